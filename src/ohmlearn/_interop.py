@@ -211,7 +211,13 @@ def _to_numpy(array: Any) -> Any:
 
 def edge_index_entries(edge_index: Any, edge_weight: Any, n_nodes: int | None) -> BothDirections:
     """Read PyTorch Geometric's ``edge_index`` of shape (2, number of entries)."""
-    ends = _to_numpy(edge_index)
+    try:
+        ends = _to_numpy(edge_index)
+    except ValueError as error:  # numpy's word for ragged
+        lengths = ", ".join(
+            f"len(edge_index[{i}]) = {np.size(x)}" for i, x in enumerate(edge_index)
+        )
+        raise ValueError(f"the rows of edge_index must be equally long, got {lengths}") from error
     if ends.ndim != 2 or ends.shape[0] != 2:
         raise ValueError(
             f"edge_index must have shape (2, number of entries), got {ends.shape}"

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from importlib import import_module
-from numbers import Integral
+from numbers import Integral, Real
 from operator import index
 from types import ModuleType
 from typing import Any, NamedTuple, NoReturn
@@ -49,6 +49,13 @@ def _as_vector(values: Any, name: str) -> NDArray[Any]:
     return array
 
 
+def _first_other_than(kind: type, values: Any) -> int:
+    """Position of the first value that is not of this kind of number; bool is no number here."""
+    bools = (bool, np.bool_)
+    others = (i for i, x in enumerate(values) if isinstance(x, bools) or not isinstance(x, kind))
+    return next(others, 0)
+
+
 def check_node_ids(values: Any, name: str) -> NDArray[np.int32] | NDArray[np.int64]:
     """Return node ids as a contiguous int32 or int64 vector, copied only if they are not one.
 
@@ -65,9 +72,10 @@ def check_node_ids(values: Any, name: str) -> NDArray[np.int32] | NDArray[np.int
     if array.size == 0:  # an empty list comes as float64
         return np.empty(0, dtype=np.int32)
     if array.dtype.kind not in "iu":
-        at = 0
         if array.dtype.kind == "f":  # a fraction shows the trouble better than 0.0 does
             at = int(np.argmax(array != np.floor(array)))
+        else:
+            at = _first_other_than(Integral, values)
         raise ValueError(
             f"node ids must be integers, but {name}[{at}] = {array[at]} ({array.dtype}); "
             f"number the nodes 0, 1, 2, ... (numpy.unique with return_inverse=True does) "
@@ -91,8 +99,9 @@ def check_weights(values: Any, name: str) -> NDArray[np.float32] | NDArray[np.fl
     """
     array = _as_vector(values, name)
     if array.size > 0 and array.dtype.kind not in "iuf":
+        at = _first_other_than(Real, values)
         raise ValueError(
-            f"weights must be real numbers, but {name}[0] = {array[0]} ({array.dtype}); "
+            f"weights must be real numbers, but {name}[{at}] = {array[at]} ({array.dtype}); "
             f"cast with {name}.astype(float) if that is what they mean"
         )
     if array.dtype == np.float32:

@@ -293,8 +293,6 @@ class Graph:
             for part in ("indptr", "indices", "weights")
         )
 
-    __hash__ = None  # type: ignore[assignment]  # equal graphs are compared by value
-
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         for value in state.values():  # unpickled and copied arrays come back writable
