@@ -1,0 +1,32 @@
+"""Labels for graphs too dense or too fast to store.
+
+Public names are imported when first used, so that ``import ohmlearn`` (and with it the start of
+the command line) costs milliseconds.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0.dev0"
+
+if TYPE_CHECKING:
+    from ohmlearn.graph import Graph
+
+__all__ = ["Graph"]
+
+# Where each public name lives. A new one is added here, in __all__ and under TYPE_CHECKING.
+_HOMES = {
+    "Graph": "ohmlearn.graph",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'ohmlearn' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value  # the next access no longer comes here
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(globals().keys() | _HOMES.keys())

@@ -1,0 +1,234 @@
+"""Where bad input is refused: what came, what was needed, what to do, and where."""
+
+from collections.abc import Callable
+from importlib import import_module
+from numbers import Integral, Real
+from operator import index
+from types import ModuleType
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ohmlearn._core import EdgeFault
+
+__all__ = [
+    "EdgeNames",
+    "check_n_jobs",
+    "check_n_nodes",
+    "check_node_ids",
+    "check_same_length",
+    "check_seed",
+    "check_square",
+    "check_weights",
+    "raise_edge_fault",
+    "require_extra",
+]
+
+MAX_NODES = 2**31 - 1  # node ids are 32-bit inside
+
+
+class EdgeNames(NamedTuple):
+    """How the caller knows the endpoints and the weight of the edge at a position."""
+
+    u: Callable[[int], str] = "u[{}]".format
+    v: Callable[[int], str] = "v[{}]".format
+    w: Callable[[int], str] = "w[{}]".format
+
+
+def _as_vector(values: Any, name: str) -> NDArray[Any]:
+    try:
+        array = np.asarray(values)
+    except ValueError as error:  # numpy's word for ragged
+        at = next((i for i, value in enumerate(values) if np.ndim(value) > 0), 0)
+        raise ValueError(
+            f"{name} must be one-dimensional, but {name}[{at}] = {values[at]!r} is not a number"
+        ) from error
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, got shape {array.shape}")
+    return array
+
+
+def _first_other_than(kind: type, values: Any) -> int:
+    """Position of the first value that is not of this kind of number; bool is no number here."""
+    bools = (bool, np.bool_)
+    others = (i for i, x in enumerate(values) if isinstance(x, bools) or not isinstance(x, kind))
+    return next(others, 0)
+
+
+def check_node_ids(values: Any, name: str) -> NDArray[np.int32] | NDArray[np.int64]:
+    """Return node ids as a contiguous int32 or int64 vector, copied only if they are not one.
+
+    Examples
+    --------
+    >>> check_node_ids([0, 2, 1], "u")
+    array([0, 2, 1])
+    >>> check_node_ids([0.0, 2.5], "u")
+    Traceback (most recent call last):
+    ...
+    ValueError: node ids must be integers, but u[1] = 2.5 (float64); ...
+    """
+    array = _as_vector(values, name)
+    if array.size == 0:  # an empty list comes as float64
+        return np.empty(0, dtype=np.int32)
+    if array.dtype.kind not in "iu":
+        if array.dtype.kind == "f":  # a fraction shows the trouble better than 0.0 does
+            at = int(np.argmax(array != np.floor(array)))
+        else:
+            at = _first_other_than(Integral, values)
+        raise ValueError(
+            f"node ids must be integers, but {name}[{at}] = {array[at]} ({array.dtype}); "
+            f"number the nodes 0, 1, 2, ... (numpy.unique with return_inverse=True does) "
+            f"or cast with {name}.astype(int)"
+        )
+    if array.dtype == np.uint64 and array.max() > np.iinfo(np.int64).max:
+        at = int(np.argmax(array > np.iinfo(np.int64).max))
+        raise ValueError(f"{name}[{at}] = {array[at]}: node ids must be below {MAX_NODES}")
+    if array.dtype == np.int32:
+        return np.ascontiguousarray(array, dtype=np.int32)
+    return np.ascontiguousarray(array, dtype=np.int64)
+
+
+def check_weights(values: Any, name: str) -> NDArray[np.float32] | NDArray[np.float64]:
+    """Return weights as a contiguous float32 or float64 vector, copied only if they are not one.
+
+    Examples
+    --------
+    >>> check_weights([1, 2], "w")
+    array([1., 2.])
+    """
+    array = _as_vector(values, name)
+    if array.size > 0 and array.dtype.kind not in "iuf":
+        at = _first_other_than(Real, values)
+        raise ValueError(
+            f"weights must be real numbers, but {name}[{at}] = {array[at]} ({array.dtype}); "
+            f"cast with {name}.astype(float) if that is what they mean"
+        )
+    if array.dtype == np.float32:
+        return np.ascontiguousarray(array, dtype=np.float32)
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def check_same_length(**arrays: NDArray[Any] | None) -> None:
+    """Raise ValueError unless all arrays, given by their names, are equally long."""
+    lengths = {name: len(array) for name, array in arrays.items() if array is not None}
+    if len(set(lengths.values())) > 1:
+        found = ", ".join(f"len({name}) = {length}" for name, length in lengths.items())
+        raise ValueError(f"one entry per edge is needed in each array, got {found}")
+
+
+def check_n_nodes(n_nodes: Any, u: NDArray[Any], v: NDArray[Any]) -> int:
+    """Return the number of nodes; None stands for the largest id in `u` and `v` plus one."""
+    if n_nodes is None:
+        # A negative id is reported with its position by the builder.
+        largest = max((int(ids.max()) for ids in (u, v) if ids.size > 0), default=-1)
+        if largest >= MAX_NODES:
+            raise ValueError(
+                f"the largest node id is {largest}, but ids must be below {MAX_NODES}; "
+                f"renumber the nodes 0, 1, 2, ... (numpy.unique with return_inverse=True does)"
+            )
+        return max(largest + 1, 0)
+    if isinstance(n_nodes, bool | np.bool_) or not hasattr(n_nodes, "__index__"):
+        raise ValueError(f"n_nodes must be an integer, got {n_nodes!r}")
+    if not 0 <= index(n_nodes) <= MAX_NODES:
+        raise ValueError(f"n_nodes must lie between 0 and 2**31 - 1 = {MAX_NODES}, got {n_nodes}")
+    return index(n_nodes)
+
+
+def check_square(shape: tuple[int, ...], name: str) -> int:
+    """Return n for shape (n, n)."""
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise ValueError(f"{name} must be a square matrix, got shape {shape}")
+    if shape[0] > MAX_NODES:
+        raise ValueError(f"{name} has {shape[0]} rows, but at most {MAX_NODES} nodes are possible")
+    return shape[0]
+
+
+def raise_edge_fault(fault: EdgeFault, n_nodes: int, names: EdgeNames) -> NoReturn:
+    """Raise ValueError for the edge that ``_core.build_csr`` could not take."""
+    at = fault.position
+    if fault.kind in (EdgeFault.Kind.node_u, EdgeFault.Kind.node_v):
+        name = (names.u if fault.kind == EdgeFault.Kind.node_u else names.v)(at)
+        remedy = "" if fault.node < 0 else "; raise n_nodes, or leave it out to fit the largest id"
+        raise ValueError(
+            f"node ids must lie in 0, ..., n_nodes - 1 with n_nodes = {n_nodes}, "
+            f"but {name} = {fault.node}{remedy}"
+        )
+    if fault.kind == EdgeFault.Kind.weight:
+        raise ValueError(
+            f"weights must be finite and not negative, but {names.w(at)} = {fault.weight}; "
+            f"drop or correct such edges first"
+        )
+    raise ValueError(
+        f"the weights of parallel edges add up past the largest float64, "
+        f"starting with {names.w(at)} = {fault.weight}; scale all weights down"
+    )
+
+
+def check_n_jobs(n_jobs: int | None) -> int:
+    """Return the number of threads that `n_jobs` stands for, as scikit-learn reads it.
+
+    None means 1, or what an active ``joblib.parallel_config`` says; -1 means all cores.
+
+    Examples
+    --------
+    >>> check_n_jobs(None), check_n_jobs(3)
+    (1, 3)
+    """
+    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral)):
+        raise ValueError(f"n_jobs must be an integer or None, got {n_jobs!r}")
+    if n_jobs == 0:
+        raise ValueError("n_jobs = 0 has no meaning; use None or 1 for one thread, -1 for all")
+    from joblib import effective_n_jobs  # late: starting up should not pay for it
+
+    return int(effective_n_jobs(n_jobs))
+
+
+def check_seed(random_state: Any) -> int:
+    """Return a seed in 0, ..., 2**64 - 1 for a `random_state` as scikit-learn knows it.
+
+    An integer is its own seed. Generators are advanced by one draw; None draws from numpy's global
+    state, so that ``numpy.random.seed`` governs it.
+
+    Examples
+    --------
+    >>> check_seed(7)
+    7
+    >>> check_seed(np.random.default_rng(0)) == check_seed(np.random.default_rng(0))
+    True
+    """
+    end = 2**64
+    if random_state is None:
+        return int(np.random.randint(0, end, dtype=np.uint64))  # noqa: NPY002
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(0, end, dtype=np.uint64))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(0, end, dtype=np.uint64))
+    if isinstance(random_state, bool) or not isinstance(random_state, Integral):
+        raise ValueError(
+            "random_state must be None, an integer, a numpy Generator or a RandomState, "
+            f"got {random_state!r}"
+        )
+    if not 0 <= int(random_state) < end:
+        raise ValueError(f"random_state must lie between 0 and 2**64 - 1, got {random_state}")
+    return int(random_state)
+
+
+def require_extra(module: str, extra: str) -> ModuleType:
+    """Import an optional module, or say which extra of ohmlearn brings it.
+
+    Examples
+    --------
+    >>> require_extra("math", "plot").pi
+    3.14...
+    >>> require_extra("no_such_module", "plot")
+    Traceback (most recent call last):
+    ...
+    ImportError: no_such_module is needed for this; install it with pip install "ohmlearn[plot]"
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise ImportError(
+            f'{module} is needed for this; install it with pip install "ohmlearn[{extra}]"'
+        ) from error

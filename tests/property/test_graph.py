@@ -1,0 +1,115 @@
+"""What holds for every graph: agreement with scipy, invariances, round trips."""
+
+import igraph
+import networkx as nx
+import numpy as np
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.csgraph import laplacian as scipy_laplacian
+
+from ohmlearn import Graph
+
+# Sums of a few such weights are exact, so that the order of addition does not matter.
+exact_weights = st.integers(0, 2**20).map(lambda k: k / 2**10)
+rough_weights = st.floats(0, 1e6)
+
+
+@st.composite
+def edge_lists(draw, weights=exact_weights):
+    n_nodes = draw(st.integers(1, 12))
+    node = st.integers(0, n_nodes - 1)
+    edges = draw(st.lists(st.tuples(node, node, weights), max_size=40))
+    u, v, w = zip(*edges, strict=True) if edges else ((), (), ())
+    index = draw(st.sampled_from([np.int32, np.int64]))
+    return np.array(u, dtype=index), np.array(v, dtype=index), np.array(w, dtype=float), n_nodes
+
+
+def by_scipy(u, v, w, n_nodes):
+    adjacency = sp.coo_array((w, (u, v)), shape=(n_nodes, n_nodes)).tocsr()
+    adjacency = sp.csr_array(adjacency + adjacency.T)
+    adjacency.setdiag(0)
+    adjacency.eliminate_zeros()
+    adjacency.sort_indices()
+    return adjacency
+
+
+@given(edge_lists())
+def test_same_rows_as_scipy(edges):
+    u, v, w, _ = edges
+    graph, expected = Graph.from_edges(*edges), by_scipy(*edges)
+    np.testing.assert_array_equal(graph.indptr, expected.indptr)
+    np.testing.assert_array_equal(graph.indices, expected.indices)
+    np.testing.assert_array_equal(graph.weights, expected.data)
+    assert graph.n_self_loops_dropped == np.sum(u == v)
+    assert graph.n_zero_weights_dropped == np.sum((u != v) & (w == 0))
+
+
+@given(edge_lists())
+def test_same_laplacian_and_components_as_scipy(edges):
+    graph, adjacency = Graph.from_edges(*edges), by_scipy(*edges)
+    expected = scipy_laplacian(adjacency).toarray()
+    np.testing.assert_array_equal(graph.laplacian().toarray(), expected)
+    np.testing.assert_array_equal(graph.degrees, expected.diagonal())
+    count, labels = graph.components()
+    expected_count, expected_labels = connected_components(adjacency, directed=False)
+    assert count == expected_count
+    # Same partition, and numbered by first node.
+    _, first = np.unique(expected_labels, return_index=True)
+    order = np.argsort(np.argsort(first))
+    np.testing.assert_array_equal(labels, order[expected_labels])
+
+
+@given(edge_lists(rough_weights), st.randoms(use_true_random=False))
+def test_order_and_direction_of_edges_only_round(edges, random):
+    u, v, w, n_nodes = edges
+    graph = Graph.from_edges(*edges)
+    order = np.array(random.sample(range(len(u)), len(u)), dtype=int)
+    swap = np.array([random.random() < 0.5 for _ in u], dtype=bool)
+    u, v, w = u[order], v[order], w[order]
+    shuffled = Graph.from_edges(np.where(swap, v, u), np.where(swap, u, v), w, n_nodes)
+    np.testing.assert_array_equal(graph.indptr, shuffled.indptr)
+    np.testing.assert_array_equal(graph.indices, shuffled.indices)
+    np.testing.assert_allclose(graph.weights, shuffled.weights, rtol=1e-14)
+
+
+@given(edge_lists(rough_weights))
+def test_direction_of_edges_does_not_even_round(edges):
+    u, v, w, n_nodes = edges
+    assert Graph.from_edges(u, v, w, n_nodes) == Graph.from_edges(v, u, w, n_nodes)
+
+
+@given(edge_lists(rough_weights), st.randoms(use_true_random=False))
+def test_relabelling_permutes_the_matrix(edges, random):
+    u, v, w, n_nodes = edges
+    names = np.array(random.sample(range(n_nodes), n_nodes))
+    plain = Graph.from_edges(*edges).to_scipy().toarray()
+    renamed = Graph.from_edges(names[u], names[v], w, n_nodes).to_scipy().toarray()
+    np.testing.assert_array_equal(renamed[np.ix_(names, names)], plain)
+
+
+@given(edge_lists(), st.integers(1, 5))
+def test_an_edge_is_the_sum_of_its_parallel_parts(edges, n_parts):
+    u, v, w, n_nodes = edges
+    parts = [w / 2**k for k in range(1, n_parts)] + [w / 2 ** (n_parts - 1)]  # add up to w
+    split = Graph.from_edges(
+        np.tile(u, n_parts), np.tile(v, n_parts), np.concatenate(parts), n_nodes
+    )
+    assert split == Graph.from_edges(*edges)
+
+
+@given(edge_lists(rough_weights))
+def test_round_trips(edges):
+    graph = Graph.from_edges(*edges)
+    u, v, w = graph.edges()
+    assert Graph.from_edges(u, v, w, graph.n_nodes) == graph
+    assert Graph.from_scipy(graph.to_scipy()) == graph
+    assert Graph.from_scipy(graph.to_scipy().toarray()) == graph
+    assert Graph.from_laplacian(graph.laplacian()) == graph
+    assert Graph.from_networkx(nx.from_scipy_sparse_array(graph.to_scipy())) == graph
+    by_igraph = igraph.Graph(graph.n_nodes, list(zip(u.tolist(), v.tolist(), strict=True)))
+    by_igraph.es["weight"] = w.tolist()
+    assert Graph.from_igraph(by_igraph) == graph
+    both = np.stack([np.concatenate([u, v]), np.concatenate([v, u])])
+    assert Graph.from_edge_index(both, np.concatenate([w, w]), graph.n_nodes) == graph

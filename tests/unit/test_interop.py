@@ -1,0 +1,175 @@
+import re
+
+import igraph
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from ohmlearn import Graph
+
+# 0 -2- 1 -3- 2, and 3 alone
+ADJACENCY = np.array([[0, 2, 0, 0], [2, 0, 3, 0], [0, 3, 0, 0], [0, 0, 0, 0]], dtype=float)
+LAPLACIAN = np.diag(ADJACENCY.sum(axis=1)) - ADJACENCY
+
+NODE = "node ids must lie in 0, ..., n_nodes - 1 with n_nodes = "
+WEIGHT = "weights must be finite and not negative, but "
+INTEGER = "node ids must be integers, but "
+
+
+def path() -> Graph:
+    return Graph.from_edges([0, 2], [1, 1], [2.0, 3.0], n_nodes=4)
+
+
+def message(text: str) -> str:
+    return "^" + re.escape(text)
+
+
+@pytest.mark.parametrize(
+    "kind", [np.array, sp.csr_array, sp.csr_matrix, sp.coo_array, sp.csc_array]
+)
+@pytest.mark.parametrize("dtype", [float, np.float32, int])
+def test_matrices(kind, dtype):
+    assert Graph.from_scipy(kind(ADJACENCY.astype(dtype))) == path()
+    assert Graph.from_laplacian(kind(LAPLACIAN.astype(dtype))) == path()
+
+
+def test_boolean_adjacency_has_weights_one():
+    assert Graph.from_scipy(ADJACENCY > 0) == Graph.from_edges([0, 1], [1, 2], n_nodes=4)
+
+
+def test_matrix_entries_are_counted_once():
+    entries = ([1.0, 1.0, 5.0, 0.0, 0.0], ([0, 1, 2, 1, 2], [1, 0, 2, 2, 1]))
+    graph = Graph.from_scipy(sp.coo_array(entries, shape=(3, 3)))
+    assert graph == Graph.from_edges([0], [1], [1.0], n_nodes=3)
+    assert (graph.n_self_loops_dropped, graph.n_zero_weights_dropped) == (1, 1)
+
+
+def test_rounding_is_not_asymmetry():
+    graph = Graph.from_scipy(np.array([[0, 1.0], [1.0 + 2**-50, 0]]))
+    np.testing.assert_array_equal(graph.weights, 1.0 + 2**-51)  # the mean
+
+
+BOTH = "both directions of an edge must have the same weight, but "
+
+
+@pytest.mark.parametrize(
+    ("matrix", "text"),
+    [
+        ([[0, 1, 0], [1, 0, 2], [0, 0, 0]], BOTH + "A[1, 2] is 2 and A[2, 1] is 0; pass A + A.T"),
+        ([[0, 1, 0], [1, 0, 0], [0, 2, 0]], BOTH + "A[1, 2] is 0 and A[2, 1] is 2"),
+        ([[0, 3], [1, 0]], BOTH + "A[0, 1] is 3 and A[1, 0] is 1"),
+        (LAPLACIAN, "A looks like a Laplacian (A[0, 1] = -2.0, no positive entry off the diagonal)"
+         "; use Graph.from_laplacian(A)"),
+        ([[0, 1, 1], [1, 0, -1], [1, -1, 0]], WEIGHT + "A[1, 2] = -1.0"),
+        ([[0, np.nan], [np.nan, 0]], WEIGHT + "A[0, 1] = nan"),
+        ([[0, 1], [1, np.inf]], WEIGHT + "A[1, 1] = inf"),
+        ([[0, 1j], [1j, 0]], "A must hold real numbers, got complex128, starting with A[0, 1] = 1"),
+        ([[0, 1]], "A must be a square matrix, got shape (1, 2)"),
+        ([0, 1], "A must be a square matrix, got shape (2,)"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", [np.array, sp.csr_array])
+def test_bad_adjacency_is_named(matrix, text, kind):
+    if kind is sp.csr_array and np.ndim(matrix) != 2:
+        kind = sp.coo_array
+    with pytest.raises(ValueError, match=message(text)):
+        Graph.from_scipy(kind(matrix))
+
+
+ROWS = "the rows of a Laplacian sum to zero, but row "
+OFF = "the off-diagonal entries of a Laplacian are minus the weights, finite and not positive, but "
+
+
+@pytest.mark.parametrize(
+    ("matrix", "text"),
+    [
+        ([[1, -1], [-1, 1.5]], ROWS + "1 of L sums to 0.5; take the excess off the diagonal "
+         "(ground = L.sum(axis=1)) and pass it as `ground` to LaplacianSolver"),
+        ([[0, -1], [-1, 1]], ROWS + "0 of L sums to -1; its diagonal is smaller"),
+        (ADJACENCY, OFF + "L[0, 1] = 2.0; for an adjacency matrix use Graph.from_scipy"),
+        ([[1, -np.inf], [-1, 1]], OFF + "L[0, 1] = -inf"),
+        ([[np.nan, -1], [-1, 1]], OFF + "L[0, 0] = nan"),
+        ([[1, -1], [0, 0]], BOTH + "-L[0, 1] is 1 and -L[1, 0] is 0; pass (L + L.T) / 2"),
+        ([[1, -1]], "L must be a square matrix, got shape (1, 2)"),
+    ],
+)  # fmt: skip
+def test_bad_laplacian_is_named(matrix, text):
+    with pytest.raises(ValueError, match=message(text)):
+        Graph.from_laplacian(np.array(matrix))
+
+
+def test_networkx():
+    G = nx.MultiGraph()
+    G.add_nodes_from("badc")  # numbered in this order
+    G.add_edge("a", "b", weight=0.5)
+    G.add_edge("b", "a", weight=1.5)
+    G.add_edge("a", "d", weight=3.0)
+    assert Graph.from_networkx(G) == path()
+    G.add_edge("c", "b")  # without a weight: 1
+    assert Graph.from_networkx(G).weights[-1] == 1.0
+    np.testing.assert_array_equal(Graph.from_networkx(G, weight=None).edges()[2], [2, 1, 1])
+
+
+def test_bad_networkx_is_named():
+    with pytest.raises(ValueError, match=r"^G is directed, .* use G\.to_undirected"):
+        Graph.from_networkx(nx.DiGraph([(0, 1)]))
+    with pytest.raises(ValueError, match=r"^no edge of G has the attribute 'wieght'"):
+        Graph.from_networkx(nx.path_graph(3), weight="wieght")
+    with pytest.raises(ValueError, match=message(WEIGHT + "w[0] = -1.0")):
+        Graph.from_networkx(nx.Graph([(0, 1, {"weight": -1})]))
+
+
+def test_igraph():
+    g = igraph.Graph(4, [(0, 1), (2, 1)])
+    assert Graph.from_igraph(g) == Graph.from_edges([0, 2], [1, 1], n_nodes=4)
+    g.es["weight"] = [2, 3]
+    assert Graph.from_igraph(g) == path()
+    assert Graph.from_igraph(igraph.Graph(4), weights=None) == Graph.from_edges([], [], n_nodes=4)
+
+
+def test_bad_igraph_is_named():
+    with pytest.raises(ValueError, match=r"^g is directed, .* use g\.as_undirected"):
+        Graph.from_igraph(igraph.Graph(2, [(0, 1)], directed=True))
+    with pytest.raises(ValueError, match=r"^the edges of g have no attribute 'w', only \[\]"):
+        Graph.from_igraph(igraph.Graph(2, [(0, 1)]), weights="w")
+
+
+class Tensor:
+    """As much of a torch tensor as is used."""
+
+    def __init__(self, values):
+        self.values = np.array(values)
+
+    def numpy(self):
+        return self.values
+
+
+@pytest.mark.parametrize("kind", [list, np.array, Tensor])
+def test_edge_index(kind):
+    edge_index, edge_weight = kind([[0, 1, 1, 2], [1, 0, 2, 1]]), kind([2.0, 2.0, 3.0, 3.0])
+    assert Graph.from_edge_index(edge_index, edge_weight, n_nodes=4) == path()
+    assert Graph.from_edge_index(edge_index) == Graph.from_edges([0, 1], [1, 2])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (([[0, 1], [1, 2]],), BOTH + "the weight of 0 -> 1 is 1 and the weight of 1 -> 0 is 0; if "
+         "each edge is listed once, use Graph.from_edges(*edge_index, edge_weight); if the graph"),
+        (([[0, 1], [1, 0]], [1.0, 2.0]), BOTH + "the weight of 0 -> 1 is 1 and the weight of 1 -"),
+        (([[0, 1], [1, 0], [1, 1]],), "edge_index must have shape (2, number of entries), got "
+         "(3, 2); transpose it"),
+        (([0, 1],), "edge_index must have shape (2, number of entries), got (2,)"),
+        (([[0, 9], [9, 0]], None, 5), NODE + "5, but edge_index[1, 0] = 9"),
+        (([[0, 1], [1, 0]], [1, -1]), WEIGHT + "edge_weight[1] = -1.0"),
+        (([[0, 1], [1, 0]], [1]), "one entry per edge is needed in each array, got "
+         "len(edge_index[0]) = 2, len(edge_weight) = 1"),
+        (([[0, 1], [1]],), "the rows of edge_index must be equally long, got "
+         "len(edge_index[0]) = 2, len(edge_index[1]) = 1"),
+        (([[0.5, 1], [1, 0.5]],), INTEGER + "edge_index[0][0] = 0.5 (float64)"),
+    ],
+)  # fmt: skip
+def test_bad_edge_index_is_named(arguments, text):
+    with pytest.raises(ValueError, match=message(text)):
+        Graph.from_edge_index(*arguments)
