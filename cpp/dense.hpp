@@ -1,0 +1,30 @@
+// Exact elimination of small systems, dense.
+//
+// The algorithm of Grassmann, Taksar and Heyman (1985) for M-matrices: a pivot is the sum of the
+// weights that are left, not a difference, so every entry of the factor has full relative accuracy
+// however far the weights are apart.
+#pragma once
+
+#include "csr.hpp"
+#include "matrix.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace ohm {
+
+class DenseFactor {
+ public:
+  DenseFactor(const CsrView& graph, const double* ground);
+  std::int64_t entries() const { return static_cast<std::int64_t>(share_.size()); }
+  // y <- (L + D)^-1 y for row-major y with `width` columns; on a component without ground, whose part
+  // of y must sum to zero, the answer whose value at the first node is zero.
+  void solve(double* y, std::int64_t width) const;
+
+ private:
+  std::int64_t n_;
+  std::vector<double> share_;  // (i, k), i < k: conductance from k to i over the pivot of k
+  std::vector<double> inverse_pivot_;
+};
+
+}  // namespace ohm

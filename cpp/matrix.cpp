@@ -1,0 +1,102 @@
+#include "matrix.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ohm {
+
+template <class Io>
+std::vector<double> NullSpace::means(const Io* columns, std::int64_t stride, int width) const {
+  std::vector<double> mean(singular.size() * width, 0.0);
+  std::vector<double> count(singular.size(), 0.0);
+  for (std::size_t i = 0; i < component.size(); ++i) {
+    const std::size_t k = component[i];
+    if (!singular[k]) continue;
+    count[k] += 1.0;
+    for (int c = 0; c < width; ++c) mean[k * width + c] += static_cast<double>(columns[i * stride + c]);
+  }
+  for (std::size_t k = 0; k < count.size(); ++k) {
+    for (int c = 0; c < width; ++c) mean[k * width + c] /= std::max(count[k], 1.0);
+  }
+  return mean;
+}
+
+template std::vector<double> NullSpace::means(const double*, std::int64_t, int) const;
+template std::vector<double> NullSpace::means(const float*, std::int64_t, int) const;
+
+NullSpace null_space(const CsrView& graph, const double* ground) {
+  Components found = components(graph);
+  NullSpace space{std::move(found.labels), std::vector<char>(found.count, true)};
+  if (ground != nullptr) {
+    for (std::int32_t i = 0; i < graph.n; ++i) {
+      if (ground[i] > 0.0) space.singular[space.component[i]] = false;
+    }
+  }
+  return space;
+}
+
+double power_of_two_scale(const CsrView& graph, const double* ground) {
+  double largest = 0.0;
+  for (std::int64_t e = 0; e < graph.entries(); ++e) largest = std::max(largest, graph.weights[e]);
+  if (ground != nullptr) {
+    for (std::int32_t i = 0; i < graph.n; ++i) largest = std::max(largest, ground[i]);
+  }
+  return largest > 0.0 ? std::exp2(-std::ilogb(largest)) : 1.0;
+}
+
+Matrix make_matrix(const CsrView& graph, const double* ground, std::vector<std::int32_t> order) {
+  Matrix a;
+  a.n = graph.n;
+  a.order = std::move(order);
+  const std::int64_t entries = graph.entries();
+  a.scale = power_of_two_scale(graph, ground);
+  bool fits_float = true;
+  for (std::int64_t e = 0; e < entries && fits_float; ++e) {
+    const double w = graph.weights[e] * a.scale;
+    fits_float = static_cast<double>(static_cast<float>(w)) == w;
+  }
+
+  std::vector<std::int32_t> number(a.n);
+  for (std::int32_t k = 0; k < a.n; ++k) number[a.order[k]] = k;
+  a.start.resize(static_cast<std::size_t>(a.n) + 1);
+  a.index.resize(entries);
+  a.inverse_diagonal.resize(a.n);
+  if (ground != nullptr) a.ground.resize(a.n);
+  if (fits_float) {
+    a.weight = std::vector<float>(entries);
+  } else {
+    a.weight = std::vector<double>(entries);
+  }
+  std::visit(
+      [&](auto& weight) {
+        std::int64_t out = 0;
+        for (std::int32_t k = 0; k < a.n; ++k) {
+          const std::int32_t u = a.order[k];
+          double diagonal = 0.0;
+          if (ground != nullptr) diagonal = a.ground[k] = ground[u] * a.scale;
+          for (std::int64_t e = graph.indptr[u]; e < graph.indptr[u + 1]; ++e, ++out) {
+            const double w = graph.weights[e] * a.scale;
+            a.index[out] = number[graph.indices[e]];
+            weight[out] = static_cast<std::decay_t<decltype(weight[0])>>(w);
+            diagonal += w;
+          }
+          a.inverse_diagonal[k] = diagonal > 0.0 ? 1.0 / diagonal : 0.0;
+          a.start[k + 1] = out;
+        }
+      },
+      a.weight);
+
+  constexpr std::int64_t kChunkWork = 1 << 16;
+  a.chunk.push_back(0);
+  std::int64_t work = 0;
+  for (std::int32_t k = 0; k < a.n; ++k) {
+    work += a.start[k + 1] - a.start[k] + 8;
+    if (work >= kChunkWork || k + 1 == a.n) {
+      a.chunk.push_back(k + 1);
+      work = 0;
+    }
+  }
+  return a;
+}
+
+}  // namespace ohm

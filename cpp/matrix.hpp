@@ -1,0 +1,40 @@
+// The system scale * (L + D), renumbered for locality, and its null space.
+#pragma once
+
+#include "csr.hpp"
+
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+namespace ohm {
+
+// The indicator vectors of the components without ground.
+struct NullSpace {
+  std::vector<std::int32_t> component;  // of each node
+  std::vector<char> singular;           // per component: nothing of it is grounded
+
+  // means[component * width + c] = mean of column c over a singular component, else zero.
+  template <class Io>
+  std::vector<double> means(const Io* columns, std::int64_t stride, int width) const;
+};
+
+NullSpace null_space(const CsrView& graph, const double* ground);
+
+// Row k belongs to node order[k] of the graph.
+struct Matrix {
+  std::int32_t n = 0;
+  double scale = 1.0;  // a power of two that brings the largest weight near one
+  std::vector<std::int32_t> order;
+  std::vector<std::int64_t> start;
+  std::vector<std::int32_t> index;
+  std::variant<std::vector<float>, std::vector<double>> weight;  // float where that loses nothing
+  std::vector<double> ground;                                    // empty: none
+  std::vector<double> inverse_diagonal;
+  std::vector<std::int32_t> chunk;  // row boundaries of about equal work, whatever the number of threads
+};
+
+double power_of_two_scale(const CsrView& graph, const double* ground);
+Matrix make_matrix(const CsrView& graph, const double* ground, std::vector<std::int32_t> order);
+
+}  // namespace ohm

@@ -1,0 +1,72 @@
+// Chooses how to solve (L + D) x = b, keeps the factor between solves, and falls back when a method fails.
+//
+// auto: n <= 500 is eliminated exactly. Otherwise conjugate gradients with the diagonal begin; after 20
+// iterations, and every 20 from there, their rate is extrapolated, and an approximate Cholesky factor is
+// built when it promises to be cheaper, factorisation included. A factor in float with float vectors
+// comes first; columns on which that stagnates go on with double vectors, and at last with an AC2
+// factor in double.
+#pragma once
+
+#include "dense.hpp"
+#include "matrix.hpp"
+#include "pcg.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ohm {
+
+enum class Method { automatic, diagonal, cholesky, direct };
+
+struct SolverOptions {
+  Method method = Method::automatic;
+  std::uint64_t seed = 0;
+  int threads = 1;
+};
+
+class Solver {
+ public:
+  // The largest system that `direct` takes, and the largest that `automatic` gives to it.
+  static constexpr std::int32_t kDirectLimit = 5000;
+  static constexpr std::int32_t kDirectChosen = 500;
+
+  // The graph and the ground (may be null) must outlive the solver.
+  Solver(const CsrView& graph, const double* ground, const SolverOptions& options);
+
+  // Not to be called from two threads at once: the first solve may build the factor.
+  std::vector<ColumnReport> solve(const Columns<double>& columns, double tolerance, std::int32_t max_iterations);
+  std::vector<ColumnReport> solve(const Columns<float>& columns, double tolerance, std::int32_t max_iterations);
+  void precondition(const Columns<double>& columns);
+
+  const NullSpace& null_space() const { return null_; }
+  Method method() const { return method_; }
+  const std::string& reason() const { return reason_; }
+  std::int64_t factor_entries() const;
+  double setup_seconds() const { return setup_seconds_; }
+
+ private:
+  template <class Io>
+  std::vector<ColumnReport> solve_any(const Columns<Io>& columns, double tolerance, std::int32_t max_iterations);
+  template <class Io>
+  void solve_diagonal_first(const Columns<Io>& columns, const SolveOptions& options, ColumnReport* reports);
+  void solve_direct(const Columns<double>& columns, double tolerance, ColumnReport* reports) const;
+  void retry_unfinished(const Columns<double>& columns, const SolveOptions& options, ColumnReport* reports);
+  System system() const { return {matrix_, null_, preconditioner_}; }
+  template <class Real>
+  void build_factor(int copies);
+
+  CsrView graph_;
+  const double* ground_;
+  SolverOptions options_;
+  Method method_;
+  std::string reason_;
+  NullSpace null_;
+  Matrix matrix_;
+  Preconditioner preconditioner_;
+  std::optional<DenseFactor> dense_;
+  double setup_seconds_ = 0.0;
+};
+
+}  // namespace ohm
