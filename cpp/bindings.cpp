@@ -4,9 +4,12 @@
 // kernels run without the GIL. Python checks dtypes and words the errors: see _validation.py.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/variant.h>
 
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <tuple>
@@ -14,6 +17,7 @@
 #include <vector>
 
 #include "csr.hpp"
+#include "solver.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -127,9 +131,98 @@ void bind_graph(nb::module_& m) {
   m.def("components", components, "indptr"_a.noconvert(), "indices"_a.noconvert());
 }
 
+// ---- solver -------------------------------------------------------------------------------------
+
+template <class T>
+using MatrixIn = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using MatrixInOut = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+// Holds the arrays for as long as the C++ solver looks at them.
+class Solver {
+ public:
+  Solver(ArrayIn<std::int64_t> indptr, ArrayIn<std::int32_t> indices, ArrayIn<double> weights,
+         std::optional<ArrayIn<double>> ground, ohm::Method method, std::uint64_t seed, int threads)
+      : indptr_(indptr), indices_(indices), weights_(weights), ground_(ground) {
+    ohm::CsrView graph = as_csr(indptr, indices);
+    graph.weights = weights.data();
+    require(weights.size() == indices.size(), "one weight per index is needed");
+    require(!ground || ground->size() == static_cast<std::size_t>(graph.n), "one ground per node is needed");
+    nb::gil_scoped_release release;
+    solver_.emplace(graph, ground ? ground->data() : nullptr, ohm::SolverOptions{method, seed, threads});
+  }
+
+  template <class T>
+  auto solve(MatrixIn<T> b, MatrixInOut<T> x, double tolerance, std::int32_t max_iterations) {
+    const auto columns = check(b, x);
+    std::vector<ohm::ColumnReport> reports;
+    {
+      nb::gil_scoped_release release;
+      reports = solver_->solve(columns, tolerance, max_iterations);
+    }
+    std::vector<std::int32_t> iterations;
+    std::vector<double> residual;
+    std::vector<double> projected_out;
+    for (const ohm::ColumnReport& report : reports) {
+      iterations.push_back(report.iterations);
+      residual.push_back(report.residual);
+      projected_out.push_back(report.projected_out);
+    }
+    return std::tuple(to_numpy(std::move(iterations)), to_numpy(std::move(residual)),
+                      to_numpy(std::move(projected_out)));
+  }
+
+  void precondition(MatrixIn<double> b, MatrixInOut<double> x) {
+    const auto columns = check(b, x);
+    nb::gil_scoped_release release;
+    solver_->precondition(columns);
+  }
+
+  const ohm::Solver& core() const { return *solver_; }
+
+ private:
+  template <class T>
+  ohm::Columns<T> check(const MatrixIn<T>& b, const MatrixInOut<T>& x) const {
+    require(b.shape(0) + 1 == indptr_.size() && x.shape(0) == b.shape(0) && x.shape(1) == b.shape(1),
+            "b and x must have one row per node and equal shapes");
+    const auto count = static_cast<std::int64_t>(b.shape(1));
+    return {b.data(), x.data(), count, count};
+  }
+
+  ArrayIn<std::int64_t> indptr_;
+  ArrayIn<std::int32_t> indices_;
+  ArrayIn<double> weights_;
+  std::optional<ArrayIn<double>> ground_;
+  std::optional<ohm::Solver> solver_;
+};
+
+void bind_solver(nb::module_& m) {
+  nb::enum_<ohm::Method>(m, "Method")
+      .value("auto", ohm::Method::automatic)
+      .value("diagonal", ohm::Method::diagonal)
+      .value("cholesky", ohm::Method::cholesky)
+      .value("direct", ohm::Method::direct);
+  nb::class_<Solver>(m, "Solver", "Trusts what is in the arrays: they come from a Graph.")
+      .def(nb::init<ArrayIn<std::int64_t>, ArrayIn<std::int32_t>, ArrayIn<double>,
+                    std::optional<ArrayIn<double>>, ohm::Method, std::uint64_t, int>(),
+           "indptr"_a.noconvert(), "indices"_a.noconvert(), "weights"_a.noconvert(),
+           "ground"_a.noconvert().none(), "method"_a, "seed"_a, "threads"_a)
+      .def("solve", &Solver::solve<double>, "b"_a.noconvert(), "x"_a.noconvert(), "tolerance"_a,
+           "max_iterations"_a, "Iterations, residual and share projected out, per column; x is overwritten.")
+      .def("solve", &Solver::solve<float>, "b"_a.noconvert(), "x"_a.noconvert(), "tolerance"_a,
+           "max_iterations"_a)
+      .def("precondition", &Solver::precondition, "b"_a.noconvert(), "x"_a.noconvert())
+      .def_prop_ro("method", [](const Solver& s) { return s.core().method(); })
+      .def_prop_ro("reason", [](const Solver& s) { return s.core().reason(); })
+      .def_prop_ro("factor_entries", [](const Solver& s) { return s.core().factor_entries(); })
+      .def_prop_ro("setup_seconds", [](const Solver& s) { return s.core().setup_seconds(); });
+  m.attr("DIRECT_LIMIT") = ohm::Solver::kDirectLimit;
+}
+
 }  // namespace
 
 NB_MODULE(_core, m) {
   m.doc() = "Kernels of ohmlearn. Internal: names and signatures change without notice.";
   bind_graph(m);
+  bind_solver(m);
 }

@@ -191,6 +191,7 @@ class Block {
   // One thread's walk. All threads hold the same scalars, so all take the same branches.
   void iterate(int rank) {
     double norm[Width];      // latest residual
+    double recursive[Width]; // residual before the last update
     double anchor[Width];    // true residual at the last update
     double earlier[Width] = {};  // residual half-way to the forecast
     int idle[Width] = {};    // updates in a row that brought nothing
@@ -201,6 +202,7 @@ class Block {
     true_residual(rank, norm);
     for (int c = 0; c < Width; ++c) running[c] = c < width_;
     std::fill_n(anchor, Width, std::numeric_limits<double>::infinity());
+    std::copy_n(norm, Width, recursive);
 
     // Ends the columns that are done or beyond help; true while some go on.
     const auto settle = [&](bool limit, bool hopeless) {
@@ -208,7 +210,8 @@ class Block {
       for (int c = 0; c < Width; ++c) {
         if (!running[c]) continue;
         const bool done = norm[c] <= options_.tolerance;
-        idle[c] = norm[c] > 0.5 * anchor[c] ? idle[c] + 1 : 0;
+        // The recursion claims progress that the true residual does not show: precision is at its end.
+        idle[c] = norm[c] > 0.5 * anchor[c] && norm[c] > 2.0 * recursive[c] ? idle[c] + 1 : 0;
         const bool stuck = idle[c] >= 2 || !std::isfinite(norm[c]);
         anchor[c] = norm[c];
         running[c] = !(done || stuck || limit || hopeless);
@@ -274,6 +277,7 @@ class Block {
       team_.meet();
       alpha = R{};
       since_update = 0;
+      std::copy_n(norm, Width, recursive);
       if (kRefine || !low) true_residual(rank, norm);
       go = settle(limit, hopeless);
     }

@@ -19,6 +19,10 @@ constexpr double kFactorIterations = 35.0;
 // Columns solved together share the traffic of the matrix.
 constexpr double kBlockDiscount = 0.4;
 
+// Iterations forecast at which a float factor, and then double vectors with it, are given up.
+constexpr double kFloatPatience = 300.0;
+constexpr double kDoublePatience = 600.0;
+
 class Stopwatch {
  public:
   explicit Stopwatch(double& total) : total_(total), start_(std::chrono::steady_clock::now()) {}
@@ -88,7 +92,18 @@ std::vector<ColumnReport> Solver::solve(const Columns<double>& columns, double t
 
 std::vector<ColumnReport> Solver::solve(const Columns<float>& columns, double tolerance,
                                         std::int32_t max_iterations) {
-  return solve_any(columns, tolerance, max_iterations);
+  if (method_ != Method::direct) return solve_any(columns, tolerance, max_iterations);
+  const std::int64_t size = graph_.n * columns.count;
+  std::vector<double> b(size);
+  std::vector<double> x(size, 0.0);
+  for (std::int64_t k = 0; k < size; ++k) {
+    b[k] = static_cast<double>(columns.b[k / columns.count * columns.stride + k % columns.count]);
+  }
+  auto reports = solve_any(Columns<double>{b.data(), x.data(), columns.count, columns.count}, tolerance, 0);
+  for (std::int64_t k = 0; k < size; ++k) {
+    columns.x[k / columns.count * columns.stride + k % columns.count] = static_cast<float>(x[k]);
+  }
+  return reports;
 }
 
 template <class Io>
@@ -109,6 +124,7 @@ std::vector<ColumnReport> Solver::solve_any(const Columns<Io>& columns, double t
   if (method_ == Method::automatic) {
     solve_diagonal_first(columns, options, reports.data());
   } else {
+    if (method_ == Method::cholesky) options.hopeless_beyond = kFloatPatience;
     pcg(system(), columns, options, reports.data());
   }
   if constexpr (sizeof(Io) == sizeof(double)) retry_unfinished(columns, options, reports.data());
@@ -141,7 +157,9 @@ void Solver::solve_diagonal_first(const Columns<Io>& columns, const SolveOptions
   reason_ = "the diagonal would have needed more than " +
             std::to_string(static_cast<long>(trial.hopeless_beyond)) + " iterations";
   std::vector<ColumnReport> before(reports, reports + first.count);
-  pcg(system(), columns, options, reports);
+  SolveOptions factored = options;
+  factored.hopeless_beyond = kFloatPatience;
+  pcg(system(), columns, factored, reports);
   for (std::int64_t c = 0; c < first.count; ++c) reports[c].iterations += before[c].iterations;
 }
 
@@ -218,6 +236,7 @@ void Solver::retry_unfinished(const Columns<double>& columns, const SolveOptions
     }
     SolveOptions again = options;
     again.float_vectors = false;
+    again.hopeless_beyond = stage == 0 ? kDoublePatience : std::numeric_limits<double>::infinity();
     std::int32_t used = 0;
     for (const std::int64_t c : open) used = std::max(used, reports[c].iterations);
     again.max_iterations = options.max_iterations - used;

@@ -11,12 +11,16 @@ __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
     from ohmlearn.graph import Graph
+    from ohmlearn.resistance import effective_resistance
+    from ohmlearn.solver import LaplacianSolver
 
-__all__ = ["Graph"]
+__all__ = ["Graph", "LaplacianSolver", "effective_resistance"]
 
 # Where each public name lives. A new one is added here, in __all__ and under TYPE_CHECKING.
 _HOMES = {
     "Graph": "ohmlearn.graph",
+    "LaplacianSolver": "ohmlearn.solver",
+    "effective_resistance": "ohmlearn.resistance",
 }
 
 

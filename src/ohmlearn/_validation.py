@@ -1,6 +1,6 @@
 """Where bad input is refused: what came, what was needed, what to do, and where."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from importlib import import_module
 from numbers import Integral, Real
 from operator import index
@@ -14,12 +14,18 @@ from ohmlearn._core import EdgeFault
 
 __all__ = [
     "EdgeNames",
+    "check_columns",
+    "check_graph",
+    "check_ground",
+    "check_max_iter",
     "check_n_jobs",
     "check_n_nodes",
     "check_node_ids",
+    "check_option",
     "check_same_length",
     "check_seed",
     "check_square",
+    "check_tolerance",
     "check_weights",
     "raise_edge_fault",
     "require_extra",
@@ -232,3 +238,80 @@ def require_extra(module: str, extra: str) -> ModuleType:
         raise ImportError(
             f'{module} is needed for this; install it with pip install "ohmlearn[{extra}]"'
         ) from error
+
+
+def check_option(name: str, value: Any, options: Collection[str]) -> str:
+    """Return `value` if it is one of the options."""
+    if value not in options:
+        known = ", ".join(repr(option) for option in options)
+        raise ValueError(f"{name} must be one of {known}, got {value!r}")
+    return str(value)
+
+
+def check_graph(graph: Any, graph_type: Any) -> Any:
+    """Return a Graph; adjacency matrices become one."""
+    if isinstance(graph, graph_type):
+        return graph
+    if hasattr(graph, "shape"):
+        return graph_type.from_scipy(graph)
+    raise TypeError(
+        f"a Graph or an adjacency matrix is needed, got {type(graph).__name__}; "
+        "see Graph.from_edges, Graph.from_networkx and the other Graph.from_*"
+    )
+
+
+def check_ground(ground: Any, n_nodes: int) -> NDArray[np.float64] | None:
+    """Return the diagonal D as a vector, or None where there is nothing of it."""
+    if ground is None:
+        return None
+    array = np.asarray(ground)
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"ground must be real numbers, got dtype {array.dtype}")
+    if array.shape not in ((), (n_nodes,)):
+        raise ValueError(
+            f"ground must be a number or have one entry per node, shape ({n_nodes},), "
+            f"got shape {array.shape}"
+        )
+    vector = np.array(np.broadcast_to(array, (n_nodes,)), dtype=np.float64)
+    bad = ~(np.isfinite(vector) & (vector >= 0))
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise ValueError(
+            f"ground must be finite and not negative, but ground[{at}] = {vector[at]}"
+        )
+    return vector if vector.any() else None
+
+
+def check_columns(values: Any, name: str, n_rows: int) -> NDArray[np.float64]:
+    """Return right-hand sides as a contiguous (n_rows, n_columns) float64 array."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must be real numbers, got dtype {array.dtype}")
+    if array.ndim not in (1, 2) or array.shape[0] != n_rows:
+        raise ValueError(
+            f"{name} must have shape ({n_rows},) or ({n_rows}, n_columns), one row per node, "
+            f"got shape {array.shape}"
+        )
+    columns = np.ascontiguousarray(array[:, np.newaxis] if array.ndim == 1 else array, np.float64)
+    finite = np.isfinite(columns)
+    if not finite.all():
+        at = tuple(int(i) for i in np.argwhere(~finite)[0])
+        place = f"{name}[{at[0]}]" if array.ndim == 1 else f"{name}[{at[0]}, {at[1]}]"
+        raise ValueError(f"{name} must be finite, but {place} = {columns[at]}")
+    return columns
+
+
+def check_tolerance(tol: Any) -> float:
+    """Return a relative tolerance."""
+    if not isinstance(tol, Real) or isinstance(tol, bool) or not 0 < float(tol) < 1:
+        raise ValueError(f"tol must be a number between 0 and 1, got {tol!r}")
+    return float(tol)
+
+
+def check_max_iter(max_iter: Any, default: int) -> int:
+    """Return an iteration limit."""
+    if max_iter is None:
+        return default
+    if not isinstance(max_iter, Integral) or isinstance(max_iter, bool) or max_iter < 0:
+        raise ValueError(f"max_iter must be None or an integer >= 0, got {max_iter!r}")
+    return min(int(max_iter), 2**31 - 1)
