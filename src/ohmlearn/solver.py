@@ -12,13 +12,13 @@ from scipy.sparse.linalg import LinearOperator
 from ohmlearn import _core
 from ohmlearn._validation import (
     check_columns,
+    check_fraction,
     check_graph,
     check_ground,
     check_max_iter,
     check_n_jobs,
     check_option,
     check_seed,
-    check_tolerance,
 )
 from ohmlearn.graph import Graph
 
@@ -188,7 +188,7 @@ class LaplacianSolver:
                [1., 1.]])
         """
         columns = check_columns(b, "b", self.graph.n_nodes)
-        tolerance = check_tolerance(tol)
+        tolerance = check_fraction("tol", tol)
         limit = check_max_iter(max_iter, DEFAULT_MAX_ITER)
         if x0 is None:
             x = np.zeros_like(columns)
