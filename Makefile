@@ -1,0 +1,61 @@
+# Needs Python >= 3.11, a C++20 compiler and make; everything else goes into .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+NATIVE := CMakeLists.txt pyproject.toml $(wildcard cpp/*.cpp cpp/*.hpp)
+
+export PYTHONNOUSERSITE := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell getconf _NPROCESSORS_ONLN)
+unexport PYTHONPATH PYTHONHOME
+
+.PHONY: help run test bench check-native clean
+
+help: ## show these lines
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
+
+run: .venv/installed ## install into .venv and run the demo: out/demo.png
+	$(BIN)/ohmlearn demo -o out/demo.png
+
+test: .venv/dev build/native/ohm_tests ## style, types, layers, C++ and Python tests, doctests
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	build/native/ohm_tests
+	$(BIN)/pytest -q
+
+check-native: build/sanitized/ohm_tests ## C++ tests under the address and undefined-behaviour sanitizers
+	build/sanitized/ohm_tests
+
+bench: .venv-bench/installed ## side by side with peers, small graphs; benchmarks/README.md has the rest
+	.venv-bench/bin/python -m benchmarks.solver --quick
+
+clean: ## remove all that make has made
+	rm -rf .venv .venv-bench build dist out src/ohmlearn/_core.pyi .*_cache .hypothesis
+	find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+# Stamps: a step is done again when what it depends on is newer.
+.venv/created .venv-bench/created: %/created:
+	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("Python 3.11 or later is needed, $(PYTHON) is %d.%d: make PYTHON=python3.x" % v[:2])'
+	$(PYTHON) -m venv $*
+	$*/bin/pip install -q --upgrade "pip>=25.1"
+	@touch $@
+
+# Editable: changes of Python code need no new installation.
+.venv/installed: .venv/created $(NATIVE)
+	$(BIN)/pip install -q -e ".[plot]"
+	@touch $@
+
+.venv/dev: .venv/installed pyproject.toml
+	$(BIN)/pip install -q --group dev
+	@touch $@
+
+.venv-bench/installed: .venv-bench/created $(NATIVE) benchmarks/requirements.txt
+	.venv-bench/bin/pip install -q . -r benchmarks/requirements.txt
+	@touch $@
+
+build/sanitized/ohm_tests: SANITIZE := -DOHMLEARN_SANITIZE=ON
+build/native/ohm_tests build/sanitized/ohm_tests: .venv/dev $(NATIVE) $(wildcard cpp/tests/*)
+	PATH="$(CURDIR)/$(BIN):$$PATH" cmake -G Ninja -S . -B $(@D) -DOHMLEARN_NATIVE_TESTS=ON $(SANITIZE)
+	$(BIN)/cmake --build $(@D)
+	@touch $@
