@@ -43,7 +43,8 @@ clean: ## remove all that make has made
 
 # Editable: changes of Python code need no new installation.
 .venv/installed: .venv/created $(NATIVE)
-	$(BIN)/pip install -q -e ".[plot]"
+	$(BIN)/pip install -q --group build
+	$(BIN)/pip install -q --no-build-isolation -e ".[plot]"
 	@touch $@
 
 .venv/dev: .venv/installed pyproject.toml
