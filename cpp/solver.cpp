@@ -17,7 +17,7 @@ constexpr double kBuildCost = 150.0;
 constexpr double kFactorIterationCost = 3.0;
 constexpr double kFactorIterations = 35.0;
 // Columns solved together share the traffic of the matrix.
-constexpr double kBlockDiscount = 0.4;
+constexpr double kBlockDiscount = 0.45;
 
 // Ball radii (see ordering.hpp) from which on local numbers exist, and from which on a factor surely pays.
 constexpr int kLocalRadius = 6;
@@ -142,11 +142,10 @@ std::vector<ColumnReport> Solver::solve_any(const Columns<Io>& columns, double t
 // The first block decides for all. What it has reached is where a factor starts from.
 template <class Io>
 void Solver::solve_diagonal_first(const Columns<Io>& columns, const SolveOptions& options, ColumnReport* reports) {
-  constexpr std::int64_t kTrial = 16;
   SolveOptions trial = options;
   trial.hopeless_beyond = break_even(columns.count, options.tolerance);
   Columns<Io> first = columns;
-  first.count = std::min(columns.count, kTrial);
+  first.count = std::min<std::int64_t>(columns.count, kBlockColumns);
   pcg(system(), first, trial, reports);
   Columns<Io> rest{columns.b + first.count, columns.x + first.count, columns.stride, columns.count - first.count};
   const bool hopeless = std::any_of(reports, reports + first.count,
