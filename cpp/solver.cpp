@@ -17,8 +17,11 @@ constexpr double kBuildCost = 150.0;
 constexpr double kFactorIterationCost = 3.0;
 constexpr double kFactorIterations = 35.0;
 // Columns solved together share the traffic of the matrix.
-constexpr double kBlockDiscount = 0.4;
+constexpr double kBlockDiscount = 0.45;
 
+// Ball radii (see ordering.hpp) from which on local numbers exist, and from which on a factor surely pays.
+constexpr int kLocalRadius = 6;
+constexpr int kMeshRadius = 16;
 // Iterations forecast at which a float factor, and then double vectors with it, are given up.
 constexpr double kFloatPatience = 300.0;
 constexpr double kDoublePatience = 600.0;
@@ -59,11 +62,16 @@ Solver::Solver(const CsrView& graph, const double* ground, const SolverOptions& 
     dense_.emplace(graph_, ground_);
     return;
   }
-  matrix_.order.resize(graph_.n);
-  if (wants_reordering(graph_)) {
+  const int radius = graph_.n > 0 ? ball_radius(graph_) : 0;
+  if (radius >= kLocalRadius && numbers_are_scattered(graph_)) {
     matrix_.order = bfs_order(graph_);
   } else {
+    matrix_.order.resize(graph_.n);
     std::iota(matrix_.order.begin(), matrix_.order.end(), 0);
+  }
+  if (method_ == Method::automatic && radius >= kMeshRadius) {
+    method_ = Method::cholesky;
+    reason_ = "spread out like a mesh: a 64th of the nodes takes " + std::to_string(radius) + " steps to reach";
   }
   if (method_ == Method::cholesky) build_factor<float>(1);
   matrix_ = make_matrix(graph_, ground_, std::move(matrix_.order));
@@ -134,11 +142,10 @@ std::vector<ColumnReport> Solver::solve_any(const Columns<Io>& columns, double t
 // The first block decides for all. What it has reached is where a factor starts from.
 template <class Io>
 void Solver::solve_diagonal_first(const Columns<Io>& columns, const SolveOptions& options, ColumnReport* reports) {
-  constexpr std::int64_t kTrial = 16;
   SolveOptions trial = options;
   trial.hopeless_beyond = break_even(columns.count, options.tolerance);
   Columns<Io> first = columns;
-  first.count = std::min(columns.count, kTrial);
+  first.count = std::min<std::int64_t>(columns.count, kBlockColumns);
   pcg(system(), first, trial, reports);
   Columns<Io> rest{columns.b + first.count, columns.x + first.count, columns.stride, columns.count - first.count};
   const bool hopeless = std::any_of(reports, reports + first.count,

@@ -89,8 +89,8 @@ class LaplacianSolver:
     method : {"auto", "diagonal", "cholesky", "direct"}
         "direct" eliminates a dense matrix exactly (at most 5,000 nodes). The others are conjugate
         gradients, preconditioned by the diagonal or by an approximate Cholesky factor. "auto" takes
-        "direct" up to 500 nodes, else begins with the diagonal and builds a factor if the
-        convergence seen says that this pays.
+        "direct" up to 500 nodes and "cholesky" for meshes; else it begins with the diagonal and
+        builds a factor if the convergence seen says that this pays.
 
     Attributes
     ----------
