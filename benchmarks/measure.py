@@ -7,8 +7,10 @@ The child prints one JSON object per figure; the parent completes it and prints 
 from __future__ import annotations
 
 import json
+import math
 import os
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -37,19 +39,29 @@ def run_child(
 ) -> Iterator[Figure]:
     """Figures printed by ``python -m module arguments``; the last one tells how it ended.
 
+    ``limit`` is in CPU seconds, those of start and loading included.
     The last figure is ``{"end": "ok" | "unfinished" | "failed", "note": ...}``.
     """
     environment = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, str(threads))}
     command = [sys.executable, "-m", module, *arguments]
+    seconds = math.ceil(limit)
     try:
         done = subprocess.run(
-            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=limit
+            command,
+            cwd=ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=4 * limit,  # for a child that sleeps; a busy machine must not stop the others
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds)),
         )
         text, note = done.stdout, done.stderr.strip().splitlines()[-1:]
         end = "ok" if done.returncode == 0 else "failed"
+        if -done.returncode in (signal.SIGXCPU, signal.SIGKILL):
+            note, end = [f"stopped after {limit:g} CPU s"], "unfinished"
     except subprocess.TimeoutExpired as expired:
         text = (expired.stdout or b"").decode()
-        note, end = [f"stopped after {limit:g} s"], "unfinished"
+        note, end = [f"stopped after {4 * limit:g} s of wall time"], "unfinished"
     for line in text.splitlines():
         if line.startswith("{"):
             yield json.loads(line)

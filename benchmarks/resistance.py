@@ -55,7 +55,7 @@ def main() -> None:
     parser.add_argument("--networkit-side", type=int, default=300, help="largest grid given to it")
     parser.add_argument("--epsilon", type=float, default=0.2, help="for ours")
     parser.add_argument("--tol", type=float, default=0.1, help="for NetworKit (its default)")
-    parser.add_argument("--limit", type=float, default=240.0, help="wall seconds for each child")
+    parser.add_argument("--limit", type=float, default=240.0, help="CPU seconds for each child")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+import time
 from functools import partial
 from pathlib import Path
 
@@ -45,7 +46,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--peers", nargs="*", default=list(solvers.PEERS))
     parser.add_argument("--no-ours", action="store_true", help="peers only")
     parser.add_argument("--quick", action="store_true", help="four graphs of 10,000 nodes")
-    parser.add_argument("--limit", type=float, default=120.0, help="wall seconds for each child")
+    parser.add_argument("--limit", type=float, default=120.0, help="CPU seconds for each child")
     parser.add_argument("--cache", type=Path, help="keep the graphs here instead of a new folder")
     parser.add_argument("--table", type=Path, help="print the figures of this file and stop")
     parser.add_argument("--child", help=argparse.SUPPRESS)
@@ -83,25 +84,22 @@ def _graph(graph: str, folder: Path, options: argparse.Namespace) -> None:
 
 
 def _child(name: str, path: Path, limit: float, threads: int) -> None:
-    rng = np.random.default_rng(1)
     laplacian = graphs.load(path)
-    b = rng.standard_normal((laplacian.shape[0], COLUMNS))
+    b = np.random.default_rng(1).standard_normal((laplacian.shape[0], COLUMNS))
     b -= b.mean(axis=0)
     if name == OURS:
         _measure_ours(laplacian, b, path, threads)
     else:
-        _measure_peer(name, laplacian, np.asfortranarray(b), limit)
+        _measure_peer(name, laplacian, np.asfortranarray(b), 0.9 * limit)
 
 
-def _measure_peer(name: str, laplacian: sp.csr_matrix, b: np.ndarray, limit: float) -> None:
+def _measure_peer(name: str, laplacian: sp.csr_matrix, b: np.ndarray, deadline: float) -> None:
     """Peers have no block solve: 16 right-hand sides are 16 solves after one set-up."""
     baseline = reset_peak()
-    solve, setup, setup_wall = timed(lambda: solvers.PEERS[name](laplacian))
-    wall = 0.0
+    solve, setup, _ = timed(lambda: solvers.PEERS[name](laplacian))
     tol = TARGET
     while True:  # a peer may stop on another criterion: tighten its own until the target is met
-        (x, steps), cpu, spent = timed(partial(solve, b[:, 0], tol))
-        wall = spent
+        (x, steps), cpu, _ = timed(partial(solve, b[:, 0], tol))
         residual = _residual(laplacian, x, b[:, 0])
         if residual <= SLACK * TARGET or tol < TARGET / 1e3 or steps >= solvers.MAX_ITERATIONS:
             break
@@ -109,21 +107,26 @@ def _measure_peer(name: str, laplacian: sp.csr_matrix, b: np.ndarray, limit: flo
     memory = {"rss_baseline_mib": baseline, "rss_peak_mib": peak_mib()}
     again = 0
     while again < 2 and setup + cpu < REPEAT_BELOW_S:
-        fresh, other, _ = timed(lambda: solvers.PEERS[name](laplacian))
+        del solve  # two factors at a time would spoil the peak of memory
+        solve, other, _ = timed(lambda: solvers.PEERS[name](laplacian))
         setup = min(setup, other)
-        cpu = min(cpu, timed(partial(fresh, b[:, 0], tol))[1])
+        cpu = min(cpu, timed(partial(solve, b[:, 0], tol))[1])
         again += 1
     shared = {"setup_cpu_s": setup, "tol_asked": tol, "runs": again + 1}
     first = {**shared, "rhs": 1, "iterations": steps, **_ending(residual), **memory}
     emit({**first, "solve_cpu_s": cpu})
     total, worst, most, done = cpu, residual, steps, 1
+    solutions = np.empty(b.shape, order="F")  # ours returns them all, too
+    solutions[:, 0] = x
     while done < COLUMNS:
         # Three columns tell what sixteen will take: do not run into the limit to learn it.
-        if done == 3 and setup_wall + wall * COLUMNS / done > 0.9 * limit:
+        needed = (COLUMNS - done if done >= 3 else 1) * total / done
+        if time.process_time() + needed > deadline:
             break
         column = b[:, done]
-        (x, steps), cpu, spent = timed(partial(solve, column, tol))
-        wall, total, done = wall + spent, total + cpu, done + 1
+        (x, steps), cpu, _ = timed(partial(solve, column, tol))
+        total, done = total + cpu, done + 1
+        solutions[:, done - 1] = x
         most, worst = max(most, steps), max(worst, _residual(laplacian, x, column))
     memory["rss_peak_mib"] = peak_mib()
     figure = {**shared, "rhs": COLUMNS, "iterations": most, **_ending(worst), **memory}
@@ -140,14 +143,15 @@ def _measure_ours(laplacian: sp.csr_matrix, b: np.ndarray, path: Path, threads: 
     adjacency.eliminate_zeros()
     graph, graph_cpu, _ = timed(partial(Graph.from_scipy, adjacency))
     del laplacian, adjacency
-    for rhs in (1, COLUMNS):
-        right = b[:, 0].copy() if rhs == 1 else b
-        baseline = reset_peak()
+    first = b[:, 0].copy()
+    baseline = reset_peak()
+    for rhs, right in ((1, first), (COLUMNS, b)):
         best: Figure = {}
         runs = 0
         while runs == 0 or (
             runs < 3 and best["setup_cpu_s"] + best["solve_cpu_s"] < REPEAT_BELOW_S
         ):
+            solver = x = None  # two factors at a time would spoil the peak of memory
             make = partial(LaplacianSolver, graph, random_state=0, n_jobs=threads)
             solver, setup, setup_wall = timed(make)
             x, solve, solve_wall = timed(partial(solver.solve, right, tol=TARGET))
