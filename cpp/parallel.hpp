@@ -6,10 +6,30 @@
 #include <cstdint>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace ohm {
+
+// Joins its threads when it goes out of scope.
+class Threads {
+ public:
+  Threads() = default;
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+  ~Threads() {
+    for (std::thread& thread : threads_) thread.join();
+  }
+  template <class F>
+  void start(F&& f) {
+    threads_.emplace_back(std::forward<F>(f));
+  }
+
+ private:
+  std::vector<std::thread> threads_;
+};
 
 // Runs f(task) for task = 0..tasks-1 on up to `threads` threads, in no particular order.
 template <class F>
@@ -32,8 +52,12 @@ void parallel_for(int threads, std::int64_t tasks, F&& f) {
     }
   };
   {
-    std::vector<std::jthread> helpers;
-    for (int t = 1; t < threads; ++t) helpers.emplace_back(work);
+    Threads helpers;
+    try {
+      for (int t = 1; t < threads; ++t) helpers.start(work);
+    } catch (const std::system_error&) {
+      // No more threads to be had: those there are do the work.
+    }
     work();
   }
   if (failure) std::rethrow_exception(failure);
@@ -47,11 +71,27 @@ class Team {
   void meet() {
     if (size_ > 1) barrier_.arrive_and_wait();
   }
-  // Runs f(rank) once per member; f must not throw.
+  // Runs f(rank) once per member; f must not throw. None begins before all could be started.
   template <class F>
   void run(F&& f) {
-    std::vector<std::jthread> helpers;
-    for (int rank = 1; rank < size_; ++rank) helpers.emplace_back([&f, rank] { f(rank); });
+    std::atomic<int> gate{0};
+    Threads helpers;
+    const auto open = [&](int verdict) {
+      gate = verdict;
+      gate.notify_all();
+    };
+    try {
+      for (int rank = 1; rank < size_; ++rank) {
+        helpers.start([&f, &gate, rank] {
+          gate.wait(0);
+          if (gate == 1) f(rank);
+        });
+      }
+    } catch (...) {
+      open(-1);
+      throw;
+    }
+    open(1);
     f(0);
   }
 
