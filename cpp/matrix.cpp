@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace ohm {
 
@@ -35,13 +36,21 @@ NullSpace null_space(const CsrView& graph, const double* ground) {
   return space;
 }
 
-double power_of_two_scale(const CsrView& graph, const double* ground) {
+WeightRange weight_range(const CsrView& graph, const double* ground) {
+  constexpr double kSmallestInFloat = 1e-25;  // products of a few residuals and inverses must not overflow
   double largest = 0.0;
-  for (std::int64_t e = 0; e < graph.entries(); ++e) largest = std::max(largest, graph.weights[e]);
+  double smallest = std::numeric_limits<double>::infinity();
+  const auto take = [&](double value) {
+    largest = std::max(largest, value);
+    if (value > 0.0) smallest = std::min(smallest, value);
+  };
+  for (std::int64_t e = 0; e < graph.entries(); ++e) take(graph.weights[e]);
   if (ground != nullptr) {
-    for (std::int32_t i = 0; i < graph.n; ++i) largest = std::max(largest, ground[i]);
+    for (std::int32_t i = 0; i < graph.n; ++i) take(ground[i]);
   }
-  return largest > 0.0 ? std::exp2(-std::ilogb(largest)) : 1.0;
+  if (largest == 0.0) return {};
+  const double scale = std::exp2(std::min(1022, -std::ilogb(largest)));  // subnormal weights stay below one
+  return {scale, smallest * scale >= kSmallestInFloat};
 }
 
 Matrix make_matrix(const CsrView& graph, const double* ground, std::vector<std::int32_t> order) {
@@ -49,7 +58,9 @@ Matrix make_matrix(const CsrView& graph, const double* ground, std::vector<std::
   a.n = graph.n;
   a.order = std::move(order);
   const std::int64_t entries = graph.entries();
-  a.scale = power_of_two_scale(graph, ground);
+  const WeightRange range = weight_range(graph, ground);
+  a.scale = range.scale;
+  a.float_range = range.fits_float;
   bool fits_float = true;
   for (std::int64_t e = 0; e < entries && fits_float; ++e) {
     const double w = graph.weights[e] * a.scale;
