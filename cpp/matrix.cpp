@@ -9,12 +9,20 @@ namespace ohm {
 template <class Io>
 std::vector<double> NullSpace::means(const Io* columns, std::int64_t stride, int width) const {
   std::vector<double> mean(singular.size() * width, 0.0);
+  // Summed with compensation (Kahan): of a constant vector, then, nothing but its last bit is left.
+  std::vector<double> lost(mean.size(), 0.0);
   std::vector<double> count(singular.size(), 0.0);
   for (std::size_t i = 0; i < component.size(); ++i) {
     const std::size_t k = component[i];
     if (!singular[k]) continue;
     count[k] += 1.0;
-    for (int c = 0; c < width; ++c) mean[k * width + c] += static_cast<double>(columns[i * stride + c]);
+    for (int c = 0; c < width; ++c) {
+      double& sum = mean[k * width + c];
+      const double term = static_cast<double>(columns[i * stride + c]) - lost[k * width + c];
+      const double next = sum + term;
+      lost[k * width + c] = (next - sum) - term;
+      sum = next;
+    }
   }
   for (std::size_t k = 0; k < count.size(); ++k) {
     for (int c = 0; c < width; ++c) mean[k * width + c] /= std::max(count[k], 1.0);

@@ -77,6 +77,8 @@ class Block {
   // float vectors, double ones may still gain a little.
   static constexpr double kFloors = sizeof(Value) == sizeof(float) ? 0.25 : 8.0;
   static constexpr int kLongestRun = 100;
+  // So many slow updates in float, and double gets its turn; in double, patience is all there is.
+  static constexpr int kSlowUpdates = kRefine && sizeof(Value) == sizeof(float) ? 4 : std::numeric_limits<int>::max();
   static constexpr int kForecastEvery = 20;
 
   template <class F>
@@ -298,6 +300,7 @@ class Block {
     double floor[Width];     // what rounding may explain of it
     double earlier[Width] = {};  // residual half-way to the forecast
     int idle[Width] = {};    // updates in a row that brought nothing
+    int slow[Width] = {};    // updates in a row that did not halve the residual
     bool running[Width];
     bool lost[Width] = {};   // no finite answer
     bool still[Width] = {};  // the last step had no length: the preconditioner does not see the residual
@@ -323,7 +326,8 @@ class Block {
         idle[c] = norm[c] > 0.5 * best[c] && at_end ? idle[c] + 1 : 0;
         lost[c] = !std::isfinite(norm[c]);
         if (lost[c]) norm[c] = 1.0;  // that of the zero which is returned
-        const bool stuck = idle[c] >= 2 || lost[c];
+        slow[c] = norm[c] > 0.5 * best[c] ? slow[c] + 1 : 0;
+        const bool stuck = idle[c] >= 2 || slow[c] >= kSlowUpdates || lost[c];
         anchor[c] = norm[c];
         best[c] = std::min(best[c], norm[c]);
         running[c] = !(done || stuck || limit || hopeless);
