@@ -422,9 +422,7 @@ def test_bad_start_does_no_harm(method, size):
     x = solver.solve(b, x0=start)
     expected = LaplacianSolver(graph, method="direct").solve(b)
     np.testing.assert_allclose(x, expected, rtol=0, atol=1e-5)
-    np.testing.assert_allclose(
-        solver.solve(b, x0=np.full(529, size)), expected, rtol=0, atol=1e-5
-    )
+    np.testing.assert_allclose(solver.solve(b, x0=np.full(529, size)), expected, rtol=0, atol=1e-5)
 
 
 def test_start_is_not_changed():
