@@ -1,5 +1,6 @@
 #include "approx_cholesky.hpp"
 
+#include "huge_pages.hpp"
 #include "rng.hpp"
 
 #include <algorithm>
@@ -59,7 +60,8 @@ class Elimination {
  public:
   Elimination(const CsrView& graph, const double* ground, std::span<const std::int32_t> relabel,
               const EliminationOptions& options)
-      : graph_(graph), relabel_(relabel), options_(options), nodes_(graph.n) {
+      : graph_(graph), relabel_(relabel), options_(options) {
+    resize_huge(nodes_, graph.n);
     load(ground);
   }
 
@@ -70,8 +72,7 @@ class Elimination {
     factor_.start.push_back(0);
     factor_.inverse_diagonal.reserve(n);
     const auto guess = static_cast<std::size_t>(graph_.entries() / 2 + graph_.entries() / 4 + n);
-    factor_.index.reserve(guess);
-    factor_.coefficient.reserve(guess);
+    reserve_huge(factor_.entry, guess);
 
     std::int32_t v = 0;
     std::int32_t bucket = 0;
@@ -130,11 +131,11 @@ class Elimination {
       const auto degree = static_cast<std::int32_t>(graph_.indptr[u + 1] - graph_.indptr[u]) * copies;
       nodes_[k].begin = room;
       nodes_[k].size = nodes_[k].degree = degree;
-      nodes_[k].capacity = degree + 2;
+      nodes_[k].capacity = degree + degree / 4 + 2;
       room += nodes_[k].capacity;
       if (ground != nullptr) nodes_[k].ground = static_cast<Real>(ground[u] * options_.scale);
     }
-    pool_.reserve(static_cast<std::size_t>(room + room / 4));
+    reserve_huge(pool_, room + room / 4);
     pool_.resize(room);
     for (std::int32_t k = 0; k < n; ++k) {
       const std::int32_t u = relabel_[k];
@@ -222,19 +223,19 @@ class Elimination {
       for (std::size_t i = 0; i < d; ++i) {
         const double a = neighbours_[i].weight / total;
         const bool implied = i + 1 == d && share <= 0.5;
-        factor_.index.push_back(neighbours_[i].node);
-        factor_.coefficient.push_back(static_cast<Real>(implied ? -share : a));
+        factor_.entry.push_back({neighbours_[i].node, static_cast<Real>(implied ? -share : a)});
       }
     }
-    factor_.start.push_back(static_cast<std::int64_t>(factor_.index.size()));
+    factor_.start.push_back(static_cast<std::int64_t>(factor_.entry.size()));
     factor_.inverse_diagonal.push_back(total > 0.0 ? 1.0 / total : 0.0);
   }
 
   // Item i, in increasing weight, is joined to a later item j drawn in proportion to weight; the edge
   // gets i's whole share of the clique with later items, w_i * (sum of later weights) / total.
   void sample_tree(std::int32_t v, double total) {
+    const std::size_t n_neighbours = neighbours_.size();
     items_.clear();
-    for (std::size_t i = 0; i < neighbours_.size(); ++i) {
+    for (std::size_t i = 0; i < n_neighbours; ++i) {
       const int copies = std::min(neighbours_[i].count, options_.copies);
       for (int c = 0; c < copies; ++c) {
         items_.push_back({static_cast<std::int32_t>(i), neighbours_[i].weight / copies});
@@ -306,19 +307,20 @@ class Elimination {
     return nullptr;
   }
 
-  // Drops entries to eliminated nodes; moves the list to the end of the pool if it is still half full.
+  // Moves a full list to the end of the pool. In a long one, where dead entries are not searched for, these
+  // are dropped first; in a short one there are hardly any, and looking would cost a cache miss each.
   void make_room(Node& node) {
-    Entry* entries = pool_.data() + node.begin;
-    std::int32_t live = 0;
-    for (std::int32_t e = 0; e < node.size; ++e) {
-      if (nodes_[entries[e].node].degree >= 0) entries[live++] = entries[e];
+    if (node.size > kSearchLimit) {
+      Entry* entries = pool_.data() + node.begin;
+      const Entry* live = std::remove_if(entries, entries + node.size,
+                                         [&](const Entry& entry) { return nodes_[entry.node].degree < 0; });
+      node.size = static_cast<std::int32_t>(live - entries);
+      if (node.size <= node.capacity - node.capacity / 4) return;
     }
-    node.size = live;
-    if (live <= node.capacity - std::max(1, node.capacity / 4)) return;
     const std::int32_t capacity = node.capacity + std::max(4, node.capacity / 2);
     const auto begin = static_cast<std::int64_t>(pool_.size());
     pool_.resize(pool_.size() + capacity);
-    std::copy_n(pool_.begin() + node.begin, live, pool_.begin() + begin);
+    std::copy_n(pool_.begin() + node.begin, node.size, pool_.begin() + begin);
     node.begin = begin;
     node.capacity = capacity;
   }

@@ -27,7 +27,7 @@
 namespace ohm {
 
 // L + D ~ C diag(1/inverse_diagonal) C', where C becomes unit lower triangular once its rows stand in the
-// order of elimination. Column k belongs to row order[k] and has -coefficient at rows index[.], all
+// order of elimination. Column k belongs to row order[k] and has -coefficient at the rows of its entries, all
 // eliminated later. The last entry of a column is its heaviest neighbour, coded as follows: a value
 // with the sign bit set, -g, stands for 1 - g - (sum of the others), g being the ground's share;
 // any other value stands for itself.
@@ -35,10 +35,13 @@ template <class Real>
 struct Factor {
   std::vector<std::int32_t> order;  // order[k] = row eliminated k-th
   std::vector<std::int64_t> start;  // n + 1
-  std::vector<std::int32_t> index;
-  std::vector<Real> coefficient;
+  struct Entry {
+    std::int32_t row;
+    Real coefficient;
+  };
+  std::vector<Entry> entry;
   std::vector<double> inverse_diagonal;  // 0 for the last node of a component without ground
-  std::int64_t entries() const { return static_cast<std::int64_t>(index.size()); }
+  std::int64_t entries() const { return static_cast<std::int64_t>(entry.size()); }
 };
 
 struct EliminationOptions {
@@ -62,21 +65,21 @@ OHM_INLINE void forward_column(const Factor<Real>& factor, std::int64_t k, Row* 
   const std::int64_t last = factor.start[k + 1] - 1;
   if (last < begin) return;
   const Row here = y[factor.order[k]];
-  const auto code = static_cast<Value>(factor.coefficient[last]);
+  const auto code = static_cast<Value>(factor.entry[last].coefficient);
   Row rest = code * here;
   if (std::signbit(code)) {
     rest += here;
     for (std::int64_t e = begin; e < last; ++e) {
-      const Row moved = static_cast<Value>(factor.coefficient[e]) * here;
-      y[factor.index[e]] += moved;
+      const Row moved = static_cast<Value>(factor.entry[e].coefficient) * here;
+      y[factor.entry[e].row] += moved;
       rest -= moved;
     }
   } else {
     for (std::int64_t e = begin; e < last; ++e) {
-      y[factor.index[e]] += static_cast<Value>(factor.coefficient[e]) * here;
+      y[factor.entry[e].row] += static_cast<Value>(factor.entry[e].coefficient) * here;
     }
   }
-  y[factor.index[last]] += rest;
+  y[factor.entry[last].row] += rest;
 }
 
 // y <- C'^-1 D^-1 y, one column.
@@ -86,17 +89,17 @@ OHM_INLINE void backward_column(const Factor<Real>& factor, std::int64_t k, Row*
   const std::int64_t last = factor.start[k + 1] - 1;
   Row sum = static_cast<Value>(factor.inverse_diagonal[k]) * y[factor.order[k]];
   if (last >= begin) {
-    const auto code = static_cast<Value>(factor.coefficient[last]);
-    const Row heaviest = y[factor.index[last]];
+    const auto code = static_cast<Value>(factor.entry[last].coefficient);
+    const Row heaviest = y[factor.entry[last].row];
     sum += code * heaviest;
     if (std::signbit(code)) {
       sum += heaviest;
       for (std::int64_t e = begin; e < last; ++e) {
-        sum += static_cast<Value>(factor.coefficient[e]) * (y[factor.index[e]] - heaviest);
+        sum += static_cast<Value>(factor.entry[e].coefficient) * (y[factor.entry[e].row] - heaviest);
       }
     } else {
       for (std::int64_t e = begin; e < last; ++e) {
-        sum += static_cast<Value>(factor.coefficient[e]) * y[factor.index[e]];
+        sum += static_cast<Value>(factor.entry[e].coefficient) * y[factor.entry[e].row];
       }
     }
   }

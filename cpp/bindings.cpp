@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "csr.hpp"
+#include "embedding.hpp"
 #include "solver.hpp"
 
 namespace nb = nanobind;
@@ -34,6 +35,9 @@ using ArrayIn = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>
 // Read-only on the Python side.
 template <class T>
 using ArrayOut = nb::ndarray<nb::numpy, const T, nb::ndim<1>, nb::c_contig>;
+
+template <class T>
+using ArrayInOut = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 template <class T>
 std::span<const T> as_span(const ArrayIn<T>& array) {
@@ -234,10 +238,53 @@ void bind_solver(nb::module_& m) {
   m.attr("DIRECT_LIMIT") = ohm::Solver::kDirectLimit;
 }
 
+// ---- resistances --------------------------------------------------------------------------------
+
+void sketch_right_hand_sides(ArrayIn<std::int64_t> indptr, ArrayIn<std::int32_t> indices,
+                             ArrayIn<double> weights, std::uint64_t seed, std::uint64_t round,
+                             int threads, MatrixInOut<float> y) {
+  ohm::CsrView graph = as_csr(indptr, indices);
+  graph.weights = weights.data();
+  require(y.shape(0) + 1 == indptr.size() && y.shape(1) == ohm::kSketchColumns, "y has the wrong shape");
+  nb::gil_scoped_release release;
+  ohm::sketch_right_hand_sides(graph, seed, round, threads, y.data());
+}
+
+void add_estimates(MatrixIn<float> z, ArrayIn<std::int32_t> u, ArrayIn<std::int32_t> v,
+                   std::optional<ArrayIn<double>> w, std::uint64_t seed, std::uint64_t round, int threads,
+                   ArrayInOut<double> squares, ArrayInOut<double> products) {
+  require(z.shape(1) == ohm::kSketchColumns, "z has the wrong shape");
+  require(u.size() == v.size() && (!w || w->size() == u.size()) && squares.size() == u.size() &&
+              products.size() == u.size(),
+          "pairs must be equally long");
+  nb::gil_scoped_release release;
+  ohm::add_estimates(z.data(), as_span(u), as_span(v), w ? as_span(*w) : std::span<const double>{}, seed, round,
+                     threads, squares.data(), products.data());
+}
+
+void combine_estimates(ArrayIn<std::int32_t> u, ArrayIn<std::int32_t> v, std::optional<ArrayIn<double>> w,
+                       ArrayIn<double> degrees, double q, ArrayInOut<double> squares, ArrayIn<double> products) {
+  nb::gil_scoped_release release;
+  ohm::combine_estimates(as_span(u), as_span(v), w ? as_span(*w) : std::span<const double>{}, degrees.data(), q,
+                         squares.data(), products.data());
+}
+
+void bind_resistance(nb::module_& m) {
+  m.attr("SKETCH_COLUMNS") = ohm::kSketchColumns;
+  m.def("sketch_right_hand_sides", sketch_right_hand_sides, "indptr"_a.noconvert(), "indices"_a.noconvert(),
+        "weights"_a.noconvert(), "seed"_a, "round"_a, "threads"_a, "y"_a.noconvert());
+  m.def("add_estimates", add_estimates, "z"_a.noconvert(), "u"_a.noconvert(), "v"_a.noconvert(),
+        "w"_a.noconvert().none(), "seed"_a, "round"_a, "threads"_a, "squares"_a.noconvert(),
+        "products"_a.noconvert());
+  m.def("combine_estimates", combine_estimates, "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert().none(),
+        "degrees"_a.noconvert(), "q"_a, "squares"_a.noconvert(), "products"_a.noconvert());
+}
+
 }  // namespace
 
 NB_MODULE(_core, m) {
   m.doc() = "Kernels of ohmlearn. Internal: names and signatures change without notice.";
   bind_graph(m);
   bind_solver(m);
+  bind_resistance(m);
 }

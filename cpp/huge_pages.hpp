@@ -23,11 +23,16 @@ inline void prefer_huge_pages([[maybe_unused]] void* data, [[maybe_unused]] std:
 #endif
 }
 
-// values.resize(size) for a vector that is still empty.
+// For a vector that is still empty.
 template <class T>
-void resize_huge(std::vector<T>& values, std::size_t size) {
+void reserve_huge(std::vector<T>& values, std::size_t size) {
   values.reserve(size);
   prefer_huge_pages(values.data(), size * sizeof(T));
+}
+
+template <class T>
+void resize_huge(std::vector<T>& values, std::size_t size) {
+  reserve_huge(values, size);
   values.resize(size);
 }
 

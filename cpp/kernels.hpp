@@ -130,7 +130,7 @@ constexpr std::int64_t kAhead = 12;
 template <class Real, class Row>
 OHM_INLINE void fetch_column(const Factor<Real>& factor, std::int64_t k, const Row* y) {
   __builtin_prefetch(y + factor.order[k]);
-  for (std::int64_t e = factor.start[k]; e < factor.start[k + 1]; ++e) __builtin_prefetch(y + factor.index[e]);
+  for (std::int64_t e = factor.start[k]; e < factor.start[k + 1]; ++e) __builtin_prefetch(y + factor.entry[e].row);
 }
 
 template <class Value, class Real, int Width>
@@ -149,8 +149,13 @@ OHM_KERNEL void backward(const Factor<Real>& factor, std::int64_t n, const Row<V
   for (std::int64_t k = n - 1; k >= 0; --k) {
     if (Width > 1 && k >= kAhead) fetch_column(factor, k - kAhead, z);
     backward_column<Row<Value, Width>, Value>(factor, k, z);
-    const std::int32_t row = factor.order[k];
-    sum.add(k, z[row] * r[row]);
+    if constexpr (Width > 1) {
+      const std::int32_t row = factor.order[k];
+      sum.add(k, z[row] * r[row]);
+    }
+  }
+  if constexpr (Width == 1) {
+    for (std::int64_t i = 0; i < n; ++i) sum.add(i, z[i] * r[i]);
   }
   sum.store(dot);
 }

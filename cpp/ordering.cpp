@@ -5,7 +5,28 @@
 
 namespace ohm {
 
-bool wants_reordering(const CsrView& graph) {
+int ball_radius(const CsrView& graph) {
+  const std::size_t enough = std::min<std::size_t>(graph.n / 64, 1 << 14);
+  std::vector<bool> seen(graph.n, false);
+  std::vector<std::int32_t> ball{graph.n / 2};
+  seen[ball[0]] = true;
+  int radius = 0;
+  for (std::size_t head = 0; head < ball.size() && ball.size() < enough; ++radius) {
+    for (const std::size_t level_end = ball.size(); head < level_end && ball.size() < enough; ++head) {
+      const std::int32_t u = ball[head];
+      for (std::int64_t e = graph.indptr[u]; e < graph.indptr[u + 1]; ++e) {
+        const std::int32_t v = graph.indices[e];
+        if (!seen[v]) {
+          seen[v] = true;
+          ball.push_back(v);
+        }
+      }
+    }
+  }
+  return radius;
+}
+
+bool numbers_are_scattered(const CsrView& graph) {
   // A mean distance of 2^15 numbers is 256 KiB of doubles: neighbours still meet in the L2 cache.
   // A sample of rows is enough to see it.
   constexpr std::int64_t kMeanDistance = 1 << 15;

@@ -456,16 +456,13 @@ void solve_blocks(const System& system, const Columns<Io>& columns, const SolveO
 template <class Value, class Weight, class Io>
 void solve_columns(const System& system, const Columns<Io>& columns, const SolveOptions& options,
                    ColumnReport* reports) {
-  // A row of the widest block is one cache line.
-  constexpr int kWidest = static_cast<int>(kLine / sizeof(Value));
+  // Wider blocks save a little more traffic but hold more memory and leave less to share out among threads.
   if (columns.count <= 1) {
     solve_blocks<Value, Weight, Io, 1>(system, columns, options, reports);
   } else if (columns.count <= 4) {
     solve_blocks<Value, Weight, Io, 4>(system, columns, options, reports);
-  } else if (columns.count <= 8) {
-    solve_blocks<Value, Weight, Io, 8>(system, columns, options, reports);
   } else {
-    solve_blocks<Value, Weight, Io, kWidest>(system, columns, options, reports);
+    solve_blocks<Value, Weight, Io, kBlockColumns>(system, columns, options, reports);
   }
 }
 

@@ -26,6 +26,9 @@ struct System {
   const Preconditioner& preconditioner;
 };
 
+// Right-hand sides are solved in blocks of this many.
+constexpr int kBlockColumns = 8;
+
 struct SolveOptions {
   double tolerance = 1e-8;
   std::int32_t max_iterations = 1000;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <stdexcept>
 
@@ -18,8 +19,11 @@ constexpr double kBuildCost = 150.0;
 constexpr double kFactorIterationCost = 3.0;
 constexpr double kFactorIterations = 35.0;
 // Columns solved together share the traffic of the matrix.
-constexpr double kBlockDiscount = 0.4;
+constexpr double kBlockDiscount = 0.45;
 
+// Ball radii (see ordering.hpp) from which on local numbers exist, and from which on a factor surely pays.
+constexpr int kLocalRadius = 6;
+constexpr int kMeshRadius = 16;
 // Iterations forecast at which a float factor, and then double vectors with it, are given up.
 constexpr double kFloatPatience = 300.0;
 constexpr double kDoublePatience = 600.0;
@@ -61,11 +65,16 @@ Solver::Solver(const CsrView& graph, const double* ground, const SolverOptions& 
     dense_.emplace(graph_, ground_, scale_);
     return;
   }
-  matrix_.order.resize(graph_.n);
-  if (wants_reordering(graph_)) {
+  const int radius = graph_.n > 0 ? ball_radius(graph_) : 0;
+  if (radius >= kLocalRadius && numbers_are_scattered(graph_)) {
     matrix_.order = bfs_order(graph_);
   } else {
+    matrix_.order.resize(graph_.n);
     std::iota(matrix_.order.begin(), matrix_.order.end(), 0);
+  }
+  if (method_ == Method::automatic && radius >= kMeshRadius) {
+    method_ = Method::cholesky;
+    reason_ = "spread out like a mesh: a 64th of the nodes takes " + std::to_string(radius) + " steps to reach";
   }
   if (method_ == Method::cholesky) build_first_factor();
   matrix_ = make_matrix(graph_, ground_, std::move(matrix_.order));
@@ -160,7 +169,6 @@ double Solver::patience(double iterations) const {
 // The first block is a trial for all. What the diagonal has reached is where a factor starts from.
 template <class Io>
 void Solver::solve_diagonal_first(const Columns<Io>& columns, const SolveOptions& options, ColumnReport* reports) {
-  constexpr std::int64_t kTrial = 16;
   SolveOptions trial = options;
   trial.hopeless_beyond = break_even(columns.count, options.tolerance);
   const auto wants_factor = [](const ColumnReport& r) {
@@ -168,7 +176,8 @@ void Solver::solve_diagonal_first(const Columns<Io>& columns, const SolveOptions
   };
   std::int64_t tried = 0;
   while (tried < columns.count && std::none_of(reports, reports + tried, wants_factor)) {
-    const std::int64_t count = tried == 0 ? std::min(columns.count, kTrial) : columns.count - tried;
+    const std::int64_t left = columns.count - tried;
+    const std::int64_t count = tried == 0 ? std::min<std::int64_t>(left, kBlockColumns) : left;
     pcg(system(), Columns<Io>{columns.b + tried, columns.x + tried, columns.stride, count}, trial, reports + tried);
     tried += count;
   }
@@ -287,11 +296,11 @@ void Solver::solve_direct(const Columns<double>& columns, double tolerance, Colu
 // Columns that did not converge go on from where they are: in double, then with a better factor.
 void Solver::retry_unfinished(const Columns<double>& columns, const SolveOptions& options, ColumnReport* reports) {
   for (int stage = 0; stage < 2; ++stage) {
-    std::vector<std::int64_t> open;
+    std::map<std::int32_t, std::vector<std::int64_t>> open;  // by iterations used: each has its own limit
     for (std::int64_t c = 0; c < columns.count; ++c) {
       const bool spent = reports[c].iterations >= options.max_iterations;
       const bool done = reports[c].outcome == Outcome::converged || reports[c].outcome == Outcome::rounding;
-      if (!done && !spent) open.push_back(c);
+      if (!done && !spent) open[reports[c].iterations].push_back(c);
     }
     if (open.empty()) return;
     if (stage == 1) {
@@ -300,32 +309,38 @@ void Solver::retry_unfinished(const Columns<double>& columns, const SolveOptions
       build_factor<double>(2);
       reason_ += "; AC2 in double after the float factor stagnated";
     }
-    const std::int64_t width = std::ssize(open);
-    std::vector<double> b(graph_.n * width);
-    std::vector<double> x(graph_.n * width);
-    for (std::int64_t i = 0; i < graph_.n; ++i) {
-      for (std::int64_t c = 0; c < width; ++c) {
-        b[i * width + c] = columns.b[i * columns.stride + open[c]];
-        x[i * width + c] = columns.x[i * columns.stride + open[c]];
-      }
+    for (const auto& [used, chosen] : open) {
+      SolveOptions again = options;
+      again.float_vectors = false;
+      again.hopeless_beyond = patience(kDoublePatience);
+      again.max_iterations = options.max_iterations - used;
+      solve_chosen(columns, chosen, again, reports);
     }
-    SolveOptions again = options;
-    again.float_vectors = false;
-    again.hopeless_beyond = patience(kDoublePatience);
-    std::int32_t used = 0;
-    for (const std::int64_t c : open) used = std::max(used, reports[c].iterations);
-    again.max_iterations = options.max_iterations - used;
-    std::vector<ColumnReport> result(width);
-    pcg(system(), Columns<double>{b.data(), x.data(), width, width}, again, result.data());
+  }
+}
+
+// Goes on with some of the columns; keeps of each the better answer.
+void Solver::solve_chosen(const Columns<double>& columns, const std::vector<std::int64_t>& chosen,
+                          const SolveOptions& options, ColumnReport* reports) const {
+  const std::int64_t width = std::ssize(chosen);
+  std::vector<double> b(graph_.n * width);
+  std::vector<double> x(graph_.n * width);
+  for (std::int64_t i = 0; i < graph_.n; ++i) {
     for (std::int64_t c = 0; c < width; ++c) {
-      ColumnReport& report = reports[open[c]];
-      result[c].iterations += report.iterations;
-      if (!(result[c].residual <= report.residual)) {  // it only got worse: keep what there was
-        report.iterations = result[c].iterations;
-        continue;
-      }
-      for (std::int64_t i = 0; i < graph_.n; ++i) columns.x[i * columns.stride + open[c]] = x[i * width + c];
+      b[i * width + c] = columns.b[i * columns.stride + chosen[c]];
+      x[i * width + c] = columns.x[i * columns.stride + chosen[c]];
+    }
+  }
+  std::vector<ColumnReport> result(width);
+  pcg(system(), Columns<double>{b.data(), x.data(), width, width}, options, result.data());
+  for (std::int64_t c = 0; c < width; ++c) {
+    ColumnReport& report = reports[chosen[c]];
+    result[c].iterations += report.iterations;
+    if (result[c].residual <= report.residual) {
+      for (std::int64_t i = 0; i < graph_.n; ++i) columns.x[i * columns.stride + chosen[c]] = x[i * width + c];
       report = result[c];
+    } else {  // it only got worse: keep what there was
+      report.iterations = result[c].iterations;
     }
   }
 }

@@ -1,10 +1,10 @@
 // Chooses how to solve (L + D) x = b, keeps the factor between solves, and falls back when a method fails.
 //
-// auto: n <= 500 is eliminated exactly. Otherwise conjugate gradients with the diagonal begin; after 20
-// iterations, and every 20 from there, their rate is extrapolated, and an approximate Cholesky factor is
-// built when it promises to be cheaper, factorisation included. A factor in float with float vectors
-// comes first; columns on which that stagnates go on with double vectors, and at last with an AC2
-// factor in double.
+// auto: n <= 500 is eliminated exactly. A graph spread out like a mesh gets an approximate Cholesky factor at
+// once. On others conjugate gradients with the diagonal begin; after 20 iterations, and every 20 from
+// there, their rate is extrapolated, and a factor is built when it promises to be cheaper, set-up
+// included. A factor in float with float vectors comes first; columns on which that stagnates go on with
+// double vectors, and at last with an AC2 factor in double.
 #pragma once
 
 #include "dense.hpp"
@@ -56,6 +56,8 @@ class Solver {
   void solve_diagonal_first(const Columns<Io>& columns, const SolveOptions& options, ColumnReport* reports);
   void solve_direct(const Columns<double>& columns, double tolerance, ColumnReport* reports) const;
   void retry_unfinished(const Columns<double>& columns, const SolveOptions& options, ColumnReport* reports);
+  void solve_chosen(const Columns<double>& columns, const std::vector<std::int64_t>& chosen,
+                    const SolveOptions& options, ColumnReport* reports) const;
   System system() const { return {matrix_, null_, preconditioner_}; }
   double patience(double iterations) const;
   void build_first_factor();

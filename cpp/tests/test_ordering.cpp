@@ -25,15 +25,15 @@ TEST(breadth_first_order_is_a_permutation_by_levels) {
   for (const graphs::Edge& e : edges) CHECK(std::abs(number[e.u] - number[e.v]) <= 2);
 }
 
-TEST(only_far_neighbours_want_another_order) {
+TEST(only_far_neighbours_are_scattered) {
   constexpr int n = 200000;
   std::vector<graphs::Edge> near, far;
   for (int i = 0; i < n; ++i) {
     near.push_back({i, (i + 1) % n});
     far.push_back({i, static_cast<int>((i * 77777LL + 13) % n)});
   }
-  CHECK(!ohm::wants_reordering(graphs::make(n, near).view()));
-  CHECK(ohm::wants_reordering(graphs::make(n, far).view()));
-  CHECK(!ohm::wants_reordering(graphs::make(0, {}).view()));
-  CHECK(!ohm::wants_reordering(graphs::make(5, {}).view()));
+  CHECK(!ohm::numbers_are_scattered(graphs::make(n, near).view()));
+  CHECK(ohm::numbers_are_scattered(graphs::make(n, far).view()));
+  CHECK(!ohm::numbers_are_scattered(graphs::make(0, {}).view()));
+  CHECK(!ohm::numbers_are_scattered(graphs::make(5, {}).view()));
 }

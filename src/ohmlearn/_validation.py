@@ -15,6 +15,7 @@ from ohmlearn._core import EdgeFault
 __all__ = [
     "EdgeNames",
     "check_columns",
+    "check_fraction",
     "check_graph",
     "check_ground",
     "check_max_iter",
@@ -22,10 +23,10 @@ __all__ = [
     "check_n_nodes",
     "check_node_ids",
     "check_option",
+    "check_pairs",
     "check_same_length",
     "check_seed",
     "check_square",
-    "check_tolerance",
     "check_weights",
     "raise_edge_fault",
     "require_extra",
@@ -276,9 +277,7 @@ def check_ground(ground: Any, n_nodes: int) -> NDArray[np.float64] | None:
     bad = ~(np.isfinite(vector) & (vector >= 0))
     if bad.any():
         at = int(np.argmax(bad))
-        raise ValueError(
-            f"ground must be finite and not negative, but ground[{at}] = {vector[at]}"
-        )
+        raise ValueError(f"ground must be finite and not negative, but ground[{at}] = {vector[at]}")
     return vector if vector.any() else None
 
 
@@ -301,13 +300,6 @@ def check_columns(values: Any, name: str, n_rows: int) -> NDArray[np.float64]:
     return columns
 
 
-def check_tolerance(tol: Any) -> float:
-    """Return a relative tolerance."""
-    if not isinstance(tol, Real) or isinstance(tol, bool) or not 0 < float(tol) < 1:
-        raise ValueError(f"tol must be a number between 0 and 1, got {tol!r}")
-    return float(tol)
-
-
 def check_max_iter(max_iter: Any, default: int) -> int:
     """Return an iteration limit."""
     if max_iter is None:
@@ -315,3 +307,30 @@ def check_max_iter(max_iter: Any, default: int) -> int:
     if not isinstance(max_iter, Integral) or isinstance(max_iter, bool) or max_iter < 0:
         raise ValueError(f"max_iter must be None or an integer >= 0, got {max_iter!r}")
     return min(int(max_iter), 2**31 - 1)
+
+
+def check_fraction(name: str, value: Any) -> float:
+    """Return a number between 0 and 1, both excluded."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < 1:
+        raise ValueError(f"{name} must be a number between 0 and 1, got {value!r}")
+    return float(value)
+
+
+def check_pairs(pairs: Any, n_nodes: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return the two columns of an (n_pairs, 2) array of node ids."""
+    array = np.asarray(pairs)
+    if array.size == 0:
+        array = array.reshape(0, 2).astype(np.int32)
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise ValueError(f"pairs must have shape (n_pairs, 2), got shape {array.shape}")
+    if array.dtype.kind not in "iu":
+        raise ValueError(f"pairs must be integer node ids, got dtype {array.dtype}")
+    bad = (array < 0) | (array >= n_nodes)
+    if bad.any():
+        i, j = np.argwhere(bad)[0]
+        raise ValueError(
+            f"node ids must lie in 0, ..., n_nodes - 1 with n_nodes = {n_nodes}, "
+            f"but pairs[{i}, {j}] = {array[i, j]}"
+        )
+    u, v = np.ascontiguousarray(array.T, dtype=np.int32)
+    return u, v

@@ -12,13 +12,13 @@ from scipy.sparse.linalg import LinearOperator
 from ohmlearn import _core
 from ohmlearn._validation import (
     check_columns,
+    check_fraction,
     check_graph,
     check_ground,
     check_max_iter,
     check_n_jobs,
     check_option,
     check_seed,
-    check_tolerance,
 )
 from ohmlearn.graph import Graph
 
@@ -94,8 +94,8 @@ class LaplacianSolver:
     method : {"auto", "diagonal", "cholesky", "direct"}
         "direct" eliminates a dense matrix exactly (at most 5,000 nodes). The others are conjugate
         gradients, preconditioned by the diagonal or by an approximate Cholesky factor. "auto" takes
-        "direct" up to 500 nodes, else begins with the diagonal and builds a factor if the
-        convergence seen says that this pays.
+        "direct" up to 500 nodes and "cholesky" for meshes; else it begins with the diagonal and
+        builds a factor if the convergence seen says that this pays.
 
     Attributes
     ----------
@@ -193,7 +193,7 @@ class LaplacianSolver:
                [1., 1.]])
         """
         columns = check_columns(b, "b", self.graph.n_nodes)
-        tolerance = check_tolerance(tol)
+        tolerance = check_fraction("tol", tol)
         limit = check_max_iter(max_iter, DEFAULT_MAX_ITER)
         if x0 is None:
             x = np.zeros_like(columns)

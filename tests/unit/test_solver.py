@@ -3,6 +3,7 @@
 import copy
 import multiprocessing
 import pickle
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -365,29 +366,34 @@ def test_max_iter_is_kept_and_warned_about(method, max_iter):
         np.testing.assert_allclose(solver.report_.residual, 1.0)
 
 
+def easy_and_hard():
+    """Two components without large diameter: one of unit weights, one over eight decades."""
+    rng = np.random.default_rng(0)
+    u, v = rng.integers(0, 2000, (2, 20_000))
+    s, t = rng.integers(2000, 4000, (2, 8000))
+    w = np.concatenate([np.ones(20_000), 10.0 ** rng.uniform(-8, 0, 8000)])
+    graph = Graph.from_edges(np.concatenate([u, s]), np.concatenate([v, t]), w, 4000)
+    b = rng.standard_normal(4000)
+    first = np.arange(4000) < 2000
+    return graph, np.where(first, b, 0.0), np.where(first, 0.0, b)
+
+
 def test_auto_is_not_settled_by_what_proves_nothing():
-    """Neither zero columns, nor a limit, nor an exact start says that the diagonal is enough."""
-    graph = path(3000)
-    b = np.random.default_rng(0).standard_normal(3000)
+    """Neither zero columns nor a limit says that the diagonal is enough."""
+    graph, _, hard = easy_and_hard()
     solver = LaplacianSolver(graph, random_state=0)
-    solver.solve(np.zeros(3000))
+    solver.solve(np.zeros(4000))
     assert solver.report_.method == "auto"
     with pytest.warns(ConvergenceWarning):
-        solver.solve(b, max_iter=3)
+        solver.solve(hard, max_iter=3)
     assert solver.report_.method == "auto"
-    solver.solve(np.concatenate([np.zeros((3000, 20)), b[:, None]], axis=1))
+    solver.solve(np.concatenate([np.zeros((4000, 20)), hard[:, None]], axis=1))
     assert solver.report_.method == "cholesky"
     assert solver.report_.reason.startswith("the diagonal would have needed more than")
 
 
 def test_auto_leaves_the_diagonal_when_it_no_longer_pays():
-    """Heavy spokes, decided on smooth currents; a later right-hand side is hard for it."""
-    rng = np.random.default_rng(0)
-    u, v = rng.integers(0, 600, (2, 6000))
-    chain = np.arange(600, 3000)
-    graph = Graph.from_edges(np.concatenate([u, chain[:-1]]), np.concatenate([v, chain[1:]]))
-    easy = np.concatenate([rng.standard_normal(600), np.zeros(2400)])
-    hard = np.concatenate([np.zeros(600), rng.standard_normal(2400)])
+    graph, easy, hard = easy_and_hard()
     solver = LaplacianSolver(graph, random_state=0)
     solver.solve(easy)
     assert solver.report_.method == "diagonal"
@@ -395,6 +401,21 @@ def test_auto_leaves_the_diagonal_when_it_no_longer_pays():
     x = solver.solve(hard)
     assert solver.report_.method == "cholesky"
     assert relative_residual(graph, None, hard, x) <= 1.1e-8
+
+
+def test_a_column_does_not_use_up_the_iterations_of_others():
+    """They end at different iterations in float; each goes on in double with what it has left."""
+    graph = grid(23, decades=5)
+    b = np.random.default_rng(0).standard_normal((529, 4))
+    solver = LaplacianSolver(graph, random_state=0, method="diagonal")
+    residuals = []
+    for max_iter in (1000, 2000, 3000, 4000, 5000):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            solver.solve(b, tol=1e-11, max_iter=max_iter)
+        residuals.append(np.maximum(solver.report_.residual, 1e-11))
+        assert (solver.report_.iterations <= max_iter).all()
+    assert (residuals[-1] <= 2 * np.min(residuals, axis=0)).all()
 
 
 # ---- starting points ----------------------------------------------------------------------------

@@ -1,0 +1,193 @@
+"""Laplacian solvers side by side: ``python -m benchmarks.solver`` prints one JSON line per figure.
+
+Each pair (graph, solver) runs in a child of its own on one thread; see README.md for the fields.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from benchmarks import graphs, solvers, table
+from benchmarks.measure import Figure, emit, peak_mib, reset_peak, run_child, timed
+
+TARGET = 1e-8
+SLACK = 1.02  # a recursive residual may end a hair above the true one
+COLUMNS = 16
+OURS = "ohmlearn"
+REPEAT_BELOW_S = 5.0
+
+
+def main() -> None:
+    """Run the chosen pairs one at a time, or print a table of earlier figures."""
+    options = _options()
+    if options.table:
+        table.show(options.table)
+    elif options.child:
+        _child(options.child, options.path, options.limit, options.threads)
+    else:
+        folder = options.cache or Path(tempfile.mkdtemp(prefix="ohmlearn-bench-"))
+        folder.mkdir(parents=True, exist_ok=True)
+        names = list(graphs.QUICK) if options.quick else [*graphs.MADE, *graphs.REAL]
+        for graph in options.graphs or names:
+            _graph(graph, folder, options)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--graphs", nargs="+")
+    parser.add_argument("--peers", nargs="*", default=list(solvers.PEERS))
+    parser.add_argument("--no-ours", action="store_true", help="peers only")
+    parser.add_argument("--quick", action="store_true", help="four graphs of 10,000 nodes")
+    parser.add_argument("--limit", type=float, default=120.0, help="CPU seconds for each child")
+    parser.add_argument("--cache", type=Path, help="keep the graphs here instead of a new folder")
+    parser.add_argument("--table", type=Path, help="print the figures of this file and stop")
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    parser.add_argument("--path", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--threads", type=int, default=1, help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def _graph(graph: str, folder: Path, options: argparse.Namespace) -> None:
+    path = graphs.store(graph, folder)
+    if path is None:
+        emit({"bench": "solver", "graph": graph, "status": "no data"})
+        return
+    laplacian = graphs.load(path)
+    facts = {"bench": "solver", "graph": graph, "n": laplacian.shape[0], "nnz": laplacian.nnz}
+    runs = [(name, 1) for name in options.peers]
+    if not options.no_ours:
+        runs += [(OURS, 1), (OURS, 2)]
+    for name, threads in runs:
+        print(f"{graph}: {name}, {threads} thread(s)", file=sys.stderr, flush=True)
+        head = {**facts, "solver": name, "version": solvers.version(name), "threads": threads}
+        if head["version"] is None:
+            emit({**head, "status": "missing"})
+            continue
+        arguments = ["--child", name, "--path", str(path.resolve())]
+        arguments += ["--limit", str(options.limit), "--threads", str(threads)]
+        seen = set()
+        for figure in run_child("benchmarks.solver", arguments, options.limit, threads):
+            if "end" not in figure:
+                seen.add(figure["rhs"])
+                emit({**head, **figure})
+            elif figure["end"] != "ok":
+                for rhs in {1, COLUMNS} - seen:
+                    emit({**head, "rhs": rhs, "status": figure["end"], "note": figure["note"]})
+
+
+def _child(name: str, path: Path, limit: float, threads: int) -> None:
+    laplacian = graphs.load(path)
+    b = np.random.default_rng(1).standard_normal((laplacian.shape[0], COLUMNS))
+    b -= b.mean(axis=0)
+    if name == OURS:
+        _measure_ours(laplacian, b, path, threads)
+    else:
+        _measure_peer(name, laplacian, np.asfortranarray(b), 0.9 * limit)
+
+
+def _measure_peer(name: str, laplacian: sp.csr_matrix, b: np.ndarray, deadline: float) -> None:
+    """Peers have no block solve: 16 right-hand sides are 16 solves after one set-up."""
+    baseline = reset_peak()
+    solve, setup, _ = timed(lambda: solvers.PEERS[name](laplacian))
+    tol = TARGET
+    while True:  # a peer may stop on another criterion: tighten its own until the target is met
+        (x, steps), cpu, _ = timed(partial(solve, b[:, 0], tol))
+        residual = _residual(laplacian, x, b[:, 0])
+        if residual <= SLACK * TARGET or tol < TARGET / 1e3 or steps >= solvers.MAX_ITERATIONS:
+            break
+        tol /= 4
+    memory = {"rss_baseline_mib": baseline, "rss_peak_mib": peak_mib()}
+    again = 0
+    while again < 2 and setup + cpu < REPEAT_BELOW_S:
+        del solve  # two factors at a time would spoil the peak of memory
+        solve, other, _ = timed(lambda: solvers.PEERS[name](laplacian))
+        setup = min(setup, other)
+        cpu = min(cpu, timed(partial(solve, b[:, 0], tol))[1])
+        again += 1
+    shared = {"setup_cpu_s": setup, "tol_asked": tol, "runs": again + 1}
+    first = {**shared, "rhs": 1, "iterations": steps, **_ending(residual), **memory}
+    emit({**first, "solve_cpu_s": cpu})
+    total, worst, most, done = cpu, residual, steps, 1
+    solutions = np.empty(b.shape, order="F")  # ours returns them all, too
+    solutions[:, 0] = x
+    while done < COLUMNS:
+        # Three columns tell what sixteen will take: do not run into the limit to learn it.
+        needed = (COLUMNS - done if done >= 3 else 1) * total / done
+        if time.process_time() + needed > deadline:
+            break
+        column = b[:, done]
+        (x, steps), cpu, _ = timed(partial(solve, column, tol))
+        total, done = total + cpu, done + 1
+        solutions[:, done - 1] = x
+        most, worst = max(most, steps), max(worst, _residual(laplacian, x, column))
+    memory["rss_peak_mib"] = peak_mib()
+    figure = {**shared, "rhs": COLUMNS, "iterations": most, **_ending(worst), **memory}
+    if done < COLUMNS:
+        figure |= {"status": "projected", "note": f"from {done} columns"}
+    emit({**figure, "solve_cpu_s": total * COLUMNS / done})
+
+
+def _measure_ours(laplacian: sp.csr_matrix, b: np.ndarray, path: Path, threads: int) -> None:
+    """A fresh solver for each count of right-hand sides: a factor may be built while solving."""
+    from ohmlearn import Graph, LaplacianSolver
+
+    adjacency = sp.diags(laplacian.diagonal()).tocsr() - laplacian
+    adjacency.eliminate_zeros()
+    graph, graph_cpu, _ = timed(partial(Graph.from_scipy, adjacency))
+    del laplacian, adjacency
+    first = b[:, 0].copy()
+    baseline = reset_peak()
+    for rhs, right in ((1, first), (COLUMNS, b)):
+        best: Figure = {}
+        runs = 0
+        while runs == 0 or (
+            runs < 3 and best["setup_cpu_s"] + best["solve_cpu_s"] < REPEAT_BELOW_S
+        ):
+            solver = x = None  # two factors at a time would spoil the peak of memory
+            make = partial(LaplacianSolver, graph, random_state=0, n_jobs=threads)
+            solver, setup, setup_wall = timed(make)
+            x, solve, solve_wall = timed(partial(solver.solve, right, tol=TARGET))
+            peak = peak_mib() if runs == 0 else best["rss_peak_mib"]
+            runs += 1
+            figure = {
+                "setup_cpu_s": setup,
+                "solve_cpu_s": solve,
+                "setup_wall_s": setup_wall,
+                "solve_wall_s": solve_wall,
+                "rss_peak_mib": peak,
+            }
+            best = {key: min(value, best.get(key, value)) for key, value in figure.items()}
+        extra = {
+            "method": solver.report_.method,
+            "iterations": int(np.max(solver.report_.iterations)),
+            "factor_entries": solver.report_.factor_entries,
+            "graph_cpu_s": graph_cpu,
+            "rss_baseline_mib": baseline,
+            "tol_asked": TARGET,
+            "runs": runs,
+        }
+        # Read the matrix again only now: it is no part of the memory measured above.
+        emit({"rhs": rhs, **best, **extra, **_ending(_residual(graphs.load(path), x, right))})
+
+
+def _residual(laplacian: sp.csr_matrix, x: np.ndarray, b: np.ndarray) -> float:
+    """Largest over the columns of ||b - Lx|| / ||b||."""
+    left = np.linalg.norm(b - laplacian @ x, axis=0) / np.linalg.norm(b, axis=0)
+    return float(np.max(left))
+
+
+def _ending(residual: float) -> Figure:
+    reached = bool(residual <= SLACK * TARGET)
+    return {"residual": residual, "status": "ok" if reached else "target missed"}
+
+
+if __name__ == "__main__":
+    main()

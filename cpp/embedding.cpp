@@ -1,0 +1,94 @@
+#include "embedding.hpp"
+
+#include "parallel.hpp"
+#include "rng.hpp"
+#include "simd.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ohm {
+namespace {
+
+constexpr std::int64_t kPiece = 1 << 14;  // rows or pairs that a thread takes at a time
+
+std::uint32_t edge_signs(std::uint64_t key, std::int32_t u, std::int32_t v) {
+  const auto [low, high] = std::minmax(u, v);
+  return static_cast<std::uint32_t>(
+      hash(key, static_cast<std::uint64_t>(low) << 32 | static_cast<std::uint32_t>(high)));
+}
+
+// The sign of the direction from the smaller to the larger number times the random sign of column c.
+float sign_bit(std::uint32_t signs, int c) { return (signs >> c & 1u) != 0 ? 1.0f : -1.0f; }
+
+OHM_KERNEL void right_hand_side_row(const CsrView& graph, std::uint64_t key, std::int64_t i, float* row) {
+  for (int c = 0; c < kSketchColumns; ++c) row[c] = 0.0f;
+  for (std::int64_t e = graph.indptr[i]; e < graph.indptr[i + 1]; ++e) {
+    const std::int32_t j = graph.indices[e];
+    const std::uint32_t signs = edge_signs(key, static_cast<std::int32_t>(i), j);
+    const auto root = static_cast<float>(std::sqrt(graph.weights[e]) * (i < j ? 1.0 : -1.0));
+    for (int c = 0; c < kSketchColumns; ++c) row[c] += root * sign_bit(signs, c);
+  }
+}
+
+OHM_KERNEL void estimate_pair(const float* zu, const float* zv, std::uint32_t signs, double& square, double& product) {
+  float squares = 0.0f;
+  float products = 0.0f;
+  for (int c = 0; c < kSketchColumns; ++c) {
+    const float difference = zu[c] - zv[c];
+    squares += difference * difference;
+    products += difference * sign_bit(signs, c);
+  }
+  square += static_cast<double>(squares);
+  product = static_cast<double>(products);
+}
+
+}  // namespace
+
+void sketch_right_hand_sides(const CsrView& graph, std::uint64_t seed, std::uint64_t round, int threads, float* y) {
+  const std::uint64_t key = hash(seed, round);
+  parallel_for(threads, (graph.n + kPiece - 1) / kPiece, [&](std::int64_t piece) {
+    const std::int64_t end = std::min<std::int64_t>(graph.n, (piece + 1) * kPiece);
+    for (std::int64_t i = piece * kPiece; i < end; ++i) right_hand_side_row(graph, key, i, y + i * kSketchColumns);
+  });
+}
+
+void add_estimates(const float* z, std::span<const std::int32_t> u, std::span<const std::int32_t> v,
+                   std::span<const double> w, std::uint64_t seed, std::uint64_t round, int threads, double* squares,
+                   double* products) {
+  const std::uint64_t key = hash(seed, round);
+  const std::int64_t pairs = std::ssize(u);
+  parallel_for(threads, (pairs + kPiece - 1) / kPiece, [&](std::int64_t piece) {
+    const std::int64_t end = std::min(pairs, (piece + 1) * kPiece);
+    for (std::int64_t i = piece * kPiece; i < end; ++i) {
+      const std::uint32_t signs = w.empty() ? 0 : edge_signs(key, u[i], v[i]);
+      double product = 0.0;
+      estimate_pair(z + std::int64_t{u[i]} * kSketchColumns, z + std::int64_t{v[i]} * kSketchColumns, signs,
+                    squares[i], product);
+      if (!w.empty()) products[i] += (u[i] < v[i] ? product : -product) / std::sqrt(w[i]);
+    }
+  });
+}
+
+void combine_estimates(std::span<const std::int32_t> u, std::span<const std::int32_t> v, std::span<const double> w,
+                       const double* degrees, double q, double* squares, const double* products) {
+  for (std::size_t i = 0; i < u.size(); ++i) {
+    double resistance = squares[i] / q;
+    const double weight = w.empty() ? 0.0 : w[i];
+    if (weight > 0.0) {
+      // With variances 2(1 - t^2), (1 - t)/t and covariance 2(1 - t), all over q, the best share of the
+      // first estimate is (1 - 2t)/(2t^2 - 2t + 1), none beyond t = 1/2.
+      const double t = std::clamp(0.5 * weight * (resistance + products[i] / q), 0.0, 1.0);
+      const double share = t < 0.5 ? (1.0 - 2.0 * t) / (2.0 * t * t - 2.0 * t + 1.0) : 0.0;
+      resistance = share * resistance + (1.0 - share) * (products[i] / q);
+    }
+    const double du = degrees[u[i]] - weight;
+    const double dv = degrees[v[i]] - weight;
+    const double around = du > 0.0 && dv > 0.0 ? du * dv / (du + dv) : 0.0;
+    resistance = std::max(resistance, 1.0 / (weight + around));
+    if (weight > 0.0) resistance = std::min(resistance, 1.0 / weight);
+    squares[i] = resistance;
+  }
+}
+
+}  // namespace ohm
