@@ -68,11 +68,11 @@ class Elimination {
   Factor<Real> run() {
     const std::int32_t n = graph_.n;
     factor_.order.resize(n);
-    factor_.start.reserve(static_cast<std::size_t>(n) + 1);
-    factor_.start.push_back(0);
+    factor_.count.reserve(n);
     factor_.inverse_diagonal.reserve(n);
     const auto guess = static_cast<std::size_t>(graph_.entries() / 2 + graph_.entries() / 4 + n);
-    reserve_huge(factor_.entry, guess);
+    reserve_huge(factor_.row, guess);
+    reserve_huge(factor_.coefficient, guess);
 
     std::int32_t v = 0;
     std::int32_t bucket = 0;
@@ -94,6 +94,7 @@ class Elimination {
   }
 
  private:
+  using Coefficient = typename Factor<Real>::Coefficient;
   struct Entry {
     std::int32_t node;
     Real weight;
@@ -223,11 +224,12 @@ class Elimination {
       for (std::size_t i = 0; i < d; ++i) {
         const double a = neighbours_[i].weight / total;
         const bool implied = i + 1 == d && share <= 0.5;
-        factor_.entry.push_back({neighbours_[i].node, static_cast<Real>(implied ? -share : a)});
+        factor_.row.push_back(neighbours_[i].node);
+        factor_.coefficient.push_back(Coefficient(static_cast<Real>(implied ? -share : a)));
       }
     }
-    factor_.start.push_back(static_cast<std::int64_t>(factor_.entry.size()));
-    factor_.inverse_diagonal.push_back(total > 0.0 ? 1.0 / total : 0.0);
+    factor_.count.push_back(total > 0.0 ? static_cast<std::int32_t>(d) : 0);
+    factor_.inverse_diagonal.push_back(static_cast<Real>(total > 0.0 ? 1.0 / total : 0.0));
   }
 
   // Item i, in increasing weight, is joined to a later item j drawn in proportion to weight; the edge

@@ -11,7 +11,7 @@
 //  - the ground is not a node of high degree but a number per node: fill between a neighbour and the
 //    ground is exact and costs one addition;
 //  - no subtraction anywhere: weights keep their relative accuracy (as in the GTH algorithm);
-//  - a column's largest coefficient is not stored but is one minus the others, so that float
+//  - a column's largest coefficient is not stored but is one minus the others, so that rounded
 //    coefficients still conserve current and keep constants exactly: without it, the rounding
 //    of a heavy column is a spurious ground that drowns the light edges.
 #pragma once
@@ -19,29 +19,45 @@
 #include "csr.hpp"
 #include "simd.hpp"
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 namespace ohm {
 
+// The upper half of a float: a preconditioner is bound by memory, and sampling has left its coefficients with
+// far larger errors than the rounding to three digits does.
+class Brief {
+ public:
+  Brief() = default;
+  explicit Brief(float value) {
+    const auto bits = std::bit_cast<std::uint32_t>(value);
+    bits_ = static_cast<std::uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+  }
+  explicit operator float() const { return std::bit_cast<float>(std::uint32_t{bits_} << 16); }
+  explicit operator double() const { return static_cast<double>(static_cast<float>(*this)); }
+
+ private:
+  std::uint16_t bits_ = 0;
+};
+
 // L + D ~ C diag(1/inverse_diagonal) C', where C becomes unit lower triangular once its rows stand in the
-// order of elimination. Column k belongs to row order[k] and has -coefficient at the rows of its entries, all
-// eliminated later. The last entry of a column is its heaviest neighbour, coded as follows: a value
-// with the sign bit set, -g, stands for 1 - g - (sum of the others), g being the ground's share;
-// any other value stands for itself.
-template <class Real>
+// order of elimination. The k-th column belongs to row order[k] and has -coefficient at `count[k]` rows, all
+// eliminated later; entries of the columns follow one another. The last entry of a column is its heaviest
+// neighbour, coded as follows: a value with the sign bit set, -g, stands for 1 - g - (sum of the
+// others), g being the ground's share; any other value stands for itself.
+template <class Weight>
 struct Factor {
-  std::vector<std::int32_t> order;  // order[k] = row eliminated k-th
-  std::vector<std::int64_t> start;  // n + 1
-  struct Entry {
-    std::int32_t row;
-    Real coefficient;
-  };
-  std::vector<Entry> entry;
-  std::vector<double> inverse_diagonal;  // 0 for the last node of a component without ground
-  std::int64_t entries() const { return static_cast<std::int64_t>(entry.size()); }
+  using Coefficient = std::conditional_t<sizeof(Weight) == sizeof(float), Brief, Weight>;
+  std::vector<std::int32_t> order;
+  std::vector<std::int32_t> count;
+  std::vector<Weight> inverse_diagonal;  // 0 for the last node of a component without ground
+  std::vector<std::int32_t> row;
+  std::vector<Coefficient> coefficient;
+  std::int64_t entries() const { return static_cast<std::int64_t>(row.size()); }
 };
 
 struct EliminationOptions {
@@ -53,53 +69,53 @@ struct EliminationOptions {
 };
 
 // Rows are the graph's nodes renumbered: row k is node relabel[k].
-template <class Real>
-Factor<Real> approximate_cholesky(const CsrView& graph, const double* ground,
+template <class Weight>
+Factor<Weight> approximate_cholesky(const CsrView& graph, const double* ground,
                                   std::span<const std::int32_t> relabel,
                                   const EliminationOptions& options);
 
-// y <- C^-1 y, one column, on vectors whose rows are `Row`.
-template <class Row, class Value, class Real>
-OHM_INLINE void forward_column(const Factor<Real>& factor, std::int64_t k, Row* y) {
-  const std::int64_t begin = factor.start[k];
-  const std::int64_t last = factor.start[k + 1] - 1;
-  if (last < begin) return;
+// y <- C^-1 y, one column with entries begin..end, on vectors whose rows are `Row`.
+template <class Row, class Value, class Weight>
+OHM_INLINE void forward_column(const Factor<Weight>& factor, std::int64_t k, std::int64_t begin, std::int64_t end,
+                               Row* y) {
+  if (begin == end) return;
+  const std::int64_t last = end - 1;
   const Row here = y[factor.order[k]];
-  const auto code = static_cast<Value>(factor.entry[last].coefficient);
+  const auto code = static_cast<Value>(factor.coefficient[last]);
   Row rest = code * here;
   if (std::signbit(code)) {
     rest += here;
     for (std::int64_t e = begin; e < last; ++e) {
-      const Row moved = static_cast<Value>(factor.entry[e].coefficient) * here;
-      y[factor.entry[e].row] += moved;
+      const Row moved = static_cast<Value>(factor.coefficient[e]) * here;
+      y[factor.row[e]] += moved;
       rest -= moved;
     }
   } else {
     for (std::int64_t e = begin; e < last; ++e) {
-      y[factor.entry[e].row] += static_cast<Value>(factor.entry[e].coefficient) * here;
+      y[factor.row[e]] += static_cast<Value>(factor.coefficient[e]) * here;
     }
   }
-  y[factor.entry[last].row] += rest;
+  y[factor.row[last]] += rest;
 }
 
 // y <- C'^-1 D^-1 y, one column.
-template <class Row, class Value, class Real>
-OHM_INLINE void backward_column(const Factor<Real>& factor, std::int64_t k, Row* y) {
-  const std::int64_t begin = factor.start[k];
-  const std::int64_t last = factor.start[k + 1] - 1;
+template <class Row, class Value, class Weight>
+OHM_INLINE void backward_column(const Factor<Weight>& factor, std::int64_t k, std::int64_t begin, std::int64_t end,
+                                Row* y) {
   Row sum = static_cast<Value>(factor.inverse_diagonal[k]) * y[factor.order[k]];
-  if (last >= begin) {
-    const auto code = static_cast<Value>(factor.entry[last].coefficient);
-    const Row heaviest = y[factor.entry[last].row];
+  if (begin < end) {
+    const std::int64_t last = end - 1;
+    const auto code = static_cast<Value>(factor.coefficient[last]);
+    const Row heaviest = y[factor.row[last]];
     sum += code * heaviest;
     if (std::signbit(code)) {
       sum += heaviest;
       for (std::int64_t e = begin; e < last; ++e) {
-        sum += static_cast<Value>(factor.entry[e].coefficient) * (y[factor.entry[e].row] - heaviest);
+        sum += static_cast<Value>(factor.coefficient[e]) * (y[factor.row[e]] - heaviest);
       }
     } else {
       for (std::int64_t e = begin; e < last; ++e) {
-        sum += static_cast<Value>(factor.entry[e].coefficient) * y[factor.entry[e].row];
+        sum += static_cast<Value>(factor.coefficient[e]) * y[factor.row[e]];
       }
     }
   }

@@ -127,28 +127,45 @@ OHM_KERNEL void scale_by_diagonal(const Matrix& a, std::int32_t begin, std::int3
 // a single column the vector is mostly in cache and asking costs more than it saves.
 constexpr std::int64_t kAhead = 12;
 
-template <class Real, class Row>
-OHM_INLINE void fetch_column(const Factor<Real>& factor, std::int64_t k, const Row* y) {
+template <class Weight, class Row>
+OHM_INLINE void fetch_column(const Factor<Weight>& factor, std::int64_t k, std::int64_t begin, std::int64_t end,
+                             const Row* y) {
   __builtin_prefetch(y + factor.order[k]);
-  for (std::int64_t e = factor.start[k]; e < factor.start[k + 1]; ++e) __builtin_prefetch(y + factor.entry[e].row);
+  for (std::int64_t e = begin; e < end; ++e) __builtin_prefetch(y + factor.row[e]);
 }
 
-template <class Value, class Real, int Width>
-OHM_KERNEL void forward(const Factor<Real>& factor, std::int64_t n, Row<Value, Width>* z) {
-  for (std::int64_t k = 0; k < n; ++k) {
-    if (Width > 1 && k + kAhead < n) fetch_column(factor, k + kAhead, z);
-    forward_column<Row<Value, Width>, Value>(factor, k, z);
+template <class Value, class Weight, int Width>
+OHM_KERNEL void forward(const Factor<Weight>& factor, std::int64_t n, Row<Value, Width>* z) {
+  std::int64_t begin = 0;
+  std::int64_t ahead = 0;
+  for (std::int64_t k = -kAhead; k < n; ++k) {
+    if (Width > 1 && k + kAhead < n) {
+      fetch_column(factor, k + kAhead, ahead, ahead + factor.count[k + kAhead], z);
+      ahead += factor.count[k + kAhead];
+    }
+    if (k < 0) continue;
+    const std::int64_t end = begin + factor.count[k];
+    forward_column<Row<Value, Width>, Value>(factor, k, begin, end, z);
+    begin = end;
   }
 }
 
 // Second half of the preconditioner; dot = r'z
-template <class Value, class Real, int Width>
-OHM_KERNEL void backward(const Factor<Real>& factor, std::int64_t n, const Row<Value, Width>* r,
+template <class Value, class Weight, int Width>
+OHM_KERNEL void backward(const Factor<Weight>& factor, std::int64_t n, const Row<Value, Width>* r,
                          Row<Value, Width>* z, double* dot) {
   Sum<Value, Width> sum;
-  for (std::int64_t k = n - 1; k >= 0; --k) {
-    if (Width > 1 && k >= kAhead) fetch_column(factor, k - kAhead, z);
-    backward_column<Row<Value, Width>, Value>(factor, k, z);
+  std::int64_t end = factor.entries();
+  std::int64_t ahead = end;
+  for (std::int64_t k = n - 1 + kAhead; k >= 0; --k) {
+    if (Width > 1 && k >= kAhead) {
+      fetch_column(factor, k - kAhead, ahead - factor.count[k - kAhead], ahead, z);
+      ahead -= factor.count[k - kAhead];
+    }
+    if (k >= n) continue;
+    const std::int64_t begin = end - factor.count[k];
+    backward_column<Row<Value, Width>, Value>(factor, k, begin, end, z);
+    end = begin;
     if constexpr (Width > 1) {
       const std::int32_t row = factor.order[k];
       sum.add(k, z[row] * r[row]);
