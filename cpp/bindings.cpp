@@ -9,9 +9,11 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/variant.h>
 
+#include <mutex>
 #include <optional>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <tuple>
 #include <variant>
 #include <vector>
@@ -162,24 +164,34 @@ class Solver {
     std::vector<ohm::ColumnReport> reports;
     {
       nb::gil_scoped_release release;
+      const std::lock_guard lock(in_use_);
       reports = solver_->solve(columns, tolerance, max_iterations);
     }
     std::vector<std::int32_t> iterations;
     std::vector<double> residual;
     std::vector<double> projected_out;
+    std::vector<std::uint8_t> rounding;
     for (const ohm::ColumnReport& report : reports) {
       iterations.push_back(report.iterations);
       residual.push_back(report.residual);
       projected_out.push_back(report.projected_out);
+      rounding.push_back(report.outcome == ohm::Outcome::rounding);
     }
     return std::tuple(to_numpy(std::move(iterations)), to_numpy(std::move(residual)),
-                      to_numpy(std::move(projected_out)));
+                      to_numpy(std::move(projected_out)), to_numpy(std::move(rounding)));
   }
 
   void precondition(MatrixIn<double> b, MatrixInOut<double> x) {
     const auto columns = check(b, x);
     nb::gil_scoped_release release;
+    const std::lock_guard lock(in_use_);
     solver_->precondition(columns);
+  }
+
+  void adopt(ohm::Method method, bool wide_factor, const std::string& reason) {
+    nb::gil_scoped_release release;
+    const std::lock_guard lock(in_use_);
+    solver_->adopt(method, wide_factor, reason);
   }
 
   const ohm::Solver& core() const { return *solver_; }
@@ -198,6 +210,7 @@ class Solver {
   ArrayIn<double> weights_;
   std::optional<ArrayIn<double>> ground_;
   std::optional<ohm::Solver> solver_;
+  std::mutex in_use_;  // a solve may build the factor: Python threads take turns
 };
 
 void bind_solver(nb::module_& m) {
@@ -212,10 +225,12 @@ void bind_solver(nb::module_& m) {
            "indptr"_a.noconvert(), "indices"_a.noconvert(), "weights"_a.noconvert(),
            "ground"_a.noconvert().none(), "method"_a, "seed"_a, "threads"_a)
       .def("solve", &Solver::solve<double>, "b"_a.noconvert(), "x"_a.noconvert(), "tolerance"_a,
-           "max_iterations"_a, "Iterations, residual and share projected out, per column; x is overwritten.")
+           "max_iterations"_a, "Iterations, residual, share projected out, limited by rounding, per column; x is overwritten.")
       .def("solve", &Solver::solve<float>, "b"_a.noconvert(), "x"_a.noconvert(), "tolerance"_a,
            "max_iterations"_a)
       .def("precondition", &Solver::precondition, "b"_a.noconvert(), "x"_a.noconvert())
+      .def("adopt", &Solver::adopt, "method"_a, "wide_factor"_a, "reason"_a)
+      .def_prop_ro("has_wide_factor", [](const Solver& s) { return s.core().has_wide_factor(); })
       .def_prop_ro("method", [](const Solver& s) { return s.core().method(); })
       .def_prop_ro("reason", [](const Solver& s) { return s.core().reason(); })
       .def_prop_ro("factor_entries", [](const Solver& s) { return s.core().factor_entries(); })

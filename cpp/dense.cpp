@@ -2,13 +2,13 @@
 
 namespace ohm {
 
-DenseFactor::DenseFactor(const CsrView& graph, const double* ground)
+DenseFactor::DenseFactor(const CsrView& graph, const double* ground, double scale)
     : n_(graph.n), share_(n_ * n_, 0.0), inverse_pivot_(n_, 0.0) {
   std::vector<double> to_ground(n_, 0.0);
   for (std::int64_t i = 0; i < n_; ++i) {
-    if (ground != nullptr) to_ground[i] = ground[i];
+    if (ground != nullptr) to_ground[i] = ground[i] * scale;
     for (std::int64_t e = graph.indptr[i]; e < graph.indptr[i + 1]; ++e) {
-      share_[i * n_ + graph.indices[e]] = graph.weights[e];
+      share_[i * n_ + graph.indices[e]] = graph.weights[e] * scale;
     }
   }
   // Row k holds the conductances from k to the nodes before it; eliminating k spreads it over them.

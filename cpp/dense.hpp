@@ -15,9 +15,10 @@ namespace ohm {
 
 class DenseFactor {
  public:
-  DenseFactor(const CsrView& graph, const double* ground);
+  // The factor of scale * (L + D): keeps sums of weights in the range of double.
+  DenseFactor(const CsrView& graph, const double* ground, double scale = 1.0);
   std::int64_t entries() const { return static_cast<std::int64_t>(share_.size()); }
-  // y <- (L + D)^-1 y for row-major y with `width` columns; on a component without ground, whose part
+  // y <- (scale (L + D))^-1 y for row-major y with `width` columns; on a component without ground, whose part
   // of y must sum to zero, the answer whose value at the first node is zero.
   void solve(double* y, std::int64_t width) const;
 

@@ -2,18 +2,27 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace ohm {
 
 template <class Io>
 std::vector<double> NullSpace::means(const Io* columns, std::int64_t stride, int width) const {
   std::vector<double> mean(singular.size() * width, 0.0);
+  // Summed with compensation (Kahan): of a constant vector, then, nothing but its last bit is left.
+  std::vector<double> lost(mean.size(), 0.0);
   std::vector<double> count(singular.size(), 0.0);
   for (std::size_t i = 0; i < component.size(); ++i) {
     const std::size_t k = component[i];
     if (!singular[k]) continue;
     count[k] += 1.0;
-    for (int c = 0; c < width; ++c) mean[k * width + c] += static_cast<double>(columns[i * stride + c]);
+    for (int c = 0; c < width; ++c) {
+      double& sum = mean[k * width + c];
+      const double term = static_cast<double>(columns[i * stride + c]) - lost[k * width + c];
+      const double next = sum + term;
+      lost[k * width + c] = (next - sum) - term;
+      sum = next;
+    }
   }
   for (std::size_t k = 0; k < count.size(); ++k) {
     for (int c = 0; c < width; ++c) mean[k * width + c] /= std::max(count[k], 1.0);
@@ -35,13 +44,21 @@ NullSpace null_space(const CsrView& graph, const double* ground) {
   return space;
 }
 
-double power_of_two_scale(const CsrView& graph, const double* ground) {
+WeightRange weight_range(const CsrView& graph, const double* ground) {
+  constexpr double kSmallestInFloat = 1e-25;  // products of a few residuals and inverses must not overflow
   double largest = 0.0;
-  for (std::int64_t e = 0; e < graph.entries(); ++e) largest = std::max(largest, graph.weights[e]);
+  double smallest = std::numeric_limits<double>::infinity();
+  const auto take = [&](double value) {
+    largest = std::max(largest, value);
+    if (value > 0.0) smallest = std::min(smallest, value);
+  };
+  for (std::int64_t e = 0; e < graph.entries(); ++e) take(graph.weights[e]);
   if (ground != nullptr) {
-    for (std::int32_t i = 0; i < graph.n; ++i) largest = std::max(largest, ground[i]);
+    for (std::int32_t i = 0; i < graph.n; ++i) take(ground[i]);
   }
-  return largest > 0.0 ? std::exp2(-std::ilogb(largest)) : 1.0;
+  if (largest == 0.0) return {};
+  const double scale = std::exp2(std::min(1022, -std::ilogb(largest)));  // subnormal weights stay below one
+  return {scale, smallest * scale >= kSmallestInFloat};
 }
 
 Matrix make_matrix(const CsrView& graph, const double* ground, std::vector<std::int32_t> order) {
@@ -49,7 +66,9 @@ Matrix make_matrix(const CsrView& graph, const double* ground, std::vector<std::
   a.n = graph.n;
   a.order = std::move(order);
   const std::int64_t entries = graph.entries();
-  a.scale = power_of_two_scale(graph, ground);
+  const WeightRange range = weight_range(graph, ground);
+  a.scale = range.scale;
+  a.float_range = range.fits_float;
   bool fits_float = true;
   for (std::int64_t e = 0; e < entries && fits_float; ++e) {
     const double w = graph.weights[e] * a.scale;

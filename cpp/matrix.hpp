@@ -24,7 +24,8 @@ NullSpace null_space(const CsrView& graph, const double* ground);
 // Row k belongs to node order[k] of the graph.
 struct Matrix {
   std::int32_t n = 0;
-  double scale = 1.0;  // a power of two that brings the largest weight near one
+  double scale = 1.0;  // see WeightRange
+  bool float_range = true;
   std::vector<std::int32_t> order;
   std::vector<std::int64_t> start;
   std::vector<std::int32_t> index;
@@ -34,7 +35,13 @@ struct Matrix {
   std::vector<std::int32_t> chunk;  // row boundaries of about equal work, whatever the number of threads
 };
 
-double power_of_two_scale(const CsrView& graph, const double* ground);
+// How far apart weights and grounds are.
+struct WeightRange {
+  double scale = 1.0;      // a power of two that brings the largest near one
+  bool fits_float = true;  // scaled, also the smallest and its inverse are well within the range of float
+};
+WeightRange weight_range(const CsrView& graph, const double* ground);
+
 Matrix make_matrix(const CsrView& graph, const double* ground, std::vector<std::int32_t> order);
 
 }  // namespace ohm

@@ -47,16 +47,18 @@ class Block {
         columns_(columns),
         width_(static_cast<int>(columns.count)),
         options_(options),
-        team_(threads),
+        team_(static_cast<int>(std::clamp<std::int64_t>(std::ssize(a_.chunk) - 1, 1, threads))),
         reports_(reports),
         r_(a_.n),
         p_(a_.n),
         z_(a_.n),
         x_(a_.n),
-        partial_((a_.chunk.size() - 1) * Width) {}
+        partial_((a_.chunk.size() - 1) * Width),
+        size_(partial_.size()) {}
 
   void run() {
     measure_right_hand_sides();
+    start_mean_ = null_.means(columns_.x, columns_.stride, width_);
     team_.run([this](int rank) { iterate(rank); });
     centre_answer();
   }
@@ -67,7 +69,16 @@ class Block {
   static constexpr bool kRefine = sizeof(Io) == sizeof(double);
   // Between two true residuals the recursive one may fall by this much: floats have drifted by then.
   static constexpr double kTrust = sizeof(Value) == sizeof(float) ? 1e-5 : 1e-12;
+  // A column that falls this much further while it waits for others would run into underflow.
+  static constexpr double kTooFar = 1e-3;
+  // A start with a larger residual (that of zero is 1) is no help and strains the range of float.
+  static constexpr double kWildStart = 1e8;
+  // A stagnant residual below so many eps |diagonal x| / |b| is put down to the rounding of x; after
+  // float vectors, double ones may still gain a little.
+  static constexpr double kFloors = sizeof(Value) == sizeof(float) ? 0.25 : 8.0;
   static constexpr int kLongestRun = 100;
+  // So many slow updates in float, and double gets its turn; in double, patience is all there is.
+  static constexpr int kSlowUpdates = kRefine && sizeof(Value) == sizeof(float) ? 4 : std::numeric_limits<int>::max();
   static constexpr int kForecastEvery = 20;
 
   template <class F>
@@ -91,37 +102,61 @@ class Block {
 
   const double* mean_of(std::int64_t node) const { return mean_.data() + std::int64_t{null_.component[node]} * width_; }
 
-  // Null-space part and norm of every right-hand side.
+  // Null-space part and norm of every right-hand side. Columns are scaled by powers of two, which is
+  // exact: to the largest value while squares are summed, then to the norm.
   void measure_right_hand_sides() {
     mean_ = null_.means(columns_.b, columns_.stride, width_);
-    double whole[Width] = {};
-    double kept[Width] = {};
+    double peak[Width] = {};
     for (std::int64_t i = 0; i < a_.n; ++i) {
       for (int c = 0; c < width_; ++c) {
-        const double value = columns_.b[i * columns_.stride + c];
-        const double rest = value - mean_of(i)[c];
+        peak[c] = std::max(peak[c], std::abs(static_cast<double>(columns_.b[i * columns_.stride + c])));
+      }
+    }
+    int exponent[Width] = {};
+    double shrink[Width] = {};
+    for (int c = 0; c < width_; ++c) {
+      if (peak[c] > 0.0) exponent[c] = within_range(std::ilogb(peak[c]));
+      shrink[c] = std::exp2(-exponent[c]);
+    }
+    double whole[Width] = {};
+    double kept[Width] = {};
+    double removed[Width] = {};
+    for (std::int64_t i = 0; i < a_.n; ++i) {
+      for (int c = 0; c < width_; ++c) {
+        const double value = columns_.b[i * columns_.stride + c] * shrink[c];
+        const double mean = mean_of(i)[c] * shrink[c];
+        const double rest = value - mean;
         whole[c] += value * value;
         kept[c] += rest * rest;
+        removed[c] += mean * mean;
       }
     }
     for (int c = 0; c < width_; ++c) {
       reports_[c] = {};
-      if (whole[c] > 0.0) reports_[c].projected_out = std::sqrt(std::max(0.0, 1.0 - kept[c] / whole[c]));
+      if (whole[c] > 0.0) reports_[c].projected_out = std::min(1.0, std::sqrt(removed[c] / whole[c]));
       // What rounding leaves of a vector in the null space is nothing; its answer is zero.
-      if (kept[c] > whole[c] * 1e-30) {
-        norm_[c] = std::sqrt(kept[c]);
-        inverse_norm_[c] = 1.0 / norm_[c];
-      }
+      if (kept[c] <= whole[c] * 1e-30) continue;
+      const double norm = std::sqrt(kept[c]);
+      const int e = within_range(exponent[c] + std::ilogb(norm));
+      inverse_unit_[c] = std::exp2(-e);
+      unit_over_norm_[c] = 1.0 / std::ldexp(norm, exponent[c] - e);
+      const int answer = within_range(e + std::ilogb(a_.scale));
+      answer_unit_[c] = std::exp2(answer);
+      inverse_answer_unit_[c] = std::exp2(-answer);
     }
   }
 
-  // x = the caller's x / (|b| scale), renumbered
+  static int within_range(int exponent) { return std::clamp(exponent, -1022, 1022); }
+
+  // x = the caller's x, in units of the answer, centred and renumbered
   void read_start(int rank) {
     each_chunk(rank, [&](std::int32_t begin, std::int32_t end, double*) {
       for (std::int64_t k = begin; k < end; ++k) {
-        const Io* from = columns_.x + a_.order[k] * columns_.stride;
+        const std::int64_t node = a_.order[k];
+        const Io* from = columns_.x + node * columns_.stride;
+        const double* mean = start_mean_.data() + std::int64_t{null_.component[node]} * width_;
         for (int c = 0; c < Width; ++c) {
-          lanes(x_ + k)[c] = c < width_ ? from[c] * (inverse_norm_[c] / a_.scale) : 0.0;
+          lanes(x_ + k)[c] = c < width_ ? (from[c] - mean[c]) * inverse_answer_unit_[c] : 0.0;
         }
         p_[k] = R{};
       }
@@ -129,39 +164,107 @@ class Block {
     team_.meet();
   }
 
-  void write_answer(int rank) {
+  // Starts columns at zero whose start is wild or not finite; true if there were any.
+  bool drop_wild_start(int rank, const double* norm) {
+    bool any = false;
+    for (int c = 0; c < width_; ++c) any = any || !(norm[c] <= kWildStart);
+    if (!any) return false;
+    each_chunk(rank, [&](std::int32_t begin, std::int32_t end, double*) {
+      for (std::int64_t k = begin; k < end; ++k) {
+        for (int c = 0; c < width_; ++c) {
+          if (!(norm[c] <= kWildStart)) lanes(x_ + k)[c] = 0.0;
+        }
+      }
+    });
+    team_.meet();
+    return true;
+  }
+
+  void write_answer(int rank, const bool* lost) {
     each_chunk(rank, [&](std::int32_t begin, std::int32_t end, double*) {
       for (std::int64_t k = begin; k < end; ++k) {
         Io* to = columns_.x + a_.order[k] * columns_.stride;
-        for (int c = 0; c < width_; ++c) to[c] = static_cast<Io>(lanes(x_ + k)[c] * (norm_[c] * a_.scale));
+        for (int c = 0; c < width_; ++c) {
+          to[c] = lost[c] ? Io{0} : static_cast<Io>(lanes(x_ + k)[c] * answer_unit_[c]);
+        }
       }
     });
   }
 
   void centre_answer() {
-    mean_ = null_.means(columns_.x, columns_.stride, width_);
-    for (std::int64_t i = 0; i < a_.n; ++i) {
-      for (int c = 0; c < width_; ++c) columns_.x[i * columns_.stride + c] -= static_cast<Io>(mean_of(i)[c]);
+    const std::vector<double> mean = null_.means(columns_.x, columns_.stride, width_);
+    double size[Width] = {};  // |diagonal x|^2
+    for (std::int64_t k = 0; k < a_.n; ++k) {
+      const std::int64_t node = a_.order[k];
+      const double conductance = a_.inverse_diagonal[k] > 0.0 ? 1.0 / a_.inverse_diagonal[k] : 0.0;
+      Io* x = columns_.x + node * columns_.stride;
+      for (int c = 0; c < width_; ++c) {
+        x[c] -= static_cast<Io>(mean[std::int64_t{null_.component[node]} * width_ + c]);
+        const double current = conductance * (static_cast<double>(x[c]) * inverse_answer_unit_[c]);
+        size[c] += current * current;
+      }
+    }
+    if constexpr (kRefine) {
+      for (int c = 0; c < width_; ++c) {
+        const double floor = std::numeric_limits<double>::epsilon() * std::sqrt(size[c]) * unit_over_norm_[c];
+        if (!(20.0 * floor <= options_.tolerance)) judge_rounded(c, floor);
+      }
     }
   }
 
-  // r = z = (b - A x) / |b|, computed in double; returns the norms.
-  void true_residual(int rank, double* norm) {
+  // Rounding x to double may itself leave a residual near the tolerance: where the answer is huge against
+  // b / A. Measures what the caller gets, and says so if no better answer could be stored.
+  void judge_rounded(int c, double floor) {
+    double sum = 0.0;
+    const auto at = [&](std::int64_t node) { return columns_.x[node * columns_.stride + c] * inverse_answer_unit_[c]; };
+    for (std::int64_t k = 0; k < a_.n; ++k) {
+      const std::int64_t node = a_.order[k];
+      const double here = at(node);
+      double value = (columns_.b[node * columns_.stride + c] - mean_of(node)[c]) * inverse_unit_[c];
+      if (!a_.ground.empty()) value -= a_.ground[k] * here;
+      for (std::int64_t e = a_.start[k]; e < a_.start[k + 1]; ++e) {
+        value -= weight_[e] * (here - at(a_.order[a_.index[e]]));
+      }
+      sum += value * value;
+    }
+    ColumnReport& report = reports_[c];
+    report.residual = std::sqrt(sum) * unit_over_norm_[c];
+    if (report.residual <= options_.tolerance) {
+      report.outcome = Outcome::converged;
+    } else if (report.outcome == Outcome::converged ||
+               (report.outcome == Outcome::stagnated && report.residual <= kFloors * floor)) {
+      report.outcome = Outcome::rounding;
+    }
+  }
+
+  // r = z = (b - A x) / unit, computed in double; returns the norms, relative to |b|,
+  // and how much of them the rounding of x may explain.
+  void true_residual(int rank, double* norm, double* floor) {
     each_chunk(rank, [&](std::int32_t begin, std::int32_t end, double* dot) {
       std::fill_n(dot, Width, 0.0);
+      double* size = size_.data() + (dot - partial_.data());
+      std::fill_n(size, Width, 0.0);
       for (std::int64_t k = begin; k < end; ++k) {
+        const double conductance = a_.inverse_diagonal[k] > 0.0 ? 1.0 / a_.inverse_diagonal[k] : 0.0;
         Wide product = product_row<double, Weight, Width>(a_, weight_, k, x_);
         const std::int64_t node = a_.order[k];
         const Io* b = columns_.b + node * columns_.stride;
         for (int c = 0; c < Width; ++c) {
-          const double value = c < width_ ? (b[c] - mean_of(node)[c]) * inverse_norm_[c] - lanes(&product)[c] : 0.0;
+          const double value = c < width_ ? (b[c] - mean_of(node)[c]) * inverse_unit_[c] - lanes(&product)[c] : 0.0;
           lanes(r_ + k)[c] = lanes(z_ + k)[c] = static_cast<Value>(value);
           dot[c] += value * value;
+          const double current = conductance * lanes(x_ + k)[c];
+          size[c] += current * current;
         }
       }
     });
     total(norm);
-    for (int c = 0; c < Width; ++c) norm[c] = std::sqrt(norm[c]);
+    for (int c = 0; c < Width; ++c) {
+      double size = 0.0;
+      for (std::size_t k = c; k < size_.size(); k += Width) size += size_[k];
+      norm[c] = std::sqrt(norm[c]) * unit_over_norm_[c];
+      floor[c] = std::numeric_limits<double>::epsilon() * std::sqrt(size) * unit_over_norm_[c];
+    }
   }
 
   // z = M^-1 z, where z = r; returns r'z. Substitution is sequential: one thread does it.
@@ -193,15 +296,22 @@ class Block {
     double norm[Width];      // latest residual
     double recursive[Width]; // residual before the last update
     double anchor[Width];    // true residual at the last update
+    double best[Width];      // least of them
+    double floor[Width];     // what rounding may explain of it
     double earlier[Width] = {};  // residual half-way to the forecast
     int idle[Width] = {};    // updates in a row that brought nothing
+    int slow[Width] = {};    // updates in a row that did not halve the residual
     bool running[Width];
+    bool lost[Width] = {};   // no finite answer
+    bool still[Width] = {};  // the last step had no length: the preconditioner does not see the residual
     std::int32_t iterations = 0;
     std::int32_t since_update = 0;
     read_start(rank);
-    true_residual(rank, norm);
+    true_residual(rank, norm, floor);
+    if (drop_wild_start(rank, norm)) true_residual(rank, norm, floor);
     for (int c = 0; c < Width; ++c) running[c] = c < width_;
     std::fill_n(anchor, Width, std::numeric_limits<double>::infinity());
+    std::fill_n(best, Width, std::numeric_limits<double>::infinity());
     std::copy_n(norm, Width, recursive);
 
     // Ends the columns that are done or beyond help; true while some go on.
@@ -210,10 +320,16 @@ class Block {
       for (int c = 0; c < Width; ++c) {
         if (!running[c]) continue;
         const bool done = norm[c] <= options_.tolerance;
-        // The recursion claims progress that the true residual does not show: precision is at its end.
-        idle[c] = norm[c] > 0.5 * anchor[c] && norm[c] > 2.0 * recursive[c] ? idle[c] + 1 : 0;
-        const bool stuck = idle[c] >= 2 || !std::isfinite(norm[c]);
+        // The recursion claims progress that the true residual does not show, or that residual is
+        // rounding: precision is at its end.
+        const bool at_end = still[c] || norm[c] > 2.0 * recursive[c] || norm[c] <= kFloors * floor[c];
+        idle[c] = norm[c] > 0.5 * best[c] && at_end ? idle[c] + 1 : 0;
+        lost[c] = !std::isfinite(norm[c]);
+        if (lost[c]) norm[c] = 1.0;  // that of the zero which is returned
+        slow[c] = norm[c] > 0.5 * best[c] ? slow[c] + 1 : 0;
+        const bool stuck = idle[c] >= 2 || slow[c] >= kSlowUpdates || lost[c];
         anchor[c] = norm[c];
+        best[c] = std::min(best[c], norm[c]);
         running[c] = !(done || stuck || limit || hopeless);
         any = any || running[c];
         if (running[c] || rank != 0) continue;
@@ -260,16 +376,19 @@ class Block {
       ++since_update;
 
       bool low = true;
+      bool too_far = false;
       for (int c = 0; c < Width; ++c) {
-        norm[c] = std::sqrt(rr[c]);
+        norm[c] = std::sqrt(rr[c]) * unit_over_norm_[c];
         const double goal = std::max(0.9 * options_.tolerance, kTrust * anchor[c]);
-        low = low && (!running[c] || lanes(&alpha)[c] == Value{0} || norm[c] <= goal);
+        still[c] = lanes(&alpha)[c] == Value{0};
+        low = low && (!running[c] || still[c] || norm[c] <= goal);
+        too_far = too_far || (running[c] && !(norm[c] > kTooFar * goal && std::isfinite(norm[c])));
       }
       const bool hopeless = iterations % kForecastEvery == 0 &&
                             forecast(iterations, running, norm, earlier) > options_.hopeless_beyond;
       if (2 * iterations % kForecastEvery == 0) std::copy_n(norm, Width, earlier);
       const bool limit = iterations >= options_.max_iterations;
-      if (!low && !limit && !hopeless && since_update < kLongestRun) continue;
+      if (!low && !too_far && !limit && !hopeless && since_update < kLongestRun) continue;
       each_chunk(rank, [&](std::int32_t begin, std::int32_t end, double*) {
         const Wide step = widen<Value, Width>(alpha);
         for (std::int64_t k = begin; k < end; ++k) x_[k] += step * widen<Value, Width>(p_[k]);
@@ -278,10 +397,10 @@ class Block {
       alpha = R{};
       since_update = 0;
       std::copy_n(norm, Width, recursive);
-      if (kRefine || !low) true_residual(rank, norm);
+      if (kRefine || !low) true_residual(rank, norm, floor);
       go = settle(limit, hopeless);
     }
-    write_answer(rank);
+    write_answer(rank, lost);
   }
 
   // Iterations the slowest column will have taken, at the rate of the last ten.
@@ -308,9 +427,14 @@ class Block {
   Rows<Value, Width> r_, p_, z_;
   Rows<double, Width> x_;
   std::vector<double> partial_;  // sums of each chunk
-  std::vector<double> mean_;     // of b, later of x, over each singular component
-  double norm_[Width] = {};
-  double inverse_norm_[Width] = {};
+  std::vector<double> size_;     // of each chunk: |diagonal x|^2 at the last true residual
+  std::vector<double> mean_;     // of b over each singular component
+  std::vector<double> start_mean_;  // of the starting point
+  // Powers of two; all zero for a column without a right-hand side.
+  double inverse_unit_[Width] = {};         // b is read in this unit, about |b|
+  double answer_unit_[Width] = {};          // and x in this, the unit of b times the scale of A
+  double inverse_answer_unit_[Width] = {};
+  double unit_over_norm_[Width] = {};
   double shared_[Width] = {};
 };
 
@@ -348,13 +472,13 @@ template <class Io>
 void pcg(const System& system, const Columns<Io>& columns, const SolveOptions& options, ColumnReport* reports) {
   const bool narrow = std::holds_alternative<std::vector<float>>(system.matrix.weight);
   const bool wide_factor = std::holds_alternative<Factor<double>>(system.preconditioner);
-  if (options.float_vectors && !wide_factor) {
+  if (options.float_vectors && system.matrix.float_range && !wide_factor) {
     if (narrow) {
       solve_columns<float, float>(system, columns, options, reports);
     } else {
       solve_columns<float, double>(system, columns, options, reports);
     }
-  } else if constexpr (sizeof(Io) == sizeof(double)) {
+  } else {
     if (narrow) {
       solve_columns<double, float>(system, columns, options, reports);
     } else {

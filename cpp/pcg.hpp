@@ -38,7 +38,8 @@ struct SolveOptions {
   int threads = 1;
 };
 
-enum class Outcome : std::uint8_t { converged, iteration_limit, stagnated, hopeless };
+// rounding: no better answer could be stored in doubles, as its entries are so large against b / A.
+enum class Outcome : std::uint8_t { converged, iteration_limit, stagnated, hopeless, rounding };
 
 struct ColumnReport {
   std::int32_t iterations = 0;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
+#include <map>
 #include <numeric>
 #include <stdexcept>
 
@@ -59,7 +61,8 @@ Solver::Solver(const CsrView& graph, const double* ground, const SolverOptions& 
   }
   if (method_ == Method::direct) {
     if (graph.n > kDirectLimit) throw std::length_error("too many nodes for a dense factor");
-    dense_.emplace(graph_, ground_);
+    scale_ = weight_range(graph_, ground_).scale;
+    dense_.emplace(graph_, ground_, scale_);
     return;
   }
   const int radius = graph_.n > 0 ? ball_radius(graph_) : 0;
@@ -73,8 +76,27 @@ Solver::Solver(const CsrView& graph, const double* ground, const SolverOptions& 
     method_ = Method::cholesky;
     reason_ = "spread out like a mesh: a 64th of the nodes takes " + std::to_string(radius) + " steps to reach";
   }
-  if (method_ == Method::cholesky) build_factor<float>(1);
+  if (method_ == Method::cholesky) build_first_factor();
   matrix_ = make_matrix(graph_, ground_, std::move(matrix_.order));
+}
+
+void Solver::adopt(Method method, bool wide_factor, const std::string& reason) {
+  const Stopwatch watch(setup_seconds_);
+  if (wide_factor) {
+    if (!has_wide_factor()) build_factor<double>(2);
+  } else if (method == Method::cholesky && method_ != Method::cholesky) {
+    build_first_factor();
+  }
+  method_ = method;
+  reason_ = reason;
+}
+
+void Solver::build_first_factor() {
+  if (weight_range(graph_, ground_).fits_float) {
+    build_factor<float>(1);
+  } else {
+    build_factor<double>(2);
+  }
 }
 
 template <class Real>
@@ -82,7 +104,7 @@ void Solver::build_factor(int copies) {
   EliminationOptions options;
   options.seed = options_.seed;
   options.copies = copies;
-  options.scale = power_of_two_scale(graph_, ground_);
+  options.scale = weight_range(graph_, ground_).scale;
   preconditioner_ = approximate_cholesky<Real>(graph_, ground_, matrix_.order, options);
 }
 
@@ -129,48 +151,66 @@ std::vector<ColumnReport> Solver::solve_any(const Columns<Io>& columns, double t
       return reports;
     }
   }
-  if (method_ == Method::automatic) {
+  if (options_.method == Method::automatic && method_ != Method::cholesky) {
     solve_diagonal_first(columns, options, reports.data());
   } else {
-    if (method_ == Method::cholesky) options.hopeless_beyond = kFloatPatience;
+    options.hopeless_beyond = patience(kFloatPatience);
     pcg(system(), columns, options, reports.data());
   }
   if constexpr (sizeof(Io) == sizeof(double)) retry_unfinished(columns, options, reports.data());
   return reports;
 }
 
-// The first block decides for all. What it has reached is where a factor starts from.
+// Where a later stage can take over, iterations are not wasted on a lost cause.
+double Solver::patience(double iterations) const {
+  return std::holds_alternative<Factor<float>>(preconditioner_) ? iterations : std::numeric_limits<double>::infinity();
+}
+
+// The first block is a trial for all. What the diagonal has reached is where a factor starts from.
 template <class Io>
 void Solver::solve_diagonal_first(const Columns<Io>& columns, const SolveOptions& options, ColumnReport* reports) {
   SolveOptions trial = options;
   trial.hopeless_beyond = break_even(columns.count, options.tolerance);
-  Columns<Io> first = columns;
-  first.count = std::min<std::int64_t>(columns.count, kBlockColumns);
-  pcg(system(), first, trial, reports);
-  Columns<Io> rest{columns.b + first.count, columns.x + first.count, columns.stride, columns.count - first.count};
-  const bool hopeless = std::any_of(reports, reports + first.count,
-                                    [](const ColumnReport& r) { return r.outcome == Outcome::hopeless; });
-  if (!hopeless) {
-    method_ = Method::diagonal;
-    reason_ = "the diagonal converged in " + std::to_string(reports[0].iterations) + " iterations";
-    if (rest.count > 0) pcg(system(), rest, options, reports + first.count);
+  const auto wants_factor = [](const ColumnReport& r) {
+    return r.outcome != Outcome::converged && r.outcome != Outcome::iteration_limit;
+  };
+  std::int64_t tried = 0;
+  while (tried < columns.count && std::none_of(reports, reports + tried, wants_factor)) {
+    const std::int64_t left = columns.count - tried;
+    const std::int64_t count = tried == 0 ? std::min<std::int64_t>(left, kBlockColumns) : left;
+    pcg(system(), Columns<Io>{columns.b + tried, columns.x + tried, columns.stride, count}, trial, reports + tried);
+    tried += count;
+  }
+  std::int32_t used = 0;
+  for (std::int64_t c = 0; c < tried; ++c) used = std::max(used, reports[c].iterations);
+  if (std::none_of(reports, reports + tried, wants_factor)) {
+    const bool done = std::none_of(reports, reports + tried,
+                                   [](const ColumnReport& r) { return r.outcome == Outcome::iteration_limit; });
+    if (done && used > 0) {
+      method_ = Method::diagonal;
+      reason_ = "the diagonal converged in " + std::to_string(used) + " iterations";
+    }
     return;
   }
   {
     const Stopwatch watch(setup_seconds_);
-    build_factor<float>(1);
+    build_first_factor();
   }
   method_ = Method::cholesky;
-  reason_ = "the diagonal would have needed more than " +
-            std::to_string(static_cast<long>(trial.hopeless_beyond)) + " iterations";
-  std::vector<ColumnReport> before(reports, reports + first.count);
+  const bool hopeless = std::any_of(reports, reports + tried,
+                                    [](const ColumnReport& r) { return r.outcome == Outcome::hopeless; });
+  reason_ = hopeless ? "the diagonal would have needed more than " +
+                           std::to_string(static_cast<long>(trial.hopeless_beyond)) + " iterations"
+                     : "the diagonal stagnated after " + std::to_string(used) + " iterations";
+  std::vector<ColumnReport> before(reports, reports + tried);
   SolveOptions factored = options;
-  factored.hopeless_beyond = kFloatPatience;
+  factored.max_iterations = std::max(0, options.max_iterations - used);
+  factored.hopeless_beyond = patience(kFloatPatience);
   pcg(system(), columns, factored, reports);
-  for (std::int64_t c = 0; c < first.count; ++c) reports[c].iterations += before[c].iterations;
+  for (std::int64_t c = 0; c < tried; ++c) reports[c].iterations += before[c].iterations;
 }
 
-// Elimination, then one step of refinement.
+// Elimination, then one step of refinement where that helps.
 void Solver::solve_direct(const Columns<double>& columns, double tolerance, ColumnReport* reports) const {
   const std::int64_t n = graph_.n;
   const std::int64_t width = columns.count;
@@ -180,81 +220,127 @@ void Solver::solve_direct(const Columns<double>& columns, double tolerance, Colu
     for (std::int64_t i = 0; i < n; ++i) {
       for (std::int64_t c = 0; c < width; ++c) y[i * width + c] -= mean[null_.component[i] * width + c];
     }
+    return mean;
   };
+  const auto squares = [&](const std::vector<double>& y) {
+    std::vector<double> sum(width, 0.0);
+    for (std::int64_t k = 0; k < n * width; ++k) sum[k % width] += y[k] * y[k];
+    return sum;
+  };
+  // Columns are scaled by powers of two, which is exact, so that no square overflows.
+  std::vector<int> exponent(width, 0);
   std::vector<double> b(n * width);
-  for (std::int64_t i = 0; i < n; ++i) std::copy_n(columns.b + i * columns.stride, width, b.data() + i * width);
-  std::vector<double> whole(width, 0.0);
-  std::vector<double> kept(width, 0.0);
-  for (std::int64_t k = 0; k < n * width; ++k) whole[k % width] += b[k] * b[k];
-  centre(b);
-  for (std::int64_t k = 0; k < n * width; ++k) kept[k % width] += b[k] * b[k];
+  for (std::int64_t c = 0; c < width; ++c) {
+    double peak = 0.0;
+    for (std::int64_t i = 0; i < n; ++i) peak = std::max(peak, std::abs(columns.b[i * columns.stride + c]));
+    if (peak > 0.0) exponent[c] = std::ilogb(peak);
+    for (std::int64_t i = 0; i < n; ++i) {
+      b[i * width + c] = std::ldexp(columns.b[i * columns.stride + c], -exponent[c]);
+    }
+  }
+  const std::vector<double> whole = squares(b);
+  const std::vector<double> mean = centre(b);
+  const std::vector<double> kept = squares(b);
+  std::vector<double> removed(width, 0.0);
+  for (std::int64_t i = 0; i < n; ++i) {
+    for (std::int64_t c = 0; c < width; ++c) {
+      const double part = mean[null_.component[i] * width + c];
+      removed[c] += part * part;
+    }
+  }
 
   std::vector<double> x(n * width, 0.0);
+  std::vector<double> left(width, std::numeric_limits<double>::infinity());
+  std::vector<double> size(width, 0.0);  // |diagonal x|^2
   std::vector<double> r = b;
   for (int pass = 0; pass < 2; ++pass) {
     centre(r);
     dense_->solve(r.data(), width);
-    for (std::int64_t k = 0; k < n * width; ++k) x[k] += r[k];
-    centre(x);
+    for (std::int64_t k = 0; k < n * width; ++k) r[k] += x[k];
+    centre(r);
+    std::vector<double> next = std::move(r);
+    r.assign(n * width, 0.0);
+    std::vector<double> current(width, 0.0);
     for (std::int64_t i = 0; i < n; ++i) {
+      double diagonal = ground_ == nullptr ? 0.0 : ground_[i] * scale_;
+      for (std::int64_t e = graph_.indptr[i]; e < graph_.indptr[i + 1]; ++e) diagonal += graph_.weights[e] * scale_;
       for (std::int64_t c = 0; c < width; ++c) {
-        double sum = ground_ == nullptr ? 0.0 : ground_[i] * x[i * width + c];
+        const double here = next[i * width + c];
+        double sum = ground_ == nullptr ? 0.0 : ground_[i] * scale_ * here;
         for (std::int64_t e = graph_.indptr[i]; e < graph_.indptr[i + 1]; ++e) {
-          sum += graph_.weights[e] * (x[i * width + c] - x[graph_.indices[e] * width + c]);
+          sum += graph_.weights[e] * scale_ * (here - next[graph_.indices[e] * width + c]);
         }
         r[i * width + c] = b[i * width + c] - sum;
+        current[c] += diagonal * here * diagonal * here;
       }
     }
+    const std::vector<double> now = squares(r);
+    for (std::int64_t c = 0; c < width; ++c) {
+      if (pass > 0 && !(now[c] < left[c])) continue;
+      left[c] = now[c];
+      size[c] = current[c];
+      for (std::int64_t i = 0; i < n; ++i) x[i * width + c] = next[i * width + c];
+    }
   }
-  std::vector<double> left(width, 0.0);
-  for (std::int64_t k = 0; k < n * width; ++k) left[k % width] += r[k] * r[k];
-  for (std::int64_t i = 0; i < n; ++i) std::copy_n(x.data() + i * width, width, columns.x + i * columns.stride);
   for (std::int64_t c = 0; c < width; ++c) {
-    const bool zero = kept[c] <= whole[c] * 1e-30;
+    const bool zero = kept[c] <= whole[c] * 1e-30;  // what rounding leaves of a vector in the null space
+    for (std::int64_t i = 0; i < n; ++i) {
+      columns.x[i * columns.stride + c] = zero ? 0.0 : std::ldexp(x[i * width + c], exponent[c] + std::ilogb(scale_));
+    }
     reports[c].residual = zero ? 0.0 : std::sqrt(left[c] / kept[c]);
-    reports[c].projected_out = whole[c] > 0.0 ? std::sqrt(std::max(0.0, 1.0 - kept[c] / whole[c])) : 0.0;
-    reports[c].outcome = reports[c].residual <= tolerance ? Outcome::converged : Outcome::stagnated;
+    reports[c].projected_out = whole[c] > 0.0 ? std::min(1.0, std::sqrt(removed[c] / whole[c])) : 0.0;
+    reports[c].outcome = reports[c].residual <= tolerance ? Outcome::converged : Outcome::rounding;
   }
 }
 
 // Columns that did not converge go on from where they are: in double, then with a better factor.
 void Solver::retry_unfinished(const Columns<double>& columns, const SolveOptions& options, ColumnReport* reports) {
   for (int stage = 0; stage < 2; ++stage) {
-    std::vector<std::int64_t> open;
+    std::map<std::int32_t, std::vector<std::int64_t>> open;  // by iterations used: each has its own limit
     for (std::int64_t c = 0; c < columns.count; ++c) {
       const bool spent = reports[c].iterations >= options.max_iterations;
-      if (reports[c].outcome != Outcome::converged && !spent) open.push_back(c);
+      const bool done = reports[c].outcome == Outcome::converged || reports[c].outcome == Outcome::rounding;
+      if (!done && !spent) open[reports[c].iterations].push_back(c);
     }
     if (open.empty()) return;
     if (stage == 1) {
-      if (method_ != Method::cholesky || std::holds_alternative<Factor<double>>(preconditioner_)) return;
+      if (method_ != Method::cholesky || has_wide_factor()) return;
       const Stopwatch watch(setup_seconds_);
       build_factor<double>(2);
       reason_ += "; AC2 in double after the float factor stagnated";
     }
-    const std::int64_t width = std::ssize(open);
-    std::vector<double> b(graph_.n * width);
-    std::vector<double> x(graph_.n * width);
-    for (std::int64_t i = 0; i < graph_.n; ++i) {
-      for (std::int64_t c = 0; c < width; ++c) {
-        b[i * width + c] = columns.b[i * columns.stride + open[c]];
-        x[i * width + c] = columns.x[i * columns.stride + open[c]];
-      }
+    for (const auto& [used, chosen] : open) {
+      SolveOptions again = options;
+      again.float_vectors = false;
+      again.hopeless_beyond = patience(kDoublePatience);
+      again.max_iterations = options.max_iterations - used;
+      solve_chosen(columns, chosen, again, reports);
     }
-    SolveOptions again = options;
-    again.float_vectors = false;
-    again.hopeless_beyond = stage == 0 ? kDoublePatience : std::numeric_limits<double>::infinity();
-    std::int32_t used = 0;
-    for (const std::int64_t c : open) used = std::max(used, reports[c].iterations);
-    again.max_iterations = options.max_iterations - used;
-    std::vector<ColumnReport> result(width);
-    pcg(system(), Columns<double>{b.data(), x.data(), width, width}, again, result.data());
+  }
+}
+
+// Goes on with some of the columns; keeps of each the better answer.
+void Solver::solve_chosen(const Columns<double>& columns, const std::vector<std::int64_t>& chosen,
+                          const SolveOptions& options, ColumnReport* reports) const {
+  const std::int64_t width = std::ssize(chosen);
+  std::vector<double> b(graph_.n * width);
+  std::vector<double> x(graph_.n * width);
+  for (std::int64_t i = 0; i < graph_.n; ++i) {
     for (std::int64_t c = 0; c < width; ++c) {
-      ColumnReport& report = reports[open[c]];
-      if (result[c].residual > report.residual) continue;  // it only got worse: keep what there was
-      for (std::int64_t i = 0; i < graph_.n; ++i) columns.x[i * columns.stride + open[c]] = x[i * width + c];
-      result[c].iterations += report.iterations;
+      b[i * width + c] = columns.b[i * columns.stride + chosen[c]];
+      x[i * width + c] = columns.x[i * columns.stride + chosen[c]];
+    }
+  }
+  std::vector<ColumnReport> result(width);
+  pcg(system(), Columns<double>{b.data(), x.data(), width, width}, options, result.data());
+  for (std::int64_t c = 0; c < width; ++c) {
+    ColumnReport& report = reports[chosen[c]];
+    result[c].iterations += report.iterations;
+    if (result[c].residual <= report.residual) {
+      for (std::int64_t i = 0; i < graph_.n; ++i) columns.x[i * columns.stride + chosen[c]] = x[i * width + c];
       report = result[c];
+    } else {  // it only got worse: keep what there was
+      report.iterations = result[c].iterations;
     }
   }
 }
@@ -262,7 +348,7 @@ void Solver::retry_unfinished(const Columns<double>& columns, const SolveOptions
 void Solver::precondition(const Columns<double>& columns) {
   if (method_ == Method::automatic) {
     const Stopwatch watch(setup_seconds_);
-    build_factor<float>(1);
+    build_first_factor();
     method_ = Method::cholesky;
     reason_ = "a preconditioner was asked for before a solution";
   }

@@ -39,11 +39,14 @@ class Solver {
   std::vector<ColumnReport> solve(const Columns<double>& columns, double tolerance, std::int32_t max_iterations);
   std::vector<ColumnReport> solve(const Columns<float>& columns, double tolerance, std::int32_t max_iterations);
   void precondition(const Columns<double>& columns);
+  // Takes over what an equal solver has settled on; from there both give the same bits.
+  void adopt(Method method, bool wide_factor, const std::string& reason);
 
   const NullSpace& null_space() const { return null_; }
   Method method() const { return method_; }
   const std::string& reason() const { return reason_; }
   std::int64_t factor_entries() const;
+  bool has_wide_factor() const { return std::holds_alternative<Factor<double>>(preconditioner_); }
   double setup_seconds() const { return setup_seconds_; }
 
  private:
@@ -53,7 +56,11 @@ class Solver {
   void solve_diagonal_first(const Columns<Io>& columns, const SolveOptions& options, ColumnReport* reports);
   void solve_direct(const Columns<double>& columns, double tolerance, ColumnReport* reports) const;
   void retry_unfinished(const Columns<double>& columns, const SolveOptions& options, ColumnReport* reports);
+  void solve_chosen(const Columns<double>& columns, const std::vector<std::int64_t>& chosen,
+                    const SolveOptions& options, ColumnReport* reports) const;
   System system() const { return {matrix_, null_, preconditioner_}; }
+  double patience(double iterations) const;
+  void build_first_factor();
   template <class Real>
   void build_factor(int copies);
 
@@ -66,6 +73,7 @@ class Solver {
   Matrix matrix_;
   Preconditioner preconditioner_;
   std::optional<DenseFactor> dense_;
+  double scale_ = 1.0;  // of the dense factor
   double setup_seconds_ = 0.0;
 };
 

@@ -48,6 +48,10 @@ class SolveReport:
     residual : ndarray of float
         True relative residuals ``norm(b - (L + D) x) / norm(b)``, with b after projection.
     converged : ndarray of bool
+    rounding : ndarray of bool
+        True where the residual is above the tolerance only because of the rounding of x to float64:
+        no better answer can be stored. Happens where x is huge, with a ground very small against
+        the weights, say.
     projected_out : ndarray of float
         Share of the norm of each right-hand side that lay in the null space and was left out.
     setup_seconds : float
@@ -63,6 +67,7 @@ class SolveReport:
     iterations: NDArray[np.int32]
     residual: NDArray[np.float64]
     converged: NDArray[np.bool_]
+    rounding: NDArray[np.bool_]
     projected_out: NDArray[np.float64]
     setup_seconds: float
     solve_seconds: float
@@ -198,7 +203,9 @@ class LaplacianSolver:
                 raise ValueError(f"x0 must have the shape of b, {np.shape(b)}, got {np.shape(x0)}")
         before = self._core.setup_seconds
         start = time.perf_counter()
-        iterations, residual, projected_out = self._core.solve(columns, x, tolerance, limit)
+        iterations, residual, projected_out, rounding = self._core.solve(
+            columns, x, tolerance, limit
+        )
         seconds = time.perf_counter() - start
         self.report_ = SolveReport(
             method=self._core.method.name,
@@ -206,6 +213,7 @@ class LaplacianSolver:
             iterations=iterations,
             residual=residual,
             converged=residual <= tolerance,
+            rounding=rounding.astype(np.bool_),
             projected_out=projected_out,
             setup_seconds=self._core.setup_seconds,
             solve_seconds=seconds - (self._core.setup_seconds - before),
@@ -221,11 +229,15 @@ class LaplacianSolver:
         report = self.report_
         open_columns = np.flatnonzero(~report.converged)
         worst = open_columns[np.argmax(report.residual[open_columns])]
+        if report.rounding[open_columns].all():
+            remedy = "float64 cannot store a better answer: raise tol"
+        else:
+            remedy = "raise max_iter or tol"
         warnings.warn(
             f"{len(open_columns)} of {len(report.converged)} right-hand sides did not reach the "
             f"relative residual {tolerance:g}; the worst is column {worst} with "
             f"{report.residual[worst]:.2g} after {report.iterations[worst]} iterations "
-            f"({report.method}); raise max_iter or tol",
+            f"({report.method}); {remedy}",
             ConvergenceWarning,
             stacklevel=3,
         )
@@ -282,9 +294,12 @@ class LaplacianSolver:
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
-        del state["_core"]  # made again from the seed, bit for bit
+        core = state.pop("_core")  # made again from the seed, bit for bit
+        state["_settled"] = (core.method.name, core.has_wide_factor, core.reason)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        method, wide_factor, reason = state["_settled"]
+        self.__dict__.update({key: value for key, value in state.items() if key != "_settled"})
         self._build()
+        self._core.adopt(METHODS[method], wide_factor, reason)
