@@ -29,15 +29,17 @@ template <class Real>
 Dense product(const ohm::Factor<Real>& factor) {
   const std::size_t n = factor.order.size();
   Dense result(n * n, 0.0);
-  for (std::size_t k = 0; k < n; ++k) {
-    if (factor.inverse_diagonal[k] == 0.0) continue;
+  std::size_t begin = 0, end = 0;
+  for (std::size_t k = 0; k < n; ++k, begin = end) {
+    end = begin + factor.count[k];
+    if (factor.inverse_diagonal[k] == 0) continue;
     std::vector<std::pair<std::size_t, double>> column{{factor.order[k], 1.0}};
     double others = 0.0;
-    for (auto e = factor.start[k]; e < factor.start[k + 1]; ++e) {
-      double a = factor.coefficient[e];
-      if (e + 1 == factor.start[k + 1] && std::signbit(a)) a = 1.0 + a - others;
+    for (std::size_t e = begin; e < end; ++e) {
+      auto a = static_cast<double>(factor.coefficient[e]);
+      if (e + 1 == end && std::signbit(a)) a = 1.0 + a - others;
       others += a;
-      column.emplace_back(factor.index[e], -a);
+      column.emplace_back(factor.row[e], -a);
     }
     for (const auto& [i, x] : column) {
       for (const auto& [j, y] : column) result[i * n + j] += x * y / factor.inverse_diagonal[k];
@@ -80,8 +82,8 @@ TEST(elimination_is_exact_on_trees_and_rings) {
     for (const double* d : {static_cast<const double*>(nullptr), static_cast<const double*>(ground.data())}) {
       check_exact<double>(graphs::tree(40, 3, seed), d, 1e-14);
       check_exact<double>(graphs::ring(40, 3, seed), d, 1e-14);
-      check_exact<float>(graphs::tree(40, 3, seed), d, 1e-5);
-      check_exact<float>(graphs::ring(40, 3, seed), d, 1e-5);
+      check_exact<float>(graphs::tree(40, 3, seed), d, 1e-2);  // coefficients of three digits
+      check_exact<float>(graphs::ring(40, 3, seed), d, 1e-2);
     }
   }
 }
@@ -135,8 +137,9 @@ TEST(factors_depend_on_the_seed_alone) {
   const auto one = factor_of<float>(graph, nullptr, 5);
   const auto same = factor_of<float>(graph, nullptr, 5);
   const auto other = factor_of<float>(graph, nullptr, 6);
-  CHECK(one.coefficient == same.coefficient && one.index == same.index && one.order == same.order);
-  CHECK(one.coefficient != other.coefficient);
+  CHECK(one.row == same.row && one.order == same.order && one.inverse_diagonal == same.inverse_diagonal);
+  CHECK(product(one) == product(same));
+  CHECK(product(one) != product(other));
 }
 
 TEST(substitution_inverts_the_factor) {
@@ -146,8 +149,14 @@ TEST(substitution_inverts_the_factor) {
   const Dense matrix = product(factor);
   const std::vector<double> b = graphs::random_vector(25, 1);
   std::vector<double> x = b;
-  for (std::int64_t k = 0; k < 25; ++k) ohm::forward_column<double, double>(factor, k, x.data());
-  for (std::int64_t k = 24; k >= 0; --k) ohm::backward_column<double, double>(factor, k, x.data());
+  std::int64_t at = 0;
+  for (std::int64_t k = 0; k < 25; at += factor.count[k++]) {
+    ohm::forward_column<double, double>(factor, k, at, at + factor.count[k], x.data());
+  }
+  for (std::int64_t k = 24; k >= 0; --k) {
+    at -= factor.count[k];
+    ohm::backward_column<double, double>(factor, k, at, at + factor.count[k], x.data());
+  }
   for (std::size_t i = 0; i < 25; ++i) {
     double sum = 0.0;
     for (std::size_t j = 0; j < 25; ++j) sum += matrix[i * 25 + j] * x[j];
@@ -160,5 +169,5 @@ TEST(factors_of_nothing_and_of_isolated_nodes) {
   const std::vector<double> ground{0.0, 2.0, 0.0};
   const auto factor = factor_of<float>(graphs::make(3, {}), ground.data(), 0);
   CHECK(factor.entries() == 0);
-  for (std::size_t k = 0; k < 3; ++k) CHECK(factor.inverse_diagonal[k] == (factor.order[k] == 1 ? 0.5 : 0.0));
+  for (std::size_t k = 0; k < 3; ++k) CHECK(factor.inverse_diagonal[k] == (factor.order[k] == 1 ? 0.5F : 0.0F));
 }
