@@ -150,11 +150,9 @@ OHM_KERNEL void forward(const Factor<Weight>& factor, std::int64_t n, Row<Value,
   }
 }
 
-// Second half of the preconditioner; dot = r'z
+// Second half of the preconditioner.
 template <class Value, class Weight, int Width>
-OHM_KERNEL void backward(const Factor<Weight>& factor, std::int64_t n, const Row<Value, Width>* r,
-                         Row<Value, Width>* z, double* dot) {
-  Sum<Value, Width> sum;
+OHM_KERNEL void backward(const Factor<Weight>& factor, std::int64_t n, Row<Value, Width>* z) {
   std::int64_t end = factor.entries();
   std::int64_t ahead = end;
   for (std::int64_t k = n - 1 + kAhead; k >= 0; --k) {
@@ -166,14 +164,15 @@ OHM_KERNEL void backward(const Factor<Weight>& factor, std::int64_t n, const Row
     const std::int64_t begin = end - factor.count[k];
     backward_column<Row<Value, Width>, Value>(factor, k, begin, end, z);
     end = begin;
-    if constexpr (Width > 1) {
-      const std::int32_t row = factor.order[k];
-      sum.add(k, z[row] * r[row]);
-    }
   }
-  if constexpr (Width == 1) {
-    for (std::int64_t i = 0; i < n; ++i) sum.add(i, z[i] * r[i]);
-  }
+}
+
+// dot = r'z
+template <class Value, int Width>
+OHM_KERNEL void inner_product(std::int32_t begin, std::int32_t end, const Row<Value, Width>* r,
+                              const Row<Value, Width>* z, double* dot) {
+  Sum<Value, Width> sum;
+  for (std::int64_t i = begin; i < end; ++i) sum.add(i, r[i] * z[i]);
   sum.store(dot);
 }
 

@@ -1,38 +1,14 @@
 #include "pcg.hpp"
 
-#include "huge_pages.hpp"
 #include "kernels.hpp"
 #include "parallel.hpp"
+#include "right_hand_sides.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
-#include <memory>
-#include <new>
 
 namespace ohm {
 namespace {
-
-constexpr std::size_t kLine = 64;
-
-// Storage for rows, on cache-line boundaries, not initialised.
-template <class Value, int Width>
-class Rows {
-  using R = Row<Value, Width>;
-
- public:
-  explicit Rows(std::int64_t rows)
-      : bytes_(static_cast<std::byte*>(::operator new[](rows * sizeof(R) + kLine, std::align_val_t{kLine}))) {
-    prefer_huge_pages(bytes_.get(), rows * sizeof(R));
-  }
-  operator R*() const { return reinterpret_cast<R*>(bytes_.get()); }
-
- private:
-  struct Free {
-    void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t{kLine}); }
-  };
-  std::unique_ptr<std::byte[], Free> bytes_;
-};
 
 // One block of `Width` columns. Value: type of the vectors; Io: type of b and x.
 template <class Value, class Weight, class Io, int Width>
@@ -46,6 +22,7 @@ class Block {
         preconditioner_(system.preconditioner),
         columns_(columns),
         width_(static_cast<int>(columns.count)),
+        b_(columns, null_, a_.scale),
         options_(options),
         team_(static_cast<int>(std::clamp<std::int64_t>(std::ssize(a_.chunk) - 1, 1, threads))),
         reports_(reports),
@@ -57,7 +34,10 @@ class Block {
         size_(partial_.size()) {}
 
   void run() {
-    measure_right_hand_sides();
+    for (int c = 0; c < width_; ++c) {
+      reports_[c] = {};
+      reports_[c].projected_out = b_.projected_out[c];
+    }
     start_mean_ = null_.means(columns_.x, columns_.stride, width_);
     team_.run([this](int rank) { iterate(rank); });
     centre_answer();
@@ -100,54 +80,6 @@ class Block {
     team_.meet();
   }
 
-  const double* mean_of(std::int64_t node) const { return mean_.data() + std::int64_t{null_.component[node]} * width_; }
-
-  // Null-space part and norm of every right-hand side. Columns are scaled by powers of two, which is
-  // exact: to the largest value while squares are summed, then to the norm.
-  void measure_right_hand_sides() {
-    mean_ = null_.means(columns_.b, columns_.stride, width_);
-    double peak[Width] = {};
-    for (std::int64_t i = 0; i < a_.n; ++i) {
-      for (int c = 0; c < width_; ++c) {
-        peak[c] = std::max(peak[c], std::abs(static_cast<double>(columns_.b[i * columns_.stride + c])));
-      }
-    }
-    int exponent[Width] = {};
-    double shrink[Width] = {};
-    for (int c = 0; c < width_; ++c) {
-      if (peak[c] > 0.0) exponent[c] = within_range(std::ilogb(peak[c]));
-      shrink[c] = std::exp2(-exponent[c]);
-    }
-    double whole[Width] = {};
-    double kept[Width] = {};
-    double removed[Width] = {};
-    for (std::int64_t i = 0; i < a_.n; ++i) {
-      for (int c = 0; c < width_; ++c) {
-        const double value = columns_.b[i * columns_.stride + c] * shrink[c];
-        const double mean = mean_of(i)[c] * shrink[c];
-        const double rest = value - mean;
-        whole[c] += value * value;
-        kept[c] += rest * rest;
-        removed[c] += mean * mean;
-      }
-    }
-    for (int c = 0; c < width_; ++c) {
-      reports_[c] = {};
-      if (whole[c] > 0.0) reports_[c].projected_out = std::min(1.0, std::sqrt(removed[c] / whole[c]));
-      // What rounding leaves of a vector in the null space is nothing; its answer is zero.
-      if (kept[c] <= whole[c] * 1e-30) continue;
-      const double norm = std::sqrt(kept[c]);
-      const int e = within_range(exponent[c] + std::ilogb(norm));
-      inverse_unit_[c] = std::exp2(-e);
-      unit_over_norm_[c] = 1.0 / std::ldexp(norm, exponent[c] - e);
-      const int answer = within_range(e + std::ilogb(a_.scale));
-      answer_unit_[c] = std::exp2(answer);
-      inverse_answer_unit_[c] = std::exp2(-answer);
-    }
-  }
-
-  static int within_range(int exponent) { return std::clamp(exponent, -1022, 1022); }
-
   // x = the caller's x, in units of the answer, centred and renumbered
   void read_start(int rank) {
     each_chunk(rank, [&](std::int32_t begin, std::int32_t end, double*) {
@@ -156,7 +88,7 @@ class Block {
         const Io* from = columns_.x + node * columns_.stride;
         const double* mean = start_mean_.data() + std::int64_t{null_.component[node]} * width_;
         for (int c = 0; c < Width; ++c) {
-          lanes(x_ + k)[c] = c < width_ ? (from[c] - mean[c]) * inverse_answer_unit_[c] : 0.0;
+          lanes(x_ + k)[c] = c < width_ ? (from[c] - mean[c]) * b_.inverse_answer_unit[c] : 0.0;
         }
         p_[k] = R{};
       }
@@ -185,7 +117,7 @@ class Block {
       for (std::int64_t k = begin; k < end; ++k) {
         Io* to = columns_.x + a_.order[k] * columns_.stride;
         for (int c = 0; c < width_; ++c) {
-          to[c] = lost[c] ? Io{0} : static_cast<Io>(lanes(x_ + k)[c] * answer_unit_[c]);
+          to[c] = lost[c] ? Io{0} : static_cast<Io>(lanes(x_ + k)[c] * b_.answer_unit[c]);
         }
       }
     });
@@ -200,13 +132,13 @@ class Block {
       Io* x = columns_.x + node * columns_.stride;
       for (int c = 0; c < width_; ++c) {
         x[c] -= static_cast<Io>(mean[std::int64_t{null_.component[node]} * width_ + c]);
-        const double current = conductance * (static_cast<double>(x[c]) * inverse_answer_unit_[c]);
+        const double current = conductance * (static_cast<double>(x[c]) * b_.inverse_answer_unit[c]);
         size[c] += current * current;
       }
     }
     if constexpr (kRefine) {
       for (int c = 0; c < width_; ++c) {
-        const double floor = std::numeric_limits<double>::epsilon() * std::sqrt(size[c]) * unit_over_norm_[c];
+        const double floor = std::numeric_limits<double>::epsilon() * std::sqrt(size[c]) * b_.unit_over_norm[c];
         if (!(20.0 * floor <= options_.tolerance)) judge_rounded(c, floor);
       }
     }
@@ -216,11 +148,11 @@ class Block {
   // b / A. Measures what the caller gets, and says so if no better answer could be stored.
   void judge_rounded(int c, double floor) {
     double sum = 0.0;
-    const auto at = [&](std::int64_t node) { return columns_.x[node * columns_.stride + c] * inverse_answer_unit_[c]; };
+    const auto at = [&](std::int64_t node) { return columns_.x[node * columns_.stride + c] * b_.inverse_answer_unit[c]; };
     for (std::int64_t k = 0; k < a_.n; ++k) {
       const std::int64_t node = a_.order[k];
       const double here = at(node);
-      double value = (columns_.b[node * columns_.stride + c] - mean_of(node)[c]) * inverse_unit_[c];
+      double value = (columns_.b[node * columns_.stride + c] - b_.mean(node)[c]) * b_.inverse_unit[c];
       if (!a_.ground.empty()) value -= a_.ground[k] * here;
       for (std::int64_t e = a_.start[k]; e < a_.start[k + 1]; ++e) {
         value -= weight_[e] * (here - at(a_.order[a_.index[e]]));
@@ -228,7 +160,7 @@ class Block {
       sum += value * value;
     }
     ColumnReport& report = reports_[c];
-    report.residual = std::sqrt(sum) * unit_over_norm_[c];
+    report.residual = std::sqrt(sum) * b_.unit_over_norm[c];
     if (report.residual <= options_.tolerance) {
       report.outcome = Outcome::converged;
     } else if (report.outcome == Outcome::converged ||
@@ -250,7 +182,7 @@ class Block {
         const std::int64_t node = a_.order[k];
         const Io* b = columns_.b + node * columns_.stride;
         for (int c = 0; c < Width; ++c) {
-          const double value = c < width_ ? (b[c] - mean_of(node)[c]) * inverse_unit_[c] - lanes(&product)[c] : 0.0;
+          const double value = c < width_ ? (b[c] - b_.mean(node)[c]) * b_.inverse_unit[c] - lanes(&product)[c] : 0.0;
           lanes(r_ + k)[c] = lanes(z_ + k)[c] = static_cast<Value>(value);
           dot[c] += value * value;
           const double current = conductance * lanes(x_ + k)[c];
@@ -262,8 +194,8 @@ class Block {
     for (int c = 0; c < Width; ++c) {
       double size = 0.0;
       for (std::size_t k = c; k < size_.size(); k += Width) size += size_[k];
-      norm[c] = std::sqrt(norm[c]) * unit_over_norm_[c];
-      floor[c] = std::numeric_limits<double>::epsilon() * std::sqrt(size) * unit_over_norm_[c];
+      norm[c] = std::sqrt(norm[c]) * b_.unit_over_norm[c];
+      floor[c] = std::numeric_limits<double>::epsilon() * std::sqrt(size) * b_.unit_over_norm[c];
     }
   }
 
@@ -279,16 +211,18 @@ class Block {
     if (rank == 0) {
       if (const auto* factor = std::get_if<Factor<float>>(&preconditioner_)) {
         forward<Value, float, Width>(*factor, a_.n, z_);
-        backward<Value, float, Width>(*factor, a_.n, r_, z_, shared_);
+        backward<Value, float, Width>(*factor, a_.n, z_);
       } else if constexpr (sizeof(Value) == sizeof(double)) {
         const auto& wide = std::get<Factor<double>>(preconditioner_);
         forward<Value, double, Width>(wide, a_.n, z_);
-        backward<Value, double, Width>(wide, a_.n, r_, z_, shared_);
+        backward<Value, double, Width>(wide, a_.n, z_);
       }
     }
     team_.meet();
-    std::copy_n(shared_, Width, rz);
-    team_.meet();
+    each_chunk(rank, [&](std::int32_t begin, std::int32_t end, double* dot) {
+      inner_product<Value, Width>(begin, end, r_, z_, dot);
+    });
+    total(rz);
   }
 
   // One thread's walk. All threads hold the same scalars, so all take the same branches.
@@ -378,7 +312,7 @@ class Block {
       bool low = true;
       bool too_far = false;
       for (int c = 0; c < Width; ++c) {
-        norm[c] = std::sqrt(rr[c]) * unit_over_norm_[c];
+        norm[c] = std::sqrt(rr[c]) * b_.unit_over_norm[c];
         const double goal = std::max(0.9 * options_.tolerance, kTrust * anchor[c]);
         still[c] = lanes(&alpha)[c] == Value{0};
         low = low && (!running[c] || still[c] || norm[c] <= goal);
@@ -421,6 +355,7 @@ class Block {
   const Preconditioner& preconditioner_;
   const Columns<Io> columns_;
   const int width_;  // columns in use
+  const RightHandSides<Io, Width> b_;
   const SolveOptions& options_;
   Team team_;
   ColumnReport* reports_;
@@ -428,14 +363,7 @@ class Block {
   Rows<double, Width> x_;
   std::vector<double> partial_;  // sums of each chunk
   std::vector<double> size_;     // of each chunk: |diagonal x|^2 at the last true residual
-  std::vector<double> mean_;     // of b over each singular component
   std::vector<double> start_mean_;  // of the starting point
-  // Powers of two; all zero for a column without a right-hand side.
-  double inverse_unit_[Width] = {};         // b is read in this unit, about |b|
-  double answer_unit_[Width] = {};          // and x in this, the unit of b times the scale of A
-  double inverse_answer_unit_[Width] = {};
-  double unit_over_norm_[Width] = {};
-  double shared_[Width] = {};
 };
 
 // Several blocks share the threads out among them; a single one uses them all.
@@ -495,8 +423,6 @@ void precondition(const System& system, const Columns<double>& columns) {
   const std::vector<double> mean_b =
       system.null_space.means(columns.b, columns.stride, static_cast<int>(columns.count));
   std::vector<double> z(a.n);
-  std::vector<double> zeros(a.n, 0.0);
-  double unused = 0.0;
   for (std::int64_t c = 0; c < columns.count; ++c) {
     for (std::int64_t k = 0; k < a.n; ++k) {
       const std::int64_t node = a.order[k];
@@ -504,12 +430,12 @@ void precondition(const System& system, const Columns<double>& columns) {
     }
     if (const auto* factor = std::get_if<Factor<float>>(&system.preconditioner)) {
       forward<double, float, 1>(*factor, a.n, z.data());
-      backward<double, float, 1>(*factor, a.n, zeros.data(), z.data(), &unused);
+      backward<double, float, 1>(*factor, a.n, z.data());
     } else if (const auto* wide = std::get_if<Factor<double>>(&system.preconditioner)) {
       forward<double, double, 1>(*wide, a.n, z.data());
-      backward<double, double, 1>(*wide, a.n, zeros.data(), z.data(), &unused);
+      backward<double, double, 1>(*wide, a.n, z.data());
     } else {
-      scale_by_diagonal<double, 1>(a, 0, a.n, zeros.data(), z.data(), &unused);
+      for (std::int64_t k = 0; k < a.n; ++k) z[k] *= a.inverse_diagonal[k];
     }
     for (std::int64_t k = 0; k < a.n; ++k) columns.x[a.order[k] * columns.stride + c] = z[k] * a.scale;
   }

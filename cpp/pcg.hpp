@@ -10,6 +10,7 @@
 
 #include "approx_cholesky.hpp"
 #include "matrix.hpp"
+#include "right_hand_sides.hpp"
 
 #include <cstdint>
 #include <limits>
@@ -46,15 +47,6 @@ struct ColumnReport {
   double residual = 0.0;       // true, relative to the projected right-hand side
   double projected_out = 0.0;  // share of the right-hand side's norm that lies in the null space
   Outcome outcome = Outcome::converged;
-};
-
-// Columns of row-major arrays with `stride` columns, in the graph's numbering.
-template <class Io>
-struct Columns {
-  const Io* b;
-  Io* x;  // holds the starting point, then the answer, of mean zero on components without ground
-  std::int64_t stride;
-  std::int64_t count;
 };
 
 // With float b and x (embeddings) the residual reported is the recursive one, good to about 1e-5.

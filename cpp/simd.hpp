@@ -1,7 +1,12 @@
 // Rows of a block of vectors as machine vectors, and kernels compiled for several x86-64 levels.
 #pragma once
 
+#include "huge_pages.hpp"
+
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <new>
 
 // Chosen at load time; elsewhere the plain build serves. (Sanitizers run before such choices are made.)
 #if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__) && \
@@ -25,5 +30,25 @@ struct RowOf<Value, 1> {
 };
 template <class Value, int Width>
 using Row = typename RowOf<Value, Width>::type;
+
+// Storage for rows, on cache-line boundaries, not initialised.
+template <class Value, int Width>
+class Rows {
+  using R = Row<Value, Width>;
+
+ public:
+  explicit Rows(std::int64_t rows)
+      : bytes_(static_cast<std::byte*>(::operator new[](rows * sizeof(R) + kLine, std::align_val_t{kLine}))) {
+    prefer_huge_pages(bytes_.get(), rows * sizeof(R));
+  }
+  operator R*() const { return reinterpret_cast<R*>(bytes_.get()); }
+
+ private:
+  static constexpr std::size_t kLine = 64;
+  struct Free {
+    void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t{kLine}); }
+  };
+  std::unique_ptr<std::byte[], Free> bytes_;
+};
 
 }  // namespace ohm
