@@ -17,7 +17,8 @@ namespace ohm {
 // Signs are a hash of (seed, round, edge): a round has this many columns.
 constexpr int kSketchColumns = 32;
 
-// y = B' W^1/2 s, row-major (n, kSketchColumns).
+// y = B' W^1/2 s, row-major (n, Columns), Columns being kSketchColumns or 8.
+template <int Columns = kSketchColumns>
 void sketch_right_hand_sides(const CsrView& graph, std::uint64_t seed, std::uint64_t round, int threads, float* y);
 
 // Adds sum over columns of (z_u - z_v)^2 to squares[i] for each pair i; where w is not empty, the pairs are

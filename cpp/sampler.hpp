@@ -1,0 +1,89 @@
+// One pass over a stream of edges that keeps a spectral sparsifier H of all edges seen.
+//
+// After Kyng, Pachocki, Peng and Sachdeva (2016). H is a list of rows (u, v, w). An arriving edge, and at a
+// resample every row, is kept with probability p = min(1, beta t), where t = w R estimates its leverage
+// from the present embedding, and then weighs w / p: H is right in expectation whatever the estimates.
+// Insertions only lower resistances, so stale estimates are too high; that costs rows, not accuracy. Hence:
+//  - an edge is tossed on arrival and stored only if kept; one between two components, or to a node that has no
+//    embedding yet, is kept for certain;
+//  - H is resampled (parallel rows added up, a new embedding, every row tossed again) only when its rows
+//    reach the capacity, twice what the last resample left;
+//  - R is estimated by max(sketch, floor). The floor, the resistance with all other nodes shorted, follows
+//    from degrees and removes the harmful underestimates of a sketch of only eight columns.
+// Coins are hashes of (seed, position in the stream) and of (seed, resample, edge), and resamples happen at exact
+// positions: neither the split into batches nor the number of threads changes a bit.
+#pragma once
+
+#include "csr.hpp"
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace ohm {
+
+struct SamplerOptions {
+  std::uint64_t seed = 0;
+  // beta = constant (ln n + offset) / epsilon^2, or, with a budget, what leaves `max_rows` rows.
+  double epsilon = 0.5;
+  double constant = 1.5;
+  double offset = 0.0;
+  std::int64_t max_rows = 0;  // 0: no budget
+  bool retracts = true;       // false: rows once kept stay ("online")
+  int threads = 1;
+};
+
+// What a coin needs to know of a node, in one cache line.
+struct alignas(64) NodeRecord {
+  float z[8] = {};              // R_uv ~ |z_u - z_v|^2
+  float degree = 0;             // weighted, in H
+  std::int32_t component = -1;  // -1: has no embedding yet
+};
+
+class Sampler {
+ public:
+  static constexpr int kColumns = 8;  // of the embedding
+
+  // All that decides about the future; two samplers of equal state and options go on alike.
+  struct State {
+    std::vector<NodeRecord> nodes;
+    std::vector<std::int32_t> u, v;
+    std::vector<float> w;
+    std::int64_t position = 0;  // edges taken in, dropped ones too
+    std::int64_t n_self_loops = 0;
+    std::int64_t n_zero_weights = 0;
+    std::int64_t n_resamples = 0;
+    std::int64_t capacity = 0;
+    double beta = std::numeric_limits<double>::infinity();
+    double weight_seen[8] = {};  // in lanes by position, so that no split changes the sum
+  };
+
+  Sampler(std::int32_t n_nodes, const SamplerOptions& options);
+  Sampler(State state, const SamplerOptions& options) : options_(options), state_(std::move(state)) {}
+
+  // Takes in a batch, or nothing of it and says what is wrong. Nodes past the last known are added unless `n_nodes`
+  // (>= 0) forbids it.
+  template <class Index, class Weight>
+  std::optional<EdgeFault> update(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
+                                  std::int32_t n_nodes);
+
+  // Adds the rows of another and resamples if that is too much.
+  void merge(const State& other);
+
+  // H, resampled to what the target asks for; the sampler stays as it is.
+  Csr snapshot() const;
+
+  const State& state() const { return state_; }
+  std::int64_t n_rows() const { return std::ssize(state_.u); }
+
+ private:
+  void resample();
+  double beta_for(std::int64_t n) const;
+
+  SamplerOptions options_;
+  State state_;
+};
+
+}  // namespace ohm
