@@ -9,6 +9,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/variant.h>
 
+#include <cstring>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -20,6 +21,7 @@
 
 #include "csr.hpp"
 #include "embedding.hpp"
+#include "sampler.hpp"
 #include "solver.hpp"
 
 namespace nb = nanobind;
@@ -280,6 +282,122 @@ void bind_resistance(nb::module_& m) {
         "degrees"_a.noconvert(), "q"_a, "squares"_a.noconvert(), "products"_a.noconvert());
 }
 
+// ---- sparsifier ---------------------------------------------------------------------------------
+
+template <class Index, class Weight>
+std::optional<ohm::EdgeFault> take_edges(ohm::Sampler* sampler, std::int64_t limit, std::span<const Index> u,
+                                         std::span<const Index> v, std::span<const Weight> w) {
+  require(u.size() == v.size() && (w.empty() || w.size() == u.size()), "arrays must be equally long");
+  nb::gil_scoped_release release;
+  if (sampler == nullptr) return ohm::find_fault<Index, Weight>(u, v, w, limit);
+  sampler->update<Index, Weight>(u, v, w);
+  return std::nullopt;
+}
+
+template <class Index, class Weight>
+void bind_update(nb::module_& m, nb::class_<ohm::Sampler>& c) {
+  if constexpr (std::is_same_v<Weight, ohm::Unit>) {
+    m.def("find_fault", [](std::int64_t limit, ArrayIn<Index> u, ArrayIn<Index> v) {
+      return take_edges<Index, Weight>(nullptr, limit, as_span(u), as_span(v), {});
+    }, "limit"_a, "u"_a.noconvert(), "v"_a.noconvert());
+    c.def("update", [](ohm::Sampler& self, ArrayIn<Index> u, ArrayIn<Index> v) {
+      take_edges<Index, Weight>(&self, 0, as_span(u), as_span(v), {});
+    }, "u"_a.noconvert(), "v"_a.noconvert());
+  } else {
+    m.def("find_fault", [](std::int64_t limit, ArrayIn<Index> u, ArrayIn<Index> v, ArrayIn<Weight> w) {
+      return take_edges<Index, Weight>(nullptr, limit, as_span(u), as_span(v), as_span(w));
+    }, "limit"_a, "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert());
+    c.def("update", [](ohm::Sampler& self, ArrayIn<Index> u, ArrayIn<Index> v, ArrayIn<Weight> w) {
+      take_edges<Index, Weight>(&self, 0, as_span(u), as_span(v), as_span(w));
+    }, "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert());
+  }
+}
+
+// A state as arrays: the records of the nodes as bytes, rows, counters, and numbers.
+using SamplerState = std::tuple<ArrayOut<std::uint8_t>, ArrayOut<std::int32_t>, ArrayOut<std::int32_t>,
+                                ArrayOut<float>, ArrayOut<std::int64_t>, ArrayOut<double>>;
+
+SamplerState get_state(const ohm::Sampler& sampler) {
+  const ohm::Sampler::State& s = sampler.state();
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(s.nodes.data());
+  std::vector<double> numbers(s.weight_seen, s.weight_seen + 8);
+  numbers.push_back(s.beta);
+  return {to_numpy(std::vector<std::uint8_t>(bytes, bytes + s.nodes.size() * sizeof(ohm::NodeRecord))),
+          to_numpy(std::vector<std::int32_t>(s.u)),
+          to_numpy(std::vector<std::int32_t>(s.v)),
+          to_numpy(std::vector<float>(s.w)),
+          to_numpy(std::vector<std::int64_t>{s.position, s.n_self_loops, s.n_zero_weights, s.n_resamples, s.capacity}),
+          to_numpy(std::move(numbers))};
+}
+
+void set_state(ohm::Sampler& sampler, ArrayIn<std::uint8_t> nodes, ArrayIn<std::int32_t> u, ArrayIn<std::int32_t> v,
+               ArrayIn<float> w, ArrayIn<std::int64_t> counters, ArrayIn<double> numbers) {
+  require(nodes.size() % sizeof(ohm::NodeRecord) == 0 && u.size() == v.size() && u.size() == w.size() &&
+              counters.size() == 5 && numbers.size() == 9,
+          "not the state of a sparsifier");
+  ohm::Sampler::State s;
+  s.nodes.resize(nodes.size() / sizeof(ohm::NodeRecord));
+  if (nodes.size() > 0) std::memcpy(static_cast<void*>(s.nodes.data()), nodes.data(), nodes.size());
+  s.u.assign(u.data(), u.data() + u.size());
+  s.v.assign(v.data(), v.data() + v.size());
+  s.w.assign(w.data(), w.data() + w.size());
+  const auto n = static_cast<std::int32_t>(s.nodes.size());
+  for (std::size_t i = 0; i < s.u.size(); ++i) {
+    require(s.u[i] >= 0 && s.u[i] < n && s.v[i] >= 0 && s.v[i] < n, "a row names a node that does not exist");
+  }
+  s.position = counters.data()[0];
+  s.n_self_loops = counters.data()[1];
+  s.n_zero_weights = counters.data()[2];
+  s.n_resamples = counters.data()[3];
+  s.capacity = counters.data()[4];
+  std::copy_n(numbers.data(), 8, s.weight_seen);
+  s.beta = numbers.data()[8];
+  sampler.set_state(std::move(s));
+}
+
+void bind_sparsifier(nb::module_& m) {
+  nb::class_<ohm::Sampler> c(m, "Sampler", "Trusts the edges it is given: see find_fault.");
+  c.def("__init__", [](ohm::Sampler* self, std::int32_t n_nodes, std::uint64_t seed, double epsilon, double constant,
+                       double offset, std::int64_t max_rows, bool retracts, int threads) {
+    new (self) ohm::Sampler(n_nodes, {seed, epsilon, constant, offset, max_rows, retracts, threads});
+  }, "n_nodes"_a, "seed"_a, "epsilon"_a, "constant"_a, "offset"_a, "max_rows"_a, "retracts"_a, "threads"_a);
+  bind_update<std::int32_t, ohm::Unit>(m, c);
+  bind_update<std::int64_t, ohm::Unit>(m, c);
+  bind_update<std::int32_t, float>(m, c);
+  bind_update<std::int32_t, double>(m, c);
+  bind_update<std::int64_t, float>(m, c);
+  bind_update<std::int64_t, double>(m, c);
+  c.def("merge", [](ohm::Sampler& self, const ohm::Sampler& other) {
+     nb::gil_scoped_release release;
+     self.merge(other.state());
+   }, "other"_a)
+      .def("snapshot", [](const ohm::Sampler& self) {
+        ohm::Csr csr;
+        {
+          nb::gil_scoped_release release;
+          csr = self.snapshot();
+        }
+        return std::tuple(to_numpy(std::move(csr.indptr)), to_numpy(std::move(csr.indices)),
+                          to_numpy(std::move(csr.weights)));
+      })
+      .def("get_state", get_state)
+      .def("set_state", set_state, "nodes"_a.noconvert(), "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert(),
+           "counters"_a.noconvert(), "numbers"_a.noconvert())
+      .def_prop_ro("n_nodes", [](const ohm::Sampler& s) { return s.state().nodes.size(); })
+      .def_prop_ro("n_rows", &ohm::Sampler::n_rows)
+      .def_prop_ro("position", [](const ohm::Sampler& s) { return s.state().position; })
+      .def_prop_ro("n_self_loops", [](const ohm::Sampler& s) { return s.state().n_self_loops; })
+      .def_prop_ro("n_zero_weights", [](const ohm::Sampler& s) { return s.state().n_zero_weights; })
+      .def_prop_ro("n_resamples", [](const ohm::Sampler& s) { return s.state().n_resamples; })
+      .def_prop_ro("capacity", [](const ohm::Sampler& s) { return s.state().capacity; })
+      .def_prop_ro("beta", [](const ohm::Sampler& s) { return s.state().beta; })
+      .def_prop_ro("weight_seen", [](const ohm::Sampler& s) {
+        double sum = 0.0;
+        for (const double lane : s.state().weight_seen) sum += lane;
+        return sum;
+      });
+}
+
 }  // namespace
 
 NB_MODULE(_core, m) {
@@ -287,4 +405,5 @@ NB_MODULE(_core, m) {
   bind_graph(m);
   bind_solver(m);
   bind_resistance(m);
+  bind_sparsifier(m);
 }

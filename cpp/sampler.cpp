@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kPiece = 1 << 14;        // edges a thread tosses at a time
 constexpr std::int64_t kSmallest = 1 << 12;     // rows below which resampling is not worth it
-constexpr double kEmbeddingTolerance = 0.05;
+constexpr double kEmbeddingTolerance = 1e-4;
 constexpr std::uint64_t kResampleCoins = 0x7265736d706c65ull;
 
 std::uint64_t edge_key(std::int32_t u, std::int32_t v) {
@@ -68,17 +68,16 @@ OHM_KERNEL void toss(std::span<const Index> u, std::span<const Index> v, std::sp
   }
 }
 
-// The first edge of the batch that cannot be taken; otherwise the largest node in `largest`.
+}  // namespace
+
 template <class Index, class Weight>
 std::optional<EdgeFault> find_fault(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
-                                    std::int64_t limit, std::int64_t& largest) {
+                                    std::int64_t limit) {
   using Kind = EdgeFault::Kind;
-  largest = -1;
   for (std::size_t i = 0; i < u.size(); ++i) {
     const auto at = static_cast<std::int64_t>(i);
     if (u[i] < 0 || u[i] >= limit) return EdgeFault{Kind::node_u, at, static_cast<std::int64_t>(u[i])};
     if (v[i] < 0 || v[i] >= limit) return EdgeFault{Kind::node_v, at, static_cast<std::int64_t>(v[i])};
-    largest = std::max<std::int64_t>(largest, std::max(u[i], v[i]));
     if constexpr (!std::is_same_v<Weight, Unit>) {
       const auto weight = static_cast<double>(w[i]);
       if (!(weight >= 0.0 && weight <= std::numeric_limits<float>::max())) {
@@ -88,8 +87,6 @@ std::optional<EdgeFault> find_fault(std::span<const Index> u, std::span<const In
   }
   return std::nullopt;
 }
-
-}  // namespace
 
 Sampler::Sampler(std::int32_t n_nodes, const SamplerOptions& options) : options_(options) {
   state_.nodes.resize(n_nodes);
@@ -105,11 +102,10 @@ double Sampler::beta_for(std::int64_t n) const {
 }
 
 template <class Index, class Weight>
-std::optional<EdgeFault> Sampler::update(std::span<const Index> u, std::span<const Index> v,
-                                         std::span<const Weight> w, std::int32_t n_nodes) {
-  constexpr std::int64_t kMostNodes = std::numeric_limits<std::int32_t>::max();
+void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w) {
   std::int64_t largest = -1;
-  if (auto fault = find_fault(u, v, w, n_nodes >= 0 ? n_nodes : kMostNodes, largest)) return fault;
+  for (const Index node : u) largest = std::max<std::int64_t>(largest, node);
+  for (const Index node : v) largest = std::max<std::int64_t>(largest, node);
   if (largest >= std::ssize(state_.nodes)) state_.nodes.resize(largest + 1);
 
   const std::int64_t size = std::ssize(u);
@@ -155,7 +151,6 @@ std::optional<EdgeFault> Sampler::update(std::span<const Index> u, std::span<con
     }
   }
   state_.position += size;
-  return std::nullopt;
 }
 
 void Sampler::merge(const State& other) {
@@ -194,7 +189,6 @@ void Sampler::resample() {
   Solver solver(graph, nullptr, SolverOptions{Method::automatic, coins, options_.threads});
   solver.solve(Columns<float>{y.data(), z.data(), kColumns, kColumns}, kEmbeddingTolerance, 1000);
   const float unit = 1.0f / std::sqrt(static_cast<float>(kColumns));
-  std::vector<double> touched;
   for (std::int32_t i = 0; i < n; ++i) {
     NodeRecord& node = state_.nodes[i];
     double degree = 0.0;
@@ -269,9 +263,10 @@ void Sampler::resample() {
                                           : std::max(kSmallest, 2 * static_cast<std::int64_t>(left));
 }
 
-#define OHM_INSTANTIATE(Index, Weight)                                                                        \
-  template std::optional<EdgeFault> Sampler::update(std::span<const Index>, std::span<const Index>,           \
-                                                    std::span<const Weight>, std::int32_t);
+#define OHM_INSTANTIATE(Index, Weight)                                                                       \
+  template std::optional<EdgeFault> find_fault(std::span<const Index>, std::span<const Index>,               \
+                                               std::span<const Weight>, std::int64_t);                       \
+  template void Sampler::update(std::span<const Index>, std::span<const Index>, std::span<const Weight>);
 OHM_INSTANTIATE(std::int32_t, Unit)
 OHM_INSTANTIATE(std::int32_t, float)
 OHM_INSTANTIATE(std::int32_t, double)

@@ -42,6 +42,12 @@ struct alignas(64) NodeRecord {
   std::int32_t component = -1;  // -1: has no embedding yet
 };
 
+// The first edge that cannot be taken: a node id below 0 or from `limit` on, a weight that is negative, not a
+// number, or too large for float.
+template <class Index, class Weight>
+std::optional<EdgeFault> find_fault(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
+                                    std::int64_t limit);
+
 class Sampler {
  public:
   static constexpr int kColumns = 8;  // of the embedding
@@ -63,11 +69,9 @@ class Sampler {
   Sampler(std::int32_t n_nodes, const SamplerOptions& options);
   Sampler(State state, const SamplerOptions& options) : options_(options), state_(std::move(state)) {}
 
-  // Takes in a batch, or nothing of it and says what is wrong. Nodes past the last known are added unless `n_nodes`
-  // (>= 0) forbids it.
+  // Takes in edges that find_fault has nothing against. Nodes past the last known are added.
   template <class Index, class Weight>
-  std::optional<EdgeFault> update(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
-                                  std::int32_t n_nodes);
+  void update(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w);
 
   // Adds the rows of another and resamples if that is too much.
   void merge(const State& other);
@@ -76,6 +80,7 @@ class Sampler {
   Csr snapshot() const;
 
   const State& state() const { return state_; }
+  void set_state(State state) { state_ = std::move(state); }
   std::int64_t n_rows() const { return std::ssize(state_.u); }
 
  private:

@@ -13,14 +13,17 @@ if TYPE_CHECKING:
     from ohmlearn.graph import Graph
     from ohmlearn.resistance import effective_resistance
     from ohmlearn.solver import LaplacianSolver
+    from ohmlearn.sparsifier import StreamingSparsifier, sparsify
 
-__all__ = ["Graph", "LaplacianSolver", "effective_resistance"]
+__all__ = ["Graph", "LaplacianSolver", "StreamingSparsifier", "effective_resistance", "sparsify"]
 
 # Where each public name lives. A new one is added here, in __all__ and under TYPE_CHECKING.
 _HOMES = {
     "Graph": "ohmlearn.graph",
     "LaplacianSolver": "ohmlearn.solver",
+    "StreamingSparsifier": "ohmlearn.sparsifier",
     "effective_resistance": "ohmlearn.resistance",
+    "sparsify": "ohmlearn.sparsifier",
 }
 
 

@@ -1,5 +1,6 @@
 """Where bad input is refused: what came, what was needed, what to do, and where."""
 
+import re
 from collections.abc import Callable, Collection
 from importlib import import_module
 from numbers import Integral, Real
@@ -15,10 +16,12 @@ from ohmlearn._core import EdgeFault
 __all__ = [
     "EdgeNames",
     "check_columns",
+    "check_count",
     "check_fraction",
     "check_graph",
     "check_ground",
     "check_max_iter",
+    "check_memory",
     "check_n_jobs",
     "check_n_nodes",
     "check_node_ids",
@@ -334,3 +337,30 @@ def check_pairs(pairs: Any, n_nodes: int) -> tuple[NDArray[np.int32], NDArray[np
         )
     u, v = np.ascontiguousarray(array.T, dtype=np.int32)
     return u, v
+
+
+def check_count(name: str, value: Any, most: int, least: int = 0) -> int:
+    """Return an integer between `least` and `most`."""
+    if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
+        raise ValueError(f"{name} must be an integer, got {value!r}")
+    if not least <= index(value) <= most:
+        raise ValueError(f"{name} must lie between {least} and {most}, got {value}")
+    return index(value)
+
+
+def check_memory(name: str, value: Any) -> int:
+    """Return a number of bytes, given as such or like "500MB".
+
+    Examples
+    --------
+    >>> check_memory("memory", "500MB"), check_memory("memory", "1.5 GiB")
+    (500000000, 1610612736)
+    """
+    if isinstance(value, str):
+        found = re.fullmatch(r"\s*([0-9.]+)\s*([kMGT]?)(i?)B\s*", value)
+        if found:
+            power = " kMGT".index(found[2] or " ")
+            return int(float(found[1]) * (1024 if found[3] else 1000) ** power)
+    elif isinstance(value, Integral) and not isinstance(value, bool) and value > 0:
+        return int(value)
+    raise ValueError(f'{name} must be a number of bytes or like "500MB" or "2GiB", got {value!r}')

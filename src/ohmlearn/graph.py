@@ -66,9 +66,16 @@ class Graph:
         built = _core.build_csr(n_nodes, u, v) if w is None else _core.build_csr(n_nodes, u, v, w)
         if isinstance(built, _core.EdgeFault):
             raise_edge_fault(built, n_nodes, names)
-        graph = cls.__new__(cls)
-        graph.indptr, graph.indices, graph.weights = built[:3]
+        graph = cls._from_csr(*built[:3])
         graph.n_self_loops_dropped, graph.n_zero_weights_dropped = built[3:]
+        return graph
+
+    @classmethod
+    def _from_csr(cls, indptr: Any, indices: Any, weights: Any) -> Self:
+        """Take over the arrays of a kernel."""
+        graph = cls.__new__(cls)
+        graph.indptr, graph.indices, graph.weights = indptr, indices, weights
+        graph.n_self_loops_dropped = graph.n_zero_weights_dropped = 0
         return graph
 
     @classmethod

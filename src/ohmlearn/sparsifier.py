@@ -1,0 +1,288 @@
+"""A spectral sparsifier of a stream of edges, kept in one pass and bounded memory."""
+
+import math
+import sys
+import time
+from collections.abc import Iterable
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ohmlearn import _core
+from ohmlearn._validation import (
+    EdgeNames,
+    check_count,
+    check_fraction,
+    check_memory,
+    check_n_jobs,
+    check_node_ids,
+    check_option,
+    check_same_length,
+    check_seed,
+    check_weights,
+    raise_edge_fault,
+)
+from ohmlearn.graph import Graph
+
+__all__ = ["StreamingSparsifier", "sparsify"]
+
+MAX_NODES = 2**31 - 1
+# beta = constant (ln n + offset) / epsilon^2: the matrix Chernoff bound at failure probability 0.01, and what
+# measured epsilon asks for.
+CONSTANTS = {"theory": (3.0, math.log(2 / 0.01)), "practical": (1.5, 0.0)}
+# Bytes at the peak of a resample, per row of the target (of which there are twice as many) and per node.
+ROW_BYTES, NODE_BYTES = 160, 400
+PIECE = 1 << 22  # edges between two looks at the keyboard
+
+
+class StreamingSparsifier:
+    """Keeps a small graph H whose energy x'Lx is near that of all edges seen, for every x.
+
+    Edges come in batches of any size and are forgotten; memory depends on the number of nodes and
+    the target, not on the number of edges. The same seed gives the same H to the last bit, however
+    the stream is cut into batches and whatever the number of threads.
+
+    Parameters
+    ----------
+    n_nodes : int, optional
+        Number of nodes if it is known; else nodes may appear at any time.
+    epsilon : float
+        Aim at (1 - epsilon) x'L_G x <= x'L_H x <= (1 + epsilon) x'L_G x. Not used with a budget.
+    max_edges : int, optional
+        Budget: about so many edges in H.
+    memory : int or str, optional
+        Budget as peak memory of the sparsifier, in bytes or like "500MB"; needs `n_nodes`.
+    scheme : {"resample", "online"}
+        "resample" tosses all rows again now and then, "online" never drops a row once kept.
+    constants : {"practical", "theory"}
+        How many rows `epsilon` stands for. "theory" is what a proof of the one-shot case asks for.
+    random_state : int, Generator, RandomState or None
+    n_jobs : int, optional
+        Threads, read as scikit-learn does.
+    verbose : int
+        1 prints progress to stderr during long updates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ohmlearn import StreamingSparsifier
+    >>> u, v = np.triu_indices(1000, 1)
+    >>> sparsifier = StreamingSparsifier(n_nodes=1000, epsilon=0.8, random_state=0).update(u, v)
+    >>> sparsifier.n_edges_seen_
+    499500
+    >>> sparsifier.snapshot().n_edges < 20_000
+    True
+    """
+
+    def __init__(
+        self,
+        n_nodes: int | None = None,
+        epsilon: float = 0.5,
+        max_edges: int | None = None,
+        memory: int | str | None = None,
+        scheme: Literal["resample", "online"] = "resample",
+        constants: Literal["practical", "theory"] = "practical",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_nodes = n_nodes
+        self.epsilon = epsilon
+        self.max_edges = max_edges
+        self.memory = memory
+        self.scheme = scheme
+        self.constants = constants
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _sampler(self) -> _core.Sampler:
+        """Return the sampler; the first use checks the parameters and makes it."""
+        if not hasattr(self, "_core"):
+            self._core = self._make()
+        return self._core
+
+    def _make(self) -> _core.Sampler:
+        n = None if self.n_nodes is None else check_count("n_nodes", self.n_nodes, MAX_NODES)
+        epsilon = check_fraction("epsilon", self.epsilon)
+        check_option("scheme", self.scheme, ("resample", "online"))
+        constant, offset = CONSTANTS[check_option("constants", self.constants, CONSTANTS)]
+        if self.max_edges is not None and self.memory is not None:
+            raise ValueError("max_edges and memory are two ways to say the budget: give one")
+        budget = 0
+        if self.max_edges is not None:
+            budget = check_count("max_edges", self.max_edges, 2**62, least=1)
+        elif self.memory is not None:
+            if n is None:
+                raise ValueError("memory is shared between nodes and edges: give n_nodes, too")
+            bytes_left = check_memory("memory", self.memory) - n * NODE_BYTES
+            budget = bytes_left // ROW_BYTES
+            if budget < 2 * n:
+                raise ValueError(
+                    f"memory={self.memory!r} leaves room for {max(budget, 0)} edges among {n} "
+                    f"nodes, fewer than two a node; give at least "
+                    f"{n * (NODE_BYTES + 2 * ROW_BYTES)} bytes"
+                )
+        if budget and self.scheme == "online":
+            raise ValueError('scheme="online" never drops a row, so it cannot keep to a budget')
+        self._seed = check_seed(self.random_state)
+        self._scale = (constant, offset)
+        return _core.Sampler(
+            n or 0,
+            self._seed,
+            epsilon,
+            constant,
+            offset,
+            budget,
+            self.scheme == "resample",
+            check_n_jobs(self.n_jobs),
+        )
+
+    def update(self, u: Any, v: ArrayLike | None = None, w: ArrayLike | None = None) -> Self:
+        """Take in a batch of edges.
+
+        Parameters
+        ----------
+        u, v : array-like of int
+            End nodes; or `u` a Graph and nothing else.
+        w : array-like of float, optional
+            Weights; all 1 by default. Self-loops and zero weights are dropped and counted.
+
+        Raises
+        ------
+        ValueError
+            Names the first edge that cannot be taken. Nothing of the batch has been taken then.
+        """
+        sampler = self._sampler()
+        if isinstance(u, Graph):
+            u, v, w = u.edges()
+        a, b = check_node_ids(u, "u"), check_node_ids(v, "v")
+        if a.dtype != b.dtype:
+            a, b = a.astype(np.int64), b.astype(np.int64)
+        weights = None if w is None else check_weights(w, "w")
+        check_same_length(u=a, v=b, w=weights)
+        limit = MAX_NODES if self.n_nodes is None else self.n_nodes
+        arrays = (a, b) if weights is None else (a, b, weights)
+        fault = _core.find_fault(limit, *arrays)
+        if fault is not None:
+            raise_edge_fault(fault, limit, EdgeNames())
+        start = told = time.perf_counter()
+        for first in range(0, len(a), PIECE):
+            sampler.update(*(array[first : first + PIECE] for array in arrays))
+            now = time.perf_counter()
+            if self.verbose and now - told > 1.0:
+                told = now
+                rate = (first + PIECE) / (now - start)
+                print(
+                    f"{sampler.position:,} edges seen, {rate / 1e6:.1f} M/s, "
+                    f"{sampler.n_rows:,} rows, {sampler.n_resamples} resamples",
+                    file=sys.stderr,
+                )
+        return self
+
+    def snapshot(self) -> Graph:
+        """Return H as a graph, resampled to the target; nothing changes for what follows.
+
+        Examples
+        --------
+        >>> from ohmlearn import StreamingSparsifier
+        >>> StreamingSparsifier(random_state=0).update([0, 1], [1, 2]).snapshot().edges()
+        (array([0, 1], dtype=int32), array([1, 2], dtype=int32), array([1., 1.]))
+        """
+        return Graph._from_csr(*self._sampler().snapshot())
+
+    def merge(self, other: "StreamingSparsifier") -> Self:
+        """Take in all that another sparsifier has seen; `other` stays as it is.
+
+        The two should have different seeds: equal ones toss the same coins.
+        """
+        if not isinstance(other, StreamingSparsifier):
+            raise TypeError(f"a StreamingSparsifier is needed, got {type(other).__name__}")
+        self._sampler().merge(other._sampler())
+        return self
+
+    @property
+    def n_edges_seen_(self) -> int:
+        """Edges taken in, without self-loops and zero weights."""
+        sampler = self._sampler()
+        return sampler.position - sampler.n_self_loops - sampler.n_zero_weights
+
+    @property
+    def weight_seen_(self) -> float:
+        """Sum of their weights."""
+        return self._sampler().weight_seen
+
+    @property
+    def n_rows_(self) -> int:
+        """Rows held at present."""
+        return self._sampler().n_rows
+
+    @property
+    def n_resamples_(self) -> int:
+        """Resamples so far, snapshots not counted."""
+        return self._sampler().n_resamples
+
+    @property
+    def epsilon_nominal_(self) -> float:
+        """The epsilon that the present sampling rate stands for; 0 while nothing was dropped."""
+        sampler = self._sampler()
+        if sampler.beta == math.inf:
+            return 0.0
+        constant, offset = self._scale
+        return math.sqrt(constant * (math.log(max(2, sampler.n_nodes)) + offset) / sampler.beta)
+
+    @property
+    def stats_(self) -> dict[str, float]:
+        """All counters."""
+        sampler = self._sampler()
+        return {
+            "n_nodes": sampler.n_nodes,
+            "n_edges_seen": self.n_edges_seen_,
+            "weight_seen": self.weight_seen_,
+            "n_self_loops_dropped": sampler.n_self_loops,
+            "n_zero_weights_dropped": sampler.n_zero_weights,
+            "n_rows": sampler.n_rows,
+            "row_capacity": sampler.capacity,
+            "n_resamples": sampler.n_resamples,
+            "epsilon_nominal": self.epsilon_nominal_,
+        }
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        if "_core" in state:
+            state["_core"] = state["_core"].get_state()
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        arrays, seed = state.pop("_core", None), state.get("_seed")
+        self.__dict__.update(state)
+        if arrays is not None:
+            random_state, self.random_state = self.random_state, seed
+            self._core = self._make()
+            self.random_state = random_state
+            self._core.set_state(*arrays)
+
+
+def sparsify(
+    edges: Graph | tuple[Any, ...] | Iterable[tuple[Any, ...]], **parameters: Any
+) -> Graph:
+    """Sparsify a graph, arrays (u, v) or (u, v, w), or an iterable of such batches, in one call.
+
+    Keywords are those of `StreamingSparsifier`.
+
+    Examples
+    --------
+    >>> from ohmlearn import gallery, sparsify
+    >>> sparsify(gallery.complete(500), epsilon=0.9, random_state=0).n_edges < 10_000
+    True
+    """
+    if isinstance(edges, Graph):
+        parameters.setdefault("n_nodes", edges.n_nodes)
+        return StreamingSparsifier(**parameters).update(edges).snapshot()
+    sparsifier = StreamingSparsifier(**parameters)
+    batches = [edges] if isinstance(edges, tuple) else edges
+    for batch in batches:
+        sparsifier.update(*batch)
+    return sparsifier.snapshot()
