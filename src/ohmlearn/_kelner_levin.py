@@ -1,0 +1,199 @@
+"""Scheme "paper": Kelner and Levin's sparsification of a stream, kept as copies of its edges.
+
+After Algorithms 1 and 2 of Calandriello, Lazaric and Valko, "Large-scale semi-supervised learning
+with online spectral graph sparsification" (2015). Every edge stands for N copies, each kept with
+a probability p that only falls, as resistances fall while the graph grows:
+
+    p' = min(p, a R / (alpha (n - 1))),   q' ~ Binomial(q, p' / p),   weight = q' a / (N p').
+
+a is the weight the edge came with, R its effective resistance in H + A: H what was kept so far, A
+the block of edges since. Arriving edges enter with p = 1 and q = N: one rule serves both loops of
+Algorithm 2. Given the past, the expected weight is the weight before, whatever R is. The weight as
+printed takes p' before the minimum and so comes out too low wherever the minimum matters.
+"""
+
+import copy
+import math
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ohmlearn.graph import Graph
+from ohmlearn.resistance import effective_resistance
+
+EDGE = [("u", np.int32), ("v", np.int32), ("a", np.float64)]
+ROW = [*EDGE, ("p", np.float64), ("q", np.int64)]
+PRINTED_ROW = [*ROW, ("p_printed", np.float64)]
+PARAMETERS = ("n_nodes", "epsilon", "constant", "printed")  # alike in sketches to be merged
+COUNTERS = ("n_blocks", "n_edges_seen", "n_self_loops_dropped", "n_zero_weights_dropped")
+
+
+class KelnerLevin:
+    """A spectral sparsifier of a stream of edges between a known number of nodes.
+
+    Parameters
+    ----------
+    n_nodes : int
+    epsilon : float
+        Energies are to be kept within a factor 1 ± epsilon; between 0 and 1.
+    seed : int
+        In 0, ..., 2**64 - 1. Coins depend on it and the number of the block, nothing else. Give
+        sketches to be merged different ones: with equal coins their errors add up.
+    constant : float
+        Factor on `n_copies` and `block_size`.
+    n_jobs : int
+        Threads; the result does not depend on it.
+    weight_rule : {"corrected", "printed"}
+        "printed" weighs by the probability before the minimum; kept to show that it is biased.
+
+    Attributes
+    ----------
+    n_copies : int
+        N, the copies that an arriving edge stands for.
+    block_size : int
+        Edges, dropped ones not counted, after which H is sampled anew.
+    n_blocks, n_edges_seen, n_self_loops_dropped, n_zero_weights_dropped : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> u, v = np.triu_indices(40, 1)
+    >>> sketch = KelnerLevin(n_nodes=40, epsilon=0.8, seed=0, constant=0.2)
+    >>> sketch.update(np.tile(u, 10), np.tile(v, 10), np.full(7800, 0.1))
+    >>> u, v, weight = sketch.snapshot_edges()
+    >>> sketch.n_edges_seen, len(u) < 1500, round(weight.sum() / 780)
+    (7800, True, 1)
+    """
+
+    def __init__(
+        self,
+        n_nodes: int,
+        epsilon: float,
+        seed: int,
+        constant: float = 1.0,
+        n_jobs: int = 1,
+        weight_rule: Literal["corrected", "printed"] = "corrected",
+    ) -> None:
+        self.n_nodes, self.epsilon, self.seed = n_nodes, epsilon, seed
+        self.constant, self.n_jobs, self.printed = constant, n_jobs, weight_rule == "printed"
+        self.alpha = 1 / (1 - epsilon)
+        size = constant * n_nodes * math.log(max(n_nodes, 2)) ** 2 / epsilon**2
+        self.block_size, self.n_copies = math.ceil(size), math.ceil(self.alpha**2 * size)
+        self.n_blocks = self.n_edges_seen = 0
+        self.n_self_loops_dropped = self.n_zero_weights_dropped = 0
+        self._rows = np.empty(0, PRINTED_ROW if self.printed else ROW)
+        self._buffer = np.empty(0, EDGE)  # grows up to block_size
+        self._n_buffered = 0
+        self.merged = False  # rows of two sketches, not sampled together yet
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of H, without the edges that wait for the end of their block."""
+        return len(self._rows)
+
+    def update(self, u: NDArray[Any], v: NDArray[Any], w: NDArray[Any]) -> None:
+        """Take in edges that have been checked; parallel ones are rows of their own."""
+        loops = u == v
+        zeros = (w == 0) & ~loops
+        self.n_edges_seen += len(u)
+        self.n_self_loops_dropped += int(np.count_nonzero(loops))
+        self.n_zero_weights_dropped += int(np.count_nonzero(zeros))
+        edges = np.empty(len(u), EDGE)
+        edges["u"], edges["v"], edges["a"] = np.minimum(u, v), np.maximum(u, v), w
+        self._append(edges[~(loops | zeros)])
+
+    def _append(self, edges: NDArray[np.void]) -> None:
+        start = 0
+        while start < len(edges):
+            part = edges[start : start + self.block_size - self._n_buffered]
+            filled = self._n_buffered + len(part)
+            if filled > len(self._buffer):
+                room = min(self.block_size, max(filled, 2 * len(self._buffer)))
+                more = np.empty(room - len(self._buffer), EDGE)
+                self._buffer = np.concatenate([self._buffer, more])
+            self._buffer[self._n_buffered : filled] = part
+            self._n_buffered = filled
+            start += len(part)
+            if filled == self.block_size:
+                self._resample()
+
+    def flush(self) -> None:
+        """End the current block here; nothing happens if it is empty."""
+        if self._n_buffered > 0 or self.merged:
+            self._resample()
+
+    def _resample(self) -> None:
+        """Algorithm 2 on H + A."""
+        key = np.array([self.seed, self.n_blocks], dtype=np.uint64)
+        rng = np.random.Generator(np.random.Philox(key=key))
+        new = np.ones(self._n_buffered, self._rows.dtype)  # p = 1
+        new[["u", "v", "a"]] = self._buffer[: self._n_buffered]
+        new["q"] = self.n_copies  # so that its weight q a / (N p) is a
+        rows = np.concatenate([self._rows, new])
+        asked = rows["a"] * self._resistances(rows, rng) / (self.alpha * (self.n_nodes - 1))
+        p = np.minimum(rows["p"], asked)
+        rows["q"] = rng.binomial(rows["q"], p / rows["p"])
+        rows["p_printed" if self.printed else "p"] = asked
+        rows["p"] = p
+        self._rows = rows[rows["q"] > 0]
+        self._n_buffered, self.merged = 0, False
+        self.n_blocks += 1
+
+    def _resistances(self, rows: NDArray[np.void], rng: np.random.Generator) -> NDArray[np.float64]:
+        graph = Graph.from_edges(rows["u"], rows["v"], self._weights(rows), self.n_nodes)
+        # The analysis wants every estimate within a factor alpha; this is six standard errors.
+        r = effective_resistance(graph, None, self.epsilon / 3, None, rng, self.n_jobs)
+        u, v, _ = graph.edges()
+        # Shorting all other nodes; rounding may not drive a probability to zero or below.
+        floored = np.fmax(r, 1 / np.minimum(graph.degrees[u], graph.degrees[v]))
+        keys, wanted = (np.int64(self.n_nodes) * i.astype(np.int64) for i in (u, rows["u"]))
+        return np.asarray(floored[np.searchsorted(keys + v, wanted + rows["v"])], np.float64)
+
+    def _weights(self, rows: NDArray[np.void]) -> NDArray[np.float64]:
+        p = rows["p_printed" if self.printed else "p"]
+        return np.asarray(rows["a"] * (rows["q"] / (self.n_copies * p)), np.float64)
+
+    def snapshot_edges(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
+        """Return (u, v, weight), u < v, as they would be after a flush; nothing is changed."""
+        flushed = copy.copy(self)  # shares the arrays, of which a flush writes none
+        flushed.flush()
+        rows = flushed._rows
+        return rows["u"].copy(), rows["v"].copy(), self._weights(rows)
+
+    def merge(self, other: "KelnerLevin") -> None:
+        """Add what another sketch holds, its rows with their p and q; the next block resamples."""
+        self._check_parameters({name: getattr(other, name) for name in PARAMETERS})
+        self._rows = np.concatenate([self._rows, other._rows])
+        self.merged = True
+        for name in COUNTERS[1:]:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        # Coins that either has tossed are not used again.
+        self.n_blocks = max(self.n_blocks, other.n_blocks)
+        self._append(other._buffer[: other._n_buffered].copy())
+
+    def get_state(self) -> dict[str, Any]:
+        """Return all that is needed to go on, as arrays and numbers."""
+        state = {name: getattr(self, name) for name in ("seed", *PARAMETERS, *COUNTERS, "merged")}
+        for kind, table in ("row", self._rows), ("buffer", self._buffer[: self._n_buffered]):
+            for name in table.dtype.names or ():
+                state[f"{kind}_{name}"] = table[name].copy()
+        return state
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from a state of a sketch with the same parameters; the seed comes with it."""
+        self._check_parameters(state)
+        rows = np.empty(len(state["row_u"]), self._rows.dtype)
+        buffer = np.empty(len(state["buffer_u"]), EDGE)
+        for kind, table in ("row", rows), ("buffer", buffer):
+            for name in table.dtype.names or ():
+                table[name] = state[f"{kind}_{name}"]
+        self._rows, self._buffer, self._n_buffered = rows, buffer, len(buffer)
+        for name in ("seed", *COUNTERS, "merged"):
+            setattr(self, name, int(state[name]))
+
+    def _check_parameters(self, others: dict[str, Any]) -> None:
+        for name in PARAMETERS:
+            if getattr(self, name) != others[name]:
+                values = f"{name} = {getattr(self, name)} and {others[name]}"
+                raise ValueError(f"sketches differ: {values}; make both with the same parameters")

@@ -1,0 +1,227 @@
+"""The scheme "paper": what it must keep whatever the coins say."""
+
+import math
+
+import numpy as np
+import pytest
+
+from ohmlearn import Graph
+from ohmlearn._kelner_levin import KelnerLevin
+
+
+def random_stream(n_nodes, n_edges, seed=0):
+    rng = np.random.default_rng(seed)
+    u = rng.integers(0, n_nodes, n_edges)
+    v = (u + rng.integers(1, n_nodes, n_edges)) % n_nodes
+    return u.astype(np.int32), v.astype(np.int32), 10 ** rng.uniform(-1, 1, n_edges)
+
+
+def feed(sketch, edges, cuts=()):
+    for part in zip(*(np.split(column, cuts) for column in edges), strict=True):
+        sketch.update(*part)
+    return sketch
+
+
+def assert_same(a, b):
+    """Bit for bit, now and later."""
+    state, other = a.get_state(), b.get_state()
+    assert state.keys() == other.keys()
+    for name, value in state.items():
+        np.testing.assert_array_equal(value, other[name], err_msg=name)
+    for column, other_column in zip(a.snapshot_edges(), b.snapshot_edges(), strict=True):
+        np.testing.assert_array_equal(column, other_column)
+
+
+def test_sizes_are_the_papers():
+    sketch = KelnerLevin(n_nodes=600, epsilon=0.8, seed=0)
+    assert sketch.block_size == math.ceil(600 * math.log(600) ** 2 / 0.64)
+    assert sketch.n_copies == math.ceil(25 * 600 * math.log(600) ** 2 / 0.64)
+    tenth = KelnerLevin(n_nodes=600, epsilon=0.8, seed=0, constant=0.1)
+    assert tenth.block_size == math.ceil(60 * math.log(600) ** 2 / 0.64)
+
+
+@pytest.mark.parametrize("n_nodes", [30, 600])  # resistances exact and sketched
+def test_any_split_into_batches_gives_the_same_bits(n_nodes):
+    edges = random_stream(n_nodes, 3000)
+    constant = 0.2 if n_nodes == 30 else 0.03
+    make = lambda: KelnerLevin(n_nodes, 0.8, seed=5, constant=constant)  # noqa: E731
+    whole = feed(make(), edges)
+    assert whole.n_blocks >= 2
+    assert 0 < whole.n_rows < 3000
+    size = whole.block_size
+    for cuts in ([1, 2, 700], [size, 2 * size], [size - 1, size + 1], range(0, 3000, 97)):
+        assert_same(whole, feed(make(), edges, cuts))
+
+
+def test_number_of_threads_does_not_matter():
+    edges = random_stream(600, 3000)
+    one = feed(KelnerLevin(600, 0.8, seed=5, constant=0.03), edges)
+    assert_same(one, feed(KelnerLevin(600, 0.8, seed=5, constant=0.03, n_jobs=2), edges))
+
+
+def test_seeds_differ():
+    edges = random_stream(30, 2000)
+    a, b = (feed(KelnerLevin(30, 0.8, seed, constant=0.2), edges) for seed in (1, 2**64 - 1))
+    assert not np.array_equal(a.get_state()["row_q"], b.get_state()["row_q"])
+
+
+def test_snapshot_is_a_flush_and_changes_nothing():
+    edges = random_stream(30, 2000)
+    sketch = feed(KelnerLevin(30, 0.8, 1, constant=0.2), edges)
+    twin = feed(KelnerLevin(30, 0.8, 1, constant=0.2), edges)
+    u, v, weight = sketch.snapshot_edges()
+    u[:], weight[:] = 0, 0  # nobody else's
+    assert_same(sketch, twin)
+    twin.flush()
+    assert len(twin.get_state()["buffer_u"]) == 0
+    for column, flushed in zip(sketch.snapshot_edges(), twin.snapshot_edges(), strict=True):
+        np.testing.assert_array_equal(column, flushed)
+    np.testing.assert_array_equal(v, twin.get_state()["row_v"])
+    n_blocks = twin.n_blocks
+    twin.flush()
+    assert twin.n_blocks == n_blocks
+
+
+def test_probabilities_and_copies_only_fall():
+    u, v, w = random_stream(12, 600)
+    w += np.arange(600)  # weights tell the rows apart
+    sketch = KelnerLevin(12, 0.5, 0, constant=0.1)
+    before, dropped = {}, set()
+    for at in range(0, 600, 30):
+        sketch.update(u[at : at + 30], v[at : at + 30], w[at : at + 30])
+        state = sketch.get_state()
+        rows = zip(state["row_a"], state["row_p"], state["row_q"], strict=True)
+        now = {a: (p, q) for a, p, q in rows}
+        for a in now.keys() & before.keys():
+            assert now[a][0] <= before[a][0]
+            assert 0 < now[a][1] <= before[a][1]
+        assert all(q <= sketch.n_copies for _, q in now.values())
+        dropped |= before.keys() - now.keys()
+        assert not dropped & now.keys()
+        before = now
+    assert sketch.n_blocks >= 19
+    assert dropped
+
+
+def test_first_block_by_hand():
+    """A triangle with a tail: p = a R / (alpha (n - 1)), and the weights are q a / (N p)."""
+    sketch = KelnerLevin(4, 0.5, seed=0)
+    sketch.update(np.array([0, 1, 2, 2]), np.array([1, 2, 0, 3]), np.full(4, 2.0))
+    u, v, weight = sketch.snapshot_edges()
+    sketch.flush()
+    state = sketch.get_state()
+    np.testing.assert_allclose(state["row_p"], np.array([2, 2, 2, 3]) / 3 / (2 * 3))
+    np.testing.assert_allclose(
+        weight, state["row_q"] * 2.0 / (sketch.n_copies * state["row_p"]), rtol=1e-15
+    )
+    assert (u.tolist(), v.tolist()) == ([0, 1, 0, 2], [1, 2, 2, 3])
+
+
+def test_parallel_arrivals_are_rows_of_their_own():
+    u, v = np.zeros(3, np.int32), np.ones(3, np.int32)
+    sketch = KelnerLevin(2, 0.3, seed=0)
+    sketch.update(u, v, np.array([1.0, 2.0, 1.0]))
+    sketch.flush()
+    state = sketch.get_state()
+    assert sketch.n_rows == 3
+    assert state["row_a"].tolist() == [1.0, 2.0, 1.0]
+    # The pair has resistance 1 / 4, whichever row asks.
+    np.testing.assert_allclose(state["row_p"], np.array([1, 2, 1]) / 4 * 0.7)
+
+
+def test_self_loops_and_zero_weights_are_dropped_and_counted():
+    sketch = KelnerLevin(5, 0.5, seed=0)
+    sketch.update(np.array([0, 1, 2, 3]), np.array([1, 1, 3, 3]), np.array([1.0, 2.0, 0.0, 0.0]))
+    counts = sketch.n_edges_seen, sketch.n_self_loops_dropped, sketch.n_zero_weights_dropped
+    assert counts == (4, 2, 1)
+    u, v, _ = sketch.snapshot_edges()
+    assert (u.tolist(), v.tolist()) == ([0], [1])
+
+
+@pytest.mark.parametrize("n_nodes", [0, 1, 2, 7])
+def test_nothing_in_nothing_out(n_nodes):
+    sketch = KelnerLevin(n_nodes, 0.5, seed=0)
+    nothing = np.empty(0, np.int32)
+    sketch.update(nothing, nothing, np.empty(0))
+    if n_nodes > 0:
+        sketch.update(np.zeros(3, np.int32), np.zeros(3, np.int32), np.ones(3))
+    sketch.flush()
+    assert [len(column) for column in sketch.snapshot_edges()] == [0, 0, 0]
+
+
+def test_state_goes_on_to_the_same_bits():
+    edges = random_stream(30, 3000)
+    first, second = ([column[part] for column in edges] for part in (np.s_[:1700], np.s_[1700:]))
+    sketch = feed(KelnerLevin(30, 0.8, 9, constant=0.2), first)
+    state = sketch.get_state()
+    resumed = KelnerLevin(30, 0.8, seed=0, constant=0.2)
+    resumed.set_state(state)
+    assert_same(sketch, resumed)
+    assert_same(feed(sketch, second), feed(resumed, second))
+    again = KelnerLevin(30, 0.8, seed=0, constant=0.2)
+    again.set_state(state)  # a copy: going on did not change it
+    assert_same(again, feed(KelnerLevin(30, 0.8, 9, constant=0.2), first))
+
+
+def test_merge_keeps_rows_then_resamples():
+    a, b = (
+        feed(KelnerLevin(30, 0.8, seed, constant=0.2), random_stream(30, 1500 + 400 * seed, seed))
+        for seed in (1, 2)
+    )
+    rows = {name: np.r_[a.get_state()[name], b.get_state()[name]] for name in ("row_p", "row_q")}
+    expected = a.n_edges_seen + b.n_edges_seen
+    buffered = len(a.get_state()["buffer_u"]) + len(b.get_state()["buffer_u"])
+    assert buffered < a.block_size  # nothing is resampled by the merge itself
+    n_blocks = max(a.n_blocks, b.n_blocks)
+    a.merge(b)
+    for name, column in rows.items():
+        np.testing.assert_array_equal(a.get_state()[name], column)
+    assert (a.n_edges_seen, a.n_blocks) == (expected, n_blocks)
+    assert len(a.get_state()["buffer_u"]) == buffered
+    merged = a.n_rows
+    a.flush()
+    assert a.n_blocks == n_blocks + 1
+    assert a.n_rows < merged + buffered
+
+
+def test_merge_of_flushed_sketches_resamples_at_the_flush():
+    a, b = (feed(KelnerLevin(20, 0.8, s, constant=0.2), random_stream(20, 900, s)) for s in (1, 2))
+    a.flush()
+    b.flush()
+    a.merge(b)
+    n_blocks, n_rows = a.n_blocks, a.n_rows
+    a.flush()
+    assert a.n_blocks == n_blocks + 1
+    assert a.n_rows < n_rows
+
+
+def test_different_parameters_do_not_combine():
+    sketch = KelnerLevin(20, 0.5, seed=0)
+    with pytest.raises(ValueError, match=r"sketches differ: epsilon = 0\.5 and 0\.8; make both"):
+        sketch.merge(KelnerLevin(20, 0.8, seed=0))
+    with pytest.raises(ValueError, match="n_nodes = 20 and 21"):
+        sketch.set_state(KelnerLevin(21, 0.5, seed=0).get_state())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_components_stay_connected(seed):
+    """Two dense clusters with one bridge, a third apart, a node alone.
+
+    The bridge is lost with probability exp(-alpha ln(n)^2 / epsilon^2) < 1e-40.
+    """
+    rng = np.random.default_rng(seed)
+    u, v = np.triu_indices(15, 1)
+    u = np.r_[u, 3, u + 15, u + 30]
+    v = np.r_[v, 20, v + 15, v + 30]
+    order = np.concatenate([rng.permutation(len(u)) for _ in range(12)])
+    bridge = (u == 3) & (v == 20)
+    order = np.r_[np.flatnonzero(bridge), order[~bridge[order]]]  # once, and first
+    sketch = KelnerLevin(46, 0.8, seed)
+    sketch.update(u[order], v[order], np.ones(len(order)))
+    assert sketch.n_blocks >= 3
+    kept = sketch.snapshot_edges()
+    assert len(kept[0]) < 0.9 * len(order)
+    expected = Graph.from_edges(u, v, n_nodes=46).components()
+    found = Graph.from_edges(*kept, n_nodes=46).components()
+    assert found[0] == expected[0] == 3
+    np.testing.assert_array_equal(found[1], expected[1])
