@@ -46,15 +46,24 @@ class Sum {
   double total_[Width] = {};
 };
 
+// Long rows are summed in several strands: one alone would wait for each addition to end.
 template <class Value, class Weight, int Width>
 OHM_INLINE Row<Value, Width> product_row(const Matrix& a, const Weight* weight, std::int64_t i,
                                          const Row<Value, Width>* p) {
+  constexpr int kStrands = Width == 1 ? 4 : 2;
   const Row<Value, Width> here = p[i];
+  const auto term = [&](std::int64_t e) { return static_cast<Value>(weight[e]) * (here - p[a.index[e]]); };
   Row<Value, Width> sum{};
+  std::int64_t e = a.start[i];
   const std::int64_t end = a.start[i + 1];
-  for (std::int64_t e = a.start[i]; e < end; ++e) {
-    sum += static_cast<Value>(weight[e]) * (here - p[a.index[e]]);
+  if (end - e >= 4 * kStrands) {
+    Row<Value, Width> strand[kStrands] = {};
+    for (; e + kStrands <= end; e += kStrands) {
+      for (int k = 0; k < kStrands; ++k) strand[k] += term(e + k);
+    }
+    for (int k = 0; k < kStrands; ++k) sum += strand[k];
   }
+  for (; e < end; ++e) sum += term(e);
   if (!a.ground.empty()) sum += static_cast<Value>(a.ground[i]) * here;
   return sum;
 }

@@ -59,6 +59,7 @@ class Solver {
   void solve_chosen(const Columns<double>& columns, const std::vector<std::int64_t>& chosen,
                     const SolveOptions& options, ColumnReport* reports) const;
   System system() const { return {matrix_, null_, preconditioner_}; }
+  bool is_dense() const;
   double patience(double iterations) const;
   void build_first_factor();
   template <class Real>
