@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::int64_t kPiece = 1 << 14;        // edges a thread tosses at a time
 constexpr std::int64_t kSmallest = 1 << 12;     // rows below which resampling is not worth it
+// A weak link between clusters is one slow mode among n: its share of a random right-hand side is tiny, and
+// the links are lost where it is not resolved (seen at 1e-3 on three blocks with three bridges).
 constexpr double kEmbeddingTolerance = 1e-4;
 constexpr std::uint64_t kResampleCoins = 0x7265736d706c65ull;
 

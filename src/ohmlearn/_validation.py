@@ -361,6 +361,6 @@ def check_memory(name: str, value: Any) -> int:
         if found:
             power = " kMGT".index(found[2] or " ")
             return int(float(found[1]) * (1024 if found[3] else 1000) ** power)
-    elif isinstance(value, Integral) and not isinstance(value, bool) and value > 0:
+    elif isinstance(value, Integral) and not isinstance(value, bool) and int(value) > 0:
         return int(value)
     raise ValueError(f'{name} must be a number of bytes or like "500MB" or "2GiB", got {value!r}')

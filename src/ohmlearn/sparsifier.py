@@ -1,15 +1,19 @@
 """A spectral sparsifier of a stream of edges, kept in one pass and bounded memory."""
 
+import json
 import math
+import os
 import sys
 import time
 from collections.abc import Iterable
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn import _core
+from ohmlearn._kelner_levin import KelnerLevin
+from ohmlearn._storage import read_arrays, write_arrays
 from ohmlearn._validation import (
     EdgeNames,
     check_count,
@@ -28,11 +32,25 @@ from ohmlearn.graph import Graph
 __all__ = ["StreamingSparsifier", "sparsify"]
 
 MAX_NODES = 2**31 - 1
-# beta = constant (ln n + offset) / epsilon^2: the matrix Chernoff bound at failure probability 0.01, and what
-# measured epsilon asks for.
-CONSTANTS = {"theory": (3.0, math.log(2 / 0.01)), "practical": (1.5, 0.0)}
-# Bytes at the peak of a resample, per row of the target (of which there are twice as many) and per node.
+SCHEMES = ("resample", "online", "paper")
+# beta = constant (ln n + offset) / epsilon^2: the matrix Chernoff bound at failure probability
+# 0.01, and what measured epsilon asks for.
+CONSTANTS = {"theory": (3.0, math.log(2 / 0.01)), "practical": (2.0, 0.0)}
+# Factor on the copies of the scheme "paper": as printed, and what measured epsilon asks for.
+PAPER_CONSTANTS = {"theory": 1.0, "practical": 0.1}
+# Bytes at the peak of a resample, per row of the target (twice as many are held) and per node.
 ROW_BYTES, NODE_BYTES = 160, 400
+PARAMETERS = (
+    "n_nodes",
+    "epsilon",
+    "max_edges",
+    "memory",
+    "scheme",
+    "constants",
+    "n_jobs",
+    "verbose",
+)
+STATE = ("nodes", "u", "v", "w", "counters", "numbers")  # of a C++ sampler
 PIECE = 1 << 22  # edges between two looks at the keyboard
 
 
@@ -53,8 +71,9 @@ class StreamingSparsifier:
         Budget: about so many edges in H.
     memory : int or str, optional
         Budget as peak memory of the sparsifier, in bytes or like "500MB"; needs `n_nodes`.
-    scheme : {"resample", "online"}
-        "resample" tosses all rows again now and then, "online" never drops a row once kept.
+    scheme : {"resample", "online", "paper"}
+        "resample" tosses all rows again now and then, "online" never drops a row once kept,
+        "paper" is Kelner and Levin's with copies of edges; it needs `n_nodes` and takes no budget.
     constants : {"practical", "theory"}
         How many rows `epsilon` stands for. "theory" is what a proof of the one-shot case asks for.
     random_state : int, Generator, RandomState or None
@@ -81,7 +100,7 @@ class StreamingSparsifier:
         epsilon: float = 0.5,
         max_edges: int | None = None,
         memory: int | str | None = None,
-        scheme: Literal["resample", "online"] = "resample",
+        scheme: Literal["resample", "online", "paper"] = "resample",
         constants: Literal["practical", "theory"] = "practical",
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -97,16 +116,16 @@ class StreamingSparsifier:
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _sampler(self) -> _core.Sampler:
+    def _sampler(self) -> "_core.Sampler | PaperSampler":
         """Return the sampler; the first use checks the parameters and makes it."""
         if not hasattr(self, "_core"):
             self._core = self._make()
         return self._core
 
-    def _make(self) -> _core.Sampler:
+    def _make(self) -> "_core.Sampler | PaperSampler":
         n = None if self.n_nodes is None else check_count("n_nodes", self.n_nodes, MAX_NODES)
         epsilon = check_fraction("epsilon", self.epsilon)
-        check_option("scheme", self.scheme, ("resample", "online"))
+        check_option("scheme", self.scheme, SCHEMES)
         constant, offset = CONSTANTS[check_option("constants", self.constants, CONSTANTS)]
         if self.max_edges is not None and self.memory is not None:
             raise ValueError("max_edges and memory are two ways to say the budget: give one")
@@ -124,10 +143,15 @@ class StreamingSparsifier:
                     f"nodes, fewer than two a node; give at least "
                     f"{n * (NODE_BYTES + 2 * ROW_BYTES)} bytes"
                 )
-        if budget and self.scheme == "online":
-            raise ValueError('scheme="online" never drops a row, so it cannot keep to a budget')
+        if budget and self.scheme != "resample":
+            raise ValueError(f'a budget needs scheme="resample", got scheme={self.scheme!r}')
         self._seed = check_seed(self.random_state)
         self._scale = (constant, offset)
+        if self.scheme == "paper":
+            if n is None:
+                raise ValueError('scheme="paper" must know the number of nodes: give n_nodes')
+            copies = PAPER_CONSTANTS[self.constants]
+            return PaperSampler(n, epsilon, self._seed, copies, check_n_jobs(self.n_jobs))
         return _core.Sampler(
             n or 0,
             self._seed,
@@ -154,7 +178,7 @@ class StreamingSparsifier:
         ValueError
             Names the first edge that cannot be taken. Nothing of the batch has been taken then.
         """
-        sampler = self._sampler()
+        sampler: Any = self._sampler()
         if isinstance(u, Graph):
             u, v, w = u.edges()
         a, b = check_node_ids(u, "u"), check_node_ids(v, "v")
@@ -163,7 +187,7 @@ class StreamingSparsifier:
         weights = None if w is None else check_weights(w, "w")
         check_same_length(u=a, v=b, w=weights)
         limit = MAX_NODES if self.n_nodes is None else self.n_nodes
-        arrays = (a, b) if weights is None else (a, b, weights)
+        arrays: tuple[Any, ...] = (a, b) if weights is None else (a, b, weights)
         fault = _core.find_fault(limit, *arrays)
         if fault is not None:
             raise_edge_fault(fault, limit, EdgeNames())
@@ -190,7 +214,10 @@ class StreamingSparsifier:
         >>> StreamingSparsifier(random_state=0).update([0, 1], [1, 2]).snapshot().edges()
         (array([0, 1], dtype=int32), array([1, 2], dtype=int32), array([1., 1.]))
         """
-        return Graph._from_csr(*self._sampler().snapshot())
+        sampler = self._sampler()
+        if isinstance(sampler, PaperSampler):
+            return sampler.snapshot()
+        return Graph._from_csr(*sampler.snapshot())
 
     def merge(self, other: "StreamingSparsifier") -> Self:
         """Take in all that another sparsifier has seen; `other` stays as it is.
@@ -199,8 +226,44 @@ class StreamingSparsifier:
         """
         if not isinstance(other, StreamingSparsifier):
             raise TypeError(f"a StreamingSparsifier is needed, got {type(other).__name__}")
-        self._sampler().merge(other._sampler())
+        if self.scheme != other.scheme:
+            raise ValueError(f"schemes differ: {self.scheme!r} and {other.scheme!r}")
+        mine: Any = self._sampler()
+        mine.merge(other._sampler())
         return self
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the sparsifier to a file: whole, with a checksum, or not at all.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from ohmlearn import StreamingSparsifier
+        >>> sparsifier = StreamingSparsifier(random_state=0).update([0, 1], [1, 2])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     sparsifier.save(f"{folder}/h.ohm")
+        ...     StreamingSparsifier.load(f"{folder}/h.ohm").n_edges_seen_
+        2
+        """
+        state = self._sampler().get_state()
+        arrays = state if isinstance(state, dict) else dict(zip(STATE, state, strict=True))
+        parameters = {name: getattr(self, name) for name in PARAMETERS} | {"seed": self._seed}
+        write_arrays(path, {**arrays, "parameters": np.array(json.dumps(parameters))})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a saved sparsifier; it goes on as if it had never stopped, to the last bit."""
+        arrays = read_arrays(path)
+        parameters = json.loads(str(arrays.pop("parameters")))
+        loaded = cls(
+            **{name: parameters[name] for name in PARAMETERS}, random_state=parameters["seed"]
+        )
+        sampler: Any = loaded._sampler()
+        if isinstance(sampler, PaperSampler):
+            sampler.set_state(arrays)
+        else:
+            sampler.set_state(*(arrays[name] for name in STATE))
+        return loaded
 
     @property
     def n_edges_seen_(self) -> int:
@@ -227,6 +290,8 @@ class StreamingSparsifier:
     def epsilon_nominal_(self) -> float:
         """The epsilon that the present sampling rate stands for; 0 while nothing was dropped."""
         sampler = self._sampler()
+        if self.scheme == "paper":
+            return self.epsilon
         if sampler.beta == math.inf:
             return 0.0
         constant, offset = self._scale
@@ -260,9 +325,67 @@ class StreamingSparsifier:
         self.__dict__.update(state)
         if arrays is not None:
             random_state, self.random_state = self.random_state, seed
-            self._core = self._make()
+            sampler: Any = self._make()
             self.random_state = random_state
-            self._core.set_state(*arrays)
+            sampler.set_state(*([arrays] if isinstance(arrays, dict) else arrays))
+            self._core = sampler
+
+
+class PaperSampler:
+    """The scheme "paper" behind the interface of the C++ sampler."""
+
+    beta = math.inf  # probabilities only fall; there is no rate of sampling
+
+    def __init__(self, n_nodes: int, epsilon: float, seed: int, constant: float, threads: int):
+        self._sketch = KelnerLevin(n_nodes, epsilon, seed, constant, threads)
+        self.n_nodes = n_nodes
+        self.weight_seen = 0.0
+
+    def update(self, u: NDArray[Any], v: NDArray[Any], w: NDArray[Any] | None = None) -> None:
+        weights = np.ones(len(u)) if w is None else w.astype(np.float64)
+        # Added one by one, so that the split into batches makes no difference.
+        kept = np.where(u == v, 0.0, weights)
+        self.weight_seen = float(np.cumsum(np.append(self.weight_seen, kept))[-1])
+        self._sketch.update(u, v, weights)
+
+    def snapshot(self) -> Graph:
+        u, v, w = self._sketch.snapshot_edges()
+        return Graph.from_edges(u, v, w, self.n_nodes)
+
+    def merge(self, other: "PaperSampler") -> None:
+        self._sketch.merge(other._sketch)
+        self.weight_seen += other.weight_seen
+
+    def get_state(self) -> dict[str, Any]:
+        return {**self._sketch.get_state(), "weight_seen": self.weight_seen}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        self._sketch.set_state(state)
+        self.weight_seen = float(state["weight_seen"])
+
+    @property
+    def position(self) -> int:
+        return self._sketch.n_edges_seen
+
+    @property
+    def n_self_loops(self) -> int:
+        return self._sketch.n_self_loops_dropped
+
+    @property
+    def n_zero_weights(self) -> int:
+        return self._sketch.n_zero_weights_dropped
+
+    @property
+    def n_rows(self) -> int:
+        return self._sketch.n_rows
+
+    @property
+    def n_resamples(self) -> int:
+        return self._sketch.n_blocks
+
+    @property
+    def capacity(self) -> int:
+        return self._sketch.block_size
 
 
 def sparsify(

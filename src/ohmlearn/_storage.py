@@ -1,0 +1,52 @@
+"""Arrays in a file that is either whole or refused.
+
+Layout: 8 bytes of magic, a 4-byte version, the SHA-256 of what follows, then an .npz archive.
+"""
+
+import hashlib
+import io
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+MAGIC = b"OHMLEARN"
+VERSION = 1
+HEAD = len(MAGIC) + 4 + hashlib.sha256().digest_size
+
+
+def write_arrays(path: str | os.PathLike[str], arrays: dict[str, Any]) -> None:
+    """Write aside, flush to the disk, rename: a crash leaves the old file or the new one."""
+    body = io.BytesIO()
+    np.savez(body, allow_pickle=False, **arrays)
+    content = body.getvalue()
+    target = Path(path)
+    with tempfile.NamedTemporaryFile(
+        dir=target.parent, prefix=target.name, suffix=".tmp", delete=False
+    ) as aside:
+        try:
+            aside.write(MAGIC + VERSION.to_bytes(4, "little"))
+            aside.write(hashlib.sha256(content).digest())
+            aside.write(content)
+            aside.flush()
+            os.fsync(aside.fileno())
+            os.replace(aside.name, target)
+        except BaseException:
+            Path(aside.name).unlink(missing_ok=True)
+            raise
+
+
+def read_arrays(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read what `write_arrays` has written; anything else is a ValueError that says what it is."""
+    content = Path(path).read_bytes()
+    if content[: len(MAGIC)] != MAGIC:
+        raise ValueError(f"{path} was not saved by ohmlearn")
+    version = int.from_bytes(content[len(MAGIC) : len(MAGIC) + 4], "little")
+    if len(content) >= HEAD and version != VERSION:
+        raise ValueError(f"{path} has format version {version}; this ohmlearn reads {VERSION}")
+    if hashlib.sha256(content[HEAD:]).digest() != content[len(MAGIC) + 4 : HEAD]:
+        raise ValueError(f"{path} is truncated or damaged: its checksum does not match")
+    with np.load(io.BytesIO(content[HEAD:]), allow_pickle=False) as archive:
+        return dict(archive)

@@ -1,0 +1,51 @@
+"""The same seed gives the same sparsifier, however the stream is cut and shared out."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ohmlearn import StreamingSparsifier, gallery
+
+
+def stream():
+    """Dense enough to resample several times, weighted, with loops and parallel edges."""
+    u, v, _ = gallery.stochastic_blocks([60, 60], 0.9, 2, random_state=0).edges()
+    u, v = np.r_[u, v, u[:50], 3], np.r_[v, u, v[:50], 3]
+    order = np.random.default_rng(1).permutation(len(u))
+    w = np.random.default_rng(2).lognormal(size=len(u)).astype(np.float32)
+    return u[order], v[order], w
+
+
+U, V, W = stream()
+
+
+def run(cuts, scheme, n_jobs=1):
+    sparsifier = StreamingSparsifier(None if scheme != "paper" else 120, 0.9, scheme=scheme,
+                                     random_state=5, n_jobs=n_jobs)  # fmt: skip
+    for u, v, w in zip(*(np.split(array, cuts) for array in (U, V, W)), strict=True):
+        sparsifier.update(u, v, w)
+    return sparsifier
+
+
+@pytest.mark.parametrize("scheme", ["resample", "online", "paper"])
+@given(cuts=st.lists(st.integers(0, len(U)), max_size=12))
+@settings(max_examples=15, deadline=None)
+def test_cuts_do_not_matter(scheme, cuts):
+    whole, parts = run([], scheme), run(sorted(cuts), scheme)
+    assert parts.snapshot() == whole.snapshot()
+    assert parts.stats_ == whole.stats_
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_batch_sizes_do_not_matter(size):
+    assert (
+        run(np.arange(size, len(U), size), "resample").snapshot() == run([], "resample").snapshot()
+    )
+
+
+@pytest.mark.parametrize("n_jobs", [2, 4])
+def test_threads_do_not_matter(n_jobs):
+    one, many = run([], "resample"), run([5000], "resample", n_jobs)
+    assert one.n_resamples_ > 1
+    assert many.snapshot() == one.snapshot()

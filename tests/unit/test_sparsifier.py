@@ -1,0 +1,192 @@
+"""StreamingSparsifier: what it keeps, counts, refuses and saves."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from scipy.linalg import eigh
+
+from ohmlearn import Graph, StreamingSparsifier, gallery, sparsify
+
+SCHEMES = ["resample", "online", "paper"]
+
+
+def measured_epsilon(graph, sparsifier):
+    """Largest distance from 1 of x'L_H x / x'L_G x, for a connected graph."""
+    n = graph.n_nodes
+    full, sparse = graph.laplacian().toarray(), sparsifier.laplacian().toarray()
+    constant = np.full((n, n), np.trace(full) / n**2)  # fills the null space with ratio one
+    ratios = eigh(sparse + constant, full + constant, eigvals_only=True)
+    return max(1 - ratios[0], ratios[-1] - 1)
+
+
+def blocks_with_bridges(seed=0):
+    return gallery.stochastic_blocks([150, 150, 150], 0.7, 3, random_state=seed)
+
+
+def dumbbell(n=120):
+    u, v = np.triu_indices(n, 1)
+    w = np.ones(2 * len(u) + 1)
+    w[-1] = 0.3
+    return Graph.from_edges(np.r_[u, u + n, 0], np.r_[v, v + n, n], w)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_a_small_graph_is_kept_as_it_is(scheme):
+    path = gallery.path(20)
+    kept = StreamingSparsifier(20, scheme=scheme, random_state=0).update(path).snapshot()
+    np.testing.assert_allclose(kept.laplacian().toarray(), path.laplacian().toarray(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("order", ["rows", "random", "bridges first", "bridges last"])
+@pytest.mark.parametrize("make", [blocks_with_bridges, dumbbell])
+def test_quality_whatever_the_order(make, order):
+    graph = make()
+    u, v, w = graph.edges()
+    bridge = (u // (graph.n_nodes // (3 if make is blocks_with_bridges else 2))) != (
+        v // (graph.n_nodes // (3 if make is blocks_with_bridges else 2))
+    )
+    by = {
+        "rows": np.arange(len(u)),
+        "random": np.random.default_rng(0).permutation(len(u)),
+        "bridges first": np.argsort(~bridge, kind="stable"),
+        "bridges last": np.argsort(bridge, kind="stable"),
+    }[order]
+    for seed in range(3):
+        sparsifier = StreamingSparsifier(graph.n_nodes, epsilon=0.8, random_state=seed)
+        kept = sparsifier.update(u[by], v[by], w[by]).snapshot()
+        assert kept.n_edges < 0.7 * graph.n_edges
+        assert measured_epsilon(graph, kept) < 0.9
+
+
+def test_bridges_keep_their_weight():
+    graph = dumbbell()
+    for seed in range(5):
+        kept = sparsify(graph, epsilon=0.8, random_state=seed)
+        u, v, w = kept.edges()
+        assert w[(u == 0) & (v == 120)] == pytest.approx([0.3], rel=1e-6)
+        assert kept.components()[0] == 1
+
+
+def test_a_budget_is_kept_and_epsilon_is_an_output():
+    graph = gallery.complete(400)
+    sparsifier = StreamingSparsifier(400, max_edges=6000, random_state=0).update(graph)
+    assert sparsifier.n_rows_ <= 12000
+    assert sparsifier.snapshot().n_edges == pytest.approx(6000, rel=0.05)
+    assert 0.3 < sparsifier.epsilon_nominal_ < 1.5
+
+
+def test_memory_is_a_budget_of_edges():
+    few = StreamingSparsifier(400, memory="1.2MB", random_state=0).update(gallery.complete(400))
+    more = StreamingSparsifier(400, memory="2.4MB", random_state=0).update(gallery.complete(400))
+    assert few.snapshot().n_edges < 0.6 * more.snapshot().n_edges
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_snapshots_change_nothing(scheme):
+    u, v, w = blocks_with_bridges().edges()
+    plain = StreamingSparsifier(450, 0.8, scheme=scheme, random_state=1).update(u, v, w)
+    watched = StreamingSparsifier(450, 0.8, scheme=scheme, random_state=1)
+    for part in np.array_split(np.arange(len(u)), 5):
+        watched.update(u[part], v[part], w[part]).snapshot()
+    assert watched.snapshot() == plain.snapshot()
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("way", ["pickle", "copy", "file"])
+def test_going_on_from_a_copy_gives_the_same_bits(scheme, way, tmp_path):
+    u, v, w = blocks_with_bridges().edges()
+    half = len(u) // 2
+    whole = StreamingSparsifier(450, 0.8, scheme=scheme, random_state=2).update(u, v, w)
+    first = StreamingSparsifier(450, 0.8, scheme=scheme, random_state=2)
+    first.update(u[:half], v[:half], w[:half])
+    if way == "file":
+        first.save(tmp_path / "half.ohm")
+        second = StreamingSparsifier.load(tmp_path / "half.ohm")
+    else:
+        second = pickle.loads(pickle.dumps(first)) if way == "pickle" else copy.deepcopy(first)
+    second.update(u[half:], v[half:], w[half:])
+    assert second.snapshot() == whole.snapshot()
+    assert second.stats_ == whole.stats_
+
+
+def test_merging_is_as_good_as_one_stream():
+    graph = blocks_with_bridges()
+    u, v, w = graph.edges()
+    order = np.random.default_rng(0).permutation(len(u))
+    leaves = [
+        StreamingSparsifier(450, 0.8, random_state=leaf).update(u[part], v[part], w[part])
+        for leaf, part in enumerate(np.array_split(order, 4))
+    ]
+    root = leaves[0].merge(leaves[1]).merge(leaves[2].merge(leaves[3]))
+    assert root.n_edges_seen_ == graph.n_edges
+    assert root.weight_seen_ == pytest.approx(w.sum())
+    assert measured_epsilon(graph, root.snapshot()) < 0.9
+
+
+def test_nodes_may_appear_at_any_time():
+    sparsifier = StreamingSparsifier(random_state=0).update([0], [1]).update([5], [9])
+    assert sparsifier.snapshot().n_nodes == 10
+    assert sparsifier.stats_["n_nodes"] == 10
+
+
+def test_counts():
+    sparsifier = StreamingSparsifier(random_state=0)
+    sparsifier.update([0, 1, 2, 2], [1, 1, 0, 1], [2.0, 5.0, 0.0, 0.5])
+    assert (sparsifier.n_edges_seen_, sparsifier.weight_seen_, sparsifier.n_rows_) == (2, 2.5, 2)
+    assert sparsifier.stats_["n_self_loops_dropped"] == 1
+    assert sparsifier.stats_["n_zero_weights_dropped"] == 1
+    assert (sparsifier.n_resamples_, sparsifier.epsilon_nominal_) == (0, 0.0)
+
+
+def test_a_bad_batch_leaves_all_as_it_was():
+    u, v, w = blocks_with_bridges().edges()
+    sparsifier = StreamingSparsifier(450, 0.8, random_state=3).update(u, v, w)
+    before = pickle.dumps(sparsifier)
+    bad = w.copy()
+    bad[777] = -1.0
+    with pytest.raises(ValueError, match=r"w\[777\] = -1"):
+        sparsifier.update(u, v, bad)
+    with pytest.raises(ValueError, match=r"n_nodes = 450, but v\[1\] = 450"):
+        sparsifier.update([0, 0], [1, 450])
+    assert pickle.dumps(sparsifier) == before
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"epsilon": 1.5}, "epsilon must be a number between 0 and 1, got 1.5"),
+        ({"scheme": "best"}, "scheme must be one of 'resample', 'online', 'paper', got 'best'"),
+        ({"constants": 3}, "constants must be one of"),
+        ({"max_edges": 5, "memory": "1GB"}, "two ways to say the budget"),
+        ({"max_edges": 0}, "max_edges must lie between 1"),
+        ({"memory": "1GB"}, "give n_nodes, too"),
+        ({"memory": "1 cup", "n_nodes": 3}, 'like "500MB"'),
+        ({"memory": "1kB", "n_nodes": 1000}, "leaves room for 0 edges among 1000 nodes"),
+        ({"max_edges": 9, "scheme": "online"}, "a budget needs scheme"),
+        ({"scheme": "paper"}, "must know the number of nodes"),
+        ({"n_nodes": 2.5}, "n_nodes must be an integer, got 2.5"),
+    ],
+)
+def test_parameters_are_refused_at_first_use(parameters, message):
+    sparsifier = StreamingSparsifier(**parameters)
+    with pytest.raises(ValueError, match=message):
+        sparsifier.update([0], [1])
+
+
+def test_files_that_are_not_whole_are_refused(tmp_path):
+    file = tmp_path / "h.ohm"
+    StreamingSparsifier(random_state=0).update([0, 1], [1, 2]).save(file)
+    whole = file.read_bytes()
+    for content, message in [
+        (whole[:-1], "truncated or damaged"),
+        (whole[:60] + b"x" + whole[61:], "truncated or damaged"),
+        (b"PAR1" + whole, "was not saved by ohmlearn"),
+        (b"", "was not saved by ohmlearn"),
+        (whole[:8] + b"\x09" + whole[9:], "format version 9"),
+    ]:
+        file.write_bytes(content)
+        with pytest.raises(ValueError, match=message):
+            StreamingSparsifier.load(file)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["h.ohm"]
