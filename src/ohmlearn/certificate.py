@@ -175,16 +175,17 @@ def certify(
         ritz = np.linalg.eigvalsh(projected)
         low, high = float(ritz[0]), float(ritz[-1])
         exact = len(projected) >= rank
-        if space.solved and not exact:  # otherwise nothing can be said
+        if space.solved and not exact:  # without good solves, what was sure before stays so
             least, most = bound_eigenvalues(projected, starts, len(basis), rank, delta)
         if verbose > 0:
             seen = f"{1 / high:.4g} to {1 / low:.4g}, surely above {1 / most:.4g}"
             print(f"pass {source.passes}: ratios {seen}", file=sys.stderr)
         settled = least >= (1.0 - eta) * low and most <= high / (1.0 - eta)
-        if exact or settled or source.passes >= limit:
+        if exact or settled or not space.solved or source.passes >= limit:
             break
         block = space.extend(basis, space.solve(image), EXHAUSTED * high)
-        if exact := block.shape[1] == 0:
+        if block.shape[1] == 0:
+            exact = space.solved
             break
     if exact:
         least, most = low, high
