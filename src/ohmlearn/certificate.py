@@ -147,15 +147,13 @@ def certify(
     rank = h.n_nodes - n_components
     limit = MAX_PASSES if max_passes is None else check_count("max_passes", max_passes)
 
-    space, source = (
-        LaplacianSpace(h, component, seed, n_jobs),
-        EdgePasses(edges, component, "certify"),
-    )
+    source = EdgePasses(edges, component, "certify")
+    space = LaplacianSpace(h, component, seed, n_jobs)
     basis: list[NDArray[np.float64]] = []
     projected = np.empty((0, 0))  # V'L_G V, V the basis
     block, starts = space.draw(n_starts, seed)
-    low = high = 1.0  # extreme Ritz values, and bounds of the eigenvalues
-    least, most = 0.0, math.inf
+    low = high = 1.0  # extreme Ritz values
+    least, most = 0.0, math.inf  # bounds of the eigenvalues
     exact = rank == 0
     while True:
         image = source.multiply(block)
