@@ -24,7 +24,7 @@ class Block {
         width_(static_cast<int>(columns.count)),
         b_(columns, null_, a_.scale),
         options_(options),
-        team_(static_cast<int>(std::clamp<std::int64_t>(std::ssize(a_.chunk) - 1, 1, threads))),
+        team_(static_cast<int>(std::clamp<std::int64_t>((std::ssize(a_.chunk) - 1) / kChunksPerThread, 1, threads))),
         reports_(reports),
         r_(a_.n),
         p_(a_.n),
@@ -59,6 +59,8 @@ class Block {
   // So many slow updates in float, and double gets its turn; in double, patience is all there is.
   static constexpr int kSlowUpdates = sizeof(Value) == sizeof(float) ? 4 : std::numeric_limits<int>::max();
   static constexpr int kForecastEvery = 20;
+  // Less work between two barriers than this, about half a millisecond, is not worth a thread.
+  static constexpr std::int64_t kChunksPerThread = 16;
 
   template <class F>
   void each_chunk(int rank, F&& f) {
