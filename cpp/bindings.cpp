@@ -160,8 +160,7 @@ class Solver {
     solver_.emplace(graph, ground ? ground->data() : nullptr, ohm::SolverOptions{method, seed, threads});
   }
 
-  template <class T>
-  auto solve(MatrixIn<T> b, MatrixInOut<T> x, double tolerance, std::int32_t max_iterations) {
+  auto solve(MatrixIn<double> b, MatrixInOut<double> x, double tolerance, std::int32_t max_iterations) {
     const auto columns = check(b, x);
     std::vector<ohm::ColumnReport> reports;
     {
@@ -199,8 +198,7 @@ class Solver {
   const ohm::Solver& core() const { return *solver_; }
 
  private:
-  template <class T>
-  ohm::Columns<T> check(const MatrixIn<T>& b, const MatrixInOut<T>& x) const {
+  ohm::Columns check(const MatrixIn<double>& b, const MatrixInOut<double>& x) const {
     require(b.shape(0) + 1 == indptr_.size() && x.shape(0) == b.shape(0) && x.shape(1) == b.shape(1),
             "b and x must have one row per node and equal shapes");
     const auto count = static_cast<std::int64_t>(b.shape(1));
@@ -226,10 +224,8 @@ void bind_solver(nb::module_& m) {
                     std::optional<ArrayIn<double>>, ohm::Method, std::uint64_t, int>(),
            "indptr"_a.noconvert(), "indices"_a.noconvert(), "weights"_a.noconvert(),
            "ground"_a.noconvert().none(), "method"_a, "seed"_a, "threads"_a)
-      .def("solve", &Solver::solve<double>, "b"_a.noconvert(), "x"_a.noconvert(), "tolerance"_a,
+      .def("solve", &Solver::solve, "b"_a.noconvert(), "x"_a.noconvert(), "tolerance"_a,
            "max_iterations"_a, "Iterations, residual, share projected out, limited by rounding, per column; x is overwritten.")
-      .def("solve", &Solver::solve<float>, "b"_a.noconvert(), "x"_a.noconvert(), "tolerance"_a,
-           "max_iterations"_a)
       .def("precondition", &Solver::precondition, "b"_a.noconvert(), "x"_a.noconvert())
       .def("adopt", &Solver::adopt, "method"_a, "wide_factor"_a, "reason"_a)
       .def_prop_ro("has_wide_factor", [](const Solver& s) { return s.core().has_wide_factor(); })
@@ -244,15 +240,15 @@ void bind_solver(nb::module_& m) {
 
 void sketch_right_hand_sides(ArrayIn<std::int64_t> indptr, ArrayIn<std::int32_t> indices,
                              ArrayIn<double> weights, std::uint64_t seed, std::uint64_t round,
-                             int threads, MatrixInOut<float> y) {
+                             int threads, MatrixInOut<double> y) {
   ohm::CsrView graph = as_csr(indptr, indices);
   graph.weights = weights.data();
   require(y.shape(0) + 1 == indptr.size() && y.shape(1) == ohm::kSketchColumns, "y has the wrong shape");
   nb::gil_scoped_release release;
-  ohm::sketch_right_hand_sides(graph, seed, round, threads, y.data());
+  ohm::sketch_right_hand_sides<>(graph, seed, round, threads, y.data());
 }
 
-void add_estimates(MatrixIn<float> z, ArrayIn<std::int32_t> u, ArrayIn<std::int32_t> v,
+void add_estimates(MatrixIn<double> z, ArrayIn<std::int32_t> u, ArrayIn<std::int32_t> v,
                    std::optional<ArrayIn<double>> w, std::uint64_t seed, std::uint64_t round, int threads,
                    ArrayInOut<double> squares, ArrayInOut<double> products) {
   require(z.shape(1) == ohm::kSketchColumns, "z has the wrong shape");

@@ -19,35 +19,35 @@ std::uint32_t edge_signs(std::uint64_t key, std::int32_t u, std::int32_t v) {
 }
 
 // The sign of the direction from the smaller to the larger number times the random sign of column c.
-float sign_bit(std::uint32_t signs, int c) { return (signs >> c & 1u) != 0 ? 1.0f : -1.0f; }
+double sign_bit(std::uint32_t signs, int c) { return (signs >> c & 1u) != 0 ? 1.0 : -1.0; }
 
 template <int Columns>
-OHM_KERNEL void right_hand_side_row(const CsrView& graph, std::uint64_t key, std::int64_t i, float* row) {
-  for (int c = 0; c < Columns; ++c) row[c] = 0.0f;
+OHM_KERNEL void right_hand_side_row(const CsrView& graph, std::uint64_t key, std::int64_t i, double* row) {
+  for (int c = 0; c < Columns; ++c) row[c] = 0.0;
   for (std::int64_t e = graph.indptr[i]; e < graph.indptr[i + 1]; ++e) {
     const std::int32_t j = graph.indices[e];
     const std::uint32_t signs = edge_signs(key, static_cast<std::int32_t>(i), j);
-    const auto root = static_cast<float>(std::sqrt(graph.weights[e]) * (i < j ? 1.0 : -1.0));
+    const double root = std::sqrt(graph.weights[e]) * (i < j ? 1.0 : -1.0);
     for (int c = 0; c < Columns; ++c) row[c] += root * sign_bit(signs, c);
   }
 }
 
-OHM_KERNEL void estimate_pair(const float* zu, const float* zv, std::uint32_t signs, double& square, double& product) {
-  float squares = 0.0f;
-  float products = 0.0f;
+OHM_KERNEL void estimate_pair(const double* zu, const double* zv, std::uint32_t signs, double& square, double& product) {
+  double squares = 0.0;
+  double products = 0.0;
   for (int c = 0; c < kSketchColumns; ++c) {
-    const float difference = zu[c] - zv[c];
+    const double difference = zu[c] - zv[c];
     squares += difference * difference;
     products += difference * sign_bit(signs, c);
   }
-  square += static_cast<double>(squares);
-  product = static_cast<double>(products);
+  square += squares;
+  product = products;
 }
 
 }  // namespace
 
 template <int Columns>
-void sketch_right_hand_sides(const CsrView& graph, std::uint64_t seed, std::uint64_t round, int threads, float* y) {
+void sketch_right_hand_sides(const CsrView& graph, std::uint64_t seed, std::uint64_t round, int threads, double* y) {
   const std::uint64_t key = hash(seed, round);
   parallel_for(threads, (graph.n + kPiece - 1) / kPiece, [&](std::int64_t piece) {
     const std::int64_t end = std::min<std::int64_t>(graph.n, (piece + 1) * kPiece);
@@ -55,10 +55,10 @@ void sketch_right_hand_sides(const CsrView& graph, std::uint64_t seed, std::uint
   });
 }
 
-template void sketch_right_hand_sides<kSketchColumns>(const CsrView&, std::uint64_t, std::uint64_t, int, float*);
-template void sketch_right_hand_sides<8>(const CsrView&, std::uint64_t, std::uint64_t, int, float*);
+template void sketch_right_hand_sides<kSketchColumns>(const CsrView&, std::uint64_t, std::uint64_t, int, double*);
+template void sketch_right_hand_sides<8>(const CsrView&, std::uint64_t, std::uint64_t, int, double*);
 
-void add_estimates(const float* z, std::span<const std::int32_t> u, std::span<const std::int32_t> v,
+void add_estimates(const double* z, std::span<const std::int32_t> u, std::span<const std::int32_t> v,
                    std::span<const double> w, std::uint64_t seed, std::uint64_t round, int threads, double* squares,
                    double* products) {
   const std::uint64_t key = hash(seed, round);

@@ -15,15 +15,15 @@
 namespace ohm {
 
 // Signs are a hash of (seed, round, edge): a round has this many columns.
-constexpr int kSketchColumns = 32;
+constexpr int kSketchColumns = 16;
 
-// y = B' W^1/2 s, row-major (n, Columns), Columns being kSketchColumns or 8.
+// y = B' W^1/2 s, row-major (n, Columns); Columns is kSketchColumns or 8.
 template <int Columns = kSketchColumns>
-void sketch_right_hand_sides(const CsrView& graph, std::uint64_t seed, std::uint64_t round, int threads, float* y);
+void sketch_right_hand_sides(const CsrView& graph, std::uint64_t seed, std::uint64_t round, int threads, double* y);
 
 // Adds sum over columns of (z_u - z_v)^2 to squares[i] for each pair i; where w is not empty, the pairs are
 // edges of weight w[i], and sum of s_e (z_u - z_v) / sqrt(w_e) is added to products[i].
-void add_estimates(const float* z, std::span<const std::int32_t> u, std::span<const std::int32_t> v,
+void add_estimates(const double* z, std::span<const std::int32_t> u, std::span<const std::int32_t> v,
                    std::span<const double> w, std::uint64_t seed, std::uint64_t round, int threads, double* squares,
                    double* products);
 

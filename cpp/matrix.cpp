@@ -6,8 +6,7 @@
 
 namespace ohm {
 
-template <class Io>
-std::vector<double> NullSpace::means(const Io* columns, std::int64_t stride, int width) const {
+std::vector<double> NullSpace::means(const double* columns, std::int64_t stride, int width) const {
   std::vector<double> mean(singular.size() * width, 0.0);
   // Summed with compensation (Kahan): of a constant vector, then, nothing but its last bit is left.
   std::vector<double> lost(mean.size(), 0.0);
@@ -18,7 +17,7 @@ std::vector<double> NullSpace::means(const Io* columns, std::int64_t stride, int
     count[k] += 1.0;
     for (int c = 0; c < width; ++c) {
       double& sum = mean[k * width + c];
-      const double term = static_cast<double>(columns[i * stride + c]) - lost[k * width + c];
+      const double term = columns[i * stride + c] - lost[k * width + c];
       const double next = sum + term;
       lost[k * width + c] = (next - sum) - term;
       sum = next;
@@ -29,9 +28,6 @@ std::vector<double> NullSpace::means(const Io* columns, std::int64_t stride, int
   }
   return mean;
 }
-
-template std::vector<double> NullSpace::means(const double*, std::int64_t, int) const;
-template std::vector<double> NullSpace::means(const float*, std::int64_t, int) const;
 
 NullSpace null_space(const CsrView& graph, const double* ground) {
   Components found = components(graph);

@@ -15,8 +15,7 @@ struct NullSpace {
   std::vector<char> singular;           // per component: nothing of it is grounded
 
   // means[component * width + c] = mean of column c over a singular component, else zero.
-  template <class Io>
-  std::vector<double> means(const Io* columns, std::int64_t stride, int width) const;
+  std::vector<double> means(const double* columns, std::int64_t stride, int width) const;
 };
 
 NullSpace null_space(const CsrView& graph, const double* ground);

@@ -10,11 +10,11 @@
 namespace ohm {
 namespace {
 
-// One block of `Width` columns. Value: type of the vectors; Io: type of b and x.
-template <class Value, class Weight, class Io, int Width>
+// One block of `Width` columns; Value is the type of the vectors.
+template <class Value, class Weight, int Width>
 class Block {
  public:
-  Block(const System& system, const Columns<Io>& columns, const SolveOptions& options, int threads,
+  Block(const System& system, const Columns& columns, const SolveOptions& options, int threads,
         ColumnReport* reports)
       : a_(system.matrix),
         weight_(std::get<std::vector<Weight>>(a_.weight).data()),
@@ -24,7 +24,7 @@ class Block {
         width_(static_cast<int>(columns.count)),
         b_(columns, null_, a_.scale),
         options_(options),
-        team_(static_cast<int>(std::clamp<std::int64_t>(std::ssize(a_.chunk) - 1, 1, threads))),
+        team_(static_cast<int>(std::clamp<std::int64_t>((std::ssize(a_.chunk) - 1) / kChunksPerThread, 1, threads))),
         reports_(reports),
         r_(a_.n),
         p_(a_.n),
@@ -46,7 +46,6 @@ class Block {
  private:
   using R = Row<Value, Width>;
   using Wide = Row<double, Width>;
-  static constexpr bool kRefine = sizeof(Io) == sizeof(double);
   // Between two true residuals the recursive one may fall by this much: floats have drifted by then.
   static constexpr double kTrust = sizeof(Value) == sizeof(float) ? 1e-5 : 1e-12;
   // A column that falls this much further while it waits for others would run into underflow.
@@ -58,8 +57,10 @@ class Block {
   static constexpr double kFloors = sizeof(Value) == sizeof(float) ? 0.25 : 8.0;
   static constexpr int kLongestRun = 100;
   // So many slow updates in float, and double gets its turn; in double, patience is all there is.
-  static constexpr int kSlowUpdates = kRefine && sizeof(Value) == sizeof(float) ? 4 : std::numeric_limits<int>::max();
+  static constexpr int kSlowUpdates = sizeof(Value) == sizeof(float) ? 4 : std::numeric_limits<int>::max();
   static constexpr int kForecastEvery = 20;
+  // Less work between two barriers than this, about half a millisecond, is not worth a thread.
+  static constexpr std::int64_t kChunksPerThread = 16;
 
   template <class F>
   void each_chunk(int rank, F&& f) {
@@ -85,7 +86,7 @@ class Block {
     each_chunk(rank, [&](std::int32_t begin, std::int32_t end, double*) {
       for (std::int64_t k = begin; k < end; ++k) {
         const std::int64_t node = a_.order[k];
-        const Io* from = columns_.x + node * columns_.stride;
+        const double* from = columns_.x + node * columns_.stride;
         const double* mean = start_mean_.data() + std::int64_t{null_.component[node]} * width_;
         for (int c = 0; c < Width; ++c) {
           lanes(x_ + k)[c] = c < width_ ? (from[c] - mean[c]) * b_.inverse_answer_unit[c] : 0.0;
@@ -115,9 +116,9 @@ class Block {
   void write_answer(int rank, const bool* lost) {
     each_chunk(rank, [&](std::int32_t begin, std::int32_t end, double*) {
       for (std::int64_t k = begin; k < end; ++k) {
-        Io* to = columns_.x + a_.order[k] * columns_.stride;
+        double* to = columns_.x + a_.order[k] * columns_.stride;
         for (int c = 0; c < width_; ++c) {
-          to[c] = lost[c] ? Io{0} : static_cast<Io>(lanes(x_ + k)[c] * b_.answer_unit[c]);
+          to[c] = lost[c] ? 0.0 : lanes(x_ + k)[c] * b_.answer_unit[c];
         }
       }
     });
@@ -129,18 +130,16 @@ class Block {
     for (std::int64_t k = 0; k < a_.n; ++k) {
       const std::int64_t node = a_.order[k];
       const double conductance = a_.inverse_diagonal[k] > 0.0 ? 1.0 / a_.inverse_diagonal[k] : 0.0;
-      Io* x = columns_.x + node * columns_.stride;
+      double* x = columns_.x + node * columns_.stride;
       for (int c = 0; c < width_; ++c) {
-        x[c] -= static_cast<Io>(mean[std::int64_t{null_.component[node]} * width_ + c]);
-        const double current = conductance * (static_cast<double>(x[c]) * b_.inverse_answer_unit[c]);
+        x[c] -= mean[std::int64_t{null_.component[node]} * width_ + c];
+        const double current = conductance * (x[c] * b_.inverse_answer_unit[c]);
         size[c] += current * current;
       }
     }
-    if constexpr (kRefine) {
-      for (int c = 0; c < width_; ++c) {
-        const double floor = std::numeric_limits<double>::epsilon() * std::sqrt(size[c]) * b_.unit_over_norm[c];
-        if (!(20.0 * floor <= options_.tolerance)) judge_rounded(c, floor);
-      }
+    for (int c = 0; c < width_; ++c) {
+      const double floor = std::numeric_limits<double>::epsilon() * std::sqrt(size[c]) * b_.unit_over_norm[c];
+      if (!(20.0 * floor <= options_.tolerance)) judge_rounded(c, floor);
     }
   }
 
@@ -180,7 +179,7 @@ class Block {
         const double conductance = a_.inverse_diagonal[k] > 0.0 ? 1.0 / a_.inverse_diagonal[k] : 0.0;
         Wide product = product_row<double, Weight, Width>(a_, weight_, k, x_);
         const std::int64_t node = a_.order[k];
-        const Io* b = columns_.b + node * columns_.stride;
+        const double* b = columns_.b + node * columns_.stride;
         for (int c = 0; c < Width; ++c) {
           const double value = c < width_ ? (b[c] - b_.mean(node)[c]) * b_.inverse_unit[c] - lanes(&product)[c] : 0.0;
           lanes(r_ + k)[c] = lanes(z_ + k)[c] = static_cast<Value>(value);
@@ -331,7 +330,7 @@ class Block {
       alpha = R{};
       since_update = 0;
       std::copy_n(norm, Width, recursive);
-      if (kRefine || !low) true_residual(rank, norm, floor);
+      true_residual(rank, norm, floor);
       go = settle(limit, hopeless);
     }
     write_answer(rank, lost);
@@ -353,9 +352,9 @@ class Block {
   const Weight* weight_;
   const NullSpace& null_;
   const Preconditioner& preconditioner_;
-  const Columns<Io> columns_;
+  const Columns columns_;
   const int width_;  // columns in use
-  const RightHandSides<Io, Width> b_;
+  const RightHandSides<Width> b_;
   const SolveOptions& options_;
   Team team_;
   ColumnReport* reports_;
@@ -367,37 +366,36 @@ class Block {
 };
 
 // Several blocks share the threads out among them; a single one uses them all.
-template <class Value, class Weight, class Io, int Width>
-void solve_blocks(const System& system, const Columns<Io>& columns, const SolveOptions& options,
+template <class Value, class Weight, int Width>
+void solve_blocks(const System& system, const Columns& columns, const SolveOptions& options,
                   ColumnReport* reports) {
   const std::int64_t blocks = (columns.count + Width - 1) / Width;
   const int outer = static_cast<int>(std::clamp<std::int64_t>(blocks, 1, std::max(1, options.threads)));
   parallel_for(outer, blocks, [&](std::int64_t k) {
     const std::int64_t first = k * Width;
-    const Columns<Io> part{columns.b + first, columns.x + first, columns.stride,
+    const Columns part{columns.b + first, columns.x + first, columns.stride,
                            std::min<std::int64_t>(Width, columns.count - first)};
-    Block<Value, Weight, Io, Width>(system, part, options, std::max(1, options.threads / outer), reports + first)
+    Block<Value, Weight, Width>(system, part, options, std::max(1, options.threads / outer), reports + first)
         .run();
   });
 }
 
-template <class Value, class Weight, class Io>
-void solve_columns(const System& system, const Columns<Io>& columns, const SolveOptions& options,
+template <class Value, class Weight>
+void solve_columns(const System& system, const Columns& columns, const SolveOptions& options,
                    ColumnReport* reports) {
   // Wider blocks save a little more traffic but hold more memory and leave less to share out among threads.
   if (columns.count <= 1) {
-    solve_blocks<Value, Weight, Io, 1>(system, columns, options, reports);
+    solve_blocks<Value, Weight, 1>(system, columns, options, reports);
   } else if (columns.count <= 4) {
-    solve_blocks<Value, Weight, Io, 4>(system, columns, options, reports);
+    solve_blocks<Value, Weight, 4>(system, columns, options, reports);
   } else {
-    solve_blocks<Value, Weight, Io, kBlockColumns>(system, columns, options, reports);
+    solve_blocks<Value, Weight, kBlockColumns>(system, columns, options, reports);
   }
 }
 
 }  // namespace
 
-template <class Io>
-void pcg(const System& system, const Columns<Io>& columns, const SolveOptions& options, ColumnReport* reports) {
+void pcg(const System& system, const Columns& columns, const SolveOptions& options, ColumnReport* reports) {
   const bool narrow = std::holds_alternative<std::vector<float>>(system.matrix.weight);
   const bool wide_factor = std::holds_alternative<Factor<double>>(system.preconditioner);
   if (options.float_vectors && system.matrix.float_range && !wide_factor) {
@@ -415,10 +413,8 @@ void pcg(const System& system, const Columns<Io>& columns, const SolveOptions& o
   }
 }
 
-template void pcg(const System&, const Columns<double>&, const SolveOptions&, ColumnReport*);
-template void pcg(const System&, const Columns<float>&, const SolveOptions&, ColumnReport*);
 
-void precondition(const System& system, const Columns<double>& columns) {
+void precondition(const System& system, const Columns& columns) {
   const Matrix& a = system.matrix;
   const std::vector<double> mean_b =
       system.null_space.means(columns.b, columns.stride, static_cast<int>(columns.count));

@@ -49,11 +49,9 @@ struct ColumnReport {
   Outcome outcome = Outcome::converged;
 };
 
-// With float b and x (embeddings) the residual reported is the recursive one, good to about 1e-5.
-template <class Io>
-void pcg(const System& system, const Columns<Io>& columns, const SolveOptions& options, ColumnReport* reports);
+void pcg(const System& system, const Columns& columns, const SolveOptions& options, ColumnReport* reports);
 
 // x <- M b: the preconditioner alone, as scipy's Krylov methods want it.
-void precondition(const System& system, const Columns<double>& columns);
+void precondition(const System& system, const Columns& columns);
 
 }  // namespace ohm

@@ -11,17 +11,16 @@
 namespace ohm {
 
 // Columns of row-major arrays with `stride` columns, in the graph's numbering.
-template <class Io>
 struct Columns {
-  const Io* b;
-  Io* x;  // holds the starting point, then the answer, of mean zero on components without ground
+  const double* b;
+  double* x;  // holds the starting point, then the answer, of mean zero on components without ground
   std::int64_t stride;
   std::int64_t count;
 };
 
 // Measures up to `Width` right-hand sides. All units are powers of two, so that scaling is exact: b to its
 // largest value while squares are summed, then to its norm.
-template <class Io, int Width>
+template <int Width>
 class RightHandSides {
  public:
   double projected_out[Width] = {};  // share of the norm that lies in the null space
@@ -30,7 +29,7 @@ class RightHandSides {
   double answer_unit[Width] = {};  // the solution for the scaled b and matrix times this is the answer
   double inverse_answer_unit[Width] = {};
 
-  RightHandSides(const Columns<Io>& columns, const NullSpace& null, double matrix_scale)
+  RightHandSides(const Columns& columns, const NullSpace& null, double matrix_scale)
       : null_(null),
         width_(static_cast<int>(columns.count)),
         means_(null.means(columns.b, columns.stride, width_)) {
@@ -38,7 +37,7 @@ class RightHandSides {
     double peak[Width] = {};
     for (std::int64_t i = 0; i < n; ++i) {
       for (int c = 0; c < width_; ++c) {
-        peak[c] = std::max(peak[c], std::abs(static_cast<double>(columns.b[i * columns.stride + c])));
+        peak[c] = std::max(peak[c], std::abs(columns.b[i * columns.stride + c]));
       }
     }
     int exponent[Width] = {};

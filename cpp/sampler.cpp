@@ -185,19 +185,21 @@ void Sampler::resample() {
   const std::uint64_t coins = hash(options_.seed ^ kResampleCoins, state_.n_resamples);
 
   // Embedding.
-  std::vector<float> y(static_cast<std::size_t>(n) * kColumns);
-  std::vector<float> z(y.size(), 0.0f);
+  std::vector<double> y(static_cast<std::size_t>(n) * kColumns);
+  std::vector<double> z(y.size(), 0.0);
   sketch_right_hand_sides<kColumns>(graph, coins, 0, options_.threads, y.data());
   Solver solver(graph, nullptr, SolverOptions{Method::automatic, coins, options_.threads});
-  solver.solve(Columns<float>{y.data(), z.data(), kColumns, kColumns}, kEmbeddingTolerance, 1000);
-  const float unit = 1.0f / std::sqrt(static_cast<float>(kColumns));
+  solver.solve(Columns{y.data(), z.data(), kColumns, kColumns}, kEmbeddingTolerance, 1000);
+  const double unit = 1.0 / std::sqrt(static_cast<double>(kColumns));
   for (std::int32_t i = 0; i < n; ++i) {
     NodeRecord& node = state_.nodes[i];
     double degree = 0.0;
     for (std::int64_t e = csr.indptr[i]; e < csr.indptr[i + 1]; ++e) degree += csr.weights[e];
     node.degree = static_cast<float>(degree);
     node.component = csr.indptr[i] == csr.indptr[i + 1] ? -1 : solver.null_space().component[i];
-    for (int c = 0; c < kColumns; ++c) node.z[c] = unit * z[static_cast<std::size_t>(i) * kColumns + c];
+    for (int c = 0; c < kColumns; ++c) {
+      node.z[c] = static_cast<float>(unit * z[static_cast<std::size_t>(i) * kColumns + c]);
+    }
   }
 
   // Leverages of the rows, each edge once.

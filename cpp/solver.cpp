@@ -117,41 +117,16 @@ std::int64_t Solver::factor_entries() const {
   return 0;
 }
 
-std::vector<ColumnReport> Solver::solve(const Columns<double>& columns, double tolerance,
-                                        std::int32_t max_iterations) {
-  return solve_any(columns, tolerance, max_iterations);
-}
-
-std::vector<ColumnReport> Solver::solve(const Columns<float>& columns, double tolerance,
-                                        std::int32_t max_iterations) {
-  if (method_ != Method::direct) return solve_any(columns, tolerance, max_iterations);
-  const std::int64_t size = graph_.n * columns.count;
-  std::vector<double> b(size);
-  std::vector<double> x(size, 0.0);
-  for (std::int64_t k = 0; k < size; ++k) {
-    b[k] = static_cast<double>(columns.b[k / columns.count * columns.stride + k % columns.count]);
-  }
-  auto reports = solve_any(Columns<double>{b.data(), x.data(), columns.count, columns.count}, tolerance, 0);
-  for (std::int64_t k = 0; k < size; ++k) {
-    columns.x[k / columns.count * columns.stride + k % columns.count] = static_cast<float>(x[k]);
-  }
-  return reports;
-}
-
-template <class Io>
-std::vector<ColumnReport> Solver::solve_any(const Columns<Io>& columns, double tolerance,
-                                            std::int32_t max_iterations) {
+std::vector<ColumnReport> Solver::solve(const Columns& columns, double tolerance, std::int32_t max_iterations) {
   std::vector<ColumnReport> reports(columns.count);
   if (columns.count == 0 || graph_.n == 0) return reports;
   SolveOptions options;
   options.tolerance = tolerance;
   options.max_iterations = max_iterations;
   options.threads = options_.threads;
-  if constexpr (sizeof(Io) == sizeof(double)) {
-    if (method_ == Method::direct) {
-      solve_direct(columns, tolerance, reports.data());
-      return reports;
-    }
+  if (method_ == Method::direct) {
+    solve_direct(columns, tolerance, reports.data());
+    return reports;
   }
   if (method_ != Method::cholesky) options.float_vectors = !is_dense();
   if (options_.method == Method::automatic && method_ != Method::cholesky) {
@@ -160,7 +135,7 @@ std::vector<ColumnReport> Solver::solve_any(const Columns<Io>& columns, double t
     options.hopeless_beyond = patience(kFloatPatience);
     pcg(system(), columns, options, reports.data());
   }
-  if constexpr (sizeof(Io) == sizeof(double)) retry_unfinished(columns, options, reports.data());
+  retry_unfinished(columns, options, reports.data());
   return reports;
 }
 
@@ -175,8 +150,7 @@ double Solver::patience(double iterations) const {
 }
 
 // The first block is a trial for all. What the diagonal has reached is where a factor starts from.
-template <class Io>
-void Solver::solve_diagonal_first(const Columns<Io>& columns, const SolveOptions& options, ColumnReport* reports) {
+void Solver::solve_diagonal_first(const Columns& columns, const SolveOptions& options, ColumnReport* reports) {
   SolveOptions trial = options;
   trial.hopeless_beyond = break_even(columns.count, options.tolerance);
   const auto wants_factor = [](const ColumnReport& r) {
@@ -186,7 +160,7 @@ void Solver::solve_diagonal_first(const Columns<Io>& columns, const SolveOptions
   while (tried < columns.count && std::none_of(reports, reports + tried, wants_factor)) {
     const std::int64_t left = columns.count - tried;
     const std::int64_t count = tried == 0 ? std::min<std::int64_t>(left, kBlockColumns) : left;
-    pcg(system(), Columns<Io>{columns.b + tried, columns.x + tried, columns.stride, count}, trial, reports + tried);
+    pcg(system(), Columns{columns.b + tried, columns.x + tried, columns.stride, count}, trial, reports + tried);
     tried += count;
   }
   std::int32_t used = 0;
@@ -220,7 +194,7 @@ void Solver::solve_diagonal_first(const Columns<Io>& columns, const SolveOptions
 }
 
 // Elimination, then one step of refinement where that helps.
-void Solver::solve_direct(const Columns<double>& columns, double tolerance, ColumnReport* reports) const {
+void Solver::solve_direct(const Columns& columns, double tolerance, ColumnReport* reports) const {
   const std::int64_t n = graph_.n;
   const std::int64_t width = columns.count;
   const auto w = static_cast<int>(width);
@@ -303,7 +277,7 @@ void Solver::solve_direct(const Columns<double>& columns, double tolerance, Colu
 }
 
 // Columns that did not converge go on from where they are: in double, then with a better factor.
-void Solver::retry_unfinished(const Columns<double>& columns, const SolveOptions& options, ColumnReport* reports) {
+void Solver::retry_unfinished(const Columns& columns, const SolveOptions& options, ColumnReport* reports) {
   for (int stage = 0; stage < 2; ++stage) {
     std::map<std::int32_t, std::vector<std::int64_t>> open;  // by iterations used: each has its own limit
     for (std::int64_t c = 0; c < columns.count; ++c) {
@@ -329,7 +303,7 @@ void Solver::retry_unfinished(const Columns<double>& columns, const SolveOptions
 }
 
 // Goes on with some of the columns; keeps of each the better answer.
-void Solver::solve_chosen(const Columns<double>& columns, const std::vector<std::int64_t>& chosen,
+void Solver::solve_chosen(const Columns& columns, const std::vector<std::int64_t>& chosen,
                           const SolveOptions& options, ColumnReport* reports) const {
   const std::int64_t width = std::ssize(chosen);
   std::vector<double> b(graph_.n * width);
@@ -341,7 +315,7 @@ void Solver::solve_chosen(const Columns<double>& columns, const std::vector<std:
     }
   }
   std::vector<ColumnReport> result(width);
-  pcg(system(), Columns<double>{b.data(), x.data(), width, width}, options, result.data());
+  pcg(system(), Columns{b.data(), x.data(), width, width}, options, result.data());
   for (std::int64_t c = 0; c < width; ++c) {
     ColumnReport& report = reports[chosen[c]];
     result[c].iterations += report.iterations;
@@ -354,7 +328,7 @@ void Solver::solve_chosen(const Columns<double>& columns, const std::vector<std:
   }
 }
 
-void Solver::precondition(const Columns<double>& columns) {
+void Solver::precondition(const Columns& columns) {
   if (method_ == Method::automatic) {
     const Stopwatch watch(setup_seconds_);
     build_first_factor();

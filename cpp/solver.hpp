@@ -36,9 +36,8 @@ class Solver {
   Solver(const CsrView& graph, const double* ground, const SolverOptions& options);
 
   // Not to be called from two threads at once: the first solve may build the factor.
-  std::vector<ColumnReport> solve(const Columns<double>& columns, double tolerance, std::int32_t max_iterations);
-  std::vector<ColumnReport> solve(const Columns<float>& columns, double tolerance, std::int32_t max_iterations);
-  void precondition(const Columns<double>& columns);
+  std::vector<ColumnReport> solve(const Columns& columns, double tolerance, std::int32_t max_iterations);
+  void precondition(const Columns& columns);
   // Takes over what an equal solver has settled on; from there both give the same bits.
   void adopt(Method method, bool wide_factor, const std::string& reason);
 
@@ -50,13 +49,10 @@ class Solver {
   double setup_seconds() const { return setup_seconds_; }
 
  private:
-  template <class Io>
-  std::vector<ColumnReport> solve_any(const Columns<Io>& columns, double tolerance, std::int32_t max_iterations);
-  template <class Io>
-  void solve_diagonal_first(const Columns<Io>& columns, const SolveOptions& options, ColumnReport* reports);
-  void solve_direct(const Columns<double>& columns, double tolerance, ColumnReport* reports) const;
-  void retry_unfinished(const Columns<double>& columns, const SolveOptions& options, ColumnReport* reports);
-  void solve_chosen(const Columns<double>& columns, const std::vector<std::int64_t>& chosen,
+  void solve_diagonal_first(const Columns& columns, const SolveOptions& options, ColumnReport* reports);
+  void solve_direct(const Columns& columns, double tolerance, ColumnReport* reports) const;
+  void retry_unfinished(const Columns& columns, const SolveOptions& options, ColumnReport* reports);
+  void solve_chosen(const Columns& columns, const std::vector<std::int64_t>& chosen,
                     const SolveOptions& options, ColumnReport* reports) const;
   System system() const { return {matrix_, null_, preconditioner_}; }
   bool is_dense() const;

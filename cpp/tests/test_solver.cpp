@@ -17,7 +17,7 @@ struct Answer {
 Answer solve(ohm::Solver& solver, const std::vector<double>& b, std::int64_t columns, double tolerance = 1e-9,
              std::int32_t limit = 5000) {
   Answer answer{std::vector<double>(b.size(), 0.0), {}};
-  answer.reports = solver.solve(ohm::Columns<double>{b.data(), answer.x.data(), columns, columns}, tolerance, limit);
+  answer.reports = solver.solve(ohm::Columns{b.data(), answer.x.data(), columns, columns}, tolerance, limit);
   return answer;
 }
 
@@ -76,27 +76,6 @@ TEST(threads_do_not_change_a_bit) {
   }
 }
 
-// Embeddings: float right-hand sides, whatever the factor has become by then.
-TEST(float_columns_are_solved_with_every_preconditioner) {
-  const graphs::Graph graph = graphs::grid(30, 2, 3);
-  std::vector<double> b = graphs::random_vector(900 * 8, 1);
-  std::vector<float> narrow(b.begin(), b.end());
-  b.assign(narrow.begin(), narrow.end());
-  for (const bool wide : {false, true}) {
-    for (const ohm::Method method : kMethods) {
-      ohm::Solver solver(graph.view(), nullptr, {method, 3, 1});
-      if (wide && method == ohm::Method::cholesky) solver.adopt(method, true, "test");
-      CHECK(solver.has_wide_factor() == (wide && method == ohm::Method::cholesky));
-      std::vector<float> x(narrow.size(), 0.0F);
-      const auto reports = solver.solve(ohm::Columns<float>{narrow.data(), x.data(), 8, 8}, 1e-3, 2000);
-      for (std::int64_t c = 0; c < 8; ++c) {
-        CHECK(reports[c].outcome == ohm::Outcome::converged);
-        CHECK(true_residual(graph, nullptr, b, {x.begin(), x.end()}, 8, c) < 2e-3);
-      }
-    }
-  }
-}
-
 TEST(adopting_gives_the_bits_of_the_original) {
   const graphs::Graph graph = graphs::grid(40, 6, 1);
   const std::vector<double> b = graphs::random_vector(1600, 2);
@@ -124,7 +103,7 @@ TEST(a_numbering_other_than_the_graphs_is_undone) {
     if (kind == 2) preconditioner = ohm::approximate_cholesky<double>(graph.view(), nullptr, order, elimination);
     std::vector<double> x(b.size(), 0.0);
     std::vector<ohm::ColumnReport> reports(5);
-    ohm::pcg(ohm::System{matrix, null, preconditioner}, ohm::Columns<double>{b.data(), x.data(), 5, 5},
+    ohm::pcg(ohm::System{matrix, null, preconditioner}, ohm::Columns{b.data(), x.data(), 5, 5},
              ohm::SolveOptions{}, reports.data());
     for (int c = 0; c < 5; ++c) CHECK(true_residual(graph, nullptr, b, x, 5, c) <= 1e-8);
   }
@@ -144,7 +123,7 @@ TEST(strided_columns) {
         x[i * 4 + c] = 0.0;
       }
     }
-    solver.solve(ohm::Columns<double>{b.data(), x.data(), 4, 2}, 1e-9, 5000);
+    solver.solve(ohm::Columns{b.data(), x.data(), 4, 2}, 1e-9, 5000);
     for (int i = 0; i < 625; ++i) {
       CHECK(std::isnan(x[i * 4 + 2]) && std::isnan(x[i * 4 + 3]));
       for (int c = 0; c < 2; ++c) alone[i * 2 + c] = x[i * 4 + c];

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
+    from ohmlearn.certificate import Certificate, certify
     from ohmlearn.graph import Graph
     from ohmlearn.resistance import effective_resistance
     from ohmlearn.solver import LaplacianSolver
-    from ohmlearn.sparsifier import StreamingSparsifier, sparsify
 
-__all__ = ["Graph", "LaplacianSolver", "StreamingSparsifier", "effective_resistance", "sparsify"]
+__all__ = ["Certificate", "Graph", "LaplacianSolver", "certify", "effective_resistance"]
 
 # Where each public name lives. A new one is added here, in __all__ and under TYPE_CHECKING.
 _HOMES = {
+    "Certificate": "ohmlearn.certificate",
     "Graph": "ohmlearn.graph",
     "LaplacianSolver": "ohmlearn.solver",
-    "StreamingSparsifier": "ohmlearn.sparsifier",
+    "certify": "ohmlearn.certificate",
     "effective_resistance": "ohmlearn.resistance",
-    "sparsify": "ohmlearn.sparsifier",
 }
 
 

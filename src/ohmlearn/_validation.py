@@ -1,7 +1,7 @@
 """Where bad input is refused: what came, what was needed, what to do, and where."""
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from importlib import import_module
 from numbers import Integral, Real
 from operator import index
@@ -15,6 +15,7 @@ from ohmlearn._core import EdgeFault
 
 __all__ = [
     "EdgeNames",
+    "check_batch",
     "check_columns",
     "check_count",
     "check_fraction",
@@ -27,6 +28,7 @@ __all__ = [
     "check_node_ids",
     "check_option",
     "check_pairs",
+    "check_rereadable",
     "check_same_length",
     "check_seed",
     "check_square",
@@ -339,13 +341,47 @@ def check_pairs(pairs: Any, n_nodes: int) -> tuple[NDArray[np.int32], NDArray[np
     return u, v
 
 
-def check_count(name: str, value: Any, most: int, least: int = 0) -> int:
-    """Return an integer between `least` and `most`."""
-    if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
-        raise ValueError(f"{name} must be an integer, got {value!r}")
-    if not least <= index(value) <= most:
-        raise ValueError(f"{name} must lie between {least} and {most}, got {value}")
-    return index(value)
+def check_count(name: str, value: Any) -> int:
+    """Return an integer that is at least 1."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
+    return int(value)
+
+
+def check_rereadable(edges: Any, reader: str) -> Iterable[Any]:
+    """Return an iterable of batches that can be read more than once."""
+    kind = type(edges).__name__
+    if not isinstance(edges, Iterable):
+        raise TypeError(
+            f"{reader} needs edges as a Graph, a tuple (u, v) or (u, v, w) of arrays, or an "
+            f"iterable of such tuples, got {kind}"
+        )
+    if iter(edges) is edges:
+        raise ValueError(
+            f"{reader} reads the edges several times, but a {kind} can be read only once; pass a "
+            f"Graph, arrays (u, v, w), a list of batches, or an object whose __iter__ begins anew"
+        )
+    return edges
+
+
+def check_batch(
+    batch: Any, number: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Return (u, v, w) of one batch of edges; the weights are 1 if it has none."""
+    if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
+        raise ValueError(
+            f"a batch of edges is a tuple (u, v) or (u, v, w) of arrays, "
+            f"but batch {number} is {type(batch).__name__}"
+            + (f" of length {len(batch)}" if hasattr(batch, "__len__") else "")
+        )
+    try:
+        u, v = check_node_ids(batch[0], "u"), check_node_ids(batch[1], "v")
+        w = check_weights(batch[2], "w") if len(batch) == 3 and batch[2] is not None else None
+        check_same_length(u=u, v=v, w=w)
+    except ValueError as error:
+        raise ValueError(f"batch {number}: {error}") from error
+    weights = np.ones(len(u)) if w is None else w.astype(np.float64, copy=False)
+    return u.astype(np.int64, copy=False), v.astype(np.int64, copy=False), weights
 
 
 def check_memory(name: str, value: Any) -> int:

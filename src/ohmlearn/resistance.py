@@ -22,6 +22,9 @@ __all__ = ["effective_resistance"]
 EXACT_UP_TO = 500  # nodes; there an exact answer costs milliseconds
 EXACT_TOL = 1e-10
 EXACT_BATCH = 64  # right-hand sides solved together
+# Tight, although the sketch is rough: a weak link between clusters is one slow mode among n, a tiny
+# part of a random right-hand side, and its resistance is lost where that mode is not resolved.
+SKETCH_TOL = 1e-8
 MAX_ITER = 5000
 
 
@@ -139,9 +142,7 @@ def _sketch(
     graph = solver.graph
     # An estimate from q columns has relative variance at most 2 / q.
     rounds = math.ceil(8.0 / epsilon**2 / _core.SKETCH_COLUMNS)
-    # Residuals weigh local detail, but far pairs depend on the slow modes: hence the margin.
-    tolerance = min(1e-3, epsilon / 200)
-    y = np.empty((graph.n_nodes, _core.SKETCH_COLUMNS), dtype=np.float32)
+    y = np.empty((graph.n_nodes, _core.SKETCH_COLUMNS))
     z = np.empty_like(y)
     squares, products = np.zeros(len(u)), np.zeros(len(u))
     for number in range(rounds):
@@ -149,7 +150,7 @@ def _sketch(
             graph.indptr, graph.indices, graph.weights, seed, number, threads, y
         )
         z.fill(0.0)
-        solver._core.solve(y, z, tolerance, MAX_ITER)
+        solver._core.solve(y, z, SKETCH_TOL, MAX_ITER)
         _core.add_estimates(z, u, v, w, seed, number, threads, squares, products)
     q = rounds * _core.SKETCH_COLUMNS
     _core.combine_estimates(u, v, w, graph.degrees, q, squares, products)

@@ -95,7 +95,21 @@ def test_sketch_is_exact_on_bridges():
     w = 10 ** rng.uniform(-3, 3, 1999)
     tree = Graph.from_edges(np.arange(1, 2000), parent, w)
     found = effective_resistance(tree, exact=False, epsilon=0.5, random_state=0)
-    assert found == pytest.approx(1 / tree.edges()[2], rel=1e-3)  # the solver's tolerance
+    assert found == pytest.approx(1 / tree.edges()[2], rel=1e-6)
+
+
+def test_sketch_sees_weak_links_between_dense_clusters():
+    # Three links between two cliques of 300: their mode is 1e-5 of a random right-hand side.
+    u, v = complete(300)
+    links = np.array([0, 1, 2])
+    graph = Graph.from_edges(
+        np.r_[u, u + 300, links],
+        np.r_[v, v + 300, links + 300],
+        np.r_[np.ones(2 * len(u)), [1e-3] * 3],
+    )
+    u, v, w = graph.edges()
+    found = effective_resistance(graph, exact=False, random_state=0)[w < 1]
+    assert found == pytest.approx([1000 / 3] * 3, rel=0.2)
 
 
 def test_across_components_is_infinite():

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy.linalg import eigh
 
-from ohmlearn import Graph, StreamingSparsifier, gallery, sparsify
+from ohmlearn import Graph, gallery
+from ohmlearn.sparsifier import StreamingSparsifier, sparsify
 
 SCHEMES = ["resample", "online", "paper"]
 
@@ -32,7 +33,7 @@ def dumbbell(n=120):
     return Graph.from_edges(np.r_[u, u + n, 0], np.r_[v, v + n, n], w)
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("scheme", ["resample", "online"])
 def test_a_small_graph_is_kept_as_it_is(scheme):
     path = gallery.path(20)
     kept = StreamingSparsifier(20, scheme=scheme, random_state=0).update(path).snapshot()
@@ -74,7 +75,7 @@ def test_a_budget_is_kept_and_epsilon_is_an_output():
     sparsifier = StreamingSparsifier(400, max_edges=6000, random_state=0).update(graph)
     assert sparsifier.n_rows_ <= 12000
     assert sparsifier.snapshot().n_edges == pytest.approx(6000, rel=0.05)
-    assert 0.3 < sparsifier.epsilon_nominal_ < 1.5
+    assert 0.5 < sparsifier.epsilon_nominal_ < 2.0
 
 
 def test_memory_is_a_budget_of_edges():
@@ -160,7 +161,7 @@ def test_a_bad_batch_leaves_all_as_it_was():
         ({"scheme": "best"}, "scheme must be one of 'resample', 'online', 'paper', got 'best'"),
         ({"constants": 3}, "constants must be one of"),
         ({"max_edges": 5, "memory": "1GB"}, "two ways to say the budget"),
-        ({"max_edges": 0}, "max_edges must lie between 1"),
+        ({"max_edges": 0}, "max_edges must be an integer >= 1, got 0"),
         ({"memory": "1GB"}, "give n_nodes, too"),
         ({"memory": "1 cup", "n_nodes": 3}, 'like "500MB"'),
         ({"memory": "1kB", "n_nodes": 1000}, "leaves room for 0 edges among 1000 nodes"),

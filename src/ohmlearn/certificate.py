@@ -1,0 +1,192 @@
+"""How far a sparsifier H is from its graph G, measured in a few passes over the edges of G.
+
+With x'L_H x / x'L_G x the ratio of the energies of H and G, H is an epsilon-sparsifier if all
+ratios lie in [1 - epsilon, 1 + epsilon]. Their inverses are the eigenvalues of M = L_H^+ L_G,
+symmetric in the inner product x'L_H y: the smallest ratio is 1 / lambda_max, the largest is
+1 / lambda_min. A step of Lanczos on M is a pass over G and a solve with H.
+
+Rayleigh-Ritz values lie within [lambda_min, lambda_max], so that an epsilon from them is a bound
+from below; random starts make a bound from above possible (`_lanczos`).
+"""
+
+import math
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ohmlearn._lanczos import EXHAUSTED, LaplacianSpace, bound_eigenvalues
+from ohmlearn._passes import EdgePasses
+from ohmlearn._validation import check_count, check_fraction, check_graph, check_seed
+from ohmlearn.graph import Graph
+
+__all__ = ["Certificate", "certify"]
+
+MAX_PASSES = 100  # a sparsifier worth having takes about ten
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What `certify` found; ``print`` shows it in words.
+
+    Attributes
+    ----------
+    lower, upper : float
+        Smallest and largest ratio x'L_H x / x'L_G x of energies seen; the extremes over all x lie
+        at or beyond them. NaN if not measured, because components differ.
+    lower_bound, upper_bound : float
+        All ratios lie between these, with probability `confidence`.
+    passes, edges_read : int
+        Passes over the edges of G, and edges read in all of them together.
+    n_nodes : int
+        Nodes of H.
+    exact : bool
+        Whether estimates and bounds agree up to rounding: the Krylov space was exhausted.
+    lost_edge : (int, int) or None
+        An edge of G between components of H, or to a node that H does not have: `lower` is 0.
+    extra_edge : (int, int) or None
+        An edge of H between two components of G: `upper` is infinite.
+    """
+
+    lower: float
+    upper: float
+    lower_bound: float
+    upper_bound: float
+    confidence: float
+    passes: int
+    edges_read: int
+    n_nodes: int
+    exact: bool = False
+    lost_edge: tuple[int, int] | None = None
+    extra_edge: tuple[int, int] | None = None
+
+    @property
+    def epsilon(self) -> float:
+        """Estimate of epsilon, never above the true one."""
+        return float(np.fmax(1.0 - self.lower, self.upper - 1.0))  # fmax passes over NaN
+
+    @property
+    def epsilon_bound(self) -> float:
+        """What epsilon does not exceed, with probability `confidence`."""
+        return max(1.0 - self.lower_bound, self.upper_bound - 1.0)
+
+    def __str__(self) -> str:
+        passes = f"{self.passes} pass{'es' * (self.passes != 1)}"
+        cost = f"{passes}, {self.edges_read:,} edges read, {self.n_nodes:,} nodes"
+        if self.lost_edge is not None:
+            fault = f"edge {self.lost_edge} of G joins what H leaves apart (lowest ratio 0)"
+            return f"H does not approximate G: {fault}\n{cost}"
+        if self.extra_edge is not None:
+            fault = f"edge {self.extra_edge} of H joins what G leaves apart (ratio infinite)"
+            return f"H does not approximate G: {fault}\n{cost}"
+        found = f"H is within 1 ± {self.epsilon:.3g} of G"
+        ratios = f"(ratios of energies {self.lower:.3g} to {self.upper:.3g})"
+        bound = f"guaranteed <= {self.epsilon_bound:.3g} with confidence {self.confidence:g}"
+        bounds = f"(ratios {self.lower_bound:.3g} to {self.upper_bound:.3g})"
+        if self.exact:
+            bound, bounds = "exact", "up to rounding"
+        return f"{found} {ratios}\n{bound} {bounds}\n{cost}"
+
+
+def certify(
+    sparsifier: Any,
+    edges: Any,
+    eta: float = 0.05,
+    confidence: float = 0.999,
+    max_passes: int | None = None,
+    n_starts: int = 4,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> Certificate:
+    """Measure how well a sparsifier H keeps the energies x'Lx of a graph G.
+
+    Batches are not kept: memory is about ``8 * n_starts * passes`` bytes a node.
+
+    Parameters
+    ----------
+    sparsifier : Graph, or an object whose ``snapshot()`` returns one
+    edges : Graph, tuple (u, v) or (u, v, w) of arrays, or iterable of such tuples
+        The edges of G. An iterable, a list or what else can start over, is read in every pass.
+    eta : float
+        When to stop: once the bounds of the ratios are within a factor 1 - eta of the estimates.
+    confidence : float
+        Probability with which the bounds hold, after however many passes.
+    max_passes : int, optional
+        Most passes, 100 by default. With fewer than `eta` takes, the bounds are wider but hold
+        just as surely.
+    n_starts : int
+        Random starts that share each pass. More of them take fewer passes and more memory.
+    random_state : int, Generator, RandomState or None
+        Seeds the starts.
+    n_jobs : int, optional
+        Threads of the solver, read as scikit-learn does.
+    verbose : int
+        If positive, print a line for each pass to stderr.
+
+    Returns
+    -------
+    Certificate
+
+    Examples
+    --------
+    >>> from ohmlearn import Graph, certify
+    >>> triangle = Graph.from_edges([0, 1, 2], [1, 2, 0])
+    >>> path = Graph.from_edges([0, 1], [1, 2], [1.5, 1.5])
+    >>> print(certify(path, triangle, random_state=0))
+    H is within 1 ± 0.5 of G (ratios of energies 0.5 to 1.5)
+    exact up to rounding
+    1 pass, 3 edges read, 3 nodes
+    """
+    h = check_graph(sparsifier.snapshot() if hasattr(sparsifier, "snapshot") else sparsifier, Graph)
+    eta, delta = check_fraction("eta", eta), 1.0 - check_fraction("confidence", confidence)
+    n_starts, seed = check_count("n_starts", n_starts), check_seed(random_state)
+    n_components, component = h.components()
+    rank = h.n_nodes - n_components
+    limit = MAX_PASSES if max_passes is None else check_count("max_passes", max_passes)
+
+    source = EdgePasses(edges, component, "certify")
+    space = LaplacianSpace(h, component, seed, n_jobs)
+    basis: list[NDArray[np.float64]] = []
+    projected = np.empty((0, 0))  # V'L_G V, V the basis
+    block, starts = space.draw(n_starts, seed)
+    low = high = 1.0  # extreme Ritz values
+    least, most = 0.0, math.inf  # bounds of the eigenvalues
+    exact = rank == 0
+    while True:
+        image = source.multiply(block)
+        cost = (confidence, source.passes, source.edges_read, h.n_nodes)
+        if source.passes == 1:
+            lost, extra = source.lost_edge, source.find_extra(h)
+            if lost is not None or extra is not None:
+                lower = math.nan if lost is None else 0.0
+                upper = math.nan if extra is None else math.inf
+                return Certificate(lower, upper, 0.0, math.inf, *cost, False, lost, extra)
+        if exact:
+            break
+        basis.append(block)
+        coupling = np.vstack([v.T @ image for v in basis])
+        size = len(projected)
+        projected = np.block([[projected, coupling[:size]], [coupling[:size].T, coupling[size:]]])
+        ritz = np.linalg.eigvalsh(projected)
+        low, high = float(ritz[0]), float(ritz[-1])
+        exact = len(projected) >= rank
+        if space.solved and not exact:  # without good solves, what was sure before stays so
+            least, most = bound_eigenvalues(projected, starts, len(basis), rank, delta)
+        if verbose > 0:
+            seen = f"{1 / high:.4g} to {1 / low:.4g}, surely above {1 / most:.4g}"
+            print(f"pass {source.passes}: ratios {seen}", file=sys.stderr)
+        settled = least >= (1.0 - eta) * low and most <= high / (1.0 - eta)
+        if exact or settled or not space.solved or source.passes >= limit:
+            break
+        block = space.extend(basis, space.solve(image), EXHAUSTED * high)
+        if block.shape[1] == 0:
+            exact = space.solved
+            break
+    if exact:
+        least, most = low, high
+    least, most = least - EXHAUSTED * high, most + EXHAUSTED * high  # rounding
+    upper_bound = 1.0 / least if least > 0.0 else math.inf
+    return Certificate(1.0 / high, 1.0 / low, 1.0 / most, upper_bound, *cost, exact=exact)

@@ -1,0 +1,317 @@
+"""Certificates against dense generalised eigenvalues."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.sparse.csgraph
+
+from ohmlearn import Certificate, Graph, LaplacianSolver, _passes, certify, gallery
+
+ROUNDING = 1e-7
+
+
+def true_ratios(h, g):
+    """Extremes of x'L_H x / x'L_G x over the complement of the null space of L_G."""
+    dense_h, dense_g = h.laplacian().toarray(), g.laplacian().toarray()
+    n_components, component = g.components()
+    constants = np.eye(n_components)[component]
+    basis = scipy.linalg.null_space(constants.T)
+    ratios = scipy.linalg.eigvalsh(basis.T @ dense_h @ basis, basis.T @ dense_g @ basis)
+    return ratios[0], ratios[-1]
+
+
+def sample(g, seed, share=0.5):
+    """Keep a spanning forest and a share of the other edges, reweighted to keep the mean."""
+    u, v, w = g.edges()
+    tree = scipy.sparse.csgraph.minimum_spanning_tree(g.to_scipy()).tocoo()
+    in_tree = {(min(a, b), max(a, b)) for a, b in zip(tree.row, tree.col, strict=True)}
+    p = np.array([1.0 if e in in_tree else share for e in zip(u, v, strict=True)])
+    kept = np.random.default_rng(seed).random(len(u)) < p
+    return Graph.from_edges(u[kept], v[kept], (w / p)[kept], g.n_nodes)
+
+
+def union(a, b, isolated=2):
+    (u, v, w), (x, y, z) = a.edges(), b.edges()
+    n = a.n_nodes
+    ends = np.concatenate([u, x + n]), np.concatenate([v, y + n])
+    return Graph.from_edges(*ends, np.concatenate([w, z]), n + b.n_nodes + isolated)
+
+
+BLOCKS = gallery.stochastic_blocks([40, 40, 40], 0.4, 3, random_state=0)
+GRAPHS = {
+    "complete": gallery.complete(60),
+    "blocks": BLOCKS,
+    "grid": gallery.grid2d(14, 12),
+    "weighted": gallery.log_uniform_weights(BLOCKS, 4, random_state=1),
+    "disconnected": union(gallery.complete(30), gallery.grid2d(8, 9)),
+    "small": gallery.complete(4),
+}
+
+
+def assert_contains(certificate, lower, upper):
+    """The estimate lies inside the truth, the bounds outside."""
+    slack = ROUNDING * upper
+    assert lower - slack <= certificate.lower <= certificate.upper <= upper + slack
+    assert certificate.lower_bound <= lower + slack
+    assert certificate.upper_bound >= upper - slack
+    truth = max(1 - lower, upper - 1)
+    assert certificate.epsilon <= truth + slack
+    assert certificate.epsilon_bound >= truth - slack
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_bounds_contain_the_truth(name):
+    # Each seed fails with probability at most 0.001 by the theory, all with 0.05; seeds are fixed.
+    g = GRAPHS[name]
+    for seed in range(20):
+        h = sample(g, seed)
+        certificate = certify(h, g, eta=0.1, random_state=seed)
+        assert_contains(certificate, *true_ratios(h, g))
+        assert certificate.epsilon_bound < math.inf
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_estimates_come_close(name):
+    g = GRAPHS[name]
+    h = sample(g, 7)
+    certificate = certify(h, g, eta=0.001, random_state=0)
+    lower, upper = true_ratios(h, g)
+    assert certificate.lower == pytest.approx(lower, rel=1e-3)
+    assert certificate.upper == pytest.approx(upper, rel=1e-3)
+
+
+@pytest.mark.parametrize("n_starts", [1, 2, 5])
+@pytest.mark.parametrize("max_passes", [2, 4, 8, None])
+def test_fewer_passes_widen_the_bounds(n_starts, max_passes):
+    g = GRAPHS["blocks"]
+    h = sample(g, 1)
+    found = certify(h, g, max_passes=max_passes, n_starts=n_starts, random_state=3)
+    assert_contains(found, *true_ratios(h, g))
+    assert found.passes <= (max_passes or 100)
+    assert found.edges_read == found.passes * g.n_edges
+    longer = certify(h, g, max_passes=found.passes + 4, n_starts=n_starts, random_state=3)
+    assert longer.epsilon >= found.epsilon - ROUNDING
+    assert longer.epsilon_bound <= found.epsilon_bound + ROUNDING
+
+
+@pytest.mark.parametrize("eta", [0.3, 0.1, 0.01])
+def test_stops_when_bounds_are_as_close_as_asked(eta):
+    g = gallery.grid2d(20, 20)
+    h = sample(g, 0)
+    found = certify(h, g, eta=eta, random_state=0)
+    assert not found.exact
+    assert found.lower_bound >= (1 - eta) * found.lower * (1 - ROUNDING)
+    assert found.upper_bound <= found.upper / (1 - eta) * (1 + 100 * ROUNDING)
+    before = certify(h, g, eta=eta, max_passes=found.passes - 1, random_state=0)
+    assert before.lower_bound < (1 - eta) * before.lower or before.upper_bound > before.upper / (
+        1 - eta
+    )
+
+
+def test_bounds_hold_as_often_as_they_say():
+    # With little confidence, so that failures are seen: each of the 400 runs may fail with
+    # probability 0.3, and more than 165 failures are 5 standard deviations above the mean.
+    g = GRAPHS["grid"]
+    h = sample(g, 0)
+    lower, upper = true_ratios(h, g)
+    failures = 0
+    for seed in range(400):
+        found = certify(h, g, confidence=0.7, n_starts=1, max_passes=5, random_state=seed)
+        failures += found.lower_bound > lower or found.upper_bound < upper
+    assert failures <= 165
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("scale", [1.0, 0.5, 2.0, 1e-9, 1e9])
+def test_multiples_of_a_graph(name, scale):
+    g = GRAPHS[name]
+    u, v, w = g.edges()
+    certificate = certify(Graph.from_edges(u, v, scale * w, g.n_nodes), g, random_state=0)
+    assert certificate.exact
+    assert certificate.passes == 1
+    found = [certificate.lower, certificate.upper, certificate.lower_bound, certificate.upper_bound]
+    np.testing.assert_allclose(found, scale, rtol=1e-6)
+    assert certificate.epsilon == pytest.approx(abs(scale - 1), rel=1e-6, abs=1e-6)
+
+
+def test_exhausted_space_is_exact():
+    h, g = sample(GRAPHS["small"], 0), GRAPHS["small"]
+    certificate = certify(h, g, n_starts=1, random_state=0)
+    assert certificate.exact
+    np.testing.assert_allclose([certificate.lower, certificate.upper], true_ratios(h, g), rtol=1e-6)
+    assert certificate.epsilon_bound == pytest.approx(certificate.epsilon, abs=1e-5)
+    assert "exact up to rounding" in str(certificate)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_weights_over_six_decades(seed):
+    g = gallery.chimera(150, random_state=seed)
+    h = sample(g, seed, share=0.7)
+    certificate = certify(h, g, random_state=seed)
+    lower, upper = true_ratios(h, g)
+    assert_contains(certificate, lower, upper)
+    assert certificate.epsilon == pytest.approx(max(1 - lower, upper - 1), rel=0.06)
+
+
+def test_bad_solves_guarantee_nothing(monkeypatch):
+    solve = LaplacianSolver.solve
+
+    def stop_early(self, b, tol):
+        return solve(self, b, tol=0.1)
+
+    monkeypatch.setattr(LaplacianSolver, "solve", stop_early)
+    g = gallery.grid2d(40, 40)  # too large for the direct method
+    certificate = certify(sample(g, 0), g, random_state=0)
+    assert certificate.passes == 1
+    assert not certificate.exact
+    assert (certificate.lower_bound, certificate.upper_bound) == (0, math.inf)
+
+
+class Batches:
+    """Begins anew at each pass."""
+
+    def __init__(self, graph, size):
+        self.edges, self.size = graph.edges(), size
+
+    def __iter__(self):
+        for start in range(0, len(self.edges[0]), self.size):
+            yield tuple(part[start : start + self.size] for part in self.edges)
+
+
+def test_all_kinds_of_edges_give_the_same(monkeypatch):
+    monkeypatch.setattr(_passes, "CHUNK", 100)
+    g = GRAPHS["weighted"]
+    h = sample(g, 5)
+    expected = certify(h, g, random_state=2)
+    assert certify(h, g, random_state=2) == expected
+    batched = [certify(h, Batches(g, size), random_state=2) for size in (7, 100, 10**6)]
+    assert batched[0] == batched[1] == batched[2]  # to the last bit
+    for other in [*batched, certify(h, g.edges(), random_state=2)]:
+        assert (other.passes, other.edges_read) == (expected.passes, expected.edges_read)
+        assert other.epsilon == pytest.approx(expected.epsilon, rel=1e-6)
+        assert other.epsilon_bound == pytest.approx(expected.epsilon_bound, rel=1e-6)
+
+
+def test_edges_without_weights_loops_and_parallel_edges():
+    h = gallery.path(3)
+    for edges in [
+        ([0, 1], [1, 2]),
+        [([0], [1]), ([1], [2])],
+        [([0, 1, 9], [1, 1, 9]), ([2, 2, 0, 7], [1, 1, 2, 1], [0.25, 0.75, 0.0, 0.0])],
+    ]:
+        assert certify(h, edges, random_state=0).epsilon == pytest.approx(0, abs=1e-9)
+
+
+def test_snapshot_is_taken():
+    class Sparsifier:
+        def snapshot(self):
+            return gallery.path(4)
+
+    assert certify(Sparsifier(), gallery.path(4)).epsilon == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.parametrize("as_batches", [False, True])
+def test_lost_bridge(as_batches):
+    g = gallery.barbell(5)
+    u, v, w = g.edges()
+    kept = ~((u == 4) & (v == 5))
+    assert not kept.all()
+    h = Graph.from_edges(u[kept], v[kept], w[kept], g.n_nodes)
+    certificate = certify(h, Batches(g, 3) if as_batches else g, random_state=0)
+    assert certificate.lost_edge == (4, 5)
+    assert (certificate.lower, certificate.lower_bound) == (0, 0)
+    assert (certificate.epsilon, certificate.epsilon_bound) == (1, math.inf)
+    assert certificate.passes == 1
+    assert "edge (4, 5) of G joins what H leaves apart" in str(certificate)
+
+
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_node_unknown_to_the_sparsifier(n):
+    h = gallery.path(n) if n > 1 else Graph.from_edges([], [], n_nodes=n)
+    edges = gallery.path(5).edges()
+    for source in [edges, [edges], gallery.path(5)]:
+        lost = certify(h, source, random_state=0).lost_edge
+        assert lost == (max(n - 1, 0), max(n, 1))
+
+
+def test_edge_that_only_the_sparsifier_has():
+    g = Graph.from_edges([0, 2], [1, 3], n_nodes=5)
+    certificate = certify(gallery.path(4), g, random_state=0)
+    assert certificate.extra_edge == (1, 2)
+    assert certificate.upper == certificate.epsilon == certificate.epsilon_bound == math.inf
+    assert "edge (1, 2) of H joins what G leaves apart" in str(certificate)
+    assert certify(gallery.path(4), [], random_state=0).extra_edge == (0, 1)
+
+
+@pytest.mark.parametrize("n", [0, 1, 4])
+def test_no_edges_at_all(n):
+    empty = Graph.from_edges([], [], n_nodes=n)
+    for edges in [empty, [], ([], [])]:
+        certificate = certify(empty, edges, random_state=0)
+        assert (certificate.epsilon, certificate.exact, certificate.passes) == (0, True, 1)
+
+
+def test_words(capsys):
+    found = Certificate(0.61, 1.43, 0.58, 1.52, 0.999, 12, 1200, 50)
+    assert str(found) == (
+        "H is within 1 ± 0.43 of G (ratios of energies 0.61 to 1.43)\n"
+        "guaranteed <= 0.52 with confidence 0.999 (ratios 0.58 to 1.52)\n"
+        "12 passes, 1,200 edges read, 50 nodes"
+    )
+    certify(sample(BLOCKS, 0), BLOCKS, max_passes=2, random_state=0, verbose=1)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(":")[0] for line in lines] == ["pass 1", "pass 2"]
+
+
+class RunsDry:
+    """Hands out its batches once, and nothing afterwards."""
+
+    def __init__(self, batches):
+        self.batches = batches
+
+    def __iter__(self):
+        while self.batches:
+            yield self.batches.pop()
+
+
+@pytest.mark.parametrize(
+    ("edges", "message"),
+    [
+        ((b for b in [([0], [1])]), "certify reads the edges several times, but a generator"),
+        (iter([([0], [1])]), "a list_iterator can be read only once; pass a Graph, arrays"),
+        (RunsDry([BLOCKS.edges()]), r"pass 1 had \d+ edges of total weight .* pass 2 had 0 of 0"),
+        ([np.arange(3)], "but batch 0 is ndarray of length 3"),
+        ([([0], [1]), ([0],)], "but batch 1 is tuple of length 1"),
+        ([([0], [1]), ([0.5], [1])], r"batch 1: node ids must be integers, but u\[0\] = 0.5"),
+        ([([0, 1], [1])], r"batch 0: one entry per edge .* len\(u\) = 2, len\(v\) = 1"),
+        ([([0], [1]), ([-1], [1])], "but u of edge 1 = -1"),
+        ([([0], [1]), ([0], [1], [-2.0])], "but w of edge 1 = -2"),
+        (([0, 3], [1, 500], [1.0, np.nan]), "finite and not negative, but w of edge 1 = nan"),
+    ],
+)
+def test_bad_edges_are_refused(edges, message):
+    with pytest.raises(ValueError, match=message):
+        certify(sample(BLOCKS, 0), edges, random_state=0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"eta": 1.5}, "eta must be a number between 0 and 1, got 1.5"),
+        ({"confidence": 1}, "confidence must be a number between 0 and 1, got 1"),
+        ({"max_passes": 0}, "max_passes must be an integer >= 1, got 0"),
+        ({"n_starts": 2.5}, "n_starts must be an integer >= 1, got 2.5"),
+    ],
+)
+def test_bad_options_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        certify(gallery.path(3), gallery.path(3), **options)
+
+
+def test_other_types_are_refused():
+    with pytest.raises(TypeError, match=r"certify needs edges as a Graph, .* got int"):
+        certify(gallery.path(3), 7)
+    with pytest.raises(TypeError, match="a Graph or an adjacency matrix is needed, got str"):
+        certify("H", gallery.path(3))
