@@ -236,6 +236,7 @@ void Sampler::resample() {
       for (const float t : leverage) sum += std::min(1.0, beta * static_cast<double>(t));
       return sum;
     };
+    if (std::ssize(leverage) <= options_.max_rows) return;  // all fit: nothing is tossed
     if (rows_at(std::min(state_.beta, 1e30)) > static_cast<double>(options_.max_rows)) {
       double low = 0.0;
       double high = std::min(state_.beta, 1e6);

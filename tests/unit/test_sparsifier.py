@@ -74,7 +74,7 @@ def test_a_budget_is_kept_and_epsilon_is_an_output():
     graph = gallery.complete(400)
     sparsifier = StreamingSparsifier(400, max_edges=6000, random_state=0).update(graph)
     assert sparsifier.n_rows_ <= 12000
-    assert sparsifier.snapshot().n_edges == pytest.approx(6000, rel=0.05)
+    assert 4500 < sparsifier.snapshot().n_edges < 6300
     assert 0.5 < sparsifier.epsilon_nominal_ < 2.0
 
 
