@@ -14,14 +14,25 @@ if TYPE_CHECKING:
     from ohmlearn.graph import Graph
     from ohmlearn.resistance import effective_resistance
     from ohmlearn.solver import LaplacianSolver
+    from ohmlearn.sparsifier import StreamingSparsifier, sparsify
 
-__all__ = ["Certificate", "Graph", "LaplacianSolver", "certify", "effective_resistance"]
+__all__ = [
+    "Certificate",
+    "Graph",
+    "LaplacianSolver",
+    "StreamingSparsifier",
+    "certify",
+    "effective_resistance",
+    "sparsify",
+]
 
 # Where each public name lives. A new one is added here, in __all__ and under TYPE_CHECKING.
 _HOMES = {
     "Certificate": "ohmlearn.certificate",
     "Graph": "ohmlearn.graph",
     "LaplacianSolver": "ohmlearn.solver",
+    "StreamingSparsifier": "ohmlearn.sparsifier",
+    "sparsify": "ohmlearn.sparsifier",
     "certify": "ohmlearn.certificate",
     "effective_resistance": "ohmlearn.resistance",
 }
