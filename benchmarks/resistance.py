@@ -13,6 +13,9 @@ import numpy as np
 from benchmarks import solvers
 from benchmarks.measure import emit, peak_mib, reset_peak, run_child, timed
 
+# What was asked, where each estimate belongs among `grid_edges`, estimates, CPU seconds, memory.
+Run = tuple[dict[str, float], np.ndarray, np.ndarray, float, dict[str, float]]
+
 
 def grid_edges(side: int) -> tuple[np.ndarray, np.ndarray]:
     """Ends of the edges: all pairs of rows first, then all pairs of columns."""
@@ -112,7 +115,7 @@ def _child(tool: str, side: int, epsilon: float, tol: float) -> None:
     )
 
 
-def _networkit(side, u, v, tol):  # type: ignore[no-untyped-def]
+def _networkit(side: int, u: np.ndarray, v: np.ndarray, tol: float) -> Run:
     import networkit as nk
 
     nk.setNumberOfThreads(1)
@@ -134,7 +137,7 @@ def _networkit(side, u, v, tol):  # type: ignore[no-untyped-def]
     return {"tol": tol}, np.arange(len(u)), scores[ids], cpu, memory
 
 
-def _ours(side, u, v, epsilon):  # type: ignore[no-untyped-def]
+def _ours(side: int, u: np.ndarray, v: np.ndarray, epsilon: float) -> Run:
     from ohmlearn import Graph, effective_resistance
 
     graph = Graph.from_edges(u, v, n_nodes=side * side)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ohmlearn._core import EdgeFault
 
 __all__ = [
+    "MAX_NODES",
     "EdgeNames",
     "check_batch",
     "check_columns",

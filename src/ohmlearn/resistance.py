@@ -25,7 +25,6 @@ EXACT_BATCH = 64  # right-hand sides solved together
 # Tight, although the sketch is rough: a weak link between clusters is one slow mode among n, a tiny
 # part of a random right-hand side, and its resistance is lost where that mode is not resolved.
 SKETCH_TOL = 1e-8
-MAX_ITER = 5000
 
 
 def effective_resistance(
@@ -143,14 +142,12 @@ def _sketch(
     # An estimate from q columns has relative variance at most 2 / q.
     rounds = math.ceil(8.0 / epsilon**2 / _core.SKETCH_COLUMNS)
     y = np.empty((graph.n_nodes, _core.SKETCH_COLUMNS))
-    z = np.empty_like(y)
     squares, products = np.zeros(len(u)), np.zeros(len(u))
     for number in range(rounds):
         _core.sketch_right_hand_sides(
             graph.indptr, graph.indices, graph.weights, seed, number, threads, y
         )
-        z.fill(0.0)
-        solver._core.solve(y, z, SKETCH_TOL, MAX_ITER)
+        z = solver.solve(y, tol=SKETCH_TOL)  # warns if it does not converge
         _core.add_estimates(z, u, v, w, seed, number, threads, squares, products)
     q = rounds * _core.SKETCH_COLUMNS
     _core.combine_estimates(u, v, w, graph.degrees, q, squares, products)

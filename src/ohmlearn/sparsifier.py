@@ -15,6 +15,7 @@ from ohmlearn import _core
 from ohmlearn._kelner_levin import KelnerLevin
 from ohmlearn._storage import read_arrays, write_arrays
 from ohmlearn._validation import (
+    MAX_NODES,
     EdgeNames,
     check_count,
     check_fraction,
@@ -32,7 +33,6 @@ from ohmlearn.graph import Graph
 
 __all__ = ["StreamingSparsifier", "sparsify"]
 
-MAX_NODES = 2**31 - 1
 SCHEMES = ("resample", "online", "paper")
 # beta = constant (ln n + offset) / epsilon^2: the matrix Chernoff bound at failure probability
 # 0.01, and what measured epsilon asks for.

@@ -44,7 +44,10 @@ def test_sizes_are_the_papers():
 def test_any_split_into_batches_gives_the_same_bits(n_nodes):
     edges = random_stream(n_nodes, 3000)
     constant = 0.2 if n_nodes == 30 else 0.03
-    make = lambda: KelnerLevin(n_nodes, 0.8, seed=5, constant=constant)  # noqa: E731
+
+    def make():
+        return KelnerLevin(n_nodes, 0.8, seed=5, constant=constant)
+
     whole = feed(make(), edges)
     assert whole.n_blocks >= 2
     assert 0 < whole.n_rows < 3000
