@@ -160,8 +160,9 @@ Csr Sampler::snapshot() const {
 // Resistances in H, as far as eight columns tell, and what else a coin asks for.
 void Sampler::embed(const CsrView& h, std::uint64_t key) {
   constexpr int kColumns = NodeRecord::kColumns;
-  std::vector<double> y(static_cast<std::size_t>(h.n) * kColumns);
-  std::vector<double> z(y.size(), 0.0);
+  const auto size = static_cast<std::size_t>(h.n) * kColumns;
+  std::vector<double> y(size);
+  std::vector<double> z(size);
   sketch_right_hand_sides<kColumns>(h, key, 0, options_.threads, y.data());
   Solver solver(h, nullptr, SolverOptions{Method::automatic, key, options_.threads});
   solver.solve(Columns{y.data(), z.data(), kColumns, kColumns}, kEmbeddingTolerance, 1000);
