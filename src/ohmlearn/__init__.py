@@ -12,6 +12,7 @@ __version__ = "0.1.0.dev0"
 if TYPE_CHECKING:
     from ohmlearn.certificate import Certificate, certify
     from ohmlearn.graph import Graph
+    from ohmlearn.harmonic import HFSResult, solve_hfs
     from ohmlearn.resistance import effective_resistance
     from ohmlearn.solver import LaplacianSolver
     from ohmlearn.sparsifier import StreamingSparsifier, sparsify
@@ -19,10 +20,12 @@ if TYPE_CHECKING:
 __all__ = [
     "Certificate",
     "Graph",
+    "HFSResult",
     "LaplacianSolver",
     "StreamingSparsifier",
     "certify",
     "effective_resistance",
+    "solve_hfs",
     "sparsify",
 ]
 
@@ -30,6 +33,8 @@ __all__ = [
 _HOMES = {
     "Certificate": "ohmlearn.certificate",
     "Graph": "ohmlearn.graph",
+    "HFSResult": "ohmlearn.harmonic",
+    "solve_hfs": "ohmlearn.harmonic",
     "LaplacianSolver": "ohmlearn.solver",
     "StreamingSparsifier": "ohmlearn.sparsifier",
     "sparsify": "ohmlearn.sparsifier",
