@@ -1,9 +1,8 @@
-// The Python module ohmlearn._core. The only file that knows nanobind; one section per station.
+// The Python module ohmlearn._core. Only the bindings know nanobind; one section per station, the
+// sources of edges in bindings_streams.cpp, products in bindings_products.cpp.
 //
 // Arrays are taken as they are or not at all (noconvert: nanobind would otherwise copy silently) and
 // kernels run without the GIL. Python checks dtypes and words the errors: see _validation.py.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -13,51 +12,20 @@
 #include <mutex>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <variant>
 #include <vector>
 
+#include "bindings.hpp"
 #include "csr.hpp"
 #include "embedding.hpp"
-#include "product.hpp"
 #include "sampler.hpp"
 #include "solver.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
+using namespace ohm::python;
 
 namespace {
-
-// ---- arrays -------------------------------------------------------------------------------------
-
-template <class T>
-using ArrayIn = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-// Read-only on the Python side.
-template <class T>
-using ArrayOut = nb::ndarray<nb::numpy, const T, nb::ndim<1>, nb::c_contig>;
-
-template <class T>
-using ArrayInOut = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-template <class T>
-std::span<const T> as_span(const ArrayIn<T>& array) {
-  return {array.data(), array.size()};
-}
-
-// Hands the storage of a vector to numpy without copying it.
-template <class T>
-ArrayOut<T> to_numpy(std::vector<T>&& values) {
-  auto* owned = new std::vector<T>(std::move(values));
-  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return ArrayOut<T>(owned->data(), {owned->size()}, owner);
-}
-
-void require(bool condition, const char* message) {
-  if (!condition) throw std::invalid_argument(message);
-}
 
 // ---- graph --------------------------------------------------------------------------------------
 
@@ -141,11 +109,6 @@ void bind_graph(nb::module_& m) {
 }
 
 // ---- solver -------------------------------------------------------------------------------------
-
-template <class T>
-using MatrixIn = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using MatrixInOut = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 // Holds the arrays for as long as the C++ solver looks at them.
 class Solver {
@@ -235,73 +198,6 @@ void bind_solver(nb::module_& m) {
       .def_prop_ro("factor_entries", [](const Solver& s) { return s.core().factor_entries(); })
       .def_prop_ro("setup_seconds", [](const Solver& s) { return s.core().setup_seconds(); });
   m.attr("DIRECT_LIMIT") = ohm::Solver::kDirectLimit;
-}
-
-// ---- products -----------------------------------------------------------------------------------
-
-void laplacian_product(ArrayIn<std::int64_t> indptr, ArrayIn<std::int32_t> indices, ArrayIn<double> weights,
-                       MatrixIn<double> x, MatrixInOut<double> y, int threads) {
-  ohm::CsrView graph = as_csr(indptr, indices);
-  graph.weights = weights.data();
-  require(x.shape(0) + 1 == indptr.size() && y.shape(0) == x.shape(0) && y.shape(1) == x.shape(1),
-          "x and y must have one row per node and equal shapes");
-  nb::gil_scoped_release release;
-  ohm::laplacian_product(graph, x.data(), static_cast<std::int64_t>(x.shape(1)), threads, y.data());
-}
-
-template <class Index, class Weight>
-void add_edge_products(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
-                       const MatrixIn<double>& x, const MatrixInOut<double>& y, int threads) {
-  require(u.size() == v.size() && (w.empty() || w.size() == u.size()), "arrays must be equally long");
-  require(y.shape(0) == x.shape(0) && y.shape(1) == x.shape(1), "x and y must have equal shapes");
-  nb::gil_scoped_release release;
-  ohm::add_edge_products<Index, Weight>(u, v, w, static_cast<std::int32_t>(x.shape(0)), x.data(),
-                                        static_cast<std::int64_t>(x.shape(1)), threads, y.data());
-}
-
-template <class Index, class Weight>
-std::int64_t join_ends(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
-                       const ArrayIn<std::int32_t>& component, const ArrayInOut<std::int32_t>& parent) {
-  require(u.size() == v.size() && (w.empty() || w.size() == u.size()), "arrays must be equally long");
-  require(component.size() == parent.size(), "one component per node is needed");
-  nb::gil_scoped_release release;
-  return ohm::join_ends<Index, Weight>(u, v, w, as_span(component), {parent.data(), parent.size()});
-}
-
-template <class Index, class Weight>
-void bind_edge_products(nb::module_& m) {
-  if constexpr (std::is_same_v<Weight, ohm::Unit>) {
-    m.def("add_edge_products", [](MatrixIn<double> x, MatrixInOut<double> y, int threads, ArrayIn<Index> u,
-                                  ArrayIn<Index> v) {
-      add_edge_products<Index, Weight>(as_span(u), as_span(v), {}, x, y, threads);
-    }, "x"_a.noconvert(), "y"_a.noconvert(), "threads"_a, "u"_a.noconvert(), "v"_a.noconvert());
-    m.def("join_ends", [](ArrayIn<std::int32_t> component, ArrayInOut<std::int32_t> parent, ArrayIn<Index> u,
-                          ArrayIn<Index> v) {
-      return join_ends<Index, Weight>(as_span(u), as_span(v), {}, component, parent);
-    }, "component"_a.noconvert(), "parent"_a.noconvert(), "u"_a.noconvert(), "v"_a.noconvert());
-  } else {
-    m.def("add_edge_products", [](MatrixIn<double> x, MatrixInOut<double> y, int threads, ArrayIn<Index> u,
-                                  ArrayIn<Index> v, ArrayIn<Weight> w) {
-      add_edge_products<Index, Weight>(as_span(u), as_span(v), as_span(w), x, y, threads);
-    }, "x"_a.noconvert(), "y"_a.noconvert(), "threads"_a, "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert());
-    m.def("join_ends", [](ArrayIn<std::int32_t> component, ArrayInOut<std::int32_t> parent, ArrayIn<Index> u,
-                          ArrayIn<Index> v, ArrayIn<Weight> w) {
-      return join_ends<Index, Weight>(as_span(u), as_span(v), as_span(w), component, parent);
-    }, "component"_a.noconvert(), "parent"_a.noconvert(), "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert());
-  }
-}
-
-void bind_products(nb::module_& m) {
-  m.def("laplacian_product", laplacian_product, "indptr"_a.noconvert(), "indices"_a.noconvert(),
-        "weights"_a.noconvert(), "x"_a.noconvert(), "y"_a.noconvert(), "threads"_a);
-  bind_edge_products<std::int32_t, ohm::Unit>(m);
-  bind_edge_products<std::int64_t, ohm::Unit>(m);
-  bind_edge_products<std::int32_t, float>(m);
-  bind_edge_products<std::int32_t, double>(m);
-  bind_edge_products<std::int64_t, float>(m);
-  bind_edge_products<std::int64_t, double>(m);
-  m.def("find_roots", [](ArrayInOut<std::int32_t> parent) { ohm::find_roots({parent.data(), parent.size()}); },
-        "parent"_a.noconvert());
 }
 
 // ---- resistances --------------------------------------------------------------------------------
@@ -471,4 +367,5 @@ NB_MODULE(_core, m) {
   bind_products(m);
   bind_resistance(m);
   bind_sparsifier(m);
+  bind_streams(m);
 }

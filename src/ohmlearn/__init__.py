@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ohmlearn.resistance import effective_resistance
     from ohmlearn.solver import LaplacianSolver
     from ohmlearn.sparsifier import StreamingSparsifier, sparsify
+    from ohmlearn.streams import kernel_edges, knn_edges
 
 __all__ = [
     "Certificate",
@@ -26,6 +27,8 @@ __all__ = [
     "certify",
     "effective_resistance",
     "solve_hfs",
+    "kernel_edges",
+    "knn_edges",
     "sparsify",
 ]
 
@@ -40,6 +43,8 @@ _HOMES = {
     "sparsify": "ohmlearn.sparsifier",
     "certify": "ohmlearn.certificate",
     "effective_resistance": "ohmlearn.resistance",
+    "kernel_edges": "ohmlearn.streams",
+    "knn_edges": "ohmlearn.streams",
 }
 
 
