@@ -136,8 +136,9 @@ std::int64_t join_ends(std::span<const Index> u, std::span<const Index> v, std::
     const auto a = static_cast<std::int32_t>(u[e]);
     const auto b = static_cast<std::int32_t>(v[e]);
     if (parent[a] == parent[b]) continue;  // nearly always, after a while
-    const auto [low, high] = std::minmax(find_root(parent, a), find_root(parent, b));
-    parent[high] = low;
+    const std::int32_t root_a = find_root(parent, a);
+    const std::int32_t root_b = find_root(parent, b);
+    parent[std::max(root_a, root_b)] = std::min(root_a, root_b);
   }
   return lost;
 }

@@ -12,7 +12,7 @@ __version__ = "0.1.0.dev0"
 if TYPE_CHECKING:
     from ohmlearn.certificate import Certificate, certify
     from ohmlearn.graph import Graph
-    from ohmlearn.harmonic import HFSResult, solve_hfs
+    from ohmlearn.harmonic import HFSResult, refine, solve_hfs
     from ohmlearn.resistance import effective_resistance
     from ohmlearn.solver import LaplacianSolver
     from ohmlearn.sparsifier import StreamingSparsifier, sparsify
@@ -26,9 +26,10 @@ __all__ = [
     "StreamingSparsifier",
     "certify",
     "effective_resistance",
-    "solve_hfs",
     "kernel_edges",
     "knn_edges",
+    "refine",
+    "solve_hfs",
     "sparsify",
 ]
 
@@ -37,6 +38,7 @@ _HOMES = {
     "Certificate": "ohmlearn.certificate",
     "Graph": "ohmlearn.graph",
     "HFSResult": "ohmlearn.harmonic",
+    "refine": "ohmlearn.harmonic",
     "solve_hfs": "ohmlearn.harmonic",
     "LaplacianSolver": "ohmlearn.solver",
     "StreamingSparsifier": "ohmlearn.sparsifier",

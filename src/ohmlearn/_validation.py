@@ -460,10 +460,8 @@ def check_rereadable(edges: Any, reader: str) -> Iterable[Any]:
     return edges
 
 
-def check_batch(
-    batch: Any, number: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Return (u, v, w) of one batch of edges; the weights are 1 if it has none."""
+def check_batch(batch: Any, number: int) -> tuple[Any, ...]:
+    """Return (u, v) or (u, v, w) of one batch of edges; u and v of one type, nothing copied."""
     if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
         raise ValueError(
             f"a batch of edges is a tuple (u, v) or (u, v, w) of arrays, "
@@ -476,8 +474,9 @@ def check_batch(
         check_same_length(u=u, v=v, w=w)
     except ValueError as error:
         raise ValueError(f"batch {number}: {error}") from error
-    weights = np.ones(len(u)) if w is None else w.astype(np.float64, copy=False)
-    return u.astype(np.int64, copy=False), v.astype(np.int64, copy=False), weights
+    if u.dtype != v.dtype:
+        u, v = u.astype(np.int64), v.astype(np.int64)
+    return (u, v) if w is None else (u, v, w)
 
 
 def check_memory(name: str, value: Any) -> int:
