@@ -86,13 +86,17 @@ def load_graph(folder: Path, name: str) -> LabelledGraph:
     return _largest_component(name, graph, y, splits)
 
 
-def load_all(folder: Path, neighbors: list[int], limit: int) -> Iterator[LabelledGraph]:
+def load_all(
+    folder: Path, neighbors: list[int], limit: int, only: list[str] | None = None
+) -> Iterator[LabelledGraph]:
     """Yield all sets, the points once for each number of neighbours."""
+    beginnings = tuple(only) if only else ("",)
     for name in POINTS:
-        for k in neighbors:
+        for k in neighbors if name.startswith(beginnings) else []:
             yield load_points(folder, name, k, limit)
     for name in (*GRAPHS, *STREAMS):
-        yield load_graph(folder, name)
+        if name.startswith(beginnings):
+            yield load_graph(folder, name)
 
 
 def _graph_of(stream: Any, n_nodes: int) -> Graph:
