@@ -1,12 +1,16 @@
 // Sources of edges, in ohmlearn._core.
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <tuple>
 
 #include "bindings.hpp"
+#include "edge_text.hpp"
 #include "knn.hpp"
 #include "nodes.hpp"
 #include "similarity.hpp"
@@ -189,6 +193,74 @@ void bind_nodes(nb::module_& m) {
   bind_strings<std::int64_t>(strings);
 }
 
+// ---- text ---------------------------------------------------------------------------------------
+
+std::string_view as_text(const ArrayIn<std::uint8_t>& text) {
+  return {reinterpret_cast<const char*>(text.data()), text.size()};
+}
+
+// (u, v, w) for integers, (u offsets, u bytes, v offsets, v bytes, w) for strings.
+nb::typed<nb::tuple, nb::object, nb::ellipsis> parse_text(EdgeText& self, ArrayIn<std::uint8_t> text, bool strings) {
+  require(text.size() == 0 || as_text(text).back() == '\n', "text must end with a newline");
+  TextEdges edges;
+  {
+    nb::gil_scoped_release release;
+    edges = self.parse(as_text(text));
+  }
+  auto w = to_numpy(std::move(edges.w));
+  if (!strings) return nb::make_tuple(to_numpy(std::move(edges.u)), to_numpy(std::move(edges.v)), w);
+  const auto bytes = [](const std::vector<char>& data) {
+    const auto* from = reinterpret_cast<const std::uint8_t*>(data.data());
+    return to_numpy(std::vector<std::uint8_t>(from, from + data.size()));
+  };
+  return nb::make_tuple(to_numpy(std::move(edges.u_offset)), bytes(edges.u_data), to_numpy(std::move(edges.v_offset)),
+                        bytes(edges.v_data), w);
+}
+
+void bind_text(nb::module_& m) {
+  nb::class_<TextLayout>(m, "TextLayout", "How text holds edges; see edge_text.hpp.")
+      .def(nb::init<>())
+      .def_prop_rw("delimiter", [](const TextLayout& self) { return std::string(self.delimiter != 0, self.delimiter); },
+                   [](TextLayout& self, const std::string& value) { self.delimiter = value.empty() ? '\0' : value[0]; })
+      .def_rw("quotes", &TextLayout::quotes)
+      .def_rw("comments", &TextLayout::comments)
+      .def_rw("u", &TextLayout::u)
+      .def_rw("v", &TextLayout::v)
+      .def_rw("w", &TextLayout::w)
+      .def_rw("strings", &TextLayout::strings)
+      .def_rw("skips_faults", &TextLayout::skips_faults);
+  nb::class_<LineFault> fault(m, "LineFault");
+  nb::enum_<LineFault::Kind>(fault, "Kind")
+      .value("columns", LineFault::Kind::columns)
+      .value("quote", LineFault::Kind::quote)
+      .value("integer", LineFault::Kind::integer)
+      .value("utf8", LineFault::Kind::utf8)
+      .value("empty_id", LineFault::Kind::empty_id)
+      .value("number", LineFault::Kind::number)
+      .value("weight", LineFault::Kind::weight);
+  fault.def_ro("kind", &LineFault::kind)
+      .def_ro("line", &LineFault::line)
+      .def_ro("column", &LineFault::column)
+      .def_prop_ro("text", [](const LineFault& self) { return nb::bytes(self.text.data(), self.text.size()); });
+  nb::class_<EdgeText>(m, "EdgeText", "Reads whole lines.")
+      .def(nb::init<TextLayout, std::int64_t>(), "layout"_a, "line"_a)
+      .def("parse", parse_text, "text"_a.noconvert(), "strings"_a)
+      .def_prop_ro("next_line", &EdgeText::next_line)
+      .def_prop_ro("n_faults", &EdgeText::n_faults)
+      .def_prop_ro("first_fault", [](const EdgeText& self) { return self.first_fault(); });
+  m.def("split_line", [](nb::bytes line, const TextLayout& layout) -> std::optional<std::vector<nb::bytes>> {
+    const auto fields = split_line({line.c_str(), line.size()}, layout);
+    if (!fields) return std::nullopt;
+    std::vector<nb::bytes> result;
+    for (const std::string& field : *fields) result.emplace_back(field.data(), field.size());
+    return result;
+  }, "line"_a, "layout"_a);
+  m.def("is_integer", [](nb::bytes text) {
+    std::int64_t value;
+    return parse_integer({text.c_str(), text.size()}, value);
+  }, "text"_a);
+}
+
 }  // namespace
 
 void bind_streams(nb::module_& m) {
@@ -199,6 +271,7 @@ void bind_streams(nb::module_& m) {
   bind_points<float>(m, "Points32");
   bind_points<double>(m, "Points64");
   bind_nodes(m);
+  bind_text(m);
 }
 
 }  // namespace ohm::python

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ohmlearn.resistance import effective_resistance
     from ohmlearn.solver import LaplacianSolver
     from ohmlearn.sparsifier import StreamingSparsifier, sparsify
-    from ohmlearn.streams import kernel_edges, knn_edges
+    from ohmlearn.streams import kernel_edges, knn_edges, read_edges
 
 __all__ = [
     "Certificate",
@@ -26,6 +26,7 @@ __all__ = [
     "effective_resistance",
     "kernel_edges",
     "knn_edges",
+    "read_edges",
     "sparsify",
 ]
 
@@ -40,6 +41,7 @@ _HOMES = {
     "effective_resistance": "ohmlearn.resistance",
     "kernel_edges": "ohmlearn.streams",
     "knn_edges": "ohmlearn.streams",
+    "read_edges": "ohmlearn.streams",
 }
 
 

@@ -365,6 +365,12 @@ def check_rereadable(edges: Any, reader: str) -> Iterable[Any]:
             f"{reader} needs edges as a Graph, a tuple (u, v) or (u, v, w) of arrays, or an "
             f"iterable of such tuples, got {kind}"
         )
+    if not getattr(edges, "rereadable", True):
+        what = " and ".join(getattr(edges, "sources", [kind]))
+        raise ValueError(
+            f"{reader} reads the edges several times, but {what} can be read only once; write the "
+            f"edges to a file first"
+        )
     if iter(edges) is edges:
         raise ValueError(
             f"{reader} reads the edges several times, but a {kind} can be read only once; pass a "

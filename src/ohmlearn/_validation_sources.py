@@ -1,7 +1,9 @@
 """Where bad sources of edges are refused: points, ids, files. Goes on with ``_validation``."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from numbers import Integral
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,13 +11,17 @@ from numpy.typing import NDArray
 from ohmlearn._validation import MAX_NODES
 
 __all__ = [
+    "SourceError",
     "check_equal_sizes",
     "check_id_kind",
     "check_ids",
     "check_n_neighbors",
     "check_node_numbers",
     "check_points",
+    "check_source_options",
     "check_strings",
+    "reading",
+    "refuse_source",
 ]
 
 
@@ -150,3 +156,56 @@ def check_node_numbers(values: Any, n_nodes: int) -> NDArray[Any]:
             f"there are nodes 0, ..., {n_nodes - 1}, but number {array[bad].flat[0]} was asked for"
         )
     return array.astype(np.int64)
+
+
+class SourceError(ValueError):
+    """A file or another source of edges that cannot be read, with its name and row."""
+
+
+def refuse_source(name: str, problem: str, row: str | None = None) -> NoReturn:
+    """Raise SourceError for a source.
+
+    Examples
+    --------
+    >>> refuse_source("edges.csv", "weight -1 is negative", "row 7")
+    Traceback (most recent call last):
+    ...
+    ohmlearn._validation_sources.SourceError: edges.csv, row 7: weight -1 is negative
+    """
+    raise SourceError(f"{name}, {row}: {problem}" if row else f"{name}: {problem}")
+
+
+@contextmanager
+def reading(name: str, kind: str) -> Iterator[None]:
+    """Turn whatever a library raises over a corrupt file into a SourceError that names the file."""
+    try:
+        yield
+    except (SourceError, ImportError, FileNotFoundError, PermissionError):
+        raise
+    except Exception as error:
+        said = " ".join(str(error).split())[:300] or type(error).__name__
+        raise SourceError(f"{name}: cannot be read as {kind}: {said}") from error
+
+
+def check_source_options(
+    source_col: Any, target_col: Any, weight_col: Any, delimiter: Any, comment: Any
+) -> None:
+    """Refuse options of ``read_edges`` that nothing can be read with."""
+    columns = {"source_col": source_col, "target_col": target_col, "weight_col": weight_col}
+    for name, column in columns.items():
+        if isinstance(column, bool) or not isinstance(column, str | int | None):
+            raise TypeError(f"{name} must be a name or a position of a column, got {column!r}")
+    if delimiter is not None and not (
+        isinstance(delimiter, str)
+        and len(delimiter) == 1
+        and delimiter.isascii()
+        and delimiter not in '"\r\n'
+        and not delimiter.isalnum()
+    ):
+        raise ValueError(f"delimiter must be one ASCII character, such as ',', got {delimiter!r}")
+    if comment is not None and not (
+        isinstance(comment, str)
+        and comment.isascii()
+        and not any(mark.isalnum() or mark in '"-\r\n' for mark in comment)
+    ):
+        raise ValueError(f"comment must be ASCII marks, such as '#', got {comment!r}")
