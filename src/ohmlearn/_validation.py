@@ -28,12 +28,10 @@ __all__ = [
     "check_max_iter",
     "check_memory",
     "check_n_jobs",
-    "check_n_neighbors",
     "check_n_nodes",
     "check_node_ids",
     "check_option",
     "check_pairs",
-    "check_points",
     "check_positive",
     "check_rereadable",
     "check_same_length",
@@ -404,53 +402,6 @@ def check_positive(name: str, value: Any) -> float:
     return float(value)
 
 
-def check_points(values: Any) -> NDArray[np.float32] | NDArray[np.float64]:
-    """Return points as a contiguous (n_points, n_features) float array whose distances are finite.
-
-    Examples
-    --------
-    >>> check_points([[0, 1], [2, 3]])
-    array([[0., 1.],
-           [2., 3.]])
-    """
-    array = np.asarray(values)
-    if array.ndim != 2 or 0 in array.shape:
-        raise ValueError(
-            f"X must have shape (n_points, n_features), both at least 1, got {array.shape}"
-            + ("; use X.reshape(-1, 1) for a single feature" if array.ndim == 1 else "")
-        )
-    if array.dtype.kind not in "biuf":
-        raise ValueError(f"X must be real numbers, got dtype {array.dtype}")
-    if len(array) > MAX_NODES:
-        raise ValueError(f"X has {len(array)} points, but at most {MAX_NODES} nodes are possible")
-    x: NDArray[np.float32] | NDArray[np.float64]
-    if array.dtype == np.float32:
-        x = np.ascontiguousarray(array, dtype=np.float32)
-    else:
-        x = np.ascontiguousarray(array, dtype=np.float64)
-    finite = np.isfinite(x)
-    if not finite.all():
-        i, j = (int(at) for at in np.argwhere(~finite)[0])
-        raise ValueError(f"X must be finite, but X[{i}, {j}] = {x[i, j]}; drop or fill such points")
-    widest = float(x.max()) - float(x.min())
-    if not widest**2 * x.shape[1] <= float(np.finfo(x.dtype).max) / 2:
-        raise ValueError(
-            f"X spans {widest:g}: squared distances pass the largest {x.dtype}; scale X down"
-        )
-    return x
-
-
-def check_n_neighbors(n_neighbors: Any, n_points: int) -> int:
-    """Return a number of neighbours that each of the points has."""
-    if not isinstance(n_neighbors, Integral) or isinstance(n_neighbors, bool):
-        raise ValueError(f"n_neighbors must be an integer, got {n_neighbors!r}")
-    if not 1 <= int(n_neighbors) < n_points:
-        raise ValueError(
-            f"n_neighbors must lie between 1 and n_points - 1 = {n_points - 1}, got {n_neighbors}"
-        )
-    return int(n_neighbors)
-
-
 def check_rereadable(edges: Any, reader: str) -> Iterable[Any]:
     """Return an iterable of batches that can be read more than once."""
     kind = type(edges).__name__
@@ -458,6 +409,12 @@ def check_rereadable(edges: Any, reader: str) -> Iterable[Any]:
         raise TypeError(
             f"{reader} needs edges as a Graph, a tuple (u, v) or (u, v, w) of arrays, or an "
             f"iterable of such tuples, got {kind}"
+        )
+    if not getattr(edges, "rereadable", True):
+        what = " and ".join(getattr(edges, "sources", [kind]))
+        raise ValueError(
+            f"{reader} reads the edges several times, but {what} can be read only once; write the "
+            f"edges to a file first"
         )
     if iter(edges) is edges:
         raise ValueError(
