@@ -1,5 +1,6 @@
 """Where bad input is refused: what came, what was needed, what to do, and where."""
 
+import math
 import re
 from collections.abc import Callable, Collection, Iterable
 from importlib import import_module
@@ -29,6 +30,7 @@ __all__ = [
     "check_node_ids",
     "check_option",
     "check_pairs",
+    "check_real",
     "check_rereadable",
     "check_same_length",
     "check_seed",
@@ -401,3 +403,29 @@ def check_memory(name: str, value: Any) -> int:
     elif isinstance(value, Integral) and not isinstance(value, bool) and int(value) > 0:
         return int(value)
     raise ValueError(f'{name} must be a number of bytes or like "500MB" or "2GiB", got {value!r}')
+
+
+def check_real(
+    name: str, value: Any, *, above: float | None = None, at_least: float | None = None
+) -> float:
+    """Return a finite number, above one limit or at least the other.
+
+    Examples
+    --------
+    >>> check_real("gamma", 2, above=0.0)
+    2.0
+    >>> check_real("gamma", 0, above=0.0)
+    Traceback (most recent call last):
+    ...
+    ValueError: gamma must be a finite number above 0, got 0
+    """
+    wanted = "a finite number"
+    if above is not None:
+        wanted += f" above {above:g}"
+    if at_least is not None:
+        wanted += f" and at least {at_least:g}"
+    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+    low = above is not None and not number > above
+    if not math.isfinite(number) or low or (at_least is not None and number < at_least):
+        raise ValueError(f"{name} must be {wanted}, got {value!r}")
+    return number
