@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ohmlearn.resistance import effective_resistance
     from ohmlearn.solver import LaplacianSolver
     from ohmlearn.sparsifier import StreamingSparsifier, sparsify
+    from ohmlearn.streams import kernel_edges, knn_edges
 
 __all__ = [
     "Certificate",
@@ -23,6 +24,8 @@ __all__ = [
     "StreamingSparsifier",
     "certify",
     "effective_resistance",
+    "kernel_edges",
+    "knn_edges",
     "sparsify",
 ]
 
@@ -35,6 +38,8 @@ _HOMES = {
     "sparsify": "ohmlearn.sparsifier",
     "certify": "ohmlearn.certificate",
     "effective_resistance": "ohmlearn.resistance",
+    "kernel_edges": "ohmlearn.streams",
+    "knn_edges": "ohmlearn.streams",
 }
 
 

@@ -17,6 +17,7 @@ from ohmlearn._core import EdgeFault
 __all__ = [
     "MAX_NODES",
     "EdgeNames",
+    "check_at_least",
     "check_batch",
     "check_columns",
     "check_count",
@@ -26,11 +27,13 @@ __all__ = [
     "check_max_iter",
     "check_memory",
     "check_n_jobs",
+    "check_n_neighbors",
     "check_n_nodes",
     "check_node_ids",
     "check_option",
     "check_pairs",
-    "check_real",
+    "check_points",
+    "check_positive",
     "check_rereadable",
     "check_same_length",
     "check_seed",
@@ -351,6 +354,60 @@ def check_count(name: str, value: Any) -> int:
     return int(value)
 
 
+def check_positive(name: str, value: Any) -> float:
+    """Return a finite number above 0."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < np.inf:
+        raise ValueError(f"{name} must be a finite number above 0, got {value!r}")
+    return float(value)
+
+
+def check_points(values: Any) -> NDArray[np.float32] | NDArray[np.float64]:
+    """Return points as a contiguous (n_points, n_features) float array whose distances are finite.
+
+    Examples
+    --------
+    >>> check_points([[0, 1], [2, 3]])
+    array([[0., 1.],
+           [2., 3.]])
+    """
+    array = np.asarray(values)
+    if array.ndim != 2 or 0 in array.shape:
+        raise ValueError(
+            f"X must have shape (n_points, n_features), both at least 1, got {array.shape}"
+            + ("; use X.reshape(-1, 1) for a single feature" if array.ndim == 1 else "")
+        )
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"X must be real numbers, got dtype {array.dtype}")
+    if len(array) > MAX_NODES:
+        raise ValueError(f"X has {len(array)} points, but at most {MAX_NODES} nodes are possible")
+    x: NDArray[np.float32] | NDArray[np.float64]
+    if array.dtype == np.float32:
+        x = np.ascontiguousarray(array, dtype=np.float32)
+    else:
+        x = np.ascontiguousarray(array, dtype=np.float64)
+    finite = np.isfinite(x)
+    if not finite.all():
+        i, j = (int(at) for at in np.argwhere(~finite)[0])
+        raise ValueError(f"X must be finite, but X[{i}, {j}] = {x[i, j]}; drop or fill such points")
+    widest = float(x.max()) - float(x.min())
+    if not widest**2 * x.shape[1] <= float(np.finfo(x.dtype).max) / 2:
+        raise ValueError(
+            f"X spans {widest:g}: squared distances pass the largest {x.dtype}; scale X down"
+        )
+    return x
+
+
+def check_n_neighbors(n_neighbors: Any, n_points: int) -> int:
+    """Return a number of neighbours that each of the points has."""
+    if not isinstance(n_neighbors, Integral) or isinstance(n_neighbors, bool):
+        raise ValueError(f"n_neighbors must be an integer, got {n_neighbors!r}")
+    if not 1 <= int(n_neighbors) < n_points:
+        raise ValueError(
+            f"n_neighbors must lie between 1 and n_points - 1 = {n_points - 1}, got {n_neighbors}"
+        )
+    return int(n_neighbors)
+
+
 def check_rereadable(edges: Any, reader: str) -> Iterable[Any]:
     """Return an iterable of batches that can be read more than once."""
     kind = type(edges).__name__
@@ -405,27 +462,15 @@ def check_memory(name: str, value: Any) -> int:
     raise ValueError(f'{name} must be a number of bytes or like "500MB" or "2GiB", got {value!r}')
 
 
-def check_real(
-    name: str, value: Any, *, above: float | None = None, at_least: float | None = None
-) -> float:
-    """Return a finite number, above one limit or at least the other.
+def check_at_least(name: str, value: Any, least: float) -> float:
+    """Return a finite number that is not below `least`.
 
     Examples
     --------
-    >>> check_real("gamma", 2, above=0.0)
+    >>> check_at_least("epsilon", 2, 0.0)
     2.0
-    >>> check_real("gamma", 0, above=0.0)
-    Traceback (most recent call last):
-    ...
-    ValueError: gamma must be a finite number above 0, got 0
     """
-    wanted = "a finite number"
-    if above is not None:
-        wanted += f" above {above:g}"
-    if at_least is not None:
-        wanted += f" and at least {at_least:g}"
-    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
-    low = above is not None and not number > above
-    if not math.isfinite(number) or low or (at_least is not None and number < at_least):
-        raise ValueError(f"{name} must be {wanted}, got {value!r}")
-    return number
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not number or not least <= float(value) < math.inf:
+        raise ValueError(f"{name} must be a finite number, at least {least:g}, got {value!r}")
+    return float(value)

@@ -19,7 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from ohmlearn._validation import check_count, check_fraction, check_graph, check_real, check_seed
+from ohmlearn._validation import (
+    check_at_least,
+    check_count,
+    check_fraction,
+    check_graph,
+    check_positive,
+    check_seed,
+)
 from ohmlearn.graph import Graph
 from ohmlearn.solver import LaplacianSolver
 
@@ -173,9 +180,9 @@ def stability_beta(
     (0.003574, 0.007183)
     """
     l_ = check_count("n_labelled", n_labelled)
-    gamma = check_real("gamma", gamma, above=0.0)
-    k = check_real("label_bound", label_bound, above=0.0)
-    lambda_1 = check_real("lambda_1", lambda_1, at_least=0.0)
+    gamma = check_positive("gamma", gamma)
+    k = check_positive("label_bound", label_bound)
+    lambda_1 = check_at_least("lambda_1", lambda_1, 0.0)
     epsilon, lower = _check_ratios(epsilon, lower)
     a = l_ * gamma * lower * lambda_1
     c = _deviation_bound(a, l_, k, deviation_bound)
@@ -188,9 +195,9 @@ def stability_beta(
 
 
 def _check_ratios(epsilon: float, lower: float | None) -> tuple[float, float]:
-    epsilon = check_real("epsilon", epsilon, at_least=0.0)
+    epsilon = check_at_least("epsilon", epsilon, 0.0)
     if lower is not None:
-        return epsilon, check_real("lower", lower, above=0.0)
+        return epsilon, check_positive("lower", lower)
     if epsilon >= 1.0:
         raise ValueError(
             f"epsilon must be below 1, got {epsilon:g}; a sparsifier with ratios of energies above "
@@ -204,7 +211,7 @@ def _deviation_bound(a: float, l_: int, k: float, given: float | None) -> float:
     derived = k + k * min(math.sqrt(l_) / a, 0.5 * math.sqrt(l_ / a)) if a > 0 else math.inf
     if given is None:
         return derived
-    return min(derived, check_real("deviation_bound", given, above=0.0))
+    return min(derived, check_positive("deviation_bound", given))
 
 
 @dataclass(frozen=True)
@@ -350,9 +357,9 @@ def generalization_bound(
     repaired: with probability 0.95; c = 1.028, k = 1
     printed: lacks a factor 2c in beta and a cross term, not a bound
     """
-    error = check_real("empirical_error", empirical_error, at_least=0.0)
+    error = check_at_least("empirical_error", empirical_error, 0.0)
     u = check_count("n_unlabelled", n_unlabelled)
-    lambda_n = check_real("lambda_n", lambda_n, at_least=lambda_1)
+    lambda_n = check_at_least("lambda_n", lambda_n, lambda_1)
     delta = check_fraction("delta", delta)
     stability = stability_beta(
         n_labelled, gamma, lambda_1, epsilon, label_bound, deviation_bound, lower

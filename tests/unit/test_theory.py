@@ -285,7 +285,7 @@ def test_spectral_extremes_have_their_closed_forms(graph, expected):
         (lambda: stability_beta(1, 1.0, 1.0, epsilon=1.2), "epsilon must be below 1, got 1.2"),
         (
             lambda: generalization_bound(0.1, 1, 1, 1.0, 2.0, 1.0),
-            "lambda_n must be a finite number and at least 2, got 1.0",
+            "lambda_n must be a finite number, at least 2, got 1.0",
         ),
         (lambda: spectral_extremes(Graph.from_edges([], [], n_nodes=1)), "at least two nodes"),
     ],
