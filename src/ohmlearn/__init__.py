@@ -12,6 +12,7 @@ __version__ = "0.1.0.dev0"
 if TYPE_CHECKING:
     from ohmlearn.certificate import Certificate, certify
     from ohmlearn.graph import Graph
+    from ohmlearn.harmonic import HFSResult, refine, solve_hfs
     from ohmlearn.resistance import effective_resistance
     from ohmlearn.solver import LaplacianSolver
     from ohmlearn.sparsifier import StreamingSparsifier, sparsify
@@ -20,12 +21,15 @@ if TYPE_CHECKING:
 __all__ = [
     "Certificate",
     "Graph",
+    "HFSResult",
     "LaplacianSolver",
     "StreamingSparsifier",
     "certify",
     "effective_resistance",
     "kernel_edges",
     "knn_edges",
+    "refine",
+    "solve_hfs",
     "sparsify",
 ]
 
@@ -33,6 +37,9 @@ __all__ = [
 _HOMES = {
     "Certificate": "ohmlearn.certificate",
     "Graph": "ohmlearn.graph",
+    "HFSResult": "ohmlearn.harmonic",
+    "refine": "ohmlearn.harmonic",
+    "solve_hfs": "ohmlearn.harmonic",
     "LaplacianSolver": "ohmlearn.solver",
     "StreamingSparsifier": "ohmlearn.sparsifier",
     "sparsify": "ohmlearn.sparsifier",
