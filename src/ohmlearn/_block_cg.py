@@ -58,17 +58,27 @@ class BlockCG:
 
     def step(self, multiply: Operator) -> bool:
         """Take one step; False, and nothing is done, if no direction is left."""
+        p = self.propose()
+        if p is not None:
+            self.accept(p, multiply(p))
+        return p is not None
+
+    def propose(self) -> Floats | None:
+        """Return the next directions, of which `accept` needs the products with A."""
         energy = np.diag(self.gram)
         scale = np.where(energy > DONE * self._begin, 1.0 / np.sqrt(np.maximum(energy, 1e-300)), 0)
         values, vectors = np.linalg.eigh(self.gram * np.outer(scale, scale))
         kept = values > DEPENDENT * max(1.0, float(values[-1]))
         if not kept.any():
-            return False
+            return None
         mix = scale[:, np.newaxis] * vectors[:, kept] / np.sqrt(values[kept])
-        p = self._next @ mix
+        p: Floats = self._next @ mix
         # Against the last directions explicitly: M^-1 may be inexact and different in each step.
         p -= self._directions @ (self._images.T @ p)
-        image = multiply(p)
+        return p
+
+    def accept(self, p: Floats, image: Floats) -> None:
+        """Go along the directions p, given A p."""
         inner = p.T @ image
         root = scipy.linalg.cholesky((inner + inner.T) / 2, lower=True)
         self._directions = scipy.linalg.solve_triangular(root, p.T, lower=True).T
@@ -77,4 +87,3 @@ class BlockCG:
         self.x += self._directions @ share
         self.residual -= self._images @ share
         self._look_ahead()
-        return True
