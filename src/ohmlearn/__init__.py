@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from ohmlearn.graph import Graph
     from ohmlearn.harmonic import HFSResult, refine, solve_hfs
     from ohmlearn.resistance import effective_resistance
+    from ohmlearn.semi_supervised import (
+        SparseHFSClassifier,
+        SparseHFSRegressor,
+        StableHFSClassifier,
+        StableHFSRegressor,
+    )
     from ohmlearn.solver import LaplacianSolver
     from ohmlearn.sparsifier import StreamingSparsifier, sparsify
     from ohmlearn.streams import kernel_edges, knn_edges
@@ -23,6 +29,10 @@ __all__ = [
     "Graph",
     "HFSResult",
     "LaplacianSolver",
+    "SparseHFSClassifier",
+    "SparseHFSRegressor",
+    "StableHFSClassifier",
+    "StableHFSRegressor",
     "StreamingSparsifier",
     "certify",
     "effective_resistance",
@@ -42,6 +52,10 @@ _HOMES = {
     "solve_hfs": "ohmlearn.harmonic",
     "LaplacianSolver": "ohmlearn.solver",
     "StreamingSparsifier": "ohmlearn.sparsifier",
+    "SparseHFSClassifier": "ohmlearn.semi_supervised",
+    "SparseHFSRegressor": "ohmlearn.semi_supervised",
+    "StableHFSClassifier": "ohmlearn.semi_supervised",
+    "StableHFSRegressor": "ohmlearn.semi_supervised",
     "sparsify": "ohmlearn.sparsifier",
     "certify": "ohmlearn.certificate",
     "effective_resistance": "ohmlearn.resistance",

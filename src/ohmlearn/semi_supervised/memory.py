@@ -1,0 +1,166 @@
+"""What an estimator keeps of the edges: a sparsifier, or all of them."""
+
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
+
+from ohmlearn._validation import check_rereadable, check_seed
+from ohmlearn.graph import Graph
+from ohmlearn.harmonic import HFSResult, refine
+from ohmlearn.semi_supervised.base import BaseHFS, with_nodes
+from ohmlearn.sparsifier import StreamingSparsifier
+
+__all__ = ["ExactHFS", "SparseHFS", "batches_of"]
+
+STREAM = "an estimator with passes > 1"
+
+
+def batches_of(edges: Any) -> Iterable[Any]:
+    """Return edges as an iterable of batches.
+
+    Examples
+    --------
+    >>> batches_of(([0, 1], [1, 2]))
+    [([0, 1], [1, 2])]
+    """
+    if isinstance(edges, Graph):
+        return [edges.edges()]
+    if isinstance(edges, tuple):
+        return [edges]
+    if not isinstance(edges, Iterable):
+        raise TypeError(
+            f"edges are needed as a Graph, a tuple (u, v) or (u, v, w) of arrays, or an iterable "
+            f"of such tuples, got {type(edges).__name__}"
+        )
+    return edges
+
+
+class SparseHFS(BaseHFS):
+    """Keeps a sparsifier."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaseHFS._parameter_constraints,
+        "epsilon": [Interval(Real, 0, 1, closed="neither")],
+        "max_edges": [None, Interval(Integral, 1, None, closed="left")],
+        "passes": [Interval(Integral, 1, None, closed="left")],
+    }
+    epsilon: float
+    max_edges: int | None
+    passes: int
+
+    def _read(self, edges: Any, n_nodes: int | None) -> HFSResult | None:
+        if self.passes > 1 and not isinstance(edges, Graph | tuple):
+            check_rereadable(edges, STREAM)
+        self._start(n_nodes)
+        for batch in batches_of(edges):
+            self.sparsifier_.update(*batch)
+        if self.passes == 1 or self.sparsifier_.epsilon_nominal_ == 0.0:
+            return None  # one pass was asked for, or nothing was dropped
+        return self._refined(edges, self.passes - 1)
+
+    def _start(self, n_nodes: int | None) -> None:
+        self.sparsifier_ = StreamingSparsifier(
+            n_nodes,
+            epsilon=self.epsilon,
+            max_edges=self.max_edges,
+            random_state=self._seed,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+        )
+        self.n_iter_ = 1
+
+    def _graph(self) -> Graph:
+        return self.sparsifier_.snapshot()
+
+    def _refined(self, edges: Any, passes: int) -> HFSResult:
+        nodes, _ = self._labels
+        result = refine(
+            edges,
+            with_nodes(self._graph(), max(self._n_nodes or 0, int(nodes.max()) + 1)),
+            nodes,
+            self._columns(),
+            passes,
+            self.tol,
+            self.gamma,
+            "stable" if self._is_stable() else None,
+            self._seed,
+            self.n_jobs,
+            self.verbose,
+        )
+        self.n_iter_ = 1 + result.passes
+        return result
+
+    def update(self, edges: Any) -> Self:
+        """Take in more edges; answers from now on count them, too.
+
+        Answers are computed when asked for, from the sparsifier alone, and start from the one
+        before. Works before `fit` as well; `relabel` then gives the first labels.
+
+        Parameters
+        ----------
+        edges : Graph, tuple (u, v) or (u, v, w) of arrays, or iterable of such tuples
+
+        Returns
+        -------
+        self : object
+        """
+        if not hasattr(self, "sparsifier_"):
+            self._validate_params()
+            self._seed, self._n_nodes, self._warm = check_seed(self.random_state), None, None
+            self._start(None)
+        for batch in batches_of(edges):
+            self.sparsifier_.update(*batch)
+            self._answer, self.n_iter_ = None, 1
+        return self
+
+    def refine(self, edges: Any, passes: int = 3) -> Self:
+        """Improve the present answer by more passes over all the edges seen so far.
+
+        Parameters
+        ----------
+        edges : Graph, tuple (u, v) or (u, v, w) of arrays, or iterable of such tuples
+            All edges; an iterable must begin anew each time.
+        passes : int
+            Most passes.
+
+        Returns
+        -------
+        self : object
+        """
+        check_is_fitted(self, "_labels")
+        self._answer = self._refined(edges, passes)
+        self._result()
+        return self
+
+
+class ExactHFS(BaseHFS):
+    """Keeps the graph itself."""
+
+    graph_: Graph
+
+    def _read(self, edges: Any, n_nodes: int | None) -> HFSResult | None:
+        if isinstance(edges, Graph):
+            self.graph_ = edges
+            return None
+        parts = [tuple(batch) for batch in batches_of(edges)]
+        u, v = (np.concatenate([np.asarray(part[i]) for part in parts]) for i in (0, 1))
+        if all(len(part) < 3 or part[2] is None for part in parts):
+            self.graph_ = Graph.from_edges(u, v, n_nodes=n_nodes)
+            return None
+        w = [
+            np.ones(len(part[0])) if len(part) < 3 or part[2] is None else part[2] for part in parts
+        ]
+        self.graph_ = Graph.from_edges(u, v, np.concatenate(w), n_nodes)
+        return None
+
+    def _graph(self) -> Graph:
+        return self.graph_
+
+    @property
+    def n_iter_(self) -> int:
+        """Iterations of the solver."""
+        return self._result().iterations
