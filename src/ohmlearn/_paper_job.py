@@ -28,6 +28,8 @@ GAMMA = 1.0
 REFINED_PASSES = 4  # after the one that makes the sparsifier
 EXACT_TOL, EXACT_PASSES = 1e-7, 40
 TIE = 1e-6  # of the largest value: less than that is zero, as the exact answer is known no better
+# Bytes an edge takes at the peak of solving with all of them in memory, and the most GiB to try.
+STORED_BYTES, STORED_LIMIT = 80, 4.0
 Floats = NDArray[np.float64]
 
 
@@ -184,6 +186,9 @@ def _run_stored(
 ) -> dict[str, Any]:
     """Stable-HFS on the graph in memory, for one draw: what the streams are compared with."""
     n_edges = sum(len(batch.u) for batch in edges)
+    needed = STORED_BYTES * n_edges / 2**30
+    if needed > STORED_LIMIT:
+        return {"n_edges": n_edges, "skipped": f"would take about {needed:.1f} GiB of memory"}
     u, v = np.empty(n_edges, np.int32), np.empty(n_edges, np.int32)
     start = 0
     for batch in edges:
