@@ -9,6 +9,7 @@ from ohmlearn import gallery
 from ohmlearn._paper_job import REFINED_PASSES, draw_labelled, make_classes
 from ohmlearn.report import (
     COLOURS,
+    INK,
     Report,
     add_legend,
     figure_to_png,
@@ -33,7 +34,7 @@ def draw_points(axes: Any, points: Any, colours: Any, labelled: Any, classes: An
     axes.scatter(*points.T, c=colours, s=1.2, linewidths=0, rasterized=True)
     for sign, colour in ((1.0, BLUE), (-1.0, ORANGE)):
         here = points[labelled[classes[labelled] == sign]]
-        axes.scatter(*here.T, marker="*", s=130, c=colour, edgecolors="white", linewidths=1.0)
+        axes.scatter(*here.T, marker="*", s=150, c=colour, edgecolors=INK, linewidths=1.0)
     axes.set(xticks=[], yticks=[])  # and no equal aspect: much of the height is gaps
     axes.grid(False)
     for spine in axes.spines.values():

@@ -1,5 +1,6 @@
 """The command line. numpy and the rest are imported by the commands: ``--help`` must be quick."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -70,14 +71,12 @@ def demo(output: Path, points: int, neighbors: int, seed: int) -> None:
     from ohmlearn._validation import require_extra
 
     require_extra("matplotlib", "plot")  # before the work, not after it
-    if neighbors >= points:
-        raise click.BadParameter(f"must be below the number of points, {points}, got {neighbors}")
     from ohmlearn import demo as steps
 
     found = steps.run(points, neighbors, seed)
     click.echo(steps.describe(found))
-    command = f"ohmlearn demo --points {points} --neighbors {neighbors} --seed {seed}"
-    page, picture = steps.write(found, output, command)
+    options = click.get_current_context().params.items()
+    page, picture = steps.write(found, output, _command("demo", options))
     click.echo(f"Page         {page}\nPicture      {picture}")
 
 
@@ -92,30 +91,51 @@ def demo(output: Path, points: int, neighbors: int, seed: int) -> None:
 @click.option("--quick", is_flag=True, help="Fewer graphs and draws: less than a minute.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of labels and sampling.")
 @click.option(
+    "-k",
+    "--neighbors",
+    type=click.IntRange(min=1),
+    multiple=True,
+    help="Neighbours of a point, once for each graph; by default eleven from 100 to 12000.",
+)
+@click.option("--draws", type=click.IntRange(min=1), help="Draws of the labels; 10, or 3 if quick.")
+@click.option(
+    "--points", type=click.IntRange(300, 100_000), default=12_100, help="Points to label."
+)
+@click.option(
     "--paper-scheme",
     type=click.Choice(["none", "some", "all"]),
     default="some",
-    help="For how many graphs to sample as the paper does, too; all takes a quarter of an hour.",
+    help="For which graphs to sample as the paper does, too; all takes a quarter of an hour.",
 )
-def paper(output: Path, quick: bool, seed: int, paper_scheme: str) -> None:
+def paper(output: Path, quick: bool, paper_scheme: str, **wanted: Any) -> None:
     """Repeat the experiment of the Sparse-HFS paper.
 
     Labels 12,100 points from four of them, on graphs of 0.7 to 73 million edges that are streamed
     and never stored, and on their sparsifiers. Takes about five minutes and 4 GiB, most of it to
     store graphs for comparison.
     """
-    from dataclasses import replace
-
-    from ohmlearn import paper as experiment
     from ohmlearn._validation import require_extra
 
     require_extra("matplotlib", "plot")  # before the work, not after it
-    settings = experiment.Settings.quick(seed) if quick else experiment.Settings(seed=seed)
-    if paper_scheme != "some":
-        every = settings.neighbours if paper_scheme == "all" else ()
-        settings = replace(settings, paper_scheme=every)
-    command = f"ohmlearn paper{' --quick' * quick} --seed {seed} --paper-scheme {paper_scheme}"
+    from ohmlearn import paper as experiment
+
+    settings = experiment.Settings.choose(quick, paper_scheme, **wanted)
     results = experiment.run_experiment(settings)
     click.echo(experiment.describe(results))
-    for path in experiment.write_results(results, output, command):
+    options = click.get_current_context().params.items()
+    for path in experiment.write_results(results, output, _command("paper", options)):
         click.echo(path)
+
+
+def _command(name: str, options: Iterable[tuple[str, Any]]) -> str:
+    """Return the command line that repeats this one, but for where it writes."""
+    parts = ["ohmlearn", name]
+    for option, value in options:
+        flag = "--" + option.replace("_", "-")
+        if value is True:
+            parts.append(flag)
+        elif isinstance(value, tuple):
+            parts += [f"{flag} {one}" for one in value]
+        elif option != "output" and value is not None and value is not False:
+            parts.append(f"{flag} {value}")
+    return " ".join(parts)

@@ -21,7 +21,7 @@ import numpy as np
 from ohmlearn import _paper_page
 from ohmlearn._progress import Progress
 from ohmlearn._storage import write_whole
-from ohmlearn._validation import require_extra
+from ohmlearn._validation import check_n_neighbors, require_extra
 from ohmlearn.report import describe_versions
 
 __all__ = ["NEIGHBOURS", "Settings", "describe", "run_experiment", "write_results"]
@@ -30,6 +30,7 @@ NEIGHBOURS = (100, 1000, 2000, 3000, 4000, 4500, 5000, 6000, 8000, 10_000, 12_00
 QUICK = (100, 4000, 4500, 12_000)
 # The scheme "paper" solves more and takes minutes where the default takes seconds.
 PAPER_SCHEME, PAPER_SCHEME_QUICK = (100, 1000, 4500), (100,)
+JOB = "ohmlearn._paper_job"  # run as a program
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Settings:
 
     Examples
     --------
-    >>> len(Settings().jobs()), len(Settings.quick().jobs())
+    >>> len(Settings.choose().jobs()), len(Settings.choose(quick=True).jobs())
     (25, 9)
     """
 
@@ -51,9 +52,23 @@ class Settings:
     workers: int = field(default_factory=lambda: min(2, os.cpu_count() or 1))
 
     @classmethod
-    def quick(cls, seed: int = 0) -> "Settings":
-        """Fewer graphs and draws, for less than a minute."""
-        return cls(QUICK, PAPER_SCHEME_QUICK, draws=3, seed=seed)
+    def choose(
+        cls,
+        quick: bool = False,
+        paper_scheme: str = "some",
+        neighbors: tuple[int, ...] = (),
+        draws: int | None = None,
+        points: int = 12_100,
+        seed: int = 0,
+    ) -> "Settings":
+        """Return the settings that the options of the command line stand for."""
+        chosen = tuple(sorted(set(neighbors))) or (QUICK if quick else NEIGHBOURS)
+        check_n_neighbors(chosen[-1], points)
+        some = PAPER_SCHEME_QUICK if quick else PAPER_SCHEME
+        scheme = {"none": (), "some": tuple(k for k in chosen if k in some), "all": chosen}
+        if draws is None:
+            draws = 3 if quick else 10
+        return cls(chosen, scheme[paper_scheme], draws, seed=seed, n_points=points)
 
     def jobs(self) -> list[dict[str, Any]]:
         """Return the jobs, the longest first."""
@@ -100,7 +115,7 @@ def _run_apart(job: dict[str, Any]) -> dict[str, Any]:
     """Run a job in a process of its own."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     run = subprocess.run(
-        [sys.executable, "-m", "ohmlearn._paper_job", json.dumps(job)],
+        [sys.executable, "-m", JOB, json.dumps(job)],
         capture_output=True,
         text=True,
         env=environment,
