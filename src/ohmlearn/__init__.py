@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     )
     from ohmlearn.solver import LaplacianSolver
     from ohmlearn.sparsifier import StreamingSparsifier, sparsify
-    from ohmlearn.streams import kernel_edges, knn_edges
+    from ohmlearn.streams import kernel_edges, knn_edges, read_edges
 
 __all__ = [
     "Certificate",
@@ -38,6 +38,7 @@ __all__ = [
     "effective_resistance",
     "kernel_edges",
     "knn_edges",
+    "read_edges",
     "refine",
     "solve_hfs",
     "sparsify",
@@ -61,6 +62,7 @@ _HOMES = {
     "effective_resistance": "ohmlearn.resistance",
     "kernel_edges": "ohmlearn.streams",
     "knn_edges": "ohmlearn.streams",
+    "read_edges": "ohmlearn.streams",
 }
 
 

@@ -29,12 +29,10 @@ __all__ = [
     "check_max_iter",
     "check_memory",
     "check_n_jobs",
-    "check_n_neighbors",
     "check_n_nodes",
     "check_node_ids",
     "check_option",
     "check_pairs",
-    "check_points",
     "check_positive",
     "check_rereadable",
     "check_same_length",
@@ -43,6 +41,7 @@ __all__ = [
     "check_weights",
     "raise_edge_fault",
     "require_extra",
+    "split_batch",
 ]
 
 MAX_NODES = 2**31 - 1  # node ids are 32-bit inside
@@ -173,6 +172,11 @@ def raise_edge_fault(fault: EdgeFault, n_nodes: int, names: EdgeNames) -> NoRetu
         raise ValueError(
             f"node ids must lie in 0, ..., n_nodes - 1 with n_nodes = {n_nodes}, "
             f"but {name} = {fault.node}{remedy}"
+        )
+    if fault.kind == EdgeFault.Kind.weight and 0 < fault.weight < math.inf:
+        raise ValueError(
+            f"weights must be at most 1e27, but {names.w(at)} = {fault.weight}; "
+            f"divide all weights by a constant"
         )
     if fault.kind == EdgeFault.Kind.weight:
         raise ValueError(
@@ -399,53 +403,6 @@ def check_positive(name: str, value: Any) -> float:
     return float(value)
 
 
-def check_points(values: Any) -> NDArray[np.float32] | NDArray[np.float64]:
-    """Return points as a contiguous (n_points, n_features) float array whose distances are finite.
-
-    Examples
-    --------
-    >>> check_points([[0, 1], [2, 3]])
-    array([[0., 1.],
-           [2., 3.]])
-    """
-    array = np.asarray(values)
-    if array.ndim != 2 or 0 in array.shape:
-        raise ValueError(
-            f"X must have shape (n_points, n_features), both at least 1, got {array.shape}"
-            + ("; use X.reshape(-1, 1) for a single feature" if array.ndim == 1 else "")
-        )
-    if array.dtype.kind not in "biuf":
-        raise ValueError(f"X must be real numbers, got dtype {array.dtype}")
-    if len(array) > MAX_NODES:
-        raise ValueError(f"X has {len(array)} points, but at most {MAX_NODES} nodes are possible")
-    x: NDArray[np.float32] | NDArray[np.float64]
-    if array.dtype == np.float32:
-        x = np.ascontiguousarray(array, dtype=np.float32)
-    else:
-        x = np.ascontiguousarray(array, dtype=np.float64)
-    finite = np.isfinite(x)
-    if not finite.all():
-        i, j = (int(at) for at in np.argwhere(~finite)[0])
-        raise ValueError(f"X must be finite, but X[{i}, {j}] = {x[i, j]}; drop or fill such points")
-    widest = float(x.max()) - float(x.min())
-    if not widest**2 * x.shape[1] <= float(np.finfo(x.dtype).max) / 2:
-        raise ValueError(
-            f"X spans {widest:g}: squared distances pass the largest {x.dtype}; scale X down"
-        )
-    return x
-
-
-def check_n_neighbors(n_neighbors: Any, n_points: int) -> int:
-    """Return a number of neighbours that each of the points has."""
-    if not isinstance(n_neighbors, Integral) or isinstance(n_neighbors, bool):
-        raise ValueError(f"n_neighbors must be an integer, got {n_neighbors!r}")
-    if not 1 <= int(n_neighbors) < n_points:
-        raise ValueError(
-            f"n_neighbors must lie between 1 and n_points - 1 = {n_points - 1}, got {n_neighbors}"
-        )
-    return int(n_neighbors)
-
-
 def check_rereadable(edges: Any, reader: str) -> Iterable[Any]:
     """Return an iterable of batches that can be read more than once."""
     kind = type(edges).__name__
@@ -453,6 +410,12 @@ def check_rereadable(edges: Any, reader: str) -> Iterable[Any]:
         raise TypeError(
             f"{reader} needs edges as a Graph, a tuple (u, v) or (u, v, w) of arrays, or an "
             f"iterable of such tuples, got {kind}"
+        )
+    if not getattr(edges, "rereadable", True):
+        what = " and ".join(getattr(edges, "sources", [kind]))
+        raise ValueError(
+            f"{reader} reads the edges several times, but {what} can be read only once; write the "
+            f"edges to a file first"
         )
     if iter(edges) is edges:
         raise ValueError(
@@ -462,17 +425,24 @@ def check_rereadable(edges: Any, reader: str) -> Iterable[Any]:
     return edges
 
 
-def check_batch(batch: Any, number: int) -> tuple[Any, ...]:
-    """Return (u, v) or (u, v, w) of one batch of edges; u and v of one type, nothing copied."""
+def split_batch(batch: Any, name: str) -> tuple[Any, Any, Any]:
+    """Return the parts (u, v, w) of a batch of edges; w may be None."""
     if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
         raise ValueError(
             f"a batch of edges is a tuple (u, v) or (u, v, w) of arrays, "
-            f"but batch {number} is {type(batch).__name__}"
+            f"but {name} is {type(batch).__name__}"
             + (f" of length {len(batch)}" if hasattr(batch, "__len__") else "")
         )
+    u, v, *rest = batch
+    return u, v, rest[0] if rest else None
+
+
+def check_batch(batch: Any, number: int) -> tuple[Any, ...]:
+    """Return (u, v) or (u, v, w) of one batch of edges; u and v of one type, nothing copied."""
+    a, b, c = split_batch(batch, f"batch {number}")
     try:
-        u, v = check_node_ids(batch[0], "u"), check_node_ids(batch[1], "v")
-        w = check_weights(batch[2], "w") if len(batch) == 3 and batch[2] is not None else None
+        u, v = check_node_ids(a, "u"), check_node_ids(b, "v")
+        w = None if c is None else check_weights(c, "w")
         check_same_length(u=u, v=v, w=w)
     except ValueError as error:
         raise ValueError(f"batch {number}: {error}") from error

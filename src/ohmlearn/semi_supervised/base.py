@@ -4,7 +4,7 @@ import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "weights": [StrOptions({"uniform", "gaussian"})],
         "kernel_gamma": [None, Interval(Real, 0, None, closed="neither")],
-        "gamma": [Interval(Real, 0, None, closed="neither")],
+        "gamma": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "tol": [Interval(Real, 0, 1, closed="neither")],
         "random_state": ["random_state", np.random.Generator],
         "n_jobs": [None, Integral],
@@ -42,7 +42,7 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
     n_neighbors: int
     weights: str
     kernel_gamma: float | None
-    gamma: float
+    gamma: float | Literal["auto"]
     normalization: str | None
     tol: float
     random_state: Any
@@ -58,6 +58,10 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
     @abstractmethod
     def _graph(self) -> Graph:
         """Return the graph that is kept."""
+
+    @abstractmethod
+    def _total_weight(self) -> float:
+        """Return the sum of the weights of all edges."""
 
     # What labels mean.
 
@@ -154,7 +158,7 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
         check_is_fitted(self, "_labels")
         if self._answer is None:
             nodes, _ = self._labels
-            graph = with_nodes(self._graph(), max(self._n_nodes or 0, int(nodes.max()) + 1))
+            graph = self._whole_graph()
             columns = self._columns()
             warm = self._warm
             if warm is not None and warm.columns.shape[1] != columns.shape[1] + self._is_stable():
@@ -163,7 +167,7 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
                 graph,
                 nodes,
                 columns,
-                self.gamma,
+                self._choose_gamma(graph.n_nodes),
                 "stable" if self._is_stable() else None,
                 self.tol,
                 warm,
@@ -184,6 +188,24 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
                 UserWarning,
                 stacklevel=4,
             )
+
+    def _whole_graph(self) -> Graph:
+        """Return the graph that is kept, with all nodes that are known of."""
+        nodes, _ = self._labels
+        return with_nodes(self._graph(), max(self._n_nodes or 0, int(nodes.max()) + 1))
+
+    def _choose_gamma(self, n_nodes: int) -> float:
+        """Set `gamma_`, which is what a mean degree makes of `_stiffness` unless it was given."""
+        degree = 2.0 * self._total_weight() / n_nodes
+        if self.gamma != "auto":
+            self.gamma_ = float(self.gamma)
+        else:
+            self.gamma_ = self._stiffness() / (len(self._labels[0]) * (degree if degree > 0 else 1))
+        return self.gamma_
+
+    @abstractmethod
+    def _stiffness(self) -> float:
+        """Return gamma times labels times mean degree, for ``gamma="auto"``."""
 
     def _is_stable(self) -> bool:
         return self.normalization == "stable"

@@ -44,6 +44,12 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
             self.class_prior_ = prior / prior.sum()
         return nodes, codes
 
+    def _stiffness(self) -> float:
+        # From accuracies on real data (docs/labels.md): with one label a class the energy must
+        # rule, with five or more the labels should be met.
+        per_class = len(self._labels[0]) / len(self.classes_)
+        return max(1.0, 100.0 / per_class**3)
+
     def _columns(self) -> Floats:
         columns: Floats = np.eye(len(self.classes_))[self._labels[1]]
         return columns
@@ -160,8 +166,9 @@ class SparseHFSClassifier(HFSClassifier, SparseHFS):
         For "knn": all 1, or Gaussian with the scale of each point's last neighbour.
     kernel_gamma : float, optional
         For "rbf": 1 / (n_features * variance) by default.
-    gamma : float
-        Weight of the energy against the fit to the labels.
+    gamma : float or "auto"
+        Weight of the energy against the fit to the labels; `gamma_` has the one used. "auto" makes
+        gamma * labels * mean degree 100 with one label a class, 12.5 with two, 1 with five or more.
     epsilon : float
         Accuracy of the sparsifier; not used with a budget.
     max_edges : int, optional
@@ -187,6 +194,7 @@ class SparseHFSClassifier(HFSClassifier, SparseHFS):
     ----------
     classes_ : ndarray of shape (n_classes,)
     class_prior_ : ndarray of shape (n_classes,)
+    gamma_ : float
     transduction_ : ndarray of shape (n_nodes,)
         Class of every node.
     label_distributions_ : ndarray of shape (n_nodes, n_classes)
@@ -238,7 +246,7 @@ class SparseHFSClassifier(HFSClassifier, SparseHFS):
         n_neighbors: int = 10,
         weights: Literal["uniform", "gaussian"] = "uniform",
         kernel_gamma: float | None = None,
-        gamma: float = 1.0,
+        gamma: float | Literal["auto"] = "auto",
         epsilon: float = 0.8,
         max_edges: int | None = None,
         passes: int = 3,
@@ -278,7 +286,8 @@ random_state, n_jobs, verbose
 
     Attributes
     ----------
-    classes_, class_prior_, transduction_, label_distributions_, scores_, reached_, residuals_
+    classes_, class_prior_, gamma_, transduction_, label_distributions_, scores_, reached_, \
+residuals_
         See `SparseHFSClassifier`.
     graph_ : Graph
     n_iter_ : int
@@ -304,7 +313,7 @@ random_state, n_jobs, verbose
         n_neighbors: int = 10,
         weights: Literal["uniform", "gaussian"] = "uniform",
         kernel_gamma: float | None = None,
-        gamma: float = 1.0,
+        gamma: float | Literal["auto"] = "auto",
         normalization: Normalization = "stable",
         class_prior: ArrayLike | None = None,
         tol: float = 1e-8,

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from ohmlearn._validation import check_rereadable, check_seed
 from ohmlearn.graph import Graph
 from ohmlearn.harmonic import HFSResult, refine
-from ohmlearn.semi_supervised.base import BaseHFS, with_nodes
+from ohmlearn.semi_supervised.base import BaseHFS
 from ohmlearn.sparsifier import StreamingSparsifier
 
 __all__ = ["ExactHFS", "SparseHFS", "batches_of"]
@@ -76,16 +76,19 @@ class SparseHFS(BaseHFS):
     def _graph(self) -> Graph:
         return self.sparsifier_.snapshot()
 
+    def _total_weight(self) -> float:
+        return self.sparsifier_.weight_seen_
+
     def _refined(self, edges: Any, passes: int) -> HFSResult:
-        nodes, _ = self._labels
+        h = self._whole_graph()
         result = refine(
             edges,
-            with_nodes(self._graph(), max(self._n_nodes or 0, int(nodes.max()) + 1)),
-            nodes,
+            h,
+            self._labels[0],
             self._columns(),
             passes,
             self.tol,
-            self.gamma,
+            self._choose_gamma(h.n_nodes),
             "stable" if self._is_stable() else None,
             self._seed,
             self.n_jobs,
@@ -159,6 +162,9 @@ class ExactHFS(BaseHFS):
 
     def _graph(self) -> Graph:
         return self.graph_
+
+    def _total_weight(self) -> float:
+        return float(self.graph_.weights.sum()) / 2.0
 
     @property
     def n_iter_(self) -> int:

@@ -31,6 +31,9 @@ class HFSRegressor(RegressorMixin, BaseHFS):
         self.mean_ = float(values.mean())
         return nodes, values
 
+    def _stiffness(self) -> float:
+        return 0.1  # close to interpolation: see docs/labels.md
+
     def _columns(self) -> Floats:
         # Around their mean: a column that is made to sum to zero would otherwise be torn off it.
         column: Floats = (self._labels[1] - self.mean_)[:, np.newaxis]
@@ -71,8 +74,9 @@ class SparseHFSRegressor(HFSRegressor, SparseHFS):
     affinity, n_neighbors, weights, kernel_gamma, epsilon, max_edges, passes, tol, random_state, \
 n_jobs, verbose
         See `SparseHFSClassifier`.
-    gamma : float
+    gamma : float or "auto"
         Weight of the energy against the fit to the numbers: the smaller, the closer the fit.
+        `gamma_` has the one used. "auto" makes gamma * numbers * mean degree 0.1.
     normalization : {"stable", None}
         "stable" keeps the mean of the answers at the mean of the numbers given.
 
@@ -82,7 +86,7 @@ n_jobs, verbose
         Number for every node.
     mean_ : float
         Mean of the numbers given; the answer where `reached_` is False.
-    scores_, reached_, residuals_, sparsifier_, n_iter_, n_features_in_
+    gamma_, scores_, reached_, residuals_, sparsifier_, n_iter_, n_features_in_
         See `SparseHFSClassifier`.
 
     Examples
@@ -108,7 +112,7 @@ n_jobs, verbose
         n_neighbors: int = 10,
         weights: Literal["uniform", "gaussian"] = "uniform",
         kernel_gamma: float | None = None,
-        gamma: float = 1e-4,
+        gamma: float | Literal["auto"] = "auto",
         epsilon: float = 0.8,
         max_edges: int | None = None,
         passes: int = 3,
@@ -146,7 +150,7 @@ verbose
 
     Attributes
     ----------
-    transduction_, mean_, scores_, reached_, residuals_
+    transduction_, mean_, gamma_, scores_, reached_, residuals_
         See `SparseHFSRegressor`.
     graph_ : Graph
     n_iter_ : int
@@ -172,7 +176,7 @@ verbose
         n_neighbors: int = 10,
         weights: Literal["uniform", "gaussian"] = "uniform",
         kernel_gamma: float | None = None,
-        gamma: float = 1e-4,
+        gamma: float | Literal["auto"] = "auto",
         normalization: Literal["stable"] | None = None,
         tol: float = 1e-8,
         random_state: Any = None,

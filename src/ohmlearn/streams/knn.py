@@ -8,7 +8,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ohmlearn._validation import check_n_jobs, check_n_neighbors, check_option, check_points
+from ohmlearn._validation import check_n_jobs, check_option
+from ohmlearn._validation_sources import check_n_neighbors, check_points
 from ohmlearn.streams.batch import EdgeBatch
 from ohmlearn.streams.points import pack_points, row_blocks
 
