@@ -20,7 +20,7 @@ from ohmlearn.report import (
 __all__ = ["draw_points", "make_page", "write_figures"]
 
 BLUE, ORANGE, GREEN, PURPLE, GREY = COLOURS
-REFINED = f"Sparse-HFS, {REFINED_PASSES} more passes"
+REFINED = f"Sparse-HFS, {REFINED_PASSES} passes"
 NAMES = {"exact": "stable-HFS, exact", "sparse": "Sparse-HFS, one pass", "refined": REFINED}
 STYLES = {
     "exact": {"color": GREY, "marker": "s", "markersize": 6, "linewidth": 3, "alpha": 0.7},
@@ -150,7 +150,7 @@ def make_page(results: dict[str, Any], command: str) -> Report:
         "Sparse-HFS: the paper's experiment",
         f"At k = {best['k']:,}, {stream['n_kept']:,} of {best['n_edges']:,} edges "
         f"({stream['kept_share']:.1%}) give {np.mean(stream['sparse']):.1%} of the labels right "
-        f"after one pass, {np.mean(stream['refined']):.1%} after {REFINED_PASSES} more; the whole "
+        f"after one pass, {np.mean(stream['refined']):.1%} after {REFINED_PASSES}; the whole "
         f"graph gives {best['exact']:.1%}.",
     )
     report.add_text(
@@ -190,7 +190,7 @@ GEOMETRY = "The paper does not give its points; these are chosen so that they sh
 def _table_of_labels(results: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
     paper = any("paper" in found for found in results["results"])
     header = ["k", "edges", "kept", "share", "exact", "one pass", "range"]
-    header += [f"{REFINED_PASSES} more", "range", "passes to exact"]
+    header += [f"{REFINED_PASSES} passes", "range", "passes to exact"]
     header += ["paper's scheme keeps", "right"] if paper else []
     rows = []
     for found in results["results"]:
@@ -211,7 +211,7 @@ def _table_of_labels(results: dict[str, Any]) -> tuple[list[str], list[list[str]
 
 
 def _table_of_costs(results: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
-    header = ["k", "one pass", "", f"{REFINED_PASSES} more", "", "graph in memory", ""]
+    header = ["k", "one pass", "", f"{REFINED_PASSES} passes", "", "graph in memory", ""]
     rows = []
     for found in results["results"]:
         row = [f"{found['k']:,}"]

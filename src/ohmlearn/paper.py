@@ -21,7 +21,8 @@ import numpy as np
 from ohmlearn import _paper_page
 from ohmlearn._progress import Progress
 from ohmlearn._storage import write_whole
-from ohmlearn._validation import check_n_neighbors, require_extra
+from ohmlearn._validation import require_extra
+from ohmlearn._validation_sources import check_n_neighbors
 from ohmlearn.report import describe_versions
 
 __all__ = ["NEIGHBOURS", "Settings", "describe", "run_experiment", "write_results"]

@@ -63,7 +63,7 @@ def test_missing_extra_is_one_line_naming_the_install_command(
 
 def test_unwritable_output_is_one_line(tmp_path: Path):
     (tmp_path / "file").write_text("")
-    options = ("--points", "300", "--neighbors", "20", "-o", str(tmp_path / "file" / "demo.html"))
+    options = ("--points", "605", "--neighbors", "225", "-o", str(tmp_path / "file" / "demo.html"))
     result = invoke("demo", *options)
     assert result.exit_code == 1
     assert result.stderr.startswith("Error: ")

@@ -11,7 +11,6 @@ from ohmlearn._validation import check_fraction
 from ohmlearn.certificate import Certificate
 from ohmlearn.graph import Graph
 from ohmlearn.semi_supervised import SparseHFSClassifier, StableHFSClassifier
-from ohmlearn.semi_supervised.base import with_nodes
 from ohmlearn.theory.bounds import GeneralizationBound, generalization_bound
 from ohmlearn.theory.eigenvalues import spectral_extremes
 
@@ -114,7 +113,7 @@ def certified_bound(
             float(error),
             len(labelled),
             n_unlabelled,
-            estimator.gamma,
+            estimator.gamma_,
             lambda_1,
             max(extremes.lambda_n, lambda_1),  # of no account without sparsification
             delta=delta / len(errors),
@@ -139,8 +138,7 @@ def _check_classifier(estimator: Any) -> tuple[Graph, NDArray[np.int64], NDArray
             f'with normalization="stable"'
         )
     labelled = estimator._labels[0]
-    graph = estimator._graph()
-    n_nodes = len(estimator.scores_)
-    if n_nodes == len(labelled):
+    graph = estimator._whole_graph()
+    if graph.n_nodes == len(labelled):
         raise ValueError("all nodes are labelled: there is no error on others to bound")
-    return with_nodes(graph, n_nodes), labelled, estimator._columns()
+    return graph, labelled, estimator._columns()
