@@ -88,8 +88,8 @@ def certified_bound(
     >>> from ohmlearn.theory import certified_bound
     >>> y = np.full(400, -1)
     >>> y[::2] = np.arange(200) % 2
-    >>> model = SparseHFSClassifier(passes=1, random_state=0).fit_edges(gallery.complete(400), y)
-    >>> bound = certified_bound(model)
+    >>> model = SparseHFSClassifier(gamma=1.0, passes=1, random_state=0)
+    >>> bound = certified_bound(model.fit_edges(gallery.complete(400), y))
     >>> bound.n_labelled, bound.vacuous
     (200, False)
     """
