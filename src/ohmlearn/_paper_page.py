@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ohmlearn import gallery
-from ohmlearn._paper_job import REFINED_PASSES, draw_labelled, make_classes
+from ohmlearn._paper_job import REFINED_PASSES, STORED_LIMIT, draw_labelled, make_classes
 from ohmlearn.report import (
     COLOURS,
     INK,
@@ -66,7 +66,7 @@ def _draw_error(axes: Any, results: dict[str, Any]) -> None:
             low, high = errors.min(axis=1), errors.max(axis=1)
             axes.fill_between(k, low, high, color=style["color"], alpha=0.2, linewidth=0)
     axes.set_ylim(bottom=-0.02)
-    add_legend(axes, loc="upper right")
+    add_legend(axes, loc="upper left", bbox_to_anchor=(0.02, 1.0))
 
 
 def _draw_ratio(axes: Any, results: dict[str, Any]) -> None:
@@ -85,6 +85,7 @@ def _draw_ratio(axes: Any, results: dict[str, Any]) -> None:
             label='scheme="paper"',
         )
     axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:g}%")
     add_legend(axes, loc="upper right")
 
 
@@ -105,7 +106,7 @@ def _draw_memory(axes: Any, results: dict[str, Any]) -> None:
     style_axes(axes, "(d) peak memory of the process", "neighbours k", "GiB")
     _draw_cost(axes, results, "peak_bytes", 2**30)
     axes.set_ylim(bottom=0)
-    add_legend(axes, loc="upper left")
+    add_legend(axes, loc="upper right", bbox_to_anchor=(1.0, 0.75))
 
 
 def _draw_time(axes: Any, results: dict[str, Any]) -> None:
@@ -166,6 +167,9 @@ def make_page(results: dict[str, Any], command: str) -> Report:
         "right. (c) What the sparsifier keeps.",
     )
     report.add_table(*_table_of_labels(results), caption=f"Right labels. {TIES}")
+    if any("paper" in found for found in results["results"]):
+        caption = 'Sampled as the paper does, scheme="paper", with a tenth of its copies.'
+        report.add_table(*_table_of_paper_scheme(results), caption=caption)
     report.add_heading("Memory and time")
     report.add_figure(
         _make_costs(results),
@@ -173,9 +177,12 @@ def make_page(results: dict[str, Any], command: str) -> Report:
         "Python counted. Memory of the streams does not depend on the number of edges.",
     )
     report.add_table(*_table_of_costs(results), caption="Peak memory, and processor time.")
-    skipped = [f"k = {f['k']:,}" for f in results["results"] if "skipped" in f["stored"]]
+    skipped = [f"{f['k']:,}" for f in results["results"] if "skipped" in f["stored"]]
     if skipped:
-        report.add_text(f"Not stored, for want of memory: {', '.join(skipped)}.")
+        report.add_text(
+            f"Not kept in memory, as that would take more than {STORED_LIMIT:g} GiB: the graphs of "
+            f"k = {', '.join(skipped)}."
+        )
     report.add_command(command)
     return report.add_text(f"Numbers computed with {results['versions']}. {GEOMETRY}")
 
@@ -188,38 +195,47 @@ GEOMETRY = "The paper does not give its points; these are chosen so that they sh
 
 
 def _table_of_labels(results: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
-    paper = any("paper" in found for found in results["results"])
-    header = ["k", "edges", "kept", "share", "exact", "one pass", "range"]
-    header += [f"{REFINED_PASSES} passes", "range", "passes to exact"]
-    header += ["paper's scheme keeps", "right"] if paper else []
+    header = ["k", "edges", "kept", "share", "exact", "one pass", f"{REFINED_PASSES} passes"]
+    header.append("passes to exact")
     rows = []
     for found in results["results"]:
         stream = found["stream"]
         row = [f"{found['k']:,}", f"{found['n_edges']:,}", f"{stream['n_kept']:,}"]
         row += [f"{stream['kept_share']:.2%}", f"{found['exact']:.3f}"]
-        for name in ("sparse", "refined"):
-            scores = stream[name]
-            row += [f"{np.mean(scores):.3f}", f"{min(scores):.3f}–{max(scores):.3f}"]
-        row.append(str(stream["exact_passes"]))
-        if paper and "paper" in found:
-            share, right = found["paper"]["kept_share"], np.mean(found["paper"]["sparse"])
-            row += [f"{share:.2%}", f"{right:.3f}"]
-        elif paper:
-            row += ["", ""]
-        rows.append(row)
+        row += [_mean_and_range(stream[name]) for name in ("sparse", "refined")]
+        rows.append([*row, str(stream["exact_passes"])])
+    return header, rows
+
+
+def _table_of_paper_scheme(results: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
+    header = ["k", "kept", "share", "one pass", "GiB", "seconds"]
+    rows = []
+    for found in results["results"]:
+        if "paper" in found:
+            paper = found["paper"]
+            row = [f"{found['k']:,}", f"{paper['n_kept']:,}", f"{paper['kept_share']:.2%}"]
+            rows.append([*row, _mean_and_range(paper["sparse"]), *_cost_cells(paper["cost"])])
     return header, rows
 
 
 def _table_of_costs(results: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
-    header = ["k", "one pass", "", f"{REFINED_PASSES} passes", "", "graph in memory", ""]
+    header = ["k"]
+    for name in ("one pass", f"{REFINED_PASSES} passes", "in memory"):
+        header += [f"{name}: GiB", "seconds"]
     rows = []
     for found in results["results"]:
         row = [f"{found['k']:,}"]
         for _, kind, key in COSTS:
-            cost = found[kind].get(key)
-            if cost is None:
-                row += ["", ""]
-            else:
-                row += [f"{cost['peak_bytes'] / 2**30:.2f} GiB", f"{cost['cpu_seconds']:.1f} s"]
+            row += _cost_cells(found[kind].get(key))
         rows.append(row)
     return header, rows
+
+
+def _mean_and_range(scores: list[float]) -> str:
+    return f"{np.mean(scores):.3f} ({min(scores):.3f} to {max(scores):.3f})"
+
+
+def _cost_cells(cost: dict[str, float] | None) -> list[str]:
+    if cost is None:
+        return ["–", "–"]
+    return [f"{cost['peak_bytes'] / 2**30:.2f}", f"{cost['cpu_seconds']:.1f}"]

@@ -95,10 +95,10 @@ def test_command_writes_figures_numbers_and_a_page(tmp_path: Path):
     page = Page(tmp_path / "paper" / "paper.html")
     assert page.faults == []
     assert page.n_figures == 2
-    labels, costs = page.tables
+    labels, scheme, costs = page.tables
     assert [row[0] for row in labels] == ["k", "20", "225"]
     assert labels[2][4] == f"{numbers['results'][1]['exact']:.3f}"
-    assert [row[0] for row in costs] == ["k", "20", "225"]
+    assert [row[0] for row in scheme] == [row[0] for row in costs] == ["k", "20", "225"]
     assert "--neighbors 225 --neighbors 20 --draws 2" in page.text
 
 
