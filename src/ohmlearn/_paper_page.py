@@ -183,8 +183,7 @@ def make_page(results: dict[str, Any], command: str) -> Report:
             f"Not kept in memory, as that would take more than {STORED_LIMIT:g} GiB: the graphs of "
             f"k = {', '.join(skipped)}."
         )
-    report.add_command(command)
-    return report.add_text(f"Numbers computed with {results['versions']}. {GEOMETRY}")
+    return report.add_text(GEOMETRY).add_command(command)
 
 
 TIES = (

@@ -66,7 +66,8 @@ pre { background: var(--shade); padding: .8rem 1rem; border-radius: .4rem; overf
 footer { margin-top: 2.5rem; color: var(--soft); font-size: .85rem;
   border-top: 1px solid var(--line); padding-top: .7rem; }
 @media print { body { max-width: none; padding: 0; font-size: 10.5pt; } .wide { overflow: visible; }
-  pre { white-space: pre-wrap; } table { font-size: 8.5pt; }
+  pre { white-space: pre-wrap; } table { font-size: 8.5pt; break-inside: avoid; }
+  h2 { break-after: avoid; }
   th, td { padding: .15rem .4rem; } }
 """
 
