@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         SparseHFSRegressor,
         StableHFSClassifier,
         StableHFSRegressor,
+        suggest_neighbors,
     )
     from ohmlearn.solver import LaplacianSolver
     from ohmlearn.sparsifier import StreamingSparsifier, sparsify
@@ -42,6 +43,7 @@ __all__ = [
     "refine",
     "solve_hfs",
     "sparsify",
+    "suggest_neighbors",
 ]
 
 # Where each public name lives. A new one is added here, in __all__ and under TYPE_CHECKING.
@@ -57,6 +59,7 @@ _HOMES = {
     "SparseHFSRegressor": "ohmlearn.semi_supervised",
     "StableHFSClassifier": "ohmlearn.semi_supervised",
     "StableHFSRegressor": "ohmlearn.semi_supervised",
+    "suggest_neighbors": "ohmlearn.semi_supervised",
     "sparsify": "ohmlearn.sparsifier",
     "certify": "ohmlearn.certificate",
     "effective_resistance": "ohmlearn.resistance",

@@ -195,17 +195,16 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
         return with_nodes(self._graph(), max(self._n_nodes or 0, int(nodes.max()) + 1))
 
     def _choose_gamma(self, n_nodes: int) -> float:
-        """Set `gamma_`, which is what a mean degree makes of `_stiffness` unless it was given."""
-        degree = 2.0 * self._total_weight() / n_nodes
-        if self.gamma != "auto":
-            self.gamma_ = float(self.gamma)
+        """Set and return `gamma_`."""
+        if self.gamma == "auto":
+            self.gamma_ = self._automatic_gamma(2.0 * self._total_weight() / n_nodes)
         else:
-            self.gamma_ = self._stiffness() / (len(self._labels[0]) * (degree if degree > 0 else 1))
+            self.gamma_ = float(self.gamma)
         return self.gamma_
 
     @abstractmethod
-    def _stiffness(self) -> float:
-        """Return gamma times labels times mean degree, for ``gamma="auto"``."""
+    def _automatic_gamma(self, degree: float) -> float:
+        """Return what ``gamma="auto"`` stands for, given the mean degree."""
 
     def _is_stable(self) -> bool:
         return self.normalization == "stable"

@@ -12,10 +12,24 @@ from ohmlearn.semi_supervised.base import BaseHFS
 from ohmlearn.semi_supervised.memory import ExactHFS, SparseHFS
 from ohmlearn.semi_supervised.targets import Labelled, find_classes
 
-__all__ = ["SparseHFSClassifier", "StableHFSClassifier"]
+__all__ = ["SparseHFSClassifier", "StableHFSClassifier", "automatic_gamma"]
 
 Floats = NDArray[np.float64]
 Normalization = Literal["stable", "cmn"] | None
+
+
+def automatic_gamma(n_labels: int, n_classes: int, mean_degree: float) -> float:
+    """Return the gamma that accuracies on real data speak for (docs/labels.md).
+
+    With one label a class the energy must rule, with five or more the labels should be met.
+
+    Examples
+    --------
+    >>> automatic_gamma(2, 2, 10.0), automatic_gamma(50, 5, 10.0)
+    (5.0, 0.002)
+    """
+    stiffness = max(1.0, 100.0 * (n_classes / n_labels) ** 3)
+    return stiffness / (n_labels * (mean_degree if mean_degree > 0 else 1.0))
 
 
 class HFSClassifier(ClassifierMixin, BaseHFS):
@@ -44,11 +58,8 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
             self.class_prior_ = prior / prior.sum()
         return nodes, codes
 
-    def _stiffness(self) -> float:
-        # From accuracies on real data (docs/labels.md): with one label a class the energy must
-        # rule, with five or more the labels should be met.
-        per_class = len(self._labels[0]) / len(self.classes_)
-        return max(1.0, 100.0 / per_class**3)
+    def _automatic_gamma(self, degree: float) -> float:
+        return automatic_gamma(len(self._labels[0]), len(self.classes_), degree)
 
     def _columns(self) -> Floats:
         columns: Floats = np.eye(len(self.classes_))[self._labels[1]]

@@ -8,15 +8,15 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from ohmlearn._validation import check_rereadable, check_seed
+from ohmlearn._validation import check_batch, check_rereadable, check_seed
 from ohmlearn.graph import Graph
 from ohmlearn.harmonic import HFSResult, refine
 from ohmlearn.semi_supervised.base import BaseHFS
 from ohmlearn.sparsifier import StreamingSparsifier
 
-__all__ = ["ExactHFS", "SparseHFS", "batches_of"]
+__all__ = ["ExactHFS", "SparseHFS", "batches_of", "graph_of"]
 
-STREAM = "an estimator with passes > 1"
+STREAM = "an estimator with passes > 1 (passes=1 does not)"
 
 
 def batches_of(edges: Any) -> Iterable[Any]:
@@ -37,6 +37,26 @@ def batches_of(edges: Any) -> Iterable[Any]:
             f"of such tuples, got {type(edges).__name__}"
         )
     return edges
+
+
+def graph_of(edges: Any, n_nodes: int | None) -> Graph:
+    """Return the graph of a stream.
+
+    Examples
+    --------
+    >>> graph_of([([0], [1]), ([1], [2], [0.5])], 4).edges()
+    (array([0, 1], dtype=int32), array([1, 2], dtype=int32), array([1. , 0.5]))
+    """
+    if isinstance(edges, Graph):
+        return edges
+    batches = [check_batch(batch, number) for number, batch in enumerate(batches_of(edges))]
+    if not batches:
+        return Graph.from_edges([], [], n_nodes=n_nodes)
+    u, v = (np.concatenate([batch[i] for batch in batches]) for i in (0, 1))
+    w = None
+    if any(len(batch) == 3 for batch in batches):
+        w = np.concatenate([b[2] if len(b) == 3 else np.ones(len(b[0])) for b in batches])
+    return Graph.from_edges(u, v, w, n_nodes)
 
 
 class SparseHFS(BaseHFS):
@@ -146,18 +166,7 @@ class ExactHFS(BaseHFS):
     graph_: Graph
 
     def _read(self, edges: Any, n_nodes: int | None) -> HFSResult | None:
-        if isinstance(edges, Graph):
-            self.graph_ = edges
-            return None
-        parts = [tuple(batch) for batch in batches_of(edges)]
-        u, v = (np.concatenate([np.asarray(part[i]) for part in parts]) for i in (0, 1))
-        if all(len(part) < 3 or part[2] is None for part in parts):
-            self.graph_ = Graph.from_edges(u, v, n_nodes=n_nodes)
-            return None
-        w = [
-            np.ones(len(part[0])) if len(part) < 3 or part[2] is None else part[2] for part in parts
-        ]
-        self.graph_ = Graph.from_edges(u, v, np.concatenate(w), n_nodes)
+        self.graph_ = graph_of(edges, n_nodes)
         return None
 
     def _graph(self) -> Graph:

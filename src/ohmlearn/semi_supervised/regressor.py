@@ -31,8 +31,9 @@ class HFSRegressor(RegressorMixin, BaseHFS):
         self.mean_ = float(values.mean())
         return nodes, values
 
-    def _stiffness(self) -> float:
-        return 0.1  # close to interpolation: see docs/labels.md
+    def _automatic_gamma(self, degree: float) -> float:
+        # Close to interpolation: see docs/labels.md.
+        return 0.1 / (len(self._labels[0]) * (degree if degree > 0 else 1.0))
 
     def _columns(self) -> Floats:
         # Around their mean: a column that is made to sum to zero would otherwise be torn off it.
