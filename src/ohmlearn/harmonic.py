@@ -35,6 +35,8 @@ class HFSResult:
         The multiplier of the constraint that f sums to zero; 0 without it.
     reached : ndarray of bool, one a node
         Whether the node's component has a label.
+    component : ndarray of int32
+        Component of each node.
     residuals : ndarray of shape (n_columns,)
         True relative residuals norm(b - A f) / norm(b) with b = y_S - mu on reached nodes.
     converged : bool
@@ -52,6 +54,7 @@ class HFSResult:
     f: Floats
     mu: Floats
     reached: NDArray[np.bool_]
+    component: NDArray[np.int32]
     residuals: Floats
     converged: bool
     iterations: int
@@ -129,6 +132,7 @@ def solve_hfs(
         f=f[:, 0] if system.one_column else f,
         mu=mu,
         reached=system.reached,
+        component=system.component,
         residuals=system.relative_residuals(b - solver.multiply(x), mu),
         converged=converged,
         iterations=int(report.iterations.max()),
@@ -228,6 +232,7 @@ def refine(
         f=f[:, 0] if system.one_column else f,
         mu=mu,
         reached=system.reached,
+        component=system.component,
         residuals=residuals,
         converged=converged,
         iterations=source.passes,
