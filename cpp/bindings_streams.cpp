@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "bindings.hpp"
+#include "coins.hpp"
 #include "edge_text.hpp"
 #include "knn.hpp"
 #include "nodes.hpp"
@@ -218,6 +219,7 @@ nb::typed<nb::tuple, nb::object, nb::ellipsis> parse_text(EdgeText& self, ArrayI
 }
 
 void bind_text(nb::module_& m) {
+  m.attr("LARGEST_WEIGHT") = kLargestWeight;
   nb::class_<TextLayout>(m, "TextLayout", "How text holds edges; see edge_text.hpp.")
       .def(nb::init<>())
       .def_prop_rw("delimiter", [](const TextLayout& self) { return std::string(self.delimiter != 0, self.delimiter); },

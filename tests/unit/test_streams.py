@@ -144,3 +144,26 @@ def test_kernel_weights_over_all_of_float():
 def test_bad_points_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_faiss_finds_the_same_neighbours():
+    pytest.importorskip("faiss")
+    x = np.random.default_rng(5).normal(size=(400, 6)).astype(np.float32)
+    x[50] = x[51]
+    for weights in ("uniform", "gaussian"):
+        exact = collect(knn_edges(x, 7, weights=weights))
+        found = collect(knn_edges(x, 7, weights=weights, method="faiss", block=10))
+        np.testing.assert_array_equal(found[0], exact[0])
+        np.testing.assert_array_equal(found[1], exact[1])
+        if weights == "gaussian":
+            np.testing.assert_allclose(found[2], exact[2], rtol=1e-3)
+
+
+def test_faiss_misses_few_neighbours_of_many_points():
+    pytest.importorskip("faiss")
+    x = np.random.default_rng(5).normal(size=(21_000, 8)).astype(np.float32)
+    exact, found = (
+        set((u.astype(np.int64) * len(x) + v).tolist())
+        for u, v, _ in (collect(knn_edges(x, 10, method=m)) for m in ("exact", "faiss"))
+    )
+    assert len(exact & found) > 0.9 * len(exact)
