@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics.pairwise import cosine_similarity, laplacian_kernel, rbf_kernel
 
-from ohmlearn import gallery
+from ohmlearn import StreamingSparsifier, gallery
 from ohmlearn.streams import kernel_edges, knn_edges
 
 
@@ -167,3 +167,22 @@ def test_faiss_misses_few_neighbours_of_many_points():
         for u, v, _ in (collect(knn_edges(x, 10, method=m)) for m in ("exact", "faiss"))
     )
     assert len(exact & found) > 0.9 * len(exact)
+
+
+@pytest.mark.parametrize("scheme", ["resample", "paper"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_feeding_a_sparsifier_equals_updating_it(scheme, dtype):
+    x = np.random.default_rng(0).normal(size=(700, 3)).astype(dtype)
+    one, other = (
+        StreamingSparsifier(n_nodes=700, epsilon=0.9, scheme=scheme, random_state=1)
+        for _ in range(2)
+    )
+    stream = kernel_edges(x, n_jobs=2)
+    stream.feed(one)
+    for batch in stream:
+        other.update(*batch)
+    for a, b in zip(one.snapshot().edges(), other.snapshot().edges(), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert one.stats_ == other.stats_
+    with pytest.raises(ValueError, match="n_nodes = 600"):
+        stream.feed(StreamingSparsifier(n_nodes=600))
