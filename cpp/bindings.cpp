@@ -1,5 +1,5 @@
-// The Python module ohmlearn._core. Only the bindings know nanobind; one section per station, the sources of
-// edges in bindings_streams.cpp.
+// The Python module ohmlearn._core. Only the bindings know nanobind; one section per station, the
+// sources of edges in bindings_streams.cpp, products in bindings_products.cpp.
 //
 // Arrays are taken as they are or not at all (noconvert: nanobind would otherwise copy silently) and
 // kernels run without the GIL. Python checks dtypes and words the errors: see _validation.py.
@@ -371,6 +371,7 @@ NB_MODULE(_core, m) {
   m.doc() = "Kernels of ohmlearn. Internal: names and signatures change without notice.";
   bind_graph(m);
   bind_solver(m);
+  bind_products(m);
   bind_resistance(m);
   bind_sparsifier(m);
   bind_streams(m);

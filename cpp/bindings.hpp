@@ -45,6 +45,7 @@ inline void require(bool condition, const char* message) {
   if (!condition) throw std::invalid_argument(message);
 }
 
-void bind_streams(nb::module_& m);  // bindings_streams.cpp
+void bind_products(nb::module_& m);  // bindings_products.cpp
+void bind_streams(nb::module_& m);   // bindings_streams.cpp
 
 }  // namespace ohm::python
