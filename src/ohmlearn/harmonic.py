@@ -181,7 +181,9 @@ def refine(
     Returns
     -------
     HFSResult
-        Its `errors` estimate the relative error of f in the norm of the energy.
+        Its `errors` estimate the relative error of f in the norm of the energy. If the passes end
+        before `tol` is reached, a last step is taken with the sparsifier alone, which reads no
+        edge and about halves the error; residuals and errors are those before it.
 
     Examples
     --------
@@ -222,6 +224,10 @@ def refine(
         converged = not going or bool(max(residuals.max(), errors.max()) <= tol)
         if converged:
             break
+    columns = cg.x
+    if not converged:
+        columns = system.centre(cg.look_ahead())
+        f, mu = system.combine(columns)
     return HFSResult(
         f=f[:, 0] if system.one_column else f,
         mu=mu,
@@ -232,7 +238,7 @@ def refine(
         iterations=source.passes,
         passes=source.passes,
         errors=errors,
-        columns=cg.x,
+        columns=columns,
     )
 
 
