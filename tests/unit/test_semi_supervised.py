@@ -367,3 +367,15 @@ def test_a_class_without_label_in_a_component_is_not_chosen_there():
     assert model.transduction_.tolist() == [0] * 162 + [1] * 3
     expected = np.eye(2)[model.transduction_]
     np.testing.assert_allclose(model.label_distributions_, expected)
+
+
+def test_snapshots_that_drop_edges_are_refined():
+    # Few enough edges to hold them all during the stream, too many for the snapshot.
+    graph = gallery.complete(100)
+    y = {0: 0, 1: 1, 2: 2}
+    model = SparseHFSClassifier(epsilon=0.6, passes=40, tol=1e-9, random_state=0)
+    model.fit_edges(graph, y)
+    assert model.sparsifier_.n_resamples_ == 0
+    assert model.sparsifier_.snapshot().n_edges < graph.n_edges
+    exact = StableHFSClassifier().fit_edges(graph, y)
+    np.testing.assert_allclose(model.scores_, exact.scores_, atol=1e-8)
