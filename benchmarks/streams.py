@@ -94,7 +94,9 @@ def _sparsify(stream: Any, **parameters: Any) -> None:
 def _pyarrow_batches(path: Path) -> None:
     from pyarrow import parquet
 
-    for _ in parquet.ParquetFile(path).iter_batches(1 << 17, ["src", "dst"], use_threads=False):
+    for _ in parquet.ParquetFile(path).iter_batches(
+        1 << 17, columns=["src", "dst"], use_threads=False
+    ):
         pass
 
 
