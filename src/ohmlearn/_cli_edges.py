@@ -75,7 +75,7 @@ def build_graph(source: str, wanted: dict[str, Any], quiet: bool) -> tuple[Any, 
     """Return all edges of a source as a Graph, and its nodes."""
     import numpy as np
 
-    from ohmlearn._progress import watch
+    from ohmlearn._watch import watch
     from ohmlearn.graph import Graph
 
     stream = open_edges(source, wanted, quiet)
@@ -95,7 +95,7 @@ def build_graph(source: str, wanted: dict[str, Any], quiet: bool) -> tuple[Any, 
 @QUIET
 def info(edges: str, as_json: bool, quiet: bool, **wanted: Any) -> None:
     """Count nodes, edges, components, degrees and weights of EDGES in one reading."""
-    from ohmlearn._progress import watch
+    from ohmlearn._watch import watch
     from ohmlearn._summary import EdgeSummary
 
     stream = open_edges(edges, wanted, quiet)
@@ -156,7 +156,7 @@ def sparsify(
     The output has the columns u, v (ids as in EDGES) and w.
     """
     from ohmlearn import StreamingSparsifier
-    from ohmlearn._progress import watch
+    from ohmlearn._watch import watch
     from ohmlearn._tables import check_table_path, write_table
 
     check_table_path(output)

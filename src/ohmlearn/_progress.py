@@ -1,66 +1,57 @@
-"""Progress on stderr: quiet unless it is a terminal."""
+"""Progress of a job in steps, on stderr: a bar on a terminal that has rich, else plain lines."""
 
-from __future__ import annotations
-
-import resource
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
-__all__ = ["describe_progress", "watch"]
-
-EVERY = 0.2  # seconds
+__all__ = ["Progress"]
 
 
-def describe_progress(
-    n_edges: int, seconds: float, fraction: float | None, sparsifier: Any = None
-) -> str:
-    """Say in a line how far it is.
+class Progress:
+    """Counts steps up to `total`; what each step has to say is printed.
 
     Examples
     --------
-    >>> describe_progress(2_000_000, 4.0, 0.25)
-    '2,000,000 edges, 0.5 M/s, ... MiB, 25%, 0:00:12 left'
+    >>> with Progress(2, "counting") as progress:
+    ...     progress.step("one")
+    ...     progress.step("two")
+    >>> progress.done
+    2
     """
-    kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    mib = kib / (2**20 if sys.platform == "darwin" else 2**10)
-    parts = [f"{n_edges:,} edges", f"{n_edges / max(seconds, 1e-9) / 1e6:.1f} M/s"]
-    if sparsifier is not None:
-        parts.append(f"{sparsifier.n_rows_:,} rows, {sparsifier.n_resamples_} resamples")
-    parts.append(f"{mib:,.0f} MiB")
-    if fraction:
-        left = round(seconds * (1 - fraction) / fraction)
-        parts.append(f"{fraction:.0%}")
-        parts.append(f"{left // 3600}:{left // 60 % 60:02d}:{left % 60:02d} left")
-    return ", ".join(parts)
 
+    def __init__(self, total: int, title: str) -> None:
+        self.total, self.title, self.done = total, title, 0
+        self._stack = ExitStack()
+        self._bar: Any = None
+        self._start = time.perf_counter()
 
-def watch(stream: Any, sparsifier: Any = None, quiet: bool = False) -> Iterator[Any]:
-    """Yield the batches of a stream and show how far it is."""
-    if quiet or not sys.stderr.isatty():
-        yield from stream
-        return
-    start = told = time.perf_counter()
-    n_edges = 0
-    with ExitStack() as stack:
-        show = _line(stack)
-        for batch in stream:
-            n_edges += len(batch[0])
-            yield batch
-            now = time.perf_counter()
-            if now - told > EVERY:
-                told = now
-                show(describe_progress(n_edges, now - start, stream.fraction, sparsifier))
+    def __enter__(self) -> Self:
+        if sys.stderr.isatty():
+            try:
+                from rich.console import Console
+                from rich.progress import Progress as Bar
+            except ImportError:
+                return self
+            self._bar = self._stack.enter_context(Bar(console=Console(stderr=True)))
+            self._task = self._bar.add_task(self.title, total=self.total)
+        return self
 
+    def step(self, message: str) -> None:
+        """Say that one more step is done."""
+        self.done += 1
+        if self._bar is not None:
+            self._bar.console.print(message, markup=False, highlight=False)
+            self._bar.advance(self._task)
+            return
+        seconds = time.perf_counter() - self._start
+        print(f"[{self.done}/{self.total}, {seconds:.0f} s] {message}", file=sys.stderr, flush=True)
 
-def _line(stack: ExitStack) -> Any:
-    """Return a function that shows a text in place of the one before."""
-    try:
-        from rich.console import Console
-    except ImportError:
-        stack.callback(lambda: print(file=sys.stderr))
-        return lambda text: print(f"\r{text}", end="\033[K", file=sys.stderr, flush=True)
-    status = stack.enter_context(Console(stderr=True).status("reading"))
-    return status.update
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
