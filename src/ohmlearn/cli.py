@@ -7,15 +7,8 @@ from typing import Any
 import click
 
 from ohmlearn import __version__
-from ohmlearn._cli_edges import COMMANDS
 
 __all__ = ["main"]
-
-
-class BadInput(click.ClickException):
-    """What was given is wrong, not what was done with it."""
-
-    exit_code = 2
 
 
 class OneLineErrors(click.Group):
@@ -30,8 +23,7 @@ class OneLineErrors(click.Group):
         except Exception as error:
             if ctx.params["debug"]:
                 raise
-            is_bad_input = isinstance(error, ValueError | FileNotFoundError)
-            raise (BadInput if is_bad_input else click.ClickException)(_one_line(error)) from error
+            raise click.ClickException(_one_line(error)) from error
 
 
 def _one_line(error: Exception) -> str:
@@ -46,16 +38,12 @@ def _one_line(error: Exception) -> str:
     cls=OneLineErrors,
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
     epilog="Results go to stdout or -o, all else to stderr. "
-    "Exit codes: 0 done, 1 failed, 2 wrong usage or bad input.",
+    "Exit codes: 0 done, 1 failed, 2 wrong usage.",
 )
 @click.version_option(__version__, prog_name="ohmlearn")
 @click.option("--debug", is_flag=True, help="Show tracebacks of errors.")
 def main(debug: bool) -> None:
     """Labels for graphs too dense or too fast to store."""
-
-
-for command in COMMANDS:
-    main.add_command(command)
 
 
 @main.command()
