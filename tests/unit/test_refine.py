@@ -75,6 +75,28 @@ def test_reported_residuals_and_errors(paper_sparsifier, gamma, constraint):
     assert np.all(error < found.errors)
 
 
+@pytest.mark.parametrize("constraint", ["stable", None])
+@pytest.mark.parametrize("gamma", [1e-5, 1.0, 1e5])
+def test_without_the_step_ahead_reports_are_exact(paper_sparsifier, gamma, constraint):
+    Y = np.eye(4)[:, :3]
+    options = {"passes": 4, "tol": 1e-9, "gamma": gamma, "constraint": constraint}
+    found = refine(PAPER, paper_sparsifier, OUTER, Y, **options, step_ahead=False)
+    A = gamma * 4 * PAPER.laplacian().toarray()
+    A[OUTER, OUTER] += 1
+    b = np.zeros((1210, 3))
+    b[OUTER] = Y
+    b -= found.mu
+    residual = b - A @ found.f
+    ratios = np.linalg.norm(residual, axis=0) / np.linalg.norm(b, axis=0)
+    np.testing.assert_allclose(found.residuals, ratios, rtol=1e-3, atol=1e-9)
+    exact = solve_hfs(PAPER, OUTER, Y, gamma, constraint, tol=1e-12).f
+    off = found.f - exact
+    energy = np.einsum("ij,ij->j", off, A @ off) / np.einsum("ij,ij->j", exact, A @ exact)
+    # The sparsifier's energies are within a factor 3 of the graph's.
+    assert np.all(found.errors <= 3 * np.sqrt(energy) + 1e-9)
+    assert np.all(np.sqrt(energy) <= 3 * found.errors + 1e-9)
+
+
 @pytest.mark.parametrize("gamma", [1e-5, 1.0, 1e5])
 def test_stops_at_the_tolerance(paper_sparsifier, gamma):
     exact = solve_hfs(PAPER, OUTER, SIGNS, gamma, tol=1e-11)
