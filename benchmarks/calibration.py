@@ -1,0 +1,197 @@
+"""How large the practical constant of `StreamingSparsifier` must be.
+
+``python -m benchmarks.calibration -o benchmarks/results/calibration.jsonl`` runs every family, order
+and epsilon with 100 seeds for several constants c, beta = c ln(n) / epsilon^2, and adds one JSON line
+per combination to the file; those already there are not run again. ``--table`` and ``--figure``
+show such a file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.families import FAMILIES, ORDERS, Ruler
+from benchmarks.measure import THREAD_VARIABLES, Figure
+
+CONSTANTS = (0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5)
+EPSILONS = (0.5, 0.8)
+SHARE = 0.95  # of the runs must meet the asked epsilon
+KEY = ("family", "order", "epsilon", "constant", "seeds")
+
+
+def main() -> None:
+    """Run what is missing, or show what is there."""
+    options = _options()
+    if options.table:
+        show(_read(options.output))
+        return
+    if options.figure:
+        draw(_read(options.output), options.figure)
+        return
+    done = {tuple(f[key] for key in KEY) for f in _read(options.output)}
+    tasks = [
+        (family, order, epsilon, constants, options.seeds)
+        for family in options.families
+        for order in options.orders
+        for epsilon in options.epsilons
+        if (constants := [c for c in options.constants
+                          if (family, order, epsilon, c, options.seeds) not in done])
+    ]  # fmt: skip
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))  # before the children load numpy
+    with (
+        multiprocessing.get_context("spawn").Pool(options.jobs) as pool,
+        options.output.open("a") as file,
+    ):
+        for number, figures in enumerate(pool.imap_unordered(_study, tasks)):
+            for figure in figures:
+                print(json.dumps(figure), file=file, flush=True)
+            first = figures[0]
+            print(
+                f"{number + 1}/{len(tasks)}: {first['family']}, {first['order']}, "
+                f"{first['epsilon']}: met {[f['met'] for f in figures]}",
+                file=sys.stderr,
+            )
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("-o", "--output", type=Path, default="benchmarks/results/calibration.jsonl")
+    parser.add_argument("--families", nargs="+", default=list(FAMILIES))
+    parser.add_argument("--orders", nargs="+", default=list(ORDERS))
+    parser.add_argument("--epsilons", nargs="+", type=float, default=list(EPSILONS))
+    parser.add_argument("--constants", nargs="+", type=float, default=list(CONSTANTS))
+    parser.add_argument("--seeds", type=int, default=100)
+    parser.add_argument("--jobs", type=int, default=1, help="processes, each of one thread")
+    parser.add_argument("--table", action="store_true", help="print the figures of the file")
+    parser.add_argument("--figure", type=Path, help="draw the figures of the file here")
+    return parser.parse_args()
+
+
+def _read(path: Path) -> list[Figure]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def _study(task: tuple[str, str, float, list[float], int]) -> list[Figure]:
+    """All seeds of one family, order and epsilon: a figure for each constant."""
+    from ohmlearn import sparsifier
+
+    name, order, epsilon, constants, seeds = task
+    family = FAMILIES[name]()
+    ruler = Ruler(family.graph)
+    found: dict[float, list[float]] = {c: [] for c in constants}
+    rows: dict[float, list[int]] = {c: [] for c in constants}
+    resamples: dict[float, list[int]] = {c: [] for c in constants}
+    for seed in range(seeds):
+        stream = family.stream(order, seed)
+        for c in constants:
+            sparsifier.CONSTANTS[f"study {c}"] = (c, 0.0)
+            kept = sparsifier.StreamingSparsifier(
+                family.graph.n_nodes, epsilon, constants=f"study {c}", random_state=seed
+            ).update(*stream)
+            h = kept.snapshot()
+            found[c].append(ruler.epsilon(h))
+            rows[c].append(h.n_edges)
+            resamples[c].append(kept.n_resamples_)
+    return [
+        {
+            "bench": "calibration",
+            "family": name,
+            "order": order,
+            "epsilon": epsilon,
+            "constant": c,
+            "seeds": seeds,
+            "met": int(np.sum(np.array(found[c]) <= epsilon)),
+            "epsilon_mean": float(np.mean(found[c])),
+            "epsilon_q95": float(np.quantile(found[c], SHARE, method="inverted_cdf")),
+            "epsilon_max": max(found[c]),
+            "rows_mean": float(np.mean(rows[c])),
+            "rows_share": float(np.mean(rows[c])) / (family.graph.n_edges * family.parts),
+            "resamples_mean": float(np.mean(resamples[c])),
+            "n_nodes": family.graph.n_nodes,
+            "n_edges": family.graph.n_edges * family.parts,
+        }
+        for c in constants
+    ]
+
+
+def worst(figures: list[Figure], key: str) -> dict[tuple[str, float], dict[float, float]]:
+    """The worst order's ``key`` for each family and epsilon, by constant."""
+    result: dict[tuple[str, float], dict[float, float]] = defaultdict(dict)
+    choose = min if key == "met" else max
+    for f in figures:
+        by_constant = result[f["family"], f["epsilon"]]
+        value = f[key] / f["seeds"] if key == "met" else f[key]
+        by_constant[f["constant"]] = choose(value, by_constant.get(f["constant"], value))
+    return result
+
+
+def show(figures: list[Figure]) -> None:
+    """Print the share of runs that met epsilon, for the worst order, and the smallest constants."""
+    constants = sorted({f["constant"] for f in figures})
+    met, rows = worst(figures, "met"), worst(figures, "rows_share")
+    print("| family | epsilon | " + " | ".join(f"c = {c:g}" for c in constants) + " | enough |")
+    print("|---|---|" + "---|" * (len(constants) + 1))
+    for (family, epsilon), by_constant in met.items():
+        cells = [
+            f"{100 * by_constant[c]:.0f}% ({100 * rows[family, epsilon][c]:.1f}% rows)"
+            if c in by_constant
+            else ""
+            for c in constants
+        ]
+        enough = smallest(by_constant)
+        print(f"| {family} | {epsilon:g} | {' | '.join(cells)} | {enough} |")
+
+
+def smallest(met: dict[float, float]) -> float | None:
+    """The smallest constant from which on the share of runs suffices."""
+    enough = None
+    for c in sorted(met, reverse=True):
+        if met[c] < SHARE:
+            break
+        enough = c
+    return enough
+
+
+def draw(figures: list[Figure], path: Path) -> None:
+    """Draw the 95% quantile of measured over asked epsilon against the constant."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    from ohmlearn import sparsifier
+
+    q95 = worst(figures, "epsilon_q95")
+    families = [f for f in FAMILIES if any(q95.get((f, e), {0: 0})[c] > 1e-3
+                                           for e in EPSILONS for c in q95.get((f, e), {}))]  # fmt: skip
+    figure, axes = plt.subplots(
+        1, len(EPSILONS), figsize=(9.6, 4.4), sharey=True, layout="constrained"
+    )
+    colours = plt.get_cmap("tab10").colors  # type: ignore[attr-defined]
+    for axis, epsilon in zip(axes, EPSILONS, strict=True):
+        for at, family in enumerate(families):
+            points = sorted(q95[family, epsilon].items())
+            x, y = zip(*points, strict=True)
+            axis.plot(x, np.array(y) / epsilon, "o-", ms=3.5, lw=1.3, color=colours[at % 10],
+                      label=family)  # fmt: skip
+        axis.axhline(1.0, color="0.2", lw=1)
+        axis.axvline(sparsifier.CONSTANTS["practical"][0], color="0.2", lw=1, ls=":")
+        axis.set_title(f"asked ε = {epsilon:g}")
+        axis.set_xlabel("constant c")
+        axis.grid(alpha=0.25)
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[0].set_ylabel("measured / asked ε, 95th of 100 runs, worst order")
+    axes[-1].legend(frameon=False, fontsize=8, loc="upper right")
+    figure.savefig(path, dpi=150)
+
+
+if __name__ == "__main__":
+    main()
