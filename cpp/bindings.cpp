@@ -322,14 +322,14 @@ SamplerState get_state(const ohm::Sampler& sampler) {
           to_numpy(std::vector<std::int32_t>(s.u)),
           to_numpy(std::vector<std::int32_t>(s.v)),
           to_numpy(std::vector<float>(s.w)),
-          to_numpy(std::vector<std::int64_t>{s.position, s.n_self_loops, s.n_zero_weights, s.n_resamples, s.capacity}),
+          to_numpy(std::vector<std::int64_t>{s.position, s.n_self_loops, s.n_zero_weights, s.n_resamples, s.capacity, s.n_sorted}),
           to_numpy(std::move(numbers))};
 }
 
 void set_state(ohm::Sampler& sampler, ArrayIn<std::uint8_t> nodes, ArrayIn<std::int32_t> u, ArrayIn<std::int32_t> v,
                ArrayIn<float> w, ArrayIn<std::int64_t> counters, ArrayIn<double> numbers) {
   require(nodes.size() % sizeof(ohm::NodeRecord) == 0 && u.size() == v.size() && u.size() == w.size() &&
-              counters.size() == 5 && numbers.size() == 9,
+              counters.size() == 6 && numbers.size() == 9,
           "not the state of a sparsifier");
   ohm::Sampler::State s;
   s.nodes.resize(nodes.size() / sizeof(ohm::NodeRecord));
@@ -346,6 +346,12 @@ void set_state(ohm::Sampler& sampler, ArrayIn<std::uint8_t> nodes, ArrayIn<std::
   s.n_zero_weights = counters.data()[2];
   s.n_resamples = counters.data()[3];
   s.capacity = counters.data()[4];
+  s.n_sorted = counters.data()[5];
+  require(s.n_sorted >= 0 && s.n_sorted <= std::ssize(s.u), "not the state of a sparsifier");
+  for (std::int64_t i = 0; i < s.n_sorted; ++i) {
+    const bool after = i == 0 || std::pair(s.u[i - 1], s.v[i - 1]) < std::pair(s.u[i], s.v[i]);
+    require(s.u[i] < s.v[i] && after, "rows are not sorted");
+  }
   std::copy_n(numbers.data(), 8, s.weight_seen);
   s.beta = numbers.data()[8];
   sampler.set_state(std::move(s));

@@ -66,8 +66,8 @@ template <class Index, class Weight>
 class Builder {
  public:
   Builder(std::int32_t n, std::span<const Index> u, std::span<const Index> v,
-          std::span<const Weight> w)
-      : n_(n), u_(u), v_(v), w_(w), high_(n), low_(n) {}
+          std::span<const Weight> w, std::int64_t n_sorted)
+      : n_(n), u_(u), v_(v), w_(w), n_sorted_(n_sorted), high_(n), low_(n) {}
 
   std::variant<BuiltCsr, EdgeFault> build() {
     if (const auto fault = scan()) return *fault;
@@ -88,7 +88,7 @@ class Builder {
   // Validates every edge, dropped ones too, and counts the rows of the first two scatters.
   std::optional<EdgeFault> scan() {
     using Kind = EdgeFault::Kind;
-    for (std::size_t i = 0; i < u_.size(); ++i) {
+    for (std::size_t i = n_sorted_; i < u_.size(); ++i) {
       const auto position = static_cast<std::int64_t>(i);
       const Index a = u_[i], b = v_[i];
       const double weight = weight_at(w_, i);
@@ -116,7 +116,7 @@ class Builder {
 
   void sort_triangle() {
     const Halves by_high = allocate(high_.total());
-    for (std::size_t i = 0; i < u_.size(); ++i) {
+    for (std::size_t i = n_sorted_; i < u_.size(); ++i) {
       if (dropped(i)) continue;
       const auto [lower, higher] = std::minmax(u_[i], v_[i]);
       by_high[high_.claim(higher)] = {static_cast<std::int32_t>(lower), weight_at(w_, i)};
@@ -132,15 +132,30 @@ class Builder {
   // Calls visit(lower, higher, weight) once for each set of parallel edges, in order.
   template <class Visit>
   void for_each_edge(Visit visit) const {
+    std::size_t at = 0;  // among the edges that came sorted
     for (std::int32_t lower = 0; lower < n_; ++lower) {
       const std::int64_t end = low_.start(lower + 1);
-      for (std::int64_t k = low_.start(lower); k < end;) {
-        const std::int32_t higher = by_low_[k].other;
-        double weight = by_low_[k].weight;
-        for (++k; k < end && by_low_[k].other == higher; ++k) weight += by_low_[k].weight;
-        visit(lower, higher, weight);
+      std::int64_t k = low_.start(lower);
+      for (; at < n_sorted_ && u_[at] == lower; ++at) {
+        for (; k < end && by_low_[k].other < v_[at];) k = visit_parallel(visit, lower, 0.0, k, end);
+        const double weight = weight_at(w_, at);
+        if (k < end && by_low_[k].other == v_[at]) {
+          k = visit_parallel(visit, lower, weight, k, end);
+        } else {
+          visit(lower, static_cast<std::int32_t>(v_[at]), weight);
+        }
       }
+      while (k < end) k = visit_parallel(visit, lower, 0.0, k, end);
     }
+  }
+
+  // One set of parallel edges, the first of which is at k; returns where the next begins.
+  template <class Visit>
+  std::int64_t visit_parallel(Visit& visit, std::int32_t lower, double weight, std::int64_t k, std::int64_t end) const {
+    const std::int32_t higher = by_low_[k].other;
+    for (; k < end && by_low_[k].other == higher; ++k) weight += by_low_[k].weight;
+    visit(lower, higher, weight);
+    return k;
   }
 
   std::optional<EdgeFault> mirror() {
@@ -179,6 +194,7 @@ class Builder {
   std::int32_t n_;
   std::span<const Index> u_, v_;
   std::span<const Weight> w_;
+  std::size_t n_sorted_;
   RowFill high_, low_;
   Halves by_low_;
   BuiltCsr built_;
@@ -188,13 +204,14 @@ class Builder {
 
 template <class Index, class Weight>
 std::variant<BuiltCsr, EdgeFault> build_csr(std::int32_t n, std::span<const Index> u,
-                                            std::span<const Index> v, std::span<const Weight> w) {
-  return Builder<Index, Weight>(n, u, v, w).build();
+                                            std::span<const Index> v, std::span<const Weight> w,
+                                            std::int64_t n_sorted) {
+  return Builder<Index, Weight>(n, u, v, w, n_sorted).build();
 }
 
 #define OHM_INSTANTIATE(Index, Weight)                             \
   template std::variant<BuiltCsr, EdgeFault> build_csr<Index, Weight>( \
-      std::int32_t, std::span<const Index>, std::span<const Index>, std::span<const Weight>);
+      std::int32_t, std::span<const Index>, std::span<const Index>, std::span<const Weight>, std::int64_t);
 OHM_INSTANTIATE(std::int32_t, float)
 OHM_INSTANTIATE(std::int32_t, double)
 OHM_INSTANTIATE(std::int32_t, Unit)

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace ohm {
 namespace {
@@ -15,21 +16,30 @@ constexpr std::int64_t kPiece = 1 << 14;  // rows or pairs that a thread takes a
 std::uint32_t edge_signs(std::uint64_t key, std::int32_t u, std::int32_t v) {
   const auto [low, high] = std::minmax(u, v);
   return static_cast<std::uint32_t>(
-      hash(key, static_cast<std::uint64_t>(low) << 32 | static_cast<std::uint32_t>(high)));
+      draw(key, static_cast<std::uint64_t>(low) << 32 | static_cast<std::uint32_t>(high)));
 }
 
 // The sign of the direction from the smaller to the larger number times the random sign of column c.
 double sign_bit(std::uint32_t signs, int c) { return (signs >> c & 1u) != 0 ? 1.0 : -1.0; }
 
+// row += value with the signs of 8 columns, bits of `signs` from 0 on: set is plus.
+OHM_INLINE void add_signed(Row<double, 8>& row, double value, std::uint32_t signs) {
+  using Bits = Row<std::int64_t, 8>;
+  constexpr Bits kShift = {63, 62, 61, 60, 59, 58, 57, 56};
+  const Bits minus = ((Bits{} + static_cast<std::int64_t>(~signs)) << kShift) & std::numeric_limits<std::int64_t>::min();
+  row += reinterpret_cast<Row<double, 8>>(reinterpret_cast<Bits>(Row<double, 8>{} + value) ^ minus);
+}
+
 template <int Columns>
 OHM_KERNEL void right_hand_side_row(const CsrView& graph, std::uint64_t key, std::int64_t i, double* row) {
-  for (int c = 0; c < Columns; ++c) row[c] = 0.0;
+  Row<double, 8> sums[Columns / 8] = {};
   for (std::int64_t e = graph.indptr[i]; e < graph.indptr[i + 1]; ++e) {
     const std::int32_t j = graph.indices[e];
     const std::uint32_t signs = edge_signs(key, static_cast<std::int32_t>(i), j);
     const double root = std::sqrt(graph.weights[e]) * (i < j ? 1.0 : -1.0);
-    for (int c = 0; c < Columns; ++c) row[c] += root * sign_bit(signs, c);
+    for (int block = 0; block < Columns / 8; ++block) add_signed(sums[block], root, signs >> 8 * block);
   }
+  for (int c = 0; c < Columns; ++c) row[c] = sums[c / 8][c % 8];
 }
 
 OHM_KERNEL void estimate_pair(const double* zu, const double* zv, std::uint32_t signs, double& square, double& product) {

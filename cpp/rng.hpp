@@ -17,6 +17,11 @@ inline std::uint64_t hash(std::uint64_t seed, std::uint64_t counter) {
   return mix(mix(counter) ^ seed);
 }
 
+// One mix instead of two, for keys that are hashes: the counter-th output of SplitMix64 started there.
+inline std::uint64_t draw(std::uint64_t key, std::uint64_t counter) {
+  return mix(key + counter * 0x9e3779b97f4a7c15u);
+}
+
 // Uniform in [0, 1) with 53 random bits.
 inline double uniform(std::uint64_t bits) {
   return static_cast<double>(bits >> 11) * 0x1.0p-53;

@@ -7,18 +7,16 @@
 //  - an edge is tossed on arrival and stored only if kept; one between two components, or to a node that has no
 //    embedding yet, is kept for certain;
 //  - H is resampled (parallel rows added up, a new embedding, every row tossed again) only when its rows
-//    reach the capacity, twice what the last resample left;
-//  - R is estimated by max(sketch, floor). The floor, the resistance with all other nodes shorted, follows
-//    from degrees and removes the harmful underestimates of a sketch of only eight columns.
+//    reach the capacity, twice what the last resample left.
 // Coins are hashes of (seed, position in the stream) and of (seed, resample, edge), and resamples happen at exact
 // positions: neither the split into batches nor the number of threads changes a bit.
 #pragma once
 
+#include "coins.hpp"
 #include "csr.hpp"
 
 #include <cstdint>
 #include <limits>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -35,28 +33,14 @@ struct SamplerOptions {
   int threads = 1;
 };
 
-// What a coin needs to know of a node, in one cache line.
-struct alignas(64) NodeRecord {
-  float z[8] = {};              // R_uv ~ |z_u - z_v|^2
-  float degree = 0;             // weighted, in H
-  std::int32_t component = -1;  // -1: has no embedding yet
-};
-
-// The first edge that cannot be taken: a node id below 0 or from `limit` on, a weight that is negative, not a
-// number, or too large for float.
-template <class Index, class Weight>
-std::optional<EdgeFault> find_fault(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
-                                    std::int64_t limit);
-
 class Sampler {
  public:
-  static constexpr int kColumns = 8;  // of the embedding
-
   // All that decides about the future; two samplers of equal state and options go on alike.
   struct State {
     std::vector<NodeRecord> nodes;
     std::vector<std::int32_t> u, v;
     std::vector<float> w;
+    std::int64_t n_sorted = 0;  // rows from the last resample; those taken in since follow
     std::int64_t position = 0;  // edges taken in, dropped ones too
     std::int64_t n_self_loops = 0;
     std::int64_t n_zero_weights = 0;

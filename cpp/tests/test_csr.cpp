@@ -94,6 +94,32 @@ TEST(parallel_edges_add_up_in_input_order) {
   CHECK(std::get<ohm::BuiltCsr>(big_last).csr.weights == std::vector<double>{1e16 + 2, 1e16 + 2});
 }
 
+TEST(edges_known_to_be_sorted_are_merged_in) {
+  std::mt19937 random(4);
+  std::vector<std::int32_t> u, v;
+  std::vector<float> w;
+  for (std::int32_t i = 0; i < 30; ++i) {
+    for (std::int32_t j = i + 1; j < 30; ++j) {
+      if (random() % 3 != 0) continue;
+      u.push_back(i);
+      v.push_back(j);
+      w.push_back(1.0f + static_cast<float>(random() % 100));
+    }
+  }
+  const auto n_sorted = std::ssize(u);
+  for (int k = 0; k < 400; ++k) {
+    u.push_back(static_cast<std::int32_t>(random() % 30));
+    v.push_back(static_cast<std::int32_t>(random() % 30));
+    w.push_back(0.1f * static_cast<float>(random() % 10));
+  }
+  const auto plain = std::get<ohm::BuiltCsr>(ohm::build_csr<std::int32_t, float>(30, u, v, w));
+  const auto merged = std::get<ohm::BuiltCsr>(ohm::build_csr<std::int32_t, float>(30, u, v, w, n_sorted));
+  CHECK(merged.csr.indptr == plain.csr.indptr);
+  CHECK(merged.csr.indices == plain.csr.indices);
+  CHECK(merged.csr.weights == plain.csr.weights);
+  CHECK(merged.n_self_loops == plain.n_self_loops && merged.n_zero_weights == plain.n_zero_weights);
+}
+
 TEST(float_weights_are_summed_in_double) {
   const auto result = build<int, float>(2, {0, 0}, {1, 1}, {16777216.0F, 1.0F});
   CHECK(std::get<ohm::BuiltCsr>(result).csr.weights[0] == 16777217.0);

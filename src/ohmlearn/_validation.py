@@ -1,5 +1,6 @@
 """Where bad input is refused: what came, what was needed, what to do, and where."""
 
+import math
 import re
 from collections.abc import Callable, Collection, Iterable
 from importlib import import_module
@@ -36,6 +37,7 @@ __all__ = [
     "check_weights",
     "raise_edge_fault",
     "require_extra",
+    "split_batch",
 ]
 
 MAX_NODES = 2**31 - 1  # node ids are 32-bit inside
@@ -166,6 +168,11 @@ def raise_edge_fault(fault: EdgeFault, n_nodes: int, names: EdgeNames) -> NoRetu
         raise ValueError(
             f"node ids must lie in 0, ..., n_nodes - 1 with n_nodes = {n_nodes}, "
             f"but {name} = {fault.node}{remedy}"
+        )
+    if fault.kind == EdgeFault.Kind.weight and 0 < fault.weight < math.inf:
+        raise ValueError(
+            f"weights must be at most 1e27, but {names.w(at)} = {fault.weight}; "
+            f"divide all weights by a constant"
         )
     if fault.kind == EdgeFault.Kind.weight:
         raise ValueError(
@@ -365,19 +372,26 @@ def check_rereadable(edges: Any, reader: str) -> Iterable[Any]:
     return edges
 
 
+def split_batch(batch: Any, name: str) -> tuple[Any, Any, Any]:
+    """Return the parts (u, v, w) of a batch of edges; w may be None."""
+    if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
+        raise ValueError(
+            f"a batch of edges is a tuple (u, v) or (u, v, w) of arrays, "
+            f"but {name} is {type(batch).__name__}"
+            + (f" of length {len(batch)}" if hasattr(batch, "__len__") else "")
+        )
+    u, v, *rest = batch
+    return u, v, rest[0] if rest else None
+
+
 def check_batch(
     batch: Any, number: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """Return (u, v, w) of one batch of edges; the weights are 1 if it has none."""
-    if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
-        raise ValueError(
-            f"a batch of edges is a tuple (u, v) or (u, v, w) of arrays, "
-            f"but batch {number} is {type(batch).__name__}"
-            + (f" of length {len(batch)}" if hasattr(batch, "__len__") else "")
-        )
+    a, b, c = split_batch(batch, f"batch {number}")
     try:
-        u, v = check_node_ids(batch[0], "u"), check_node_ids(batch[1], "v")
-        w = check_weights(batch[2], "w") if len(batch) == 3 and batch[2] is not None else None
+        u, v = check_node_ids(a, "u"), check_node_ids(b, "v")
+        w = None if c is None else check_weights(c, "w")
         check_same_length(u=u, v=v, w=w)
     except ValueError as error:
         raise ValueError(f"batch {number}: {error}") from error

@@ -28,6 +28,7 @@ from ohmlearn._validation import (
     check_seed,
     check_weights,
     raise_edge_fault,
+    split_batch,
 )
 from ohmlearn.graph import Graph
 
@@ -171,9 +172,10 @@ class StreamingSparsifier:
         Parameters
         ----------
         u, v : array-like of int
-            End nodes; or `u` a Graph and nothing else.
+            End nodes. Or `u` alone: a Graph, or a batch, which is a tuple (u, v) or (u, v, w).
         w : array-like of float, optional
-            Weights; all 1 by default. Self-loops and zero weights are dropped and counted.
+            Weights, at most 1e27; all 1 by default. Self-loops and weights that are zero, which
+            all below 1e-38 count as, are dropped and counted.
 
         Raises
         ------
@@ -181,8 +183,10 @@ class StreamingSparsifier:
             Names the first edge that cannot be taken. Nothing of the batch has been taken then.
         """
         sampler: Any = self._sampler()
-        if isinstance(u, Graph):
+        if v is None and isinstance(u, Graph):
             u, v, w = u.edges()
+        elif v is None and isinstance(u, tuple):
+            u, v, w = split_batch(u, "the batch")
         a, b = check_node_ids(u, "u"), check_node_ids(v, "v")
         if a.dtype != b.dtype:
             a, b = a.astype(np.int64), b.astype(np.int64)

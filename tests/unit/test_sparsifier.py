@@ -151,7 +151,29 @@ def test_a_bad_batch_leaves_all_as_it_was():
         sparsifier.update(u, v, bad)
     with pytest.raises(ValueError, match=r"n_nodes = 450, but v\[1\] = 450"):
         sparsifier.update([0, 0], [1, 450])
+    with pytest.raises(ValueError, match=r"at most 1e27, but w\[0\] = 1e\+28; divide all"):
+        sparsifier.update([0], [1], [1e28])
+    with pytest.raises(ValueError, match="the batch is tuple of length 1"):
+        sparsifier.update(([0],))
     assert pickle.dumps(sparsifier) == before
+
+
+def test_a_batch_may_come_as_one_tuple():
+    u, v, w = blocks_with_bridges().edges()
+    apart = StreamingSparsifier(450, 0.8, random_state=3).update(u, v, w)
+    assert StreamingSparsifier(450, 0.8, random_state=3).update((u, v, w)).stats_ == apart.stats_
+    unit = StreamingSparsifier(450, random_state=3).update((u, v)).update((u, v, None))
+    assert unit.weight_seen_ == 2 * len(u)
+
+
+def test_weights_at_the_ends_of_the_range():
+    sparsifier = StreamingSparsifier(3, random_state=0)
+    sparsifier.update([0, 1, 0], [1, 2, 2], [1e27, 1e-37, 1e-39])
+    assert sparsifier.n_edges_seen_ == 2
+    assert sparsifier.stats_["n_zero_weights_dropped"] == 1
+    u, v, w = sparsifier.snapshot().edges()
+    np.testing.assert_array_equal([u, v], [[0, 1], [1, 2]])
+    np.testing.assert_allclose(w, [1e27, 1e-37], rtol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,155 @@
+#include "coins.hpp"
+
+#include "rng.hpp"
+#include "simd.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <type_traits>
+
+namespace ohm {
+namespace {
+
+constexpr int kStrip = 16;   // edges whose coins are tossed together, in machine vectors
+constexpr int kAhead = 32;   // edges between asking for a record and using it
+
+// |z_a - z_b|^2, in an order of additions that all machines share.
+OHM_INLINE float sketch(const NodeRecord& a, const NodeRecord& b) {
+  using Vector = Row<float, NodeRecord::kColumns>;
+  const Vector d = *reinterpret_cast<const Vector*>(a.z) - *reinterpret_cast<const Vector*>(b.z);
+  const Vector s = d * d;
+  const Row<float, 4> q = __builtin_shufflevector(s, s, 0, 1, 2, 3) + __builtin_shufflevector(s, s, 4, 5, 6, 7);
+  const Row<float, 4> h = q + __builtin_shufflevector(q, q, 2, 3, 0, 1);
+  return h[0] + h[1];
+}
+
+template <class Weight>
+OHM_INLINE float weight_at(std::span<const Weight> w, std::int64_t i) {
+  if constexpr (std::is_same_v<Weight, Unit>) return 1.0f;
+  else return static_cast<float>(w[i]);
+}
+
+// Edges begin..begin + count, count at most kStrip.
+template <class Index, class Weight>
+OHM_INLINE void toss_strip(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
+                           std::int64_t begin, int count, std::uint64_t position, std::uint64_t key, float beta,
+                           const NodeRecord* nodes, std::vector<KeptEdge>& kept) {
+  float square[kStrip], du[kStrip], dv[kStrip], weight[kStrip], p[kStrip];
+  std::int32_t joined[kStrip];
+  std::uint32_t coin[kStrip];
+  for (int k = 0; k < count; ++k) {
+    const NodeRecord& a = nodes[u[begin + k]];
+    const NodeRecord& b = nodes[v[begin + k]];
+    square[k] = sketch(a, b);
+    du[k] = a.degree;
+    dv[k] = b.degree;
+    joined[k] = a.component == b.component ? a.component : -1;
+    weight[k] = weight_at(w, begin + k);
+  }
+  for (int k = count; k < kStrip; ++k) {
+    square[k] = du[k] = dv[k] = weight[k] = 1.0f;
+    joined[k] = -1;
+  }
+  std::uint32_t hits = 0;
+  for (int k = 0; k < kStrip; ++k) coin[k] = static_cast<std::uint32_t>(draw(key, position + k) >> 40);
+  for (int k = 0; k < kStrip; ++k) {
+    const float conductance = std::min(1.0f / square[k], du[k] * dv[k] / (du[k] + dv[k]));
+    const float chance = beta * (weight[k] / (weight[k] + conductance));
+    p[k] = joined[k] >= 0 ? std::min(1.0f, chance) : 1.0f;
+  }
+  for (int k = 0; k < kStrip; ++k) hits |= std::uint32_t{static_cast<float>(coin[k]) * 0x1.0p-24f < p[k]} << k;
+  hits &= (1u << count) - 1u;
+  for (; hits != 0; hits &= hits - 1) {
+    const int k = __builtin_ctz(hits);
+    const std::int64_t i = begin + k;
+    if (u[i] == v[i] || weight[k] < static_cast<float>(kSmallestWeight)) continue;
+    kept.push_back({i, static_cast<std::int32_t>(u[i]), static_cast<std::int32_t>(v[i]), weight[k] / p[k]});
+  }
+}
+
+// Branch-free, so that it runs at the speed of memory.
+template <class Index, class Weight>
+OHM_KERNEL bool all_fine(const Index* u, const Index* v, const Weight* w, std::int64_t count, std::int64_t limit) {
+  using Unsigned = std::make_unsigned_t<Index>;
+  const auto bound = static_cast<Unsigned>(std::min<std::int64_t>(limit, std::numeric_limits<Index>::max()));
+  bool bad = false;
+  for (std::int64_t i = 0; i < count; ++i) {
+    bad |= static_cast<Unsigned>(u[i]) >= bound;
+    bad |= static_cast<Unsigned>(v[i]) >= bound;
+  }
+  if constexpr (!std::is_same_v<Weight, Unit>) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      bad |= !(w[i] >= Weight{0} && w[i] <= static_cast<Weight>(kLargestWeight));
+    }
+  }
+  return !bad;
+}
+
+}  // namespace
+
+template <class Index, class Weight>
+std::optional<EdgeFault> find_fault(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
+                                    std::int64_t limit) {
+  using Kind = EdgeFault::Kind;
+  constexpr std::int64_t kBlock = 4096;
+  const std::int64_t size = std::ssize(u);
+  for (std::int64_t begin = 0; begin < size; begin += kBlock) {
+    const std::int64_t end = std::min(size, begin + kBlock);
+    const Weight* weights = w.empty() ? nullptr : w.data() + begin;
+    if (all_fine(u.data() + begin, v.data() + begin, weights, end - begin, limit)) continue;
+    for (std::int64_t i = begin; i < end; ++i) {
+      if (u[i] < 0 || u[i] >= limit) return EdgeFault{Kind::node_u, i, static_cast<std::int64_t>(u[i])};
+      if (v[i] < 0 || v[i] >= limit) return EdgeFault{Kind::node_v, i, static_cast<std::int64_t>(v[i])};
+      if constexpr (!std::is_same_v<Weight, Unit>) {
+        if (!(w[i] >= Weight{0} && w[i] <= static_cast<Weight>(kLargestWeight))) {
+          return EdgeFault{Kind::weight, i, 0, static_cast<double>(w[i])};
+        }
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+template <class Index, class Weight>
+OHM_KERNEL void toss_edges(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
+                           std::int64_t begin, std::int64_t end, std::int64_t position, std::uint64_t key, float beta,
+                           const NodeRecord* nodes, std::vector<KeptEdge>& kept) {
+  for (std::int64_t i = begin; i < end; i += kStrip) {
+    const std::int64_t ahead = std::min(end, i + kAhead + kStrip);
+    for (std::int64_t k = i + kAhead; k < ahead; ++k) {
+      __builtin_prefetch(nodes + u[k]);
+      __builtin_prefetch(nodes + v[k]);
+    }
+    toss_strip(u, v, w, i, static_cast<int>(std::min<std::int64_t>(kStrip, end - i)),
+               static_cast<std::uint64_t>(position + i), key, beta, nodes, kept);
+  }
+}
+
+OHM_KERNEL void row_leverages(std::span<const std::int32_t> u, std::span<const std::int32_t> v,
+                              std::span<const float> w, const NodeRecord* nodes, float* leverage) {
+  const std::int64_t size = std::ssize(u);
+  for (std::int64_t i = 0; i < size; ++i) {
+    if (i + kAhead < size) __builtin_prefetch(nodes + v[i + kAhead]);  // rows come sorted by u
+    const NodeRecord& a = nodes[u[i]];
+    const NodeRecord& b = nodes[v[i]];
+    const float du = std::max(0.0f, a.degree - w[i]);
+    const float dv = std::max(0.0f, b.degree - w[i]);
+    const float around = du > 0.0f && dv > 0.0f ? du * dv / (du + dv) : 0.0f;
+    leverage[i] = std::min(1.0f, w[i] * std::max(sketch(a, b), 1.0f / (w[i] + around)));
+  }
+}
+
+#define OHM_INSTANTIATE(Index, Weight)                                                                             \
+  template std::optional<EdgeFault> find_fault(std::span<const Index>, std::span<const Index>,                     \
+                                               std::span<const Weight>, std::int64_t);                             \
+  template void toss_edges(std::span<const Index>, std::span<const Index>, std::span<const Weight>, std::int64_t,  \
+                           std::int64_t, std::int64_t, std::uint64_t, float, const NodeRecord*, std::vector<KeptEdge>&);
+OHM_INSTANTIATE(std::int32_t, Unit)
+OHM_INSTANTIATE(std::int32_t, float)
+OHM_INSTANTIATE(std::int32_t, double)
+OHM_INSTANTIATE(std::int64_t, Unit)
+OHM_INSTANTIATE(std::int64_t, float)
+OHM_INSTANTIATE(std::int64_t, double)
+#undef OHM_INSTANTIATE
+
+}  // namespace ohm

@@ -1,0 +1,56 @@
+// The coins of the sampler: from the records of two nodes to the leverage of an edge, and to its fate.
+//
+// The resistance between u and v is estimated by max(sketch, floor): the sketch is |z_u - z_v|^2, the floor
+// is the resistance with all other nodes shorted, which follows from degrees. It removes the harmful
+// underestimates of a sketch of only eight columns, for free.
+#pragma once
+
+#include "csr.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace ohm {
+
+// What a coin needs to know of a node, in one cache line.
+struct alignas(64) NodeRecord {
+  static constexpr int kColumns = 8;
+  float z[kColumns] = {};       // R_uv ~ |z_u - z_v|^2
+  float degree = 0;             // weighted, in H
+  std::int32_t component = -1;  // -1: has no embedding yet
+};
+
+// Rows hold floats. Positive weights below the first count as zero, those above the second are refused: sums of
+// 10^11 of them still fit.
+constexpr double kSmallestWeight = 0x1.0p-126;
+constexpr double kLargestWeight = 1e27;
+
+// The first edge that cannot be taken: a node id below 0 or from `limit` on, a weight that is negative, not a
+// number, or too large.
+template <class Index, class Weight>
+std::optional<EdgeFault> find_fault(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
+                                    std::int64_t limit);
+
+struct KeptEdge {
+  std::int64_t at;  // in the batch
+  std::int32_t u;
+  std::int32_t v;
+  float w;
+};
+
+// Tosses edges begin..end of a batch whose first has number `position` in the stream and appends those kept, with
+// their new weight. An edge that is not in H has leverage w / (w + C) once added, C the conductance of H
+// between its ends; it is kept with probability beta times that, and for certain where C is zero: between
+// components, or at a node that has no embedding yet.
+template <class Index, class Weight>
+void toss_edges(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w, std::int64_t begin,
+                std::int64_t end, std::int64_t position, std::uint64_t key, float beta, const NodeRecord* nodes,
+                std::vector<KeptEdge>& kept);
+
+// Leverages w R of edges of H itself.
+void row_leverages(std::span<const std::int32_t> u, std::span<const std::int32_t> v, std::span<const float> w,
+                   const NodeRecord* nodes, float* leverage);
+
+}  // namespace ohm
