@@ -11,6 +11,9 @@ namespace ohm {
 namespace {
 
 constexpr int kStrip = 16;   // edges whose coins are tossed together, in machine vectors
+// The larger of a noisy sketch and the floor is too large on average where both are about the same; taking away a
+// part of the floor sets that right and leaves what is far above the floor as it is.
+constexpr float kTaken = 0.5f;
 constexpr int kAhead = 32;   // edges between asking for a record and using it
 
 // |z_a - z_b|^2, in an order of additions that all machines share.
@@ -22,6 +25,8 @@ OHM_INLINE float sketch(const NodeRecord& a, const NodeRecord& b) {
   const Row<float, 4> h = q + __builtin_shufflevector(q, q, 2, 3, 0, 1);
   return h[0] + h[1];
 }
+
+OHM_INLINE float resistance(float sketch, float floor) { return std::max(sketch - kTaken * floor, floor); }
 
 template <class Weight>
 OHM_INLINE float weight_at(std::span<const Weight> w, std::int64_t i) {
@@ -53,8 +58,8 @@ OHM_INLINE void toss_strip(std::span<const Index> u, std::span<const Index> v, s
   std::uint32_t hits = 0;
   for (int k = 0; k < kStrip; ++k) coin[k] = static_cast<std::uint32_t>(draw(key, position + k) >> 40);
   for (int k = 0; k < kStrip; ++k) {
-    const float conductance = std::min(1.0f / square[k], du[k] * dv[k] / (du[k] + dv[k]));
-    const float chance = beta * (weight[k] / (weight[k] + conductance));
+    const float r = resistance(square[k], (du[k] + dv[k]) / (du[k] * dv[k]));
+    const float chance = beta * (weight[k] * r / (weight[k] * r + 1.0f));
     p[k] = joined[k] >= 0 ? std::min(1.0f, chance) : 1.0f;
   }
   for (int k = 0; k < kStrip; ++k) hits |= std::uint32_t{static_cast<float>(coin[k]) * 0x1.0p-24f < p[k]} << k;
@@ -65,6 +70,12 @@ OHM_INLINE void toss_strip(std::span<const Index> u, std::span<const Index> v, s
     if (u[i] == v[i] || weight[k] < static_cast<float>(kSmallestWeight)) continue;
     kept.push_back({i, static_cast<std::int32_t>(u[i]), static_cast<std::int32_t>(v[i]), weight[k] / p[k]});
   }
+}
+
+// To which end an edge belongs: one random bit of a multiplicative hash.
+OHM_INLINE bool belongs_to_smaller(std::uint64_t key, std::int32_t u, std::int32_t v) {
+  const std::uint64_t edge = static_cast<std::uint64_t>(u) << 32 | static_cast<std::uint32_t>(v);
+  return ((edge ^ key) * 0x9e3779b97f4a7c15u >> 63) != 0;
 }
 
 // Branch-free, so that it runs at the speed of memory.
@@ -135,8 +146,32 @@ OHM_KERNEL void row_leverages(std::span<const std::int32_t> u, std::span<const s
     const float du = std::max(0.0f, a.degree - w[i]);
     const float dv = std::max(0.0f, b.degree - w[i]);
     const float around = du > 0.0f && dv > 0.0f ? du * dv / (du + dv) : 0.0f;
-    leverage[i] = std::min(1.0f, w[i] * std::max(sketch(a, b), 1.0f / (w[i] + around)));
+    leverage[i] = std::min(1.0f, w[i] * resistance(sketch(a, b), 1.0f / (w[i] + around)));
   }
+}
+
+std::vector<char> choose_rows(const CsrView& h, const float* chance, std::uint64_t key) {
+  std::vector<char> keep(h.entries() / 2);
+  std::vector<std::int64_t> next(h.n);  // row of the next edge, in the order of (u, v), from this node upwards
+  std::int64_t rows = 0;
+  for (std::int32_t i = 0; i < h.n; ++i) {
+    const std::int32_t* end = h.indices + h.indptr[i + 1];
+    next[i] = rows;
+    rows += end - std::upper_bound(h.indices + h.indptr[i], end, i);
+  }
+  for (std::int32_t i = 0; i < h.n; ++i) {
+    double sum = uniform(draw(key, static_cast<std::uint64_t>(i)));
+    std::int64_t upwards = next[i];
+    for (std::int64_t e = h.indptr[i]; e < h.indptr[i + 1]; ++e) {
+      const std::int32_t j = h.indices[e];
+      const std::int64_t row = j < i ? next[j]++ : upwards++;
+      if (belongs_to_smaller(key, std::min(i, j), std::max(i, j)) == (j < i)) continue;
+      sum += static_cast<double>(chance[row]);
+      keep[row] = sum >= 1.0;
+      if (keep[row]) sum -= 1.0;
+    }
+  }
+  return keep;
 }
 
 #define OHM_INSTANTIATE(Index, Weight)                                                                             \

@@ -53,4 +53,12 @@ void toss_edges(std::span<const Index> u, std::span<const Index> v, std::span<co
 void row_leverages(std::span<const std::int32_t> u, std::span<const std::int32_t> v, std::span<const float> w,
                    const NodeRecord* nodes, float* leverage);
 
+// Which edges of H to keep, each with its own chance, in the order of (u, v), u < v.
+//
+// Sampling is systematic: every edge belongs to one of its ends, at random, and a node goes through the edges it
+// owns, adding up chances from a random start and keeping an edge whenever the sum passes an integer. An edge is
+// kept with its chance exactly, but a node gets as many edges as its chances add up to, within one. In dense
+// graphs the error of degrees is most of the error of H: with independent coins epsilon is a quarter larger.
+std::vector<char> choose_rows(const CsrView& h, const float* chance, std::uint64_t key);
+
 }  // namespace ohm

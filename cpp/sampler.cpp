@@ -20,10 +20,6 @@ constexpr std::int64_t kSmallest = 1 << 12;   // rows below which resampling is 
 constexpr double kEmbeddingTolerance = 1e-4;
 constexpr std::uint64_t kResampleCoins = 0x7265736d706c65ull;
 
-std::uint64_t edge_key(std::int32_t u, std::int32_t v) {
-  return static_cast<std::uint64_t>(u) << 32 | static_cast<std::uint32_t>(v);
-}
-
 // What a batch adds to the counters. Weights are summed in lanes by position in the stream.
 template <class Index, class Weight>
 OHM_KERNEL void count_edges(const Index* u, const Index* v, const Weight* w, std::int64_t count,
@@ -204,13 +200,15 @@ void Sampler::resample() {
   } else {
     state_.beta = beta_for(n);
   }
+  std::vector<float>& chance = leverage;
+  for (float& p : chance) p = static_cast<float>(std::min(1.0, state_.beta * static_cast<double>(p)));
+  const std::vector<char> keep = choose_rows(graph, chance.data(), coins);
   std::size_t left = 0;
-  for (std::size_t e = 0; e < leverage.size(); ++e) {
-    const double p = std::min(1.0, state_.beta * static_cast<double>(leverage[e]));
+  for (std::size_t e = 0; e < rows; ++e) {
     state_.u[left] = state_.u[e];
     state_.v[left] = state_.v[e];
-    state_.w[left] = static_cast<float>(static_cast<double>(state_.w[e]) / p);
-    left += uniform(draw(coins, edge_key(state_.u[e], state_.v[e]))) < p;
+    state_.w[left] = state_.w[e] / chance[e];
+    left += keep[e];
   }
   state_.u.resize(left);
   state_.v.resize(left);
