@@ -1,6 +1,6 @@
 """Is one pass as good as hindsight? Measured epsilon at equal rows, family by family.
 
-``python -m benchmarks.hindsight`` prints one JSON line per family and order, with the mean epsilon of
+``python -m benchmarks.hindsight`` prints a JSON line per family and order, with the mean epsilon of
 
 - ``stream``: a StreamingSparsifier with a budget,
 - ``exact``: one-shot sampling with the exact resistances of the whole graph,
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from pathlib import Path
 
@@ -23,8 +24,11 @@ from benchmarks.measure import Figure, emit
 from ohmlearn import Graph, StreamingSparsifier
 
 DENSE = ("paper", "blocks", "barbell", "attachment", "6 decades", "complete", "union")
+WAYS = ("stream", "exact", "merged", "uniform")
 LEAVES = 8
+REFERENCES = 5  # one-shot samples for each of the stream, so that their mean is the steadier one
 BAR = 1.15
+RATIOS = ("stream_over_exact", "merged_over_stream")
 
 
 def main() -> None:
@@ -53,7 +57,7 @@ def main() -> None:
 def compare(family: Family, ruler: Ruler, order: str, budget: int, seeds: int) -> Figure:
     """Mean epsilon of the four ways; the one-shot ones get the rows that the stream took."""
     n = family.graph.n_nodes
-    ways: dict[str, list[Graph]] = {"stream": [], "merged": [], "exact": [], "uniform": []}
+    ways: dict[str, list[Graph]] = {way: [] for way in WAYS}
     for seed in range(seeds):
         u, v, w = family.stream(order, seed)
         one = StreamingSparsifier(n, max_edges=budget, random_state=seed).update(u, v, w)
@@ -70,8 +74,9 @@ def compare(family: Family, ruler: Ruler, order: str, budget: int, seeds: int) -
     rows = float(np.mean([h.n_edges for h in ways["stream"]]))
     u, v, w = family.graph.edges()
     leverage = w * np.sum((ruler.basis[u] - ruler.basis[v]) ** 2, axis=1)
-    for seed in range(seeds):
+    for seed in range(REFERENCES * seeds):
         ways["exact"].append(sample(family.graph, leverage, rows, seed))
+    for seed in range(seeds):
         ways["uniform"].append(sample(family.graph, np.ones(len(u)), rows, seed))
     found = {way: [ruler.epsilon(h) for h in graphs] for way, graphs in ways.items()}
     mean = {way: float(np.mean(values)) for way, values in found.items()}
@@ -89,10 +94,9 @@ def compare(family: Family, ruler: Ruler, order: str, budget: int, seeds: int) -
         "stream_over_exact": mean["stream"] / mean["exact"],
         "merged_over_stream": mean["merged"] / mean["stream"],
         # Standard error of the first ratio, by the spread over the seeds.
-        "error": float(
-            mean["stream"] / mean["exact"]
-            * np.hypot(*(np.std(found[way], ddof=1) / mean[way] for way in ("stream", "exact")))
-            / np.sqrt(seeds)
+        "error": mean["stream"] / mean["exact"] * math.hypot(
+            *(np.std(found[way]) / mean[way] / math.sqrt(len(found[way]))
+              for way in ("stream", "exact"))
         ),
         "disconnected": {
             way: sum(h.components()[0] > parts for h in graphs) for way, graphs in ways.items()
@@ -120,8 +124,8 @@ def show(figures: list[Figure]) -> None:
     )
     print("|---" * 10 + "|")
     for f in figures:
-        ways = " | ".join(f"{f['epsilon_' + w]:.3f}" for w in ("stream", "exact", "merged", "uniform"))
-        marks = ["" if f[key] <= BAR else " (!)" for key in ("stream_over_exact", "merged_over_stream")]
+        ways = " | ".join(f"{f['epsilon_' + way]:.3f}" for way in WAYS)
+        marks = ["" if f[ratio] <= BAR else " (!)" for ratio in RATIOS]
         print(
             f"| {f['family']} | {f['order']} | {f['rows_stream'] / f['n_nodes']:.1f} | {ways} "
             f"| {f['stream_over_exact']:.2f} ± {f['error']:.2f}{marks[0]} "

@@ -2,9 +2,9 @@
 
 Each case runs in a child of its own:
 
-- ``paper``: the whole pass over the paper's graph, its edges in memory, beside scipy's conversion of
-  the same arrays to a symmetric CSR matrix; then coins alone, and a certificate of the result;
-- ``million``: random edges on a million nodes, made in batches; beside reading as many from Parquet;
+- ``paper``: the whole pass over the paper's graph, its edges in memory, beside scipy's conversion
+  of the same arrays to a symmetric CSR matrix; then coins alone, and a certificate of the result;
+- ``million``: random edges on a million nodes, made in batches; beside reading them from Parquet;
 - ``flat``: peak memory and cost per edge as the stream gets longer.
 """
 
@@ -17,6 +17,7 @@ import math
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -132,7 +133,7 @@ def _coins(warm: object, u: Ends, v: Ends, threads: int) -> Figure:
         sparsifier.n_jobs = threads  # what the copy below is made with
         sparsifier = copy.deepcopy(sparsifier)
         resamples = sparsifier.n_resamples_
-        _, _, wall = timed(lambda s=sparsifier: s.update(u[:size], v[:size]))
+        _, _, wall = timed(partial(sparsifier.update, u[:size], v[:size]))
         if sparsifier.n_resamples_ > resamples:
             size //= 2
         else:
@@ -155,7 +156,7 @@ def _pass(n: int, size: int) -> Figure:
     cpu_s = 0.0
     baseline = reset_peak()
     for u, v in _random_edges(n, size):
-        cpu_s += timed(lambda u=u, v=v: sparsifier.update(u, v))[1]
+        cpu_s += timed(partial(sparsifier.update, u, v))[1]
     h, snapshot_cpu, _ = timed(sparsifier.snapshot)
     return {
         "n_nodes": n,
