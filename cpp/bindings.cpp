@@ -333,6 +333,7 @@ void set_state(ohm::Sampler& sampler, ArrayIn<std::uint8_t> nodes, ArrayIn<std::
           "not the state of a sparsifier");
   ohm::Sampler::State s;
   s.nodes.resize(nodes.size() / sizeof(ohm::NodeRecord));
+  s.n_nodes = static_cast<std::int32_t>(s.nodes.size());
   if (nodes.size() > 0) std::memcpy(static_cast<void*>(s.nodes.data()), nodes.data(), nodes.size());
   s.u.assign(u.data(), u.data() + u.size());
   s.v.assign(v.data(), v.data() + v.size());
@@ -385,7 +386,7 @@ void bind_sparsifier(nb::module_& m) {
       .def("get_state", get_state)
       .def("set_state", set_state, "nodes"_a.noconvert(), "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert(),
            "counters"_a.noconvert(), "numbers"_a.noconvert())
-      .def_prop_ro("n_nodes", [](const ohm::Sampler& s) { return s.state().nodes.size(); })
+      .def_prop_ro("n_nodes", [](const ohm::Sampler& s) { return s.state().n_nodes; })
       .def_prop_ro("n_rows", &ohm::Sampler::n_rows)
       .def_prop_ro("position", [](const ohm::Sampler& s) { return s.state().position; })
       .def_prop_ro("n_self_loops", [](const ohm::Sampler& s) { return s.state().n_self_loops; })

@@ -4,6 +4,7 @@
 #include "simd.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <type_traits>
 
@@ -14,7 +15,8 @@ constexpr int kStrip = 16;   // edges whose coins are tossed together, in machin
 // The larger of a noisy sketch and the floor is too large on average where both are about the same; taking away a
 // part of the floor sets that right and leaves what is far above the floor as it is.
 constexpr float kTaken = 0.5f;
-constexpr int kAhead = 32;   // edges between asking for a record and using it
+constexpr int kBlock = 512;  // edges looked at before those still open are tossed
+constexpr int kAhead = 24;   // edges between asking for a record and using it
 
 // |z_a - z_b|^2, in an order of additions that all machines share.
 OHM_INLINE float sketch(const NodeRecord& a, const NodeRecord& b) {
@@ -34,39 +36,57 @@ OHM_INLINE float weight_at(std::span<const Weight> w, std::int64_t i) {
   else return static_cast<float>(w[i]);
 }
 
-// Edges begin..begin + count, count at most kStrip.
+OHM_INLINE float coin(std::uint64_t key, std::uint64_t position) {
+  return static_cast<float>(draw(key, position) >> 40) * 0x1.0p-24f;
+}
+
+// Writes to `open` which of the edges begin..begin + count could be kept; returns how many.
+template <class Index, class Weight>
+OHM_INLINE int find_open(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
+                         std::int64_t begin, int count, std::uint64_t position, std::uint64_t key, float beta,
+                         const float* reach, std::int32_t* open) {
+  constexpr float kRounding = 1.0001f;
+  bool could[kBlock];
+  for (int k = 0; k < count; ++k) {
+    const float sum = reach[u[begin + k]] + reach[v[begin + k]];
+    could[k] = coin(key, position + k) < kRounding * beta * weight_at(w, begin + k) * (sum * sum);
+  }
+  int found = 0;
+  for (int k = 0; k < count; ++k) {
+    open[found] = k;
+    found += could[k];
+  }
+  return found;
+}
+
+// Tosses up to kStrip open edges, given by their place in the batch.
 template <class Index, class Weight>
 OHM_INLINE void toss_strip(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
-                           std::int64_t begin, int count, std::uint64_t position, std::uint64_t key, float beta,
-                           const NodeRecord* nodes, std::vector<KeptEdge>& kept) {
+                           std::int64_t begin, const std::int32_t* open, int count, std::uint64_t position,
+                           std::uint64_t key, float beta, const NodeRecord* nodes, std::vector<KeptEdge>& kept) {
   float square[kStrip], du[kStrip], dv[kStrip], weight[kStrip], p[kStrip];
   std::int32_t joined[kStrip];
-  std::uint32_t coin[kStrip];
   for (int k = 0; k < count; ++k) {
-    const NodeRecord& a = nodes[u[begin + k]];
-    const NodeRecord& b = nodes[v[begin + k]];
+    const NodeRecord& a = nodes[u[begin + open[k]]];
+    const NodeRecord& b = nodes[v[begin + open[k]]];
     square[k] = sketch(a, b);
     du[k] = a.degree;
     dv[k] = b.degree;
     joined[k] = a.component == b.component ? a.component : -1;
-    weight[k] = weight_at(w, begin + k);
+    weight[k] = weight_at(w, begin + open[k]);
   }
   for (int k = count; k < kStrip; ++k) {
     square[k] = du[k] = dv[k] = weight[k] = 1.0f;
     joined[k] = -1;
   }
-  std::uint32_t hits = 0;
-  for (int k = 0; k < kStrip; ++k) coin[k] = static_cast<std::uint32_t>(draw(key, position + k) >> 40);
   for (int k = 0; k < kStrip; ++k) {
     const float r = resistance(square[k], (du[k] + dv[k]) / (du[k] * dv[k]));
     const float chance = beta * (weight[k] * r / (weight[k] * r + 1.0f));
     p[k] = joined[k] >= 0 ? std::min(1.0f, chance) : 1.0f;
   }
-  for (int k = 0; k < kStrip; ++k) hits |= std::uint32_t{static_cast<float>(coin[k]) * 0x1.0p-24f < p[k]} << k;
-  hits &= (1u << count) - 1u;
-  for (; hits != 0; hits &= hits - 1) {
-    const int k = __builtin_ctz(hits);
-    const std::int64_t i = begin + k;
+  for (int k = 0; k < count; ++k) {
+    if (coin(key, position + open[k]) >= p[k]) continue;
+    const std::int64_t i = begin + open[k];
     if (u[i] == v[i] || weight[k] < static_cast<float>(kSmallestWeight)) continue;
     kept.push_back({i, static_cast<std::int32_t>(u[i]), static_cast<std::int32_t>(v[i]), weight[k] / p[k]});
   }
@@ -124,16 +144,47 @@ std::optional<EdgeFault> find_fault(std::span<const Index> u, std::span<const In
 template <class Index, class Weight>
 OHM_KERNEL void toss_edges(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
                            std::int64_t begin, std::int64_t end, std::int64_t position, std::uint64_t key, float beta,
-                           const NodeRecord* nodes, std::vector<KeptEdge>& kept) {
-  for (std::int64_t i = begin; i < end; i += kStrip) {
-    const std::int64_t ahead = std::min(end, i + kAhead + kStrip);
-    for (std::int64_t k = i + kAhead; k < ahead; ++k) {
-      __builtin_prefetch(nodes + u[k]);
-      __builtin_prefetch(nodes + v[k]);
+                           const NodeRecord* nodes, const float* reach, std::vector<KeptEdge>& kept) {
+  std::int32_t open[kBlock];
+  for (std::int64_t i = begin; i < end; i += kBlock) {
+    const int count = static_cast<int>(std::min<std::int64_t>(kBlock, end - i));
+    const auto first = static_cast<std::uint64_t>(position + i);
+    const int found = find_open(u, v, w, i, count, first, key, beta, reach, open);
+    for (int k = 0; k < found; k += kStrip) {
+      for (int ahead = k + kAhead; ahead < std::min(found, k + kAhead + kStrip); ++ahead) {
+        __builtin_prefetch(nodes + u[i + open[ahead]]);
+        __builtin_prefetch(nodes + v[i + open[ahead]]);
+      }
+      toss_strip(u, v, w, i, open + k, std::min(kStrip, found - k), first, key, beta, nodes, kept);
     }
-    toss_strip(u, v, w, i, static_cast<int>(std::min<std::int64_t>(kStrip, end - i)),
-               static_cast<std::uint64_t>(position + i), key, beta, nodes, kept);
   }
+}
+
+std::vector<float> measure_reach(std::span<const NodeRecord> nodes) {
+  constexpr int kColumns = NodeRecord::kColumns;
+  std::vector<std::int64_t> size;
+  for (const NodeRecord& node : nodes) {
+    if (node.component < 0) continue;
+    if (node.component >= std::ssize(size)) size.resize(node.component + 1);
+    ++size[node.component];
+  }
+  std::vector<float> reach(nodes.size(), std::numeric_limits<float>::infinity());
+  if (size.empty()) return reach;
+  const auto largest = static_cast<std::int32_t>(std::max_element(size.begin(), size.end()) - size.begin());
+  double centre[kColumns] = {};
+  for (const NodeRecord& node : nodes) {
+    if (node.component != largest) continue;
+    for (int c = 0; c < kColumns; ++c) centre[c] += static_cast<double>(node.z[c]);
+  }
+  NodeRecord middle;
+  for (int c = 0; c < kColumns; ++c) {
+    middle.z[c] = static_cast<float>(centre[c] / static_cast<double>(size[largest]));
+  }
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i].component != largest) continue;
+    reach[i] = std::sqrt(std::max(sketch(nodes[i], middle), 1.0f / nodes[i].degree));
+  }
+  return reach;
 }
 
 OHM_KERNEL void row_leverages(std::span<const std::int32_t> u, std::span<const std::int32_t> v,
@@ -178,7 +229,8 @@ std::vector<char> choose_rows(const CsrView& h, const float* chance, std::uint64
   template std::optional<EdgeFault> find_fault(std::span<const Index>, std::span<const Index>,                     \
                                                std::span<const Weight>, std::int64_t);                             \
   template void toss_edges(std::span<const Index>, std::span<const Index>, std::span<const Weight>, std::int64_t,  \
-                           std::int64_t, std::int64_t, std::uint64_t, float, const NodeRecord*, std::vector<KeptEdge>&);
+                           std::int64_t, std::int64_t, std::uint64_t, float, const NodeRecord*, const float*, \
+                           std::vector<KeptEdge>&);
 OHM_INSTANTIATE(std::int32_t, Unit)
 OHM_INSTANTIATE(std::int32_t, float)
 OHM_INSTANTIATE(std::int32_t, double)

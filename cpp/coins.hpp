@@ -40,14 +40,19 @@ struct KeptEdge {
   float w;
 };
 
+// For each node a bound of its part in any resistance: R_uv <= (reach_u + reach_v)^2. Infinite outside the largest
+// component, so that two finite ones belong to nodes that H joins.
+std::vector<float> measure_reach(std::span<const NodeRecord> nodes);
+
 // Tosses edges begin..end of a batch whose first has number `position` in the stream and appends those kept, with
 // their new weight. An edge that is not in H has leverage w / (w + C) once added, C the conductance of H
 // between its ends; it is kept with probability beta times that, and for certain where C is zero: between
-// components, or at a node that has no embedding yet.
+// components, or at a node that has no embedding yet. Most coins are settled by the bound alone, which
+// takes two floats instead of two records; what is kept does not depend on it.
 template <class Index, class Weight>
 void toss_edges(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w, std::int64_t begin,
                 std::int64_t end, std::int64_t position, std::uint64_t key, float beta, const NodeRecord* nodes,
-                std::vector<KeptEdge>& kept);
+                const float* reach, std::vector<KeptEdge>& kept);
 
 // Leverages w R of edges of H itself.
 void row_leverages(std::span<const std::int32_t> u, std::span<const std::int32_t> v, std::span<const float> w,

@@ -20,6 +20,13 @@ constexpr std::int64_t kSmallest = 1 << 12;   // rows below which resampling is 
 constexpr double kEmbeddingTolerance = 1e-4;
 constexpr std::uint64_t kResampleCoins = 0x7265736d706c65ull;
 
+template <class Index>
+OHM_KERNEL Index find_largest(const Index* nodes, std::int64_t count) {
+  Index largest = -1;
+  for (std::int64_t i = 0; i < count; ++i) largest = std::max(largest, nodes[i]);
+  return largest;
+}
+
 // What a batch adds to the counters. Weights are summed in lanes by position in the stream.
 template <class Index, class Weight>
 OHM_KERNEL void count_edges(const Index* u, const Index* v, const Weight* w, std::int64_t count,
@@ -40,24 +47,27 @@ OHM_KERNEL void count_edges(const Index* u, const Index* v, const Weight* w, std
     state.n_zero_weights += zeros;
   }
   state.position += count;
-}
-
-template <class Index>
-OHM_KERNEL Index find_largest(std::span<const Index> u, std::span<const Index> v) {
-  Index largest = -1;
-  for (const Index node : u) largest = std::max(largest, node);
-  for (const Index node : v) largest = std::max(largest, node);
-  return largest;
+  const std::int64_t last = std::max(find_largest(u, count), find_largest(v, count));
+  state.n_nodes = std::max(state.n_nodes, static_cast<std::int32_t>(last + 1));
 }
 
 }  // namespace
 
 Sampler::Sampler(std::int32_t n_nodes, const SamplerOptions& options) : options_(options) {
-  state_.nodes.resize(n_nodes);
+  state_.n_nodes = n_nodes;
+  make_room(n_nodes);
   state_.capacity = options.max_rows > 0 ? 2 * options.max_rows : kSmallest;
   if (options.max_rows == 0 && n_nodes > 1) {
     state_.capacity = std::max(kSmallest, static_cast<std::int64_t>(2.0 * beta_for(n_nodes) * n_nodes));
   }
+}
+
+Sampler::Sampler(State state, const SamplerOptions& options)
+    : options_(options), state_(std::move(state)), reach_(measure_reach(state_.nodes)) {}
+
+void Sampler::make_room(std::int64_t n_nodes) {
+  state_.nodes.resize(n_nodes);
+  reach_.resize(n_nodes, std::numeric_limits<float>::infinity());
 }
 
 double Sampler::beta_for(std::int64_t n) const {
@@ -67,9 +77,6 @@ double Sampler::beta_for(std::int64_t n) const {
 
 template <class Index, class Weight>
 void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w) {
-  const std::int64_t n = std::int64_t{find_largest(u, v)} + 1;
-  if (n > std::ssize(state_.nodes)) state_.nodes.resize(n);
-
   const std::uint64_t key = mix(options_.seed);
   const std::int64_t size = std::ssize(u);
   const std::int64_t start = state_.position;
@@ -81,11 +88,13 @@ void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::sp
     pieces = std::min((size - begin + kPiece - 1) / kPiece, pieces);
     kept.resize(std::max<std::size_t>(kept.size(), pieces));
     const std::int64_t end = std::min(size, begin + pieces * kPiece);
+    const std::int64_t last = std::max(find_largest(&u[begin], end - begin), find_largest(&v[begin], end - begin));
+    if (last >= std::ssize(state_.nodes)) make_room(last + 1);
     parallel_for(options_.threads, pieces, [&](std::int64_t piece) {
       kept[piece].clear();
       const std::int64_t from = begin + piece * kPiece;
       toss_edges(u, v, w, from, std::min(end, from + kPiece), start, key, static_cast<float>(state_.beta),
-                 state_.nodes.data(), kept[piece]);
+                 state_.nodes.data(), reach_.data(), kept[piece]);
     });
     std::int64_t next = end;
     for (std::int64_t piece = 0; piece < pieces && next == end; ++piece) {
@@ -110,7 +119,8 @@ void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::sp
 }
 
 void Sampler::merge(const State& other) {
-  if (other.nodes.size() > state_.nodes.size()) state_.nodes.resize(other.nodes.size());
+  state_.n_nodes = std::max(state_.n_nodes, other.n_nodes);
+  if (other.n_nodes > std::ssize(state_.nodes)) make_room(other.n_nodes);
   state_.u.insert(state_.u.end(), other.u.begin(), other.u.end());
   state_.v.insert(state_.v.end(), other.v.begin(), other.v.end());
   state_.w.insert(state_.w.end(), other.w.begin(), other.w.end());
@@ -125,13 +135,12 @@ void Sampler::merge(const State& other) {
 Csr Sampler::snapshot() const {
   Sampler copy(state_, options_);
   copy.resample();
-  auto built = build_csr<std::int32_t, float>(static_cast<std::int32_t>(copy.state_.nodes.size()), copy.state_.u,
-                                              copy.state_.v, copy.state_.w, copy.n_rows());
+  auto built = build_csr<std::int32_t, float>(copy.state_.n_nodes, copy.state_.u, copy.state_.v, copy.state_.w, copy.n_rows());
   return std::move(std::get<BuiltCsr>(built).csr);
 }
 
 void Sampler::resample() {
-  const auto n = static_cast<std::int32_t>(state_.nodes.size());
+  const std::int32_t n = state_.n_nodes;
   ++state_.n_resamples;
   auto built = build_csr<std::int32_t, float>(n, state_.u, state_.v, state_.w, state_.n_sorted);
   const Csr csr = std::move(std::get<BuiltCsr>(built).csr);
@@ -155,6 +164,8 @@ void Sampler::resample() {
       node.z[c] = static_cast<float>(unit * z[static_cast<std::size_t>(i) * NodeRecord::kColumns + c]);
     }
   }
+
+  reach_ = measure_reach(state_.nodes);
 
   // The rows, each edge once, and their leverages.
   const auto rows = csr.indices.size() / 2;

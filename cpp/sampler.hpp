@@ -37,6 +37,7 @@ class Sampler {
  public:
   // All that decides about the future; two samplers of equal state and options go on alike.
   struct State {
+    std::int32_t n_nodes = 0;  // given, or what the edges up to `position` ask for
     std::vector<NodeRecord> nodes;
     std::vector<std::int32_t> u, v;
     std::vector<float> w;
@@ -51,7 +52,7 @@ class Sampler {
   };
 
   Sampler(std::int32_t n_nodes, const SamplerOptions& options);
-  Sampler(State state, const SamplerOptions& options) : options_(options), state_(std::move(state)) {}
+  Sampler(State state, const SamplerOptions& options);
 
   // Takes in edges that find_fault has nothing against. Nodes past the last known are added.
   template <class Index, class Weight>
@@ -64,15 +65,17 @@ class Sampler {
   Csr snapshot() const;
 
   const State& state() const { return state_; }
-  void set_state(State state) { state_ = std::move(state); }
+  void set_state(State state) { *this = Sampler(std::move(state), options_); }
   std::int64_t n_rows() const { return std::ssize(state_.u); }
 
  private:
   void resample();
+  void make_room(std::int64_t n_nodes);
   double beta_for(std::int64_t n) const;
 
   SamplerOptions options_;
   State state_;
+  std::vector<float> reach_;  // follows from the nodes
 };
 
 }  // namespace ohm

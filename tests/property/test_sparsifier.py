@@ -50,3 +50,19 @@ def test_threads_do_not_matter(n_jobs):
     one, many = run([], "resample"), run([5000], "resample", n_jobs)
     assert one.n_resamples_ >= 1
     assert many.snapshot() == one.snapshot()
+
+
+@given(cuts=st.lists(st.integers(0, 30_000), max_size=6), n_jobs=st.sampled_from([1, 3]))
+@settings(max_examples=10, deadline=None)
+def test_nodes_that_appear_late_do_not_matter(cuts, n_jobs):
+    # Ever larger ids: at a resample, the number of nodes must be that of the edges up to it.
+    random = np.random.default_rng(3)
+    top = np.linspace(50, 400, 30_000).astype(np.int64)
+    u, v = random.integers(0, top), random.integers(0, top)
+    whole = StreamingSparsifier(epsilon=0.9, random_state=0).update(u, v)
+    parts = StreamingSparsifier(epsilon=0.9, random_state=0, n_jobs=n_jobs)
+    for a, b in zip(np.split(u, sorted(cuts)), np.split(v, sorted(cuts)), strict=True):
+        parts.update(a, b)
+    assert whole.n_resamples_ >= 2
+    assert parts.snapshot() == whole.snapshot()
+    assert parts.stats_ == whole.stats_

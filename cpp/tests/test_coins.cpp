@@ -1,0 +1,89 @@
+#include "check.hpp"
+#include "coins.hpp"
+#include "rng.hpp"
+#include "sampler.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace {
+
+// Two clusters of 100 nodes joined by a few edges, and a third component.
+ohm::Sampler clusters() {
+  std::vector<std::int32_t> u, v;
+  for (std::uint64_t i = 0; i < 60000; ++i) {
+    const auto cluster = static_cast<std::int32_t>(ohm::hash(1, i) % 3);
+    u.push_back(100 * cluster + static_cast<std::int32_t>(ohm::hash(2, i) % 100));
+    v.push_back(100 * cluster + static_cast<std::int32_t>(ohm::hash(3, i) % 100));
+    if (i % 20000 == 5) v.back() = cluster < 2 ? 150 - 100 * cluster : v.back();
+  }
+  ohm::Sampler sampler(0, {.seed = 5, .epsilon = 0.9});
+  sampler.update<std::int32_t, ohm::Unit>(u, v, {});
+  return sampler;
+}
+
+TEST(the_bound_of_a_coin_changes_nothing) {
+  const ohm::Sampler sampler = clusters();
+  const auto& nodes = sampler.state().nodes;
+  std::vector<std::int32_t> u, v;
+  std::vector<double> w;
+  for (std::uint64_t i = 0; i < 50000; ++i) {
+    u.push_back(static_cast<std::int32_t>(ohm::hash(4, i) % 300));
+    v.push_back(static_cast<std::int32_t>(ohm::hash(5, i) % 300));
+    w.push_back(std::exp2(static_cast<double>(ohm::hash(6, i) % 20) - 15.0));
+  }
+  std::vector<float> unknown(nodes.size(), std::numeric_limits<float>::infinity());
+  std::vector<ohm::KeptEdge> all, bounded;
+  const auto toss = [&](const std::vector<float>& reach, std::vector<ohm::KeptEdge>& kept) {
+    ohm::toss_edges<std::int32_t, double>(u, v, w, 3, 49999, 70, ohm::mix(9), 3.0f, nodes.data(), reach.data(), kept);
+  };
+  toss(unknown, all);
+  const std::vector<float> reach = ohm::measure_reach(nodes);
+  CHECK(std::count_if(reach.begin(), reach.end(), [](float r) { return std::isfinite(r); }) == 200);
+  toss(reach, bounded);
+  CHECK(all.size() > 1000 && all.size() < 49000);
+  CHECK(std::equal(all.begin(), all.end(), bounded.begin(), bounded.end(), [](const auto& a, const auto& b) {
+    return a.at == b.at && a.u == b.u && a.v == b.v && a.w == b.w;
+  }));
+}
+
+TEST(rows_are_chosen_with_their_chance_and_nodes_get_their_share) {
+  const ohm::Csr h = clusters().snapshot();
+  const ohm::CsrView view{300, h.indptr.data(), h.indices.data(), h.weights.data()};
+  const std::size_t rows = h.indices.size() / 2;
+  std::vector<float> chance(rows);
+  for (std::size_t e = 0; e < rows; ++e) chance[e] = e % 7 == 0 ? 1.0f : static_cast<float>(ohm::uniform(ohm::hash(7, e)));
+  constexpr int kRuns = 2000;
+  std::vector<double> kept(rows, 0.0);
+  double spread = 0.0, independent = 0.0;  // of the number of edges at a node
+  for (int run = 0; run < kRuns; ++run) {
+    const std::vector<char> keep = ohm::choose_rows(view, chance.data(), ohm::mix(run));
+    std::vector<double> excess(300, 0.0), variance(300, 0.0);
+    std::size_t row = 0;
+    for (std::int32_t i = 0; i < 300; ++i) {
+      for (std::int64_t e = h.indptr[i]; e < h.indptr[i + 1]; ++e) {
+        if (h.indices[e] < i) continue;
+        const double p = static_cast<double>(chance[row]);
+        for (const std::int32_t node : {i, h.indices[e]}) {
+          excess[node] += keep[row] - p;
+          variance[node] += p * (1 - p);
+        }
+        kept[row] += keep[row];
+        ++row;
+      }
+    }
+    for (int i = 0; i < 300; ++i) {
+      spread += excess[i] * excess[i];
+      independent += variance[i];
+    }
+  }
+  // Seven standard deviations: a right program fails with probability below 1e-7.
+  for (std::size_t e = 0; e < rows; ++e) {
+    const double p = static_cast<double>(chance[e]);
+    CHECK(std::abs(kept[e] / kRuns - p) <= 7.0 * std::sqrt(p * (1 - p) / kRuns) + 1e-12);
+  }
+  CHECK(spread < 0.65 * independent);
+}
+
+}  // namespace
