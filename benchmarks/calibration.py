@@ -38,9 +38,9 @@ def main() -> None:
     done = {tuple(f[key] for key in KEY) for f in _read(options.output)}
     tasks = [
         (family, order, epsilon, constants, options.seeds)
+        for epsilon in options.epsilons
         for family in options.families
         for order in options.orders
-        for epsilon in options.epsilons
         if (constants := [c for c in options.constants
                           if (family, order, epsilon, c, options.seeds) not in done])
     ]  # fmt: skip

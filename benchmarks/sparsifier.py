@@ -157,6 +157,7 @@ def _pass(n: int, size: int) -> Figure:
     baseline = reset_peak()
     for u, v in _random_edges(n, size):
         cpu_s += timed(partial(sparsifier.update, u, v))[1]
+    pass_peak = peak_mib()
     h, snapshot_cpu, _ = timed(sparsifier.snapshot)
     return {
         "n_nodes": n,
@@ -168,7 +169,8 @@ def _pass(n: int, size: int) -> Figure:
         "resamples": sparsifier.n_resamples_,
         "epsilon_nominal": sparsifier.epsilon_nominal_,
         "rss_baseline_mib": baseline,
-        "rss_peak_mib": peak_mib(),
+        "rss_pass_mib": pass_peak,
+        "rss_peak_mib": peak_mib(),  # with the snapshot
     }
 
 
@@ -233,7 +235,9 @@ def show(figures: list[Figure]) -> None:
     if ("million", "stream", None) in ways:
         ours, peer = (ways["million", way, None] for way in ("stream", "parquet"))
         row(f"{ours['n_edges']:,} edges, 10^6 nodes: CPU s", f"{ours['cpu_s']:.1f}")
-        row("peak RSS, MiB", f"{ours['rss_peak_mib']:.0f}", "<= 2048")
+        row("peak RSS of the pass, MiB", f"{ours['rss_pass_mib']:.0f}", "<= 2048")
+        row("and with a snapshot", f"{ours['rss_peak_mib']:.0f}", "<= 2048")
+        row("the snapshot's CPU s", f"{ours['snapshot_cpu_s']:.1f}")
         scaled = f"reading Parquet, CPU s (from {peer['rows_read']:,} rows)"
         row(scaled, f"{peer['cpu_s']:.1f}")
         row("ours / that", f"{ours['cpu_s'] / peer['cpu_s']:.1f}", "<= 5")
