@@ -1,9 +1,8 @@
-// The Python module ohmlearn._core. The only file that knows nanobind; one section per station.
+// The Python module ohmlearn._core. Only the bindings know nanobind; one section per station, the
+// sources of edges in bindings_streams.cpp, products in bindings_products.cpp.
 //
 // Arrays are taken as they are or not at all (noconvert: nanobind would otherwise copy silently) and
 // kernels run without the GIL. Python checks dtypes and words the errors: see _validation.py.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -13,50 +12,20 @@
 #include <mutex>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <variant>
 #include <vector>
 
+#include "bindings.hpp"
 #include "csr.hpp"
 #include "embedding.hpp"
 #include "sampler.hpp"
 #include "solver.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
+using namespace ohm::python;
 
 namespace {
-
-// ---- arrays -------------------------------------------------------------------------------------
-
-template <class T>
-using ArrayIn = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-// Read-only on the Python side.
-template <class T>
-using ArrayOut = nb::ndarray<nb::numpy, const T, nb::ndim<1>, nb::c_contig>;
-
-template <class T>
-using ArrayInOut = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-template <class T>
-std::span<const T> as_span(const ArrayIn<T>& array) {
-  return {array.data(), array.size()};
-}
-
-// Hands the storage of a vector to numpy without copying it.
-template <class T>
-ArrayOut<T> to_numpy(std::vector<T>&& values) {
-  auto* owned = new std::vector<T>(std::move(values));
-  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return ArrayOut<T>(owned->data(), {owned->size()}, owner);
-}
-
-void require(bool condition, const char* message) {
-  if (!condition) throw std::invalid_argument(message);
-}
 
 // ---- graph --------------------------------------------------------------------------------------
 
@@ -140,11 +109,6 @@ void bind_graph(nb::module_& m) {
 }
 
 // ---- solver -------------------------------------------------------------------------------------
-
-template <class T>
-using MatrixIn = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using MatrixInOut = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 // Holds the arrays for as long as the C++ solver looks at them.
 class Solver {
@@ -407,6 +371,8 @@ NB_MODULE(_core, m) {
   m.doc() = "Kernels of ohmlearn. Internal: names and signatures change without notice.";
   bind_graph(m);
   bind_solver(m);
+  bind_products(m);
   bind_resistance(m);
   bind_sparsifier(m);
+  bind_streams(m);
 }

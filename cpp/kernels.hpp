@@ -81,6 +81,13 @@ OHM_KERNEL void multiply(const Matrix& a, const Weight* weight, std::int32_t beg
   sum.store(dot);
 }
 
+// out = A x for rows begin..end, in double
+template <class Weight, int Width>
+OHM_KERNEL void multiply_double(const Matrix& a, const Weight* weight, std::int64_t begin, std::int64_t end,
+                                const Row<double, Width>* x, Row<double, Width>* out) {
+  for (std::int64_t i = begin; i < end; ++i) *out++ = product_row<double, Weight, Width>(a, weight, i, x);
+}
+
 // r -= alpha q; q = r (the start of the preconditioner); dot = r'r
 template <class Value, int Width>
 OHM_KERNEL void step_residual(std::int32_t begin, std::int32_t end, const Row<Value, Width>& alpha,

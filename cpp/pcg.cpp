@@ -39,6 +39,10 @@ class Block {
       reports_[c].projected_out = b_.projected_out[c];
     }
     start_mean_ = null_.means(columns_.x, columns_.stride, width_);
+    for (std::int64_t i = 0; i < a_.n && zero_start_; ++i) {
+      const double* x = columns_.x + i * columns_.stride;
+      zero_start_ = std::all_of(x, x + width_, [](double value) { return value == 0.0; });
+    }
     team_.run([this](int rank) { iterate(rank); });
     centre_answer();
   }
@@ -59,6 +63,7 @@ class Block {
   // So many slow updates in float, and double gets its turn; in double, patience is all there is.
   static constexpr int kSlowUpdates = sizeof(Value) == sizeof(float) ? 4 : std::numeric_limits<int>::max();
   static constexpr int kForecastEvery = 20;
+  static constexpr std::int64_t kStretch = 32;  // rows of a true residual at a time
   // Less work between two barriers than this, about half a millisecond, is not worth a thread.
   static constexpr std::int64_t kChunksPerThread = 16;
 
@@ -169,19 +174,25 @@ class Block {
   }
 
   // r = z = (b - A x) / unit, computed in double; returns the norms, relative to |b|,
-  // and how much of them the rounding of x may explain.
-  void true_residual(int rank, double* norm, double* floor) {
+  // and how much of them the rounding of x may explain. Of a start at zero, A x need not be computed.
+  void true_residual(int rank, bool zero_start, double* norm, double* floor) {
     each_chunk(rank, [&](std::int32_t begin, std::int32_t end, double* dot) {
       std::fill_n(dot, Width, 0.0);
       double* size = size_.data() + (dot - partial_.data());
       std::fill_n(size, Width, 0.0);
+      Wide products[kStretch];
       for (std::int64_t k = begin; k < end; ++k) {
+        const std::int64_t at = (k - begin) % kStretch;
+        if (at == 0 && !zero_start) {
+          multiply_double<Weight, Width>(a_, weight_, k, std::min<std::int64_t>(end, k + kStretch), x_, products);
+        } else if (at == 0) {
+          std::fill_n(products, kStretch, Wide{});
+        }
         const double conductance = a_.inverse_diagonal[k] > 0.0 ? 1.0 / a_.inverse_diagonal[k] : 0.0;
-        Wide product = product_row<double, Weight, Width>(a_, weight_, k, x_);
         const std::int64_t node = a_.order[k];
         const double* b = columns_.b + node * columns_.stride;
         for (int c = 0; c < Width; ++c) {
-          const double value = c < width_ ? (b[c] - b_.mean(node)[c]) * b_.inverse_unit[c] - lanes(&product)[c] : 0.0;
+          const double value = c < width_ ? (b[c] - b_.mean(node)[c]) * b_.inverse_unit[c] - lanes(products + at)[c] : 0.0;
           lanes(r_ + k)[c] = lanes(z_ + k)[c] = static_cast<Value>(value);
           dot[c] += value * value;
           const double current = conductance * lanes(x_ + k)[c];
@@ -240,8 +251,8 @@ class Block {
     std::int32_t iterations = 0;
     std::int32_t since_update = 0;
     read_start(rank);
-    true_residual(rank, norm, floor);
-    if (drop_wild_start(rank, norm)) true_residual(rank, norm, floor);
+    true_residual(rank, zero_start_, norm, floor);
+    if (drop_wild_start(rank, norm)) true_residual(rank, false, norm, floor);
     for (int c = 0; c < Width; ++c) running[c] = c < width_;
     std::fill_n(anchor, Width, std::numeric_limits<double>::infinity());
     std::fill_n(best, Width, std::numeric_limits<double>::infinity());
@@ -330,7 +341,7 @@ class Block {
       alpha = R{};
       since_update = 0;
       std::copy_n(norm, Width, recursive);
-      true_residual(rank, norm, floor);
+      true_residual(rank, false, norm, floor);
       go = settle(limit, hopeless);
     }
     write_answer(rank, lost);
@@ -363,6 +374,7 @@ class Block {
   std::vector<double> partial_;  // sums of each chunk
   std::vector<double> size_;     // of each chunk: |diagonal x|^2 at the last true residual
   std::vector<double> start_mean_;  // of the starting point
+  bool zero_start_ = true;
 };
 
 // Several blocks share the threads out among them; a single one uses them all.

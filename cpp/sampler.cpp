@@ -20,6 +20,24 @@ constexpr std::int64_t kSmallest = 1 << 12;   // rows below which resampling is 
 constexpr double kEmbeddingTolerance = 1e-4;
 constexpr std::uint64_t kResampleCoins = 0x7265736d706c65ull;
 
+// The beta for which min(1, beta t) add up to `rows`, fewer than there are, by Newton's method: from below the
+// sum is concave, and once the same terms are cut off at 1 the step is exact.
+double fit_beta(std::span<const float> leverage, std::int64_t rows) {
+  double beta = 0.0;
+  for (;;) {
+    std::int64_t whole = 0;
+    double rest = 0.0;
+    for (const float t : leverage) {
+      const bool cut = beta * static_cast<double>(t) >= 1.0;
+      whole += cut;
+      rest += cut ? 0.0 : static_cast<double>(t);
+    }
+    const double next = whole < rows ? static_cast<double>(rows - whole) / rest : beta;
+    if (!(next > beta * (1.0 + 1e-12))) return beta;
+    beta = next;
+  }
+}
+
 template <class Index>
 OHM_KERNEL Index find_largest(const Index* nodes, std::int64_t count) {
   Index largest = -1;
@@ -139,83 +157,82 @@ Csr Sampler::snapshot() const {
   return std::move(std::get<BuiltCsr>(built).csr);
 }
 
-void Sampler::resample() {
-  const std::int32_t n = state_.n_nodes;
-  ++state_.n_resamples;
-  auto built = build_csr<std::int32_t, float>(n, state_.u, state_.v, state_.w, state_.n_sorted);
-  const Csr csr = std::move(std::get<BuiltCsr>(built).csr);
-  const CsrView graph{n, csr.indptr.data(), csr.indices.data(), csr.weights.data()};
-  const std::uint64_t coins = hash(options_.seed ^ kResampleCoins, state_.n_resamples);
-
-  // Embedding.
-  std::vector<double> y(static_cast<std::size_t>(n) * NodeRecord::kColumns);
-  std::vector<double> z(y.size(), 0.0);
-  sketch_right_hand_sides<NodeRecord::kColumns>(graph, coins, 0, options_.threads, y.data());
-  Solver solver(graph, nullptr, SolverOptions{Method::automatic, coins, options_.threads});
-  solver.solve(Columns{y.data(), z.data(), NodeRecord::kColumns, NodeRecord::kColumns}, kEmbeddingTolerance, 1000);
-  const double unit = 1.0 / std::sqrt(static_cast<double>(NodeRecord::kColumns));
-  for (std::int32_t i = 0; i < n; ++i) {
+// Resistances in H, as far as eight columns tell, and what else a coin asks for.
+void Sampler::embed(const CsrView& h, std::uint64_t key) {
+  constexpr int kColumns = NodeRecord::kColumns;
+  const auto size = static_cast<std::size_t>(h.n) * kColumns;
+  std::vector<double> y(size);
+  std::vector<double> z(size);
+  sketch_right_hand_sides<kColumns>(h, key, 0, options_.threads, y.data());
+  Solver solver(h, nullptr, SolverOptions{Method::automatic, key, options_.threads});
+  solver.solve(Columns{y.data(), z.data(), kColumns, kColumns}, kEmbeddingTolerance, 1000);
+  const double unit = 1.0 / std::sqrt(static_cast<double>(kColumns));
+  for (std::int32_t i = 0; i < h.n; ++i) {
     NodeRecord& node = state_.nodes[i];
     double degree = 0.0;
-    for (std::int64_t e = csr.indptr[i]; e < csr.indptr[i + 1]; ++e) degree += csr.weights[e];
+    for (std::int64_t e = h.indptr[i]; e < h.indptr[i + 1]; ++e) degree += h.weights[e];
     node.degree = static_cast<float>(degree);
-    node.component = csr.indptr[i] == csr.indptr[i + 1] ? -1 : solver.null_space().component[i];
-    for (int c = 0; c < NodeRecord::kColumns; ++c) {
-      node.z[c] = static_cast<float>(unit * z[static_cast<std::size_t>(i) * NodeRecord::kColumns + c]);
+    node.component = h.indptr[i] == h.indptr[i + 1] ? -1 : solver.null_space().component[i];
+    for (int c = 0; c < kColumns; ++c) {
+      node.z[c] = static_cast<float>(unit * z[static_cast<std::size_t>(i) * kColumns + c]);
     }
   }
-
   reach_ = measure_reach(state_.nodes);
+}
 
-  // The rows, each edge once, and their leverages.
-  const auto rows = csr.indices.size() / 2;
+// The rows become the edges of H, each once, in order.
+void Sampler::take_rows(const CsrView& h) {
+  const auto rows = static_cast<std::size_t>(h.entries() / 2);
   state_.u.resize(rows);
   state_.v.resize(rows);
   state_.w.resize(rows);
   std::size_t row = 0;
-  for (std::int32_t i = 0; i < n; ++i) {
-    const auto* end = csr.indices.data() + csr.indptr[i + 1];
-    const auto* above = std::upper_bound(csr.indices.data() + csr.indptr[i], end, i);
-    const double* weight = csr.weights.data() + (above - csr.indices.data());
+  for (std::int32_t i = 0; i < h.n; ++i) {
+    const std::int32_t* end = h.indices + h.indptr[i + 1];
+    const std::int32_t* above = std::upper_bound(h.indices + h.indptr[i], end, i);
+    const double* weight = h.weights + (above - h.indices);
     for (; above < end; ++above, ++row) {
       state_.u[row] = i;
       state_.v[row] = *above;
       state_.w[row] = static_cast<float>(*weight++);
     }
   }
-  std::vector<float> leverage(state_.u.size());
-  state_.n_sorted = static_cast<std::int64_t>(rows);
-  row_leverages(state_.u, state_.v, state_.w, state_.nodes.data(), leverage.data());
+  state_.n_sorted = n_rows();
+}
+
+void Sampler::resample() {
+  const std::int32_t n = state_.n_nodes;
+  const std::uint64_t coins = hash(options_.seed ^ kResampleCoins, state_.n_resamples + 1);
+  auto built = build_csr<std::int32_t, float>(n, state_.u, state_.v, state_.w, state_.n_sorted);
+  const Csr csr = std::move(std::get<BuiltCsr>(built).csr);
+  const CsrView h{n, csr.indptr.data(), csr.indices.data(), csr.weights.data()};
+  // The solver needs room: the rows wait in the CSR.
+  state_.u = std::vector<std::int32_t>();
+  state_.v = std::vector<std::int32_t>();
+  state_.w = std::vector<float>();
+  try {
+    embed(h, coins);
+  } catch (...) {
+    take_rows(h);
+    throw;
+  }
+  take_rows(h);
+  ++state_.n_resamples;
   if (!options_.retracts) {
     state_.beta = beta_for(n);
     state_.capacity = std::max(kSmallest, 2 * n_rows());
     return;
   }
-  // beta, never increasing under a budget.
-  if (options_.max_rows > 0) {
-    const auto rows_at = [&](double beta) {
-      double sum = 0.0;
-      for (const float t : leverage) sum += std::min(1.0, beta * static_cast<double>(t));
-      return sum;
-    };
-    if (std::ssize(leverage) <= options_.max_rows) return;  // all fit: nothing is tossed
-    if (rows_at(std::min(state_.beta, 1e30)) > static_cast<double>(options_.max_rows)) {
-      double low = 0.0;
-      double high = std::min(state_.beta, 1e6);
-      for (int step = 0; step < 60; ++step) {
-        const double middle = 0.5 * (low + high);
-        (rows_at(middle) > static_cast<double>(options_.max_rows) ? high : low) = middle;
-      }
-      state_.beta = low;
-    }
-  } else {
-    state_.beta = beta_for(n);
-  }
-  std::vector<float>& chance = leverage;
+  if (options_.max_rows > 0 && n_rows() <= options_.max_rows) return;  // all fit: nothing is tossed
+
+  std::vector<float> chance(state_.u.size());
+  row_leverages(state_.u, state_.v, state_.w, state_.nodes.data(), chance.data());
+  // Under a budget beta never increases: what was dropped at a lower rate is gone.
+  state_.beta = options_.max_rows > 0 ? std::min(state_.beta, fit_beta(chance, options_.max_rows)) : beta_for(n);
   for (float& p : chance) p = static_cast<float>(std::min(1.0, state_.beta * static_cast<double>(p)));
-  const std::vector<char> keep = choose_rows(graph, chance.data(), coins);
+  const std::vector<char> keep = choose_rows(h, chance.data(), coins);
   std::size_t left = 0;
-  for (std::size_t e = 0; e < rows; ++e) {
+  for (std::size_t e = 0; e < chance.size(); ++e) {
     state_.u[left] = state_.u[e];
     state_.v[left] = state_.v[e];
     state_.w[left] = state_.w[e] / chance[e];
@@ -225,8 +242,7 @@ void Sampler::resample() {
   state_.v.resize(left);
   state_.w.resize(left);
   state_.n_sorted = n_rows();
-  state_.capacity = options_.max_rows > 0 ? 2 * options_.max_rows
-                                          : std::max(kSmallest, 2 * static_cast<std::int64_t>(left));
+  state_.capacity = options_.max_rows > 0 ? 2 * options_.max_rows : std::max(kSmallest, 2 * n_rows());
 }
 
 #define OHM_INSTANTIATE(Index, Weight) \

@@ -70,6 +70,8 @@ class Sampler {
 
  private:
   void resample();
+  void embed(const CsrView& h, std::uint64_t key);
+  void take_rows(const CsrView& h);
   void make_room(std::int64_t n_nodes);
   double beta_for(std::int64_t n) const;
 

@@ -12,29 +12,60 @@ __version__ = "0.1.0.dev0"
 if TYPE_CHECKING:
     from ohmlearn.certificate import Certificate, certify
     from ohmlearn.graph import Graph
+    from ohmlearn.harmonic import HFSResult, refine, solve_hfs
     from ohmlearn.resistance import effective_resistance
+    from ohmlearn.semi_supervised import (
+        SparseHFSClassifier,
+        SparseHFSRegressor,
+        StableHFSClassifier,
+        StableHFSRegressor,
+        suggest_neighbors,
+    )
     from ohmlearn.solver import LaplacianSolver
     from ohmlearn.sparsifier import StreamingSparsifier, sparsify
+    from ohmlearn.streams import kernel_edges, knn_edges, read_edges
 
 __all__ = [
     "Certificate",
     "Graph",
+    "HFSResult",
     "LaplacianSolver",
+    "SparseHFSClassifier",
+    "SparseHFSRegressor",
+    "StableHFSClassifier",
+    "StableHFSRegressor",
     "StreamingSparsifier",
     "certify",
     "effective_resistance",
+    "kernel_edges",
+    "knn_edges",
+    "read_edges",
+    "refine",
+    "solve_hfs",
     "sparsify",
+    "suggest_neighbors",
 ]
 
 # Where each public name lives. A new one is added here, in __all__ and under TYPE_CHECKING.
 _HOMES = {
     "Certificate": "ohmlearn.certificate",
     "Graph": "ohmlearn.graph",
+    "HFSResult": "ohmlearn.harmonic",
+    "refine": "ohmlearn.harmonic",
+    "solve_hfs": "ohmlearn.harmonic",
     "LaplacianSolver": "ohmlearn.solver",
     "StreamingSparsifier": "ohmlearn.sparsifier",
+    "SparseHFSClassifier": "ohmlearn.semi_supervised",
+    "SparseHFSRegressor": "ohmlearn.semi_supervised",
+    "StableHFSClassifier": "ohmlearn.semi_supervised",
+    "StableHFSRegressor": "ohmlearn.semi_supervised",
+    "suggest_neighbors": "ohmlearn.semi_supervised",
     "sparsify": "ohmlearn.sparsifier",
     "certify": "ohmlearn.certificate",
     "effective_resistance": "ohmlearn.resistance",
+    "kernel_edges": "ohmlearn.streams",
+    "knn_edges": "ohmlearn.streams",
+    "read_edges": "ohmlearn.streams",
 }
 
 

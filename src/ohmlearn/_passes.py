@@ -1,28 +1,30 @@
 """Reading the edges of a graph several times, multiplying by its Laplacian in each pass."""
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
 
-from ohmlearn._validation import EdgeNames, check_batch, check_rereadable
+from ohmlearn import _core
+from ohmlearn._validation import (
+    MAX_NODES,
+    EdgeNames,
+    check_batch,
+    check_n_jobs,
+    check_rereadable,
+    raise_edge_fault,
+)
 from ohmlearn.graph import Graph
 
-__all__ = ["EdgePasses"]
-
-CHUNK = 2**18  # edges multiplied at once, at least: a product costs O(n), however few they are
-Arrays = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
+__all__ = ["EdgePasses", "multiply_laplacian"]
 
 
 class EdgePasses:
     """The edges of a graph G, seen from a graph H on the nodes 0, ..., n_nodes - 1.
 
-    The first pass also compares components. Edges are taken in chunks whose ends do not depend on
-    the batches they come in, and neither does a product, to the last bit.
+    The first pass also compares components. A product does not depend on the batches the edges come
+    in or on the number of threads, to the last bit.
 
     Parameters
     ----------
@@ -31,6 +33,8 @@ class EdgePasses:
         Component of H for each node.
     reader : str
         Who reads, for messages.
+    n_jobs : int, optional
+        Threads, read as scikit-learn does.
 
     Attributes
     ----------
@@ -49,46 +53,53 @@ class EdgePasses:
     ((1, 2), 1, 2)
     """
 
-    def __init__(self, edges: Any, component: NDArray[np.int32], reader: str) -> None:
+    def __init__(
+        self, edges: Any, component: NDArray[np.int32], reader: str, n_jobs: int | None = None
+    ) -> None:
         self.component = component
         self.n_nodes = len(component)
         self.passes = 0
         self.edges_read = 0
         self.lost_edge: tuple[int, int] | None = None
         self._reader = reader
-        self._joined = np.arange(self.n_nodes)  # component of G for each node, after a pass
+        self._threads = check_n_jobs(n_jobs)
+        self._roots = np.arange(self.n_nodes, dtype=np.int32)  # a node of the component in G
         self._first: tuple[int, float] | None = None  # edges and weight of the first pass
-        self._kept: tuple[Graph, Any] | None = None  # graph and Laplacian, if it is in memory
-        self._size = max(CHUNK, 2 * self.n_nodes)
-        if isinstance(edges, Graph | tuple):
-            if isinstance(edges, Graph) and edges.n_nodes == self.n_nodes:
-                graph, self._count = edges, edges.n_edges
-            else:
-                arrays = check_batch(edges.edges() if isinstance(edges, Graph) else edges, 0)
-                graph, self._count = self._build(*arrays, 0), len(arrays[0])
-            self._kept = graph, graph.laplacian()
+        self._graph: Graph | None = None
+        if isinstance(edges, Graph) and edges.n_nodes == self.n_nodes:
+            self._graph = edges
+        elif isinstance(edges, Graph):
+            self._batches: Any = [edges.edges()]
+        elif isinstance(edges, tuple):
+            self._batches = [edges]
         else:
             self._batches = check_rereadable(edges, reader)
 
     def multiply(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return L_G x for an (n_nodes, n_columns) array, in one pass over the edges."""
-        if self._kept is not None:
+        x = np.ascontiguousarray(x)
+        if self._graph is not None:
             if self.passes == 0:
-                self._compare(self._kept[0])
+                self._compare(*self._graph.edges())
+                _core.find_roots(self._roots)
             self.passes += 1
-            self.edges_read += self._count
-            product: NDArray[np.float64] = self._kept[1] @ x
-            return product
+            self.edges_read += self._graph.n_edges
+            return multiply_laplacian(self._graph, x, self._threads)
         result, count, weight = np.zeros_like(x), 0, 0.0
-        for u, v, w in self._chunks():
-            graph = self._build(u, v, w, count)
+        for number, batch in enumerate(self._batches):
+            arrays = check_batch(batch, number)
+            fault = _core.find_fault(MAX_NODES, *arrays)
+            if fault is not None:
+                raise_edge_fault(fault, MAX_NODES, _name_edges(count))
             if self.passes == 0:
-                self._compare(graph)
-            result += graph.laplacian() @ x
-            count += len(u)
-            weight += float(w.sum())
+                self._compare(*arrays)
+            _core.add_edge_products(x, result, self._threads, *arrays)
+            n_edges = len(arrays[0])
+            count += n_edges
+            weight += float(arrays[2].sum(dtype=np.float64)) if len(arrays) == 3 else n_edges
         if self._first is None:
             self._first = count, weight
+            _core.find_roots(self._roots)
         elif self._first[0] != count or not math.isclose(self._first[1], weight, rel_tol=1e-9):
             raise ValueError(
                 f"{self._reader} needs the same edges in every pass, but pass 1 had "
@@ -103,57 +114,38 @@ class EdgePasses:
     def find_extra(self, h: Graph) -> tuple[int, int] | None:
         """Return an edge of H between two components of G, after the first pass."""
         u, v, _ = h.edges()
-        return _first_where(self._joined[u] != self._joined[v], u, v)
+        return _first_where(self._roots[u] != self._roots[v], u, v)
 
-    def _chunks(self) -> Iterator[Arrays]:
-        """Batches, joined and cut to equal sizes."""
-        waiting: list[Arrays] = []
-        n_waiting = 0
-        for number, batch in enumerate(self._batches):
-            waiting.append(check_batch(batch, number))
-            n_waiting += len(waiting[-1][0])
-            if n_waiting < self._size:
-                continue
-            u, v, w = (np.concatenate(parts) for parts in zip(*waiting, strict=True))
-            whole = n_waiting - n_waiting % self._size
-            for start in range(0, whole, self._size):
-                part = slice(start, start + self._size)
-                yield u[part], v[part], w[part]
-            waiting, n_waiting = [(u[whole:], v[whole:], w[whole:])], n_waiting - whole
-        if n_waiting > 0:
-            u, v, w = (np.concatenate(parts) for parts in zip(*waiting, strict=True))
-            yield u, v, w
+    def _compare(self, *edges: NDArray[Any]) -> None:
+        at = _core.join_ends(self.component, self._roots, *edges)
+        if at >= 0 and self.lost_edge is None:
+            self.lost_edge = int(edges[0][at]), int(edges[1][at])
 
-    def _build(self, u: Any, v: Any, w: Any, start: int) -> Graph:
-        """Make a graph on the nodes of H of the edges from position `start` on."""
-        n = self.n_nodes
-        outside = (u >= n) | (v >= n)
-        if outside.any():
-            counts = np.isfinite(w) & (w >= 0)  # other weights are left to be refused
-            if self.lost_edge is None:
-                self.lost_edge = _first_where(outside & counts & (u != v) & (w > 0), u, v)
-            w = np.where(outside & counts, 0.0, w)
-            u, v = np.where(u >= n, 0, u), np.where(v >= n, 0, v)
-            if n == 0:  # no node to put an edge of weight 0 on
-                u, v, w = u[:0], v[:0], w[:0]
-        names = EdgeNames(
-            lambda at: f"u of edge {start + at}",
-            lambda at: f"v of edge {start + at}",
-            lambda at: f"w of edge {start + at}",
-        )
-        return Graph._build(u, v, w, n, names)
 
-    def _compare(self, graph: Graph) -> None:
-        u, v, _ = graph.edges()
-        if self.lost_edge is None:
-            self.lost_edge = _first_where(self.component[u] != self.component[v], u, v)
-        a, b = self._joined[u], self._joined[v]
-        new = a != b
-        if new.any():
-            links = (np.ones(np.count_nonzero(new)), (a[new], b[new]))
-            shape = (self.n_nodes, self.n_nodes)
-            labels = connected_components(scipy.sparse.coo_array(links, shape=shape))[1]
-            self._joined = labels[self._joined]
+def multiply_laplacian(
+    graph: Graph, x: NDArray[np.float64], threads: int = 1
+) -> NDArray[np.float64]:
+    """Return L x for an (n_nodes, n_columns) array, accurate relative to differences of x.
+
+    Examples
+    --------
+    >>> from ohmlearn import gallery
+    >>> multiply_laplacian(gallery.path(3), np.array([[1.0], [0.0], [2.0]])).ravel()
+    array([ 1., -3.,  2.])
+    """
+    product = np.empty_like(x, order="C")
+    x = np.ascontiguousarray(x)
+    _core.laplacian_product(graph.indptr, graph.indices, graph.weights, x, product, threads)
+    return product
+
+
+def _name_edges(start: int) -> EdgeNames:
+    """Names of the edges of a batch, counted from the beginning of the stream."""
+    return EdgeNames(
+        lambda at: f"u of edge {start + at}",
+        lambda at: f"v of edge {start + at}",
+        lambda at: f"w of edge {start + at}",
+    )
 
 
 def _first_where(

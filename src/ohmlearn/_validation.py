@@ -23,6 +23,8 @@ __all__ = [
     "check_fraction",
     "check_graph",
     "check_ground",
+    "check_label_values",
+    "check_labelled",
     "check_max_iter",
     "check_memory",
     "check_n_jobs",
@@ -30,6 +32,7 @@ __all__ = [
     "check_node_ids",
     "check_option",
     "check_pairs",
+    "check_positive",
     "check_rereadable",
     "check_same_length",
     "check_seed",
@@ -294,14 +297,14 @@ def check_ground(ground: Any, n_nodes: int) -> NDArray[np.float64] | None:
     return vector if vector.any() else None
 
 
-def check_columns(values: Any, name: str, n_rows: int) -> NDArray[np.float64]:
+def check_columns(values: Any, name: str, n_rows: int, row: str = "node") -> NDArray[np.float64]:
     """Return right-hand sides as a contiguous (n_rows, n_columns) float64 array."""
     array = np.asarray(values)
     if array.dtype.kind not in "biuf":
         raise ValueError(f"{name} must be real numbers, got dtype {array.dtype}")
     if array.ndim not in (1, 2) or array.shape[0] != n_rows:
         raise ValueError(
-            f"{name} must have shape ({n_rows},) or ({n_rows}, n_columns), one row per node, "
+            f"{name} must have shape ({n_rows},) or ({n_rows}, n_columns), one row per {row}, "
             f"got shape {array.shape}"
         )
     columns = np.ascontiguousarray(array[:, np.newaxis] if array.ndim == 1 else array, np.float64)
@@ -320,6 +323,42 @@ def check_max_iter(max_iter: Any, default: int) -> int:
     if not isinstance(max_iter, Integral) or isinstance(max_iter, bool) or max_iter < 0:
         raise ValueError(f"max_iter must be None or an integer >= 0, got {max_iter!r}")
     return min(int(max_iter), 2**31 - 1)
+
+
+def check_labelled(labelled: Any, n_nodes: int) -> NDArray[np.int64]:
+    """Return the labelled nodes, at least one and each once.
+
+    Examples
+    --------
+    >>> check_labelled([4, 0, 4], 5)
+    Traceback (most recent call last):
+    ...
+    ValueError: node 4 is labelled twice, by labelled[0] and labelled[2]; ...
+    """
+    nodes = check_node_ids(labelled, "labelled").astype(np.int64, copy=False)
+    if nodes.size == 0:
+        raise ValueError("no node is labelled; at least one label is needed")
+    bad = (nodes < 0) | (nodes >= n_nodes)
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise ValueError(
+            f"labelled nodes must lie in 0, ..., n_nodes - 1 with n_nodes = {n_nodes}, "
+            f"but labelled[{at}] = {nodes[at]}"
+        )
+    order = np.argsort(nodes, kind="stable")
+    again = np.flatnonzero(nodes[order][1:] == nodes[order][:-1])
+    if again.size > 0:
+        first, second = order[again[0]], order[again[0] + 1]
+        raise ValueError(
+            f"node {nodes[first]} is labelled twice, by labelled[{first}] and labelled[{second}]; "
+            f"give each node once, with the mean of its values if they differ"
+        )
+    return nodes
+
+
+def check_label_values(Y: Any, n_labelled: int) -> NDArray[np.float64]:
+    """Return the values at the labelled nodes as (n_labelled, n_columns)."""
+    return check_columns(Y, "Y", n_labelled, "labelled node")
 
 
 def check_fraction(name: str, value: Any) -> float:
@@ -356,6 +395,13 @@ def check_count(name: str, value: Any) -> int:
     return int(value)
 
 
+def check_positive(name: str, value: Any) -> float:
+    """Return a finite number above 0."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < np.inf:
+        raise ValueError(f"{name} must be a finite number above 0, got {value!r}")
+    return float(value)
+
+
 def check_rereadable(edges: Any, reader: str) -> Iterable[Any]:
     """Return an iterable of batches that can be read more than once."""
     kind = type(edges).__name__
@@ -363,6 +409,12 @@ def check_rereadable(edges: Any, reader: str) -> Iterable[Any]:
         raise TypeError(
             f"{reader} needs edges as a Graph, a tuple (u, v) or (u, v, w) of arrays, or an "
             f"iterable of such tuples, got {kind}"
+        )
+    if not getattr(edges, "rereadable", True):
+        what = " and ".join(getattr(edges, "sources", [kind]))
+        raise ValueError(
+            f"{reader} reads the edges several times, but {what} can be read only once; write the "
+            f"edges to a file first"
         )
     if iter(edges) is edges:
         raise ValueError(
@@ -384,10 +436,8 @@ def split_batch(batch: Any, name: str) -> tuple[Any, Any, Any]:
     return u, v, rest[0] if rest else None
 
 
-def check_batch(
-    batch: Any, number: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Return (u, v, w) of one batch of edges; the weights are 1 if it has none."""
+def check_batch(batch: Any, number: int) -> tuple[Any, ...]:
+    """Return (u, v) or (u, v, w) of one batch of edges; u and v of one type, nothing copied."""
     a, b, c = split_batch(batch, f"batch {number}")
     try:
         u, v = check_node_ids(a, "u"), check_node_ids(b, "v")
@@ -395,8 +445,9 @@ def check_batch(
         check_same_length(u=u, v=v, w=w)
     except ValueError as error:
         raise ValueError(f"batch {number}: {error}") from error
-    weights = np.ones(len(u)) if w is None else w.astype(np.float64, copy=False)
-    return u.astype(np.int64, copy=False), v.astype(np.int64, copy=False), weights
+    if u.dtype != v.dtype:
+        u, v = u.astype(np.int64), v.astype(np.int64)
+    return (u, v) if w is None else (u, v, w)
 
 
 def check_memory(name: str, value: Any) -> int:

@@ -192,6 +192,19 @@ class LaplacianSolver:
                [1., 1.],
                [1., 1.]])
         """
+        x = self._solve_quietly(b, tol, max_iter, x0)
+        if not self.report_.converged.all():
+            self._warn(tol)
+        return x
+
+    def _solve_quietly(
+        self,
+        b: ArrayLike,
+        tol: float,
+        max_iter: int | None = None,
+        x0: ArrayLike | None = None,
+    ) -> NDArray[np.float64]:
+        """Solve; a caller who knows more than the solver does words the warning."""
         columns = check_columns(b, "b", self.graph.n_nodes)
         tolerance = check_fraction("tol", tol)
         limit = check_max_iter(max_iter, DEFAULT_MAX_ITER)
@@ -219,8 +232,6 @@ class LaplacianSolver:
             solve_seconds=seconds - (self._core.setup_seconds - before),
             factor_entries=self._core.factor_entries,
         )
-        if not self.report_.converged.all():
-            self._warn(tolerance)
         return x[:, 0] if np.ndim(b) == 1 else x
 
     def _warn(self, tolerance: float) -> None:

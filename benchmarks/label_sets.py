@@ -1,0 +1,122 @@
+"""Real data sets with labels, as graphs: kNN graphs of points, and graphs with edges of their own.
+
+Every graph is cut down to its largest component, because some peers cannot do more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ohmlearn import Graph, knn_edges
+
+POINTS = {  # name: how the features are made comparable
+    "fashion_mnist_test": "as they are",
+    "letter": "as they are",
+    "shuttle": "standardised",
+    "magic_gamma": "standardised",
+    "satimage": "as they are",
+    "ssl_digit1": "as they are",
+    "ssl_coil": "as they are",
+    "ssl_coil2": "as they are",
+    "ssl_bci": "as they are",
+    "ssl_g241c": "as they are",
+    "ssl_text": "unit length",
+    "isolet_1560": "as they are",
+    "cora_features": "unit length",
+}
+GRAPHS = ("cora", "pubmed", "facebook_pages", "email_eu_core", "wordnet30")
+STREAMS = ("dblp_temporal", "school_primary")
+
+
+@dataclass
+class LabelledGraph:
+    """A connected graph, the classes 0, 1, ... of its nodes, and published sets of labels."""
+
+    name: str
+    graph: Graph
+    y: np.ndarray
+    splits: dict[str, list[np.ndarray]] = field(default_factory=dict)
+
+
+def load_points(folder: Path, name: str, k: int, limit: int) -> LabelledGraph:
+    """Union kNN graph, unweighted, of at most `limit` points."""
+    with np.load(folder / f"{name}.npz") as file:
+        arrays = {key: file[key] for key in file.files}
+    y = arrays["y"].astype(np.int64)
+    if "X" in arrays:
+        X = arrays["X"].astype(np.float32)
+    else:
+        X = np.zeros(arrays["X_shape"], dtype=np.float32)
+        rows = np.repeat(np.arange(len(y)), np.diff(arrays["X_indptr"]))
+        X[rows, arrays["X_indices"]] = arrays["X_data"]
+    if POINTS[name] == "standardised":
+        X = (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-12)
+    elif POINTS[name] == "unit length":
+        X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-12)
+    if len(y) > limit:
+        chosen = np.sort(np.random.default_rng(0).choice(len(y), limit, replace=False))
+        X, y = X[chosen], y[chosen]
+    splits = {key: list(arrays[key]) for key in arrays if key.startswith("labeled")}
+    graph = _graph_of(knn_edges(X, k), len(y))
+    return _largest_component(f"{name} k={k}", graph, y, splits)
+
+
+def load_graph(folder: Path, name: str) -> LabelledGraph:
+    """Read a graph with its own edges; repeated events add up."""
+    import pyarrow.parquet as pq
+
+    kind = "stream" if name in STREAMS else "edges"
+    edges = pq.read_table(folder / f"{name}_{kind}.parquet")
+    labels = pq.read_table(folder / f"{name}_labels.parquet")
+    ends = [edges[c].to_numpy() for c in "uv"]
+    nodes, label = labels["node"].to_numpy(), labels["label"].to_numpy()
+    n_nodes = int(max(*(e.max() for e in ends), nodes.max())) + 1
+    y = np.full(n_nodes, -1)
+    y[nodes] = label
+    splits = {}
+    if "split" in labels.column_names:
+        splits["published"] = [nodes[np.array(labels["split"].to_pylist()) == "train"]]
+    weights = edges["w"].to_numpy() if "w" in edges.column_names else None
+    graph = Graph.from_edges(*ends, weights, n_nodes=n_nodes)
+    return _largest_component(name, graph, y, splits)
+
+
+def load_all(
+    folder: Path, neighbors: list[int], limit: int, only: list[str] | None = None
+) -> Iterator[LabelledGraph]:
+    """Yield all sets, the points once for each number of neighbours."""
+    beginnings = tuple(only) if only else ("",)
+    for name in POINTS:
+        for k in neighbors if name.startswith(beginnings) else []:
+            yield load_points(folder, name, k, limit)
+    for name in (*GRAPHS, *STREAMS):
+        if name.startswith(beginnings):
+            yield load_graph(folder, name)
+
+
+def _graph_of(stream: Any, n_nodes: int) -> Graph:
+    batches = list(stream)
+    return Graph.from_edges(
+        *(np.concatenate([b[i] for b in batches]) for i in (0, 1)), None, n_nodes
+    )
+
+
+def _largest_component(
+    name: str, graph: Graph, y: np.ndarray, splits: dict[str, list[np.ndarray]]
+) -> LabelledGraph:
+    component = graph.components()[1]
+    kept = component == np.argmax(np.bincount(component))
+    number = np.cumsum(kept) - 1
+    u, v, w = graph.edges()
+    inside = kept[u]
+    part = Graph.from_edges(number[u[inside]], number[v[inside]], w[inside], int(kept.sum()))
+    y = y[kept]
+    known = y >= 0
+    y[known] = np.unique(y[known], return_inverse=True)[1]
+    moved = {key: [number[s[kept[s]]] for s in sets] for key, sets in splits.items()}
+    return LabelledGraph(name, part, y, moved)

@@ -1,0 +1,80 @@
+"""Conjugate gradients for several right-hand sides that share their search directions.
+
+A step costs one product with A, however many columns there are: a pass over a stream of edges, say,
+while the preconditioner M costs little. So all columns take all there is to gain from every
+direction (O'Leary 1980). Directions are made orthonormal with respect to M before the product,
+which drops those that depend on others, and to A after it.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+__all__ = ["BlockCG"]
+
+Floats = NDArray[np.float64]
+Operator = Callable[[Floats], Floats]
+# Shares of the energy: of a column against what it began with, of a direction against the largest.
+# What is below is rounding.
+DONE, DEPENDENT = 1e-28, 1e-12
+
+
+class BlockCG:
+    """The state of the iteration on A x = b from x = 0, A and M symmetric and positive.
+
+    Attributes
+    ----------
+    x : ndarray of the shape of b
+    residual : ndarray of the shape of b
+        b - A x, from the products taken.
+    gram : ndarray of shape (n_columns, n_columns)
+        residual' M^-1 residual. The energy of the errors, residual' A^-1 residual, is within the
+        factors that M keeps the energies of A.
+
+    Examples
+    --------
+    >>> A = np.diag([1.0, 2.0, 4.0])
+    >>> cg = BlockCG(np.ones((3, 1)), lambda r: r / 3.0)
+    >>> while cg.step(lambda p: A @ p):
+    ...     pass
+    >>> cg.x.ravel().round(12)
+    array([1.  , 0.5 , 0.25])
+    """
+
+    def __init__(self, b: Floats, precondition: Operator) -> None:
+        self.x = np.zeros_like(b)
+        self.residual = b.copy()
+        self._precondition = precondition
+        self._directions = self._images = np.empty((len(b), 0))  # the last ones, and A times them
+        self._look_ahead()
+        self._begin = np.diag(self.gram).copy()
+
+    def _look_ahead(self) -> None:
+        self._next = self._precondition(self.residual)
+        gram = self._next.T @ self.residual
+        self.gram: Floats = (gram + gram.T) / 2
+
+    def step(self, multiply: Operator) -> bool:
+        """Take one step; False, and nothing is done, if no direction is left."""
+        energy = np.diag(self.gram)
+        scale = np.where(energy > DONE * self._begin, 1.0 / np.sqrt(np.maximum(energy, 1e-300)), 0)
+        values, vectors = np.linalg.eigh(self.gram * np.outer(scale, scale))
+        kept = values > DEPENDENT * max(1.0, float(values[-1]))
+        if not kept.any():
+            return False
+        mix = scale[:, np.newaxis] * vectors[:, kept] / np.sqrt(values[kept])
+        p = self._next @ mix
+        # Against the last directions explicitly: M^-1 may be inexact and different in each step.
+        p -= self._directions @ (self._images.T @ p)
+        image = multiply(p)
+        inner = p.T @ image
+        root = scipy.linalg.cholesky((inner + inner.T) / 2, lower=True)
+        self._directions = scipy.linalg.solve_triangular(root, p.T, lower=True).T
+        self._images = scipy.linalg.solve_triangular(root, image.T, lower=True).T
+        share = self._directions.T @ self.residual
+        self.x += self._directions @ share
+        self.residual -= self._images @ share
+        self._look_ahead()
+        return True

@@ -1,0 +1,199 @@
+"""Node ids of the user, numbered 0, 1, 2, ... in the order of their first appearance."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ohmlearn import _core
+from ohmlearn._ids import Ids, Strings, as_ids, decode_strings
+from ohmlearn._validation import require_extra
+from ohmlearn._validation_sources import check_equal_sizes, check_id_kind, check_node_numbers
+
+__all__ = ["NodeTable"]
+
+Numbers = NDArray[np.int32]
+
+
+class NodeTable:
+    """Numbers node ids, integers or strings, in the order in which they first appear.
+
+    A table has ids of one kind, that of the first it is given. Memory grows with the number of
+    different ids, never with their size. Tables can be pickled and merged.
+
+    Examples
+    --------
+    >>> from ohmlearn.nodes import NodeTable
+    >>> nodes = NodeTable()
+    >>> u, v = nodes.add_edges(["ann", "bob"], ["bob", "cy"])
+    >>> u, v
+    (array([0, 1], dtype=int32), array([1, 2], dtype=int32))
+    >>> nodes.ids([2, 0])
+    array(['cy', 'ann'], dtype=object)
+    >>> nodes.find(["bob", "eve"])
+    array([ 1, -1], dtype=int32)
+    """
+
+    def __init__(self) -> None:
+        self._table: _core.IntegerNodes | _core.StringNodes | None = None
+        self._lock = Lock()  # the tables work without the GIL
+
+    def __len__(self) -> int:
+        return 0 if self._table is None else len(self._table)
+
+    def __repr__(self) -> str:
+        return f"<NodeTable: {len(self)} nodes, ids of kind {self.kind}>"
+
+    @property
+    def kind(self) -> str | None:
+        """'int64' or 'string', None as long as the table is empty."""
+        if self._table is None:
+            return None
+        return "string" if isinstance(self._table, _core.StringNodes) else "int64"
+
+    def add(self, ids: ArrayLike | Any) -> Numbers:
+        """Return the numbers of ids; those not seen before get the next ones."""
+        column = as_ids(ids, "ids")
+        if column.size == 0:  # says nothing about the kind
+            return np.empty(0, dtype=np.int32)
+        with self._lock:
+            table: Any = self._table_for(column)
+            return _call(table.add, _wide(column))
+
+    def add_edges(self, u: ArrayLike | Any, v: ArrayLike | Any) -> tuple[Numbers, Numbers]:
+        """Return the numbers of both ends of edges; they appear in the order u[0], v[0], u[1], ...
+
+        So the numbers do not depend on how a stream is cut into batches.
+        """
+        a, b = _alike(as_ids(u, "u"), as_ids(v, "v"))
+        check_equal_sizes(u=a.size, v=b.size)
+        if a.size == 0:
+            return np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32)
+        with self._lock:
+            table: Any = self._table_for(a)
+            pair: tuple[Numbers, Numbers] = table.add_edges(*_arguments(a), *_arguments(b))
+            return pair
+
+    def find(self, ids: ArrayLike | Any) -> Numbers:
+        """Return the numbers of ids, -1 for those that the table does not have."""
+        column = as_ids(ids, "ids")
+        if self._table is None or column.size == 0:
+            return np.full(column.size, -1, dtype=np.int32)
+        with self._lock:
+            table: Any = self._table_for(column)
+            return _call(table.find, _wide(column))
+
+    def ids(self, numbers: ArrayLike | None = None) -> NDArray[np.int64] | NDArray[np.object_]:
+        """Return the ids of some nodes, all by default: int64, or an object array of strings."""
+        with self._lock:
+            table = self._table
+            if table is None:
+                all_ids: NDArray[Any] = np.empty(0, dtype=np.int64)
+            elif isinstance(table, _core.IntegerNodes):
+                all_ids = np.asarray(table.keys())
+            else:
+                all_ids = decode_strings(Strings(*table.keys()))
+        if numbers is None:
+            return all_ids
+        chosen: NDArray[Any] = all_ids[check_node_numbers(numbers, len(self))]
+        return chosen
+
+    def to_arrow(self) -> Any:
+        """Return all ids as a pyarrow array, int64 or large_string."""
+        pa = require_extra("pyarrow", "files")
+        if not isinstance(self._table, _core.StringNodes):
+            return pa.array(self.ids(), type=pa.int64())
+        offsets, data = self._table.keys()
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+        return pa.Array.from_buffers(pa.large_string(), len(self), buffers)
+
+    def merge(self, other: NodeTable) -> Numbers:
+        """Add the nodes of another table; return the number here of each of its nodes.
+
+        Examples
+        --------
+        >>> from ohmlearn.nodes import NodeTable
+        >>> a, b = NodeTable(), NodeTable()
+        >>> _ = a.add([10, 20]), b.add([30, 20])
+        >>> a.merge(b)
+        array([2, 1], dtype=int32)
+        """
+        if other._table is None:
+            return np.empty(0, dtype=np.int32)
+        return self.add(other._keys())
+
+    def get_state(self) -> dict[str, NDArray[Any]]:
+        """Return the table as arrays, for a file."""
+        keys = self._keys()
+        if isinstance(keys, Strings):
+            return {"node_offsets": keys.offsets, "node_bytes": keys.data}
+        return {} if self._table is None else {"node_ids": keys}
+
+    @classmethod
+    def from_state(cls, state: dict[str, NDArray[Any]]) -> Self:
+        """Make a table from what :meth:`get_state` returned.
+
+        Examples
+        --------
+        >>> from ohmlearn.nodes import NodeTable
+        >>> nodes = NodeTable()
+        >>> _ = nodes.add(["a", "b"])
+        >>> NodeTable.from_state(nodes.get_state()).ids()
+        array(['a', 'b'], dtype=object)
+        """
+        table = cls()
+        if "node_ids" in state:
+            table.add(state["node_ids"])
+        elif "node_offsets" in state:
+            table.add(Strings(state["node_offsets"], state["node_bytes"]))
+        return table
+
+    def __getstate__(self) -> dict[str, NDArray[Any]]:
+        return self.get_state()
+
+    def __setstate__(self, state: dict[str, NDArray[Any]]) -> None:
+        self.__init__()  # type: ignore[misc]
+        self._table = self.from_state(state)._table
+
+    def _keys(self) -> Ids:
+        with self._lock:
+            if isinstance(self._table, _core.StringNodes):
+                return Strings(*self._table.keys())
+            return np.empty(0, np.int64) if self._table is None else np.asarray(self._table.keys())
+
+    def _table_for(self, column: Ids) -> _core.IntegerNodes | _core.StringNodes:
+        """Return the table; the first ids that come decide its kind."""
+        kind = "string" if isinstance(column, Strings) else "int64"
+        if self._table is None:
+            self._table = _core.StringNodes() if kind == "string" else _core.IntegerNodes()
+        check_id_kind(kind, self.kind)
+        return self._table
+
+
+def _wide(column: Ids) -> Ids:
+    return column if isinstance(column, Strings) else column.astype(np.int64, copy=False)
+
+
+def _arguments(column: Ids) -> tuple[NDArray[Any], ...]:
+    return tuple(column) if isinstance(column, Strings) else (column,)
+
+
+def _call(method: Any, column: Ids) -> Numbers:
+    numbers: Numbers = method(*_arguments(column))
+    return numbers
+
+
+def _alike(a: Ids, b: Ids) -> tuple[Ids, Ids]:
+    """Return both columns with the same width of integers or offsets."""
+    if isinstance(a, Strings) != isinstance(b, Strings):
+        kinds = ["string" if isinstance(x, Strings) else "int64" for x in (a, b)]
+        check_id_kind(kinds[1], kinds[0])
+    if isinstance(a, Strings) and isinstance(b, Strings):
+        if a.offsets.dtype != b.offsets.dtype:
+            a, b = (Strings(x.offsets.astype(np.int64), x.data) for x in (a, b))
+        return a, b
+    both_narrow = all(not isinstance(x, Strings) and x.dtype == np.int32 for x in (a, b))
+    return (a, b) if both_narrow else (_wide(a), _wide(b))

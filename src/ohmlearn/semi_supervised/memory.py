@@ -1,0 +1,181 @@
+"""What an estimator keeps of the edges: a sparsifier, or all of them."""
+
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
+
+from ohmlearn._validation import check_batch, check_rereadable, check_seed
+from ohmlearn.graph import Graph
+from ohmlearn.harmonic import HFSResult, refine
+from ohmlearn.semi_supervised.base import BaseHFS
+from ohmlearn.sparsifier import StreamingSparsifier
+
+__all__ = ["ExactHFS", "SparseHFS", "batches_of", "graph_of"]
+
+STREAM = "an estimator with passes > 1 (passes=1 does not)"
+
+
+def batches_of(edges: Any) -> Iterable[Any]:
+    """Return edges as an iterable of batches.
+
+    Examples
+    --------
+    >>> batches_of(([0, 1], [1, 2]))
+    [([0, 1], [1, 2])]
+    """
+    if isinstance(edges, Graph):
+        return [edges.edges()]
+    if isinstance(edges, tuple):
+        return [edges]
+    if not isinstance(edges, Iterable):
+        raise TypeError(
+            f"edges are needed as a Graph, a tuple (u, v) or (u, v, w) of arrays, or an iterable "
+            f"of such tuples, got {type(edges).__name__}"
+        )
+    return edges
+
+
+def graph_of(edges: Any, n_nodes: int | None) -> Graph:
+    """Return the graph of a stream.
+
+    Examples
+    --------
+    >>> graph_of([([0], [1]), ([1], [2], [0.5])], 4).edges()
+    (array([0, 1], dtype=int32), array([1, 2], dtype=int32), array([1. , 0.5]))
+    """
+    if isinstance(edges, Graph):
+        return edges
+    batches = [check_batch(batch, number) for number, batch in enumerate(batches_of(edges))]
+    if not batches:
+        return Graph.from_edges([], [], n_nodes=n_nodes)
+    u, v = (np.concatenate([batch[i] for batch in batches]) for i in (0, 1))
+    w = None
+    if any(len(batch) == 3 for batch in batches):
+        w = np.concatenate([b[2] if len(b) == 3 else np.ones(len(b[0])) for b in batches])
+    return Graph.from_edges(u, v, w, n_nodes)
+
+
+class SparseHFS(BaseHFS):
+    """Keeps a sparsifier."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaseHFS._parameter_constraints,
+        "epsilon": [Interval(Real, 0, 1, closed="neither")],
+        "max_edges": [None, Interval(Integral, 1, None, closed="left")],
+        "passes": [Interval(Integral, 1, None, closed="left")],
+    }
+    epsilon: float
+    max_edges: int | None
+    passes: int
+
+    def _read(self, edges: Any, n_nodes: int | None) -> HFSResult | None:
+        if self.passes > 1 and not isinstance(edges, Graph | tuple):
+            check_rereadable(edges, STREAM)
+        self._start(n_nodes)
+        for batch in batches_of(edges):
+            self.sparsifier_.update(*batch)
+        if self.passes == 1 or self.sparsifier_.epsilon_nominal_ == 0.0:
+            return None  # one pass was asked for, or nothing was dropped
+        return self._refined(edges, self.passes - 1)
+
+    def _start(self, n_nodes: int | None) -> None:
+        self.sparsifier_ = StreamingSparsifier(
+            n_nodes,
+            epsilon=self.epsilon,
+            max_edges=self.max_edges,
+            random_state=self._seed,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+        )
+        self.n_iter_ = 1
+
+    def _graph(self) -> Graph:
+        return self.sparsifier_.snapshot()
+
+    def _total_weight(self) -> float:
+        return self.sparsifier_.weight_seen_
+
+    def _refined(self, edges: Any, passes: int) -> HFSResult:
+        h = self._whole_graph()
+        result = refine(
+            edges,
+            h,
+            self._labels[0],
+            self._columns(),
+            passes,
+            self.tol,
+            self._choose_gamma(h.n_nodes),
+            "stable" if self._is_stable() else None,
+            self._seed,
+            self.n_jobs,
+            self.verbose,
+        )
+        self.n_iter_ = 1 + result.passes
+        return result
+
+    def update(self, edges: Any) -> Self:
+        """Take in more edges; answers from now on count them, too.
+
+        Answers are computed when asked for, from the sparsifier alone, and start from the one
+        before. Works before `fit` as well; `relabel` then gives the first labels.
+
+        Parameters
+        ----------
+        edges : Graph, tuple (u, v) or (u, v, w) of arrays, or iterable of such tuples
+
+        Returns
+        -------
+        self : object
+        """
+        if not hasattr(self, "sparsifier_"):
+            self._validate_params()
+            self._seed, self._n_nodes, self._warm = check_seed(self.random_state), None, None
+            self._start(None)
+        for batch in batches_of(edges):
+            self.sparsifier_.update(*batch)
+            self._answer, self.n_iter_ = None, 1
+        return self
+
+    def refine(self, edges: Any, passes: int = 3) -> Self:
+        """Improve the present answer by more passes over all the edges seen so far.
+
+        Parameters
+        ----------
+        edges : Graph, tuple (u, v) or (u, v, w) of arrays, or iterable of such tuples
+            All edges; an iterable must begin anew each time.
+        passes : int
+            Most passes.
+
+        Returns
+        -------
+        self : object
+        """
+        check_is_fitted(self, "_labels")
+        self._answer = self._refined(edges, passes)
+        self._result()
+        return self
+
+
+class ExactHFS(BaseHFS):
+    """Keeps the graph itself."""
+
+    graph_: Graph
+
+    def _read(self, edges: Any, n_nodes: int | None) -> HFSResult | None:
+        self.graph_ = graph_of(edges, n_nodes)
+        return None
+
+    def _graph(self) -> Graph:
+        return self.graph_
+
+    def _total_weight(self) -> float:
+        return float(self.graph_.weights.sum()) / 2.0
+
+    @property
+    def n_iter_(self) -> int:
+        """Iterations of the solver."""
+        return self._result().iterations

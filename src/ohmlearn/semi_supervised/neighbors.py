@@ -1,0 +1,214 @@
+"""How many neighbours: what the labels themselves say."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array
+
+from ohmlearn._validation import check_count, check_seed
+from ohmlearn.graph import Graph
+from ohmlearn.harmonic import solve_hfs
+from ohmlearn.semi_supervised.affinity import Affinity
+from ohmlearn.semi_supervised.classifier import automatic_gamma
+from ohmlearn.semi_supervised.memory import graph_of
+from ohmlearn.semi_supervised.targets import find_classes
+
+__all__ = ["NeighborAdvice", "suggest_neighbors"]
+
+CANDIDATES = (5, 10, 20, 50, 100)
+
+
+@dataclass(frozen=True)
+class NeighborAdvice:
+    """What `suggest_neighbors` found; ``print`` shows it in words.
+
+    Attributes
+    ----------
+    n_neighbors : int
+        The number to use: the smallest that is as good as the best up to the standard error.
+    candidates : tuple of int
+    accuracy, error : tuple of float
+        Share of left-out labels that were found, and its standard error; NaN if no class has two
+        labels.
+    reached : tuple of float
+        Share of the points connected with a label.
+    n_components : tuple of int
+    n_labels, n_points : int
+        Labels, and points that were looked at.
+    """
+
+    n_neighbors: int
+    candidates: tuple[int, ...]
+    accuracy: tuple[float, ...]
+    error: tuple[float, ...]
+    reached: tuple[float, ...]
+    n_components: tuple[int, ...]
+    n_labels: int
+    n_points: int
+
+    def __str__(self) -> str:
+        lines = [f"{self.n_points:,} points, {self.n_labels} labels"]
+        for i, k in enumerate(self.candidates):
+            right = f"{self.accuracy[i]:.1%} ± {self.error[i]:.1%} of left-out labels right"
+            if np.isnan(self.accuracy[i]):
+                right = "too few labels to leave any out"
+            parts = f"{self.n_components[i]} component{'s' * (self.n_components[i] != 1)}"
+            mark = "  <- suggested" if k == self.n_neighbors else ""
+            lines.append(f"k = {k}: {right}; {self.reached[i]:.1%} reached, {parts}{mark}")
+        return "\n".join([*lines, self._verdict()])
+
+    def _verdict(self) -> str:
+        last, chosen = len(self.candidates) - 1, self.candidates.index(self.n_neighbors)
+        if np.isnan(self.accuracy[chosen]):
+            return "without labels to leave out: the sparsest graph that reaches as much as any"
+        gap = self.accuracy[chosen] - self.accuracy[last]
+        noise = float(np.hypot(self.error[chosen], self.error[last]))
+        if chosen < last and gap > 2 * noise:
+            return (
+                f"a sparser graph does better here: {gap:.1%} more right with k = "
+                f"{self.n_neighbors} than with k = {self.candidates[last]}"
+            )
+        if chosen < last:
+            return "denser graphs are no better here, and cost more"
+        return "denser graphs do better here: try larger k, too"
+
+
+def suggest_neighbors(
+    X: ArrayLike,
+    y: Any,
+    candidates: Sequence[int] = CANDIDATES,
+    *,
+    weights: Literal["uniform", "gaussian"] = "uniform",
+    n_splits: int = 8,
+    max_points: int = 5000,
+    random_state: Any = 0,
+    n_jobs: int | None = None,
+) -> NeighborAdvice:
+    """Compare numbers of neighbours for a kNN graph by leaving out labels.
+
+    Half of the labels of each class are left out, several times, and found again by stable-HFS.
+    Where no class has two labels, only what the graphs connect can be compared.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_points, n_features)
+    y : array-like of shape (n_points,), or dict {point: label}
+        Classes; -1, None and NaN mean unlabelled.
+    candidates : sequence of int
+        Numbers to compare; those that reach the number of points are left out.
+    weights : {"uniform", "gaussian"}
+        Of the edges.
+    n_splits : int
+        How often labels are left out.
+    max_points : int
+        With more points, the labelled ones and a sample of the others stand for all. Neighbours
+        are then farther away: an absolute number is what is compared.
+    random_state : int, Generator, RandomState or None
+    n_jobs : int, optional
+        Threads, read as scikit-learn does.
+
+    Returns
+    -------
+    NeighborAdvice
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_moons
+    >>> from ohmlearn.semi_supervised import suggest_neighbors
+    >>> X, truth = make_moons(400, noise=0.08, random_state=0)
+    >>> y = np.where(np.arange(400) < 30, truth, -1)
+    >>> advice = suggest_neighbors(X, y, candidates=(10, 300))
+    >>> advice.n_neighbors
+    10
+    """
+    points = check_array(X, dtype=[np.float64, np.float32], ensure_min_samples=3)
+    nodes, labels = find_classes(y, len(points))
+    classes, codes = np.unique(labels, return_inverse=True)
+    rng = np.random.default_rng(check_seed(random_state))
+    points, nodes = _sample(points, nodes, check_count("max_points", max_points), rng)
+    splits = _splits(codes, check_count("n_splits", n_splits), rng)
+    sizes = sorted({check_count("candidates", k) for k in candidates if k < len(points)})
+    if not sizes:
+        raise ValueError(
+            f"candidates must have a number below that of the points, {len(points)}, got "
+            f"{list(candidates)}"
+        )
+    accuracy, error, reached, components = [], [], [], []
+    for k in sizes:
+        graph = graph_of(Affinity("knn", k, weights, n_jobs=n_jobs).edges(points), len(points))
+        shares = [_share_found(graph, nodes, codes, len(classes), kept, n_jobs) for kept in splits]
+        accuracy.append(float(np.mean(shares)) if shares else np.nan)
+        error.append(float(np.std(shares) / np.sqrt(len(shares))) if shares else np.nan)
+        count, component = graph.components()
+        reached.append(float(np.isin(component, component[nodes]).mean()))
+        components.append(count)
+    return NeighborAdvice(
+        _choose(sizes, accuracy, error, reached),
+        tuple(sizes),
+        tuple(accuracy),
+        tuple(error),
+        tuple(reached),
+        tuple(components),
+        len(nodes),
+        len(points),
+    )
+
+
+def _sample(
+    points: NDArray[Any], nodes: NDArray[np.int64], limit: int, rng: np.random.Generator
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the labelled points first and some of the others, and the numbers of the labelled."""
+    if len(points) <= limit:
+        return points, nodes
+    others = np.setdiff1d(np.arange(len(points)), nodes)
+    count = min(len(others), max(limit - len(nodes), 0))
+    kept = np.concatenate([nodes, rng.choice(others, count, replace=False)])
+    return points[kept], np.arange(len(nodes))
+
+
+def _splits(
+    codes: NDArray[Any], n_splits: int, rng: np.random.Generator
+) -> list[NDArray[np.bool_]]:
+    """Masks of the labels that are kept: more than half of each class, at least one."""
+    if np.bincount(codes).max() < 2:
+        return []
+    masks = []
+    for _ in range(n_splits):
+        kept = np.ones(len(codes), dtype=bool)
+        for c in np.unique(codes):
+            members = np.flatnonzero(codes == c)
+            kept[rng.choice(members, len(members) // 2, replace=False)] = False
+        masks.append(kept)
+    return masks
+
+
+def _share_found(
+    graph: Graph,
+    nodes: NDArray[np.int64],
+    codes: NDArray[Any],
+    n_classes: int,
+    kept: NDArray[np.bool_],
+    n_jobs: int | None,
+) -> float:
+    """Share of the labels left out that the others lead to; those not reached are not found."""
+    degree = float(graph.degrees.mean())
+    gamma = automatic_gamma(int(np.count_nonzero(kept)), n_classes, degree)
+    Y = np.eye(n_classes)[codes[kept]]
+    result = solve_hfs(graph, nodes[kept], Y, gamma, tol=1e-6, n_jobs=n_jobs)
+    found = result.f[nodes[~kept]].argmax(axis=1) == codes[~kept]
+    return float(np.mean(found & result.reached[nodes[~kept]]))
+
+
+def _choose(
+    sizes: list[int], accuracy: list[float], error: list[float], reached: list[float]
+) -> int:
+    """Return the smallest number that is as good as the best."""
+    if np.isnan(accuracy[0]):
+        return next(k for k, share in zip(sizes, reached, strict=True) if share == max(reached))
+    best = int(np.argmax(accuracy))
+    enough = accuracy[best] - error[best]
+    return next(k for k, right in zip(sizes, accuracy, strict=True) if right >= enough)

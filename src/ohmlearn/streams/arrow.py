@@ -1,0 +1,251 @@
+"""Edges from Arrow: tables of other libraries, IPC and Feather files, Parquet files."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ohmlearn._ids import Ids, encode_strings, ids_from_arrow
+from ohmlearn._validation import require_extra
+from ohmlearn._validation_sources import reading, refuse_source
+from ohmlearn.streams.bytes import ByteSource
+from ohmlearn.streams.source import (
+    Columns,
+    RawBatch,
+    Request,
+    Source,
+    choose_columns,
+    drop_bad,
+)
+
+__all__ = ["ArrowFile", "ArrowObject", "ArrowPipe", "ParquetFile", "take_record_batch"]
+
+ROWS = 1 << 17  # in a batch
+
+
+class ArrowSource(Source):
+    """Anything that has a schema and comes in record batches."""
+
+    format = "Arrow"
+
+    @abstractmethod
+    def _read(self) -> Iterator[tuple[Columns, Any]]:
+        """Yield record batches, each with the positions of the columns in it."""
+
+    def batches(self, kind: str | None) -> Iterator[RawBatch]:
+        """Take the columns of edges out of record batches."""
+        row = 0
+        batches = self._read()
+        while True:
+            with reading(self.name, self.format):
+                found = next(batches, None)
+                if found is None:
+                    break
+                columns, batch = found
+                raw = take_record_batch(batch, columns, self.name, self.request, kind, row)
+            row += batch.num_rows
+            if self.n_edges:
+                self.fraction = min(1.0, row / self.n_edges)
+            yield raw
+
+    def _choose(self, schema: Any) -> Columns:
+        columns = choose_columns(self.name, self.request, schema.names, len(schema.names))
+        self.columns = columns
+        for at in (columns.u, columns.v):
+            check_id_type(schema.field(at).type, self.name, columns.name(at))
+        return columns
+
+
+class ParquetFile(ArrowSource):
+    """A Parquet file; only the columns of edges are read."""
+
+    format = "Parquet"
+
+    def inspect(self) -> None:
+        """Read the footer."""
+        with self._open() as file:
+            self._choose(file.schema_arrow)
+            self.n_edges = file.metadata.num_rows
+
+    def _open(self) -> Any:
+        parquet = require_extra("pyarrow.parquet", "files")
+        with reading(self.name, self.format):
+            return parquet.ParquetFile(self.name)
+
+    def _read(self) -> Iterator[tuple[Columns, Any]]:
+        with self._open() as file:
+            chosen = self._choose(file.schema_arrow)
+            self.n_edges = file.metadata.num_rows
+            names = file.schema_arrow.names
+            wanted = [names[at] for at in (chosen.u, chosen.v, chosen.w) if at is not None]
+            if len(set(names)) < len(names):
+                refuse_source(self.name, "two columns have the same name")
+            columns = Columns(0, 1, None if chosen.w is None else 2, wanted, chosen.guessed)
+            for batch in file.iter_batches(batch_size=ROWS, columns=wanted, use_threads=False):
+                yield columns, batch.select(wanted)  # they come in the order of the file
+
+
+class ArrowFile(ArrowSource):
+    """An Arrow IPC file, also known as Feather, or a file with an IPC stream."""
+
+    format = "Arrow IPC"
+
+    def inspect(self) -> None:
+        """Read the schema."""
+        with self._open() as reader:
+            self._choose(reader.schema)
+
+    @contextmanager
+    def _open(self) -> Iterator[Any]:
+        pa = require_extra("pyarrow", "files")
+        with reading(self.name, self.format), pa.memory_map(self.name) as file:
+            is_file = file.size() >= 6 and file.read(6) == b"ARROW1"
+            file.seek(0)
+            yield pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file)
+
+    def _read(self) -> Iterator[tuple[Columns, Any]]:
+        with self._open() as reader:
+            columns = self._choose(reader.schema)
+            count = getattr(reader, "num_record_batches", None)  # a stream does not know
+            batches = reader if count is None else map(reader.get_batch, range(count))
+            for at, batch in enumerate(batches):
+                self.fraction = at / count if count else None
+                yield columns, _validated(batch)
+
+
+class ArrowPipe(ArrowSource):
+    """An IPC stream from a pipe."""
+
+    format = "an Arrow IPC stream"
+
+    def __init__(self, name: str, request: Request, pipe: BinaryIO) -> None:
+        super().__init__(name, request, rereadable=False)
+        self._pipe = pipe
+
+    def inspect(self) -> None:
+        """Do nothing: the schema may take its time to come."""
+
+    def _read(self) -> Iterator[tuple[Columns, Any]]:
+        pa = require_extra("pyarrow", "files")
+        with ByteSource(self.name, self._pipe) as source, pa.ipc.open_stream(source.file) as reader:
+            columns = self._choose(reader.schema)
+            for batch in reader:
+                yield columns, _validated(batch)
+
+
+class ArrowObject(ArrowSource):
+    """An object with ``__arrow_c_stream__``: a table of pyarrow, pandas, polars, duckdb, ..."""
+
+    def __init__(self, table: Any, request: Request) -> None:
+        once = hasattr(table, "read_next_batch")  # a reader, not a table
+        super().__init__(f"the {type(table).__name__}", request, rereadable=not once)
+        self._table = table
+
+    def inspect(self) -> None:
+        """Look at the schema where it is at hand: some objects run a query for it."""
+        pa = require_extra("pyarrow", "files")
+        schema = getattr(self._table, "schema", None)
+        if isinstance(schema, pa.Schema):
+            self._choose(schema)
+        self.n_edges = getattr(self._table, "num_rows", None)
+
+    def _read(self) -> Iterator[tuple[Columns, Any]]:
+        pa = require_extra("pyarrow", "files")
+        reader = pa.RecordBatchReader.from_stream(self._table)
+        columns = self._choose(reader.schema)
+        for batch in reader:
+            yield columns, batch
+
+
+def _validated(batch: Any) -> Any:
+    """Return a batch whose buffers are as long as they say: files do not promise that."""
+    batch.validate(full=True)
+    return batch
+
+
+def check_id_type(kind: Any, source: str, column: str | None) -> None:
+    """Refuse columns that cannot be ids."""
+    import pyarrow.types as types
+
+    value = kind.value_type if types.is_dictionary(kind) else kind
+    if types.is_integer(value) or types.is_string(value) or types.is_large_string(value):
+        return
+    if str(value) == "string_view":
+        return
+    refuse_source(
+        source,
+        f"node ids must be integers or strings, but {column} has type {kind}; "
+        f"cast it, or name other columns with source_col and target_col",
+    )
+
+
+def take_record_batch(
+    batch: Any, columns: Columns, source: str, request: Request, kind: str | None, row: int
+) -> RawBatch:
+    """Take ids and weights out of a record batch whose first row has number `row`."""
+    u, v = batch.column(columns.u), batch.column(columns.v)
+    w = None if columns.w is None else batch.column(columns.w)
+    missing = [array for array in (u, v, w) if array is not None and array.null_count > 0]
+    bad: NDArray[np.bool_] | None = None
+    if missing:
+        bad = np.zeros(batch.num_rows, dtype=bool)
+        for array in missing:
+            bad |= array.is_null().to_numpy(zero_copy_only=False)
+    weights = None if w is None else take_weights(w, source, columns)
+    id_type = request.id_type or kind
+    a, too_large = take_ids(u, id_type)
+    b, also_too_large = take_ids(v, id_type)
+    reason = "a node id or weight is missing"
+    if too_large is not None or also_too_large is not None:
+        large = np.zeros(batch.num_rows, dtype=bool)
+        for mask in (too_large, also_too_large):
+            large |= False if mask is None else mask
+        if bad is None or int(np.argmax(large)) < int(np.argmax(bad)):
+            reason = "a node id does not fit int64"
+        bad = large if bad is None else bad | large
+    return drop_bad(source, request, row, a, b, weights, bad, reason)
+
+
+def take_ids(array: Any, id_type: str | None) -> tuple[Ids, NDArray[np.bool_] | None]:
+    """Return ids, nulls as anything, and where they do not fit int64."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    is_integer = pa.types.is_integer(array.type)
+    if array.null_count > 0:
+        array = array.fill_null(0 if is_integer else "")
+    if not is_integer:
+        array.validate(full=True)  # Parquet does not check UTF-8
+        return ids_from_arrow(array), None
+    if id_type == "string":
+        return encode_strings([str(value) for value in array.to_pylist()]), None
+    integers: NDArray[Any] = array.to_numpy(zero_copy_only=False)
+    if integers.dtype != np.uint64:
+        narrow = integers.dtype in (np.int32, np.int64)
+        return integers if narrow else integers.astype(np.int64), None
+    large = integers > np.uint64(2**63 - 1)
+    return integers.astype(np.int64), large if large.any() else None
+
+
+def take_weights(array: Any, source: str, columns: Columns) -> NDArray[Any]:
+    """Return weights; nulls are 0."""
+    import pyarrow as pa
+
+    types = pa.types
+    kind = array.type
+    if not (types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)):
+        refuse_source(
+            source, f"weights must be numbers, but {columns.name(columns.w)} has type {kind}"
+        )
+    if not (types.is_float32(kind) or types.is_float64(kind)):
+        array = array.cast(pa.float64(), safe=False)
+    if array.null_count > 0:
+        array = array.fill_null(0.0)
+    weights: NDArray[Any] = array.to_numpy(zero_copy_only=False)
+    return weights

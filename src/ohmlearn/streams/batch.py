@@ -1,0 +1,24 @@
+"""What a stream of edges is made of."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["EdgeBatch"]
+
+
+class EdgeBatch(NamedTuple):
+    """Some edges of a stream, as arrays of equal length.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> u, v, w = EdgeBatch(np.array([0, 1]), np.array([1, 2]))
+    >>> w is None
+    True
+    """
+
+    u: NDArray[np.int32] | NDArray[np.int64]
+    v: NDArray[np.int32] | NDArray[np.int64]
+    w: NDArray[np.float32] | NDArray[np.float64] | None = None  # all 1 if there are none

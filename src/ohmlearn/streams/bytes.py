@@ -1,0 +1,107 @@
+"""Files and pipes as bytes, decompressed, in blocks of whole lines."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any, BinaryIO
+
+from ohmlearn._validation import require_extra
+from ohmlearn._validation_sources import reading, refuse_source
+
+__all__ = ["ByteSource", "line_blocks", "starts_with"]
+
+BLOCK = 1 << 20
+LONGEST_LINE = 1 << 24
+MAGIC = {
+    b"\x1f\x8b": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"BZh": "bz2",
+    b"\xfd7zXZ\x00": "xz",
+}
+
+
+def starts_with(path: str, count: int) -> bytes:
+    """Return the first bytes of a file."""
+    with open(path, "rb") as file:
+        return file.read(count)
+
+
+class ByteSource:
+    """A file, or a buffered pipe that is already open; compression is told by the first bytes.
+
+    Attributes
+    ----------
+    file : BinaryIO
+        Decompressed.
+    """
+
+    def __init__(self, name: str, pipe: BinaryIO | None = None) -> None:
+        self.name = name
+        self._stack = ExitStack()
+        if pipe is None:
+            raw: Any = self._stack.enter_context(open(name, "rb"))  # noqa: SIM115
+            self._size: int | None = os.fstat(raw.fileno()).st_size
+        else:
+            raw = pipe
+            self._size = None
+        self._raw = raw
+        self.file: Any = self._decompress(raw)
+
+    def _decompress(self, raw: Any) -> Any:
+        first = raw.peek(8)[:8]
+        kind = next((kind for magic, kind in MAGIC.items() if first.startswith(magic)), None)
+        if kind == "gzip":
+            import gzip
+
+            return self._stack.enter_context(gzip.GzipFile(fileobj=raw))
+        if kind == "bz2":
+            import bz2
+
+            return self._stack.enter_context(bz2.BZ2File(raw))
+        if kind == "xz":
+            import lzma
+
+            return self._stack.enter_context(lzma.LZMAFile(raw))
+        if kind == "zstd":
+            pa = require_extra("pyarrow", "files")
+            return self._stack.enter_context(pa.CompressedInputStream(pa.PythonFile(raw), "zstd"))
+        return raw
+
+    def fraction(self) -> float | None:
+        """Return the share that has been read, of the file as it is on disk."""
+        return None if not self._size else min(1.0, self._raw.tell() / self._size)
+
+    def close(self) -> None:
+        """Close the file; a pipe stays open."""
+        self._stack.close()
+
+    def __enter__(self) -> ByteSource:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def line_blocks(source: ByteSource) -> Iterator[bytes]:
+    """Yield blocks of about 1 MiB, each ending with a newline.
+
+    A last line without one gets it.
+    """
+    rest = b""
+    while True:
+        with reading(source.name, "text"):
+            block = source.file.read(BLOCK)
+        if not block:
+            break
+        cut = block.rfind(b"\n") + 1
+        if cut == 0:
+            rest += block
+            if len(rest) > LONGEST_LINE:
+                refuse_source(source.name, "has a line of more than 16 MiB; is it text?")
+            continue
+        yield rest + block[:cut]
+        rest = block[cut:]
+    if rest:
+        yield rest + b"\n"

@@ -1,0 +1,63 @@
+"""Edges from iterables of batches, and from functions that return one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ohmlearn._validation import require_extra
+from ohmlearn._validation_sources import reading, refuse_source
+from ohmlearn.streams.arrays import BatchSource
+from ohmlearn.streams.arrow import ArrowObject
+from ohmlearn.streams.source import RawBatch, Request, Source
+
+__all__ = ["IterableSource"]
+
+
+class IterableSource(Source):
+    """Batches (u, v) or (u, v, w) of arrays, or Arrow tables and record batches.
+
+    An iterator can be read once; other iterables, and functions, again and again.
+    """
+
+    def __init__(self, batches: Iterable[Any] | Callable[[], Iterable[Any]], request: Request):
+        once = not callable(batches) and iter(batches) is batches
+        super().__init__(f"the {type(batches).__name__}", request, rereadable=not once)
+        self._batches = batches
+
+    def inspect(self) -> None:
+        """Do nothing: a batch that has been looked at may be gone."""
+
+    def batches(self, kind: str | None) -> Iterator[RawBatch]:
+        """Read batch after batch."""
+        batches = self._batches() if callable(self._batches) else self._batches
+        for number, batch in enumerate(batches):
+            source = self._open(batch, f"{self.name}, batch {number}")
+            for raw in source.batches(kind):
+                self.columns = source.columns
+                kind = kind or ("int64" if isinstance(raw.u, np.ndarray) else "string")
+                yield raw
+
+    def _open(self, batch: Any, name: str) -> Source:
+        if hasattr(batch, "__arrow_c_stream__") or hasattr(batch, "__arrow_c_array__"):
+            if not hasattr(batch, "__arrow_c_stream__"):
+                batch = require_extra("pyarrow", "files").record_batch(batch)
+            source: Source = ArrowObject(batch, self.request)
+            source.name = name
+            return source
+        if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
+            refuse_source(
+                name,
+                f"a batch of edges is a tuple (u, v) or (u, v, w) of arrays, or an Arrow table, "
+                f"got {type(batch).__name__}"
+                + (f" of length {len(batch)}" if hasattr(batch, "__len__") else ""),
+            )
+        w = batch[2] if len(batch) == 3 else None
+        with reading(name, "columns of edges"):
+            lengths = {len(column) for column in (*batch[:2], w) if column is not None}
+            weights = None if w is None else np.asarray(w)
+        if len(lengths) > 1:
+            refuse_source(name, f"columns must be equally long, got lengths {sorted(lengths)}")
+        return BatchSource(name, self.request, (batch[0], batch[1], weights))

@@ -1,0 +1,113 @@
+"""Edges from MatrixMarket files: the entries of a square coordinate matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ohmlearn import _core
+from ohmlearn._validation_sources import refuse_source
+from ohmlearn.streams.bytes import ByteSource, line_blocks
+from ohmlearn.streams.source import Columns, RawBatch, Source
+from ohmlearn.streams.text import parse_blocks
+
+__all__ = ["MatrixMarketSource"]
+
+BANNER = b"%%matrixmarket"
+Integers = NDArray[np.int64]
+
+
+class Header(NamedTuple):
+    """What comes before the entries."""
+
+    size: int
+    n_entries: int
+    has_values: bool
+    skip: int  # bytes of the first block before the entries
+    line: int  # number of the line after those
+
+
+class MatrixMarketSource(Source):
+    """A coordinate matrix, real, integer or pattern, symmetric or general.
+
+    Ids are row and column numbers as the file has them, from 1. Of a general matrix every entry is
+    an edge: if (i, j) and (j, i) are both there, these are two parallel ones.
+    """
+
+    def inspect(self) -> None:
+        """Read the header."""
+        with ByteSource(self.name) as source:
+            self._header(next(line_blocks(source), b""))
+
+    def batches(self, kind: str | None) -> Iterator[RawBatch]:
+        """Read the entries."""
+        with ByteSource(self.name) as source:
+            blocks = line_blocks(source)
+            first = next(blocks, b"")
+            header = self._header(first)
+            layout = _core.TextLayout()
+            layout.delimiter, layout.quotes, layout.comments = "", False, "%"
+            layout.w = 2 if header.has_values else -1
+            layout.skips_faults = self.request.skip_bad
+            layout.strings = (self.request.id_type or kind) == "string"
+            columns = self.columns or Columns(0, 1, None, None, False)
+            seen = 0
+            text = chain([first[header.skip :]], blocks)
+            for batch in parse_blocks(self.name, columns, layout, header.line, text):
+                if not layout.strings:
+                    self._check_range(batch, header.size, seen)
+                seen += batch.u.size + batch.n_bad
+                self.fraction = source.fraction()
+                yield batch
+            if seen != header.n_entries:
+                refuse_source(
+                    self.name, f"the header says {header.n_entries} entries, but there are {seen}"
+                )
+
+    def _check_range(self, batch: RawBatch, size: int, seen: int) -> None:
+        u, v = cast(Integers, batch.u), cast(Integers, batch.v)
+        outside = (u < 1) | (u > size) | (v < 1) | (v > size)
+        if outside.any():
+            at = int(np.argmax(outside))
+            refuse_source(
+                self.name,
+                f"({u[at]}, {v[at]}) is outside of the matrix, whose rows and columns are 1, ..., "
+                f"{size}",
+                f"entry {seen + at + 1}",
+            )
+
+    def _header(self, block: bytes) -> Header:
+        lines = block.split(b"\n")
+        banner = lines[0].lower().split()
+        if len(banner) != 5 or banner[0] != BANNER:
+            refuse_source(self.name, "does not begin with a %%MatrixMarket line")
+        _, thing, layout, field, symmetry = (word.decode(errors="replace") for word in banner)
+        if thing != "matrix" or layout != "coordinate":
+            refuse_source(self.name, f'only "matrix coordinate" has edges, got "{thing} {layout}"')
+        if field not in ("real", "double", "integer", "pattern"):
+            refuse_source(self.name, f"values must be real, integer or pattern, got {field!r}")
+        if symmetry not in ("general", "symmetric"):
+            refuse_source(self.name, f"must be general or symmetric, got {symmetry!r}")
+        skip = 0
+        number, words = 0, list[bytes]()
+        while not words and number < len(lines):
+            line = lines[number]
+            skip += len(line) + 1
+            number += 1
+            words = [] if line.lstrip().startswith(b"%") else line.split()
+        if not words:
+            refuse_source(self.name, "ends before the line with the size of the matrix")
+        if len(words) != 3 or not all(_core.is_integer(word) for word in words):
+            refuse_source(self.name, "rows, columns and entries are needed here", f"row {number}")
+        rows, cols, n_entries = (int(word) for word in words)
+        if rows != cols or min(rows, n_entries) < 0:
+            refuse_source(self.name, f"must be a square matrix, got {rows} x {cols}")
+        has_values = field != "pattern"
+        names = ["row", "column", "value"][: 3 if has_values else 2]
+        self.columns = Columns(0, 1, 2 if has_values else None, names, False)
+        self.n_edges = n_entries
+        return Header(rows, n_entries, has_values, skip, number + 1)

@@ -1,0 +1,216 @@
+"""Edges from text: CSV, TSV, and SNAP's lists with comments and blanks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+
+from ohmlearn import _core
+from ohmlearn._ids import Strings
+from ohmlearn._validation_sources import refuse_source
+from ohmlearn.streams.bytes import ByteSource, line_blocks
+from ohmlearn.streams.source import (
+    USUAL_ENDS,
+    USUAL_WEIGHTS,
+    Columns,
+    RawBatch,
+    Request,
+    Source,
+    choose_columns,
+    shorten,
+)
+
+__all__ = ["TextSource", "describe_fault", "parse_blocks"]
+
+SAMPLE = 1000  # lines looked at to tell integers from strings
+USUAL_NAMES = frozenset(chain(*USUAL_ENDS, USUAL_WEIGHTS)) - {"i", "j", "u", "v", "w"}
+
+
+class Plan(NamedTuple):
+    """How to read a text."""
+
+    columns: Columns
+    layout: _core.TextLayout
+    skip: int  # bytes of the first block before the edges
+    line: int  # number of the first line after those
+
+
+class TextSource(Source):
+    """A file or pipe with an edge a line.
+
+    Parameters
+    ----------
+    style : {"csv", "tsv", "text"}
+        "csv" and "tsv" have no comments and usually a header; "text" is SNAP's.
+    """
+
+    def __init__(
+        self, name: str, request: Request, style: str, pipe: BinaryIO | None = None
+    ) -> None:
+        super().__init__(name, request, rereadable=pipe is None)
+        self._style = style
+        self._pipe = pipe
+
+    def inspect(self) -> None:
+        """Look at the beginning of a file."""
+        if self._pipe is None:
+            with ByteSource(self.name) as source:
+                block = next(line_blocks(source), b"")
+            self.columns = self._plan(block, None).columns
+
+    def batches(self, kind: str | None) -> Iterator[RawBatch]:
+        """Read the lines."""
+        with ByteSource(self.name, self._pipe) as source:
+            blocks = line_blocks(source)
+            first = next(blocks, b"")
+            plan = self._plan(first, kind)
+            self.columns = plan.columns
+            rest = chain([first[plan.skip :]], blocks)
+            for batch in parse_blocks(self.name, plan.columns, plan.layout, plan.line, rest):
+                self.fraction = source.fraction()
+                yield batch
+
+    def _plan(self, block: bytes, kind: str | None) -> Plan:
+        request = self.request
+        if block[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            refuse_source(self.name, "is UTF-16; convert it to UTF-8 first, with iconv, say")
+        skip = 3 if block.startswith(b"\xef\xbb\xbf") else 0
+        layout = _core.TextLayout()
+        layout.comments = request.comment or ("#%" if self._style == "text" else "")
+        layout.skips_faults = request.skip_bad
+        line = 1
+        while skip < len(block):  # to the first line that is one
+            end = block.index(b"\n", skip) + 1
+            content = block[skip:end].strip()
+            if content and chr(content[0]) not in layout.comments:
+                break
+            skip, line = end, line + 1
+        else:
+            refuse_source(self.name, "is empty: there is no line with an edge")
+        first = block[skip:end].rstrip(b"\r\n")
+        layout.delimiter = self._find_delimiter(first)
+        layout.quotes = True
+        fields = self._split(first, layout, line)
+        sample = block[end : end + 100 * SAMPLE].split(b"\n")[:SAMPLE]
+        names = None
+        if self._is_header(fields, sample, layout):
+            names = [field.decode(errors="replace") for field in fields]
+            skip, line = end, line + 1
+        else:
+            sample.insert(0, first)
+        columns = choose_columns(self.name, request, names, len(fields))
+        layout.u, layout.v = columns.u, columns.v
+        layout.w = -1 if columns.w is None else columns.w
+        id_type = request.id_type or kind or self._guess_ids(sample, layout)
+        layout.strings = id_type == "string"
+        return Plan(columns, layout, skip, line)
+
+    def _split(self, line: bytes, layout: _core.TextLayout, number: int) -> list[bytes]:
+        fields = _core.split_line(line, layout)
+        if fields is None:
+            text = shorten(line.decode(errors="replace"))
+            refuse_source(self.name, f"a quote is not closed in {text}", f"row {number}")
+        return fields
+
+    def _find_delimiter(self, line: bytes) -> str:
+        """Return the delimiter, empty for runs of blanks."""
+        if self.request.delimiter is not None:
+            return "" if self.request.delimiter == " " else self.request.delimiter
+        if self._style == "tsv":
+            return "\t"
+        if self._style == "csv":
+            counts = {mark: line.count(mark.encode()) for mark in ",;\t|"}
+            best = max(counts, key=lambda mark: counts[mark])
+            return best if counts[best] else "," if b" " not in line.strip() else ""
+        if b"\t" in line and len(line.split(b"\t")) != len(line.split()):
+            return "\t"  # blanks belong to the names
+        return next((mark for mark in ",;" if mark.encode() in line and b"\t" not in line), "")
+
+    def _is_header(
+        self, fields: list[bytes], sample: list[bytes], layout: _core.TextLayout
+    ) -> bool:
+        request = self.request
+        if request.header is not None:
+            return request.header
+        if any(_core.is_integer(field) for field in fields):
+            return False
+        lower = {field.decode(errors="replace").strip().lower() for field in fields}
+        asked = {name.lower() for name in (request.u, request.v) if isinstance(name, str)}
+        if asked & lower or lower & USUAL_NAMES or {"u", "v"} <= lower or {"i", "j"} <= lower:
+            return True
+        # A CSV file of names has a header by convention; other text only if numbers follow.
+        following = next((line for line in sample if line.strip()), None)
+        if self._style != "text" or following is None:
+            return self._style != "text"
+        after = _core.split_line(following, layout) or []
+        return len(after) > 1 and all(_core.is_integer(field) for field in after[:2])
+
+    def _guess_ids(self, sample: list[bytes], layout: _core.TextLayout) -> str:
+        last = max(layout.u, layout.v)
+        n_integer = n_other = 0
+        for line in sample:
+            content = line.strip()
+            if not content or chr(content[0]) in layout.comments:
+                continue
+            fields = _core.split_line(line.rstrip(b"\r"), layout)
+            if fields is None or len(fields) <= last:
+                continue
+            if all(_core.is_integer(fields[column]) for column in (layout.u, layout.v)):
+                n_integer += 1
+            else:
+                n_other += 1
+        # Where bad rows are left out, a few do not make strings of all integers.
+        if self.request.skip_bad:
+            return "int64" if n_integer > n_other else "string"
+        return "int64" if n_other == 0 else "string"
+
+
+def parse_blocks(
+    name: str,
+    columns: Columns,
+    layout: _core.TextLayout,
+    line: int,
+    blocks: Iterator[bytes],
+) -> Iterator[RawBatch]:
+    """Read blocks of lines, of which the first has the number `line`."""
+    text: Any = _core.EdgeText(layout, line)
+    told = 0
+    for block in blocks:
+        *ends, w = text.parse(np.frombuffer(block, dtype=np.uint8), layout.strings)
+        fault = text.first_fault
+        if fault is not None and not layout.skips_faults:
+            refuse_source(
+                name,
+                f'{describe_fault(fault, columns)}; correct it, or use on_bad="skip"',
+                f"row {fault.line}",
+            )
+        n_bad, told = text.n_faults - told, text.n_faults
+        why = None
+        if fault is not None:
+            why = f"{name}, row {fault.line}: {describe_fault(fault, columns)}"
+        weights = w if layout.w >= 0 else None
+        if layout.strings:
+            yield RawBatch(Strings(*ends[:2]), Strings(*ends[2:]), weights, n_bad, why)
+        else:
+            yield RawBatch(ends[0], ends[1], weights, n_bad, why)
+
+
+def describe_fault(fault: _core.LineFault, columns: Columns) -> str:
+    """Say what is wrong with a line."""
+    kinds = _core.LineFault.Kind
+    text = shorten(fault.text.decode(errors="replace"))
+    names = columns.names
+    column = columns.name(fault.column if not names or fault.column < len(names) else None)
+    return {
+        kinds.columns: f"{column} is missing in {text}",
+        kinds.quote: f"a quote is not closed, or text follows it, in {text}",
+        kinds.integer: f"node ids were integers so far, but {column} is {text}; "
+        f'if they are names, use id_type="string"',
+        kinds.utf8: f"{column} is not UTF-8: {text}",
+        kinds.empty_id: f"{column} is empty in {text}",
+        kinds.number: f"the weight, {column}, is not a number: {text}",
+        kinds.weight: f"weights must be finite and not negative, but {column} is {text}",
+    }[fault.kind]

@@ -1,0 +1,121 @@
+"""scikit-learn's own checks, and the tools that estimators are used with."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_digits, make_blobs, make_moons
+from sklearn.exceptions import NotFittedError, SkipTestWarning
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.semi_supervised import LabelSpreading
+from sklearn.utils.estimator_checks import check_estimator
+
+from ohmlearn.semi_supervised import (
+    SparseHFSClassifier,
+    SparseHFSRegressor,
+    StableHFSClassifier,
+    StableHFSRegressor,
+)
+
+CLASSIFIERS = (SparseHFSClassifier, StableHFSClassifier)
+REGRESSORS = (SparseHFSRegressor, StableHFSRegressor)
+# scikit-learn exempts its own semi-supervised classifiers from this by their names.
+EXPECTED = {"check_classifiers_classes": "-1 means unlabelled, and the check uses it as a class"}
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("estimator", [*CLASSIFIERS, *REGRESSORS])
+def test_estimator_checks(estimator):
+    expected = EXPECTED if estimator in CLASSIFIERS else {}
+    with pytest.warns(SkipTestWarning):  # those that need other packages
+        results = check_estimator(estimator(), expected_failed_checks=expected)
+    failed = {result["check_name"] for result in results if result["status"] == "xfail"}
+    assert failed == set(expected)
+
+
+@pytest.fixture(scope="module")
+def moons():
+    X, truth = make_moons(300, noise=0.06, random_state=0)
+    y = np.full(300, -1)
+    y[:10] = truth[:10]
+    return X, truth, y
+
+
+@pytest.mark.parametrize("classifier", CLASSIFIERS)
+def test_pipeline_search_clone_and_pickle(classifier, moons):
+    X, truth, y = moons
+    model = make_pipeline(StandardScaler(), classifier(random_state=0))
+    assert np.mean(model.fit(X, y).predict(X) == truth) > 0.98
+    search = GridSearchCV(
+        classifier(random_state=0), {"n_neighbors": [5, 40], "gamma": [0.1, 1.0]}, cv=3
+    ).fit(X, truth)
+    assert search.best_score_ > 0.98
+    fitted = classifier(random_state=0).fit(X, y)
+    again = clone(fitted).fit(X, y)
+    loaded = pickle.loads(pickle.dumps(fitted))
+    for other in (again, loaded):
+        assert np.array_equal(other.label_distributions_, fitted.label_distributions_)
+        assert np.array_equal(other.predict_proba(X), fitted.predict_proba(X))
+    # A pickled stream goes on.
+    if classifier is SparseHFSClassifier:
+        more = (np.arange(299), np.arange(1, 300))
+        assert np.array_equal(loaded.update(more).scores_, fitted.update(more).scores_)
+
+
+def test_search_over_precomputed_graphs(moons):
+    X, truth, _ = moons
+    distances = np.linalg.norm(X[:, np.newaxis] - X, axis=2)
+    weights = np.exp(-20 * distances**2)
+    np.fill_diagonal(weights, 0)
+    search = GridSearchCV(
+        StableHFSClassifier(affinity="precomputed"), {"gamma": [1e-3, 1.0]}, cv=3
+    ).fit(weights, truth)
+    assert search.best_score_ > 0.95
+
+
+def test_nothing_is_checked_before_fit():
+    model = SparseHFSClassifier(affinity="nonsense", n_neighbors=-3)
+    assert model.get_params()["n_neighbors"] == -3
+    with pytest.raises(ValueError, match="'affinity' parameter of SparseHFSClassifier must be"):
+        model.fit(np.eye(4), [0, 1, -1, -1])
+    with pytest.raises(NotFittedError):
+        _ = SparseHFSClassifier().transduction_
+    with pytest.raises(NotFittedError):
+        SparseHFSClassifier().predict(np.eye(4))
+
+
+def test_digits_from_ten_labels_a_class():
+    X, truth = load_digits(return_X_y=True)
+    y = np.full(len(truth), -1)
+    rng = np.random.default_rng(0)
+    for c in range(10):
+        y[rng.choice(np.flatnonzero(truth == c), 10, replace=False)] = c
+    model = StableHFSClassifier().fit(X, y)
+    peer = LabelSpreading(kernel="knn", n_neighbors=10).fit(X, y)
+    right, by_peer = (np.mean(m.transduction_ == truth) for m in (model, peer))
+    assert right > max(0.95, by_peer - 0.005)
+    sparse = SparseHFSClassifier(random_state=0, max_edges=6000).fit(X, y)
+    assert sparse.sparsifier_.snapshot().n_edges < model.graph_.n_edges
+    assert np.mean(sparse.transduction_ == model.transduction_) > 0.97
+
+
+def test_new_points_have_the_mean_of_their_neighbours():
+    X, truth = make_blobs(200, centers=3, cluster_std=0.8, random_state=3)
+    y = np.where(np.arange(200) < 12, truth, -1)
+    new, expected = make_blobs(50, centers=3, cluster_std=0.8, random_state=3)
+    for affinity in ("knn", "rbf", lambda A, B: np.exp(-((A[:, np.newaxis] - B) ** 2).sum(axis=2))):
+        model = StableHFSClassifier(affinity=affinity, kernel_gamma=1.0).fit(X, y)
+        shares = model.predict_proba(new)
+        np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+        assert np.mean(model.predict(new) == expected) > 0.9
+    rows = np.zeros((2, 200))
+    rows[0, [3, 5]] = [1.0, 3.0]
+    rows[1, 7] = 2.0
+    graph = StableHFSClassifier().fit(X, y).graph_
+    model = StableHFSRegressor(affinity="precomputed").fit(graph, np.where(y < 0, np.nan, y))
+    values = model.transduction_
+    expected_values = [(values[3] + 3 * values[5]) / 4, values[7]]
+    np.testing.assert_allclose(model.predict(rows), expected_values)

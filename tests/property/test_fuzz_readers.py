@@ -1,0 +1,12 @@
+"""Damaged files end in edges or in a clear error; tests/fuzz_readers.py can run many more."""
+
+import pytest
+
+pytest.importorskip("pyarrow")
+import fuzz_readers
+
+
+@pytest.mark.parametrize("reader", fuzz_readers.READERS)
+def test_damaged_files(reader, tmp_path):
+    outcomes = {fuzz_readers.run(reader, seed, str(tmp_path)) for seed in range(150)}
+    assert outcomes == {"edges", "refused"}

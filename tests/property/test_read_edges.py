@@ -1,0 +1,86 @@
+"""What is written is read: round trips, and rows that are no edges."""
+
+import csv
+import io
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from ohmlearn.streams import SourceError, read_edges
+
+pa = pytest.importorskip("pyarrow")
+ipc = pytest.importorskip("pyarrow.ipc")
+parquet = pytest.importorskip("pyarrow.parquet")
+
+integers = st.one_of(st.integers(0, 20), st.integers(-(2**63), 2**63 - 1))
+# A field of CSV is on one line, and blanks around it are not part of it.
+words = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n"), min_size=1)
+names = words.filter(lambda s: s.strip(" \t") == s and s != "")
+weights = st.floats(0, 1e30, allow_subnormal=False)
+
+
+@st.composite
+def edge_lists(draw, ids):
+    n = draw(st.integers(1, 30))
+    column = st.lists(ids, min_size=n, max_size=n)
+    w = draw(st.one_of(st.none(), st.lists(weights, min_size=n, max_size=n)))
+    return draw(column), draw(column), w
+
+
+def read_back(stream):
+    batches = list(stream)
+    ids = stream.nodes.ids()
+    u, v = ([x for b in batches for x in ids[b[side]].tolist()] for side in (0, 1))
+    w = None if batches[0].w is None else np.concatenate([b.w for b in batches]).tolist()
+    return u, v, w
+
+
+def as_text(u, v, w, mark):
+    file = io.StringIO()
+    writer = csv.writer(file, delimiter=mark, lineterminator="\n")
+    writer.writerow(["source", "target"] + (["weight"] if w is not None else []))
+    writer.writerows(zip(u, v, *([] if w is None else [w]), strict=True))
+    return file.getvalue()
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.one_of(edge_lists(integers), edge_lists(names)), st.sampled_from([",", "\t", ";", "|"]))
+def test_csv_round_trip(tmp_path_factory, edges, mark):
+    path = tmp_path_factory.mktemp("csv") / "e.csv"
+    path.write_bytes(as_text(*edges, mark).encode())
+    kind = "int64" if isinstance(edges[0][0], int) else "string"
+    assert read_back(read_edges(path, delimiter=mark, id_type=kind)) == edges
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.one_of(edge_lists(integers), edge_lists(st.text())), st.sampled_from(["parquet", "arrow"])
+)
+def test_arrow_round_trip(tmp_path_factory, edges, kind):
+    path = tmp_path_factory.mktemp("arrow") / f"e.{kind}"
+    columns = dict(zip(["source", "target", "weight"], edges, strict=True))
+    table = pa.table({name: values for name, values in columns.items() if values is not None})
+    if kind == "parquet":
+        parquet.write_table(table, path, row_group_size=7)
+    else:
+        with ipc.new_file(path, table.schema) as writer:
+            writer.write_table(table, max_chunksize=5)
+    assert read_back(read_edges(path)) == edges
+
+
+@settings(max_examples=100, deadline=None)
+@given(edge_lists(integers), st.data())
+def test_bad_rows_are_found_where_they_are(tmp_path_factory, edges, data):
+    lines = as_text(*edges, ",").splitlines()
+    at = data.draw(st.integers(1, len(lines)))
+    bad = ["7", "x,y,z", ",1,1", "1,,1", '"1,2,3', "1.5,2,2", "1 2,3,4"]
+    lines.insert(at, data.draw(st.sampled_from(bad)))
+    path = tmp_path_factory.mktemp("bad") / "e.csv"
+    path.write_text("\n".join(lines))
+    with pytest.raises(SourceError, match=f"e.csv, row {at + 1}: "):
+        list(read_edges(path, id_type="int64"))
+    stream = read_edges(path, id_type="int64", on_bad="skip")
+    assert read_back(stream) == edges
+    assert stream.n_bad == 1

@@ -1,0 +1,221 @@
+"""HFS and stable-HFS against exact rational elimination, closed forms and invariances."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from ohmlearn import Graph, gallery
+from ohmlearn.harmonic import solve_hfs
+from ohmlearn.sparsifier import sparsify
+
+
+def solve_exactly(graph, labelled, y, gamma, stable):
+    """f for a graph whose components all have labels, by Gaussian elimination of fractions."""
+    n, c = graph.n_nodes, Fraction(gamma) * len(labelled)
+    rows = [[Fraction(0)] * (n + 2) for _ in range(n + 1)]
+    for u, v, w in zip(*graph.edges(), strict=True):
+        flow = c * Fraction(float(w))
+        for a, b in ((int(u), int(v)), (int(v), int(u))):
+            rows[a][a] += flow
+            rows[a][b] -= flow
+    for node, value in zip(labelled, y, strict=True):
+        rows[node][node] += 1
+        rows[node][n + 1] += Fraction(float(value))
+    for i in range(n):  # the multiplier, and the constraint as last row
+        rows[i][n] = rows[n][i] = Fraction(int(stable))
+    if not stable:
+        rows[n][n] = Fraction(1)
+    for i in range(n + 1):
+        pivot = next(j for j in range(i, n + 1) if rows[j][i] != 0)
+        rows[i], rows[pivot] = rows[pivot], rows[i]
+        for j in range(n + 1):
+            if j != i and rows[j][i] != 0:
+                factor = rows[j][i] / rows[i][i]
+                rows[j] = [a - factor * b for a, b in zip(rows[j], rows[i], strict=True)]
+    solution = [float(rows[i][n + 1] / rows[i][i]) for i in range(n + 1)]
+    return np.array(solution[:n]), solution[n]
+
+
+def spread(f):
+    return np.ptp(f, axis=0).max()
+
+
+SMALL = {
+    "path": gallery.path(9),
+    "star": gallery.star(8),
+    "barbell": gallery.barbell(4, bridge=2),
+    "weighted": gallery.log_uniform_weights(gallery.grid2d(3, 4), decades=3),
+}
+
+
+@pytest.mark.parametrize("stable", [True, False])
+@pytest.mark.parametrize("gamma", [1e-6, 1e-2, 1.0, 1e3, 1e6])
+@pytest.mark.parametrize("name", SMALL)
+def test_equals_exact_elimination(name, gamma, stable):
+    graph = SMALL[name]
+    labelled, y = [0, 5, 6], [1.0, -1.0, 0.5]
+    expected, mu = solve_exactly(graph, labelled, y, gamma, stable)
+    found = solve_hfs(graph, labelled, y, gamma, "stable" if stable else None)
+    # Against the differences within f, which are 1e-6 of its size for a large gamma.
+    assert np.abs(found.f - expected).max() <= 1e-8 * spread(expected)
+    assert found.converged
+    assert found.residuals.max() <= 1e-8
+    assert found.mu[0] == pytest.approx(mu if stable else 0.0, rel=1e-9, abs=1e-12)
+    if stable:
+        assert abs(found.f.sum()) <= 1e-9 * np.abs(found.f).sum()
+
+
+@pytest.mark.parametrize("gamma", [1e-6, 1.0, 1e6])
+def test_large_graphs_solved_iteratively_satisfy_the_equation(gamma):
+    graph = gallery.knn_points(1500, 6)
+    count, component = graph.components()
+    labelled = np.concatenate([np.flatnonzero(component == i)[:4] for i in range(count)])
+    Y = np.random.default_rng(0).normal(size=(len(labelled), 3))
+    c = gamma * len(labelled)
+    A = c * graph.laplacian().toarray()
+    A[labelled, labelled] += 1
+    found = solve_hfs(graph, labelled, Y, gamma)
+    b = np.zeros((1500, 3))
+    b[labelled] = Y
+    residual = np.linalg.norm(b - found.mu - A @ found.f, axis=0)
+    assert np.all(residual <= 1e-7 * np.linalg.norm(b - found.mu, axis=0))
+    assert np.abs(found.f.sum(axis=0)).max() <= 1e-8 * np.abs(found.f).sum()
+    K = np.linalg.inv(A) if gamma <= 1 else None
+    if K is not None:
+        plain = K @ b
+        mu = plain.sum(axis=0) / K.sum()
+        expected = plain - np.outer(K.sum(axis=1), mu)
+        assert np.abs(found.f - expected).max() <= 1e-6 * spread(expected)
+
+
+def test_path_has_linear_scores():
+    # One current s through all edges: 2 s into the labelled ends, f = +-1/2 there.
+    f = solve_hfs(gallery.path(5), [0, 4], [1.0, -1.0]).f
+    np.testing.assert_allclose(f, [0.5, 0.25, 0.0, -0.25, -0.5], atol=1e-12)
+
+
+def test_small_gamma_is_harmonic_interpolation():
+    f = solve_hfs(gallery.path(11), [0, 10], [3.0, 8.0], gamma=1e-9, constraint=None).f
+    np.testing.assert_allclose(f, np.linspace(3.0, 8.0, 11), rtol=1e-7)
+
+
+def test_large_gamma_is_the_pseudo_inverse():
+    # gamma l f -> L+ y_S: Poisson learning where the values sum to zero.
+    graph = gallery.barbell(6, bridge=3)
+    labelled, y = [0, 1, 12], np.array([1.0, 0.0, -1.0])
+    b = np.zeros(graph.n_nodes)
+    b[labelled] = y
+    expected = np.linalg.pinv(graph.laplacian().toarray()) @ b
+    found = solve_hfs(graph, labelled, y, gamma=1e8)
+    np.testing.assert_allclose(3e8 * found.f, expected, atol=1e-6)
+
+
+def test_components_share_one_multiplier():
+    # Two triangles and a pair without a label: 8 nodes, of which 6 are reached.
+    graph = Graph.from_edges([0, 1, 2, 3, 4, 5, 6], [1, 2, 0, 4, 5, 3, 7])
+    labelled, y = [0, 3, 4], [1.0, -1.0, 2.0]
+    without = Graph.from_edges([0, 1, 2, 3, 4, 5], [1, 2, 0, 4, 5, 3])
+    expected, mu = solve_exactly(without, labelled, y, 0.5, True)
+    found = solve_hfs(graph, labelled, y, 0.5)
+    np.testing.assert_allclose(found.f, [*expected, 0.0, 0.0], atol=1e-12)
+    assert found.mu[0] == pytest.approx(mu)
+    assert found.reached.tolist() == [True] * 6 + [False] * 2
+    assert abs(found.f.sum()) < 1e-12
+
+
+def test_isolated_labelled_node_and_single_label():
+    graph = Graph.from_edges([0, 1], [1, 2], n_nodes=5)
+    found = solve_hfs(graph, [4], [3.0], constraint=None)
+    assert found.f.tolist() == [0.0, 0.0, 0.0, 0.0, 3.0]
+    assert found.reached.tolist() == [False, False, False, False, True]
+    # One label and f must sum to zero: one node alone can only be 0.
+    assert solve_hfs(graph, [4], [3.0]).f.tolist() == [0.0] * 5
+
+
+def test_columns_do_not_influence_each_other():
+    graph = gallery.knn_points(700, 8)
+    labelled = [3, 50, 400, 699]
+    Y = np.random.default_rng(1).normal(size=(4, 5))
+    block = solve_hfs(graph, labelled, Y, tol=1e-10)
+    for j in range(5):
+        alone = solve_hfs(graph, labelled, Y[:, j], tol=1e-10).f
+        np.testing.assert_allclose(block.f[:, j], alone, atol=1e-8 * spread(alone))
+
+
+def test_numbering_and_order_of_labels_make_no_difference():
+    graph = gallery.knn_points(800, 7, random_state=2)
+    order = np.random.default_rng(0).permutation(800)
+    u, v, w = graph.edges()
+    moved = Graph.from_edges(order[u], order[v], w, n_nodes=800)
+    labelled, y = np.array([1, 300, 777]), np.array([1.0, 0.0, -2.0])
+    f = solve_hfs(graph, labelled, y, tol=1e-10).f
+    other = solve_hfs(moved, order[labelled][::-1], y[::-1], tol=1e-10).f[order]
+    np.testing.assert_allclose(other, f, atol=1e-8 * spread(f))
+
+
+def test_splitting_an_edge_makes_no_difference():
+    u, v, w = gallery.chimera(300, random_state=1).edges()
+    split = Graph.from_edges(np.r_[u, u], np.r_[v, v], np.r_[w * 0.25, w * 0.75])
+    whole = Graph.from_edges(u, v, w)
+    expected = solve_hfs(whole, [0, 9], [1.0, -1.0]).f
+    np.testing.assert_allclose(
+        solve_hfs(split, [0, 9], [1.0, -1.0]).f, expected, atol=1e-9 * spread(expected)
+    )
+
+
+def test_threads_do_not_change_a_bit():
+    graph = gallery.knn_points(9000, 9)
+    Y = np.eye(4)
+    results = [
+        solve_hfs(graph, [0, 10, 20, 30], Y, n_jobs=jobs, random_state=3).f for jobs in (1, 2, 3)
+    ]
+    assert all(np.array_equal(results[0], other) for other in results[1:])
+
+
+def test_start_from_an_earlier_answer():
+    graph = gallery.knn_points(5000, 10)
+    labelled, y = [0, 1000, 2000], [1.0, -1.0, 1.0]
+    first = solve_hfs(sparsify(graph, max_edges=15_000, random_state=0), labelled, y)
+    cold = solve_hfs(graph, labelled, y)
+    again = solve_hfs(graph, labelled, y, x0=cold)
+    warm = solve_hfs(graph, labelled, y, x0=first)
+    assert again.iterations == 0
+    assert again.iterations < warm.iterations <= cold.iterations
+    np.testing.assert_allclose(warm.f, cold.f, atol=1e-6 * spread(cold.f))
+    with pytest.raises(ValueError, match="x0 must come from a solve with the same columns"):
+        solve_hfs(graph, labelled, np.eye(3), x0=cold)
+
+
+def test_paper_experiment_at_small_k():
+    # With k = 100 the inner clusters have no label and count one half.
+    graph = gallery.paper_knn(100)
+    for seed in range(3):
+        assert accuracy_on_paper_graph(graph, seed) == pytest.approx(10_100 / 12_100)
+
+
+def accuracy_on_paper_graph(graph, seed):
+    truth = np.repeat([1.0, 1.0, -1.0, -1.0], [4050, 2000, 2000, 4050])
+    rng = np.random.default_rng(seed)
+    labelled = np.r_[rng.choice(4050, 2, False), 8050 + rng.choice(4050, 2, False)]
+    found = solve_hfs(graph, labelled, truth[labelled])
+    return np.where(found.reached, np.sign(found.f) == truth, 0.5).mean()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([], []), "no node is labelled; at least one label is needed"),
+        (([0, 9], [1, 2]), r"n_nodes = 5, but labelled\[1\] = 9"),
+        (([0, -1], [1, 2]), r"but labelled\[1\] = -1"),
+        (([2, 0, 2], [1, 2, 3]), r"node 2 is labelled twice, by labelled\[0\] and labelled\[2\]"),
+        (([0, 1], [1]), r"Y must have shape \(2,\) .* one row per labelled node, got shape \(1,\)"),
+        (([0, 1], [1, np.nan]), r"Y must be finite, but Y\[1\] = nan"),
+        (([0], [1], 0.0), "gamma must be a finite number above 0, got 0.0"),
+        (([0], [1], 1.0, "cmn"), "constraint must be one of 'stable', got 'cmn'"),
+        (([0], [1], 1.0, None, 2), "tol must be a number between 0 and 1, got 2"),
+    ],
+)
+def test_errors(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        solve_hfs(gallery.path(5), *arguments)

@@ -1,0 +1,112 @@
+"""Tables of nodes: kinds of input, size, errors."""
+
+import resource
+import sys
+
+import numpy as np
+import pytest
+
+from ohmlearn.nodes import NodeTable
+
+
+def test_many_shuffled_and_sparse_integers():
+    rng = np.random.default_rng(0)
+    dense = rng.permutation(300_000)
+    sparse = rng.integers(-(2**62), 2**62, 100_000)
+    stream = np.concatenate([dense, sparse, dense[::3]])
+    table = NodeTable()
+    numbers = np.concatenate([table.add(part) for part in np.array_split(stream, 7)])
+    np.testing.assert_array_equal(table.ids()[numbers], stream)
+    _, first = np.unique(stream, return_index=True)
+    np.testing.assert_array_equal(table.ids(), stream[np.sort(first)])
+
+
+def test_many_strings():
+    names = [f"node {i * 7919 % 100_003:x}" for i in range(150_000)]
+    table = NodeTable()
+    u, v = table.add_edges(names[::2], names[1::2])
+    assert table.ids().tolist() == list(dict.fromkeys(names))
+    np.testing.assert_array_equal(table.find(names[::2]), u)
+    np.testing.assert_array_equal(table.find(names[1::2]), v)
+
+
+def test_a_huge_id_does_not_allocate():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    table = NodeTable()
+    assert table.add([2**63 - 1, 0, -(2**63), 2**40]).tolist() == [0, 1, 2, 3]
+    unit = 1 if sys.platform == "darwin" else 1024
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * unit < 64e6
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64, np.uint16, np.uint32, np.uint64])
+def test_integer_types(dtype):
+    table = NodeTable()
+    u, v = table.add_edges(np.array([3, 5], dtype=dtype), np.array([5, 9], dtype=np.int32))
+    assert (u.tolist(), v.tolist()) == ([0, 1], [1, 2])
+    assert table.ids().tolist() == [3, 5, 9]
+    assert table.kind == "int64"
+
+
+def test_string_types():
+    pa = pytest.importorskip("pyarrow")
+    names = ["x", "yy", "", "x"]
+    for make in (
+        np.array,
+        lambda s: np.array(s, dtype=object),
+        pa.array,
+        lambda s: pa.array(s, type=pa.large_string()),
+        lambda s: pa.array(s, type=pa.string_view()),
+        lambda s: pa.array(s).dictionary_encode(),
+        lambda s: pa.chunked_array([s[:1], s[1:]]),
+        lambda s: pa.array(["no", *s, "no"])[1:5],
+    ):
+        table = NodeTable()
+        assert table.add(make(names)).tolist() == [0, 1, 2, 0]
+        assert table.ids().tolist() == ["x", "yy", ""]
+        assert table.to_arrow().to_pylist() == ["x", "yy", ""]
+    mixed = NodeTable()
+    mixed.add_edges(pa.array(names), pa.array(names, type=pa.large_string()))
+    assert mixed.ids().tolist() == ["x", "yy", ""]
+
+
+def test_integers_through_arrow():
+    pa = pytest.importorskip("pyarrow")
+    table = NodeTable()
+    assert table.add(pa.array([4, 2, 4], type=pa.int16())).tolist() == [0, 1, 0]
+    assert table.to_arrow().equals(pa.array([4, 2]))
+
+
+def test_empty():
+    table = NodeTable()
+    assert table.find([1, 2]).tolist() == [-1, -1]
+    assert len(table.ids()) == 0
+    assert len(table.add([])) == 0
+    assert table.add(["a"]).tolist() == [0]  # nothing came before that would decide the kind
+    assert len(NodeTable().merge(NodeTable())) == 0
+    assert NodeTable.from_state(NodeTable().get_state()).kind is None
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "call"),
+    [
+        (TypeError, r"u\[1\] = 2.5 is a float", lambda t: t.add_edges(["a", 2.5], ["b", "c"])),
+        (TypeError, "ids has dtype float64", lambda t: t.add(np.array([1.0]))),
+        (TypeError, r"ids\[1\] = None is a NoneType", lambda t: t.add([1, None])),
+        (TypeError, "were integers so far, but now strings", lambda t: t.add(["x"])),
+        (TypeError, "were strings so far, but now integers", lambda t: t.add_edges(["x"], [1])),
+        (ValueError, r"fit int64, but ids\[1\] = 9223372036854775808", lambda t: t.add([0, 2**63])),
+        (ValueError, "fit int64", lambda t: t.add([-(2**63) - 1, 2**64])),
+        (ValueError, "fit int64", lambda t: t.add(np.array([2**63], dtype=np.uint64))),
+        (ValueError, "one-dimensional", lambda t: t.add([[1]])),
+        (ValueError, "lone surrogate", lambda t: t.add(["\ud800"])),
+        (ValueError, r"nodes 0, ..., 1, but number 2", lambda t: t.ids([2])),
+        (ValueError, "must be integers", lambda t: t.ids([0.5])),
+        (ValueError, "equally long", lambda t: t.add_edges([1, 2], [1])),
+    ],
+)
+def test_bad_ids_are_refused(error, message, call):
+    table = NodeTable()
+    table.add([1, 2])
+    with pytest.raises(error, match=message):
+        call(table)
+    assert table.ids().tolist() == [1, 2]

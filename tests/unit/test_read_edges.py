@@ -1,0 +1,519 @@
+"""Readers of edges: every kind of source gives the edges that went in."""
+
+import bz2
+import gzip
+import io
+import lzma
+import sys
+from functools import partial
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse
+
+from ohmlearn import Graph, certify
+from ohmlearn.nodes import NodeTable
+from ohmlearn.streams import EdgeBatch, SourceError, read_edges
+
+pa = pytest.importorskip("pyarrow")
+feather = pytest.importorskip("pyarrow.feather")
+parquet = pytest.importorskip("pyarrow.parquet")
+
+U, V, W = [7, -3, 2**62, 7], [2**62, 7, 5, 5], [1.0, 0.25, 3.0, 0.0]
+NAMES = {7: "ann", -3: "bob", 2**62: 'Zoë, the "cat"', 5: "d"}
+
+
+def edges(stream):
+    """Edges with the user's ids, and weights or None."""
+    batches = list(stream)
+    ids = stream.nodes.ids()
+    u, v = ([node for batch in batches for node in ids[batch[side]].tolist()] for side in (0, 1))
+    weighted = bool(batches) and batches[0].w is not None
+    return u, v, np.concatenate([b.w for b in batches]).tolist() if weighted else None
+
+
+def named(ids):
+    return [NAMES[i] for i in ids]
+
+
+def quoted(name):
+    return '"' + name.replace('"', '""') + '"'
+
+
+@pytest.fixture
+def table():
+    return pa.table({"src": U, "dst": V, "weight": W})
+
+
+# ---- text ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("suffix", "text", "weighted"),
+    [
+        (".csv", "u,v\n{}\n", False),
+        (".csv", "{}\n", False),
+        (".csv", "\ufeffu,v,w\r\n{}\r\n", True),
+        (".csv", "to,from,x\n{}\n", False),
+        (".tsv", "source\ttarget\tweight\n{}", True),
+        (".txt", "# SNAP\n# FromNodeId\tToNodeId\n{}\n", False),
+        (".edges", "% konect\n{}", False),
+        ("", "{}\n\n  \n", False),
+    ],
+)
+def test_text(tmp_path, suffix, text, weighted):
+    flip = text.startswith("to,from")
+    rows = [(v, u, w) if flip else (u, v, w) for u, v, w in zip(U, V, W, strict=True)]
+    mark = {".csv": ",", ".tsv": "\t"}.get(suffix, "  \t ")
+    end = "\r\n" if "\r" in text else "\n"
+    columns = 3 if weighted or flip else 2
+    body = end.join(mark.join(map(str, row[:columns])) for row in rows)
+    path = tmp_path / f"edges{suffix}"
+    path.write_bytes(text.format(body).encode())
+    stream = read_edges(path)
+    assert edges(stream) == (U, V, W if weighted else None)
+    assert stream.n_edges == 4
+    assert stream.n_nodes == 4
+    assert edges(stream) == (U, V, W if weighted else None)  # again, with the same numbers
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".txt"])
+def test_text_with_names(tmp_path, suffix):
+    mark = "," if suffix == ".csv" else "\t"
+    rows = [(quoted(NAMES[u]), quoted(NAMES[v])) for u, v in zip(U, V, strict=True)]
+    path = tmp_path / f"edges{suffix}"
+    path.write_text("source" + mark + "target\n" + "\n".join(map(mark.join, rows)))
+    assert edges(read_edges(path)) == (named(U), named(V), None)
+
+
+def test_text_names_with_blanks_between_tabs(tmp_path):
+    path = tmp_path / "edges.txt"
+    path.write_text("# names\nann lee\tbob\nbob\tcy young\n")
+    assert edges(read_edges(path)) == (["ann lee", "bob"], ["bob", "cy young"], None)
+
+
+def test_text_header_or_not(tmp_path):
+    path = tmp_path / "edges.csv"
+    path.write_text("ann,bob\nbob,cy\n")  # a CSV file has a header unless it cannot be one
+    assert edges(read_edges(path))[0] == ["bob"]
+    assert edges(read_edges(path, header=False))[0] == ["ann", "bob"]
+    text = tmp_path / "edges.txt"
+    text.write_text("ann bob\nbob cy\n")
+    assert edges(read_edges(text))[0] == ["ann", "bob"]
+    text.write_text("from to\nbob cy\n")
+    assert edges(read_edges(text))[0] == ["bob"]
+    text.write_text("person friend\n1 2\n")
+    assert edges(read_edges(text))[0] == [1]
+
+
+def test_text_columns(tmp_path):
+    path = tmp_path / "edges.csv"
+    path.write_text("time,b,a,cost\n5,1,2,0.5\n6,3,4,1.5\n")
+    stream = read_edges(path, "a", "b", "cost")
+    assert stream.columns == "u = 'a', v = 'b', weights = 'cost'"
+    assert edges(stream) == ([2, 4], [1, 3], [0.5, 1.5])
+    assert edges(read_edges(path, 2, 0)) == ([2, 4], [5, 6], None)
+    assert read_edges(path).columns == "u = 'time', v = 'b', no weights (guessed)"
+    path.write_text("1;2;3\n")
+    assert edges(read_edges(path, weight_col=2)) == ([1], [2], [3.0])
+
+
+def test_text_integers_and_strings(tmp_path):
+    path = tmp_path / "edges.csv"
+    path.write_text("u,v\n1,2\n007,+3\n")  # 007 is not 7
+    assert edges(read_edges(path)) == (["1", "007"], ["2", "+3"], None)
+    path.write_text("u,v\n1,2\n")
+    assert edges(read_edges(path, id_type="string")) == (["1"], ["2"], None)
+    path.write_text("u,v\n1,9223372036854775808\n")  # past int64
+    assert edges(read_edges(path)) == (["1"], ["9223372036854775808"], None)
+
+
+def test_text_weights(tmp_path):
+    path = tmp_path / "edges.csv"
+    path.write_text("u,v,w\n1,2,1e-3\n1,2,+2\n1,2,.5\n1,2, 7 \n1,2,1e-500\n")
+    assert edges(read_edges(path))[2] == [1e-3, 2.0, 0.5, 7.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    "compress", [gzip.compress, bz2.compress, partial(lzma.compress, preset=0), None]
+)
+def test_compressed_text(tmp_path, compress):
+    n = 100_000  # several blocks
+    text = "".join(f"{i} {i * i}\n" for i in range(n)).encode()
+    path = tmp_path / "edges.txt.zst"
+    path.write_bytes(compress(text) if compress else pa.compress(text, "zstd", asbytes=True))
+    u, v, _ = edges(read_edges(path))
+    assert u == list(range(n))
+    assert v == [i * i for i in u]
+
+
+def test_text_over_many_blocks_has_right_rows(tmp_path):
+    path = tmp_path / "edges.csv"
+    rows = [f"{i},{i + 1}" for i in range(300_000)]
+    rows[250_000] = "250000,x"
+    path.write_text("\n".join(rows))
+    with pytest.raises(SourceError, match=r"edges.csv, row 250001: .*column 1 is 'x'"):
+        list(read_edges(path))
+    stream = read_edges(path, on_bad="skip")
+    assert sum(len(batch.u) for batch in stream) == 299_999
+    assert stream.n_bad == 1
+    assert "row 250001" in stream.first_bad
+
+
+def test_standard_input(monkeypatch, table):
+    def pipe(data):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+        return read_edges("-")
+
+    stream = pipe(b"src,dst\n1,2\n")
+    assert stream.rereadable is False
+    assert edges(stream) == ([1], [2], None)
+    with pytest.raises(SourceError, match="standard input: can be read only once; write it to a"):
+        list(stream)
+    assert edges(pipe(gzip.compress(b"1,2\n")))[0] == [1]
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    assert edges(pipe(sink.getvalue())) == (U, V, W)
+    with pytest.raises(SourceError, match="parquet cannot be read from a pipe"):
+        pipe(b"PAR1.....")
+    with pytest.raises(SourceError, match="send an IPC stream"):
+        pipe(b"ARROW1...")
+
+
+# ---- Arrow ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".feather", ".arrow", ".arrows", ""])
+@pytest.mark.parametrize("strings", [False, True])
+def test_arrow_files(tmp_path, table, suffix, strings):
+    if strings:
+        table = pa.table({"src": named(U), "dst": named(V), "weight": W})
+    path = tmp_path / f"edges{suffix}"
+    if suffix == ".arrows":
+        with pa.ipc.new_stream(path, table.schema) as writer:
+            writer.write_table(table, max_chunksize=3)
+    elif suffix in (".parquet", ""):
+        parquet.write_table(table, path, row_group_size=3)
+    else:
+        feather.write_feather(table, path, chunksize=3, compression="zstd")
+    stream = read_edges(path)
+    assert stream.columns == "u = 'src', v = 'dst', weights = 'weight' (guessed)"
+    for _ in range(2):
+        assert edges(stream) == (*((named(U), named(V)) if strings else (U, V)), W)
+
+
+def test_parquet_takes_columns_in_any_order(tmp_path):
+    path = tmp_path / "e.parquet"
+    parquet.write_table(pa.table({"w": [9], "x": [1], "b": [2], "a": [3]}), path)
+    stream = read_edges(path, "a", "b")
+    assert stream.n_edges == 1
+    assert edges(stream) == ([3], [2], [9.0])
+    assert stream.columns == "u = 'a', v = 'b', weights = 'w'"
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.int8(), pa.uint8(), pa.int32(), pa.uint32(), pa.uint64(), pa.large_string()]
+)
+def test_arrow_types(kind):
+    table = pa.table({"u": pa.array([1, 2, 1]).cast(kind), "v": pa.array([2, 3, 3]).cast(kind)})
+    words = str if kind == pa.large_string() else int
+    expected = ([words(i) for i in (1, 2, 1)], [words(i) for i in (2, 3, 3)], None)
+    assert edges(read_edges(table)) == expected
+    encoded = pa.table({name: table[name].dictionary_encode() for name in ("u", "v")})
+    assert edges(read_edges(encoded)) == expected
+    assert edges(read_edges(table, id_type="string"))[0] == ["1", "2", "1"]
+
+
+@pytest.mark.parametrize("kind", [pa.int16(), pa.float32(), pa.decimal128(21, 2), pa.float16()])
+def test_arrow_weights(kind):
+    w = pa.array(np.array([1, 2], dtype=np.float16) if kind == pa.float16() else [1, 2])
+    table = pa.table({"u": [1, 2], "v": [2, 3], "w": w.cast(kind)})
+    assert edges(read_edges(table))[2] == [1.0, 2.0]
+
+
+def test_objects_with_arrow_streams(table):
+    assert edges(read_edges(table)) == (U, V, W)
+    reader = read_edges(table.to_reader())
+    assert not reader.rereadable
+    assert edges(reader) == (U, V, W)
+    assert edges(read_edges(table.to_batches())) == (U, V, W)
+    for library in ("pandas", "polars"):
+        module = pytest.importorskip(library)
+        stream = read_edges(module.DataFrame({"src": U, "dst": V, "weight": W}))
+        assert edges(stream) == edges(stream) == (U, V, W)
+
+
+def test_duckdb(table):
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect() as connection:
+        connection.register("events", table)
+        stream = read_edges(connection.sql("select src, dst, weight from events"))
+        assert edges(stream) == edges(stream) == (U, V, W)
+
+
+# ---- arrays and matrices -------------------------------------------------------------------------
+
+
+def test_arrays_and_iterables():
+    u, v, w = np.array(U), np.array(V), np.array(W, dtype=np.float32)
+    assert edges(read_edges((u, v, w))) == (U, V, W)
+    assert edges(read_edges((u, v))) == (U, V, None)
+    batches = [(u[:2], v[:2], w[:2]), EdgeBatch(u[2:], v[2:], w[2:])]
+    stream = read_edges(batches)
+    assert edges(stream) == edges(stream) == (U, V, W)
+    assert edges(read_edges(lambda: iter(batches))) == (U, V, W)
+    assert read_edges(lambda: iter(batches)).rereadable
+    once = read_edges(iter(batches))
+    assert edges(once) == (U, V, W)
+    with pytest.raises(SourceError, match="can be read only once"):
+        list(once)
+    assert edges(read_edges([(named(U), named(V))])) == (named(U), named(V), None)
+    assert edges(read_edges([(pa.array(U), pa.array(V), W)])) == (U, V, W)
+
+
+def test_numpy_files(tmp_path):
+    path = tmp_path / "e.npy"
+    np.save(path, np.array([U, V]).T)
+    assert edges(read_edges(path)) == (U, V, None)
+    np.save(path, np.array([[1, 2, 0.5], [2, 3, 4]]))
+    stream = read_edges(path)
+    assert edges(stream) == ([1, 2], [2, 3], [0.5, 4.0])
+    assert stream.n_edges == 2
+    fields = np.array([(3, 1, 0.5)], dtype=[("v", int), ("u", int), ("w", np.float32)])
+    np.save(path, fields)
+    assert edges(read_edges(path)) == ([1], [3], [0.5])
+    np.savez(tmp_path / "e.npz", src=U, dst=V, weight=W)
+    assert edges(read_edges(tmp_path / "e.npz")) == (U, V, W)
+
+
+def test_scipy_matrices(tmp_path):
+    a = scipy.sparse.random_array((30, 30), density=0.2, rng=np.random.default_rng(0))
+    a = scipy.sparse.triu(a, 1).tocsr()
+    symmetric = (a + a.T).tocsc()
+    for name, matrix in (("upper", a), ("lower", a.T.tocoo()), ("both", symmetric)):
+        path = tmp_path / f"{name}.npz"
+        scipy.sparse.save_npz(path, matrix)
+        stream = read_edges(path)
+        u, v, w = edges(stream)
+        built = scipy.sparse.coo_array((w, (u, v)), shape=(30, 30)).tocsr()
+        assert abs(built + built.T - symmetric).max() < 1e-15
+
+
+@pytest.mark.parametrize("field", ["real", "integer", "pattern"])
+@pytest.mark.parametrize("symmetry", ["general", "symmetric"])
+def test_matrix_market(tmp_path, field, symmetry):
+    rng = np.random.default_rng(1)
+    matrix = scipy.sparse.tril(scipy.sparse.random_array((40, 40), density=0.1, rng=rng), -1)
+    matrix.data = np.ceil(9 * matrix.data)
+    full = matrix + matrix.T if symmetry == "symmetric" else matrix
+    path = tmp_path / "e.mtx"
+    scipy.io.mmwrite(path, full, comment="a comment", field=field, symmetry=symmetry)
+    stream = read_edges(path)
+    u, v, w = edges(stream)
+    assert stream.n_edges == matrix.nnz
+    assert (w is None) == (field == "pattern")
+    found = scipy.sparse.coo_array((w or np.ones(len(u)), (np.array(u) - 1, np.array(v) - 1)))
+    expected = scipy.sparse.coo_array(matrix)
+    expected.data = expected.data if w else np.ones_like(expected.data)
+    assert found.tocsr()[:40].toarray().sum() == expected.sum()
+    np.testing.assert_array_equal(
+        np.unique(np.stack([u, v]), axis=1), np.unique(np.stack(expected.coords) + 1, axis=1)
+    )
+
+
+# ---- many files, reports, errors -----------------------------------------------------------------
+
+
+def test_many_files(tmp_path, table):
+    (tmp_path / "part-1.csv").write_text("u,v\n1,2\n")
+    (tmp_path / "part-0.csv").write_text("u,v\n2,3\n")
+    parquet.write_table(pa.table({"source": [9], "target": [1]}), tmp_path / "z.parquet")
+    assert edges(read_edges(str(tmp_path / "part-*.csv")))[0] == [2, 1]
+    stream = read_edges([tmp_path / "part-1.csv", str(tmp_path / "z.parquet")])
+    assert edges(stream) == ([1, 9], [2, 1], None)
+    assert stream.nodes.ids().tolist() == [1, 2, 9]
+    assert edges(read_edges(tmp_path))[0] == [2, 1, 9]
+    assert read_edges(tmp_path).fraction == 0
+    nodes = NodeTable()
+    nodes.add([9])
+    assert next(iter(read_edges(tmp_path, nodes=nodes))).u.tolist() == [1]
+
+
+def test_fraction_and_messages(tmp_path, capsys):
+    path = tmp_path / "e.csv"
+    path.write_text("u,v,w\n" + "1,2,1\n" * 500_000 + "1,2,-1\n")
+    stream = read_edges(path, on_bad="skip", verbose=1)
+    assert "u = 'u', v = 'v', weights = 'w' (guessed)" in capsys.readouterr().err
+    fractions = [stream.fraction for _ in stream]
+    assert fractions == sorted(fractions)
+    assert 0 < fractions[0] < 0.6
+    assert stream.fraction == 1
+    assert "1 bad rows left out" in capsys.readouterr().err
+    assert "row 500002: weights must be finite and not negative" in stream.first_bad
+
+
+TEXT_FAULTS = [
+    ("u,v\n1,2\n3\n", r"e.csv, row 3: 'v' is missing in '3'"),
+    ("u,v\n1,2\n,3\n", r"row 3: 'u' is empty"),
+    ('u,v\n1,2\n"a,3\n', r"row 3: a quote is not closed"),
+    ('u,v\na,b\n"a"x,3\n', r"row 3: a quote is not closed, or text follows"),
+    ("u,v,w\n1,2,1\n1,2,-1\n", r"row 3: weights must be finite and not negative, but 'w' is '-1'"),
+    ("u,v,w\n1,2,1\n1,2,nan\n", r"row 3: weights must be finite"),
+    ("u,v,w\n1,2,1\n1,2,inf\n", r"row 3: weights must be finite"),
+    ("u,v,w\n1,2,1\n1,2,1e300\n", r"row 3: weights must be finite"),
+    ("u,v,w\n1,2,1\n1,2,x\n", r"row 3: the weight, 'w', is not a number: 'x'"),
+    ("u,v,w\n1,2,1\n1,2,\n", r"row 3: the weight, 'w', is not a number"),
+    (b"u,v\na,b\na,\xff\n", r"row 3: 'v' is not UTF-8"),
+    (b"u,v\na,b\na,\xed\xa0\x80\n", r"row 3: 'v' is not UTF-8"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), TEXT_FAULTS)
+def test_text_faults(tmp_path, text, message):
+    path = tmp_path / "e.csv"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(SourceError, match=message):
+        list(read_edges(path))
+    stream = read_edges(path, on_bad="skip")
+    assert len(edges(stream)[0]) == 1
+    assert stream.n_bad == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("e.csv", b"", "e.csv: is empty"),
+        ("e.txt", b"# only\n# comments\n", "e.txt: is empty"),
+        ("e.csv", b"u\n1\n", "an edge needs two columns, got 1"),
+        ("e.csv", b"\xff\xfeu\x00", "is UTF-16"),
+        ("e.csv", b"x" * (17 << 20), "a line of more than 16 MiB"),
+        ("e.csv.gz", gzip.compress(b"1,2\n" * 9999)[:50], "cannot be read as text"),
+        ("e.parquet", b"PAR1", "e.parquet: cannot be read as Parquet"),
+        ("e.arrow", b"ARROW1", "cannot be read as Arrow IPC"),
+        ("e.arrow", b"", "cannot be read as Arrow IPC"),
+        ("e.npy", b"", "e.npy: is empty"),
+        ("e.npy", b"\x93NUMPY\x01\x00", "cannot be read as a numpy file"),
+        ("e.npz", b"PK\x03\x04", "cannot be read as a numpy file"),
+        ("e.mtx", b"1 2 3\n", "does not begin with a %%MatrixMarket line"),
+        ("e.mtx", b"%%MatrixMarket matrix array real general\n1 1\n", "matrix coordinate"),
+        ("e.mtx", b"%%MatrixMarket matrix coordinate complex general\n1 1 0\n", "complex"),
+        ("e.mtx", b"%%MatrixMarket matrix coordinate real hermitian\n1 1 0\n", "hermitian"),
+        ("e.mtx", b"%%MatrixMarket matrix coordinate real general\n% x\n", "ends before"),
+        ("e.mtx", b"%%MatrixMarket matrix coordinate real general\n2 3 0\n", "square matrix"),
+        ("e.mtx", b"%%MatrixMarket matrix coordinate real general\n2 2\n", "row 2: rows, columns"),
+        (
+            "e.mtx",
+            b"%%MatrixMarket matrix coordinate pattern general\n2 2 2\n1 2\n",
+            "says 2 entries, but there are 1",
+        ),
+        (
+            "e.mtx",
+            b"%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 3\n",
+            r"entry 1: \(1, 3\) is outside",
+        ),
+    ],
+)
+def test_bad_files(tmp_path, name, data, message):
+    path = tmp_path / name
+    path.write_bytes(data)
+    with pytest.raises(SourceError, match=message):
+        list(read_edges(path))
+
+
+def test_bad_tables(tmp_path):
+    with pytest.raises(SourceError, match=r"has no column 'a', only 'u', 'v'"):
+        read_edges(pa.table({"u": [1], "v": [2]}), "a")
+    with pytest.raises(SourceError, match=r"has no column 5, only 2"):
+        read_edges(pa.table({"u": [1], "v": [2]}), 5)
+    with pytest.raises(SourceError, match="three different columns"):
+        read_edges(pa.table({"u": [1], "v": [2]}), "u", "u")
+    with pytest.raises(SourceError, match="'u' has type double; cast it"):
+        read_edges(pa.table({"u": [1.5], "v": [2.0]}))
+    for column, message in (
+        ([1, None], "row 1: a node id or weight is missing"),
+        (pa.array([1, 2**63], pa.uint64()), "row 1: a node id does not fit int64"),
+    ):
+        table = pa.table({"u": column, "v": [1, 2]})
+        with pytest.raises(SourceError, match=message):
+            list(read_edges(table))
+        stream = read_edges(table, on_bad="skip")
+        assert edges(stream) == ([1], [1], None)
+        assert stream.n_bad == 1
+    table = pa.table({"u": ["a", "b", "c"], "v": ["b", None, "c"], "w": [-1.0, 1.0, 2.0]})
+    with pytest.raises(SourceError, match=r"row 0: weights must be finite .* got -1.0"):
+        list(read_edges(table))
+    assert edges(read_edges(table, on_bad="skip")) == (["c"], ["c"], [2.0])
+    with pytest.raises(SourceError, match="weights must be numbers, but 'w' has type string"):
+        list(read_edges(pa.table({"u": [1], "v": [2], "w": ["x"]})))
+
+
+def test_mixed_kinds(tmp_path):
+    (tmp_path / "a.csv").write_text("u,v\n1,2\n")
+    parquet.write_table(pa.table({"u": ["x"], "v": ["y"]}), tmp_path / "b.parquet")
+    with pytest.raises(SourceError, match=r"b.parquet: .*were integers so far, but now strings"):
+        list(read_edges([tmp_path / "a.csv", tmp_path / "b.parquet"]))
+    both = [tmp_path / "a.csv", tmp_path / "b.parquet"]
+    assert edges(read_edges(both, id_type="string"))[0] == ["1", "x"]
+
+
+def test_bad_arrays(tmp_path):
+    path = tmp_path / "e.npy"
+    for array, message in (
+        (np.zeros((2, 9)), "transpose it"),
+        (np.zeros(3), r"shape \(n, 2\) or \(n, 3\), got \(3,\)"),
+        (np.array([[0.5, 1]]), "row 0: node ids must be whole numbers, got 0.5"),
+        (np.array([[1, 2, np.nan]]), "row 0: weights must be finite"),
+    ):
+        np.save(path, array)
+        with pytest.raises(SourceError, match=message):
+            list(read_edges(path))
+    scipy.sparse.save_npz(tmp_path / "e.npz", scipy.sparse.csr_array([[0, 1], [2, 0]]))
+    with pytest.raises(SourceError, match="neither symmetric nor triangular"):
+        list(read_edges(tmp_path / "e.npz"))
+    np.savez(tmp_path / "e.npz", u=[1, 2], v=[1])
+    with pytest.raises(SourceError, match="equally long"):
+        list(read_edges(tmp_path / "e.npz"))
+    with pytest.raises(ValueError, match="equally long"):
+        read_edges((np.array([1, 2]), np.array([1])))
+    for batch, message in (
+        ((np.array([1]),), "batch 0: a batch of edges is a tuple"),
+        ((np.array([1]), np.array([1, 2])), "batch 0: columns must be equally long"),
+        ((["a"], [1]), "were strings so far, but now integers"),
+        ((["a", 1], ["b", "c"]), r"u\[1\] = 1 is a int"),
+        (3, "got int"),
+    ):
+        with pytest.raises(SourceError, match=message):
+            list(read_edges([batch]))
+
+
+def test_bad_arguments(tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        read_edges(tmp_path / "no.csv")
+    with pytest.raises(FileNotFoundError, match="no file fits"):
+        read_edges(str(tmp_path / "*.csv"))
+    with pytest.raises(FileNotFoundError, match="folder without files"):
+        read_edges(tmp_path)
+    with pytest.raises(ValueError, match="empty list"):
+        read_edges([])
+    with pytest.raises(TypeError, match="not from int"):
+        read_edges(3)
+    (tmp_path / "e.csv").write_text("1,2\n")
+    for options, message in (
+        ({"on_bad": "no"}, "on_bad must be one of"),
+        ({"format": "xls"}, "format must be one of"),
+        ({"id_type": "float"}, "id_type must be one of"),
+        ({"delimiter": ",,"}, "one ASCII character"),
+        ({"comment": "a"}, "ASCII marks"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            read_edges(tmp_path / "e.csv", **options)
+    with pytest.raises(TypeError, match="source_col must be a name or a position"):
+        read_edges(tmp_path / "e.csv", 1.5)
+
+
+def test_what_reads_several_times_refuses_a_pipe(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"1,2\n")))
+    with pytest.raises(ValueError, match="but standard input can be read only once; write"):
+        certify(Graph.from_edges([0], [1]), read_edges("-"))

@@ -1,0 +1,353 @@
+"""Estimators against the dense solution, scikit-learn's propagation and invariances."""
+
+import networkx
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.datasets import load_digits
+from sklearn.semi_supervised import LabelPropagation
+
+from ohmlearn import Graph, gallery
+from ohmlearn.semi_supervised import (
+    SparseHFSClassifier,
+    SparseHFSRegressor,
+    StableHFSClassifier,
+    StableHFSRegressor,
+    suggest_neighbors,
+)
+from ohmlearn.semi_supervised.targets import find_classes, find_values
+from ohmlearn.streams import knn_edges
+
+
+def dense_scores(graph, labelled, Y, gamma, stable):
+    A = gamma * len(labelled) * graph.laplacian().toarray()
+    A[labelled, labelled] += 1
+    K = np.linalg.inv(A)
+    b = np.zeros((graph.n_nodes, Y.shape[1]))
+    b[labelled] = Y
+    if stable:
+        b = b - (K @ b).sum(axis=0) / K.sum()
+    return K @ b
+
+
+KARATE = Graph.from_networkx(networkx.karate_club_graph())
+SIDES = {0: "Mr. Hi", 33: "Officer"}
+
+
+@pytest.mark.parametrize("normalization", ["stable", "cmn", None])
+def test_scores_are_the_dense_ones(normalization):
+    y = {0: 2, 33: 5, 5: 2, 16: 9}
+    model = StableHFSClassifier(gamma=0.3, normalization=normalization).fit_edges(KARATE, y)
+    Y = np.array([[1, 0, 0], [0, 1, 0], [1, 0, 0], [0, 0, 1.0]])
+    expected = dense_scores(KARATE, [0, 33, 5, 16], Y, 0.3, normalization == "stable")
+    np.testing.assert_allclose(model.scores_, expected, atol=1e-7)
+    assert model.classes_.tolist() == [2, 5, 9]
+    shares = model.label_distributions_
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    if normalization == "cmn":
+        mass = expected.sum(axis=0)
+        weighed = expected * [0.5, 0.25, 0.25] / mass
+        np.testing.assert_allclose(shares, weighed / weighed.sum(axis=1, keepdims=True), atol=1e-6)
+    if normalization is None:
+        np.testing.assert_allclose(shares, expected, atol=1e-7)
+    if normalization != "cmn":
+        assert model.transduction_.tolist() == model.classes_[expected.argmax(axis=1)].tolist()
+
+
+def test_karate_club_splits_as_it_did():
+    club = networkx.get_node_attributes(networkx.karate_club_graph(), "club")
+    model = SparseHFSClassifier(random_state=0).fit_edges(KARATE, SIDES)
+    right = [a == b for a, b in zip(model.transduction_, club.values(), strict=True)]
+    assert sum(right) >= 32
+
+
+def test_small_gamma_is_label_propagation():
+    # Clamped labels and harmonic elsewhere: what scikit-learn's propagation converges to.
+    graph = gallery.knn_points(120, 8, random_state=1)
+    weights = graph.to_scipy().toarray()
+    y = np.full(120, -1)
+    y[[0, 1, 2, 3, 4, 5]] = [0, 1, 2, 0, 1, 2]
+    peer = LabelPropagation(kernel=lambda A, B: weights, max_iter=20_000, tol=1e-12)
+    peer.fit(np.zeros((120, 1)), y)
+    model = StableHFSClassifier(affinity="precomputed", gamma=1e-9, normalization=None)
+    model.fit(graph, y)
+    np.testing.assert_allclose(model.label_distributions_, peer.label_distributions_, atol=1e-5)
+
+
+def test_two_blocks_have_mirrored_shares():
+    model = StableHFSClassifier().fit_edges(gallery.barbell(6, bridge=2), {0: False, 12: True})
+    assert model.classes_.dtype == bool
+    assert model.transduction_.tolist() == [False] * 6 + [model.transduction_[6]] + [True] * 6
+    shares = model.label_distributions_
+    np.testing.assert_allclose(shares[:, 0], shares[::-1, 1], atol=1e-9)
+    np.testing.assert_allclose(shares[6], 0.5, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("y", "nodes", "labels"),
+    [
+        ([0, -1, 3], [0, 2], [0, 3]),
+        ([0.0, np.nan, 1.0, -1.0], [0, 2], [0.0, 1.0]),
+        (["a", None, "b"], [0, 2], ["a", "b"]),
+        (np.array(["a", float("nan"), "-1"], dtype=object), [0, 2], ["a", "-1"]),
+        ([True, None, False, -1], [0, 2], [True, False]),
+        (np.array([True, False]), [0, 1], [True, False]),
+        (np.array(["x", "y"]), [0, 1], ["x", "y"]),
+        ({4: "b", 1: None, 0: "a"}, [4, 0], ["b", "a"]),
+        (np.array([3, -1, 0], dtype=np.int8), [0, 2], [3, 0]),
+    ],
+)
+def test_labels_of_all_kinds(y, nodes, labels):
+    found_nodes, found = find_classes(y)
+    assert found_nodes.tolist() == nodes
+    assert found.tolist() == labels
+    assert type(found.tolist()[0]) is type(labels[0])
+
+
+def test_labels_that_cannot_be():
+    for y in ([-1, -1], [None], {}, [np.nan]):
+        with pytest.raises(ValueError, match="y has no label: all entries are -1, None or NaN"):
+            find_classes(y)
+    with pytest.raises(ValueError, match="y has no value"):
+        find_values([None, np.nan])
+    with pytest.raises(ValueError, match="Unknown label type: continuous"):
+        find_classes([0.5, 1.25, np.nan])
+    with pytest.raises(ValueError, match="y must be numbers, None or NaN"):
+        find_values(["a"])
+    with pytest.raises(ValueError, match=r"one entry a node, 3 of them, got 2; mark unlabelled"):
+        find_classes([0, 1], 3)
+    with pytest.raises(ValueError, match="node ids must be integers"):
+        find_classes({"a": 1})
+
+
+def test_nodes_without_evidence_are_told_apart():
+    graph = Graph.from_edges([0, 1, 3, 4], [1, 2, 4, 5], n_nodes=7)
+    y = [3, -1, -1, -1, -1, -1, 8]
+    with pytest.warns(UserWarning, match="3 of 7 nodes are in components without a label"):
+        model = StableHFSClassifier().fit_edges(graph, y)
+    assert model.reached_.tolist() == [True] * 3 + [False] * 3 + [True]
+    np.testing.assert_allclose(model.label_distributions_[3:6], 0.5)
+    assert np.isfinite(model.label_distributions_).all()
+    guesses = set()
+    for seed in range(8):  # one of the likeliest classes, not always the first: 2^-7
+        with pytest.warns(UserWarning, match="label some of them"):
+            guess = StableHFSClassifier(random_state=seed).fit_edges(graph, y).transduction_[3:6]
+        guesses |= set(guess.tolist())
+    assert guesses == {3, 8}
+    with pytest.warns(UserWarning, match="they get the mean of the values given"):
+        numbers = StableHFSRegressor().fit_edges(graph, {0: 1.0, 6: 4.0})
+    np.testing.assert_allclose(numbers.transduction_[3:6], 2.5)
+
+
+def test_class_prior():
+    graph, y = gallery.barbell(6, bridge=2), {0: 0, 12: 1}
+    even = StableHFSClassifier().fit_edges(graph, y).label_distributions_
+    model = StableHFSClassifier(class_prior=[0.2, 0.8]).fit_edges(graph, y)
+    weighed = even * [0.2, 0.8]
+    expected = weighed / weighed.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.label_distributions_, expected, atol=1e-9)
+    masses = StableHFSClassifier(class_prior=[1, 3], normalization="cmn").fit_edges(graph, y)
+    weighed = masses.scores_ / masses.scores_.sum(axis=0) * [0.25, 0.75]
+    np.testing.assert_allclose(
+        masses.label_distributions_, weighed / weighed.sum(axis=1, keepdims=True), atol=1e-9
+    )
+    for prior in ([1.0], [0.0, 1.0], [1, 1, 1]):
+        with pytest.raises(
+            ValueError, match=r"one positive entry for each of the classes \[0, 1\]"
+        ):
+            StableHFSClassifier(class_prior=prior).fit_edges(graph, y)
+
+
+POINTS = gallery.paper_points(1210)
+LABELS = {3: 1, 200: 1, 500: 1, 900: -7, 1100: -7}
+
+
+def test_passes_lead_to_the_exact_answer():
+    exact = StableHFSClassifier(n_neighbors=450).fit(POINTS, LABELS)
+    errors = []
+    for passes in (1, 3, 6, 12):
+        model = SparseHFSClassifier(
+            n_neighbors=450, passes=passes, epsilon=0.8, random_state=0, tol=1e-9
+        ).fit(POINTS, LABELS)
+        assert model.n_iter_ == passes
+        errors.append(np.linalg.norm(model.scores_ - exact.scores_))
+    errors = np.array(errors) / np.linalg.norm(exact.scores_)
+    assert np.all(np.diff(errors) < 0)
+    assert errors[-1] < 1e-5
+    assert model.residuals_.max() < 1e-5
+    assert model.sparsifier_.snapshot().n_edges < 0.1 * exact.graph_.n_edges
+    assert np.array_equal(model.transduction_, exact.transduction_)
+
+
+def test_automatic_gamma():
+    graph = gallery.complete(50)  # of degree 49
+    for y, stiffness in [
+        ({0: 0, 1: 1}, 100.0),
+        ({0: 0, 1: 1, 2: 1, 3: 0}, 12.5),
+        ({i: i % 3 for i in range(45)}, 1.0),
+    ]:
+        exact = StableHFSClassifier().fit_edges(graph, y)
+        assert exact.gamma_ * len(y) * 49 == pytest.approx(stiffness)
+        given = StableHFSClassifier(gamma=exact.gamma_).fit_edges(graph, y)
+        assert np.array_equal(given.scores_, exact.scores_)
+        sparse = SparseHFSClassifier(max_edges=300, random_state=0).fit_edges(graph, y)
+        assert sparse.gamma_ == pytest.approx(exact.gamma_)
+    numbers = StableHFSRegressor().fit_edges(graph, {0: 1.0, 1: 2.0})
+    assert numbers.gamma_ * 2 * 49 == pytest.approx(0.1)
+
+
+def test_nothing_dropped_needs_one_pass():
+    class Once:
+        n_nodes = 300
+        reads = 0
+
+        def __iter__(self):
+            self.reads += 1
+            yield gallery.knn_points(300, 4).edges()
+
+    edges = Once()
+    model = SparseHFSClassifier(passes=9).fit_edges(edges, {0: 0, 9: 1})
+    assert (edges.reads, model.n_iter_) == (1, 1)
+    exact = StableHFSClassifier().fit_edges(gallery.knn_points(300, 4), {0: 0, 9: 1})
+    np.testing.assert_allclose(model.scores_, exact.scores_, atol=1e-6)
+
+
+def test_batches_threads_and_kinds_of_edges_make_no_difference():
+    stream = knn_edges(POINTS, 300)
+    u, v = (np.concatenate([batch[i] for batch in stream]) for i in (0, 1))
+    expected = SparseHFSClassifier(random_state=5).fit_edges(stream, LABELS).scores_
+    cuts = np.array_split(np.arange(len(u)), 7)
+    for edges, jobs in [
+        ((u, v), None),
+        ([(u[cut], v[cut]) for cut in cuts], 2),
+        ([(u[cut], v[cut], np.ones(len(cut))) for cut in cuts], None),
+    ]:
+        model = SparseHFSClassifier(random_state=5, n_jobs=jobs).fit_edges(edges, LABELS, 1210)
+        assert np.array_equal(model.scores_, expected)
+    from_points = SparseHFSClassifier(random_state=5, n_neighbors=300).fit(POINTS, LABELS)
+    assert np.array_equal(from_points.scores_, expected)
+
+
+def test_matrices_points_and_graphs_agree():
+    exact = StableHFSClassifier(n_neighbors=20).fit(POINTS, LABELS)
+    matrix = exact.graph_.to_scipy()
+    for X in (matrix, scipy.sparse.csc_matrix(matrix), matrix.toarray(), exact.graph_):
+        model = StableHFSClassifier(affinity="precomputed").fit(X, LABELS)
+        np.testing.assert_allclose(model.scores_, exact.scores_, atol=1e-9)
+
+
+def test_answers_while_the_stream_lasts():
+    stream = list(knn_edges(POINTS, 200, block=32))
+    model = SparseHFSClassifier(random_state=0, passes=1)
+    for batch in stream[:3]:
+        model.update(batch)
+    with pytest.warns(UserWarning, match="without a label"):
+        model.relabel(LABELS)
+    for batch in stream[3:]:
+        model.update(batch)
+    at_once = SparseHFSClassifier(random_state=0, passes=1, tol=1e-9).fit_edges(stream, LABELS)
+    graph = at_once.sparsifier_.snapshot()
+    assert graph == model.sparsifier_.snapshot()
+    np.testing.assert_allclose(
+        model.scores_, at_once.scores_, atol=1e-4 * np.abs(at_once.scores_).max()
+    )
+    before = model.scores_
+    refined = model.refine(stream, passes=8)
+    exact = StableHFSClassifier().fit_edges(stream, LABELS)
+    off = np.linalg.norm(refined.scores_ - exact.scores_)
+    assert off < 0.01 * np.linalg.norm(before - exact.scores_)
+    assert model.n_iter_ == 9
+
+
+def test_other_labels_without_reading_an_edge():
+    class Counted:
+        n_nodes = 1210
+        reads = 0
+
+        def __iter__(self):
+            self.reads += 1
+            yield from knn_edges(POINTS, 300)
+
+    edges = Counted()
+    model = SparseHFSClassifier(random_state=2, passes=1).fit_edges(edges, LABELS)
+    other = {5: "x", 500: "y", 1000: "z"}
+    model.relabel(other)
+    assert edges.reads == 1
+    fresh = SparseHFSClassifier(random_state=2, passes=1).fit_edges(edges, other)
+    assert model.classes_.tolist() == ["x", "y", "z"]
+    assert np.array_equal(model.transduction_, fresh.transduction_)
+    with pytest.raises(ValueError, match="one entry a node, 1210 of them, got 3"):
+        model.relabel([0, 1, -1])
+
+
+def test_streams_that_can_be_read_once():
+    edges = gallery.knn_points(300, 5).edges()
+    once = SparseHFSClassifier(passes=1).fit_edges(iter([edges]), {0: 0, 9: 1})
+    assert once.n_iter_ == 1
+    with pytest.raises(ValueError, match="passes=1 does not\) reads the edges several"):
+        SparseHFSClassifier(passes=2).fit_edges(iter([edges]), {0: 0, 9: 1})
+    with pytest.raises(ValueError, match="predict needs points, but this estimator was fitted to"):
+        once.predict(np.eye(3))
+    with pytest.raises(TypeError, match="edges are needed as a Graph, a tuple"):
+        SparseHFSClassifier(passes=1).fit_edges(5, {0: 0})
+
+
+def test_nodes_that_only_labels_know():
+    model = SparseHFSClassifier(passes=1).fit_edges(([0], [1]), {0: "a", 3: "b", 2: "a"})
+    assert model.transduction_.tolist() == ["a", "a", "a", "b"]
+
+
+def test_regressors_interpolate_and_average():
+    X = np.linspace(0, 1, 200)[:, np.newaxis]
+    y = np.full(200, np.nan)
+    y[::20] = np.sin(3 * X[::20, 0])
+    exact = StableHFSRegressor(n_neighbors=4, gamma=1e-6).fit(X, y)
+    assert np.abs(exact.transduction_[:181] - np.sin(3 * X[:181, 0])).max() < 0.05
+    sparse = SparseHFSRegressor(n_neighbors=4, gamma=1e-6, random_state=0).fit(X, y)
+    np.testing.assert_allclose(sparse.transduction_, exact.transduction_, atol=1e-4)
+    smooth = StableHFSRegressor(n_neighbors=4, gamma=1e9).fit(X, y)
+    np.testing.assert_allclose(smooth.transduction_, np.nanmean(y), atol=1e-4)
+    held = StableHFSRegressor(n_neighbors=4, normalization="stable").fit(X, y)
+    assert held.transduction_.mean() == pytest.approx(np.nanmean(y))
+
+
+def test_an_affinity_that_returns_the_wrong_shape():
+    with pytest.raises(ValueError, match=r"must return a matrix of shape \(len\(A\), len\(B\)\)"):
+        StableHFSClassifier(affinity=lambda A, B: np.ones(3)).fit(POINTS, LABELS)
+
+
+def test_suggested_neighbours_follow_the_labels():
+    X, truth = load_digits(return_X_y=True)
+    X, truth = X[:900], truth[:900]
+    y = np.where(np.arange(900) < 100, truth, -1)
+    advice = suggest_neighbors(X, y, candidates=(7, 400))
+    assert advice.n_neighbors == 7
+    assert advice.accuracy[0] > advice.accuracy[1] + 0.1
+    assert "a sparser graph does better here" in str(advice)
+    assert "<- suggested" in str(advice).splitlines()[1]
+    # The same from a sample of the points, and without the others.
+    assert suggest_neighbors(X, y, candidates=(7, 400), max_points=600).n_points == 600
+
+
+def test_suggested_neighbours_where_density_helps():
+    # Two rings, each in many parts if points see two neighbours only.
+    angle = np.random.default_rng(0).uniform(0, 2 * np.pi, 300)
+    radius = np.where(np.arange(300) % 2, 1.0, 3.0)
+    X = np.c_[radius * np.cos(angle), radius * np.sin(angle)]
+    y = np.where(np.arange(300) < 20, np.arange(300) % 2, -1)
+    advice = suggest_neighbors(X, y, candidates=(1, 12))
+    assert advice.n_neighbors == 12
+    assert advice.reached[0] < 0.5
+    assert advice.n_components[1] == 2
+    assert "try larger k, too" in str(advice)
+
+
+def test_suggested_neighbours_from_one_label_a_class():
+    advice = suggest_neighbors(POINTS, {3: 0, 1100: 1}, candidates=(5, 400, 600, 10**6))
+    assert advice.candidates == (5, 400, 600)
+    assert advice.n_neighbors == next(
+        k for k, share in zip(advice.candidates, advice.reached, strict=True) if share == 1
+    )
+    assert "too few labels to leave any out" in str(advice)
+    with pytest.raises(ValueError, match="candidates must have a number below that of the points"):
+        suggest_neighbors(POINTS, {3: 0, 1100: 1}, candidates=(5000,))

@@ -1,0 +1,146 @@
+"""Edges made from points, against brute force and scikit-learn."""
+
+import numpy as np
+import pytest
+from sklearn.metrics.pairwise import cosine_similarity, laplacian_kernel, rbf_kernel
+
+from ohmlearn import gallery
+from ohmlearn.streams import kernel_edges, knn_edges
+
+
+def collect(stream):
+    batches = list(stream)
+    u, v = (np.concatenate([batch[side] for batch in batches]) for side in (0, 1))
+    w = None if batches[0].w is None else np.concatenate([batch.w for batch in batches])
+    return u, v, w
+
+
+def brute_force_knn(x, k):
+    """Pairs i < j by sorting (distance, index); distances are summed coordinate by coordinate."""
+    n = len(x)
+    joined = np.zeros((n, n), dtype=bool)
+    distance = np.zeros((n, n), dtype=x.dtype)
+    for column in x.T:
+        distance += (column[:, None] - column) ** 2
+    for i in range(n):
+        others = np.delete(np.arange(n), i)
+        near = others[np.lexsort((others, distance[i, others]))[:k]]
+        joined[i, near] = True
+    return np.nonzero(np.triu(joined | joined.T, 1)), distance
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("n", "dims"), [(2, 1), (70, 2), (333, 17), (200, 100)])
+def test_knn_equals_brute_force(n, dims, dtype):
+    x = np.random.default_rng(n).normal(size=(n, dims)).astype(dtype)
+    for k in {1, 2, n // 3 or 1, n - 1} - {0}:
+        if k >= n:
+            continue
+        (u, v), _ = brute_force_knn(x, k)
+        found = collect(knn_edges(x, k))
+        np.testing.assert_array_equal(found[0], u)
+        np.testing.assert_array_equal(found[1], v)
+
+
+@pytest.mark.parametrize("k", [1, 3, 4, 8, 40, 143])
+def test_knn_with_ties_and_copies(k):
+    # A 6 x 6 grid, every point four times: most distances are tied.
+    side = np.arange(6.0)
+    x = np.tile(np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2), (4, 1))
+    (u, v), _ = brute_force_knn(x, k)
+    found = collect(knn_edges(x, k, block=7))
+    np.testing.assert_array_equal(found[0], u)
+    np.testing.assert_array_equal(found[1], v)
+
+
+def test_knn_of_equal_points_and_outliers():
+    x = np.zeros((300, 3))
+    u, v, w = collect(knn_edges(x, 5, weights="gaussian"))
+    (a, b), _ = brute_force_knn(x, 5)
+    np.testing.assert_array_equal(u, a)
+    np.testing.assert_array_equal(v, b)
+    assert (w == 1).all()
+    x = np.geomspace(1e-150, 1e150, 400)[:, None]  # the search for the k-th must not stall
+    (a, b), _ = brute_force_knn(x, 120)
+    u, v, _ = collect(knn_edges(x, 120))
+    np.testing.assert_array_equal(u, a)
+    np.testing.assert_array_equal(v, b)
+
+
+def test_knn_of_the_papers_points():
+    for k, n_edges in [(100, 660_148), (12_000, 73_187_920)]:
+        stream = knn_edges(gallery.paper_points(), k)
+        assert sum(len(batch.u) for batch in stream) == n_edges
+    u, v, w = collect(knn_edges(gallery.paper_points(1210), 300))
+    a, b, _ = gallery.paper_knn(300, 1210).edges()
+    np.testing.assert_array_equal(u, a)
+    np.testing.assert_array_equal(v, b)
+    assert w is None
+
+
+def test_knn_self_tuning_weights():
+    x = np.random.default_rng(3).normal(size=(150, 4))
+    x[:8] = x[8]  # nine copies: their 8th neighbour is at distance 0
+    k = 8
+    u, v, w = collect(knn_edges(x, k, weights="gaussian"))
+    _, distance = brute_force_knn(x, k)
+    scale = np.sqrt(np.sort(distance, axis=1)[:, k])
+    assert (scale[:9] == 0).all()
+    scale[:9] = scale[9:].mean()
+    np.testing.assert_allclose(w, np.exp(-distance[u, v] / (scale[u] * scale[v])), rtol=3e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("kernel", "reference"),
+    [("rbf", rbf_kernel), ("laplacian", laplacian_kernel), ("cosine", cosine_similarity)],
+)
+def test_kernel_equals_scikit_learn(kernel, reference, dtype):
+    x = np.random.default_rng(0).normal(size=(150, 7)).astype(dtype)
+    x[3] = 0
+    gamma = {} if kernel == "cosine" else {"gamma": 0.3}
+    u, v, w = collect(kernel_edges(x, kernel, **gamma))
+    a, b = np.triu_indices(150, 1)
+    np.testing.assert_array_equal(u, a)
+    np.testing.assert_array_equal(v, b)
+    expected = np.maximum(reference(x.astype(float), **gamma), 0)[a, b]
+    np.testing.assert_allclose(w, expected, rtol=5e-6, atol=2e-7 if kernel == "cosine" else 0)
+
+
+def test_kernel_default_gamma_follows_the_units():
+    x = np.random.default_rng(0).normal(size=(60, 5))
+    for kernel in ("rbf", "laplacian"):
+        w = collect(kernel_edges(x, kernel))[2]
+        np.testing.assert_allclose(collect(kernel_edges(1000 * x, kernel))[2], w, rtol=1e-5)
+    assert kernel_edges(x).gamma == pytest.approx(1 / (5 * x.var()))
+    assert kernel_edges(np.ones((3, 2))).gamma == 1
+
+
+def test_kernel_weights_over_all_of_float():
+    # One point at 0, the others where the exponent runs from 0 to below the smallest float.
+    x = np.sqrt(np.linspace(0, 90, 100_000))[:, None]
+    w = next(iter(kernel_edges(x, gamma=1.0, block=1))).w.astype(float)
+    exponent = (x[1:, 0] - x[0, 0]) ** 2
+    normal = exponent < 87.3
+    np.testing.assert_allclose(w[normal], np.exp(-exponent[normal]), rtol=5e-6)
+    assert (w[exponent > 87.4] == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: knn_edges([1.0, 2.0], 1), r"shape \(n_points, n_features\).*reshape"),
+        (lambda: knn_edges(np.zeros((4, 2)), 4), "between 1 and n_points - 1 = 3, got 4"),
+        (lambda: knn_edges(np.zeros((4, 2)), 1.5), "n_neighbors must be an integer"),
+        (lambda: knn_edges([[0.0], [np.nan]], 1), r"X\[1, 0\] = nan"),
+        (lambda: knn_edges([["a"], ["b"]], 1), "real numbers"),
+        (lambda: knn_edges(np.array([[0], [1e30]], np.float32), 1), "scale X down"),
+        (lambda: knn_edges(np.zeros((4, 2)), 1, weights="x"), "weights must be one of"),
+        (lambda: list(knn_edges(np.zeros((4, 2)), 1, block=0)), "block must be an integer >= 1"),
+        (lambda: kernel_edges(np.zeros((4, 2)), "poly"), "kernel must be one of"),
+        (lambda: kernel_edges(np.zeros((4, 2)), gamma=0), "gamma must be a finite number above 0"),
+    ],
+)
+def test_bad_points_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
