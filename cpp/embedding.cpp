@@ -5,6 +5,7 @@
 #include "simd.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -13,10 +14,13 @@ namespace {
 
 constexpr std::int64_t kPiece = 1 << 14;  // rows or pairs that a thread takes at a time
 
-std::uint32_t edge_signs(std::uint64_t key, std::int32_t u, std::int32_t v) {
+std::uint64_t edge_bits(std::uint64_t key, std::int32_t u, std::int32_t v) {
   const auto [low, high] = std::minmax(u, v);
-  return static_cast<std::uint32_t>(
-      draw(key, static_cast<std::uint64_t>(low) << 32 | static_cast<std::uint32_t>(high)));
+  return draw(key, static_cast<std::uint64_t>(low) << 32 | static_cast<std::uint32_t>(high));
+}
+
+std::uint32_t edge_signs(std::uint64_t key, std::int32_t u, std::int32_t v) {
+  return static_cast<std::uint32_t>(edge_bits(key, u, v));
 }
 
 // The sign of the direction from the smaller to the larger number times the random sign of column c.
@@ -30,14 +34,31 @@ OHM_INLINE void add_signed(Row<double, 8>& row, double value, std::uint32_t sign
   row += reinterpret_cast<Row<double, 8>>(reinterpret_cast<Bits>(Row<double, 8>{} + value) ^ minus);
 }
 
+// row += value times a random factor of mean square 1 for each of 8 columns, a byte of `bits` each: the sign, and
+// a magnitude uniform between kLeast and kLeast + kSpread.
+OHM_INLINE void add_random(Row<double, 8>& row, double value, std::uint64_t bits) {
+  using Vector = Row<double, 8>;
+  constexpr double kLeast = 0.43;
+  constexpr double kSpread = 1.0462;
+  const Vector x = __builtin_convertvector(std::bit_cast<Row<signed char, 8>>(bits), Vector) + 0.5;
+  const Vector least = Vector{} + kLeast;
+  row += value * (x * (kSpread / 128.0) + (x < 0.0 ? -least : least));
+}
+
 template <int Columns>
 OHM_KERNEL void right_hand_side_row(const CsrView& graph, std::uint64_t key, std::int64_t i, double* row) {
   Row<double, 8> sums[Columns / 8] = {};
   for (std::int64_t e = graph.indptr[i]; e < graph.indptr[i + 1]; ++e) {
     const std::int32_t j = graph.indices[e];
-    const std::uint32_t signs = edge_signs(key, static_cast<std::int32_t>(i), j);
+    const std::uint64_t bits = edge_bits(key, static_cast<std::int32_t>(i), j);
     const double root = std::sqrt(graph.weights[e]) * (i < j ? 1.0 : -1.0);
-    for (int block = 0; block < Columns / 8; ++block) add_signed(sums[block], root, signs >> 8 * block);
+    if constexpr (Columns == kCoarseColumns) {
+      add_random(sums[0], root, bits);
+    } else {
+      for (int block = 0; block < Columns / 8; ++block) {
+        add_signed(sums[block], root, static_cast<std::uint32_t>(bits) >> 8 * block);
+      }
+    }
   }
   for (int c = 0; c < Columns; ++c) row[c] = sums[c / 8][c % 8];
 }
@@ -66,7 +87,7 @@ void sketch_right_hand_sides(const CsrView& graph, std::uint64_t seed, std::uint
 }
 
 template void sketch_right_hand_sides<kSketchColumns>(const CsrView&, std::uint64_t, std::uint64_t, int, double*);
-template void sketch_right_hand_sides<8>(const CsrView&, std::uint64_t, std::uint64_t, int, double*);
+template void sketch_right_hand_sides<kCoarseColumns>(const CsrView&, std::uint64_t, std::uint64_t, int, double*);
 
 void add_estimates(const double* z, std::span<const std::int32_t> u, std::span<const std::int32_t> v,
                    std::span<const double> w, std::uint64_t seed, std::uint64_t round, int threads, double* squares,
