@@ -13,8 +13,8 @@ unexport PYTHONPATH PYTHONHOME
 help: ## show these lines
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
 
-run: .venv/installed ## install into .venv and run the demo: out/demo.png
-	$(BIN)/ohmlearn demo -o out/demo.png
+run: .venv/installed ## install into .venv and label 12,100 points from 4: out/demo.html
+	$(BIN)/ohmlearn demo -o out/demo.html
 
 test: .venv/dev build/native/ohm_tests ## style, types, layers, C++ and Python tests, doctests
 	$(BIN)/ruff check

@@ -170,6 +170,7 @@ def _csv_strings(options: argparse.Namespace, path: Path) -> tuple[dict[str, Any
 
 
 def _kernel(options: argparse.Namespace, path: Path) -> tuple[dict[str, Any], Work, str]:
+    from ohmlearn import StreamingSparsifier
     from ohmlearn.streams import kernel_edges
 
     x = np.random.default_rng(0).normal(size=(20_000, 20)).astype(np.float32)
@@ -186,7 +187,9 @@ def _kernel(options: argparse.Namespace, path: Path) -> tuple[dict[str, Any], Wo
     work: Work = {
         "X @ X.T": multiply,
         "kernel_edges": read,
-        "kernel_edges to sparsifier": lambda: _sparsify(stream, n_nodes=len(x), epsilon=0.9),
+        "kernel_edges to sparsifier": lambda: stream.feed(
+            StreamingSparsifier(n_nodes=len(x), epsilon=0.9, random_state=0)
+        ),
     }
     return {"edges": stream.n_edges, "nodes": len(x), "features": 20}, work, "X @ X.T"
 

@@ -48,33 +48,61 @@ class BlockCG:
         self.residual = b.copy()
         self._precondition = precondition
         self._directions = self._images = np.empty((len(b), 0))  # the last ones, and A times them
-        self._look_ahead()
+        self._quotients = (np.inf, -np.inf)  # least and largest x'A x / x'M x seen
+        self._prepare()
         self._begin = np.diag(self.gram).copy()
 
-    def _look_ahead(self) -> None:
+    def _prepare(self) -> None:
         self._next = self._precondition(self.residual)
         gram = self._next.T @ self.residual
         self.gram: Floats = (gram + gram.T) / 2
 
     def step(self, multiply: Operator) -> bool:
         """Take one step; False, and nothing is done, if no direction is left."""
+        p = self.propose()
+        if p is not None:
+            self.accept(p, multiply(p))
+        return p is not None
+
+    def look_ahead(self) -> Floats:
+        """Return x after one more step, along M^-1 residual, which costs no product with A.
+
+        Its length suits the quotients x'A x / x'M x seen so far: where all lie in [a, b], the error
+        falls at least by the factor (b - a) / (b + a), in the norm of A. Its residual is not known.
+        """
+        low, high = self._quotients
+        ahead: Floats = self.x + (2.0 / (low + high) if low <= high else 1.0) * self._next
+        return ahead
+
+    def propose(self) -> Floats | None:
+        """Return the next directions, of which `accept` needs the products with A."""
         energy = np.diag(self.gram)
         scale = np.where(energy > DONE * self._begin, 1.0 / np.sqrt(np.maximum(energy, 1e-300)), 0)
         values, vectors = np.linalg.eigh(self.gram * np.outer(scale, scale))
         kept = values > DEPENDENT * max(1.0, float(values[-1]))
         if not kept.any():
-            return False
+            return None
         mix = scale[:, np.newaxis] * vectors[:, kept] / np.sqrt(values[kept])
-        p = self._next @ mix
+        p: Floats = self._next @ mix
         # Against the last directions explicitly: M^-1 may be inexact and different in each step.
-        p -= self._directions @ (self._images.T @ p)
-        image = multiply(p)
+        self._share = self._images.T @ p
+        p -= self._directions @ self._share
+        return p
+
+    def accept(self, p: Floats, image: Floats) -> None:
+        """Go along the directions p, given A p."""
         inner = p.T @ image
-        root = scipy.linalg.cholesky((inner + inner.T) / 2, lower=True)
+        inner = (inner + inner.T) / 2
+        # Before the last directions were taken out, p was orthonormal with respect to M.
+        quotients = np.linalg.eigvalsh(inner + self._share.T @ self._share)
+        self._quotients = (
+            min(self._quotients[0], float(quotients[0])),
+            max(self._quotients[1], float(quotients[-1])),
+        )
+        root = scipy.linalg.cholesky(inner, lower=True)
         self._directions = scipy.linalg.solve_triangular(root, p.T, lower=True).T
         self._images = scipy.linalg.solve_triangular(root, image.T, lower=True).T
         share = self._directions.T @ self.residual
         self.x += self._directions @ share
         self.residual -= self._images @ share
-        self._look_ahead()
-        return True
+        self._prepare()

@@ -41,11 +41,13 @@ class KelnerLevin:
         In 0, ..., 2**64 - 1. Coins depend on it and the number of the block, nothing else. Give
         sketches to be merged different ones: with equal coins their errors add up.
     constant : float
-        Factor on `n_copies` and `block_size`.
+        Factor on `n_copies`.
     n_jobs : int
         Threads; the result does not depend on it.
     weight_rule : {"corrected", "printed"}
         "printed" weighs by the probability before the minimum; kept to show that it is biased.
+    block_size : int, optional
+        As below; n ln(n)^2 / epsilon^2 by default, as in the paper.
 
     Attributes
     ----------
@@ -74,12 +76,14 @@ class KelnerLevin:
         constant: float = 1.0,
         n_jobs: int = 1,
         weight_rule: Literal["corrected", "printed"] = "corrected",
+        block_size: int | None = None,
     ) -> None:
         self.n_nodes, self.epsilon, self.seed = n_nodes, epsilon, seed
         self.constant, self.n_jobs, self.printed = constant, n_jobs, weight_rule == "printed"
         self.alpha = 1 / (1 - epsilon)
-        size = constant * n_nodes * math.log(max(n_nodes, 2)) ** 2 / epsilon**2
-        self.block_size, self.n_copies = math.ceil(size), math.ceil(self.alpha**2 * size)
+        size = n_nodes * math.log(max(n_nodes, 2)) ** 2 / epsilon**2
+        self.block_size = math.ceil(size) if block_size is None else block_size
+        self.n_copies = math.ceil(constant * self.alpha**2 * size)
         self.n_blocks = self.n_edges_seen = 0
         self.n_self_loops_dropped = self.n_zero_weights_dropped = 0
         self._rows = np.empty(0, PRINTED_ROW if self.printed else ROW)
@@ -142,8 +146,11 @@ class KelnerLevin:
 
     def _resistances(self, rows: NDArray[np.void], rng: np.random.Generator) -> NDArray[np.float64]:
         graph = Graph.from_edges(rows["u"], rows["v"], self._weights(rows), self.n_nodes)
-        # The analysis wants every estimate within a factor alpha; this is six standard errors.
-        r = effective_resistance(graph, None, self.epsilon / 3, None, rng, self.n_jobs)
+        # The analysis wants every estimate within a factor alpha. One from q columns is below
+        # 1 / alpha with probability at most exp(-q (ln(alpha) + 1 / alpha - 1) / 2), made e^-18;
+        # the sketch has q = 8 / accuracy^2.
+        accuracy = math.sqrt((math.log(self.alpha) + 1 / self.alpha - 1) / 4.5)
+        r = effective_resistance(graph, None, accuracy, None, rng, self.n_jobs)
         u, v, _ = graph.edges()
         # Shorting all other nodes; rounding may not drive a probability to zero or below.
         floored = np.fmax(r, 1 / np.minimum(graph.degrees[u], graph.degrees[v]))

@@ -6,7 +6,7 @@ Layout: 8 bytes of magic, a 4-byte version, the SHA-256 of what follows, then an
 import hashlib
 import io
 import os
-import tempfile
+import secrets
 from pathlib import Path
 from typing import Any
 
@@ -17,25 +17,28 @@ VERSION = 1
 HEAD = len(MAGIC) + 4 + hashlib.sha256().digest_size
 
 
-def write_arrays(path: str | os.PathLike[str], arrays: dict[str, Any]) -> None:
+def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
     """Write aside, flush to the disk, rename: a crash leaves the old file or the new one."""
+    target = Path(path)
+    aside = target.with_name(f"{target.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        with open(aside, "xb") as file:  # not tempfile, whose files none but the owner may read
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(aside, target)
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
+
+
+def write_arrays(path: str | os.PathLike[str], arrays: dict[str, Any]) -> None:
+    """Write arrays and their checksum."""
     body = io.BytesIO()
     np.savez(body, allow_pickle=False, **arrays)
     content = body.getvalue()
-    target = Path(path)
-    with tempfile.NamedTemporaryFile(
-        dir=target.parent, prefix=target.name, suffix=".tmp", delete=False
-    ) as aside:
-        try:
-            aside.write(MAGIC + VERSION.to_bytes(4, "little"))
-            aside.write(hashlib.sha256(content).digest())
-            aside.write(content)
-            aside.flush()
-            os.fsync(aside.fileno())
-            os.replace(aside.name, target)
-        except BaseException:
-            Path(aside.name).unlink(missing_ok=True)
-            raise
+    head = MAGIC + VERSION.to_bytes(4, "little") + hashlib.sha256(content).digest()
+    write_whole(path, head + content)
 
 
 def read_arrays(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from ohmlearn._core import EdgeFault
 __all__ = [
     "MAX_NODES",
     "EdgeNames",
+    "check_at_least",
     "check_batch",
     "check_columns",
     "check_count",
@@ -466,3 +467,17 @@ def check_memory(name: str, value: Any) -> int:
     elif isinstance(value, Integral) and not isinstance(value, bool) and int(value) > 0:
         return int(value)
     raise ValueError(f'{name} must be a number of bytes or like "500MB" or "2GiB", got {value!r}')
+
+
+def check_at_least(name: str, value: Any, least: float) -> float:
+    """Return a finite number that is not below `least`.
+
+    Examples
+    --------
+    >>> check_at_least("epsilon", 2, 0.0)
+    2.0
+    """
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not number or not least <= float(value) < math.inf:
+        raise ValueError(f"{name} must be a finite number, at least {least:g}, got {value!r}")
+    return float(value)

@@ -1,5 +1,6 @@
 """The command line. numpy and the rest are imported by the commands: ``--help`` must be quick."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -50,25 +51,91 @@ def main(debug: bool) -> None:
     "-o",
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
-    default=Path("out/demo.png"),
-    help="The picture; its ending (.png, .svg, .pdf) sets the format.",
+    default=Path("out/demo.html"),
+    help="The page; its picture is put beside it.",
 )
-@click.option("--nodes", type=click.IntRange(100, 5000), default=1000, help="Size of the graph.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the points.")
-def demo(output: Path, nodes: int, seed: int) -> None:
-    """Solve a Laplacian system, find the critical edges, draw both.
+@click.option(
+    "--points", type=click.IntRange(300, 100_000), default=12_100, help="Points to label."
+)
+@click.option(
+    "--neighbors", type=click.IntRange(min=1), default=4500, help="Neighbours of a point."
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of labels and sampling.")
+def demo(output: Path, points: int, neighbors: int, seed: int) -> None:
+    """Label 12,100 points from four, by a graph of 30 million edges that is never stored.
 
-    The graph is an archipelago: dense islands of points joined by a few bridges. Voltages are level
-    on an island and fall at the bridges; weight times effective resistance, the chance that a
-    random spanning tree needs the edge, is near 1 on them.
+    Streams the edges once through Sparse-HFS, measures how good the sparsifier is, refines the
+    answer in a few more passes, and compares both with the exact answer of the whole graph. Writes
+    a page with pictures.
     """
+    from ohmlearn._validation import require_extra
+
+    require_extra("matplotlib", "plot")  # before the work, not after it
     from ohmlearn import demo as steps
 
-    steps.require_matplotlib()  # before the work, not after it
-    archipelago = steps.make_archipelago(nodes, seed)
-    solution = steps.solve(archipelago)
-    click.echo(steps.describe_solution(archipelago, solution))
-    leverage = steps.measure_leverage(archipelago.graph)
-    click.echo(steps.describe_leverage(archipelago.graph, leverage))
-    steps.draw(archipelago, solution, leverage, output)
-    click.echo(f"Picture    {output}")
+    found = steps.run(points, neighbors, seed)
+    click.echo(steps.describe(found))
+    options = click.get_current_context().params.items()
+    page, picture = steps.write(found, output, _command("demo", options))
+    click.echo(f"Page         {page}\nPicture      {picture}")
+
+
+@main.command()
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("out/paper"),
+    help="Folder for the page, the figures and the numbers.",
+)
+@click.option("--quick", is_flag=True, help="Fewer graphs and draws: less than a minute.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of labels and sampling.")
+@click.option(
+    "-k",
+    "--neighbors",
+    type=click.IntRange(min=1),
+    multiple=True,
+    help="Neighbours of a point, once for each graph; by default eleven from 100 to 12000.",
+)
+@click.option("--draws", type=click.IntRange(min=1), help="Draws of the labels; 10, or 3 if quick.")
+@click.option(
+    "--points", type=click.IntRange(300, 100_000), default=12_100, help="Points to label."
+)
+@click.option(
+    "--paper-scheme",
+    type=click.Choice(["none", "some", "all"]),
+    default="some",
+    help="For which graphs to sample as the paper does, too; all takes a quarter of an hour.",
+)
+def paper(output: Path, quick: bool, paper_scheme: str, **wanted: Any) -> None:
+    """Repeat the experiment of the Sparse-HFS paper.
+
+    Labels 12,100 points from four of them, on graphs of 0.7 to 73 million edges that are streamed
+    and never stored, and on their sparsifiers. Takes about five minutes and 4 GiB, most of it to
+    store graphs for comparison.
+    """
+    from ohmlearn._validation import require_extra
+
+    require_extra("matplotlib", "plot")  # before the work, not after it
+    from ohmlearn import paper as experiment
+
+    settings = experiment.Settings.choose(quick, paper_scheme, **wanted)
+    results = experiment.run_experiment(settings)
+    click.echo(experiment.describe(results))
+    options = click.get_current_context().params.items()
+    for path in experiment.write_results(results, output, _command("paper", options)):
+        click.echo(path)
+
+
+def _command(name: str, options: Iterable[tuple[str, Any]]) -> str:
+    """Return the command line that repeats this one, but for where it writes."""
+    parts = ["ohmlearn", name]
+    for option, value in options:
+        flag = "--" + option.replace("_", "-")
+        if value is True:
+            parts.append(flag)
+        elif isinstance(value, tuple):
+            parts += [f"{flag} {one}" for one in value]
+        elif option != "output" and value is not None and value is not False:
+            parts.append(f"{flag} {value}")
+    return " ".join(parts)

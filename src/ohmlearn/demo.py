@@ -1,4 +1,4 @@
-"""What ``ohmlearn demo`` does: islands of points joined by bridges, their voltages and leverage."""
+"""What ``ohmlearn demo`` does: labels for all points from four, thirty million edges in passing."""
 
 import time
 from dataclasses import dataclass
@@ -7,212 +7,237 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
-from ohmlearn._validation import require_extra
-from ohmlearn.graph import Graph
-from ohmlearn.resistance import effective_resistance
-from ohmlearn.solver import LaplacianSolver, SolveReport
+from ohmlearn import gallery
+from ohmlearn._paper_job import draw_labelled, make_classes
+from ohmlearn._paper_page import draw_points
+from ohmlearn._process import cpu_seconds, peak_memory
+from ohmlearn.certificate import Certificate, certify
+from ohmlearn.report import COLOURS, INK, Report, add_legend, figure_to_png, new_figure, style_axes
+from ohmlearn.semi_supervised import SparseHFSClassifier
+from ohmlearn.streams import KnnEdges, knn_edges
 
-__all__ = [
-    "Archipelago",
-    "Leverage",
-    "Solution",
-    "describe_leverage",
-    "describe_solution",
-    "draw",
-    "make_archipelago",
-    "measure_leverage",
-    "require_matplotlib",
-    "solve",
-]
+__all__ = ["Answer", "Demo", "describe", "draw", "make_page", "run", "write"]
 
-NEIGHBOURS = 8
-RING = 6  # islands in a ring; one more hangs on the last of them by a single bridge
-SHOWN = 8  # critical edges printed
+EPSILON = 0.8
+MORE_PASSES = 3
+EXACT_PASSES, EXACT_TOL = 40, 1e-6
+STORED_BYTES = 24  # an edge of a Graph in memory, without what solving takes
+NAMES = {1.0: "upper", -1.0: "lower"}  # not -1: that means unlabelled
+BLUE, ORANGE, _, _, GREY = COLOURS
 
 
 @dataclass(frozen=True)
-class Archipelago:
-    """Points in the plane and the graph of their neighbours, with bridges."""
+class Answer:
+    """Scores after a number of passes, above 0 for the upper class, and the labels they give."""
 
-    points: NDArray[np.float64]
-    graph: Graph
-
-
-@dataclass(frozen=True)
-class Solution:
-    """Voltages when one ampere flows from `source` to `sink`."""
-
-    source: int
-    sink: int
-    voltages: NDArray[np.float64]
-    report: SolveReport
-
-
-@dataclass(frozen=True)
-class Leverage:
-    """Weight times effective resistance of every edge."""
-
-    values: NDArray[np.float64]
+    scores: NDArray[np.float64]
+    labels: NDArray[np.float64]
+    passes: int
+    right: float
+    residual: float
     seconds: float
 
 
-def make_archipelago(n_nodes: int, seed: int) -> Archipelago:
-    """Make islands in a ring, and one beside it, each joined to the next by its shortest bridge.
+@dataclass(frozen=True)
+class Demo:
+    """All that the demo shows."""
+
+    points: NDArray[np.float64]
+    classes: NDArray[np.float64]
+    labelled: NDArray[np.int64]
+    n_neighbors: int
+    n_edges: int
+    n_kept: int
+    n_resamples: int
+    certificate: Certificate
+    certify_seconds: float
+    one_pass: Answer
+    refined: Answer
+    exact: Answer
+    seconds: float
+    cpu_seconds: float
+    peak_bytes: int
+
+    def agreement(self, answer: Answer) -> float:
+        """Share of all nodes whose label is that of the exact solution."""
+        return float(np.mean(answer.labels == self.exact.labels))
+
+
+def run(n_points: int = 12_100, n_neighbors: int = 4500, seed: int = 0) -> Demo:
+    """Stream the graph through Sparse-HFS, certify, refine.
 
     Examples
     --------
-    >>> from ohmlearn.demo import make_archipelago
-    >>> graph = make_archipelago(700, seed=0).graph
-    >>> graph.n_nodes, graph.components()[0]
-    (700, 1)
+    >>> from ohmlearn import demo
+    >>> found = demo.run(n_points=605, n_neighbors=225)
+    >>> found.n_edges, found.exact.right
+    (74154, 1.0)
     """
-    rng = np.random.default_rng(seed)
-    angles = 2 * np.pi * np.arange(RING) / RING
-    centres = np.column_stack([3.1 * np.cos(angles), 2.3 * np.sin(angles)])
-    centres = np.vstack([centres, [6.1, 0.9]])
-    island = np.arange(n_nodes) * len(centres) // n_nodes
-    # A disc with a wavy coast.
-    angle = rng.uniform(0, 2 * np.pi, n_nodes)
-    waves = rng.uniform(0, 2 * np.pi, len(centres))[island]
-    coast = 1 + 0.18 * np.sin(3 * angle + waves) + 0.08 * np.sin(5 * angle - 2 * waves)
-    radius = coast * np.sqrt(rng.random(n_nodes))
-    points = centres[island] + radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
-
-    ends = [_join_neighbours(np.flatnonzero(island == i), points) for i in range(len(centres))]
-    ring = [(i, (i + 1) % RING) for i in range(RING)]
-    ends += [_join_nearest(island == a, island == b, points) for a, b in [*ring, (0, RING)]]
-    pairs = np.unique(np.sort(np.concatenate(ends), axis=1), axis=0)
-    return Archipelago(points, Graph.from_edges(pairs[:, 0], pairs[:, 1], n_nodes=n_nodes))
-
-
-def _join_neighbours(nodes: NDArray[np.int64], points: NDArray[np.float64]) -> NDArray[np.int64]:
-    near = cKDTree(points[nodes]).query(points[nodes], NEIGHBOURS + 1)[1][:, 1:]
-    return np.column_stack([np.repeat(nodes, NEIGHBOURS), nodes[near.ravel()]])
-
-
-def _join_nearest(
-    here: NDArray[np.bool_], there: NDArray[np.bool_], points: NDArray[np.float64]
-) -> NDArray[np.int64]:
-    """Return the shortest edge between two sets of nodes."""
-    a, b = np.flatnonzero(here), np.flatnonzero(there)
-    distance, nearest = cKDTree(points[b]).query(points[a])
-    best = np.argmin(distance)
-    return np.array([[a[best], b[nearest[best]]]])
-
-
-def solve(archipelago: Archipelago) -> Solution:
-    """Send one ampere from the westernmost to the easternmost point."""
-    graph = archipelago.graph
-    east = archipelago.points[:, 0]
-    source, sink = int(np.argmin(east)), int(np.argmax(east))
-    current = np.zeros(graph.n_nodes)
-    current[source], current[sink] = 1.0, -1.0
-    solver = LaplacianSolver(graph, random_state=0)
-    return Solution(source, sink, solver.solve(current), solver.report_)
-
-
-def measure_leverage(graph: Graph) -> Leverage:
-    """Compute the effective resistances of all edges, exactly."""
     start = time.perf_counter()
-    resistance = effective_resistance(graph, exact=True, random_state=0)
-    return Leverage(graph.edges()[2] * resistance, time.perf_counter() - start)
+    points = gallery.paper_points(n_points)
+    classes = make_classes(n_points)
+    labelled = draw_labelled(n_points, 1, seed)[0]
+    edges = knn_edges(points, n_neighbors)
+    given = {int(node): NAMES[classes[node]] for node in labelled}
 
+    model = SparseHFSClassifier(
+        gamma=1.0, epsilon=EPSILON, passes=1, tol=EXACT_TOL, random_state=seed
+    )
+    began = time.perf_counter()
+    model.fit_edges(edges, given)
+    one_pass = _read_answer(model, classes, labelled, began)
+    sparsifier = model.sparsifier_
 
-def describe_solution(archipelago: Archipelago, solution: Solution) -> str:
-    """Say what was solved and how."""
-    graph, report = archipelago.graph, solution.report
-    n_components, _ = graph.components()
-    volts = solution.voltages[solution.source] - solution.voltages[solution.sink]
-    seconds = report.setup_seconds + report.solve_seconds
-    return (
-        f"Graph      {graph.n_nodes:,} nodes, {graph.n_edges:,} edges, "
-        f"{n_components} component{'s' if n_components > 1 else ''}\n"
-        f"Solve      1 ampere from node {solution.source} to node {solution.sink}: "
-        f"{volts:.4f} volts between them\n"
-        f"           method {report.method} ({report.reason})\n"
-        f"           {report.iterations[0]} iterations, residual {report.residual[0]:.1e}, "
-        f"{seconds:.3f} s"
+    began = time.perf_counter()
+    certificate = certify(sparsifier, edges, random_state=seed)
+    certify_seconds = time.perf_counter() - began
+    refined = _refine(model, edges, MORE_PASSES, classes, labelled)
+    exact = _refine(model, edges, EXACT_PASSES, classes, labelled)
+    return Demo(
+        points=points,
+        classes=classes,
+        labelled=labelled,
+        n_neighbors=n_neighbors,
+        n_edges=sparsifier.n_edges_seen_,
+        n_kept=sparsifier.snapshot().n_edges,
+        n_resamples=sparsifier.n_resamples_,
+        certificate=certificate,
+        certify_seconds=certify_seconds,
+        one_pass=one_pass,
+        refined=refined,
+        exact=exact,
+        seconds=time.perf_counter() - start,
+        cpu_seconds=cpu_seconds(),
+        peak_bytes=peak_memory(),
     )
 
 
-def describe_leverage(graph: Graph, leverage: Leverage) -> str:
-    """Check the sum of all leverages and list the largest."""
-    u, v, w = graph.edges()
-    n_components, _ = graph.components()
-    rows = [
-        f"           {u[e]:>5} -- {v[e]:<5} {w[e]:>6g}  {leverage.values[e]:.4f}"
-        for e in np.argsort(-leverage.values, kind="stable")[:SHOWN]
+def _refine(
+    model: SparseHFSClassifier,
+    edges: KnnEdges,
+    passes: int,
+    classes: NDArray[np.float64],
+    labelled: NDArray[np.int64],
+) -> Answer:
+    began = time.perf_counter()
+    return _read_answer(model.refine(edges, passes), classes, labelled, began)
+
+
+def _read_answer(
+    model: SparseHFSClassifier,
+    classes: NDArray[np.float64],
+    labelled: NDArray[np.int64],
+    began: float,
+) -> Answer:
+    labels = np.where(model.transduction_ == NAMES[1.0], 1.0, -1.0)
+    right = float(np.delete(labels == classes, labelled).mean())
+    columns = dict(zip(model.classes_.tolist(), model.scores_.T, strict=True))
+    scores = columns[NAMES[1.0]] - columns[NAMES[-1.0]]
+    seconds = time.perf_counter() - began
+    return Answer(scores, labels, model.n_iter_, right, float(model.residuals_.max()), seconds)
+
+
+def describe(demo: Demo) -> str:
+    """Say what was seen, kept and found."""
+    share, stored = demo.n_kept / demo.n_edges, STORED_BYTES * demo.n_edges / 2**30
+    certificate = str(demo.certificate).splitlines()
+    one, more, exact = demo.one_pass, demo.refined, demo.exact
+    lines = [
+        f"Points       {len(demo.points):,} in the plane, {len(demo.labelled)} of them labelled",
+        f"Stream       {demo.n_edges:,} edges: each point and its {demo.n_neighbors:,} nearest, "
+        f"made as they are read, never stored",
+        f"Kept         {demo.n_kept:,} edges ({share:.2%}) after one pass, "
+        f"{demo.n_resamples} resamples",
+        *(f"{'' if at else 'Certificate':12} {line}" for at, line in enumerate(certificate)),
+        f"Labels       {one.right:.2%} right after one pass, {one.seconds:.1f} s; "
+        f"{demo.agreement(one):.2%} as on the whole graph",
+        f"             {more.right:.2%} right after {more.passes} passes, {more.seconds:.1f} s "
+        f"more; {demo.agreement(more):.2%} as on the whole graph",
+        f"             {exact.right:.2%} right on the whole graph, {exact.passes} passes, relative "
+        f"residual {exact.residual:.0e}",
+        f"Cost         {demo.seconds:.1f} s, {demo.cpu_seconds:.1f} s of processor, peak memory "
+        f"{demo.peak_bytes / 2**30:.2f} GiB; the stored graph alone would take {stored:.2f} GiB",
     ]
-    return "\n".join(
-        [
-            f"Resistance {len(u):,} edges, exact, {leverage.seconds:.2f} s",
-            f"           sum of weight x resistance = {leverage.values.sum():.6f}; "
-            f"nodes - components = {graph.n_nodes - n_components}",
-            "Critical           edge  weight  weight x resistance",
-            *rows,
-        ]
+    return "\n".join(lines)
+
+
+def draw(demo: Demo) -> Any:
+    """Draw what is given, the labels found, and the scores behind them."""
+    figure = new_figure(10, 5.0)
+    axes = figure.subplots(1, 4, width_ratios=[1, 1, 1, 3.4])
+    grey = np.full(len(demo.points), GREY)
+    drawn = [
+        ("given: 4 labels", grey),
+        (f"one pass:\n{demo.one_pass.right:.1%} right", _colour(demo.one_pass)),
+        (f"{demo.refined.passes} passes:\n{demo.refined.right:.1%} right", _colour(demo.refined)),
+    ]
+    for panel, (title, colours) in zip(axes, drawn, strict=False):
+        style_axes(panel)
+        draw_points(panel, demo.points, colours, demo.labelled, demo.classes)
+        panel.set_title(title, color=INK, fontsize=10)
+
+    right = axes[3]
+    style_axes(right, "", "lower class  ←   score   →  upper class", "height of the point")
+    right.set_title("scores: their sign is the label", color=INK, fontsize=10)
+    height = demo.points[:, 1]
+    unlabelled = np.delete(np.arange(len(height)), demo.labelled)
+    scale = np.abs(demo.exact.scores[unlabelled]).max() or 1.0
+    series = [
+        (demo.one_pass, BLUE, f"from {demo.n_kept:,} edges", 0.5),
+        (demo.exact, ORANGE, f"from all {demo.n_edges:,}", 1.0),
+    ]
+    for answer, colour, label, alpha in series:
+        values = answer.scores[unlabelled] / scale
+        dots = {"s": 2, "linewidths": 0, "alpha": alpha, "rasterized": True}
+        right.scatter(values, height[unlabelled], color=colour, **dots)
+        right.scatter([], [], s=16, color=colour, label=label)
+    right.axvline(0.0, color=INK, linewidth=1)
+    right.set_xlim(-1.6, 1.6)  # neighbours of labelled points in the sparsifier lie beyond
+    add_legend(right, loc="upper left")
+    return figure
+
+
+def _colour(answer: Answer) -> NDArray[np.str_]:
+    return np.where(answer.labels > 0, BLUE, ORANGE)
+
+
+def make_page(demo: Demo, command: str) -> Report:
+    """Make the page of the demo."""
+    report = Report(
+        "Four labels, thirty million edges, one pass"
+        if demo.n_edges > 2.5e7
+        else f"Four labels, {demo.n_edges:,} edges, one pass",
+        f"{demo.one_pass.right:.1%} of {len(demo.points):,} points get the right label from "
+        f"{demo.n_kept / demo.n_edges:.1%} of the edges, {demo.refined.right:.1%} after "
+        f"{demo.refined.passes} passes, within {demo.peak_bytes / 2**30:.2f} GiB.",
     )
-
-
-def require_matplotlib() -> Any:
-    """Import matplotlib, or say how to install it."""
-    return require_extra("matplotlib", "plot")
-
-
-def draw(archipelago: Archipelago, solution: Solution, leverage: Leverage, output: Path) -> None:
-    """Draw voltages and leverage side by side."""
-    require_matplotlib()
-    from matplotlib import colormaps
-    from matplotlib.collections import LineCollection
-    from matplotlib.colors import ListedColormap
-    from matplotlib.figure import Figure  # no pyplot: no window, no global state
-
-    points = archipelago.points
-    u, v, _ = archipelago.graph.edges()
-    figure = Figure(figsize=(11, 4.0), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    for axes in (left, right):
-        axes.set(xticks=[], yticks=[], aspect="equal", facecolor="#14141c")
-        axes.margins(0.04)
-
-    # Without its dark end, which would be lost on the dark ground.
-    viridis = ListedColormap(colormaps["viridis"](np.linspace(0.2, 1.0, 256)))
-    left.set_title("Voltages: one ampere flows from A to B")
-    left.add_collection(LineCollection(_lines(points, u, v), colors="#70707c", linewidths=0.5))
-    nodes = left.scatter(*points.T, c=solution.voltages, s=8, cmap=viridis, zorder=2)
-    bar: dict[str, Any] = {"location": "bottom", "shrink": 0.8, "aspect": 40, "pad": 0.03}
-    figure.colorbar(nodes, ax=left, label="volts: level on an island, a step at a bridge", **bar)
-    for name, node in (("A", solution.source), ("B", solution.sink)):
-        left.annotate(
-            name,
-            points[node],
-            ha="center",
-            va="center",
-            zorder=3,
-            bbox={"boxstyle": "circle", "facecolor": "white", "edgecolor": "black"},
+    report.add_text(
+        "The two upper clusters are one class, the two lower the other; two points of the "
+        "uppermost and two of the lowermost are labelled. A graph that carries labels across the "
+        "gaps must be dense. Its edges pass by one after the other; only a sparsifier of them is "
+        "kept, and labels spread over it."
+    )
+    report.add_figure(
+        draw(demo),
+        "Left: the labelled points, and the labels found. Right: the scores whose sign is the "
+        "label, scaled; the sparsifier adds noise to those of the whole graph.",
+    )
+    rows = [
+        [name, answer.passes, f"{answer.right:.2%}", f"{demo.agreement(answer):.2%}"]
+        for name, answer in (
+            ("Sparse-HFS", demo.one_pass),
+            ("refined", demo.refined),
+            ("exact", demo.exact),
         )
-
-    right.set_title("Leverage of each edge: weight × effective resistance")
-    order = np.argsort(leverage.values, kind="stable")  # the critical ones on top
-    shown = leverage.values[order]
-    edges = LineCollection(
-        _lines(points, u[order], v[order]),
-        array=shown,
-        linewidths=0.5 + 3.0 * shown**2,
-        cmap="inferno",
-        capstyle="round",
-    )
-    edges.set_clim(0.0, 1.0)
-    right.add_collection(edges)
-    right.set(xlim=left.get_xlim(), ylim=left.get_ylim())
-    figure.colorbar(edges, ax=right, label="0: one of many ways, 1: the only way", **bar)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(output, dpi=90)
+    ]
+    report.add_table(["answer", "passes", "right", "as the exact one"], rows)
+    return report.add_heading("In figures").add_code(describe(demo)).add_command(command)
 
 
-def _lines(
-    points: NDArray[np.float64], u: NDArray[np.int32], v: NDArray[np.int32]
-) -> list[NDArray[np.float64]]:
-    return list(np.stack([points[u], points[v]], axis=1))
+def write(demo: Demo, page: Path, command: str) -> list[Path]:
+    """Write the page, and its picture beside it."""
+    picture = page.with_suffix(".png")
+    make_page(demo, command).write(page)
+    figure_to_png(draw(demo), picture)
+    return [page, picture]

@@ -1,5 +1,7 @@
 """The scheme "paper": expectation, and the accuracy it was asked for. Seeds are fixed."""
 
+import math
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -40,16 +42,22 @@ def energy_ratios(edges, graph, forms):
     return np.append(ratios, trace)
 
 
+def make(n_nodes, seed, weight_rule):
+    """A tenth of the copies, and of the edges of a block: a short stream has several."""
+    block = math.ceil(0.1 * n_nodes * math.log(n_nodes) ** 2 / 0.25)
+    return KelnerLevin(n_nodes, 0.5, seed, 0.1, weight_rule=weight_rule, block_size=block)
+
+
 def z_scores(stream, weight_rule, merge=False):
     u, v, w, n_nodes = stream
     graph = Graph.from_edges(u, v, w, n_nodes)
     forms = np.random.default_rng(2).standard_normal((n_nodes, N_FORMS))
     samples = []
     for seed in range(N_SEEDS):
-        sketch = KelnerLevin(n_nodes, 0.5, seed, constant=0.1, weight_rule=weight_rule)
+        sketch = make(n_nodes, seed, weight_rule)
         if merge:
             half = len(u) // 2
-            other = KelnerLevin(n_nodes, 0.5, 1000 + seed, constant=0.1, weight_rule=weight_rule)
+            other = make(n_nodes, 1000 + seed, weight_rule)
             sketch.update(u[:half], v[:half], w[:half])
             other.update(u[half:], v[half:], w[half:])
             sketch.merge(other)

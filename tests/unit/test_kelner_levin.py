@@ -9,6 +9,12 @@ from ohmlearn import Graph
 from ohmlearn._kelner_levin import KelnerLevin
 
 
+def make_small(n_nodes, epsilon, seed, constant, **options):
+    """Fewer copies, and blocks as much smaller: several of them in a short stream."""
+    block = math.ceil(constant * n_nodes * math.log(n_nodes) ** 2 / epsilon**2)
+    return KelnerLevin(n_nodes, epsilon, seed, constant, block_size=block, **options)
+
+
 def random_stream(n_nodes, n_edges, seed=0):
     rng = np.random.default_rng(seed)
     u = rng.integers(0, n_nodes, n_edges)
@@ -37,7 +43,7 @@ def test_sizes_are_the_papers():
     assert sketch.block_size == math.ceil(600 * math.log(600) ** 2 / 0.64)
     assert sketch.n_copies == math.ceil(25 * 600 * math.log(600) ** 2 / 0.64)
     tenth = KelnerLevin(n_nodes=600, epsilon=0.8, seed=0, constant=0.1)
-    assert tenth.block_size == math.ceil(60 * math.log(600) ** 2 / 0.64)
+    assert tenth.block_size == sketch.block_size
 
 
 @pytest.mark.parametrize("n_nodes", [30, 600])  # resistances exact and sketched
@@ -46,7 +52,7 @@ def test_any_split_into_batches_gives_the_same_bits(n_nodes):
     constant = 0.2 if n_nodes == 30 else 0.03
 
     def make():
-        return KelnerLevin(n_nodes, 0.8, seed=5, constant=constant)
+        return make_small(n_nodes, 0.8, seed=5, constant=constant)
 
     whole = feed(make(), edges)
     assert whole.n_blocks >= 2
@@ -58,20 +64,20 @@ def test_any_split_into_batches_gives_the_same_bits(n_nodes):
 
 def test_number_of_threads_does_not_matter():
     edges = random_stream(600, 3000)
-    one = feed(KelnerLevin(600, 0.8, seed=5, constant=0.03), edges)
-    assert_same(one, feed(KelnerLevin(600, 0.8, seed=5, constant=0.03, n_jobs=2), edges))
+    one = feed(make_small(600, 0.8, seed=5, constant=0.03), edges)
+    assert_same(one, feed(make_small(600, 0.8, seed=5, constant=0.03, n_jobs=2), edges))
 
 
 def test_seeds_differ():
     edges = random_stream(30, 2000)
-    a, b = (feed(KelnerLevin(30, 0.8, seed, constant=0.2), edges) for seed in (1, 2**64 - 1))
+    a, b = (feed(make_small(30, 0.8, seed, constant=0.2), edges) for seed in (1, 2**64 - 1))
     assert not np.array_equal(a.get_state()["row_q"], b.get_state()["row_q"])
 
 
 def test_snapshot_is_a_flush_and_changes_nothing():
     edges = random_stream(30, 2000)
-    sketch = feed(KelnerLevin(30, 0.8, 1, constant=0.2), edges)
-    twin = feed(KelnerLevin(30, 0.8, 1, constant=0.2), edges)
+    sketch = feed(make_small(30, 0.8, 1, constant=0.2), edges)
+    twin = feed(make_small(30, 0.8, 1, constant=0.2), edges)
     u, v, weight = sketch.snapshot_edges()
     u[:], weight[:] = 0, 0  # nobody else's
     assert_same(sketch, twin)
@@ -88,7 +94,7 @@ def test_snapshot_is_a_flush_and_changes_nothing():
 def test_probabilities_and_copies_only_fall():
     u, v, w = random_stream(12, 600)
     w += np.arange(600)  # weights tell the rows apart
-    sketch = KelnerLevin(12, 0.5, 0, constant=0.1)
+    sketch = make_small(12, 0.5, 0, constant=0.1)
     before, dropped = {}, set()
     for at in range(0, 600, 30):
         sketch.update(u[at : at + 30], v[at : at + 30], w[at : at + 30])
@@ -155,20 +161,20 @@ def test_nothing_in_nothing_out(n_nodes):
 def test_state_goes_on_to_the_same_bits():
     edges = random_stream(30, 3000)
     first, second = ([column[part] for column in edges] for part in (np.s_[:1700], np.s_[1700:]))
-    sketch = feed(KelnerLevin(30, 0.8, 9, constant=0.2), first)
+    sketch = feed(make_small(30, 0.8, 9, constant=0.2), first)
     state = sketch.get_state()
-    resumed = KelnerLevin(30, 0.8, seed=0, constant=0.2)
+    resumed = make_small(30, 0.8, seed=0, constant=0.2)
     resumed.set_state(state)
     assert_same(sketch, resumed)
     assert_same(feed(sketch, second), feed(resumed, second))
-    again = KelnerLevin(30, 0.8, seed=0, constant=0.2)
+    again = make_small(30, 0.8, seed=0, constant=0.2)
     again.set_state(state)  # a copy: going on did not change it
-    assert_same(again, feed(KelnerLevin(30, 0.8, 9, constant=0.2), first))
+    assert_same(again, feed(make_small(30, 0.8, 9, constant=0.2), first))
 
 
 def test_merge_keeps_rows_then_resamples():
     a, b = (
-        feed(KelnerLevin(30, 0.8, seed, constant=0.2), random_stream(30, 1500 + 400 * seed, seed))
+        feed(make_small(30, 0.8, seed, constant=0.2), random_stream(30, 1500 + 400 * seed, seed))
         for seed in (1, 2)
     )
     rows = {name: np.r_[a.get_state()[name], b.get_state()[name]] for name in ("row_p", "row_q")}
@@ -188,7 +194,7 @@ def test_merge_keeps_rows_then_resamples():
 
 
 def test_merge_of_flushed_sketches_resamples_at_the_flush():
-    a, b = (feed(KelnerLevin(20, 0.8, s, constant=0.2), random_stream(20, 900, s)) for s in (1, 2))
+    a, b = (feed(make_small(20, 0.8, s, constant=0.2), random_stream(20, 900, s)) for s in (1, 2))
     a.flush()
     b.flush()
     a.merge(b)

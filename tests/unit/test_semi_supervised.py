@@ -284,7 +284,7 @@ def test_streams_that_can_be_read_once():
     edges = gallery.knn_points(300, 5).edges()
     once = SparseHFSClassifier(passes=1).fit_edges(iter([edges]), {0: 0, 9: 1})
     assert once.n_iter_ == 1
-    with pytest.raises(ValueError, match="passes=1 does not\) reads the edges several"):
+    with pytest.raises(ValueError, match=r"passes=1 does not\) reads the edges several"):
         SparseHFSClassifier(passes=2).fit_edges(iter([edges]), {0: 0, 9: 1})
     with pytest.raises(ValueError, match="predict needs points, but this estimator was fitted to"):
         once.predict(np.eye(3))
@@ -351,3 +351,18 @@ def test_suggested_neighbours_from_one_label_a_class():
     assert "too few labels to leave any out" in str(advice)
     with pytest.raises(ValueError, match="candidates must have a number below that of the points"):
         suggest_neighbors(POINTS, {3: 0, 1100: 1}, candidates=(5000,))
+
+
+def test_a_class_without_label_in_a_component_is_not_chosen_there():
+    # Of three cliques the two larger have class 0 only. To make its scores sum to zero they are
+    # pushed below zero in the largest.
+    sizes = [150, 12, 3]
+    starts = np.cumsum([0, *sizes])
+    pairs = [np.triu_indices(size, 1) for size in sizes]
+    u, v = (np.concatenate([p[i] + s for p, s in zip(pairs, starts, strict=False)]) for i in (0, 1))
+    y = {0: 0, 150: 0, 162: 1}
+    model = StableHFSClassifier(gamma=1.0).fit_edges((u, v), y)
+    assert model.scores_[1, 0] < model.scores_[1, 1]
+    assert model.transduction_.tolist() == [0] * 162 + [1] * 3
+    expected = np.eye(2)[model.transduction_]
+    np.testing.assert_allclose(model.label_distributions_, expected)

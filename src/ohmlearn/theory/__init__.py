@@ -1,0 +1,36 @@
+"""Bounds on the error of labels from a sparsifier: Theorem 1 of the paper, printed and repaired.
+
+The paper is Calandriello, Lazaric and Valko, "Large-scale semi-supervised learning with online
+spectral graph sparsification" (2015), on Sparse-HFS. Its symbols, used inside these files:
+
+    l, u       labelled and unlabelled nodes, the labelled set S drawn uniformly
+    k, c       |y| <= k; |f - y| <= c for all answers f that a draw of S may give
+    lambda_1   second smallest eigenvalue of the Laplacian L_G, lambda_n the largest
+    epsilon    all ratios x'L_H x / x'L_G x lie in [1 - epsilon, 1 + epsilon]
+    R, R^      mean squared error on the unlabelled and on the labelled nodes
+    f^, f~     stable-HFS on the graph G, and on its sparsifier H
+
+What is wrong in print, and why the repaired form holds, is derived in docs/theory.md.
+"""
+
+from ohmlearn.theory.bounds import (
+    BoundTerms,
+    GeneralizationBound,
+    Stability,
+    generalization_bound,
+    stability_beta,
+)
+from ohmlearn.theory.certified import CertifiedBound, certified_bound
+from ohmlearn.theory.eigenvalues import SpectralExtremes, spectral_extremes
+
+__all__ = [
+    "BoundTerms",
+    "CertifiedBound",
+    "GeneralizationBound",
+    "SpectralExtremes",
+    "Stability",
+    "certified_bound",
+    "generalization_bound",
+    "spectral_extremes",
+    "stability_beta",
+]

@@ -1,0 +1,144 @@
+"""Bounds for the answer of a fitted classifier."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from ohmlearn._validation import check_fraction
+from ohmlearn.certificate import Certificate
+from ohmlearn.graph import Graph
+from ohmlearn.semi_supervised import SparseHFSClassifier, StableHFSClassifier
+from ohmlearn.theory.bounds import GeneralizationBound, generalization_bound
+from ohmlearn.theory.eigenvalues import spectral_extremes
+
+__all__ = ["CertifiedBound", "certified_bound"]
+
+
+@dataclass(frozen=True)
+class CertifiedBound:
+    """What `certified_bound` found for a fitted classifier; ``print`` shows it.
+
+    Attributes
+    ----------
+    bounds : dict
+        A `GeneralizationBound` for each class: of the mean square of score minus 1 on the nodes of
+        the class, and of the score on the others, over the unlabelled nodes.
+    lambda_1 : float
+        Second smallest eigenvalue of the graph that the answer stands on, or a lower bound of it.
+    n_labelled, n_unlabelled : int
+    confidence : float
+        Probability with which the repaired bounds of all classes hold together.
+    """
+
+    bounds: dict[Any, GeneralizationBound]
+    lambda_1: float
+    n_labelled: int
+    n_unlabelled: int
+    confidence: float
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether the repaired bound of every class says nothing."""
+        return all(bound.vacuous for bound in self.bounds.values())
+
+    def __str__(self) -> str:
+        worst, bound = max(self.bounds.items(), key=lambda item: item[1].repaired.value)
+        verdict = "vacuous: they say nothing" if self.vacuous else "not all vacuous"
+        return (
+            f"{len(self.bounds)} classes, {self.n_labelled:,} labelled and {self.n_unlabelled:,} "
+            f"other nodes, lambda_1 = {self.lambda_1:.4g}; bounds {verdict}\n"
+            f"the loosest, of class {worst}:\n{bound}\n"
+            f"all classes together: with probability {self.confidence:g}, if the labelled nodes "
+            f"were drawn uniformly"
+        )
+
+
+def certified_bound(
+    estimator: Any,
+    certificate: Certificate | None = None,
+    delta: float = 0.05,
+    random_state: Any = 0,
+    n_jobs: int | None = None,
+) -> CertifiedBound:
+    """Fill the bounds from a fitted `SparseHFSClassifier` or `StableHFSClassifier`.
+
+    The error on the labelled nodes is that of the answer itself, so that nothing is added for
+    sparsification. An answer of one pass stands on the sparsifier, whose eigenvalues are computed;
+    one of more passes stands on the full graph, whose eigenvalues follow from a certificate.
+
+    Parameters
+    ----------
+    estimator : fitted classifier with ``normalization="stable"``
+    certificate : Certificate, optional
+        From `certify`, of the sparsifier; needed if the estimator made more than one pass. Its
+        confidence counts.
+    delta : float
+        One minus the confidence, for all classes together and without that of the certificate.
+    random_state, n_jobs
+        For the eigenvalues.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ohmlearn import gallery
+    >>> from ohmlearn.semi_supervised import SparseHFSClassifier
+    >>> from ohmlearn.theory import certified_bound
+    >>> y = np.full(400, -1)
+    >>> y[::2] = np.arange(200) % 2
+    >>> model = SparseHFSClassifier(gamma=1.0, passes=1, random_state=0)
+    >>> bound = certified_bound(model.fit_edges(gallery.complete(400), y))
+    >>> bound.n_labelled, bound.vacuous
+    (200, False)
+    """
+    graph, labelled, columns = _check_classifier(estimator)
+    delta = check_fraction("delta", delta)
+    extremes = spectral_extremes(graph, random_state, n_jobs)
+    lambda_1, sure = extremes.lambda_1, 1.0
+    if hasattr(estimator, "sparsifier_") and estimator.n_iter_ > 1:
+        if certificate is None:
+            raise ValueError(
+                f"{type(estimator).__name__} made {estimator.n_iter_} passes, so that its answer "
+                f"stands on the full graph; pass certificate=certify(estimator.sparsifier_, edges) "
+                f"or fit with passes=1"
+            )
+        lambda_1 /= certificate.upper_bound  # as L_H <= upper_bound L_G
+        sure = certificate.confidence
+    n_unlabelled = graph.n_nodes - len(labelled)
+    errors = np.mean((estimator.scores_[labelled] - columns) ** 2, axis=0)
+    bounds = {
+        label: generalization_bound(
+            float(error),
+            len(labelled),
+            n_unlabelled,
+            estimator.gamma_,
+            lambda_1,
+            max(extremes.lambda_n, lambda_1),  # of no account without sparsification
+            delta=delta / len(errors),
+        )
+        for label, error in zip(estimator.classes_.tolist(), errors, strict=True)
+    }
+    confidence = max(0.0, sure - delta)
+    return CertifiedBound(bounds, lambda_1, len(labelled), n_unlabelled, confidence)
+
+
+def _check_classifier(estimator: Any) -> tuple[Graph, NDArray[np.int64], NDArray[np.float64]]:
+    """Return the graph kept by a fitted classifier, the labelled nodes, and their columns."""
+    if not isinstance(estimator, SparseHFSClassifier | StableHFSClassifier):
+        raise TypeError(
+            f"a SparseHFSClassifier or StableHFSClassifier is needed, got "
+            f"{type(estimator).__name__}; the bounds are about classes"
+        )
+    check_is_fitted(estimator)
+    if estimator.normalization != "stable":
+        raise ValueError(
+            f"the bounds are about stable-HFS, but normalization={estimator.normalization!r}; fit "
+            f'with normalization="stable"'
+        )
+    labelled = estimator._labels[0]
+    graph = estimator._whole_graph()
+    if graph.n_nodes == len(labelled):
+        raise ValueError("all nodes are labelled: there is no error on others to bound")
+    return graph, labelled, estimator._columns()

@@ -1,0 +1,116 @@
+"""The paper's experiment, in small: its numbers against answers on the stored graph."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from pages import Page
+
+from ohmlearn import gallery
+from ohmlearn._paper_job import draw_labelled, make_classes, run_job, score
+from ohmlearn.cli import main
+from ohmlearn.harmonic import solve_hfs
+from ohmlearn.paper import NEIGHBOURS, Settings
+
+N = 605
+
+
+def job(kind, k, **more):
+    return {"kind": kind, "k": k, "n_points": N, "draws": 3, "seed": 0, "epsilon": 0.8, **more}
+
+
+@pytest.mark.parametrize("k", [20, 200, 225, 400, 600])
+def test_streamed_answers_are_those_of_the_stored_graph(k):
+    found = run_job(job("stream", k))
+    graph, y = gallery.paper_knn(k, N), make_classes(N)
+    assert found["n_edges"] == graph.n_edges
+    assert found["n_components"] == graph.components()[0]
+    for draw, exact in zip(draw_labelled(N, 3, 0), found["exact"], strict=True):
+        expected = score(solve_hfs(graph, draw, y[draw]).f, y, draw)
+        assert exact == pytest.approx(expected, abs=1e-12)
+    assert found["exact_error"] <= 1e-9
+    assert len(found["by_pass"]) == found["exact_passes"]
+    assert found["by_pass"][-1] == pytest.approx(np.mean(found["exact"]))
+    stored = run_job(job("stored", k))
+    assert stored["exact"][0] == pytest.approx(found["exact"][0], abs=1e-12)
+    assert stored["n_edges"] == graph.n_edges
+
+
+def test_refinement_brings_the_answer_nearer_to_the_exact_one():
+    found = run_job(job("stream", 225))
+    assert max(found["relative_errors"]) < 1e-2
+    assert np.mean(found["refined"]) >= np.mean(found["sparse"])
+    assert found["sparse_cost"]["peak_bytes"] <= found["refined_cost"]["peak_bytes"]
+
+
+def test_scheme_of_the_paper_runs_the_same_experiment():
+    found = run_job(job("paper", 225))
+    assert found["n_edges"] == gallery.paper_knn(225, N).n_edges
+    assert 0 < found["kept_share"] < 1
+    assert np.mean(found["sparse"]) > 0.8
+
+
+def test_ties_count_one_half():
+    y = make_classes(4)
+    f = np.array([1.0, 1e-9, -1e-9, -1.0])
+    assert score(f, y, np.array([0, 3])) == 0.5
+    assert score(f[::-1].copy(), y, np.array([1, 2])) == 0.0
+
+
+def test_labels_are_drawn_from_the_outer_clusters():
+    outer = round(N * 4050 / 12_100)
+    for draw in draw_labelled(N, 20, 3):
+        assert len(set(draw.tolist())) == 4
+        assert draw[:2].max() < outer
+        assert draw[2:].min() >= N - outer
+    assert not np.array_equal(draw_labelled(N, 1, 0), draw_labelled(N, 1, 1))
+
+
+def test_all_eleven_graphs_are_run_by_default():
+    settings = Settings.choose()
+    assert settings.neighbours == NEIGHBOURS
+    assert len(NEIGHBOURS) == 11
+    assert settings.draws == 10
+    assert {j["k"] for j in settings.jobs() if j["kind"] == "stream"} == set(NEIGHBOURS)
+
+
+def test_command_writes_figures_numbers_and_a_page(tmp_path: Path):
+    options = ["--points", str(N), "-k", "225", "-k", "20", "--draws", "2", "--paper-scheme", "all"]
+    result = CliRunner().invoke(main, ["paper", *options, "-o", str(tmp_path / "paper")])
+    assert result.exit_code == 0, result.output
+    names = ["figure-abc.png", "figure-d.png", "paper.html", "paper.json"]
+    assert sorted(path.name for path in (tmp_path / "paper").iterdir()) == names
+    assert "[6/6, " in result.stderr  # progress is on stderr
+    assert "[6/6, " not in result.stdout
+
+    numbers = json.loads((tmp_path / "paper" / "paper.json").read_text())
+    assert [found["k"] for found in numbers["results"]] == [20, 225]
+    for found in numbers["results"]:
+        assert found["n_edges"] == gallery.paper_knn(found["k"], N).n_edges
+        assert len(found["stream"]["sparse"]) == 2
+        assert found["stored"]["cost"]["peak_bytes"] > 1e7
+
+    page = Page(tmp_path / "paper" / "paper.html")
+    assert page.faults == []
+    assert page.n_figures == 2
+    labels, scheme, costs = page.tables
+    assert [row[0] for row in labels] == ["k", "20", "225"]
+    assert labels[2][4] == f"{numbers['results'][1]['exact']:.3f}"
+    assert [row[0] for row in scheme] == [row[0] for row in costs] == ["k", "20", "225"]
+    assert "--neighbors 225 --neighbors 20 --draws 2" in page.text
+
+
+def test_failure_of_a_job_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("ohmlearn.paper.JOB", "ohmlearn.no_such_module")
+    result = CliRunner().invoke(main, ["paper", "--points", "300", "-k", "20", "-o", str(tmp_path)])
+    assert result.exit_code == 1
+    assert "at k = 20 failed: " in result.stderr.splitlines()[-1]
+    assert "no_such_module" in result.stderr.splitlines()[-1]
+
+
+def test_too_many_neighbours_are_refused():
+    result = CliRunner().invoke(main, ["paper", "--points", "300", "-k", "300"])
+    assert result.exit_code == 1
+    assert result.output.startswith("Error: n_neighbors must ")

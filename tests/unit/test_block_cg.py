@@ -1,0 +1,80 @@
+"""Block conjugate gradients: the last step without a product, and steps in two halves."""
+
+import numpy as np
+import pytest
+
+from ohmlearn import gallery, sparsify
+from ohmlearn._block_cg import BlockCG
+from ohmlearn._hfs_system import HFSSolver, HFSSystem
+from ohmlearn._passes import multiply_laplacian
+from ohmlearn.harmonic import refine, solve_hfs
+
+N = 60
+
+
+@pytest.fixture
+def systems():
+    """A = C S C', M = C C', S diagonal from 0.6 to 1.9: quotients of A and M are its entries."""
+    rng = np.random.default_rng(0)
+    c = np.linalg.qr(rng.standard_normal((N, N)))[0] * 10.0 ** rng.uniform(-1, 1, N)
+    spectrum = np.linspace(0.6, 1.9, N)
+    return c @ np.diag(spectrum) @ c.T, c @ c.T, rng.standard_normal((N, 2)), spectrum
+
+
+def energy_norms(a, error):
+    return np.sqrt(np.einsum("ij,ij->j", error, a @ error))
+
+
+def test_look_ahead_brings_the_error_down_without_a_product(systems):
+    a, m, b, spectrum = systems
+    exact = np.linalg.solve(a, b)
+    products = 0
+
+    def multiply(p):
+        nonlocal products
+        products += 1
+        return a @ p
+
+    cg = BlockCG(b, lambda r: np.linalg.solve(m, r))
+    for number in range(1, 7):
+        cg.step(multiply)
+        low, high = cg._quotients
+        assert spectrum[0] - 1e-9 <= low <= high <= spectrum[-1] + 1e-9
+        factor = np.abs(1 - 2 / (low + high) * spectrum).max()
+        before, after = (energy_norms(a, exact - x) for x in (cg.x, cg.look_ahead()))
+        assert np.all(after <= factor * before + 1e-12)
+        assert products == number
+    assert factor < 0.6  # by now the quotients seen are nearly all there are
+
+
+def test_steps_in_two_halves_are_steps(systems):
+    a, m, b, _ = systems
+    whole, halves = (BlockCG(b, lambda r: np.linalg.solve(m, r)) for _ in range(2))
+    for _ in range(4):
+        whole.step(lambda p: a @ p)
+        p = halves.propose()
+        halves.accept(p, a @ p)
+    np.testing.assert_array_equal(whole.x, halves.x)
+
+
+@pytest.mark.parametrize("passes", [1, 2, 3])
+def test_refine_ends_with_a_step_that_reads_no_edge(passes):
+    graph = gallery.dense_clusters(1210)
+    h = sparsify(graph, epsilon=0.8, random_state=0)
+    labelled, y = [0, 1, 1208, 1209], [1.0, 1.0, -1.0, -1.0]
+    exact = solve_hfs(graph, labelled, y).f
+    system = HFSSystem(h.components()[1], labelled, y)
+    solver = HFSSolver(h, system)
+    cg = BlockCG(system.right_hand_sides, lambda b: solver.solve(b, 1e-8))
+    for _ in range(passes):
+        cg.step(lambda x: system.multiply(x, multiply_laplacian(graph, x)))
+    plain = system.combine(cg.x)[0][:, 0]
+    found = refine(graph, h, labelled, y, passes=passes, tol=1e-9)
+    assert found.passes == passes
+    assert not found.converged
+    laplacian = graph.laplacian()
+
+    def error(f):
+        return (f - exact) @ (laplacian @ (f - exact))
+
+    assert error(found.f) < 0.5 * error(plain)
