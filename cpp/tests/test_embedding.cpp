@@ -32,5 +32,5 @@ TEST(rough_sketch_sees_a_cut_of_two_equal_edges) {
   }
   // The mean square is 2, with a relative standard deviation of sqrt(2 / 80,000) = 0.5% at most.
   CHECK(std::abs(squares - 2.0) < 0.05);
-  CHECK(least > 0.01);  // LEAST with these keys
+  CHECK(least > 0.01);  // 0.028 with these keys
 }
