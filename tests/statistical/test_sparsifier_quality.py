@@ -70,3 +70,18 @@ def test_eight_merged_sparsifiers_are_as_good_as_one(name: str) -> None:
         assert leaves[0].n_edges_seen_ == len(u)
         many.append(ruler.epsilon(leaves[0].snapshot()))
     assert np.mean(many) < 1.25 * np.mean(one)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("name", ["blocks", "union", "attachment", "6 decades"])
+def test_components_stay_whole_with_two_edges_a_node(name: str, order: str) -> None:
+    """Not a matter of chance: from that budget on a spanning forest is kept for certain."""
+    family, _ = family_and_ruler(name)
+    graph = family.graph
+    for seed in range(4):
+        sparsifier = StreamingSparsifier(
+            graph.n_nodes, max_edges=2 * graph.n_nodes, random_state=seed
+        )
+        kept = sparsifier.update(*family.stream(order, seed)).snapshot()
+        assert kept.n_edges < 2.2 * graph.n_nodes
+        np.testing.assert_array_equal(kept.components()[1], graph.components()[1])
