@@ -296,10 +296,10 @@ class StreamingSparsifier:
     def epsilon_nominal_(self) -> float:
         """The epsilon that the present sampling rate stands for; 0 while nothing was dropped."""
         sampler = self._sampler()
-        if self.scheme == "paper":
-            return self.epsilon
-        if sampler.beta == math.inf:
+        if self.scheme != "paper" and sampler.beta == math.inf:
             return 0.0
+        if self.max_edges is None and self.memory is None:
+            return self.epsilon
         constant, offset = self._scale
         return math.sqrt(constant * (math.log(max(2, sampler.n_nodes)) + offset) / sampler.beta)
 
