@@ -91,12 +91,12 @@ CASES: dict[str, Case] = {
     "LabelSpreading k=4500, points": lambda: spread(from_points=True),
     "RBF n=10000 d=10, 1 pass": lambda: fit(blob_data(10_000, 10), affinity="rbf", passes=1),
     "RBF n=50000 d=10, 1 pass": lambda: fit(blob_data(50_000, 10), affinity="rbf", passes=1),
-    "kNN k=1000 n=50000 d=20, 1 pass": lambda: fit(
-        blob_data(50_000, 20), weights="uniform", n_neighbors=1000, passes=1
-    ),
-    "kNN k=1000 n=200000 d=20, 1 pass": lambda: fit(
-        blob_data(200_000, 20), weights="uniform", n_neighbors=1000, passes=1
-    ),
+    **{
+        f"kNN k=1000 n={n} d=20, 1 pass": lambda n=n: fit(
+            blob_data(n, 20), weights="uniform", n_neighbors=1000, passes=1
+        )
+        for n in (50_000, 100_000, 200_000)
+    },
 }
 
 
