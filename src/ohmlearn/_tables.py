@@ -3,38 +3,44 @@
 import csv
 import io
 import json
+import math
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn._storage import whole_file
 from ohmlearn._validation import require_extra
-from ohmlearn._validation_sources import refuse_source
+from ohmlearn._validation_sources import reading, refuse_source
 from ohmlearn.nodes import NodeTable
 
-__all__ = ["TABLE_ENDINGS", "find_labelled", "read_labels", "write_table"]
+__all__ = [
+    "as_node_ids",
+    "check_table_path",
+    "find_labelled",
+    "read_labels",
+    "read_node_values",
+    "write_table",
+]
 
-TABLE_ENDINGS = (".parquet", ".csv", ".tsv", ".jsonl")
+ARROW_ENDINGS = (".parquet", ".arrow", ".feather")
+TABLE_ENDINGS = (*ARROW_ENDINGS, ".csv", ".tsv", ".jsonl")
 NODE_NAMES = ("node", "id", "node_id", "u")
 LABEL_NAMES = ("label", "class", "y", "target", "value")
 UNLABELLED = ("", "-1", "nan", "none", "null")
 Pairs = list[tuple[Any, Any]]
+Columns = dict[str, NDArray[Any]]
 
 
-def read_labels(
-    path: str,
-    node_col: str | None = None,
-    label_col: str | None = None,
-    unlabelled: Sequence[str] = UNLABELLED,
-) -> Pairs:
+def read_labels(path: str, node_col: str | None = None, label_col: str | None = None) -> Pairs:
     """Return (node id, label) for each row of a CSV, TSV, JSON lines, Parquet or Arrow file.
 
     The columns are those named, else ones with usual names, else the first two. Rows whose label is
-    null, or by default empty, -1 or NaN, are left out.
+    empty, null, -1 or NaN are left out.
 
     Examples
     --------
@@ -59,7 +65,7 @@ def read_labels(
         if len(row) <= max(node, label):
             refuse_source(path, f"needs a node and a label, got {row}", f"row {number}")
         value = row[label]
-        if value is None or value != value or str(value).strip().lower() in unlabelled:
+        if value is None or value != value or str(value).strip().lower() in UNLABELLED:
             continue
         pairs.append((row[node], value.strip() if isinstance(value, str) else value))
     if not pairs:
@@ -67,17 +73,20 @@ def read_labels(
     return pairs
 
 
+def as_node_ids(path: str, ids: list[Any], kind: str | None) -> NDArray[Any]:
+    """Return ids of the kind that those of the edges are."""
+    if kind == "int64":
+        for at, node in enumerate(ids):
+            if not str(node).strip().removeprefix("-").isdecimal():
+                why = f"{node!r} is not an integer, but the ids of the edges are"
+                refuse_source(path, f'{why}; read those with id type "string"', f"row {at}")
+        return np.array([int(node) for node in ids], dtype=np.int64)
+    return np.array([str(node) for node in ids], dtype=object)
+
+
 def find_labelled(path: str, pairs: Pairs, nodes: NodeTable) -> dict[int, Any]:
     """Return {number of the node: label}; nodes that no edge has are added to the table."""
-    ids: list[Any] = [node for node, _ in pairs]
-    if nodes.kind == "int64":
-        try:
-            ids = [int(node) for node in ids]
-        except (TypeError, ValueError):
-            _refuse_kind(path, ids)
-    elif nodes.kind == "string":
-        ids = [str(node) for node in ids]
-    numbers = nodes.add(np.array(ids, dtype=object if isinstance(ids[0], str) else None))
+    numbers = nodes.add(as_node_ids(path, [node for node, _ in pairs], nodes.kind))
     labels: dict[int, Any] = {}
     for number, (node, label) in zip(numbers.tolist(), pairs, strict=True):
         if labels.setdefault(number, label) != label:
@@ -85,48 +94,110 @@ def find_labelled(path: str, pairs: Pairs, nodes: NodeTable) -> dict[int, Any]:
     return labels
 
 
-def write_table(path: str | None, columns: dict[str, NDArray[Any]]) -> None:
-    """Write columns as Parquet, CSV, TSV or JSON lines, by the ending; None is CSV on stdout.
+def read_node_values(path: str) -> tuple[list[Any], list[str], NDArray[np.float64]]:
+    """Read a table whose first column is a node id and the others are numbers.
 
-    A file is written whole or not at all.
+    Returns ids (strings from text, else as they are), names of the other columns, and their values.
     """
-    if path is None:
-        sys.stdout.write("".join(_csv_lines(columns, ",")))
-        sys.stdout.flush()
-        return
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"there is no file {path}")
     ending = Path(path).suffix.lower()
-    if ending == ".parquet":
-        pq = require_extra("pyarrow.parquet", "files")
-        pa = require_extra("pyarrow", "files")
-        with whole_file(path) as file:
-            pq.write_table(pa.table(columns), file)
+    if ending in (".parquet", ".arrow", ".feather"):
+        with reading(path, "a table"):
+            if ending == ".parquet":
+                table = require_extra("pyarrow.parquet", "files").read_table(path)
+            else:
+                table = require_extra("pyarrow.feather", "files").read_table(path)
+            names = table.column_names
+            rows = [table.column(at).to_pylist() for at in range(len(names))]
+    else:
+        with reading(path, "text"), open(path, encoding="utf-8-sig", newline="") as file:
+            first = file.readline()
+            mark = "\t" if "\t" in first else ","
+            file.seek(0)
+            records = [row for row in csv.reader(file, delimiter=mark) if row]
+        names = records[0] if records else []
+        for at, record in enumerate(records, start=1):
+            if len(record) != len(names):
+                why = f"{len(names)} columns are needed, got {len(record)}"
+                refuse_source(path, why, f"row {at}")
+        rows = [list(column) for column in zip(*records[1:], strict=True)]
+    if len(names) < 2 or not rows or not rows[0]:
+        refuse_source(path, "a header, a column of node ids and one or more of values are needed")
+    values = np.empty((len(rows[0]), len(names) - 1))
+    for at, column in enumerate(rows[1:]):
+        for row, value in enumerate(column):
+            try:
+                values[row, at] = float(value)
+            except (TypeError, ValueError):
+                refuse_source(path, f"{names[at + 1]!r} is not a number: {value!r}", f"row {row}")
+    return rows[0], names[1:], values
+
+
+def check_table_path(path: str) -> None:
+    """Refuse an output before the work, not after it.
+
+    Examples
+    --------
+    >>> check_table_path("out.xls")
+    Traceback (most recent call last):
+    ...
+    ValueError: out.xls: the ending says the format: .parquet, .arrow, ...; - is stdout
+    """
+    ending = Path(path).suffix.lower()
+    if path != "-" and ending not in TABLE_ENDINGS:
+        known = ", ".join(TABLE_ENDINGS)
+        raise ValueError(f"{path}: the ending says the format: {known}; - is stdout")
+    if ending in ARROW_ENDINGS:
+        require_extra("pyarrow", "files")
+
+
+def write_table(path: str, columns: Columns) -> None:
+    """Write columns in the format that the ending says, whole or not at all; "-" prints CSV."""
+    if path == "-":
+        for line in _csv_lines(columns, ","):
+            sys.stdout.write(line)
         return
-    lines = _json_lines(columns) if ending == ".jsonl" else None
-    if lines is None:
-        lines = _csv_lines(columns, "\t" if ending == ".tsv" else ",")
-    with whole_file(path) as file:
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    ending = target.suffix.lower()
+    with whole_file(target) as file:
+        if ending in ARROW_ENDINGS:
+            pa = require_extra("pyarrow", "files")
+            table = pa.table(columns)
+            if ending == ".parquet":
+                require_extra("pyarrow.parquet", "files").write_table(table, file)
+            else:
+                with require_extra("pyarrow.ipc", "files").new_file(file, table.schema) as writer:
+                    writer.write_table(table)
+            return
+        mark = "\t" if ending == ".tsv" else ","
+        lines = _json_lines(columns) if ending == ".jsonl" else _csv_lines(columns, mark)
         for line in lines:
             file.write(line.encode("utf-8"))
 
 
-def _csv_lines(columns: dict[str, NDArray[Any]], delimiter: str) -> Iterator[str]:
+def _csv_lines(columns: Columns, mark: str) -> Iterator[str]:
     buffer = io.StringIO()
-    writer = csv.writer(buffer, delimiter=delimiter, lineterminator="\n")
+    writer = csv.writer(buffer, delimiter=mark, lineterminator="\n")
     writer.writerow(columns)
     for row in _rows(columns):
         writer.writerow(["true" if x is True else "false" if x is False else x for x in row])
-        yield buffer.getvalue()
-        buffer.seek(0)
-        buffer.truncate()
+        if buffer.tell() > 1 << 16:
+            yield buffer.getvalue()
+            buffer.seek(0)
+            buffer.truncate()
     yield buffer.getvalue()
 
 
-def _json_lines(columns: dict[str, NDArray[Any]]) -> Iterator[str]:
+def _json_lines(columns: Columns) -> Iterator[str]:
     for row in _rows(columns):
-        yield json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False) + "\n"
+        # JSON has no infinity or NaN: null.
+        values = [None if isinstance(x, float) and not math.isfinite(x) else x for x in row]
+        yield json.dumps(dict(zip(columns, values, strict=True)), ensure_ascii=False) + "\n"
 
 
-def _rows(columns: dict[str, NDArray[Any]]) -> Iterable[tuple[Any, ...]]:
+def _rows(columns: Columns) -> Iterable[tuple[Any, ...]]:
     return zip(*(column.tolist() for column in columns.values()), strict=True)
 
 
@@ -191,16 +262,3 @@ def _choose(
         return list(names).index(wanted)
     lower = [name.lower() for name in names]
     return next((lower.index(name) for name in usual if name in lower), first)
-
-
-def _refuse_kind(path: str, ids: list[Any]) -> NoReturn:
-    for node in ids:
-        try:
-            int(node)
-        except (TypeError, ValueError):
-            refuse_source(
-                path,
-                f"node {node!r} is not an integer, but the ids of the edges are; if those are "
-                f"meant as text, read them with id type string",
-            )
-    raise AssertionError

@@ -38,7 +38,8 @@ class HFSResult:
     component : ndarray of int32
         Component of each node.
     residuals : ndarray of shape (n_columns,)
-        True relative residuals norm(b - A f) / norm(b) with b = y_S - mu on reached nodes.
+        True relative residuals norm(b - A f) / norm(b) with b = y_S - mu on reached nodes; those
+        before the last step if `stepped_ahead`.
     converged : bool
         Whether the tolerance, or what float64 can store, was reached.
     iterations : int
@@ -46,7 +47,10 @@ class HFSResult:
     passes : int
         Passes over the edges of the full graph; 0 for `solve_hfs`.
     errors : ndarray of shape (n_columns,) or None
-        From `refine`: estimates of the relative error of f in the norm of the energy.
+        From `refine`: estimates of the relative error of f in the norm of the energy; before the
+        last step if `stepped_ahead`.
+    stepped_ahead : bool
+        Whether `refine` ended with a step that reads no edge.
     columns : ndarray
         Solutions that f was made of, for a later start.
     """
@@ -60,6 +64,7 @@ class HFSResult:
     iterations: int
     passes: int = 0
     errors: Floats | None = None
+    stepped_ahead: bool = False
     columns: Floats = field(default_factory=lambda: np.empty((0, 0)), repr=False)
 
 
@@ -152,6 +157,7 @@ def refine(
     random_state: Any = 0,
     n_jobs: int | None = None,
     verbose: int = 0,
+    step_ahead: bool = True,
 ) -> HFSResult:
     """Scores on the full graph of a stream, in a few passes over its edges.
 
@@ -177,13 +183,15 @@ def refine(
         Threads, read as scikit-learn does.
     verbose : int
         If positive, print a line for each pass to stderr.
+    step_ahead : bool
+        Whether to take one more step, with the sparsifier alone, if the passes end before `tol` is
+        reached. It reads no edge and brings about as much as a pass; the true residual is not known
+        afterwards, and the one reported is that before it.
 
     Returns
     -------
     HFSResult
-        Its `errors` estimate the relative error of f in the norm of the energy. If the passes end
-        before `tol` is reached, a last step is taken with the sparsifier alone, which reads no
-        edge and about halves the error; residuals and errors are those before it.
+        Its `errors` estimate the relative error of f in the norm of the energy.
 
     Examples
     --------
@@ -224,8 +232,8 @@ def refine(
         converged = not going or bool(max(residuals.max(), errors.max()) <= tol)
         if converged:
             break
-    columns = cg.x
-    if not converged:
+    columns, ahead = cg.x, step_ahead and not converged
+    if ahead:
         columns = system.centre(cg.look_ahead())
         f, mu = system.combine(columns)
     return HFSResult(
@@ -238,6 +246,7 @@ def refine(
         iterations=source.passes,
         passes=source.passes,
         errors=errors,
+        stepped_ahead=ahead,
         columns=columns,
     )
 

@@ -72,6 +72,11 @@ def test_refine_ends_with_a_step_that_reads_no_edge(passes):
     found = refine(graph, h, labelled, y, passes=passes, tol=1e-9)
     assert found.passes == passes
     assert not found.converged
+    assert found.stepped_ahead
+    without = refine(graph, h, labelled, y, passes=passes, tol=1e-9, step_ahead=False)
+    assert not without.stepped_ahead
+    np.testing.assert_allclose(without.f, plain, atol=1e-5 * np.abs(plain).max())
+    np.testing.assert_array_equal(without.residuals, found.residuals)  # those before the step
     laplacian = graph.laplacian()
 
     def error(f):

@@ -1,7 +1,6 @@
 """What commands that read edges share: their options, and a reading with progress."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,12 +11,12 @@ if TYPE_CHECKING:
     from ohmlearn.streams import EdgeBatch, EdgeStream
 
 __all__ = [
-    "check_output",
     "edge_options",
     "fraction",
     "open_edges",
     "output_option",
     "seed_option",
+    "tell_bad",
     "threads_option",
     "watch",
 ]
@@ -38,6 +37,9 @@ OPTIONS = (
         type=click.Choice(["int64", "string"]),
         help="Of node ids in text; integers where the beginning has only such.",
     ),
+    click.option("--header/--no-header", default=None, help="Whether text has one; guessed."),
+    click.option("--delimiter", help="Of text; a blank stands for any blanks and tabs. Guessed."),
+    click.option("--comment", help="Mark that begins a comment in text."),
     click.option(
         "--on-bad",
         type=click.Choice(["raise", "skip"]),
@@ -55,10 +57,20 @@ threads_option = click.option(
 output_option = click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False),
-    help="Ends in .parquet, .csv, .tsv or .jsonl; CSV on stdout by default.",
+    default="-",
+    help="Parquet, CSV, TSV, JSON lines or Arrow by its ending; - prints CSV.",
 )
-NAMES = ("source_col", "target_col", "weight_col", "format_", "id_type", "on_bad")
+NAMES = (
+    "source_col",
+    "target_col",
+    "weight_col",
+    "format_",
+    "id_type",
+    "header",
+    "delimiter",
+    "comment",
+    "on_bad",
+)
 
 
 def edge_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -68,19 +80,26 @@ def edge_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def open_edges(
-    edges: tuple[str, ...], options: dict[str, Any], nodes: "NodeTable | None" = None
-) -> "EdgeStream":
-    """Return the stream that the options of `edge_options` ask for."""
+def open_edges(options: dict[str, Any], nodes: "NodeTable | None" = None) -> "EdgeStream":
+    """Return the stream that the options of `edge_options` ask for; tell its columns."""
     from ohmlearn.streams import read_edges
 
     chosen = {name.rstrip("_"): options[name] for name in NAMES}
     for name in ("source_col", "target_col", "weight_col"):
-        if chosen[name] is not None and chosen[name].isdigit():
+        if chosen[name] is not None and chosen[name].isdecimal():
             chosen[name] = int(chosen[name])
-    talkative = not (options["quiet"] or options["as_json"])
-    source = edges[0] if len(edges) == 1 else list(edges)
-    return read_edges(source, **chosen, nodes=nodes, verbose=int(talkative))
+    edges: tuple[str, ...] = options["edges"]
+    stream = read_edges(edges[0] if len(edges) == 1 else list(edges), **chosen, nodes=nodes)
+    if stream.columns is not None and not (options["quiet"] or options["as_json"]):
+        click.echo(f"{stream.sources[0]}: {stream.columns}", err=True)
+    return stream
+
+
+def tell_bad(stream: "EdgeStream", options: dict[str, Any]) -> None:
+    """Report rows that were left out."""
+    if stream.n_bad and not (options["quiet"] or options["as_json"]):
+        rows = "row" if stream.n_bad == 1 else "rows"
+        click.echo(f"{stream.n_bad:,} bad {rows} left out; {stream.first_bad}", err=True)
 
 
 def watch(
@@ -93,11 +112,3 @@ def watch(
         for batch in stream:
             yield batch
             progress.show(stream.n_read, stream.fraction, sparsifier)
-
-
-def check_output(output: str | None) -> None:
-    """Refuse a file of results whose ending says nothing, before the work."""
-    from ohmlearn._tables import TABLE_ENDINGS
-
-    if output is not None and Path(output).suffix.lower() not in TABLE_ENDINGS:
-        raise click.UsageError(f"-o must end in {', '.join(TABLE_ENDINGS)}, got {output}")

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ohmlearn.cli.edges import (
-    check_output,
     edge_options,
     fraction,
     open_edges,
     output_option,
     seed_option,
+    tell_bad,
     threads_option,
     watch,
 )
@@ -65,16 +65,15 @@ def label(**options: Any) -> None:
     Parquet, Arrow, MatrixMarket, numpy; compressed ones, too. They are read once and forgotten, and
     some more times for the answer of the full graph.
     """
-    from ohmlearn._tables import find_labelled, read_labels, write_table
+    from ohmlearn._tables import check_table_path, find_labelled, read_labels, write_table
     from ohmlearn._validation import require_extra
 
-    output = options["output"]
-    check_output(output)
+    check_table_path(options["output"])
     if options["report"]:
         require_extra("matplotlib", "plot")  # before the work, not after it
     start = time.perf_counter()
     pairs = read_labels(options["labels_file"], options["node_col"], options["label_col"])
-    stream = open_edges(options["edges"], options)
+    stream = open_edges(options)
     passes = options["passes"] or (3 if stream.rereadable else 1)
     if passes > 1 and not stream.rereadable:
         raise click.UsageError("a pipe can be read only once: use --passes 1, or a file")
@@ -83,7 +82,7 @@ def label(**options: Any) -> None:
     if passes > 1 and model.sparsifier_.epsilon_nominal_ > 0.0:
         model.refine(stream, passes - 1)
     certificate = _certify(model, stream, options) if options["report"] else None
-    write_table(output, _result(model, stream))
+    write_table(options["output"], _result(model, stream))
     summary = _summary(model, stream, time.perf_counter() - start)
     if options["report"]:
         from ohmlearn._label_page import make_page
@@ -151,6 +150,7 @@ def _read(stream: "EdgeStream", options: dict[str, Any]) -> "SparseHFSClassifier
         raise click.exceptions.Exit(130) from None
     if at < done:
         raise ValueError(f"{path} has seen {done} edges, but there are only {at}: other edges?")
+    tell_bad(stream, options)
     return model
 
 
@@ -231,8 +231,6 @@ def _tell(summary: dict[str, Any], options: dict[str, Any]) -> None:
         f"Passes   {summary['passes']}, residual {summary['residual']:.2g}",
         f"Cost     {summary['seconds']:.1f} s, {summary['peak_memory'] / 2**20:.0f} MiB at most",
     ]
-    if summary["bad_rows_dropped"]:
-        lines.insert(1, f"Bad rows {summary['bad_rows_dropped']:,} left out")
     if "report" in summary:
         lines.append(f"Page     {summary['report']}")
     click.echo("\n".join(lines), err=True)
