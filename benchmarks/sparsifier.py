@@ -72,7 +72,7 @@ def _run(case: str, size: int, options: argparse.Namespace) -> None:
     arguments = ["--child", case, "--size", str(size), "--parquet", str(options.parquet)]
     for figure in run_child("benchmarks.sparsifier", arguments, LIMIT):
         if "end" not in figure:
-            emit({"bench": "sparsifier", "case": case, **figure})
+            emit({"bench": "sparsifier", "case": case, **figure, "load": os.getloadavg()[0]})
         elif figure["end"] != "ok":
             emit({"bench": "sparsifier", "case": case, "status": figure["end"], **figure})
 
