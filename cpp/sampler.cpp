@@ -16,10 +16,12 @@ namespace {
 constexpr std::int64_t kPiece = 1 << 14;      // edges a thread tosses at a time
 constexpr std::int64_t kMostPieces = 32;      // that it tosses before the kept ones are gathered
 constexpr std::int64_t kSmallest = 1 << 12;   // rows below which resampling is not worth it
+constexpr std::int64_t kDenseRow = 32;        // entries a row
 constexpr std::int64_t kLarge = 1 << 16;      // rows beyond which memory is worth giving back
 // A weak link between clusters is one slow mode among n: its share of a random right-hand side is tiny, and
 // the links are lost where it is not resolved (seen at 1e-3 on three blocks with three bridges).
 constexpr double kEmbeddingTolerance = 1e-4;
+constexpr std::int32_t kMostIterations = 1000;
 constexpr std::uint64_t kResampleCoins = 0x7265736d706c65ull;
 
 // The beta for which min(1, beta t) add up to `rows`, fewer than there are, by Newton's method: from below the
@@ -168,8 +170,16 @@ std::int32_t Sampler::embed(const CsrView& h, std::uint64_t key) {
   std::vector<double> z(size);
   static_assert(kColumns == kRoughColumns);
   rough_right_hand_sides(h, key, options_.threads, y.data());
-  Solver solver(h, nullptr, SolverOptions{Method::automatic, key, options_.threads});
-  solver.solve(Columns{y.data(), z.data(), kColumns, kColumns}, kEmbeddingTolerance, 1000);
+  // A factor of a dense graph takes several times the memory of all the rest: it is a last resort.
+  const bool dense = h.entries() > kDenseRow * h.n;
+  const Columns columns{y.data(), z.data(), kColumns, kColumns};
+  Solver solver(h, nullptr, SolverOptions{dense ? Method::diagonal : Method::automatic, key, options_.threads});
+  const auto reports = solver.solve(columns, kEmbeddingTolerance, kMostIterations);
+  const auto unfinished = [](const ColumnReport& r) { return r.residual > kEmbeddingTolerance; };
+  if (dense && std::any_of(reports.begin(), reports.end(), unfinished)) {
+    solver.adopt(Method::cholesky, false, "the diagonal was too slow");
+    solver.solve(columns, kEmbeddingTolerance, kMostIterations);
+  }
   const double unit = 1.0 / std::sqrt(static_cast<double>(kColumns));
   for (std::int32_t i = 0; i < h.n; ++i) {
     NodeRecord& node = state_.nodes[i];
