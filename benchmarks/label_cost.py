@@ -78,18 +78,24 @@ def spread(from_points: bool) -> Figure:
 
 
 CASES: dict[str, Case] = {
-    "paper k=4500, 1 pass": lambda: fit(paper_data(), n_neighbors=4500, passes=1),
-    "paper k=4500, 4 passes": lambda: fit(paper_data(), n_neighbors=4500, passes=4, gamma=1.0),
-    "paper k=12000, 1 pass": lambda: fit(paper_data(), n_neighbors=12_000, passes=1),
+    "paper k=4500, 1 pass": lambda: fit(
+        paper_data(), weights="uniform", n_neighbors=4500, passes=1
+    ),
+    "paper k=4500, 4 passes": lambda: fit(
+        paper_data(), weights="uniform", n_neighbors=4500, passes=4, gamma=1.0
+    ),
+    "paper k=12000, 1 pass": lambda: fit(
+        paper_data(), weights="uniform", n_neighbors=12_000, passes=1
+    ),
     "LabelSpreading k=4500, matrix given": lambda: spread(from_points=False),
     "LabelSpreading k=4500, points": lambda: spread(from_points=True),
     "RBF n=10000 d=10, 1 pass": lambda: fit(blob_data(10_000, 10), affinity="rbf", passes=1),
     "RBF n=50000 d=10, 1 pass": lambda: fit(blob_data(50_000, 10), affinity="rbf", passes=1),
     "kNN k=1000 n=50000 d=20, 1 pass": lambda: fit(
-        blob_data(50_000, 20), n_neighbors=1000, passes=1
+        blob_data(50_000, 20), weights="uniform", n_neighbors=1000, passes=1
     ),
     "kNN k=1000 n=200000 d=20, 1 pass": lambda: fit(
-        blob_data(200_000, 20), n_neighbors=1000, passes=1
+        blob_data(200_000, 20), weights="uniform", n_neighbors=1000, passes=1
     ),
 }
 

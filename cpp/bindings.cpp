@@ -209,7 +209,7 @@ void sketch_right_hand_sides(ArrayIn<std::int64_t> indptr, ArrayIn<std::int32_t>
   graph.weights = weights.data();
   require(y.shape(0) + 1 == indptr.size() && y.shape(1) == ohm::kSketchColumns, "y has the wrong shape");
   nb::gil_scoped_release release;
-  ohm::sketch_right_hand_sides<>(graph, seed, round, threads, y.data());
+  ohm::sketch_right_hand_sides(graph, seed, round, threads, y.data());
 }
 
 void add_estimates(MatrixIn<double> z, ArrayIn<std::int32_t> u, ArrayIn<std::int32_t> v,

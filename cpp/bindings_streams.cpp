@@ -4,15 +4,18 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
 
 #include "bindings.hpp"
+#include "coins.hpp"
 #include "edge_text.hpp"
 #include "knn.hpp"
 #include "nodes.hpp"
+#include "sampler.hpp"
 #include "similarity.hpp"
 
 namespace ohm::python {
@@ -72,6 +75,24 @@ auto all_edges(const Points<Value>& points, Kernel kernel, double gamma, std::in
   return std::tuple(read_only(u), read_only(v), read_only(w));
 }
 
+// All pairs straight to a sampler, a few rows at a time: no more of them is ever written down.
+template <class Value>
+void feed_kernel(const Points<Value>& points, Sampler& sampler, Kernel kernel, double gamma, std::int64_t begin,
+                 std::int64_t end, int threads) {
+  require_rows(points, begin, end);
+  nb::gil_scoped_release release;
+  const std::int64_t rows = Points<Value>::kRows * threads;
+  const auto room = static_cast<std::size_t>(count_pairs(points.n(), begin, std::min(end, begin + rows)));
+  std::vector<std::int32_t> u(room), v(room);
+  std::vector<float> w(room);
+  for (std::int64_t first = begin; first < end; first += rows) {
+    const std::int64_t last = std::min(end, first + rows);
+    const auto size = static_cast<std::size_t>(count_pairs(points.n(), first, last));
+    kernel_edges(points, kernel, gamma, first, last, threads, u.data(), v.data(), w.data());
+    sampler.update<std::int32_t, float>({u.data(), size}, {v.data(), size}, {w.data(), size});
+  }
+}
+
 template <class Value>
 void bind_points(nb::module_& m, const char* name) {
   nb::class_<Points<Value>>(m, name, "A copy of points, laid out for distances. They must be finite.")
@@ -90,7 +111,8 @@ void bind_points(nb::module_& m, const char* name) {
       }, "k"_a, "begin"_a, "end"_a, "threads"_a, "Squared distance and index of the k-th neighbour of each point.")
       .def("knn_edges", knn_edges<Value>, "distance"_a.noconvert(), "index"_a.noconvert(),
            "scale"_a.noconvert().none(), "begin"_a, "end"_a, "threads"_a)
-      .def("kernel_edges", all_edges<Value>, "kernel"_a, "gamma"_a, "begin"_a, "end"_a, "threads"_a);
+      .def("kernel_edges", all_edges<Value>, "kernel"_a, "gamma"_a, "begin"_a, "end"_a, "threads"_a)
+      .def("feed_kernel", feed_kernel<Value>, "sampler"_a, "kernel"_a, "gamma"_a, "begin"_a, "end"_a, "threads"_a);
 }
 
 // ---- nodes --------------------------------------------------------------------------------------
@@ -218,6 +240,7 @@ nb::typed<nb::tuple, nb::object, nb::ellipsis> parse_text(EdgeText& self, ArrayI
 }
 
 void bind_text(nb::module_& m) {
+  m.attr("LARGEST_WEIGHT") = kLargestWeight;
   nb::class_<TextLayout>(m, "TextLayout", "How text holds edges; see edge_text.hpp.")
       .def(nb::init<>())
       .def_prop_rw("delimiter", [](const TextLayout& self) { return std::string(self.delimiter != 0, self.delimiter); },

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <type_traits>
 
 namespace ohm {
@@ -198,6 +199,30 @@ OHM_KERNEL void row_leverages(std::span<const std::int32_t> u, std::span<const s
     const float dv = std::max(0.0f, b.degree - w[i]);
     const float around = du > 0.0f && dv > 0.0f ? du * dv / (du + dv) : 0.0f;
     leverage[i] = std::min(1.0f, w[i] * resistance(sketch(a, b), 1.0f / (w[i] + around)));
+  }
+}
+
+void keep_forest(std::int32_t n, std::int32_t n_components, std::span<const std::int32_t> u,
+                 std::span<const std::int32_t> v, std::span<float> leverage) {
+  std::vector<std::int32_t> parent(n);
+  std::iota(parent.begin(), parent.end(), 0);
+  const auto root = [&](std::int32_t node) {
+    while (parent[node] != node) node = parent[node] = parent[parent[node]];
+    return node;
+  };
+  std::int32_t missing = n - n_components;
+  // By powers of four: sorting them all would gain little.
+  float above = kCertain;
+  for (float least = 0.25f; missing > 0 && above > 0.0f; above = least, least = least > 1e-6f ? least / 4.0f : 0.0f) {
+    for (std::size_t e = 0; e < u.size() && missing > 0; ++e) {
+      if (leverage[e] < least || leverage[e] >= above) continue;
+      const std::int32_t a = root(u[e]);
+      const std::int32_t b = root(v[e]);
+      if (a == b) continue;
+      parent[std::max(a, b)] = std::min(a, b);
+      leverage[e] = kCertain;
+      --missing;
+    }
   }
 }
 

@@ -58,6 +58,12 @@ void toss_edges(std::span<const Index> u, std::span<const Index> v, std::span<co
 void row_leverages(std::span<const std::int32_t> u, std::span<const std::int32_t> v, std::span<const float> w,
                    const NodeRecord* nodes, float* leverage);
 
+// Sets the leverage of the edges of a spanning forest of H to kCertain: whatever the sketch says, H stays connected
+// where it is. Edges of high leverage go first. Chosen before any coin, the forest does not bias H.
+constexpr float kCertain = 1e30f;
+void keep_forest(std::int32_t n, std::int32_t n_components, std::span<const std::int32_t> u,
+                 std::span<const std::int32_t> v, std::span<float> leverage);
+
 // Which edges of H to keep, each with its own chance, in the order of (u, v), u < v.
 //
 // Sampling is systematic: every edge belongs to one of its ends, at random, and a node goes through the edges it

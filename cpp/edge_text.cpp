@@ -1,5 +1,7 @@
 #include "edge_text.hpp"
 
+#include "coins.hpp"
+
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
@@ -8,8 +10,6 @@
 
 namespace ohm {
 namespace {
-
-constexpr double kLargestWeight = std::numeric_limits<float>::max();  // they are held as float
 
 bool is_blank(char c) { return c == ' ' || c == '\t'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }

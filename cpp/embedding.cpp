@@ -13,10 +13,9 @@ namespace {
 
 constexpr std::int64_t kPiece = 1 << 14;  // rows or pairs that a thread takes at a time
 
-std::uint32_t edge_signs(std::uint64_t key, std::int32_t u, std::int32_t v) {
+std::uint64_t edge_bits(std::uint64_t key, std::int32_t u, std::int32_t v) {
   const auto [low, high] = std::minmax(u, v);
-  return static_cast<std::uint32_t>(
-      draw(key, static_cast<std::uint64_t>(low) << 32 | static_cast<std::uint32_t>(high)));
+  return draw(key, static_cast<std::uint64_t>(low) << 32 | static_cast<std::uint32_t>(high));
 }
 
 // The sign of the direction from the smaller to the larger number times the random sign of column c.
@@ -30,16 +29,49 @@ OHM_INLINE void add_signed(Row<double, 8>& row, double value, std::uint32_t sign
   row += reinterpret_cast<Row<double, 8>>(reinterpret_cast<Bits>(Row<double, 8>{} + value) ^ minus);
 }
 
-template <int Columns>
-OHM_KERNEL void right_hand_side_row(const CsrView& graph, std::uint64_t key, std::int64_t i, double* row) {
-  Row<double, 8> sums[Columns / 8] = {};
+// row += value times a random sign and magnitude for each of 8 columns, a byte of `bits` each. The magnitudes are
+// uniform in [0.43, 1.476], so that their mean square is 1.
+OHM_INLINE void add_random(Row<double, 8>& row, double value, std::uint64_t bits) {
+  constexpr double kLeast = 0.43;
+  constexpr double kStep = 1.0462 / 128.0;
+  Row<double, 8> factor;
+  for (int c = 0; c < 8; ++c) {
+    const double x = static_cast<double>(static_cast<std::int8_t>(bits >> 8 * c)) + 0.5;
+    factor[c] = std::copysign(kLeast, x) + kStep * x;
+  }
+  row += value * factor;
+}
+
+OHM_KERNEL void sketch_row(const CsrView& graph, std::uint64_t key, std::int32_t i, double* row) {
+  Row<double, 8> low{}, high{};
   for (std::int64_t e = graph.indptr[i]; e < graph.indptr[i + 1]; ++e) {
     const std::int32_t j = graph.indices[e];
-    const std::uint32_t signs = edge_signs(key, static_cast<std::int32_t>(i), j);
+    const auto signs = static_cast<std::uint32_t>(edge_bits(key, i, j));
     const double root = std::sqrt(graph.weights[e]) * (i < j ? 1.0 : -1.0);
-    for (int block = 0; block < Columns / 8; ++block) add_signed(sums[block], root, signs >> 8 * block);
+    add_signed(low, root, signs);
+    add_signed(high, root, signs >> 8);
   }
-  for (int c = 0; c < Columns; ++c) row[c] = sums[c / 8][c % 8];
+  for (int c = 0; c < 8; ++c) {
+    row[c] = low[c];
+    row[c + 8] = high[c];
+  }
+}
+
+OHM_KERNEL void rough_sketch_row(const CsrView& graph, std::uint64_t key, std::int32_t i, double* row) {
+  Row<double, 8> sum{};
+  for (std::int64_t e = graph.indptr[i]; e < graph.indptr[i + 1]; ++e) {
+    const std::int32_t j = graph.indices[e];
+    add_random(sum, std::sqrt(graph.weights[e]) * (i < j ? 1.0 : -1.0), edge_bits(key, i, j));
+  }
+  for (int c = 0; c < 8; ++c) row[c] = sum[c];
+}
+
+template <class Row>
+void each_row(std::int32_t n, int threads, Row&& row) {
+  parallel_for(threads, (n + kPiece - 1) / kPiece, [&](std::int64_t piece) {
+    const std::int64_t end = std::min<std::int64_t>(n, (piece + 1) * kPiece);
+    for (std::int64_t i = piece * kPiece; i < end; ++i) row(static_cast<std::int32_t>(i));
+  });
 }
 
 OHM_KERNEL void estimate_pair(const double* zu, const double* zv, std::uint32_t signs, double& square, double& product) {
@@ -56,17 +88,14 @@ OHM_KERNEL void estimate_pair(const double* zu, const double* zv, std::uint32_t 
 
 }  // namespace
 
-template <int Columns>
 void sketch_right_hand_sides(const CsrView& graph, std::uint64_t seed, std::uint64_t round, int threads, double* y) {
   const std::uint64_t key = hash(seed, round);
-  parallel_for(threads, (graph.n + kPiece - 1) / kPiece, [&](std::int64_t piece) {
-    const std::int64_t end = std::min<std::int64_t>(graph.n, (piece + 1) * kPiece);
-    for (std::int64_t i = piece * kPiece; i < end; ++i) right_hand_side_row<Columns>(graph, key, i, y + i * Columns);
-  });
+  each_row(graph.n, threads, [&](std::int32_t i) { sketch_row(graph, key, i, y + std::int64_t{i} * kSketchColumns); });
 }
 
-template void sketch_right_hand_sides<kSketchColumns>(const CsrView&, std::uint64_t, std::uint64_t, int, double*);
-template void sketch_right_hand_sides<8>(const CsrView&, std::uint64_t, std::uint64_t, int, double*);
+void rough_right_hand_sides(const CsrView& graph, std::uint64_t key, int threads, double* y) {
+  each_row(graph.n, threads, [&](std::int32_t i) { rough_sketch_row(graph, key, i, y + std::int64_t{i} * kRoughColumns); });
+}
 
 void add_estimates(const double* z, std::span<const std::int32_t> u, std::span<const std::int32_t> v,
                    std::span<const double> w, std::uint64_t seed, std::uint64_t round, int threads, double* squares,
@@ -76,7 +105,7 @@ void add_estimates(const double* z, std::span<const std::int32_t> u, std::span<c
   parallel_for(threads, (pairs + kPiece - 1) / kPiece, [&](std::int64_t piece) {
     const std::int64_t end = std::min(pairs, (piece + 1) * kPiece);
     for (std::int64_t i = piece * kPiece; i < end; ++i) {
-      const std::uint32_t signs = w.empty() ? 0 : edge_signs(key, u[i], v[i]);
+      const std::uint32_t signs = w.empty() ? 0 : static_cast<std::uint32_t>(edge_bits(key, u[i], v[i]));
       double product = 0.0;
       estimate_pair(z + std::int64_t{u[i]} * kSketchColumns, z + std::int64_t{v[i]} * kSketchColumns, signs,
                     squares[i], product);

@@ -17,9 +17,13 @@ namespace ohm {
 // Signs are a hash of (seed, round, edge): a round has this many columns.
 constexpr int kSketchColumns = 16;
 
-// y = B' W^1/2 s, row-major (n, Columns); Columns is kSketchColumns or 8.
-template <int Columns = kSketchColumns>
+// y = B' W^1/2 s, row-major (n, kSketchColumns).
 void sketch_right_hand_sides(const CsrView& graph, std::uint64_t seed, std::uint64_t round, int threads, double* y);
+
+// The same with few columns, for coins: s has magnitudes, too. Signs alone cancel across a cut of two equal edges
+// in all columns once in 256 draws, and such bridges would seem to have no resistance.
+constexpr int kRoughColumns = 8;
+void rough_right_hand_sides(const CsrView& graph, std::uint64_t key, int threads, double* y);
 
 // Adds sum over columns of (z_u - z_v)^2 to squares[i] for each pair i; where w is not empty, the pairs are
 // edges of weight w[i], and sum of s_e (z_u - z_v) / sqrt(w_e) is added to products[i].

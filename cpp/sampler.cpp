@@ -23,7 +23,7 @@ constexpr std::uint64_t kResampleCoins = 0x7265736d706c65ull;
 // The beta for which min(1, beta t) add up to `rows`, fewer than there are, by Newton's method: from below the
 // sum is concave, and once the same terms are cut off at 1 the step is exact.
 double fit_beta(std::span<const float> leverage, std::int64_t rows) {
-  double beta = 0.0;
+  double beta = 1.0 / static_cast<double>(kCertain);
   for (;;) {
     std::int64_t whole = 0;
     double rest = 0.0;
@@ -157,13 +157,14 @@ Csr Sampler::snapshot() const {
   return std::move(std::get<BuiltCsr>(built).csr);
 }
 
-// Resistances in H, as far as eight columns tell, and what else a coin asks for.
-void Sampler::embed(const CsrView& h, std::uint64_t key) {
+// Resistances in H, as far as eight columns tell, and what else a coin asks for; returns the number of components.
+std::int32_t Sampler::embed(const CsrView& h, std::uint64_t key) {
   constexpr int kColumns = NodeRecord::kColumns;
   const auto size = static_cast<std::size_t>(h.n) * kColumns;
   std::vector<double> y(size);
   std::vector<double> z(size);
-  sketch_right_hand_sides<kColumns>(h, key, 0, options_.threads, y.data());
+  static_assert(kColumns == kRoughColumns);
+  rough_right_hand_sides(h, key, options_.threads, y.data());
   Solver solver(h, nullptr, SolverOptions{Method::automatic, key, options_.threads});
   solver.solve(Columns{y.data(), z.data(), kColumns, kColumns}, kEmbeddingTolerance, 1000);
   const double unit = 1.0 / std::sqrt(static_cast<double>(kColumns));
@@ -178,6 +179,7 @@ void Sampler::embed(const CsrView& h, std::uint64_t key) {
     }
   }
   reach_ = measure_reach(state_.nodes);
+  return static_cast<std::int32_t>(solver.null_space().singular.size());
 }
 
 // The rows become the edges of H, each once, in order.
@@ -210,8 +212,9 @@ void Sampler::resample() {
   state_.u = std::vector<std::int32_t>();
   state_.v = std::vector<std::int32_t>();
   state_.w = std::vector<float>();
+  std::int32_t n_components = 0;
   try {
-    embed(h, coins);
+    n_components = embed(h, coins);
   } catch (...) {
     take_rows(h);
     throw;
@@ -227,6 +230,9 @@ void Sampler::resample() {
 
   std::vector<float> chance(state_.u.size());
   row_leverages(state_.u, state_.v, state_.w, state_.nodes.data(), chance.data());
+  if (options_.max_rows == 0 || options_.max_rows >= 2 * n) {  // else there is no room for a forest
+    keep_forest(n, n_components, state_.u, state_.v, chance);
+  }
   // Under a budget beta never increases: what was dropped at a lower rate is gone.
   state_.beta = options_.max_rows > 0 ? std::min(state_.beta, fit_beta(chance, options_.max_rows)) : beta_for(n);
   for (float& p : chance) p = static_cast<float>(std::min(1.0, state_.beta * static_cast<double>(p)));

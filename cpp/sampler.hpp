@@ -7,7 +7,8 @@
 //  - an edge is tossed on arrival and stored only if kept; one between two components, or to a node that has no
 //    embedding yet, is kept for certain;
 //  - H is resampled (parallel rows added up, a new embedding, every row tossed again) only when its rows
-//    reach the capacity, twice what the last resample left.
+//    reach the capacity, twice what the last resample left. A spanning forest is kept for certain: H is
+//    connected where the edges seen are, whatever the estimates.
 // Coins are hashes of (seed, position in the stream) and of (seed, resample, edge), and resamples happen at exact
 // positions: neither the split into batches nor the number of threads changes a bit.
 #pragma once
@@ -70,7 +71,7 @@ class Sampler {
 
  private:
   void resample();
-  void embed(const CsrView& h, std::uint64_t key);
+  std::int32_t embed(const CsrView& h, std::uint64_t key);
   void take_rows(const CsrView& h);
   void make_room(std::int64_t n_nodes);
   double beta_for(std::int64_t n) const;

@@ -86,4 +86,30 @@ TEST(rows_are_chosen_with_their_chance_and_nodes_get_their_share) {
   CHECK(spread < 0.65 * independent);
 }
 
+TEST(a_forest_has_one_edge_less_than_nodes_in_each_component) {
+  const ohm::Csr h = clusters().snapshot();
+  std::vector<std::int32_t> u, v;
+  std::vector<float> leverage;
+  for (std::int32_t i = 0; i < 300; ++i) {
+    for (std::int64_t e = h.indptr[i]; e < h.indptr[i + 1]; ++e) {
+      if (h.indices[e] < i) continue;
+      u.push_back(i);
+      v.push_back(h.indices[e]);
+      leverage.push_back(static_cast<float>(std::pow(ohm::uniform(ohm::hash(8, e)), 9.0)));
+    }
+  }
+  const std::vector<float> before = leverage;
+  ohm::keep_forest(300, 2, u, v, leverage);
+  std::vector<std::int32_t> a, b;
+  for (std::size_t e = 0; e < u.size(); ++e) {
+    if (leverage[e] == before[e]) continue;
+    CHECK(leverage[e] == ohm::kCertain);
+    a.push_back(u[e]);
+    b.push_back(v[e]);
+  }
+  CHECK(a.size() == 298);
+  const auto forest = std::get<ohm::BuiltCsr>(ohm::build_csr<std::int32_t, ohm::Unit>(300, a, b, {})).csr;
+  CHECK(ohm::components({300, forest.indptr.data(), forest.indices.data(), forest.weights.data()}).count == 2);
+}
+
 }  // namespace

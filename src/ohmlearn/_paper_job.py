@@ -20,7 +20,7 @@ from ohmlearn._process import cpu_seconds, peak_memory
 from ohmlearn.graph import Graph
 from ohmlearn.harmonic import PRECONDITIONER_TOL, refine, solve_hfs
 from ohmlearn.sparsifier import StreamingSparsifier
-from ohmlearn.streams import KnnEdges, knn_edges
+from ohmlearn.streams import FaissKnnEdges, KnnEdges, knn_edges
 
 __all__ = ["draw_labelled", "make_classes", "run_job", "score"]
 
@@ -96,7 +96,7 @@ def _cost() -> dict[str, float]:
 
 
 def _sparsify(
-    job: dict[str, Any], edges: KnnEdges, scheme: Any = "resample"
+    job: dict[str, Any], edges: KnnEdges | FaissKnnEdges, scheme: Any = "resample"
 ) -> tuple[Graph, dict[str, Any]]:
     start = time.perf_counter()
     sparsifier = StreamingSparsifier(
@@ -116,7 +116,7 @@ def _sparsify(
 
 
 def _run_stream(
-    job: dict[str, Any], edges: KnnEdges, draws: list[NDArray[np.int64]], y: Floats
+    job: dict[str, Any], edges: KnnEdges | FaissKnnEdges, draws: list[NDArray[np.int64]], y: Floats
 ) -> dict[str, Any]:
     """Sparse-HFS with one pass, with a few, and with as many as the exact answer takes.
 
@@ -146,7 +146,7 @@ def _run_stream(
 
 
 def _refine_all(
-    edges: KnnEdges, h: Graph, draws: list[NDArray[np.int64]], y: Floats
+    edges: KnnEdges | FaissKnnEdges, h: Graph, draws: list[NDArray[np.int64]], y: Floats
 ) -> tuple[list[list[Floats]], float]:
     """Refine the answers for all draws until they are exact; all share the passes over the edges.
 
@@ -185,7 +185,7 @@ def _preconditioner(h: Graph, system: HFSSystem) -> Callable[[Floats], Floats]:
 
 
 def _run_stored(
-    job: dict[str, Any], edges: KnnEdges, draws: list[NDArray[np.int64]], y: Floats
+    job: dict[str, Any], edges: KnnEdges | FaissKnnEdges, draws: list[NDArray[np.int64]], y: Floats
 ) -> dict[str, Any]:
     """Stable-HFS on the graph in memory, for one draw: what the streams are compared with."""
     n_edges = sum(len(batch.u) for batch in edges)
@@ -204,7 +204,7 @@ def _run_stored(
 
 
 def _run_paper_scheme(
-    job: dict[str, Any], edges: KnnEdges, draws: list[NDArray[np.int64]], y: Floats
+    job: dict[str, Any], edges: KnnEdges | FaissKnnEdges, draws: list[NDArray[np.int64]], y: Floats
 ) -> dict[str, Any]:
     """Sparse-HFS, one pass, with the paper's way of sampling."""
     h, result = _sparsify(job, edges, "paper")

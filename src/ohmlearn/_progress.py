@@ -1,16 +1,21 @@
-"""Progress of a job in steps, on stderr: a bar on a terminal that has rich, else plain lines."""
+"""Progress on stderr: of a job in steps, and of a reading of edges."""
 
+import json
 import sys
 import time
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self
 
-__all__ = ["Progress"]
+from ohmlearn._process import peak_memory
+
+__all__ = ["EdgeProgress", "Progress"]
 
 
 class Progress:
     """Counts steps up to `total`; what each step has to say is printed.
+
+    With a bar on a terminal that has rich, else in plain lines.
 
     Examples
     --------
@@ -55,3 +60,65 @@ class Progress:
         trace: TracebackType | None,
     ) -> None:
         self._stack.__exit__(kind, error, trace)
+
+
+class EdgeProgress:
+    """One line about a reading of edges, rewritten now and then on a terminal; else nothing.
+
+    Parameters
+    ----------
+    as_json : bool
+        Print a JSON object a second instead, also where there is no terminal.
+    quiet : bool
+        Print nothing.
+
+    Examples
+    --------
+    >>> with EdgeProgress(as_json=False, quiet=True) as progress:
+    ...     progress.show(1000, 0.5, None)
+    """
+
+    def __init__(self, as_json: bool, quiet: bool) -> None:
+        self._json = as_json and not quiet
+        self._line = not quiet and not as_json and sys.stderr.isatty()
+        self._start = self._told = time.perf_counter()
+        self._drawn = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def show(self, n_edges: int, fraction: float | None, sparsifier: Any) -> None:
+        """Say how many edges were read, and what share of all that is, if it is known."""
+        now = time.perf_counter()
+        if not (self._json or self._line) or now - self._told < (1.0 if self._json else 0.2):
+            return
+        self._told = now
+        seconds = now - self._start
+        facts: dict[str, Any] = {
+            "edges": n_edges,
+            "edges_per_second": round(n_edges / seconds),
+            "seconds_left": None if not fraction else round(seconds * (1.0 / fraction - 1.0)),
+            "memory": peak_memory(),
+        }
+        if sparsifier is not None:
+            facts |= {"rows": sparsifier.n_rows_, "resamples": sparsifier.n_resamples_}
+        if self._json:
+            print(json.dumps(facts), file=sys.stderr, flush=True)
+            return
+        parts = [f"{n_edges:,} edges", f"{facts['edges_per_second'] / 1e6:.1f} M/s"]
+        if sparsifier is not None:
+            parts += [f"{facts['rows']:,} rows", f"{facts['resamples']} resamples"]
+        parts.append(f"{facts['memory'] / 2**20:.0f} MiB")
+        if facts["seconds_left"] is not None:
+            parts.append(f"{facts['seconds_left']} s left")
+        print("\r\x1b[K" + ", ".join(parts), end="", file=sys.stderr, flush=True)
+        self._drawn = True
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._drawn:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)

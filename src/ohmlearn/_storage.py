@@ -7,8 +7,10 @@ import hashlib
 import io
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -17,19 +19,26 @@ VERSION = 1
 HEAD = len(MAGIC) + 4 + hashlib.sha256().digest_size
 
 
-def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
+@contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Write aside, flush to the disk, rename: a crash leaves the old file or the new one."""
     target = Path(path)
     aside = target.with_name(f"{target.name}.{secrets.token_hex(4)}.tmp")
     try:
         with open(aside, "xb") as file:  # not tempfile, whose files none but the owner may read
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(aside, target)
     except BaseException:
         aside.unlink(missing_ok=True)
         raise
+
+
+def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file whole or not at all."""
+    with whole_file(path) as file:
+        file.write(content)
 
 
 def write_arrays(path: str | os.PathLike[str], arrays: dict[str, Any]) -> None:

@@ -122,7 +122,7 @@ def certify(
     random_state : int, Generator, RandomState or None
         Seeds the starts.
     n_jobs : int, optional
-        Threads of the solver, read as scikit-learn does.
+        Threads, read as scikit-learn does.
     verbose : int
         If positive, print a line for each pass to stderr.
 
@@ -147,7 +147,7 @@ def certify(
     rank = h.n_nodes - n_components
     limit = MAX_PASSES if max_passes is None else check_count("max_passes", max_passes)
 
-    source = EdgePasses(edges, component, "certify")
+    source = EdgePasses(edges, component, "certify", n_jobs)
     space = LaplacianSpace(h, component, seed, n_jobs)
     basis: list[NDArray[np.float64]] = []
     projected = np.empty((0, 0))  # V'L_G V, V the basis

@@ -15,7 +15,7 @@ from ohmlearn._process import cpu_seconds, peak_memory
 from ohmlearn.certificate import Certificate, certify
 from ohmlearn.report import COLOURS, INK, Report, add_legend, figure_to_png, new_figure, style_axes
 from ohmlearn.semi_supervised import SparseHFSClassifier
-from ohmlearn.streams import KnnEdges, knn_edges
+from ohmlearn.streams import FaissKnnEdges, KnnEdges, knn_edges
 
 __all__ = ["Answer", "Demo", "describe", "draw", "make_page", "run", "write"]
 
@@ -115,7 +115,7 @@ def run(n_points: int = 12_100, n_neighbors: int = 4500, seed: int = 0) -> Demo:
 
 def _refine(
     model: SparseHFSClassifier,
-    edges: KnnEdges,
+    edges: KnnEdges | FaissKnnEdges,
     passes: int,
     classes: NDArray[np.float64],
     labelled: NDArray[np.int64],

@@ -136,6 +136,22 @@ def stochastic_blocks(
     return Graph.from_edges(*edges.join(parts), n_nodes=int(starts[-1]))
 
 
+def disjoint_union(*graphs: Graph) -> Graph:
+    """All graphs side by side, without an edge between them; nodes numbered in their order.
+
+    Examples
+    --------
+    >>> disjoint_union(path(3), complete(4)).components()[0]
+    2
+    """
+    parts = [graph.edges() for graph in graphs]
+    starts = np.cumsum([0, *(graph.n_nodes for graph in graphs)])
+    u, v = edges.join(
+        [(start + u, start + v) for start, (u, v, _) in zip(starts, parts, strict=False)]
+    )
+    return Graph.from_edges(u, v, np.concatenate([w for _, _, w in parts]), int(starts[-1]))
+
+
 def paper_points(n_points: int = 12_100) -> Points:
     """Return the plane points of the Sparse-HFS experiment: four clusters from top to bottom.
 

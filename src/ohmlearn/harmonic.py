@@ -35,6 +35,8 @@ class HFSResult:
         The multiplier of the constraint that f sums to zero; 0 without it.
     reached : ndarray of bool, one a node
         Whether the node's component has a label.
+    component : ndarray of int32
+        Component of each node.
     residuals : ndarray of shape (n_columns,)
         True relative residuals norm(b - A f) / norm(b) with b = y_S - mu on reached nodes; those
         before the last step if `stepped_ahead`.
@@ -56,6 +58,7 @@ class HFSResult:
     f: Floats
     mu: Floats
     reached: NDArray[np.bool_]
+    component: NDArray[np.int32]
     residuals: Floats
     converged: bool
     iterations: int
@@ -134,6 +137,7 @@ def solve_hfs(
         f=f[:, 0] if system.one_column else f,
         mu=mu,
         reached=system.reached,
+        component=system.component,
         residuals=system.relative_residuals(b - solver.multiply(x), mu),
         converged=converged,
         iterations=int(report.iterations.max()),
@@ -236,6 +240,7 @@ def refine(
         f=f[:, 0] if system.one_column else f,
         mu=mu,
         reached=system.reached,
+        component=system.component,
         residuals=residuals,
         converged=converged,
         iterations=source.passes,

@@ -37,7 +37,7 @@ __all__ = ["StreamingSparsifier", "sparsify"]
 SCHEMES = ("resample", "online", "paper")
 # beta = constant (ln n + offset) / epsilon^2: the matrix Chernoff bound at failure probability
 # 0.01, and what measured epsilon asks for.
-CONSTANTS = {"theory": (3.0, math.log(2 / 0.01)), "practical": (2.0, 0.0)}
+CONSTANTS = {"theory": (3.0, math.log(2 / 0.01)), "practical": (1.5, 0.0)}
 # Factor on the copies of the scheme "paper": as printed, and what measured epsilon asks for.
 PAPER_CONSTANTS = {"theory": 1.0, "practical": 0.1}
 # Bytes at the peak of a resample, per row of the target (twice as many are held) and per node.
@@ -296,10 +296,10 @@ class StreamingSparsifier:
     def epsilon_nominal_(self) -> float:
         """The epsilon that the present sampling rate stands for; 0 while nothing was dropped."""
         sampler = self._sampler()
-        if self.scheme == "paper":
-            return self.epsilon
-        if sampler.beta == math.inf:
+        if self.scheme != "paper" and sampler.beta == math.inf:
             return 0.0
+        if self.max_edges is None and self.memory is None:
+            return self.epsilon
         constant, offset = self._scale
         return math.sqrt(constant * (math.log(max(2, sampler.n_nodes)) + offset) / sampler.beta)
 

@@ -24,12 +24,12 @@ def test_help_and_version_import_nothing_heavy():
     code = """
 import sys
 from ohmlearn.cli import main
-for args in (["--help"], ["demo", "--help"], ["paper", "--help"], ["--version"]):
+for args in (["--help"], ["label", "--help"], ["paper", "--help"], ["--version"]):
     main(args, standalone_mode=False)
 print("heavy:", sorted({"numpy", "scipy", "sklearn", "joblib", "matplotlib"} & sys.modules.keys()))
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "Commands:\n  demo" in run.stdout
+    assert "Commands:\n  certify" in run.stdout
     assert run.stdout.endswith("heavy: []\n")
 
 

@@ -68,5 +68,5 @@ def test_command_prints_and_writes_a_page_that_stands_alone(tmp_path: Path):
 
 def test_too_many_neighbours_are_refused():
     result = CliRunner().invoke(main, ["demo", "--points", "300", "--neighbors", "300"])
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert result.output.startswith("Error: n_neighbors must ")

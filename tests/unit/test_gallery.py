@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.linalg import block_diag
 from scipy.sparse.csgraph import connected_components
 
 from ohmlearn import gallery
@@ -68,3 +69,11 @@ def test_barbell_bridge_carries_unit_current() -> None:
     pseudo = np.linalg.pinv(gallery.barbell(5, bridge=3).laplacian().toarray())
     resistance = pseudo[0, 0] + pseudo[11, 11] - 2 * pseudo[0, 11]
     assert resistance == pytest.approx(2 * (2 / 5) + 3)
+
+
+def test_disjoint_union_is_block_diagonal() -> None:
+    parts = [gallery.complete(4), gallery.path(1), gallery.log_uniform_weights(gallery.star(5), 2)]
+    found = gallery.disjoint_union(*parts).laplacian().toarray()
+    np.testing.assert_array_equal(
+        found, block_diag(*(part.laplacian().toarray() for part in parts))
+    )

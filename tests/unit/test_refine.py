@@ -46,7 +46,38 @@ def test_paper_graph_in_four_and_ten_passes(paper_sparsifier):
 
 @pytest.mark.parametrize("constraint", ["stable", None])
 @pytest.mark.parametrize("gamma", [1e-5, 1.0, 1e5])
-def test_reported_residual_and_error_are_the_true_ones(paper_sparsifier, gamma, constraint):
+def test_reported_residuals_and_errors(paper_sparsifier, gamma, constraint):
+    Y = np.eye(4)[:, :3]
+    A = gamma * 4 * PAPER.laplacian().toarray()
+    A[OUTER, OUTER] += 1
+    b = np.zeros((1210, 3))
+    b[OUTER] = Y
+    exact = solve_hfs(PAPER, OUTER, Y, gamma, constraint, tol=1e-12).f
+
+    def measure(passes, tol):
+        found = refine(PAPER, paper_sparsifier, OUTER, Y, passes, tol, gamma, constraint)
+        current = b - found.mu
+        residual = np.linalg.norm(current - A @ found.f, axis=0) / np.linalg.norm(current, axis=0)
+        off = found.f - exact
+        squares = np.einsum("ij,ij->j", off, A @ off) / np.einsum("ij,ij->j", exact, A @ exact)
+        return found, residual, np.sqrt(squares)
+
+    found, residual, error = measure(40, 1e-5)
+    assert found.converged
+    np.testing.assert_allclose(found.residuals, residual, rtol=0.1)
+    # The sparsifier's energies are within a factor 3 of the graph's.
+    assert np.all(found.errors <= 3 * error + 1e-9)
+    assert np.all(error <= 3 * found.errors + 1e-9)
+    # Passes that end early are followed by a step whose gain is not measured.
+    found, residual, error = measure(3, 1e-9)
+    assert not found.converged
+    assert np.all(residual < found.residuals)
+    assert np.all(error < found.errors)
+
+
+@pytest.mark.parametrize("constraint", ["stable", None])
+@pytest.mark.parametrize("gamma", [1e-5, 1.0, 1e5])
+def test_without_the_step_ahead_reports_are_exact(paper_sparsifier, gamma, constraint):
     Y = np.eye(4)[:, :3]
     options = {"passes": 4, "tol": 1e-9, "gamma": gamma, "constraint": constraint}
     found = refine(PAPER, paper_sparsifier, OUTER, Y, **options, step_ahead=False)

@@ -163,11 +163,11 @@ LABELS = {3: 1, 200: 1, 500: 1, 900: -7, 1100: -7}
 
 
 def test_passes_lead_to_the_exact_answer():
-    exact = StableHFSClassifier(n_neighbors=450).fit(POINTS, LABELS)
+    exact = StableHFSClassifier(n_neighbors=450, weights="uniform").fit(POINTS, LABELS)
     errors = []
     for passes in (1, 3, 6, 12):
         model = SparseHFSClassifier(
-            n_neighbors=450, passes=passes, epsilon=0.8, random_state=0, tol=1e-9
+            n_neighbors=450, weights="uniform", passes=passes, epsilon=0.8, random_state=0, tol=1e-9
         ).fit(POINTS, LABELS)
         assert model.n_iter_ == passes
         errors.append(np.linalg.norm(model.scores_ - exact.scores_))
@@ -224,7 +224,8 @@ def test_batches_threads_and_kinds_of_edges_make_no_difference():
     ]:
         model = SparseHFSClassifier(random_state=5, n_jobs=jobs).fit_edges(edges, LABELS, 1210)
         assert np.array_equal(model.scores_, expected)
-    from_points = SparseHFSClassifier(random_state=5, n_neighbors=300).fit(POINTS, LABELS)
+    from_points = SparseHFSClassifier(random_state=5, n_neighbors=300, weights="uniform")
+    from_points.fit(POINTS, LABELS)
     assert np.array_equal(from_points.scores_, expected)
 
 
@@ -284,7 +285,7 @@ def test_streams_that_can_be_read_once():
     edges = gallery.knn_points(300, 5).edges()
     once = SparseHFSClassifier(passes=1).fit_edges(iter([edges]), {0: 0, 9: 1})
     assert once.n_iter_ == 1
-    with pytest.raises(ValueError, match="passes=1 does not\) reads the edges several"):
+    with pytest.raises(ValueError, match=r"passes=1 does not\) reads the edges several"):
         SparseHFSClassifier(passes=2).fit_edges(iter([edges]), {0: 0, 9: 1})
     with pytest.raises(ValueError, match="predict needs points, but this estimator was fitted to"):
         once.predict(np.eye(3))
@@ -322,7 +323,7 @@ def test_suggested_neighbours_follow_the_labels():
     y = np.where(np.arange(900) < 100, truth, -1)
     advice = suggest_neighbors(X, y, candidates=(7, 400))
     assert advice.n_neighbors == 7
-    assert advice.accuracy[0] > advice.accuracy[1] + 0.1
+    assert advice.accuracy[0] > advice.accuracy[1] + 0.05
     assert "a sparser graph does better here" in str(advice)
     assert "<- suggested" in str(advice).splitlines()[1]
     # The same from a sample of the points, and without the others.
@@ -351,3 +352,30 @@ def test_suggested_neighbours_from_one_label_a_class():
     assert "too few labels to leave any out" in str(advice)
     with pytest.raises(ValueError, match="candidates must have a number below that of the points"):
         suggest_neighbors(POINTS, {3: 0, 1100: 1}, candidates=(5000,))
+
+
+def test_a_class_without_label_in_a_component_is_not_chosen_there():
+    # Of three cliques the two larger have class 0 only. To make its scores sum to zero they are
+    # pushed below zero in the largest.
+    sizes = [150, 12, 3]
+    starts = np.cumsum([0, *sizes])
+    pairs = [np.triu_indices(size, 1) for size in sizes]
+    u, v = (np.concatenate([p[i] + s for p, s in zip(pairs, starts, strict=False)]) for i in (0, 1))
+    y = {0: 0, 150: 0, 162: 1}
+    model = StableHFSClassifier(gamma=1.0).fit_edges((u, v), y)
+    assert model.scores_[1, 0] < model.scores_[1, 1]
+    assert model.transduction_.tolist() == [0] * 162 + [1] * 3
+    expected = np.eye(2)[model.transduction_]
+    np.testing.assert_allclose(model.label_distributions_, expected)
+
+
+def test_snapshots_that_drop_edges_are_refined():
+    # Few enough edges to hold them all during the stream, too many for the snapshot.
+    graph = gallery.complete(100)
+    y = {0: 0, 1: 1, 2: 2}
+    model = SparseHFSClassifier(epsilon=0.6, passes=40, tol=1e-9, random_state=0)
+    model.fit_edges(graph, y)
+    assert model.sparsifier_.n_resamples_ == 0
+    assert model.sparsifier_.snapshot().n_edges < graph.n_edges
+    exact = StableHFSClassifier().fit_edges(graph, y)
+    np.testing.assert_allclose(model.scores_, exact.scores_, atol=1e-8)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics.pairwise import cosine_similarity, laplacian_kernel, rbf_kernel
 
-from ohmlearn import gallery
+from ohmlearn import StreamingSparsifier, gallery
 from ohmlearn.streams import kernel_edges, knn_edges
 
 
@@ -144,3 +144,45 @@ def test_kernel_weights_over_all_of_float():
 def test_bad_points_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_faiss_finds_the_same_neighbours():
+    pytest.importorskip("faiss")
+    x = np.random.default_rng(5).normal(size=(400, 6)).astype(np.float32)
+    x[50] = x[51]
+    for weights in ("uniform", "gaussian"):
+        exact = collect(knn_edges(x, 7, weights=weights))
+        found = collect(knn_edges(x, 7, weights=weights, method="faiss", block=10))
+        np.testing.assert_array_equal(found[0], exact[0])
+        np.testing.assert_array_equal(found[1], exact[1])
+        if weights == "gaussian":
+            np.testing.assert_allclose(found[2], exact[2], rtol=1e-3)
+
+
+def test_faiss_misses_few_neighbours_of_many_points():
+    pytest.importorskip("faiss")
+    x = np.random.default_rng(5).normal(size=(21_000, 8)).astype(np.float32)
+    exact, found = (
+        set((u.astype(np.int64) * len(x) + v).tolist())
+        for u, v, _ in (collect(knn_edges(x, 10, method=m)) for m in ("exact", "faiss"))
+    )
+    assert len(exact & found) > 0.9 * len(exact)
+
+
+@pytest.mark.parametrize("scheme", ["resample", "paper"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_feeding_a_sparsifier_equals_updating_it(scheme, dtype):
+    x = np.random.default_rng(0).normal(size=(700, 3)).astype(dtype)
+    one, other = (
+        StreamingSparsifier(n_nodes=700, epsilon=0.9, scheme=scheme, random_state=1)
+        for _ in range(2)
+    )
+    stream = kernel_edges(x, n_jobs=2)
+    stream.feed(one)
+    for batch in stream:
+        other.update(*batch)
+    for a, b in zip(one.snapshot().edges(), other.snapshot().edges(), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert one.stats_ == other.stats_
+    with pytest.raises(ValueError, match="n_nodes = 600"):
+        stream.feed(StreamingSparsifier(n_nodes=600))

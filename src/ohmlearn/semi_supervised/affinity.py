@@ -29,9 +29,8 @@ class Affinity:
     >>> affinity = Affinity("knn", n_neighbors=1)
     >>> [(u.tolist(), v.tolist()) for u, v, w in affinity.edges(points)]
     [([0, 1], [1, 2])]
-    >>> total, weight = affinity.extend(np.array([[0.4]]), points, np.array([[1.0], [2.0], [4.0]]))
-    >>> float(total[0, 0] / weight[0])
-    1.0
+    >>> affinity.extend(np.array([[0.4]]), points, np.array([[1.0], [2.0], [4.0]]))
+    array([[1.]])
     """
 
     kind: str | Callable[..., Any] = "knn"
@@ -52,21 +51,18 @@ class Affinity:
         assert callable(self.kind)
         return CallableEdges(X, self.kind)
 
-    def extend(self, new: Any, X: Any, values: Floats) -> tuple[Floats, Floats]:
-        """Return sums of weight times value over the points joined to new ones, and of weight.
+    def extend(self, new: Any, X: Any, values: Floats) -> Floats:
+        """Return sums of weight times value over the points that new ones are joined to.
 
-        The ratio is the harmonic value of a new node. The scale of a row does not matter.
+        The scale of the weights of a new point is arbitrary.
         """
-        n = new.shape[0]
-        total, weight = np.zeros((n, values.shape[1])), np.zeros(n)
+        total = np.zeros((new.shape[0], values.shape[1]))
         rows = max(1, PAIRS // max(1, len(values)))
         join = self._joiner(X)
-        for begin in range(0, n, rows):
+        for begin in range(0, len(total), rows):
             part = slice(begin, begin + rows)
-            block = join(new[part])
-            total[part] = block @ values
-            weight[part] = np.asarray(block.sum(axis=1)).ravel()
-        return total, weight
+            total[part] = join(new[part]) @ values
+        return total
 
     def _joiner(self, X: Any) -> Callable[[Any], Any]:
         """Return a function that gives the weights between new points and X."""

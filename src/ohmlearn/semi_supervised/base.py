@@ -69,10 +69,6 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
     def _encode(self, y: Any, n_nodes: int | None) -> Labelled:
         """Set attributes from y; return labelled nodes and their values."""
 
-    @abstractmethod
-    def _decode(self, scores: Floats, reached: NDArray[np.bool_]) -> Any:
-        """Return predictions from scores; `reached` says where there is evidence."""
-
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to points, or to a graph with ``affinity="precomputed"``.
 
@@ -248,19 +244,20 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
             ensure_min_samples=2 if reset else 1,
         )
 
-    def _extend(self, X: Any) -> tuple[Floats, NDArray[np.bool_]]:
-        """Scores of new points: means over the points they are joined to."""
-        check_is_fitted(self, "_labels")
+    def _extend(self, X: Any, values: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+        """Return means of values over the points that new ones are joined to.
+
+        Points without evidence do not count; the second array says where there were others.
+        """
         if not hasattr(self, "n_features_in_"):
             raise ValueError(
                 "predict needs points, but this estimator was fitted to edges; transduction_ has "
                 "the answers for the nodes of the graph"
             )
         new = self._check_points(X, reset=False)
-        result = self._result()
-        scores, reached = result.f, result.reached
-        values = np.column_stack([scores, reached.astype(np.float64)])
-        total, _ = self._affinity().extend(new, getattr(self, "X_", None), values)
+        reached = self._result().reached.astype(np.float64)[:, np.newaxis]
+        columns = np.hstack([values * reached, reached])
+        total = self._affinity().extend(new, getattr(self, "X_", None), columns)
         known = total[:, -1] > 0
         return total[:, :-1] / np.where(known, total[:, -1], 1.0)[:, np.newaxis], known
 

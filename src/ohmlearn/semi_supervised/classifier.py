@@ -7,7 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted
 
+from ohmlearn.harmonic import HFSResult
 from ohmlearn.semi_supervised.base import BaseHFS
 from ohmlearn.semi_supervised.memory import ExactHFS, SparseHFS
 from ohmlearn.semi_supervised.targets import Labelled, find_classes
@@ -65,29 +67,39 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
         columns: Floats = np.eye(len(self.classes_))[self._labels[1]]
         return columns
 
-    def _decode(self, scores: Floats, reached: NDArray[np.bool_]) -> Floats:
-        """Probabilities: rows sum to 1 and have their maximum where the decision is."""
-        fitted = self._result()
-        known = fitted.f[fitted.reached]
-        if self.normalization == "stable":
-            # Scores have no scale of their own: gamma decides it.
-            centred = known - known.mean(axis=1, keepdims=True)
-            spread = float(np.sqrt(np.mean(centred**2)))
-            exponents = scores / spread if spread > 0 else np.zeros_like(scores)
-            if self.class_prior is not None:
-                exponents = exponents + np.log(self.class_prior_)
-            shares = np.exp(exponents - exponents.max(axis=1, keepdims=True))
-        else:
-            shares = np.maximum(scores, 0.0)
-            if self.normalization == "cmn":
-                mass = np.maximum(known, 0.0).sum(axis=0)
-                shares = shares * (self.class_prior_ / np.where(mass > 0, mass, 1.0))
+    @property
+    def label_distributions_(self) -> Floats:
+        """Probability of each class for every node: rows sum to 1.
+
+        A class without a label in a node's component has no evidence there and probability 0;
+        where no class has any, `reached_` is False and the class prior is the answer.
+        """
+        result = self._result()
+        shares = self._soft_maximum(result) if self._is_stable() else np.maximum(result.f, 0.0)
+        if self.normalization == "cmn":
+            mass = shares.sum(axis=0)
+            shares *= self.class_prior_ / np.where(mass > 0, mass, 1.0)
+        shares[~result.reached] = self.class_prior_
         total = shares.sum(axis=1, keepdims=True)
-        even = np.full_like(shares, 1.0 / shares.shape[1])
-        with np.errstate(invalid="ignore"):
-            rows: Floats = np.where(total > 0, shares / np.where(total > 0, total, 1.0), even)
-        rows[~reached] = self.class_prior_
-        return rows
+        shares = np.where(total > 0, shares, 1.0)  # scores that underflow: even
+        distributions: Floats = shares / shares.sum(axis=1, keepdims=True)
+        return distributions
+
+    def _soft_maximum(self, result: HFSResult) -> Floats:
+        """Scores without a scale, since gamma decides theirs, to shares with the same order."""
+        known = result.f[result.reached]
+        spread = float(np.sqrt(np.mean((known - known.mean(axis=1, keepdims=True)) ** 2)))
+        exponents = result.f / (spread if spread > 0 else 1.0)
+        if self.class_prior is not None:
+            exponents += np.log(self.class_prior_)
+        # Centring moves the scores of all classes, in components without them, too.
+        nodes, codes = self._labels
+        there = np.zeros((int(result.component.max()) + 1, len(self.classes_)), dtype=bool)
+        there[result.component[nodes], codes] = True
+        exponents[~there[result.component]] = -np.inf
+        exponents[~result.reached] = 0.0
+        shares: Floats = np.exp(exponents - exponents.max(axis=1, keepdims=True))
+        return shares
 
     def _decide(self, shares: Floats, reached: NDArray[np.bool_]) -> NDArray[Any]:
         codes = np.argmax(shares, axis=1)
@@ -98,20 +110,20 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
         return decided
 
     @property
-    def label_distributions_(self) -> Floats:
-        """Probability of each class for every node; the class prior where `reached_` is False."""
-        result = self._result()
-        return self._decode(result.f, result.reached)
-
-    @property
     def transduction_(self) -> NDArray[Any]:
         """Class of every node."""
         return self._decide(self.label_distributions_, self.reached_)
 
+    def _extend_shares(self, X: Any) -> tuple[Floats, NDArray[np.bool_]]:
+        check_is_fitted(self, "_labels")
+        shares, reached = self._extend(X, self.label_distributions_)
+        shares[~reached] = self.class_prior_
+        return shares / shares.sum(axis=1, keepdims=True), reached
+
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of each class for new points.
 
-        A new point has the mean of the scores of the points it would be joined to, weighted.
+        That is the mean over the points they would be joined to, weighted.
 
         Parameters
         ----------
@@ -122,7 +134,7 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        return self._decode(*self._extend(X))
+        return self._extend_shares(X)[0]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of new points; see `predict_proba`.
@@ -135,8 +147,7 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
         -------
         ndarray of shape (n_samples,)
         """
-        scores, reached = self._extend(X)
-        return self._decide(self._decode(scores, reached), reached)
+        return self._decide(*self._extend_shares(X))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the share of right answers among the labelled samples.
@@ -255,7 +266,7 @@ class SparseHFSClassifier(HFSClassifier, SparseHFS):
         self,
         affinity: str | Callable[..., Any] = "knn",
         n_neighbors: int = 10,
-        weights: Literal["uniform", "gaussian"] = "uniform",
+        weights: Literal["uniform", "gaussian"] = "gaussian",
         kernel_gamma: float | None = None,
         gamma: float | Literal["auto"] = "auto",
         epsilon: float = 0.8,
@@ -322,7 +333,7 @@ residuals_
         self,
         affinity: str | Callable[..., Any] = "knn",
         n_neighbors: int = 10,
-        weights: Literal["uniform", "gaussian"] = "uniform",
+        weights: Literal["uniform", "gaussian"] = "gaussian",
         kernel_gamma: float | None = None,
         gamma: float | Literal["auto"] = "auto",
         normalization: Normalization = "stable",

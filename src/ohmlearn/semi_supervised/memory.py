@@ -78,8 +78,8 @@ class SparseHFS(BaseHFS):
         self._start(n_nodes)
         for batch in batches_of(edges):
             self.sparsifier_.update(*batch)
-        if self.passes == 1 or self.sparsifier_.epsilon_nominal_ == 0.0:
-            return None  # one pass was asked for, or nothing was dropped
+        if self.passes == 1 or self._graph().n_edges == self.sparsifier_.n_edges_seen_:
+            return None  # one pass was asked for, or all edges are still there
         return self._refined(edges, self.passes - 1)
 
     def _start(self, n_nodes: int | None) -> None:

@@ -81,7 +81,7 @@ def suggest_neighbors(
     y: Any,
     candidates: Sequence[int] = CANDIDATES,
     *,
-    weights: Literal["uniform", "gaussian"] = "uniform",
+    weights: Literal["uniform", "gaussian"] = "gaussian",
     n_splits: int = 8,
     max_points: int = 5000,
     random_state: Any = 0,

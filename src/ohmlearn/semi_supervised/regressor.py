@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted
 
 from ohmlearn.semi_supervised.base import BaseHFS
 from ohmlearn.semi_supervised.memory import ExactHFS, SparseHFS
@@ -40,15 +41,12 @@ class HFSRegressor(RegressorMixin, BaseHFS):
         column: Floats = (self._labels[1] - self.mean_)[:, np.newaxis]
         return column
 
-    def _decode(self, scores: Floats, reached: NDArray[np.bool_]) -> Floats:
-        values: Floats = np.where(reached, scores[:, 0] + self.mean_, self.mean_)
-        return values
-
     @property
     def transduction_(self) -> Floats:
         """Number for every node; the mean of those given where `reached_` is False."""
         result = self._result()
-        return self._decode(result.f, result.reached)
+        values: Floats = np.where(result.reached, result.f[:, 0] + self.mean_, self.mean_)
+        return values
 
     def predict(self, X: Any) -> Floats:
         """Return a number for new points: the mean over the points they would be joined to.
@@ -62,7 +60,10 @@ class HFSRegressor(RegressorMixin, BaseHFS):
         -------
         ndarray of shape (n_samples,)
         """
-        return self._decode(*self._extend(X))
+        check_is_fitted(self, "_labels")
+        values, reached = self._extend(X, self.transduction_[:, np.newaxis])
+        predicted: Floats = np.where(reached, values[:, 0], self.mean_)
+        return predicted
 
 
 class SparseHFSRegressor(HFSRegressor, SparseHFS):
@@ -111,7 +112,7 @@ n_jobs, verbose
         self,
         affinity: str | Callable[..., Any] = "knn",
         n_neighbors: int = 10,
-        weights: Literal["uniform", "gaussian"] = "uniform",
+        weights: Literal["uniform", "gaussian"] = "gaussian",
         kernel_gamma: float | None = None,
         gamma: float | Literal["auto"] = "auto",
         epsilon: float = 0.8,
@@ -175,7 +176,7 @@ verbose
         self,
         affinity: str | Callable[..., Any] = "knn",
         n_neighbors: int = 10,
-        weights: Literal["uniform", "gaussian"] = "uniform",
+        weights: Literal["uniform", "gaussian"] = "gaussian",
         kernel_gamma: float | None = None,
         gamma: float | Literal["auto"] = "auto",
         normalization: Literal["stable"] | None = None,

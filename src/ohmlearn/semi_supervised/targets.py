@@ -47,7 +47,10 @@ def find_classes(y: Any, n_nodes: int | None = None) -> Labelled:
             "y has no label: all entries are -1, None or NaN, which mean unlabelled; at least one "
             "class must be given"
         )
-    check_classification_targets(values)
+    if values.dtype.kind == "f" and np.any(values != np.floor(values)):
+        check_classification_targets(
+            values
+        )  # others would only be suspected: of few labels a class
     return nodes[known], values
 
 

@@ -5,6 +5,7 @@ A stream of edges is an iterable of :class:`EdgeBatch`. Those made here begin an
 """
 
 from ohmlearn._validation_sources import SourceError
+from ohmlearn.streams.approximate_knn import FaissKnnEdges
 from ohmlearn.streams.batch import EdgeBatch
 from ohmlearn.streams.kernel import KernelEdges, kernel_edges
 from ohmlearn.streams.knn import KnnEdges, knn_edges
@@ -13,6 +14,7 @@ from ohmlearn.streams.read import EdgeStream, read_edges
 __all__ = [
     "EdgeBatch",
     "EdgeStream",
+    "FaissKnnEdges",
     "KernelEdges",
     "KnnEdges",
     "SourceError",

@@ -16,6 +16,7 @@ from ohmlearn.streams.points import pack_points, row_blocks
 
 __all__ = ["KernelEdges", "kernel_edges"]
 
+FED = 512  # rows between two looks at the keyboard
 KERNELS = {
     "rbf": _core.Kernel.rbf,
     "laplacian": _core.Kernel.laplacian,
@@ -65,6 +66,31 @@ class KernelEdges:
             yield EdgeBatch(
                 *self._points.kernel_edges(self._kernel, self.gamma, begin, end, self._threads)
             )
+
+    def feed(self, sparsifier: Any) -> None:
+        """Give all pairs to a StreamingSparsifier.
+
+        The same as ``update`` with every batch, to the last bit, without making arrays of them.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from ohmlearn import StreamingSparsifier, kernel_edges
+        >>> sparsifier = StreamingSparsifier(n_nodes=500, epsilon=0.9, random_state=0)
+        >>> kernel_edges(np.random.default_rng(0).normal(size=(500, 3))).feed(sparsifier)
+        >>> sparsifier.n_edges_seen_
+        124750
+        """
+        sampler = sparsifier._sampler()
+        known = sparsifier.n_nodes
+        if isinstance(sampler, _core.Sampler) and (known is None or known >= self.n_nodes):
+            for begin, end in row_blocks(self.n_nodes, FED, triangle=True):
+                self._points.feed_kernel(
+                    sampler, self._kernel, self.gamma, begin, end, self._threads
+                )
+        else:  # the scheme "paper", which is in Python; or nodes to be refused
+            for batch in self:
+                sparsifier.update(*batch)
 
 
 def default_gamma(x: NDArray[Any], kernel: str) -> float:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn._validation import check_n_jobs, check_option
 from ohmlearn._validation_sources import check_n_neighbors, check_points
+from ohmlearn.streams.approximate_knn import FaissKnnEdges
 from ohmlearn.streams.batch import EdgeBatch
 from ohmlearn.streams.points import pack_points, row_blocks
 
@@ -76,9 +77,10 @@ def knn_edges(
     n_neighbors: int,
     *,
     weights: Literal["uniform", "gaussian"] = "uniform",
+    method: Literal["exact", "faiss"] = "exact",
     n_jobs: int | None = None,
     block: int | None = None,
-) -> KnnEdges:
+) -> KnnEdges | FaissKnnEdges:
     """Join each point to its nearest others, without storing the graph.
 
     i and j are joined when either is among the nearest of the other; each edge comes once, the
@@ -95,6 +97,10 @@ def knn_edges(
     weights : {"uniform", "gaussian"}
         All 1, or exp(-d² / (s_i s_j)), where s_i is the distance of i to the last of its neighbours
         (Zelnik-Manor and Perona 2004), or, where that is 0, the mean of the others.
+    method : {"exact", "faiss"}
+        "exact" needs time in proportion to n_points². "faiss" is for few neighbours of many points:
+        it searches some cells only where there are more than 20,000 points, may miss a neighbour,
+        computes in float32, and stores the neighbours found.
     n_jobs : int, optional
         Threads, read as scikit-learn does; the edges are the same for any number.
     block : int, optional
@@ -102,7 +108,7 @@ def knn_edges(
 
     Returns
     -------
-    KnnEdges
+    KnnEdges or FaissKnnEdges
         A stream of :class:`EdgeBatch` that can be read again and again.
 
     Examples
@@ -115,4 +121,6 @@ def knn_edges(
     ...     print(u, v)
     [0 1 2] [1 2 3]
     """
-    return KnnEdges(X, n_neighbors, weights=weights, n_jobs=n_jobs, block=block)
+    check_option("method", method, ("exact", "faiss"))
+    chosen = KnnEdges if method == "exact" else FaissKnnEdges
+    return chosen(X, n_neighbors, weights=weights, n_jobs=n_jobs, block=block)

@@ -13,7 +13,7 @@ from ohmlearn._validation import check_count
 
 __all__ = ["Points", "pack_points", "row_blocks"]
 
-PAIRS = 1 << 20  # in a block, about: small enough for the cache, large beside the cost of a call
+PAIRS = 1 << 18  # in a block, about: small enough for the cache, large beside the cost of a call
 TILE = 16  # rows that are met with all points together: a block has a multiple of it
 
 Points = _core.Points32 | _core.Points64

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ohmlearn import _core
 from ohmlearn._ids import Ids, Strings
 from ohmlearn._validation_sources import refuse_source
 
@@ -172,16 +173,17 @@ def drop_bad(
     if w is not None and w.dtype not in (np.float32, np.float64):
         w = w.astype(np.float64)
     # NaN makes both comparisons false.
-    weights_good = w is None or w.size == 0 or bool(w.min() >= 0 and w.max() <= FLOAT_MAX)
+    weights_good = w is None or w.size == 0 or bool(w.min() >= 0 and w.max() <= LARGEST_WEIGHT)
     if bad is None and weights_good:
         return RawBatch(u, v, w)
     mask = np.zeros(u.size, dtype=bool) if bad is None else bad.copy()
     if w is not None:
-        mask |= ~((w >= 0) & (w <= FLOAT_MAX))
+        mask |= ~((w >= 0) & (w <= LARGEST_WEIGHT))
     at = int(np.argmax(mask))
     why = reason
     if bad is None or not bad[at]:
-        why = f"weights must be finite and not negative, got {w[at] if w is not None else None}"
+        value = None if w is None else w[at]
+        why = f"weights must not be negative nor above {LARGEST_WEIGHT:g}, got {value}"
     problem = f"{row} {first_row + at}: {why}"
     if not request.skip_bad:
         refuse_source(source, f'{why}; correct it, or use on_bad="skip"', f"{row} {first_row + at}")
@@ -195,7 +197,7 @@ def drop_bad(
     )
 
 
-FLOAT_MAX = float(np.finfo(np.float32).max)  # weights are held as float32
+LARGEST_WEIGHT = _core.LARGEST_WEIGHT
 
 
 def _take(ids: Ids, keep: NDArray[np.bool_]) -> Ids:

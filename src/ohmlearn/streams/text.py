@@ -212,5 +212,6 @@ def describe_fault(fault: _core.LineFault, columns: Columns) -> str:
         kinds.utf8: f"{column} is not UTF-8: {text}",
         kinds.empty_id: f"{column} is empty in {text}",
         kinds.number: f"the weight, {column}, is not a number: {text}",
-        kinds.weight: f"weights must be finite and not negative, but {column} is {text}",
+        kinds.weight: f"weights must not be negative nor above {_core.LARGEST_WEIGHT:g}, "
+        f"but {column} is {text}",
     }[fault.kind]

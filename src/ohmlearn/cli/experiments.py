@@ -1,49 +1,13 @@
-"""The command line. numpy and the rest are imported by the commands: ``--help`` must be quick."""
+"""Commands that show the library at work: demo and paper."""
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from ohmlearn import __version__
+from ohmlearn.cli.group import main, repeat_command
 
-__all__ = ["main"]
-
-
-class OneLineErrors(click.Group):
-    """A group whose commands fail with one line instead of a traceback."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; with --debug, let errors through as they are."""
-        try:
-            return super().invoke(ctx)
-        except (click.ClickException, click.exceptions.Exit, click.Abort):
-            raise
-        except Exception as error:
-            if ctx.params["debug"]:
-                raise
-            raise click.ClickException(_one_line(error)) from error
-
-
-def _one_line(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    if isinstance(error, OSError | ImportError | ValueError) and text:
-        return text
-    # Not something the user did: name its type and say how to see more.
-    return f"{type(error).__name__}: {text} (--debug shows where)"
-
-
-@click.group(
-    cls=OneLineErrors,
-    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
-    epilog="Results go to stdout or -o, all else to stderr. "
-    "Exit codes: 0 done, 1 failed, 2 wrong usage.",
-)
-@click.version_option(__version__, prog_name="ohmlearn")
-@click.option("--debug", is_flag=True, help="Show tracebacks of errors.")
-def main(debug: bool) -> None:
-    """Labels for graphs too dense or too fast to store."""
+__all__ = ["demo", "paper"]
 
 
 @main.command()
@@ -75,8 +39,7 @@ def demo(output: Path, points: int, neighbors: int, seed: int) -> None:
 
     found = steps.run(points, neighbors, seed)
     click.echo(steps.describe(found))
-    options = click.get_current_context().params.items()
-    page, picture = steps.write(found, output, _command("demo", options))
+    page, picture = steps.write(found, output, repeat_command())
     click.echo(f"Page         {page}\nPicture      {picture}")
 
 
@@ -122,20 +85,5 @@ def paper(output: Path, quick: bool, paper_scheme: str, **wanted: Any) -> None:
     settings = experiment.Settings.choose(quick, paper_scheme, **wanted)
     results = experiment.run_experiment(settings)
     click.echo(experiment.describe(results))
-    options = click.get_current_context().params.items()
-    for path in experiment.write_results(results, output, _command("paper", options)):
+    for path in experiment.write_results(results, output, repeat_command()):
         click.echo(path)
-
-
-def _command(name: str, options: Iterable[tuple[str, Any]]) -> str:
-    """Return the command line that repeats this one, but for where it writes."""
-    parts = ["ohmlearn", name]
-    for option, value in options:
-        flag = "--" + option.replace("_", "-")
-        if value is True:
-            parts.append(flag)
-        elif isinstance(value, tuple):
-            parts += [f"{flag} {one}" for one in value]
-        elif option != "output" and value is not None and value is not False:
-            parts.append(f"{flag} {value}")
-    return " ".join(parts)

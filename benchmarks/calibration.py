@@ -1,0 +1,204 @@
+"""How large the practical constant of `StreamingSparsifier` must be.
+
+``python -m benchmarks.calibration`` runs every family, order and epsilon with 100 seeds for several
+constants c, beta = c ln(n) / epsilon^2, and adds one JSON line per combination to a file; those
+already there are not run again. ``--table`` and ``--figure`` show such a file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.families import FAMILIES, ORDERS, Ruler
+from benchmarks.measure import THREAD_VARIABLES, Figure
+
+CONSTANTS = (0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5)
+EPSILONS = (0.5, 0.8)
+SHARE = 0.95  # of the runs must meet the asked epsilon
+KEY = ("family", "order", "epsilon", "constant", "seeds")
+
+
+def main() -> None:
+    """Run what is missing, or show what is there."""
+    options = _options()
+    if options.table:
+        show(_read(options.output))
+        return
+    if options.figure:
+        draw(_read(options.output), options.figure)
+        return
+    done = {tuple(f[key] for key in KEY) for f in _read(options.output)}
+    tasks = [
+        (family, order, epsilon, constants, options.seeds)
+        for epsilon in options.epsilons
+        for family in options.families
+        for order in options.orders
+        if (constants := [c for c in options.constants
+                          if (family, order, epsilon, c, options.seeds) not in done])
+    ]  # fmt: skip
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))  # before the children load numpy
+    with (
+        multiprocessing.get_context("spawn").Pool(options.jobs) as pool,
+        options.output.open("a") as file,
+    ):
+        for number, figures in enumerate(pool.imap_unordered(_study, tasks)):
+            for figure in figures:
+                print(json.dumps(figure), file=file, flush=True)
+            first = figures[0]
+            print(
+                f"{number + 1}/{len(tasks)}: {first['family']}, {first['order']}, "
+                f"{first['epsilon']}: met {[f['met'] for f in figures]}",
+                file=sys.stderr,
+            )
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("-o", "--output", type=Path, default="benchmarks/results/calibration.jsonl")
+    parser.add_argument("--families", nargs="+", default=list(FAMILIES))
+    parser.add_argument("--orders", nargs="+", default=list(ORDERS))
+    parser.add_argument("--epsilons", nargs="+", type=float, default=list(EPSILONS))
+    parser.add_argument("--constants", nargs="+", type=float, default=list(CONSTANTS))
+    parser.add_argument("--seeds", type=int, default=100)
+    parser.add_argument("--jobs", type=int, default=1, help="processes, each of one thread")
+    parser.add_argument("--table", action="store_true", help="print the figures of the file")
+    parser.add_argument("--figure", type=Path, help="draw the figures of the file here")
+    return parser.parse_args()
+
+
+def _read(path: Path) -> list[Figure]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def _study(task: tuple[str, str, float, list[float], int]) -> list[Figure]:
+    """All seeds of one family, order and epsilon: a figure for each constant."""
+    from ohmlearn import sparsifier
+
+    name, order, epsilon, constants, seeds = task
+    family = FAMILIES[name]()
+    ruler = Ruler(family.graph)
+    found: dict[float, list[float]] = {c: [] for c in constants}
+    rows: dict[float, list[int]] = {c: [] for c in constants}
+    resamples: dict[float, list[int]] = {c: [] for c in constants}
+    for seed in range(seeds):
+        stream = family.stream(order, seed)
+        for c in constants:
+            sparsifier.CONSTANTS[f"study {c}"] = (c, 0.0)
+            kept = sparsifier.StreamingSparsifier(
+                family.graph.n_nodes, epsilon, constants=f"study {c}", random_state=seed
+            ).update(*stream)
+            h = kept.snapshot()
+            found[c].append(ruler.epsilon(h))
+            rows[c].append(h.n_edges)
+            resamples[c].append(kept.n_resamples_)
+    return [
+        {
+            "bench": "calibration",
+            "family": name,
+            "order": order,
+            "epsilon": epsilon,
+            "constant": c,
+            "seeds": seeds,
+            "met": int(np.sum(np.array(found[c]) <= epsilon)),
+            "measured": [round(value, 4) for value in found[c]],
+            "rows_mean": float(np.mean(rows[c])),
+            "rows_share": float(np.mean(rows[c])) / (family.graph.n_edges * family.parts),
+            "resamples_mean": float(np.mean(resamples[c])),
+            "n_nodes": family.graph.n_nodes,
+            "n_edges": family.graph.n_edges * family.parts,
+        }
+        for c in constants
+    ]
+
+
+class Runs:
+    """All runs of a family with one epsilon and one constant, whatever their order."""
+
+    def __init__(self, figures: list[Figure]) -> None:
+        self.measured = np.concatenate([f["measured"] for f in figures])
+        self.met = float(np.mean(self.measured <= figures[0]["epsilon"]))
+        self.worst_order = min(f["met"] / f["seeds"] for f in figures)
+        self.q95 = float(np.quantile(self.measured, SHARE, method="inverted_cdf"))
+        self.rows_share = float(np.mean([f["rows_share"] for f in figures]))
+
+
+def group(figures: list[Figure]) -> dict[tuple[str, float], dict[float, Runs]]:
+    """Runs by family and epsilon, then by constant."""
+    parts: dict[tuple[str, float, float], list[Figure]] = defaultdict(list)
+    for f in figures:
+        parts[f["family"], f["epsilon"], f["constant"]].append(f)
+    result: dict[tuple[str, float], dict[float, Runs]] = defaultdict(dict)
+    for (family, epsilon, constant), part in sorted(parts.items()):
+        result[family, epsilon][constant] = Runs(part)
+    return result
+
+
+def show(figures: list[Figure]) -> None:
+    """Print the share of runs that met epsilon, and the rows kept, by the constant."""
+    constants = sorted({f["constant"] for f in figures})
+    print("| family | epsilon | " + " | ".join(f"c = {c:g}" for c in constants) + " | enough |")
+    print("|---|---|" + "---|" * (len(constants) + 1))
+    for (family, epsilon), runs in group(figures).items():
+        cells = [
+            f"{100 * runs[c].met:.1f}% of {len(runs[c].measured)}, worst order "
+            f"{100 * runs[c].worst_order:.0f}%; {100 * runs[c].rows_share:.1f}% rows"
+            if c in runs
+            else ""
+            for c in constants
+        ]
+        print(f"| {family} | {epsilon:g} | {' | '.join(cells)} | {smallest(runs)} |")
+
+
+def smallest(runs: dict[float, Runs]) -> float | None:
+    """The smallest constant from which on the share suffices in every order."""
+    enough = None
+    for c in sorted(runs, reverse=True):
+        if runs[c].worst_order < SHARE:
+            break
+        enough = c
+    return enough
+
+
+def draw(figures: list[Figure], path: Path) -> None:
+    """Draw the 95% quantile of measured over asked epsilon against the constant."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    from ohmlearn import sparsifier
+
+    runs = group(figures)
+    # Those of which nothing was dropped have nothing to show.
+    families = [f for f in FAMILIES if max(r.q95 for r in runs[f, EPSILONS[-1]].values()) > 1e-3]
+    figure, axes = plt.subplots(
+        1, len(EPSILONS), figsize=(9.6, 4.4), sharey=True, layout="constrained"
+    )
+    colours = plt.get_cmap("tab10").colors  # type: ignore[attr-defined]
+    for axis, epsilon in zip(axes, EPSILONS, strict=True):
+        for at, family in enumerate(families):
+            x = list(runs[family, epsilon])
+            y = [runs[family, epsilon][c].q95 / epsilon for c in x]
+            axis.plot(x, y, "o-", ms=3.5, lw=1.3, color=colours[at % 10],
+                      label=family)  # fmt: skip
+        axis.axhline(1.0, color="0.2", lw=1)
+        axis.axvline(sparsifier.CONSTANTS["practical"][0], color="0.2", lw=1, ls=":")
+        axis.set_title(f"asked ε = {epsilon:g}")
+        axis.set_xlabel("constant c")
+        axis.grid(alpha=0.25)
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[0].set_ylabel("measured / asked ε, 95% quantile")
+    axes[-1].legend(frameon=False, fontsize=8, loc="upper right")
+    figure.savefig(path, dpi=150)
+
+
+if __name__ == "__main__":
+    main()

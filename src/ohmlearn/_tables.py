@@ -1,0 +1,264 @@
+"""Tables of nodes in files: labels that come in, results that go out."""
+
+import csv
+import io
+import json
+import math
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ohmlearn._storage import whole_file
+from ohmlearn._validation import require_extra
+from ohmlearn._validation_sources import reading, refuse_source
+from ohmlearn.nodes import NodeTable
+
+__all__ = [
+    "as_node_ids",
+    "check_table_path",
+    "find_labelled",
+    "read_labels",
+    "read_node_values",
+    "write_table",
+]
+
+ARROW_ENDINGS = (".parquet", ".arrow", ".feather")
+TABLE_ENDINGS = (*ARROW_ENDINGS, ".csv", ".tsv", ".jsonl")
+NODE_NAMES = ("node", "id", "node_id", "u")
+LABEL_NAMES = ("label", "class", "y", "target", "value")
+UNLABELLED = ("", "-1", "nan", "none", "null")
+Pairs = list[tuple[Any, Any]]
+Columns = dict[str, NDArray[Any]]
+
+
+def read_labels(path: str, node_col: str | None = None, label_col: str | None = None) -> Pairs:
+    """Return (node id, label) for each row of a CSV, TSV, JSON lines, Parquet or Arrow file.
+
+    The columns are those named, else ones with usual names, else the first two. Rows whose label is
+    empty, null, -1 or NaN are left out.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+    ...     _ = file.write("node,label\\nann,spam\\nbob,-1\\ncy,ham\\n")
+    ...     file.flush()
+    ...     read_labels(file.name)
+    [('ann', 'spam'), ('cy', 'ham')]
+    """
+    ending = Path(path).suffix.lower()
+    if ending in (".parquet", ".pq", ".arrow", ".feather", ".ipc"):
+        names, rows = _arrow_rows(path, ending)
+    elif ending in (".jsonl", ".ndjson"):
+        names, rows = _json_rows(path)
+    else:
+        names, rows = _text_rows(path, node_col, label_col)
+    node = _choose(path, names, node_col, NODE_NAMES, 0)
+    label = _choose(path, names, label_col, LABEL_NAMES, 1)
+    pairs: Pairs = []
+    for number, row in rows:
+        if len(row) <= max(node, label):
+            refuse_source(path, f"needs a node and a label, got {row}", f"row {number}")
+        value = row[label]
+        if value is None or value != value or str(value).strip().lower() in UNLABELLED:
+            continue
+        pairs.append((row[node], value.strip() if isinstance(value, str) else value))
+    if not pairs:
+        refuse_source(path, "has no label; a row is a node and its label")
+    return pairs
+
+
+def as_node_ids(path: str, ids: list[Any], kind: str | None) -> NDArray[Any]:
+    """Return ids of the kind that those of the edges are."""
+    if kind == "int64":
+        for at, node in enumerate(ids):
+            if not str(node).strip().removeprefix("-").isdecimal():
+                why = f"{node!r} is not an integer, but the ids of the edges are"
+                refuse_source(path, f'{why}; read those with id type "string"', f"row {at}")
+        return np.array([int(node) for node in ids], dtype=np.int64)
+    return np.array([str(node) for node in ids], dtype=object)
+
+
+def find_labelled(path: str, pairs: Pairs, nodes: NodeTable) -> dict[int, Any]:
+    """Return {number of the node: label}; nodes that no edge has are added to the table."""
+    numbers = nodes.add(as_node_ids(path, [node for node, _ in pairs], nodes.kind))
+    labels: dict[int, Any] = {}
+    for number, (node, label) in zip(numbers.tolist(), pairs, strict=True):
+        if labels.setdefault(number, label) != label:
+            refuse_source(path, f"node {node!r} has two labels, {labels[number]!r} and {label!r}")
+    return labels
+
+
+def read_node_values(path: str) -> tuple[list[Any], list[str], NDArray[np.float64]]:
+    """Read a table whose first column is a node id and the others are numbers.
+
+    Returns ids (strings from text, else as they are), names of the other columns, and their values.
+    """
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"there is no file {path}")
+    ending = Path(path).suffix.lower()
+    if ending in (".parquet", ".arrow", ".feather"):
+        with reading(path, "a table"):
+            if ending == ".parquet":
+                table = require_extra("pyarrow.parquet", "files").read_table(path)
+            else:
+                table = require_extra("pyarrow.feather", "files").read_table(path)
+            names = table.column_names
+            rows = [table.column(at).to_pylist() for at in range(len(names))]
+    else:
+        with reading(path, "text"), open(path, encoding="utf-8-sig", newline="") as file:
+            first = file.readline()
+            mark = "\t" if "\t" in first else ","
+            file.seek(0)
+            records = [row for row in csv.reader(file, delimiter=mark) if row]
+        names = records[0] if records else []
+        for at, record in enumerate(records, start=1):
+            if len(record) != len(names):
+                why = f"{len(names)} columns are needed, got {len(record)}"
+                refuse_source(path, why, f"row {at}")
+        rows = [list(column) for column in zip(*records[1:], strict=True)]
+    if len(names) < 2 or not rows or not rows[0]:
+        refuse_source(path, "a header, a column of node ids and one or more of values are needed")
+    values = np.empty((len(rows[0]), len(names) - 1))
+    for at, column in enumerate(rows[1:]):
+        for row, value in enumerate(column):
+            try:
+                values[row, at] = float(value)
+            except (TypeError, ValueError):
+                refuse_source(path, f"{names[at + 1]!r} is not a number: {value!r}", f"row {row}")
+    return rows[0], names[1:], values
+
+
+def check_table_path(path: str) -> None:
+    """Refuse an output before the work, not after it.
+
+    Examples
+    --------
+    >>> check_table_path("out.xls")
+    Traceback (most recent call last):
+    ...
+    ValueError: out.xls: the ending says the format: .parquet, .arrow, ...; - is stdout
+    """
+    ending = Path(path).suffix.lower()
+    if path != "-" and ending not in TABLE_ENDINGS:
+        known = ", ".join(TABLE_ENDINGS)
+        raise ValueError(f"{path}: the ending says the format: {known}; - is stdout")
+    if ending in ARROW_ENDINGS:
+        require_extra("pyarrow", "files")
+
+
+def write_table(path: str, columns: Columns) -> None:
+    """Write columns in the format that the ending says, whole or not at all; "-" prints CSV."""
+    if path == "-":
+        for line in _csv_lines(columns, ","):
+            sys.stdout.write(line)
+        return
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    ending = target.suffix.lower()
+    with whole_file(target) as file:
+        if ending in ARROW_ENDINGS:
+            pa = require_extra("pyarrow", "files")
+            table = pa.table(columns)
+            if ending == ".parquet":
+                require_extra("pyarrow.parquet", "files").write_table(table, file)
+            else:
+                with require_extra("pyarrow.ipc", "files").new_file(file, table.schema) as writer:
+                    writer.write_table(table)
+            return
+        mark = "\t" if ending == ".tsv" else ","
+        lines = _json_lines(columns) if ending == ".jsonl" else _csv_lines(columns, mark)
+        for line in lines:
+            file.write(line.encode("utf-8"))
+
+
+def _csv_lines(columns: Columns, mark: str) -> Iterator[str]:
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, delimiter=mark, lineterminator="\n")
+    writer.writerow(columns)
+    for row in _rows(columns):
+        writer.writerow(["true" if x is True else "false" if x is False else x for x in row])
+        if buffer.tell() > 1 << 16:
+            yield buffer.getvalue()
+            buffer.seek(0)
+            buffer.truncate()
+    yield buffer.getvalue()
+
+
+def _json_lines(columns: Columns) -> Iterator[str]:
+    for row in _rows(columns):
+        # JSON has no infinity or NaN: null.
+        values = [None if isinstance(x, float) and not math.isfinite(x) else x for x in row]
+        yield json.dumps(dict(zip(columns, values, strict=True)), ensure_ascii=False) + "\n"
+
+
+def _rows(columns: Columns) -> Iterable[tuple[Any, ...]]:
+    return zip(*(column.tolist() for column in columns.values()), strict=True)
+
+
+def _arrow_rows(path: str, ending: str) -> tuple[list[str], Iterator[tuple[int, Sequence[Any]]]]:
+    if ending in (".parquet", ".pq"):
+        table = require_extra("pyarrow.parquet", "files").read_table(path)
+    else:
+        table = require_extra("pyarrow.feather", "files").read_table(path)
+    columns = [column.to_pylist() for column in table.columns]
+    return table.column_names, enumerate(zip(*columns, strict=True))
+
+
+def _json_rows(path: str) -> tuple[list[str], Iterator[tuple[int, Sequence[Any]]]]:
+    objects = []
+    for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
+        if line.strip():
+            try:
+                row = json.loads(line)
+            except json.JSONDecodeError as error:
+                refuse_source(path, f"is not JSON: {error}", f"line {number}")
+            if not isinstance(row, dict):
+                refuse_source(
+                    path, f"a line is an object with names, got {row!r}", f"line {number}"
+                )
+            objects.append((number, row))
+    names = list(objects[0][1]) if objects else []
+    return names, ((number, [row.get(name) for name in names]) for number, row in objects)
+
+
+def _text_rows(
+    path: str, node_col: str | None, label_col: str | None
+) -> tuple[list[str], Iterator[tuple[int, Sequence[Any]]]]:
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        refuse_source(path, f"is not UTF-8 text: {error.reason} at byte {error.start}")
+    lines = text.splitlines()
+    first = lines[0] if lines else ""
+    delimiter = next((mark for mark in ("\t", ",", ";") if mark in first), None)
+    rows = [
+        (number, line.split() if delimiter is None else row)
+        for number, (line, row) in enumerate(
+            zip(lines, csv.reader(lines, delimiter=delimiter or ","), strict=False), 1
+        )
+        if line.strip() and not line.startswith("#")
+    ]
+    names = [cell.strip() for cell in rows[0][1]] if rows else []
+    usual = {*NODE_NAMES, *LABEL_NAMES, *(name for name in (node_col, label_col) if name)}
+    if usual.isdisjoint(name if name in usual else name.lower() for name in names):
+        names = [str(at) for at in range(len(names))]
+    else:
+        rows = rows[1:]
+    return names, iter(rows)
+
+
+def _choose(
+    path: str, names: Sequence[str], wanted: str | None, usual: Sequence[str], first: int
+) -> int:
+    if wanted is not None:
+        if wanted not in names:
+            refuse_source(path, f"has no column {wanted!r}, only {', '.join(names)}")
+        return list(names).index(wanted)
+    lower = [name.lower() for name in names]
+    return next((lower.index(name) for name in usual if name in lower), first)

@@ -1,0 +1,114 @@
+"""What commands that read edges share: their options, and a reading with progress."""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from ohmlearn.nodes import NodeTable
+    from ohmlearn.sparsifier import StreamingSparsifier
+    from ohmlearn.streams import EdgeBatch, EdgeStream
+
+__all__ = [
+    "edge_options",
+    "fraction",
+    "open_edges",
+    "output_option",
+    "seed_option",
+    "tell_bad",
+    "threads_option",
+    "watch",
+]
+
+OPTIONS = (
+    click.argument("edges", nargs=-1, required=True),
+    click.option("--source-col", help="Column of one end: a name, or a position from 0 on."),
+    click.option("--target-col", help="Column of the other end."),
+    click.option("--weight-col", help="Column of the weights."),
+    click.option(
+        "--format",
+        "format_",
+        type=click.Choice(["csv", "tsv", "text", "parquet", "arrow", "matrix_market", "numpy"]),
+        help="Of the edges; told from names and first bytes by default.",
+    ),
+    click.option(
+        "--id-type",
+        type=click.Choice(["int64", "string"]),
+        help="Of node ids in text; integers where the beginning has only such.",
+    ),
+    click.option("--header/--no-header", default=None, help="Whether text has one; guessed."),
+    click.option("--delimiter", help="Of text; a blank stands for any blanks and tabs. Guessed."),
+    click.option("--comment", help="Mark that begins a comment in text."),
+    click.option(
+        "--on-bad",
+        type=click.Choice(["raise", "skip"]),
+        default="raise",
+        help="Stop at a bad row, or leave such rows out and count them.",
+    ),
+    click.option("--json", "as_json", is_flag=True, help="Progress and summary as JSON lines."),
+    click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors."),
+)
+fraction = click.FloatRange(0.0, 1.0, min_open=True, max_open=True)
+seed_option = click.option("--seed", type=click.IntRange(min=0), default=0, help="Of all chance.")
+threads_option = click.option(
+    "--threads", type=int, default=1, help="-1 for all cores; results do not depend on it."
+)
+output_option = click.option(
+    "-o",
+    "--output",
+    default="-",
+    help="Parquet, CSV, TSV, JSON lines or Arrow by its ending; - prints CSV.",
+)
+NAMES = (
+    "source_col",
+    "target_col",
+    "weight_col",
+    "format_",
+    "id_type",
+    "header",
+    "delimiter",
+    "comment",
+    "on_bad",
+)
+
+
+def edge_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the argument EDGES and how to read it."""
+    for option in reversed(OPTIONS):
+        command = option(command)
+    return command
+
+
+def open_edges(options: dict[str, Any], nodes: "NodeTable | None" = None) -> "EdgeStream":
+    """Return the stream that the options of `edge_options` ask for; tell its columns."""
+    from ohmlearn.streams import read_edges
+
+    chosen = {name.rstrip("_"): options[name] for name in NAMES}
+    for name in ("source_col", "target_col", "weight_col"):
+        if chosen[name] is not None and chosen[name].isdecimal():
+            chosen[name] = int(chosen[name])
+    edges: tuple[str, ...] = options["edges"]
+    stream = read_edges(edges[0] if len(edges) == 1 else list(edges), **chosen, nodes=nodes)
+    if stream.columns is not None and not (options["quiet"] or options["as_json"]):
+        click.echo(f"{stream.sources[0]}: {stream.columns}", err=True)
+    return stream
+
+
+def tell_bad(stream: "EdgeStream", options: dict[str, Any]) -> None:
+    """Report rows that were left out."""
+    if stream.n_bad and not (options["quiet"] or options["as_json"]):
+        rows = "row" if stream.n_bad == 1 else "rows"
+        click.echo(f"{stream.n_bad:,} bad {rows} left out; {stream.first_bad}", err=True)
+
+
+def watch(
+    stream: "EdgeStream", options: dict[str, Any], sparsifier: "StreamingSparsifier | None" = None
+) -> Iterator["EdgeBatch"]:
+    """Yield the batches of a stream and show how far the reading is, on stderr."""
+    from ohmlearn._progress import EdgeProgress
+
+    with EdgeProgress(options["as_json"], options["quiet"]) as progress:
+        for batch in stream:
+            yield batch
+            progress.show(stream.n_read, stream.fraction, sparsifier)

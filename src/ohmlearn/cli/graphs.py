@@ -1,0 +1,240 @@
+"""Commands on a graph in files: info, sparsify, certify, resistance, solve."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ohmlearn.cli.edges import (
+    edge_options,
+    fraction,
+    open_edges,
+    output_option,
+    seed_option,
+    tell_bad,
+    threads_option,
+    watch,
+)
+from ohmlearn.cli.group import main
+
+if TYPE_CHECKING:
+    from ohmlearn.graph import Graph
+    from ohmlearn.streams import EdgeStream
+
+__all__ = ["certify", "info", "resistance", "solve", "sparsify"]
+
+
+@main.command()
+@edge_options
+def info(**options: Any) -> None:
+    """Count nodes, edges, components, degrees and weights of EDGES in one reading."""
+    from ohmlearn._summary import EdgeSummary
+
+    stream = open_edges(options)
+    summary = EdgeSummary()
+    for batch in watch(stream, options):
+        summary.update(*batch)
+    tell_bad(stream, options)
+    figures = summary.figures(len(stream.nodes)) | {"bad_rows": stream.n_bad}
+    figures["columns"] = stream.columns
+    if options["as_json"]:
+        click.echo(json.dumps(figures))
+        return
+    low, middle, high = figures["degree_quartiles"]
+    largest = figures["largest_component"]
+    click.echo(f"Nodes        {figures['nodes']:,}, {figures['isolated_nodes']:,} isolated")
+    click.echo(f"Edges        {figures['edges']:,}, parallel ones each")
+    click.echo(f"Left out     {figures['self_loops']:,} self-loops")
+    click.echo(f"             {figures['zero_weights']:,} edges of weight 0")
+    click.echo(f"Components   {figures['components']:,}, the largest of {largest:,} nodes")
+    click.echo(f"Degree       mean {figures['degree_mean']:.4g}, at most {figures['degree_max']:,}")
+    click.echo(f"             quartiles {low:g}, {middle:g}, {high:g}")
+    if figures["weighted"] and figures["edges"]:
+        click.echo(f"Weight       {figures['weight_min']:g} to {figures['weight_max']:g}")
+        click.echo(f"             {figures['weight_sum']:g} in all")
+
+
+@main.command()
+@edge_options
+@output_option
+@click.option("--epsilon", type=fraction, default=0.5, help="Accuracy to aim at.")
+@click.option("--max-edges", type=click.IntRange(min=1), help="Edges to keep, instead of epsilon.")
+@click.option("--memory", help="Like 500MB, instead of epsilon; needs --n-nodes.")
+@click.option("--n-nodes", type=click.IntRange(min=1), help="Number of nodes, if known.")
+@click.option("--scheme", type=click.Choice(["resample", "online", "paper"]), default="resample")
+@click.option("--constants", type=click.Choice(["practical", "theory"]), default="practical")
+@seed_option
+@threads_option
+def sparsify(output: str, **options: Any) -> None:
+    """Write a small graph whose energies are near those of EDGES, read once.
+
+    The output has the columns u, v (ids as in EDGES) and w.
+    """
+    from ohmlearn._tables import check_table_path, write_table
+    from ohmlearn.sparsifier import StreamingSparsifier
+
+    check_table_path(output)
+    stream = open_edges(options)
+    names = ("epsilon", "max_edges", "memory", "n_nodes", "scheme", "constants")
+    sparsifier = StreamingSparsifier(
+        **{name: options[name] for name in names},
+        random_state=options["seed"],
+        n_jobs=options["threads"],
+    )
+    for batch in watch(stream, options, sparsifier):
+        sparsifier.update(*batch)
+    tell_bad(stream, options)
+    u, v, w = sparsifier.snapshot().edges()
+    ids = stream.nodes.ids()
+    write_table(output, {"u": ids[u], "v": ids[v], "w": w})
+    if options["as_json"]:
+        figures = {**sparsifier.stats_, "n_edges_kept": len(u), "bad_rows": stream.n_bad}
+        click.echo(json.dumps(figures), err=True)
+    elif not options["quiet"]:
+        seen = sparsifier.n_edges_seen_
+        share = f"{len(u) / seen:.3%}" if seen else "all"
+        click.echo(f"{seen:,} edges seen, {len(u):,} kept ({share})", err=True)
+
+
+@main.command()
+@edge_options
+@click.argument("sparsifier")
+@click.option("--eta", type=fraction, default=0.05, help="How near bounds and estimates must be.")
+@click.option("--confidence", type=fraction, default=0.999, help="With which the bounds hold.")
+@click.option("--max-passes", type=click.IntRange(min=1), help="Most readings of EDGES; 100.")
+@seed_option
+@threads_option
+def certify(sparsifier: str, **options: Any) -> None:
+    """Measure how far SPARSIFIER, as written by sparsify, is from EDGES, read several times."""
+    from dataclasses import asdict
+
+    from ohmlearn.certificate import certify as measure
+    from ohmlearn.streams import read_edges
+
+    kept = read_edges(sparsifier, id_type=options["id_type"])
+    h = _load(kept)
+    stream = open_edges(options, kept.nodes)
+    found = measure(
+        h,
+        stream,
+        eta=options["eta"],
+        confidence=options["confidence"],
+        max_passes=options["max_passes"],
+        random_state=options["seed"],
+        n_jobs=options["threads"],
+    )
+    tell_bad(stream, options)
+    if options["as_json"]:
+        figures = asdict(found) | {"epsilon": found.epsilon, "epsilon_bound": found.epsilon_bound}
+        finite = {  # JSON has neither infinity nor NaN
+            name: value if abs(value) < float("inf") else str(value)
+            for name, value in figures.items()
+            if isinstance(value, float)
+        }
+        click.echo(json.dumps(figures | finite))
+    else:
+        click.echo(str(found))
+
+
+@main.command()
+@edge_options
+@output_option
+@click.option("--pairs", help="Table with two columns of node ids; all edges by default.")
+@click.option("--epsilon", type=fraction, default=0.2, help="Relative error of 95 in 100.")
+@click.option("--exact", is_flag=True, help="Solve for each answer instead of estimating it.")
+@seed_option
+@threads_option
+def resistance(output: str, pairs: str | None, **options: Any) -> None:
+    """Effective resistance of all edges, or between given pairs; EDGES is held in memory."""
+    import numpy as np
+
+    from ohmlearn._tables import check_table_path, write_table
+    from ohmlearn._validation_sources import refuse_source
+    from ohmlearn.resistance import effective_resistance
+    from ohmlearn.streams import read_edges
+
+    check_table_path(output)
+    stream = open_edges(options)
+    graph, nodes = _load(stream, options), stream.nodes
+    how = {"epsilon": options["epsilon"], "exact": options["exact"] or None}
+    how |= {"random_state": options["seed"], "n_jobs": options["threads"]}
+    ids = nodes.ids()
+    if pairs is None:
+        u, v, w = graph.edges()
+        found = effective_resistance(graph, **how)
+        write_table(output, {"u": ids[u], "v": ids[v], "w": w, "resistance": found})
+        return
+    kind: Any = nodes.kind
+    asked = read_edges(pairs, id_type=kind)
+    ends = _columns(asked)
+    names = asked.nodes.ids()
+    a, b = names[ends[0]], names[ends[1]]
+    numbers = np.stack([nodes.find(a), nodes.find(b)], axis=1)
+    if (numbers < 0).any():
+        row, side = np.argwhere(numbers < 0)[0]
+        stranger = (a, b)[side][row]
+        refuse_source(pairs, f"node {stranger!r} is not in the graph", f"pair {row}")
+    found = effective_resistance(graph, numbers, **how)
+    write_table(output, {"u": a, "v": b, "resistance": found})
+
+
+@main.command()
+@edge_options
+@click.argument("right_hand_sides")
+@output_option
+@click.option("--tol", type=fraction, default=1e-8, help="Relative residual to reach.")
+@threads_option
+def solve(right_hand_sides: str, output: str, tol: float, **options: Any) -> None:
+    """Solve L x = b for the Laplacian L of EDGES.
+
+    RIGHT_HAND_SIDES is a table: node ids first, then one or more columns b; nodes that it does not
+    name have 0. The output has all nodes and the same columns.
+    """
+    import numpy as np
+
+    from ohmlearn._tables import as_node_ids, check_table_path, read_node_values, write_table
+    from ohmlearn._validation_sources import refuse_source
+    from ohmlearn.solver import LaplacianSolver
+
+    check_table_path(output)
+    stream = open_edges(options)
+    graph, nodes = _load(stream, options), stream.nodes
+    named, names, values = read_node_values(right_hand_sides)
+    numbers = nodes.find(as_node_ids(right_hand_sides, named, nodes.kind))
+    if (numbers < 0).any():
+        at = int(np.argmax(numbers < 0))
+        refuse_source(right_hand_sides, f"node {named[at]!r} is not in the graph", f"row {at}")
+    b = np.zeros((graph.n_nodes, len(names)))
+    np.add.at(b, numbers, values)
+    solver = LaplacianSolver(graph, n_jobs=options["threads"])
+    x = solver.solve(b, tol=tol)
+    columns = {name: x[:, at] for at, name in enumerate(names)}
+    write_table(output, {"node": nodes.ids(), **columns})
+    worst = float(solver.report_.residual.max(initial=0.0))
+    if options["as_json"]:
+        click.echo(json.dumps({"nodes": graph.n_nodes, "residual": worst}), err=True)
+    elif not options["quiet"]:
+        click.echo(f"{graph.n_nodes:,} nodes, residual {worst:.2g}", err=True)
+
+
+def _load(stream: "EdgeStream", options: dict[str, Any] | None = None) -> "Graph":
+    """Return the graph of a stream, in memory."""
+    from ohmlearn.graph import Graph
+
+    graph = Graph.from_edges(*_columns(stream, options), n_nodes=len(stream.nodes))
+    if options is not None:
+        tell_bad(stream, options)
+    return graph
+
+
+def _columns(stream: "EdgeStream", options: dict[str, Any] | None = None) -> tuple[Any, Any, Any]:
+    """Return all ends and weights of a stream."""
+    import numpy as np
+
+    batches = list(stream if options is None else watch(stream, options))
+    empty: Any = np.empty(0, dtype=np.int32)
+    u = np.concatenate([empty, *(batch.u for batch in batches)])
+    v = np.concatenate([empty, *(batch.v for batch in batches)])
+    if all(batch.w is None for batch in batches):
+        return u, v, None
+    return u, v, np.concatenate([np.ones(len(b.u)) if b.w is None else b.w for b in batches])

@@ -1,0 +1,77 @@
+"""The group of all commands, and how they fail: with one line that says why."""
+
+import shlex
+import warnings
+from typing import Any
+
+import click
+
+from ohmlearn import __version__
+
+__all__ = ["main", "repeat_command"]
+
+
+class BadInput(click.ClickException):
+    """What the user gave cannot be right."""
+
+    exit_code = 2
+
+
+class OneLineErrors(click.Group):
+    """A group whose commands fail with one line instead of a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; with --debug, let errors through as they are."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("always", UserWarning)  # those meant for users
+                warnings.showwarning = _show_warning
+                return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except Exception as error:
+            if ctx.params["debug"]:
+                raise
+            bad_input = isinstance(error, ValueError | FileNotFoundError)
+            failure = BadInput if bad_input else click.ClickException
+            raise failure(_one_line(error)) from error
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    click.echo(f"Warning: {' '.join(str(message).split())}", err=True)
+
+
+def _one_line(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    if isinstance(error, OSError | ImportError | ValueError) and text:
+        return text
+    # Not something the user did: name its type and say how to see more.
+    return f"{type(error).__name__}: {text} (--debug shows where)"
+
+
+@click.group(
+    cls=OneLineErrors,
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
+    epilog="Results go to stdout or -o, all else to stderr. "
+    "Exit codes: 0 done, 1 failed, 2 wrong usage or input, 130 interrupted.",
+)
+@click.version_option(__version__, prog_name="ohmlearn")
+@click.option("--debug", is_flag=True, help="Show tracebacks of errors.")
+def main(debug: bool) -> None:
+    """Labels for graphs too dense or too fast to store."""
+
+
+def repeat_command() -> str:
+    """Return the command line that repeats the present one, but for where it writes."""
+    context = click.get_current_context()
+    parts = ["ohmlearn", str(context.info_name)]
+    for parameter in context.command.params:
+        value = context.params.get(str(parameter.name))
+        if value is None or value is False or parameter.name in ("output", "report", "checkpoint"):
+            continue
+        if getattr(parameter, "hidden", False):
+            continue
+        flag = "" if isinstance(parameter, click.Argument) else max(parameter.opts, key=len)
+        for one in value if isinstance(value, tuple) else (value,):
+            parts += [flag] if value is True else [flag, shlex.quote(str(one))]
+    return " ".join(part for part in parts if part)

@@ -1,0 +1,236 @@
+"""The command ``label``: from files of edges and of labels to a label for every node."""
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ohmlearn.cli.edges import (
+    edge_options,
+    fraction,
+    open_edges,
+    output_option,
+    seed_option,
+    tell_bad,
+    threads_option,
+    watch,
+)
+from ohmlearn.cli.group import main, repeat_command
+
+if TYPE_CHECKING:
+    from ohmlearn.certificate import Certificate
+    from ohmlearn.semi_supervised import SparseHFSClassifier
+    from ohmlearn.streams import EdgeStream
+
+__all__ = ["label"]
+
+
+@main.command()
+@edge_options
+@click.option(
+    "--labels",
+    "labels_file",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False),
+    help="CSV, TSV, JSON lines or Parquet with a node and its label in each row.",
+)
+@click.option("--node-col", help="Column of the nodes in the file of labels.")
+@click.option("--label-col", help="Column of the labels in the file of labels.")
+@output_option
+@click.option("--epsilon", type=fraction, default=0.8, help="Accuracy of the sparsifier.")
+@click.option("--max-edges", type=click.IntRange(min=1), help="Edges to keep, instead of epsilon.")
+@click.option("--memory", help="Like 500MB, instead of epsilon; needs --n-nodes.")
+@click.option("--n-nodes", type=click.IntRange(min=1), help="Number of nodes, for --memory.")
+@click.option("--passes", type=click.IntRange(min=1), help="Over the edges; 3, or 1 of a pipe.")
+@click.option(
+    "--normalization", type=click.Choice(["stable", "cmn", "none"]), default="stable",
+    help="How the scores of the classes are made comparable.",
+)  # fmt: skip
+@click.option("--gamma", type=float, help="Weight of the energy; chosen by the labels by default.")
+@click.option("--report", type=click.Path(dir_okay=False), help="Write a page about the result.")
+@click.option(
+    "--checkpoint",
+    type=click.Path(dir_okay=False),
+    help="Save progress here; the same command goes on from it.",
+)
+@click.option("--checkpoint-every", type=float, default=10.0, hidden=True)
+@seed_option
+@threads_option
+def label(**options: Any) -> None:
+    """Label every node of a graph from a few labelled ones.
+
+    EDGES are files, patterns, folders, or - for standard input: CSV, TSV, blank-separated text,
+    Parquet, Arrow, MatrixMarket, numpy; compressed ones, too. They are read once and forgotten, and
+    some more times for the answer of the full graph.
+    """
+    from ohmlearn._tables import check_table_path, find_labelled, read_labels, write_table
+    from ohmlearn._validation import require_extra
+
+    check_table_path(options["output"])
+    if options["report"]:
+        require_extra("matplotlib", "plot")  # before the work, not after it
+    start = time.perf_counter()
+    pairs = read_labels(options["labels_file"], options["node_col"], options["label_col"])
+    stream = open_edges(options)
+    passes = options["passes"] or (3 if stream.rereadable else 1)
+    if passes > 1 and not stream.rereadable:
+        raise click.UsageError("a pipe can be read only once: use --passes 1, or a file")
+    model = _read(stream, options)
+    model.relabel(find_labelled(options["labels_file"], pairs, stream.nodes))
+    if passes > 1 and model.sparsifier_.epsilon_nominal_ > 0.0:
+        model.refine(stream, passes - 1)
+    certificate = _certify(model, stream, options) if options["report"] else None
+    write_table(options["output"], _result(model, stream))
+    summary = _summary(model, stream, time.perf_counter() - start)
+    if options["report"]:
+        from ohmlearn._label_page import make_page
+
+        page = make_page(model, stream.nodes.ids(), summary, certificate, repeat_command())
+        page.write(options["report"])
+        summary["report"] = options["report"]
+    if options["checkpoint"]:
+        Path(options["checkpoint"]).unlink(missing_ok=True)
+    _tell(summary, options)
+
+
+def _read(stream: "EdgeStream", options: dict[str, Any]) -> "SparseHFSClassifier":
+    """Read the edges once, from where a checkpoint left off."""
+    from ohmlearn.semi_supervised import SparseHFSClassifier
+    from ohmlearn.sparsifier import StreamingSparsifier
+
+    stable = options["normalization"]
+    model = SparseHFSClassifier(
+        gamma="auto" if options["gamma"] is None else options["gamma"],
+        epsilon=options["epsilon"],
+        max_edges=options["max_edges"],
+        passes=1,
+        normalization=None if stable == "none" else stable,
+        random_state=options["seed"],
+        n_jobs=options["threads"],
+    ).update([])
+    model.sparsifier_ = StreamingSparsifier(
+        n_nodes=options["n_nodes"],
+        epsilon=options["epsilon"],
+        max_edges=options["max_edges"],
+        memory=options["memory"],
+        random_state=options["seed"],
+        n_jobs=options["threads"],
+    )
+    path = options["checkpoint"]
+    done = 0
+    if path is not None and Path(path).exists():
+        saved = StreamingSparsifier.load(path)
+        _check_same(path, saved, model.sparsifier_)
+        model.sparsifier_, done = saved, _position(saved)
+        if not options["quiet"]:
+            click.echo(f"Going on from {path}, after {done:,} edges", err=True)
+    saved_at = time.perf_counter()
+    at = 0
+    try:
+        for batch in watch(stream, options, model.sparsifier_):
+            skipped = min(len(batch.u), max(0, done - at))
+            at += len(batch.u)
+            if skipped < len(batch.u):
+                model.update(tuple(None if part is None else part[skipped:] for part in batch))
+            now = time.perf_counter()
+            if path is not None and at > done and now - saved_at > options["checkpoint_every"]:
+                model.sparsifier_.save(path)
+                saved_at = now
+    except KeyboardInterrupt:
+        seen = _position(model.sparsifier_)
+        where = f"stopped after {seen:,} edges; "
+        if path is None:
+            hint = "with --checkpoint FILE a run can go on where it stopped"
+        else:
+            model.sparsifier_.save(path)
+            hint = f"the same command goes on from {path}"
+        click.echo(where + hint, err=True)
+        raise click.exceptions.Exit(130) from None
+    if at < done:
+        raise ValueError(f"{path} has seen {done} edges, but there are only {at}: other edges?")
+    tell_bad(stream, options)
+    return model
+
+
+def _position(sparsifier: Any) -> int:
+    """Return how many rows of the stream a sparsifier has taken in, dropped ones included."""
+    stats = sparsifier.stats_
+    names = ("n_edges_seen", "n_self_loops_dropped", "n_zero_weights_dropped")
+    return sum(int(stats[name]) for name in names)
+
+
+def _check_same(path: str, saved: Any, asked: Any) -> None:
+    for name in ("epsilon", "max_edges", "memory", "n_nodes", "random_state"):
+        before, now = getattr(saved, name), getattr(asked, name)
+        if before != now:
+            raise ValueError(
+                f"{path} was saved with {name} = {before}, but this command has {now}; use the "
+                f"same options, or another file"
+            )
+
+
+def _certify(
+    model: "SparseHFSClassifier", stream: "EdgeStream", options: dict[str, Any]
+) -> "Certificate | None":
+    from ohmlearn.certificate import certify
+
+    if not stream.rereadable:
+        return None
+    return certify(
+        model.sparsifier_, stream, 0.2, max_passes=20, random_state=options["seed"],
+        n_jobs=options["threads"],
+    )  # fmt: skip
+
+
+def _result(model: "SparseHFSClassifier", stream: "EdgeStream") -> dict[str, Any]:
+    shares = model.label_distributions_
+    columns = {"node": stream.nodes.ids(), "label": model.transduction_}
+    for at, name in enumerate(model.classes_):
+        columns[f"score_{name}"] = shares[:, at]
+    return columns | {"reached": model.reached_}
+
+
+def _summary(model: Any, stream: "EdgeStream", seconds: float) -> dict[str, Any]:
+    from ohmlearn._process import cpu_seconds, peak_memory
+
+    stats = model.sparsifier_.stats_
+    counts = {str(name): int((model.transduction_ == name).sum()) for name in model.classes_}
+    return {
+        "sources": stream.sources,
+        "nodes": len(stream.nodes),
+        "edges": int(stats["n_edges_seen"]),
+        "self_loops_dropped": int(stats["n_self_loops_dropped"]),
+        "zero_weights_dropped": int(stats["n_zero_weights_dropped"]),
+        "bad_rows_dropped": stream.n_bad,
+        "edges_kept": model.sparsifier_.snapshot().n_edges,
+        "passes": model.n_iter_,
+        "residual": float(model.residuals_.max()),
+        "labelled": len(model._labels[0]),
+        "unreached": int((~model.reached_).sum()),
+        "classes": counts,
+        "seconds": round(seconds, 3),
+        "cpu_seconds": round(cpu_seconds(), 3),
+        "peak_memory": peak_memory(),
+    }
+
+
+def _tell(summary: dict[str, Any], options: dict[str, Any]) -> None:
+    if options["quiet"]:
+        return
+    if options["as_json"]:
+        click.echo(json.dumps(summary), err=True)
+        return
+    kept = summary["edges_kept"]
+    share = 100.0 * kept / max(1, summary["edges"])
+    classes = ", ".join(f"{name} {count:,}" for name, count in summary["classes"].items())
+    lines = [
+        f"Edges    {summary['edges']:,} seen, {kept:,} kept ({share:.3g}%)",
+        f"Nodes    {summary['nodes']:,}, {summary['labelled']} labelled: {classes}",
+        f"Passes   {summary['passes']}, residual {summary['residual']:.2g}",
+        f"Cost     {summary['seconds']:.1f} s, {summary['peak_memory'] / 2**20:.0f} MiB at most",
+    ]
+    if "report" in summary:
+        lines.append(f"Page     {summary['report']}")
+    click.echo("\n".join(lines), err=True)

@@ -1,0 +1,204 @@
+"""Commands about edges: the same answers as from Python, one line for bad input."""
+
+import json
+import os
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from ohmlearn import Graph, LaplacianSolver, effective_resistance, gallery
+from ohmlearn.cli import main
+from ohmlearn.sparsifier import sparsify
+from ohmlearn.streams import read_edges
+
+pytest.importorskip("pyarrow")
+
+
+def invoke(*args: str | Path, **options) -> Result:
+    return CliRunner().invoke(main, [str(arg) for arg in args], **options)
+
+
+def write_csv(path: Path, header: str, *columns) -> Path:
+    rows = zip(*(np.asarray(column).tolist() for column in columns), strict=True)
+    path.write_text("\n".join([header, *(",".join(map(str, row)) for row in rows)]) + "\n")
+    return path
+
+
+@pytest.fixture
+def edges(tmp_path) -> tuple[Path, Graph, list[str]]:
+    """A graph with names for nodes: the file, the same in Python, and the names in its order."""
+    u, v, w = gallery.chimera(300, random_state=3, decades=1).edges()
+    names = np.array([f"node {i}" for i in range(300)])
+    path = write_csv(tmp_path / "edges.csv", "src,dst,weight", names[u], names[v], w)
+    stream = read_edges(path)
+    (batch,) = list(stream)
+    return path, Graph.from_edges(*batch), stream.nodes.ids().tolist()
+
+
+def test_info(edges):
+    path, graph, _ = edges
+    figures = json.loads(invoke("info", path, "--json").stdout)
+    degree = np.bincount(np.concatenate(graph.edges()[:2]), minlength=graph.n_nodes)
+    assert figures["nodes"] == graph.n_nodes
+    assert figures["edges"] == graph.n_edges
+    assert figures["components"] == graph.components()[0]
+    assert figures["degree_max"] == degree.max()
+    assert figures["degree_quartiles"] == np.quantile(degree, [0.25, 0.5, 0.75]).tolist()
+    assert figures["weight_sum"] == pytest.approx(graph.edges()[2].sum())
+    shown = invoke("info", path)
+    assert f"Nodes        {graph.n_nodes}, 0 isolated" in shown.stdout
+    assert "u = 'src', v = 'dst', weights = 'weight' (guessed)" in shown.stderr
+
+
+def test_info_counts_components_over_batches(tmp_path):
+    path = tmp_path / "edges.txt"
+    n = 200_000
+    chain = np.random.default_rng(0).permutation(n)
+    lines = [f"{a} {b}" for a, b in pairwise(chain) if (a + b) % 1000]
+    path.write_text("\n".join([*lines, "5 5", f"{n} {n}"]))
+    figures = json.loads(invoke("info", path, "--json").stdout)
+    assert figures["self_loops"] == 2
+    assert figures["isolated_nodes"] >= 1
+    assert figures["components"] == figures["nodes"] - len(lines)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "tsv", "arrow"])
+def test_sparsify_writes_what_python_gives(edges, tmp_path, ending):
+    path, graph, ids = edges
+    output = tmp_path / "new folder" / f"h.{ending}"
+    result = invoke("sparsify", path, "-o", output, "--max-edges", "900", "--seed", "3", "--json")
+    assert result.exit_code == 0, result.output
+    expected = sparsify(read_edges(path), max_edges=900, random_state=3)
+    stream = read_edges(output)
+    (batch,) = list(stream)
+    names = stream.nodes.ids()
+    u, v, w = expected.edges()
+    assert names[batch.u].tolist() == [ids[i] for i in u]
+    assert names[batch.v].tolist() == [ids[i] for i in v]
+    np.testing.assert_array_equal(batch.w, w)
+    figures = json.loads(result.stderr)
+    assert figures["n_edges_kept"] == expected.n_edges
+    assert figures["n_edges_seen"] == graph.n_edges
+    assert os.listdir(output.parent) == [output.name]
+
+
+def test_sparsify_prints_csv_and_json_lines(edges, tmp_path):
+    path, _, _ = edges
+    printed = invoke("sparsify", path, "-o", "-", "-q")
+    assert printed.stderr == ""
+    lines = printed.stdout.splitlines()
+    assert lines[0] == "u,v,w"
+    output = tmp_path / "h.jsonl"
+    invoke("sparsify", path, "-o", output)
+    records = [json.loads(line) for line in output.read_text().splitlines()]
+    assert [f"{r['u']},{r['v']},{r['w']}" for r in records] == lines[1:]
+
+
+def test_certify(edges, tmp_path):
+    path, _, _ = edges
+    output = tmp_path / "h.parquet"
+    invoke("sparsify", path, "-o", output, "--epsilon", "0.9")
+    figures = json.loads(invoke("certify", path, output, "--json").stdout)
+    assert 0 <= figures["epsilon"] <= figures["epsilon_bound"] < 1
+    same = invoke("certify", path, path)
+    assert same.stdout.startswith("H is within 1 ± ")
+    piped = invoke("certify", "-", output, input="src,dst\na,b\n")
+    assert piped.exit_code == 2
+    assert "standard input can be read only once" in piped.stderr
+
+
+def test_resistance(edges, tmp_path):
+    path, graph, ids = edges
+    output = tmp_path / "r.csv"
+    assert invoke("resistance", path, "-o", output).exit_code == 0
+    expected = effective_resistance(graph, exact=True)
+    found = np.loadtxt(output, delimiter=",", skiprows=1, usecols=3)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    pairs = write_csv(tmp_path / "pairs.csv", "u,v", [ids[5], ids[0]], [ids[9], ids[0]])
+    assert invoke("resistance", path, "-o", output, "--pairs", pairs).exit_code == 0
+    found = np.loadtxt(output, delimiter=",", skiprows=1, usecols=2)
+    np.testing.assert_allclose(found, effective_resistance(graph, [[5, 9], [0, 0]]), rtol=1e-6)
+    write_csv(pairs, "u,v", ["who"], [ids[0]])
+    result = invoke("resistance", path, "-o", output, "--pairs", pairs)
+    assert result.exit_code == 2
+    assert "pair 0: node 'who' is not in the graph" in result.stderr
+
+
+def test_solve(edges, tmp_path):
+    path, graph, ids = edges
+    b = write_csv(tmp_path / "b.csv", "node,first,second", [ids[3], ids[8]], [1, -1], [2, -2.0])
+    output = tmp_path / "x.parquet"
+    result = invoke("solve", path, b, "-o", output)
+    assert result.exit_code == 0, result.output
+    from pyarrow import parquet
+
+    table = parquet.read_table(output)
+    assert table["node"].to_pylist() == ids
+    right = np.zeros((graph.n_nodes, 2))
+    right[3], right[8] = (1, 2), (-1, -2)
+    x = LaplacianSolver(graph).solve(right)
+    np.testing.assert_allclose(table["first"].to_numpy(), x[:, 0], atol=1e-7)
+    np.testing.assert_allclose(table["second"].to_numpy(), x[:, 1], atol=1e-7)
+
+
+def test_solve_with_integer_ids(tmp_path):
+    path = write_csv(tmp_path / "e.csv", "u,v", [10, 20], [20, -30])
+    b = write_csv(tmp_path / "b.csv", "node,b", [10, -30], [1, -1])
+    output = tmp_path / "x.csv"
+    assert invoke("solve", path, b, "-o", output).exit_code == 0
+    lines = output.read_text().splitlines()
+    assert [line.split(",")[0] for line in lines] == ["node", "10", "20", "-30"]
+    np.testing.assert_allclose([float(line.split(",")[1]) for line in lines[1:]], [1, 0, -1])
+
+
+def test_skipped_rows_are_reported(tmp_path):
+    path = tmp_path / "e.csv"
+    path.write_text("u,v,w\n1,2,1\n2,3,-1\n3,4,1\n")
+    result = invoke("info", path)
+    assert result.exit_code == 2
+    assert result.stderr.splitlines()[-1].startswith(f"Error: {path}, row 3: weights must not be")
+    assert result.stderr.count("\n") == 2  # with the columns
+    result = invoke("info", path, "--on-bad", "skip")
+    assert "1 bad row left out; " in result.stderr
+    assert "Edges        2" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["info", "no.csv"], "there is no file no.csv"),
+        (["sparsify", "e.csv", "-o", "h.xls"], "h.xls: the ending says the format"),
+        (
+            ["sparsify", "e.csv", "-o", "h.csv", "--epsilon", "2"],
+            "2.0 is not in the range 0.0<x<1.0",
+        ),
+        (["info", "e.csv", "--source-col", "nope"], "has no column 'nope', only 'u', 'v'"),
+        (["info", "e.csv", "--source-col", "7"], "has no column 7, only 2"),
+        (["solve", "e.csv", "b.csv", "-o", "x.csv"], "row 0: node '9' is not in the graph"),
+        (["solve", "e.csv", "names.csv", "-o", "x.csv"], "row 0: 'a' is not an integer"),
+        (["solve", "e.csv", "words.csv", "-o", "x.csv"], "row 0: 'b' is not a number: 'x'"),
+        (["solve", "e.csv", "empty.csv", "-o", "x.csv"], "a header, a column of node ids"),
+        (["solve", "e.csv", "ragged.csv", "-o", "x.csv"], "row 2: 2 columns are needed, got 3"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(tmp_path, monkeypatch, args, message):
+    monkeypatch.chdir(tmp_path)
+    for name, text in {
+        "e.csv": "u,v\n1,2\n",
+        "b.csv": "node,b\n9,1\n",
+        "names.csv": "node,b\na,1\n",
+        "words.csv": "node,b\n1,x\n",
+        "empty.csv": "node,b\n",
+        "ragged.csv": "node,b\n1,2,3\n",
+    }.items():
+        Path(name).write_text(text)
+    before = set(os.listdir())
+    result = invoke(*args)
+    assert result.exit_code == 2
+    errors = [line for line in result.stderr.splitlines() if line.startswith("Error: ")]
+    assert len(errors) == 1
+    assert message in errors[0]
+    assert set(os.listdir()) == before  # nothing half-written

@@ -1,0 +1,211 @@
+"""``ohmlearn label``: the same as Python, whatever happens on the way."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from ohmlearn import gallery
+from ohmlearn._tables import find_labelled, read_labels, write_table
+from ohmlearn.cli import main
+from ohmlearn.semi_supervised import SparseHFSClassifier
+from ohmlearn.streams import read_edges
+
+OHMLEARN = [sys.executable, "-c", "from ohmlearn.cli import main; main()"]
+
+
+def label(*args: object) -> Result:
+    return CliRunner().invoke(main, ["label", *map(str, args)])
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    """Three blocks of people who know one another; two of each are labelled."""
+    graph = gallery.stochastic_blocks([120, 120, 120], 0.9, 3, random_state=0)
+    u, v, _ = graph.edges()
+    order = np.random.default_rng(0).permutation(len(u))
+    edges = tmp_path / "edges.csv"
+    rows = zip(u[order], v[order], strict=True)
+    edges.write_text("src,dst\n" + "".join(f"p{a},p{b}\n" for a, b in rows))
+    labels = tmp_path / "labels.csv"
+    labels.write_text("node,label\np0,red\np1,red\np130,green\np140,green\np250,blue\np260,-1\n")
+    return edges, labels
+
+
+def test_labels_are_right_and_equal_those_of_python(files: tuple[Path, Path], tmp_path: Path):
+    edges, labels = files
+    result = label(edges, "--labels", labels, "-o", tmp_path / "out.csv", "--seed", 3)
+    assert result.exit_code == 0, result.output
+    assert "u = 'src', v = 'dst', no weights (guessed)" in result.output
+    assert "360, 5 labelled: blue 120, green 120, red 120" in result.output
+
+    stream = read_edges(edges)
+    model = SparseHFSClassifier(epsilon=0.8, passes=1, random_state=3)
+    model.update(stream)
+    model.relabel(find_labelled(str(labels), read_labels(str(labels)), stream.nodes))
+    model.refine(stream, 2)
+    columns = {"node": stream.nodes.ids(), "label": model.transduction_}
+    for at, name in enumerate(model.classes_):
+        columns[f"score_{name}"] = model.label_distributions_[:, at]
+    write_table(str(tmp_path / "python.csv"), columns | {"reached": model.reached_})
+    assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "python.csv").read_bytes()
+
+    truth = {f"p{i}": ("red", "green", "blue")[i // 120] for i in range(360)}
+    rows = [line.split(",") for line in (tmp_path / "out.csv").read_text().splitlines()[1:]]
+    assert {row[0]: row[1] for row in rows} == truth
+
+
+def test_formats_hold_the_same(files: tuple[Path, Path], tmp_path: Path):
+    pq = pytest.importorskip("pyarrow.parquet")
+    edges, labels = files
+    for ending in ("csv", "jsonl", "parquet"):
+        assert label(edges, "--labels", labels, "-o", tmp_path / f"out.{ending}").exit_code == 0
+    table = pq.read_table(tmp_path / "out.parquet").to_pylist()
+    lines = (tmp_path / "out.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in lines] == table
+    stdout = CliRunner().invoke(main, ["label", str(edges), "--labels", str(labels), "-q"])
+    assert stdout.output == (tmp_path / "out.csv").read_text()
+
+
+def test_threads_do_not_matter_and_pipes_work(files: tuple[Path, Path], tmp_path: Path):
+    edges, labels = files
+    one = label(edges, "--labels", labels, "--passes", 1, "-q").output
+    assert label(edges, "--labels", labels, "--passes", 1, "-q", "--threads", 2).output == one
+    with edges.open("rb") as pipe:
+        args = [*OHMLEARN, "label", "-", "--labels", str(labels), "-q"]
+        assert subprocess.run(args, stdin=pipe, capture_output=True, text=True).stdout == one
+
+
+def run_until(args: list[str], seconds: float, number: int) -> subprocess.CompletedProcess[str]:
+    process = subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        out, err = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        process.send_signal(number)
+        out, err = process.communicate()
+    return subprocess.CompletedProcess(args, process.returncode, out, err)
+
+
+def test_killed_at_random_moments_it_goes_on_to_the_same_file(tmp_path: Path):
+    # OHMLEARN_KILLS=50 for the long form.
+    generator = np.random.default_rng(1)
+    u, v = generator.integers(0, 3000, (2, 300_000))
+    edges, labels = tmp_path / "edges.txt", tmp_path / "labels.csv"
+    np.savetxt(edges, np.column_stack([u, v]), fmt="%d")
+    labels.write_text("0,a\n1,b\n2,a\n3,b\n")
+    common = [*OHMLEARN, "label", str(edges), "--labels", str(labels), "--passes", "2"]
+    start = time.perf_counter()
+    subprocess.run([*common, "-o", str(tmp_path / "whole.csv")], check=True, capture_output=True)
+    whole = time.perf_counter() - start
+    out, save = tmp_path / "out.csv", tmp_path / "save.ohm"
+    args = [*common, "-o", str(out), "--checkpoint", str(save), "--checkpoint-every", "0"]
+    kills = int(os.environ.get("OHMLEARN_KILLS", "3"))
+    moments = random.Random(2)
+    for _ in range(kills):
+        run_until(args, moments.uniform(0.3, 1.0) * whole, signal.SIGKILL)
+        assert not out.exists() or out.read_bytes() == (tmp_path / "whole.csv").read_bytes()
+    subprocess.run(args, check=True, capture_output=True)
+    assert out.read_bytes() == (tmp_path / "whole.csv").read_bytes()
+    assert not save.exists()
+
+
+def test_interrupted_it_says_how_to_go_on(tmp_path: Path):
+    edges, labels, save = tmp_path / "pipe.csv", tmp_path / "labels.csv", tmp_path / "save.ohm"
+    edges.write_text("u,v\n" + "".join(f"{i},{i + 1}\n" for i in range(200_000)))
+    labels.write_text("0,a\n200000,b\n")
+    args = [*OHMLEARN, "label", "-", "--labels", str(labels), "--checkpoint", str(save), "-q"]
+    process = subprocess.Popen(
+        args, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdin is not None
+    process.stdin.write(edges.read_bytes())  # and never the end of the file
+    process.stdin.flush()
+    time.sleep(4.0)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate()
+    assert process.returncode == 130
+    assert b"stopped after" in err
+    assert f"the same command goes on from {save}".encode() in err
+    assert save.exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"args": ["--weight-col", "amount"]}, "has no column 'amount', only 'src', 'dst'"),
+        ({"labels": "node,label\np0,red\np0,blue\n"}, "node 'p0' has two labels"),
+        ({"labels": "node,label\n"}, "has no label; a row is a node and its label"),
+        ({"edges": "src,dst,w\na,b,-1\n"}, "row 2"),
+        ({"args": ["--memory", "1GB"]}, "give n_nodes, too"),
+        ({"args": ["--epsilon", "2"]}, "2.0 is not in the range 0.0<x<1.0"),
+        ({"args": ["-o", "labels.xls"]}, "labels.xls: the ending says the format"),
+        ({"edges": "1,2\n2,3\n", "labels": "node,label\nann,red\n"}, "'ann' is not an integer"),
+    ],
+)
+def test_bad_input_is_one_line_and_code_2(
+    files: tuple[Path, Path], change: dict, message: str, tmp_path: Path
+):
+    edges, labels = files
+    if "edges" in change:
+        edges.write_text(change["edges"])
+    if "labels" in change:
+        labels.write_text(change["labels"])
+    result = label(edges, "--labels", labels, *change.get("args", []))
+    assert message in result.output
+    assert result.exit_code == 2
+    assert "Traceback" not in result.output
+
+
+def test_bad_rows_can_be_left_out(files: tuple[Path, Path]):
+    edges, labels = files
+    edges.write_text("src,dst,w\np0,p1,1\np1,p2,-1\np1,p2,2\n")
+    labels.write_text("node,label\np0,red\np2,blue\n")
+    result = label(edges, "--labels", labels, "--on-bad", "skip")
+    assert result.exit_code == 0, result.output
+    assert "1 bad row left out; " in result.output
+
+
+def test_a_checkpoint_of_another_command_is_refused(files: tuple[Path, Path], tmp_path: Path):
+    from ohmlearn import StreamingSparsifier
+
+    edges, labels = files
+    save = tmp_path / "save.ohm"
+    StreamingSparsifier(epsilon=0.7, random_state=0).update([0], [1]).save(save)
+    result = label(edges, "--labels", labels, "--checkpoint", save)
+    assert result.exit_code == 2
+    assert "was saved with epsilon = 0.7, but this command has 0.8" in result.output
+
+
+def test_unreached_nodes_are_told(files: tuple[Path, Path], tmp_path: Path):
+    edges, labels = files
+    edges.write_text("src,dst\na,b\nc,d\n")
+    labels.write_text("node,label\na,red\nb,blue\n")
+    result = label(edges, "--labels", labels, "-o", tmp_path / "out.csv")
+    assert result.exit_code == 0
+    assert "Warning: 2 of 4 nodes are in components without a label" in result.output
+    reached = [row.split(",")[-1] for row in (tmp_path / "out.csv").read_text().splitlines()[1:]]
+    assert reached == ["true", "true", "false", "false"]
+
+
+def test_report_is_one_self_contained_page(files: tuple[Path, Path], tmp_path: Path):
+    pytest.importorskip("matplotlib")
+    from pages import Page
+
+    edges, labels = files
+    page = tmp_path / "page.html"
+    result = label(edges, "--labels", labels, "-o", tmp_path / "out.csv", "--report", page)
+    assert result.exit_code == 0, result.output
+    found = Page(page)
+    assert found.faults == []
+    assert found.n_figures == 3
+    assert "H is within 1 ± " in found.text
+    assert f"ohmlearn label {edges} --on-bad raise --labels {labels}" in found.text
+    assert ["Edges seen", "19,335"] in found.tables[0]

@@ -1,0 +1,56 @@
+"""Ctrl-C during an update: the sparsifier is as if the batch had ended where it was stopped."""
+
+import subprocess
+import sys
+
+import pytest
+
+CHILD = """
+import os, signal, sys, threading
+import numpy as np
+from ohmlearn import StreamingSparsifier
+
+n = 2000
+rng = np.random.default_rng(0)
+u = rng.integers(0, n, 10_000_000, dtype=np.int32)
+v = (u + rng.integers(1, n, len(u), dtype=np.int32)) % n  # no loops: each edge counts
+
+def fresh():
+    return StreamingSparsifier(n, 0.9, scheme=sys.argv[1], random_state=0, n_jobs=2)
+
+def follow(start, end):
+    # Edges start..end of the batch said over and over, from a sparsifier that was never stopped.
+    while start < end:
+        stop = min(end, start - start % len(u) + len(u))
+        first = start % len(u)
+        yield u[first : first + stop - start], v[first : first + stop - start]
+        start = stop
+
+stopped = fresh()
+threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    while True:
+        stopped.update(u, v)
+except KeyboardInterrupt:
+    seen = stopped.n_edges_seen_
+whole = fresh()
+for batch in follow(0, seen):
+    whole.update(*batch)
+assert seen > 0 and stopped.weight_seen_ == seen and stopped.stats_ == whole.stats_
+assert stopped.snapshot() == whole.snapshot()
+for batch in follow(seen, seen + 5_000_000):
+    stopped.update(*batch)
+    whole.update(*batch)
+assert stopped.n_edges_seen_ == seen + 5_000_000 and stopped.stats_ == whole.stats_
+assert stopped.snapshot() == whole.snapshot()
+print("went on after", seen)
+"""
+
+
+@pytest.mark.parametrize("scheme", ["resample", "online"])
+def test_an_interrupted_sparsifier_goes_on(scheme):
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD, scheme], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("went on after")
