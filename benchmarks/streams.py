@@ -183,6 +183,12 @@ def _kernel(options: argparse.Namespace, path: Path) -> tuple[dict[str, Any], Wo
         for start in range(0, len(x), 500):
             _ = x[start : start + 500] @ x.T
 
+    block = np.empty((500, len(x)), dtype=np.float32)
+
+    def multiply_in_place() -> None:
+        for start in range(0, len(x), 500):
+            np.matmul(x[start : start + 500], x.T, out=block)
+
     def read() -> None:
         for _ in stream:
             pass
@@ -193,6 +199,7 @@ def _kernel(options: argparse.Namespace, path: Path) -> tuple[dict[str, Any], Wo
             StreamingSparsifier(n_nodes=len(x), epsilon=0.9, random_state=0)
         ),
         "X @ X.T": multiply,
+        "X @ X.T, always into the same array": multiply_in_place,
     }
     return {"edges": stream.n_edges, "nodes": len(x), "features": 20}, work, "X @ X.T"
 

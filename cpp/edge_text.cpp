@@ -52,13 +52,33 @@ inline void append(TextEdges& edges, std::string_view u, std::string_view v) {
   edges.v_offset.push_back(std::ssize(edges.v_data));
 }
 
+// Reads the number at `begin`; returns where it ends, `begin` if there is none. Too large is infinity, too small 0.
+const char* parse_number(const char* begin, const char* end, double& value) {
+#if defined(__cpp_lib_to_chars)
+  const auto [after, error] = std::from_chars(begin, end, value);
+  if (error == std::errc::result_out_of_range) {
+    value = std::strtod(std::string(begin, after).c_str(), nullptr);  // from_chars does not say which of the two
+  }
+  return after;
+#else  // Some libraries have from_chars for integers only. What strtod knows besides is kept from it.
+  const auto belongs = [](char c) { return is_digit(c) || std::strchr("+-.eEinfatyINFATY", c) != nullptr; };
+  const char* stop = begin;
+  while (stop < end && *stop != '\0' && belongs(*stop)) ++stop;
+  if (stop == begin || *begin == '+') return begin;
+  const std::string text(begin, stop);
+  char* after = nullptr;
+  value = std::strtod(text.c_str(), &after);
+  return begin + (after - text.c_str());
+#endif
+}
+
 // Up to 18 digits at p; leaves it behind them. Longer numbers and those with leading zeros go the slow way.
 inline bool take_integer(const char*& p, std::int64_t& value) {
   const char* const start = p;
   if (!is_digit(*p) || (*p == '0' && is_digit(p[1]))) return false;
-  std::int64_t number = 0;
-  for (; is_digit(*p); ++p) number = number * 10 + (*p - '0');  // lines end, so this does
-  value = number;
+  std::uint64_t number = 0;  // may run over, in numbers that are not taken
+  for (; is_digit(*p); ++p) number = number * 10 + static_cast<std::uint64_t>(*p - '0');  // lines end, so this does
+  value = static_cast<std::int64_t>(number);
   return p - start <= 18;
 }
 
@@ -147,14 +167,8 @@ void EdgeText::take_line(std::string_view line, TextEdges& edges) {
   if (layout_.w >= 0) {
     std::string_view text = field[2];
     if (text.size() > 1 && text[0] == '+') text.remove_prefix(1);
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), weight);
-    const bool whole = end == text.data() + text.size() && !text.empty();
-    if (!whole || (error != std::errc{} && error != std::errc::result_out_of_range)) {
-      return fail(Kind::number, layout_.w, field[2]);
-    }
-    if (error == std::errc::result_out_of_range) {
-      weight = std::strtod(std::string(text).c_str(), nullptr);  // 0 or infinity: from_chars does not say which
-    }
+    const char* const end = text.data() + text.size();
+    if (text.empty() || parse_number(text.data(), end, weight) != end) return fail(Kind::number, layout_.w, field[2]);
     if (!(weight >= 0.0 && weight <= kLargestWeight)) return fail(Kind::weight, layout_.w, field[2]);
   }
   for (int k = 0; k < 2; ++k) {
@@ -206,8 +220,8 @@ bool EdgeText::take_usual_line(const char*& p, const char* end, TextEdges& edges
   }
   if (weighted) {
     if (!take_delimiter()) return false;
-    const auto [after, error] = std::from_chars(q, end, w);
-    if (after == q || error != std::errc{} || !(w >= 0.0 && w <= kLargestWeight)) return false;
+    const char* const after = parse_number(q, end, w);
+    if (after == q || !(w >= 0.0 && w <= kLargestWeight)) return false;
     q = after;
   }
   if (layout_.delimiter == 0 ? is_blank(*q) : *q == layout_.delimiter) {

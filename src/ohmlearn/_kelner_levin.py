@@ -141,7 +141,8 @@ class KelnerLevin:
         rows["p_printed" if self.printed else "p"] = asked
         rows["p"] = p
         self._rows = rows[rows["q"] > 0]
-        self._n_buffered, self.merged = 0, False
+        # A new buffer: copies of this sketch may still look at the old one.
+        self._buffer, self._n_buffered, self.merged = np.empty(0, EDGE), 0, False
         self.n_blocks += 1
 
     def _resistances(self, rows: NDArray[np.void], rng: np.random.Generator) -> NDArray[np.float64]:

@@ -1,5 +1,6 @@
 """The command line: what it prints, how it fails, what it imports."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -82,3 +83,21 @@ def test_unexpected_errors_name_their_type_and_debug_shows_them(monkeypatch: pyt
     assert result.output == "Error: KeyError: 'lost' (--debug shows where)\n"
     with pytest.raises(KeyError, match="lost"):
         CliRunner().invoke(main, ["--debug", "broken"], catch_exceptions=False)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_a_script_and_completes(shell: str):
+    assert "_OHMLEARN_COMPLETE" in invoke("completion", shell).output
+    environment = {
+        "_OHMLEARN_COMPLETE": "bash_complete",
+        "COMP_WORDS": "ohmlearn spa",
+        "COMP_CWORD": "1",
+    }
+    code = "from ohmlearn.cli import main; main(prog_name='ohmlearn')"
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+    )
+    assert run.stdout == "plain,sparsify\n"

@@ -3,10 +3,15 @@
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
+from ohmlearn import gallery
+from ohmlearn._kelner_levin import KelnerLevin
+from ohmlearn.sparsifier import StreamingSparsifier
+
 CHILD = """
-import os, signal, sys, threading
+import os, signal, sys, threading, time
 import numpy as np
 from ohmlearn import StreamingSparsifier
 
@@ -27,7 +32,14 @@ def follow(start, end):
         start = stop
 
 stopped = fresh()
-threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+stopped.n_edges_seen_
+
+def interrupt():
+    while stopped.n_edges_seen_ == 0:
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGINT)
+
+threading.Thread(target=interrupt).start()
 try:
     while True:
         stopped.update(u, v)
@@ -54,3 +66,29 @@ def test_an_interrupted_sparsifier_goes_on(scheme):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("went on after")
+
+
+def test_the_scheme_of_the_paper_is_not_torn_by_an_interrupt(monkeypatch):
+    u, v, w = gallery.complete(60).edges()
+    u, v, w = (np.tile(array, 20) for array in (u, v, w))
+    half = len(u) // 2
+    whole = StreamingSparsifier(60, 0.8, scheme="paper", random_state=1).update(u, v, w)
+    stopped = StreamingSparsifier(60, 0.8, scheme="paper", random_state=1)
+    stopped.update(u[:half], v[:half], w[:half])
+    before = stopped.stats_
+    resample, calls = KelnerLevin._resample, []
+
+    def interrupted(sketch):
+        calls.append(sketch)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        resample(sketch)
+
+    monkeypatch.setattr(KelnerLevin, "_resample", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        stopped.update(u[half:], v[half:], w[half:])
+    monkeypatch.setattr(KelnerLevin, "_resample", resample)
+    assert stopped.stats_ == before
+    stopped.update(u[half:], v[half:], w[half:])
+    assert stopped.stats_ == whole.stats_
+    assert stopped.snapshot() == whole.snapshot()

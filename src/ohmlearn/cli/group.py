@@ -75,3 +75,17 @@ def repeat_command() -> str:
         for one in value if isinstance(value, tuple) else (value,):
             parts += [flag] if value is True else [flag, shlex.quote(str(one))]
     return " ".join(part for part in parts if part)
+
+
+@main.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print a script that completes commands and options.
+
+    In bash: eval "$(ohmlearn completion bash)"
+    """
+    from click.shell_completion import get_completion_class
+
+    script = get_completion_class(shell)
+    assert script is not None  # it is one of the choices
+    click.echo(script(main, {}, "ohmlearn", "_OHMLEARN_COMPLETE").source())
