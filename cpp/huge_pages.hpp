@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 #if defined(__linux__)
+#include <malloc.h>
 #include <sys/mman.h>
 #endif
 
@@ -34,6 +35,14 @@ template <class T>
 void resize_huge(std::vector<T>& values, std::size_t size) {
   reserve_huge(values, size);
   values.resize(size);
+}
+
+// Gives freed memory back to the system. glibc keeps blocks of up to 32 MB for itself, in ever more pieces: a
+// process that allocates and frees such blocks again and again would seem to grow.
+inline void return_freed_memory() {
+#if defined(__GLIBC__)
+  malloc_trim(0);
+#endif
 }
 
 }  // namespace ohm

@@ -1,6 +1,7 @@
 #include "sampler.hpp"
 
 #include "embedding.hpp"
+#include "huge_pages.hpp"
 #include "parallel.hpp"
 #include "rng.hpp"
 #include "simd.hpp"
@@ -15,6 +16,7 @@ namespace {
 constexpr std::int64_t kPiece = 1 << 14;      // edges a thread tosses at a time
 constexpr std::int64_t kMostPieces = 32;      // that it tosses before the kept ones are gathered
 constexpr std::int64_t kSmallest = 1 << 12;   // rows below which resampling is not worth it
+constexpr std::int64_t kLarge = 1 << 16;      // rows beyond which memory is worth giving back
 // A weak link between clusters is one slow mode among n: its share of a random right-hand side is tiny, and
 // the links are lost where it is not resolved (seen at 1e-3 on three blocks with three bridges).
 constexpr double kEmbeddingTolerance = 1e-4;
@@ -131,6 +133,7 @@ void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::sp
     pieces = std::min<std::int64_t>(2 * pieces, kMostPieces * options_.threads);
     if (n_rows() >= state_.capacity) {
       resample();
+      if (n_rows() > kLarge) return_freed_memory();
       pieces = std::max(1, options_.threads);
     }
   }

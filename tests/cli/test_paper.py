@@ -116,5 +116,5 @@ def test_failure_of_a_job_is_one_line(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_too_many_neighbours_are_refused():
     result = CliRunner().invoke(main, ["paper", "--points", "300", "-k", "300"])
-    assert result.exit_code == 2  # bad input
+    assert result.exit_code == 2
     assert result.output.startswith("Error: n_neighbors must ")

@@ -520,3 +520,16 @@ def test_what_reads_several_times_refuses_a_pipe(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"1,2\n")))
     with pytest.raises(ValueError, match="but standard input can be read only once; write"):
         certify(Graph.from_edges([0], [1]), read_edges("-"))
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress, None])
+def test_truncated_compression_is_noticed(tmp_path, compress):
+    text = "".join(f"{i * 7919 % 10007},{i}\n" for i in range(5000)).encode()
+    data = compress(text) if compress else pa.compress(text, "zstd", asbytes=True)
+    path = tmp_path / "edges.csv"
+    for length in (len(data) // 2, len(data) - 1):
+        path.write_bytes(data[:length])
+        with pytest.raises(
+            SourceError, match=r"edges.csv: cannot be read as text: .*(ended|Trunc)"
+        ):
+            list(read_edges(path))

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from ohmlearn._ids import Ids, encode_strings, ids_from_arrow
+from ohmlearn._ids import Ids, ids_from_arrow
 from ohmlearn._validation import require_extra
 from ohmlearn._validation_sources import reading, refuse_source
 from ohmlearn.streams.bytes import ByteSource
@@ -224,7 +224,7 @@ def take_ids(array: Any, id_type: str | None) -> tuple[Ids, NDArray[np.bool_] | 
         array.validate(full=True)  # Parquet does not check UTF-8
         return ids_from_arrow(array), None
     if id_type == "string":
-        return encode_strings([str(value) for value in array.to_pylist()]), None
+        return ids_from_arrow(array.cast(pa.large_string())), None
     integers: NDArray[Any] = array.to_numpy(zero_copy_only=False)
     if integers.dtype != np.uint64:
         narrow = integers.dtype in (np.int32, np.int64)
