@@ -87,7 +87,7 @@ def run_job(job: dict[str, Any]) -> dict[str, Any]:
     edges = knn_edges(gallery.paper_points(n), job["k"])
     draws = draw_labelled(n, job["draws"], job["seed"])
     result = runs[job["kind"]](job, edges, draws, make_classes(n))
-    return {"kind": job["kind"], "k": job["k"], **result}
+    return {"kind": job["kind"], "k": job["k"], **result, "job_cost": _cost()}
 
 
 def _cost() -> dict[str, float]:

@@ -17,7 +17,7 @@ from ohmlearn.report import (
     style_axes,
 )
 
-__all__ = ["draw_points", "make_page", "write_figures"]
+__all__ = ["draw_points", "make_markdown", "make_page", "write_figures"]
 
 BLUE, ORANGE, GREEN, PURPLE, GREY = COLOURS
 REFINED = f"Sparse-HFS, {REFINED_PASSES} passes"
@@ -191,6 +191,19 @@ TIES = (
     "zero, count one half."
 )
 GEOMETRY = "The paper does not give its points; these are chosen so that they show what it tells."
+
+
+def make_markdown(results: dict[str, Any]) -> str:
+    """Return the tables of the page as Markdown."""
+    tables = [_table_of_labels(results), _table_of_costs(results), _table_of_paper_scheme(results)]
+    lines: list[str] = []
+    for header, rows in tables:
+        if rows:
+            lines += [
+                "| " + " | ".join(row) + " |" for row in [header, ["---"] * len(header), *rows]
+            ]
+            lines.append("")
+    return "\n".join(lines)
 
 
 def _table_of_labels(results: dict[str, Any]) -> tuple[list[str], list[list[str]]]:

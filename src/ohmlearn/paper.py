@@ -171,7 +171,8 @@ def write_results(results: dict[str, Any], folder: Path, command: str) -> list[P
     require_extra("matplotlib", "plot")
     folder.mkdir(parents=True, exist_ok=True)
     written = _paper_page.write_figures(results, folder)
-    numbers, page = folder / "paper.json", folder / "paper.html"
+    numbers, page, tables = (folder / f"paper.{kind}" for kind in ("json", "html", "md"))
     write_whole(numbers, (json.dumps({"command": command, **results}, indent=1) + "\n").encode())
     _paper_page.make_page(results, command).write(page)
-    return [*written, numbers, page]
+    write_whole(tables, _paper_page.make_markdown(results).encode())
+    return [*written, numbers, tables, page]

@@ -80,7 +80,7 @@ def test_command_writes_figures_numbers_and_a_page(tmp_path: Path):
     options = ["--points", str(N), "-k", "225", "-k", "20", "--draws", "2", "--paper-scheme", "all"]
     result = CliRunner().invoke(main, ["paper", *options, "-o", str(tmp_path / "paper")])
     assert result.exit_code == 0, result.output
-    names = ["figure-abc.png", "figure-d.png", "paper.html", "paper.json"]
+    names = ["figure-abc.png", "figure-d.png", "paper.html", "paper.json", "paper.md"]
     assert sorted(path.name for path in (tmp_path / "paper").iterdir()) == names
     assert "[6/6, " in result.stderr  # progress is on stderr
     assert "[6/6, " not in result.stdout
@@ -94,6 +94,10 @@ def test_command_writes_figures_numbers_and_a_page(tmp_path: Path):
 
     page = Page(tmp_path / "paper" / "paper.html")
     assert page.faults == []
+    tables = (tmp_path / "paper" / "paper.md").read_text(encoding="utf-8")
+    for table in page.tables:
+        for row in table:
+            assert "| " + " | ".join(row) + " |" in tables
     assert page.n_figures == 2
     labels, scheme, costs = page.tables
     assert [row[0] for row in labels] == ["k", "20", "225"]
