@@ -155,11 +155,20 @@ void Sampler::merge(const State& other) {
   resample();
 }
 
-Csr Sampler::snapshot() const {
-  Sampler copy(state_, options_);
-  copy.resample();
-  auto built = build_csr<std::int32_t, float>(copy.state_.n_nodes, copy.state_.u, copy.state_.v, copy.state_.w, copy.n_rows());
+Csr Sampler::gather() const {
+  auto built = build_csr<std::int32_t, float>(state_.n_nodes, state_.u, state_.v, state_.w, state_.n_sorted);
   return std::move(std::get<BuiltCsr>(built).csr);
+}
+
+Csr Sampler::snapshot() const {
+  State state;  // all but the rows, which may be most of the memory
+  state.n_nodes = state_.n_nodes;
+  state.nodes = state_.nodes;
+  state.n_resamples = state_.n_resamples;
+  state.beta = state_.beta;
+  Sampler copy(std::move(state), options_);
+  copy.thin(gather());
+  return copy.gather();
 }
 
 // Resistances in H, as far as eight columns tell, and what else a coin asks for; returns the number of components.
@@ -216,15 +225,19 @@ void Sampler::take_rows(const CsrView& h) {
 }
 
 void Sampler::resample() {
-  const std::int32_t n = state_.n_nodes;
-  const std::uint64_t coins = hash(options_.seed ^ kResampleCoins, state_.n_resamples + 1);
-  auto built = build_csr<std::int32_t, float>(n, state_.u, state_.v, state_.w, state_.n_sorted);
-  const Csr csr = std::move(std::get<BuiltCsr>(built).csr);
-  const CsrView h{n, csr.indptr.data(), csr.indices.data(), csr.weights.data()};
+  Csr csr = gather();
   // The solver needs room: the rows wait in the CSR.
   state_.u = std::vector<std::int32_t>();
   state_.v = std::vector<std::int32_t>();
   state_.w = std::vector<float>();
+  thin(std::move(csr));
+}
+
+// The rows become those of the CSR, tossed anew.
+void Sampler::thin(Csr&& csr) {
+  const std::int32_t n = state_.n_nodes;
+  const std::uint64_t coins = hash(options_.seed ^ kResampleCoins, state_.n_resamples + 1);
+  const CsrView h{n, csr.indptr.data(), csr.indices.data(), csr.weights.data()};
   std::int32_t n_components = 0;
   try {
     n_components = embed(h, coins);

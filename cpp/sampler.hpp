@@ -70,7 +70,9 @@ class Sampler {
   std::int64_t n_rows() const { return std::ssize(state_.u); }
 
  private:
+  Csr gather() const;  // H as it is
   void resample();
+  void thin(Csr&& csr);
   std::int32_t embed(const CsrView& h, std::uint64_t key);
   void take_rows(const CsrView& h);
   void make_room(std::int64_t n_nodes);
