@@ -79,7 +79,8 @@ def label(**options: Any) -> None:
         raise click.UsageError("a pipe can be read only once: use --passes 1, or a file")
     model = _read(stream, options)
     model.relabel(find_labelled(options["labels_file"], pairs, stream.nodes))
-    if passes > 1 and model.sparsifier_.epsilon_nominal_ > 0.0:
+    sparsifier = model.sparsifier_
+    if passes > 1 and sparsifier.snapshot().n_edges < sparsifier.n_edges_seen_:
         model.refine(stream, passes - 1)
     certificate = _certify(model, stream, options) if options["report"] else None
     write_table(options["output"], _result(model, stream))

@@ -13,6 +13,7 @@ from ohmlearn.graph import Graph
 from ohmlearn.harmonic import HFSResult, refine
 from ohmlearn.semi_supervised.base import BaseHFS
 from ohmlearn.sparsifier import StreamingSparsifier
+from ohmlearn.streams import KernelEdges
 
 __all__ = ["ExactHFS", "SparseHFS", "batches_of", "graph_of"]
 
@@ -76,8 +77,11 @@ class SparseHFS(BaseHFS):
         if self.passes > 1 and not isinstance(edges, Graph | tuple):
             check_rereadable(edges, STREAM)
         self._start(n_nodes)
-        for batch in batches_of(edges):
-            self.sparsifier_.update(*batch)
+        if isinstance(edges, KernelEdges):
+            edges.feed(self.sparsifier_)  # the same, without arrays of all pairs
+        else:
+            for batch in batches_of(edges):
+                self.sparsifier_.update(*batch)
         if self.passes == 1 or self._graph().n_edges == self.sparsifier_.n_edges_seen_:
             return None  # one pass was asked for, or all edges are still there
         return self._refined(edges, self.passes - 1)
