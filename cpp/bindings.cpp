@@ -245,11 +245,12 @@ void bind_resistance(nb::module_& m) {
 // ---- sparsifier ---------------------------------------------------------------------------------
 
 template <class Index, class Weight>
-std::optional<ohm::EdgeFault> take_edges(ohm::Sampler* sampler, std::int64_t limit, std::span<const Index> u,
-                                         std::span<const Index> v, std::span<const Weight> w) {
+std::optional<ohm::EdgeFault> take_edges(ohm::Sampler* sampler, std::int64_t limit, int threads,
+                                         std::span<const Index> u, std::span<const Index> v,
+                                         std::span<const Weight> w) {
   require(u.size() == v.size() && (w.empty() || w.size() == u.size()), "arrays must be equally long");
   nb::gil_scoped_release release;
-  if (sampler == nullptr) return ohm::find_fault<Index, Weight>(u, v, w, limit);
+  if (sampler == nullptr) return ohm::find_fault<Index, Weight>(u, v, w, limit, threads);
   sampler->update<Index, Weight>(u, v, w);
   return std::nullopt;
 }
@@ -257,18 +258,18 @@ std::optional<ohm::EdgeFault> take_edges(ohm::Sampler* sampler, std::int64_t lim
 template <class Index, class Weight>
 void bind_update(nb::module_& m, nb::class_<ohm::Sampler>& c) {
   if constexpr (std::is_same_v<Weight, ohm::Unit>) {
-    m.def("find_fault", [](std::int64_t limit, ArrayIn<Index> u, ArrayIn<Index> v) {
-      return take_edges<Index, Weight>(nullptr, limit, as_span(u), as_span(v), {});
-    }, "limit"_a, "u"_a.noconvert(), "v"_a.noconvert());
+    m.def("find_fault", [](std::int64_t limit, int threads, ArrayIn<Index> u, ArrayIn<Index> v) {
+      return take_edges<Index, Weight>(nullptr, limit, threads, as_span(u), as_span(v), {});
+    }, "limit"_a, "threads"_a, "u"_a.noconvert(), "v"_a.noconvert());
     c.def("update", [](ohm::Sampler& self, ArrayIn<Index> u, ArrayIn<Index> v) {
-      take_edges<Index, Weight>(&self, 0, as_span(u), as_span(v), {});
+      take_edges<Index, Weight>(&self, 0, 1, as_span(u), as_span(v), {});
     }, "u"_a.noconvert(), "v"_a.noconvert());
   } else {
-    m.def("find_fault", [](std::int64_t limit, ArrayIn<Index> u, ArrayIn<Index> v, ArrayIn<Weight> w) {
-      return take_edges<Index, Weight>(nullptr, limit, as_span(u), as_span(v), as_span(w));
-    }, "limit"_a, "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert());
+    m.def("find_fault", [](std::int64_t limit, int threads, ArrayIn<Index> u, ArrayIn<Index> v, ArrayIn<Weight> w) {
+      return take_edges<Index, Weight>(nullptr, limit, threads, as_span(u), as_span(v), as_span(w));
+    }, "limit"_a, "threads"_a, "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert());
     c.def("update", [](ohm::Sampler& self, ArrayIn<Index> u, ArrayIn<Index> v, ArrayIn<Weight> w) {
-      take_edges<Index, Weight>(&self, 0, as_span(u), as_span(v), as_span(w));
+      take_edges<Index, Weight>(&self, 0, 1, as_span(u), as_span(v), as_span(w));
     }, "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert());
   }
 }
@@ -325,9 +326,10 @@ void set_state(ohm::Sampler& sampler, ArrayIn<std::uint8_t> nodes, ArrayIn<std::
 void bind_sparsifier(nb::module_& m) {
   nb::class_<ohm::Sampler> c(m, "Sampler", "Trusts the edges it is given: see find_fault.");
   c.def("__init__", [](ohm::Sampler* self, std::int32_t n_nodes, std::uint64_t seed, double epsilon, double constant,
-                       double offset, std::int64_t max_rows, bool retracts, int threads) {
-    new (self) ohm::Sampler(n_nodes, {seed, epsilon, constant, offset, max_rows, retracts, threads});
-  }, "n_nodes"_a, "seed"_a, "epsilon"_a, "constant"_a, "offset"_a, "max_rows"_a, "retracts"_a, "threads"_a);
+                       double offset, std::int64_t max_rows, bool retracts, int threads, bool grows) {
+    new (self) ohm::Sampler(n_nodes, {seed, epsilon, constant, offset, max_rows, retracts, threads, grows});
+  }, "n_nodes"_a, "seed"_a, "epsilon"_a, "constant"_a, "offset"_a, "max_rows"_a, "retracts"_a, "threads"_a,
+        "grows"_a);
   bind_update<std::int32_t, ohm::Unit>(m, c);
   bind_update<std::int64_t, ohm::Unit>(m, c);
   bind_update<std::int32_t, float>(m, c);

@@ -1,9 +1,11 @@
 #include "coins.hpp"
 
+#include "parallel.hpp"
 #include "rng.hpp"
 #include "simd.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -121,21 +123,23 @@ OHM_KERNEL bool all_fine(const Index* u, const Index* v, const Weight* w, std::i
 
 template <class Index, class Weight>
 std::optional<EdgeFault> find_fault(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
-                                    std::int64_t limit) {
+                                    std::int64_t limit, int threads) {
   using Kind = EdgeFault::Kind;
-  constexpr std::int64_t kBlock = 4096;
+  constexpr std::int64_t kPart = 1 << 16;
   const std::int64_t size = std::ssize(u);
-  for (std::int64_t begin = 0; begin < size; begin += kBlock) {
-    const std::int64_t end = std::min(size, begin + kBlock);
+  std::atomic<std::int64_t> first = size;  // beginning of the first part with a fault
+  parallel_for(threads, (size + kPart - 1) / kPart, [&](std::int64_t part) {
+    const std::int64_t begin = part * kPart;
     const Weight* weights = w.empty() ? nullptr : w.data() + begin;
-    if (all_fine(u.data() + begin, v.data() + begin, weights, end - begin, limit)) continue;
-    for (std::int64_t i = begin; i < end; ++i) {
-      if (u[i] < 0 || u[i] >= limit) return EdgeFault{Kind::node_u, i, static_cast<std::int64_t>(u[i])};
-      if (v[i] < 0 || v[i] >= limit) return EdgeFault{Kind::node_v, i, static_cast<std::int64_t>(v[i])};
-      if constexpr (!std::is_same_v<Weight, Unit>) {
-        if (!(w[i] >= Weight{0} && w[i] <= static_cast<Weight>(kLargestWeight))) {
-          return EdgeFault{Kind::weight, i, 0, static_cast<double>(w[i])};
-        }
+    if (all_fine(u.data() + begin, v.data() + begin, weights, std::min(kPart, size - begin), limit)) return;
+    for (std::int64_t known = first; begin < known && !first.compare_exchange_weak(known, begin);) {}
+  });
+  for (std::int64_t i = first; i < size; ++i) {
+    if (u[i] < 0 || u[i] >= limit) return EdgeFault{Kind::node_u, i, static_cast<std::int64_t>(u[i])};
+    if (v[i] < 0 || v[i] >= limit) return EdgeFault{Kind::node_v, i, static_cast<std::int64_t>(v[i])};
+    if constexpr (!std::is_same_v<Weight, Unit>) {
+      if (!(w[i] >= Weight{0} && w[i] <= static_cast<Weight>(kLargestWeight))) {
+        return EdgeFault{Kind::weight, i, 0, static_cast<double>(w[i])};
       }
     }
   }
@@ -252,7 +256,7 @@ std::vector<char> choose_rows(const CsrView& h, const float* chance, std::uint64
 
 #define OHM_INSTANTIATE(Index, Weight)                                                                             \
   template std::optional<EdgeFault> find_fault(std::span<const Index>, std::span<const Index>,                     \
-                                               std::span<const Weight>, std::int64_t);                             \
+                                               std::span<const Weight>, std::int64_t, int);                        \
   template void toss_edges(std::span<const Index>, std::span<const Index>, std::span<const Weight>, std::int64_t,  \
                            std::int64_t, std::int64_t, std::uint64_t, float, const NodeRecord*, const float*, \
                            std::vector<KeptEdge>&);

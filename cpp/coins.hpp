@@ -31,7 +31,7 @@ constexpr double kLargestWeight = 1e27;
 // number, or too large.
 template <class Index, class Weight>
 std::optional<EdgeFault> find_fault(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
-                                    std::int64_t limit);
+                                    std::int64_t limit, int threads = 1);
 
 struct KeptEdge {
   std::int64_t at;  // in the batch

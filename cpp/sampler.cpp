@@ -43,10 +43,10 @@ double fit_beta(std::span<const float> leverage, std::int64_t rows) {
 }
 
 template <class Index>
-OHM_KERNEL Index find_largest(const Index* nodes, std::int64_t count) {
-  Index largest = -1;
-  for (std::int64_t i = 0; i < count; ++i) largest = std::max(largest, nodes[i]);
-  return largest;
+OHM_KERNEL std::int64_t find_last(const Index* u, const Index* v, std::int64_t count) {
+  Index last = -1;
+  for (std::int64_t i = 0; i < count; ++i) last = std::max(last, std::max(u[i], v[i]));
+  return last;
 }
 
 // What a batch adds to the counters. Weights are summed in lanes by position in the stream.
@@ -69,8 +69,6 @@ OHM_KERNEL void count_edges(const Index* u, const Index* v, const Weight* w, std
     state.n_zero_weights += zeros;
   }
   state.position += count;
-  const std::int64_t last = std::max(find_largest(u, count), find_largest(v, count));
-  state.n_nodes = std::max(state.n_nodes, static_cast<std::int32_t>(last + 1));
 }
 
 }  // namespace
@@ -110,8 +108,10 @@ void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::sp
     pieces = std::min((size - begin + kPiece - 1) / kPiece, pieces);
     kept.resize(std::max<std::size_t>(kept.size(), pieces));
     const std::int64_t end = std::min(size, begin + pieces * kPiece);
-    const std::int64_t last = std::max(find_largest(&u[begin], end - begin), find_largest(&v[begin], end - begin));
-    if (last >= std::ssize(state_.nodes)) make_room(last + 1);
+    if (options_.grows) {
+      const std::int64_t last = find_last(u.data() + begin, v.data() + begin, end - begin);
+      if (last >= std::ssize(state_.nodes)) make_room(last + 1);
+    }
     parallel_for(options_.threads, pieces, [&](std::int64_t piece) {
       kept[piece].clear();
       const std::int64_t from = begin + piece * kPiece;
@@ -131,6 +131,10 @@ void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::sp
       }
     }
     count_edges(u.data() + begin, v.data() + begin, w.empty() ? nullptr : w.data() + begin, next - begin, state_);
+    if (options_.grows) {
+      const std::int64_t last = find_last(u.data() + begin, v.data() + begin, next - begin);
+      state_.n_nodes = std::max(state_.n_nodes, static_cast<std::int32_t>(last + 1));
+    }
     begin = next;
     pieces = std::min<std::int64_t>(2 * pieces, kMostPieces * options_.threads);
     if (n_rows() >= state_.capacity) {

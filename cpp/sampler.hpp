@@ -32,6 +32,7 @@ struct SamplerOptions {
   std::int64_t max_rows = 0;  // 0: no budget
   bool retracts = true;       // false: rows once kept stay ("online")
   int threads = 1;
+  bool grows = true;  // false: no edge has a node past those given at the beginning
 };
 
 class Sampler {

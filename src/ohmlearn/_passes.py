@@ -88,7 +88,7 @@ class EdgePasses:
         result, count, weight = np.zeros_like(x), 0, 0.0
         for number, batch in enumerate(self._batches):
             arrays = check_batch(batch, number)
-            fault = _core.find_fault(MAX_NODES, *arrays)
+            fault = _core.find_fault(MAX_NODES, self._threads, *arrays)
             if fault is not None:
                 raise_edge_fault(fault, MAX_NODES, _name_edges(count))
             if self.passes == 0:

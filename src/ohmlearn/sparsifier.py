@@ -150,12 +150,13 @@ class StreamingSparsifier:
         if budget and self.scheme != "resample":
             raise ValueError(f'a budget needs scheme="resample", got scheme={self.scheme!r}')
         self._seed = check_seed(self.random_state)
+        self._threads = check_n_jobs(self.n_jobs)
         self._scale = (constant, offset)
         if self.scheme == "paper":
             if n is None:
                 raise ValueError('scheme="paper" must know the number of nodes: give n_nodes')
             copies = PAPER_CONSTANTS[self.constants]
-            return PaperSampler(n, epsilon, self._seed, copies, check_n_jobs(self.n_jobs))
+            return PaperSampler(n, epsilon, self._seed, copies, self._threads)
         return _core.Sampler(
             n or 0,
             self._seed,
@@ -164,7 +165,8 @@ class StreamingSparsifier:
             offset,
             budget,
             self.scheme == "resample",
-            check_n_jobs(self.n_jobs),
+            self._threads,
+            n is None,
         )
 
     def update(self, u: Any, v: ArrayLike | None = None, w: ArrayLike | None = None) -> Self:
@@ -195,7 +197,7 @@ class StreamingSparsifier:
         check_same_length(u=a, v=b, w=weights)
         limit = MAX_NODES if self.n_nodes is None else self.n_nodes
         arrays: tuple[Any, ...] = (a, b) if weights is None else (a, b, weights)
-        fault = _core.find_fault(limit, *arrays)
+        fault = _core.find_fault(limit, self._threads, *arrays)
         if fault is not None:
             raise_edge_fault(fault, limit, EdgeNames())
         start = told = time.perf_counter()
