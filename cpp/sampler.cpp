@@ -139,7 +139,6 @@ void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::sp
     pieces = std::min<std::int64_t>(2 * pieces, kMostPieces * options_.threads);
     if (n_rows() >= state_.capacity) {
       resample();
-      if (n_rows() > kLarge) return_freed_memory();
       pieces = std::max(1, options_.threads);
     }
   }
@@ -242,9 +241,12 @@ void Sampler::thin(Csr&& csr) {
   const std::int32_t n = state_.n_nodes;
   const std::uint64_t coins = hash(options_.seed ^ kResampleCoins, state_.n_resamples + 1);
   const CsrView h{n, csr.indptr.data(), csr.indices.data(), csr.weights.data()};
+  const bool large = h.entries() / 2 > kLarge;
   std::int32_t n_components = 0;
   try {
+    if (large) return_freed_memory();
     n_components = embed(h, coins);
+    if (large) return_freed_memory();
   } catch (...) {
     take_rows(h);
     throw;
