@@ -24,7 +24,6 @@ MORE_COLOURS = (
     "#7a5c3e",
     "#6f7fd6",
     "#a3b84f",
-    "#555555",
 )
 Floats = NDArray[np.float64]
 
@@ -102,7 +101,7 @@ def _draw_classes(counts: dict[str, int]) -> Any:
     axes = figure.subplots()
     axes.barh(range(len(shown)), list(shown.values()), color=COLOURS[0])
     style_axes(axes, xlabel="nodes")
-    axes.set_yticks(range(len(shown)), [name[:30] for name in shown], color=INK)
+    axes.set_yticks(range(len(shown)), [_plain(name, 30) for name in shown], color=INK)
     axes.invert_yaxis()
     return figure
 
@@ -169,15 +168,25 @@ def _draw_graph(h: Graph, model: Any) -> Any:
     lines = np.stack([mixed[position[u[both]]], mixed[position[v[both]]]], axis=1)
     axes.add_collection(LineCollection(list(lines), colors=INK, linewidths=0.4, alpha=0.15))
     labels = model.transduction_[nodes[chosen]]
-    for at, name in enumerate(model.classes_):
+    names, counts = np.unique(model.transduction_, return_counts=True)
+    largest = names[np.argsort(-counts, kind="stable")][: len(MORE_COLOURS)]
+    rest = ~np.isin(labels, largest)
+    if rest.any():
+        axes.scatter(*mixed[chosen[rest]].T, s=5, color="#b9bfc5", label="others", linewidths=0)
+    for name, colour in zip(largest, MORE_COLOURS, strict=False):
         mask = labels == name
-        colour = MORE_COLOURS[min(at, len(MORE_COLOURS) - 1)]
-        text = str(name)[:20] if at < MOST_CLASSES else None
-        axes.scatter(*mixed[chosen[mask]].T, s=7, color=colour, label=text, linewidths=0)
+        axes.scatter(
+            *mixed[chosen[mask]].T, s=7, color=colour, label=_plain(name, 20), linewidths=0
+        )
     axes.scatter(*mixed[given].T, s=42, facecolors="none", edgecolors=INK, linewidths=1.2)
     axes.set_axis_off()
     add_legend(axes, loc="upper left", bbox_to_anchor=(1.0, 1.0), markerscale=2)
     return figure
+
+
+def _plain(name: Any, limit: int) -> str:
+    """Return text for matplotlib, to which dollars mean mathematics."""
+    return str(name)[:limit].replace("$", r"\$")
 
 
 def _describe_drawing(h: Graph) -> str:

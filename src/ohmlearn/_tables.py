@@ -6,6 +6,7 @@ import json
 import math
 import os
 import sys
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -85,8 +86,25 @@ def as_node_ids(path: str, ids: list[Any], kind: str | None) -> NDArray[Any]:
 
 
 def find_labelled(path: str, pairs: Pairs, nodes: NodeTable) -> dict[int, Any]:
-    """Return {number of the node: label}; nodes that no edge has are added to the table."""
-    numbers = nodes.add(as_node_ids(path, [node for node, _ in pairs], nodes.kind))
+    """Return {number of the node: label}; nodes that no edge has are added to the table.
+
+    Warns
+    -----
+    UserWarning
+        If there are such nodes.
+    """
+    ids = as_node_ids(path, [node for node, _ in pairs], nodes.kind)
+    unknown = np.flatnonzero(nodes.find(ids) < 0)
+    if len(unknown) == len(pairs):
+        refuse_source(path, f"no edge has any of these nodes, such as {ids[0]!r}")
+    if len(unknown) > 0:
+        warnings.warn(
+            f"{len(unknown)} of the {len(pairs)} labelled nodes are in no edge, such as "
+            f"{ids[unknown[0]]!r}",
+            UserWarning,
+            stacklevel=2,
+        )
+    numbers = nodes.add(ids)
     labels: dict[int, Any] = {}
     for number, (node, label) in zip(numbers.tolist(), pairs, strict=True):
         if labels.setdefault(number, label) != label:

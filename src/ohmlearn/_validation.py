@@ -40,6 +40,7 @@ __all__ = [
     "check_square",
     "check_weights",
     "raise_edge_fault",
+    "refuse_other_graph",
     "require_extra",
     "split_batch",
 ]
@@ -422,6 +423,18 @@ def check_rereadable(edges: Any, reader: str) -> Iterable[Any]:
             f"{reader} reads the edges several times, but a {kind} can be read only once; pass a "
             f"Graph, arrays (u, v, w), a list of batches, or an object whose __iter__ begins anew"
         )
+    return edges
+
+
+def refuse_other_graph(edges: Any) -> Any:
+    """Return edges, unless they are a graph of another library."""
+    makers = {"tocsr": "scipy", "adjacency": "networkx", "get_edgelist": "igraph"}
+    for attribute, library in makers.items():
+        if hasattr(edges, attribute):
+            raise TypeError(
+                f"edges are needed as a Graph or as arrays, got {type(edges).__module__}."
+                f"{type(edges).__name__}; make a Graph of it with Graph.from_{library}"
+            )
     return edges
 
 

@@ -1,5 +1,6 @@
 """Where bad sources of edges are refused: points, ids, files. Goes on with ``_validation``."""
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Integral
@@ -54,7 +55,7 @@ def check_points(values: Any) -> NDArray[np.float32] | NDArray[np.float64]:
         i, j = (int(at) for at in np.argwhere(~finite)[0])
         raise ValueError(f"X must be finite, but X[{i}, {j}] = {x[i, j]}; drop or fill such points")
     widest = float(x.max()) - float(x.min())
-    if not widest**2 * x.shape[1] <= float(np.finfo(x.dtype).max) / 2:
+    if not widest <= math.sqrt(float(np.finfo(x.dtype).max) / 2 / x.shape[1]):
         raise ValueError(
             f"X spans {widest:g}: squared distances pass the largest {x.dtype}; scale X down"
         )

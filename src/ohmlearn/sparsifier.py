@@ -29,6 +29,7 @@ from ohmlearn._validation import (
     check_seed,
     check_weights,
     raise_edge_fault,
+    refuse_other_graph,
     split_batch,
 )
 from ohmlearn.graph import Graph
@@ -72,7 +73,7 @@ class StreamingSparsifier:
     epsilon : float
         Aim at (1 - epsilon) x'L_G x <= x'L_H x <= (1 + epsilon) x'L_G x. Not used with a budget.
     max_edges : int, optional
-        Budget: about so many edges in H.
+        Budget: about so many edges in H, at least two for each node.
     memory : int or str, optional
         Budget as peak memory of the sparsifier, in bytes or like "500MB"; needs `n_nodes`.
     scheme : {"resample", "online", "paper"}
@@ -147,6 +148,8 @@ class StreamingSparsifier:
                     f"nodes, fewer than two a node; give at least "
                     f"{n * (NODE_BYTES + 2 * ROW_BYTES)} bytes"
                 )
+        if n is not None:
+            self._check_room(budget, n)
         if budget and self.scheme != "resample":
             raise ValueError(f'a budget needs scheme="resample", got scheme={self.scheme!r}')
         self._seed = check_seed(self.random_state)
@@ -169,6 +172,14 @@ class StreamingSparsifier:
             n is None,
         )
 
+    def _check_room(self, budget: int, n_nodes: int) -> None:
+        """Refuse a budget that no connected graph with some weight to choose fits in."""
+        if 0 < budget < 2 * n_nodes:
+            raise ValueError(
+                f"max_edges = {budget} is fewer than two edges for each of {n_nodes} nodes; give "
+                f"at least {2 * n_nodes}"
+            )
+
     def update(self, u: Any, v: ArrayLike | None = None, w: ArrayLike | None = None) -> Self:
         """Take in a batch of edges.
 
@@ -188,8 +199,8 @@ class StreamingSparsifier:
         sampler: Any = self._sampler()
         if v is None and isinstance(u, Graph):
             u, v, w = u.edges()
-        elif v is None and isinstance(u, tuple):
-            u, v, w = split_batch(u, "the batch")
+        elif v is None:
+            u, v, w = split_batch(refuse_other_graph(u), "the batch")
         a, b = check_node_ids(u, "u"), check_node_ids(v, "v")
         if a.dtype != b.dtype:
             a, b = a.astype(np.int64), b.astype(np.int64)
@@ -200,6 +211,8 @@ class StreamingSparsifier:
         fault = _core.find_fault(limit, self._threads, *arrays)
         if fault is not None:
             raise_edge_fault(fault, limit, EdgeNames())
+        if self.max_edges is not None and self.n_nodes is None and len(a) > 0:
+            self._check_room(self.max_edges, int(max(a.max(), b.max())) + 1)
         start = told = time.perf_counter()
         for first in range(0, len(a), PIECE):
             sampler.update(*(array[first : first + PIECE] for array in arrays))
@@ -426,7 +439,7 @@ def sparsify(
         parameters.setdefault("n_nodes", edges.n_nodes)
         return StreamingSparsifier(**parameters).update(edges).snapshot()
     sparsifier = StreamingSparsifier(**parameters)
-    batches = [edges] if isinstance(edges, tuple) else edges
+    batches = [edges] if isinstance(edges, tuple) else refuse_other_graph(edges)
     for batch in batches:
-        sparsifier.update(*batch)
+        sparsifier.update(batch)
     return sparsifier.snapshot()

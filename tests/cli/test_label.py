@@ -45,7 +45,8 @@ def test_labels_are_right_and_equal_those_of_python(files: tuple[Path, Path], tm
     result = label(edges, "--labels", labels, "-o", tmp_path / "out.csv", "--seed", 3)
     assert result.exit_code == 0, result.output
     assert "u = 'src', v = 'dst', no weights (guessed)" in result.output
-    assert "360, 5 labelled: blue 120, green 120, red 120" in result.output
+    assert "360, labels of 5 were given" in result.output
+    assert "blue: 120, green: 120, red: 120" in result.output
 
     stream = read_edges(edges)
     model = SparseHFSClassifier(epsilon=0.8, passes=1, random_state=3)
@@ -132,7 +133,7 @@ def test_interrupted_it_says_how_to_go_on(tmp_path: Path):
     process.send_signal(signal.SIGINT)
     _, err = process.communicate()
     assert process.returncode == 130
-    assert b"stopped after" in err
+    assert b"Interrupted after" in err
     assert f"the same command goes on from {save}".encode() in err
     assert save.exists()
 
@@ -162,6 +163,38 @@ def test_bad_input_is_one_line_and_code_2(
     assert message in result.output
     assert result.exit_code == 2
     assert "Traceback" not in result.output
+
+
+def test_labels_of_nodes_that_no_edge_has(files: tuple[Path, Path]):
+    edges, labels = files
+    labels.write_text("node,label\np0,red\np130,green\nnobody,blue\n")
+    result = label(edges, "--labels", labels)
+    assert "Warning: 1 of the 3 labelled nodes are in no edge, such as 'nobody'" in result.output
+    labels.write_text("node,label\nnobody,blue\nno one,red\n")
+    result = label(edges, "--labels", labels)
+    assert result.exit_code == 2
+    assert "no edge has any of these nodes, such as 'nobody'" in result.output
+
+
+def test_interrupted_after_the_first_pass_it_keeps_what_it_has(
+    files: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    edges, labels = files
+    save, whole, out = tmp_path / "save.ohm", tmp_path / "whole.csv", tmp_path / "out.csv"
+    label(edges, "--labels", labels, "-o", whole)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SparseHFSClassifier, "refine", interrupt)
+        result = label(edges, "--labels", labels, "-o", out, "--checkpoint", save)
+    assert result.exit_code == 130
+    assert f"Interrupted after 19,335 edges; the same command goes on from {save}" in result.output
+    assert not out.exists()
+    result = label(edges, "--labels", labels, "-o", out, "--checkpoint", save)
+    assert "Going on from" in result.output
+    assert out.read_bytes() == whole.read_bytes()
 
 
 def test_bad_rows_can_be_left_out(files: tuple[Path, Path]):
@@ -209,3 +242,17 @@ def test_report_is_one_self_contained_page(files: tuple[Path, Path], tmp_path: P
     assert "H is within 1 ± " in found.text
     assert f"ohmlearn label {edges} --on-bad raise --labels {labels}" in found.text
     assert ["Edges seen", "19,335"] in found.tables[0]
+
+
+def test_report_of_many_classes_with_odd_names(files: tuple[Path, Path], tmp_path: Path):
+    pytest.importorskip("matplotlib")
+    from pages import Page
+
+    edges, labels = files
+    rows = "".join(f"p{i},$\\frac{{{i}$\n" for i in range(0, 360, 18))
+    labels.write_text("node,label\n" + rows)
+    page = tmp_path / "page.html"
+    result = label(edges, "--labels", labels, "-o", tmp_path / "out.csv", "--report", page)
+    assert result.exit_code == 0, result.output
+    assert Page(page).faults == []
+    assert "others" in Page(page).text

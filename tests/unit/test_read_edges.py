@@ -533,3 +533,21 @@ def test_truncated_compression_is_noticed(tmp_path, compress):
             SourceError, match=r"edges.csv: cannot be read as text: .*(ended|Trunc)"
         ):
             list(read_edges(path))
+
+
+def test_a_first_row_with_a_number_is_no_header(tmp_path):
+    path = tmp_path / "edges.csv"
+    path.write_text("ann,bob,0.5\nbob,cy,1.5\n")
+    stream = read_edges(path, weight_col=2)
+    (batch,) = list(stream)
+    assert stream.nodes.ids().tolist() == ["ann", "bob", "cy"]
+    np.testing.assert_array_equal(batch.w, [0.5, 1.5])
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "txt"])
+def test_comments_at_the_beginning_whatever_the_ending(tmp_path, ending):
+    path = tmp_path / f"edges.{ending}"
+    path.write_text("# Nodes: 3\n# FromNodeId\tToNodeId\n10\t20\n20\t30\n")
+    stream = read_edges(path)
+    assert sum(len(batch.u) for batch in stream) == 2
+    assert stream.nodes.ids().tolist() == [10, 20, 30]

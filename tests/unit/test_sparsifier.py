@@ -136,6 +136,16 @@ def test_a_batch_may_come_as_one_tuple():
     assert unit.weight_seen_ == 2 * len(u)
 
 
+def test_graphs_of_other_libraries_are_told_the_way():
+    import networkx
+
+    matrix = gallery.path(3).laplacian()
+    for edges, maker in ((matrix, "scipy"), (networkx.path_graph(3), "networkx")):
+        for take in (sparsify, StreamingSparsifier().update):
+            with pytest.raises(TypeError, match=f"make a Graph of it with Graph.from_{maker}"):
+                take(edges)
+
+
 def test_weights_at_the_ends_of_the_range():
     sparsifier = StreamingSparsifier(3, random_state=0)
     sparsifier.update([0, 1, 0], [1, 2, 2], [1e27, 1e-37, 1e-39])
@@ -154,6 +164,8 @@ def test_weights_at_the_ends_of_the_range():
         ({"constants": 3}, "constants must be one of"),
         ({"max_edges": 5, "memory": "1GB"}, "two ways to say the budget"),
         ({"max_edges": 0}, "max_edges must be an integer >= 1, got 0"),
+        ({"max_edges": 9, "n_nodes": 5}, "max_edges = 9 is fewer than two edges for each of 5"),
+        ({"max_edges": 3}, "max_edges = 3 is fewer than two edges for each of 2 nodes"),
         ({"memory": "1GB"}, "give n_nodes, too"),
         ({"memory": "1 cup", "n_nodes": 3}, 'like "500MB"'),
         ({"memory": "1kB", "n_nodes": 1000}, "leaves room for 0 edges among 1000 nodes"),

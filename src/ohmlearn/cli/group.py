@@ -27,8 +27,11 @@ class OneLineErrors(click.Group):
                 warnings.simplefilter("always", UserWarning)  # those meant for users
                 warnings.showwarning = _show_warning
                 return super().invoke(ctx)
-        except (click.ClickException, click.exceptions.Exit, click.Abort):
+        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
+        except KeyboardInterrupt:
+            click.echo("Interrupted", err=True)
+            raise click.exceptions.Exit(130) from None
         except Exception as error:
             if ctx.params["debug"]:
                 raise

@@ -77,12 +77,17 @@ def label(**options: Any) -> None:
     passes = options["passes"] or (3 if stream.rereadable else 1)
     if passes > 1 and not stream.rereadable:
         raise click.UsageError("a pipe can be read only once: use --passes 1, or a file")
-    model = _read(stream, options)
-    model.relabel(find_labelled(options["labels_file"], pairs, stream.nodes))
-    sparsifier = model.sparsifier_
-    if passes > 1 and sparsifier.snapshot().n_edges < sparsifier.n_edges_seen_:
-        model.refine(stream, passes - 1)
-    certificate = _certify(model, stream, options) if options["report"] else None
+    model = _start(options)
+    try:
+        _read(stream, model, options)
+        model.relabel(find_labelled(options["labels_file"], pairs, stream.nodes))
+        sparsifier = model.sparsifier_
+        if passes > 1 and sparsifier.snapshot().n_edges < sparsifier.n_edges_seen_:
+            model.refine(stream, passes - 1)
+        certificate = _certify(model, stream, options) if options["report"] else None
+    except KeyboardInterrupt:
+        _keep(model, options)
+        raise click.exceptions.Exit(130) from None
     write_table(options["output"], _result(model, stream))
     summary = _summary(model, stream, time.perf_counter() - start)
     if options["report"]:
@@ -96,18 +101,18 @@ def label(**options: Any) -> None:
     _tell(summary, options)
 
 
-def _read(stream: "EdgeStream", options: dict[str, Any]) -> "SparseHFSClassifier":
-    """Read the edges once, from where a checkpoint left off."""
+def _start(options: dict[str, Any]) -> "SparseHFSClassifier":
+    """Return a classifier that has seen nothing, or what a checkpoint has."""
     from ohmlearn.semi_supervised import SparseHFSClassifier
     from ohmlearn.sparsifier import StreamingSparsifier
 
-    stable = options["normalization"]
+    normalization = options["normalization"]
     model = SparseHFSClassifier(
         gamma="auto" if options["gamma"] is None else options["gamma"],
         epsilon=options["epsilon"],
         max_edges=options["max_edges"],
         passes=1,
-        normalization=None if stable == "none" else stable,
+        normalization=None if normalization == "none" else normalization,
         random_state=options["seed"],
         n_jobs=options["threads"],
     ).update([])
@@ -120,39 +125,45 @@ def _read(stream: "EdgeStream", options: dict[str, Any]) -> "SparseHFSClassifier
         n_jobs=options["threads"],
     )
     path = options["checkpoint"]
-    done = 0
     if path is not None and Path(path).exists():
         saved = StreamingSparsifier.load(path)
         _check_same(path, saved, model.sparsifier_)
-        model.sparsifier_, done = saved, _position(saved)
+        model.sparsifier_ = saved
         if not options["quiet"]:
-            click.echo(f"Going on from {path}, after {done:,} edges", err=True)
+            click.echo(f"Going on from {path}, after {_position(saved):,} edges", err=True)
+    return model
+
+
+def _read(stream: "EdgeStream", model: "SparseHFSClassifier", options: dict[str, Any]) -> None:
+    """Read the edges once; those that the sparsifier has seen are skipped."""
+    path = options["checkpoint"]
+    done, at = _position(model.sparsifier_), 0
     saved_at = time.perf_counter()
-    at = 0
-    try:
-        for batch in watch(stream, options, model.sparsifier_):
-            skipped = min(len(batch.u), max(0, done - at))
-            at += len(batch.u)
-            if skipped < len(batch.u):
-                model.update(tuple(None if part is None else part[skipped:] for part in batch))
-            now = time.perf_counter()
-            if path is not None and at > done and now - saved_at > options["checkpoint_every"]:
-                model.sparsifier_.save(path)
-                saved_at = now
-    except KeyboardInterrupt:
-        seen = _position(model.sparsifier_)
-        where = f"stopped after {seen:,} edges; "
-        if path is None:
-            hint = "with --checkpoint FILE a run can go on where it stopped"
-        else:
+    for batch in watch(stream, options, model.sparsifier_):
+        skipped = min(len(batch.u), max(0, done - at))
+        at += len(batch.u)
+        if skipped < len(batch.u):
+            model.update(tuple(None if part is None else part[skipped:] for part in batch))
+        now = time.perf_counter()
+        if path is not None and at > done and now - saved_at > options["checkpoint_every"]:
             model.sparsifier_.save(path)
-            hint = f"the same command goes on from {path}"
-        click.echo(where + hint, err=True)
-        raise click.exceptions.Exit(130) from None
+            saved_at = now
     if at < done:
         raise ValueError(f"{path} has seen {done} edges, but there are only {at}: other edges?")
+    if path is not None:
+        model.sparsifier_.save(path)
     tell_bad(stream, options)
-    return model
+
+
+def _keep(model: "SparseHFSClassifier", options: dict[str, Any]) -> None:
+    """Save what an interrupted run has seen, and say how to go on."""
+    path, seen = options["checkpoint"], _position(model.sparsifier_)
+    if path is None:
+        hint = "with --checkpoint FILE a run can go on where it stopped"
+    else:
+        model.sparsifier_.save(path)
+        hint = f"the same command goes on from {path}"
+    click.echo(f"Interrupted after {seen:,} edges; {hint}", err=True)
 
 
 def _position(sparsifier: Any) -> int:
@@ -225,13 +236,21 @@ def _tell(summary: dict[str, Any], options: dict[str, Any]) -> None:
         return
     kept = summary["edges_kept"]
     share = 100.0 * kept / max(1, summary["edges"])
-    classes = ", ".join(f"{name} {count:,}" for name, count in summary["classes"].items())
+    largest = sorted(summary["classes"].items(), key=lambda item: -item[1])
+    classes = ", ".join(f"{name[:30]}: {count:,}" for name, count in largest[:10])
+    if len(largest) > 10:
+        classes += f", and {len(largest) - 10} more"
+    where = "of the full graph's equation" if summary["passes"] > 1 else "on what was kept"
     lines = [
         f"Edges    {summary['edges']:,} seen, {kept:,} kept ({share:.3g}%)",
-        f"Nodes    {summary['nodes']:,}, {summary['labelled']} labelled: {classes}",
-        f"Passes   {summary['passes']}, residual {summary['residual']:.2g}",
+        f"Nodes    {summary['nodes']:,}, labels of {summary['labelled']} were given",
+        f"Classes  {classes}",
+        f"Passes   {summary['passes']}, residual {summary['residual']:.2g} {where}",
         f"Cost     {summary['seconds']:.1f} s, {summary['peak_memory'] / 2**20:.0f} MiB at most",
     ]
+    dropped = summary["self_loops_dropped"] + summary["zero_weights_dropped"]
+    if dropped:
+        lines[0] += f"; {dropped:,} self-loops and zero weights left out"
     if "report" in summary:
         lines.append(f"Page     {summary['report']}")
     click.echo("\n".join(lines), err=True)

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from ohmlearn._validation import check_batch, check_rereadable, check_seed
+from ohmlearn._validation import check_batch, check_rereadable, check_seed, refuse_other_graph
 from ohmlearn.graph import Graph
 from ohmlearn.harmonic import HFSResult, refine
 from ohmlearn.semi_supervised.base import BaseHFS
@@ -32,6 +32,7 @@ def batches_of(edges: Any) -> Iterable[Any]:
         return [edges.edges()]
     if isinstance(edges, tuple):
         return [edges]
+    refuse_other_graph(edges)
     if not isinstance(edges, Iterable):
         raise TypeError(
             f"edges are needed as a Graph, a tuple (u, v) or (u, v, w) of arrays, or an iterable "

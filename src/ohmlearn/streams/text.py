@@ -79,7 +79,10 @@ class TextSource(Source):
             refuse_source(self.name, "is UTF-16; convert it to UTF-8 first, with iconv, say")
         skip = 3 if block.startswith(b"\xef\xbb\xbf") else 0
         layout = _core.TextLayout()
-        layout.comments = request.comment or ("#%" if self._style == "text" else "")
+        # CSV has no comments; what begins with # is SNAP's text by another name.
+        hashes = block[skip : skip + 1] == b"#"
+        usual = "#%" if self._style == "text" else "#" if hashes else ""
+        layout.comments = request.comment or usual
         layout.skips_faults = request.skip_bad
         line = 1
         while skip < len(block):  # to the first line that is one
@@ -135,7 +138,7 @@ class TextSource(Source):
         request = self.request
         if request.header is not None:
             return request.header
-        if any(_core.is_integer(field) for field in fields):
+        if any(_is_number(field) for field in fields):
             return False
         lower = {field.decode(errors="replace").strip().lower() for field in fields}
         asked = {name.lower() for name in (request.u, request.v) if isinstance(name, str)}
@@ -166,6 +169,15 @@ class TextSource(Source):
         if self.request.skip_bad:
             return "int64" if n_integer > n_other else "string"
         return "int64" if n_other == 0 else "string"
+
+
+def _is_number(field: bytes) -> bool:
+    """Tell whether a field is a number; names of columns are not."""
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
 
 
 def parse_blocks(
