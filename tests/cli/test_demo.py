@@ -1,5 +1,6 @@
 """The demo tells the truth about what it did, and its page stands alone."""
 
+import json
 import re
 from pathlib import Path
 
@@ -70,3 +71,14 @@ def test_too_many_neighbours_are_refused():
     result = CliRunner().invoke(main, ["demo", "--points", "300", "--neighbors", "300"])
     assert result.exit_code == 2
     assert result.output.startswith("Error: n_neighbors must ")
+
+
+def test_bench_compares_three_jobs():
+    result = CliRunner().invoke(main, ["bench", "--size", "5", "--json"])
+    assert result.exit_code == 0, result.output
+    found = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [f["peer"] for f in found] == ["scipy cg", "scipy tocsr", "LabelSpreading"]
+    assert found[0]["our_result"].startswith("residual ")
+    assert float(found[0]["our_result"].split()[1]) <= 1e-8
+    assert found[2]["our_result"] == found[2]["peer_result"] == "100.0% right"
+    assert all(f["ratio"] == f["our_seconds"] / f["peer_seconds"] for f in found)

@@ -1,4 +1,4 @@
-"""Commands that show the library at work: demo and paper."""
+"""Commands that show the library at work: demo, paper and bench."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,7 @@ import click
 
 from ohmlearn.cli.group import main, repeat_command
 
-__all__ = ["demo", "paper"]
+__all__ = ["bench", "demo", "paper"]
 
 
 @main.command()
@@ -87,3 +87,25 @@ def paper(output: Path, quick: bool, paper_scheme: str, **wanted: Any) -> None:
     click.echo(experiment.describe(results))
     for path in experiment.write_results(results, output, repeat_command()):
         click.echo(path)
+
+
+@main.command()
+@click.option("--size", type=click.IntRange(5, 100), default=100, help="In percent of the usual.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+def bench(size: int, as_json: bool) -> None:
+    """Measure a few jobs on this machine, beside scipy and scikit-learn, on one thread."""
+    import json
+    import os
+    from dataclasses import asdict
+
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")  # before numpy is loaded
+    from ohmlearn import bench as steps
+
+    for found in steps.run(size):
+        if as_json:
+            click.echo(json.dumps(asdict(found) | {"ratio": found.ratio}))
+            continue
+        click.echo(found.job)
+        click.echo(f"  ohmlearn        {found.our_seconds:8.2f} CPU s, {found.our_result}")
+        click.echo(f"  {found.peer:15} {found.peer_seconds:8.2f} CPU s, {found.peer_result}")
