@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell getconf _NPROCESSORS_ONLN)
 unexport PYTHONPATH PYTHONHOME
 
-.PHONY: help run test bench check-native clean
+.PHONY: help run test bench check-native check-report clean
 
 help: ## show these lines
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -26,6 +26,9 @@ test: .venv/dev build/native/ohm_tests ## style, types, layers, C++ and Python t
 
 check-native: build/sanitized/ohm_tests ## C++ tests under the address and undefined-behaviour sanitizers
 	build/sanitized/ohm_tests
+
+check-report: .venv/dev ## the page of `ohmlearn label` in a real browser (chromium): out/report
+	$(BIN)/python tests/check_report.py
 
 bench: .venv-bench/installed ## side by side with peers, small graphs; benchmarks/README.md has the rest
 	.venv-bench/bin/python -m benchmarks.solver --quick
