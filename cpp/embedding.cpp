@@ -32,14 +32,15 @@ OHM_INLINE void add_signed(Row<double, 8>& row, double value, std::uint32_t sign
 // row += value times a random sign and magnitude for each of 8 columns, a byte of `bits` each. The magnitudes are
 // uniform in [0.43, 1.476], so that their mean square is 1.
 OHM_INLINE void add_random(Row<double, 8>& row, double value, std::uint64_t bits) {
+  using Bits = Row<std::int64_t, 8>;
+  constexpr Bits kShift = {56, 48, 40, 32, 24, 16, 8, 0};
   constexpr double kLeast = 0.43;
   constexpr double kStep = 1.0462 / 128.0;
-  Row<double, 8> factor;
-  for (int c = 0; c < 8; ++c) {
-    const double x = static_cast<double>(static_cast<std::int8_t>(bits >> 8 * c)) + 0.5;
-    factor[c] = std::copysign(kLeast, x) + kStep * x;
-  }
-  row += value * factor;
+  const Bits bytes = ((Bits{} + static_cast<std::int64_t>(bits)) << kShift) >> 56;  // with their signs
+  const Bits minus = bytes & std::numeric_limits<std::int64_t>::min();
+  const Bits least = reinterpret_cast<Bits>(Row<double, 8>{} + kLeast) | minus;
+  const Row<double, 8> x = __builtin_convertvector(bytes, Row<double, 8>) + 0.5;
+  row += value * (reinterpret_cast<Row<double, 8>>(least) + kStep * x);
 }
 
 OHM_KERNEL void sketch_row(const CsrView& graph, std::uint64_t key, std::int32_t i, double* row) {

@@ -17,7 +17,7 @@ constexpr std::int64_t kPiece = 1 << 14;      // edges a thread tosses at a time
 constexpr std::int64_t kMostPieces = 32;      // that it tosses before the kept ones are gathered
 constexpr std::int64_t kSmallest = 1 << 12;   // rows below which resampling is not worth it
 constexpr std::int64_t kDenseRow = 32;        // entries a row
-constexpr std::int64_t kLarge = 1 << 16;      // rows beyond which memory is worth giving back
+constexpr std::int64_t kLarge = 1 << 20;      // rows beyond which memory is worth giving back
 // A weak link between clusters is one slow mode among n: its share of a random right-hand side is tiny, and
 // the links are lost where it is not resolved (seen at 1e-3 on three blocks with three bridges).
 constexpr double kEmbeddingTolerance = 1e-4;
