@@ -30,7 +30,7 @@ for args in (["--help"], ["label", "--help"], ["paper", "--help"], ["--version"]
 print("heavy:", sorted({"numpy", "scipy", "sklearn", "joblib", "matplotlib"} & sys.modules.keys()))
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "Commands:\n  certify" in run.stdout
+    assert "Commands:\n  bench" in run.stdout
     assert run.stdout.endswith("heavy: []\n")
 
 
