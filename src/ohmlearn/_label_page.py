@@ -30,12 +30,13 @@ Floats = NDArray[np.float64]
 
 def make_page(
     model: Any,
+    h: Graph,
     ids: NDArray[Any],
     summary: dict[str, Any],
     certificate: Certificate | None,
     command: str,
 ) -> Report:
-    """Return the page of a fitted classifier; `ids` are the user's names of the nodes."""
+    """Return the page of a fitted classifier, its sparsifier `h` and the user's `ids` of nodes."""
     kept = summary["edges_kept"]
     share = 100.0 * kept / max(1, summary["edges"])
     report = Report(
@@ -62,7 +63,6 @@ def make_page(
         _draw_certainty(certainty[model.reached_]),
         "How sure the labels are: the score of the best class, for nodes that a label reaches.",
     )
-    h = model.sparsifier_.snapshot()
     report.add_figure(_draw_graph(h, model), _describe_drawing(h))
     report.add_heading("Worth labelling next")
     report.add_text("The nodes with the least certain labels.")
@@ -168,8 +168,9 @@ def _draw_graph(h: Graph, model: Any) -> Any:
     mixed = 0.8 * rank + 0.2 * plain + 0.02 * random.standard_normal(places.shape)
     lines = np.stack([mixed[position[u[both]]], mixed[position[v[both]]]], axis=1)
     axes.add_collection(LineCollection(list(lines), colors=INK, linewidths=0.4, alpha=0.15))
-    labels = model.transduction_[nodes[chosen]]
-    names, counts = np.unique(model.transduction_, return_counts=True)
+    all_labels = model.transduction_
+    labels = all_labels[nodes[chosen]]
+    names, counts = np.unique(all_labels, return_counts=True)
     largest = names[np.argsort(-counts, kind="stable")][: len(MORE_COLOURS)]
     rest = ~np.isin(labels, largest)
     if rest.any():

@@ -155,7 +155,7 @@ class NodeTable:
         return self.get_state()
 
     def __setstate__(self, state: dict[str, NDArray[Any]]) -> None:
-        self.__init__()  # type: ignore[misc]
+        self._lock = Lock()
         self._table = self.from_state(state)._table
 
     def _keys(self) -> Ids:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn import _core
+from ohmlearn._batches import batches_of
 from ohmlearn._kelner_levin import KelnerLevin
 from ohmlearn._storage import read_arrays, write_arrays
 from ohmlearn._validation import (
@@ -437,9 +438,7 @@ def sparsify(
     """
     if isinstance(edges, Graph):
         parameters.setdefault("n_nodes", edges.n_nodes)
-        return StreamingSparsifier(**parameters).update(edges).snapshot()
     sparsifier = StreamingSparsifier(**parameters)
-    batches = [edges] if isinstance(edges, tuple) else refuse_other_graph(edges)
-    for batch in batches:
+    for batch in batches_of(edges):
         sparsifier.update(batch)
     return sparsifier.snapshot()

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse
+from stream_cases import edges
 
-from ohmlearn import Graph, certify
 from ohmlearn.nodes import NodeTable
 from ohmlearn.streams import EdgeBatch, SourceError, read_edges
 
@@ -22,15 +22,6 @@ parquet = pytest.importorskip("pyarrow.parquet")
 
 U, V, W = [7, -3, 2**62, 7], [2**62, 7, 5, 5], [1.0, 0.25, 3.0, 0.0]
 NAMES = {7: "ann", -3: "bob", 2**62: 'Zoë, the "cat"', 5: "d"}
-
-
-def edges(stream):
-    """Edges with the user's ids, and weights or None."""
-    batches = list(stream)
-    ids = stream.nodes.ids()
-    u, v = ([node for batch in batches for node in ids[batch[side]].tolist()] for side in (0, 1))
-    weighted = bool(batches) and batches[0].w is not None
-    return u, v, np.concatenate([b.w for b in batches]).tolist() if weighted else None
 
 
 def named(ids):
@@ -352,187 +343,6 @@ def test_fraction_and_messages(tmp_path, capsys):
     assert stream.fraction == 1
     assert "1 bad rows left out" in capsys.readouterr().err
     assert "row 500002: weights must not be negative nor above" in stream.first_bad
-
-
-TEXT_FAULTS = [
-    ("u,v\n1,2\n3\n", r"e.csv, row 3: 'v' is missing in '3'"),
-    ("u,v\n1,2\n,3\n", r"row 3: 'u' is empty"),
-    ('u,v\n1,2\n"a,3\n', r"row 3: a quote is not closed"),
-    ('u,v\na,b\n"a"x,3\n', r"row 3: a quote is not closed, or text follows"),
-    (
-        "u,v,w\n1,2,1\n1,2,-1\n",
-        r"row 3: weights must not be negative nor above 1e.27, but 'w' is '-1'",
-    ),
-    ("u,v,w\n1,2,1\n1,2,nan\n", r"row 3: weights must not be negative"),
-    ("u,v,w\n1,2,1\n1,2,inf\n", r"row 3: weights must not be negative"),
-    ("u,v,w\n1,2,1\n1,2,1e300\n", r"row 3: weights must not be negative"),
-    ("u,v,w\n1,2,1\n1,2,x\n", r"row 3: the weight, 'w', is not a number: 'x'"),
-    ("u,v,w\n1,2,1\n1,2,\n", r"row 3: the weight, 'w', is not a number"),
-    (b"u,v\na,b\na,\xff\n", r"row 3: 'v' is not UTF-8"),
-    (b"u,v\na,b\na,\xed\xa0\x80\n", r"row 3: 'v' is not UTF-8"),
-]
-
-
-@pytest.mark.parametrize(("text", "message"), TEXT_FAULTS)
-def test_text_faults(tmp_path, text, message):
-    path = tmp_path / "e.csv"
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    with pytest.raises(SourceError, match=message):
-        list(read_edges(path))
-    stream = read_edges(path, on_bad="skip")
-    assert len(edges(stream)[0]) == 1
-    assert stream.n_bad == 1
-
-
-@pytest.mark.parametrize(
-    ("name", "data", "message"),
-    [
-        ("e.csv", b"", "e.csv: is empty"),
-        ("e.txt", b"# only\n# comments\n", "e.txt: is empty"),
-        ("e.csv", b"u\n1\n", "an edge needs two columns, got 1"),
-        ("e.csv", b"\xff\xfeu\x00", "is UTF-16"),
-        ("e.csv", b"x" * (17 << 20), "a line of more than 16 MiB"),
-        ("e.csv.gz", gzip.compress(b"1,2\n" * 9999)[:50], "cannot be read as text"),
-        ("e.parquet", b"PAR1", "e.parquet: cannot be read as Parquet"),
-        ("e.arrow", b"ARROW1", "cannot be read as Arrow IPC"),
-        ("e.arrow", b"", "cannot be read as Arrow IPC"),
-        ("e.npy", b"", "e.npy: is empty"),
-        ("e.npy", b"\x93NUMPY\x01\x00", "cannot be read as a numpy file"),
-        ("e.npz", b"PK\x03\x04", "cannot be read as a numpy file"),
-        ("e.mtx", b"1 2 3\n", "does not begin with a %%MatrixMarket line"),
-        ("e.mtx", b"%%MatrixMarket matrix array real general\n1 1\n", "matrix coordinate"),
-        ("e.mtx", b"%%MatrixMarket matrix coordinate complex general\n1 1 0\n", "complex"),
-        ("e.mtx", b"%%MatrixMarket matrix coordinate real hermitian\n1 1 0\n", "hermitian"),
-        ("e.mtx", b"%%MatrixMarket matrix coordinate real general\n% x\n", "ends before"),
-        ("e.mtx", b"%%MatrixMarket matrix coordinate real general\n2 3 0\n", "square matrix"),
-        ("e.mtx", b"%%MatrixMarket matrix coordinate real general\n2 2\n", "row 2: rows, columns"),
-        (
-            "e.mtx",
-            b"%%MatrixMarket matrix coordinate pattern general\n2 2 2\n1 2\n",
-            "says 2 entries, but there are 1",
-        ),
-        (
-            "e.mtx",
-            b"%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 3\n",
-            r"entry 1: \(1, 3\) is outside",
-        ),
-    ],
-)
-def test_bad_files(tmp_path, name, data, message):
-    path = tmp_path / name
-    path.write_bytes(data)
-    with pytest.raises(SourceError, match=message):
-        list(read_edges(path))
-
-
-def test_bad_tables(tmp_path):
-    with pytest.raises(SourceError, match=r"has no column 'a', only 'u', 'v'"):
-        read_edges(pa.table({"u": [1], "v": [2]}), "a")
-    with pytest.raises(SourceError, match=r"has no column 5, only 2"):
-        read_edges(pa.table({"u": [1], "v": [2]}), 5)
-    with pytest.raises(SourceError, match="three different columns"):
-        read_edges(pa.table({"u": [1], "v": [2]}), "u", "u")
-    with pytest.raises(SourceError, match="'u' has type double; cast it"):
-        read_edges(pa.table({"u": [1.5], "v": [2.0]}))
-    for column, message in (
-        ([1, None], "row 1: a node id or weight is missing"),
-        (pa.array([1, 2**63], pa.uint64()), "row 1: a node id does not fit int64"),
-    ):
-        table = pa.table({"u": column, "v": [1, 2]})
-        with pytest.raises(SourceError, match=message):
-            list(read_edges(table))
-        stream = read_edges(table, on_bad="skip")
-        assert edges(stream) == ([1], [1], None)
-        assert stream.n_bad == 1
-    table = pa.table({"u": ["a", "b", "c"], "v": ["b", None, "c"], "w": [-1.0, 1.0, 2.0]})
-    with pytest.raises(SourceError, match=r"row 0: weights must not be negative .* got -1.0"):
-        list(read_edges(table))
-    assert edges(read_edges(table, on_bad="skip")) == (["c"], ["c"], [2.0])
-    with pytest.raises(SourceError, match="weights must be numbers, but 'w' has type string"):
-        list(read_edges(pa.table({"u": [1], "v": [2], "w": ["x"]})))
-
-
-def test_mixed_kinds(tmp_path):
-    (tmp_path / "a.csv").write_text("u,v\n1,2\n")
-    parquet.write_table(pa.table({"u": ["x"], "v": ["y"]}), tmp_path / "b.parquet")
-    with pytest.raises(SourceError, match=r"b.parquet: .*were integers so far, but now strings"):
-        list(read_edges([tmp_path / "a.csv", tmp_path / "b.parquet"]))
-    both = [tmp_path / "a.csv", tmp_path / "b.parquet"]
-    assert edges(read_edges(both, id_type="string"))[0] == ["1", "x"]
-
-
-def test_bad_arrays(tmp_path):
-    path = tmp_path / "e.npy"
-    for array, message in (
-        (np.zeros((2, 9)), "transpose it"),
-        (np.zeros(3), r"shape \(n, 2\) or \(n, 3\), got \(3,\)"),
-        (np.array([[0.5, 1]]), "row 0: node ids must be whole numbers, got 0.5"),
-        (np.array([[1, 2, np.nan]]), "row 0: weights must not be negative"),
-    ):
-        np.save(path, array)
-        with pytest.raises(SourceError, match=message):
-            list(read_edges(path))
-    scipy.sparse.save_npz(tmp_path / "e.npz", scipy.sparse.csr_array([[0, 1], [2, 0]]))
-    with pytest.raises(SourceError, match="neither symmetric nor triangular"):
-        list(read_edges(tmp_path / "e.npz"))
-    np.savez(tmp_path / "e.npz", u=[1, 2], v=[1])
-    with pytest.raises(SourceError, match="equally long"):
-        list(read_edges(tmp_path / "e.npz"))
-    with pytest.raises(ValueError, match="equally long"):
-        read_edges((np.array([1, 2]), np.array([1])))
-    for batch, message in (
-        ((np.array([1]),), "batch 0: a batch of edges is a tuple"),
-        ((np.array([1]), np.array([1, 2])), "batch 0: columns must be equally long"),
-        ((["a"], [1]), "were strings so far, but now integers"),
-        ((["a", 1], ["b", "c"]), r"u\[1\] = 1 is a int"),
-        (3, "got int"),
-    ):
-        with pytest.raises(SourceError, match=message):
-            list(read_edges([batch]))
-
-
-def test_bad_arguments(tmp_path):
-    with pytest.raises(FileNotFoundError, match="there is no file"):
-        read_edges(tmp_path / "no.csv")
-    with pytest.raises(FileNotFoundError, match="no file fits"):
-        read_edges(str(tmp_path / "*.csv"))
-    with pytest.raises(FileNotFoundError, match="folder without files"):
-        read_edges(tmp_path)
-    with pytest.raises(ValueError, match="empty list"):
-        read_edges([])
-    with pytest.raises(TypeError, match="not from int"):
-        read_edges(3)
-    (tmp_path / "e.csv").write_text("1,2\n")
-    for options, message in (
-        ({"on_bad": "no"}, "on_bad must be one of"),
-        ({"format": "xls"}, "format must be one of"),
-        ({"id_type": "float"}, "id_type must be one of"),
-        ({"delimiter": ",,"}, "one ASCII character"),
-        ({"comment": "a"}, "ASCII marks"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            read_edges(tmp_path / "e.csv", **options)
-    with pytest.raises(TypeError, match="source_col must be a name or a position"):
-        read_edges(tmp_path / "e.csv", 1.5)
-
-
-def test_what_reads_several_times_refuses_a_pipe(monkeypatch):
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"1,2\n")))
-    with pytest.raises(ValueError, match="but standard input can be read only once; write"):
-        certify(Graph.from_edges([0], [1]), read_edges("-"))
-
-
-@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress, None])
-def test_truncated_compression_is_noticed(tmp_path, compress):
-    text = "".join(f"{i * 7919 % 10007},{i}\n" for i in range(5000)).encode()
-    data = compress(text) if compress else pa.compress(text, "zstd", asbytes=True)
-    path = tmp_path / "edges.csv"
-    for length in (len(data) // 2, len(data) - 1):
-        path.write_bytes(data[:length])
-        with pytest.raises(
-            SourceError, match=r"edges.csv: cannot be read as text: .*(ended|Trunc)"
-        ):
-            list(read_edges(path))
 
 
 def test_a_first_row_with_a_number_is_no_header(tmp_path):

@@ -166,9 +166,9 @@ def resistance(output: str, pairs: str | None, **options: Any) -> None:
         return
     kind: Any = nodes.kind
     asked = read_edges(pairs, id_type=kind)
-    ends = _columns(asked)
+    batches = list(asked)
     names = asked.nodes.ids()
-    a, b = names[ends[0]], names[ends[1]]
+    a, b = (names[np.concatenate([batch[side] for batch in batches])] for side in (0, 1))
     numbers = np.stack([nodes.find(a), nodes.find(b)], axis=1)
     if (numbers < 0).any():
         row, side = np.argwhere(numbers < 0)[0]
@@ -219,22 +219,9 @@ def solve(right_hand_sides: str, output: str, tol: float, **options: Any) -> Non
 
 def _load(stream: "EdgeStream", options: dict[str, Any] | None = None) -> "Graph":
     """Return the graph of a stream, in memory."""
-    from ohmlearn.graph import Graph
-
-    graph = Graph.from_edges(*_columns(stream, options), n_nodes=len(stream.nodes))
-    if options is not None:
-        tell_bad(stream, options)
-    return graph
-
-
-def _columns(stream: "EdgeStream", options: dict[str, Any] | None = None) -> tuple[Any, Any, Any]:
-    """Return all ends and weights of a stream."""
-    import numpy as np
+    from ohmlearn._batches import graph_of
 
     batches = list(stream if options is None else watch(stream, options))
-    empty: Any = np.empty(0, dtype=np.int32)
-    u = np.concatenate([empty, *(batch.u for batch in batches)])
-    v = np.concatenate([empty, *(batch.v for batch in batches)])
-    if all(batch.w is None for batch in batches):
-        return u, v, None
-    return u, v, np.concatenate([np.ones(len(b.u)) if b.w is None else b.w for b in batches])
+    if options is not None:
+        tell_bad(stream, options)
+    return graph_of(batches, len(stream.nodes))

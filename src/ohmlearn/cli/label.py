@@ -21,6 +21,7 @@ from ohmlearn.cli.group import main, repeat_command
 
 if TYPE_CHECKING:
     from ohmlearn.certificate import Certificate
+    from ohmlearn.graph import Graph
     from ohmlearn.semi_supervised import SparseHFSClassifier
     from ohmlearn.streams import EdgeStream
 
@@ -81,19 +82,19 @@ def label(**options: Any) -> None:
     try:
         _read(stream, model, options)
         model.relabel(find_labelled(options["labels_file"], pairs, stream.nodes))
-        sparsifier = model.sparsifier_
-        if passes > 1 and sparsifier.snapshot().n_edges < sparsifier.n_edges_seen_:
+        h = model.sparsifier_.snapshot()
+        if passes > 1 and h.n_edges < model.sparsifier_.n_edges_seen_:
             model.refine(stream, passes - 1)
-        certificate = _certify(model, stream, options) if options["report"] else None
+        certificate = _certify(h, stream, options) if options["report"] else None
     except KeyboardInterrupt:
         _keep(model, options)
         raise click.exceptions.Exit(130) from None
     write_table(options["output"], _result(model, stream))
-    summary = _summary(model, stream, time.perf_counter() - start)
+    summary = _summary(model, h, stream, time.perf_counter() - start)
     if options["report"]:
         from ohmlearn._label_page import make_page
 
-        page = make_page(model, stream.nodes.ids(), summary, certificate, repeat_command())
+        page = make_page(model, h, stream.nodes.ids(), summary, certificate, repeat_command())
         page.write(options["report"])
         summary["report"] = options["report"]
     if options["checkpoint"]:
@@ -183,15 +184,13 @@ def _check_same(path: str, saved: Any, asked: Any) -> None:
             )
 
 
-def _certify(
-    model: "SparseHFSClassifier", stream: "EdgeStream", options: dict[str, Any]
-) -> "Certificate | None":
+def _certify(h: "Graph", stream: "EdgeStream", options: dict[str, Any]) -> "Certificate | None":
     from ohmlearn.certificate import certify
 
     if not stream.rereadable:
         return None
     return certify(
-        model.sparsifier_, stream, 0.2, max_passes=20, random_state=options["seed"],
+        h, stream, 0.2, max_passes=20, random_state=options["seed"],
         n_jobs=options["threads"],
     )  # fmt: skip
 
@@ -204,11 +203,12 @@ def _result(model: "SparseHFSClassifier", stream: "EdgeStream") -> dict[str, Any
     return columns | {"reached": model.reached_}
 
 
-def _summary(model: Any, stream: "EdgeStream", seconds: float) -> dict[str, Any]:
+def _summary(model: Any, h: "Graph", stream: "EdgeStream", seconds: float) -> dict[str, Any]:
     from ohmlearn._process import cpu_seconds, peak_memory
 
     stats = model.sparsifier_.stats_
-    counts = {str(name): int((model.transduction_ == name).sum()) for name in model.classes_}
+    labels = model.transduction_
+    counts = {str(name): int((labels == name).sum()) for name in model.classes_}
     return {
         "sources": stream.sources,
         "nodes": len(stream.nodes),
@@ -216,7 +216,7 @@ def _summary(model: Any, stream: "EdgeStream", seconds: float) -> dict[str, Any]
         "self_loops_dropped": int(stats["n_self_loops_dropped"]),
         "zero_weights_dropped": int(stats["n_zero_weights_dropped"]),
         "bad_rows_dropped": stream.n_bad,
-        "edges_kept": model.sparsifier_.snapshot().n_edges,
+        "edges_kept": h.n_edges,
         "passes": model.n_iter_,
         "residual": float(model.residuals_.max()),
         "labelled": len(model._labels[0]),

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse
@@ -35,7 +35,7 @@ class Affinity:
 
     kind: str | Callable[..., Any] = "knn"
     n_neighbors: int = 10
-    weights: str = "uniform"
+    weights: Literal["uniform", "gaussian"] = "uniform"
     kernel_gamma: float | None = None
     n_jobs: int | None = None
 
@@ -45,7 +45,7 @@ class Affinity:
             return X if isinstance(X, Graph) else Graph.from_scipy(X)
         if self.kind == "knn":
             k = min(self.n_neighbors, len(X) - 1)  # fewer points: all pairs
-            return knn_edges(X, k, weights=self.weights, n_jobs=self.n_jobs)  # type: ignore[arg-type]
+            return knn_edges(X, k, weights=self.weights, n_jobs=self.n_jobs)
         if self.kind == "rbf":
             return kernel_edges(X, "rbf", self.kernel_gamma, n_jobs=self.n_jobs)
         assert callable(self.kind)

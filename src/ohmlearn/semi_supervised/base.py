@@ -40,7 +40,7 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
     _without_evidence: ClassVar[str]
     affinity: str | Callable[..., Any]
     n_neighbors: int
-    weights: str
+    weights: Literal["uniform", "gaussian"]
     kernel_gamma: float | None
     gamma: float | Literal["auto"]
     normalization: str | None

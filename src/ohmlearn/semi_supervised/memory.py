@@ -1,64 +1,22 @@
 """What an estimator keeps of the edges: a sparsifier, or all of them."""
 
-from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
-import numpy as np
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from ohmlearn._validation import check_batch, check_rereadable, check_seed, refuse_other_graph
+from ohmlearn._batches import batches_of, graph_of
+from ohmlearn._validation import check_rereadable, check_seed
 from ohmlearn.graph import Graph
 from ohmlearn.harmonic import HFSResult, refine
 from ohmlearn.semi_supervised.base import BaseHFS
 from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.streams import KernelEdges
 
-__all__ = ["ExactHFS", "SparseHFS", "batches_of", "graph_of"]
+__all__ = ["ExactHFS", "SparseHFS"]
 
 STREAM = "an estimator with passes > 1 (passes=1 does not)"
-
-
-def batches_of(edges: Any) -> Iterable[Any]:
-    """Return edges as an iterable of batches.
-
-    Examples
-    --------
-    >>> batches_of(([0, 1], [1, 2]))
-    [([0, 1], [1, 2])]
-    """
-    if isinstance(edges, Graph):
-        return [edges.edges()]
-    if isinstance(edges, tuple):
-        return [edges]
-    refuse_other_graph(edges)
-    if not isinstance(edges, Iterable):
-        raise TypeError(
-            f"edges are needed as a Graph, a tuple (u, v) or (u, v, w) of arrays, or an iterable "
-            f"of such tuples, got {type(edges).__name__}"
-        )
-    return edges
-
-
-def graph_of(edges: Any, n_nodes: int | None) -> Graph:
-    """Return the graph of a stream.
-
-    Examples
-    --------
-    >>> graph_of([([0], [1]), ([1], [2], [0.5])], 4).edges()
-    (array([0, 1], dtype=int32), array([1, 2], dtype=int32), array([1. , 0.5]))
-    """
-    if isinstance(edges, Graph):
-        return edges
-    batches = [check_batch(batch, number) for number, batch in enumerate(batches_of(edges))]
-    if not batches:
-        return Graph.from_edges([], [], n_nodes=n_nodes)
-    u, v = (np.concatenate([batch[i] for batch in batches]) for i in (0, 1))
-    w = None
-    if any(len(batch) == 3 for batch in batches):
-        w = np.concatenate([b[2] if len(b) == 3 else np.ones(len(b[0])) for b in batches])
-    return Graph.from_edges(u, v, w, n_nodes)
 
 
 class SparseHFS(BaseHFS):

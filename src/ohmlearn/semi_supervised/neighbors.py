@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
+from ohmlearn._batches import graph_of
 from ohmlearn._validation import check_count, check_seed
 from ohmlearn.graph import Graph
 from ohmlearn.harmonic import solve_hfs
 from ohmlearn.semi_supervised.affinity import Affinity
 from ohmlearn.semi_supervised.classifier import automatic_gamma
-from ohmlearn.semi_supervised.memory import graph_of
 from ohmlearn.semi_supervised.targets import find_classes
 
 __all__ = ["NeighborAdvice", "suggest_neighbors"]

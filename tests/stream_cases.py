@@ -1,0 +1,12 @@
+"""What tests of streams of edges share."""
+
+import numpy as np
+
+
+def edges(stream):
+    """Edges with the user's ids, and weights or None."""
+    batches = list(stream)
+    ids = stream.nodes.ids()
+    u, v = ([node for batch in batches for node in ids[batch[side]].tolist()] for side in (0, 1))
+    weighted = bool(batches) and batches[0].w is not None
+    return u, v, np.concatenate([b.w for b in batches]).tolist() if weighted else None
