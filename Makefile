@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell getconf _NPROCESSORS_ONLN)
 unexport PYTHONPATH PYTHONHOME
 
-.PHONY: help run test bench check-native check-report clean
+.PHONY: help run test docs bench check-native check-report check-links clean
 
 help: ## show these lines
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -24,6 +24,13 @@ test: .venv/dev build/native/ohm_tests ## style, types, layers, C++ and Python t
 	build/native/ohm_tests
 	$(BIN)/pytest -q
 
+docs: .venv/docs ## the documentation site, its examples run, its links checked: build/docs/html
+	$(BIN)/sphinx-build -q -n -W --keep-going docs build/docs/html
+	$(BIN)/python tests/check_site.py build/docs/html
+
+check-links: .venv/docs ## links of the documentation to other sites; needs the network
+	$(BIN)/sphinx-build -q -b linkcheck -D plot_gallery=0 docs build/docs/links
+
 check-native: build/sanitized/ohm_tests ## C++ tests under the address and undefined-behaviour sanitizers
 	build/sanitized/ohm_tests
 
@@ -35,7 +42,8 @@ bench: .venv-bench/installed ## side by side with peers, small graphs; benchmark
 
 clean: ## remove all that make has made
 	rm -rf .venv .venv-bench build dist out src/ohmlearn/_core.pyi .*_cache .hypothesis
-	find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	rm -rf docs/gallery docs/api docs/sg_execution_times.rst
+	find src tests benchmarks docs -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 # Stamps: a step is done again when what it depends on is newer.
 .venv/created .venv-bench/created: %/created:
@@ -52,6 +60,10 @@ clean: ## remove all that make has made
 
 .venv/dev: .venv/installed pyproject.toml
 	$(BIN)/pip install -q --group dev
+	@touch $@
+
+.venv/docs: .venv/dev pyproject.toml
+	$(BIN)/pip install -q --group docs
 	@touch $@
 
 .venv-bench/installed: .venv-bench/created $(NATIVE) benchmarks/requirements.txt

@@ -1,6 +1,6 @@
 """Test graphs: meshes, point clouds, networks, random composites, and the paper's own experiment.
 
-Every function is deterministic in its arguments and returns a :class:`~ohmlearn.graph.Graph`.
+Every function is deterministic in its arguments and returns a `Graph`.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def paper_points(n_points: int = 12_100) -> Points:
 
 
 def paper_knn(k: int, n_points: int = 12_100) -> Graph:
-    """Union kNN graph of :func:`paper_points`.
+    """Union kNN graph of `paper_points`.
 
     Examples
     --------
@@ -186,7 +186,7 @@ def paper_knn(k: int, n_points: int = 12_100) -> Graph:
 
 
 def dense_clusters(n: int = 12_100, k: int | None = None, bridges: int = 3) -> Graph:
-    """:func:`paper_knn` at 9.5% of the nodes as neighbours, made connected.
+    """`paper_knn` at 9.5% of the nodes as neighbours, made connected.
 
     The kNN graph falls into parts; ``bridges`` edges join each cluster to the next. The defaults
     give 16.2 million Laplacian entries on 12,100 nodes.

@@ -134,7 +134,7 @@ class NodeTable:
 
     @classmethod
     def from_state(cls, state: dict[str, NDArray[Any]]) -> Self:
-        """Make a table from what :meth:`get_state` returned.
+        """Make a table from what `get_state` returned.
 
         Examples
         --------

@@ -1,6 +1,6 @@
 """Sources of edges: batch after batch, never all of them in memory.
 
-A stream of edges is an iterable of :class:`EdgeBatch`. Those made here begin anew with every
+A stream of edges is an iterable of `EdgeBatch`. Those made here begin anew with every
 ``iter()``, unless they say otherwise, and know the number of nodes where that can be known.
 """
 

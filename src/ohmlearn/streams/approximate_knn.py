@@ -21,7 +21,7 @@ BATCH = 1 << 18
 
 
 class FaissKnnEdges:
-    """Stream of a nearest-neighbour graph found by faiss; see ``method`` of :func:`knn_edges`.
+    """Stream of a nearest-neighbour graph found by faiss; see ``method`` of `knn_edges`.
 
     Attributes
     ----------

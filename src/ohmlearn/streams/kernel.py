@@ -25,7 +25,7 @@ KERNELS = {
 
 
 class KernelEdges:
-    """Stream of all pairs of points, weighted by a kernel; see :func:`kernel_edges`.
+    """Stream of all pairs of points, weighted by a kernel; see `kernel_edges`.
 
     Attributes
     ----------
@@ -114,8 +114,8 @@ def kernel_edges(
     X : array-like of shape (n_points, n_features)
         Distances are computed as float32 if it is that, else as float64; weights are float32.
     kernel : {"rbf", "laplacian", "cosine"}
-        exp(-gamma |x - y|²), exp(-gamma |x - y|₁), or the cosine of the angle between x and y, 0 if
-        it is negative. Weights below 1e-38 are 0.
+        ``exp(-gamma |x - y|²)``, ``exp(-gamma |x - y|₁)``, or the cosine of the angle between x and
+        y, 0 if it is negative. Weights below 1e-38 are 0.
     gamma : float, optional
         By default 1 / (n_features * variance of X) for "rbf" and 1 / (n_features * its root) for
         "laplacian". "cosine" has none.
@@ -127,7 +127,7 @@ def kernel_edges(
     Returns
     -------
     KernelEdges
-        A stream of :class:`EdgeBatch` that can be read again and again.
+        A stream of `EdgeBatch` that can be read again and again.
 
     Examples
     --------

@@ -18,7 +18,7 @@ __all__ = ["KnnEdges", "knn_edges"]
 
 
 class KnnEdges:
-    """Stream of the edges of a nearest-neighbour graph; see :func:`knn_edges`.
+    """Stream of the edges of a nearest-neighbour graph; see `knn_edges`.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ def knn_edges(
     Returns
     -------
     KnnEdges or FaissKnnEdges
-        A stream of :class:`EdgeBatch` that can be read again and again.
+        A stream of `EdgeBatch` that can be read again and again.
 
     Examples
     --------

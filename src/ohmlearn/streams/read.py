@@ -58,7 +58,7 @@ READERS: dict[str, Callable[[str, Request], Source]] = {
 
 
 class EdgeStream:
-    """Edges of one or more sources; see :func:`read_edges`.
+    """Edges of one or more sources; see `read_edges`.
 
     Attributes
     ----------
@@ -200,7 +200,7 @@ def read_edges(
     Returns
     -------
     EdgeStream
-        A stream of :class:`EdgeBatch`. Its attribute `nodes` has the ids.
+        A stream of `EdgeBatch`. Its attribute `nodes` has the ids.
 
     Raises
     ------

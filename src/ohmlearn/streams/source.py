@@ -89,7 +89,7 @@ class Source(ABC):
     fraction : float or None
         Share that has been read of it.
     columns : Columns or None
-        Known once :meth:`inspect` or :meth:`batches` has looked at the source.
+        Known once `inspect` or `batches` has looked at the source.
     """
 
     def __init__(self, name: str, request: Request, *, rereadable: bool = True) -> None:

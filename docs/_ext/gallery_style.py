@@ -1,0 +1,36 @@
+"""How the pictures of the gallery look, on a light page and on a dark one."""
+
+from typing import Any
+
+import matplotlib
+from cycler import cycler
+
+from ohmlearn.report import COLOURS, INK
+
+
+def reset(gallery_conf: Any, fname: str) -> None:
+    """Set matplotlib up before an example; the examples themselves speak of data only."""
+    matplotlib.use("agg")
+    matplotlib.rcdefaults()
+    matplotlib.rcParams.update(
+        {
+            "axes.prop_cycle": cycler(color=COLOURS),
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.edgecolor": INK,
+            "axes.labelcolor": INK,
+            "axes.titlecolor": INK,
+            "axes.titlelocation": "left",
+            "axes.titlesize": 11,
+            "axes.grid": True,
+            "axes.axisbelow": True,
+            "grid.color": INK,
+            "grid.alpha": 0.12,
+            "xtick.color": INK,
+            "ytick.color": INK,
+            "legend.frameon": False,
+            "figure.constrained_layout.use": True,
+            "figure.dpi": 100,
+            "lines.linewidth": 2,
+        }
+    )

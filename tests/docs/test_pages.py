@@ -1,0 +1,120 @@
+"""The documentation does what it says: examples, commands, links, and the list of public names."""
+
+import doctest
+import re
+import shlex
+import subprocess
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from ohmlearn.cli import main
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
+FENCES = re.compile(r"^```(pycon|console)\n(.*?)^```", re.M | re.S)
+FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+
+
+def has_examples(page: Path) -> bool:
+    return FENCES.search(page.read_text(encoding="utf-8")) is not None
+
+
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if has_examples(page)],
+    ids=lambda page: str(page.relative_to(DOCS)),
+)
+def test_examples_of_a_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Run a page from top to bottom in an empty folder, its commands, too."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    text = page.read_text(encoding="utf-8")
+    names: dict[str, object] = {}
+    for fence in FENCES.finditer(text):
+        line = text.count("\n", 0, fence.start(2))
+        if fence[1] == "pycon":
+            run_python(fence[2], names, page, line)
+        else:
+            run_console(fence[2], page, line)
+
+
+def run_python(code: str, names: dict[str, object], page: Path, line: int) -> None:
+    example = doctest.DocTestParser().get_doctest(code, names, page.name, str(page), line)
+    runner = doctest.DocTestRunner(optionflags=FLAGS | doctest.REPORT_ONLY_FIRST_FAILURE)
+    told: list[str] = []
+    runner.run(example, out=told.append, clear_globs=False)
+    names |= example.globs
+    assert runner.summarize(verbose=False).failed == 0, "".join(told)
+
+
+def run_console(session: str, page: Path, line: int) -> None:
+    """Compare what commands print; numbers may differ, since times and samples do."""
+    parts = re.split(r"^\$ (.*)\n", session, flags=re.M)
+    assert parts[0] == "", f"{page}:{line}: output before the first command"
+    for command, promised in zip(parts[1::2], parts[2::2], strict=True):
+        program, *words = shlex.split(command, comments=True)
+        if program == "ohmlearn":
+            told = CliRunner().invoke(main, words).output
+        else:
+            told = subprocess.run([program, *words], capture_output=True, text=True).stdout
+        assert without_numbers(told) == without_numbers(promised), f"{page}:{line}: {command}"
+
+
+def without_numbers(text: str) -> list[str]:
+    masked = re.sub(r"\d[\d,.]*(e[-+]\d+)?", "#", text)
+    return [" ".join(line.split()) for line in masked.strip().splitlines()]
+
+
+def headings(page: Path) -> set[str]:
+    """Return the anchors of a page, as GitHub and the site make them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    titles = re.findall(r"^#+ (.*)$", text, re.M)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize(
+    "page", [*ROOT.glob("*.md"), *ROOT.glob("benchmarks/*.md"), *PAGES], ids=str
+)
+def test_links_to_files(page: Path):
+    text = re.sub(r"^```(?!\{).*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    made = {DOCS / "gallery": DOCS / "examples"}  # made when the site is built
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"[a-z]+:", target):
+            continue  # to other sites: make check-links
+        name, _, anchor = target.partition("#")
+        path = (page.parent / name).resolve() if name else page
+        if path.parent in made or path.parent.parent in made:
+            continue  # checked by make docs
+        assert path.exists(), f"{page}: there is no {target}"
+        if anchor:
+            assert anchor in headings(path), f"{page}: no heading {target}"
+
+
+MODULES = (
+    "",
+    ".semi_supervised",
+    ".harmonic",
+    ".streams",
+    ".nodes",
+    ".solver",
+    ".theory",
+    ".gallery",
+)
+
+
+def test_reference_has_every_public_name():
+    listed = set(re.findall(r"^   (?:\w+\.)?(\w+)$", (DOCS / "api.rst").read_text(), re.M))
+    for name in MODULES:
+        module = import_module(f"ohmlearn{name}")
+        names = getattr(module, "__all__", None) or [
+            key
+            for key, value in vars(module).items()
+            if callable(value)
+            and getattr(value, "__module__", "") == module.__name__
+            and key[0] != "_"
+        ]
+        assert set(names) <= listed, f"docs/api.rst lacks names of ohmlearn{name}"
