@@ -42,6 +42,7 @@ myst_heading_anchors = 3
 
 autodoc_typehints = "none"  # the docstrings say the types
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"
 autosummary_generate = True
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
@@ -64,6 +65,7 @@ sphinx_gallery_conf = {
     "matplotlib_animations": False,
     "capture_repr": (),
     "image_srcset": ["2x"],
+    "thumbnail_size": (640, 260),
 }
 
 html_theme = "pydata_sphinx_theme"
@@ -80,7 +82,7 @@ html_theme_options = {
         "image_dark": "_static/mark.svg",
     },
     "navbar_align": "left",
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 7,
     "show_toc_level": 2,
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
@@ -89,7 +91,7 @@ html_theme_options = {
     "pygments_light_style": "tango",
     "pygments_dark_style": "github-dark",
 }
-html_sidebars = {"index": [], "start": [], "faq": [], "changelog": []}
+html_sidebars = {page: [] for page in ("index", "start", "choosing", "faq", "gallery/index")}
 
 # Pages that are files of the repository's root, as they are; what they link to is found here.
 ROOT_PAGES = {

@@ -117,8 +117,7 @@ def solve_hfs(
 
     Examples
     --------
-    >>> from ohmlearn import gallery
-    >>> from ohmlearn.harmonic import solve_hfs
+    >>> from ohmlearn import gallery, solve_hfs
     >>> solve_hfs(gallery.path(5), [0, 4], [1.0, -1.0], gamma=1.0).f.round(3) + 0.0
     array([ 0.5 ,  0.25,  0.  , -0.25, -0.5 ])
     """
@@ -195,8 +194,7 @@ def refine(
 
     Examples
     --------
-    >>> from ohmlearn import gallery, sparsify
-    >>> from ohmlearn.harmonic import refine, solve_hfs
+    >>> from ohmlearn import gallery, refine, solve_hfs, sparsify
     >>> graph = gallery.complete(300)
     >>> h = sparsify(graph, epsilon=0.9, random_state=0)
     >>> found = refine(graph, h, [0, 1, 2], [1.0, -1.0, 1.0], passes=20)

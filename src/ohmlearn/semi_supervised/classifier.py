@@ -238,7 +238,7 @@ class SparseHFSClassifier(HFSClassifier, SparseHFS):
     --------
     >>> import numpy as np
     >>> from sklearn.datasets import make_moons
-    >>> from ohmlearn.semi_supervised import SparseHFSClassifier
+    >>> from ohmlearn import SparseHFSClassifier
     >>> X, truth = make_moons(400, noise=0.05, random_state=0)
     >>> y = np.full(400, -1)
     >>> y[:6] = truth[:6]
@@ -317,8 +317,7 @@ residuals_
 
     Examples
     --------
-    >>> from ohmlearn import gallery
-    >>> from ohmlearn.semi_supervised import StableHFSClassifier
+    >>> from ohmlearn import StableHFSClassifier, gallery
     >>> model = StableHFSClassifier().fit_edges(gallery.barbell(4), {0: "left", 7: "right"})
     >>> model.transduction_.tolist()
     ['left', 'left', 'left', 'left', 'right', 'right', 'right', 'right']

@@ -118,7 +118,7 @@ def suggest_neighbors(
     --------
     >>> import numpy as np
     >>> from sklearn.datasets import make_moons
-    >>> from ohmlearn.semi_supervised import suggest_neighbors
+    >>> from ohmlearn import suggest_neighbors
     >>> X, truth = make_moons(400, noise=0.08, random_state=0)
     >>> y = np.where(np.arange(400) < 30, truth, -1)
     >>> advice = suggest_neighbors(X, y, candidates=(10, 300))

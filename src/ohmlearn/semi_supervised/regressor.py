@@ -94,7 +94,7 @@ n_jobs, verbose
     Examples
     --------
     >>> import numpy as np
-    >>> from ohmlearn.semi_supervised import SparseHFSRegressor
+    >>> from ohmlearn import SparseHFSRegressor
     >>> X = np.linspace(0, 1, 101)[:, np.newaxis]
     >>> y = np.full(101, np.nan)
     >>> y[[0, 50, 100]] = [0.0, 5.0, 10.0]
@@ -160,8 +160,7 @@ verbose
 
     Examples
     --------
-    >>> from ohmlearn import gallery
-    >>> from ohmlearn.semi_supervised import StableHFSRegressor
+    >>> from ohmlearn import StableHFSRegressor, gallery
     >>> model = StableHFSRegressor(gamma=1e-9).fit_edges(gallery.path(5), {0: 1.0, 4: 5.0})
     >>> model.transduction_.round(5)
     array([1., 2., 3., 4., 5.])

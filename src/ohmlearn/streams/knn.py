@@ -113,7 +113,7 @@ def knn_edges(
 
     Examples
     --------
-    >>> from ohmlearn.streams import knn_edges
+    >>> from ohmlearn import knn_edges
     >>> stream = knn_edges([[0.0], [1.0], [3.0], [7.0]], n_neighbors=1)
     >>> stream.n_nodes
     4

@@ -210,9 +210,8 @@ def read_edges(
 
     Examples
     --------
-    >>> import io
     >>> import tempfile
-    >>> from ohmlearn.streams import read_edges
+    >>> from ohmlearn import read_edges
     >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
     ...     _ = file.write("src,dst,weight\\nann,bob,2\\nbob,cy,0.5\\n")
     ...     file.flush()

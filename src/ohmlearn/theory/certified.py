@@ -83,8 +83,7 @@ def certified_bound(
     Examples
     --------
     >>> import numpy as np
-    >>> from ohmlearn import gallery
-    >>> from ohmlearn.semi_supervised import SparseHFSClassifier
+    >>> from ohmlearn import SparseHFSClassifier, gallery
     >>> from ohmlearn.theory import certified_bound
     >>> y = np.full(400, -1)
     >>> y[::2] = np.arange(200) % 2
