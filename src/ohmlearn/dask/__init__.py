@@ -4,14 +4,16 @@ Each partition streams through a sparsifier of its own on its worker; sparsifier
 of their nodes, merge in a tree. See docs/cluster.md.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from ohmlearn._validation import require_extra
 
-require_extra("distributed", "dask")
-
-from ohmlearn.dask._partitions import PartitionError  # noqa: E402
-from ohmlearn.dask._tree import WorkerError  # noqa: E402
-from ohmlearn.dask.api import Labelled, Sparsified, label, sparsify  # noqa: E402
-from ohmlearn.dask.edges import ClusterEdges  # noqa: E402
+if TYPE_CHECKING:
+    from ohmlearn.dask._partitions import PartitionError
+    from ohmlearn.dask._tree import WorkerError
+    from ohmlearn.dask.api import Labelled, Sparsified, label, sparsify
+    from ohmlearn.dask.edges import ClusterEdges
 
 __all__ = [
     "ClusterEdges",
@@ -22,3 +24,24 @@ __all__ = [
     "label",
     "sparsify",
 ]
+
+require_extra("distributed", "dask")
+
+# Imported when first used: workers need neither estimators nor scikit-learn.
+_HOMES = {
+    "ClusterEdges": "ohmlearn.dask.edges",
+    "Labelled": "ohmlearn.dask.api",
+    "PartitionError": "ohmlearn.dask._partitions",
+    "Sparsified": "ohmlearn.dask.api",
+    "WorkerError": "ohmlearn.dask._tree",
+    "label": "ohmlearn.dask.api",
+    "sparsify": "ohmlearn.dask.api",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'ohmlearn.dask' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value

@@ -124,7 +124,8 @@ def _run(
         for future in waiting:
             if future.status != "finished":
                 raise _explain(future, names)
-            future.release()
+            if future.key != result.key:  # a single partition is the root itself
+                future.release()
             done += 1
             if progress is not None:
                 progress(stage, done, total)
