@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from ohmlearn._process import peak_memory
 
-__all__ = ["EdgeProgress", "Progress"]
+__all__ = ["EdgeProgress", "PartitionProgress", "Progress"]
 
 
 class Progress:
@@ -62,8 +62,8 @@ class Progress:
         self._stack.__exit__(kind, error, trace)
 
 
-class EdgeProgress:
-    """One line about a reading of edges, rewritten now and then on a terminal; else nothing.
+class StatusLine:
+    """One line, rewritten now and then on a terminal; else nothing.
 
     Parameters
     ----------
@@ -71,11 +71,6 @@ class EdgeProgress:
         Print a JSON object a second instead, also where there is no terminal.
     quiet : bool
         Print nothing.
-
-    Examples
-    --------
-    >>> with EdgeProgress(as_json=False, quiet=True) as progress:
-    ...     progress.show(1000, 0.5, None)
     """
 
     def __init__(self, as_json: bool, quiet: bool) -> None:
@@ -87,30 +82,17 @@ class EdgeProgress:
     def __enter__(self) -> Self:
         return self
 
-    def show(self, n_edges: int, fraction: float | None, sparsifier: Any) -> None:
-        """Say how many edges were read, and what share of all that is, if it is known."""
+    def _is_due(self) -> bool:
         now = time.perf_counter()
         if not (self._json or self._line) or now - self._told < (1.0 if self._json else 0.2):
-            return
+            return False
         self._told = now
-        seconds = now - self._start
-        facts: dict[str, Any] = {
-            "edges": n_edges,
-            "edges_per_second": round(n_edges / seconds),
-            "seconds_left": None if not fraction else round(seconds * (1.0 / fraction - 1.0)),
-            "memory": peak_memory(),
-        }
-        if sparsifier is not None:
-            facts |= {"rows": sparsifier.n_rows_, "resamples": sparsifier.n_resamples_}
+        return True
+
+    def _draw(self, facts: dict[str, Any], parts: list[str]) -> None:
         if self._json:
             print(json.dumps(facts), file=sys.stderr, flush=True)
             return
-        parts = [f"{n_edges:,} edges", f"{facts['edges_per_second'] / 1e6:.1f} M/s"]
-        if sparsifier is not None:
-            parts += [f"{facts['rows']:,} rows", f"{facts['resamples']} resamples"]
-        parts.append(f"{facts['memory'] / 2**20:.0f} MiB")
-        if facts["seconds_left"] is not None:
-            parts.append(f"{facts['seconds_left']} s left")
         print("\r\x1b[K" + ", ".join(parts), end="", file=sys.stderr, flush=True)
         self._drawn = True
 
@@ -122,3 +104,53 @@ class EdgeProgress:
     ) -> None:
         if self._drawn:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+class EdgeProgress(StatusLine):
+    """A line about a reading of edges; see `StatusLine`.
+
+    Examples
+    --------
+    >>> with EdgeProgress(as_json=False, quiet=True) as progress:
+    ...     progress.show(1000, 0.5, None)
+    """
+
+    def show(self, n_edges: int, fraction: float | None, sparsifier: Any) -> None:
+        """Say how many edges were read, and what share of all that is, if it is known."""
+        if not self._is_due():
+            return
+        seconds = time.perf_counter() - self._start
+        facts: dict[str, Any] = {
+            "edges": n_edges,
+            "edges_per_second": round(n_edges / seconds),
+            "seconds_left": None if not fraction else round(seconds * (1.0 / fraction - 1.0)),
+            "memory": peak_memory(),
+        }
+        parts = [f"{n_edges:,} edges", f"{facts['edges_per_second'] / 1e6:.1f} M/s"]
+        if sparsifier is not None:
+            facts |= {"rows": sparsifier.n_rows_, "resamples": sparsifier.n_resamples_}
+            parts += [f"{facts['rows']:,} rows", f"{facts['resamples']} resamples"]
+        parts.append(f"{facts['memory'] / 2**20:.0f} MiB")
+        if facts["seconds_left"] is not None:
+            parts.append(f"{facts['seconds_left']} s left")
+        self._draw(facts, parts)
+
+
+class PartitionProgress(StatusLine):
+    """A line about work on partitions; see `StatusLine`.
+
+    Examples
+    --------
+    >>> with PartitionProgress(as_json=False, quiet=True) as progress:
+    ...     progress.show("sparsify", 3, 8)
+    """
+
+    def show(self, stage: str, done: int, total: int) -> None:
+        """Say how many partitions are done."""
+        if done == 1:
+            self._start = time.perf_counter()
+        if not self._is_due():
+            return
+        seconds = round(time.perf_counter() - self._start, 1)
+        facts = {"stage": stage, "partitions_done": done, "partitions": total, "seconds": seconds}
+        self._draw(facts, [f"{stage}: {done} of {total} partitions", f"{seconds:.0f} s"])

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn._lanczos import EXHAUSTED, LaplacianSpace, bound_eigenvalues
-from ohmlearn._passes import EdgePasses
+from ohmlearn._passes import open_passes
 from ohmlearn._validation import check_count, check_fraction, check_graph, check_seed
 from ohmlearn.graph import Graph
 
@@ -147,7 +147,7 @@ def certify(
     rank = h.n_nodes - n_components
     limit = MAX_PASSES if max_passes is None else check_count("max_passes", max_passes)
 
-    source = EdgePasses(edges, component, "certify", n_jobs)
+    source = open_passes(edges, component, "certify", n_jobs)
     space = LaplacianSpace(h, component, seed, n_jobs)
     basis: list[NDArray[np.float64]] = []
     projected = np.empty((0, 0))  # V'L_G V, V the basis

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn._block_cg import BlockCG
 from ohmlearn._hfs_system import Floats, HFSSolver, HFSSystem
-from ohmlearn._passes import EdgePasses
+from ohmlearn._passes import Passes, open_passes
 from ohmlearn._validation import check_count, check_fraction, check_graph, check_seed
 from ohmlearn.graph import Graph
 
@@ -209,7 +209,7 @@ def refine(
     component = h.components()[1]
     system = HFSSystem(component, labelled, Y, gamma, constraint)
     solver = HFSSolver(h, system, check_seed(random_state), n_jobs)
-    source = EdgePasses(edges, component, "refine", n_jobs)
+    source = open_passes(edges, component, "refine", n_jobs)
 
     def multiply(x: Floats) -> Floats:
         product = source.multiply(x)
@@ -249,7 +249,7 @@ def refine(
     )
 
 
-def _check_components(source: EdgePasses, h: Graph) -> None:
+def _check_components(source: Passes, h: Graph) -> None:
     """Raise ValueError unless the sparsifier can be one of these edges."""
     if source.lost_edge is not None:
         raise ValueError(

@@ -15,6 +15,7 @@ __all__ = [
     "fraction",
     "open_edges",
     "output_option",
+    "reading_options",
     "seed_option",
     "tell_bad",
     "threads_option",
@@ -80,16 +81,22 @@ def edge_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def open_edges(options: dict[str, Any], nodes: "NodeTable | None" = None) -> "EdgeStream":
-    """Return the stream that the options of `edge_options` ask for; tell its columns."""
-    from ohmlearn.streams import read_edges
-
+def reading_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Return what `read_edges` needs of the options of `edge_options`."""
     chosen = {name.rstrip("_"): options[name] for name in NAMES}
     for name in ("source_col", "target_col", "weight_col"):
         if chosen[name] is not None and chosen[name].isdecimal():
             chosen[name] = int(chosen[name])
+    return chosen
+
+
+def open_edges(options: dict[str, Any], nodes: "NodeTable | None" = None) -> "EdgeStream":
+    """Return the stream that the options of `edge_options` ask for; tell its columns."""
+    from ohmlearn.streams import read_edges
+
     edges: tuple[str, ...] = options["edges"]
-    stream = read_edges(edges[0] if len(edges) == 1 else list(edges), **chosen, nodes=nodes)
+    source = edges[0] if len(edges) == 1 else list(edges)
+    stream = read_edges(source, **reading_options(options), nodes=nodes)
     if stream.columns is not None and not (options["quiet"] or options["as_json"]):
         click.echo(f"{stream.sources[0]}: {stream.columns}", err=True)
     return stream

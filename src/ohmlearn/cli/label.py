@@ -2,11 +2,13 @@
 
 import json
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ohmlearn.cli.cluster import cluster_option, open_on_cluster
 from ohmlearn.cli.edges import (
     edge_options,
     fraction,
@@ -21,9 +23,12 @@ from ohmlearn.cli.group import main, repeat_command
 
 if TYPE_CHECKING:
     from ohmlearn.certificate import Certificate
+    from ohmlearn.dask import ClusterEdges
     from ohmlearn.graph import Graph
     from ohmlearn.semi_supervised import SparseHFSClassifier
     from ohmlearn.streams import EdgeStream
+
+    Source = EdgeStream | ClusterEdges
 
 __all__ = ["label"]
 
@@ -57,6 +62,7 @@ __all__ = ["label"]
     help="Save progress here; the same command goes on from it.",
 )
 @click.option("--checkpoint-every", type=float, default=10.0, hidden=True)
+@cluster_option
 @seed_option
 @threads_option
 def label(**options: Any) -> None:
@@ -74,21 +80,31 @@ def label(**options: Any) -> None:
         require_extra("matplotlib", "plot")  # before the work, not after it
     start = time.perf_counter()
     pairs = read_labels(options["labels_file"], options["node_col"], options["label_col"])
-    stream = open_edges(options)
-    passes = options["passes"] or (3 if stream.rereadable else 1)
-    if passes > 1 and not stream.rereadable:
-        raise click.UsageError("a pipe can be read only once: use --passes 1, or a file")
-    model = _start(options)
-    try:
-        _read(stream, model, options)
-        model.relabel(find_labelled(options["labels_file"], pairs, stream.nodes))
-        h = model.sparsifier_.snapshot()
-        if passes > 1 and h.n_edges < model.sparsifier_.n_edges_seen_:
-            model.refine(stream, passes - 1)
-        certificate = _certify(h, stream, options) if options["report"] else None
-    except KeyboardInterrupt:
-        _keep(model, options)
-        raise click.exceptions.Exit(130) from None
+    with ExitStack() as stack:
+        if options["cluster"]:
+            stream: Any = stack.enter_context(open_on_cluster(options))
+        else:
+            stream = open_edges(options)
+        passes = options["passes"] or (3 if stream.rereadable else 1)
+        if passes > 1 and not stream.rereadable:
+            raise click.UsageError("a pipe can be read only once: use --passes 1, or a file")
+        model = _start(options)
+        try:
+            if options["cluster"]:
+                model.sparsifier_ = stream.sparsify(
+                    options["epsilon"], options["max_edges"], random_state=options["seed"]
+                )
+                tell_bad(stream, options)
+            else:
+                _read(stream, model, options)
+            model.relabel(find_labelled(options["labels_file"], pairs, stream.nodes))
+            h = model.sparsifier_.snapshot()
+            if passes > 1 and h.n_edges < model.sparsifier_.n_edges_seen_:
+                model.refine(stream, passes - 1)
+            certificate = _certify(h, stream, options) if options["report"] else None
+        except KeyboardInterrupt:
+            _keep(model, options)
+            raise click.exceptions.Exit(130) from None
     write_table(options["output"], _result(model, stream))
     summary = _summary(model, h, stream, time.perf_counter() - start)
     if options["report"]:
@@ -158,6 +174,9 @@ def _read(stream: "EdgeStream", model: "SparseHFSClassifier", options: dict[str,
 
 def _keep(model: "SparseHFSClassifier", options: dict[str, Any]) -> None:
     """Save what an interrupted run has seen, and say how to go on."""
+    if options["cluster"]:
+        click.echo("Interrupted", err=True)
+        return
     path, seen = options["checkpoint"], _position(model.sparsifier_)
     if path is None:
         hint = "with --checkpoint FILE a run can go on where it stopped"
@@ -184,7 +203,7 @@ def _check_same(path: str, saved: Any, asked: Any) -> None:
             )
 
 
-def _certify(h: "Graph", stream: "EdgeStream", options: dict[str, Any]) -> "Certificate | None":
+def _certify(h: "Graph", stream: "Source", options: dict[str, Any]) -> "Certificate | None":
     from ohmlearn.certificate import certify
 
     if not stream.rereadable:
@@ -195,7 +214,7 @@ def _certify(h: "Graph", stream: "EdgeStream", options: dict[str, Any]) -> "Cert
     )  # fmt: skip
 
 
-def _result(model: "SparseHFSClassifier", stream: "EdgeStream") -> dict[str, Any]:
+def _result(model: "SparseHFSClassifier", stream: "Source") -> dict[str, Any]:
     shares = model.label_distributions_
     columns = {"node": stream.nodes.ids(), "label": model.transduction_}
     for at, name in enumerate(model.classes_):
@@ -203,7 +222,7 @@ def _result(model: "SparseHFSClassifier", stream: "EdgeStream") -> dict[str, Any
     return columns | {"reached": model.reached_}
 
 
-def _summary(model: Any, h: "Graph", stream: "EdgeStream", seconds: float) -> dict[str, Any]:
+def _summary(model: Any, h: "Graph", stream: "Source", seconds: float) -> dict[str, Any]:
     from ohmlearn._process import cpu_seconds, peak_memory
 
     stats = model.sparsifier_.stats_

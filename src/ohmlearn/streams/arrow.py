@@ -37,9 +37,13 @@ class ArrowSource(Source):
     def _read(self) -> Iterator[tuple[Columns, Any]]:
         """Yield record batches, each with the positions of the columns in it."""
 
+    def _first_row(self) -> int:
+        """Return the number of the first row, for messages."""
+        return 0
+
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
         """Take the columns of edges out of record batches."""
-        row = 0
+        row, seen = self._first_row(), 0
         batches = self._read()
         while True:
             with reading(self.name, self.format):
@@ -49,8 +53,9 @@ class ArrowSource(Source):
                 columns, batch = found
                 raw = take_record_batch(batch, columns, self.name, self.request, kind, row)
             row += batch.num_rows
+            seen += batch.num_rows
             if self.n_edges:
-                self.fraction = min(1.0, row / self.n_edges)
+                self.fraction = min(1.0, seen / self.n_edges)
             yield raw
 
     def _choose(self, schema: Any) -> Columns:
@@ -62,15 +67,32 @@ class ArrowSource(Source):
 
 
 class ParquetFile(ArrowSource):
-    """A Parquet file; only the columns of edges are read."""
+    """A Parquet file, or some of its row groups; only the columns of edges are read."""
 
     format = "Parquet"
+
+    def __init__(self, name: str, request: Request, row_groups: range | None = None) -> None:
+        super().__init__(name, request)
+        self._row_groups = row_groups
 
     def inspect(self) -> None:
         """Read the footer."""
         with self._open() as file:
             self._choose(file.schema_arrow)
-            self.n_edges = file.metadata.num_rows
+            self.n_edges = self._count(file, self._row_groups)
+
+    @staticmethod
+    def _count(file: Any, row_groups: range | None) -> int:
+        """Return the rows of some row groups, of all by default."""
+        if row_groups is None:
+            return int(file.metadata.num_rows)
+        return sum(file.metadata.row_group(at).num_rows for at in row_groups)
+
+    def _first_row(self) -> int:
+        if self._row_groups is None:
+            return 0
+        with self._open() as file:
+            return self._count(file, range(self._row_groups.start))
 
     def _open(self) -> Any:
         parquet = require_extra("pyarrow.parquet", "files")
@@ -80,13 +102,14 @@ class ParquetFile(ArrowSource):
     def _read(self) -> Iterator[tuple[Columns, Any]]:
         with self._open() as file:
             chosen = self._choose(file.schema_arrow)
-            self.n_edges = file.metadata.num_rows
+            self.n_edges = self._count(file, self._row_groups)
             names = file.schema_arrow.names
             wanted = [names[at] for at in (chosen.u, chosen.v, chosen.w) if at is not None]
             if len(set(names)) < len(names):
                 refuse_source(self.name, "two columns have the same name")
             columns = Columns(0, 1, None if chosen.w is None else 2, wanted, chosen.guessed)
-            for batch in file.iter_batches(batch_size=ROWS, columns=wanted, use_threads=False):
+            batches = file.iter_batches(ROWS, self._row_groups, wanted, use_threads=False)
+            for batch in batches:
                 yield columns, batch.select(wanted)  # they come in the order of the file
 
 

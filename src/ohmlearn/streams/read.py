@@ -21,7 +21,15 @@ from ohmlearn.streams.matrix_market import MatrixMarketSource
 from ohmlearn.streams.source import Columns, Request, Source
 from ohmlearn.streams.text import TextSource
 
-__all__ = ["FORMATS", "EdgeStream", "read_edges"]
+__all__ = [
+    "FORMATS",
+    "READERS",
+    "EdgeStream",
+    "find_files",
+    "find_format",
+    "make_request",
+    "read_edges",
+]
 
 FORMATS = ("csv", "tsv", "text", "parquet", "arrow", "matrix_market", "numpy")
 COMPRESSED = (".gz", ".zst", ".bz2", ".xz")
@@ -222,17 +230,34 @@ def read_edges(
     u = 'src', v = 'dst', weights = 'weight' (guessed)
     [0 1] [1 2] [2.  0.5] ['ann' 'bob' 'cy']
     """
-    check_option("on_bad", on_bad, ("raise", "skip"))
-    check_source_options(source_col, target_col, weight_col, delimiter, comment)
     if format is not None:
         check_option("format", format, FORMATS)
-    if id_type is not None:
-        check_option("id_type", id_type, ("int64", "string"))
-    request = Request(
-        source_col, target_col, weight_col, id_type, on_bad == "skip", header, delimiter, comment
+    request = make_request(
+        source_col, target_col, weight_col, id_type, on_bad, header, delimiter, comment
     )
     sources = list(find_sources(source, request, format))
     return EdgeStream(sources, NodeTable() if nodes is None else nodes, verbose)
+
+
+def make_request(
+    source_col: str | int | None = None,
+    target_col: str | int | None = None,
+    weight_col: str | int | None = None,
+    id_type: str | None = None,
+    on_bad: str = "raise",
+    header: bool | None = None,
+    delimiter: str | None = None,
+    comment: str | None = None,
+) -> Request:
+    """Check what was asked of all sources of a stream."""
+    check_option("on_bad", on_bad, ("raise", "skip"))
+    check_source_options(source_col, target_col, weight_col, delimiter, comment)
+    if id_type is not None:
+        check_option("id_type", id_type, ("int64", "string"))
+    kind = cast(Literal["int64", "string"] | None, id_type)
+    return Request(
+        source_col, target_col, weight_col, kind, on_bad == "skip", header, delimiter, comment
+    )
 
 
 def find_sources(source: Any, request: Request, kind: str | None) -> Iterator[Source]:

@@ -1,0 +1,47 @@
+"""Sparsifiers and labels of edges on a Dask cluster.
+
+Each partition streams through a sparsifier of its own on its worker; sparsifiers, with the tables
+of their nodes, merge in a tree. See docs/cluster.md.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ohmlearn._validation import require_extra
+
+if TYPE_CHECKING:
+    from ohmlearn.dask._partitions import PartitionError
+    from ohmlearn.dask._tree import WorkerError
+    from ohmlearn.dask.api import Labelled, Sparsified, label, sparsify
+    from ohmlearn.dask.edges import ClusterEdges
+
+__all__ = [
+    "ClusterEdges",
+    "Labelled",
+    "PartitionError",
+    "Sparsified",
+    "WorkerError",
+    "label",
+    "sparsify",
+]
+
+require_extra("distributed", "dask")
+
+# Imported when first used: workers need neither estimators nor scikit-learn.
+_HOMES = {
+    "ClusterEdges": "ohmlearn.dask.edges",
+    "Labelled": "ohmlearn.dask.api",
+    "PartitionError": "ohmlearn.dask._partitions",
+    "Sparsified": "ohmlearn.dask.api",
+    "WorkerError": "ohmlearn.dask._tree",
+    "label": "ohmlearn.dask.api",
+    "sparsify": "ohmlearn.dask.api",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'ohmlearn.dask' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,180 @@
+"""Edges in partitions on a Dask cluster: sparsified and multiplied where they are."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from distributed import Client
+from numpy.typing import NDArray
+
+from ohmlearn._passes import Passes, PassTotals
+from ohmlearn._validation import check_count, check_seed
+from ohmlearn.dask._partial import derive_seed, merge_partials, sparsify_partition
+from ohmlearn.dask._partitions import find_partitions
+from ohmlearn.dask._product import PartialProduct, add_products, multiply_partition
+from ohmlearn.dask._tree import Progress, find_client, hold, run_tree
+from ohmlearn.nodes import NodeTable
+from ohmlearn.sparsifier import StreamingSparsifier
+
+__all__ = ["ClusterEdges"]
+
+PARTITION_EDGES = 50_000_000
+
+
+class ClusterEdges:
+    """Edges in partitions on a Dask cluster.
+
+    `refine` and `certify` take them like other edges, once they have been sparsified: each worker
+    multiplies with the edges of its partitions, and the products are added up on the way.
+
+    Parameters
+    ----------
+    edges : dask.dataframe.DataFrame, path, list of paths, or list of dask.delayed.Delayed
+        A Delayed makes whatever `read_edges` takes: arrays (u, v) or (u, v, w), a table, a list of
+        batches. Paths are those of files that all workers can read, patterns and folders.
+    client : dask.distributed.Client, optional
+        The present one by default; without any, threads of this process do the work.
+    split_every : int
+        How many sparsifiers are merged by one task.
+    partition_edges : int
+        About how many edges of files make a partition: small files are put together, large Parquet
+        files divided between row groups.
+    progress : callable, optional
+        Called with a stage, a number of finished partitions and that of all.
+    **options
+        How to read, as for `read_edges`: `source_col`, `target_col`, `weight_col`, `format`,
+        `id_type`, `on_bad`, `header`, `delimiter`, `comment`.
+
+    Attributes
+    ----------
+    nodes : NodeTable
+        The ids, after `sparsify`.
+    columns : str or None
+        Which columns are taken.
+    sources : list of str
+        Names of the partitions.
+    n_bad, first_bad : int, str or None
+        Rows left out by `sparsify` with ``on_bad="skip"``, and what was wrong with the first.
+    traffic : tuple of int
+        Bytes of the sparsifiers that were merged, by level of the tree, partitions first.
+
+    Examples
+    --------
+    >>> import dask
+    >>> from ohmlearn.dask import ClusterEdges
+    >>> edges = ClusterEdges([dask.delayed((["a"], ["b"])), dask.delayed((["b"], ["c"]))])
+    >>> edges.sparsify(random_state=0).snapshot().edges()
+    (array([0, 1], dtype=int32), array([1, 2], dtype=int32), array([1., 1.]))
+    >>> edges.nodes.ids()
+    array(['a', 'b', 'c'], dtype=object)
+    """
+
+    rereadable = True
+
+    def __init__(
+        self,
+        edges: Any,
+        client: Client | None = None,
+        split_every: int = 8,
+        partition_edges: int = PARTITION_EDGES,
+        progress: Progress | None = None,
+        **options: Any,
+    ) -> None:
+        self.client = find_client(client)
+        self.split_every = check_count("split_every", split_every)
+        if self.split_every < 2:
+            raise ValueError(f"split_every must be at least 2, got {split_every}")
+        self.partitions, self.columns = find_partitions(edges, partition_edges, options)
+        self.progress = progress
+        self.options = options
+        self.nodes = NodeTable()
+        self.sources = [part.name for part in self.partitions]
+        self.n_bad = 0
+        self.first_bad: str | None = None
+        self.traffic: tuple[int, ...] = ()
+        self._held_nodes: Any = None
+
+    @property
+    def n_partitions(self) -> int:
+        """Number of partitions."""
+        return len(self.partitions)
+
+    def sparsify(
+        self,
+        epsilon: float = 0.5,
+        max_edges: int | None = None,
+        constants: str = "practical",
+        random_state: Any = None,
+    ) -> StreamingSparsifier:
+        """Return a sparsifier of all edges; its nodes are numbered as in `nodes`.
+
+        Parameters are those of `StreamingSparsifier`.
+        """
+        parameters: dict[str, Any] = {
+            "epsilon": epsilon,
+            "max_edges": max_edges,
+            "constants": constants,
+        }
+        seed = check_seed(random_state)
+        StreamingSparsifier(**parameters, random_state=seed)._sampler()  # refuses bad parameters
+        found = run_tree(
+            "sparsify",
+            self.partitions,
+            lambda part: partial(
+                sparsify_partition,
+                number=part.number,
+                name=part.name,
+                options=self.options,
+                parameters=parameters,
+                seed=derive_seed(seed, 0, part.number),
+            ),
+            lambda level, index: partial(
+                merge_partials, parameters=parameters, seed=derive_seed(seed, level, index)
+            ),
+            self.split_every,
+            self.client,
+            self.progress,
+        )
+        self.nodes, self._held_nodes = found.nodes(), None
+        self.n_bad, self.first_bad, self.traffic = found.n_bad, found.first_bad, found.traffic
+        sparsifier: StreamingSparsifier = found.sparsifier(parameters, seed)
+        return sparsifier
+
+    def open_passes(self, component: NDArray[np.int32], reader: str) -> Passes:
+        """Return what multiplies with the Laplacian of these edges; `sparsify` comes first."""
+        if len(self.nodes) == 0:
+            raise ValueError(f"{reader} needs the numbers of the nodes: call sparsify first")
+        if self._held_nodes is None:
+            self._held_nodes = hold(self.nodes, self.client)
+        return ClusterPasses(self, self._held_nodes, component, reader)
+
+
+class ClusterPasses(Passes):
+    """Passes over edges on a cluster, for `refine` and `certify`."""
+
+    def __init__(
+        self, edges: ClusterEdges, nodes: Any, component: NDArray[np.int32], reader: str
+    ) -> None:
+        super().__init__(component, reader)
+        self._edges = edges
+        self._nodes = nodes
+
+    def _read(self, x: NDArray[np.float64]) -> PassTotals:
+        edges, first = self._edges, self.passes == 0
+        x_held = hold(x, edges.client)
+        component = hold(self.component, edges.client) if first else None
+        found: PartialProduct = run_tree(
+            "multiply",
+            edges.partitions,
+            lambda part: partial(multiply_partition, name=part.name, options=edges.options),
+            lambda level, index: add_products,
+            edges.split_every,
+            edges.client,
+            edges.progress,
+            (self._nodes, x_held, component),
+        )
+        if first:
+            self._roots = found.roots
+        return found.totals

@@ -1,0 +1,255 @@
+"""``ohmlearn.dask.sparsify``: the same bytes whatever the cluster does, as good as one stream."""
+
+import os
+import random
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import dask
+import numpy as np
+import pytest
+from distributed import Client
+from distributed.protocol import deserialize, serialize
+
+from benchmarks.families import FAMILIES, Ruler
+from ohmlearn import Graph, StreamingSparsifier, gallery, sparsify
+from ohmlearn._process import peak_memory
+from ohmlearn.dask import ClusterEdges, Sparsified
+from ohmlearn.dask import sparsify as sparsify_on_cluster
+from ohmlearn.dask._partial import Partial, derive_seed, merge_partials, sparsify_partition
+from ohmlearn.nodes import NodeTable
+from ohmlearn.streams import read_edges
+
+
+def content(found: Sparsified) -> bytes:
+    """All that the result is made of."""
+    state = found.sparsifier._sampler().get_state()
+    ids = found.nodes.get_state()
+    return b"".join(np.asarray(array).tobytes() for array in (*state, *ids.values()))
+
+
+def edges_by_id(graph: Graph, nodes: NodeTable) -> dict[frozenset[Any], float]:
+    ids = nodes.ids()
+    pairs = zip(*graph.edges(), strict=True)
+    return {frozenset((ids[a], ids[b])): float(w) for a, b, w in pairs}
+
+
+def run(client: Client | None, files: list[Path], **options: Any) -> Sparsified:
+    return sparsify_on_cluster(
+        files, client, epsilon=0.9, random_state=3, partition_edges=20_000, split_every=3, **options
+    )
+
+
+@pytest.fixture(scope="module")
+def undisturbed(files: list[Path]) -> bytes:
+    """The result of threads of this process."""
+    found = run(None, files)
+    assert found.edges.n_partitions == 10
+    assert found.sparsifier.n_rows_ < found.sparsifier.n_edges_seen_ / 10
+    return content(found)
+
+
+def test_any_number_of_workers_gives_the_same_bytes(
+    two: Client, four: Client, files: list[Path], undisturbed: bytes
+):
+    assert content(run(two, files)) == undisturbed
+    assert content(run(four, files)) == undisturbed
+
+
+def test_the_order_of_finishing_does_not_matter(four: Client):
+    def late(seconds: float, batch: Any) -> Any:
+        time.sleep(seconds)
+        return batch
+
+    generator = np.random.default_rng(0)
+    batches = [tuple(generator.integers(0, 200, (2, 5_000))) for _ in range(6)]
+    results = []
+    for order in (range(6), range(5, -1, -1)):
+        parts = [dask.delayed(late)(0.1 * i, b) for i, b in zip(order, batches, strict=True)]
+        results.append(content(sparsify_on_cluster(parts, four, 0.9, random_state=1)))
+    assert results[0] == results[1]
+
+
+def test_workers_killed_at_random_moments_change_nothing(
+    two: Client, files: list[Path], undisturbed: bytes
+):
+    # OHMLEARN_KILLS=20 for the long form.
+    moments = random.Random(4)
+    start = time.perf_counter()
+    run(two, files)
+    usual = time.perf_counter() - start
+    for _ in range(int(os.environ.get("OHMLEARN_KILLS", "2"))):
+        pids = sorted(two.run(os.getpid).values())
+        victim, moment = moments.choice(pids), moments.uniform(0.0, usual)
+        killer = threading.Timer(moment, os.kill, (victim, signal.SIGKILL))
+        killer.start()
+        assert content(run(two, files)) == undisturbed
+        killer.join()
+        two.wait_for_workers(2)
+
+
+def test_it_is_the_merge_of_sparsifiers_of_the_partitions(two: Client):
+    generator = np.random.default_rng(1)
+    batches = [tuple(generator.integers(0, 150, (2, 20_000))) for _ in range(3)]
+    found = sparsify_on_cluster(
+        [dask.delayed(batch) for batch in batches], two, 0.8, random_state=9, split_every=2
+    )
+    nodes = NodeTable()
+    numbered = [nodes.add_edges(u, v) for u, v in batches]
+    single = [
+        StreamingSparsifier(epsilon=0.8, random_state=derive_seed(9, 0, at)).update(u, v)
+        for at, (u, v) in enumerate(numbered)
+    ]
+    assert found.sparsifier.n_edges_seen_ == sum(s.n_edges_seen_ for s in single)
+    assert found.sparsifier.weight_seen_ == sum(s.weight_seen_ for s in single)
+    np.testing.assert_array_equal(found.nodes.ids(), nodes.ids())
+    # The leaves by hand, the tree by hand: partitions 0 and 1, then 2.
+    parameters = {"epsilon": 0.8, "max_edges": None, "constants": "practical"}
+    leaves = [
+        sparsify_partition(batch, at, "", {}, parameters, derive_seed(9, 0, at))
+        for at, batch in enumerate(batches)
+    ]
+    lower = merge_partials(leaves[:2], parameters, derive_seed(9, 1, 0))
+    root = merge_partials([lower, leaves[2]], parameters, derive_seed(9, 2, 0))
+    expected = Sparsified(root.sparsifier(parameters, 9), root.nodes(), found.edges)
+    assert content(found) == content(expected)
+    assert found.edges.traffic == (
+        sum(p.nbytes for p in leaves[:2]),
+        lower.nbytes + leaves[2].nbytes,
+    )
+
+
+@pytest.mark.parametrize("kind", ["integers", "strings"])
+def test_where_nothing_is_dropped_it_is_the_graph_itself(two: Client, kind: str):
+    # An empty partition, large ids, nodes and parallel edges in one partition or several.
+    batches: list[Any] = [
+        ([5, 2**62, 5], [2**62, -3, 5], [1.0, 2.0, 9.0]),
+        ([], []),
+        ([-3, 7], [5, 8], [0.5, 0.0]),
+        ([2**62, 11], [5, 7], [0.25, 4.0]),
+    ]
+    if kind == "strings":
+        batches = [([str(a) for a in u], [str(b) for b in v], *w) for u, v, *w in batches]
+    found = sparsify_on_cluster([dask.delayed(b) for b in batches], two, random_state=0)
+    ids = (5, 2**62, -3, 7, 8, 11)
+    five, large, three, seven, eight, eleven = ids if kind == "integers" else map(str, ids)
+    assert edges_by_id(found.snapshot(), found.nodes) == {
+        frozenset((five, large)): 1.25,
+        frozenset((large, three)): 2.0,
+        frozenset((three, five)): 0.5,
+        frozenset((seven, eleven)): 4.0,
+    }
+    assert set(found.nodes.ids()) == {five, large, three, seven, eight, eleven}
+    stats = found.sparsifier.stats_
+    assert (stats["n_self_loops_dropped"], stats["n_zero_weights_dropped"]) == (1, 1)
+
+
+def test_one_partition_is_the_plain_sparsifier(four: Client):
+    u, v, w = gallery.complete(300).edges()
+    found = sparsify_on_cluster([dask.delayed((u, v, w))], four, 0.9, random_state=2)
+    nodes = NodeTable()
+    plain = StreamingSparsifier(epsilon=0.9, random_state=derive_seed(2, 0, 0))
+    plain.update(*nodes.add_edges(u, v), w)
+    state = found.sparsifier._sampler().get_state()
+    for mine, other in zip(state[1:4], plain._sampler().get_state()[1:4], strict=True):
+        np.testing.assert_array_equal(mine, other)
+
+
+def test_a_dask_dataframe_and_its_files_have_the_same_edges(two: Client, files: list[Path]):
+    dd = pytest.importorskip("dask.dataframe")
+    frame = dd.read_parquet(files)
+    found = sparsify_on_cluster(frame, two, epsilon=0.9, random_state=0)
+    assert found.edges.columns == "u = 'src', v = 'dst', weights = 'weight' (guessed)"
+    stream = read_edges(files)
+    weight = sum(float(batch.w[batch.u != batch.v].sum()) for batch in stream)
+    loops = found.sparsifier.stats_["n_self_loops_dropped"]
+    assert found.sparsifier.n_edges_seen_ + loops == 200_000
+    assert found.sparsifier.weight_seen_ == pytest.approx(weight)
+    assert set(found.nodes.ids()) == set(stream.nodes.ids())
+
+
+def test_files_are_cut_between_row_groups_and_put_together(files: list[Path], tmp_path: Path):
+    edges = ClusterEdges(files, partition_edges=20_000)
+    assert edges.sources[0] == f"partition 0 ({files[0]}, row groups 0 to 1)"
+    assert len(edges.sources) == 10
+    edges = ClusterEdges([files[0].parent], partition_edges=100_000)
+    assert edges.sources == [
+        f"partition 0 ({files[0]}, row groups 0 to 3 to {files[2]}, row groups 0 to 1)",
+        f"partition 1 ({files[2]}, row groups 2 to 3 to {files[4]}, row groups 0 to 3)",
+    ]
+    for number in range(3):
+        (tmp_path / f"{number}.csv").write_text("u,v\na,b\nb,c\n")
+    assert ClusterEdges(str(tmp_path / "*.csv")).n_partitions == 1
+
+
+def test_measured_epsilon_is_that_of_a_single_stream_at_equal_rows(two: Client):
+    # Over 10 seeds the ratio of means has a standard deviation below 0.04 and is near 1.
+    family = FAMILIES["blocks"]()
+    u, v, w = family.stream("random", 0)
+    cuts = [slice(i * len(u) // 8, (i + 1) * len(u) // 8) for i in range(8)]
+    ruler = Ruler(family.graph)
+    merged, single = [], []
+    for seed in range(10):
+        parts = [dask.delayed((u[cut], v[cut], w[cut])) for cut in cuts]
+        found = sparsify_on_cluster(parts, two, max_edges=6000, random_state=seed, split_every=2)
+        h = found.snapshot()
+        ids = found.nodes.ids()
+        a, b, weights = h.edges()
+        h = Graph.from_edges(ids[a], ids[b], weights, n_nodes=family.graph.n_nodes)
+        merged.append(ruler.epsilon(h))
+        plain = sparsify((u, v, w), max_edges=6000, random_state=seed)
+        assert h.n_edges == pytest.approx(plain.n_edges, rel=0.1)
+        single.append(ruler.epsilon(plain))
+    assert np.mean(merged) <= 1.15 * np.mean(single)
+
+
+def test_the_result_goes_on_with_more_edges(two: Client):
+    family = gallery.complete(200)
+    u, v, w = family.edges()
+    half = len(u) // 2
+    parts = [dask.delayed((u[:half], v[:half], w[:half])) for _ in range(2)]
+    found = sparsify_on_cluster(parts, two, 0.5, random_state=0)
+    a, b = found.nodes.add_edges(u[half:], v[half:])
+    found.sparsifier.update(a, b, 2.0 * w[half:])
+    ids = found.nodes.ids()
+    a, b, weights = found.snapshot().edges()
+    h = Graph.from_edges(ids[a], ids[b], weights / 2, n_nodes=200)
+    assert Ruler(family).epsilon(h) < 0.5
+
+
+def test_sparsifiers_travel_as_frames_of_bytes(files: list[Path]):
+    parameters = {"epsilon": 0.9}
+    partial = sparsify_partition(str(files[0]), 0, "", {}, parameters, 1)
+    header, frames = serialize(partial)
+    assert header["serializer"] == "dask"
+    assert sum(memoryview(frame).nbytes for frame in frames) == partial.nbytes
+    assert partial.nbytes < 13 * len(partial.arrays["u"]) + 30 * 250
+    back: Partial = deserialize(header, frames)
+    assert back.partitions == (0, 0)
+    for name, array in partial.arrays.items():
+        np.testing.assert_array_equal(back.arrays[name], array)
+        assert back.arrays[name].dtype == array.dtype
+
+
+def test_memory_of_a_worker_does_not_grow_with_the_partition(two: Client, tmp_path: Path):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    generator = np.random.default_rng(0)
+    path = tmp_path / "edges.parquet"
+    ends = generator.integers(0, 2000, (2, 1_000_000))
+    table = pa.table({"u": ends[0], "v": ends[1]})
+    peaks = []
+    for copies in (1, 8):
+        with parquet.ParquetWriter(path, table.schema) as writer:
+            for _ in range(copies):
+                writer.write_table(table)
+        two.run(lambda: Path("/proc/self/clear_refs").write_text("5"))
+        found = sparsify_on_cluster(path, two, 0.9, random_state=0)
+        assert found.sparsifier.n_edges_seen_ > copies * 990_000
+        peaks.append(max(two.run(peak_memory).values()))
+    # Seven million more edges are 112 MB as they come.
+    assert peaks[1] - peaks[0] < 40e6
