@@ -100,11 +100,11 @@ ROOT_PAGES = {
     "changelog": "CHANGELOG.md",
 }
 
-# What `name` in a docstring may mean, besides arguments and attributes.
-PUBLIC = {
-    *ohmlearn.__all__,
-    *re.findall(r"^   \w+\.(\w+)$", (DOCS / "api.rst").read_text(encoding="utf-8"), re.M),
-}
+# Full names of the reference: what `name` in a docstring may mean, besides arguments.
+PUBLIC = [
+    f"ohmlearn.{name}"
+    for name in re.findall(r"^   ([\w.]+)$", (DOCS / "api.rst").read_text(encoding="utf-8"), re.M)
+]
 
 
 def read_root_page(app: Any, docname: str, source: list[str]) -> None:
@@ -126,11 +126,14 @@ class NameRole(PyXRefRole):
     """`name` in a docstring: a public object, whatever its module, or an argument."""
 
     def process_link(self, env: Any, refnode: Any, *args: Any) -> tuple[str, str]:
-        """Let public names match the end of longer ones."""
+        """Find the full name; one of the present module comes first."""
         title, target = super().process_link(env, refnode, *args)
         refnode["reftype"] = "obj"
-        if target in PUBLIC or not re.fullmatch("[a-z][a-z_0-9]*", target):
-            refnode["refspecific"] = True
+        name, dot, rest = target.partition(".")
+        here = f"{env.ref_context.get('py:module')}.{name}"
+        found = [full for full in PUBLIC if full.rpartition(".")[2] == name]
+        if found:
+            target = (here if here in found else found[0]) + dot + rest
         return title, target
 
 

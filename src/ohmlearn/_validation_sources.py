@@ -160,7 +160,20 @@ def check_node_numbers(values: Any, n_nodes: int) -> NDArray[Any]:
 
 
 class SourceError(ValueError):
-    """A file or another source of edges that cannot be read, with its name and row."""
+    """A file or another source of edges that cannot be read, with its name and row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ohmlearn import read_edges
+    >>> from ohmlearn.streams import SourceError
+    >>> try:
+    ...     for batch in read_edges((np.array([0]), np.array([1]), np.array([-2.0]))):
+    ...         pass
+    ... except SourceError as error:
+    ...     print(error)
+    the arrays, row 0: weights must not be negative nor above 1e+27, got -2.0; ...
+    """
 
 
 def refuse_source(name: str, problem: str, row: str | None = None) -> NoReturn:

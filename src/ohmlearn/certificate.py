@@ -48,6 +48,15 @@ class Certificate:
         An edge of G between components of H, or to a node that H does not have: `lower` is 0.
     extra_edge : (int, int) or None
         An edge of H between two components of G: `upper` is infinite.
+
+    Examples
+    --------
+    >>> from ohmlearn import Graph, certify
+    >>> triangle = Graph.from_edges([0, 1, 2], [1, 2, 0])
+    >>> path = Graph.from_edges([0, 1], [1, 2], [1.5, 1.5])
+    >>> certificate = certify(path, triangle, random_state=0)
+    >>> round(certificate.epsilon, 9), certificate.exact
+    (0.5, True)
     """
 
     lower: float

@@ -53,6 +53,16 @@ class HFSResult:
         Whether `refine` ended with a step that reads no edge.
     columns : ndarray
         Solutions that f was made of, for a later start.
+
+    Examples
+    --------
+    >>> from ohmlearn import gallery, solve_hfs
+    >>> two = gallery.disjoint_union(gallery.path(2), gallery.path(2))
+    >>> result = solve_hfs(two, [0], [1.0], constraint=None)
+    >>> result.f.round(6).tolist(), result.reached.tolist()
+    ([1.0, 1.0, 0.0, 0.0], [True, True, False, False])
+    >>> result.converged
+    True
     """
 
     f: Floats

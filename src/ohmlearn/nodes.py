@@ -55,7 +55,14 @@ class NodeTable:
         return "string" if isinstance(self._table, _core.StringNodes) else "int64"
 
     def add(self, ids: ArrayLike | Any) -> Numbers:
-        """Return the numbers of ids; those not seen before get the next ones."""
+        """Return the numbers of ids; those not seen before get the next ones.
+
+        Examples
+        --------
+        >>> from ohmlearn.nodes import NodeTable
+        >>> NodeTable().add([10**15, 7, 10**15])
+        array([0, 1, 0], dtype=int32)
+        """
         column = as_ids(ids, "ids")
         if column.size == 0:  # says nothing about the kind
             return np.empty(0, dtype=np.int32)

@@ -60,6 +60,15 @@ class SolveReport:
         Time of this solve without what it added to `setup_seconds`.
     factor_entries : int
         Off-diagonal entries of the factor; 0 without one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ohmlearn import LaplacianSolver, gallery
+    >>> solver = LaplacianSolver(gallery.grid2d(5, 5))
+    >>> x = solver.solve(np.ones(25))  # lies in the null space
+    >>> solver.report_.method, solver.report_.projected_out.round(6).tolist()
+    ('direct', [1.0])
     """
 
     method: str

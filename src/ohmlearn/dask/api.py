@@ -27,7 +27,7 @@ __all__ = ["Labelled", "Sparsified", "label", "sparsify"]
 
 @dataclass(frozen=True)
 class Sparsified:
-    """What :func:`sparsify` returns.
+    """What `sparsify` returns.
 
     Attributes
     ----------
@@ -36,6 +36,14 @@ class Sparsified:
         The ids; node i of the sparsifier is the i-th of them.
     edges : ClusterEdges
         The edges, for `certify` and `refine`.
+
+    Examples
+    --------
+    >>> import dask
+    >>> from ohmlearn.dask import sparsify
+    >>> found = sparsify([dask.delayed((["a"], ["b"])), dask.delayed((["b"], ["c"]))])
+    >>> found.nodes.ids().tolist(), found.snapshot()
+    (['a', 'b', 'c'], Graph(n_nodes=3, n_edges=2))
     """
 
     sparsifier: StreamingSparsifier
@@ -106,7 +114,7 @@ def sparsify(
 
 @dataclass(frozen=True)
 class Labelled:
-    """What :func:`label` returns: a row for each node.
+    """What `label` returns: a row for each node.
 
     Attributes
     ----------
@@ -120,6 +128,14 @@ class Labelled:
         Fitted, with all its attributes; nodes by number.
     certificate : Certificate or None
     edges : ClusterEdges
+
+    Examples
+    --------
+    >>> import dask
+    >>> from ohmlearn.dask import label
+    >>> found = label([dask.delayed((["a"], ["b"]))], {"a": "known"}, random_state=0)
+    >>> found.ids.tolist(), found.labels.tolist(), found.reached.tolist()
+    (['a', 'b'], ['known', 'known'], [True, True])
     """
 
     ids: NDArray[Any]

@@ -100,6 +100,8 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
         Parameters
         ----------
         edges : Graph, tuple (u, v) or (u, v, w) of arrays, or iterable of such tuples
+            Each edge once, in either direction; parallel ones add up. With more than one pass, an
+            iterable must begin anew each time.
         y : array-like of shape (n_nodes,), or dict {node: label}
             Labels; -1, None and NaN mean unlabelled.
         n_nodes : int, optional
@@ -109,6 +111,13 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         self : object
+
+        Examples
+        --------
+        >>> from ohmlearn import SparseHFSClassifier
+        >>> batches = [([0, 1], [1, 2]), ([2, 3], [3, 4], [0.1, 1.0])]
+        >>> SparseHFSClassifier().fit_edges(batches, {0: "a", 4: "b"}).transduction_.tolist()
+        ['a', 'a', 'a', 'b', 'b']
         """
         self._validate_params()
         if n_nodes is None:
@@ -139,6 +148,13 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         self : object
+
+        Examples
+        --------
+        >>> from ohmlearn import StableHFSClassifier, gallery
+        >>> model = StableHFSClassifier().fit_edges(gallery.path(3), {0: "a", 2: "b"})
+        >>> model.relabel({0: "a"}).transduction_.tolist()
+        ['a', 'a', 'a']
         """
         self._check_edges_seen()
         self._labels = self._encode(y, self._n_nodes)

@@ -142,6 +142,7 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            With ``affinity="precomputed"``, their weights to the nodes of the graph.
 
         Returns
         -------

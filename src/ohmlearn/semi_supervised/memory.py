@@ -89,10 +89,18 @@ class SparseHFS(BaseHFS):
         Parameters
         ----------
         edges : Graph, tuple (u, v) or (u, v, w) of arrays, or iterable of such tuples
+            The new edges only; they may bring new nodes.
 
         Returns
         -------
         self : object
+
+        Examples
+        --------
+        >>> from ohmlearn import SparseHFSClassifier
+        >>> model = SparseHFSClassifier().update(([0, 1], [1, 2])).relabel({0: "a", 2: "b"})
+        >>> model.update(([2], [3])).transduction_.tolist()
+        ['a', 'a', 'b', 'b']
         """
         if not hasattr(self, "sparsifier_"):
             self._validate_params()
@@ -116,6 +124,16 @@ class SparseHFS(BaseHFS):
         Returns
         -------
         self : object
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from ohmlearn import SparseHFSClassifier, gallery
+        >>> graph = gallery.complete(300)
+        >>> model = SparseHFSClassifier(passes=1, epsilon=0.9, random_state=0)
+        >>> model = model.fit_edges(graph, {0: "a", 1: "b"}).refine(graph, passes=12)
+        >>> bool(model.residuals_.max() < 1e-4)
+        True
         """
         check_is_fitted(self, "_labels")
         self._answer = self._refined(edges, passes)

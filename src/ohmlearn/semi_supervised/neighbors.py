@@ -38,6 +38,15 @@ class NeighborAdvice:
     n_components : tuple of int
     n_labels, n_points : int
         Labels, and points that were looked at.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from ohmlearn import suggest_neighbors
+    >>> X, y = load_iris(return_X_y=True)
+    >>> advice = suggest_neighbors(X, {i: y[i] for i in range(0, 150, 10)}, candidates=(5, 100))
+    >>> advice.n_neighbors, advice.n_labels, advice.n_points
+    (5, 15, 150)
     """
 
     n_neighbors: int

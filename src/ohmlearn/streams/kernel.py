@@ -36,6 +36,13 @@ class KernelEdges:
     gamma : float
     rereadable : bool
         True: every ``iter()`` begins anew.
+
+    Examples
+    --------
+    >>> from ohmlearn import kernel_edges
+    >>> stream = kernel_edges([[0.0], [1.0], [3.0]])
+    >>> stream.n_nodes, stream.n_edges
+    (3, 3)
     """
 
     rereadable = True

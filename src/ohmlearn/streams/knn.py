@@ -27,6 +27,13 @@ class KnnEdges:
     n_neighbors : int
     rereadable : bool
         True: every ``iter()`` begins anew.
+
+    Examples
+    --------
+    >>> from ohmlearn import knn_edges
+    >>> stream = knn_edges([[0.0], [1.0], [3.0]], n_neighbors=1)
+    >>> stream.n_nodes, sum(len(batch.u) for batch in stream)
+    (3, 2)
     """
 
     rereadable = True

@@ -81,6 +81,15 @@ class EdgeStream:
         Rows left out in the latest reading, with ``on_bad="skip"``.
     first_bad : str or None
         Where the first of them is, and what is wrong with it.
+
+    Examples
+    --------
+    >>> from ohmlearn import read_edges
+    >>> stream = read_edges([(["ann"], ["bob"]), (["bob"], ["cy"])])  # batches of edges
+    >>> stream.n_nodes is None, sum(len(batch.u) for batch in stream), stream.n_nodes
+    (True, 2, 3)
+    >>> stream.nodes.ids().tolist()
+    ['ann', 'bob', 'cy']
     """
 
     def __init__(self, sources: list[Source], nodes: NodeTable, verbose: int) -> None:
@@ -102,6 +111,7 @@ class EdgeStream:
 
     @property
     def columns(self) -> str | None:
+        """Which columns are taken, and whether they were guessed; None if not known yet."""
         columns: Columns | None = self._sources[0].columns
         return None if columns is None else str(columns)
 

@@ -29,6 +29,13 @@ class Stability:
         The number a: l gamma times the lower bound of the sparsifier's second eigenvalue.
     deviation_bound : float
         The number c that the repaired form uses.
+
+    Examples
+    --------
+    >>> from ohmlearn.theory import stability_beta
+    >>> beta = stability_beta(n_labelled=10, gamma=1.0, lambda_1=0.05)
+    >>> beta.printed, round(beta.margin, 6)  # the printed form needs a margin above 1
+    (inf, 0.5)
     """
 
     printed: float
@@ -127,6 +134,13 @@ class BoundTerms:
         (2 beta + c^2 (l + u) / (l u)) sqrt(pi(l, u) ln(1 / delta) / 2).
     trivial : float
         c^2, which R never exceeds.
+
+    Examples
+    --------
+    >>> from ohmlearn.theory import BoundTerms
+    >>> terms = BoundTerms(0.25, 0.0, 0.125, 0.5, trivial=1.0)
+    >>> terms.value, terms.vacuous
+    (0.875, False)
     """
 
     empirical: float
@@ -161,6 +175,13 @@ class GeneralizationBound:
         l gamma (1 - epsilon) lambda_1, which the printed form needs above 1.
     label_bound, deviation_bound : float
         The numbers k and c.
+
+    Examples
+    --------
+    >>> from ohmlearn.theory import generalization_bound
+    >>> bound = generalization_bound(0.3, 4, 996, 1.0, lambda_1=5.0, lambda_n=20.0, epsilon=0.5)
+    >>> bound.vacuous  # four labels
+    True
     """
 
     printed: BoundTerms

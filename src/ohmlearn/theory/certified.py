@@ -31,6 +31,15 @@ class CertifiedBound:
     n_labelled, n_unlabelled : int
     confidence : float
         Probability with which the repaired bounds of all classes hold together.
+
+    Examples
+    --------
+    >>> from ohmlearn import StableHFSClassifier, gallery
+    >>> from ohmlearn.theory import certified_bound
+    >>> model = StableHFSClassifier(gamma=1.0).fit_edges(gallery.complete(50), {0: "a", 1: "b"})
+    >>> bound = certified_bound(model)
+    >>> sorted(bound.bounds), bound.vacuous
+    (['a', 'b'], True)
     """
 
     bounds: dict[Any, GeneralizationBound]

@@ -27,6 +27,14 @@ class SpectralExtremes:
     lambda_n : float
         Largest eigenvalue.
     n_components : int
+
+    Examples
+    --------
+    >>> from ohmlearn import gallery
+    >>> from ohmlearn.theory import spectral_extremes
+    >>> found = spectral_extremes(gallery.disjoint_union(gallery.path(2), gallery.path(2)))
+    >>> found.lambda_1, found.n_components
+    (0.0, 2)
     """
 
     lambda_1: float
