@@ -24,7 +24,8 @@ test: .venv/dev build/native/ohm_tests ## style, types, layers, C++ and Python t
 	build/native/ohm_tests
 	$(BIN)/pytest -q
 
-docs: .venv/docs ## the documentation site, its examples run, its links checked: build/docs/html
+docs: .venv/docs ## the documentation site; its code is run and its links are checked: build/docs/html
+	$(BIN)/pytest -q tests/docs
 	$(BIN)/sphinx-build -q -n -W --keep-going docs build/docs/html
 	$(BIN)/python tests/check_site.py build/docs/html
 

@@ -208,6 +208,7 @@ class SparseHFSClassifier(HFSClassifier, SparseHFS):
     tol : float
         Relative residual for the solver, and of the full graph's equation in later passes.
     random_state : int, Generator, RandomState or None
+        Seeds the sampling of edges, the solver, and ties without evidence.
     n_jobs : int, optional
         Threads, read as scikit-learn does. Answers are the same for any number.
     verbose : int
@@ -216,8 +217,11 @@ class SparseHFSClassifier(HFSClassifier, SparseHFS):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+        The labels, sorted; columns of the arrays below are in this order.
     class_prior_ : ndarray of shape (n_classes,)
+        Shares of the classes, as given or as among the labels.
     gamma_ : float
+        The gamma used.
     transduction_ : ndarray of shape (n_nodes,)
         Class of every node.
     label_distributions_ : ndarray of shape (n_nodes, n_classes)
@@ -230,6 +234,7 @@ class SparseHFSClassifier(HFSClassifier, SparseHFS):
     residuals_ : ndarray of shape (n_classes,)
         True relative residuals; on the full graph if there was more than one pass.
     sparsifier_ : StreamingSparsifier
+        What is kept of the edges.
     n_iter_ : int
         Passes over the edges.
     n_features_in_ : int
