@@ -24,7 +24,7 @@ test: .venv/dev build/native/ohm_tests ## style, types, layers, C++ and Python t
 	build/native/ohm_tests
 	$(BIN)/pytest -q
 
-docs: .venv/docs ## the documentation site; its code is run and its links are checked: build/docs/html
+docs: .venv/docs build/docs/current ## the documentation site; its code is run and its links are checked: build/docs/html
 	$(BIN)/pytest -q tests/docs
 	$(BIN)/sphinx-build -q -n -W --keep-going docs build/docs/html
 	$(BIN)/python tests/check_site.py build/docs/html
@@ -62,6 +62,11 @@ clean: ## remove all that make has made
 .venv/dev: .venv/installed pyproject.toml
 	$(BIN)/pip install -q --group dev
 	@touch $@
+
+# Examples of the gallery run again when the library has changed, not only when they have.
+build/docs/current: $(wildcard src/ohmlearn/*.py src/ohmlearn/*/*.py) $(NATIVE)
+	rm -rf docs/gallery
+	@mkdir -p $(@D) && touch $@
 
 .venv/docs: .venv/dev pyproject.toml
 	$(BIN)/pip install -q --group docs

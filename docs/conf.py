@@ -83,6 +83,7 @@ html_theme_options = {
     },
     "navbar_align": "left",
     "header_links_before_dropdown": 7,
+    "navbar_persistent": ["search-button"],
     "show_toc_level": 2,
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],

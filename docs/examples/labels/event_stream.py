@@ -10,9 +10,9 @@ abuse, twelve are fine. Who else should be looked at?
 # The events
 # ----------
 # Fifty thousand customers pay shops, a few of them very popular, and one another. Among them are
-# twelve rings of thirty to a hundred accounts that send money round in circles. Rings pass money
-# on through shared mules, and for camouflage their members pay in shops and send money to honest
-# people like anyone.
+# twelve rings of 30 to 210 accounts that send money round in circles and, now and then, on to
+# another ring. For camouflage their members pay in shops and send money to honest people like
+# anyone.
 
 import resource
 import tempfile

@@ -38,8 +38,8 @@ files = sorted(str(path) for path in folder.iterdir())
 
 from distributed import Client
 
+import ohmlearn.dask
 from ohmlearn import certify
-from ohmlearn.dask import label, sparsify
 
 client = Client(n_workers=4, threads_per_worker=1, processes=False, dashboard_address=":0")
 
@@ -47,14 +47,16 @@ client = Client(n_workers=4, threads_per_worker=1, processes=False, dashboard_ad
 # The sparsifier of all files. It depends on the files and the seed, not on how many workers there
 # are or which one is first. The certificate reads the files again, on the workers.
 
-found = sparsify(files, client, epsilon=0.8, partition_edges=150_000, random_state=0)
+found = ohmlearn.dask.sparsify(files, client, epsilon=0.8, partition_edges=150_000, random_state=0)
 h = found.snapshot()
 print(f"{found.sparsifier.n_edges_seen_:,} messages in {len(found.edges.sources)} partitions")
 print(f"{h.n_edges:,} edges kept, {len(found.nodes):,} people")
 print(certify(found, found.edges, eta=0.2, random_state=0))
 
 with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0") as single:
-    again = sparsify(files, single, epsilon=0.8, partition_edges=150_000, random_state=0)
+    again = ohmlearn.dask.sparsify(
+        files, single, epsilon=0.8, partition_edges=150_000, random_state=0
+    )
 print("the same from one worker:", again.snapshot() == h)
 
 # %%
@@ -66,7 +68,9 @@ known = {names[1000 * c + i]: f"circle {c}" for c in range(5) for i in (3, 4)}
 truth = dict(zip(names, circle, strict=True))
 right, kept, seen = [], [], []
 for day in range(1, 8):
-    answer = label(files[:day], known, client, partition_edges=150_000, random_state=0)
+    answer = ohmlearn.dask.label(
+        files[:day], known, client, partition_edges=150_000, random_state=0
+    )
     right.append(
         np.mean(
             [truth[name] == guess for name, guess in zip(answer.ids, answer.labels, strict=True)]
