@@ -120,7 +120,7 @@ def _one_process(files: list[Path], epsilon: float) -> Figure:
 
 def _on_cluster(client: Client, files: list[Path], epsilon: float, partition_edges: int) -> Figure:
     client.run(reset_peak)
-    cpu, moved = client.run(time.process_time), client.run(_bytes_received)
+    cpu, moved = client.run(time.process_time), client.run(_bytes_sent)
     leaves = 0.0
 
     def note(stage: str, done: int, total: int) -> None:
@@ -134,7 +134,7 @@ def _on_cluster(client: Client, files: list[Path], epsilon: float, partition_edg
     seconds = time.perf_counter() - wall
     here = time.process_time() - here
     after = client.run(time.process_time)
-    received = client.run(_bytes_received)
+    sent = client.run(_bytes_sent)
     cpus = [after[worker] - cpu[worker] for worker in after]
     return {
         "partitions": found.edges.n_partitions,
@@ -145,14 +145,14 @@ def _on_cluster(client: Client, files: list[Path], epsilon: float, partition_edg
         "merging_s": seconds - leaves,
         "scheduler_and_client_cpu_s": here,
         "bytes_by_level": list(found.edges.traffic),
-        "bytes_moved_between_workers": sum(received[w] - moved[w] for w in received),
+        "bytes_sent_by_workers": sum(sent[w] - moved[w] for w in sent),
         "peak_mib": max(client.run(peak_mib).values()),
         "rows": found.sparsifier.n_rows_,
     }
 
 
-def _bytes_received(dask_worker: Any) -> int:
-    return int(dask_worker.transfer_incoming_bytes_total)
+def _bytes_sent(dask_worker: Any) -> int:
+    return int(dask_worker.transfer_outgoing_bytes_total)
 
 
 def _measure_quality(options: argparse.Namespace, client: Client) -> None:
