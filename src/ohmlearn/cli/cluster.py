@@ -19,6 +19,9 @@ REFUSED = {
     "n_nodes": "workers find the nodes themselves",
 }
 
+# Ctrl-C comes to all processes of a terminal; workers are ended by the first one.
+DEAF = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
+
 cluster_option = click.option(
     "--cluster",
     metavar="ADDRESS|local[:N]",
@@ -87,6 +90,7 @@ def _connect(address: str | None, n_workers: int | None) -> Iterator[Any]:
             threads_per_worker=1,
             dashboard_address="127.0.0.1:0",
             silence_logs=logging.CRITICAL,  # deaths of workers are told by our errors
+            preload=[DEAF],
         ) as cluster,
         Client(cluster) as client,
     ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import os
 from collections.abc import Iterator, Sequence
@@ -92,6 +93,7 @@ def find_partitions(
     files = [file for path in paths for file in find_files(os.path.abspath(os.fspath(path)))]
     if not files:
         raise ValueError("an empty list of files has no edges")
+    _request(options)
     columns = read_edges(files[0], **options).columns
     units = [unit for file in files for unit in _units(file, options.get("format"))]
     return _cut(units, partition_edges), columns
@@ -132,6 +134,10 @@ def in_partition(name: str) -> Iterator[None]:
 
 def _request(options: dict[str, Any]) -> Request:
     """Check how to read, before any work."""
+    known = inspect.signature(make_request).parameters
+    for name in options:
+        if name not in known and name != "format":
+            raise TypeError(f"there is no option {name!r}; how to read: format, {', '.join(known)}")
     return make_request(**{name: value for name, value in options.items() if name != "format"})
 
 

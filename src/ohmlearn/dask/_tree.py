@@ -7,19 +7,23 @@ a bit of the result.
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable, Sequence
+from functools import partial
+from queue import Empty, SimpleQueue
 from typing import Any
 
 import dask
 from dask.delayed import Delayed, delayed
-from distributed import Client, Future, KilledWorker, as_completed, get_client
+from distributed import Client, Future, KilledWorker, get_client, get_worker
 
 from ohmlearn.dask._partitions import Partition, PartitionError, in_partition
 
 __all__ = ["Progress", "WorkerError", "find_client", "hold", "run_tree"]
 
 Progress = Callable[[str, int, int], None]  # stage, partitions done, partitions
+PATIENCE = 60.0  # seconds without any worker
 # Tables of nodes and blocks of columns go with the graph, so that the scheduler can make them anew.
 QUIET = {"distributed.admin.large-graph-warning-threshold": "1 TB"}
 
@@ -87,8 +91,9 @@ def run_tree(
     leaves: list[Delayed] = []
     for part in partitions:
         key = (f"{stage}-partition-{token}", part.number)
-        leaves.append(delayed(leaf(part), pure=False)(part.content, *shared, dask_key_name=key))
-    names = {leaf_.key: part.name for leaf_, part in zip(leaves, partitions, strict=True)}
+        work = partial(_work, function=leaf(part), topic=f"ohmlearn-{token}", number=part.number)
+        leaves.append(delayed(work, pure=False)(part.content, *shared, dask_key_name=key))
+    names = {task.key: part.name for task, part in zip(leaves, partitions, strict=True)}
     rank, level = leaves, 0
     while len(rank) > 1:
         level += 1
@@ -106,6 +111,18 @@ def run_tree(
     return _run(client, leaves, rank[0], names, stage, progress)
 
 
+def _work(*arguments: Any, function: Callable[..., Any], topic: str, number: int) -> Any:
+    """Work on a partition; tell the scheduler, which outlives a worker that dies of it."""
+    try:
+        worker = get_worker()
+    except ValueError:  # a thread of the user's process
+        return function(*arguments)
+    worker.log_event(topic, number)
+    result = function(*arguments)
+    worker.log_event(topic, -1 - number)
+    return result
+
+
 def _run(
     client: Client,
     leaves: list[Delayed],
@@ -117,49 +134,77 @@ def _run(
     """Compute the root on the cluster; the results of leaves are let go as they come."""
     with dask.config.set(QUIET):
         *futures, result = client.compute([*leaves, root])
-    total, done = len(futures), 0
-    waiting = as_completed(futures)
+    done: SimpleQueue[Any] = SimpleQueue()
+    for future in (*futures, result):
+        future.add_done_callback(done.put)
+    waiting, total = {future.key: future for future in futures}, len(futures)
     del futures  # what is held here is kept on the workers
     try:
-        for future in waiting:
+        while True:
+            future = _next_done(done, client)
             if future.status != "finished":
-                raise _explain(future, names)
-            if future.key != result.key:  # a single partition is the root itself
-                future.release()
-            done += 1
-            if progress is not None:
-                progress(stage, done, total)
-        try:
-            return result.result()
-        except Exception:
-            raise _explain(result, names) from None
+                failed = [leaf for leaf in waiting.values() if leaf.status == "error"]
+                raise _explain(client, failed or [future], names)
+            if waiting.pop(future.key, None) is not None and progress is not None:
+                progress(stage, total - len(waiting), total)
+            if future.key == result.key:
+                return result.result()
     except BaseException:
-        waiting.clear()
         result.cancel()
         raise
 
 
-def _explain(future: Future, names: dict[Any, str]) -> Exception:
-    """Return one error for what a task has failed with."""
+def _next_done(done: SimpleQueue[Any], client: Client) -> Any:
+    """Return the next task that has ended; give up where there is nobody to work."""
+    alone_since: float | None = None
+    while True:
+        try:
+            return done.get(timeout=1.0)
+        except Empty:
+            if client.status != "running":
+                raise WorkerError("the connection to the Dask scheduler is lost") from None
+            if client.nthreads():
+                alone_since = None
+                continue
+        now = time.monotonic()
+        alone_since = now if alone_since is None else alone_since
+        if now - alone_since > PATIENCE:
+            raise WorkerError(
+                f"the cluster has had no worker for {PATIENCE:.0f} s; start some, or see in their "
+                f"logs why they ended"
+            )
+
+
+def _explain(client: Client, failed: list[Future], names: dict[Any, str]) -> Exception:
+    """Return one error for what tasks have failed with; a merge fails only if no partition did."""
+    future = failed[0]
+    name = names.get(future.key, "a task")
     if future.status != "error":
         return WorkerError(
-            f"the cluster has let go of {names.get(future.key, future.key)} ({future.status}): is "
-            f"its scheduler still there?"
+            f"the cluster has let go of {name} ({future.status}): is its scheduler still there?"
         )
     error = future.exception()
-    name = names.get(future.key, "a task")
+    if isinstance(error, PartitionError):
+        return error.with_traceback(None)
     if isinstance(error, KilledWorker):
-        if future.key not in names or "merging" in name:
-            name = names.get(error.task, name)
+        killed = [names[task.key] for task in _blame(client, failed)]
+        if "-merge-" in future.key[0]:
+            killed = [names.get(error.task, name)]
         return WorkerError(
-            f"{name}: the workers that had it died {error.allowed_failures + 1} times, most likely "
+            f"{' or '.join(killed)}: {error.allowed_failures + 1} workers died of it, most likely "
             f"for want of memory; give them more, or a smaller partition_edges, a larger epsilon, "
             f"or max_edges"
         )
-    if isinstance(error, PartitionError):
-        return error.with_traceback(None)
     try:
         with in_partition(name):
             raise error
     except PartitionError as named:
         return named.with_traceback(None)
+
+
+def _blame(client: Client, failed: list[Future]) -> list[Future]:
+    """Return the tasks that were at work when workers died, not those that waited there."""
+    token = failed[0].key[0].rpartition("-")[2]
+    told = [message for _, message in client.get_events(f"ohmlearn-{token}")]
+    begun = [task for task in failed if told.count(task.key[1]) > told.count(-1 - task.key[1])]
+    return begun or failed

@@ -209,7 +209,7 @@ def label(
         epsilon=epsilon,
         max_edges=max_edges,
         normalization=normalization,
-        random_state=seed,
+        random_state=seed % 2**32,  # scikit-learn takes no larger ones
     ).update([])
     model.sparsifier_ = source.sparsify(epsilon, max_edges, random_state=seed)
     model.relabel(find_labelled(where, pairs, source.nodes))

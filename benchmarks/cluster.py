@@ -1,0 +1,200 @@
+"""A cluster of local worker processes beside one process, on random edges in Parquet files.
+
+``python -m benchmarks.cluster`` prints one JSON line per figure. One process, one thread, reads the
+files and keeps a sparsifier; then workers of one thread each do the same on Dask. They take turns,
+and the best round of each counts. Run nothing else meanwhile: ``load`` is the machine's load
+average. ``--quality`` measures epsilon instead, on the small graphs of `families`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import dask
+import numpy as np
+from distributed import Client, LocalCluster
+
+from benchmarks.families import FAMILIES, Ruler
+from benchmarks.measure import Figure, emit, peak_mib, reset_peak
+from ohmlearn import Graph, StreamingSparsifier, certify, read_edges
+from ohmlearn.dask import sparsify
+
+ROW_GROUP = 1 << 20
+
+
+def main() -> None:
+    """Measure throughput and traffic, or quality."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--edges", type=float, default=1e8)
+    parser.add_argument("--nodes", type=float, nargs="+", default=[1e4, 1e5])
+    parser.add_argument("--files", type=int, default=8)
+    parser.add_argument("--partition-edges", type=float, nargs="+", default=[5e7, 1.25e7])
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--epsilon", type=float, default=0.9)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--folder", type=Path, help="for the files; else one that is removed")
+    parser.add_argument("--quality", action="store_true")
+    parser.add_argument("--seeds", type=int, default=20)
+    options = parser.parse_args()
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ[variable] = "1"
+    with (
+        LocalCluster(
+            n_workers=options.workers, threads_per_worker=1, dashboard_address="127.0.0.1:0"
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        if options.quality:
+            _measure_quality(options, client)
+            return
+        for nodes in options.nodes:
+            with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+                files = _write_files(Path(folder), options, int(nodes))
+                _measure_speed(options, client, files, int(nodes))
+
+
+def _write_files(folder: Path, options: argparse.Namespace, nodes: int) -> list[Path]:
+    """Random edges, integer ids, with pyarrow's defaults."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    print(f"writing {options.edges:g} edges among {nodes} nodes", file=sys.stderr, flush=True)
+    paths = []
+    for number in range(options.files):
+        generator = np.random.default_rng(number)
+        paths.append(folder / f"part-{number}.parquet")
+        left = int(options.edges) // options.files
+        schema = pa.schema([("u", pa.int64()), ("v", pa.int64())])
+        with parquet.ParquetWriter(paths[-1], schema) as writer:
+            while left > 0:
+                ends = generator.integers(0, nodes, (2, min(left, ROW_GROUP)))
+                writer.write_table(pa.table(list(ends), schema=schema))
+                left -= ends.shape[1]
+    return paths
+
+
+def _measure_speed(
+    options: argparse.Namespace, client: Client, files: list[Path], nodes: int
+) -> None:
+    facts = {
+        "bench": "cluster",
+        "case": "speed",
+        "edges": int(options.edges),
+        "nodes": nodes,
+        "epsilon": options.epsilon,
+    }
+    ways: dict[str, list[Figure]] = {}
+    for _ in range(options.rounds):
+        ways.setdefault("one process", []).append(_one_process(files, options.epsilon))
+        for size in options.partition_edges:
+            figure = _on_cluster(client, files, options.epsilon, int(size))
+            ways.setdefault(f"{options.workers} workers, {figure['partitions']} partitions", [])
+            ways[f"{options.workers} workers, {figure['partitions']} partitions"].append(figure)
+    best = {way: min(found, key=lambda f: f["wall_s"]) for way, found in ways.items()}
+    for way, figure in best.items():
+        ratio = best["one process"]["wall_s"] / figure["wall_s"]
+        emit(
+            {**facts, "way": way, **figure, "times_one_process": ratio, "load": os.getloadavg()[0]}
+        )
+
+
+def _one_process(files: list[Path], epsilon: float) -> Figure:
+    reset_peak()
+    cpu, wall = time.process_time(), time.perf_counter()
+    sparsifier = StreamingSparsifier(epsilon=epsilon, random_state=0)
+    for batch in read_edges(files):
+        sparsifier.update(*batch)
+    return {
+        "wall_s": time.perf_counter() - wall,
+        "cpu_s": time.process_time() - cpu,
+        "peak_mib": peak_mib(),
+        "rows": sparsifier.n_rows_,
+    }
+
+
+def _on_cluster(client: Client, files: list[Path], epsilon: float, partition_edges: int) -> Figure:
+    client.run(reset_peak)
+    cpu, moved = client.run(time.process_time), client.run(_bytes_sent)
+    leaves = 0.0
+
+    def note(stage: str, done: int, total: int) -> None:
+        nonlocal leaves
+        leaves = time.perf_counter() - wall
+
+    here, wall = time.process_time(), time.perf_counter()
+    found = sparsify(
+        files, client, epsilon, random_state=0, partition_edges=partition_edges, progress=note
+    )
+    seconds = time.perf_counter() - wall
+    here = time.process_time() - here
+    after = client.run(time.process_time)
+    sent = client.run(_bytes_sent)
+    cpus = [after[worker] - cpu[worker] for worker in after]
+    return {
+        "partitions": found.edges.n_partitions,
+        "wall_s": seconds,
+        "cpu_s": sum(cpus),
+        "busiest_worker_cpu_s": max(cpus),
+        "until_last_partition_s": leaves,
+        "merging_s": seconds - leaves,
+        "scheduler_and_client_cpu_s": here,
+        "bytes_by_level": list(found.edges.traffic),
+        "bytes_sent_by_workers": sum(sent[w] - moved[w] for w in sent),
+        "peak_mib": max(client.run(peak_mib).values()),
+        "rows": found.sparsifier.n_rows_,
+    }
+
+
+def _bytes_sent(dask_worker: Any) -> int:
+    return int(dask_worker.transfer_outgoing_bytes_total)
+
+
+def _measure_quality(options: argparse.Namespace, client: Client) -> None:
+    """Epsilon of eight partitions over that of a single stream, with the same budget."""
+    for name in ("paper", "blocks", "barbell", "attachment", "6 decades", "complete"):
+        family = FAMILIES[name]()
+        ruler, n = Ruler(family.graph), family.graph.n_nodes
+        for split_every in (2, 8):
+            merged, single, rows = [], [], []
+            for seed in range(options.seeds):
+                u, v, w = family.stream("random", seed)
+                cuts = np.array_split(np.arange(len(u)), 8)
+                parts = [dask.delayed((u[cut], v[cut], w[cut])) for cut in cuts]
+                found = sparsify(
+                    parts, client, max_edges=20 * n, random_state=seed, split_every=split_every
+                )
+                ids = found.nodes.ids()
+                a, b, weights = found.snapshot().edges()
+                h = Graph.from_edges(ids[a], ids[b], weights, n)
+                one = StreamingSparsifier(n, max_edges=20 * n, random_state=seed).update(u, v, w)
+                g = one.snapshot()
+                rows.append((h.n_edges, g.n_edges))
+                merged.append(ruler.epsilon(h))
+                single.append(ruler.epsilon(g))
+            certificate = certify(found, found.edges, random_state=0)
+            emit(
+                {
+                    "bench": "cluster",
+                    "case": "quality",
+                    "family": name,
+                    "split_every": split_every,
+                    "seeds": options.seeds,
+                    "epsilon_cluster": float(np.mean(merged)),
+                    "epsilon_stream": float(np.mean(single)),
+                    "cluster_over_stream": float(np.mean(merged) / np.mean(single)),
+                    "rows_cluster": float(np.mean([pair[0] for pair in rows])),
+                    "rows_stream": float(np.mean([pair[1] for pair in rows])),
+                    "last_certified": certificate.epsilon,
+                    "last_exact": merged[-1],
+                }
+            )
+
+
+if __name__ == "__main__":
+    main()

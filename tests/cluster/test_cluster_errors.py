@@ -1,0 +1,142 @@
+"""What goes wrong on a cluster is one error that names the partition."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dask
+import distributed
+import numpy as np
+import pytest
+from distributed import Client
+
+from ohmlearn.dask import ClusterEdges, PartitionError, WorkerError, sparsify
+from ohmlearn.streams import SourceError
+
+GOOD = dask.delayed(([0, 1], [1, 2]))
+
+
+@pytest.mark.parametrize(
+    ("batch", "message"),
+    [
+        (([0], [1], [-1.0]), "partition 1: .*row 0: weights must not be negative"),
+        (([0], [1, 2]), "partition 1: .*columns must be equally long"),
+        (([0.5], [1]), "partition 1: .*node ids must be all integers or all strings"),
+        ((["a"], ["b"]), "partition 1: node ids were integers so far, but now strings came"),
+        (7, "partition 1: edges come from files, arrays"),
+    ],
+)
+def test_a_bad_partition_is_named(two: Client, batch: Any, message: str):
+    with pytest.raises(PartitionError, match=message) as caught:
+        sparsify([GOOD, dask.delayed(batch), GOOD], two, random_state=0)
+    assert isinstance(caught.value, SourceError)
+    # And with threads of this process.
+    with pytest.raises(PartitionError, match=message):
+        sparsify([GOOD, dask.delayed(batch), GOOD], None, random_state=0)
+
+
+def test_a_partition_that_cannot_be_made_is_named(two: Client):
+    def fail() -> None:
+        raise RuntimeError("no such bucket")
+
+    with pytest.raises(PartitionError, match=r"^partition 2: RuntimeError: no such bucket$"):
+        sparsify([GOOD, GOOD, dask.delayed(fail)()], two)
+
+
+def test_a_corrupt_file_is_named_with_its_row_groups(two: Client, files: list[Path]):
+    edges = ClusterEdges(files[:2], two, partition_edges=20_000)
+    content = files[1].read_bytes()
+    try:
+        damaged = bytearray(content)
+        damaged[1000 : len(content) // 2] = b"\0" * (len(content) // 2 - 1000)
+        files[1].write_bytes(damaged)
+        with pytest.raises(PartitionError, match=rf"partition [23] \({files[1]}, row groups") as e:
+            edges.sparsify(random_state=0)
+        assert "cannot be read as Parquet" in str(e.value)
+        files[1].unlink()
+        with pytest.raises(PartitionError, match=str(files[1])):
+            edges.sparsify(random_state=0)
+    finally:
+        files[1].write_bytes(content)
+
+
+def test_rows_of_a_file_are_counted_from_its_beginning(two: Client, tmp_path: Path):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    weights = np.ones(1000)
+    weights[777] = np.nan
+    table = pa.table({"u": np.arange(1000), "v": np.arange(1000) + 1, "w": weights})
+    path = tmp_path / "edges.parquet"
+    parquet.write_table(table, path, row_group_size=100)
+    with pytest.raises(PartitionError, match=r"partition 3 \(.*, row groups 6 to 7\): .*row 777: "):
+        sparsify(path, two, partition_edges=200)
+    found = sparsify(path, two, partition_edges=200, on_bad="skip")
+    assert found.edges.n_bad == 1
+    assert "row 777" in str(found.edges.first_bad)
+    assert found.sparsifier.n_edges_seen_ == 999
+
+
+def test_a_worker_out_of_memory_is_told_with_the_partition():
+    def greedy() -> Iterator[Any]:
+        held = []
+        while True:
+            held.append(np.ones(1_000_000))
+            time.sleep(0.01)
+            yield [0], [1]
+
+    # Others wait for the same worker and go down with it: they are not to blame.
+    parts = [GOOD, dask.delayed(lambda: greedy)(), GOOD, GOOD]
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
+        distributed.LocalCluster(
+            n_workers=1,
+            threads_per_worker=1,
+            memory_limit="400MB",
+            dashboard_address="127.0.0.1:0",
+            silence_logs=50,
+        ) as cluster,
+        Client(cluster) as client,
+        pytest.raises(WorkerError, match=r"^partition 1: 2 workers died of it, .* memory; give"),
+    ):
+        sparsify(parts, client)
+
+
+def test_a_cluster_without_workers_is_not_waited_for(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("ohmlearn.dask._tree.PATIENCE", 1.0)
+    with (
+        distributed.LocalCluster(
+            n_workers=0, dashboard_address="127.0.0.1:0", silence_logs=50
+        ) as cluster,
+        Client(cluster) as client,
+        pytest.raises(WorkerError, match="the cluster has had no worker for 1 s"),
+    ):
+        sparsify([GOOD], client)
+
+
+@pytest.mark.parametrize(
+    ("edges", "options", "error", "message"),
+    [
+        ([GOOD, 5], {}, TypeError, "a Dask DataFrame, paths of files, or a list of dask.delayed"),
+        ([], {}, ValueError, "an empty list of files has no edges"),
+        (["-"], {}, ValueError, "workers cannot read this process's standard input"),
+        (["none.parquet"], {}, FileNotFoundError, "there is no file .*none.parquet"),
+        ([GOOD], {"colour": 1}, TypeError, "there is no option 'colour'"),
+        ([GOOD], {"on_bad": "weep"}, ValueError, "on_bad"),
+        ([GOOD], {"split_every": 1}, ValueError, "split_every must be at least 2, got 1"),
+        ([GOOD], {"partition_edges": 0}, ValueError, "partition_edges"),
+        ([GOOD], {"epsilon": 7}, ValueError, "epsilon must be"),
+        ([GOOD], {"client": "tcp://x"}, TypeError, "a synchronous dask.distributed.Client"),
+    ],
+)
+def test_what_cannot_be_right_is_refused_before_the_work(
+    edges: Any, options: dict[str, Any], error: type[Exception], message: str
+):
+    with pytest.raises(error, match=message):
+        sparsify(edges, **options)
+
+
+def test_passes_need_the_numbers_of_the_nodes():
+    with pytest.raises(ValueError, match="call sparsify first"):
+        ClusterEdges([GOOD]).open_passes(np.zeros(3, dtype=np.int32), "refine")

@@ -1,0 +1,227 @@
+"""``ohmlearn.dask.label`` and ``ohmlearn label --cluster``: passes over edges that stay put."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import dask
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+from distributed import Client
+
+from ohmlearn import Graph, certify, gallery, refine, solve_hfs
+from ohmlearn.cli import main
+from ohmlearn.dask import ClusterEdges, Labelled, label
+from ohmlearn.dask import sparsify as sparsify_on_cluster
+from ohmlearn.streams import read_edges
+
+OHMLEARN = [sys.executable, "-c", "from ohmlearn.cli import main; main()"]
+KNOWN = {f"person {i}": ("even", "odd")[i % 2] for i in range(20)}
+
+
+def run(client: Client | None, files: list[Path], **options: Any) -> Labelled:
+    return label(
+        files, KNOWN, client, 0.9, random_state=3, partition_edges=40_000, split_every=2, **options
+    )
+
+
+def content(found: Labelled) -> bytes:
+    scores = found.model.scores_, found.probabilities, found.reached
+    return b"".join(a.tobytes() for a in scores) + " ".join([*found.ids, *found.labels]).encode()
+
+
+@pytest.fixture(scope="module")
+def undisturbed(files: list[Path]) -> bytes:
+    found = run(None, files)
+    assert found.model.n_iter_ == 3
+    return content(found)
+
+
+def test_any_number_of_workers_gives_the_same_labels(
+    two: Client, four: Client, files: list[Path], undisturbed: bytes
+):
+    assert content(run(two, files)) == undisturbed
+    assert content(run(four, files)) == undisturbed
+
+
+def test_workers_killed_at_random_moments_change_no_label(
+    two: Client, files: list[Path], undisturbed: bytes
+):
+    # OHMLEARN_KILLS=20 for the long form.
+    moments = random.Random(6)
+    start = time.perf_counter()
+    run(two, files)
+    usual = time.perf_counter() - start
+    for _ in range(int(os.environ.get("OHMLEARN_KILLS", "2"))):
+        pids = sorted(two.run(os.getpid).values())
+        victim, moment = moments.choice(pids), moments.uniform(0.0, usual)
+        killer = threading.Timer(moment, os.kill, (victim, signal.SIGKILL))
+        killer.start()
+        assert content(run(two, files)) == undisturbed
+        killer.join()
+        two.wait_for_workers(2)
+
+
+def test_many_passes_give_the_answer_of_the_full_graph(two: Client, files: list[Path]):
+    found = run(two, files, passes=40, gamma=0.5)
+    assert found.model.n_iter_ < 40
+    stream = read_edges(files, nodes=found.edges.nodes)  # the same numbers
+    batches = list(stream)
+    u, v, w = (np.concatenate([batch[part] for batch in batches]) for part in range(3))
+    graph = Graph.from_edges(u, v, w)
+    nodes, codes = found.model._labels
+    exact = solve_hfs(graph, nodes, np.eye(2)[codes], gamma=0.5).f
+    assert abs(found.model.scores_ - exact).max() < 1e-4 * abs(exact).max()
+    labels = dict(zip(found.ids, found.labels, strict=True))
+    assert labels == {
+        node: ("even", "odd")[k] for node, k in zip(found.ids, exact.argmax(axis=1), strict=True)
+    }
+
+
+def test_the_certificate_is_that_of_edges_in_this_process(two: Client, files: list[Path]):
+    found = sparsify_on_cluster(files, two, epsilon=0.7, random_state=0, partition_edges=40_000)
+    h = found.snapshot()
+    here = certify(h, list(read_edges(files, nodes=found.nodes)), random_state=1)
+    there = certify(h, found.edges, random_state=1)
+    assert there.passes == here.passes
+    assert there.edges_read == here.edges_read
+    assert [there.lower, there.upper, there.lower_bound, there.upper_bound] == pytest.approx(
+        [here.lower, here.upper, here.lower_bound, here.upper_bound], rel=1e-9
+    )
+
+
+def test_components_are_compared_across_partitions(two: Client):
+    # No partition alone joins the two ends; together they do.
+    path = gallery.path(30)
+    u, v, w = path.edges()
+    parts = [dask.delayed((u[i::4], v[i::4], w[i::4])) for i in range(4)]
+    found = sparsify_on_cluster(parts, two, random_state=0, split_every=2)
+    scores = refine(found.edges, found, [0, 1], [1.0, -1.0]).f
+    kept = found.snapshot()
+    np.testing.assert_allclose(scores, solve_hfs(kept, [0, 1], [1.0, -1.0]).f, atol=1e-6)
+    assert certify(kept, found.edges, random_state=0).extra_edge is None
+    torn = Graph.from_edges(*(part[1:] for part in kept.edges()), n_nodes=kept.n_nodes)
+    assert certify(torn, found.edges, random_state=0).lost_edge is not None
+    joined = Graph.from_edges([*kept.edges()[0], 0], [*kept.edges()[1], 30], n_nodes=31)
+    more = certify(joined, found.edges, random_state=0)
+    assert more.extra_edge == (0, 30)
+
+
+def test_edges_that_came_later_are_found_out(two: Client, tmp_path: Path):
+    path = tmp_path / "edges.csv"
+    path.write_text("u,v\na,b\nb,c\nc,a\n")
+    edges = ClusterEdges(path, two)
+    sparsifier = edges.sparsify(random_state=0)
+    path.write_text("u,v\na,b\nb,c\nc,a\nc,newcomer\n")
+    with pytest.raises(ValueError, match="it has not seen all edges"):
+        refine(edges, sparsifier, [0, 1], [1.0, -1.0])
+    assert len(edges.nodes) == 3
+
+
+def on_cluster(client: Client, files: list[Path], known: Path, *args: object) -> Result:
+    address = client.scheduler.address
+    common = ["label", *files, "--labels", known, "--cluster", address, *args]
+    return CliRunner().invoke(main, [str(arg) for arg in common])
+
+
+@pytest.fixture
+def known(tmp_path: Path) -> Path:
+    path = tmp_path / "known.csv"
+    path.write_text("node,label\n" + "".join(f"{node},{value}\n" for node, value in KNOWN.items()))
+    return path
+
+
+def test_the_command_writes_what_python_returns(
+    two: Client, files: list[Path], known: Path, tmp_path: Path
+):
+    out = tmp_path / "out.csv"
+    result = on_cluster(two, files, known, "-o", out, "--seed", 3, "--passes", 2)
+    assert result.exit_code == 0, result.output
+    assert "Dashboard http://127.0.0.1:" in result.output
+    assert "u = 'src', v = 'dst', weights = 'weight' (guessed)" in result.output
+    found = label(files, str(known), two, random_state=3, passes=2)
+    rows = [line.split(",") for line in out.read_text().splitlines()]
+    assert rows[0] == ["node", "label", "score_even", "score_odd", "reached"]
+    assert [row[:2] for row in rows[1:]] == list(
+        map(list, zip(found.ids, found.labels, strict=True))
+    )
+    scores = np.array([[float(x) for x in row[2:4]] for row in rows[1:]])
+    np.testing.assert_array_equal(scores, found.probabilities)
+
+
+def test_the_command_tells_progress_and_writes_a_page(
+    two: Client, files: list[Path], known: Path, tmp_path: Path
+):
+    pytest.importorskip("matplotlib")
+    page = tmp_path / "page.html"
+    out = tmp_path / "out.csv"
+    result = on_cluster(two, files, known, "--json", "-o", out, "--report", page)
+    assert result.exit_code == 0, result.output
+    summary = json.loads(result.output.splitlines()[-1])
+    assert summary["nodes"] == 300
+    assert summary["passes"] == 3
+    assert "H is within 1 ± " in page.read_text()
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "message"),
+    [
+        (["--checkpoint", "x.ohm"], 2, "--checkpoint has no use with --cluster"),
+        (["--memory", "1GB", "--n-nodes", "300"], 2, "--memory has no use with --cluster"),
+        (["--weight-col", "amount"], 2, "has no column 'amount', only 'src'"),
+        (["--cluster", "local:many"], 2, "needs a number of workers, got 'local:many'"),
+        (["--max-edges", "100"], 2, "is fewer than two edges for each of"),
+    ],
+)
+def test_bad_use_of_the_command_is_one_line(
+    two: Client, files: list[Path], known: Path, args: list[str], code: int, message: str
+):
+    result = on_cluster(two, files, known, *args)
+    assert message in result.output
+    assert result.exit_code == code
+    assert "Traceback" not in result.output
+
+
+def test_without_the_extra_the_command_says_how_to_install_it(
+    files: list[Path], known: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    args = ["label", str(files[0]), "--labels", str(known), "--cluster", "local"]
+    result = CliRunner().invoke(main, args)
+    assert result.exit_code == 1
+    assert 'pip install "ohmlearn[dask]"' in result.output
+    assert len(result.output.splitlines()) == 1
+
+
+def test_interrupted_it_ends_with_one_line(known: Path, tmp_path: Path):
+    # A partition that takes its time: a pipe that nobody writes to.
+    pipe = tmp_path / "edges.csv"
+    os.mkfifo(pipe)
+    first = tmp_path / "first.csv"
+    first.write_text("u,v\nperson 0,person 1\n")
+    args = [*OHMLEARN, "label", str(first), str(pipe), "--labels", str(known)]
+    process = subprocess.Popen(
+        [*args, "--format", "csv", "--cluster", "local:2"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stderr is not None
+    told = ""
+    while "guessed" not in told:
+        told = process.stderr.readline()
+    time.sleep(1.0)
+    os.killpg(process.pid, signal.SIGINT)  # what a terminal does for Ctrl-C
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert out == ""
+    assert err.splitlines() == ["Interrupted"]
