@@ -38,6 +38,8 @@ class Certificate:
         at or beyond them. NaN if not measured, because components differ.
     lower_bound, upper_bound : float
         All ratios lie between these, with probability `confidence`.
+    confidence : float
+        As asked for.
     passes, edges_read : int
         Passes over the edges of G, and edges read in all of them together.
     n_nodes : int

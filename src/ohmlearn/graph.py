@@ -129,7 +129,10 @@ class Graph:
     def from_scipy(cls, A: Any) -> Self:
         """Make a graph from a symmetric adjacency matrix, sparse or dense.
 
-        Boolean matrices have weights 1. A matrix that is not symmetric is refused.
+        Parameters
+        ----------
+        A : scipy sparse matrix or array, or ndarray, of shape (n_nodes, n_nodes)
+            Boolean matrices have weights 1. A matrix that is not symmetric is refused.
 
         Examples
         --------
@@ -144,8 +147,11 @@ class Graph:
     def from_laplacian(cls, L: Any) -> Self:
         """Make a graph from its Laplacian, degrees minus adjacency, sparse or dense.
 
-        Rows must sum to zero up to rounding. What exceeds that on the diagonal is a conductance to
-        ground, not part of the graph: pass it as ``ground`` to `LaplacianSolver`.
+        Parameters
+        ----------
+        L : scipy sparse matrix or array, or ndarray, of shape (n_nodes, n_nodes)
+            Rows must sum to zero up to rounding. What exceeds that on the diagonal is a conductance
+            to ground, not part of the graph: pass it as ``ground`` to `LaplacianSolver`.
 
         Examples
         --------
@@ -160,8 +166,13 @@ class Graph:
     def from_networkx(cls, G: Any, weight: str | None = "weight") -> Self:
         """Make a graph from an undirected networkx graph or multigraph.
 
-        Nodes are numbered in the order of ``list(G)``. Edges without the attribute `weight` weigh
-        1, as in networkx; ``weight=None`` makes all weights 1.
+        Parameters
+        ----------
+        G : networkx.Graph or MultiGraph
+            Nodes are numbered in the order of ``list(G)``.
+        weight : str, optional
+            Attribute that has the weights. Edges without it weigh 1, as in networkx; None makes all
+            weights 1.
 
         Examples
         --------
@@ -177,7 +188,12 @@ class Graph:
     def from_igraph(cls, g: Any, weights: str | None = "weight") -> Self:
         """Make a graph from an undirected igraph graph.
 
-        A graph without an edge attribute "weight" has weights 1; so has any with ``weights=None``.
+        Parameters
+        ----------
+        g : igraph.Graph
+        weights : str, optional
+            Attribute of the edges that has the weights. A graph without an attribute "weight" has
+            weights 1; None makes all weights 1.
 
         Examples
         --------
@@ -198,6 +214,14 @@ class Graph:
         As there, an undirected edge is listed in both directions; here it counts once. An edge
         listed in one direction only is refused: whether the graph is directed or its edges are
         listed once cannot be told. If they are, use `from_edges`.
+
+        Parameters
+        ----------
+        edge_index : tensor or array-like of int, shape (2, n_entries)
+        edge_weight : tensor or array-like of float, shape (n_entries,), optional
+            Weights; all 1 by default.
+        n_nodes : int, optional
+            Number of nodes; the largest id plus one by default.
 
         Examples
         --------

@@ -57,6 +57,10 @@ class NodeTable:
     def add(self, ids: ArrayLike | Any) -> Numbers:
         """Return the numbers of ids; those not seen before get the next ones.
 
+        Parameters
+        ----------
+        ids : array-like of int or str, or pyarrow array
+
         Examples
         --------
         >>> from ohmlearn.nodes import NodeTable
@@ -74,6 +78,10 @@ class NodeTable:
         """Return the numbers of both ends of edges; they appear in the order u[0], v[0], u[1], ...
 
         So the numbers do not depend on how a stream is cut into batches.
+
+        Parameters
+        ----------
+        u, v : array-like of int or str, or pyarrow array, of equal length
         """
         a, b = _alike(as_ids(u, "u"), as_ids(v, "v"))
         check_equal_sizes(u=a.size, v=b.size)
@@ -85,7 +93,20 @@ class NodeTable:
             return pair
 
     def find(self, ids: ArrayLike | Any) -> Numbers:
-        """Return the numbers of ids, -1 for those that the table does not have."""
+        """Return the numbers of ids, -1 for those that the table does not have.
+
+        Parameters
+        ----------
+        ids : array-like of int or str, or pyarrow array
+
+        Examples
+        --------
+        >>> from ohmlearn.nodes import NodeTable
+        >>> nodes = NodeTable()
+        >>> _ = nodes.add(["ann", "bob"])
+        >>> nodes.find(["bob", "eve"])
+        array([ 1, -1], dtype=int32)
+        """
         column = as_ids(ids, "ids")
         if self._table is None or column.size == 0:
             return np.full(column.size, -1, dtype=np.int32)
@@ -94,7 +115,20 @@ class NodeTable:
             return _call(table.find, _wide(column))
 
     def ids(self, numbers: ArrayLike | None = None) -> NDArray[np.int64] | NDArray[np.object_]:
-        """Return the ids of some nodes, all by default: int64, or an object array of strings."""
+        """Return the ids of some nodes, all by default: int64, or an object array of strings.
+
+        Parameters
+        ----------
+        numbers : array-like of int, optional
+
+        Examples
+        --------
+        >>> from ohmlearn.nodes import NodeTable
+        >>> nodes = NodeTable()
+        >>> _ = nodes.add(["ann", "bob"])
+        >>> nodes.ids([1]), nodes.ids().tolist()
+        (array(['bob'], dtype=object), ['ann', 'bob'])
+        """
         with self._lock:
             table = self._table
             if table is None:

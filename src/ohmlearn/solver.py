@@ -265,6 +265,11 @@ class LaplacianSolver:
     def as_linear_operator(self, tol: float = 1e-8) -> LinearOperator:
         """Return the (pseudo-)inverse of L + D as a scipy LinearOperator.
 
+        Parameters
+        ----------
+        tol : float
+            Relative residual of each product.
+
         Examples
         --------
         >>> import numpy as np
