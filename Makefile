@@ -63,9 +63,10 @@ clean: ## remove all that make has made
 	$(BIN)/pip install -q --group dev
 	@touch $@
 
-# Examples of the gallery run again when the library has changed, not only when they have.
-build/docs/current: $(wildcard src/ohmlearn/*.py src/ohmlearn/*/*.py) $(NATIVE)
-	rm -rf docs/gallery
+# Examples of the gallery run again when the library has changed, not only when they have; pages of names
+# that are gone must not stay.
+build/docs/current: $(wildcard src/ohmlearn/*.py src/ohmlearn/*/*.py) $(NATIVE) docs/api.rst
+	rm -rf docs/gallery docs/api
 	@mkdir -p $(@D) && touch $@
 
 .venv/docs: .venv/dev pyproject.toml
