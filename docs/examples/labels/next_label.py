@@ -7,7 +7,8 @@ and other labels need no new reading of the edges: ``relabel`` solves again on w
 """
 
 # %%
-# Digits, one label of each to start with.
+# Digits, one label of each to start with. Soon some digits will have more labels than others; all
+# are about as frequent, and saying so keeps those with many labels from taking over.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -24,7 +25,8 @@ def start(seed):
     """Return a model that knows one picture of each digit, and these labels."""
     rng = np.random.default_rng(seed)
     labels = {int(rng.choice(np.flatnonzero(truth == digit))): digit for digit in range(10)}
-    return SparseHFSClassifier(random_state=0).fit_edges(stream, labels), labels, rng
+    model = SparseHFSClassifier(normalization="cmn", class_prior=np.full(10, 0.1), random_state=0)
+    return model.fit_edges(stream, labels), labels, rng
 
 
 # %%
