@@ -117,7 +117,8 @@ def find_labelled(path: str, pairs: Pairs, nodes: NodeTable) -> dict[int, Any]:
 
 def _seems_heading(path: str, pairs: Pairs) -> bool:
     """Whether the first pair stands in the first line of a text and no other row has its label."""
-    if Path(path).suffix.lower() in (*ARROW_ENDINGS, ".pq", ".ipc", ".jsonl", ".ndjson"):
+    tables = (*ARROW_ENDINGS, ".pq", ".ipc", ".jsonl", ".ndjson")
+    if not os.path.isfile(path) or Path(path).suffix.lower() in tables:
         return False
     with open(path, encoding="utf-8-sig") as file:
         first = next((line for line in file if line.strip() and not line.startswith("#")), "")
