@@ -50,12 +50,12 @@ OHM_INLINE void draw_coins(std::uint64_t key, std::uint64_t first, float* coin) 
 // Writes to `open` which of the edges begin..begin + count could be kept; returns how many.
 template <class Index, class Weight>
 OHM_INLINE int find_open(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
-                         std::int64_t begin, int count, const float* coin, float beta, const float* reach,
+                         std::int64_t begin, int count, const float* coin, float beta, const float* share,
                          std::int32_t* open) {
   constexpr float kRounding = 1.0001f;
   float bound[kBlock];
-  for (int k = 0; k < count; ++k) bound[k] = reach[u[begin + k]] + reach[v[begin + k]];
-  for (int k = 0; k < count; ++k) bound[k] = kRounding * beta * weight_at(w, begin + k) * (bound[k] * bound[k]);
+  for (int k = 0; k < count; ++k) bound[k] = share[u[begin + k]] + share[v[begin + k]];
+  for (int k = 0; k < count; ++k) bound[k] = kRounding * beta * weight_at(w, begin + k) * bound[k];
   int found = 0;
   for (int k = 0; k < count; ++k) {
     open[found] = k;
@@ -151,13 +151,13 @@ std::optional<EdgeFault> find_fault(std::span<const Index> u, std::span<const In
 template <class Index, class Weight>
 OHM_KERNEL void toss_edges(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
                            std::int64_t begin, std::int64_t end, std::int64_t position, std::uint64_t key, float beta,
-                           const NodeRecord* nodes, const float* reach, std::vector<KeptEdge>& kept) {
+                           const NodeRecord* nodes, const float* share, std::vector<KeptEdge>& kept) {
   std::int32_t open[kBlock];
   float coin[kBlock];
   for (std::int64_t i = begin; i < end; i += kBlock) {
     const int count = static_cast<int>(std::min<std::int64_t>(kBlock, end - i));
     draw_coins(key, static_cast<std::uint64_t>(position + i), coin);
-    const int found = find_open(u, v, w, i, count, coin, beta, reach, open);
+    const int found = find_open(u, v, w, i, count, coin, beta, share, open);
     for (int k = 0; k < found; k += kStrip) {
       for (int ahead = k + kAhead; ahead < std::min(found, k + kAhead + kStrip); ++ahead) {
         __builtin_prefetch(nodes + u[i + open[ahead]]);
@@ -168,7 +168,7 @@ OHM_KERNEL void toss_edges(std::span<const Index> u, std::span<const Index> v, s
   }
 }
 
-std::vector<float> measure_reach(std::span<const NodeRecord> nodes) {
+std::vector<float> bound_shares(std::span<const NodeRecord> nodes) {
   constexpr int kColumns = NodeRecord::kColumns;
   std::vector<std::int64_t> size;
   for (const NodeRecord& node : nodes) {
@@ -176,8 +176,8 @@ std::vector<float> measure_reach(std::span<const NodeRecord> nodes) {
     if (node.component >= std::ssize(size)) size.resize(node.component + 1);
     ++size[node.component];
   }
-  std::vector<float> reach(nodes.size(), std::numeric_limits<float>::infinity());
-  if (size.empty()) return reach;
+  std::vector<float> share(nodes.size(), std::numeric_limits<float>::infinity());
+  if (size.empty()) return share;
   const auto largest = static_cast<std::int32_t>(std::max_element(size.begin(), size.end()) - size.begin());
   double centre[kColumns] = {};
   for (const NodeRecord& node : nodes) {
@@ -190,9 +190,10 @@ std::vector<float> measure_reach(std::span<const NodeRecord> nodes) {
   }
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     if (nodes[i].component != largest) continue;
-    reach[i] = std::sqrt(std::max(sketch(nodes[i], middle), 1.0f / nodes[i].degree_now));
+    const float floor = 1.0f / nodes[i].degree;
+    share[i] = resistance(2.0f * sketch(nodes[i], middle), floor, 1.0f / nodes[i].degree_now);
   }
-  return reach;
+  return share;
 }
 
 OHM_KERNEL void row_leverages(const Triangle& h, const NodeRecord* nodes, float* leverage) {

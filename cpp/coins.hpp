@@ -42,9 +42,9 @@ struct KeptEdge {
   float w;
 };
 
-// For each node a bound of its part in any resistance: R_uv <= (reach_u + reach_v)^2. Infinite outside the largest
+// For each node a bound of its part in any resistance: R_uv <= (shares_u + shares_v)^2. Infinite outside the largest
 // component, so that two finite ones belong to nodes that H joins.
-std::vector<float> measure_reach(std::span<const NodeRecord> nodes);
+std::vector<float> bound_shares(std::span<const NodeRecord> nodes);
 
 // Tosses edges begin..end of a batch whose first has number `position` in the stream and appends those kept, with
 // their new weight. An edge that is not in H has leverage w / (w + C) once added, C the conductance of H
@@ -54,7 +54,7 @@ std::vector<float> measure_reach(std::span<const NodeRecord> nodes);
 template <class Index, class Weight>
 void toss_edges(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w, std::int64_t begin,
                 std::int64_t end, std::int64_t position, std::uint64_t key, float beta, const NodeRecord* nodes,
-                const float* reach, std::vector<KeptEdge>& kept);
+                const float* share, std::vector<KeptEdge>& kept);
 
 // Leverages w R of the edges of H itself.
 void row_leverages(const Triangle& h, const NodeRecord* nodes, float* leverage);

@@ -103,11 +103,11 @@ Sampler::Sampler(std::int32_t n_nodes, const SamplerOptions& options) : options_
 }
 
 Sampler::Sampler(State state, const SamplerOptions& options)
-    : options_(options), state_(std::move(state)), reach_(measure_reach(state_.nodes)) {}
+    : options_(options), state_(std::move(state)), shares_(bound_shares(state_.nodes)) {}
 
 void Sampler::make_room(std::int64_t n_nodes) {
   state_.nodes.resize(n_nodes);
-  reach_.resize(n_nodes, std::numeric_limits<float>::infinity());
+  shares_.resize(n_nodes, std::numeric_limits<float>::infinity());
 }
 
 // Twice what a resample leaves at most.
@@ -144,7 +144,7 @@ void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::sp
       kept[piece].clear();
       const std::int64_t from = begin + piece * kPiece;
       toss_edges(u, v, w, from, std::min(end, from + kPiece), start, key, static_cast<float>(state_.beta),
-                 state_.nodes.data(), reach_.data(), kept[piece]);
+                 state_.nodes.data(), shares_.data(), kept[piece]);
     });
     std::int64_t next = end;
     for (std::int64_t piece = 0; piece < pieces && next == end; ++piece) {
@@ -193,7 +193,7 @@ void Sampler::refresh() {
     state_.nodes[state_.u[row]].degree_now += state_.w[row];
     state_.nodes[state_.v[row]].degree_now += state_.w[row];
   }
-  reach_ = measure_reach(state_.nodes);
+  shares_ = bound_shares(state_.nodes);
 }
 
 void Sampler::merge(const State& other) {
@@ -247,7 +247,7 @@ std::int32_t Sampler::embed(const Triangle& h, std::uint64_t key) {
       node.z[c] = static_cast<float>(unit * z[static_cast<std::size_t>(i) * kColumns + c]);
     }
   }
-  reach_ = measure_reach(state_.nodes);
+  shares_ = bound_shares(state_.nodes);
   return static_cast<std::int32_t>(space.singular.size());
 }
 
@@ -269,6 +269,9 @@ void Sampler::resample() {
   state_.v = std::vector<std::int32_t>();
   state_.w = std::vector<float>();
   thin(h);
+  state_.u.reserve(state_.capacity);
+  state_.v.reserve(state_.capacity);
+  state_.w.reserve(state_.capacity);
 }
 
 // The rows become those of H, tossed anew.

@@ -87,7 +87,7 @@ class Sampler {
 
   SamplerOptions options_;
   State state_;
-  std::vector<float> reach_;  // follows from the nodes
+  std::vector<float> shares_;  // follows from the nodes
 };
 
 }  // namespace ohm

@@ -35,13 +35,13 @@ TEST(the_bound_of_a_coin_changes_nothing) {
   }
   std::vector<float> unknown(nodes.size(), std::numeric_limits<float>::infinity());
   std::vector<ohm::KeptEdge> all, bounded;
-  const auto toss = [&](const std::vector<float>& reach, std::vector<ohm::KeptEdge>& kept) {
-    ohm::toss_edges<std::int32_t, double>(u, v, w, 3, 49999, 70, ohm::mix(9), 3.0f, nodes.data(), reach.data(), kept);
+  const auto toss = [&](const std::vector<float>& share, std::vector<ohm::KeptEdge>& kept) {
+    ohm::toss_edges<std::int32_t, double>(u, v, w, 3, 49999, 70, ohm::mix(9), 3.0f, nodes.data(), share.data(), kept);
   };
   toss(unknown, all);
-  const std::vector<float> reach = ohm::measure_reach(nodes);
-  CHECK(std::count_if(reach.begin(), reach.end(), [](float r) { return std::isfinite(r); }) == 200);
-  toss(reach, bounded);
+  const std::vector<float> share = ohm::bound_shares(nodes);
+  CHECK(std::count_if(share.begin(), share.end(), [](float r) { return std::isfinite(r); }) == 200);
+  toss(share, bounded);
   CHECK(all.size() > 1000 && all.size() < 49000);
   CHECK(std::equal(all.begin(), all.end(), bounded.begin(), bounded.end(), [](const auto& a, const auto& b) {
     return a.at == b.at && a.u == b.u && a.v == b.v && a.w == b.w;

@@ -3,9 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
-from ohmlearn._validation import check_batch, refuse_other_graph
+from ohmlearn._validation import refuse_other_graph
 from ohmlearn.graph import Graph
 
 __all__ = ["batches_of", "graph_of"]
@@ -33,20 +31,11 @@ def batches_of(edges: Any) -> Iterable[Any]:
 
 
 def graph_of(edges: Any, n_nodes: int | None) -> Graph:
-    """Return the graph of a stream.
+    """Return the graph of edges in any form.
 
     Examples
     --------
-    >>> graph_of([([0], [1]), ([1], [2], [0.5])], 4).edges()
-    (array([0, 1], dtype=int32), array([1, 2], dtype=int32), array([1. , 0.5]))
+    >>> graph_of(([0], [1], [0.5]), 4)
+    Graph(n_nodes=4, n_edges=1)
     """
-    if isinstance(edges, Graph):
-        return edges
-    batches = [check_batch(batch, number) for number, batch in enumerate(batches_of(edges))]
-    if not batches:
-        return Graph.from_edges([], [], n_nodes=n_nodes)
-    u, v = (np.concatenate([batch[i] for batch in batches]) for i in (0, 1))
-    w = None
-    if any(len(batch) == 3 for batch in batches):
-        w = np.concatenate([b[2] if len(b) == 3 else np.ones(len(b[0])) for b in batches])
-    return Graph.from_edges(u, v, w, n_nodes)
+    return edges if isinstance(edges, Graph) else Graph.from_batches(batches_of(edges), n_nodes)

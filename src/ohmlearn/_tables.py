@@ -97,6 +97,9 @@ def find_labelled(path: str, pairs: Pairs, nodes: NodeTable) -> dict[int, Any]:
     unknown = np.flatnonzero(nodes.find(ids) < 0)
     if len(unknown) == len(pairs):
         refuse_source(path, f"no edge has any of these nodes, such as {ids[0]!r}")
+    if unknown.tolist() == [0] and _seems_heading(path, pairs):
+        why = "seems to be a heading, but no column has a usual name"
+        refuse_source(path, f"{why}; name them (--node-col, --label-col) or take it out", "row 1")
     if len(unknown) > 0:
         warnings.warn(
             f"{len(unknown)} of the {len(pairs)} labelled nodes are in no edge, such as "
@@ -110,6 +113,17 @@ def find_labelled(path: str, pairs: Pairs, nodes: NodeTable) -> dict[int, Any]:
         if labels.setdefault(number, label) != label:
             refuse_source(path, f"node {node!r} has two labels, {labels[number]!r} and {label!r}")
     return labels
+
+
+def _seems_heading(path: str, pairs: Pairs) -> bool:
+    """Whether the first pair stands in the first line of a text and no other row has its label."""
+    tables = (*ARROW_ENDINGS, ".pq", ".ipc", ".jsonl", ".ndjson")
+    if not os.path.isfile(path) or Path(path).suffix.lower() in tables:
+        return False
+    with open(path, encoding="utf-8-sig") as file:
+        first = next((line for line in file if line.strip() and not line.startswith("#")), "")
+    node, label = pairs[0]
+    return node in first and label in first and all(other != label for _, other in pairs[1:])
 
 
 def read_node_values(path: str) -> tuple[list[Any], list[str], NDArray[np.float64]]:

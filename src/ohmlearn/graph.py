@@ -1,5 +1,6 @@
 """A weighted undirected graph in memory."""
 
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, Self
 
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from ohmlearn import _core, _interop
 from ohmlearn._validation import (
     EdgeNames,
+    check_batch,
     check_n_nodes,
     check_node_ids,
     check_same_length,
@@ -124,6 +126,34 @@ class Graph:
         check_same_length(u=u_ids, v=v_ids, w=weights)
         n = check_n_nodes(n_nodes, u_ids, v_ids)
         return cls._build(u_ids, v_ids, weights, n, EdgeNames())
+
+    @classmethod
+    def from_batches(cls, batches: Iterable[Any], n_nodes: int | None = None) -> Self:
+        """Make a graph from a stream of edges, such as `streams.read_edges` gives.
+
+        Parameters
+        ----------
+        batches : iterable of (u, v) or (u, v, w)
+            Arrays as in `from_edges`; all are in memory for a while.
+        n_nodes : int, optional
+            Number of nodes; that of the stream where it says one, else the largest id plus one.
+
+        Examples
+        --------
+        >>> from ohmlearn import Graph
+        >>> Graph.from_batches([([0], [1]), ([1], [2], [0.5])]).edges()
+        (array([0, 1], dtype=int32), array([1, 2], dtype=int32), array([1. , 0.5]))
+        """
+        parts = [check_batch(batch, number) for number, batch in enumerate(batches)]
+        if n_nodes is None:
+            n_nodes = getattr(batches, "n_nodes", None)
+        if not parts:
+            return cls.from_edges([], [], n_nodes=n_nodes)
+        u, v = (np.concatenate([part[end] for part in parts]) for end in (0, 1))
+        w = None
+        if any(len(part) == 3 for part in parts):
+            w = np.concatenate([p[2] if len(p) == 3 else np.ones(len(p[0])) for p in parts])
+        return cls.from_edges(u, v, w, n_nodes)
 
     @classmethod
     def from_scipy(cls, A: Any) -> Self:

@@ -110,6 +110,16 @@ def test_certify(edges, tmp_path):
     assert "standard input can be read only once" in piped.stderr
 
 
+def test_certify_names_edges_by_the_ids_of_the_user(tmp_path):
+    whole = write_csv(tmp_path / "g.csv", "src,dst", ["ann", "bob", "cy"], ["bob", "cy", "dee"])
+    part = write_csv(tmp_path / "h.csv", "src,dst", ["ann", "cy"], ["bob", "dee"])
+    lost = invoke("certify", whole, part)
+    assert "edge ('bob', 'cy') of G joins what H leaves apart" in lost.stdout
+    assert "edge ('bob', 'cy') of H joins what G" in invoke("certify", part, whole).stdout
+    new = write_csv(tmp_path / "n.csv", "src,dst", ["ann", "cy", "bob"], ["bob", "dee", "eve"])
+    assert json.loads(invoke("certify", new, part, "--json").stdout)["lost_edge"] == ["bob", "eve"]
+
+
 def test_resistance(edges, tmp_path):
     path, graph, ids = edges
     output = tmp_path / "r.csv"

@@ -149,6 +149,7 @@ def test_interrupted_it_says_how_to_go_on(tmp_path: Path):
         ({"args": ["--epsilon", "2"]}, "2.0 is not in the range 0.0<x<1.0"),
         ({"args": ["-o", "labels.xls"]}, "labels.xls: the ending says the format"),
         ({"edges": "1,2\n2,3\n", "labels": "node,label\nann,red\n"}, "'ann' is not an integer"),
+        ({"labels": "who,group\np0,red\np130,green\n"}, "row 1: seems to be a heading"),
     ],
 )
 def test_bad_input_is_one_line_and_code_2(
@@ -170,6 +171,8 @@ def test_labels_of_nodes_that_no_edge_has(files: tuple[Path, Path]):
     labels.write_text("node,label\np0,red\np130,green\nnobody,blue\n")
     result = label(edges, "--labels", labels)
     assert "Warning: 1 of the 3 labelled nodes are in no edge, such as 'nobody'" in result.output
+    labels.write_text("node,label\nnobody,blue\np0,red\np130,green\n")  # the first, and no heading
+    assert label(edges, "--labels", labels).exit_code == 0
     labels.write_text("node,label\nnobody,blue\nno one,red\n")
     result = label(edges, "--labels", labels)
     assert result.exit_code == 2

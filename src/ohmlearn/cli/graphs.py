@@ -106,7 +106,7 @@ def sparsify(output: str, **options: Any) -> None:
 @threads_option
 def certify(sparsifier: str, **options: Any) -> None:
     """Measure how far SPARSIFIER, as written by sparsify, is from EDGES, read several times."""
-    from dataclasses import asdict
+    from dataclasses import asdict, replace
 
     from ohmlearn.certificate import certify as measure
     from ohmlearn.streams import read_edges
@@ -124,6 +124,9 @@ def certify(sparsifier: str, **options: Any) -> None:
         n_jobs=options["threads"],
     )
     tell_bad(stream, options)
+    for name in ("lost_edge", "extra_edge"):  # in the user's ids
+        if edge := getattr(found, name):
+            found = replace(found, **{name: tuple(stream.nodes.ids(edge).tolist())})
     if options["as_json"]:
         figures = asdict(found) | {"epsilon": found.epsilon, "epsilon_bound": found.epsilon_bound}
         finite = {  # JSON has neither infinity nor NaN
