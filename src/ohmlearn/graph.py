@@ -129,7 +129,7 @@ class Graph:
 
     @classmethod
     def from_batches(cls, batches: Iterable[Any], n_nodes: int | None = None) -> Self:
-        """Make a graph from a stream of edges, such as `streams.read_edges` gives.
+        """Make a graph from a stream of edges, such as `read_edges` gives.
 
         Parameters
         ----------

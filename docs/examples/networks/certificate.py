@@ -43,8 +43,7 @@ found = [certify(h, stream, eta=1e-6, max_passes=int(p), random_state=0) for p i
 
 labelled = [int(np.flatnonzero(group == g)[0]) for g in range(5)]
 Y = np.eye(5)
-u, v = np.hstack([(u, v) for u, v, _ in stream])
-exact = solve_hfs(Graph.from_edges(u, v), labelled, Y, tol=1e-12).f
+exact = solve_hfs(Graph.from_batches(stream), labelled, Y, tol=1e-12).f
 passes = np.arange(1, 13)
 answers = [
     refine(stream, h, labelled, Y, passes=int(p), tol=1e-12, step_ahead=False) for p in passes
