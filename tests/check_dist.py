@@ -79,8 +79,8 @@ def check_installed(wheel: Path) -> None:
         venv.create(folder, with_pip=True)
         bin_ = Path(folder) / "bin"
         run(folder, bin_ / "pip", "install", "-q", str(wheel))
-        printed = [run(folder, bin_ / "python", "-c", code).splitlines() for code in blocks]
-        demand(sum(printed, []) == promised, f"README: {printed} was printed, not {promised}")
+        printed = "".join(run(folder, bin_ / "python", "-c", code) for code in blocks).splitlines()
+        demand(printed == promised, f"README: {printed} was printed, not {promised}")
         shown = run(folder, bin_ / "ohmlearn", "--version")
         demand(wheel.name.split("-")[1] in shown, f"ohmlearn --version: {shown}")
         run(folder, bin_ / "ohmlearn", "bench", "--size", "5")
