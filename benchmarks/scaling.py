@@ -33,7 +33,7 @@ EDGES = (300_000, 1_000_000, 3_000_000, 10_000_000, 30_000_000, 100_000_000)
 SIDES = (32, 100, 316, 1000, 2000)
 PEERS = ("LabelSpreading", "Poisson", "Diffusion", "harmonic_function")
 STORED_EDGES = 30_000_000  # more are not given to peers
-PYTHON_EDGES = 3_000_000  # more are not given to networkx: an edge takes about 400 bytes there
+PYTHON_EDGES = 1_000_000  # more are not given to networkx, which takes minutes for them
 BATCH = 1 << 20
 MEMORY_GIB = 8.0
 
