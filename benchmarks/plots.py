@@ -82,8 +82,9 @@ def _draw_curves(panel: Any, results: Results, curve: str, over: str, key: str) 
         if threads == 2 and key == "memory_mib":
             continue
         values = [f["wall_s"] if threads == 2 else f[key] for f in chosen]
-        name = f"{method}, 2 threads, by the clock" if threads == 2 else method
-        name += f" ({METHODS[method].package})"
+        package = METHODS[method].package
+        name = f"ohmlearn, {method}" if package == "ohmlearn" else package
+        name += ", 2 threads, wall" if threads == 2 else ""
         panel.plot([f[over] for f in chosen], values, color=colour, marker=marker, linestyle=line,
                    markersize=5, linewidth=1.4, label=name)  # fmt: skip
     panel.set_xscale("log")
@@ -204,6 +205,6 @@ def draw_hindsight(results: Results) -> Any:
     style_axes(panel, "", "measured epsilon at equal rows, the smaller the better", "")
     panel.set_yticks(range(len(families)), families)
     panel.invert_yaxis()
-    panel.set_xscale("log")
+    panel.set_xlim(left=0)
     add_legend(panel, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure

@@ -93,20 +93,23 @@ def solver_losses(results: Results) -> list[tuple[float, Figure, Figure]]:
 
 
 def loss_sentence(results: Results) -> str:
-    """Where a peer is faster, in one sentence."""
+    """Where a peer is faster, in a few words."""
     losses = solver_losses(results)
     if not losses:
         return "No peer is faster on any of these graphs."
+    parts = []
+    for rhs, title in ((1, "for one right-hand side"), (16, "for sixteen")):
+        where: dict[str, list[str]] = {}
+        for _, f, _ in losses:
+            if f["rhs"] == rhs:
+                name = SOLVERS.get(f["solver"], "scipy's CG")
+                where.setdefault(name, []).append(short_name(f["graph"]))
+        named = [f"{name} on {', '.join(graphs)}" for name, graphs in where.items()]
+        parts.append(f"{title} {'; '.join(named) or 'none'}")
     ratio, f, ours = losses[0]
-    where: dict[str, list[str]] = {}
-    for _, peer, _ in losses:
-        graphs = where.setdefault(SOLVERS.get(peer["solver"], "scipy's CG"), [])
-        if short_name(peer["graph"]) not in graphs:
-            graphs.append(short_name(peer["graph"]))
-    named = "; ".join(f"{name} on {', '.join(graphs)}" for name, graphs in where.items())
     return (
-        f"Where a peer is faster: {named}. At most {ratio:.1f} times: {seconds(total(f))} against "
-        f"our {seconds(total(ours))}."
+        f"Faster peers: {'. '.join(parts).replace('. for', '. For')}. At most {ratio:.1f} times: "
+        f"{seconds(total(f))} against our {seconds(total(ours))}."
     )
 
 
