@@ -1,6 +1,8 @@
 # Needs Python >= 3.11, a C++20 compiler and make; everything else goes into .venv.
 PYTHON ?= python3
 BIN := .venv/bin
+BENCH := .venv-bench
+SOURCES = $(shell find src -name '*.py')
 NATIVE := CMakeLists.txt pyproject.toml $(wildcard cpp/*.cpp cpp/*.hpp)
 
 export PYTHONNOUSERSITE := 1
@@ -8,7 +10,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell getconf _NPROCESSORS_ONLN)
 unexport PYTHONPATH PYTHONHOME
 
-.PHONY: help run test bench check-native check-report clean
+.PHONY: help run test bench bench-quick bench-page dist check-dist check-native check-report clean
 
 help: ## show these lines
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -30,15 +32,30 @@ check-native: build/sanitized/ohm_tests ## C++ tests under the address and undef
 check-report: .venv/dev ## the page of `ohmlearn label` in a real browser (chromium): out/report
 	$(BIN)/python tests/check_report.py
 
-bench: .venv-bench/installed ## side by side with peers, small graphs; benchmarks/README.md has the rest
-	.venv-bench/bin/python -m benchmarks.solver --quick
+bench: $(BENCH)/installed ## every claim beside its peers, about an hour: benchmarks/results and the pages made of it
+	$(BENCH)/bin/python -m benchmarks.run $(ARGS)
+	$(BENCH)/bin/python -m benchmarks.page
+
+bench-quick: $(BENCH)/installed ## the same with small sizes, five minutes: out/bench
+	$(BENCH)/bin/python -m benchmarks.run --quick $(ARGS)
+	$(BENCH)/bin/python -m benchmarks.page --results out/bench --out out/bench/benchmarks.md
+
+bench-page: .venv/installed ## tables and pictures of docs/benchmarks.md and the README from benchmarks/results
+	$(BIN)/python -m benchmarks.page
+
+dist: .venv/release ## sdist, and the wheel built from it: dist
+	rm -rf dist
+	$(BIN)/python -m build
+
+check-dist: dist ## the same, checked: contents, metadata, and the README's example in an empty environment
+	$(BIN)/python tests/check_dist.py
 
 clean: ## remove all that make has made
 	rm -rf .venv .venv-bench build dist out src/ohmlearn/_core.pyi .*_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 # Stamps: a step is done again when what it depends on is newer.
-.venv/created .venv-bench/created: %/created:
+.venv/created $(BENCH)/created: %/created:
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("Python 3.11 or later is needed, $(PYTHON) is %d.%d: make PYTHON=python3.x" % v[:2])'
 	$(PYTHON) -m venv $*
 	$*/bin/pip install -q --upgrade "pip>=25.1"
@@ -54,8 +71,16 @@ clean: ## remove all that make has made
 	$(BIN)/pip install -q --group dev
 	@touch $@
 
-.venv-bench/installed: .venv-bench/created $(NATIVE) benchmarks/requirements.txt
-	.venv-bench/bin/pip install -q . -r benchmarks/requirements.txt
+.venv/release: .venv/installed pyproject.toml
+	$(BIN)/pip install -q --group release
+	@touch $@
+
+# pyamgcl has no wheels and needs the Boost headers: without them it is named as missing.
+$(BENCH)/installed: $(BENCH)/created $(NATIVE) $(SOURCES) benchmarks/requirements.txt
+	$(BENCH)/bin/pip install -q ".[plot]" -r benchmarks/requirements.txt
+	$(BENCH)/bin/python -c "import pyamgcl" 2>/dev/null || { \
+	$(BENCH)/bin/pip install -q pybind11 wheel "setuptools<81" && \
+	$(BENCH)/bin/pip install -q --no-build-isolation pyamgcl; } || echo "pyamgcl is not there"
 	@touch $@
 
 build/sanitized/ohm_tests: SANITIZE := -DOHMLEARN_SANITIZE=ON

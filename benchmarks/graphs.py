@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -76,7 +77,10 @@ def store(name: str, folder: Path) -> Path | None:
     source = DATA / f"{name}_edges.parquet"
     if name in REAL and not source.exists():
         return None
-    build = {**MADE, **QUICK}.get(name) or (lambda: read_edges(source))
+    build = {**MADE, **QUICK}.get(name)
+    if grid := re.fullmatch(r"grid_(\d+)x(\d+)", name):
+        build = _gallery("grid2d", *(int(side) for side in grid.groups()))
+    build = build or (lambda: read_edges(source))
     sp.save_npz(target, sp.csr_matrix(largest_component(build())), compressed=False)
     return target
 

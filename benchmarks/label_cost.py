@@ -1,4 +1,4 @@
-"""Memory and CPU time of labelling dense graphs whose edges are made from points and not stored.
+"""Memory and CPU time of labelling dense graphs, ours from edges that pass, peers from stored ones.
 
 ``python -m benchmarks.label_cost`` prints one JSON line per case, each from a child process of its
 own: peak memory of the whole process, CPU seconds of the fit, and accuracy.
@@ -7,26 +7,34 @@ own: peak memory of the whole process, CPU seconds of the fit, and accuracy.
 from __future__ import annotations
 
 import argparse
+import sys
+import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from benchmarks.measure import Figure, emit, peak_mib, run_child, timed
+from benchmarks.label_methods import METHODS, Edges, warm_up
+from benchmarks.machine import version
+from benchmarks.measure import Figure, emit, peak_mib, reset_peak, run_child, timed
 
-Case = Callable[[], Figure]
+Case = Callable[[int], Figure]
+POINTS = 12_100
+MEMORY_GIB = 8.0
 
 
-def paper_data() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def paper_data(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Points of the paper's experiment, true classes, and the labels of the first draw."""
     from ohmlearn import gallery
 
-    truth = np.repeat([1, 1, 0, 0], [4050, 2000, 2000, 4050])
+    quarter = 4050 * n // POINTS
+    truth = (np.arange(n) < n // 2).astype(int)
     rng = np.random.default_rng(1)
-    labelled = np.r_[rng.choice(4050, 2, False), 8050 + rng.choice(4050, 2, False)]
-    y = np.full(len(truth), -1)
+    labelled = np.r_[rng.choice(quarter, 2, False), n - quarter + rng.choice(quarter, 2, False)]
+    y = np.full(n, -1)
     y[labelled] = truth[labelled]
-    return gallery.paper_points(), truth, y
+    return gallery.paper_points(n), truth, y
 
 
 def blob_data(n: int, d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -57,63 +65,94 @@ def fit(data: tuple[np.ndarray, np.ndarray, np.ndarray], **parameters: Any) -> F
     }
 
 
-def spread(from_points: bool) -> Figure:
-    """Fit scikit-learn's LabelSpreading to the same graph, given as a matrix or as points."""
+def paper(k: int, passes: int, n: int, **parameters: Any) -> Figure:
+    """Ours on the paper's points; ``k`` is for all 12,100 of them."""
+    settings = {"weights": "uniform", "n_neighbors": k * n // POINTS, "passes": passes}
+    return fit(paper_data(n), **settings, **parameters)
+
+
+def spread_points(n: int) -> Figure:
+    """LabelSpreading from points: its own kNN graph, directed, a point its own neighbour."""
     from sklearn.semi_supervised import LabelSpreading
 
-    from ohmlearn import Graph, knn_edges
-
-    X, truth, y = paper_data()
-    if from_points:  # its own kNN graph: directed, and a point is its own neighbour
-        model = LabelSpreading(kernel="knn", n_neighbors=4500)
-        _, cpu, wall = timed(lambda: model.fit(X, y))
-    else:
-        batches = list(knn_edges(X, 4500))
-        u, v = (np.concatenate([batch[i] for batch in batches]) for i in (0, 1))
-        matrix = Graph.from_edges(u, v).to_scipy()
-        model = LabelSpreading(kernel=lambda a, b: matrix)
-        _, cpu, wall = timed(lambda: model.fit(X, y))
-    accuracy = float(np.mean(model.transduction_ == truth))
-    return {"cpu_s": cpu, "wall_s": wall, "accuracy": accuracy}
+    X, truth, y = paper_data(n)
+    model = LabelSpreading(kernel="knn", n_neighbors=4500 * n // POINTS)
+    _, cpu, wall = timed(lambda: model.fit(X, y))
+    return {"cpu_s": cpu, "wall_s": wall, "accuracy": float(np.mean(model.transduction_ == truth))}
 
 
+def stored(name: str, n: int) -> Figure:
+    """Label with a peer that gets the graph in the form it takes; making that does not count."""
+    from ohmlearn import knn_edges
+
+    X, truth, y = paper_data(n)
+    batches = list(knn_edges(X, 4500 * n // POINTS))
+    u, v = (np.concatenate([batch[i] for batch in batches]) for i in (0, 1))
+    del batches
+    edges, method = Edges(u, v, np.ones(len(u)), n), METHODS[name]
+    graph = method.prepare(edges)
+    del u, v, edges
+    reset_peak()
+    found, cpu, wall = timed(lambda: method.label(graph, y, 0))
+    return {"cpu_s": cpu, "wall_s": wall, "accuracy": float(np.mean(found == truth))}
+
+
+PEERS = ("LabelSpreading", "Poisson", "Diffusion", "harmonic_function")
 CASES: dict[str, Case] = {
-    "paper k=4500, 1 pass": lambda: fit(
-        paper_data(), weights="uniform", n_neighbors=4500, passes=1
-    ),
-    "paper k=4500, 4 passes": lambda: fit(
-        paper_data(), weights="uniform", n_neighbors=4500, passes=4, gamma=1.0
-    ),
-    "paper k=12000, 1 pass": lambda: fit(
-        paper_data(), weights="uniform", n_neighbors=12_000, passes=1
-    ),
-    "LabelSpreading k=4500, matrix given": lambda: spread(from_points=False),
-    "LabelSpreading k=4500, points": lambda: spread(from_points=True),
-    "RBF n=10000 d=10, 1 pass": lambda: fit(blob_data(10_000, 10), affinity="rbf", passes=1),
-    "RBF n=50000 d=10, 1 pass": lambda: fit(blob_data(50_000, 10), affinity="rbf", passes=1),
+    "paper k=4500, 1 pass": partial(paper, 4500, 1),
+    "paper k=4500, 4 passes": partial(paper, 4500, 4, gamma=1.0),
+    "paper k=12000, 1 pass": partial(paper, 12_000, 1),
+    "LabelSpreading k=4500, points": spread_points,
+    **{f"{name} k=4500, stored": partial(stored, name) for name in PEERS},
+}
+LARGE: dict[str, Case] = {
+    "RBF n=10000 d=10, 1 pass": lambda _: fit(blob_data(10_000, 10), affinity="rbf", passes=1),
+    "RBF n=50000 d=10, 1 pass": lambda _: fit(blob_data(50_000, 10), affinity="rbf", passes=1),
     **{
-        f"kNN k=1000 n={n} d=20, 1 pass": lambda n=n: fit(
+        f"kNN k=1000 n={n} d=20, 1 pass": lambda _, n=n: fit(
             blob_data(n, 20), weights="uniform", n_neighbors=1000, passes=1
         )
-        for n in (50_000, 100_000, 200_000)
+        for n in (50_000, 200_000)
     },
 }
+
+
+def method_of(case: str) -> str:
+    """Name the method that a case measures."""
+    name = case.split(" k=")[0]
+    return name if name in METHODS else "3 passes"
 
 
 def main() -> None:
     """Run all cases, or one of them in this process."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
-    parser.add_argument("--limit", type=float, default=3000.0, help="CPU seconds of a child")
-    parser.add_argument("--child", choices=CASES, help=argparse.SUPPRESS)
+    every = {**CASES, **LARGE}
+    parser.add_argument("--cases", nargs="+", choices=every, default=list(every))
+    parser.add_argument("--points", type=int, default=POINTS, help="of the paper's experiment")
+    parser.add_argument("--limit", type=float, default=1000.0, help="CPU seconds of a child")
+    parser.add_argument("--child", choices=every, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        emit({**CASES[options.child](), "rss_peak_mib": peak_mib()})
+        warnings.simplefilter("ignore")  # peers that do not converge
+        warm_up(method_of(options.child))
+        emit({**every[options.child](options.points), "rss_peak_mib": peak_mib()})
         return
     for name in options.cases:
-        figure: Figure = {"bench": "label_cost", "case": name}
-        for part in run_child("benchmarks.label_cost", ["--child", name], options.limit):
+        print(name, file=sys.stderr, flush=True)
+        figure: Figure = {
+            "bench": "label_cost",
+            "case": name,
+            "package": METHODS[method_of(name)].package,
+        }
+        figure |= {"version": version(figure["package"]), "points": options.points}
+        if figure["version"] is None:
+            emit({**figure, "status": "missing"})
+            continue
+        arguments = ["--child", name, "--points", str(options.points)]
+        limit = options.limit if figure["package"] == "ohmlearn" else min(300.0, options.limit)
+        for part in run_child("benchmarks.label_cost", arguments, limit, memory_gib=MEMORY_GIB):
             figure |= part
+        figure["status"] = figure.pop("end")
         emit(figure)
 
 

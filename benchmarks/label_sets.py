@@ -31,6 +31,11 @@ POINTS = {  # name: how the features are made comparable
 }
 GRAPHS = ("cora", "pubmed", "facebook_pages", "email_eu_core", "wordnet30")
 STREAMS = ("dblp_temporal", "school_primary")
+FULL_SETS = {  # taken whole: the files that make the set, and the number of neighbours
+    "letter k=10": (("letter",), 10),
+    "shuttle k=10": (("shuttle",), 10),
+    "fashion_mnist_train_a k=10": (("fashion_mnist_train_a",), 10),
+}
 
 
 @dataclass
@@ -45,6 +50,22 @@ class LabelledGraph:
 
 def load_points(folder: Path, name: str, k: int, limit: int) -> LabelledGraph:
     """Union kNN graph, unweighted, of at most `limit` points."""
+    X, y, splits = _read_points(folder, name)
+    if len(y) > limit:
+        chosen = np.sort(np.random.default_rng(0).choice(len(y), limit, replace=False))
+        X, y = X[chosen], y[chosen]
+    graph = _graph_of(knn_edges(X, k), len(y))
+    return _largest_component(f"{name} k={k}", graph, y, splits)
+
+
+def _read_points(
+    folder: Path, name: str
+) -> tuple[np.ndarray, np.ndarray, dict[str, list[np.ndarray]]]:
+    if name == "digits":  # comes with scikit-learn, so that one set is there on every machine
+        from sklearn.datasets import load_digits
+
+        X, y = load_digits(return_X_y=True)
+        return X.astype(np.float32), y.astype(np.int64), {}
     with np.load(folder / f"{name}.npz") as file:
         arrays = {key: file[key] for key in file.files}
     y = arrays["y"].astype(np.int64)
@@ -54,16 +75,12 @@ def load_points(folder: Path, name: str, k: int, limit: int) -> LabelledGraph:
         X = np.zeros(arrays["X_shape"], dtype=np.float32)
         rows = np.repeat(np.arange(len(y)), np.diff(arrays["X_indptr"]))
         X[rows, arrays["X_indices"]] = arrays["X_data"]
-    if POINTS[name] == "standardised":
+    if POINTS.get(name) == "standardised":
         X = (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-12)
-    elif POINTS[name] == "unit length":
+    elif POINTS.get(name) == "unit length":
         X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-12)
-    if len(y) > limit:
-        chosen = np.sort(np.random.default_rng(0).choice(len(y), limit, replace=False))
-        X, y = X[chosen], y[chosen]
     splits = {key: list(arrays[key]) for key in arrays if key.startswith("labeled")}
-    graph = _graph_of(knn_edges(X, k), len(y))
-    return _largest_component(f"{name} k={k}", graph, y, splits)
+    return X, y, splits
 
 
 def load_graph(folder: Path, name: str) -> LabelledGraph:
@@ -88,15 +105,28 @@ def load_graph(folder: Path, name: str) -> LabelledGraph:
 
 def load_all(
     folder: Path, neighbors: list[int], limit: int, only: list[str] | None = None
-) -> Iterator[LabelledGraph]:
-    """Yield all sets, the points once for each number of neighbours."""
+) -> Iterator[LabelledGraph | str]:
+    """Yield all sets, the points once for each number of neighbours; the name if one is missing."""
     beginnings = tuple(only) if only else ("",)
-    for name in POINTS:
+    for name in ("digits", *POINTS):
         for k in neighbors if name.startswith(beginnings) else []:
-            yield load_points(folder, name, k, limit)
+            here = name == "digits" or (folder / f"{name}.npz").exists()
+            yield load_points(folder, name, k, limit) if here else f"{name} k={k}"
     for name in (*GRAPHS, *STREAMS):
         if name.startswith(beginnings):
-            yield load_graph(folder, name)
+            here = (folder / f"{name}_labels.parquet").exists()
+            yield load_graph(folder, name) if here else name
+
+
+def load_full(folder: Path, name: str) -> LabelledGraph | str:
+    """All points of a set, which may be spread over files; the name if one is missing."""
+    files, k = FULL_SETS[name]
+    if not all((folder / f"{file}.npz").exists() for file in files):
+        return f"{name}, all points"
+    parts = [_read_points(folder, file) for file in files]
+    X, y = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+    graph = _graph_of(knn_edges(X, k), len(y))
+    return _largest_component(f"{name}, all points", graph, y, {})
 
 
 def _graph_of(stream: Any, n_nodes: int) -> Graph:

@@ -7,12 +7,12 @@ The child prints one JSON object per figure; the parent completes it and prints 
 from __future__ import annotations
 
 import json
-import math
 import os
 import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -35,39 +35,70 @@ def emit(figure: Figure) -> None:
 
 
 def run_child(
-    module: str, arguments: list[str], limit: float, threads: int = 1
+    module: str,
+    arguments: list[str],
+    limit: float,
+    threads: int = 1,
+    memory_gib: float | None = None,
 ) -> Iterator[Figure]:
     """Figures printed by ``python -m module arguments``; the last one tells how it ended.
 
-    ``limit`` is in CPU seconds, those of start and loading included.
+    ``limit`` is in CPU seconds, those of start and loading included. A child that asks for more
+    than ``memory_gib`` of memory fails, so that it does not take the machine with it.
     The last figure is ``{"end": "ok" | "unfinished" | "failed", "note": ...}``.
     """
     environment = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, str(threads))}
     command = [sys.executable, "-m", module, *arguments]
-    seconds = math.ceil(limit)
-    try:
-        done = subprocess.run(
-            command,
-            cwd=ROOT,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=4 * limit,  # for a child that sleeps; a busy machine must not stop the others
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 9)),
+
+    def bound() -> None:
+        if memory_gib is not None:
+            resource.setrlimit(resource.RLIMIT_DATA, (int(memory_gib * 2**30),) * 2)
+
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        process = subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdout=out, stderr=err, preexec_fn=bound
         )
-        text, note = done.stdout, done.stderr.strip().splitlines()[-1:]
-        end = "ok" if done.returncode == 0 else "failed"
-        if -done.returncode == signal.SIGXCPU:
-            note, end = [f"stopped after {limit:g} CPU s"], "unfinished"
-        elif -done.returncode == signal.SIGKILL:  # not by us: the hard limit is above the soft one
-            note = ["killed from outside: out of memory?"]
-    except subprocess.TimeoutExpired as expired:
-        text = (expired.stdout or b"").decode()
-        note, end = [f"stopped after {4 * limit:g} s of wall time"], "unfinished"
+        stopped = _wait(process, limit)
+        out.seek(0)
+        err.seek(0)
+        text, note = out.read(), " ".join(err.read().strip().splitlines()[-1:])
+    end = "ok" if process.returncode == 0 else "failed"
+    if stopped:
+        note, end = stopped, "unfinished"
+    elif -process.returncode == signal.SIGKILL:
+        note = "killed from outside: out of memory?"
     for line in text.splitlines():
-        if line.startswith("{"):
+        if line.startswith("{") and line.endswith("}"):  # a stopped child may leave half a line
             yield json.loads(line)
-    yield {"end": end, "note": "" if end == "ok" else " ".join(note)[:300]}
+    yield {"end": end, "note": "" if end == "ok" else note[:300]}
+
+
+def _wait(process: subprocess.Popen[str], limit: float) -> str:
+    """Wait for a child; kill it beyond its limit and say so.
+
+    Not by RLIMIT_CPU: with it, Linux gives a process its CPU time in steps of 4 ms.
+    """
+    start = time.monotonic()
+    while True:
+        try:
+            process.wait(timeout=0.5)
+            return ""
+        except subprocess.TimeoutExpired:
+            cpu, wall = _cpu_of(process.pid), time.monotonic() - start
+        if cpu > limit or wall > 4 * limit:  # a busy machine must not stop a child that works
+            process.kill()
+            process.wait()
+            return (
+                f"stopped after {cpu:.0f} CPU s" if cpu > limit else f"stopped after {wall:.0f} s"
+            )
+
+
+def _cpu_of(pid: int) -> float:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0  # no such folder on this system: the wall clock remains
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def timed(work: Callable[[], Any]) -> tuple[Any, float, float]:

@@ -9,6 +9,7 @@ import argparse
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -23,6 +24,7 @@ SLACK = 1.02  # a recursive residual may end a hair above the true one
 COLUMNS = 16
 OURS = "ohmlearn"
 REPEAT_BELOW_S = 5.0
+MEMORY_GIB = 12.0
 
 
 def main() -> None:
@@ -31,13 +33,14 @@ def main() -> None:
     if options.table:
         table.show(options.table)
     elif options.child:
-        _child(options.child, options.path, options.limit, options.threads)
+        _child(options)
     else:
-        folder = options.cache or Path(tempfile.mkdtemp(prefix="ohmlearn-bench-"))
-        folder.mkdir(parents=True, exist_ok=True)
         names = list(graphs.QUICK) if options.quick else [*graphs.MADE, *graphs.REAL]
-        for graph in options.graphs or names:
-            _graph(graph, folder, options)
+        with tempfile.TemporaryDirectory(prefix="ohmlearn-bench-") as made:
+            folder = options.cache or Path(made)
+            folder.mkdir(parents=True, exist_ok=True)
+            for graph in options.graphs or names:
+                _graph(graph, folder, options)
 
 
 def _options() -> argparse.Namespace:
@@ -52,6 +55,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--path", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--threads", type=int, default=1, help=argparse.SUPPRESS)
+    parser.add_argument("--rhs", nargs="+", type=int, help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
@@ -71,30 +75,39 @@ def _graph(graph: str, folder: Path, options: argparse.Namespace) -> None:
         if head["version"] is None:
             emit({**head, "status": "missing"})
             continue
-        arguments = ["--child", name, "--path", str(path.resolve())]
-        arguments += ["--limit", str(options.limit), "--threads", str(threads)]
-        seen = set()
-        for figure in run_child("benchmarks.solver", arguments, options.limit, threads):
-            if "end" not in figure:
-                seen.add(figure["rhs"])
-                emit({**head, **figure})
-            elif figure["end"] != "ok":
-                for rhs in {1, COLUMNS} - seen:
-                    emit({**head, "rhs": rhs, "status": figure["end"], "note": figure["note"]})
+        for figure in run_pair(name, path, options.limit, threads, [1, COLUMNS]):
+            emit({**head, **figure})
 
 
-def _child(name: str, path: Path, limit: float, threads: int) -> None:
-    laplacian = graphs.load(path)
+def run_pair(
+    name: str, path: Path, limit: float, threads: int, wanted: list[int]
+) -> Iterator[Figure]:
+    """Figures of a solver in a child of its own, for each wanted number of right-hand sides."""
+    arguments = ["--child", name, "--path", str(path.resolve()), "--limit", str(limit)]
+    arguments += ["--threads", str(threads), "--rhs", *(str(rhs) for rhs in wanted)]
+    seen = set()
+    for figure in run_child("benchmarks.solver", arguments, limit, threads, MEMORY_GIB):
+        if "end" not in figure:
+            seen.add(figure["rhs"])
+            yield figure
+        elif figure["end"] != "ok":
+            for rhs in sorted(set(wanted) - seen):
+                yield {"rhs": rhs, "status": figure["end"], "note": figure["note"]}
+
+
+def _child(options: argparse.Namespace) -> None:
+    laplacian = graphs.load(options.path)
     b = np.random.default_rng(1).standard_normal((laplacian.shape[0], COLUMNS))
     b -= b.mean(axis=0)
-    if name == OURS:
-        _measure_ours(laplacian, b, path, threads)
+    if options.child == OURS:
+        _measure_ours(laplacian, b, options)
     else:
-        _measure_peer(name, laplacian, np.asfortranarray(b), 0.9 * limit)
+        _measure_peer(laplacian, np.asfortranarray(b), options)
 
 
-def _measure_peer(name: str, laplacian: sp.csr_matrix, b: np.ndarray, deadline: float) -> None:
+def _measure_peer(laplacian: sp.csr_matrix, b: np.ndarray, options: argparse.Namespace) -> None:
     """Peers have no block solve: 16 right-hand sides are 16 solves after one set-up."""
+    name, deadline = options.child, 0.9 * options.limit
     baseline = reset_peak()
     solve, setup, _ = timed(lambda: solvers.PEERS[name](laplacian))
     tol = TARGET
@@ -115,6 +128,8 @@ def _measure_peer(name: str, laplacian: sp.csr_matrix, b: np.ndarray, deadline: 
     shared = {"setup_cpu_s": setup, "tol_asked": tol, "runs": again + 1}
     first = {**shared, "rhs": 1, "iterations": steps, **_ending(residual), **memory}
     emit({**first, "solve_cpu_s": cpu})
+    if COLUMNS not in options.rhs:
+        return
     total, worst, most, done = cpu, residual, steps, 1
     solutions = np.empty(b.shape, order="F")  # ours returns them all, too
     solutions[:, 0] = x
@@ -135,7 +150,7 @@ def _measure_peer(name: str, laplacian: sp.csr_matrix, b: np.ndarray, deadline: 
     emit({**figure, "solve_cpu_s": total * COLUMNS / done})
 
 
-def _measure_ours(laplacian: sp.csr_matrix, b: np.ndarray, path: Path, threads: int) -> None:
+def _measure_ours(laplacian: sp.csr_matrix, b: np.ndarray, options: argparse.Namespace) -> None:
     """A fresh solver for each count of right-hand sides: a factor may be built while solving."""
     from ohmlearn import Graph, LaplacianSolver
 
@@ -145,14 +160,15 @@ def _measure_ours(laplacian: sp.csr_matrix, b: np.ndarray, path: Path, threads: 
     del laplacian, adjacency
     first = b[:, 0].copy()
     baseline = reset_peak()
-    for rhs, right in ((1, first), (COLUMNS, b)):
+    for rhs in options.rhs:
+        right = first if rhs == 1 else b
         best: Figure = {}
         runs = 0
         while runs == 0 or (
             runs < 3 and best["setup_cpu_s"] + best["solve_cpu_s"] < REPEAT_BELOW_S
         ):
             solver = x = None  # two factors at a time would spoil the peak of memory
-            make = partial(LaplacianSolver, graph, random_state=0, n_jobs=threads)
+            make = partial(LaplacianSolver, graph, random_state=0, n_jobs=options.threads)
             solver, setup, setup_wall = timed(make)
             x, solve, solve_wall = timed(partial(solver.solve, right, tol=TARGET))
             peak = peak_mib() if runs == 0 else best["rss_peak_mib"]
@@ -175,7 +191,9 @@ def _measure_ours(laplacian: sp.csr_matrix, b: np.ndarray, path: Path, threads: 
             "runs": runs,
         }
         # Read the matrix again only now: it is no part of the memory measured above.
-        emit({"rhs": rhs, **best, **extra, **_ending(_residual(graphs.load(path), x, right))})
+        emit(
+            {"rhs": rhs, **best, **extra, **_ending(_residual(graphs.load(options.path), x, right))}
+        )
 
 
 def _residual(laplacian: sp.csr_matrix, x: np.ndarray, b: np.ndarray) -> float:

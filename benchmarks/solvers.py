@@ -7,11 +7,12 @@ gradients as the outer iteration, and a tolerance relative to ||b||.
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import metadata
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, cg
+
+from benchmarks import machine
 
 Solve = Callable[[np.ndarray, float], tuple[np.ndarray, int]]
 MAX_ITERATIONS = 10_000
@@ -87,10 +88,7 @@ PACKAGE = {"scipy-cg": "scipy"}
 
 def version(name: str) -> str | None:
     """Installed version of a solver's package, None when it is missing."""
-    try:
-        return metadata.version(PACKAGE.get(name, name))
-    except metadata.PackageNotFoundError:
-        return None
+    return machine.version(PACKAGE.get(name, name))
 
 
 def _preconditioned(laplacian: sp.csr_matrix, apply: Callable[[np.ndarray], np.ndarray]) -> Solve:

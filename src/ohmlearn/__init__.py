@@ -7,7 +7,7 @@ the command line) costs milliseconds.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from ohmlearn.certificate import Certificate, certify

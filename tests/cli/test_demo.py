@@ -73,12 +73,19 @@ def test_too_many_neighbours_are_refused():
     assert result.output.startswith("Error: n_neighbors must ")
 
 
-def test_bench_compares_three_jobs():
+def test_bench_compares_four_jobs():
     result = CliRunner().invoke(main, ["bench", "--size", "5", "--json"])
     assert result.exit_code == 0, result.output
     found = [json.loads(line) for line in result.stdout.splitlines()]
-    assert [f["peer"] for f in found] == ["scipy cg", "scipy tocsr", "LabelSpreading"]
+    assert [f["peer"] for f in found] == [
+        "scipy cg",
+        "numpy loadtxt",
+        "scipy tocsr",
+        "LabelSpreading",
+    ]
     assert found[0]["our_result"].startswith("residual ")
     assert float(found[0]["our_result"].split()[1]) <= 1e-8
-    assert found[2]["our_result"] == found[2]["peer_result"] == "100.0% right"
+    assert found[1]["our_result"] == found[1]["peer_result"] == "100,000 edges"
+    assert found[3]["our_result"] == found[3]["peer_result"] == "100.0% right"
+    assert all(min(f["our_bytes"], f["peer_bytes"]) > 10_000_000 for f in found)
     assert all(f["ratio"] == f["our_seconds"] / f["peer_seconds"] for f in found)

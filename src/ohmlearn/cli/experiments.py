@@ -93,19 +93,25 @@ def paper(output: Path, quick: bool, paper_scheme: str, **wanted: Any) -> None:
 @click.option("--size", type=click.IntRange(5, 100), default=100, help="In percent of the usual.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 def bench(size: int, as_json: bool) -> None:
-    """Measure a few jobs on this machine, beside scipy and scikit-learn, on one thread."""
+    """Measure a few jobs on this machine, beside numpy, scipy and scikit-learn, on one thread.
+
+    Either side has a process of its own; memory is its peak, with what the job starts from.
+    """
     import json
-    import os
     from dataclasses import asdict
 
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ.setdefault(name, "1")  # before numpy is loaded
     from ohmlearn import bench as steps
+    from ohmlearn.report import describe_versions
 
+    if not as_json:
+        click.echo(describe_versions())
     for found in steps.run(size):
         if as_json:
             click.echo(json.dumps(asdict(found) | {"ratio": found.ratio}))
             continue
         click.echo(found.job)
-        click.echo(f"  ohmlearn        {found.our_seconds:8.2f} CPU s, {found.our_result}")
-        click.echo(f"  {found.peer:15} {found.peer_seconds:8.2f} CPU s, {found.peer_result}")
+        for name, seconds, used, result in (
+            ("ohmlearn", found.our_seconds, found.our_bytes, found.our_result),
+            (found.peer, found.peer_seconds, found.peer_bytes, found.peer_result),
+        ):
+            click.echo(f"  {name:15} {seconds:8.2f} CPU s {used / 2**20:7.0f} MiB  {result}")

@@ -1,0 +1,143 @@
+"""The ways to label compared: ours and peers, each with its documented defaults.
+
+A method turns edges into the form it takes, once, and then labels all nodes for each set of labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+Labels = np.ndarray
+
+
+class Edges(NamedTuple):
+    """Each edge once."""
+
+    u: np.ndarray
+    v: np.ndarray
+    w: np.ndarray
+    n_nodes: int
+
+
+@dataclass(frozen=True)
+class Method:
+    """Package, what it takes, and how it labels: -1 in ``y`` means unlabelled."""
+
+    package: str
+    prepare: Callable[[Edges], Any]
+    label: Callable[[Any, Labels, int], Labels]
+
+
+def to_graph(edges: Edges) -> Any:
+    """Turn edges into our graph."""
+    from ohmlearn import Graph
+
+    return Graph.from_edges(edges.u, edges.v, edges.w, edges.n_nodes)
+
+
+def to_matrix(edges: Edges) -> sp.csr_matrix:
+    """Turn edges into a symmetric matrix of scipy, the old class: graphlearning takes no other."""
+    half = sp.coo_array((edges.w, (edges.u, edges.v)), shape=(edges.n_nodes,) * 2).tocsr()
+    return sp.csr_matrix(half + half.T)
+
+
+def to_networkx(edges: Edges) -> Any:
+    """Turn edges into a graph of networkx."""
+    import networkx
+
+    graph = networkx.Graph()
+    graph.add_nodes_from(range(edges.n_nodes))
+    graph.add_weighted_edges_from(zip(*(a.tolist() for a in edges[:3]), strict=True))
+    return graph
+
+
+def ours_in(passes: int) -> Callable[[Any, Labels, int], Labels]:
+    """Sparse-HFS with so many passes."""
+
+    def label(graph: Any, y: Labels, seed: int) -> Labels:
+        from ohmlearn import SparseHFSClassifier
+
+        model = SparseHFSClassifier(passes=passes, random_state=seed)
+        return np.asarray(model.fit_edges(graph, y).transduction_)
+
+    return label
+
+
+def exact(graph: Any, y: Labels, seed: int) -> Labels:
+    """Stable-HFS on the whole graph."""
+    from ohmlearn import StableHFSClassifier
+
+    return np.asarray(StableHFSClassifier(random_state=seed).fit_edges(graph, y).transduction_)
+
+
+def exact_unit_gamma(graph: Any, y: Labels, seed: int) -> Labels:
+    """Stable-HFS with gamma = 1."""
+    from ohmlearn import StableHFSClassifier
+
+    model = StableHFSClassifier(gamma=1.0, random_state=seed)
+    return np.asarray(model.fit_edges(graph, y).transduction_)
+
+
+def poisson(matrix: sp.csr_matrix, y: Labels, seed: int) -> Labels:
+    """Poisson learning of graphlearning."""
+    import graphlearning
+
+    labelled = np.flatnonzero(y >= 0)
+    return np.asarray(graphlearning.ssl.poisson(matrix).fit_predict(labelled, y[labelled]))
+
+
+def label_spreading(matrix: sp.csr_matrix, y: Labels, seed: int) -> Labels:
+    """LabelSpreading of scikit-learn, given the matrix by way of a kernel."""
+    from sklearn.semi_supervised import LabelSpreading
+
+    model = LabelSpreading(kernel=lambda a, b: matrix)
+    return np.asarray(model.fit(np.zeros((len(y), 1)), y).transduction_)
+
+
+def diffusion(matrix: sp.csr_matrix, y: Labels, seed: int) -> Labels:
+    """Heat diffusion of scikit-network."""
+    from sknetwork.classification import DiffusionClassifier
+
+    return np.asarray(DiffusionClassifier().fit_predict(matrix, labels=y))
+
+
+def harmonic_function(graph: Any, y: Labels, seed: int) -> Labels:
+    """Harmonic functions of networkx, thirty steps."""
+    from networkx.algorithms.node_classification import harmonic_function as work
+
+    for node, data in graph.nodes(data=True):
+        data.pop("label", None)
+        if y[node] >= 0:
+            data["label"] = int(y[node])
+    return np.asarray(work(graph))
+
+
+METHODS: dict[str, Method] = {
+    "1 pass": Method("ohmlearn", to_graph, ours_in(1)),
+    "3 passes": Method("ohmlearn", to_graph, ours_in(3)),
+    "exact": Method("ohmlearn", to_graph, exact),
+    "exact, gamma 1": Method("ohmlearn", to_graph, exact_unit_gamma),
+    "Poisson": Method("graphlearning", to_matrix, poisson),
+    "LabelSpreading": Method("scikit-learn", to_matrix, label_spreading),
+    "Diffusion": Method("scikit-network", to_matrix, diffusion),
+    "harmonic_function": Method("networkx", to_networkx, harmonic_function),
+}
+
+
+def warm_up(name: str) -> None:
+    """Import what a method imports, so that neither its time nor its memory count.
+
+    Examples
+    --------
+    >>> warm_up("exact")
+    """
+    ends = np.arange(60)
+    ring = Edges(ends, (ends + 1) % 60, np.ones(60), 60)
+    y = np.full(60, -1)
+    y[[0, 30]] = 0, 1
+    METHODS[name].label(METHODS[name].prepare(ring), y, 0)

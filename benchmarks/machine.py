@@ -1,0 +1,84 @@
+"""What a run ran on: processor, memory, system, versions of ours and of every peer."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib import metadata
+from pathlib import Path
+
+from benchmarks.measure import Figure
+
+# Distribution and what it is compared in.
+PEERS = {
+    "apxchol": "solver",
+    "approx-chol": "solver",
+    "pyamg": "solver",
+    "pyamgcl": "solver",
+    "networkit": "resistances",
+    "scikit-learn": "labels",
+    "scikit-network": "labels",
+    "graphlearning": "labels",
+    "networkx": "labels",
+    "pyarrow": "reading",
+}
+OWN = ("ohmlearn", "numpy", "scipy")
+
+
+def version(package: str) -> str | None:
+    """Installed version of a package, None when it is missing.
+
+    Examples
+    --------
+    >>> version("numpy") is None, version("no-such-package") is None
+    (False, True)
+    """
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def describe() -> Figure:
+    """Describe this machine and what is installed.
+
+    Examples
+    --------
+    >>> found = describe()
+    >>> found["cores"] >= 1, found["packages"]["numpy"] == version("numpy")
+    (True, True)
+    """
+    versions = {name: version(name) for name in (*OWN, *PEERS)}
+    return {
+        "cpu": _processor(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity")
+        else os.cpu_count(),
+        "memory_gib": round(_memory_gib(), 1),
+        "os": _system(),
+        "python": platform.python_version(),
+        "packages": {name: found for name, found in versions.items() if found},
+        "missing": [name for name, found in versions.items() if not found],
+        "load": round(os.getloadavg()[0], 2),
+    }  # fmt: skip
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _memory_gib() -> float:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+
+
+def _system() -> str:
+    try:
+        name = platform.freedesktop_os_release()["PRETTY_NAME"]
+    except (OSError, KeyError):
+        name = platform.platform(terse=True)
+    return f"{name}, {platform.system()} {platform.release()}, {platform.machine()}"

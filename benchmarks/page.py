@@ -1,0 +1,93 @@
+"""All tables of figures in the documentation, made from the committed results.
+
+``python -m benchmarks.page`` draws the pictures of docs/benchmarks.md and fills the blocks
+
+    <!-- figures: NAME -->
+    ...
+    <!-- end of figures -->
+
+of that page, of the README and of docs/labels.md. A test compares them with the results.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from benchmarks import label_tables, solver_tables, stream_tables
+from benchmarks.measure import ROOT
+from benchmarks.results import FOLDER, Results
+
+PAGE = ROOT / "docs" / "benchmarks.md"
+FILLED = (ROOT / "README.md", ROOT / "docs" / "labels.md", PAGE)
+BLOCK = re.compile(r"(<!-- figures: ([^>]*) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
+
+
+def losses(results: Results) -> str:
+    """Where peers win, as a list."""
+    lines = [
+        f"Solver: {solver_tables.loss_sentence(results)}",
+        *label_tables.label_losses(results),
+        *stream_tables.stream_losses(results),
+    ]
+    return "\n".join(f"- {line}" for line in lines)
+
+
+# By the name of a block, what goes into it.
+BLOCKS: dict[str, Callable[[Results], str]] = {
+    "machine": stream_tables.machine_table,
+    "label cost": label_tables.label_cost,
+    "label scale": label_tables.label_scale,
+    "all costs": label_tables.cost_table,
+    "accuracy": label_tables.accuracy,
+    "mean accuracy": label_tables.accuracy_means,
+    "large sets": label_tables.large_sets,
+    "edges": label_tables.edge_table,
+    "solvers": partial(solver_tables.solver_table, graphs=solver_tables.README_GRAPHS),
+    "all solvers": solver_tables.solver_table,
+    "solver notes": solver_tables.readme_sentences,
+    "threads": solver_tables.thread_table,
+    "resistances": solver_tables.resistance_table,
+    "pass": stream_tables.pass_table,
+    "memory": stream_tables.memory_table,
+    "hindsight": stream_tables.hindsight_table,
+    "streams": stream_tables.stream_table,
+    "losses": losses,
+}
+
+
+def fill(text: str, results: Results) -> str:
+    """Put tables and sentences into the marked blocks of a text."""
+
+    def put(found: re.Match[str]) -> str:
+        begin, name, end = found.groups()
+        return f"{begin}\n{BLOCKS[name](results)}\n\n{end}"
+
+    return BLOCK.sub(put, text)
+
+
+def main() -> None:
+    """Fill the pages, or one copy of the page of benchmarks elsewhere."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--results", type=Path, default=FOLDER, help="folder of the figures")
+    parser.add_argument("--out", type=Path, help="write docs/benchmarks.md here, and nothing else")
+    options = parser.parse_args()
+    results = Results(options.results)
+    places = {path: path for path in FILLED} if options.out is None else {PAGE: options.out}
+    for source, target in places.items():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(fill(source.read_text(encoding="utf-8"), results), encoding="utf-8")
+        print(target)
+    from benchmarks import plots
+
+    for path in plots.draw_all(results, places[PAGE].parent / "images"):
+        print(path)
+
+
+if __name__ == "__main__":
+    main()

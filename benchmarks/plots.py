@@ -1,0 +1,210 @@
+"""Pictures of the figures for the page of benchmarks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.label_methods import METHODS
+from benchmarks.label_tables import by_set
+from benchmarks.results import Results
+from benchmarks.solver_tables import GRAPHS, SOLVERS, total
+from ohmlearn.report import COLOURS, INK, add_legend, figure_to_png, new_figure, style_axes
+
+BLUE, ORANGE, GREEN, VIOLET, GREY = COLOURS
+# Colour, marker and line of each method: told apart without colours, too.
+LOOK: dict[tuple[str, int], tuple[str, str, str]] = {
+    ("1 pass", 1): (BLUE, "o", "-"),
+    ("1 pass", 2): (BLUE, "o", ":"),
+    ("3 passes", 1): (BLUE, "s", "--"),
+    ("LabelSpreading", 1): (ORANGE, "^", "-"),
+    ("Poisson", 1): (GREEN, "D", "-"),
+    ("Diffusion", 1): (VIOLET, "v", "-"),
+    ("harmonic_function", 1): (GREY, "P", "-"),
+}
+SOLVER_LOOK = {
+    "ohmlearn": (BLUE, "o", "-"),
+    "apxchol": (ORANGE, "^", "-"),
+    "approx-chol": (GREEN, "D", "-"),
+    "pyamg": (VIOLET, "v", "-"),
+    "pyamgcl": (GREY, "P", "-"),
+    "scipy-cg": (INK, "x", "--"),
+}
+
+
+def draw_all(results: Results, folder: Path) -> list[Path]:
+    """Write all pictures whose figures are there; return their paths."""
+    drawn = {
+        "bench-scaling-labels.png": draw_label_scaling,
+        "bench-scaling-solver.png": draw_solver_scaling,
+        "bench-solver.png": draw_solvers,
+        "bench-accuracy.png": draw_accuracy,
+        "bench-sparsifier.png": draw_hindsight,
+    }
+    paths = []
+    for name, draw in drawn.items():
+        figure = draw(results)
+        if figure is not None:
+            figure_to_png(figure, folder / name, dpi=90)
+            paths.append(folder / name)
+    return paths
+
+
+def draw_label_scaling(results: Results) -> Any:
+    """CPU time and memory of labels, over nodes and over edges."""
+    if not results.figures("scaling"):
+        return None
+    figure = new_figure(9.5, 6.6)
+    panels = figure.subplots(2, 2, sharey="row")
+    # Time of ours on two threads is by the clock: what they save is no CPU time.
+    for row, (key, unit) in enumerate((("cpu_s", "CPU seconds"), ("memory_mib", "MiB"))):
+        for panel, curve, over in zip(
+            panels[row], ("nodes", "edges"), ("n_nodes", "n_edges"), strict=True
+        ):
+            _draw_curves(panel, results, curve, over, key)
+            title = {
+                ("nodes", 0): "100 edges a node", ("edges", 0): "30,000 nodes",
+            }.get((curve, row), "")  # fmt: skip
+            style_axes(panel, title, "nodes" if curve == "nodes" else "edges", "")
+        panels[row][0].set_ylabel(unit, color=INK)
+    handles, labels = panels[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=8.5)
+    return figure
+
+
+def _draw_curves(panel: Any, results: Results, curve: str, over: str, key: str) -> None:
+    for (method, threads), (colour, marker, line) in LOOK.items():
+        chosen = results.figures(
+            "scaling", curve=curve, method=method, threads=threads, status="ok"
+        )
+        if threads == 2 and key == "memory_mib":
+            continue
+        values = [f["wall_s"] if threads == 2 else f[key] for f in chosen]
+        package = METHODS[method].package
+        name = f"ohmlearn, {method}" if package == "ohmlearn" else package
+        name += ", 2 threads, wall" if threads == 2 else ""
+        panel.plot([f[over] for f in chosen], values, color=colour, marker=marker, linestyle=line,
+                   markersize=5, linewidth=1.4, label=name)  # fmt: skip
+    panel.set_xscale("log")
+    panel.set_yscale("log")
+
+
+def draw_solver_scaling(results: Results) -> Any:
+    """CPU time and memory of the solver over the nodes of square grids."""
+    figures = results.figures("scaling", curve="solver", threads=1, status="ok")
+    if not figures:
+        return None
+    figure = new_figure(9.5, 3.6)
+    left, right = figure.subplots(1, 2)
+    for name, (colour, marker, line) in SOLVER_LOOK.items():
+        chosen = [f for f in figures if f["solver"] == name]
+        n = [f["n_nodes"] for f in chosen]
+        look = {"color": colour, "marker": marker, "linestyle": line, "linewidth": 1.4,
+                "markersize": 5}  # fmt: skip
+        left.plot(
+            n, [total(f) for f in chosen], label=SOLVERS.get(name, "scipy cg, diagonal"), **look
+        )
+        used = [f["rss_peak_mib"] - f["rss_baseline_mib"] for f in chosen]
+        right.plot(n, used, **look)
+    for panel, what in (
+        (left, "CPU seconds, set-up and one solve"),
+        (right, "MiB, without the graph"),
+    ):
+        style_axes(panel, "", "nodes of a square grid", what)
+        panel.set_xscale("log")
+        panel.set_yscale("log")
+    add_legend(left, fontsize=8)
+    return figure
+
+
+def draw_solvers(results: Results) -> Any:
+    """CPU time over ours, for each graph and solver."""
+    figures = results.figures("solver", threads=1)
+    if not figures:
+        return None
+    graphs = list(dict.fromkeys(f["graph"] for f in figures))
+    figure = new_figure(9.5, 0.34 * len(graphs) + 1.6)
+    panels = figure.subplots(1, 2, sharey=True)
+    for panel, rhs in zip(panels, (1, 16), strict=True):
+        for name, (colour, marker, _) in SOLVER_LOOK.items():
+            xs, ys = [], []
+            for at, graph in enumerate(graphs):
+                peer, ours = (
+                    results.one("solver", graph=graph, solver=s, threads=1, rhs=rhs)
+                    for s in (name, "ohmlearn")
+                )
+                reached = peer.get("status") in ("ok", "projected")
+                if reached and "solve_cpu_s" in peer and "solve_cpu_s" in ours:
+                    xs.append(total(peer) / total(ours))
+                    ys.append(at)
+            label = SOLVERS.get(name, "scipy cg, diagonal")
+            panel.scatter(xs, ys, color=colour, marker=marker, s=34, label=label, zorder=3)
+        what = "one right-hand side" if rhs == 1 else f"{rhs} right-hand sides"
+        style_axes(panel, what, "CPU time over ours", "")
+        panel.set_xscale("log")
+        panel.axvline(1.0, color=INK, linewidth=1)
+    panels[0].set_yticks(range(len(graphs)), [GRAPHS.get(g, g).split(", n =")[0] for g in graphs])
+    panels[0].invert_yaxis()
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=6, frameon=False)
+    return figure
+
+
+def draw_accuracy(results: Results) -> Any:
+    """Accuracy of each method minus that of three passes, set by set."""
+    rows = by_set(results.figures("labels"))
+    shown = [m for m in METHODS if m != "3 passes"]
+    if not rows:
+        return None
+    figure = new_figure(9.5, 3.4)
+    panels = figure.subplots(1, 3, sharey=True, sharex=True)
+    spread = np.random.default_rng(0)
+    for panel, labels in zip(panels, ("1", "5", "10"), strict=True):
+        for at, method in enumerate(shown):
+            chosen = [
+                row[method]["accuracy"] - row["3 passes"]["accuracy"]
+                for (_, used), row in rows.items()
+                if used == labels and {method, "3 passes"} <= row.keys()
+            ]
+            colour, marker, _ = LOOK.get((method, 1), (BLUE, "o", ""))
+            panel.scatter(chosen, at + spread.uniform(-0.22, 0.22, len(chosen)), s=12,
+                          color=colour, marker=marker, alpha=0.8, linewidths=0)  # fmt: skip
+            if chosen:
+                panel.scatter([np.mean(chosen)], [at], color=INK, marker="|", s=260, zorder=3)
+        ending = "label a class" if labels == "1" else "labels a class"
+        style_axes(panel, f"{labels} {ending}", "points more than three passes", "")
+        panel.axvline(0.0, color=INK, linewidth=1)
+    panels[0].set_yticks(range(len(shown)), shown)
+    panels[0].invert_yaxis()
+    return figure
+
+
+def draw_hindsight(results: Results) -> Any:
+    """Measured epsilon at equal rows: one pass, merged streams, one-shot, uniform."""
+    figures = results.figures("hindsight")
+    if not figures:
+        return None
+    families = list(dict.fromkeys(f["family"] for f in figures))
+    figure = new_figure(7.5, 3.4)
+    panel = figure.subplots()
+    ways = {
+        "stream": ("one pass over the stream", BLUE, "o"),
+        "merged": ("eight streams, merged", GREEN, "D"),
+        "exact": ("one-shot, exact resistances", ORANGE, "^"),
+        "uniform": ("uniform", GREY, "P"),
+    }
+    for shift, (way, (label, colour, marker)) in enumerate(ways.items()):
+        values = [
+            np.mean([f[f"epsilon_{way}"] for f in figures if f["family"] == family])
+            for family in families
+        ]
+        heights = np.arange(len(families)) + 0.16 * (shift - 1.5)
+        panel.scatter(values, heights, color=colour, marker=marker, s=34, label=label, zorder=3)
+    style_axes(panel, "", "measured epsilon at equal rows, the smaller the better", "")
+    panel.set_yticks(range(len(families)), families)
+    panel.invert_yaxis()
+    panel.set_xlim(left=0)
+    add_legend(panel, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return figure

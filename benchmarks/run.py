@@ -1,0 +1,121 @@
+"""All benchmarks in one go: ``python -m benchmarks.run`` writes one file of JSON lines per suite.
+
+The first line of a file describes the machine, the last tells what the suite took. Figures go to
+``benchmarks/results`` (with ``--quick`` to ``out/bench``) once a suite has come to its end; until
+then they are in NAME.local.jsonl there. A child that fails is a line among the figures; a suite
+that fails leaves the earlier file as it was, and the others go on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TextIO
+
+from benchmarks import machine
+from benchmarks.measure import ROOT
+
+RESULTS = ROOT / "benchmarks" / "results"
+QUICK_RESULTS = ROOT / "out" / "bench"
+
+# Left out for the sake of time: scipy's CG, which is under scaling, and stable-HFS with gamma = 1.
+PEERS = ("apxchol", "approx-chol", "pyamg", "pyamgcl")
+METHODS = ("1 pass", "3 passes", "exact", "Poisson", "LabelSpreading", "Diffusion",
+           "harmonic_function")  # fmt: skip
+
+# Arguments of each suite: in full, and with --quick. In the order in which they run.
+SUITES: dict[str, tuple[list[str], list[str]]] = {
+    "streams": ([], ["--edges=1000000", "--rounds=1"]),
+    "sparsifier": (
+        [],
+        ["--neighbours=1000", "--million=1e7", "--parquet=1e6", "--flat", "1e6", "1e7"],
+    ),
+    "resistance": (["--tol=0.5", "--epsilon=0.4"], ["--sides=100", "--tol=0.5", "--epsilon=0.4"]),
+    "solver": (["--limit=60", "--peers", *PEERS], ["--quick", "--limit=10"]),
+    "label_cost": (
+        [],
+        ["--points=3025", "--cases", "paper k=4500, 1 pass", "paper k=4500, 4 passes",
+         "LabelSpreading k=4500, points", "LabelSpreading k=4500, stored",
+         "Poisson k=4500, stored", "Diffusion k=4500, stored", "harmonic_function k=4500, stored"],
+    ),
+    "scaling": (
+        [],
+        ["--nodes", "1000", "3000", "--edges", "300000", "1000000", "--sides", "32", "100"],
+    ),
+    "labels": (
+        ["--methods", *METHODS],
+        ["--sets", "digits", "cora", "school_primary", "--neighbors=10", "--points=1500",
+         "--draws=3", "--full", "--limit=30"],
+    ),
+}  # fmt: skip
+
+
+def main() -> int:
+    """Run the chosen suites; return 1 if one of them failed."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="small sizes, some five minutes")
+    parser.add_argument("--only", nargs="+", choices=SUITES, default=list(SUITES))
+    parser.add_argument("--out", type=Path, help="folder for the figures")
+    parser.add_argument(
+        "--resume", action="store_true", help="leave out what the last run has brought to its end"
+    )
+    options = parser.parse_args()
+    folder = options.out or (QUICK_RESULTS if options.quick else RESULTS)
+    folder.mkdir(parents=True, exist_ok=True)
+    journal = folder / "finished.local.jsonl"
+    finished = journal.read_text().split() if options.resume and journal.exists() else []
+    journal.write_text("".join(f"{name}\n" for name in finished))
+    failed = []
+    for name in SUITES:  # in their own order
+        if name not in options.only or name in finished:
+            continue
+        if run_suite(name, options.quick, folder):
+            with journal.open("a") as lines:
+                lines.write(f"{name}\n")
+        else:
+            failed.append(name)
+    if failed:
+        print(f"failed: {' '.join(failed)}; --resume runs them again", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def run_suite(name: str, quick: bool, folder: Path) -> bool:
+    """Run a suite in a process of its own; put its figures in place if it comes to its end."""
+    form = "quick" if quick else "full"
+    command = [sys.executable, "-m", f"benchmarks.{name}", *SUITES[name][quick]]
+    print(f"== {name}: {' '.join(command[2:])}", file=sys.stderr, flush=True)
+    unfinished = folder / f"{name}.local.jsonl"
+    start, used = time.perf_counter(), _children_cpu()
+    with unfinished.open("w", encoding="utf-8") as file:
+        facts = {"bench": "machine", "suite": name, "form": form, "arguments": command[3:]}
+        _write(file, {**facts, **machine.describe()})
+        done = subprocess.run(command, cwd=ROOT, stdout=file, check=False)
+        end = {"bench": "end", "suite": name, "wall_s": round(time.perf_counter() - start, 1)}
+        end |= {"cpu_s": round(_children_cpu() - used, 1), "load": round(os.getloadavg()[0], 2)}
+        _write(file, end)
+    print(f"== {name}: {end['wall_s']:.0f} s, code {done.returncode}", file=sys.stderr, flush=True)
+    if done.returncode == 0:
+        unfinished.replace(folder / f"{name}.jsonl")
+    return done.returncode == 0
+
+
+def _children_cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _write(file: TextIO, figure: dict[str, object]) -> None:
+    file.write(json.dumps(figure) + "\n")
+    file.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,147 @@
+"""Tables and sentences about the solver and resistances."""
+
+from __future__ import annotations
+
+from benchmarks.measure import Figure
+from benchmarks.results import Results, digits, ending, memory, seconds, table
+
+GRAPHS = {
+    "grid_1000x1000": "grid 1000²",
+    "grid_100x100x100": "grid 100³",
+    "knn10_random_order": "kNN, k = 10, random order",
+    "preferential_attachment": "preferential attachment",
+    "dense_clusters": "dense clusters, n = 12,100, m = 8.1 M",
+    "chimera_6_decades": "chimera, weights over 6 decades, n = 490,000",
+    "fem_wave": "finite elements, n = 156,317",
+    "road_luxembourg_osm": "roads of Luxembourg, n = 114,599",
+    "snap_email_enron": "e-mail, n = 33,696",
+    "condmat2005_weighted": "co-authors, n = 36,458",
+    "internet_as2006": "Internet, n = 22,963",
+}
+README_GRAPHS = tuple(GRAPHS)[:5]
+SOLVERS = {
+    "ohmlearn": "ohmlearn",
+    "apxchol": "apxchol",
+    "approx-chol": "approx-chol",
+    "pyamg": "pyamg",
+    "pyamgcl": "AMGCL",
+}
+FAIR = ("ok", "projected")
+
+
+def total(figure: Figure) -> float:
+    """Set-up and solves."""
+    return float(figure["setup_cpu_s"] + figure["solve_cpu_s"])
+
+
+def short_name(graph: str) -> str:
+    """Name a graph without its size."""
+    return GRAPHS.get(graph, graph).split(", n =")[0]
+
+
+def graphs_of(results: Results) -> tuple[str, ...]:
+    """All graphs that the solvers were tried on."""
+    return tuple(dict.fromkeys(f["graph"] for f in results.figures("solver")))
+
+
+def solver_table(results: Results, graphs: tuple[str, ...] = ()) -> str:
+    """Set-up plus one / sixteen right-hand sides, and memory, for each solver."""
+    rows = []
+    for graph in graphs or graphs_of(results):
+        cells = [_solver_cell(results, graph, name) for name in SOLVERS]
+        rows.append([GRAPHS.get(graph, graph), *cells])
+    return table(["", *SOLVERS.values()], rows)
+
+
+def _solver_cell(results: Results, graph: str, name: str) -> str:
+    wanted = {"graph": graph, "solver": name, "threads": 1}
+    one, many = (results.one("solver", **wanted, rhs=rhs) for rhs in (1, 16))
+    if "solve_cpu_s" not in one:  # a solver that is missing has one line for all
+        return ending(one or results.one("solver", **wanted))
+    shown = [digits(total(f)) if "solve_cpu_s" in f else "–" for f in (one, many)]
+    mark = "" if one["status"] in FAIR else " (target missed)"
+    used = one["rss_peak_mib"] - one["rss_baseline_mib"]
+    return f"{' / '.join(shown)} s, {memory(used)}{mark}"
+
+
+def thread_table(results: Results) -> str:
+    """Ours by the clock on one thread and on two."""
+    rows = []
+    for graph in graphs_of(results):
+        cells = []
+        for rhs in (1, 16):
+            wanted = {"graph": graph, "solver": "ohmlearn", "rhs": rhs}
+            both = [results.one("solver", **wanted, threads=threads) for threads in (1, 2)]
+            if all("solve_wall_s" in f for f in both):
+                one, two = (f["setup_wall_s"] + f["solve_wall_s"] for f in both)
+                cells.append(f"{seconds(one)}, {seconds(two)}: {one / two:.2f}")
+        if len(cells) == 2:
+            rows.append([short_name(graph), *cells])
+    return table(["", "one right-hand side: 1 thread, 2, speed-up", "sixteen"], rows)
+
+
+def solver_losses(results: Results) -> list[tuple[float, Figure, Figure]]:
+    """Where a peer took less CPU time: by how much, its figure and ours; the worst first."""
+    found = []
+    for f in results.figures("solver", threads=1):
+        if f.get("solver") in (None, "ohmlearn") or f["status"] not in FAIR:
+            continue
+        ours = results.one("solver", graph=f["graph"], solver="ohmlearn", threads=1, rhs=f["rhs"])
+        if "solve_cpu_s" in ours and total(f) < total(ours):
+            found.append((total(ours) / total(f), f, ours))
+    return sorted(found, key=lambda loss: -loss[0])
+
+
+def loss_sentence(results: Results) -> str:
+    """Where a peer is faster, in a few words."""
+    losses = solver_losses(results)
+    if not losses:
+        return "No peer is faster on any of these graphs."
+    parts = []
+    for rhs, title in ((1, "for one right-hand side"), (16, "for sixteen")):
+        where: dict[str, list[str]] = {}
+        for _, f, _ in losses:
+            if f["rhs"] == rhs:
+                name = SOLVERS.get(f["solver"], "scipy's CG")
+                where.setdefault(name, []).append(short_name(f["graph"]))
+        named = [f"{name} on {', '.join(graphs)}" for name, graphs in where.items()]
+        parts.append(f"{title} {'; '.join(named) or 'none'}")
+    ratio, f, ours = losses[0]
+    return (
+        f"Faster peers: {'. '.join(parts).replace('. for', '. For')}. At most {ratio:.1f} times: "
+        f"{seconds(total(f))} against our {seconds(total(ours))}."
+    )
+
+
+def readme_sentences(results: Results) -> str:
+    """What stands below the table in the README."""
+    return "\n".join([loss_sentence(results), resistance_sentence(results)])
+
+
+def resistance_sentence(results: Results) -> str:
+    """Ours and NetworKit's on the 300² grid."""
+    ours, peer = (
+        results.one("resistance", graph="grid_300x300", solver=name)
+        for name in ("ohmlearn", "networkit")
+    )
+    if "cpu_s" not in ours or "cpu_s" not in peer:
+        return ""
+    return (
+        f"Resistances of all edges of a 300² grid: {seconds(ours['cpu_s'])} at a mean error of "
+        f"{ours['error_mean']:.1%}, NetworKit {seconds(peer['cpu_s'])} at "
+        f"{peer['error_mean']:.1%}."
+    )
+
+
+def resistance_table(results: Results) -> str:
+    """All grids and tools."""
+    rows = []
+    for f in results.figures("resistance"):
+        cells = ["", "", "", ending(f)]
+        if "cpu_s" in f:
+            used = f["rss_peak_mib"] - f["rss_baseline_mib"]
+            cells = [seconds(f["cpu_s"]), f"{f['error_mean']:.1%}", f"{f['error_q95']:.1%}"]
+            cells.append(memory(used))
+        grid = f["graph"].removeprefix("grid_").replace("x", " × ")
+        rows.append([grid, f"{f['solver']}, {f['asked'].removeprefix('--')}", *cells])
+    return table(["grid", "", "CPU", "mean error", "95% quantile", "memory"], rows)

@@ -1,0 +1,118 @@
+"""Tables about the machine, the sparsifier and streams."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks import machine
+from benchmarks.results import Results, digits, ending, memory, seconds, table
+
+
+def machine_table(results: Results) -> str:
+    """What it ran on, which peers are there, and what each suite took."""
+    machines, ends = results.machines(), results.ends()
+    if not machines:
+        return "Not recorded."
+    first = next(iter(machines.values()))
+    rows = [
+        ["processor", f"{first['cpu']}, {first['cores']} cores"],
+        ["memory", f"{first['memory_gib']:g} GiB"],
+        ["system", first["os"]],
+        ["Python", first["python"]],
+    ]
+    for name, found in first["packages"].items():
+        used = f" ({machine.PEERS[name]})" if name in machine.PEERS else ""
+        rows.append([name, f"{found}{used}"])
+    rows += [[name, "**missing on this machine**"] for name in first["missing"]]
+    took = [
+        [name, m["form"], f"{ends[name]['wall_s'] / 60:.1f} min", f"{m['load']:g}"]
+        for name, m in machines.items()
+        if name in ends
+    ]
+    parts = [table(["", ""], rows), table(["suite", "form", "took", "load before"], took)]
+    keys = ("cpu", "cores", "memory_gib", "python", "packages")
+    other = [name for name, m in machines.items() if any(m[key] != first[key] for key in keys)]
+    if other:
+        parts.append(f"On another machine or with other versions: {', '.join(other)}.")
+    return "\n\n".join(parts)
+
+
+def pass_table(results: Results) -> str:
+    """A pass over the paper's graph beside scipy's conversion, and what it leaves."""
+    rows = [
+        [f["way"], f"{f['n_edges']:,}", seconds(f["cpu_s"])]
+        for f in results.figures("sparsifier", case="paper")
+        if "user_s" in f
+    ]
+    text = table(["", "edges", "CPU"], rows)
+    seen = results.one("sparsifier", case="paper", way="certificate")
+    if seen:
+        text += (
+            f"\n\nKept are {seen['rows_share']:.2%} of the edges; `certify` measures epsilon "
+            f"{seen['epsilon']:.2f}, at most {seen['epsilon_bound']:.2f}."
+        )
+    return text
+
+
+def memory_table(results: Results) -> str:
+    """Memory and cost per edge as streams get longer."""
+    rows = [
+        [f"{f['n_nodes']:,}", f"{f['n_edges']:,}", f"{f['ns_per_edge']:.0f}",
+         memory(f["rss_peak_mib"])]
+        for f in results.figures("sparsifier")
+        if f["case"] in ("flat", "million") and "rss_peak_mib" in f
+    ]  # fmt: skip
+    return table(["nodes", "edges", "CPU ns an edge", "peak memory of the process"], rows)
+
+
+def hindsight_table(results: Results) -> str:
+    """Measured epsilon at equal rows, by family of graphs."""
+    figures = results.figures("hindsight")
+    rows = []
+    for family in dict.fromkeys(f["family"] for f in figures):
+        chosen = [f for f in figures if f["family"] == family]
+        means = [
+            f"{np.mean([f['epsilon_' + way] for f in chosen]):.3f}"
+            for way in ("stream", "merged", "exact", "uniform")
+        ]
+        apart = sum(f["disconnected"]["uniform"] for f in chosen)
+        rows.append([family, *means, f"{apart} of {sum(f['seeds'] for f in chosen)}"])
+    header = ["family", "one pass", "eight merged", "one-shot, exact resistances", "uniform",
+              "uniform fell apart"]  # fmt: skip
+    return table(header, rows)
+
+
+def stream_table(results: Results) -> str:
+    """Reading beside plain reading."""
+    rows = []
+    for f in results.figures("streams"):
+        cells = ["", "", ending(f)]
+        if "cpu_s" in f:
+            ratio = f"{f['times_peer']:.2f}" if "times_peer" in f else ""
+            speed = f"{digits(1e3 / f['ns_per_edge'])} M edges/s"
+            cells = [speed, memory(f["rss_growth_mib"]), ratio]
+        rows.append([f["case"], f.get("what", ""), *cells])
+    return table(["source", "", "speed", "memory", "CPU over the peer's"], rows)
+
+
+def stream_losses(results: Results) -> list[str]:
+    """Where plain reading and plain storing win."""
+    lines = []
+    slower = [
+        f"{f['what']} of {f['case']} takes {f['times_peer']:.1f} times the CPU time of {f['peer']}"
+        for f in results.figures("streams")
+        if f.get("times_peer", 0) > 1.05 and "sparsifier" not in f["what"]
+    ]
+    if slower:
+        lines.append(f"Streams: {'; '.join(slower)}.")
+    for order in ("", ", shuffled"):
+        ours, peer = (
+            results.one("sparsifier", case="paper", way=way + order)
+            for way in ("stream", "scipy float64")
+        )
+        if "cpu_s" in ours and "cpu_s" in peer and peer["cpu_s"] < ours["cpu_s"]:
+            lines.append(
+                f"Sparsifier: scipy stores the paper's graph{order} in {seconds(peer['cpu_s'])}, a "
+                f"pass takes {seconds(ours['cpu_s'])}."
+            )
+    return lines

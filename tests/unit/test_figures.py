@@ -1,0 +1,82 @@
+"""Every figure in a table of the documentation is one of the committed results."""
+
+import doctest
+import importlib
+import json
+import re
+import sys
+
+import pytest
+
+from benchmarks import page
+from benchmarks.measure import run_child
+from benchmarks.results import FOLDER, Results
+
+README = page.ROOT / "README.md"
+UNITS = re.compile(r"\d[\d.,]*\s*(?:CPU )?(?:ms|s|seconds|[KMG]i?B|times|%|fold)(?![\w-])")
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    return Results()
+
+
+@pytest.mark.parametrize("path", page.FILLED, ids=lambda path: path.name)
+def test_tables_are_those_of_the_results(path, results: Results):
+    text = path.read_text(encoding="utf-8")
+    assert page.BLOCK.search(text)
+    assert text == page.fill(text, results), "make bench-page fills the tables anew"
+
+
+def test_readme_has_no_other_figures():
+    text = README.read_text(encoding="utf-8")
+    assert "<!-- figures: solvers -->" in text
+    assert len(UNITS.findall("2.3 s, 155 MiB, 17 times, 4 CPU s, 0.9%")) == 5
+    assert UNITS.findall(page.BLOCK.sub("", text)) == []
+
+
+def test_changed_figure_is_noticed(tmp_path, results: Results):
+    for file in FOLDER.glob("*.jsonl"):
+        lines = [json.loads(line) for line in file.read_text().splitlines()]
+        if file.name == "solver.jsonl":
+            chosen = next(f for f in lines if f.get("solver") == "ohmlearn" and f["threads"] == 1)
+            chosen["solve_cpu_s"] *= 3
+        (tmp_path / file.name).write_text("".join(json.dumps(f) + "\n" for f in lines))
+    text = README.read_text(encoding="utf-8")
+    assert page.fill(text, results) != page.fill(text, Results(tmp_path))
+
+
+def test_every_picture_of_the_page_is_there():
+    text = page.PAGE.read_text(encoding="utf-8")
+    pictures = re.findall(r"\]\((images/.*?)\)", text)
+    assert len(pictures) == 5
+    for picture in pictures:
+        assert (page.PAGE.parent / picture).read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    "name", ["label_methods", "machine", "resistance", "results", "scaling", "run"]
+)
+def test_examples_of_the_benchmarks(name: str):
+    assert doctest.testmod(importlib.import_module(f"benchmarks.{name}")).failed == 0
+
+
+@pytest.mark.parametrize(
+    ("statement", "end", "note"),
+    [
+        ("pass", "ok", ""),
+        ("raise ValueError('no such thing')", "failed", "ValueError: no such thing"),
+        ("while True: pass", "unfinished", "stopped after 1 CPU s"),
+    ],
+)
+def test_child_ends_are_told(statement: str, end: str, note: str):
+    *_, last = run_child("timeit", ["-n1", "-r1", statement], limit=0.6)
+    assert last["end"] == end
+    assert last["note"] == note
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the limit is not kept")
+def test_child_may_not_take_all_memory():
+    arguments = ["-n1", "-r1", "bytearray(2**31)"]
+    *_, last = run_child("timeit", arguments, limit=20, memory_gib=0.5)
+    assert (last["end"], last["note"]) == ("failed", "MemoryError")
