@@ -34,10 +34,7 @@ STREAMS = ("dblp_temporal", "school_primary")
 FULL_SETS = {  # taken whole: the files that make the set, and the number of neighbours
     "letter k=10": (("letter",), 10),
     "shuttle k=10": (("shuttle",), 10),
-    "fashion_mnist k=10": (
-        ("fashion_mnist_train_a", "fashion_mnist_train_b", "fashion_mnist_test"),
-        10,
-    ),
+    "fashion_mnist_train_a k=10": (("fashion_mnist_train_a",), 10),
 }
 
 

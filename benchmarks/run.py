@@ -24,6 +24,11 @@ from benchmarks.measure import ROOT
 RESULTS = ROOT / "benchmarks" / "results"
 QUICK_RESULTS = ROOT / "out" / "bench"
 
+# Left out for the sake of time: scipy's CG, which is under scaling, and stable-HFS with gamma = 1.
+PEERS = ("apxchol", "approx-chol", "pyamg", "pyamgcl")
+METHODS = ("1 pass", "3 passes", "exact", "Poisson", "LabelSpreading", "Diffusion",
+           "harmonic_function")  # fmt: skip
+
 # Arguments of each suite: in full, and with --quick. In the order in which they run.
 SUITES: dict[str, tuple[list[str], list[str]]] = {
     "streams": ([], ["--edges=1000000", "--rounds=1"]),
@@ -32,7 +37,7 @@ SUITES: dict[str, tuple[list[str], list[str]]] = {
         ["--neighbours=1000", "--million=1e7", "--parquet=1e6", "--flat", "1e6", "1e7"],
     ),
     "resistance": (["--tol=0.5", "--epsilon=0.4"], ["--sides=100", "--tol=0.5", "--epsilon=0.4"]),
-    "solver": (["--limit=60"], ["--quick", "--limit=10"]),
+    "solver": (["--limit=60", "--peers", *PEERS], ["--quick", "--limit=10"]),
     "label_cost": (
         [],
         ["--points=3025", "--cases", "paper k=4500, 1 pass", "paper k=4500, 4 passes",
@@ -44,7 +49,7 @@ SUITES: dict[str, tuple[list[str], list[str]]] = {
         ["--nodes", "1000", "3000", "--edges", "300000", "1000000", "--sides", "32", "100"],
     ),
     "labels": (
-        [],
+        ["--methods", *METHODS],
         ["--sets", "digits", "cora", "school_primary", "--neighbors=10", "--points=1500",
          "--draws=3", "--full", "--limit=30"],
     ),

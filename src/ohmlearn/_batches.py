@@ -1,6 +1,7 @@
 """Edges in whatever form they come, as batches or as a graph."""
 
 from collections.abc import Iterable
+from os import PathLike
 from typing import Any
 
 from ohmlearn._validation import refuse_other_graph
@@ -21,6 +22,8 @@ def batches_of(edges: Any) -> Iterable[Any]:
         return [edges.edges()]
     if isinstance(edges, tuple):
         return [edges]
+    if isinstance(edges, str | PathLike):
+        raise TypeError(f"edges are needed, got the path {edges!s}: ohmlearn.read_edges reads it")
     refuse_other_graph(edges)
     if not isinstance(edges, Iterable):
         raise TypeError(

@@ -16,7 +16,7 @@ from ohmlearn.semi_supervised import (
     suggest_neighbors,
 )
 from ohmlearn.semi_supervised.targets import find_classes, find_values
-from ohmlearn.streams import knn_edges
+from ohmlearn.streams import knn_edges, read_edges
 
 
 def dense_scores(graph, labelled, Y, gamma, stable):
@@ -50,6 +50,8 @@ def test_scores_are_the_dense_ones(normalization):
         np.testing.assert_allclose(shares, weighed / weighed.sum(axis=1, keepdims=True), atol=1e-6)
     if normalization is None:
         np.testing.assert_allclose(shares, expected, atol=1e-7)
+    if normalization == "stable":
+        expected /= np.sqrt([2, 1, 1])  # labels of the classes
     if normalization != "cmn":
         assert model.transduction_.tolist() == model.classes_[expected.argmax(axis=1)].tolist()
 
@@ -81,6 +83,27 @@ def test_two_blocks_have_mirrored_shares():
     shares = model.label_distributions_
     np.testing.assert_allclose(shares[:, 0], shares[::-1, 1], atol=1e-9)
     np.testing.assert_allclose(shares[6], 0.5, atol=1e-9)
+
+
+def test_labels_of_another_component_do_not_decide():
+    paths = ([0, 1, 2, 5, 6, 7], [1, 2, 3, 6, 7, 8])  # 0-1-2-3, 4 by itself, 5-6-7-8
+    model = StableHFSClassifier().fit_edges(paths, {0: "a", 3: "b", 4: "b", 5: "b"}, n_nodes=9)
+    assert "".join(model.transduction_) == "aabbbbbbb"
+
+
+@pytest.mark.parametrize("model", [SparseHFSClassifier(random_state=0), StableHFSClassifier()])
+def test_a_dict_has_the_ids_of_the_stream(model, tmp_path):
+    path = tmp_path / "e.csv"
+    for text, known in [
+        ("src,dst\nann,bob\nbob,cy\ncy,dee\n", {"dee": "x", "ann": "y", "zoe": "x"}),
+        ("10,20\n20,30\n30,40\n", {40: "x", 10: "y", 99: "x"}),
+    ]:
+        path.write_text(text)
+        edges = read_edges(path)
+        found = model.fit_edges(edges, known).transduction_
+        labels = dict(zip(edges.nodes.ids().tolist(), found.tolist(), strict=True))
+        assert known.items() <= labels.items()
+        assert len(labels) == 5
 
 
 @pytest.mark.parametrize(

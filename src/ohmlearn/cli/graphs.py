@@ -124,9 +124,10 @@ def certify(sparsifier: str, **options: Any) -> None:
         n_jobs=options["threads"],
     )
     tell_bad(stream, options)
-    for name in ("lost_edge", "extra_edge"):  # in the user's ids
-        if edge := getattr(found, name):
-            found = replace(found, **{name: tuple(stream.nodes.ids(edge).tolist())})
+    if found.lost_edge is not None:
+        found = replace(found, lost_edge=tuple(stream.nodes.ids(found.lost_edge)))
+    if found.extra_edge is not None:
+        found = replace(found, extra_edge=tuple(stream.nodes.ids(found.extra_edge)))
     if options["as_json"]:
         figures = asdict(found) | {"epsilon": found.epsilon, "epsilon_bound": found.epsilon_bound}
         finite = {  # JSON has neither infinity nor NaN

@@ -2,7 +2,7 @@
 
 import warnings
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ohmlearn._validation import check_seed
 from ohmlearn.graph import Graph
 from ohmlearn.harmonic import HFSResult, solve_hfs
+from ohmlearn.nodes import NodeTable
 from ohmlearn.semi_supervised.affinity import AFFINITIES, Affinity
 from ohmlearn.semi_supervised.targets import Labelled
 
@@ -103,7 +104,8 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
             Each edge once, in either direction; parallel ones add up. With more than one pass, an
             iterable must begin anew each time.
         y : array-like of shape (n_nodes,), or dict {node: label}
-            Labels; -1, None and NaN mean unlabelled.
+            Labels; -1, None and NaN mean unlabelled. Where the stream has ids of its own, like that
+            of `read_edges`, so has a dict; results are in the order of ``edges.nodes.ids()``.
         n_nodes : int, optional
             Number of nodes, if neither `y` nor the stream knows it; else nodes may appear at any
             time.
@@ -120,6 +122,9 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
         ['a', 'a', 'a', 'b', 'b']
         """
         self._validate_params()
+        nodes = getattr(edges, "nodes", None)
+        if isinstance(nodes, NodeTable) and isinstance(y, Mapping):
+            y = dict(zip(nodes.add(list(y)).tolist(), y.values(), strict=True))
         if n_nodes is None:
             n_nodes = getattr(edges, "n_nodes", None)
         if n_nodes is None and not isinstance(y, dict):

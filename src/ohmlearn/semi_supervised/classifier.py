@@ -86,14 +86,24 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
         return distributions
 
     def _soft_maximum(self, result: HFSResult) -> Floats:
-        """Scores without a scale, since gamma decides theirs, to shares with the same order."""
-        known = result.f[result.reached]
+        """Scores without a scale, since gamma decides theirs, to shares with the same order.
+
+        The scores of a class sum to zero over all nodes. Over those of one component they need not,
+        and labels elsewhere would decide here: they are made to. A class with more labels than
+        others has larger scores, right or wrong; see docs/labels.md for the root.
+        """
+        nodes, codes = self._labels
+        sizes = np.bincount(result.component)
+        sums = np.zeros((len(sizes), result.f.shape[1]))
+        np.add.at(sums, result.component, result.f)
+        f = result.f - (sums / sizes[:, np.newaxis])[result.component]
+        f /= np.sqrt(np.bincount(codes, minlength=len(self.classes_)))
+        known = f[result.reached]
         spread = float(np.sqrt(np.mean((known - known.mean(axis=1, keepdims=True)) ** 2)))
-        exponents = result.f / (spread if spread > 0 else 1.0)
+        exponents = f / (spread if spread > 0 else 1.0)
         if self.class_prior is not None:
             exponents += np.log(self.class_prior_)
         # Centring moves the scores of all classes, in components without them, too.
-        nodes, codes = self._labels
         there = np.zeros((int(result.component.max()) + 1, len(self.classes_)), dtype=bool)
         there[result.component[nodes], codes] = True
         exponents[~there[result.component]] = -np.inf
