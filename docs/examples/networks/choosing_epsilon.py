@@ -2,7 +2,7 @@
 Choosing epsilon
 ================
 
-Epsilon sets how many edges are kept: about 1.5 n ln(n) / epsilon² of them. What does a smaller one
+Epsilon sets how many edges are kept: about 1.6 n ln(n) / epsilon² of them. What does a smaller one
 buy?
 """
 
@@ -51,7 +51,7 @@ for i, epsilon in enumerate(asked):
 
 figure, (left, middle, right) = plt.subplots(1, 3, figsize=(11, 3.6))
 left.loglog(asked, kept.mean(axis=1) / 1e3, "o-", label="edges kept")
-left.loglog(asked, 1.5 * n * np.log(n) / asked**2 / 1e3, ":", color="C4", label="1.5 n ln(n) / ε²")
+left.loglog(asked, 1.6 * n * np.log(n) / asked**2 / 1e3, ":", color="C4", label="1.6 n ln(n) / ε²")
 left.set(xlabel="ε asked for", ylabel="thousand edges", title="Edges kept")
 left.set_xticks(asked, [f"{e:.1f}" for e in asked])
 left.set_yticks(ticks := [25, 50, 100, 200], [str(tick) for tick in ticks])
