@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.families import FAMILIES, ORDERS, Ruler
 from benchmarks.measure import THREAD_VARIABLES, Figure
 
-CONSTANTS = (1.0, 1.25, 1.5, 2.0)
+CONSTANTS = (1.0, 1.25, 1.6, 2.0)
 EPSILONS = (0.5, 0.8)
 SHARE = 0.95  # of the runs must meet the asked epsilon
 KEY = ("family", "order", "epsilon", "constant", "seeds")

@@ -8,7 +8,6 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <type_traits>
 
 namespace ohm {
@@ -31,7 +30,9 @@ OHM_INLINE float sketch(const NodeRecord& a, const NodeRecord& b) {
   return h[0] + h[1];
 }
 
-OHM_INLINE float resistance(float sketch, float floor) { return std::max(sketch - kTaken * floor, floor); }
+OHM_INLINE float resistance(float sketch, float floor, float floor_now) {
+  return floor_now + std::max(0.0f, sketch - (1.0f + kTaken) * floor);
+}
 
 template <class Weight>
 OHM_INLINE float weight_at(std::span<const Weight> w, std::int64_t i) {
@@ -39,25 +40,26 @@ OHM_INLINE float weight_at(std::span<const Weight> w, std::int64_t i) {
   else return static_cast<float>(w[i]);
 }
 
-OHM_INLINE float coin(std::uint64_t key, std::uint64_t position) {
-  return static_cast<float>(draw(key, position) >> 40) * 0x1.0p-24f;
+// Uniform in [0, 1), one for each of kBlock positions. Loops of one kind each, so that compilers vectorise them.
+OHM_INLINE void draw_coins(std::uint64_t key, std::uint64_t first, float* coin) {
+  std::int32_t bits[kBlock];
+  for (int k = 0; k < kBlock; ++k) bits[k] = static_cast<std::int32_t>(draw(key, first + k) >> 40);
+  for (int k = 0; k < kBlock; ++k) coin[k] = static_cast<float>(bits[k]) * 0x1.0p-24f;
 }
 
 // Writes to `open` which of the edges begin..begin + count could be kept; returns how many.
 template <class Index, class Weight>
 OHM_INLINE int find_open(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
-                         std::int64_t begin, int count, std::uint64_t position, std::uint64_t key, float beta,
-                         const float* reach, std::int32_t* open) {
+                         std::int64_t begin, int count, const float* coin, float beta, const float* reach,
+                         std::int32_t* open) {
   constexpr float kRounding = 1.0001f;
-  bool could[kBlock];
-  for (int k = 0; k < count; ++k) {
-    const float sum = reach[u[begin + k]] + reach[v[begin + k]];
-    could[k] = coin(key, position + k) < kRounding * beta * weight_at(w, begin + k) * (sum * sum);
-  }
+  float bound[kBlock];
+  for (int k = 0; k < count; ++k) bound[k] = reach[u[begin + k]] + reach[v[begin + k]];
+  for (int k = 0; k < count; ++k) bound[k] = kRounding * beta * weight_at(w, begin + k) * (bound[k] * bound[k]);
   int found = 0;
   for (int k = 0; k < count; ++k) {
     open[found] = k;
-    found += could[k];
+    found += coin[k] < bound[k];
   }
   return found;
 }
@@ -65,30 +67,30 @@ OHM_INLINE int find_open(std::span<const Index> u, std::span<const Index> v, std
 // Tosses up to kStrip open edges, given by their place in the batch.
 template <class Index, class Weight>
 OHM_INLINE void toss_strip(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
-                           std::int64_t begin, const std::int32_t* open, int count, std::uint64_t position,
-                           std::uint64_t key, float beta, const NodeRecord* nodes, std::vector<KeptEdge>& kept) {
-  float square[kStrip], du[kStrip], dv[kStrip], weight[kStrip], p[kStrip];
+                           std::int64_t begin, const std::int32_t* open, int count, const float* coin, float beta,
+                           const NodeRecord* nodes, std::vector<KeptEdge>& kept) {
+  float square[kStrip], floor[kStrip], floor_now[kStrip], weight[kStrip], p[kStrip];
   std::int32_t joined[kStrip];
   for (int k = 0; k < count; ++k) {
     const NodeRecord& a = nodes[u[begin + open[k]]];
     const NodeRecord& b = nodes[v[begin + open[k]]];
     square[k] = sketch(a, b);
-    du[k] = a.degree;
-    dv[k] = b.degree;
+    floor[k] = 1.0f / a.degree + 1.0f / b.degree;
+    floor_now[k] = 1.0f / a.degree_now + 1.0f / b.degree_now;
     joined[k] = a.component == b.component ? a.component : -1;
     weight[k] = weight_at(w, begin + open[k]);
   }
   for (int k = count; k < kStrip; ++k) {
-    square[k] = du[k] = dv[k] = weight[k] = 1.0f;
+    square[k] = floor[k] = floor_now[k] = weight[k] = 1.0f;
     joined[k] = -1;
   }
   for (int k = 0; k < kStrip; ++k) {
-    const float r = resistance(square[k], (du[k] + dv[k]) / (du[k] * dv[k]));
+    const float r = resistance(square[k], floor[k], floor_now[k]);
     const float chance = beta * (weight[k] * r / (weight[k] * r + 1.0f));
     p[k] = joined[k] >= 0 ? std::min(1.0f, chance) : 1.0f;
   }
   for (int k = 0; k < count; ++k) {
-    if (coin(key, position + open[k]) >= p[k]) continue;
+    if (coin[open[k]] >= p[k]) continue;
     const std::int64_t i = begin + open[k];
     if (u[i] == v[i] || weight[k] < static_cast<float>(kSmallestWeight)) continue;
     kept.push_back({i, static_cast<std::int32_t>(u[i]), static_cast<std::int32_t>(v[i]), weight[k] / p[k]});
@@ -151,16 +153,17 @@ OHM_KERNEL void toss_edges(std::span<const Index> u, std::span<const Index> v, s
                            std::int64_t begin, std::int64_t end, std::int64_t position, std::uint64_t key, float beta,
                            const NodeRecord* nodes, const float* reach, std::vector<KeptEdge>& kept) {
   std::int32_t open[kBlock];
+  float coin[kBlock];
   for (std::int64_t i = begin; i < end; i += kBlock) {
     const int count = static_cast<int>(std::min<std::int64_t>(kBlock, end - i));
-    const auto first = static_cast<std::uint64_t>(position + i);
-    const int found = find_open(u, v, w, i, count, first, key, beta, reach, open);
+    draw_coins(key, static_cast<std::uint64_t>(position + i), coin);
+    const int found = find_open(u, v, w, i, count, coin, beta, reach, open);
     for (int k = 0; k < found; k += kStrip) {
       for (int ahead = k + kAhead; ahead < std::min(found, k + kAhead + kStrip); ++ahead) {
         __builtin_prefetch(nodes + u[i + open[ahead]]);
         __builtin_prefetch(nodes + v[i + open[ahead]]);
       }
-      toss_strip(u, v, w, i, open + k, std::min(kStrip, found - k), first, key, beta, nodes, kept);
+      toss_strip(u, v, w, i, open + k, std::min(kStrip, found - k), coin, beta, nodes, kept);
     }
   }
 }
@@ -187,68 +190,53 @@ std::vector<float> measure_reach(std::span<const NodeRecord> nodes) {
   }
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     if (nodes[i].component != largest) continue;
-    reach[i] = std::sqrt(std::max(sketch(nodes[i], middle), 1.0f / nodes[i].degree));
+    reach[i] = std::sqrt(std::max(sketch(nodes[i], middle), 1.0f / nodes[i].degree_now));
   }
   return reach;
 }
 
-OHM_KERNEL void row_leverages(std::span<const std::int32_t> u, std::span<const std::int32_t> v,
-                              std::span<const float> w, const NodeRecord* nodes, float* leverage) {
-  const std::int64_t size = std::ssize(u);
-  for (std::int64_t i = 0; i < size; ++i) {
-    if (i + kAhead < size) __builtin_prefetch(nodes + v[i + kAhead]);  // rows come sorted by u
-    const NodeRecord& a = nodes[u[i]];
-    const NodeRecord& b = nodes[v[i]];
-    const float du = std::max(0.0f, a.degree - w[i]);
-    const float dv = std::max(0.0f, b.degree - w[i]);
-    const float around = du > 0.0f && dv > 0.0f ? du * dv / (du + dv) : 0.0f;
-    leverage[i] = std::min(1.0f, w[i] * resistance(sketch(a, b), 1.0f / (w[i] + around)));
-  }
-}
-
-void keep_forest(std::int32_t n, std::int32_t n_components, std::span<const std::int32_t> u,
-                 std::span<const std::int32_t> v, std::span<float> leverage) {
-  std::vector<std::int32_t> parent(n);
-  std::iota(parent.begin(), parent.end(), 0);
-  const auto root = [&](std::int32_t node) {
-    while (parent[node] != node) node = parent[node] = parent[parent[node]];
-    return node;
-  };
-  std::int32_t missing = n - n_components;
-  // By powers of four: sorting them all would gain little.
-  float above = kCertain;
-  for (float least = 0.25f; missing > 0 && above > 0.0f; above = least, least = least > 1e-6f ? least / 4.0f : 0.0f) {
-    for (std::size_t e = 0; e < u.size() && missing > 0; ++e) {
-      if (leverage[e] < least || leverage[e] >= above) continue;
-      const std::int32_t a = root(u[e]);
-      const std::int32_t b = root(v[e]);
-      if (a == b) continue;
-      parent[std::max(a, b)] = std::min(a, b);
-      leverage[e] = kCertain;
-      --missing;
+OHM_KERNEL void row_leverages(const Triangle& h, const NodeRecord* nodes, float* leverage) {
+  for (std::int32_t u = 0; u < h.n(); ++u) {
+    const NodeRecord& a = nodes[u];
+    for (std::int64_t e = h.start[u]; e < h.start[u + 1]; ++e) {
+      if (e + kAhead < h.edges()) __builtin_prefetch(nodes + h.other[e + kAhead]);
+      const NodeRecord& b = nodes[h.other[e]];
+      const float w = h.weight[e];
+      const float du = std::max(0.0f, a.degree - w);
+      const float dv = std::max(0.0f, b.degree - w);
+      const float around = du > 0.0f && dv > 0.0f ? du * dv / (du + dv) : 0.0f;
+      const float floor = 1.0f / (w + around);
+      leverage[e] = std::min(1.0f, w * resistance(sketch(a, b), floor, floor));
     }
   }
 }
 
-std::vector<char> choose_rows(const CsrView& h, const float* chance, std::uint64_t key) {
-  std::vector<char> keep(h.entries() / 2);
-  std::vector<std::int64_t> next(h.n);  // row of the next edge, in the order of (u, v), from this node upwards
-  std::int64_t rows = 0;
-  for (std::int32_t i = 0; i < h.n; ++i) {
-    const std::int32_t* end = h.indices + h.indptr[i + 1];
-    next[i] = rows;
-    rows += end - std::upper_bound(h.indices + h.indptr[i], end, i);
+void keep_forest(const Triangle& h, std::int32_t n_components, std::span<float> leverage) {
+  DisjointSets sets(h.n());
+  std::int32_t missing = h.n() - n_components;
+  // By powers of four: sorting them all would gain little.
+  float above = kCertain;
+  for (float least = 0.25f; missing > 0 && above > 0.0f; above = least, least = least > 1e-6f ? least / 4.0f : 0.0f) {
+    for (std::int32_t u = 0; u < h.n() && missing > 0; ++u) {
+      for (std::int64_t e = h.start[u]; e < h.start[u + 1]; ++e) {
+        if (leverage[e] < least || leverage[e] >= above || !sets.join(u, h.other[e])) continue;
+        leverage[e] = kCertain;
+        --missing;
+      }
+    }
   }
-  for (std::int32_t i = 0; i < h.n; ++i) {
-    double sum = uniform(draw(key, static_cast<std::uint64_t>(i)));
-    std::int64_t upwards = next[i];
-    for (std::int64_t e = h.indptr[i]; e < h.indptr[i + 1]; ++e) {
-      const std::int32_t j = h.indices[e];
-      const std::int64_t row = j < i ? next[j]++ : upwards++;
-      if (belongs_to_smaller(key, std::min(i, j), std::max(i, j)) == (j < i)) continue;
-      sum += static_cast<double>(chance[row]);
-      keep[row] = sum >= 1.0;
-      if (keep[row]) sum -= 1.0;
+}
+
+std::vector<char> choose_rows(const Triangle& h, const float* chance, std::uint64_t key) {
+  std::vector<char> keep(h.edges());
+  std::vector<double> sum(h.n());
+  for (std::int32_t i = 0; i < h.n(); ++i) sum[i] = uniform(draw(key, static_cast<std::uint64_t>(i)));
+  for (std::int32_t u = 0; u < h.n(); ++u) {
+    for (std::int64_t e = h.start[u]; e < h.start[u + 1]; ++e) {
+      double& owner = sum[belongs_to_smaller(key, u, h.other[e]) ? u : h.other[e]];
+      const double next = owner + static_cast<double>(chance[e]);
+      keep[e] = next >= 1.0;
+      owner = next - static_cast<double>(keep[e]);
     }
   }
   return keep;

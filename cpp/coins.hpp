@@ -2,7 +2,8 @@
 //
 // The resistance between u and v is estimated by max(sketch, floor): the sketch is |z_u - z_v|^2, the floor
 // is the resistance with all other nodes shorted, which follows from degrees. It removes the harmful
-// underestimates of a sketch of only eight columns, for free.
+// underestimates of a sketch of only eight columns, for free. Degrees are kept up to date between embeddings, so
+// that the floor falls as edges arrive, and fewer of them are kept; only what the sketch is above it is old.
 #pragma once
 
 #include "csr.hpp"
@@ -18,7 +19,8 @@ namespace ohm {
 struct alignas(64) NodeRecord {
   static constexpr int kColumns = 8;
   float z[kColumns] = {};       // R_uv ~ |z_u - z_v|^2
-  float degree = 0;             // weighted, in H
+  float degree = 0;             // weighted, in H as it was embedded
+  float degree_now = 0;         // with what has been kept since
   std::int32_t component = -1;  // -1: has no embedding yet
 };
 
@@ -54,22 +56,20 @@ void toss_edges(std::span<const Index> u, std::span<const Index> v, std::span<co
                 std::int64_t end, std::int64_t position, std::uint64_t key, float beta, const NodeRecord* nodes,
                 const float* reach, std::vector<KeptEdge>& kept);
 
-// Leverages w R of edges of H itself.
-void row_leverages(std::span<const std::int32_t> u, std::span<const std::int32_t> v, std::span<const float> w,
-                   const NodeRecord* nodes, float* leverage);
+// Leverages w R of the edges of H itself.
+void row_leverages(const Triangle& h, const NodeRecord* nodes, float* leverage);
 
 // Sets the leverage of the edges of a spanning forest of H to kCertain: whatever the sketch says, H stays connected
 // where it is. Edges of high leverage go first. Chosen before any coin, the forest does not bias H.
 constexpr float kCertain = 1e30f;
-void keep_forest(std::int32_t n, std::int32_t n_components, std::span<const std::int32_t> u,
-                 std::span<const std::int32_t> v, std::span<float> leverage);
+void keep_forest(const Triangle& h, std::int32_t n_components, std::span<float> leverage);
 
-// Which edges of H to keep, each with its own chance, in the order of (u, v), u < v.
+// Which edges of H to keep, each with its own chance.
 //
 // Sampling is systematic: every edge belongs to one of its ends, at random, and a node goes through the edges it
 // owns, adding up chances from a random start and keeping an edge whenever the sum passes an integer. An edge is
 // kept with its chance exactly, but a node gets as many edges as its chances add up to, within one. In dense
 // graphs the error of degrees is most of the error of H: with independent coins epsilon is a quarter larger.
-std::vector<char> choose_rows(const CsrView& h, const float* chance, std::uint64_t key);
+std::vector<char> choose_rows(const Triangle& h, const float* chance, std::uint64_t key);
 
 }  // namespace ohm

@@ -6,7 +6,7 @@
 //   3. to both endpoints:    walking the rows of 2 upwards, row r has received all neighbours below
 //                            r, in order, before its neighbours above r are appended
 //
-// Working on one triangle until the last step moves 3 entries an edge where sorting the full
+// Edges that come in the order of 2 are not scattered. Working on one triangle until the last step moves 3 entries an edge where sorting the full
 // symmetric matrix moves 4, and needs half the scratch memory.
 #include "csr.hpp"
 
@@ -17,6 +17,7 @@
 #include <numeric>
 #include <optional>
 #include <type_traits>
+#include <utility>
 
 #include "huge_pages.hpp"
 
@@ -48,9 +49,11 @@ Weight weight_at(std::span<const Weight> w, std::size_t i) {
 class RowFill {
  public:
   explicit RowFill(std::int32_t n) { resize_huge(slots_, static_cast<std::size_t>(n) + 2); }
-  void count(std::int64_t row) { ++slots_[row + 2]; }
+  void count(std::int64_t row, std::int64_t entries = 1) { slots_[row + 2] += entries; }
   void close_counts() { std::partial_sum(slots_.begin(), slots_.end(), slots_.begin()); }
-  std::int64_t claim(std::int64_t row) { return slots_[row + 1]++; }
+  std::int64_t claim(std::int64_t row, std::int64_t entries = 1) {
+    return std::exchange(slots_[row + 1], slots_[row + 1] + entries);
+  }
   std::int64_t start(std::int64_t row) const { return slots_[row]; }
   std::int64_t total() const { return slots_.back(); }
   std::vector<std::int64_t> release() {
@@ -76,6 +79,26 @@ class Builder {
     return std::move(built_);
   }
 
+  Triangle build_triangle() {
+    scan();
+    sort_triangle();
+    Triangle triangle;
+    const auto most = static_cast<std::size_t>(low_.total()) + n_sorted_;
+    resize_huge(triangle.start, static_cast<std::size_t>(n_) + 1);
+    resize_huge(triangle.other, most);
+    resize_huge(triangle.weight, most);
+    std::int64_t edges = 0;
+    for_each_edge([&](std::int32_t lower, std::int32_t higher, double weight) {
+      ++triangle.start[lower + 1];
+      triangle.other[edges] = higher;
+      triangle.weight[edges++] = static_cast<float>(weight);
+    });
+    std::partial_sum(triangle.start.begin(), triangle.start.end(), triangle.start.begin());
+    triangle.other.resize(edges);
+    triangle.weight.resize(edges);
+    return triangle;
+  }
+
  private:
   using Halves = std::unique_ptr<Half<Weight>[]>;
 
@@ -88,6 +111,7 @@ class Builder {
   // Validates every edge, dropped ones too, and counts the rows of the first two scatters.
   std::optional<EdgeFault> scan() {
     using Kind = EdgeFault::Kind;
+    Index last_u = 0, last_v = 0;
     for (std::size_t i = n_sorted_; i < u_.size(); ++i) {
       const auto position = static_cast<std::int64_t>(i);
       const Index a = u_[i], b = v_[i];
@@ -105,6 +129,9 @@ class Builder {
       } else {
         high_.count(std::max(a, b));
         low_.count(std::min(a, b));
+        in_order_ &= a < b && (a > last_u || (a == last_u && b >= last_v));
+        last_u = a;
+        last_v = b;
       }
     }
     high_.close_counts();
@@ -115,13 +142,19 @@ class Builder {
   bool dropped(std::size_t i) const { return u_[i] == v_[i] || weight_at(w_, i) == 0.0; }
 
   void sort_triangle() {
+    by_low_ = allocate(low_.total());
+    if (in_order_) {
+      for (std::size_t i = n_sorted_; i < u_.size(); ++i) {
+        if (!dropped(i)) by_low_[low_.claim(u_[i])] = {static_cast<std::int32_t>(v_[i]), weight_at(w_, i)};
+      }
+      return;
+    }
     const Halves by_high = allocate(high_.total());
     for (std::size_t i = n_sorted_; i < u_.size(); ++i) {
       if (dropped(i)) continue;
       const auto [lower, higher] = std::minmax(u_[i], v_[i]);
       by_high[high_.claim(higher)] = {static_cast<std::int32_t>(lower), weight_at(w_, i)};
     }
-    by_low_ = allocate(low_.total());
     for (std::int32_t higher = 0; higher < n_; ++higher) {
       for (std::int64_t k = high_.start(higher); k < high_.start(higher + 1); ++k) {
         by_low_[low_.claim(by_high[k].other)] = {higher, by_high[k].weight};
@@ -196,6 +229,7 @@ class Builder {
   std::span<const Weight> w_;
   std::size_t n_sorted_;
   RowFill high_, low_;
+  bool in_order_ = true;
   Halves by_low_;
   BuiltCsr built_;
 };
@@ -204,14 +238,13 @@ class Builder {
 
 template <class Index, class Weight>
 std::variant<BuiltCsr, EdgeFault> build_csr(std::int32_t n, std::span<const Index> u,
-                                            std::span<const Index> v, std::span<const Weight> w,
-                                            std::int64_t n_sorted) {
-  return Builder<Index, Weight>(n, u, v, w, n_sorted).build();
+                                            std::span<const Index> v, std::span<const Weight> w) {
+  return Builder<Index, Weight>(n, u, v, w, 0).build();
 }
 
 #define OHM_INSTANTIATE(Index, Weight)                             \
   template std::variant<BuiltCsr, EdgeFault> build_csr<Index, Weight>( \
-      std::int32_t, std::span<const Index>, std::span<const Index>, std::span<const Weight>, std::int64_t);
+      std::int32_t, std::span<const Index>, std::span<const Index>, std::span<const Weight>);
 OHM_INSTANTIATE(std::int32_t, float)
 OHM_INSTANTIATE(std::int32_t, double)
 OHM_INSTANTIATE(std::int32_t, Unit)
@@ -219,6 +252,74 @@ OHM_INSTANTIATE(std::int64_t, float)
 OHM_INSTANTIATE(std::int64_t, double)
 OHM_INSTANTIATE(std::int64_t, Unit)
 #undef OHM_INSTANTIATE
+
+Triangle sort_edges(std::int32_t n, std::span<const std::int32_t> u, std::span<const std::int32_t> v,
+                    std::span<const float> w, std::int64_t n_sorted) {
+  return Builder<std::int32_t, float>(n, u, v, w, n_sorted).build_triangle();
+}
+
+std::vector<double> degrees(const Triangle& edges) {
+  std::vector<double> degree(edges.n());
+  for (std::int32_t u = 0; u < edges.n(); ++u) {
+    double sum = 0.0;
+    for (std::int64_t e = edges.start[u]; e < edges.start[u + 1]; ++e) {
+      const auto w = static_cast<double>(edges.weight[e]);
+      sum += w;
+      degree[edges.other[e]] += w;
+    }
+    degree[u] += sum;
+  }
+  return degree;
+}
+
+template <class Weight>
+void mirror(const Triangle& edges, double scale, std::vector<std::int64_t>& start, std::vector<std::int32_t>& index,
+            std::vector<Weight>& weight) {
+  const std::int32_t n = edges.n();
+  RowFill rows(n);
+  for (std::int32_t u = 0; u < n; ++u) {
+    for (std::int64_t e = edges.start[u]; e < edges.start[u + 1]; ++e) rows.count(edges.other[e]);
+    rows.count(u, edges.start[u + 1] - edges.start[u]);
+  }
+  rows.close_counts();
+  resize_huge(index, rows.total());
+  resize_huge(weight, rows.total());
+  for (std::int32_t u = 0; u < n; ++u) {  // all neighbours below u are there
+    std::int64_t here = rows.claim(u, edges.start[u + 1] - edges.start[u]);
+    for (std::int64_t e = edges.start[u]; e < edges.start[u + 1]; ++e, ++here) {
+      const auto w = static_cast<Weight>(static_cast<double>(edges.weight[e]) * scale);
+      const std::int64_t there = rows.claim(edges.other[e]);
+      index[here] = edges.other[e];
+      index[there] = u;
+      weight[here] = weight[there] = w;
+    }
+  }
+  start = rows.release();
+}
+
+template void mirror(const Triangle&, double, std::vector<std::int64_t>&, std::vector<std::int32_t>&,
+                     std::vector<float>&);
+template void mirror(const Triangle&, double, std::vector<std::int64_t>&, std::vector<std::int32_t>&,
+                     std::vector<double>&);
+
+Components components(const Triangle& edges) {
+  const std::int32_t n = edges.n();
+  DisjointSets sets(n);
+  std::vector<char> has_edges(n);
+  for (std::int32_t u = 0; u < n; ++u) has_edges[u] = edges.start[u] < edges.start[u + 1];
+  for (const std::int32_t v : edges.other) has_edges[v] = 1;
+  auto missing = std::count(has_edges.begin(), has_edges.end(), 1) - 1;
+  for (std::int32_t u = 0; u < n && missing > 0; ++u) {
+    for (std::int64_t e = edges.start[u]; e < edges.start[u + 1]; ++e) missing -= sets.join(u, edges.other[e]);
+  }
+  Components result;
+  result.labels.resize(n);
+  for (std::int32_t i = 0; i < n; ++i) {
+    const std::int32_t first = sets.find(i);
+    result.labels[i] = first == i ? result.count++ : result.labels[first];
+  }
+  return result;
+}
 
 Components components(const CsrView& graph) {
   constexpr std::int32_t unseen = -1;

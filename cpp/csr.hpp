@@ -1,7 +1,9 @@
 // A weighted undirected graph as the symmetric CSR of its adjacency, and how to build one from edges.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <span>
 #include <variant>
 #include <vector>
@@ -52,14 +54,53 @@ struct Unit {
 // Time O(n + edges). Besides the result it holds 12 bytes an edge (8 with float weights, 4 without
 // weights); twice that for a while before the result exists.
 //
-// The first `n_sorted` edges may be known to be sound, u < v, each once, and sorted by (u, v): they are merged in
-// without being sorted again, with the same result.
-//
 // Instantiated for Index int32 and int64, Weight float, double and Unit.
 template <class Index, class Weight>
 std::variant<BuiltCsr, EdgeFault> build_csr(std::int32_t n, std::span<const Index> u,
-                                            std::span<const Index> v, std::span<const Weight> w,
-                                            std::int64_t n_sorted = 0);
+                                            std::span<const Index> v, std::span<const Weight> w);
+
+// The edges of a graph, each once: row u holds the neighbours above u, in order.
+struct Triangle {
+  std::vector<std::int64_t> start;  // n + 1
+  std::vector<std::int32_t> other;
+  std::vector<float> weight;
+  std::int32_t n() const { return static_cast<std::int32_t>(start.size()) - 1; }
+  std::int64_t edges() const { return start.back(); }
+};
+
+// As build_csr does, for edges known to be sound. The first `n_sorted` may be known to be in order, u < v, each once:
+// they are merged in without being sorted again, with the same result.
+Triangle sort_edges(std::int32_t n, std::span<const std::int32_t> u, std::span<const std::int32_t> v,
+                    std::span<const float> w, std::int64_t n_sorted = 0);
+
+// Sums of the weights at each node.
+std::vector<double> degrees(const Triangle& edges);
+
+// Both halves of the matrix, weights multiplied by `scale`. `Weight`: float or double.
+template <class Weight>
+void mirror(const Triangle& edges, double scale, std::vector<std::int64_t>& start, std::vector<std::int32_t>& index,
+            std::vector<Weight>& weight);
+
+// Sets of nodes that grow together; the smallest member stands for a set.
+class DisjointSets {
+ public:
+  explicit DisjointSets(std::int32_t n) : parent_(n) { std::iota(parent_.begin(), parent_.end(), 0); }
+  std::int32_t find(std::int32_t node) {
+    while (parent_[node] != node) node = parent_[node] = parent_[parent_[node]];
+    return node;
+  }
+  // False where they are together already.
+  bool join(std::int32_t a, std::int32_t b) {
+    a = find(a);
+    b = find(b);
+    if (a == b) return false;
+    parent_[std::max(a, b)] = std::min(a, b);
+    return true;
+  }
+
+ private:
+  std::vector<std::int32_t> parent_;
+};
 
 struct Components {
   std::vector<std::int32_t> labels;  // one a node; components are numbered by their first node
@@ -68,5 +109,8 @@ struct Components {
 
 // Connected components, breadth first: O(n + entries).
 Components components(const CsrView& graph);
+
+// The same by joining ends, which stops once all nodes that have edges hang together.
+Components components(const Triangle& edges);
 
 }  // namespace ohm

@@ -2,7 +2,6 @@
 
 #include "parallel.hpp"
 #include "rng.hpp"
-#include "simd.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -29,9 +28,9 @@ OHM_INLINE void add_signed(Row<double, 8>& row, double value, std::uint32_t sign
   row += reinterpret_cast<Row<double, 8>>(reinterpret_cast<Bits>(Row<double, 8>{} + value) ^ minus);
 }
 
-// row += value times a random sign and magnitude for each of 8 columns, a byte of `bits` each. The magnitudes are
+// The value times a random sign and magnitude for each of 8 columns, a byte of `bits` each. The magnitudes are
 // uniform in [0.43, 1.476], so that their mean square is 1.
-OHM_INLINE void add_random(Row<double, 8>& row, double value, std::uint64_t bits) {
+OHM_INLINE Row<double, 8> spread(double value, std::uint64_t bits) {
   using Bits = Row<std::int64_t, 8>;
   constexpr Bits kShift = {56, 48, 40, 32, 24, 16, 8, 0};
   constexpr double kLeast = 0.43;
@@ -40,7 +39,7 @@ OHM_INLINE void add_random(Row<double, 8>& row, double value, std::uint64_t bits
   const Bits minus = bytes & std::numeric_limits<std::int64_t>::min();
   const Bits least = reinterpret_cast<Bits>(Row<double, 8>{} + kLeast) | minus;
   const Row<double, 8> x = __builtin_convertvector(bytes, Row<double, 8>) + 0.5;
-  row += value * (reinterpret_cast<Row<double, 8>>(least) + kStep * x);
+  return value * (reinterpret_cast<Row<double, 8>>(least) + kStep * x);
 }
 
 OHM_KERNEL void sketch_row(const CsrView& graph, std::uint64_t key, std::int32_t i, double* row) {
@@ -56,15 +55,6 @@ OHM_KERNEL void sketch_row(const CsrView& graph, std::uint64_t key, std::int32_t
     row[c] = low[c];
     row[c + 8] = high[c];
   }
-}
-
-OHM_KERNEL void rough_sketch_row(const CsrView& graph, std::uint64_t key, std::int32_t i, double* row) {
-  Row<double, 8> sum{};
-  for (std::int64_t e = graph.indptr[i]; e < graph.indptr[i + 1]; ++e) {
-    const std::int32_t j = graph.indices[e];
-    add_random(sum, std::sqrt(graph.weights[e]) * (i < j ? 1.0 : -1.0), edge_bits(key, i, j));
-  }
-  for (int c = 0; c < 8; ++c) row[c] = sum[c];
 }
 
 template <class Row>
@@ -94,8 +84,18 @@ void sketch_right_hand_sides(const CsrView& graph, std::uint64_t seed, std::uint
   each_row(graph.n, threads, [&](std::int32_t i) { sketch_row(graph, key, i, y + std::int64_t{i} * kSketchColumns); });
 }
 
-void rough_right_hand_sides(const CsrView& graph, std::uint64_t key, int threads, double* y) {
-  each_row(graph.n, threads, [&](std::int32_t i) { rough_sketch_row(graph, key, i, y + std::int64_t{i} * kRoughColumns); });
+OHM_KERNEL void rough_right_hand_sides(const Triangle& edges, std::uint64_t key, Row<double, kRoughColumns>* y) {
+  std::fill_n(y, edges.n(), Row<double, kRoughColumns>{});
+  for (std::int32_t u = 0; u < edges.n(); ++u) {
+    Row<double, 8> sum{};
+    for (std::int64_t e = edges.start[u]; e < edges.start[u + 1]; ++e) {
+      const std::int32_t v = edges.other[e];
+      const Row<double, 8> flow = spread(std::sqrt(static_cast<double>(edges.weight[e])), edge_bits(key, u, v));
+      sum += flow;
+      y[v] -= flow;
+    }
+    y[u] += sum;
+  }
 }
 
 void add_estimates(const double* z, std::span<const std::int32_t> u, std::span<const std::int32_t> v,

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "csr.hpp"
+#include "simd.hpp"
 
 #include <cstdint>
 #include <span>
@@ -23,7 +24,7 @@ void sketch_right_hand_sides(const CsrView& graph, std::uint64_t seed, std::uint
 // The same with few columns, for coins: s has magnitudes, too. Signs alone cancel across a cut of two equal edges
 // in all columns once in 256 draws, and such bridges would seem to have no resistance.
 constexpr int kRoughColumns = 8;
-void rough_right_hand_sides(const CsrView& graph, std::uint64_t key, int threads, double* y);
+void rough_right_hand_sides(const Triangle& edges, std::uint64_t key, Row<double, kRoughColumns>* y);
 
 // Adds sum over columns of (z_u - z_v)^2 to squares[i] for each pair i; where w is not empty, the pairs are
 // edges of weight w[i], and sum of s_e (z_u - z_v) / sqrt(w_e) is added to products[i].

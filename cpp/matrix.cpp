@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 namespace ohm {
 
@@ -40,8 +41,36 @@ NullSpace null_space(const CsrView& graph, const double* ground) {
   return space;
 }
 
-WeightRange weight_range(const CsrView& graph, const double* ground) {
+NullSpace null_space(const Triangle& edges) {
+  Components found = components(edges);
+  return {std::move(found.labels), std::vector<char>(found.count, true)};
+}
+
+namespace {
+
+WeightRange weight_range(double largest, double smallest) {
   constexpr double kSmallestInFloat = 1e-25;  // products of a few residuals and inverses must not overflow
+  if (largest == 0.0) return {};
+  const double scale = std::exp2(std::min(1022, -std::ilogb(largest)));  // subnormal weights stay below one
+  return {scale, smallest * scale >= kSmallestInFloat};
+}
+
+void cut_chunks(Matrix& a) {
+  constexpr std::int64_t kChunkWork = 1 << 16;
+  a.chunk.push_back(0);
+  std::int64_t work = 0;
+  for (std::int32_t k = 0; k < a.n; ++k) {
+    work += a.start[k + 1] - a.start[k] + 8;
+    if (work >= kChunkWork || k + 1 == a.n) {
+      a.chunk.push_back(k + 1);
+      work = 0;
+    }
+  }
+}
+
+}  // namespace
+
+WeightRange weight_range(const CsrView& graph, const double* ground) {
   double largest = 0.0;
   double smallest = std::numeric_limits<double>::infinity();
   const auto take = [&](double value) {
@@ -52,9 +81,7 @@ WeightRange weight_range(const CsrView& graph, const double* ground) {
   if (ground != nullptr) {
     for (std::int32_t i = 0; i < graph.n; ++i) take(ground[i]);
   }
-  if (largest == 0.0) return {};
-  const double scale = std::exp2(std::min(1022, -std::ilogb(largest)));  // subnormal weights stay below one
-  return {scale, smallest * scale >= kSmallestInFloat};
+  return weight_range(largest, smallest);
 }
 
 Matrix make_matrix(const CsrView& graph, const double* ground, std::vector<std::int32_t> order) {
@@ -101,16 +128,25 @@ Matrix make_matrix(const CsrView& graph, const double* ground, std::vector<std::
       },
       a.weight);
 
-  constexpr std::int64_t kChunkWork = 1 << 16;
-  a.chunk.push_back(0);
-  std::int64_t work = 0;
-  for (std::int32_t k = 0; k < a.n; ++k) {
-    work += a.start[k + 1] - a.start[k] + 8;
-    if (work >= kChunkWork || k + 1 == a.n) {
-      a.chunk.push_back(k + 1);
-      work = 0;
-    }
+  cut_chunks(a);
+  return a;
+}
+
+Matrix make_matrix(const Triangle& edges, std::span<const double> degree) {
+  Matrix a;
+  a.n = edges.n();
+  const auto [smallest, largest] = std::minmax_element(edges.weight.begin(), edges.weight.end());
+  if (edges.edges() > 0) {
+    const WeightRange range = weight_range(static_cast<double>(*largest), static_cast<double>(*smallest));
+    a.scale = range.scale;
+    a.float_range = range.fits_float;
   }
+  mirror(edges, a.scale, a.start, a.index, a.weight.emplace<std::vector<float>>());
+  a.order.resize(a.n);
+  std::iota(a.order.begin(), a.order.end(), 0);
+  a.inverse_diagonal.resize(a.n);
+  for (std::int32_t u = 0; u < a.n; ++u) a.inverse_diagonal[u] = degree[u] > 0.0 ? 1.0 / (degree[u] * a.scale) : 0.0;
+  cut_chunks(a);
   return a;
 }
 

@@ -4,6 +4,7 @@
 #include "csr.hpp"
 
 #include <cstdint>
+#include <span>
 #include <variant>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct NullSpace {
 };
 
 NullSpace null_space(const CsrView& graph, const double* ground);
+NullSpace null_space(const Triangle& edges);
 
 // Row k belongs to node order[k] of the graph.
 struct Matrix {
@@ -42,5 +44,6 @@ struct WeightRange {
 WeightRange weight_range(const CsrView& graph, const double* ground);
 
 Matrix make_matrix(const CsrView& graph, const double* ground, std::vector<std::int32_t> order);
+Matrix make_matrix(const Triangle& edges, std::span<const double> degree);  // no ground, numbers as they are
 
 }  // namespace ohm

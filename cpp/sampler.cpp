@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::int64_t kPiece = 1 << 14;      // edges a thread tosses at a time
 constexpr std::int64_t kMostPieces = 32;      // that it tosses before the kept ones are gathered
+constexpr std::int64_t kStretches = 8;         // looks at the degrees between two resamples
 constexpr std::int64_t kSmallest = 1 << 12;   // rows below which resampling is not worth it
 constexpr std::int64_t kDenseRow = 32;        // entries a row
 constexpr std::int64_t kLarge = 1 << 20;      // rows beyond which memory is worth giving back
@@ -71,15 +72,34 @@ OHM_KERNEL void count_edges(const Index* u, const Index* v, const Weight* w, std
   state.position += count;
 }
 
+// A factor of a dense graph takes several times the memory of all the rest: it is a last resort.
+void solve(const Triangle& h, const NullSpace& space, std::span<const double> degree, std::uint64_t key, int threads,
+           const Columns& columns) {
+  const bool dense = 2 * h.edges() > kDenseRow * h.n();
+  if (dense) {
+    const Matrix matrix = make_matrix(h, degree);
+    std::vector<ColumnReport> reports(columns.count);
+    SolveOptions options{.tolerance = kEmbeddingTolerance, .max_iterations = kMostIterations, .threads = threads};
+    for (const bool narrow : {true, false}) {  // doubles go on where floats have stagnated
+      options.float_vectors = narrow;
+      pcg({matrix, space, {}}, columns, options, reports.data());
+      const auto finished = [](const ColumnReport& r) { return r.residual <= kEmbeddingTolerance; };
+      if (std::all_of(reports.begin(), reports.end(), finished)) return;
+    }
+  }
+  Csr both;
+  mirror(h, 1.0, both.indptr, both.indices, both.weights);
+  const CsrView view{h.n(), both.indptr.data(), both.indices.data(), both.weights.data()};
+  Solver solver(view, nullptr, SolverOptions{dense ? Method::cholesky : Method::automatic, key, threads});
+  solver.solve(columns, kEmbeddingTolerance, kMostIterations);
+}
+
 }  // namespace
 
 Sampler::Sampler(std::int32_t n_nodes, const SamplerOptions& options) : options_(options) {
   state_.n_nodes = n_nodes;
   make_room(n_nodes);
-  state_.capacity = options.max_rows > 0 ? 2 * options.max_rows : kSmallest;
-  if (options.max_rows == 0 && n_nodes > 1) {
-    state_.capacity = std::max(kSmallest, static_cast<std::int64_t>(2.0 * beta_for(n_nodes) * n_nodes));
-  }
+  state_.capacity = first_capacity();
 }
 
 Sampler::Sampler(State state, const SamplerOptions& options)
@@ -88,6 +108,13 @@ Sampler::Sampler(State state, const SamplerOptions& options)
 void Sampler::make_room(std::int64_t n_nodes) {
   state_.nodes.resize(n_nodes);
   reach_.resize(n_nodes, std::numeric_limits<float>::infinity());
+}
+
+// Twice what a resample leaves at most.
+std::int64_t Sampler::first_capacity() const {
+  if (options_.max_rows > 0) return 2 * options_.max_rows;
+  const std::int64_t n = state_.n_nodes;
+  return std::max(kSmallest, static_cast<std::int64_t>(2.0 * beta_for(n) * static_cast<double>(n)));
 }
 
 double Sampler::beta_for(std::int64_t n) const {
@@ -100,11 +127,12 @@ void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::sp
   const std::uint64_t key = mix(options_.seed);
   const std::int64_t size = std::ssize(u);
   const std::int64_t start = state_.position;
-  std::int64_t pieces = std::max(1, options_.threads);  // tossed at once
+  std::int64_t pieces = options_.threads;  // tossed at once
   std::vector<std::vector<KeptEdge>> kept;
   for (std::int64_t begin = 0; begin < size;) {
-    // Where the rows reach the capacity among these edges, the tosses behind that edge are forgotten and made
-    // anew after the resample.
+    // Where the rows reach the limit among these edges, the tosses behind that edge are forgotten and made anew
+    // with what is known then.
+    const std::int64_t limit = next_limit();
     pieces = std::min((size - begin + kPiece - 1) / kPiece, pieces);
     kept.resize(std::max<std::size_t>(kept.size(), pieces));
     const std::int64_t end = std::min(size, begin + pieces * kPiece);
@@ -124,7 +152,7 @@ void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::sp
         state_.u.push_back(row.u);
         state_.v.push_back(row.v);
         state_.w.push_back(row.w);
-        if (n_rows() >= state_.capacity) {
+        if (n_rows() == limit) {
           next = row.at + 1;
           break;
         }
@@ -136,12 +164,36 @@ void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::sp
       state_.n_nodes = std::max(state_.n_nodes, static_cast<std::int32_t>(last + 1));
     }
     begin = next;
-    pieces = std::min<std::int64_t>(2 * pieces, kMostPieces * options_.threads);
+    pieces = options_.threads > 1 ? std::min<std::int64_t>(2 * pieces, kMostPieces * options_.threads) : 1;
+    if (n_rows() < limit) continue;
+    // Nodes may have appeared since the capacity was set.
+    if (state_.n_resamples == 0) state_.capacity = std::max(state_.capacity, first_capacity());
     if (n_rows() >= state_.capacity) {
       resample();
-      pieces = std::max(1, options_.threads);
+    } else if (state_.n_resamples > 0) {
+      refresh();
     }
+    pieces = options_.threads;
   }
+}
+
+// Rows between two looks at the degrees.
+std::int64_t Sampler::stretch() const {
+  return std::max<std::int64_t>(1, (state_.capacity - state_.n_sorted + kStretches - 1) / kStretches);
+}
+
+std::int64_t Sampler::next_limit() const {
+  const std::int64_t taken = n_rows() - state_.n_sorted;
+  return std::min(state_.capacity, state_.n_sorted + (taken / stretch() + 1) * stretch());
+}
+
+// Adds the last stretch of rows to the degrees, so that coins know of it.
+void Sampler::refresh() {
+  for (std::int64_t row = n_rows() - stretch(); row < n_rows(); ++row) {
+    state_.nodes[state_.u[row]].degree_now += state_.w[row];
+    state_.nodes[state_.v[row]].degree_now += state_.w[row];
+  }
+  reach_ = measure_reach(state_.nodes);
 }
 
 void Sampler::merge(const State& other) {
@@ -158,9 +210,8 @@ void Sampler::merge(const State& other) {
   resample();
 }
 
-Csr Sampler::gather() const {
-  auto built = build_csr<std::int32_t, float>(state_.n_nodes, state_.u, state_.v, state_.w, state_.n_sorted);
-  return std::move(std::get<BuiltCsr>(built).csr);
+Triangle Sampler::gather() const {
+  return sort_edges(state_.n_nodes, state_.u, state_.v, state_.w, state_.n_sorted);
 }
 
 Csr Sampler::snapshot() const {
@@ -171,77 +222,60 @@ Csr Sampler::snapshot() const {
   state.beta = state_.beta;
   Sampler copy(std::move(state), options_);
   copy.thin(gather());
-  return copy.gather();
+  Csr h;
+  mirror(copy.gather(), 1.0, h.indptr, h.indices, h.weights);
+  return h;
 }
 
 // Resistances in H, as far as eight columns tell, and what else a coin asks for; returns the number of components.
-std::int32_t Sampler::embed(const CsrView& h, std::uint64_t key) {
+std::int32_t Sampler::embed(const Triangle& h, std::uint64_t key) {
   constexpr int kColumns = NodeRecord::kColumns;
-  const auto size = static_cast<std::size_t>(h.n) * kColumns;
-  std::vector<double> y(size);
-  std::vector<double> z(size);
   static_assert(kColumns == kRoughColumns);
-  rough_right_hand_sides(h, key, options_.threads, y.data());
-  // A factor of a dense graph takes several times the memory of all the rest: it is a last resort.
-  const bool dense = h.entries() > kDenseRow * h.n;
-  const Columns columns{y.data(), z.data(), kColumns, kColumns};
-  Solver solver(h, nullptr, SolverOptions{dense ? Method::diagonal : Method::automatic, key, options_.threads});
-  const auto reports = solver.solve(columns, kEmbeddingTolerance, kMostIterations);
-  const auto unfinished = [](const ColumnReport& r) { return r.residual > kEmbeddingTolerance; };
-  if (dense && std::any_of(reports.begin(), reports.end(), unfinished)) {
-    solver.adopt(Method::cholesky, false, "the diagonal was too slow");
-    solver.solve(columns, kEmbeddingTolerance, kMostIterations);
-  }
+  const Rows<double, kColumns> y(h.n());
+  rough_right_hand_sides(h, key, y);
+  std::vector<double> z(static_cast<std::size_t>(h.n()) * kColumns);
+  const NullSpace space = null_space(h);
+  const std::vector<double> degree = degrees(h);
+  auto* right = reinterpret_cast<double*>(&y[0]);
+  solve(h, space, degree, key, options_.threads, Columns{right, z.data(), kColumns, kColumns});
   const double unit = 1.0 / std::sqrt(static_cast<double>(kColumns));
-  for (std::int32_t i = 0; i < h.n; ++i) {
+  for (std::int32_t i = 0; i < h.n(); ++i) {
     NodeRecord& node = state_.nodes[i];
-    double degree = 0.0;
-    for (std::int64_t e = h.indptr[i]; e < h.indptr[i + 1]; ++e) degree += h.weights[e];
-    node.degree = static_cast<float>(degree);
-    node.component = h.indptr[i] == h.indptr[i + 1] ? -1 : solver.null_space().component[i];
+    node.degree = node.degree_now = static_cast<float>(degree[i]);
+    node.component = degree[i] > 0.0 ? space.component[i] : -1;
     for (int c = 0; c < kColumns; ++c) {
       node.z[c] = static_cast<float>(unit * z[static_cast<std::size_t>(i) * kColumns + c]);
     }
   }
   reach_ = measure_reach(state_.nodes);
-  return static_cast<std::int32_t>(solver.null_space().singular.size());
+  return static_cast<std::int32_t>(space.singular.size());
 }
 
-// The rows become the edges of H, each once, in order.
-void Sampler::take_rows(const CsrView& h) {
-  const auto rows = static_cast<std::size_t>(h.entries() / 2);
-  state_.u.resize(rows);
-  state_.v.resize(rows);
-  state_.w.resize(rows);
-  std::size_t row = 0;
-  for (std::int32_t i = 0; i < h.n; ++i) {
-    const std::int32_t* end = h.indices + h.indptr[i + 1];
-    const std::int32_t* above = std::upper_bound(h.indices + h.indptr[i], end, i);
-    const double* weight = h.weights + (above - h.indices);
-    for (; above < end; ++above, ++row) {
-      state_.u[row] = i;
-      state_.v[row] = *above;
-      state_.w[row] = static_cast<float>(*weight++);
-    }
+// The rows become the edges of H.
+void Sampler::take_rows(const Triangle& h) {
+  state_.u.resize(h.edges());
+  for (std::int32_t u = 0; u < h.n(); ++u) {
+    std::fill(state_.u.begin() + h.start[u], state_.u.begin() + h.start[u + 1], u);
   }
+  state_.v = h.other;
+  state_.w = h.weight;
   state_.n_sorted = n_rows();
 }
 
 void Sampler::resample() {
-  Csr csr = gather();
-  // The solver needs room: the rows wait in the CSR.
+  const Triangle h = gather();
+  // The solver needs room: the rows wait in the triangle.
   state_.u = std::vector<std::int32_t>();
   state_.v = std::vector<std::int32_t>();
   state_.w = std::vector<float>();
-  thin(std::move(csr));
+  thin(h);
 }
 
-// The rows become those of the CSR, tossed anew.
-void Sampler::thin(Csr&& csr) {
+// The rows become those of H, tossed anew.
+void Sampler::thin(const Triangle& h) {
   const std::int32_t n = state_.n_nodes;
   const std::uint64_t coins = hash(options_.seed ^ kResampleCoins, state_.n_resamples + 1);
-  const CsrView h{n, csr.indptr.data(), csr.indices.data(), csr.weights.data()};
-  const bool large = h.entries() / 2 > kLarge;
+  const bool large = h.edges() > kLarge;
   std::int32_t n_components = 0;
   try {
     if (large) return_freed_memory();
@@ -251,30 +285,39 @@ void Sampler::thin(Csr&& csr) {
     take_rows(h);
     throw;
   }
-  take_rows(h);
   ++state_.n_resamples;
   if (!options_.retracts) {
+    take_rows(h);
     state_.beta = beta_for(n);
     state_.capacity = std::max(kSmallest, 2 * n_rows());
     return;
   }
-  if (options_.max_rows > 0 && n_rows() <= options_.max_rows) return;  // all fit: nothing is tossed
+  if (options_.max_rows > 0 && h.edges() <= options_.max_rows) {  // all fit: nothing is tossed
+    take_rows(h);
+    return;
+  }
 
-  std::vector<float> chance(state_.u.size());
-  row_leverages(state_.u, state_.v, state_.w, state_.nodes.data(), chance.data());
+  std::vector<float> chance(h.edges());
+  row_leverages(h, state_.nodes.data(), chance.data());
   if (options_.max_rows == 0 || options_.max_rows >= 2 * n) {  // else there is no room for a forest
-    keep_forest(n, n_components, state_.u, state_.v, chance);
+    keep_forest(h, n_components, chance);
   }
   // Under a budget beta never increases: what was dropped at a lower rate is gone.
   state_.beta = options_.max_rows > 0 ? std::min(state_.beta, fit_beta(chance, options_.max_rows)) : beta_for(n);
   for (float& p : chance) p = static_cast<float>(std::min(1.0, state_.beta * static_cast<double>(p)));
   const std::vector<char> keep = choose_rows(h, chance.data(), coins);
-  std::size_t left = 0;
-  for (std::size_t e = 0; e < chance.size(); ++e) {
-    state_.u[left] = state_.u[e];
-    state_.v[left] = state_.v[e];
-    state_.w[left] = state_.w[e] / chance[e];
-    left += keep[e];
+  const auto left = static_cast<std::size_t>(std::count(keep.begin(), keep.end(), 1));
+  state_.u.resize(left + 1);  // one more: a row is written before it is known to stay
+  state_.v.resize(left + 1);
+  state_.w.resize(left + 1);
+  std::size_t row = 0;
+  for (std::int32_t u = 0; u < n; ++u) {
+    for (std::int64_t e = h.start[u]; e < h.start[u + 1]; ++e) {
+      state_.u[row] = u;
+      state_.v[row] = h.other[e];
+      state_.w[row] = h.weight[e] / chance[e];
+      row += keep[e];
+    }
   }
   state_.u.resize(left);
   state_.v.resize(left);

@@ -48,29 +48,40 @@ TEST(the_bound_of_a_coin_changes_nothing) {
   }));
 }
 
+// The edges of a snapshot.
+ohm::Triangle edges_of(const ohm::Csr& h) {
+  std::vector<std::int32_t> u, v;
+  std::vector<float> w;
+  for (std::int32_t i = 0; i + 1 < std::ssize(h.indptr); ++i) {
+    for (std::int64_t e = h.indptr[i]; e < h.indptr[i + 1]; ++e) {
+      if (h.indices[e] < i) continue;
+      u.push_back(i);
+      v.push_back(h.indices[e]);
+      w.push_back(static_cast<float>(h.weights[e]));
+    }
+  }
+  return ohm::sort_edges(static_cast<std::int32_t>(h.indptr.size()) - 1, u, v, w);
+}
+
 TEST(rows_are_chosen_with_their_chance_and_nodes_get_their_share) {
-  const ohm::Csr h = clusters().snapshot();
-  const ohm::CsrView view{300, h.indptr.data(), h.indices.data(), h.weights.data()};
-  const std::size_t rows = h.indices.size() / 2;
+  const ohm::Triangle h = edges_of(clusters().snapshot());
+  const auto rows = static_cast<std::size_t>(h.edges());
   std::vector<float> chance(rows);
   for (std::size_t e = 0; e < rows; ++e) chance[e] = e % 7 == 0 ? 1.0f : static_cast<float>(ohm::uniform(ohm::hash(7, e)));
   constexpr int kRuns = 2000;
   std::vector<double> kept(rows, 0.0);
   double spread = 0.0, independent = 0.0;  // of the number of edges at a node
   for (int run = 0; run < kRuns; ++run) {
-    const std::vector<char> keep = ohm::choose_rows(view, chance.data(), ohm::mix(run));
+    const std::vector<char> keep = ohm::choose_rows(h, chance.data(), ohm::mix(run));
     std::vector<double> excess(300, 0.0), variance(300, 0.0);
-    std::size_t row = 0;
-    for (std::int32_t i = 0; i < 300; ++i) {
-      for (std::int64_t e = h.indptr[i]; e < h.indptr[i + 1]; ++e) {
-        if (h.indices[e] < i) continue;
-        const double p = static_cast<double>(chance[row]);
-        for (const std::int32_t node : {i, h.indices[e]}) {
-          excess[node] += keep[row] - p;
+    for (std::int32_t u = 0; u < 300; ++u) {
+      for (std::int64_t e = h.start[u]; e < h.start[u + 1]; ++e) {
+        const double p = static_cast<double>(chance[e]);
+        for (const std::int32_t node : {u, h.other[e]}) {
+          excess[node] += keep[e] - p;
           variance[node] += p * (1 - p);
         }
-        kept[row] += keep[row];
-        ++row;
+        kept[e] += keep[e];
       }
     }
     for (int i = 0; i < 300; ++i) {
@@ -87,29 +98,27 @@ TEST(rows_are_chosen_with_their_chance_and_nodes_get_their_share) {
 }
 
 TEST(a_forest_has_one_edge_less_than_nodes_in_each_component) {
-  const ohm::Csr h = clusters().snapshot();
-  std::vector<std::int32_t> u, v;
+  const ohm::Triangle h = edges_of(clusters().snapshot());
   std::vector<float> leverage;
-  for (std::int32_t i = 0; i < 300; ++i) {
-    for (std::int64_t e = h.indptr[i]; e < h.indptr[i + 1]; ++e) {
-      if (h.indices[e] < i) continue;
-      u.push_back(i);
-      v.push_back(h.indices[e]);
-      leverage.push_back(static_cast<float>(std::pow(ohm::uniform(ohm::hash(8, e)), 9.0)));
-    }
+  for (std::int64_t e = 0; e < h.edges(); ++e) {
+    leverage.push_back(static_cast<float>(std::pow(ohm::uniform(ohm::hash(8, e)), 9.0)));
   }
   const std::vector<float> before = leverage;
-  ohm::keep_forest(300, 2, u, v, leverage);
+  CHECK(ohm::components(h).count == 2);
+  ohm::keep_forest(h, 2, leverage);
   std::vector<std::int32_t> a, b;
-  for (std::size_t e = 0; e < u.size(); ++e) {
-    if (leverage[e] == before[e]) continue;
-    CHECK(leverage[e] == ohm::kCertain);
-    a.push_back(u[e]);
-    b.push_back(v[e]);
+  std::vector<float> w;
+  for (std::int32_t u = 0; u < 300; ++u) {
+    for (std::int64_t e = h.start[u]; e < h.start[u + 1]; ++e) {
+      if (leverage[e] == before[e]) continue;
+      CHECK(leverage[e] == ohm::kCertain);
+      a.push_back(u);
+      b.push_back(h.other[e]);
+      w.push_back(1.0f);
+    }
   }
   CHECK(a.size() == 298);
-  const auto forest = std::get<ohm::BuiltCsr>(ohm::build_csr<std::int32_t, ohm::Unit>(300, a, b, {})).csr;
-  CHECK(ohm::components({300, forest.indptr.data(), forest.indices.data(), forest.weights.data()}).count == 2);
+  CHECK(ohm::components(ohm::sort_edges(300, a, b, w)).count == 2);
 }
 
 }  // namespace

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <random>
+#include <span>
 #include <utility>
 
 #include "check.hpp"
@@ -112,12 +114,33 @@ TEST(edges_known_to_be_sorted_are_merged_in) {
     v.push_back(static_cast<std::int32_t>(random() % 30));
     w.push_back(0.1f * static_cast<float>(random() % 10));
   }
-  const auto plain = std::get<ohm::BuiltCsr>(ohm::build_csr<std::int32_t, float>(30, u, v, w));
-  const auto merged = std::get<ohm::BuiltCsr>(ohm::build_csr<std::int32_t, float>(30, u, v, w, n_sorted));
-  CHECK(merged.csr.indptr == plain.csr.indptr);
-  CHECK(merged.csr.indices == plain.csr.indices);
-  CHECK(merged.csr.weights == plain.csr.weights);
-  CHECK(merged.n_self_loops == plain.n_self_loops && merged.n_zero_weights == plain.n_zero_weights);
+  const auto built = std::get<ohm::BuiltCsr>(ohm::build_csr<std::int32_t, float>(30, u, v, w)).csr;
+  for (const std::int64_t known : {std::int64_t{0}, n_sorted}) {
+    const ohm::Triangle edges = ohm::sort_edges(30, u, v, w, known);
+    CHECK(2 * edges.edges() == std::ssize(built.indices));
+    ohm::Csr csr;
+    ohm::mirror(edges, 1.0, csr.indptr, csr.indices, csr.weights);
+    CHECK(csr.indptr == built.indptr && csr.indices == built.indices);
+    for (std::size_t e = 0; e < built.weights.size(); ++e) {
+      CHECK(csr.weights[e] == static_cast<double>(static_cast<float>(built.weights[e])));
+    }
+    const std::vector<double> degree = ohm::degrees(edges);
+    for (int i = 0; i < 30; ++i) {
+      const auto row = std::span(csr.weights).subspan(csr.indptr[i], csr.indptr[i + 1] - csr.indptr[i]);
+      CHECK(std::abs(std::accumulate(row.begin(), row.end(), -degree[i])) < 1e-9);
+    }
+    CHECK(ohm::components(edges).labels == ohm::components(view(built)).labels);
+  }
+}
+
+TEST(edges_that_come_in_order_give_the_same_graph) {
+  // (0, 1) (0, 2) (0, 2) (1, 3), a self-loop and a zero weight between; then the same shuffled
+  const auto ordered = build<int, double>(5, {0, 0, 4, 0, 1, 1}, {1, 2, 4, 2, 2, 3}, {1, 2, 9, 3, 0, 4});
+  const auto shuffled = build<int, double>(5, {3, 2, 2, 1, 4, 2}, {1, 0, 0, 0, 4, 1}, {4, 2, 3, 1, 9, 0});
+  const auto& a = std::get<ohm::BuiltCsr>(ordered);
+  const auto& b = std::get<ohm::BuiltCsr>(shuffled);
+  CHECK(a.csr.indptr == b.csr.indptr && a.csr.indices == b.csr.indices && a.csr.weights == b.csr.weights);
+  CHECK(a.n_self_loops == 1 && b.n_self_loops == 1 && a.n_zero_weights == 1 && b.n_zero_weights == 1);
 }
 
 TEST(float_weights_are_summed_in_double) {
@@ -164,4 +187,8 @@ TEST(components_are_numbered_by_their_first_node) {
   CHECK(found.count == 3);
   CHECK(found.labels == std::vector<std::int32_t>{0, 1, 2, 0, 2, 2});
   CHECK(ohm::components(ohm::CsrView{}).count == 0);
+  const std::vector<int> u = {0, 2, 4}, v = {3, 5, 5};
+  const std::vector<float> w = {1, 1, 1};
+  CHECK(ohm::components(ohm::sort_edges(6, u, v, w)).labels == found.labels);
+  CHECK(ohm::components(ohm::sort_edges(0, {}, {}, {})).count == 0);
 }

@@ -11,20 +11,19 @@ using namespace ohm;
 // The 4-cycle 0-1-3-2: summed over nodes 0 and 1, a right-hand side has the factors of the two edges between
 // {0, 1} and {2, 3}, and the others cancel. Signs alone would sum to zero in all columns in 1 of 256 rounds.
 TEST(rough_sketch_sees_a_cut_of_two_equal_edges) {
-  const std::vector<std::int64_t> indptr = {0, 2, 4, 6, 8};
-  const std::vector<std::int32_t> indices = {1, 2, 0, 3, 0, 3, 1, 2};
-  const std::vector<double> weights(8, 1.0);
-  const CsrView cycle{4, indptr.data(), indices.data(), weights.data()};
+  const std::vector<std::int32_t> u = {0, 0, 1, 2}, v = {1, 2, 3, 3};
+  const std::vector<float> w(4, 1.0f);
+  const Triangle cycle = sort_edges(4, u, v, w);
   constexpr int kRounds = 10000;
   double squares = 0.0;
   double least = 1e9;
   for (int round = 0; round < kRounds; ++round) {
-    std::vector<double> y(4 * kRoughColumns);
-    rough_right_hand_sides(cycle, mix(round), 1, y.data());
+    const Rows<double, kRoughColumns> y(4);
+    rough_right_hand_sides(cycle, mix(round), y);
     double sum = 0.0;
     for (int c = 0; c < kRoughColumns; ++c) {
-      const double cut = y[c] + y[kRoughColumns + c];
-      CHECK(std::abs(cut + y[2 * kRoughColumns + c] + y[3 * kRoughColumns + c]) < 1e-12);
+      const double cut = y[0][c] + y[1][c];
+      CHECK(std::abs(cut + y[2][c] + y[3][c]) < 1e-12);
       sum += cut * cut / kRoughColumns;
     }
     squares += sum / kRounds;

@@ -28,7 +28,7 @@ void feed(ohm::Sampler& sampler, const Stream& s, std::size_t begin, std::size_t
 }
 
 TEST(neither_batches_nor_threads_change_a_bit) {
-  const Stream s = random_stream(150, 60000);
+  const Stream s = random_stream(150, 200000);
   ohm::Sampler whole(0, {.seed = 5, .epsilon = 0.9});
   feed(whole, s, 0, s.u.size());
   CHECK(whole.state().n_resamples > 2);
