@@ -33,6 +33,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--edges", type=float, default=1e8)
     parser.add_argument("--nodes", type=float, nargs="+", default=[1e4, 1e5])
+    parser.add_argument("--ids", choices=["int64", "string"], default="int64")
     parser.add_argument("--files", type=int, default=8)
     parser.add_argument("--partition-edges", type=float, nargs="+", default=[5e7, 1.25e7])
     parser.add_argument("--workers", type=int, default=2)
@@ -60,21 +61,26 @@ def main() -> None:
 
 
 def _write_files(folder: Path, options: argparse.Namespace, nodes: int) -> list[Path]:
-    """Random edges, integer ids, with pyarrow's defaults."""
+    """Random edges, with pyarrow's defaults."""
     import pyarrow as pa
     from pyarrow import parquet
 
     print(f"writing {options.edges:g} edges among {nodes} nodes", file=sys.stderr, flush=True)
+    names = None
+    if options.ids == "string":
+        names = pa.array([f"user-{i:08d}" for i in range(nodes)])
     paths = []
     for number in range(options.files):
         generator = np.random.default_rng(number)
         paths.append(folder / f"part-{number}.parquet")
         left = int(options.edges) // options.files
-        schema = pa.schema([("u", pa.int64()), ("v", pa.int64())])
+        kind = pa.int64() if options.ids == "int64" else pa.string()
+        schema = pa.schema([("u", kind), ("v", kind)])
         with parquet.ParquetWriter(paths[-1], schema) as writer:
             while left > 0:
                 ends = generator.integers(0, nodes, (2, min(left, ROW_GROUP)))
-                writer.write_table(pa.table(list(ends), schema=schema))
+                columns = [pa.array(end) if names is None else names.take(end) for end in ends]
+                writer.write_table(pa.table(columns, schema=schema))
                 left -= ends.shape[1]
     return paths
 
@@ -87,6 +93,7 @@ def _measure_speed(
         "case": "speed",
         "edges": int(options.edges),
         "nodes": nodes,
+        "ids": options.ids,
         "epsilon": options.epsilon,
     }
     ways: dict[str, list[Figure]] = {}

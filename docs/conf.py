@@ -110,8 +110,6 @@ PUBLIC = [
 
 def read_root_page(app: Any, docname: str, source: list[str]) -> None:
     """Put a file of the root in the place of the page that stands for it."""
-    if not (DOCS / "cluster.md").exists():
-        source[0] = re.sub(r"^/cluster\n", "", source[0], flags=re.M)
     if docname not in ROOT_PAGES:
         return
     path = DOCS.parent / ROOT_PAGES[docname]

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 pa = pytest.importorskip("pyarrow")
 
@@ -14,6 +15,8 @@ from pyarrow import parquet  # noqa: E402
 
 def start(n_workers: int) -> Iterator[distributed.Client]:
     with (
+        # Else Dask gives up a worker that is down again 15 s after it was killed.
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"}),
         distributed.LocalCluster(
             n_workers=n_workers,
             threads_per_worker=1,

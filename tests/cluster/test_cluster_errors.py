@@ -32,8 +32,8 @@ def test_a_bad_partition_is_named(two: Client, batch: Any, message: str):
         sparsify([GOOD, dask.delayed(batch), GOOD], two, random_state=0)
     assert isinstance(caught.value, SourceError)
     # And with threads of this process.
-    with pytest.raises(PartitionError, match=message):
-        sparsify([GOOD, dask.delayed(batch), GOOD], None, random_state=0)
+    with dask.config.set(scheduler="threads"), pytest.raises(PartitionError, match=message):
+        sparsify([GOOD, dask.delayed(batch), GOOD], random_state=0)
 
 
 def test_a_partition_that_cannot_be_made_is_named(two: Client):

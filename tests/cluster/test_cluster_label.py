@@ -2,11 +2,9 @@
 
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 from distributed import Client
+from worker_deaths import disturbed_runs
 
 from ohmlearn import Graph, certify, gallery, refine, solve_hfs
 from ohmlearn.cli import main
@@ -40,7 +39,8 @@ def content(found: Labelled) -> bytes:
 
 @pytest.fixture(scope="module")
 def undisturbed(files: list[Path]) -> bytes:
-    found = run(None, files)
+    with dask.config.set(scheduler="threads"):
+        found = run(None, files)
     assert found.model.n_iter_ == 3
     return content(found)
 
@@ -55,19 +55,8 @@ def test_any_number_of_workers_gives_the_same_labels(
 def test_workers_killed_at_random_moments_change_no_label(
     two: Client, files: list[Path], undisturbed: bytes
 ):
-    # OHMLEARN_KILLS=20 for the long form.
-    moments = random.Random(6)
-    start = time.perf_counter()
-    run(two, files)
-    usual = time.perf_counter() - start
-    for _ in range(int(os.environ.get("OHMLEARN_KILLS", "2"))):
-        pids = sorted(two.run(os.getpid).values())
-        victim, moment = moments.choice(pids), moments.uniform(0.0, usual)
-        killer = threading.Timer(moment, os.kill, (victim, signal.SIGKILL))
-        killer.start()
-        assert content(run(two, files)) == undisturbed
-        killer.join()
-        two.wait_for_workers(2)
+    for found in disturbed_runs(two, lambda: run(two, files), seed=6):
+        assert content(found) == undisturbed
 
 
 def test_many_passes_give_the_answer_of_the_full_graph(two: Client, files: list[Path]):

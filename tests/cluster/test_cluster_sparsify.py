@@ -1,9 +1,5 @@
 """``ohmlearn.dask.sparsify``: the same bytes whatever the cluster does, as good as one stream."""
 
-import os
-import random
-import signal
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -13,6 +9,7 @@ import numpy as np
 import pytest
 from distributed import Client
 from distributed.protocol import deserialize, serialize
+from worker_deaths import disturbed_runs
 
 from benchmarks.families import FAMILIES, Ruler
 from ohmlearn import Graph, StreamingSparsifier, gallery, sparsify
@@ -46,7 +43,8 @@ def run(client: Client | None, files: list[Path], **options: Any) -> Sparsified:
 @pytest.fixture(scope="module")
 def undisturbed(files: list[Path]) -> bytes:
     """The result of threads of this process."""
-    found = run(None, files)
+    with dask.config.set(scheduler="threads"):
+        found = run(None, files)
     assert found.edges.n_partitions == 10
     assert found.sparsifier.n_rows_ < found.sparsifier.n_edges_seen_ / 10
     return content(found)
@@ -76,19 +74,8 @@ def test_the_order_of_finishing_does_not_matter(four: Client):
 def test_workers_killed_at_random_moments_change_nothing(
     two: Client, files: list[Path], undisturbed: bytes
 ):
-    # OHMLEARN_KILLS=20 for the long form.
-    moments = random.Random(4)
-    start = time.perf_counter()
-    run(two, files)
-    usual = time.perf_counter() - start
-    for _ in range(int(os.environ.get("OHMLEARN_KILLS", "2"))):
-        pids = sorted(two.run(os.getpid).values())
-        victim, moment = moments.choice(pids), moments.uniform(0.0, usual)
-        killer = threading.Timer(moment, os.kill, (victim, signal.SIGKILL))
-        killer.start()
-        assert content(run(two, files)) == undisturbed
-        killer.join()
-        two.wait_for_workers(2)
+    for found in disturbed_runs(two, lambda: run(two, files), seed=4):
+        assert content(found) == undisturbed
 
 
 def test_it_is_the_merge_of_sparsifiers_of_the_partitions(two: Client):

@@ -72,6 +72,7 @@ def _parse(where: str) -> tuple[str | None, int | None]:
 def _connect(address: str | None, n_workers: int | None) -> Iterator[Any]:
     import logging
 
+    import dask
     import joblib
     from distributed import Client, LocalCluster
 
@@ -85,6 +86,8 @@ def _connect(address: str | None, n_workers: int | None) -> Iterator[Any]:
             yield client
         return
     with (
+        # Else Dask gives up a worker that dies twice, if it is down 15 s after the first time.
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"}),
         LocalCluster(
             n_workers=n_workers or joblib.cpu_count(),
             threads_per_worker=1,

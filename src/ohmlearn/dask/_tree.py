@@ -33,10 +33,14 @@ class WorkerError(OSError):
 
 
 def find_client(client: Client | None) -> Client | None:
-    """Return the client given, or the present one; without any, threads of this process work."""
+    """Return the client given, or the present one; without any, threads of this process work.
+
+    As always in Dask, ``dask.config.set(scheduler="threads")`` goes before the present client.
+    """
     if client is None:
+        chosen = dask.config.get("scheduler", None)
         try:
-            return get_client()
+            return get_client() if chosen in (None, "distributed", "dask.distributed") else None
         except ValueError:
             return None
     if not isinstance(client, Client) or client.asynchronous:
@@ -107,7 +111,7 @@ def run_tree(
             rank.append(delayed(merge(level, index), pure=False)(group, dask_key_name=key))
             names[key] = f"merging partitions ({stage}, level {level}, number {index})"
     if client is None:
-        return dask.compute(rank[0], scheduler="threads")[0]
+        return dask.compute(rank[0])[0]
     return _run(client, leaves, rank[0], names, stage, progress)
 
 
@@ -141,7 +145,7 @@ def _run(
     del futures  # what is held here is kept on the workers
     try:
         while True:
-            future = _next_done(done, client)
+            future = _next_done(done, client, list(waiting.values()), names)
             if future.status != "finished":
                 failed = [leaf for leaf in waiting.values() if leaf.status == "error"]
                 raise _explain(client, failed or [future], names)
@@ -154,7 +158,9 @@ def _run(
         raise
 
 
-def _next_done(done: SimpleQueue[Any], client: Client) -> Any:
+def _next_done(
+    done: SimpleQueue[Any], client: Client, waiting: list[Future], names: dict[Any, str]
+) -> Any:
     """Return the next task that has ended; give up where there is nobody to work."""
     alone_since: float | None = None
     while True:
@@ -169,9 +175,11 @@ def _next_done(done: SimpleQueue[Any], client: Client) -> Any:
         now = time.monotonic()
         alone_since = now if alone_since is None else alone_since
         if now - alone_since > PATIENCE:
+            begun = " and ".join(names[task.key] for task in _begun(client, waiting))
             raise WorkerError(
-                f"the cluster has had no worker for {PATIENCE:.0f} s; start some, or see in their "
-                f"logs why they ended"
+                f"the cluster has had no worker for {PATIENCE:.0f} s"
+                + (f", since those with {begun} died, maybe for want of memory" if begun else "")
+                + "; start some, or see in their logs why they ended"
             )
 
 
@@ -187,7 +195,7 @@ def _explain(client: Client, failed: list[Future], names: dict[Any, str]) -> Exc
     if isinstance(error, PartitionError):
         return error.with_traceback(None)
     if isinstance(error, KilledWorker):
-        killed = [names[task.key] for task in _blame(client, failed)]
+        killed = [names[task.key] for task in _begun(client, failed) or failed]
         if "-merge-" in future.key[0]:
             killed = [names.get(error.task, name)]
         return WorkerError(
@@ -202,9 +210,10 @@ def _explain(client: Client, failed: list[Future], names: dict[Any, str]) -> Exc
         return named.with_traceback(None)
 
 
-def _blame(client: Client, failed: list[Future]) -> list[Future]:
+def _begun(client: Client, leaves: list[Future]) -> list[Future]:
     """Return the tasks that were at work when workers died, not those that waited there."""
-    token = failed[0].key[0].rpartition("-")[2]
+    if not leaves:
+        return []
+    token = leaves[0].key[0].rpartition("-")[2]
     told = [message for _, message in client.get_events(f"ohmlearn-{token}")]
-    begun = [task for task in failed if told.count(task.key[1]) > told.count(-1 - task.key[1])]
-    return begun or failed
+    return [task for task in leaves if told.count(task.key[1]) > told.count(-1 - task.key[1])]

@@ -160,6 +160,7 @@ def label(
     gamma: float | Literal["auto"] = "auto",
     normalization: Literal["stable", "cmn"] | None = "stable",
     certify: bool = False,
+    n_jobs: int | None = None,
     partition_edges: int = PARTITION_EDGES,
     progress: Progress | None = None,
     **options: Any,
@@ -179,6 +180,8 @@ def label(
         See `SparseHFSClassifier`.
     certify : bool
         Whether to measure the sparsifier, in up to 20 more passes.
+    n_jobs : int, optional
+        Threads of this process, for systems with the sparsifier, which are solved here.
 
     Returns
     -------
@@ -210,6 +213,7 @@ def label(
         max_edges=max_edges,
         normalization=normalization,
         random_state=seed % 2**32,  # scikit-learn takes no larger ones
+        n_jobs=n_jobs,
     ).update([])
     model.sparsifier_ = source.sparsify(epsilon, max_edges, random_state=seed)
     model.relabel(find_labelled(where, pairs, source.nodes))
@@ -218,7 +222,7 @@ def label(
         model.refine(source, passes - 1)
     certificate = None
     if certify:
-        certificate = certify_edges(h, source, 0.2, max_passes=20, random_state=seed)
+        certificate = certify_edges(h, source, 0.2, max_passes=20, random_state=seed, n_jobs=n_jobs)
     return Labelled(
         source.nodes.ids(),
         model.transduction_,
