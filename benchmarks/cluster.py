@@ -24,6 +24,7 @@ from benchmarks.families import FAMILIES, Ruler
 from benchmarks.measure import Figure, emit, peak_mib, reset_peak
 from ohmlearn import Graph, StreamingSparsifier, certify, read_edges
 from ohmlearn.dask import sparsify
+from ohmlearn.dask._local import SETTINGS
 
 ROW_GROUP = 1 << 20
 
@@ -46,6 +47,7 @@ def main() -> None:
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ[variable] = "1"
     with (
+        dask.config.set(SETTINGS),
         LocalCluster(
             n_workers=options.workers, threads_per_worker=1, dashboard_address="127.0.0.1:0"
         ) as cluster,

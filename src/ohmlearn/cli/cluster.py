@@ -76,6 +76,8 @@ def _connect(address: str | None, n_workers: int | None) -> Iterator[Any]:
     import joblib
     from distributed import Client, LocalCluster
 
+    from ohmlearn.dask._local import SETTINGS
+
     if address is not None:
         try:
             client = Client(address, timeout=10)
@@ -86,8 +88,7 @@ def _connect(address: str | None, n_workers: int | None) -> Iterator[Any]:
             yield client
         return
     with (
-        # Else Dask gives up a worker that dies twice, if it is down 15 s after the first time.
-        dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"}),
+        dask.config.set(SETTINGS),
         LocalCluster(
             n_workers=n_workers or joblib.cpu_count(),
             threads_per_worker=1,
