@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <type_traits>
@@ -75,8 +76,8 @@ OHM_INLINE void toss_strip(std::span<const Index> u, std::span<const Index> v, s
     const NodeRecord& a = nodes[u[begin + open[k]]];
     const NodeRecord& b = nodes[v[begin + open[k]]];
     square[k] = sketch(a, b);
-    floor[k] = 1.0f / a.degree + 1.0f / b.degree;
-    floor_now[k] = 1.0f / a.degree_now + 1.0f / b.degree_now;
+    floor[k] = a.share + b.share;
+    floor_now[k] = a.share_now + b.share_now;
     joined[k] = a.component == b.component ? a.component : -1;
     weight[k] = weight_at(w, begin + open[k]);
   }
@@ -101,6 +102,16 @@ OHM_INLINE void toss_strip(std::span<const Index> u, std::span<const Index> v, s
 OHM_INLINE bool belongs_to_smaller(std::uint64_t key, std::int32_t u, std::int32_t v) {
   const std::uint64_t edge = static_cast<std::uint64_t>(u) << 32 | static_cast<std::uint32_t>(v);
   return ((edge ^ key) * 0x9e3779b97f4a7c15u >> 63) != 0;
+}
+
+// How often each is to be multiplied by four to reach a quarter, at most kBands - 1 times: from its exponent.
+constexpr int kBands = 11;
+OHM_KERNEL void find_bands(std::span<const float> leverage, unsigned char* band) {
+  const std::int64_t size = std::ssize(leverage);
+  for (std::int64_t e = 0; e < size; ++e) {
+    const int exponent = std::bit_cast<std::int32_t>(leverage[e]) >> 23;  // 125: from a quarter to a half
+    band[e] = static_cast<unsigned char>(std::clamp((126 - exponent) / 2, 0, kBands - 1));
+  }
 }
 
 // Branch-free, so that it runs at the speed of memory.
@@ -168,7 +179,7 @@ OHM_KERNEL void toss_edges(std::span<const Index> u, std::span<const Index> v, s
   }
 }
 
-std::vector<float> bound_shares(std::span<const NodeRecord> nodes) {
+void measure_distances(std::span<NodeRecord> nodes) {
   constexpr int kColumns = NodeRecord::kColumns;
   std::vector<std::int64_t> size;
   for (const NodeRecord& node : nodes) {
@@ -176,8 +187,6 @@ std::vector<float> bound_shares(std::span<const NodeRecord> nodes) {
     if (node.component >= std::ssize(size)) size.resize(node.component + 1);
     ++size[node.component];
   }
-  std::vector<float> share(nodes.size(), std::numeric_limits<float>::infinity());
-  if (size.empty()) return share;
   const auto largest = static_cast<std::int32_t>(std::max_element(size.begin(), size.end()) - size.begin());
   double centre[kColumns] = {};
   for (const NodeRecord& node : nodes) {
@@ -185,13 +194,19 @@ std::vector<float> bound_shares(std::span<const NodeRecord> nodes) {
     for (int c = 0; c < kColumns; ++c) centre[c] += static_cast<double>(node.z[c]);
   }
   NodeRecord middle;
-  for (int c = 0; c < kColumns; ++c) {
+  for (int c = 0; c < kColumns && !size.empty(); ++c) {
     middle.z[c] = static_cast<float>(centre[c] / static_cast<double>(size[largest]));
   }
+  for (NodeRecord& node : nodes) {
+    node.distance = node.component == largest ? sketch(node, middle) : std::numeric_limits<float>::infinity();
+  }
+}
+
+std::vector<float> bound_shares(std::span<const NodeRecord> nodes) {
+  std::vector<float> share(nodes.size(), std::numeric_limits<float>::infinity());
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    if (nodes[i].component != largest) continue;
-    const float floor = 1.0f / nodes[i].degree;
-    share[i] = resistance(2.0f * sketch(nodes[i], middle), floor, 1.0f / nodes[i].degree_now);
+    if (std::isinf(nodes[i].distance)) continue;
+    share[i] = resistance(2.0f * nodes[i].distance, nodes[i].share, nodes[i].share_now);
   }
   return share;
 }
@@ -213,17 +228,21 @@ OHM_KERNEL void row_leverages(const Triangle& h, const NodeRecord* nodes, float*
 }
 
 void keep_forest(const Triangle& h, std::int32_t n_components, std::span<float> leverage) {
+  // By powers of four: sorting them all would gain little.
+  std::vector<unsigned char> band(leverage.size());
+  find_bands(leverage, band.data());
   DisjointSets sets(h.n());
   std::int32_t missing = h.n() - n_components;
-  // By powers of four: sorting them all would gain little.
-  float above = kCertain;
-  for (float least = 0.25f; missing > 0 && above > 0.0f; above = least, least = least > 1e-6f ? least / 4.0f : 0.0f) {
-    for (std::int32_t u = 0; u < h.n() && missing > 0; ++u) {
-      for (std::int64_t e = h.start[u]; e < h.start[u + 1]; ++e) {
-        if (leverage[e] < least || leverage[e] >= above || !sets.join(u, h.other[e])) continue;
-        leverage[e] = kCertain;
-        --missing;
-      }
+  for (unsigned char wanted = 0; wanted < kBands && missing > 0; ++wanted) {
+    std::int32_t u = 0;
+    for (auto at = band.begin(); missing > 0; ++at) {
+      at = std::find(at, band.end(), wanted);
+      if (at == band.end()) break;
+      const std::int64_t e = at - band.begin();
+      while (h.start[u + 1] <= e) ++u;
+      if (!sets.join(u, h.other[e])) continue;
+      leverage[e] = kCertain;
+      --missing;
     }
   }
 }

@@ -9,6 +9,7 @@
 #include "csr.hpp"
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -21,6 +22,9 @@ struct alignas(64) NodeRecord {
   float z[kColumns] = {};       // R_uv ~ |z_u - z_v|^2
   float degree = 0;             // weighted, in H as it was embedded
   float degree_now = 0;         // with what has been kept since
+  float share = 0;              // in the floor of a resistance: 1 / degree
+  float share_now = 0;
+  float distance = std::numeric_limits<float>::infinity();  // |z - centre|^2, see measure_distances
   std::int32_t component = -1;  // -1: has no embedding yet
 };
 
@@ -45,6 +49,9 @@ struct KeptEdge {
 // For each node a bound of its part in any resistance: R_uv <= (shares_u + shares_v)^2. Infinite outside the largest
 // component, so that two finite ones belong to nodes that H joins.
 std::vector<float> bound_shares(std::span<const NodeRecord> nodes);
+
+// The centre is that of the largest component; elsewhere distances are infinite.
+void measure_distances(std::span<NodeRecord> nodes);
 
 // Tosses edges begin..end of a batch whose first has number `position` in the stream and appends those kept, with
 // their new weight. An edge that is not in H has leverage w / (w + C) once added, C the conductance of H

@@ -16,6 +16,7 @@ namespace {
 constexpr std::int64_t kPiece = 1 << 14;      // edges a thread tosses at a time
 constexpr std::int64_t kMostPieces = 32;      // that it tosses before the kept ones are gathered
 constexpr std::int64_t kStretches = 8;         // looks at the degrees between two resamples
+constexpr double kGrowth = 2.0;                // of H, without a budget, between two resamples
 constexpr std::int64_t kSmallest = 1 << 12;   // rows below which resampling is not worth it
 constexpr std::int64_t kDenseRow = 32;        // entries a row
 constexpr std::int64_t kLarge = 1 << 20;      // rows beyond which memory is worth giving back
@@ -110,11 +111,16 @@ void Sampler::make_room(std::int64_t n_nodes) {
   shares_.resize(n_nodes, std::numeric_limits<float>::infinity());
 }
 
-// Twice what a resample leaves at most.
+std::int64_t Sampler::next_capacity() const {
+  if (options_.max_rows > 0) return 2 * options_.max_rows;
+  return std::max(kSmallest, static_cast<std::int64_t>(kGrowth * static_cast<double>(n_rows())));
+}
+
+// From what a resample leaves at most.
 std::int64_t Sampler::first_capacity() const {
   if (options_.max_rows > 0) return 2 * options_.max_rows;
   const std::int64_t n = state_.n_nodes;
-  return std::max(kSmallest, static_cast<std::int64_t>(2.0 * beta_for(n) * static_cast<double>(n)));
+  return std::max(kSmallest, static_cast<std::int64_t>(kGrowth * beta_for(n) * static_cast<double>(n)));
 }
 
 double Sampler::beta_for(std::int64_t n) const {
@@ -136,8 +142,9 @@ void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::sp
     pieces = std::min((size - begin + kPiece - 1) / kPiece, pieces);
     kept.resize(std::max<std::size_t>(kept.size(), pieces));
     const std::int64_t end = std::min(size, begin + pieces * kPiece);
+    std::int64_t last = -1;
     if (options_.grows) {
-      const std::int64_t last = find_last(u.data() + begin, v.data() + begin, end - begin);
+      last = find_last(u.data() + begin, v.data() + begin, end - begin);
       if (last >= std::ssize(state_.nodes)) make_room(last + 1);
     }
     parallel_for(options_.threads, pieces, [&](std::int64_t piece) {
@@ -159,8 +166,8 @@ void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::sp
       }
     }
     count_edges(u.data() + begin, v.data() + begin, w.empty() ? nullptr : w.data() + begin, next - begin, state_);
-    if (options_.grows) {
-      const std::int64_t last = find_last(u.data() + begin, v.data() + begin, next - begin);
+    if (last >= state_.n_nodes) {
+      if (next < end) last = find_last(u.data() + begin, v.data() + begin, next - begin);
       state_.n_nodes = std::max(state_.n_nodes, static_cast<std::int32_t>(last + 1));
     }
     begin = next;
@@ -190,8 +197,11 @@ std::int64_t Sampler::next_limit() const {
 // Adds the last stretch of rows to the degrees, so that coins know of it.
 void Sampler::refresh() {
   for (std::int64_t row = n_rows() - stretch(); row < n_rows(); ++row) {
-    state_.nodes[state_.u[row]].degree_now += state_.w[row];
-    state_.nodes[state_.v[row]].degree_now += state_.w[row];
+    for (const std::int32_t i : {state_.u[row], state_.v[row]}) {
+      NodeRecord& node = state_.nodes[i];
+      node.degree_now += state_.w[row];
+      node.share_now = 1.0f / node.degree_now;
+    }
   }
   shares_ = bound_shares(state_.nodes);
 }
@@ -242,11 +252,13 @@ std::int32_t Sampler::embed(const Triangle& h, std::uint64_t key) {
   for (std::int32_t i = 0; i < h.n(); ++i) {
     NodeRecord& node = state_.nodes[i];
     node.degree = node.degree_now = static_cast<float>(degree[i]);
+    node.share = node.share_now = 1.0f / node.degree;
     node.component = degree[i] > 0.0 ? space.component[i] : -1;
     for (int c = 0; c < kColumns; ++c) {
       node.z[c] = static_cast<float>(unit * z[static_cast<std::size_t>(i) * kColumns + c]);
     }
   }
+  measure_distances(state_.nodes);
   shares_ = bound_shares(state_.nodes);
   return static_cast<std::int32_t>(space.singular.size());
 }
@@ -292,7 +304,7 @@ void Sampler::thin(const Triangle& h) {
   if (!options_.retracts) {
     take_rows(h);
     state_.beta = beta_for(n);
-    state_.capacity = std::max(kSmallest, 2 * n_rows());
+    state_.capacity = next_capacity();
     return;
   }
   if (options_.max_rows > 0 && h.edges() <= options_.max_rows) {  // all fit: nothing is tossed
@@ -326,7 +338,7 @@ void Sampler::thin(const Triangle& h) {
   state_.v.resize(left);
   state_.w.resize(left);
   state_.n_sorted = n_rows();
-  state_.capacity = options_.max_rows > 0 ? 2 * options_.max_rows : std::max(kSmallest, 2 * n_rows());
+  state_.capacity = next_capacity();
 }
 
 #define OHM_INSTANTIATE(Index, Weight) \

@@ -7,7 +7,7 @@
 //  - an edge is tossed on arrival and stored only if kept; one between two components, or to a node that has no
 //    embedding yet, is kept for certain;
 //  - H is resampled (parallel rows added up, a new embedding, every row tossed again) only when its rows
-//    reach the capacity, twice what the last resample left. A spanning forest is kept for certain: H is
+//    reach the capacity, over twice what the last resample left. A spanning forest is kept for certain: H is
 //    connected where the edges seen are, whatever the estimates;
 //  - between two resamples the degrees of nodes are brought up to date a few times, and with them what of an
 //    estimate follows from degrees: in dense graphs that is most of it, and a third fewer resamples are needed.
@@ -83,6 +83,7 @@ class Sampler {
   void take_rows(const Triangle& h);
   void make_room(std::int64_t n_nodes);
   std::int64_t first_capacity() const;
+  std::int64_t next_capacity() const;
   double beta_for(std::int64_t n) const;
 
   SamplerOptions options_;
