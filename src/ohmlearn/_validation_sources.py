@@ -175,6 +175,8 @@ class SourceError(ValueError):
     the arrays, row 0: weights must not be negative nor above 1e+27, got -2.0; ...
     """
 
+    __module__ = "ohmlearn.streams"  # where users import it from, and what tracebacks show
+
 
 def refuse_source(name: str, problem: str, row: str | None = None) -> NoReturn:
     """Raise SourceError for a source.
@@ -184,7 +186,7 @@ def refuse_source(name: str, problem: str, row: str | None = None) -> NoReturn:
     >>> refuse_source("edges.csv", "weight -1 is negative", "row 7")
     Traceback (most recent call last):
     ...
-    ohmlearn._validation_sources.SourceError: edges.csv, row 7: weight -1 is negative
+    ohmlearn.streams.SourceError: edges.csv, row 7: weight -1 is negative
     """
     raise SourceError(f"{name}, {row}: {problem}" if row else f"{name}: {problem}")
 

@@ -1,6 +1,6 @@
 """Test graphs: meshes, point clouds, networks, random composites, and the paper's own experiment.
 
-Every function is deterministic in its arguments and returns a `Graph`.
+Every function is deterministic in its arguments and returns a `Graph`, but for `paper_points`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,24 @@ import numpy as np
 from ohmlearn import _gallery_edges as edges
 from ohmlearn._gallery_edges import Ends, Points
 from ohmlearn.graph import Graph
+
+__all__ = [
+    "barbell",
+    "chimera",
+    "complete",
+    "dense_clusters",
+    "disjoint_union",
+    "grid2d",
+    "grid3d",
+    "knn_points",
+    "log_uniform_weights",
+    "paper_knn",
+    "paper_points",
+    "path",
+    "preferential_attachment",
+    "star",
+    "stochastic_blocks",
+]
 
 
 def path(n_nodes: int) -> Graph:

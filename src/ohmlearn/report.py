@@ -18,17 +18,7 @@ from ohmlearn import __version__
 from ohmlearn._storage import write_whole
 from ohmlearn._validation import require_extra
 
-__all__ = [
-    "COLOURS",
-    "INK",
-    "Report",
-    "add_legend",
-    "describe_versions",
-    "figure_to_png",
-    "figure_to_svg",
-    "new_figure",
-    "style_axes",
-]
+__all__ = ["Report"]  # the functions that draw are shared by the commands, not public
 
 INK = "#1b2a38"  # dark enough for a PNG on white; becomes currentColor in a page
 # Told apart on white and on black, and by most colour-blind readers.

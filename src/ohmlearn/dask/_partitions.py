@@ -34,6 +34,8 @@ BYTES_PER_EDGE = 16  # about, in files that do not say how many they have
 class PartitionError(SourceError):
     """A partition that cannot be read or sparsified; the message says which, and why."""
 
+    __module__ = "ohmlearn.dask"  # where users import it from
+
 
 class Piece(NamedTuple):
     """A file, or some row groups of a Parquet file."""
