@@ -54,11 +54,17 @@ def read_arrays(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read what `write_arrays` has written; anything else is a ValueError that says what it is."""
     content = Path(path).read_bytes()
     if content[: len(MAGIC)] != MAGIC:
-        raise ValueError(f"{path} was not saved by ohmlearn")
+        raise ValueError(f"{path} was not saved by ohmlearn; give a file that save has written")
     version = int.from_bytes(content[len(MAGIC) : len(MAGIC) + 4], "little")
     if len(content) >= HEAD and version != VERSION:
-        raise ValueError(f"{path} has format version {version}; this ohmlearn reads {VERSION}")
+        raise ValueError(
+            f"{path} has format version {version}, but this ohmlearn reads version {VERSION}; use "
+            f"the ohmlearn that saved it, or sparsify the edges again"
+        )
     if hashlib.sha256(content[HEAD:]).digest() != content[len(MAGIC) + 4 : HEAD]:
-        raise ValueError(f"{path} is truncated or damaged: its checksum does not match")
+        raise ValueError(
+            f"{path} is truncated or damaged: its checksum does not match; restore it from a copy, "
+            f"or sparsify the edges again"
+        )
     with np.load(io.BytesIO(content[HEAD:]), allow_pickle=False) as archive:
         return dict(archive)

@@ -46,6 +46,7 @@ __all__ = [
 ]
 
 MAX_NODES = 2**31 - 1  # node ids are 32-bit inside
+RENUMBER = "renumber the nodes 0, 1, 2, ... (numpy.unique with return_inverse=True does)"
 
 
 class EdgeNames(NamedTuple):
@@ -103,7 +104,9 @@ def check_node_ids(values: Any, name: str) -> NDArray[np.int32] | NDArray[np.int
         )
     if array.dtype == np.uint64 and array.max() > np.iinfo(np.int64).max:
         at = int(np.argmax(array > np.iinfo(np.int64).max))
-        raise ValueError(f"{name}[{at}] = {array[at]}: node ids must be below {MAX_NODES}")
+        raise ValueError(
+            f"node ids must be below {MAX_NODES}, but {name}[{at}] = {array[at]}; {RENUMBER}"
+        )
     if array.dtype == np.int32:
         return np.ascontiguousarray(array, dtype=np.int32)
     return np.ascontiguousarray(array, dtype=np.int64)
@@ -144,8 +147,7 @@ def check_n_nodes(n_nodes: Any, u: NDArray[Any], v: NDArray[Any]) -> int:
         largest = max((int(ids.max()) for ids in (u, v) if ids.size > 0), default=-1)
         if largest >= MAX_NODES:
             raise ValueError(
-                f"the largest node id is {largest}, but ids must be below {MAX_NODES}; "
-                f"renumber the nodes 0, 1, 2, ... (numpy.unique with return_inverse=True does)"
+                f"the largest node id is {largest}, but ids must be below {MAX_NODES}; {RENUMBER}"
             )
         return max(largest + 1, 0)
     if isinstance(n_nodes, bool | np.bool_) or not hasattr(n_nodes, "__index__"):
@@ -165,11 +167,13 @@ def check_square(shape: tuple[int, ...], name: str) -> int:
 
 
 def raise_edge_fault(fault: EdgeFault, n_nodes: int, names: EdgeNames) -> NoReturn:
-    """Raise ValueError for the edge that ``_core.build_csr`` could not take."""
+    """Raise ValueError for the edge that ``_core`` (build_csr, find_fault) could not take."""
     at = fault.position
     if fault.kind in (EdgeFault.Kind.node_u, EdgeFault.Kind.node_v):
         name = (names.u if fault.kind == EdgeFault.Kind.node_u else names.v)(at)
-        remedy = "" if fault.node < 0 else "; raise n_nodes, or leave it out to fit the largest id"
+        remedy = "; raise n_nodes, or leave it out to fit the largest id"
+        if fault.node < 0 or n_nodes == MAX_NODES:  # no n_nodes would do
+            remedy = f"; {RENUMBER}"
         raise ValueError(
             f"node ids must lie in 0, ..., n_nodes - 1 with n_nodes = {n_nodes}, "
             f"but {name} = {fault.node}{remedy}"
@@ -366,7 +370,7 @@ def check_label_values(Y: Any, n_labelled: int) -> NDArray[np.float64]:
 def check_fraction(name: str, value: Any) -> float:
     """Return a number between 0 and 1, both excluded."""
     if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < 1:
-        raise ValueError(f"{name} must be a number between 0 and 1, got {value!r}")
+        raise ValueError(f"{name} must be a number above 0 and below 1, got {value!r}")
     return float(value)
 
 

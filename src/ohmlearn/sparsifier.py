@@ -248,9 +248,17 @@ class StreamingSparsifier:
         The two should have different seeds: equal ones toss the same coins.
         """
         if not isinstance(other, StreamingSparsifier):
-            raise TypeError(f"a StreamingSparsifier is needed, got {type(other).__name__}")
+            raise TypeError(
+                f"merge needs a StreamingSparsifier, got {type(other).__name__}; edges are taken "
+                f"in by update"
+            )
+        if other is self:
+            raise ValueError("a sparsifier cannot be merged with itself; make one for each stream")
         if self.scheme != other.scheme:
-            raise ValueError(f"schemes differ: {self.scheme!r} and {other.scheme!r}")
+            raise ValueError(
+                f"only sparsifiers of one scheme can be merged, got {self.scheme!r} and "
+                f"{other.scheme!r}; make both with the same"
+            )
         mine: Any = self._sampler()
         mine.merge(other._sampler())
         return self

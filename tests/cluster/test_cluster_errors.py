@@ -138,5 +138,5 @@ def test_what_cannot_be_right_is_refused_before_the_work(
 
 
 def test_passes_need_the_numbers_of_the_nodes():
-    with pytest.raises(ValueError, match="call sparsify first"):
+    with pytest.raises(ValueError, match="call sparsify of these edges first"):
         ClusterEdges([GOOD]).open_passes(np.zeros(3, dtype=np.int32), "refine")

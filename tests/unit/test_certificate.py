@@ -298,8 +298,8 @@ def test_bad_edges_are_refused(edges, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"eta": 1.5}, "eta must be a number between 0 and 1, got 1.5"),
-        ({"confidence": 1}, "confidence must be a number between 0 and 1, got 1"),
+        ({"eta": 1.5}, "eta must be a number above 0 and below 1, got 1.5"),
+        ({"confidence": 1}, "confidence must be a number above 0 and below 1, got 1"),
         ({"max_passes": 0}, "max_passes must be an integer >= 1, got 0"),
         ({"n_starts": 2.5}, "n_starts must be an integer >= 1, got 2.5"),
     ],

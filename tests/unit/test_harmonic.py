@@ -213,7 +213,7 @@ def accuracy_on_paper_graph(graph, seed):
         (([0, 1], [1, np.nan]), r"Y must be finite, but Y\[1\] = nan"),
         (([0], [1], 0.0), "gamma must be a finite number above 0, got 0.0"),
         (([0], [1], 1.0, "cmn"), "constraint must be one of 'stable', got 'cmn'"),
-        (([0], [1], 1.0, None, 2), "tol must be a number between 0 and 1, got 2"),
+        (([0], [1], 1.0, None, 2), "tol must be a number above 0 and below 1, got 2"),
     ],
 )
 def test_errors(arguments, message):

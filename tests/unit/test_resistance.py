@@ -142,7 +142,7 @@ def test_nothing_to_do():
         ({"pairs": [[0, 1], [-1, 0]]}, r"pairs\[1, 0\] = -1"),
         ({"pairs": [0, 1]}, r"shape \(n_pairs, 2\), got shape \(2,\)"),
         ({"pairs": [[0.5, 1.0]]}, "integer node ids, got dtype float64"),
-        ({"epsilon": 0}, "epsilon must be a number between 0 and 1, got 0"),
+        ({"epsilon": 0}, "epsilon must be a number above 0 and below 1, got 0"),
         ({"epsilon": "small"}, "got 'small'"),
     ],
 )

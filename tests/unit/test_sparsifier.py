@@ -159,7 +159,7 @@ def test_weights_at_the_ends_of_the_range():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"epsilon": 1.5}, "epsilon must be a number between 0 and 1, got 1.5"),
+        ({"epsilon": 1.5}, "epsilon must be a number above 0 and below 1, got 1.5"),
         ({"scheme": "best"}, "scheme must be one of 'resample', 'online', 'paper', got 'best'"),
         ({"constants": 3}, "constants must be one of"),
         ({"max_edges": 5, "memory": "1GB"}, "two ways to say the budget"),
@@ -178,6 +178,24 @@ def test_parameters_are_refused_at_first_use(parameters, message):
     sparsifier = StreamingSparsifier(**parameters)
     with pytest.raises(ValueError, match=message):
         sparsifier.update([0], [1])
+
+
+def test_merges_that_cannot_be_are_refused():
+    sparsifier = StreamingSparsifier(2, random_state=0).update([0], [1])
+    with pytest.raises(TypeError, match="merge needs a StreamingSparsifier, got tuple"):
+        sparsifier.merge(([0], [1]))
+    with pytest.raises(ValueError, match="cannot be merged with itself"):
+        sparsifier.merge(sparsifier)
+    with pytest.raises(ValueError, match="of one scheme can be merged, got 'resample' and 'paper'"):
+        sparsifier.merge(StreamingSparsifier(2, scheme="paper"))
+    assert sparsifier.n_edges_seen_ == 1
+
+
+def test_ids_past_the_last_possible_one_are_to_be_renumbered():
+    with pytest.raises(ValueError, match=r"but u\[1\] = 3000000000; renumber the nodes 0, 1, 2"):
+        StreamingSparsifier().update([0, 3_000_000_000], [1, 2])
+    with pytest.raises(ValueError, match=r"but v\[0\] = 5; raise n_nodes, or leave it out"):
+        StreamingSparsifier(n_nodes=3).update([0], [5])
 
 
 def test_files_that_are_not_whole_are_refused(tmp_path):

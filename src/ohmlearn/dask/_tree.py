@@ -31,6 +31,8 @@ QUIET = {"distributed.admin.large-graph-warning-threshold": "1 TB"}
 class WorkerError(OSError):
     """Workers died at a partition again and again, or the cluster is gone."""
 
+    __module__ = "ohmlearn.dask"  # where users import it from
+
 
 def find_client(client: Client | None) -> Client | None:
     """Return the client given, or the present one; without any, threads of this process work.
@@ -168,7 +170,10 @@ def _next_done(
             return done.get(timeout=1.0)
         except Empty:
             if client.status != "running":
-                raise WorkerError("the connection to the Dask scheduler is lost") from None
+                raise WorkerError(
+                    "the connection to the Dask scheduler is lost; see in its log why it "
+                    "ended, and run this again with a new client"
+                ) from None
             if client.nthreads():
                 alone_since = None
                 continue

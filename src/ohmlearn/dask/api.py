@@ -204,7 +204,10 @@ def label(
     else:
         pairs = [(node, value) for node, value in labels.items() if not _is_unlabelled(value)]
         if not pairs:
-            raise ValueError("labels must have a label for at least one node")
+            raise ValueError(
+                f"labels has {len(labels)} entries, none of them a label (-1, None and NaN mean "
+                f"unlabelled); give at least one"
+            )
     seed = check_seed(random_state)
     source = ClusterEdges(edges, client, split_every, partition_edges, progress, **options)
     model = SparseHFSClassifier(

@@ -145,7 +145,10 @@ class ClusterEdges:
     def open_passes(self, component: NDArray[np.int32], reader: str) -> Passes:
         """Return what multiplies with the Laplacian of these edges; `sparsify` comes first."""
         if len(self.nodes) == 0:
-            raise ValueError(f"{reader} needs the numbers of the nodes: call sparsify first")
+            raise ValueError(
+                f"{reader} needs the nodes of the edges, which are not known yet; call sparsify of "
+                f"these edges first"
+            )
         if self._held_nodes is None:
             self._held_nodes = hold(self.nodes, self.client)
         return ClusterPasses(self, self._held_nodes, component, reader)
