@@ -15,11 +15,11 @@ namespace ohm {
 namespace {
 
 constexpr int kStrip = 16;   // edges whose coins are tossed together, in machine vectors
+constexpr int kBlock = 512;  // edges looked at before those still open are tossed
+constexpr int kAhead = 24;   // edges between asking for a record and using it
 // The larger of a noisy sketch and the floor is too large on average where both are about the same; taking away a
 // part of the floor sets that right and leaves what is far above the floor as it is.
 constexpr float kTaken = 0.5f;
-constexpr int kBlock = 512;  // edges looked at before those still open are tossed
-constexpr int kAhead = 24;   // edges between asking for a record and using it
 
 // |z_a - z_b|^2, in an order of additions that all machines share.
 OHM_INLINE float sketch(const NodeRecord& a, const NodeRecord& b) {
@@ -31,6 +31,7 @@ OHM_INLINE float sketch(const NodeRecord& a, const NodeRecord& b) {
   return h[0] + h[1];
 }
 
+// `floor` is that of the embedding which the sketch is from, `floor_now` that of the present degrees.
 OHM_INLINE float resistance(float sketch, float floor, float floor_now) {
   return floor_now + std::max(0.0f, sketch - (1.0f + kTaken) * floor);
 }

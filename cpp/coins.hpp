@@ -1,9 +1,10 @@
 // The coins of the sampler: from the records of two nodes to the leverage of an edge, and to its fate.
 //
-// The resistance between u and v is estimated by max(sketch, floor): the sketch is |z_u - z_v|^2, the floor
-// is the resistance with all other nodes shorted, which follows from degrees. It removes the harmful
-// underestimates of a sketch of only eight columns, for free. Degrees are kept up to date between embeddings, so
-// that the floor falls as edges arrive, and fewer of them are kept; only what the sketch is above it is old.
+// The resistance between u and v is estimated by floor + max(0, sketch - 1.5 floor): the sketch is |z_u - z_v|^2,
+// the floor is the resistance with all other nodes shorted, which follows from degrees. It removes the harmful
+// underestimates of a sketch of only eight columns, for free; coins.cpp says why it is taken away one and a half
+// times. Degrees are kept up to date between embeddings, so that the first floor falls as edges arrive, and
+// fewer of them are kept; only what the sketch is above its own floor is old.
 #pragma once
 
 #include "csr.hpp"
@@ -46,18 +47,19 @@ struct KeptEdge {
   float w;
 };
 
-// For each node a bound of its part in any resistance: R_uv <= (shares_u + shares_v)^2. Infinite outside the largest
-// component, so that two finite ones belong to nodes that H joins.
+// For each node a bound of its part in any estimate of a resistance: R_uv <= share_u + share_v, because
+// |z_u - z_v|^2 <= 2 |z_u - centre|^2 + 2 |z_v - centre|^2. Infinite outside the largest component, so that two
+// finite ones belong to nodes that H joins.
 std::vector<float> bound_shares(std::span<const NodeRecord> nodes);
 
 // The centre is that of the largest component; elsewhere distances are infinite.
 void measure_distances(std::span<NodeRecord> nodes);
 
-// Tosses edges begin..end of a batch whose first has number `position` in the stream and appends those kept, with
-// their new weight. An edge that is not in H has leverage w / (w + C) once added, C the conductance of H
-// between its ends; it is kept with probability beta times that, and for certain where C is zero: between
-// components, or at a node that has no embedding yet. Most coins are settled by the bound alone, which
-// takes two floats instead of two records; what is kept does not depend on it.
+// Tosses independent coins for edges begin..end of a batch whose first has number `position` in the stream and
+// appends those kept, with their new weight. An edge that is not in H has leverage w / (w + C) once added, C the
+// conductance of H between its ends; it is kept with probability beta times that, and for certain where C is
+// zero: between components, or at a node that has no embedding yet. Most coins are settled by the bound alone,
+// which takes two floats instead of two records; what is kept does not depend on it.
 template <class Index, class Weight>
 void toss_edges(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w, std::int64_t begin,
                 std::int64_t end, std::int64_t position, std::uint64_t key, float beta, const NodeRecord* nodes,

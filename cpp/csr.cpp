@@ -6,8 +6,8 @@
 //   3. to both endpoints:    walking the rows of 2 upwards, row r has received all neighbours below
 //                            r, in order, before its neighbours above r are appended
 //
-// Edges that come in the order of 2 are not scattered. Working on one triangle until the last step moves 3 entries an edge where sorting the full
-// symmetric matrix moves 4, and needs half the scratch memory.
+// Edges that come in the order of 2 are not scattered by 1. Working on one triangle until the last step moves 3
+// entries an edge where sorting the full symmetric matrix moves 4, and needs half the scratch memory.
 #include "csr.hpp"
 
 #include <algorithm>

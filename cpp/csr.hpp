@@ -52,7 +52,7 @@ struct Unit {
 // input; self-loops and zero weights are dropped and counted. u and v (and w) are equally long.
 //
 // Time O(n + edges). Besides the result it holds 12 bytes an edge (8 with float weights, 4 without
-// weights); twice that for a while before the result exists.
+// weights); twice that for a while before the result exists, unless the edges come in order, u < v.
 //
 // Instantiated for Index int32 and int64, Weight float, double and Unit.
 template <class Index, class Weight>

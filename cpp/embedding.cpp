@@ -17,7 +17,7 @@ std::uint64_t edge_bits(std::uint64_t key, std::int32_t u, std::int32_t v) {
   return draw(key, static_cast<std::uint64_t>(low) << 32 | static_cast<std::uint32_t>(high));
 }
 
-// The sign of the direction from the smaller to the larger number times the random sign of column c.
+// The random sign of column c: a bit that is set is plus.
 double sign_bit(std::uint32_t signs, int c) { return (signs >> c & 1u) != 0 ? 1.0 : -1.0; }
 
 // row += value with the signs of 8 columns, bits of `signs` from 0 on: set is plus.

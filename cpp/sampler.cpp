@@ -13,13 +13,13 @@
 namespace ohm {
 namespace {
 
-constexpr std::int64_t kPiece = 1 << 14;      // edges a thread tosses at a time
-constexpr std::int64_t kMostPieces = 32;      // that it tosses before the kept ones are gathered
-constexpr std::int64_t kStretches = 8;         // looks at the degrees between two resamples
-constexpr double kGrowth = 2.0;                // of H, without a budget, between two resamples
-constexpr std::int64_t kSmallest = 1 << 12;   // rows below which resampling is not worth it
-constexpr std::int64_t kDenseRow = 32;        // entries a row
-constexpr std::int64_t kLarge = 1 << 20;      // rows beyond which memory is worth giving back
+constexpr std::int64_t kPiece = 1 << 14;     // edges a thread tosses at a time
+constexpr std::int64_t kMostPieces = 32;     // that it tosses before the kept ones are gathered
+constexpr std::int64_t kStretches = 8;       // looks at the degrees between two resamples
+constexpr double kGrowth = 2.0;              // of H, without a budget, between two resamples
+constexpr std::int64_t kSmallest = 1 << 12;  // rows below which resampling is not worth it
+constexpr std::int64_t kDenseRow = 32;       // entries a row of the matrix beyond which H counts as dense
+constexpr std::int64_t kLarge = 1 << 20;     // rows beyond which memory is worth giving back
 // A weak link between clusters is one slow mode among n: its share of a random right-hand side is tiny, and
 // the links are lost where it is not resolved (seen at 1e-3 on three blocks with three bridges).
 constexpr double kEmbeddingTolerance = 1e-4;
@@ -116,7 +116,7 @@ std::int64_t Sampler::next_capacity() const {
   return std::max(kSmallest, static_cast<std::int64_t>(kGrowth * static_cast<double>(n_rows())));
 }
 
-// From what a resample leaves at most.
+// From what a resample leaves at most: leverages add up to less than n.
 std::int64_t Sampler::first_capacity() const {
   if (options_.max_rows > 0) return 2 * options_.max_rows;
   const std::int64_t n = state_.n_nodes;
@@ -286,7 +286,7 @@ void Sampler::resample() {
   state_.w.reserve(state_.capacity);
 }
 
-// The rows become those of H, tossed anew.
+// The rows become those of H, each kept or dropped anew.
 void Sampler::thin(const Triangle& h) {
   const std::int32_t n = state_.n_nodes;
   const std::uint64_t coins = hash(options_.seed ^ kResampleCoins, state_.n_resamples + 1);

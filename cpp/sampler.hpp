@@ -1,18 +1,21 @@
 // One pass over a stream of edges that keeps a spectral sparsifier H of all edges seen.
 //
 // After Kyng, Pachocki, Peng and Sachdeva (2016). H is a list of rows (u, v, w). An arriving edge, and at a
-// resample every row, is kept with probability p = min(1, beta t), where t = w R estimates its leverage
-// from the present embedding, and then weighs w / p: H is right in expectation whatever the estimates.
-// Insertions only lower resistances, so stale estimates are too high; that costs rows, not accuracy. Hence:
+// resample every row, is kept with probability p = min(1, beta t), where t estimates its leverage from the
+// present embedding (w R for a row of H, w R / (1 + w R) for an edge that H does not have yet), and then weighs
+// w / p: H is right in expectation whatever the estimates. Insertions only lower resistances, so stale
+// estimates are too high; that costs rows, not accuracy. Hence:
 //  - an edge is tossed on arrival and stored only if kept; one between two components, or to a node that has no
 //    embedding yet, is kept for certain;
-//  - H is resampled (parallel rows added up, a new embedding, every row tossed again) only when its rows
-//    reach the capacity, over twice what the last resample left. A spanning forest is kept for certain: H is
-//    connected where the edges seen are, whatever the estimates;
+//  - H is resampled (parallel rows added up, a new embedding, every row kept or dropped anew) only when its
+//    rows reach the capacity: twice what the last resample left, or twice the budget. A spanning forest is kept
+//    for certain: H is connected where the edges seen are, whatever the estimates. Rows that remain are chosen
+//    systematically, not by independent coins: see choose_rows;
 //  - between two resamples the degrees of nodes are brought up to date a few times, and with them what of an
 //    estimate follows from degrees: in dense graphs that is most of it, and a third fewer resamples are needed.
-// Coins are hashes of (seed, position in the stream) and of (seed, resample, edge), and resamples happen at exact
-// positions: neither the split into batches nor the number of threads changes a bit.
+// Coins of arriving edges are hashes of (seed, position in the stream), the random starts and owners at a resample
+// of (seed, resample, node or edge), and resamples happen at exact positions: neither the split into batches nor
+// the number of threads changes a bit.
 #pragma once
 
 #include "coins.hpp"
