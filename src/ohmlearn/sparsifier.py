@@ -39,7 +39,7 @@ __all__ = ["StreamingSparsifier", "sparsify"]
 
 SCHEMES = ("resample", "online", "paper")
 # beta = constant (ln n + offset) / epsilon^2: the matrix Chernoff bound at failure probability
-# 0.01, and what measured epsilon asks for.
+# 0.01, for independent coins; and what measured epsilon asks for (docs/calibration.md).
 CONSTANTS = {"theory": (3.0, math.log(2 / 0.01)), "practical": (1.6, 0.0)}
 # Factor on the copies of the scheme "paper": as printed, and what measured epsilon asks for.
 PAPER_CONSTANTS = {"theory": 1.0, "practical": 0.1}
@@ -78,10 +78,11 @@ class StreamingSparsifier:
     memory : int or str, optional
         Budget as peak memory of the sparsifier, in bytes or like "500MB"; needs `n_nodes`.
     scheme : {"resample", "online", "paper"}
-        "resample" tosses all rows again now and then, "online" never drops a row once kept,
+        "resample" thins out all rows now and then, "online" never drops a row once kept,
         "paper" is Kelner and Levin's with copies of edges; it needs `n_nodes` and takes no budget.
     constants : {"practical", "theory"}
-        How many rows `epsilon` stands for. "theory" is what a proof of the one-shot case asks for.
+        How many rows `epsilon` stands for: calibrated by measurement, or what a proof asks for
+        that is about independent coins, tossed once.
     random_state : int, Generator, RandomState or None
     n_jobs : int, optional
         Threads, read as scikit-learn does.
