@@ -105,20 +105,20 @@ def grid3d(a: int, b: int, c: int) -> Graph:
     return Graph.from_edges(*edges.grid((a, b, c)), n_nodes=a * b * c)
 
 
-def knn_points(n: int, k: int, dim: int = 2, random_state: int = 0) -> Graph:
-    """Union kNN graph of uniform points in the unit cube, the nodes in random order.
+def knn_points(n_points: int, n_neighbors: int, dim: int = 2, random_state: int = 0) -> Graph:
+    """Union kNN graph of uniform points in the unit cube of ``dim`` dimensions, in random order.
 
     Examples
     --------
     >>> knn_points(100, 5).n_nodes
     100
     """
-    points = np.random.default_rng(random_state).random((n, dim))
-    return Graph.from_edges(*edges.union_knn(points, k), n_nodes=n)
+    points = np.random.default_rng(random_state).random((n_points, dim))
+    return Graph.from_edges(*edges.union_knn(points, n_neighbors), n_nodes=n_points)
 
 
-def preferential_attachment(n: int, k: int, random_state: int = 0) -> Graph:
-    """Barabasi-Albert graph: each node joins k earlier ones picked by degree, repeats merged.
+def preferential_attachment(n_nodes: int, k: int, random_state: int = 0) -> Graph:
+    """Barabasi-Albert graph: each node joins ``k`` earlier ones picked by degree, repeats merged.
 
     Examples
     --------
@@ -126,14 +126,16 @@ def preferential_attachment(n: int, k: int, random_state: int = 0) -> Graph:
     999
     """
     return Graph.from_edges(
-        *edges.preferential(n, k, np.random.default_rng(random_state)), n_nodes=n
+        *edges.preferential(n_nodes, k, np.random.default_rng(random_state)), n_nodes=n_nodes
     )
 
 
 def stochastic_blocks(
     sizes: Sequence[int], p: float, bridges: int = 1, random_state: int = 0
 ) -> Graph:
-    """Blocks with edge probability ``p`` inside, ``bridges`` random edges from each to the next.
+    """Blocks of ``sizes``, each pair inside joined with probability ``p``.
+
+    ``bridges`` random edges lead from each block to the next.
 
     Examples
     --------
@@ -192,7 +194,7 @@ def paper_points(n_points: int = 12_100) -> Points:
     return np.concatenate(clusters)
 
 
-def paper_knn(k: int, n_points: int = 12_100) -> Graph:
+def paper_knn(n_neighbors: int, n_points: int = 12_100) -> Graph:
     """Union kNN graph of `paper_points`.
 
     Examples
@@ -200,11 +202,14 @@ def paper_knn(k: int, n_points: int = 12_100) -> Graph:
     >>> paper_knn(12, n_points=1210).n_nodes
     1210
     """
-    return Graph.from_edges(*edges.union_knn(paper_points(n_points), k), n_nodes=n_points)
+    points = paper_points(n_points)
+    return Graph.from_edges(*edges.union_knn(points, n_neighbors), n_nodes=n_points)
 
 
-def dense_clusters(n: int = 12_100, k: int | None = None, bridges: int = 3) -> Graph:
-    """`paper_knn` at 9.5% of the nodes as neighbours, made connected.
+def dense_clusters(
+    n_points: int = 12_100, n_neighbors: int | None = None, bridges: int = 3
+) -> Graph:
+    """`paper_knn`, by default with 9.5% of the points as neighbours, made connected.
 
     The kNN graph falls into parts; ``bridges`` edges join each cluster to the next. The defaults
     give 16.2 million Laplacian entries on 12,100 nodes.
@@ -214,14 +219,14 @@ def dense_clusters(n: int = 12_100, k: int | None = None, bridges: int = 3) -> G
     >>> dense_clusters(1210).n_nodes
     1210
     """
-    k = round(n * 0.0954) if k is None else k
+    n, k = n_points, round(n_points * 0.0954) if n_neighbors is None else n_neighbors
     ends = np.cumsum(_paper_sizes(n))[:-1]
     bridge = (np.repeat(ends, bridges) - 1, np.concatenate([e + np.arange(bridges) for e in ends]))
     parts = [edges.union_knn(paper_points(n), k), bridge]
     return Graph.from_edges(*edges.unique(*edges.join(parts), n), n_nodes=n)
 
 
-def chimera(n: int, random_state: int = 0, decades: float = 6) -> Graph:
+def chimera(n_nodes: int, random_state: int = 0, decades: float = 6) -> Graph:
     """Random composite of grids, trees, paths and expanders, in random order.
 
     A few random edges join each piece to the ones before it; weights are log-uniform over
@@ -243,8 +248,8 @@ def chimera(n: int, random_state: int = 0, decades: float = 6) -> Graph:
     ]
     parts: list[Ends] = []
     start = 0
-    while start < n:
-        size = min(n - start, max(2, round(n * 10 ** rng.uniform(-2, -0.7))))
+    while start < n_nodes:
+        size = min(n_nodes - start, max(2, round(n_nodes * 10 ** rng.uniform(-2, -0.7))))
         kind = kinds[rng.integers(len(kinds))]
         if kind is edges.path:  # on a long one with such weights rounding alone passes 1e-8
             size = min(size, 1000)
@@ -256,9 +261,9 @@ def chimera(n: int, random_state: int = 0, decades: float = 6) -> Graph:
             parts.append((rng.integers(start, size=links), start + rng.integers(size, size=links)))
         start += size
     u, v = edges.join(parts)
-    order = rng.permutation(n)
-    u, v = edges.unique(order[u], order[v], n)
-    return Graph.from_edges(u, v, _log_uniform(u.size, decades, rng), n_nodes=n)
+    order = rng.permutation(n_nodes)
+    u, v = edges.unique(order[u], order[v], n_nodes)
+    return Graph.from_edges(u, v, _log_uniform(u.size, decades, rng), n_nodes=n_nodes)
 
 
 def log_uniform_weights(graph: Graph, decades: float, random_state: int = 0) -> Graph:

@@ -82,6 +82,12 @@ class NodeTable:
         Parameters
         ----------
         u, v : array-like of int or str, or pyarrow array, of equal length
+
+        Examples
+        --------
+        >>> from ohmlearn.nodes import NodeTable
+        >>> NodeTable().add_edges(["ann", "bob"], ["bob", "cy"])
+        (array([0, 1], dtype=int32), array([1, 2], dtype=int32))
         """
         a, b = _alike(as_ids(u, "u"), as_ids(v, "v"))
         check_equal_sizes(u=a.size, v=b.size)

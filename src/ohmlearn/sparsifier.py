@@ -197,6 +197,14 @@ class StreamingSparsifier:
         ------
         ValueError
             Names the first edge that cannot be taken. Nothing of the batch has been taken then.
+
+        Examples
+        --------
+        >>> from ohmlearn import StreamingSparsifier
+        >>> sparsifier = StreamingSparsifier(random_state=0).update([0, 1, 2], [1, 2, 2])
+        >>> sparsifier = sparsifier.update(([2], [0], [0.5]))
+        >>> sparsifier.n_edges_seen_, sparsifier.weight_seen_
+        (3, 2.5)
         """
         sampler: Any = self._sampler()
         if v is None and isinstance(u, Graph):
@@ -247,6 +255,19 @@ class StreamingSparsifier:
         """Take in all that another sparsifier has seen; `other` stays as it is.
 
         The two should have different seeds: equal ones toss the same coins.
+
+        Parameters
+        ----------
+        other : StreamingSparsifier
+            Of the same scheme; its nodes are numbered alike.
+
+        Examples
+        --------
+        >>> from ohmlearn import StreamingSparsifier
+        >>> monday = StreamingSparsifier(random_state=1).update([0], [1])
+        >>> tuesday = StreamingSparsifier(random_state=2).update([1], [2])
+        >>> monday.merge(tuesday).snapshot().n_edges
+        2
         """
         if not isinstance(other, StreamingSparsifier):
             raise TypeError(
@@ -267,6 +288,11 @@ class StreamingSparsifier:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the sparsifier to a file: whole, with a checksum, or not at all.
 
+        Parameters
+        ----------
+        path : str or path
+            Any name; a file that is there is replaced.
+
         Examples
         --------
         >>> import tempfile
@@ -284,7 +310,13 @@ class StreamingSparsifier:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a saved sparsifier; it goes on as if it had never stopped, to the last bit."""
+        """Read a saved sparsifier; it goes on as if it had never stopped, to the last bit.
+
+        Parameters
+        ----------
+        path : str or path
+            What `save` has written; see there for an example.
+        """
         arrays = read_arrays(path)
         parameters = json.loads(str(arrays.pop("parameters")))
         loaded = cls(
@@ -434,9 +466,18 @@ class PaperSampler:
 def sparsify(
     edges: Graph | tuple[Any, ...] | Iterable[tuple[Any, ...]], **parameters: Any
 ) -> Graph:
-    """Sparsify a graph, arrays (u, v) or (u, v, w), or an iterable of such batches, in one call.
+    """Sparsify edges in one call and one reading.
 
-    Keywords are those of `StreamingSparsifier`.
+    Parameters
+    ----------
+    edges : Graph, tuple (u, v) or (u, v, w) of arrays, or iterable of such tuples
+    **parameters
+        Those of `StreamingSparsifier`, by name.
+
+    Returns
+    -------
+    Graph
+        The sparsifier, as `StreamingSparsifier.snapshot` returns it.
 
     Examples
     --------

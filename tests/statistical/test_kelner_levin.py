@@ -94,7 +94,7 @@ def measured_epsilon(edges, graph):
 
 FAMILIES = {
     "complete": lambda: gallery.complete(60),
-    "clusters with bridges": lambda: gallery.dense_clusters(90, k=40),
+    "clusters with bridges": lambda: gallery.dense_clusters(90, n_neighbors=40),
     "paper": lambda: gallery.paper_knn(60, n_points=120),
     "weights over 4 decades": lambda: gallery.log_uniform_weights(gallery.complete(60), 4),
 }

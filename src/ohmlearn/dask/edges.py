@@ -110,7 +110,14 @@ class ClusterEdges:
     ) -> StreamingSparsifier:
         """Return a sparsifier of all edges; its nodes are numbered as in `nodes`.
 
-        Parameters are those of `StreamingSparsifier`.
+        Parameters
+        ----------
+        epsilon, max_edges, constants, random_state
+            See `StreamingSparsifier`.
+
+        Returns
+        -------
+        StreamingSparsifier
         """
         parameters: dict[str, Any] = {
             "epsilon": epsilon,
