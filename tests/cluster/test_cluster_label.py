@@ -11,6 +11,7 @@ from typing import Any
 
 import dask
 import numpy as np
+import pandas
 import pytest
 from click.testing import CliRunner, Result
 from distributed import Client
@@ -85,6 +86,16 @@ def test_the_certificate_is_that_of_edges_in_this_process(two: Client, files: li
     assert [there.lower, there.upper, there.lower_bound, there.upper_bound] == pytest.approx(
         [here.lower, here.upper, here.lower_bound, here.upper_bound], rel=1e-9
     )
+
+
+def test_entries_that_mean_unlabelled_do_not_count():
+    parts = [dask.delayed((["a", "b"], ["b", "c"]))]
+    nothing = {"b": pandas.NA, "c": float("nan"), "d": None, "e": -1}
+    with dask.config.set(scheduler="threads"):
+        found = label(parts, pandas.Series({"a": "known"} | nothing), random_state=0)
+        assert found.labels.tolist() == ["known"] * 3
+        with pytest.raises(ValueError, match="labels has 4 entries, none of them a label"):
+            label(parts, nothing)
 
 
 def test_components_are_compared_across_partitions(two: Client):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -20,6 +19,7 @@ from ohmlearn.dask.edges import PARTITION_EDGES, ClusterEdges
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
 from ohmlearn.semi_supervised import SparseHFSClassifier
+from ohmlearn.semi_supervised.targets import is_unlabelled
 from ohmlearn.sparsifier import StreamingSparsifier
 
 __all__ = ["Labelled", "Sparsified", "label", "sparsify"]
@@ -202,7 +202,7 @@ def label(
         where = os.fspath(labels)
         pairs = read_labels(where)
     else:
-        pairs = [(node, value) for node, value in labels.items() if not _is_unlabelled(value)]
+        pairs = [(node, value) for node, value in labels.items() if not is_unlabelled(value)]
         if not pairs:
             raise ValueError(
                 f"labels has {len(labels)} entries, none of them a label (-1, None and NaN mean "
@@ -234,10 +234,4 @@ def label(
         model,
         certificate,
         source,
-    )
-
-
-def _is_unlabelled(value: Any) -> bool:
-    return value is None or (
-        isinstance(value, int | float | np.number) and (value == -1 or math.isnan(value))
     )

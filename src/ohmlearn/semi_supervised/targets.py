@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from ohmlearn._validation import check_node_ids
 
-__all__ = ["find_classes", "find_values"]
+__all__ = ["find_classes", "find_values", "is_unlabelled"]
 
 Labelled = tuple[NDArray[np.int64], NDArray[Any]]
 
@@ -29,7 +29,7 @@ def find_classes(y: Any, n_nodes: int | None = None) -> Labelled:
     """
     nodes, values = _split(y, n_nodes)
     if values.dtype.kind == "O":
-        known = np.array([not _is_unlabelled(value) for value in values], dtype=bool)
+        known = np.array([not is_unlabelled(value) for value in values], dtype=bool)
         values = values[known]
         if len({isinstance(value, str) for value in values}) < 2:
             values = np.array(values.tolist())
@@ -48,9 +48,8 @@ def find_classes(y: Any, n_nodes: int | None = None) -> Labelled:
             "class must be given"
         )
     if values.dtype.kind == "f" and np.any(values != np.floor(values)):
-        check_classification_targets(
-            values
-        )  # others would only be suspected: of few labels a class
+        # Whole numbers are not asked about: of few labels a class they would be suspected.
+        check_classification_targets(values)
     return nodes[known], values
 
 
@@ -100,7 +99,14 @@ def _split(y: Any, n_nodes: int | None) -> Labelled:
     return np.arange(len(values)), values
 
 
-def _is_unlabelled(value: Any) -> bool:
+def is_unlabelled(value: Any) -> bool:
+    """Whether an entry means that a label is not known: None, NaN, pandas.NA or -1.
+
+    Examples
+    --------
+    >>> [is_unlabelled(value) for value in (None, float("nan"), -1, "-1", False, 0)]
+    [True, True, True, False, False, False]
+    """
     if value is None or type(value).__name__ == "NAType":  # pandas.NA
         return True
     if isinstance(value, bool | np.bool_ | str):

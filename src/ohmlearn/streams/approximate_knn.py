@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ohmlearn._validation import check_count, check_n_jobs, check_option, require_extra
 from ohmlearn._validation_sources import check_n_neighbors, check_points
 from ohmlearn.streams.batch import EdgeBatch
+from ohmlearn.streams.points import fill_scales
 
 __all__ = ["FaissKnnEdges"]
 
@@ -56,10 +57,7 @@ class FaissKnnEdges:
         self.n_edges = len(self._keys)
         if self._weighted:
             last = near[own, np.maximum(found.sum(axis=1) - 1, 0)]
-            scale = np.sqrt(self._squared(own, np.where(last >= 0, last, own)))
-            positive = scale > 0
-            scale[~positive] = scale[positive].mean() if positive.any() else 1
-            self._scale = scale
+            self._scale = fill_scales(np.sqrt(self._squared(own, np.where(last >= 0, last, own))))
 
     def __iter__(self) -> Iterator[EdgeBatch]:
         for start in range(0, self.n_edges, self._batch):

@@ -12,7 +12,7 @@ from ohmlearn._validation import check_n_jobs, check_option
 from ohmlearn._validation_sources import check_n_neighbors, check_points
 from ohmlearn.streams.approximate_knn import FaissKnnEdges
 from ohmlearn.streams.batch import EdgeBatch
-from ohmlearn.streams.points import pack_points, row_blocks
+from ohmlearn.streams.points import fill_scales, pack_points, row_blocks
 
 __all__ = ["KnnEdges", "knn_edges"]
 
@@ -69,14 +69,7 @@ class KnnEdges:
             for begin, end in row_blocks(self.n_nodes, self._block, triangle=False)
         ]
         distance, index = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-        if not self._weighted:
-            return distance, index, None
-        scale = np.sqrt(distance)
-        positive = scale > 0
-        # Points with n_neighbors exact copies have no scale of their own. Where all are such, so
-        # are all distances 0.
-        scale[~positive] = scale[positive].mean() if positive.any() else 1
-        return distance, index, scale
+        return distance, index, fill_scales(np.sqrt(distance)) if self._weighted else None
 
 
 def knn_edges(

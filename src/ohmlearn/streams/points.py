@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ohmlearn import _core
 from ohmlearn._validation import check_count
 
-__all__ = ["Points", "pack_points", "row_blocks"]
+__all__ = ["Points", "fill_scales", "pack_points", "row_blocks"]
 
 PAIRS = 1 << 18  # in a block, about: small enough for the cache, large beside the cost of a call
 TILE = 16  # rows that are met with all points together: a block has a multiple of it
@@ -43,3 +43,18 @@ def row_blocks(n_nodes: int, block: int | None, *, triangle: bool) -> Iterator[t
         end = min(n_nodes, begin + rows)
         yield begin, end
         begin = end
+
+
+def fill_scales(scale: NDArray[Any]) -> NDArray[Any]:
+    """Give points whose last neighbour is an exact copy the mean scale of the others, in place.
+
+    Where all are such, so are all distances 0, and any scale will do.
+
+    Examples
+    --------
+    >>> fill_scales(np.array([1.0, 0.0, 3.0]))
+    array([1., 2., 3.])
+    """
+    positive = scale > 0
+    scale[~positive] = scale[positive].mean() if positive.any() else 1
+    return scale
