@@ -104,6 +104,15 @@ def test_a_dict_has_the_ids_of_the_stream(model, tmp_path):
         labels = dict(zip(edges.nodes.ids().tolist(), found.tolist(), strict=True))
         assert known.items() <= labels.items()
         assert len(labels) == 5
+        ids = list(known)
+        model.relabel({ids[0]: "y", ids[1]: "x", ids[2]: "y"})
+        labels = dict(zip(edges.nodes.ids().tolist(), model.transduction_.tolist(), strict=True))
+        assert (labels[ids[0]], labels[ids[1]]) == ("y", "x")
+
+
+def test_names_of_nodes_where_the_edges_have_numbers():
+    with pytest.raises(ValueError, match="y has the node 'ann', but the nodes of these edges are"):
+        StableHFSClassifier().fit_edges(([0, 1], [1, 2]), {"ann": 1})
 
 
 @pytest.mark.parametrize(
@@ -139,8 +148,6 @@ def test_labels_that_cannot_be():
         find_values(["a"])
     with pytest.raises(ValueError, match=r"one entry a node, 3 of them, got 2; mark unlabelled"):
         find_classes([0, 1], 3)
-    with pytest.raises(ValueError, match="node ids must be integers"):
-        find_classes({"a": 1})
 
 
 def test_nodes_without_evidence_are_told_apart():

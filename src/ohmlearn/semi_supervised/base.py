@@ -39,6 +39,7 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
         "verbose": ["verbose"],
     }
     _without_evidence: ClassVar[str]
+    _nodes: NodeTable | None = None  # the ids of a stream that has its own
     affinity: str | Callable[..., Any]
     n_neighbors: int
     weights: Literal["uniform", "gaussian"]
@@ -89,6 +90,7 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
         edges = self._affinity().edges(points)
         n_nodes = edges.n_nodes
         nodes_values = self._encode(y, n_nodes)
+        self._nodes = None
         if self.affinity == "precomputed":
             self.__dict__.pop("X_", None)
         else:
@@ -123,8 +125,8 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
         """
         self._validate_params()
         nodes = getattr(edges, "nodes", None)
-        if isinstance(nodes, NodeTable) and isinstance(y, Mapping):
-            y = dict(zip(nodes.add(list(y)).tolist(), y.values(), strict=True))
+        self._nodes = nodes if isinstance(nodes, NodeTable) else None
+        y = self._by_number(y)
         if n_nodes is None:
             n_nodes = getattr(edges, "n_nodes", None)
         if n_nodes is None and not isinstance(y, dict):
@@ -148,7 +150,7 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
         Parameters
         ----------
         y : array-like of shape (n_nodes,), or dict {node: label}
-            All labels, old ones that stay included.
+            All labels, old ones that stay included; a dict as for `fit_edges`.
 
         Returns
         -------
@@ -162,10 +164,16 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
         ['a', 'a', 'a']
         """
         self._check_edges_seen()
-        self._labels = self._encode(y, self._n_nodes)
+        self._labels = self._encode(self._by_number(y), self._n_nodes)
         self._answer = None
         self._result()
         return self
+
+    def _by_number(self, y: Any) -> Any:
+        """Return labels with the numbers of nodes; ids that are new get the next ones."""
+        if self._nodes is None or not isinstance(y, Mapping):
+            return y
+        return dict(zip(self._nodes.add(list(y)).tolist(), y.values(), strict=True))
 
     def _check_edges_seen(self) -> None:
         check_is_fitted(self, "_seed")

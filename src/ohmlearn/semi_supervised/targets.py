@@ -88,6 +88,12 @@ def _split(y: Any, n_nodes: int | None) -> Labelled:
     if isinstance(y, Mapping):
         entries = np.empty(len(y), dtype=object)
         entries[:] = list(y.values())
+        named = next((key for key in y if isinstance(key, str)), None)
+        if named is not None:
+            raise ValueError(
+                f"y has the node {named!r}, but the nodes of these edges are numbers; read the "
+                f"edges with read_edges, which knows their ids, or number both with NodeTable"
+            )
         nodes = check_node_ids(list(y.keys()), "y.keys()")
         return nodes.astype(np.int64), entries
     values = column_or_1d(np.asarray(y), warn=True)
