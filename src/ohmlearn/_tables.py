@@ -96,14 +96,14 @@ def find_labelled(path: str, pairs: Pairs, nodes: NodeTable) -> dict[int, Any]:
     ids = as_node_ids(path, [node for node, _ in pairs], nodes.kind)
     unknown = np.flatnonzero(nodes.find(ids) < 0)
     if len(unknown) == len(pairs):
-        refuse_source(path, f"no edge has any of these nodes, such as {ids[0]!r}")
+        refuse_source(path, f"no edge has any of these nodes, such as {ids.tolist()[0]!r}")
     if unknown.tolist() == [0] and _seems_heading(path, pairs):
         why = "seems to be a heading, but no column has a usual name"
         refuse_source(path, f"{why}; name them (--node-col, --label-col) or take it out", "row 1")
     if len(unknown) > 0:
         warnings.warn(
             f"{len(unknown)} of the {len(pairs)} labelled nodes are in no edge, such as "
-            f"{ids[unknown[0]]!r}",
+            f"{ids.tolist()[unknown[0]]!r}",
             UserWarning,
             stacklevel=2,
         )

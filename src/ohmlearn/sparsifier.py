@@ -303,10 +303,14 @@ class StreamingSparsifier:
         ...     StreamingSparsifier.load(f"{folder}/h.ohm").n_edges_seen_
         2
         """
+        self._save(path)
+
+    def _save(self, path: str | os.PathLike[str], **more: NDArray[Any]) -> None:
+        """Save, with arrays of somebody else's that `load` passes over."""
         state = self._sampler().get_state()
         arrays = state if isinstance(state, dict) else dict(zip(STATE, state, strict=True))
         parameters = {name: getattr(self, name) for name in PARAMETERS} | {"seed": self._seed}
-        write_arrays(path, {**arrays, "parameters": np.array(json.dumps(parameters))})
+        write_arrays(path, {**arrays, "parameters": np.array(json.dumps(parameters)), **more})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 from ohmlearn import gallery
 from ohmlearn._tables import find_labelled, read_labels, write_table
 from ohmlearn.cli import main
+from ohmlearn.cli.label import _save
 from ohmlearn.semi_supervised import SparseHFSClassifier
 from ohmlearn.streams import read_edges
 
@@ -164,6 +165,28 @@ def test_bad_input_is_one_line_and_code_2(
     assert message in result.output
     assert result.exit_code == 2
     assert "Traceback" not in result.output
+
+
+def test_outputs_that_are_inputs_are_refused(files: tuple[Path, Path]):
+    edges, labels = files
+    for name in (edges, labels):
+        before = name.read_bytes()
+        result = label(edges, "--labels", labels, "-o", name)
+        assert result.exit_code == 2
+        assert "would overwrite what is read" in result.output
+        assert name.read_bytes() == before
+
+
+def test_a_checkpoint_of_other_edges_is_refused(files: tuple[Path, Path], tmp_path: Path):
+    edges, labels = files
+    kept = tmp_path / "run.ohm"
+    stream, model = read_edges(edges), SparseHFSClassifier(random_state=0).update([])
+    _save(str(kept), model, stream)
+    other = tmp_path / "other.csv"
+    other.write_text(edges.read_text() + "p0,p1\n")
+    result = label(other, "--labels", labels, "--checkpoint", kept)
+    assert result.exit_code == 2
+    assert "is of other edges" in result.output
 
 
 def test_labels_of_nodes_that_no_edge_has(files: tuple[Path, Path]):

@@ -92,22 +92,40 @@ def test_labels_of_another_component_do_not_decide():
 
 
 @pytest.mark.parametrize("model", [SparseHFSClassifier(random_state=0), StableHFSClassifier()])
-def test_a_dict_has_the_ids_of_the_stream(model, tmp_path):
+@pytest.mark.parametrize(
+    ("text", "known", "stranger"),
+    [
+        ("src,dst\nann,bob\nbob,cy\ncy,dee\n", {"dee": "x", "ann": "y"}, "zoe"),
+        ("10,20\n20,30\n30,40\n", {40: "x", 10: "y"}, 99),
+    ],
+)
+def test_a_dict_has_the_ids_of_the_stream(model, text, known, stranger, tmp_path):
     path = tmp_path / "e.csv"
-    for text, known in [
-        ("src,dst\nann,bob\nbob,cy\ncy,dee\n", {"dee": "x", "ann": "y", "zoe": "x"}),
-        ("10,20\n20,30\n30,40\n", {40: "x", 10: "y", 99: "x"}),
-    ]:
-        path.write_text(text)
-        edges = read_edges(path)
-        found = model.fit_edges(edges, known).transduction_
-        labels = dict(zip(edges.nodes.ids().tolist(), found.tolist(), strict=True))
-        assert known.items() <= labels.items()
-        assert len(labels) == 5
-        ids = list(known)
-        model.relabel({ids[0]: "y", ids[1]: "x", ids[2]: "y"})
-        labels = dict(zip(edges.nodes.ids().tolist(), model.transduction_.tolist(), strict=True))
-        assert (labels[ids[0]], labels[ids[1]]) == ("y", "x")
+    path.write_text(text)
+    edges = read_edges(path)
+    found = model.fit_edges(edges, known).transduction_
+    labels = dict(zip(edges.nodes.ids().tolist(), found.tolist(), strict=True))
+    assert known.items() <= labels.items()
+    assert len(labels) == 4
+    swapped = dict(zip(known, reversed(known.values()), strict=True))
+    labels = dict(
+        zip(edges.nodes.ids().tolist(), model.relabel(swapped).transduction_, strict=True)
+    )
+    assert swapped.items() <= labels.items()
+    with pytest.warns(UserWarning, match=f"1 of the 3 labelled nodes are in no edge.*{stranger}"):
+        model.fit_edges(read_edges(path), known | {stranger: "x"})
+
+
+def test_a_stream_with_other_numbers_is_refused(tmp_path):
+    path = tmp_path / "e.csv"
+    path.write_text("src,dst\nann,bob\nbob,cy\ncy,dee\n")
+    first = read_edges(path)
+    model = SparseHFSClassifier(random_state=0).fit_edges(first, {"dee": "x", "ann": "y"})
+    for act in (model.update, model.refine):
+        with pytest.raises(ValueError, match=r"read_edges\(..., nodes=first.nodes\)"):
+            act(read_edges(path))
+    model.update(read_edges(path, nodes=first.nodes)).refine(first)
+    assert model.sparsifier_.n_edges_seen_ == 6
 
 
 def test_names_of_nodes_where_the_edges_have_numbers():

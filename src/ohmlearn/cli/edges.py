@@ -1,5 +1,6 @@
 """What commands that read edges share: their options, and a reading with progress."""
 
+import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -100,6 +101,13 @@ def open_edges(options: dict[str, Any], nodes: "NodeTable | None" = None) -> "Ed
     if stream.columns is not None and not (options["quiet"] or options["as_json"]):
         click.echo(f"{stream.sources[0]}: {stream.columns}", err=True)
     return stream
+
+
+def refuse_overwriting(output: str, *inputs: str) -> None:
+    """Refuse an output that is one of the inputs."""
+    for name in inputs:
+        if os.path.isfile(output) and os.path.isfile(name) and os.path.samefile(output, name):
+            raise ValueError(f"-o {output} would overwrite what is read; name another file")
 
 
 def tell_bad(stream: "EdgeStream", options: dict[str, Any]) -> None:

@@ -10,6 +10,7 @@ from ohmlearn.cli.edges import (
     fraction,
     open_edges,
     output_option,
+    refuse_overwriting,
     seed_option,
     tell_bad,
     threads_option,
@@ -74,6 +75,7 @@ def sparsify(output: str, **options: Any) -> None:
     from ohmlearn.sparsifier import StreamingSparsifier
 
     check_table_path(output)
+    refuse_overwriting(output, *options["edges"])
     stream = open_edges(options)
     names = ("epsilon", "max_edges", "memory", "n_nodes", "scheme", "constants")
     sparsifier = StreamingSparsifier(
@@ -158,6 +160,7 @@ def resistance(output: str, pairs: str | None, **options: Any) -> None:
     from ohmlearn.streams import read_edges
 
     check_table_path(output)
+    refuse_overwriting(output, *options["edges"])
     stream = open_edges(options)
     graph, nodes = _load(stream, options), stream.nodes
     how = {"epsilon": options["epsilon"], "exact": options["exact"] or None}
@@ -201,6 +204,7 @@ def solve(right_hand_sides: str, output: str, tol: float, **options: Any) -> Non
     from ohmlearn.solver import LaplacianSolver
 
     check_table_path(output)
+    refuse_overwriting(output, *options["edges"])
     stream = open_edges(options)
     graph, nodes = _load(stream, options), stream.nodes
     named, names, values = read_node_values(right_hand_sides)

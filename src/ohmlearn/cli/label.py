@@ -14,6 +14,7 @@ from ohmlearn.cli.edges import (
     fraction,
     open_edges,
     output_option,
+    refuse_overwriting,
     seed_option,
     tell_bad,
     threads_option,
@@ -76,6 +77,7 @@ def label(**options: Any) -> None:
     from ohmlearn._validation import require_extra
 
     check_table_path(options["output"])
+    refuse_overwriting(options["output"], *options["edges"], options["labels_file"])
     if options["report"]:
         require_extra("matplotlib", "plot")  # before the work, not after it
     start = time.perf_counter()
@@ -88,7 +90,7 @@ def label(**options: Any) -> None:
         passes = options["passes"] or (3 if stream.rereadable else 1)
         if passes > 1 and not stream.rereadable:
             raise click.UsageError("a pipe can be read only once: use --passes 1, or a file")
-        model = _start(options)
+        model = _start(options, stream)
         try:
             if options["cluster"]:
                 model.sparsifier_ = stream.sparsify(
@@ -103,7 +105,7 @@ def label(**options: Any) -> None:
                 model.refine(stream, passes - 1)
             certificate = _certify(h, stream, options) if options["report"] else None
         except KeyboardInterrupt:
-            _keep(model, options)
+            _keep(model, stream, options)
             raise click.exceptions.Exit(130) from None
     write_table(options["output"], _result(model, stream))
     summary = _summary(model, h, stream, time.perf_counter() - start)
@@ -118,7 +120,7 @@ def label(**options: Any) -> None:
     _tell(summary, options)
 
 
-def _start(options: dict[str, Any]) -> "SparseHFSClassifier":
+def _start(options: dict[str, Any], stream: Any) -> "SparseHFSClassifier":
     """Return a classifier that has seen nothing, or what a checkpoint has."""
     from ohmlearn.semi_supervised import SparseHFSClassifier
     from ohmlearn.sparsifier import StreamingSparsifier
@@ -145,6 +147,7 @@ def _start(options: dict[str, Any]) -> "SparseHFSClassifier":
     if path is not None and Path(path).exists():
         saved = StreamingSparsifier.load(path)
         _check_same(path, saved, model.sparsifier_)
+        _check_sources(path, stream)
         model.sparsifier_ = saved
         if not options["quiet"]:
             click.echo(f"Going on from {path}, after {_position(saved):,} edges", err=True)
@@ -163,16 +166,16 @@ def _read(stream: "EdgeStream", model: "SparseHFSClassifier", options: dict[str,
             model.update(tuple(None if part is None else part[skipped:] for part in batch))
         now = time.perf_counter()
         if path is not None and at > done and now - saved_at > options["checkpoint_every"]:
-            model.sparsifier_.save(path)
+            _save(path, model, stream)
             saved_at = now
     if at < done:
         raise ValueError(f"{path} has seen {done} edges, but there are only {at}: other edges?")
     if path is not None:
-        model.sparsifier_.save(path)
+        _save(path, model, stream)
     tell_bad(stream, options)
 
 
-def _keep(model: "SparseHFSClassifier", options: dict[str, Any]) -> None:
+def _keep(model: "SparseHFSClassifier", stream: Any, options: dict[str, Any]) -> None:
     """Save what an interrupted run has seen, and say how to go on."""
     if options["cluster"]:
         click.echo("Interrupted", err=True)
@@ -181,7 +184,7 @@ def _keep(model: "SparseHFSClassifier", options: dict[str, Any]) -> None:
     if path is None:
         hint = "with --checkpoint FILE a run can go on where it stopped"
     else:
-        model.sparsifier_.save(path)
+        _save(path, model, stream)
         hint = f"the same command goes on from {path}"
     click.echo(f"Interrupted after {seen:,} edges; {hint}", err=True)
 
@@ -191,6 +194,30 @@ def _position(sparsifier: Any) -> int:
     stats = sparsifier.stats_
     names = ("n_edges_seen", "n_self_loops_dropped", "n_zero_weights_dropped")
     return sum(int(stats[name]) for name in names)
+
+
+def _save(path: str, model: "SparseHFSClassifier", stream: Any) -> None:
+    import numpy as np
+
+    model.sparsifier_._save(path, sources=np.array(_sources(stream)))
+
+
+def _sources(stream: Any) -> str:
+    """Names and sizes of the files, by which a checkpoint knows its edges."""
+    files = [Path(name) for name in stream.sources]
+    known = [f"{file.name} ({file.stat().st_size} bytes)" for file in files if file.is_file()]
+    return ", ".join(known)
+
+
+def _check_sources(path: str, stream: Any) -> None:
+    from ohmlearn._storage import read_arrays
+
+    before, now = str(read_arrays(path).get("sources", "")), _sources(stream)
+    if before != now:
+        raise ValueError(
+            f"{path} is of other edges: {before or 'not from files'}, now {now or 'not files'}; "
+            f"remove it, or name another checkpoint"
+        )
 
 
 def _check_same(path: str, saved: Any, asked: Any) -> None:

@@ -134,7 +134,9 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
         nodes_values = self._encode(y, n_nodes)
         for name in ("X_", "n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
-        return self._fit(edges, nodes_values, n_nodes)
+        self._fit(edges, nodes_values, n_nodes)
+        self._tell_unknown()
+        return self
 
     def _fit(self, edges: Any, nodes_values: Labelled, n_nodes: int | None) -> Self:
         self._labels, self._n_nodes = nodes_values, n_nodes
@@ -171,9 +173,35 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
 
     def _by_number(self, y: Any) -> Any:
         """Return labels with the numbers of nodes; ids that are new get the next ones."""
+        if self._nodes is not None and type(y).__name__ == "Series":  # of pandas: ids are its index
+            y = y.to_dict()
         if self._nodes is None or not isinstance(y, Mapping):
             return y
         return dict(zip(self._nodes.add(list(y)).tolist(), y.values(), strict=True))
+
+    def _check_same_nodes(self, edges: Any) -> None:
+        """Refuse a stream that numbers its nodes by a table of its own."""
+        nodes = getattr(edges, "nodes", None)
+        if self._nodes is not None and isinstance(nodes, NodeTable) and nodes is not self._nodes:
+            raise ValueError(
+                "these edges have numbers of their own for the ids of their nodes; read them with "
+                "read_edges(..., nodes=first.nodes), first being the stream that fit_edges has read"
+            )
+
+    def _tell_unknown(self) -> None:
+        """Warn of labelled ids that no edge has: mistyped ones, say."""
+        if self._nodes is None:
+            return
+        sizes = np.bincount(self._result().component)
+        nodes, _ = self._labels
+        alone = nodes[sizes[self._result().component[nodes]] == 1]
+        if len(alone) > 0:
+            warnings.warn(
+                f"{len(alone)} of the {len(nodes)} labelled nodes are in no edge, such as "
+                f"{self._nodes.ids(alone[:1]).tolist()[0]!r}",
+                UserWarning,
+                stacklevel=3,
+            )
 
     def _check_edges_seen(self) -> None:
         check_is_fitted(self, "_seed")

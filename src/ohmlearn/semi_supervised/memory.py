@@ -89,7 +89,8 @@ class SparseHFS(BaseHFS):
         Parameters
         ----------
         edges : Graph, tuple (u, v) or (u, v, w) of arrays, or iterable of such tuples
-            The new edges only; they may bring new nodes.
+            The new edges only; they may bring new nodes. A stream of `read_edges` after another
+            needs ``nodes=first.nodes``, so that the same id is the same node.
 
         Returns
         -------
@@ -106,6 +107,7 @@ class SparseHFS(BaseHFS):
             self._validate_params()
             self._seed, self._n_nodes, self._warm = check_seed(self.random_state), None, None
             self._start(None)
+        self._check_same_nodes(edges)
         for batch in batches_of(edges):
             self.sparsifier_.update(*batch)
             self._answer, self.n_iter_ = None, 1
@@ -136,6 +138,7 @@ class SparseHFS(BaseHFS):
         True
         """
         check_is_fitted(self, "_labels")
+        self._check_same_nodes(edges)
         self._answer = self._refined(edges, passes)
         self._result()
         return self
