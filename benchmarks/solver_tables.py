@@ -77,6 +77,8 @@ def thread_table(results: Results) -> str:
                 cells.append(f"{seconds(one)}, {seconds(two)}: {one / two:.2f}")
         if len(cells) == 2:
             rows.append([short_name(graph), *cells])
+    if not rows:
+        return "\nTwo threads were not part of the run that is stored."
     return table(["", "one right-hand side: 1 thread, 2, speed-up", "sixteen"], rows)
 
 
