@@ -4,6 +4,7 @@ import bz2
 import gzip
 import io
 import lzma
+import subprocess
 import sys
 from functools import partial
 
@@ -361,3 +362,21 @@ def test_comments_at_the_beginning_whatever_the_ending(tmp_path, ending):
     stream = read_edges(path)
     assert sum(len(batch.u) for batch in stream) == 2
     assert stream.nodes.ids().tolist() == [10, 20, 30]
+
+
+def test_memory_does_not_grow_with_a_parquet_file(tmp_path):
+    rng = np.random.default_rng(0)
+    read = "import sys, resource, ohmlearn\nfor _ in ohmlearn.read_edges(sys.argv[1]): pass\n"
+    read += "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    peaks = []
+    for name, batches in (("small", 2), ("large", 16)):
+        path = tmp_path / f"{name}.parquet"
+        schema = pa.schema({"u": pa.int64(), "v": pa.int64()})
+        with parquet.ParquetWriter(path, schema) as writer:
+            for _ in range(batches):
+                ends = [pa.array(rng.integers(0, 50_000, 1 << 20)) for _ in range(2)]
+                writer.write_table(pa.table(ends, schema=schema))
+        run = [sys.executable, "-c", read, str(path)]
+        peaks.append(int(subprocess.run(run, capture_output=True, check=True).stdout))
+    assert path.stat().st_size > 60_000_000
+    assert peaks[1] - peaks[0] < 30_000  # KiB

@@ -97,7 +97,8 @@ class ParquetFile(ArrowSource):
     def _open(self) -> Any:
         parquet = require_extra("pyarrow.parquet", "files")
         with reading(self.name, self.format):
-            return parquet.ParquetFile(self.name)
+            # pyarrow would keep all that it has read of a file until the end.
+            return parquet.ParquetFile(self.name, pre_buffer=False)
 
     def _read(self) -> Iterator[tuple[Columns, Any]]:
         with self._open() as file:
