@@ -232,7 +232,7 @@ void keep_forest(const Triangle& h, std::int32_t n_components, std::span<float> 
   // By powers of four: sorting them all would gain little.
   std::vector<unsigned char> band(leverage.size());
   find_bands(leverage, band.data());
-  DisjointSets sets(h.n());
+  std::vector<std::int32_t> parent = lone_nodes(h.n());
   std::int32_t missing = h.n() - n_components;
   for (unsigned char wanted = 0; wanted < kBands && missing > 0; ++wanted) {
     std::int32_t u = 0;
@@ -241,7 +241,7 @@ void keep_forest(const Triangle& h, std::int32_t n_components, std::span<float> 
       if (at == band.end()) break;
       const std::int64_t e = at - band.begin();
       while (h.start[u + 1] <= e) ++u;
-      if (!sets.join(u, h.other[e])) continue;
+      if (!join_sets(parent, u, h.other[e])) continue;
       leverage[e] = kCertain;
       --missing;
     }

@@ -302,20 +302,26 @@ template void mirror(const Triangle&, double, std::vector<std::int64_t>&, std::v
 template void mirror(const Triangle&, double, std::vector<std::int64_t>&, std::vector<std::int32_t>&,
                      std::vector<double>&);
 
+std::vector<std::int32_t> lone_nodes(std::int32_t n) {
+  std::vector<std::int32_t> parent(n);
+  std::iota(parent.begin(), parent.end(), 0);
+  return parent;
+}
+
 Components components(const Triangle& edges) {
   const std::int32_t n = edges.n();
-  DisjointSets sets(n);
+  std::vector<std::int32_t> parent = lone_nodes(n);
   std::vector<char> has_edges(n);
   for (std::int32_t u = 0; u < n; ++u) has_edges[u] = edges.start[u] < edges.start[u + 1];
   for (const std::int32_t v : edges.other) has_edges[v] = 1;
   auto missing = std::count(has_edges.begin(), has_edges.end(), 1) - 1;
   for (std::int32_t u = 0; u < n && missing > 0; ++u) {
-    for (std::int64_t e = edges.start[u]; e < edges.start[u + 1]; ++e) missing -= sets.join(u, edges.other[e]);
+    for (std::int64_t e = edges.start[u]; e < edges.start[u + 1]; ++e) missing -= join_sets(parent, u, edges.other[e]);
   }
   Components result;
   result.labels.resize(n);
   for (std::int32_t i = 0; i < n; ++i) {
-    const std::int32_t first = sets.find(i);
+    const std::int32_t first = find_root(parent, i);
     result.labels[i] = first == i ? result.count++ : result.labels[first];
   }
   return result;

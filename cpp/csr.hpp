@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <numeric>
 #include <span>
 #include <variant>
 #include <vector>
@@ -81,26 +80,22 @@ template <class Weight>
 void mirror(const Triangle& edges, double scale, std::vector<std::int64_t>& start, std::vector<std::int32_t>& index,
             std::vector<Weight>& weight);
 
-// Sets of nodes that grow together; the smallest member stands for a set.
-class DisjointSets {
- public:
-  explicit DisjointSets(std::int32_t n) : parent_(n) { std::iota(parent_.begin(), parent_.end(), 0); }
-  std::int32_t find(std::int32_t node) {
-    while (parent_[node] != node) node = parent_[node] = parent_[parent_[node]];
-    return node;
-  }
-  // False where they are together already.
-  bool join(std::int32_t a, std::int32_t b) {
-    a = find(a);
-    b = find(b);
-    if (a == b) return false;
-    parent_[std::max(a, b)] = std::min(a, b);
-    return true;
-  }
+// Sets of nodes that grow together: a forest in which nodes at first are their own parents. The smallest member of
+// a set is its root, and a parent never comes after its children.
+std::vector<std::int32_t> lone_nodes(std::int32_t n);
 
- private:
-  std::vector<std::int32_t> parent_;
-};
+inline std::int32_t find_root(std::span<std::int32_t> parent, std::int32_t node) {
+  while (parent[node] != node) node = parent[node] = parent[parent[node]];
+  return node;
+}
+
+// False where they are together already.
+inline bool join_sets(std::span<std::int32_t> parent, std::int32_t a, std::int32_t b) {
+  a = find_root(parent, a);
+  b = find_root(parent, b);
+  parent[std::max(a, b)] = std::min(a, b);
+  return a != b;
+}
 
 struct Components {
   std::vector<std::int32_t> labels;  // one a node; components are numbered by their first node

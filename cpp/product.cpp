@@ -84,14 +84,6 @@ void for_column_groups(std::int64_t columns, F&& f) {
   }
 }
 
-std::int32_t find_root(std::span<std::int32_t> parent, std::int32_t node) {
-  while (parent[node] != node) {
-    parent[node] = parent[parent[node]];
-    node = parent[node];
-  }
-  return node;
-}
-
 }  // namespace
 
 void laplacian_product(const CsrView& graph, const double* x, std::int64_t columns, int threads, double* y) {
@@ -136,9 +128,7 @@ std::int64_t join_ends(std::span<const Index> u, std::span<const Index> v, std::
     const auto a = static_cast<std::int32_t>(u[e]);
     const auto b = static_cast<std::int32_t>(v[e]);
     if (parent[a] == parent[b]) continue;  // nearly always, after a while
-    const std::int32_t root_a = find_root(parent, a);
-    const std::int32_t root_b = find_root(parent, b);
-    parent[std::max(root_a, root_b)] = std::min(root_a, root_b);
+    join_sets(parent, a, b);
   }
   return lost;
 }

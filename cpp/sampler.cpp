@@ -100,7 +100,7 @@ void solve(const Triangle& h, const NullSpace& space, std::span<const double> de
 Sampler::Sampler(std::int32_t n_nodes, const SamplerOptions& options) : options_(options) {
   state_.n_nodes = n_nodes;
   make_room(n_nodes);
-  state_.capacity = first_capacity();
+  state_.capacity = capacity_for(most_rows());
 }
 
 Sampler::Sampler(State state, const SamplerOptions& options)
@@ -111,17 +111,14 @@ void Sampler::make_room(std::int64_t n_nodes) {
   shares_.resize(n_nodes, std::numeric_limits<float>::infinity());
 }
 
-std::int64_t Sampler::next_capacity() const {
+// How far H may grow from so many rows before it is resampled.
+std::int64_t Sampler::capacity_for(double rows) const {
   if (options_.max_rows > 0) return 2 * options_.max_rows;
-  return std::max(kSmallest, static_cast<std::int64_t>(kGrowth * static_cast<double>(n_rows())));
+  return std::max(kSmallest, static_cast<std::int64_t>(kGrowth * rows));
 }
 
-// From what a resample leaves at most: leverages add up to less than n.
-std::int64_t Sampler::first_capacity() const {
-  if (options_.max_rows > 0) return 2 * options_.max_rows;
-  const std::int64_t n = state_.n_nodes;
-  return std::max(kSmallest, static_cast<std::int64_t>(kGrowth * beta_for(n) * static_cast<double>(n)));
-}
+// The rows that a resample leaves at most: leverages add up to less than n.
+double Sampler::most_rows() const { return beta_for(state_.n_nodes) * static_cast<double>(state_.n_nodes); }
 
 double Sampler::beta_for(std::int64_t n) const {
   return options_.constant * (std::log(std::max<double>(2.0, static_cast<double>(n))) + options_.offset) /
@@ -159,7 +156,7 @@ void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::sp
         state_.u.push_back(row.u);
         state_.v.push_back(row.v);
         state_.w.push_back(row.w);
-        if (n_rows() == limit) {
+        if (n_rows() >= limit) {
           next = row.at + 1;
           break;
         }
@@ -174,7 +171,7 @@ void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::sp
     pieces = options_.threads > 1 ? std::min<std::int64_t>(2 * pieces, kMostPieces * options_.threads) : 1;
     if (n_rows() < limit) continue;
     // Nodes may have appeared since the capacity was set.
-    if (state_.n_resamples == 0) state_.capacity = std::max(state_.capacity, first_capacity());
+    if (state_.n_resamples == 0) state_.capacity = std::max(state_.capacity, capacity_for(most_rows()));
     if (n_rows() >= state_.capacity) {
       resample();
     } else if (state_.n_resamples > 0) {
@@ -304,7 +301,7 @@ void Sampler::thin(const Triangle& h) {
   if (!options_.retracts) {
     take_rows(h);
     state_.beta = beta_for(n);
-    state_.capacity = next_capacity();
+    state_.capacity = capacity_for(static_cast<double>(n_rows()));
     return;
   }
   if (options_.max_rows > 0 && h.edges() <= options_.max_rows) {  // all fit: nothing is tossed
@@ -338,7 +335,7 @@ void Sampler::thin(const Triangle& h) {
   state_.v.resize(left);
   state_.w.resize(left);
   state_.n_sorted = n_rows();
-  state_.capacity = next_capacity();
+  state_.capacity = capacity_for(static_cast<double>(n_rows()));
 }
 
 #define OHM_INSTANTIATE(Index, Weight) \

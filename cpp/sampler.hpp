@@ -85,8 +85,8 @@ class Sampler {
   std::int32_t embed(const Triangle& h, std::uint64_t key);
   void take_rows(const Triangle& h);
   void make_room(std::int64_t n_nodes);
-  std::int64_t first_capacity() const;
-  std::int64_t next_capacity() const;
+  std::int64_t capacity_for(double rows) const;
+  double most_rows() const;
   double beta_for(std::int64_t n) const;
 
   SamplerOptions options_;

@@ -25,6 +25,7 @@ __all__ = [
     "find_labelled",
     "read_labels",
     "read_node_values",
+    "tell_unknown",
     "write_table",
 ]
 
@@ -100,19 +101,24 @@ def find_labelled(path: str, pairs: Pairs, nodes: NodeTable) -> dict[int, Any]:
     if unknown.tolist() == [0] and _seems_heading(path, pairs):
         why = "seems to be a heading, but no column has a usual name"
         refuse_source(path, f"{why}; name them (--node-col, --label-col) or take it out", "row 1")
-    if len(unknown) > 0:
-        warnings.warn(
-            f"{len(unknown)} of the {len(pairs)} labelled nodes are in no edge, such as "
-            f"{ids.tolist()[unknown[0]]!r}",
-            UserWarning,
-            stacklevel=2,
-        )
+    tell_unknown(ids[unknown], len(pairs))
     numbers = nodes.add(ids)
     labels: dict[int, Any] = {}
     for number, (node, label) in zip(numbers.tolist(), pairs, strict=True):
         if labels.setdefault(number, label) != label:
             refuse_source(path, f"node {node!r} has two labels, {labels[number]!r} and {label!r}")
     return labels
+
+
+def tell_unknown(ids: NDArray[Any], n_labels: int) -> None:
+    """Warn of labelled nodes that no edge has: mistyped ones, say."""
+    if len(ids) > 0:
+        warnings.warn(
+            f"{len(ids)} of the {n_labels} labelled nodes are in no edge, such as "
+            f"{ids.tolist()[0]!r}",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _seems_heading(path: str, pairs: Pairs) -> bool:

@@ -9,8 +9,7 @@ import pytest
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 pa = pytest.importorskip("pyarrow")
-
-from pyarrow import parquet  # noqa: E402
+parquet = pytest.importorskip("pyarrow.parquet")
 
 
 def start(n_workers: int) -> Iterator[distributed.Client]:

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ohmlearn._tables import tell_unknown
 from ohmlearn._validation import check_seed
 from ohmlearn.graph import Graph
 from ohmlearn.harmonic import HFSResult, solve_hfs
@@ -135,7 +136,10 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
         for name in ("X_", "n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
         self._fit(edges, nodes_values, n_nodes)
-        self._tell_unknown()
+        if self._nodes is not None:
+            component, labelled = self._result().component, nodes_values[0]
+            alone = labelled[np.bincount(component)[component[labelled]] == 1]
+            tell_unknown(self._nodes.ids(alone), len(labelled))
         return self
 
     def _fit(self, edges: Any, nodes_values: Labelled, n_nodes: int | None) -> Self:
@@ -186,21 +190,6 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
             raise ValueError(
                 "these edges have numbers of their own for the ids of their nodes; read them with "
                 "read_edges(..., nodes=first.nodes), first being the stream that fit_edges has read"
-            )
-
-    def _tell_unknown(self) -> None:
-        """Warn of labelled ids that no edge has: mistyped ones, say."""
-        if self._nodes is None:
-            return
-        sizes = np.bincount(self._result().component)
-        nodes, _ = self._labels
-        alone = nodes[sizes[self._result().component[nodes]] == 1]
-        if len(alone) > 0:
-            warnings.warn(
-                f"{len(alone)} of the {len(nodes)} labelled nodes are in no edge, such as "
-                f"{self._nodes.ids(alone[:1]).tolist()[0]!r}",
-                UserWarning,
-                stacklevel=3,
             )
 
     def _check_edges_seen(self) -> None:
