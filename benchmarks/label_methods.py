@@ -75,14 +75,6 @@ def exact(graph: Any, y: Labels, seed: int) -> Labels:
     return np.asarray(StableHFSClassifier(random_state=seed).fit_edges(graph, y).transduction_)
 
 
-def exact_unit_gamma(graph: Any, y: Labels, seed: int) -> Labels:
-    """Stable-HFS with gamma = 1."""
-    from ohmlearn import StableHFSClassifier
-
-    model = StableHFSClassifier(gamma=1.0, random_state=seed)
-    return np.asarray(model.fit_edges(graph, y).transduction_)
-
-
 def poisson(matrix: sp.csr_matrix, y: Labels, seed: int) -> Labels:
     """Poisson learning of graphlearning."""
     import graphlearning
@@ -121,7 +113,6 @@ METHODS: dict[str, Method] = {
     "1 pass": Method("ohmlearn", to_graph, ours_in(1)),
     "3 passes": Method("ohmlearn", to_graph, ours_in(3)),
     "exact": Method("ohmlearn", to_graph, exact),
-    "exact, gamma 1": Method("ohmlearn", to_graph, exact_unit_gamma),
     "Poisson": Method("graphlearning", to_matrix, poisson),
     "LabelSpreading": Method("scikit-learn", to_matrix, label_spreading),
     "Diffusion": Method("scikit-network", to_matrix, diffusion),

@@ -50,15 +50,23 @@ class LabelledGraph:
 
 def load_points(folder: Path, name: str, k: int, limit: int) -> LabelledGraph:
     """Union kNN graph, unweighted, of at most `limit` points."""
-    X, y, splits = _read_points(folder, name)
-    if len(y) > limit:
-        chosen = np.sort(np.random.default_rng(0).choice(len(y), limit, replace=False))
-        X, y = X[chosen], y[chosen]
+    X, y, splits = read_points(folder, name, limit)
     graph = _graph_of(knn_edges(X, k), len(y))
     return _largest_component(f"{name} k={k}", graph, y, splits)
 
 
-def _read_points(
+def read_points(
+    folder: Path, name: str, limit: int | None = None
+) -> tuple[np.ndarray, np.ndarray, dict[str, list[np.ndarray]]]:
+    """Read features, classes and published sets of labels; at most `limit` points."""
+    X, y, splits = _read_all_points(folder, name)
+    if limit is None or len(y) <= limit:
+        return X, y, splits
+    chosen = np.sort(np.random.default_rng(0).choice(len(y), limit, replace=False))
+    return X[chosen], y[chosen], splits
+
+
+def _read_all_points(
     folder: Path, name: str
 ) -> tuple[np.ndarray, np.ndarray, dict[str, list[np.ndarray]]]:
     if name == "digits":  # comes with scikit-learn, so that one set is there on every machine
@@ -123,7 +131,7 @@ def load_full(folder: Path, name: str) -> LabelledGraph | str:
     files, k = FULL_SETS[name]
     if not all((folder / f"{file}.npz").exists() for file in files):
         return f"{name}, all points"
-    parts = [_read_points(folder, file) for file in files]
+    parts = [read_points(folder, file) for file in files]
     X, y = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
     graph = _graph_of(knn_edges(X, k), len(y))
     return _largest_component(f"{name}, all points", graph, y, {})

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from benchmarks import label_tables, solver_tables, stream_tables
+from benchmarks import advice_tables, label_tables, solver_tables, stream_tables
 from benchmarks.measure import ROOT
 from benchmarks.results import FOLDER, Results
 
@@ -43,6 +43,14 @@ BLOCKS: dict[str, Callable[[Results], str]] = {
     "label scale": label_tables.label_scale,
     "all costs": label_tables.cost_table,
     "accuracy": label_tables.accuracy,
+    "passes": advice_tables.passes_table,
+    "alike": advice_tables.alike_sentence,
+    "gamma": advice_tables.gamma_table,
+    "weights": advice_tables.weights_sentence,
+    "neighbours": advice_tables.neighbours_sentence,
+    "unequal": advice_tables.unequal_table,
+    "unequal digits": advice_tables.unequal_sentence,
+    "wrong labels": advice_tables.wrong_table,
     "mean accuracy": label_tables.accuracy_means,
     "large sets": label_tables.large_sets,
     "edges": label_tables.edge_table,

@@ -11,8 +11,8 @@ from benchmarks.measure import ROOT, Figure
 
 FOLDER = ROOT / "benchmarks" / "results"
 SUITES = (
-    "label_cost", "labels", "scaling", "solver", "resistance", "sparsifier", "hindsight",
-    "streams",
+    "label_cost", "labels", "advice", "scaling", "solver", "resistance", "sparsifier",
+    "hindsight", "streams",
 )  # fmt: skip
 
 

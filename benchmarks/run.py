@@ -24,10 +24,7 @@ from benchmarks.measure import ROOT
 RESULTS = ROOT / "benchmarks" / "results"
 QUICK_RESULTS = ROOT / "out" / "bench"
 
-# Left out for the sake of time: scipy's CG, which is under scaling, and stable-HFS with gamma = 1.
-PEERS = ("apxchol", "approx-chol", "pyamg", "pyamgcl")
-METHODS = ("1 pass", "3 passes", "exact", "Poisson", "LabelSpreading", "Diffusion",
-           "harmonic_function")  # fmt: skip
+PEERS = ("apxchol", "approx-chol", "pyamg", "pyamgcl")  # scipy's CG is under scaling
 
 # Arguments of each suite: in full, and with --quick. In the order in which they run.
 SUITES: dict[str, tuple[list[str], list[str]]] = {
@@ -44,12 +41,13 @@ SUITES: dict[str, tuple[list[str], list[str]]] = {
          "LabelSpreading k=4500, points", "LabelSpreading k=4500, stored",
          "Poisson k=4500, stored", "Diffusion k=4500, stored", "harmonic_function k=4500, stored"],
     ),
+    "advice": ([], ["--points=3025", "--draws=3"]),
     "scaling": (
         [],
         ["--nodes", "1000", "3000", "--edges", "300000", "1000000", "--sides", "32", "100"],
     ),
     "labels": (
-        ["--methods", *METHODS],
+        [],
         ["--sets", "digits", "cora", "school_primary", "--neighbors=10", "--points=1500",
          "--draws=3", "--full", "--limit=30"],
     ),
