@@ -173,6 +173,7 @@ def laplacian_entries(matrix: Any) -> BothDirections:
 
 def networkx_edges(graph: Any, weight: str | None) -> tuple[Any, Any, Any, int]:
     """Read an undirected networkx graph; nodes are numbered in the order of ``list(graph)``."""
+    _check_kind(graph, "a networkx graph", "is_directed", "edges")
     if graph.is_directed():
         raise ValueError("G is directed, ohmlearn graphs are not; use G.to_undirected() first")
     number = {node: i for i, node in enumerate(graph)}
@@ -193,6 +194,7 @@ def networkx_edges(graph: Any, weight: str | None) -> tuple[Any, Any, Any, int]:
 
 def igraph_edges(graph: Any, weights: str | None) -> tuple[Any, Any, Any, int]:
     """Read an undirected igraph graph."""
+    _check_kind(graph, "an igraph graph", "is_directed", "get_edgelist")
     if graph.is_directed():
         raise ValueError("g is directed, ohmlearn graphs are not; use g.as_undirected() first")
     u, v = np.array(graph.get_edgelist(), dtype=np.int64).reshape(-1, 2).T
@@ -202,6 +204,11 @@ def igraph_edges(graph: Any, weights: str | None) -> tuple[Any, Any, Any, int]:
     if weights not in attributes:
         raise ValueError(f"the edges of g have no attribute {weights!r}, only {attributes}")
     return u, v, graph.es[weights], graph.vcount()
+
+
+def _check_kind(graph: Any, kind: str, *methods: str) -> None:
+    if not all(hasattr(graph, method) for method in methods):
+        raise TypeError(f"{kind} is needed, got {type(graph).__name__}")
 
 
 def _to_numpy(array: Any) -> Any:

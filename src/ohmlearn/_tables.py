@@ -5,6 +5,7 @@ import io
 import json
 import math
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -33,6 +34,7 @@ ARROW_ENDINGS = (".parquet", ".arrow", ".feather")
 TABLE_ENDINGS = (*ARROW_ENDINGS, ".csv", ".tsv", ".jsonl")
 NODE_NAMES = ("node", "id", "node_id", "u")
 LABEL_NAMES = ("label", "class", "y", "target", "value")
+INTEGER = re.compile(r"0|-?[1-9]\d{0,17}")  # as Python writes them: 007 stays a name
 UNLABELLED = ("", "-1", "nan", "none", "null")
 Pairs = list[tuple[Any, Any]]
 Columns = dict[str, NDArray[Any]]
@@ -42,7 +44,7 @@ def read_labels(path: str, node_col: str | None = None, label_col: str | None = 
     """Return (node id, label) for each row of a CSV, TSV, JSON lines, Parquet or Arrow file.
 
     The columns are those named, else ones with usual names, else the first two. Rows whose label is
-    empty, null, -1 or NaN are left out.
+    empty, null, -1 or NaN are left out. Labels of text are integers if all of them are.
 
     Examples
     --------
@@ -72,6 +74,8 @@ def read_labels(path: str, node_col: str | None = None, label_col: str | None = 
         pairs.append((row[node], value.strip() if isinstance(value, str) else value))
     if not pairs:
         refuse_source(path, "has no label; a row is a node and its label")
+    if all(isinstance(value, str) and INTEGER.fullmatch(value) for _, value in pairs):
+        return [(node, int(value)) for node, value in pairs]
     return pairs
 
 
@@ -129,6 +133,8 @@ def _seems_heading(path: str, pairs: Pairs) -> bool:
     with open(path, encoding="utf-8-sig") as file:
         first = next((line for line in file if line.strip() and not line.startswith("#")), "")
     node, label = pairs[0]
+    if not isinstance(label, str):
+        return False
     return node in first and label in first and all(other != label for _, other in pairs[1:])
 
 
@@ -276,13 +282,13 @@ def _text_rows(
     first = lines[0] if lines else ""
     delimiter = next((mark for mark in ("\t", ",", ";") if mark in first), None)
     rows = [
-        (number, line.split() if delimiter is None else row)
+        (number, line.split() if delimiter is None else [cell.strip() for cell in row])
         for number, (line, row) in enumerate(
             zip(lines, csv.reader(lines, delimiter=delimiter or ","), strict=False), 1
         )
         if line.strip() and not line.startswith("#")
     ]
-    names = [cell.strip() for cell in rows[0][1]] if rows else []
+    names = rows[0][1] if rows else []
     usual = {*NODE_NAMES, *LABEL_NAMES, *(name for name in (node_col, label_col) if name)}
     if usual.isdisjoint(name if name in usual else name.lower() for name in names):
         names = [str(at) for at in range(len(names))]

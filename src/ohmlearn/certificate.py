@@ -92,13 +92,13 @@ class Certificate:
         if self.extra_edge is not None:
             fault = f"edge {self.extra_edge} of H joins what G leaves apart (ratio infinite)"
             return f"H does not approximate G: {fault}\n{cost}"
-        found = f"H is within 1 ± {self.epsilon:.3g} of G"
+        found = f"1 ± {self.epsilon:.3g}"
         ratios = f"(ratios of energies {self.lower:.3g} to {self.upper:.3g})"
-        bound = f"guaranteed <= {self.epsilon_bound:.3g} with confidence {self.confidence:g}"
-        bounds = f"(ratios {self.lower_bound:.3g} to {self.upper_bound:.3g})"
         if self.exact:
-            bound, bounds = "exact", "up to rounding"
-        return f"{found} {ratios}\n{bound} {bounds}\n{cost}"
+            return f"H is within {found} of G {ratios}\nexact up to rounding\n{cost}"
+        bound = f"guaranteed: 1 ± {self.epsilon_bound:.3g} with confidence {self.confidence:g}"
+        bounds = f"(ratios {self.lower_bound:.3g} to {self.upper_bound:.3g})"
+        return f"measured: H is within {found} of G {ratios}\n{bound} {bounds}\n{cost}"
 
 
 def certify(

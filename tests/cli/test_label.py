@@ -86,6 +86,51 @@ def test_threads_do_not_matter_and_pipes_work(files: tuple[Path, Path], tmp_path
         assert subprocess.run(args, stdin=pipe, capture_output=True, text=True).stdout == one
 
 
+@pytest.fixture
+def two_pieces(tmp_path: Path) -> tuple[Path, Path]:
+    """Two components, one of them without a label; integer labels, and blanks."""
+    edges, labels = tmp_path / "pieces.csv", tmp_path / "numbers.csv"
+    edges.write_text("time,a,b\n5,x,y\n6,y,z\n7,p,q\n")
+    labels.write_text("node,label\n x ,1\nz, 20\n")
+    return edges, labels
+
+
+def test_a_warning_is_told_once(two_pieces: tuple[Path, Path]):
+    edges, labels = two_pieces
+    told = label(edges, "--labels", labels).stderr
+    assert told.count("the first two, 'time' and 'a', are taken") == 1
+    assert "name them with --source-col and --target-col" in told
+
+
+def test_warnings_by_the_way_of_output(two_pieces: tuple[Path, Path]):
+    edges, labels = two_pieces
+    args = [edges, "--labels", labels, "--source-col", "a", "--target-col", "b"]
+    unreached = "2 of 5 nodes are in components without a label"
+    assert label(*args).stderr.count(unreached) == 1
+    assert label(*args, "-q").stderr == ""
+    lines = [json.loads(line) for line in label(*args, "--json").stderr.splitlines()]
+    assert lines[0]["warning"].startswith(unreached)
+
+
+def test_integers_stay_integers_and_blanks_do_not_count(
+    two_pieces: tuple[Path, Path], tmp_path: Path
+):
+    pq = pytest.importorskip("pyarrow.parquet")
+    edges, labels = two_pieces
+    out = tmp_path / "out.parquet"
+    args = ["--source-col", "a", "--target-col", "b", "-o", out]
+    assert label(edges, "--labels", labels, *args).exit_code == 0
+    found = {row["node"]: row["label"] for row in pq.read_table(out).to_pylist()}
+    assert (found["x"], found["z"]) == (1, 20)
+
+
+def test_columns_of_a_pipe_are_told(files: tuple[Path, Path]):
+    edges, labels = files
+    args = ["label", "-", "--labels", str(labels)]
+    found = CliRunner().invoke(main, args, input=edges.read_bytes())
+    assert "standard input: u = 'src'" in found.stderr
+
+
 def run_until(args: list[str], seconds: float, number: int) -> subprocess.CompletedProcess[str]:
     process = subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
@@ -146,7 +191,7 @@ def test_interrupted_it_says_how_to_go_on(tmp_path: Path):
         ({"labels": "node,label\np0,red\np0,blue\n"}, "node 'p0' has two labels"),
         ({"labels": "node,label\n"}, "has no label; a row is a node and its label"),
         ({"edges": "src,dst,w\na,b,-1\n"}, "row 2"),
-        ({"args": ["--memory", "1GB"]}, "give n_nodes, too"),
+        ({"args": ["--memory", "1GB"]}, "give --n-nodes, too"),
         ({"args": ["--epsilon", "2"]}, "2.0 is not in the range 0.0<x<1.0"),
         ({"args": ["-o", "labels.xls"]}, "labels.xls: the ending says the format"),
         ({"edges": "1,2\n2,3\n", "labels": "node,label\nann,red\n"}, "'ann' is not an integer"),

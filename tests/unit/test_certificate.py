@@ -255,8 +255,8 @@ def test_no_edges_at_all(n):
 def test_words(capsys):
     found = Certificate(0.61, 1.43, 0.58, 1.52, 0.999, 12, 1200, 50)
     assert str(found) == (
-        "H is within 1 ± 0.43 of G (ratios of energies 0.61 to 1.43)\n"
-        "guaranteed <= 0.52 with confidence 0.999 (ratios 0.58 to 1.52)\n"
+        "measured: H is within 1 ± 0.43 of G (ratios of energies 0.61 to 1.43)\n"
+        "guaranteed: 1 ± 0.52 with confidence 0.999 (ratios 0.58 to 1.52)\n"
         "12 passes, 1,200 edges read, 50 nodes"
     )
     certify(sample(BLOCKS, 0), BLOCKS, max_passes=2, random_state=0, verbose=1)

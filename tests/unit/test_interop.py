@@ -111,6 +111,13 @@ def test_networkx():
     np.testing.assert_array_equal(Graph.from_networkx(G, weight=None).edges()[2], [2, 1, 1])
 
 
+def test_what_is_no_graph_is_named():
+    with pytest.raises(TypeError, match="a networkx graph is needed, got int"):
+        Graph.from_networkx(3)
+    with pytest.raises(TypeError, match="an igraph graph is needed, got Graph"):
+        Graph.from_igraph(nx.path_graph(3))
+
+
 def test_bad_networkx_is_named():
     with pytest.raises(ValueError, match=r"^G is directed, .* use G\.to_undirected"):
         Graph.from_networkx(nx.DiGraph([(0, 1)]))

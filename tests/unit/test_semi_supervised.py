@@ -87,7 +87,8 @@ def test_two_blocks_have_mirrored_shares():
 
 def test_labels_of_another_component_do_not_decide():
     paths = ([0, 1, 2, 5, 6, 7], [1, 2, 3, 6, 7, 8])  # 0-1-2-3, 4 by itself, 5-6-7-8
-    model = StableHFSClassifier().fit_edges(paths, {0: "a", 3: "b", 4: "b", 5: "b"}, n_nodes=9)
+    with pytest.warns(UserWarning, match="1 of the 4 labelled nodes are in no edge, such as 4"):
+        model = StableHFSClassifier().fit_edges(paths, {0: "a", 3: "b", 4: "b", 5: "b"}, n_nodes=9)
     assert "".join(model.transduction_) == "aabbbbbbb"
 
 
@@ -183,7 +184,7 @@ def test_nodes_without_evidence_are_told_apart():
         guesses |= set(guess.tolist())
     assert guesses == {3, 8}
     with pytest.warns(UserWarning, match="they get the mean of the values given"):
-        numbers = StableHFSRegressor().fit_edges(graph, {0: 1.0, 6: 4.0})
+        numbers = StableHFSRegressor().fit_edges(graph, [1.0, *[None] * 5, 4.0])
     np.testing.assert_allclose(numbers.transduction_[3:6], 2.5)
 
 
@@ -338,12 +339,36 @@ def test_streams_that_can_be_read_once():
     with pytest.raises(ValueError, match="predict needs points, but this estimator was fitted to"):
         once.predict(np.eye(3))
     with pytest.raises(TypeError, match="edges are needed as a Graph, a tuple"):
-        SparseHFSClassifier(passes=1).fit_edges(5, {0: 0})
+        SparseHFSClassifier(passes=1).fit_edges(5, {0: 0, 1: 1})
 
 
 def test_nodes_that_only_labels_know():
-    model = SparseHFSClassifier(passes=1).fit_edges(([0], [1]), {0: "a", 3: "b", 2: "a"})
+    model = SparseHFSClassifier(passes=1)
+    with pytest.warns(UserWarning, match="2 of the 3 labelled nodes are in no edge, such as 3"):
+        model.fit_edges(([0], [1]), {0: "a", 3: "b", 2: "a"})
     assert model.transduction_.tolist() == ["a", "a", "a", "b"]
+    with pytest.raises(ValueError, match="node 1000000007 has a label, but the edges have"):
+        model.fit_edges(([0], [1]), {0: "a", 1_000_000_007: "b"})  # and not 8 GB
+
+
+def test_one_class_is_told():
+    with pytest.warns(UserWarning, match="all labels are 'fraud', and so will all answers be"):
+        model = StableHFSClassifier().fit_edges(gallery.path(3), {0: "fraud"})
+    assert model.transduction_.tolist() == ["fraud"] * 3
+
+
+@pytest.mark.parametrize(
+    ("labels", "why"),
+    [
+        ({0: "a", 1: 2}, "all strings or all numbers, got 'a' and 2"),
+        ({0: ("a", "b"), 1: ("c", "d")}, r"a single string or number, got \('a', 'b'\)"),
+        ({0: {"a"}, 1: {"b"}}, "a single string or number"),
+        ({0: 0.5, 1: 1.25}, "Unknown label type"),
+    ],
+)
+def test_labels_that_are_no_classes(labels, why):
+    with pytest.raises(ValueError, match=why):
+        StableHFSClassifier().fit_edges(gallery.path(3), labels)
 
 
 def test_regressors_interpolate_and_average():

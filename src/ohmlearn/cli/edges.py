@@ -98,9 +98,13 @@ def open_edges(options: dict[str, Any], nodes: "NodeTable | None" = None) -> "Ed
     edges: tuple[str, ...] = options["edges"]
     source = edges[0] if len(edges) == 1 else list(edges)
     stream = read_edges(source, **reading_options(options), nodes=nodes)
+    _tell_columns(stream, options)
+    return stream
+
+
+def _tell_columns(stream: "EdgeStream", options: dict[str, Any]) -> None:
     if stream.columns is not None and not (options["quiet"] or options["as_json"]):
         click.echo(f"{stream.sources[0]}: {stream.columns}", err=True)
-    return stream
 
 
 def refuse_overwriting(output: str, *inputs: str) -> None:
@@ -123,7 +127,11 @@ def watch(
     """Yield the batches of a stream and show how far the reading is, on stderr."""
     from ohmlearn._progress import EdgeProgress
 
+    told = stream.columns is not None
     with EdgeProgress(options["as_json"], options["quiet"]) as progress:
         for batch in stream:
+            if not told:  # of a pipe they are known only now
+                _tell_columns(stream, options)
+                told = True
             yield batch
             progress.show(stream.n_read, stream.fraction, sparsifier)

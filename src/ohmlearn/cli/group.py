@@ -1,5 +1,7 @@
 """The group of all commands, and how they fail: with one line that says why."""
 
+import json
+import re
 import shlex
 import warnings
 from typing import Any
@@ -25,7 +27,7 @@ class OneLineErrors(click.Group):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("always", UserWarning)  # those meant for users
-                warnings.showwarning = _show_warning
+                warnings.showwarning = _Warnings()
                 return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
@@ -37,16 +39,48 @@ class OneLineErrors(click.Group):
                 raise
             bad_input = isinstance(error, ValueError | FileNotFoundError)
             failure = BadInput if bad_input else click.ClickException
-            raise failure(_one_line(error)) from error
+            command = self.get_command(ctx, str(ctx.invoked_subcommand))
+            raise failure(_as_options(_one_line(error), command)) from error
 
 
-def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    click.echo(f"Warning: {' '.join(str(message).split())}", err=True)
+class _Warnings:
+    """Prints each warning once, in one line; none with --quiet, an object with --json."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    def __call__(self, message: Warning | str, *_: Any, **__: Any) -> None:
+        context = click.get_current_context()
+        options, text = context.params, _as_options(_one_line(message), context.command)
+        if text in self._told or options.get("quiet"):
+            return
+        self._told.add(text)
+        if options.get("as_json"):
+            click.echo(json.dumps({"warning": text}), err=True)
+        else:
+            click.echo(f"Warning: {text}", err=True)
 
 
-def _one_line(error: Exception) -> str:
+def _as_options(text: str, command: click.Command | None) -> str:
+    """Write parameters of Python functions as the options that the command has for them.
+
+    Examples
+    --------
+    >>> from ohmlearn.cli import main
+    >>> _as_options('correct it, or use on_bad="skip"', main.commands["info"])
+    'correct it, or use --on-bad skip'
+    """
+    for parameter in command.params if command else []:
+        name, option = str(parameter.name), max(parameter.opts, key=len)
+        if option.startswith("--"):
+            text = re.sub(rf'\b{name}="([^"]*)"', rf"{option} \1", text)
+            text = re.sub(rf"\b{name}\b(?!\.)", option, text) if "_" in name else text
+    return text
+
+
+def _one_line(error: Exception | str) -> str:
     text = " ".join(str(error).split())
-    if isinstance(error, OSError | ImportError | ValueError) and text:
+    if isinstance(error, str | OSError | ImportError | ValueError | Warning) and text:
         return text
     # Not something the user did: name its type and say how to see more.
     return f"{type(error).__name__}: {text} (--debug shows where)"

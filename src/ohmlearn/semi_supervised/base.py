@@ -23,6 +23,7 @@ from ohmlearn.semi_supervised.targets import Labelled
 __all__ = ["BaseHFS", "with_nodes"]
 
 Floats = NDArray[np.float64]
+FAR = 1_000_000  # numbers of nodes that labels may be ahead of the edges
 
 
 class BaseHFS(BaseEstimator, metaclass=ABCMeta):
@@ -128,18 +129,17 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
         nodes = getattr(edges, "nodes", None)
         self._nodes = nodes if isinstance(nodes, NodeTable) else None
         y = self._by_number(y)
+        is_dict = isinstance(y, Mapping)
         if n_nodes is None:
             n_nodes = getattr(edges, "n_nodes", None)
-        if n_nodes is None and not isinstance(y, dict):
+        if n_nodes is None and not is_dict:
             n_nodes = len(y)
         nodes_values = self._encode(y, n_nodes)
         for name in ("X_", "n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
         self._fit(edges, nodes_values, n_nodes)
-        if self._nodes is not None:
-            component, labelled = self._result().component, nodes_values[0]
-            alone = labelled[np.bincount(component)[component[labelled]] == 1]
-            tell_unknown(self._nodes.ids(alone), len(labelled))
+        if is_dict:
+            self._warn_alone()
         return self
 
     def _fit(self, edges: Any, nodes_values: Labelled, n_nodes: int | None) -> Self:
@@ -165,15 +165,23 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
         Examples
         --------
         >>> from ohmlearn import StableHFSClassifier, gallery
-        >>> model = StableHFSClassifier().fit_edges(gallery.path(3), {0: "a", 2: "b"})
-        >>> model.relabel({0: "a"}).transduction_.tolist()
-        ['a', 'a', 'a']
+        >>> model = StableHFSClassifier().fit_edges(gallery.path(4), {0: "a", 3: "b"})
+        >>> model.relabel({0: "b", 3: "a"}).transduction_.tolist()
+        ['b', 'b', 'a', 'a']
         """
         self._check_edges_seen()
         self._labels = self._encode(self._by_number(y), self._n_nodes)
         self._answer = None
         self._result()
+        if self._nodes is not None:
+            self._warn_alone()
         return self
+
+    def _warn_alone(self) -> None:
+        """Warn of labelled nodes that no edge has."""
+        component, labelled = self._result().component, self._labels[0]
+        alone = labelled[np.bincount(component)[component[labelled]] == 1]
+        tell_unknown(alone if self._nodes is None else self._nodes.ids(alone), len(labelled))
 
     def _by_number(self, y: Any) -> Any:
         """Return labels with the numbers of nodes; ids that are new get the next ones."""
@@ -233,8 +241,14 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
 
     def _whole_graph(self) -> Graph:
         """Return the graph that is kept, with all nodes that are known of."""
-        nodes, _ = self._labels
-        return with_nodes(self._graph(), max(self._n_nodes or 0, int(nodes.max()) + 1))
+        graph, last = self._graph(), int(self._labels[0].max())
+        if self._n_nodes is None and self._nodes is None and last > 2 * graph.n_nodes + FAR:
+            raise ValueError(
+                f"node {last} has a label, but the edges have {graph.n_nodes} nodes, and memory is "
+                f"taken for every number; number nodes 0, 1, 2, ..., as read_edges does, or give "
+                f"n_nodes"
+            )
+        return with_nodes(graph, max(self._n_nodes or 0, last + 1))
 
     def _choose_gamma(self, n_nodes: int) -> float:
         """Set and return `gamma_`."""

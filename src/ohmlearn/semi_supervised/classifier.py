@@ -1,5 +1,6 @@
 """Classifiers: one harmonic function for each class, and probabilities from them."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
@@ -49,6 +50,13 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
         nodes, labels = find_classes(y, n_nodes)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         counts = np.bincount(codes)
+        if len(counts) == 1:
+            warnings.warn(
+                f"all labels are {self.classes_.tolist()[0]!r}, and so will all answers be; give "
+                f"labels of another class, too",
+                UserWarning,
+                stacklevel=3,
+            )
         self.class_prior_: Floats = counts / counts.sum()
         if self.class_prior is not None:
             prior = np.asarray(self.class_prior, dtype=np.float64)

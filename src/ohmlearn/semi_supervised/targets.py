@@ -31,8 +31,8 @@ def find_classes(y: Any, n_nodes: int | None = None) -> Labelled:
     if values.dtype.kind == "O":
         known = np.array([not is_unlabelled(value) for value in values], dtype=bool)
         values = values[known]
-        if len({isinstance(value, str) for value in values}) < 2:
-            values = np.array(values.tolist())
+        _check_scalars(values)
+        values = np.array(values.tolist())
     elif values.dtype.kind == "f":
         _refuse_infinity(values)
         known = ~np.isnan(values) & (values != -1)
@@ -118,6 +118,19 @@ def is_unlabelled(value: Any) -> bool:
     if isinstance(value, bool | np.bool_ | str):
         return False
     return bool(value == -1 or value != value)
+
+
+def _check_scalars(values: NDArray[Any]) -> None:
+    """Refuse labels that cannot be classes side by side."""
+    for value in values:
+        if np.ndim(value) > 0 or isinstance(value, dict | set | frozenset):
+            raise ValueError(f"a label must be a single string or number, got {value!r}")
+    first = {isinstance(value, str): value for value in values[::-1]}
+    if len(first) > 1:
+        raise ValueError(
+            f"labels must be all strings or all numbers, got {first[True]!r} and {first[False]!r}; "
+            f"make them all strings, say, with str"
+        )
 
 
 def _refuse_infinity(values: NDArray[Any]) -> None:

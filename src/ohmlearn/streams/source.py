@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +25,18 @@ USUAL_ENDS = (
     ("from", "to"),
     ("fromnodeid", "tonodeid"),
     ("from_node", "to_node"),
+    ("from_id", "to_id"),
+    ("source_id", "target_id"),
+    ("src_id", "dst_id"),
+    ("sender", "receiver"),
+    ("sender", "recipient"),
+    ("payer", "payee"),
+    ("follower", "followee"),
+    ("citing", "cited"),
     ("node1", "node2"),
+    ("node_1", "node_2"),
+    ("id1", "id2"),
+    ("id_1", "id_2"),
     ("head", "tail"),
     ("i", "j"),
 )
@@ -149,13 +161,22 @@ def choose_columns(
     w = None if request.w is None else find(request.w)
     if request.w is None:
         w = next((lower.index(name) for name in USUAL_WEIGHTS if name in lower), None)
+    guessed = request.u is None or request.v is None
+    if guessed and usual is None and len({*lower} - {*USUAL_WEIGHTS}) > 2:
+        ends = " and ".join(shorten(name) for name in (names or ())[:2])
+        warnings.warn(
+            f"{source}: no column has a usual name, so the first two, {ends}, are taken for the "
+            f"ends of edges; name them with source_col and target_col",
+            UserWarning,
+            stacklevel=2,
+        )
     if len({u, v, w}) < 3:
         refuse_source(
             source,
             f"ends and weights must be three different columns, got {u}, {v} and {w}; name them "
             f"with source_col, target_col and weight_col",
         )
-    return Columns(u, v, w, names, request.u is None or request.v is None)
+    return Columns(u, v, w, names, guessed)
 
 
 def drop_bad(
