@@ -269,12 +269,7 @@ std::vector<char> choose_rows(const Triangle& h, const float* chance, std::uint6
   template void toss_edges(std::span<const Index>, std::span<const Index>, std::span<const Weight>, std::int64_t,  \
                            std::int64_t, std::int64_t, std::uint64_t, float, const NodeRecord*, const float*, \
                            std::vector<KeptEdge>&);
-OHM_INSTANTIATE(std::int32_t, Unit)
-OHM_INSTANTIATE(std::int32_t, float)
-OHM_INSTANTIATE(std::int32_t, double)
-OHM_INSTANTIATE(std::int64_t, Unit)
-OHM_INSTANTIATE(std::int64_t, float)
-OHM_INSTANTIATE(std::int64_t, double)
+OHM_FOR_EDGE_TYPES(OHM_INSTANTIATE)
 #undef OHM_INSTANTIATE
 
 }  // namespace ohm

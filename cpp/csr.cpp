@@ -245,12 +245,7 @@ std::variant<BuiltCsr, EdgeFault> build_csr(std::int32_t n, std::span<const Inde
 #define OHM_INSTANTIATE(Index, Weight)                             \
   template std::variant<BuiltCsr, EdgeFault> build_csr<Index, Weight>( \
       std::int32_t, std::span<const Index>, std::span<const Index>, std::span<const Weight>);
-OHM_INSTANTIATE(std::int32_t, float)
-OHM_INSTANTIATE(std::int32_t, double)
-OHM_INSTANTIATE(std::int32_t, Unit)
-OHM_INSTANTIATE(std::int64_t, float)
-OHM_INSTANTIATE(std::int64_t, double)
-OHM_INSTANTIATE(std::int64_t, Unit)
+OHM_FOR_EDGE_TYPES(OHM_INSTANTIATE)
 #undef OHM_INSTANTIATE
 
 Triangle sort_edges(std::int32_t n, std::span<const std::int32_t> u, std::span<const std::int32_t> v,

@@ -46,6 +46,15 @@ struct Unit {
   operator double() const { return 1.0; }
 };
 
+// All types that arrays of edges come in, for explicit instantiations: Of(Index, Weight) for each pair.
+#define OHM_FOR_EDGE_TYPES(Of)  \
+  Of(std::int32_t, Unit)        \
+  Of(std::int32_t, float)       \
+  Of(std::int32_t, double)      \
+  Of(std::int64_t, Unit)        \
+  Of(std::int64_t, float)       \
+  Of(std::int64_t, double)
+
 // Builds the graph on nodes 0..n-1 whose i-th edge is u[i] - v[i] with weight w[i] (`Unit`: w is
 // empty and all weights are one). Parallel edges, in either direction, add up in the order of the
 // input; self-loops and zero weights are dropped and counted. u and v (and w) are equally long.

@@ -145,12 +145,7 @@ void find_roots(std::span<std::int32_t> parent) {
   template std::int64_t join_ends<Index, Weight>(std::span<const Index>, std::span<const Index>,                   \
                                                  std::span<const Weight>, std::span<const std::int32_t>,           \
                                                  std::span<std::int32_t>);
-OHM_INSTANTIATE(std::int32_t, float)
-OHM_INSTANTIATE(std::int32_t, double)
-OHM_INSTANTIATE(std::int32_t, Unit)
-OHM_INSTANTIATE(std::int64_t, float)
-OHM_INSTANTIATE(std::int64_t, double)
-OHM_INSTANTIATE(std::int64_t, Unit)
+OHM_FOR_EDGE_TYPES(OHM_INSTANTIATE)
 #undef OHM_INSTANTIATE
 
 }  // namespace ohm

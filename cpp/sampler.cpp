@@ -340,12 +340,7 @@ void Sampler::thin(const Triangle& h) {
 
 #define OHM_INSTANTIATE(Index, Weight) \
   template void Sampler::update(std::span<const Index>, std::span<const Index>, std::span<const Weight>);
-OHM_INSTANTIATE(std::int32_t, Unit)
-OHM_INSTANTIATE(std::int32_t, float)
-OHM_INSTANTIATE(std::int32_t, double)
-OHM_INSTANTIATE(std::int64_t, Unit)
-OHM_INSTANTIATE(std::int64_t, float)
-OHM_INSTANTIATE(std::int64_t, double)
+OHM_FOR_EDGE_TYPES(OHM_INSTANTIATE)
 #undef OHM_INSTANTIATE
 
 }  // namespace ohm

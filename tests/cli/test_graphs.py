@@ -162,6 +162,9 @@ def test_solve_with_integer_ids(tmp_path):
     lines = output.read_text().splitlines()
     assert [line.split(",")[0] for line in lines] == ["node", "10", "20", "-30"]
     np.testing.assert_allclose([float(line.split(",")[1]) for line in lines[1:]], [1, 0, -1])
+    assert "its mean was taken out" not in invoke("solve", path, b).stderr
+    b.write_text("node,b\n10,2\n-30,-1\n")
+    assert "b does not sum to 0 in each component" in invoke("solve", path, b).stderr
 
 
 def test_skipped_rows_are_reported(tmp_path):

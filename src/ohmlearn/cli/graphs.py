@@ -195,7 +195,8 @@ def solve(right_hand_sides: str, output: str, tol: float, **options: Any) -> Non
     """Solve L x = b for the Laplacian L of EDGES.
 
     RIGHT_HAND_SIDES is a table: node ids first, then one or more columns b; nodes that it does not
-    name have 0. The output has all nodes and the same columns.
+    name have 0. Where b does not sum to 0 in a component, its mean there is taken out. The output
+    has all nodes and the same columns.
     """
     import numpy as np
 
@@ -214,14 +215,21 @@ def solve(right_hand_sides: str, output: str, tol: float, **options: Any) -> Non
         refuse_source(right_hand_sides, f"node {named[at]!r} is not in the graph", f"row {at}")
     b = np.zeros((graph.n_nodes, len(names)))
     np.add.at(b, numbers, values)
+    n_components, component = graph.components()
+    sums = np.zeros((n_components, len(names)))
+    np.add.at(sums, component, b)
+    balanced = bool(np.abs(sums).max(initial=0.0) <= 1e-9 * np.abs(b).max(initial=0.0))
     solver = LaplacianSolver(graph, n_jobs=options["threads"])
     x = solver.solve(b, tol=tol)
     columns = {name: x[:, at] for at, name in enumerate(names)}
     write_table(output, {"node": nodes.ids(), **columns})
     worst = float(solver.report_.residual.max(initial=0.0))
     if options["as_json"]:
-        click.echo(json.dumps({"nodes": graph.n_nodes, "residual": worst}), err=True)
+        figures = {"nodes": graph.n_nodes, "residual": worst, "balanced": balanced}
+        click.echo(json.dumps(figures), err=True)
     elif not options["quiet"]:
+        if not balanced:
+            click.echo("b does not sum to 0 in each component: its mean was taken out", err=True)
         click.echo(f"{graph.n_nodes:,} nodes, residual {worst:.2g}", err=True)
 
 

@@ -25,7 +25,9 @@ from ohmlearn.streams.source import (
 
 __all__ = ["ArrowFile", "ArrowObject", "ArrowPipe", "ParquetFile", "take_record_batch"]
 
-ROWS = 1 << 17  # in a batch
+# Rows in a batch. Not a power of two: pyarrow reserves the next one and reads on a little, so that a
+# full buffer is doubled and copied, and copied again when it is cut to size.
+ROWS = 3 << 15
 
 
 class ArrowSource(Source):
