@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn import _core
+from ohmlearn._batches import batches_of
 from ohmlearn._validation import (
     MAX_NODES,
     EdgeNames,
@@ -116,12 +117,10 @@ class EdgePasses(Passes):
         self._graph: Graph | None = None
         if isinstance(edges, Graph) and edges.n_nodes == self.n_nodes:
             self._graph = edges
-        elif isinstance(edges, Graph):
-            self._batches: Any = [edges.edges()]
-        elif isinstance(edges, tuple):
-            self._batches = [edges]
+        elif isinstance(edges, Graph | tuple):
+            self._batches = batches_of(edges)
         else:
-            self._batches = check_rereadable(edges, reader)
+            self._batches = check_rereadable(batches_of(edges), reader)
 
     def _read(self, x: NDArray[np.float64]) -> PassTotals:
         component = self.component if self.passes == 0 else None

@@ -477,9 +477,9 @@ def check_memory(name: str, value: Any) -> int:
     (500000000, 1610612736)
     """
     if isinstance(value, str):
-        found = re.fullmatch(r"\s*([0-9.]+)\s*([kMGT]?)(i?)B\s*", value)
+        found = re.fullmatch(r"\s*(\d+\.?\d*)\s*([kmgt]?)(i?)b\s*", value.lower())
         if found:
-            power = " kMGT".index(found[2] or " ")
+            power = " kmgt".index(found[2] or " ")
             return int(float(found[1]) * (1024 if found[3] else 1000) ** power)
     elif isinstance(value, Integral) and not isinstance(value, bool) and int(value) > 0:
         return int(value)

@@ -167,6 +167,7 @@ def refine(
     n_jobs: int | None = None,
     verbose: int = 0,
     step_ahead: bool = True,
+    x0: HFSResult | None = None,
 ) -> HFSResult:
     """Scores on the full graph of a stream, in a few passes over its edges.
 
@@ -196,6 +197,8 @@ def refine(
         Whether to take one more step, with the sparsifier alone, if the passes end before `tol` is
         reached. It reads no edge and brings about as much as a pass; the true residual is not known
         afterwards, and the one reported is that before it.
+    x0 : HFSResult, optional
+        Where to start: an earlier answer, of the same columns. Its first pass finds the residual.
 
     Returns
     -------
@@ -227,22 +230,27 @@ def refine(
             _check_components(source, h)
         return system.multiply(x, product)
 
-    cg = BlockCG(system.right_hand_sides, lambda b: solver.solve(b, PRECONDITIONER_TOL))
-    converged = False
-    for _ in range(limit):
+    b = system.right_hand_sides
+    start = np.zeros_like(b) if x0 is None else _warm_start(x0, b.shape)
+    remainder = b if x0 is None else b - multiply(start)
+    cg = BlockCG(remainder, lambda r: solver.solve(r, PRECONDITIONER_TOL))
+    going = True
+    while True:
+        if source.passes > 0 or not going:
+            columns = start + cg.x
+            f, mu = system.combine(columns)
+            residuals = system.relative_residuals(cg.residual, mu)
+            errors = system.relative_errors(cg.gram, f, mu)
+            if verbose > 0:
+                found = f"residual {residuals.max():.2g}, error about {errors.max():.2g}"
+                print(f"pass {source.passes}: {found}", file=sys.stderr)
+            converged = not going or bool(max(residuals.max(), errors.max()) <= tol)
+            if converged or source.passes == limit:
+                break
         going = cg.step(multiply)
-        f, mu = system.combine(cg.x)
-        residuals = system.relative_residuals(cg.residual, mu)
-        errors = system.relative_errors(cg.gram, f, mu)
-        if verbose > 0:
-            found = f"residual {residuals.max():.2g}, error about {errors.max():.2g}"
-            print(f"pass {source.passes}: {found}", file=sys.stderr)
-        converged = not going or bool(max(residuals.max(), errors.max()) <= tol)
-        if converged:
-            break
-    columns, ahead = cg.x, step_ahead and not converged
+    ahead = step_ahead and not converged
     if ahead:
-        columns = system.centre(cg.look_ahead())
+        columns = system.centre(start + cg.look_ahead())
         f, mu = system.combine(columns)
     return HFSResult(
         f=f[:, 0] if system.one_column else f,

@@ -72,7 +72,8 @@ class StreamingSparsifier:
     n_nodes : int, optional
         Number of nodes if it is known; else nodes may appear at any time.
     epsilon : float
-        Aim at (1 - epsilon) x'L_G x <= x'L_H x <= (1 + epsilon) x'L_G x. Not used with a budget.
+        Aim at (1 - epsilon) x'L_G x <= x'L_H x <= (1 + epsilon) x'L_G x; between 0 and 1. Not used
+        with a budget.
     max_edges : int, optional
         Budget: about so many edges in H, at least two for each node.
     memory : int or str, optional
@@ -468,15 +469,27 @@ class PaperSampler:
 
 
 def sparsify(
-    edges: Graph | tuple[Any, ...] | Iterable[tuple[Any, ...]], **parameters: Any
+    edges: Graph | tuple[Any, ...] | Iterable[tuple[Any, ...]],
+    epsilon: float = 0.5,
+    *,
+    n_nodes: int | None = None,
+    max_edges: int | None = None,
+    memory: int | str | None = None,
+    scheme: Literal["resample", "online", "paper"] = "resample",
+    constants: Literal["practical", "theory"] = "practical",
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
 ) -> Graph:
     """Sparsify edges in one call and one reading.
 
     Parameters
     ----------
     edges : Graph, tuple (u, v) or (u, v, w) of arrays, or iterable of such tuples
-    **parameters
-        Those of `StreamingSparsifier`, by name.
+    epsilon : float
+        Accuracy to aim at, between 0 and 1.
+    n_nodes, max_edges, memory, scheme, constants, random_state, n_jobs, verbose
+        As for `StreamingSparsifier`.
 
     Returns
     -------
@@ -490,9 +503,11 @@ def sparsify(
     >>> sparsify(gallery.complete(500), epsilon=0.9, random_state=0).n_edges < 15_000
     True
     """
-    if isinstance(edges, Graph):
-        parameters.setdefault("n_nodes", edges.n_nodes)
-    sparsifier = StreamingSparsifier(**parameters)
+    if n_nodes is None and isinstance(edges, Graph):
+        n_nodes = edges.n_nodes
+    sparsifier = StreamingSparsifier(
+        n_nodes, epsilon, max_edges, memory, scheme, constants, random_state, n_jobs, verbose
+    )
     for batch in batches_of(edges):
         sparsifier.update(batch)
     return sparsifier.snapshot()

@@ -46,7 +46,7 @@ def test_labels_are_right_and_equal_those_of_python(files: tuple[Path, Path], tm
     result = label(edges, "--labels", labels, "-o", tmp_path / "out.csv", "--seed", 3)
     assert result.exit_code == 0, result.output
     assert "u = 'src', v = 'dst', no weights (guessed)" in result.output
-    assert "360, labels of 5 were given" in result.output
+    assert "360, 5 of them with a label given" in result.output
     assert "blue: 120, green: 120, red: 120" in result.output
 
     stream = read_edges(edges)

@@ -1,5 +1,7 @@
 """Estimators against the dense solution, scikit-learn's propagation and invariances."""
 
+from itertools import pairwise
+
 import networkx
 import numpy as np
 import pytest
@@ -452,3 +454,45 @@ def test_snapshots_that_drop_edges_are_refined():
     assert model.sparsifier_.snapshot().n_edges < graph.n_edges
     exact = StableHFSClassifier().fit_edges(graph, y)
     np.testing.assert_allclose(model.scores_, exact.scores_, atol=1e-8)
+
+
+@pytest.mark.parametrize("unknown", [-1, None, np.nan, -1.0])
+@pytest.mark.parametrize("make", [list, tuple, lambda y: np.array(y, dtype=object)])
+def test_unlabelled_among_strings(unknown, make):
+    y = make(["left", unknown, unknown, "right"])
+    model = StableHFSClassifier().fit_edges(gallery.path(4), y)
+    assert model.classes_.tolist() == ["left", "right"]
+    assert model.transduction_.tolist() == ["left", "left", "right", "right"]
+
+
+def test_what_numpy_makes_of_unlabelled_among_strings_is_told():
+    with pytest.warns(UserWarning, match="y has the class '-1': arrays of strings hold neither"):
+        StableHFSClassifier().fit_edges(gallery.path(3), np.array(["left", -1, "right"]))
+
+
+def test_update_takes_the_ids_of_its_first_stream(tmp_path):
+    paths = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    for path, names in zip(paths, ("xyz", "pqr"), strict=True):
+        path.write_text("u,v\n" + "".join(f"{a},{b}\n" for a, b in pairwise(names)))
+    first = read_edges(paths[0])
+    model = SparseHFSClassifier().update(first).relabel({"x": "a", "z": "b"})
+    with pytest.raises(ValueError, match=r"read_edges\(..., nodes=first.nodes\)"):
+        model.update(read_edges(paths[1]))
+    with pytest.warns(UserWarning, match="3 of 6 nodes are in components without a label"):
+        model.update(read_edges(paths[1], nodes=first.nodes)).relabel({"x": "a", "z": "b"})
+    assert len(model.transduction_) == 6
+
+
+def test_refining_goes_on_from_the_present_answer():
+    graph = gallery.complete(300)
+    labels = {0: "a", 1: "b", 2: "a"}
+    exact = StableHFSClassifier(gamma=1.0, tol=1e-12).fit_edges(graph, labels).scores_
+    model = SparseHFSClassifier(gamma=1.0, passes=3, epsilon=0.9, tol=1e-12, random_state=0)
+    errors = [np.linalg.norm(model.fit_edges(graph, labels).scores_ - exact)]
+    for _ in range(3):
+        errors.append(np.linalg.norm(model.refine(graph, passes=2).scores_ - exact))
+    assert model.n_iter_ == 9
+    assert all(after < 0.5 * before for before, after in pairwise(errors))
+    model.refine(graph, passes=1)
+    assert model.n_iter_ == 10
+    assert np.linalg.norm(model.scores_ - exact) < errors[-1]

@@ -17,6 +17,7 @@ __all__ = [
     "open_edges",
     "output_option",
     "reading_options",
+    "refuse_overwriting",
     "seed_option",
     "tell_bad",
     "threads_option",
@@ -32,7 +33,7 @@ OPTIONS = (
         "--format",
         "format_",
         type=click.Choice(["csv", "tsv", "text", "parquet", "arrow", "matrix_market", "numpy"]),
-        help="Of the edges; told from names and first bytes by default.",
+        help="Format of the edges; by default told by names and first bytes.",
     ),
     click.option(
         "--id-type",
@@ -49,10 +50,10 @@ OPTIONS = (
         help="Stop at a bad row, or leave such rows out and count them.",
     ),
     click.option("--json", "as_json", is_flag=True, help="Progress and summary as JSON lines."),
-    click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors."),
+    click.option("-q", "--quiet", is_flag=True, help="No progress, summary or warnings."),
 )
 fraction = click.FloatRange(0.0, 1.0, min_open=True, max_open=True)
-seed_option = click.option("--seed", type=click.IntRange(min=0), default=0, help="Of all chance.")
+seed_option = click.option("--seed", type=click.IntRange(min=0), default=0, help="Random seed.")
 threads_option = click.option(
     "--threads", type=int, default=1, help="-1 for all cores; results do not depend on it."
 )

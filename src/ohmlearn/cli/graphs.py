@@ -44,7 +44,7 @@ def info(**options: Any) -> None:
     low, middle, high = figures["degree_quartiles"]
     largest = figures["largest_component"]
     click.echo(f"Nodes        {figures['nodes']:,}, {figures['isolated_nodes']:,} isolated")
-    click.echo(f"Edges        {figures['edges']:,}, parallel ones each")
+    click.echo(f"Edges        {figures['edges']:,}, parallel ones counted each")
     click.echo(f"Left out     {figures['self_loops']:,} self-loops")
     click.echo(f"             {figures['zero_weights']:,} edges of weight 0")
     click.echo(f"Components   {figures['components']:,}, the largest of {largest:,} nodes")
@@ -102,7 +102,7 @@ def sparsify(output: str, **options: Any) -> None:
 @edge_options
 @click.argument("sparsifier")
 @click.option("--eta", type=fraction, default=0.05, help="How near bounds and estimates must be.")
-@click.option("--confidence", type=fraction, default=0.999, help="With which the bounds hold.")
+@click.option("--confidence", type=fraction, default=0.999, help="Chance that the bounds hold.")
 @click.option("--max-passes", type=click.IntRange(min=1), help="Most readings of EDGES; 100.")
 @seed_option
 @threads_option
@@ -190,6 +190,7 @@ def resistance(output: str, pairs: str | None, **options: Any) -> None:
 @click.argument("right_hand_sides")
 @output_option
 @click.option("--tol", type=fraction, default=1e-8, help="Relative residual to reach.")
+@seed_option
 @threads_option
 def solve(right_hand_sides: str, output: str, tol: float, **options: Any) -> None:
     """Solve L x = b for the Laplacian L of EDGES.
@@ -218,8 +219,8 @@ def solve(right_hand_sides: str, output: str, tol: float, **options: Any) -> Non
     n_components, component = graph.components()
     sums = np.zeros((n_components, len(names)))
     np.add.at(sums, component, b)
-    balanced = bool(np.abs(sums).max(initial=0.0) <= 1e-9 * np.abs(b).max(initial=0.0))
-    solver = LaplacianSolver(graph, n_jobs=options["threads"])
+    balanced = bool(np.all(np.abs(sums).max(axis=0) <= 1e-9 * np.abs(b).max(axis=0)))
+    solver = LaplacianSolver(graph, random_state=options["seed"], n_jobs=options["threads"])
     x = solver.solve(b, tol=tol)
     columns = {name: x[:, at] for at, name in enumerate(names)}
     write_table(output, {"node": nodes.ids(), **columns})

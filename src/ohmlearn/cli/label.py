@@ -50,7 +50,7 @@ __all__ = ["label"]
 @click.option("--max-edges", type=click.IntRange(min=1), help="Edges to keep, instead of epsilon.")
 @click.option("--memory", help="Like 500MB, instead of epsilon; needs --n-nodes.")
 @click.option("--n-nodes", type=click.IntRange(min=1), help="Number of nodes, for --memory.")
-@click.option("--passes", type=click.IntRange(min=1), help="Over the edges; 3, or 1 of a pipe.")
+@click.option("--passes", type=click.IntRange(min=1), help="Over the edges; 3, or 1 from a pipe.")
 @click.option(
     "--normalization", type=click.Choice(["stable", "cmn", "none"]), default="stable",
     help="How the scores of the classes are made comparable.",
@@ -286,13 +286,15 @@ def _tell(summary: dict[str, Any], options: dict[str, Any]) -> None:
     classes = ", ".join(f"{name[:30]}: {count:,}" for name, count in largest[:10])
     if len(largest) > 10:
         classes += f", and {len(largest) - 10} more"
+    if summary["unreached"]:
+        classes += f" ({summary['unreached']:,} of them without evidence)"
     where = "of the full graph's equation" if summary["passes"] > 1 else "on what was kept"
     lines = [
         f"Edges    {summary['edges']:,} seen, {kept:,} kept ({share:.3g}%)",
-        f"Nodes    {summary['nodes']:,}, labels of {summary['labelled']} were given",
+        f"Nodes    {summary['nodes']:,}, {summary['labelled']} of them with a label given",
         f"Classes  {classes}",
         f"Passes   {summary['passes']}, residual {summary['residual']:.2g} {where}",
-        f"Cost     {summary['seconds']:.1f} s, {summary['peak_memory'] / 2**20:.0f} MiB at most",
+        f"Cost     {summary['seconds']:.1f} s, {summary['peak_memory'] / 2**20:.0f} MiB at peak",
     ]
     dropped = summary["self_loops_dropped"] + summary["zero_weights_dropped"]
     if dropped:

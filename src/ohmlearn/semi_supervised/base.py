@@ -81,7 +81,7 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
         X : array-like of shape (n_nodes, n_features)
             Points; or a symmetric matrix of weights, sparse or dense, or a Graph.
         y : array-like of shape (n_nodes,), or dict {node: label}
-            Labels; -1, None and NaN mean unlabelled.
+            Labels; None and NaN, and for classes -1, mean unlabelled.
 
         Returns
         -------
@@ -108,8 +108,9 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
             Each edge once, in either direction; parallel ones add up. With more than one pass, an
             iterable must begin anew each time.
         y : array-like of shape (n_nodes,), or dict {node: label}
-            Labels; -1, None and NaN mean unlabelled. Where the stream has ids of its own, like that
-            of `read_edges`, so has a dict; results are in the order of ``edges.nodes.ids()``.
+            Labels; None and NaN, and for classes -1, mean unlabelled. Where the stream has ids of
+            its own, like that of `read_edges`, so has a dict; results are in the order of
+            ``edges.nodes.ids()``.
         n_nodes : int, optional
             Number of nodes, if neither `y` nor the stream knows it; else nodes may appear at any
             time.
@@ -197,7 +198,7 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
         if self._nodes is not None and isinstance(nodes, NodeTable) and nodes is not self._nodes:
             raise ValueError(
                 "these edges have numbers of their own for the ids of their nodes; read them with "
-                "read_edges(..., nodes=first.nodes), first being the stream that fit_edges has read"
+                "read_edges(..., nodes=first.nodes), first being the stream that came before"
             )
 
     def _check_edges_seen(self) -> None:
@@ -281,7 +282,7 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
 
     @property
     def residuals_(self) -> Floats:
-        """True relative residuals of the columns of `scores_`."""
+        """True relative residuals of `scores_`, but for a last step that reads no edge."""
         return self._result().residuals
 
     def _affinity(self) -> Affinity:

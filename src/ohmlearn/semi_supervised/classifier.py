@@ -15,7 +15,7 @@ from ohmlearn.semi_supervised.base import BaseHFS
 from ohmlearn.semi_supervised.memory import ExactHFS, SparseHFS
 from ohmlearn.semi_supervised.targets import Labelled, find_classes
 
-__all__ = ["SparseHFSClassifier", "StableHFSClassifier", "automatic_gamma"]
+__all__ = ["SparseHFSClassifier", "StableHFSClassifier", "automatic_gamma", "comparable_scores"]
 
 Floats = NDArray[np.float64]
 Normalization = Literal["stable", "cmn"] | None
@@ -33,6 +33,21 @@ def automatic_gamma(n_labels: int, n_classes: int, mean_degree: float) -> float:
     """
     stiffness = max(1.0, 100.0 * (n_classes / n_labels) ** 3)
     return stiffness / (n_labels * (mean_degree if mean_degree > 0 else 1.0))
+
+
+def comparable_scores(result: HFSResult, codes: NDArray[Any]) -> Floats:
+    """Return scores of classes that can be compared at a node, given the classes of the labels.
+
+    The scores of a class sum to zero over all nodes. Over those of one component they need not, and
+    labels elsewhere would decide here: they are made to. A class with more labels than others has
+    larger scores, right or wrong; see docs/labels.md for the root.
+    """
+    sizes = np.bincount(result.component)
+    sums = np.zeros((len(sizes), result.f.shape[1]))
+    np.add.at(sums, result.component, result.f)
+    f: Floats = result.f - (sums / sizes[:, np.newaxis])[result.component]
+    f /= np.sqrt(np.bincount(codes, minlength=f.shape[1]))
+    return f
 
 
 class HFSClassifier(ClassifierMixin, BaseHFS):
@@ -94,18 +109,9 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
         return distributions
 
     def _soft_maximum(self, result: HFSResult) -> Floats:
-        """Scores without a scale, since gamma decides theirs, to shares with the same order.
-
-        The scores of a class sum to zero over all nodes. Over those of one component they need not,
-        and labels elsewhere would decide here: they are made to. A class with more labels than
-        others has larger scores, right or wrong; see docs/labels.md for the root.
-        """
+        """Scores without a scale, since gamma decides theirs, to shares with the same order."""
         nodes, codes = self._labels
-        sizes = np.bincount(result.component)
-        sums = np.zeros((len(sizes), result.f.shape[1]))
-        np.add.at(sums, result.component, result.f)
-        f = result.f - (sums / sizes[:, np.newaxis])[result.component]
-        f /= np.sqrt(np.bincount(codes, minlength=len(self.classes_)))
+        f = comparable_scores(result, codes)
         known = f[result.reached]
         spread = float(np.sqrt(np.mean((known - known.mean(axis=1, keepdims=True)) ** 2)))
         exponents = f / (spread if spread > 0 else 1.0)

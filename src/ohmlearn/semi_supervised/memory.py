@@ -10,6 +10,7 @@ from ohmlearn._batches import batches_of, graph_of
 from ohmlearn._validation import check_rereadable, check_seed
 from ohmlearn.graph import Graph
 from ohmlearn.harmonic import HFSResult, refine
+from ohmlearn.nodes import NodeTable
 from ohmlearn.semi_supervised.base import BaseHFS
 from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.streams import KernelEdges
@@ -62,7 +63,7 @@ class SparseHFS(BaseHFS):
     def _total_weight(self) -> float:
         return self.sparsifier_.weight_seen_
 
-    def _refined(self, edges: Any, passes: int) -> HFSResult:
+    def _refined(self, edges: Any, passes: int, start: HFSResult | None = None) -> HFSResult:
         h = self._whole_graph()
         result = refine(
             edges,
@@ -76,6 +77,7 @@ class SparseHFS(BaseHFS):
             self._seed,
             self.n_jobs,
             self.verbose,
+            x0=start,
         )
         self.n_iter_ = 1 + result.passes
         return result
@@ -107,6 +109,8 @@ class SparseHFS(BaseHFS):
             self._validate_params()
             self._seed, self._n_nodes, self._warm = check_seed(self.random_state), None, None
             self._start(None)
+            nodes = getattr(edges, "nodes", None)
+            self._nodes = nodes if isinstance(nodes, NodeTable) else None
         self._check_same_nodes(edges)
         for batch in batches_of(edges):
             self.sparsifier_.update(*batch)
@@ -115,6 +119,8 @@ class SparseHFS(BaseHFS):
 
     def refine(self, edges: Any, passes: int = 3) -> Self:
         """Improve the present answer by more passes over all the edges seen so far.
+
+        Starts from it, if it has had such passes, else from the sparsifier.
 
         Parameters
         ----------
@@ -139,7 +145,11 @@ class SparseHFS(BaseHFS):
         """
         check_is_fitted(self, "_labels")
         self._check_same_nodes(edges)
-        self._answer = self._refined(edges, passes)
+        before = self._answer
+        start = before if before is not None and before.passes > 0 else None
+        done = self.n_iter_ if start is not None else 1
+        self._answer = self._refined(edges, passes, start)
+        self.n_iter_ = done + self._answer.passes
         self._result()
         return self
 

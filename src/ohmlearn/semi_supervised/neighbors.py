@@ -13,12 +13,13 @@ from ohmlearn._validation import check_count, check_seed
 from ohmlearn.graph import Graph
 from ohmlearn.harmonic import solve_hfs
 from ohmlearn.semi_supervised.affinity import Affinity
-from ohmlearn.semi_supervised.classifier import automatic_gamma
+from ohmlearn.semi_supervised.classifier import automatic_gamma, comparable_scores
 from ohmlearn.semi_supervised.targets import find_classes
 
 __all__ = ["NeighborAdvice", "suggest_neighbors"]
 
 CANDIDATES = (5, 10, 20, 50, 100)
+ABOUT = 0.01  # of the points: a sparser graph may reach so many fewer
 
 
 @dataclass(frozen=True)
@@ -77,8 +78,8 @@ class NeighborAdvice:
         noise = float(np.hypot(self.error[chosen], self.error[last]))
         if chosen < last and gap > 2 * noise:
             return (
-                f"a sparser graph does better here: {gap:.1%} more right with k = "
-                f"{self.n_neighbors} than with k = {self.candidates[last]}"
+                f"a sparser graph does better here: {100 * gap:.1f} points more right with "
+                f"k = {self.n_neighbors} than with k = {self.candidates[last]}"
             )
         if chosen < last:
             return "denser graphs are no better here, and cost more"
@@ -98,7 +99,8 @@ def suggest_neighbors(
 ) -> NeighborAdvice:
     """Compare numbers of neighbours for a kNN graph by leaving out labels.
 
-    Half of the labels of each class are left out, several times, and found again by stable-HFS.
+    Half of the labels of each class, rounded down, are left out, several times, and found again by
+    stable-HFS.
     Where no class has two labels, only what the graphs connect can be compared.
 
     Parameters
@@ -208,16 +210,19 @@ def _share_found(
     gamma = automatic_gamma(int(np.count_nonzero(kept)), n_classes, degree)
     Y = np.eye(n_classes)[codes[kept]]
     result = solve_hfs(graph, nodes[kept], Y, gamma, tol=1e-6, n_jobs=n_jobs)
-    found = result.f[nodes[~kept]].argmax(axis=1) == codes[~kept]
+    scores = comparable_scores(result, codes[kept])
+    found = scores[nodes[~kept]].argmax(axis=1) == codes[~kept]
     return float(np.mean(found & result.reached[nodes[~kept]]))
 
 
 def _choose(
     sizes: list[int], accuracy: list[float], error: list[float], reached: list[float]
 ) -> int:
-    """Return the smallest number that is as good as the best."""
+    """Return the smallest number that is as good as the best and reaches about as much."""
     if np.isnan(accuracy[0]):
         return next(k for k, share in zip(sizes, reached, strict=True) if share == max(reached))
     best = int(np.argmax(accuracy))
     enough = accuracy[best] - error[best]
-    return next(k for k, right in zip(sizes, accuracy, strict=True) if right >= enough)
+    good = [at for at, right in enumerate(accuracy) if right >= enough]
+    most = max(reached[at] for at in good)
+    return next(sizes[at] for at in good if reached[at] >= most - ABOUT)

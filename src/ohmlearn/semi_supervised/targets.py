@@ -1,6 +1,7 @@
 """Which nodes are labelled, and with what."""
 
 import math
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -96,13 +97,30 @@ def _split(y: Any, n_nodes: int | None) -> Labelled:
             )
         nodes = check_node_ids(list(y.keys()), "y.keys()")
         return nodes.astype(np.int64), entries
-    values = column_or_1d(np.asarray(y), warn=True)
+    values = np.asarray(y)
+    if values.dtype.kind in "UT" and not isinstance(y, np.ndarray):
+        values = np.asarray(y, dtype=object)  # numpy has made strings of None, NaN and -1
+    elif values.dtype.kind in "UT":
+        _tell_numbers_as_strings(values)
+    values = column_or_1d(values, warn=True)
     if n_nodes is not None and len(values) != n_nodes:
         raise ValueError(
             f"y must have one entry a node, {n_nodes} of them, got {len(values)}; mark unlabelled "
             f"nodes by -1, None or NaN, or pass a dict {{node: label}}"
         )
     return np.arange(len(values)), values
+
+
+def _tell_numbers_as_strings(values: NDArray[Any]) -> None:
+    """Warn of what numpy makes of -1 and NaN among strings."""
+    strange = [name for name in ("-1", "nan") if np.any(values == name)]
+    if strange:
+        warnings.warn(
+            f"y has the class {strange[0]!r}: arrays of strings hold neither -1 nor NaN; mark "
+            f"unlabelled nodes by None in an array of dtype object",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 def is_unlabelled(value: Any) -> bool:

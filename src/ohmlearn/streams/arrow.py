@@ -25,8 +25,8 @@ from ohmlearn.streams.source import (
 
 __all__ = ["ArrowFile", "ArrowObject", "ArrowPipe", "ParquetFile", "take_record_batch"]
 
-# Rows in a batch. Not a power of two: pyarrow reserves the next one and reads on a little, so that a
-# full buffer is doubled and copied, and copied again when it is cut to size.
+# Rows in a batch. Not a power of two: pyarrow reserves the next one and reads on a little, so that
+# a full buffer is doubled and copied, and copied again when it is cut to size.
 ROWS = 3 << 15
 
 

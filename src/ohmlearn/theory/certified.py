@@ -76,7 +76,8 @@ def certified_bound(
 
     The error on the labelled nodes is that of the answer itself, so that nothing is added for
     sparsification. An answer of one pass stands on the sparsifier, whose eigenvalues are computed;
-    one of more passes stands on the full graph, whose eigenvalues follow from a certificate.
+    one of more passes, which must have reached `tol`, stands on the full graph, whose eigenvalues
+    follow from a certificate.
 
     Parameters
     ----------
@@ -111,6 +112,12 @@ def certified_bound(
                 f"{type(estimator).__name__} made {estimator.n_iter_} passes, so that its answer "
                 f"stands on the full graph; pass certificate=certify(estimator.sparsifier_, edges) "
                 f"or fit with passes=1"
+            )
+        if not estimator._result().converged:
+            raise ValueError(
+                f"the answer after {estimator.n_iter_} passes is not yet that of the full graph, "
+                f"which the bounds are about: its residual is {estimator.residuals_.max():.2g}; "
+                f"fit with more passes, 20, say, or with passes=1"
             )
         lambda_1 /= certificate.upper_bound  # as L_H <= upper_bound L_G
         sure = certificate.confidence
