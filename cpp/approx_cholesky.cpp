@@ -44,7 +44,7 @@ class DegreeQueue {
 
   // The node `distance` places behind the one popped last; any node where there is none.
   std::int32_t upcoming(std::size_t distance) const {
-    const auto& queue = buckets_[std::min<std::size_t>(lowest_, buckets_.size() - 1)];
+    const auto& queue = buckets_[lowest_];
     const std::size_t at = heads_[lowest_] - 1 + distance;
     return at < queue.size() ? queue[at] : queue.back();
   }

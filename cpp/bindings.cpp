@@ -9,11 +9,13 @@
 #include <nanobind/stl/variant.h>
 
 #include <cstring>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -72,7 +74,8 @@ void bind_unweighted(nb::module_& m) {
 
 // Trusts what is in the arrays: they come from build_csr.
 ohm::CsrView as_csr(const ArrayIn<std::int64_t>& indptr, const ArrayIn<std::int32_t>& indices) {
-  require(indptr.size() > 0, "indptr must have n_nodes + 1 entries");
+  require(indptr.size() > 0 && indptr.size() - 1 <= std::numeric_limits<std::int32_t>::max(),
+          "indptr must have n_nodes + 1 entries");
   return {static_cast<std::int32_t>(indptr.size() - 1), indptr.data(), indices.data(), nullptr};
 }
 
@@ -159,7 +162,13 @@ class Solver {
     solver_->adopt(method, wide_factor, reason);
   }
 
-  const ohm::Solver& core() const { return *solver_; }
+  // What `question` finds out about the solver while nobody works with it.
+  template <class Question>
+  auto ask(const Question& question) {
+    nb::gil_scoped_release release;
+    const std::lock_guard lock(in_use_);
+    return question(std::as_const(*solver_));
+  }
 
  private:
   ohm::Columns check(const MatrixIn<double>& b, const MatrixInOut<double>& x) const {
@@ -192,11 +201,11 @@ void bind_solver(nb::module_& m) {
            "max_iterations"_a, "Iterations, residual, share projected out, limited by rounding, per column; x is overwritten.")
       .def("precondition", &Solver::precondition, "b"_a.noconvert(), "x"_a.noconvert())
       .def("adopt", &Solver::adopt, "method"_a, "wide_factor"_a, "reason"_a)
-      .def_prop_ro("has_wide_factor", [](const Solver& s) { return s.core().has_wide_factor(); })
-      .def_prop_ro("method", [](const Solver& s) { return s.core().method(); })
-      .def_prop_ro("reason", [](const Solver& s) { return s.core().reason(); })
-      .def_prop_ro("factor_entries", [](const Solver& s) { return s.core().factor_entries(); })
-      .def_prop_ro("setup_seconds", [](const Solver& s) { return s.core().setup_seconds(); });
+      .def_prop_ro("has_wide_factor", [](Solver& s) { return s.ask([](const auto& core) { return core.has_wide_factor(); }); })
+      .def_prop_ro("method", [](Solver& s) { return s.ask([](const auto& core) { return core.method(); }); })
+      .def_prop_ro("reason", [](Solver& s) { return s.ask([](const auto& core) { return core.reason(); }); })
+      .def_prop_ro("factor_entries", [](Solver& s) { return s.ask([](const auto& core) { return core.factor_entries(); }); })
+      .def_prop_ro("setup_seconds", [](Solver& s) { return s.ask([](const auto& core) { return core.setup_seconds(); }); });
   m.attr("DIRECT_LIMIT") = ohm::Solver::kDirectLimit;
 }
 
@@ -207,6 +216,7 @@ void sketch_right_hand_sides(ArrayIn<std::int64_t> indptr, ArrayIn<std::int32_t>
                              int threads, MatrixInOut<double> y) {
   ohm::CsrView graph = as_csr(indptr, indices);
   graph.weights = weights.data();
+  require(weights.size() == indices.size(), "one weight per index is needed");
   require(y.shape(0) + 1 == indptr.size() && y.shape(1) == ohm::kSketchColumns, "y has the wrong shape");
   nb::gil_scoped_release release;
   ohm::sketch_right_hand_sides(graph, seed, round, threads, y.data());
@@ -226,6 +236,9 @@ void add_estimates(MatrixIn<double> z, ArrayIn<std::int32_t> u, ArrayIn<std::int
 
 void combine_estimates(ArrayIn<std::int32_t> u, ArrayIn<std::int32_t> v, std::optional<ArrayIn<double>> w,
                        ArrayIn<double> degrees, double q, ArrayInOut<double> squares, ArrayIn<double> products) {
+  require(u.size() == v.size() && (!w || w->size() == u.size()) && squares.size() == u.size() &&
+              products.size() == u.size(),
+          "pairs must be equally long");
   nb::gil_scoped_release release;
   ohm::combine_estimates(as_span(u), as_span(v), w ? as_span(*w) : std::span<const double>{}, degrees.data(), q,
                          squares.data(), products.data());
@@ -245,31 +258,35 @@ void bind_resistance(nb::module_& m) {
 // ---- sparsifier ---------------------------------------------------------------------------------
 
 template <class Index, class Weight>
-std::optional<ohm::EdgeFault> take_edges(ohm::Sampler* sampler, std::int64_t limit, int threads,
-                                         std::span<const Index> u, std::span<const Index> v,
-                                         std::span<const Weight> w) {
-  require(u.size() == v.size() && (w.empty() || w.size() == u.size()), "arrays must be equally long");
+std::optional<ohm::EdgeFault> find_fault(std::int64_t limit, int threads, std::span<const Index> u,
+                                         std::span<const Index> v, std::span<const Weight> w) {
+  require_equal(u, v, w);
   nb::gil_scoped_release release;
-  if (sampler == nullptr) return ohm::find_fault<Index, Weight>(u, v, w, limit, threads);
-  sampler->update<Index, Weight>(u, v, w);
-  return std::nullopt;
+  return ohm::find_fault<Index, Weight>(u, v, w, limit, threads);
+}
+
+template <class Index, class Weight>
+void update(ohm::Sampler& sampler, std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w) {
+  require_equal(u, v, w);
+  nb::gil_scoped_release release;
+  sampler.update<Index, Weight>(u, v, w);
 }
 
 template <class Index, class Weight>
 void bind_update(nb::module_& m, nb::class_<ohm::Sampler>& c) {
   if constexpr (std::is_same_v<Weight, ohm::Unit>) {
     m.def("find_fault", [](std::int64_t limit, int threads, ArrayIn<Index> u, ArrayIn<Index> v) {
-      return take_edges<Index, Weight>(nullptr, limit, threads, as_span(u), as_span(v), {});
+      return find_fault<Index, Weight>(limit, threads, as_span(u), as_span(v), {});
     }, "limit"_a, "threads"_a, "u"_a.noconvert(), "v"_a.noconvert());
     c.def("update", [](ohm::Sampler& self, ArrayIn<Index> u, ArrayIn<Index> v) {
-      take_edges<Index, Weight>(&self, 0, 1, as_span(u), as_span(v), {});
+      update<Index, Weight>(self, as_span(u), as_span(v), {});
     }, "u"_a.noconvert(), "v"_a.noconvert());
   } else {
     m.def("find_fault", [](std::int64_t limit, int threads, ArrayIn<Index> u, ArrayIn<Index> v, ArrayIn<Weight> w) {
-      return take_edges<Index, Weight>(nullptr, limit, threads, as_span(u), as_span(v), as_span(w));
+      return find_fault<Index, Weight>(limit, threads, as_span(u), as_span(v), as_span(w));
     }, "limit"_a, "threads"_a, "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert());
     c.def("update", [](ohm::Sampler& self, ArrayIn<Index> u, ArrayIn<Index> v, ArrayIn<Weight> w) {
-      take_edges<Index, Weight>(&self, 0, 1, as_span(u), as_span(v), as_span(w));
+      update<Index, Weight>(self, as_span(u), as_span(v), as_span(w));
     }, "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert());
   }
 }
@@ -337,6 +354,7 @@ void bind_sparsifier(nb::module_& m) {
   bind_update<std::int64_t, float>(m, c);
   bind_update<std::int64_t, double>(m, c);
   c.def("merge", [](ohm::Sampler& self, const ohm::Sampler& other) {
+     require(&self != &other, "a sparsifier cannot be merged with itself");
      nb::gil_scoped_release release;
      self.merge(other.state());
    }, "other"_a)

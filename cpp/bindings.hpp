@@ -1,6 +1,8 @@
 // Arrays between Python and C++, for the bindings alone.
 #pragma once
 
+#include "csr.hpp"
+
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
@@ -43,6 +45,13 @@ ArrayOut<T> to_numpy(std::vector<T>&& values) {
 
 inline void require(bool condition, const char* message) {
   if (!condition) throw std::invalid_argument(message);
+}
+
+// The columns of edges are equally long; without weights there are none.
+template <class Index, class Weight>
+void require_equal(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w) {
+  const std::size_t weights = std::is_same_v<Weight, ohm::Unit> ? 0 : u.size();
+  require(u.size() == v.size() && w.size() == weights, "arrays must be equally long");
 }
 
 void bind_products(nb::module_& m);  // bindings_products.cpp

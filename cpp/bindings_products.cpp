@@ -19,7 +19,7 @@ void laplacian_product(ArrayIn<std::int64_t> indptr, ArrayIn<std::int32_t> indic
 template <class Index, class Weight>
 void add_edge_products(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
                        const MatrixIn<double>& x, const MatrixInOut<double>& y, int threads) {
-  require(u.size() == v.size() && (w.empty() || w.size() == u.size()), "arrays must be equally long");
+  require_equal(u, v, w);
   require(y.shape(0) == x.shape(0) && y.shape(1) == x.shape(1), "x and y must have equal shapes");
   nb::gil_scoped_release release;
   ohm::add_edge_products<Index, Weight>(u, v, w, static_cast<std::int32_t>(x.shape(0)), x.data(),
@@ -29,7 +29,7 @@ void add_edge_products(std::span<const Index> u, std::span<const Index> v, std::
 template <class Index, class Weight>
 std::int64_t join_ends(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
                        const ArrayIn<std::int32_t>& component, const ArrayInOut<std::int32_t>& parent) {
-  require(u.size() == v.size() && (w.empty() || w.size() == u.size()), "arrays must be equally long");
+  require_equal(u, v, w);
   require(component.size() == parent.size(), "one component per node is needed");
   nb::gil_scoped_release release;
   return ohm::join_ends<Index, Weight>(u, v, w, as_span(component), {parent.data(), parent.size()});

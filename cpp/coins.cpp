@@ -42,7 +42,8 @@ OHM_INLINE float weight_at(std::span<const Weight> w, std::int64_t i) {
   else return static_cast<float>(w[i]);
 }
 
-// Uniform in [0, 1), one for each of kBlock positions. Loops of one kind each, so that compilers vectorise them.
+// Uniform in [0, 1), one for each of kBlock positions, cut off after 24 bits: enough to see which edges are out.
+// Loops of one kind each, so that compilers vectorise them.
 OHM_INLINE void draw_coins(std::uint64_t key, std::uint64_t first, float* coin) {
   std::int32_t bits[kBlock];
   for (int k = 0; k < kBlock; ++k) bits[k] = static_cast<std::int32_t>(draw(key, first + k) >> 40);
@@ -69,8 +70,9 @@ OHM_INLINE int find_open(std::span<const Index> u, std::span<const Index> v, std
 // Tosses up to kStrip open edges, given by their place in the batch.
 template <class Index, class Weight>
 OHM_INLINE void toss_strip(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
-                           std::int64_t begin, const std::int32_t* open, int count, const float* coin, float beta,
-                           const NodeRecord* nodes, std::vector<KeptEdge>& kept) {
+                           std::int64_t begin, const std::int32_t* open, int count, const float* coin,
+                           std::uint64_t key, std::int64_t position, float beta, const NodeRecord* nodes,
+                           std::vector<KeptEdge>& kept) {
   float square[kStrip], floor[kStrip], floor_now[kStrip], weight[kStrip], p[kStrip];
   std::int32_t joined[kStrip];
   for (int k = 0; k < count; ++k) {
@@ -94,6 +96,8 @@ OHM_INLINE void toss_strip(std::span<const Index> u, std::span<const Index> v, s
   for (int k = 0; k < count; ++k) {
     if (coin[open[k]] >= p[k]) continue;
     const std::int64_t i = begin + open[k];
+    // With all bits, or edges of tiny chances would be kept too often.
+    if (uniform(draw(key, static_cast<std::uint64_t>(position + i))) >= static_cast<double>(p[k])) continue;
     if (u[i] == v[i] || weight[k] < static_cast<float>(kSmallestWeight)) continue;
     kept.push_back({i, static_cast<std::int32_t>(u[i]), static_cast<std::int32_t>(v[i]), weight[k] / p[k]});
   }
@@ -175,7 +179,7 @@ OHM_KERNEL void toss_edges(std::span<const Index> u, std::span<const Index> v, s
         __builtin_prefetch(nodes + u[i + open[ahead]]);
         __builtin_prefetch(nodes + v[i + open[ahead]]);
       }
-      toss_strip(u, v, w, i, open + k, std::min(kStrip, found - k), coin, beta, nodes, kept);
+      toss_strip(u, v, w, i, open + k, std::min(kStrip, found - k), coin, key, position, beta, nodes, kept);
     }
   }
 }

@@ -72,7 +72,7 @@ struct Triangle {
   std::vector<std::int64_t> start;  // n + 1
   std::vector<std::int32_t> other;
   std::vector<float> weight;
-  std::int32_t n() const { return static_cast<std::int32_t>(start.size()) - 1; }
+  std::int32_t n() const { return static_cast<std::int32_t>(start.size() - 1); }
   std::int64_t edges() const { return start.back(); }
 };
 

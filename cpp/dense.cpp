@@ -3,7 +3,7 @@
 namespace ohm {
 
 DenseFactor::DenseFactor(const CsrView& graph, const double* ground, double scale)
-    : n_(graph.n), share_(n_ * n_, 0.0), inverse_pivot_(n_, 0.0) {
+    : n_(graph.n), share_(n_ * n_, 0.0), pivot_(n_, 0.0) {
   std::vector<double> to_ground(n_, 0.0);
   for (std::int64_t i = 0; i < n_; ++i) {
     if (ground != nullptr) to_ground[i] = ground[i] * scale;
@@ -17,7 +17,7 @@ DenseFactor::DenseFactor(const CsrView& graph, const double* ground, double scal
     double pivot = to_ground[k];
     for (std::int64_t j = 0; j < k; ++j) pivot += row[j];
     if (!(pivot > 0.0)) continue;
-    inverse_pivot_[k] = 1.0 / pivot;
+    pivot_[k] = pivot;
     for (std::int64_t j = 0; j < k; ++j) row[j] /= pivot;
     for (std::int64_t i = 0; i < k; ++i) {
       const double conductance = share_[i * n_ + k];
@@ -42,7 +42,7 @@ void DenseFactor::solve(double* y, std::int64_t width) const {
   for (std::int64_t k = 0; k < n_; ++k) {
     const double* row = share_.data() + k * n_;
     double* here = y + k * width;
-    for (std::int64_t c = 0; c < width; ++c) here[c] *= inverse_pivot_[k];
+    for (std::int64_t c = 0; c < width; ++c) here[c] = pivot_[k] > 0.0 ? here[c] / pivot_[k] : 0.0;
     for (std::int64_t j = 0; j < k; ++j) {
       if (row[j] == 0.0) continue;
       for (std::int64_t c = 0; c < width; ++c) here[c] += row[j] * y[j * width + c];

@@ -25,7 +25,7 @@ class DenseFactor {
  private:
   std::int64_t n_;
   std::vector<double> share_;  // (i, k), i < k: conductance from k to i over the pivot of k
-  std::vector<double> inverse_pivot_;
+  std::vector<double> pivot_;  // 0 where nothing is left to eliminate
 };
 
 }  // namespace ohm

@@ -52,12 +52,36 @@ inline void append(TextEdges& edges, std::string_view u, std::string_view v) {
   edges.v_offset.push_back(std::ssize(edges.v_data));
 }
 
+// Whether a decimal number without blanks is less than one in size.
+bool is_below_one(const char* begin, const char* end) {
+  const char* const e = std::find_if(begin, end, [](char c) { return c == 'e' || c == 'E'; });
+  std::int64_t places = 0;  // of the first digit that is not 0, before the point
+  bool behind_point = false;
+  bool begun = false;
+  for (const char* p = begin; p < e; ++p) {
+    behind_point |= *p == '.';
+    if (!is_digit(*p)) continue;
+    begun |= *p != '0';
+    if (begun) places += !behind_point;
+    else places -= behind_point;
+  }
+  std::int64_t exponent = 0;
+  if (e < end) {
+    const char* const digits = e + 1 + (e[1] == '+');
+    const auto [_, error] = std::from_chars(digits, end, exponent);
+    if (error == std::errc::result_out_of_range) return *digits == '-';
+  }
+  return places + exponent <= 0;
+}
+
 // Reads the number at `begin`; returns where it ends, `begin` if there is none. Too large is infinity, too small 0.
 const char* parse_number(const char* begin, const char* end, double& value) {
 #if defined(__cpp_lib_to_chars)
   const auto [after, error] = std::from_chars(begin, end, value);
   if (error == std::errc::result_out_of_range) {
-    value = std::strtod(std::string(begin, after).c_str(), nullptr);  // from_chars does not say which of the two
+    // It does not say which of the two; strtod would, but asks the locale what a point is.
+    value = is_below_one(begin, after) ? 0.0 : std::numeric_limits<double>::infinity();
+    if (*begin == '-') value = -value;
   }
   return after;
 #else  // Some libraries have from_chars for integers only. What strtod knows besides is kept from it.

@@ -98,7 +98,7 @@ Reach<Value> find_reach(const Points<Value>& points, std::int64_t k, std::int64_
   const std::int64_t n = points.n();
   Reach<Value> reach{std::vector<Value>(end - begin), std::vector<std::int32_t>(end - begin)};
   parallel_for(threads, (end - begin + kRows - 1) / kRows, [&](std::int64_t task) {
-    thread_local std::vector<Candidate<Value>> few;
+    std::vector<Candidate<Value>> few;
     typename Points<Value>::Lease lease(points);
     auto& space = *lease;
     const std::int64_t first = begin + task * kRows;
@@ -167,8 +167,6 @@ EdgeBlock neighbour_edges(const Points<Value>& points, std::span<const Value> di
   return all;
 }
 
-template struct Reach<float>;
-template struct Reach<double>;
 template Reach<float> find_reach(const Points<float>&, std::int64_t, std::int64_t, std::int64_t, int);
 template Reach<double> find_reach(const Points<double>&, std::int64_t, std::int64_t, std::int64_t, int);
 template EdgeBlock neighbour_edges(const Points<float>&, std::span<const float>, std::span<const std::int32_t>,

@@ -66,12 +66,12 @@ inline std::int32_t IntegerNodes::number(std::int64_t key) {
 
 std::int32_t IntegerNodes::append(std::int64_t key) {
   if (size() >= kMaxNodes) throw TooManyNodes{};
+  if (!is_direct(key) && 2 * (used_ + 1) > std::ssize(slots_)) grow_slots();
   const auto number = static_cast<std::int32_t>(size());
-  keys_.push_back(key);
+  keys_.push_back(key);  // what follows cannot fail
   if (is_direct(key)) {
     direct_[key] = number;
   } else {
-    if (2 * (used_ + 1) > std::ssize(slots_)) grow_slots();
     slots_[slot_of(key)] = {key, number};
     ++used_;
   }
@@ -179,9 +179,10 @@ std::int32_t StringNodes::number(std::string_view key, const Mark& mark) {
     at = slot_of(key, mark);
   }
   const auto number = static_cast<std::int32_t>(size());
-  slots_[at] = {mark, static_cast<std::uint32_t>(key.size()), number};
+  data_.resize(offset_.back());  // of a call that failed here, something may be left
   data_.insert(data_.end(), key.begin(), key.end());
   offset_.push_back(std::ssize(data_));
+  slots_[at] = {mark, static_cast<std::uint32_t>(key.size()), number};  // the last: it cannot fail
   return number;
 }
 

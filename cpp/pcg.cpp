@@ -94,7 +94,7 @@ class Block {
         const double* from = columns_.x + node * columns_.stride;
         const double* mean = start_mean_.data() + std::int64_t{null_.component[node]} * width_;
         for (int c = 0; c < Width; ++c) {
-          lanes(x_ + k)[c] = c < width_ ? (from[c] - mean[c]) * b_.inverse_answer_unit[c] : 0.0;
+          lanes(x_ + k)[c] = c < width_ ? b_.from_answer(c, from[c] - mean[c]) : 0.0;
         }
         p_[k] = R{};
       }
@@ -123,7 +123,7 @@ class Block {
       for (std::int64_t k = begin; k < end; ++k) {
         double* to = columns_.x + a_.order[k] * columns_.stride;
         for (int c = 0; c < width_; ++c) {
-          to[c] = lost[c] ? 0.0 : lanes(x_ + k)[c] * b_.answer_unit[c];
+          to[c] = lost[c] ? 0.0 : b_.to_answer(c, lanes(x_ + k)[c]);
         }
       }
     });
@@ -138,7 +138,7 @@ class Block {
       double* x = columns_.x + node * columns_.stride;
       for (int c = 0; c < width_; ++c) {
         x[c] -= mean[std::int64_t{null_.component[node]} * width_ + c];
-        const double current = conductance * (x[c] * b_.inverse_answer_unit[c]);
+        const double current = conductance * b_.from_answer(c, x[c]);
         size[c] += current * current;
       }
     }
@@ -152,7 +152,7 @@ class Block {
   // b / A. Measures what the caller gets, and says so if no better answer could be stored.
   void judge_rounded(int c, double floor) {
     double sum = 0.0;
-    const auto at = [&](std::int64_t node) { return columns_.x[node * columns_.stride + c] * b_.inverse_answer_unit[c]; };
+    const auto at = [&](std::int64_t node) { return b_.from_answer(c, columns_.x[node * columns_.stride + c]); };
     for (std::int64_t k = 0; k < a_.n; ++k) {
       const std::int64_t node = a_.order[k];
       const double here = at(node);

@@ -47,6 +47,7 @@ class Points {
   Rows<Value, kLanes> packed_;  // [panel][coordinate][kPanel], padded with zeros
   mutable std::mutex guard_;
   mutable std::vector<std::unique_ptr<Workspace>> spare_;
+  mutable std::size_t lent_ = 0;
 };
 
 // What one thread needs: the points at hand, transposed, and their distances.
@@ -77,10 +78,12 @@ class Points<Value>::Lease {
       points.spare_.pop_back();
     }
     if (!space_) space_ = std::make_unique<Workspace>(points);
+    points.spare_.reserve(points.spare_.size() + ++points.lent_);  // so that giving back cannot fail
   }
   ~Lease() {
     const std::lock_guard lock(points_.guard_);
     points_.spare_.push_back(std::move(space_));
+    --points_.lent_;
   }
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;

@@ -26,8 +26,6 @@ class RightHandSides {
   double projected_out[Width] = {};  // share of the norm that lies in the null space
   double inverse_unit[Width] = {};   // b * inverse_unit has norm 1 to 2; 0 where there is nothing to solve
   double unit_over_norm[Width] = {};
-  double answer_unit[Width] = {};  // the solution for the scaled b and matrix times this is the answer
-  double inverse_answer_unit[Width] = {};
 
   RightHandSides(const Columns& columns, const NullSpace& null, double matrix_scale)
       : null_(null),
@@ -67,11 +65,19 @@ class RightHandSides {
       const int e = within_range(exponent[c] + std::ilogb(norm));
       inverse_unit[c] = std::exp2(-e);
       unit_over_norm[c] = 1.0 / std::ldexp(norm, exponent[c] - e);
-      const int answer = within_range(e + std::ilogb(matrix_scale));
-      answer_unit[c] = std::exp2(answer);
-      inverse_answer_unit[c] = std::exp2(-answer);
+      // In two factors: the unit itself may be beyond the range of double.
+      const int answer = e + std::ilogb(matrix_scale);
+      for (const int part : {0, 1}) {
+        const int exponent_of_part = (answer + part) >> 1;
+        answer_unit_[c][part] = std::exp2(exponent_of_part);
+        inverse_answer_unit_[c][part] = std::exp2(-exponent_of_part);
+      }
     }
   }
+
+  // Between the solution for the scaled b and matrix and the answer.
+  double to_answer(int c, double x) const { return x * answer_unit_[c][0] * answer_unit_[c][1]; }
+  double from_answer(int c, double x) const { return x * inverse_answer_unit_[c][0] * inverse_answer_unit_[c][1]; }
 
   // Means of the columns over the component of a node; zero where that is grounded.
   const double* mean(std::int64_t node) const { return means_.data() + std::int64_t{null_.component[node]} * width_; }
@@ -79,6 +85,8 @@ class RightHandSides {
  private:
   static int within_range(int exponent) { return std::clamp(exponent, -1022, 1022); }
 
+  double answer_unit_[Width][2] = {};  // 0 where there is nothing to solve
+  double inverse_answer_unit_[Width][2] = {};
   const NullSpace& null_;
   int width_;
   std::vector<double> means_;

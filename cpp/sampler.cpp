@@ -63,10 +63,10 @@ OHM_KERNEL void count_edges(const Index* u, const Index* v, const Weight* w, std
   } else {
     std::int64_t zeros = 0;
     for (std::int64_t i = 0; i < count; ++i) {
-      const auto weight = static_cast<double>(w[i]);
-      const bool counts = u[i] != v[i] && weight >= kSmallestWeight;
-      zeros += u[i] != v[i] && weight < kSmallestWeight;
-      state.weight_seen[(state.position + i) % 8] += counts ? weight : 0.0;
+      const bool is_zero = static_cast<float>(w[i]) < static_cast<float>(kSmallestWeight);  // as coins see it
+      const bool counts = u[i] != v[i] && !is_zero;
+      zeros += u[i] != v[i] && is_zero;
+      state.weight_seen[(state.position + i) % 8] += counts ? static_cast<double>(w[i]) : 0.0;
     }
     state.n_zero_weights += zeros;
   }
@@ -114,7 +114,7 @@ void Sampler::make_room(std::int64_t n_nodes) {
 // How far H may grow from so many rows before it is resampled.
 std::int64_t Sampler::capacity_for(double rows) const {
   if (options_.max_rows > 0) return 2 * options_.max_rows;
-  return std::max(kSmallest, static_cast<std::int64_t>(kGrowth * rows));
+  return std::max(kSmallest, static_cast<std::int64_t>(std::min(kGrowth * rows, 0x1p62)));
 }
 
 // The rows that a resample leaves at most: leverages add up to less than n.
@@ -151,6 +151,9 @@ void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::sp
                  state_.nodes.data(), shares_.data(), kept[piece]);
     });
     std::int64_t next = end;
+    std::int64_t most = n_rows();
+    for (std::int64_t piece = 0; piece < pieces; ++piece) most += std::ssize(kept[piece]);
+    grow_rows(most);  // so that what follows cannot fail halfway
     for (std::int64_t piece = 0; piece < pieces && next == end; ++piece) {
       for (const KeptEdge& row : kept[piece]) {
         state_.u.push_back(row.u);
@@ -181,6 +184,17 @@ void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::sp
   }
 }
 
+// Makes room for so many rows, and for more where that is little.
+void Sampler::grow_rows(std::int64_t rows) {
+  if (rows <= static_cast<std::int64_t>(std::min({state_.u.capacity(), state_.v.capacity(), state_.w.capacity()}))) {
+    return;
+  }
+  const std::int64_t room = std::max(rows, std::min(state_.capacity, 2 * n_rows()));
+  state_.u.reserve(room);
+  state_.v.reserve(room);
+  state_.w.reserve(room);
+}
+
 // Rows between two looks at the degrees.
 std::int64_t Sampler::stretch() const {
   return std::max<std::int64_t>(1, (state_.capacity - state_.n_sorted + kStretches - 1) / kStretches);
@@ -206,6 +220,7 @@ void Sampler::refresh() {
 void Sampler::merge(const State& other) {
   state_.n_nodes = std::max(state_.n_nodes, other.n_nodes);
   if (other.n_nodes > std::ssize(state_.nodes)) make_room(other.n_nodes);
+  grow_rows(n_rows() + std::ssize(other.u));
   state_.u.insert(state_.u.end(), other.u.begin(), other.u.end());
   state_.v.insert(state_.v.end(), other.v.begin(), other.v.end());
   state_.w.insert(state_.w.end(), other.w.begin(), other.w.end());
@@ -262,12 +277,13 @@ std::int32_t Sampler::embed(const Triangle& h, std::uint64_t key) {
 
 // The rows become the edges of H.
 void Sampler::take_rows(const Triangle& h) {
-  state_.u.resize(h.edges());
-  for (std::int32_t u = 0; u < h.n(); ++u) {
-    std::fill(state_.u.begin() + h.start[u], state_.u.begin() + h.start[u + 1], u);
-  }
-  state_.v = h.other;
-  state_.w = h.weight;
+  std::vector<std::int32_t> from(h.edges());
+  for (std::int32_t u = 0; u < h.n(); ++u) std::fill(from.begin() + h.start[u], from.begin() + h.start[u + 1], u);
+  std::vector<std::int32_t> to(h.other);
+  std::vector<float> weight(h.weight);
+  state_.u = std::move(from);
+  state_.v = std::move(to);
+  state_.w = std::move(weight);
   state_.n_sorted = n_rows();
 }
 
@@ -277,10 +293,14 @@ void Sampler::resample() {
   state_.u = std::vector<std::int32_t>();
   state_.v = std::vector<std::int32_t>();
   state_.w = std::vector<float>();
-  thin(h);
-  state_.u.reserve(state_.capacity);
-  state_.v.reserve(state_.capacity);
-  state_.w.reserve(state_.capacity);
+  state_.n_sorted = 0;
+  try {
+    thin(h);
+  } catch (...) {
+    take_rows(h);
+    throw;
+  }
+  if (state_.capacity <= 4 * n_rows()) grow_rows(state_.capacity);
 }
 
 // The rows become those of H, each kept or dropped anew.
@@ -288,15 +308,9 @@ void Sampler::thin(const Triangle& h) {
   const std::int32_t n = state_.n_nodes;
   const std::uint64_t coins = hash(options_.seed ^ kResampleCoins, state_.n_resamples + 1);
   const bool large = h.edges() > kLarge;
-  std::int32_t n_components = 0;
-  try {
-    if (large) return_freed_memory();
-    n_components = embed(h, coins);
-    if (large) return_freed_memory();
-  } catch (...) {
-    take_rows(h);
-    throw;
-  }
+  if (large) return_freed_memory();
+  const std::int32_t n_components = embed(h, coins);
+  if (large) return_freed_memory();
   ++state_.n_resamples;
   if (!options_.retracts) {
     take_rows(h);
@@ -311,7 +325,7 @@ void Sampler::thin(const Triangle& h) {
 
   std::vector<float> chance(h.edges());
   row_leverages(h, state_.nodes.data(), chance.data());
-  if (options_.max_rows == 0 || options_.max_rows >= 2 * n) {  // else there is no room for a forest
+  if (options_.max_rows == 0 || options_.max_rows >= 2 * std::int64_t{n}) {  // else there is no room for a forest
     keep_forest(h, n_components, chance);
   }
   // Under a budget beta never increases: what was dropped at a lower rate is gone.
@@ -319,21 +333,23 @@ void Sampler::thin(const Triangle& h) {
   for (float& p : chance) p = static_cast<float>(std::min(1.0, state_.beta * static_cast<double>(p)));
   const std::vector<char> keep = choose_rows(h, chance.data(), coins);
   const auto left = static_cast<std::size_t>(std::count(keep.begin(), keep.end(), 1));
-  state_.u.resize(left + 1);  // one more: a row is written before it is known to stay
-  state_.v.resize(left + 1);
-  state_.w.resize(left + 1);
+  std::vector<std::int32_t> from(left + 1), to(left + 1);  // one more: a row is written before it is known to stay
+  std::vector<float> weight(left + 1);
   std::size_t row = 0;
   for (std::int32_t u = 0; u < n; ++u) {
     for (std::int64_t e = h.start[u]; e < h.start[u + 1]; ++e) {
-      state_.u[row] = u;
-      state_.v[row] = h.other[e];
-      state_.w[row] = h.weight[e] / chance[e];
+      from[row] = u;
+      to[row] = h.other[e];
+      weight[row] = h.weight[e] / chance[e];
       row += keep[e];
     }
   }
-  state_.u.resize(left);
-  state_.v.resize(left);
-  state_.w.resize(left);
+  from.pop_back();
+  to.pop_back();
+  weight.pop_back();
+  state_.u = std::move(from);
+  state_.v = std::move(to);
+  state_.w = std::move(weight);
   state_.n_sorted = n_rows();
   state_.capacity = capacity_for(static_cast<double>(n_rows()));
 }

@@ -65,7 +65,7 @@ class Sampler {
   template <class Index, class Weight>
   void update(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w);
 
-  // Adds the rows of another and resamples if that is too much.
+  // Adds the rows of another, not of itself, and resamples.
   void merge(const State& other);
 
   // H, resampled to what the target asks for; the sampler stays as it is.
@@ -85,6 +85,7 @@ class Sampler {
   std::int32_t embed(const Triangle& h, std::uint64_t key);
   void take_rows(const Triangle& h);
   void make_room(std::int64_t n_nodes);
+  void grow_rows(std::int64_t rows);
   std::int64_t capacity_for(double rows) const;
   double most_rows() const;
   double beta_for(std::int64_t n) const;

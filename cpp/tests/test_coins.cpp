@@ -49,6 +49,24 @@ TEST(the_bound_of_a_coin_changes_nothing) {
   }));
 }
 
+TEST(chances_below_the_first_bits_of_a_coin_count) {
+  const std::vector<ohm::NodeRecord> nodes = clusters().state().nodes;
+  const std::vector<float> share = ohm::bound_shares(nodes);
+  const std::uint64_t key = ohm::mix(9);
+  std::uint64_t position = 0;
+  while (ohm::draw(key, position) >> 40 != 0) ++position;  // a coin whose first 24 bits are 0
+  const std::vector<std::int32_t> u{1}, v{2};
+  const auto kept_with = [&](double weight) {
+    const std::vector<double> w{weight};
+    std::vector<ohm::KeptEdge> kept;
+    ohm::toss_edges<std::int32_t, double>(u, v, w, 0, 1, static_cast<std::int64_t>(position), key, 3.0f, nodes.data(),
+                                          share.data(), kept);
+    return kept.size();
+  };
+  CHECK(kept_with(1e-3) == 1);
+  CHECK(kept_with(1e-30) == 0);
+}
+
 // The edges of a snapshot.
 ohm::Triangle edges_of(const ohm::Csr& h) {
   std::vector<std::int32_t> u, v;

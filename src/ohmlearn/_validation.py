@@ -67,7 +67,7 @@ def _as_vector(values: Any, name: str) -> NDArray[Any]:
         ) from error
     if array.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, got shape {array.shape}")
-    return array
+    return array if array.flags.aligned else array.copy()
 
 
 def _first_other_than(kind: type, values: Any) -> int:

@@ -92,6 +92,8 @@ def check_ids(values: Any, name: str) -> NDArray[Any]:
         raise ValueError(f"{name} must be one-dimensional, got shape {array.shape}")
     if array.size == 0:  # an empty list comes as float64
         return np.empty(0, dtype=np.int64)
+    if not array.flags.aligned:
+        array = array.copy()
     if array.dtype.kind == "O":
         kinds = (int, np.integer) if not isinstance(array[0], str) else (str,)
         for at, value in enumerate(array):

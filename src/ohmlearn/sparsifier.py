@@ -1,13 +1,15 @@
 """A spectral sparsifier of a stream of edges, kept in one pass and bounded memory."""
 
 import copy
+import functools
 import json
 import math
 import os
 import sys
 import time
-from collections.abc import Iterable
-from typing import Any, Literal, Self
+from collections.abc import Callable, Iterable
+from threading import RLock
+from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,6 +39,7 @@ from ohmlearn.graph import Graph
 
 __all__ = ["StreamingSparsifier", "sparsify"]
 
+Result = TypeVar("Result")
 SCHEMES = ("resample", "online", "paper")
 # beta = constant (ln n + offset) / epsilon^2: the matrix Chernoff bound at failure probability
 # 0.01, for independent coins; and what measured epsilon asks for (docs/calibration.md).
@@ -58,6 +61,17 @@ PARAMETERS = (
 STATE = ("nodes", "u", "v", "w", "counters", "numbers")  # of a C++ sampler
 NOTHING = np.empty(0, dtype=np.int32)
 PIECE = 1 << 22  # edges between two looks at the keyboard
+
+
+def in_turn(method: Callable[..., Result]) -> Callable[..., Result]:
+    """Let Python threads that share a sparsifier take turns: the core works without the GIL."""
+
+    @functools.wraps(method)
+    def locked(self: "StreamingSparsifier", *args: Any, **options: Any) -> Result:
+        with self._lock:
+            return method(self, *args, **options)
+
+    return locked
 
 
 class StreamingSparsifier:
@@ -123,6 +137,7 @@ class StreamingSparsifier:
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self._lock = RLock()
 
     def _sampler(self) -> "_core.Sampler | PaperSampler":
         """Return the sampler; the first use checks the parameters and makes it."""
@@ -153,6 +168,7 @@ class StreamingSparsifier:
                 )
         if n is not None:
             self._check_room(budget, n)
+        self._budget = budget
         if budget and self.scheme != "resample":
             raise ValueError(f'a budget needs scheme="resample", got scheme={self.scheme!r}')
         self._seed = check_seed(self.random_state)
@@ -183,6 +199,7 @@ class StreamingSparsifier:
                 f"at least {2 * n_nodes}"
             )
 
+    @in_turn
     def update(self, u: Any, v: ArrayLike | None = None, w: ArrayLike | None = None) -> Self:
         """Take in a batch of edges.
 
@@ -238,6 +255,7 @@ class StreamingSparsifier:
                 )
         return self
 
+    @in_turn
     def snapshot(self) -> Graph:
         """Return H as a graph, resampled to the target; nothing changes for what follows.
 
@@ -282,8 +300,13 @@ class StreamingSparsifier:
                 f"only sparsifiers of one scheme can be merged, got {self.scheme!r} and "
                 f"{other.scheme!r}; make both with the same"
             )
-        mine: Any = self._sampler()
-        mine.merge(other._sampler())
+        # Both locked in one order, or two merges at once could wait for each other.
+        low, high = (self, other) if id(self) < id(other) else (other, self)
+        with low._lock, high._lock:
+            mine: Any = self._sampler()
+            theirs: Any = other._sampler()
+            self._check_room(self._budget, max(mine.n_nodes, theirs.n_nodes))
+            mine.merge(theirs)
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -306,6 +329,7 @@ class StreamingSparsifier:
         """
         self._save(path)
 
+    @in_turn
     def _save(self, path: str | os.PathLike[str], **more: NDArray[Any]) -> None:
         """Save, with arrays of somebody else's that `load` passes over."""
         state = self._sampler().get_state()
@@ -335,27 +359,32 @@ class StreamingSparsifier:
         return loaded
 
     @property
+    @in_turn
     def n_edges_seen_(self) -> int:
         """Edges taken in, without self-loops and zero weights."""
         sampler = self._sampler()
         return sampler.position - sampler.n_self_loops - sampler.n_zero_weights
 
     @property
+    @in_turn
     def weight_seen_(self) -> float:
         """Sum of their weights."""
         return self._sampler().weight_seen
 
     @property
+    @in_turn
     def n_rows_(self) -> int:
         """Rows held at present."""
         return self._sampler().n_rows
 
     @property
+    @in_turn
     def n_resamples_(self) -> int:
         """Resamples so far, snapshots not counted."""
         return self._sampler().n_resamples
 
     @property
+    @in_turn
     def epsilon_nominal_(self) -> float:
         """The epsilon that the present sampling rate stands for; 0 while nothing was dropped."""
         sampler = self._sampler()
@@ -367,6 +396,7 @@ class StreamingSparsifier:
         return math.sqrt(constant * (math.log(max(2, sampler.n_nodes)) + offset) / sampler.beta)
 
     @property
+    @in_turn
     def stats_(self) -> dict[str, float]:
         """All counters."""
         sampler = self._sampler()
@@ -382,8 +412,10 @@ class StreamingSparsifier:
             "epsilon_nominal": self.epsilon_nominal_,
         }
 
+    @in_turn
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
+        del state["_lock"]
         if "_core" in state:
             state["_core"] = state["_core"].get_state()
         return state
@@ -392,6 +424,7 @@ class StreamingSparsifier:
         state = dict(state)
         arrays, seed = state.pop("_core", None), state.get("_seed")
         self.__dict__.update(state)
+        self._lock = RLock()
         if arrays is not None:
             random_state, self.random_state = self.random_state, seed
             sampler: Any = self._make()

@@ -1,5 +1,7 @@
 """LaplacianSolver against dense pseudo-inverses, at all scales."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.linalg import pinvh
@@ -216,3 +218,21 @@ def test_limit_of_rounding_is_recognised():
         # The residual reported is the one of the x returned, up to the rounding of measuring it.
         found = relative_residual(grid(30), ground, b, x)
         assert found / 3 <= solver.report_.residual[0] <= found * 3
+
+
+@pytest.mark.parametrize(("weight", "b"), [(1e100, 1e-250), (1e250, 1e-30), (1e-150, 1e100)])
+def test_answers_near_the_ends_of_the_range(weight, b):
+    n = 600  # beyond exact elimination
+    graph = Graph.from_edges(np.arange(n - 1), np.arange(1, n), np.full(n - 1, weight))
+    right = np.zeros(n)
+    right[0], right[-1] = b, -b
+    x = LaplacianSolver(graph, random_state=0).solve(right)
+    np.testing.assert_allclose(x[:-1] - x[1:], b / weight, rtol=1e-5)  # 0 if that is what is stored
+
+
+def test_a_weight_too_small_to_divide_by():
+    graph = Graph.from_edges([0, 1], [1, 2], [1.0, 1e-310])
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        x = LaplacianSolver(graph, method="direct").solve([1.0, -1.0, 0.0])
+    np.testing.assert_allclose(x[0] - x[1], 1.0)

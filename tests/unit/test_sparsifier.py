@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import threading
 
 import numpy as np
 import pytest
@@ -213,3 +214,71 @@ def test_files_that_are_not_whole_are_refused(tmp_path):
         with pytest.raises(ValueError, match=message):
             StreamingSparsifier.load(file)
     assert [entry.name for entry in tmp_path.iterdir()] == ["h.ohm"]
+
+
+def test_threads_that_share_a_sparsifier_take_turns():
+    generator = np.random.default_rng(0)
+    batches = [tuple(generator.integers(0, 500, (2, 20_000))) for _ in range(40)]
+    shared = StreamingSparsifier(500, epsilon=0.9, random_state=0)
+    done = threading.Event()
+    seen: list[int] = []
+
+    def look() -> None:
+        while not done.is_set():
+            seen.append(shared.snapshot().n_nodes)
+            assert shared.stats_["n_rows"] == shared.n_rows_ or not done.is_set()
+            pickle.dumps(shared)
+
+    reader = threading.Thread(target=look)
+    reader.start()
+    for batch in batches:
+        shared.update(batch)
+    done.set()
+    reader.join()
+    alone = StreamingSparsifier(500, epsilon=0.9, random_state=0)
+    for batch in batches:
+        alone.update(batch)
+    assert set(seen) == {500}
+    assert shared.snapshot() == alone.snapshot()
+
+
+def test_two_merges_at_once_do_not_wait_for_each_other():
+    a, b = (
+        StreamingSparsifier(300, random_state=seed).update(gallery.complete(300)) for seed in (1, 2)
+    )
+    threads = [threading.Thread(target=x.merge, args=(y,)) for x, y in [(a, b), (b, a)] * 5]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+        assert not thread.is_alive()
+
+
+def test_a_merge_leaves_room_for_a_connected_graph():
+    small = StreamingSparsifier(max_edges=10, random_state=0).update([0], [1])
+    path = StreamingSparsifier(random_state=1).update(gallery.path(1000))
+    with pytest.raises(ValueError, match="max_edges = 10 is fewer than two edges for each of 1000"):
+        small.merge(path)
+    assert small.n_edges_seen_ == 1
+    large = StreamingSparsifier(max_edges=10**13, random_state=0).update([0], [1])
+    assert large.merge(path).snapshot().n_edges == 999  # and asks for no room for 10^13
+
+
+def test_arrays_that_are_not_aligned():
+    raw = np.zeros(8 * 4 + 1, dtype=np.uint8)
+    ends = raw[1:].view(np.int64)
+    ends[:] = [0, 1, 2, 3]
+    assert not ends.flags.aligned
+    assert Graph.from_edges(ends[:3], ends[1:]).n_edges == 3
+    assert StreamingSparsifier(random_state=0).update(ends[:3], ends[1:]).n_rows_ == 3
+
+
+@pytest.mark.parametrize("text", ["500mb", "0.5GB", " 500 MB "])
+def test_memory_as_people_write_it(text):
+    assert StreamingSparsifier(1000, memory=text, random_state=0).update([0], [1]).n_rows_ == 1
+
+
+def test_the_smallest_weights_are_counted_as_they_are_kept():
+    weight = np.nextafter(2.0**-126, 0.0)  # in float the smallest that counts
+    found = StreamingSparsifier(random_state=0).update([0], [1], [weight])
+    assert found.n_edges_seen_ == found.n_rows_

@@ -92,9 +92,10 @@ class KernelEdges:
         known = sparsifier.n_nodes
         if isinstance(sampler, _core.Sampler) and (known is None or known >= self.n_nodes):
             for begin, end in row_blocks(self.n_nodes, FED, triangle=True):
-                self._points.feed_kernel(
-                    sampler, self._kernel, self.gamma, begin, end, self._threads
-                )
+                with sparsifier._lock:
+                    self._points.feed_kernel(
+                        sampler, self._kernel, self.gamma, begin, end, self._threads
+                    )
         else:  # the scheme "paper", which is in Python; or nodes to be refused
             for batch in self:
                 sparsifier.update(*batch)
