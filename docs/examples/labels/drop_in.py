@@ -1,6 +1,6 @@
 """
-In the place of LabelSpreading
-==============================
+Replacing LabelSpreading
+========================
 
 The estimators have scikit-learn's interface: the same ``fit``, the same ``-1`` for unknown labels,
 the same attributes ``transduction_`` and ``label_distributions_``. One import changes.

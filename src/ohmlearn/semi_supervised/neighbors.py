@@ -35,7 +35,7 @@ class NeighborAdvice:
         Share of left-out labels that were found, and its standard error; NaN if no class has two
         labels.
     reached : tuple of float
-        Share of the points connected with a label.
+        Share of the points connected to a labelled one.
     n_components : tuple of int
     n_labels, n_points : int
         Labels, and points that were looked at.
