@@ -174,6 +174,8 @@ class LaplacianSolver:
         Parameters
         ----------
         b : array-like of shape (n_nodes,) or (n_nodes, n_columns)
+            On a component without ground its mean is taken out first, and so is that of x: the
+            answer is the pseudo-inverse's. ``report_.projected_out`` says how much that was.
         tol : float
             Relative residual at which a column is done.
         max_iter : int, optional

@@ -77,6 +77,12 @@ class EdgeStream:
     columns : str or None
         Which columns are taken, and whether they were guessed; None if not known yet.
     sources : list of str
+    n_nodes : int or None
+        Nodes of all edges, once they have been read to the end.
+    n_edges : int or None
+        Rows, where that is known beforehand or from a complete reading.
+    n_read, fraction : int, float or None
+        Edges of the present reading so far, and about the share that they are.
     n_bad : int
         Rows left out in the latest reading, with ``on_bad="skip"``.
     first_bad : str or None
