@@ -71,7 +71,8 @@ class Team {
   void meet() {
     if (size_ > 1) barrier_.arrive_and_wait();
   }
-  // Runs f(rank) once per member; f must not throw. None begins before all could be started.
+  // Runs f(rank) once per member; f must not throw. None begins before all could be started; where they could not,
+  // one does it alone, and the team is of one from then on.
   template <class F>
   void run(F&& f) {
     std::atomic<int> gate{0};
@@ -87,11 +88,11 @@ class Team {
           if (gate == 1) f(rank);
         });
       }
-    } catch (...) {
+      open(1);
+    } catch (...) {  // no more threads, or no memory for one
+      size_ = 1;
       open(-1);
-      throw;
     }
-    open(1);
     f(0);
   }
 
