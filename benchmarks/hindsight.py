@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from threadpoolctl import threadpool_limits
 
 from benchmarks.families import FAMILIES, ORDERS, Family, Ruler
 from benchmarks.measure import Figure, emit
@@ -43,6 +44,7 @@ def main() -> None:
     if options.table:
         show([json.loads(line) for line in options.table.read_text().splitlines()])
         return
+    threadpool_limits(1)  # several threads on matrices of this size take ten times as long
     for name in options.families:
         family = FAMILIES[name]()
         ruler = Ruler(family.graph)

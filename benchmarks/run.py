@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TextIO
 
 from benchmarks import machine
-from benchmarks.measure import ROOT
+from benchmarks.measure import ROOT, THREAD_VARIABLES
 
 RESULTS = ROOT / "benchmarks" / "results"
 QUICK_RESULTS = ROOT / "out" / "bench"
@@ -33,6 +33,7 @@ SUITES: dict[str, tuple[list[str], list[str]]] = {
         [],
         ["--neighbours=1000", "--million=1e7", "--parquet=1e6", "--flat", "1e6", "1e7"],
     ),
+    "hindsight": ([], ["--seeds=2"]),
     "resistance": (["--tol=0.5", "--epsilon=0.4"], ["--sides=100", "--tol=0.5", "--epsilon=0.4"]),
     "solver": (["--limit=60", "--peers", *PEERS], ["--quick", "--limit=10"]),
     "label_cost": (
@@ -95,7 +96,11 @@ def run_suite(name: str, quick: bool, folder: Path) -> bool:
     with unfinished.open("w", encoding="utf-8") as file:
         facts = {"bench": "machine", "suite": name, "form": form, "arguments": command[3:]}
         _write(file, {**facts, **machine.describe()})
-        done = subprocess.run(command, cwd=ROOT, stdout=file, check=False)
+        one_thread = {
+            **os.environ,
+            **dict.fromkeys(THREAD_VARIABLES, "1"),
+        }  # unless a suite says otherwise
+        done = subprocess.run(command, cwd=ROOT, stdout=file, env=one_thread, check=False)
         end = {"bench": "end", "suite": name, "wall_s": round(time.perf_counter() - start, 1)}
         end |= {"cpu_s": round(_children_cpu() - used, 1), "load": round(os.getloadavg()[0], 2)}
         _write(file, end)
