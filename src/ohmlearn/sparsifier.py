@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from threading import RLock
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,7 +39,7 @@ from ohmlearn.graph import Graph
 
 __all__ = ["StreamingSparsifier", "sparsify"]
 
-Result = TypeVar("Result")
+Method = TypeVar("Method", bound=Callable[..., Any])
 SCHEMES = ("resample", "online", "paper")
 # beta = constant (ln n + offset) / epsilon^2: the matrix Chernoff bound at failure probability
 # 0.01, for independent coins; and what measured epsilon asks for (docs/calibration.md).
@@ -63,15 +63,15 @@ NOTHING = np.empty(0, dtype=np.int32)
 PIECE = 1 << 22  # edges between two looks at the keyboard
 
 
-def in_turn(method: Callable[..., Result]) -> Callable[..., Result]:
+def in_turn(method: Method) -> Method:
     """Let Python threads that share a sparsifier take turns: the core works without the GIL."""
 
     @functools.wraps(method)
-    def locked(self: "StreamingSparsifier", *args: Any, **options: Any) -> Result:
+    def locked(self: "StreamingSparsifier", *args: Any, **options: Any) -> Any:
         with self._lock:
             return method(self, *args, **options)
 
-    return locked
+    return cast(Method, locked)
 
 
 class StreamingSparsifier:
