@@ -411,11 +411,6 @@ def check_positive(name: str, value: Any) -> float:
 def check_rereadable(edges: Any, reader: str) -> Iterable[Any]:
     """Return an iterable of batches that can be read more than once."""
     kind = type(edges).__name__
-    if not isinstance(edges, Iterable):
-        raise TypeError(
-            f"{reader} needs edges as a Graph, a tuple (u, v) or (u, v, w) of arrays, or an "
-            f"iterable of such tuples, got {kind}"
-        )
     if not getattr(edges, "rereadable", True):
         what = " and ".join(getattr(edges, "sources", [kind]))
         raise ValueError(

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ohmlearn import gallery
-from ohmlearn._tables import find_labelled, read_labels, write_table
+from ohmlearn._tables import read_labels, write_table
 from ohmlearn.cli import main
 from ohmlearn.cli.label import _save
 from ohmlearn.semi_supervised import SparseHFSClassifier
@@ -52,7 +52,7 @@ def test_labels_are_right_and_equal_those_of_python(files: tuple[Path, Path], tm
     stream = read_edges(edges)
     model = SparseHFSClassifier(epsilon=0.8, passes=1, random_state=3)
     model.update(stream)
-    model.relabel(find_labelled(str(labels), read_labels(str(labels)), stream.nodes))
+    model.relabel(dict(read_labels(str(labels))))
     model.refine(stream, 2)
     columns = {"node": stream.nodes.ids(), "label": model.transduction_}
     for at, name in enumerate(model.classes_):

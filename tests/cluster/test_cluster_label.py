@@ -92,7 +92,8 @@ def test_entries_that_mean_unlabelled_do_not_count():
     parts = [dask.delayed((["a", "b"], ["b", "c"]))]
     nothing = {"b": pandas.NA, "c": float("nan"), "d": None, "e": -1}
     with dask.config.set(scheduler="threads"):
-        found = label(parts, pandas.Series({"a": "known"} | nothing), random_state=0)
+        with pytest.warns(UserWarning, match="all labels are 'known'"):
+            found = label(parts, pandas.Series({"a": "known"} | nothing), random_state=0)
         assert found.labels.tolist() == ["known"] * 3
         with pytest.raises(ValueError, match="labels has 4 entries, none of them a label"):
             label(parts, nothing)

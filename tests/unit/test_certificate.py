@@ -310,7 +310,7 @@ def test_bad_options_are_refused(options, message):
 
 
 def test_other_types_are_refused():
-    with pytest.raises(TypeError, match=r"certify needs edges as a Graph, .* got int"):
+    with pytest.raises(TypeError, match=r"edges are needed as a Graph, .* got int"):
         certify(gallery.path(3), 7)
     with pytest.raises(TypeError, match="a Graph or an adjacency matrix is needed, got str"):
         certify("H", gallery.path(3))

@@ -133,9 +133,9 @@ class Labelled:
     --------
     >>> import dask
     >>> from ohmlearn.dask import label
-    >>> found = label([dask.delayed((["a"], ["b"]))], {"a": "known"}, random_state=0)
+    >>> found = label([dask.delayed((["a"], ["b"]))], {"a": "x", "b": "y"}, random_state=0)
     >>> found.ids.tolist(), found.labels.tolist(), found.reached.tolist()
-    (['a', 'b'], ['known', 'known'], [True, True])
+    (['a', 'b'], ['x', 'y'], [True, True])
     """
 
     ids: NDArray[Any]

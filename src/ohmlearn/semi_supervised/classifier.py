@@ -15,7 +15,13 @@ from ohmlearn.semi_supervised.base import BaseHFS
 from ohmlearn.semi_supervised.memory import ExactHFS, SparseHFS
 from ohmlearn.semi_supervised.targets import Labelled, find_classes
 
-__all__ = ["SparseHFSClassifier", "StableHFSClassifier", "automatic_gamma", "comparable_scores"]
+__all__ = [
+    "SparseHFSClassifier",
+    "StableHFSClassifier",
+    "automatic_gamma",
+    "classes_there",
+    "comparable_scores",
+]
 
 Floats = NDArray[np.float64]
 Normalization = Literal["stable", "cmn"] | None
@@ -48,6 +54,19 @@ def comparable_scores(result: HFSResult, codes: NDArray[Any]) -> Floats:
     f: Floats = result.f - (sums / sizes[:, np.newaxis])[result.component]
     f /= np.sqrt(np.bincount(codes, minlength=f.shape[1]))
     return f
+
+
+def classes_there(
+    result: HFSResult, nodes: NDArray[np.int64], codes: NDArray[Any]
+) -> NDArray[np.bool_]:
+    """Return for each node and class whether the node's component has a label of the class.
+
+    Where it has none there is no evidence for it, though centring moves the scores of all classes.
+    """
+    there = np.zeros((int(result.component.max()) + 1, result.f.shape[1]), dtype=bool)
+    there[result.component[nodes], codes] = True
+    found: NDArray[np.bool_] = there[result.component]
+    return found
 
 
 class HFSClassifier(ClassifierMixin, BaseHFS):
@@ -117,10 +136,7 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
         exponents = f / (spread if spread > 0 else 1.0)
         if self.class_prior is not None:
             exponents += np.log(self.class_prior_)
-        # Centring moves the scores of all classes, in components without them, too.
-        there = np.zeros((int(result.component.max()) + 1, len(self.classes_)), dtype=bool)
-        there[result.component[nodes], codes] = True
-        exponents[~there[result.component]] = -np.inf
+        exponents[~classes_there(result, nodes, codes)] = -np.inf
         exponents[~result.reached] = 0.0
         shares: Floats = np.exp(exponents - exponents.max(axis=1, keepdims=True))
         return shares

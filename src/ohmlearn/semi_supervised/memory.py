@@ -35,7 +35,7 @@ class SparseHFS(BaseHFS):
 
     def _read(self, edges: Any, n_nodes: int | None) -> HFSResult | None:
         if self.passes > 1 and not isinstance(edges, Graph | tuple):
-            check_rereadable(edges, STREAM)
+            check_rereadable(batches_of(edges), STREAM)
         self._start(n_nodes)
         if isinstance(edges, KernelEdges):
             edges.feed(self.sparsifier_)  # the same, without arrays of all pairs

@@ -13,7 +13,11 @@ from ohmlearn._validation import check_count, check_seed
 from ohmlearn.graph import Graph
 from ohmlearn.harmonic import solve_hfs
 from ohmlearn.semi_supervised.affinity import Affinity
-from ohmlearn.semi_supervised.classifier import automatic_gamma, comparable_scores
+from ohmlearn.semi_supervised.classifier import (
+    automatic_gamma,
+    classes_there,
+    comparable_scores,
+)
 from ohmlearn.semi_supervised.targets import find_classes
 
 __all__ = ["NeighborAdvice", "suggest_neighbors"]
@@ -210,7 +214,8 @@ def _share_found(
     gamma = automatic_gamma(int(np.count_nonzero(kept)), n_classes, degree)
     Y = np.eye(n_classes)[codes[kept]]
     result = solve_hfs(graph, nodes[kept], Y, gamma, tol=1e-6, n_jobs=n_jobs)
-    scores = comparable_scores(result, codes[kept])
+    there = classes_there(result, nodes[kept], codes[kept])
+    scores = np.where(there, comparable_scores(result, codes[kept]), -np.inf)
     found = scores[nodes[~kept]].argmax(axis=1) == codes[~kept]
     return float(np.mean(found & result.reached[nodes[~kept]]))
 
