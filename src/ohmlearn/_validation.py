@@ -408,7 +408,7 @@ def check_positive(name: str, value: Any) -> float:
     return float(value)
 
 
-def check_rereadable(edges: Any, reader: str) -> Iterable[Any]:
+def check_rereadable(edges: Iterable[Any], reader: str) -> Iterable[Any]:
     """Return an iterable of batches that can be read more than once."""
     kind = type(edges).__name__
     if not getattr(edges, "rereadable", True):
