@@ -23,6 +23,13 @@ PEERS = {
     "pyarrow": "reading",
 }
 OWN = ("ohmlearn", "numpy", "scipy")
+# Suites in which they are compared.
+SUITES = {
+    "solver": ("solver", "scaling"),
+    "resistances": ("resistance",),
+    "labels": ("labels", "label_cost", "scaling"),
+    "reading": ("streams", "sparsifier", "scaling"),
+}
 
 
 def version(package: str) -> str | None:

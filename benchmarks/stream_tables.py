@@ -20,20 +20,22 @@ def machine_table(results: Results) -> str:
         ["system", first["os"]],
         ["Python", first["python"]],
     ]
-    for name, found in first["packages"].items():
-        used = f" ({machine.PEERS[name]})" if name in machine.PEERS else ""
-        rows.append([name, f"{found}{used}"])
-    rows += [[name, "**missing on this machine**"] for name in first["missing"]]
+    for name in (*machine.OWN, *machine.PEERS):
+        kind = machine.PEERS.get(name)
+        suites = [m for s, m in machines.items() if kind is None or s in machine.SUITES[kind]]
+        found = sorted({m["packages"].get(name, "**missing**") for m in suites})
+        if found:
+            rows.append([name, ", ".join(found) + (f" ({kind})" if kind else "")])
     took = [
         [name, m["form"], f"{ends[name]['wall_s'] / 60:.1f} min", f"{m['load']:g}"]
         for name, m in machines.items()
         if name in ends
     ]
     parts = [table(["", ""], rows), table(["suite", "form", "took", "load before"], took)]
-    keys = ("cpu", "cores", "memory_gib", "python", "packages")
+    keys = ("cpu", "cores", "memory_gib", "python")
     other = [name for name, m in machines.items() if any(m[key] != first[key] for key in keys)]
     if other:
-        parts.append(f"On another machine or with other versions: {', '.join(other)}.")
+        parts.append(f"On another machine: {', '.join(other)}.")
     return "\n\n".join(parts)
 
 
