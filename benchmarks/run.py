@@ -69,7 +69,7 @@ def main() -> int:
     options = parser.parse_args()
     folder = options.out or (QUICK_RESULTS if options.quick else RESULTS)
     folder.mkdir(parents=True, exist_ok=True)
-    journal = folder / "finished.local.jsonl"
+    journal = folder / "finished.local.txt"
     finished = journal.read_text().split() if options.resume and journal.exists() else []
     journal.write_text("".join(f"{name}\n" for name in finished))
     failed = []
