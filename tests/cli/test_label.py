@@ -98,7 +98,7 @@ def two_pieces(tmp_path: Path) -> tuple[Path, Path]:
 def test_a_warning_is_told_once(two_pieces: tuple[Path, Path]):
     edges, labels = two_pieces
     told = label(edges, "--labels", labels).stderr
-    assert told.count("the first two, 'time' and 'a', are taken") == 1
+    assert told.count("so 'time' and 'a', by their order, are taken") == 1
     assert "name them with --source-col and --target-col" in told
 
 

@@ -50,8 +50,9 @@ class _Warnings:
         self._told: set[str] = set()
 
     def __call__(self, message: Warning | str, *_: Any, **__: Any) -> None:
-        context = click.get_current_context()
-        options, text = context.params, _as_options(_one_line(message), context.command)
+        context = click.get_current_context(silent=True)  # there is none in other threads
+        options, command = (context.params, context.command) if context else ({}, None)
+        text = _as_options(_one_line(message), command)
         if text in self._told or options.get("quiet"):
             return
         self._told.add(text)

@@ -163,9 +163,9 @@ def choose_columns(
         w = next((lower.index(name) for name in USUAL_WEIGHTS if name in lower), None)
     guessed = request.u is None or request.v is None
     if guessed and usual is None and len({*lower} - {*USUAL_WEIGHTS}) > 2:
-        ends = " and ".join(shorten(name) for name in (names or ())[:2])
+        ends = " and ".join(shorten((names or lower)[at]) for at in (u, v))
         warnings.warn(
-            f"{source}: no column has a usual name, so the first two, {ends}, are taken for the "
+            f"{source}: no columns have usual names, so {ends}, by their order, are taken for the "
             f"ends of edges; name them with source_col and target_col",
             UserWarning,
             stacklevel=2,
