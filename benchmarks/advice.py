@@ -175,7 +175,7 @@ def studies(options: argparse.Namespace) -> Iterator[Figure]:
             yield from by_weights(options.data, name, options.limit, options.draws)
         else:
             yield {"case": "weights", "set": name, "status": "no data"}
-    for data in load_all(options.data, [10], options.limit):
+    for data in load_all(options.data, [10], options.limit, options.sets):
         if isinstance(data, str):
             yield {"case": "gamma", "set": data, "status": "no data"}
             continue
@@ -192,6 +192,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--limit", type=int, default=2000, help="most points of a set")
     parser.add_argument("--points", type=int, default=POINTS, help="of the paper's experiment")
+    parser.add_argument("--sets", nargs="+", help="only sets whose name begins with one of these")
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # classes and components without a label are meant
     for figure in studies(options):

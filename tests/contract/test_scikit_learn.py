@@ -26,9 +26,9 @@ REGRESSORS = (SparseHFSRegressor, StableHFSRegressor)
 EXPECTED = {"check_classifiers_classes": "-1 means unlabelled, and the check uses it as a class"}
 
 
+@pytest.mark.filterwarnings("ignore:all labels are")  # meant, in one of the checks
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("estimator", [*CLASSIFIERS, *REGRESSORS])
-@pytest.mark.filterwarnings("ignore:all labels are")  # meant, in one of the checks
 def test_estimator_checks(estimator):
     expected = EXPECTED if estimator in CLASSIFIERS else {}
     with pytest.warns(SkipTestWarning):  # those that need other packages
