@@ -162,12 +162,12 @@ class Solver {
     solver_->adopt(method, wide_factor, reason);
   }
 
-  // What `question` finds out about the solver while nobody works with it.
-  template <class Question>
-  auto ask(const Question& question) {
+  // Asks the solver while nobody works with it.
+  template <auto Question>
+  auto ask() {
     nb::gil_scoped_release release;
     const std::lock_guard lock(in_use_);
-    return question(std::as_const(*solver_));
+    return (std::as_const(*solver_).*Question)();
   }
 
  private:
@@ -201,11 +201,11 @@ void bind_solver(nb::module_& m) {
            "max_iterations"_a, "Iterations, residual, share projected out, limited by rounding, per column; x is overwritten.")
       .def("precondition", &Solver::precondition, "b"_a.noconvert(), "x"_a.noconvert())
       .def("adopt", &Solver::adopt, "method"_a, "wide_factor"_a, "reason"_a)
-      .def_prop_ro("has_wide_factor", [](Solver& s) { return s.ask([](const auto& core) { return core.has_wide_factor(); }); })
-      .def_prop_ro("method", [](Solver& s) { return s.ask([](const auto& core) { return core.method(); }); })
-      .def_prop_ro("reason", [](Solver& s) { return s.ask([](const auto& core) { return core.reason(); }); })
-      .def_prop_ro("factor_entries", [](Solver& s) { return s.ask([](const auto& core) { return core.factor_entries(); }); })
-      .def_prop_ro("setup_seconds", [](Solver& s) { return s.ask([](const auto& core) { return core.setup_seconds(); }); });
+      .def_prop_ro("has_wide_factor", &Solver::ask<&ohm::Solver::has_wide_factor>)
+      .def_prop_ro("method", &Solver::ask<&ohm::Solver::method>)
+      .def_prop_ro("reason", &Solver::ask<&ohm::Solver::reason>)
+      .def_prop_ro("factor_entries", &Solver::ask<&ohm::Solver::factor_entries>)
+      .def_prop_ro("setup_seconds", &Solver::ask<&ohm::Solver::setup_seconds>);
   m.attr("DIRECT_LIMIT") = ohm::Solver::kDirectLimit;
 }
 

@@ -22,7 +22,16 @@ DONE, DEPENDENT = 1e-28, 1e-12
 
 
 class BlockCG:
-    """The state of the iteration on A x = b from x = 0, A and M symmetric and positive.
+    """The state of the iteration on A x = b, A and M symmetric and positive.
+
+    Parameters
+    ----------
+    residual : ndarray of shape (n, n_columns)
+        b - A x at the start: b itself, if that is at x = 0.
+    precondition : callable
+        Multiplies by M^-1.
+    x : ndarray of the shape of b, optional
+        The start; 0 by default.
 
     Attributes
     ----------
@@ -43,11 +52,12 @@ class BlockCG:
     array([1.  , 0.5 , 0.25])
     """
 
-    def __init__(self, b: Floats, precondition: Operator) -> None:
-        self.x = np.zeros_like(b)
-        self.residual = b.copy()
+    def __init__(self, residual: Floats, precondition: Operator, x: Floats | None = None) -> None:
+        self.x = np.zeros_like(residual) if x is None else x.copy()
+        self.residual = residual.copy()
         self._precondition = precondition
-        self._directions = self._images = np.empty((len(b), 0))  # the last ones, and A times them
+        # The last ones, and A times them.
+        self._directions = self._images = np.empty((len(residual), 0))
         self._quotients = (np.inf, -np.inf)  # least and largest x'A x / x'M x seen
         self._prepare()
         self._begin = np.diag(self.gram).copy()

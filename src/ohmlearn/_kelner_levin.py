@@ -205,3 +205,71 @@ class KelnerLevin:
             if getattr(self, name) != others[name]:
                 values = f"{name} = {getattr(self, name)} and {others[name]}"
                 raise ValueError(f"sketches differ: {values}; make both with the same parameters")
+
+
+class PaperSampler:
+    """The scheme "paper" behind the interface of the C++ sampler."""
+
+    beta = math.inf  # probabilities only fall; there is no rate of sampling
+
+    def __init__(self, n_nodes: int, epsilon: float, seed: int, constant: float, threads: int):
+        self._now = KelnerLevin(n_nodes, epsilon, seed, constant, threads), 0.0
+        self.n_nodes = n_nodes
+
+    @property
+    def _sketch(self) -> KelnerLevin:
+        return self._now[0]
+
+    @property
+    def weight_seen(self) -> float:
+        return self._now[1]
+
+    def update(self, u: NDArray[Any], v: NDArray[Any], w: NDArray[Any] | None = None) -> None:
+        weights = np.ones(len(u)) if w is None else w.astype(np.float64)
+        # Added one by one, so that the split into batches makes no difference.
+        kept = np.where(u == v, 0.0, weights)
+        seen = float(np.cumsum(np.append(self.weight_seen, kept))[-1])
+        # On a copy that takes the place of the original at once: Ctrl-C leaves one or the other.
+        sketch = copy.copy(self._sketch)
+        sketch.update(u, v, weights)
+        self._now = sketch, seen
+
+    def snapshot(self) -> Graph:
+        u, v, w = self._sketch.snapshot_edges()
+        return Graph.from_edges(u, v, w, self.n_nodes)
+
+    def merge(self, other: "PaperSampler") -> None:
+        sketch = copy.copy(self._sketch)
+        sketch.merge(other._sketch)
+        self._now = sketch, self.weight_seen + other.weight_seen
+
+    def get_state(self) -> dict[str, Any]:
+        return {**self._sketch.get_state(), "weight_seen": self.weight_seen}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        self._sketch.set_state(state)
+        self._now = self._sketch, float(state["weight_seen"])
+
+    @property
+    def position(self) -> int:
+        return self._sketch.n_edges_seen
+
+    @property
+    def n_self_loops(self) -> int:
+        return self._sketch.n_self_loops_dropped
+
+    @property
+    def n_zero_weights(self) -> int:
+        return self._sketch.n_zero_weights_dropped
+
+    @property
+    def n_rows(self) -> int:
+        return self._sketch.n_rows
+
+    @property
+    def n_resamples(self) -> int:
+        return self._sketch.n_blocks
+
+    @property
+    def capacity(self) -> int:
+        return self._sketch.block_size

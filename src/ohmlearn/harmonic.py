@@ -231,14 +231,13 @@ def refine(
         return system.multiply(x, product)
 
     b = system.right_hand_sides
-    start = np.zeros_like(b) if x0 is None else _warm_start(x0, b.shape)
-    remainder = b if x0 is None else b - multiply(start)
-    cg = BlockCG(remainder, lambda r: solver.solve(r, PRECONDITIONER_TOL))
+    start = None if x0 is None else _warm_start(x0, b.shape)
+    residual = b if start is None else b - multiply(start)
+    cg = BlockCG(residual, lambda r: solver.solve(r, PRECONDITIONER_TOL), start)
     going = True
     while True:
         if source.passes > 0 or not going:
-            columns = start + cg.x
-            f, mu = system.combine(columns)
+            f, mu = system.combine(cg.x)
             residuals = system.relative_residuals(cg.residual, mu)
             errors = system.relative_errors(cg.gram, f, mu)
             if verbose > 0:
@@ -248,9 +247,9 @@ def refine(
             if converged or source.passes == limit:
                 break
         going = cg.step(multiply)
-    ahead = step_ahead and not converged
+    columns, ahead = cg.x, step_ahead and not converged
     if ahead:
-        columns = system.centre(start + cg.look_ahead())
+        columns = system.centre(cg.look_ahead())
         f, mu = system.combine(columns)
     return HFSResult(
         f=f[:, 0] if system.one_column else f,

@@ -1,6 +1,5 @@
 """A spectral sparsifier of a stream of edges, kept in one pass and bounded memory."""
 
-import copy
 import functools
 import json
 import math
@@ -16,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn import _core
 from ohmlearn._batches import batches_of
-from ohmlearn._kelner_levin import KelnerLevin
+from ohmlearn._kelner_levin import PaperSampler
 from ohmlearn._storage import read_arrays, write_arrays
 from ohmlearn._validation import (
     MAX_NODES,
@@ -139,13 +138,13 @@ class StreamingSparsifier:
         self.verbose = verbose
         self._lock = RLock()
 
-    def _sampler(self) -> "_core.Sampler | PaperSampler":
+    def _sampler(self) -> _core.Sampler | PaperSampler:
         """Return the sampler; the first use checks the parameters and makes it."""
         if not hasattr(self, "_core"):
             self._core = self._make()
         return self._core
 
-    def _make(self) -> "_core.Sampler | PaperSampler":
+    def _make(self) -> _core.Sampler | PaperSampler:
         n = None if self.n_nodes is None else check_n_nodes(self.n_nodes, NOTHING, NOTHING)
         epsilon = check_fraction("epsilon", self.epsilon)
         check_option("scheme", self.scheme, SCHEMES)
@@ -431,74 +430,6 @@ class StreamingSparsifier:
             self.random_state = random_state
             sampler.set_state(*([arrays] if isinstance(arrays, dict) else arrays))
             self._core = sampler
-
-
-class PaperSampler:
-    """The scheme "paper" behind the interface of the C++ sampler."""
-
-    beta = math.inf  # probabilities only fall; there is no rate of sampling
-
-    def __init__(self, n_nodes: int, epsilon: float, seed: int, constant: float, threads: int):
-        self._now = KelnerLevin(n_nodes, epsilon, seed, constant, threads), 0.0
-        self.n_nodes = n_nodes
-
-    @property
-    def _sketch(self) -> KelnerLevin:
-        return self._now[0]
-
-    @property
-    def weight_seen(self) -> float:
-        return self._now[1]
-
-    def update(self, u: NDArray[Any], v: NDArray[Any], w: NDArray[Any] | None = None) -> None:
-        weights = np.ones(len(u)) if w is None else w.astype(np.float64)
-        # Added one by one, so that the split into batches makes no difference.
-        kept = np.where(u == v, 0.0, weights)
-        seen = float(np.cumsum(np.append(self.weight_seen, kept))[-1])
-        # On a copy that takes the place of the original at once: Ctrl-C leaves one or the other.
-        sketch = copy.copy(self._sketch)
-        sketch.update(u, v, weights)
-        self._now = sketch, seen
-
-    def snapshot(self) -> Graph:
-        u, v, w = self._sketch.snapshot_edges()
-        return Graph.from_edges(u, v, w, self.n_nodes)
-
-    def merge(self, other: "PaperSampler") -> None:
-        sketch = copy.copy(self._sketch)
-        sketch.merge(other._sketch)
-        self._now = sketch, self.weight_seen + other.weight_seen
-
-    def get_state(self) -> dict[str, Any]:
-        return {**self._sketch.get_state(), "weight_seen": self.weight_seen}
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        self._sketch.set_state(state)
-        self._now = self._sketch, float(state["weight_seen"])
-
-    @property
-    def position(self) -> int:
-        return self._sketch.n_edges_seen
-
-    @property
-    def n_self_loops(self) -> int:
-        return self._sketch.n_self_loops_dropped
-
-    @property
-    def n_zero_weights(self) -> int:
-        return self._sketch.n_zero_weights_dropped
-
-    @property
-    def n_rows(self) -> int:
-        return self._sketch.n_rows
-
-    @property
-    def n_resamples(self) -> int:
-        return self._sketch.n_blocks
-
-    @property
-    def capacity(self) -> int:
-        return self._sketch.block_size
 
 
 def sparsify(

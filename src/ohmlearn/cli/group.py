@@ -75,7 +75,8 @@ def _as_options(text: str, command: click.Command | None) -> str:
         name, option = str(parameter.name), max(parameter.opts, key=len)
         if option.startswith("--"):
             text = re.sub(rf'\b{name}="([^"]*)"', rf"{option} \1", text)
-            text = re.sub(rf"\b{name}\b(?!\.)", option, text) if "_" in name else text
+            if "_" in name:  # a word on its own, not a part of a path
+                text = re.sub(rf"(?<![\w./-]){name}(?![\w./-])", option, text)
     return text
 
 

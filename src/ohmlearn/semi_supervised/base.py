@@ -20,7 +20,7 @@ from ohmlearn.nodes import NodeTable
 from ohmlearn.semi_supervised.affinity import AFFINITIES, Affinity
 from ohmlearn.semi_supervised.targets import Labelled
 
-__all__ = ["BaseHFS", "with_nodes"]
+__all__ = ["BaseHFS", "table_of", "with_nodes"]
 
 Floats = NDArray[np.float64]
 FAR = 1_000_000  # numbers of nodes that labels may be ahead of the edges
@@ -127,8 +127,7 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
         ['a', 'a', 'a', 'b', 'b']
         """
         self._validate_params()
-        nodes = getattr(edges, "nodes", None)
-        self._nodes = nodes if isinstance(nodes, NodeTable) else None
+        self._nodes = table_of(edges)
         y = self._by_number(y)
         is_dict = isinstance(y, Mapping)
         if n_nodes is None:
@@ -194,8 +193,8 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
 
     def _check_same_nodes(self, edges: Any) -> None:
         """Refuse a stream that numbers its nodes by a table of its own."""
-        nodes = getattr(edges, "nodes", None)
-        if self._nodes is not None and isinstance(nodes, NodeTable) and nodes is not self._nodes:
+        nodes = table_of(edges)
+        if self._nodes is not None and nodes is not None and nodes is not self._nodes:
             raise ValueError(
                 "these edges have numbers of their own for the ids of their nodes; read them with "
                 "read_edges(..., nodes=first.nodes), first being the stream that came before"
@@ -327,6 +326,12 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
         tags.input_tags.pairwise = self.affinity == "precomputed"
         tags.input_tags.sparse = self.affinity == "precomputed"
         return tags
+
+
+def table_of(edges: Any) -> NodeTable | None:
+    """Return the ids of a stream that has its own."""
+    nodes = getattr(edges, "nodes", None)
+    return nodes if isinstance(nodes, NodeTable) else None
 
 
 def with_nodes(graph: Graph, n_nodes: int) -> Graph:

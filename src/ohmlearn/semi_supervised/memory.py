@@ -10,8 +10,7 @@ from ohmlearn._batches import batches_of, graph_of
 from ohmlearn._validation import check_rereadable, check_seed
 from ohmlearn.graph import Graph
 from ohmlearn.harmonic import HFSResult, refine
-from ohmlearn.nodes import NodeTable
-from ohmlearn.semi_supervised.base import BaseHFS
+from ohmlearn.semi_supervised.base import BaseHFS, table_of
 from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.streams import KernelEdges
 
@@ -109,8 +108,7 @@ class SparseHFS(BaseHFS):
             self._validate_params()
             self._seed, self._n_nodes, self._warm = check_seed(self.random_state), None, None
             self._start(None)
-            nodes = getattr(edges, "nodes", None)
-            self._nodes = nodes if isinstance(nodes, NodeTable) else None
+            self._nodes = table_of(edges)
         self._check_same_nodes(edges)
         for batch in batches_of(edges):
             self.sparsifier_.update(*batch)
