@@ -292,15 +292,17 @@ void bind_update(nb::module_& m, nb::class_<ohm::Sampler>& c) {
 }
 
 // A state as arrays: the records of the nodes as bytes, rows, counters, and numbers.
-using SamplerState = std::tuple<ArrayOut<std::uint8_t>, ArrayOut<std::int32_t>, ArrayOut<std::int32_t>,
+using SamplerState = std::tuple<ArrayOut<std::uint8_t>, ArrayOut<std::uint8_t>, ArrayOut<std::int32_t>, ArrayOut<std::int32_t>,
                                 ArrayOut<float>, ArrayOut<std::int64_t>, ArrayOut<double>>;
 
 SamplerState get_state(const ohm::Sampler& sampler) {
   const ohm::Sampler::State& s = sampler.state();
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(s.nodes.data());
+  const auto* more = reinterpret_cast<const std::uint8_t*>(s.clusters.data());
   std::vector<double> numbers(s.weight_seen, s.weight_seen + 8);
   numbers.push_back(s.beta);
   return {to_numpy(std::vector<std::uint8_t>(bytes, bytes + s.nodes.size() * sizeof(ohm::NodeRecord))),
+          to_numpy(std::vector<std::uint8_t>(more, more + s.clusters.size() * sizeof(ohm::Cluster))),
           to_numpy(std::vector<std::int32_t>(s.u)),
           to_numpy(std::vector<std::int32_t>(s.v)),
           to_numpy(std::vector<float>(s.w)),
@@ -308,8 +310,8 @@ SamplerState get_state(const ohm::Sampler& sampler) {
           to_numpy(std::move(numbers))};
 }
 
-void set_state(ohm::Sampler& sampler, ArrayIn<std::uint8_t> nodes, ArrayIn<std::int32_t> u, ArrayIn<std::int32_t> v,
-               ArrayIn<float> w, ArrayIn<std::int64_t> counters, ArrayIn<double> numbers) {
+void set_state(ohm::Sampler& sampler, ArrayIn<std::uint8_t> nodes, ArrayIn<std::uint8_t> clusters, ArrayIn<std::int32_t> u,
+               ArrayIn<std::int32_t> v, ArrayIn<float> w, ArrayIn<std::int64_t> counters, ArrayIn<double> numbers) {
   require(nodes.size() % sizeof(ohm::NodeRecord) == 0 && u.size() == v.size() && u.size() == w.size() &&
               counters.size() == 6 && numbers.size() == 9,
           "not the state of a sparsifier");
@@ -317,6 +319,8 @@ void set_state(ohm::Sampler& sampler, ArrayIn<std::uint8_t> nodes, ArrayIn<std::
   s.nodes.resize(nodes.size() / sizeof(ohm::NodeRecord));
   s.n_nodes = static_cast<std::int32_t>(s.nodes.size());
   if (nodes.size() > 0) std::memcpy(static_cast<void*>(s.nodes.data()), nodes.data(), nodes.size());
+  s.clusters.resize(clusters.size() / sizeof(ohm::Cluster));
+  if (clusters.size() > 0) std::memcpy(static_cast<void*>(s.clusters.data()), clusters.data(), clusters.size());
   s.u.assign(u.data(), u.data() + u.size());
   s.v.assign(v.data(), v.data() + v.size());
   s.w.assign(w.data(), w.data() + w.size());
@@ -368,7 +372,7 @@ void bind_sparsifier(nb::module_& m) {
                           to_numpy(std::move(csr.weights)));
       })
       .def("get_state", get_state)
-      .def("set_state", set_state, "nodes"_a.noconvert(), "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert(),
+      .def("set_state", set_state, "nodes"_a.noconvert(), "clusters"_a.noconvert(), "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert(),
            "counters"_a.noconvert(), "numbers"_a.noconvert())
       .def_prop_ro("n_nodes", [](const ohm::Sampler& s) { return s.state().n_nodes; })
       .def_prop_ro("n_rows", &ohm::Sampler::n_rows)

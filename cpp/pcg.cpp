@@ -218,8 +218,16 @@ class Block {
       total(rz);
       return;
     }
+    if (std::holds_alternative<const ClusterTree*>(preconditioner_)) {
+      each_chunk(rank, [&](std::int32_t begin, std::int32_t end, double* dot) {
+        scale_by_diagonal<Value, Width>(a_, begin, end, r_, z_, dot);
+      });
+      team_.meet();
+    }
     if (rank == 0) {
-      if (const auto* factor = std::get_if<Factor<float>>(&preconditioner_)) {
+      if (const auto* tree = std::get_if<const ClusterTree*>(&preconditioner_)) {
+        add_clusters(**tree);
+      } else if (const auto* factor = std::get_if<Factor<float>>(&preconditioner_)) {
         forward<Value, float, Width>(*factor, a_.n, z_);
         backward<Value, float, Width>(*factor, a_.n, z_);
       } else if constexpr (sizeof(Value) == sizeof(double)) {
@@ -233,6 +241,23 @@ class Block {
       inner_product<Value, Width>(begin, end, r_, z_, dot);
     });
     total(rz);
+  }
+
+  // z += sum over clusters A of 1_A 1_A'r / cut(A): sums upwards, then corrections downwards.
+  void add_clusters(const ClusterTree& tree) {
+    const auto count = std::ssize(tree.clusters);
+    const Rows<double, Width> sum(count + 1);  // the last one is for nodes of no cluster
+    std::fill_n(&sum[0], count + 1, Wide{});
+    for (std::int64_t k = 0; k < a_.n; ++k) sum[tree.smallest[a_.order[k]]] += widen<Value, Width>(r_[k]);
+    for (std::int64_t k = 0; k < count; ++k) sum[tree.clusters[k].parent] += sum[k];
+    sum[count] = Wide{};
+    for (std::int64_t k = count - 1; k >= 0; --k) {
+      sum[k] = sum[k] * (static_cast<double>(tree.clusters[k].share) / a_.scale) + sum[tree.clusters[k].parent];
+    }
+    for (std::int64_t k = 0; k < a_.n; ++k) {
+      Wide& more = sum[tree.smallest[a_.order[k]]];
+      for (int c = 0; c < Width; ++c) lanes(z_ + k)[c] += static_cast<Value>(lanes(&more)[c]);
+    }
   }
 
   // One thread's walk. All threads hold the same scalars, so all take the same branches.
@@ -258,12 +283,19 @@ class Block {
     std::fill_n(best, Width, std::numeric_limits<double>::infinity());
     std::copy_n(norm, Width, recursive);
 
+    double energy[Width] = {};        // r'M^-1 r of the last residual but one
+    double energy_begin[Width] = {};  // and of the first
+    const auto waits_for_energy = [&](int c) {
+      const double least = options_.tolerance * options_.tolerance * energy_begin[c];
+      return options_.measure_energy && norm[c] > 0.0 && (iterations == 0 || energy[c] > least);
+    };
+
     // Ends the columns that are done or beyond help; true while some go on.
     const auto settle = [&](bool limit, bool hopeless) {
       bool any = false;
       for (int c = 0; c < Width; ++c) {
         if (!running[c]) continue;
-        const bool done = norm[c] <= options_.tolerance;
+        const bool done = norm[c] <= options_.tolerance && !waits_for_energy(c);
         // The recursion claims progress that the true residual does not show, or that residual is
         // rounding: precision is at its end.
         const bool at_end = still[c] || norm[c] > 2.0 * recursive[c] || norm[c] <= kFloors * floor[c];
@@ -294,6 +326,8 @@ class Block {
     while (go) {
       double rz[Width];
       precondition(rank, rz);
+      std::copy_n(rz, Width, energy);
+      if (iterations == 0) std::copy_n(rz, Width, energy_begin);
       for (int c = 0; c < Width; ++c) {
         const bool moves = running[c] && rz_before[c] > 0.0;
         lanes(&beta)[c] = moves ? static_cast<Value>(rz[c] / rz_before[c]) : Value{0};
@@ -323,7 +357,7 @@ class Block {
       bool too_far = false;
       for (int c = 0; c < Width; ++c) {
         norm[c] = std::sqrt(rr[c]) * b_.unit_over_norm[c];
-        const double goal = std::max(0.9 * options_.tolerance, kTrust * anchor[c]);
+        const double goal = std::max(waits_for_energy(c) ? 0.0 : 0.9 * options_.tolerance, kTrust * anchor[c]);
         still[c] = lanes(&alpha)[c] == Value{0};
         low = low && (!running[c] || still[c] || norm[c] <= goal);
         too_far = too_far || (running[c] && !(norm[c] > kTooFar * goal && std::isfinite(norm[c])));

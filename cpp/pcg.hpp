@@ -9,6 +9,7 @@
 #pragma once
 
 #include "approx_cholesky.hpp"
+#include "clusters.hpp"
 #include "matrix.hpp"
 #include "right_hand_sides.hpp"
 
@@ -19,7 +20,9 @@
 
 namespace ohm {
 
-using Preconditioner = std::variant<std::monostate, Factor<float>, Factor<double>>;  // none: the diagonal
+// None: the diagonal. Clusters: to the diagonal's is added, for each cluster A, 1_A 1_A' / cut(A), 1_A its indicator
+// vector. Where heavy edges hold a cluster together, the diagonal alone takes ages to move it as a whole.
+using Preconditioner = std::variant<std::monostate, const ClusterTree*, Factor<float>, Factor<double>>;
 
 struct System {
   const Matrix& matrix;
@@ -36,6 +39,9 @@ struct SolveOptions {
   // Stop early once the convergence so far says that more iterations than this would be needed.
   double hopeless_beyond = std::numeric_limits<double>::infinity();
   bool float_vectors = true;
+  // Whether r'M^-1 r, M the preconditioner, must fall by tolerance^2, too. It is about the energy of the error, in which
+  // all modes count alike, if the preconditioner is a good one; in |r| light edges count for nothing beside heavy ones.
+  bool measure_energy = false;
   int threads = 1;
 };
 

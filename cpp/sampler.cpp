@@ -6,6 +6,7 @@
 #include "rng.hpp"
 #include "simd.hpp"
 #include "solver.hpp"
+#include "thinning.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -14,9 +15,11 @@ namespace ohm {
 namespace {
 
 constexpr std::int64_t kPiece = 1 << 14;     // edges a thread tosses at a time
-constexpr std::int64_t kMostPieces = 32;     // that it tosses before the kept ones are gathered
-constexpr std::int64_t kStretches = 8;       // looks at the degrees between two resamples
-constexpr double kGrowth = 2.0;              // of H, without a budget, between two resamples
+constexpr std::int64_t kMostPieces = 32;     // that it tosses before the candidates are taken
+constexpr std::int64_t kAhead = 16;          // candidates between asking for a record and using it
+constexpr double kStretches = 8.0;           // looks at degrees and cuts between two resamples
+constexpr double kGrowth = 2.5;              // of H between two resamples
+constexpr float kOutweighs = 4.0f;           // see grow_cuts
 constexpr std::int64_t kSmallest = 1 << 12;  // rows below which resampling is not worth it
 constexpr std::int64_t kDenseRow = 32;       // entries a row of the matrix beyond which H counts as dense
 constexpr std::int64_t kLarge = 1 << 20;     // rows beyond which memory is worth giving back
@@ -24,6 +27,9 @@ constexpr std::int64_t kLarge = 1 << 20;     // rows beyond which memory is wort
 // the links are lost where it is not resolved (seen at 1e-3 on three blocks with three bridges).
 constexpr double kEmbeddingTolerance = 1e-4;
 constexpr std::int32_t kMostIterations = 1000;
+constexpr double kPatience = 100.0;       // iterations without a factor, in a graph that is not dense
+constexpr double kWrongSketch = 0.25;     // relative error of the sum of sketched leverages that shows a failed solve
+constexpr float kFloatContrast = 1e6f;    // of the weights, up to which vectors may be floats
 constexpr std::uint64_t kResampleCoins = 0x7265736d706c65ull;
 
 // The beta for which min(1, beta t) add up to `rows`, fewer than there are, by Newton's method: from below the
@@ -73,25 +79,37 @@ OHM_KERNEL void count_edges(const Index* u, const Index* v, const Weight* w, std
   state.position += count;
 }
 
-// A factor of a dense graph takes several times the memory of all the rest: it is a last resort.
-void solve(const Triangle& h, const NullSpace& space, std::span<const double> degree, std::uint64_t key, int threads,
-           const Columns& columns) {
+// Solves L z = y for the columns of the embedding.
+//
+// Conjugate gradients with the diagonal and the clusters are enough for most graphs; the clusters make the number of
+// iterations independent of the contrast of the weights. Floats cannot hold the differences of potentials across very
+// heavy edges, so doubles take over there. Where convergence is slow for another reason, as on a mesh, a factor is built;
+// that of a dense graph takes several times the memory of all the rest and is a last resort.
+void solve(const Triangle& h, const NullSpace& space, std::span<const double> degree, const ClusterTree& tree,
+           std::uint64_t key, int threads, const Columns& columns) {
   const bool dense = 2 * h.edges() > kDenseRow * h.n();
-  if (dense) {
+  {
     const Matrix matrix = make_matrix(h, degree);
+    const Preconditioner preconditioner = &tree;
     std::vector<ColumnReport> reports(columns.count);
     SolveOptions options{.tolerance = kEmbeddingTolerance, .max_iterations = kMostIterations, .threads = threads};
-    for (const bool narrow : {true, false}) {  // doubles go on where floats have stagnated
-      options.float_vectors = narrow;
-      pcg({matrix, space, {}}, columns, options, reports.data());
-      const auto finished = [](const ColumnReport& r) { return r.residual <= kEmbeddingTolerance; };
-      if (std::all_of(reports.begin(), reports.end(), finished)) return;
+    options.measure_energy = true;
+    if (!dense) options.hopeless_beyond = kPatience;
+    const auto [lightest, heaviest] = std::minmax_element(h.weight.begin(), h.weight.end());
+    options.float_vectors = h.edges() == 0 || *heaviest < kFloatContrast * *lightest;
+    for (;; options.float_vectors = false) {
+      pcg({matrix, space, preconditioner}, columns, options, reports.data());
+      const auto is_unfinished = [](const ColumnReport& r) { return r.outcome != Outcome::converged; };
+      if (std::none_of(reports.begin(), reports.end(), is_unfinished)) return;
+      std::fill_n(columns.x, columns.stride * h.n(), 0.0);
+      const auto is_stagnant = [](const ColumnReport& r) { return r.outcome == Outcome::stagnated; };
+      if (!options.float_vectors || std::none_of(reports.begin(), reports.end(), is_stagnant)) break;
     }
   }
   Csr both;
   mirror(h, 1.0, both.indptr, both.indices, both.weights);
   const CsrView view{h.n(), both.indptr.data(), both.indices.data(), both.weights.data()};
-  Solver solver(view, nullptr, SolverOptions{dense ? Method::cholesky : Method::automatic, key, threads});
+  Solver solver(view, nullptr, SolverOptions{Method::cholesky, key, threads, true});
   solver.solve(columns, kEmbeddingTolerance, kMostIterations);
 }
 
@@ -104,17 +122,19 @@ Sampler::Sampler(std::int32_t n_nodes, const SamplerOptions& options) : options_
 }
 
 Sampler::Sampler(State state, const SamplerOptions& options)
-    : options_(options), state_(std::move(state)), shares_(bound_shares(state_.nodes)) {}
+    : options_(options), state_(std::move(state)), bound_(bound_resistances(embedding())) {}
 
 void Sampler::make_room(std::int64_t n_nodes) {
-  state_.nodes.resize(n_nodes);
-  shares_.resize(n_nodes, std::numeric_limits<float>::infinity());
+  NodeRecord unknown;
+  unknown.cluster = static_cast<std::int32_t>(state_.clusters.size());
+  state_.nodes.resize(n_nodes, unknown);
+  bound_.resize(n_nodes, NodeRecord::kInfinity);
 }
 
 // How far H may grow from so many rows before it is resampled.
 std::int64_t Sampler::capacity_for(double rows) const {
-  if (options_.max_rows > 0) return 2 * options_.max_rows;
-  return std::max(kSmallest, static_cast<std::int64_t>(std::min(kGrowth * rows, 0x1p62)));
+  if (options_.max_rows > 0) rows = static_cast<double>(options_.max_rows);
+  return std::max(options_.max_rows > 0 ? 1 : kSmallest, static_cast<std::int64_t>(std::min(kGrowth * rows, 0x1p62)));
 }
 
 // The rows that a resample leaves at most: leverages add up to less than n.
@@ -131,13 +151,13 @@ void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::sp
   const std::int64_t size = std::ssize(u);
   const std::int64_t start = state_.position;
   std::int64_t pieces = options_.threads;  // tossed at once
-  std::vector<std::vector<KeptEdge>> kept;
+  std::vector<std::vector<Candidate>> candidates;
   for (std::int64_t begin = 0; begin < size;) {
-    // Where the rows reach the limit among these edges, the tosses behind that edge are forgotten and made anew
-    // with what is known then.
-    const std::int64_t limit = next_limit();
+    // Where the limit is reached among these edges, the coins behind that edge are forgotten and tossed again with what
+    // is known then.
+    const double limit = (std::floor(state_.n_expected / stretch()) + 1.0) * stretch();
     pieces = std::min((size - begin + kPiece - 1) / kPiece, pieces);
-    kept.resize(std::max<std::size_t>(kept.size(), pieces));
+    candidates.resize(std::max<std::size_t>(candidates.size(), pieces));
     const std::int64_t end = std::min(size, begin + pieces * kPiece);
     std::int64_t last = -1;
     if (options_.grows) {
@@ -145,26 +165,37 @@ void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::sp
       if (last >= std::ssize(state_.nodes)) make_room(last + 1);
     }
     parallel_for(options_.threads, pieces, [&](std::int64_t piece) {
-      kept[piece].clear();
+      candidates[piece].clear();
       const std::int64_t from = begin + piece * kPiece;
-      toss_edges(u, v, w, from, std::min(end, from + kPiece), start, key, static_cast<float>(state_.beta),
-                 state_.nodes.data(), shares_.data(), kept[piece]);
+      toss_edges(u, v, w, from, std::min(end, from + kPiece), start, key, static_cast<float>(state_.correction * state_.beta), embedding(),
+                 bound_, candidates[piece]);
     });
     std::int64_t next = end;
     std::int64_t most = n_rows();
-    for (std::int64_t piece = 0; piece < pieces; ++piece) most += std::ssize(kept[piece]);
+    for (std::int64_t piece = 0; piece < pieces; ++piece) most += std::ssize(candidates[piece]);
     grow_rows(most);  // so that what follows cannot fail halfway
+    std::int64_t rows = n_rows();
+    resize_rows(most);
     for (std::int64_t piece = 0; piece < pieces && next == end; ++piece) {
-      for (const KeptEdge& row : kept[piece]) {
-        state_.u.push_back(row.u);
-        state_.v.push_back(row.v);
-        state_.w.push_back(row.w);
-        if (n_rows() >= limit) {
-          next = row.at + 1;
+      const std::span<const Candidate> part = candidates[piece];
+      for (std::int64_t k = 0; k < std::ssize(part); ++k) {
+        if (k + kAhead < std::ssize(part)) {
+          __builtin_prefetch(&state_.nodes[part[k + kAhead].u].share, 1);
+          __builtin_prefetch(&state_.nodes[part[k + kAhead].v].share, 1);
+        }
+        grow_cuts(part[k]);
+        state_.u[rows] = part[k].u;  // a row is written before it is known to stay
+        state_.v[rows] = part[k].v;
+        state_.w[rows] = part[k].certain ? part[k].w : 2.0f * part[k].w;
+        rows += is_kept(part[k]);
+        state_.n_expected += part[k].certain ? 1.0 : 0.5;
+        if (state_.n_expected >= limit) {
+          next = part[k].position - start + 1;
           break;
         }
       }
     }
+    resize_rows(rows);
     count_edges(u.data() + begin, v.data() + begin, w.empty() ? nullptr : w.data() + begin, next - begin, state_);
     if (last >= state_.n_nodes) {
       if (next < end) last = find_last(u.data() + begin, v.data() + begin, next - begin);
@@ -172,10 +203,10 @@ void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::sp
     }
     begin = next;
     pieces = options_.threads > 1 ? std::min<std::int64_t>(2 * pieces, kMostPieces * options_.threads) : 1;
-    if (n_rows() < limit) continue;
+    if (state_.n_expected < limit) continue;
     // Nodes may have appeared since the capacity was set.
     if (state_.n_resamples == 0) state_.capacity = std::max(state_.capacity, capacity_for(most_rows()));
-    if (n_rows() >= state_.capacity) {
+    if (state_.n_expected >= static_cast<double>(state_.capacity - state_.n_sorted)) {
       resample();
     } else if (state_.n_resamples > 0) {
       refresh();
@@ -195,26 +226,71 @@ void Sampler::grow_rows(std::int64_t rows) {
   state_.w.reserve(room);
 }
 
-// Rows between two looks at the degrees.
-std::int64_t Sampler::stretch() const {
-  return std::max<std::int64_t>(1, (state_.capacity - state_.n_sorted + kStretches - 1) / kStretches);
+void Sampler::resize_rows(std::int64_t rows) {
+  state_.u.resize(rows);
+  state_.v.resize(rows);
+  state_.w.resize(rows);
 }
 
-std::int64_t Sampler::next_limit() const {
-  const std::int64_t taken = n_rows() - state_.n_sorted;
-  return std::min(state_.capacity, state_.n_sorted + (taken / stretch() + 1) * stretch());
+// Rows between two looks at degrees and cuts. Before the first resample there is nothing to bring up to date.
+double Sampler::stretch() const {
+  const auto rows = static_cast<double>(state_.capacity - state_.n_sorted);
+  return state_.n_resamples == 0 ? rows : rows / kStretches;
 }
 
-// Adds the last stretch of rows to the degrees, so that coins know of it.
+// Whether a candidate is kept.
+//
+// Half of those that are not certain are dropped: whichever half keeps the weight at each node, or in the cut of its
+// cluster, closest to that of all candidates, as choose_rows does. Since the last resample neither the candidates nor
+// what coins know of H have depended on these choices, so keeping and dropping are equally likely for each candidate.
+bool Sampler::is_kept(const Candidate& c) {
+  NodeRecord& a = state_.nodes[c.u];
+  NodeRecord& b = state_.nodes[c.v];
+  float share_a = a.share, share_b = b.share;
+  float* balance_a = &a.balance;
+  float* balance_b = &b.balance;
+  if (c.certain) return true;
+  const auto raise = [&](std::int32_t k, float& share, float*& balance) {
+    if (state_.clusters[k].share <= share) return;
+    share = state_.clusters[k].share;
+    balance = &state_.clusters[k].balance;
+  };
+  climb(a.cluster, b.cluster, state_.clusters, [&](std::int32_t k) { raise(k, share_a, balance_a); },
+        [&](std::int32_t k) { raise(k, share_b, balance_b); });
+  const bool kept = *balance_a + *balance_b + (c.tie ? 1e-30f : -1e-30f) < 0.0f;
+  const float signed_weight = kept ? c.w : -c.w;
+  *balance_a += signed_weight * share_a;
+  *balance_b += signed_weight * share_b;
+  return kept;
+}
+
+// Adds a candidate to the degrees and cuts around its ends.
+//
+// Behind an edge of weight w to v lies the cut around v, in series with it: together they add w c / (w + c) to the cuts
+// around u. An edge that outweighs the cuts at both ends makes one cluster of the two, but which others that joins is
+// not known before the next resample. Until then nothing is added, so the resistances around it are estimated too high.
+void Sampler::grow_cuts(const Candidate& c) {
+  NodeRecord& a = state_.nodes[c.u];
+  NodeRecord& b = state_.nodes[c.v];
+  std::span<Cluster> clusters(state_.clusters);
+  float share_a = a.share_now, share_b = b.share_now;
+  climb(a.cluster, b.cluster, clusters,
+        [&](std::int32_t k) { share_a = std::max(share_a, clusters[k].share_now); },
+        [&](std::int32_t k) { share_b = std::max(share_b, clusters[k].share_now); });
+  if (c.w * std::min(share_a, share_b) > kOutweighs) return;
+  const float more_a = c.w / (1.0f + c.w * share_b);
+  const float more_b = c.w / (1.0f + c.w * share_a);
+  a.degree_now += more_a;
+  b.degree_now += more_b;
+  climb(a.cluster, b.cluster, clusters, [&](std::int32_t k) { clusters[k].cut_now += more_a; },
+        [&](std::int32_t k) { clusters[k].cut_now += more_b; });
+}
+
+// Lets coins know of all candidates so far.
 void Sampler::refresh() {
-  for (std::int64_t row = n_rows() - stretch(); row < n_rows(); ++row) {
-    for (const std::int32_t i : {state_.u[row], state_.v[row]}) {
-      NodeRecord& node = state_.nodes[i];
-      node.degree_now += state_.w[row];
-      node.share_now = 1.0f / node.degree_now;
-    }
-  }
-  shares_ = bound_shares(state_.nodes);
+  for (NodeRecord& node : state_.nodes) node.share_now = 1.0f / node.degree_now;
+  for (Cluster& cluster : state_.clusters) cluster.share_now = 1.0f / cluster.cut_now;
+  bound_ = bound_resistances(embedding());
 }
 
 void Sampler::merge(const State& other) {
@@ -258,21 +334,49 @@ std::int32_t Sampler::embed(const Triangle& h, std::uint64_t key) {
   std::vector<double> z(static_cast<std::size_t>(h.n()) * kColumns);
   const NullSpace space = null_space(h);
   const std::vector<double> degree = degrees(h);
+  const ClusterTree tree = find_clusters(h, degree, static_cast<std::int32_t>(space.singular.size()));
   auto* right = reinterpret_cast<double*>(&y[0]);
-  solve(h, space, degree, key, options_.threads, Columns{right, z.data(), kColumns, kColumns});
+  solve(h, space, degree, tree, key, options_.threads, Columns{right, z.data(), kColumns, kColumns});
   const double unit = 1.0 / std::sqrt(static_cast<double>(kColumns));
+  state_.clusters = tree.clusters;
+  for (std::size_t i = h.n(); i < state_.nodes.size(); ++i) {
+    state_.nodes[i].cluster = static_cast<std::int32_t>(state_.clusters.size());
+  }
   for (std::int32_t i = 0; i < h.n(); ++i) {
     NodeRecord& node = state_.nodes[i];
-    node.degree = node.degree_now = static_cast<float>(degree[i]);
-    node.share = node.share_now = 1.0f / node.degree;
+    node.degree_now = static_cast<float>(degree[i]);
+    node.share = node.share_now = 1.0f / node.degree_now;
+    node.cluster = tree.smallest[i];
+    node.balance = 0.0f;
     node.component = degree[i] > 0.0 ? space.component[i] : -1;
     for (int c = 0; c < kColumns; ++c) {
       node.z[c] = static_cast<float>(unit * z[static_cast<std::size_t>(i) * kColumns + c]);
     }
   }
   measure_distances(state_.nodes);
-  shares_ = bound_shares(state_.nodes);
+  bound_ = bound_resistances(embedding());
   return static_cast<std::int32_t>(space.singular.size());
+}
+
+// Leverages of the rows, corrected where their sum shows that they are wrong.
+//
+// A sketch whose sum is far off is from a solve that failed, for weights too far apart even for doubles: it is dropped
+// and the floors decide alone. Where estimates add up to less than they should, all are raised alike, and so are those
+// of arriving edges until the next resample. Too large a sum does no harm but to memory.
+std::vector<float> Sampler::estimate_leverages(const Triangle& h, std::int32_t n_components) {
+  std::vector<float> leverage(h.edges());
+  const auto rank = static_cast<double>(h.n() - n_components);
+  LeverageSums sums = row_leverages(h, embedding(), leverage);
+  const double deviation = std::sqrt(2.0 * rank / NodeRecord::kColumns);  // of a right sketch
+  if (!(std::abs(sums.sketch - rank) <= kWrongSketch * rank + 6.0 * deviation)) {
+    for (NodeRecord& node : state_.nodes) std::fill_n(node.z, NodeRecord::kColumns, 0.0f);
+    measure_distances(state_.nodes);
+    bound_ = bound_resistances(embedding());
+    sums = row_leverages(h, embedding(), leverage);
+  }
+  state_.correction = std::max(1.0, rank / sums.estimates);
+  for (float& t : leverage) t = std::min(1.0f, static_cast<float>(state_.correction) * t);
+  return leverage;
 }
 
 // The rows become the edges of H.
@@ -312,6 +416,7 @@ void Sampler::thin(const Triangle& h) {
   const std::int32_t n_components = embed(h, coins);
   if (large) return_freed_memory();
   ++state_.n_resamples;
+  state_.n_expected = 0.0;
   if (!options_.retracts) {
     take_rows(h);
     state_.beta = beta_for(n);
@@ -323,15 +428,14 @@ void Sampler::thin(const Triangle& h) {
     return;
   }
 
-  std::vector<float> chance(h.edges());
-  row_leverages(h, state_.nodes.data(), chance.data());
+  std::vector<float> chance = estimate_leverages(h, n_components);
   if (options_.max_rows == 0 || options_.max_rows >= 2 * std::int64_t{n}) {  // else there is no room for a forest
     keep_forest(h, n_components, chance);
   }
   // Under a budget beta never increases: what was dropped at a lower rate is gone.
   state_.beta = options_.max_rows > 0 ? std::min(state_.beta, fit_beta(chance, options_.max_rows)) : beta_for(n);
   for (float& p : chance) p = static_cast<float>(std::min(1.0, state_.beta * static_cast<double>(p)));
-  const std::vector<char> keep = choose_rows(h, chance.data(), coins);
+  const std::vector<char> keep = choose_rows(h, embedding(), chance, coins);
   const auto left = static_cast<std::size_t>(std::count(keep.begin(), keep.end(), 1));
   std::vector<std::int32_t> from(left + 1), to(left + 1);  // one more: a row is written before it is known to stay
   std::vector<float> weight(left + 1);

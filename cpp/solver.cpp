@@ -124,6 +124,7 @@ std::vector<ColumnReport> Solver::solve(const Columns& columns, double tolerance
   options.tolerance = tolerance;
   options.max_iterations = max_iterations;
   options.threads = options_.threads;
+  options.measure_energy = options_.measure_energy;
   if (method_ == Method::direct) {
     solve_direct(columns, tolerance, reports.data());
     return reports;

@@ -24,6 +24,7 @@ struct SolverOptions {
   Method method = Method::automatic;
   std::uint64_t seed = 0;
   int threads = 1;
+  bool measure_energy = false;  // as in SolveOptions
 };
 
 class Solver {

@@ -42,7 +42,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 SCHEMES = ("resample", "online", "paper")
 # beta = constant (ln n + offset) / epsilon^2: the matrix Chernoff bound at failure probability
 # 0.01, for independent coins; and what measured epsilon asks for (docs/calibration.md).
-CONSTANTS = {"theory": (3.0, math.log(2 / 0.01)), "practical": (1.6, 0.0)}
+CONSTANTS = {"theory": (3.0, math.log(2 / 0.01)), "practical": (1.2, 0.0)}
 # Factor on the copies of the scheme "paper": as printed, and what measured epsilon asks for.
 PAPER_CONSTANTS = {"theory": 1.0, "practical": 0.1}
 # Bytes at the peak of a resample, per row of the target (twice as many are held) and per node.
@@ -57,7 +57,7 @@ PARAMETERS = (
     "n_jobs",
     "verbose",
 )
-STATE = ("nodes", "u", "v", "w", "counters", "numbers")  # of a C++ sampler
+STATE = ("nodes", "clusters", "u", "v", "w", "counters", "numbers")  # of a C++ sampler
 NOTHING = np.empty(0, dtype=np.int32)
 PIECE = 1 << 22  # edges between two looks at the keyboard
 
