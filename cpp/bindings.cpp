@@ -297,10 +297,11 @@ using SamplerState = std::tuple<ArrayOut<std::uint8_t>, ArrayOut<std::int32_t>, 
 
 SamplerState get_state(const ohm::Sampler& sampler) {
   const ohm::Sampler::State& s = sampler.state();
+  // Room for more nodes than have been seen may be left by a call that failed.
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(s.nodes.data());
   std::vector<double> numbers(s.weight_seen, s.weight_seen + 8);
   numbers.push_back(s.beta);
-  return {to_numpy(std::vector<std::uint8_t>(bytes, bytes + s.nodes.size() * sizeof(ohm::NodeRecord))),
+  return {to_numpy(std::vector<std::uint8_t>(bytes, bytes + s.n_nodes * sizeof(ohm::NodeRecord))),
           to_numpy(std::vector<std::int32_t>(s.u)),
           to_numpy(std::vector<std::int32_t>(s.v)),
           to_numpy(std::vector<float>(s.w)),
@@ -310,37 +311,32 @@ SamplerState get_state(const ohm::Sampler& sampler) {
 
 void set_state(ohm::Sampler& sampler, ArrayIn<std::uint8_t> nodes, ArrayIn<std::int32_t> u, ArrayIn<std::int32_t> v,
                ArrayIn<float> w, ArrayIn<std::int64_t> counters, ArrayIn<double> numbers) {
-  require(nodes.size() % sizeof(ohm::NodeRecord) == 0 && u.size() == v.size() && u.size() == w.size() &&
-              counters.size() == 6 && numbers.size() == 9,
-          "not the state of a sparsifier");
+  const std::size_t n_nodes = nodes.size() / sizeof(ohm::NodeRecord);
+  require(nodes.size() % sizeof(ohm::NodeRecord) == 0 && n_nodes <= std::numeric_limits<std::int32_t>::max(),
+          "nodes must have one record per node");
+  require(counters.size() == 6, "counters must have 6 entries");
+  require(numbers.size() == 9, "numbers must have 9 entries");
+  nb::gil_scoped_release release;
   ohm::Sampler::State s;
-  s.nodes.resize(nodes.size() / sizeof(ohm::NodeRecord));
-  s.n_nodes = static_cast<std::int32_t>(s.nodes.size());
-  if (nodes.size() > 0) std::memcpy(static_cast<void*>(s.nodes.data()), nodes.data(), nodes.size());
+  s.n_nodes = static_cast<std::int32_t>(n_nodes);
+  s.nodes.resize(n_nodes);
+  if (n_nodes > 0) std::memcpy(static_cast<void*>(s.nodes.data()), nodes.data(), nodes.size());
   s.u.assign(u.data(), u.data() + u.size());
   s.v.assign(v.data(), v.data() + v.size());
   s.w.assign(w.data(), w.data() + w.size());
-  const auto n = static_cast<std::int32_t>(s.nodes.size());
-  for (std::size_t i = 0; i < s.u.size(); ++i) {
-    require(s.u[i] >= 0 && s.u[i] < n && s.v[i] >= 0 && s.v[i] < n, "a row names a node that does not exist");
-  }
   s.position = counters.data()[0];
   s.n_self_loops = counters.data()[1];
   s.n_zero_weights = counters.data()[2];
   s.n_resamples = counters.data()[3];
   s.capacity = counters.data()[4];
   s.n_sorted = counters.data()[5];
-  require(s.n_sorted >= 0 && s.n_sorted <= std::ssize(s.u), "not the state of a sparsifier");
-  for (std::int64_t i = 0; i < s.n_sorted; ++i) {
-    const bool after = i == 0 || std::pair(s.u[i - 1], s.v[i - 1]) < std::pair(s.u[i], s.v[i]);
-    require(s.u[i] < s.v[i] && after, "rows are not sorted");
-  }
   std::copy_n(numbers.data(), 8, s.weight_seen);
   s.beta = numbers.data()[8];
   sampler.set_state(std::move(s));
 }
 
 void bind_sparsifier(nb::module_& m) {
+  m.attr("RECORD_BYTES") = sizeof(ohm::NodeRecord);
   nb::class_<ohm::Sampler> c(m, "Sampler", "Trusts the edges it is given: see find_fault.");
   c.def("__init__", [](ohm::Sampler* self, std::int32_t n_nodes, std::uint64_t seed, double epsilon, double constant,
                        double offset, std::int64_t max_rows, bool retracts, int threads, bool grows) {

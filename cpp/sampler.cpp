@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 namespace ohm {
 namespace {
@@ -106,14 +107,15 @@ Sampler::Sampler(std::int32_t n_nodes, const SamplerOptions& options) : options_
 Sampler::Sampler(State state, const SamplerOptions& options)
     : options_(options), state_(std::move(state)), shares_(bound_shares(state_.nodes)) {}
 
+// The nodes last: they are asked how many there is room for.
 void Sampler::make_room(std::int64_t n_nodes) {
-  state_.nodes.resize(n_nodes);
   shares_.resize(n_nodes, std::numeric_limits<float>::infinity());
+  state_.nodes.resize(n_nodes);
 }
 
 // How far H may grow from so many rows before it is resampled.
 std::int64_t Sampler::capacity_for(double rows) const {
-  if (options_.max_rows > 0) return 2 * options_.max_rows;
+  if (options_.max_rows > 0) return 2 * std::min(options_.max_rows, kMostEdges);
   return std::max(kSmallest, static_cast<std::int64_t>(std::min(kGrowth * rows, 0x1p62)));
 }
 
@@ -217,7 +219,8 @@ void Sampler::refresh() {
   shares_ = bound_shares(state_.nodes);
 }
 
-void Sampler::merge(const State& other) {
+// Adds the rows and counters of another.
+void Sampler::add(const State& other) {
   state_.n_nodes = std::max(state_.n_nodes, other.n_nodes);
   if (other.n_nodes > std::ssize(state_.nodes)) make_room(other.n_nodes);
   grow_rows(n_rows() + std::ssize(other.u));
@@ -229,7 +232,18 @@ void Sampler::merge(const State& other) {
   state_.n_zero_weights += other.n_zero_weights;
   state_.beta = std::min(state_.beta, other.beta);
   for (int lane = 0; lane < 8; ++lane) state_.weight_seen[lane] += other.weight_seen[lane];
-  resample();
+}
+
+// On a copy: once rows of both are added up, they cannot be taken apart again. That costs the memory of the rows and
+// records of one sampler while the merged rows are embedded.
+void Sampler::merge(const State& other) {
+  if (other.position > kMostEdges - state_.position) {
+    throw std::length_error("the two sparsifiers have seen more than 2**60 edges");
+  }
+  Sampler merged(*this);
+  merged.add(other);
+  merged.resample();
+  *this = std::move(merged);
 }
 
 Triangle Sampler::gather() const {
@@ -243,7 +257,8 @@ Csr Sampler::snapshot() const {
   state.n_resamples = state_.n_resamples;
   state.beta = state_.beta;
   Sampler copy(std::move(state), options_);
-  copy.thin(gather());
+  Triangle rows = gather();
+  copy.thin(rows);
   Csr h;
   mirror(copy.gather(), 1.0, h.indptr, h.indices, h.weights);
   return h;
@@ -275,22 +290,24 @@ std::int32_t Sampler::embed(const Triangle& h, std::uint64_t key) {
   return static_cast<std::int32_t>(space.singular.size());
 }
 
-// The rows become the edges of H.
-void Sampler::take_rows(const Triangle& h) {
-  std::vector<std::int32_t> from(h.edges());
-  for (std::int32_t u = 0; u < h.n(); ++u) std::fill(from.begin() + h.start[u], from.begin() + h.start[u + 1], u);
-  std::vector<std::int32_t> to(h.other);
-  std::vector<float> weight(h.weight);
-  state_.u = std::move(from);
-  state_.v = std::move(to);
-  state_.w = std::move(weight);
+// The rows become the edges of H, which are moved out of it. Does not fail where state_.u has the capacity.
+void Sampler::take_rows(Triangle& h) {
+  state_.u.resize(h.edges());
+  for (std::int32_t u = 0; u < h.n(); ++u) {
+    std::fill(state_.u.begin() + h.start[u], state_.u.begin() + h.start[u + 1], u);
+  }
+  state_.v = std::move(h.other);
+  state_.w = std::move(h.weight);
   state_.n_sorted = n_rows();
 }
 
 void Sampler::resample() {
-  const Triangle h = gather();
-  // The solver needs room: the rows wait in the triangle.
-  state_.u = std::vector<std::int32_t>();
+  Triangle h = gather();
+  // The solver needs room: the rows wait in the triangle. So that they can always come back, the array that a triangle
+  // does not have is reserved; as long as nobody writes to it, it takes hardly any memory.
+  std::vector<std::int32_t> reserved;
+  reserved.reserve(h.edges());
+  state_.u = std::move(reserved);
   state_.v = std::vector<std::int32_t>();
   state_.w = std::vector<float>();
   state_.n_sorted = 0;
@@ -304,7 +321,7 @@ void Sampler::resample() {
 }
 
 // The rows become those of H, each kept or dropped anew.
-void Sampler::thin(const Triangle& h) {
+void Sampler::thin(Triangle& h) {
   const std::int32_t n = state_.n_nodes;
   const std::uint64_t coins = hash(options_.seed ^ kResampleCoins, state_.n_resamples + 1);
   const bool large = h.edges() > kLarge;
