@@ -10,7 +10,6 @@
 
 #include <cstring>
 #include <limits>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -113,7 +112,8 @@ void bind_graph(nb::module_& m) {
 
 // ---- solver -------------------------------------------------------------------------------------
 
-// Holds the arrays for as long as the C++ solver looks at them.
+// Holds the arrays for as long as the C++ solver looks at them. One thread at a time may use it: LaplacianSolver has
+// the lock, because a forked child can replace a lock of Python's.
 class Solver {
  public:
   Solver(ArrayIn<std::int64_t> indptr, ArrayIn<std::int32_t> indices, ArrayIn<double> weights,
@@ -132,7 +132,6 @@ class Solver {
     std::vector<ohm::ColumnReport> reports;
     {
       nb::gil_scoped_release release;
-      const std::lock_guard lock(in_use_);
       reports = solver_->solve(columns, tolerance, max_iterations);
     }
     std::vector<std::int32_t> iterations;
@@ -152,22 +151,12 @@ class Solver {
   void precondition(MatrixIn<double> b, MatrixInOut<double> x) {
     const auto columns = check(b, x);
     nb::gil_scoped_release release;
-    const std::lock_guard lock(in_use_);
     solver_->precondition(columns);
   }
 
-  void adopt(ohm::Method method, bool wide_factor, const std::string& reason) {
-    nb::gil_scoped_release release;
-    const std::lock_guard lock(in_use_);
-    solver_->adopt(method, wide_factor, reason);
-  }
-
-  // Asks the solver while nobody works with it.
   template <auto Question>
-  auto ask() {
-    nb::gil_scoped_release release;
-    const std::lock_guard lock(in_use_);
-    return (std::as_const(*solver_).*Question)();
+  auto ask() const {
+    return ((*solver_).*Question)();
   }
 
  private:
@@ -183,7 +172,6 @@ class Solver {
   ArrayIn<double> weights_;
   std::optional<ArrayIn<double>> ground_;
   std::optional<ohm::Solver> solver_;
-  std::mutex in_use_;  // a solve may build the factor: Python threads take turns
 };
 
 void bind_solver(nb::module_& m) {
@@ -200,8 +188,6 @@ void bind_solver(nb::module_& m) {
       .def("solve", &Solver::solve, "b"_a.noconvert(), "x"_a.noconvert(), "tolerance"_a,
            "max_iterations"_a, "Iterations, residual, share projected out, limited by rounding, per column; x is overwritten.")
       .def("precondition", &Solver::precondition, "b"_a.noconvert(), "x"_a.noconvert())
-      .def("adopt", &Solver::adopt, "method"_a, "wide_factor"_a, "reason"_a)
-      .def_prop_ro("has_wide_factor", &Solver::ask<&ohm::Solver::has_wide_factor>)
       .def_prop_ro("method", &Solver::ask<&ohm::Solver::method>)
       .def_prop_ro("reason", &Solver::ask<&ohm::Solver::reason>)
       .def_prop_ro("factor_entries", &Solver::ask<&ohm::Solver::factor_entries>)
@@ -385,6 +371,8 @@ void bind_sparsifier(nb::module_& m) {
 
 NB_MODULE(_core, m) {
   nb::set_leak_warnings(false);  // at the end of a process others may still hold objects, Dask among them
+  m.def("never_free", [](nb::handle object) { object.inc_ref(); }, "object"_a,
+        "Keep an object until the process ends, and do not run its destructor even then.");
   m.doc() = "Kernels of ohmlearn. Internal: names and signatures change without notice.";
   bind_graph(m);
   bind_solver(m);
