@@ -25,6 +25,7 @@ constexpr std::int64_t kLarge = 1 << 20;     // rows beyond which memory is wort
 // the links are lost where it is not resolved (seen at 1e-3 on three blocks with three bridges).
 constexpr double kEmbeddingTolerance = 1e-4;
 constexpr std::int32_t kMostIterations = 1000;
+constexpr double kLargestCoordinate = std::numeric_limits<float>::max();
 constexpr std::uint64_t kResampleCoins = 0x7265736d706c65ull;
 
 // The beta for which min(1, beta t) add up to `rows`, fewer than there are, by Newton's method: from below the
@@ -116,7 +117,7 @@ void Sampler::make_room(std::int64_t n_nodes) {
 // How far H may grow from so many rows before it is resampled.
 std::int64_t Sampler::capacity_for(double rows) const {
   if (options_.max_rows > 0) return 2 * std::min(options_.max_rows, kMostEdges);
-  return std::max(kSmallest, static_cast<std::int64_t>(std::min(kGrowth * rows, 0x1p62)));
+  return std::max(kSmallest, static_cast<std::int64_t>(std::min(0x1p62, kGrowth * rows)));  // of NaN the former
 }
 
 // The rows that a resample leaves at most: leverages add up to less than n.
@@ -282,7 +283,9 @@ std::int32_t Sampler::embed(const Triangle& h, std::uint64_t key) {
     node.share = node.share_now = 1.0f / node.degree;
     node.component = degree[i] > 0.0 ? space.component[i] : -1;
     for (int c = 0; c < kColumns; ++c) {
-      node.z[c] = static_cast<float>(unit * z[static_cast<std::size_t>(i) * kColumns + c]);
+      const double value = unit * z[static_cast<std::size_t>(i) * kColumns + c];
+      // Of weights too far apart for the solver a column may be lost; the floor of an estimate is left.
+      node.z[c] = std::abs(value) <= kLargestCoordinate ? static_cast<float>(value) : 0.0f;
     }
   }
   measure_distances(state_.nodes);

@@ -82,9 +82,10 @@ TEST(a_sampler_is_whole_after_memory_ran_out) {
             const ohm::Sampler::State& state = sampler.state();
             CHECK(state.u.size() == state.v.size() && state.u.size() == state.w.size());
             CHECK(state.n_sorted <= std::ssize(state.u));
-            // What was counted is there: a right program fails with probability below 1e-9.
-            CHECK(std::abs(total(state) - static_cast<double>(state.position)) <= 0.2 * static_cast<double>(state.position));
-            feed(sampler, edges);  // and goes on
+            // What was counted is there, but for the error of sampling: a few percent with this seed.
+            const auto seen = static_cast<double>(state.position);
+            CHECK(std::abs(total(state) - seen) <= 0.2 * seen);
+            feed(sampler, edges);  // and can continue
             CHECK(sampler.snapshot().indices.size() > 0);
           });
       CHECK(failures > 10);
