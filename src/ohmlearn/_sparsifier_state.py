@@ -61,4 +61,6 @@ def read_parameters(arrays: dict[str, Any]) -> dict[str, Any]:
     for name, types in expected.items():
         if not isinstance(parameters[name], types):
             raise ValueError(f"its parameter {name} = {parameters[name]!r:.80} has the wrong type")
+    if abs(parameters["n_jobs"] or 1) >= 2**31:
+        raise ValueError(f"its parameter n_jobs = {parameters['n_jobs']} is out of range")
     return parameters

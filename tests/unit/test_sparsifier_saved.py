@@ -165,6 +165,7 @@ def test_more_waiting_edges_than_a_block_has(paper, tmp_path):
         ("max_edges", 120, "the capacity is"),
         ("max_edges", 10, "max_edges = 10 is fewer than two edges for each of 60 nodes"),
         ("n_jobs", 0, "n_jobs = 0 has no meaning"),
+        ("n_jobs", 2**31, "its parameter n_jobs = 2147483648 is out of range"),
         ("verbose", [], r"its parameter verbose = \[\] has the wrong type"),
         ("seed", None, "its parameter seed = None has the wrong type"),
         ("seed", -1, "random_state must lie between"),
