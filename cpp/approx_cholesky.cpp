@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <stdexcept>
+#include <string>
 
 namespace ohm {
 namespace {
@@ -99,6 +101,8 @@ class Elimination {
     std::int32_t node;
     Real weight;
   };
+  // Counts of entries have 32 bits, which keeps a node in half a cache line: `room_for` sees that the capacity fits,
+  // and size <= capacity, degree <= size, and the parallel edges to one neighbour are no more than the entries.
   struct Node {
     std::int64_t begin;       // of its entries in the pool
     std::int32_t size;        // entries, some of them to eliminated nodes
@@ -129,10 +133,10 @@ class Elimination {
     std::int64_t room = 0;
     for (std::int32_t k = 0; k < n; ++k) {
       const std::int32_t u = relabel_[k];
-      const auto degree = static_cast<std::int32_t>(graph_.indptr[u + 1] - graph_.indptr[u]) * copies;
+      const std::int64_t degree = (graph_.indptr[u + 1] - graph_.indptr[u]) * copies;
       nodes_[k].begin = room;
-      nodes_[k].size = nodes_[k].degree = degree;
-      nodes_[k].capacity = degree + degree / 4 + 2;
+      nodes_[k].capacity = room_for(degree + degree / 4 + 2);
+      nodes_[k].size = nodes_[k].degree = static_cast<std::int32_t>(degree);
       room += nodes_[k].capacity;
       if (ground != nullptr) nodes_[k].ground = static_cast<Real>(ground[u] * options_.scale);
     }
@@ -150,6 +154,15 @@ class Elimination {
       nodes_[k].queued = DegreeQueue::bucket_of(nodes_[k].degree);
       queue_.push(k, nodes_[k].queued);
     }
+  }
+
+  std::int32_t room_for(std::int64_t entries) const {
+    if (entries > options_.most_entries) {
+      throw std::length_error("a node needs room for " + std::to_string(entries) +
+                              " entries of the approximate Cholesky factor, more than " +
+                              std::to_string(options_.most_entries) + "; use method=\"diagonal\"");
+    }
+    return static_cast<std::int32_t>(entries);
   }
 
   // Elimination is bound by cache misses; the queue tells which nodes come next.
@@ -319,7 +332,7 @@ class Elimination {
       node.size = static_cast<std::int32_t>(live - entries);
       if (node.size <= node.capacity - node.capacity / 4) return;
     }
-    const std::int32_t capacity = node.capacity + std::max(4, node.capacity / 2);
+    const std::int32_t capacity = room_for(std::int64_t{node.capacity} + std::max(4, node.capacity / 2));
     const auto begin = static_cast<std::int64_t>(pool_.size());
     pool_.resize(pool_.size() + capacity);
     std::copy_n(pool_.begin() + node.begin, node.size, pool_.begin() + begin);

@@ -22,6 +22,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <type_traits>
 #include <vector>
@@ -66,6 +67,8 @@ struct EliminationOptions {
   int copies = 1;
   // The factor is that of scale * (L + D): keeps the weights in the range of Real.
   double scale = 1.0;
+  // Room for entries at one node beyond which std::length_error is thrown: they are counted in 32 bits.
+  std::int32_t most_entries = std::numeric_limits<std::int32_t>::max();
 };
 
 // Rows are the graph's nodes renumbered: row k is node relabel[k].

@@ -10,7 +10,6 @@
 
 #include <cstring>
 #include <limits>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -113,7 +112,8 @@ void bind_graph(nb::module_& m) {
 
 // ---- solver -------------------------------------------------------------------------------------
 
-// Holds the arrays for as long as the C++ solver looks at them.
+// Holds the arrays for as long as the C++ solver looks at them. One thread at a time may use it: LaplacianSolver has
+// the lock, because a forked child can replace a lock of Python's.
 class Solver {
  public:
   Solver(ArrayIn<std::int64_t> indptr, ArrayIn<std::int32_t> indices, ArrayIn<double> weights,
@@ -132,7 +132,6 @@ class Solver {
     std::vector<ohm::ColumnReport> reports;
     {
       nb::gil_scoped_release release;
-      const std::lock_guard lock(in_use_);
       reports = solver_->solve(columns, tolerance, max_iterations);
     }
     std::vector<std::int32_t> iterations;
@@ -152,22 +151,12 @@ class Solver {
   void precondition(MatrixIn<double> b, MatrixInOut<double> x) {
     const auto columns = check(b, x);
     nb::gil_scoped_release release;
-    const std::lock_guard lock(in_use_);
     solver_->precondition(columns);
   }
 
-  void adopt(ohm::Method method, bool wide_factor, const std::string& reason) {
-    nb::gil_scoped_release release;
-    const std::lock_guard lock(in_use_);
-    solver_->adopt(method, wide_factor, reason);
-  }
-
-  // Asks the solver while nobody works with it.
   template <auto Question>
-  auto ask() {
-    nb::gil_scoped_release release;
-    const std::lock_guard lock(in_use_);
-    return (std::as_const(*solver_).*Question)();
+  auto ask() const {
+    return ((*solver_).*Question)();
   }
 
  private:
@@ -183,7 +172,6 @@ class Solver {
   ArrayIn<double> weights_;
   std::optional<ArrayIn<double>> ground_;
   std::optional<ohm::Solver> solver_;
-  std::mutex in_use_;  // a solve may build the factor: Python threads take turns
 };
 
 void bind_solver(nb::module_& m) {
@@ -200,8 +188,6 @@ void bind_solver(nb::module_& m) {
       .def("solve", &Solver::solve, "b"_a.noconvert(), "x"_a.noconvert(), "tolerance"_a,
            "max_iterations"_a, "Iterations, residual, share projected out, limited by rounding, per column; x is overwritten.")
       .def("precondition", &Solver::precondition, "b"_a.noconvert(), "x"_a.noconvert())
-      .def("adopt", &Solver::adopt, "method"_a, "wide_factor"_a, "reason"_a)
-      .def_prop_ro("has_wide_factor", &Solver::ask<&ohm::Solver::has_wide_factor>)
       .def_prop_ro("method", &Solver::ask<&ohm::Solver::method>)
       .def_prop_ro("reason", &Solver::ask<&ohm::Solver::reason>)
       .def_prop_ro("factor_entries", &Solver::ask<&ohm::Solver::factor_entries>)
@@ -292,16 +278,17 @@ void bind_update(nb::module_& m, nb::class_<ohm::Sampler>& c) {
 }
 
 // A state as arrays: the records of the nodes as bytes, rows, counters, and numbers.
-using SamplerState = std::tuple<ArrayOut<std::uint8_t>, ArrayOut<std::uint8_t>, ArrayOut<std::int32_t>, ArrayOut<std::int32_t>,
-                                ArrayOut<float>, ArrayOut<std::int64_t>, ArrayOut<double>>;
+using SamplerState = std::tuple<ArrayOut<std::uint8_t>, ArrayOut<std::uint8_t>, ArrayOut<std::int32_t>,
+                                ArrayOut<std::int32_t>, ArrayOut<float>, ArrayOut<std::int64_t>, ArrayOut<double>>;
 
 SamplerState get_state(const ohm::Sampler& sampler) {
   const ohm::Sampler::State& s = sampler.state();
+  // Room for more nodes than have been seen may be left by a call that failed.
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(s.nodes.data());
   const auto* more = reinterpret_cast<const std::uint8_t*>(s.clusters.data());
   std::vector<double> numbers(s.weight_seen, s.weight_seen + 8);
-  numbers.push_back(s.beta);
-  return {to_numpy(std::vector<std::uint8_t>(bytes, bytes + s.nodes.size() * sizeof(ohm::NodeRecord))),
+  for (const double x : {s.beta, s.n_expected, s.correction}) numbers.push_back(x);
+  return {to_numpy(std::vector<std::uint8_t>(bytes, bytes + s.n_nodes * sizeof(ohm::NodeRecord))),
           to_numpy(std::vector<std::uint8_t>(more, more + s.clusters.size() * sizeof(ohm::Cluster))),
           to_numpy(std::vector<std::int32_t>(s.u)),
           to_numpy(std::vector<std::int32_t>(s.v)),
@@ -310,41 +297,39 @@ SamplerState get_state(const ohm::Sampler& sampler) {
           to_numpy(std::move(numbers))};
 }
 
-void set_state(ohm::Sampler& sampler, ArrayIn<std::uint8_t> nodes, ArrayIn<std::uint8_t> clusters, ArrayIn<std::int32_t> u,
-               ArrayIn<std::int32_t> v, ArrayIn<float> w, ArrayIn<std::int64_t> counters, ArrayIn<double> numbers) {
-  require(nodes.size() % sizeof(ohm::NodeRecord) == 0 && u.size() == v.size() && u.size() == w.size() &&
-              counters.size() == 6 && numbers.size() == 9,
-          "not the state of a sparsifier");
+void set_state(ohm::Sampler& sampler, ArrayIn<std::uint8_t> nodes, ArrayIn<std::uint8_t> clusters,
+               ArrayIn<std::int32_t> u, ArrayIn<std::int32_t> v, ArrayIn<float> w, ArrayIn<std::int64_t> counters, ArrayIn<double> numbers) {
+  const std::size_t n_nodes = nodes.size() / sizeof(ohm::NodeRecord);
+  require(nodes.size() % sizeof(ohm::NodeRecord) == 0 && n_nodes <= std::numeric_limits<std::int32_t>::max(),
+          "nodes must have one record per node");
+  require(clusters.size() % sizeof(ohm::Cluster) == 0, "clusters must have whole records");
+  require(counters.size() == 6, "counters must have 6 entries");
+  require(numbers.size() == 11, "numbers must have 11 entries");
+  nb::gil_scoped_release release;
   ohm::Sampler::State s;
-  s.nodes.resize(nodes.size() / sizeof(ohm::NodeRecord));
-  s.n_nodes = static_cast<std::int32_t>(s.nodes.size());
-  if (nodes.size() > 0) std::memcpy(static_cast<void*>(s.nodes.data()), nodes.data(), nodes.size());
+  s.n_nodes = static_cast<std::int32_t>(n_nodes);
+  s.nodes.resize(n_nodes);
+  if (n_nodes > 0) std::memcpy(static_cast<void*>(s.nodes.data()), nodes.data(), nodes.size());
   s.clusters.resize(clusters.size() / sizeof(ohm::Cluster));
   if (clusters.size() > 0) std::memcpy(static_cast<void*>(s.clusters.data()), clusters.data(), clusters.size());
   s.u.assign(u.data(), u.data() + u.size());
   s.v.assign(v.data(), v.data() + v.size());
   s.w.assign(w.data(), w.data() + w.size());
-  const auto n = static_cast<std::int32_t>(s.nodes.size());
-  for (std::size_t i = 0; i < s.u.size(); ++i) {
-    require(s.u[i] >= 0 && s.u[i] < n && s.v[i] >= 0 && s.v[i] < n, "a row names a node that does not exist");
-  }
   s.position = counters.data()[0];
   s.n_self_loops = counters.data()[1];
   s.n_zero_weights = counters.data()[2];
   s.n_resamples = counters.data()[3];
   s.capacity = counters.data()[4];
   s.n_sorted = counters.data()[5];
-  require(s.n_sorted >= 0 && s.n_sorted <= std::ssize(s.u), "not the state of a sparsifier");
-  for (std::int64_t i = 0; i < s.n_sorted; ++i) {
-    const bool after = i == 0 || std::pair(s.u[i - 1], s.v[i - 1]) < std::pair(s.u[i], s.v[i]);
-    require(s.u[i] < s.v[i] && after, "rows are not sorted");
-  }
   std::copy_n(numbers.data(), 8, s.weight_seen);
   s.beta = numbers.data()[8];
+  s.n_expected = numbers.data()[9];
+  s.correction = numbers.data()[10];
   sampler.set_state(std::move(s));
 }
 
 void bind_sparsifier(nb::module_& m) {
+  m.attr("RECORD_BYTES") = sizeof(ohm::NodeRecord);
   nb::class_<ohm::Sampler> c(m, "Sampler", "Trusts the edges it is given: see find_fault.");
   c.def("__init__", [](ohm::Sampler* self, std::int32_t n_nodes, std::uint64_t seed, double epsilon, double constant,
                        double offset, std::int64_t max_rows, bool retracts, int threads, bool grows) {
@@ -372,7 +357,8 @@ void bind_sparsifier(nb::module_& m) {
                           to_numpy(std::move(csr.weights)));
       })
       .def("get_state", get_state)
-      .def("set_state", set_state, "nodes"_a.noconvert(), "clusters"_a.noconvert(), "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert(),
+      .def("set_state", set_state, "nodes"_a.noconvert(), "clusters"_a.noconvert(), "u"_a.noconvert(),
+           "v"_a.noconvert(), "w"_a.noconvert(),
            "counters"_a.noconvert(), "numbers"_a.noconvert())
       .def_prop_ro("n_nodes", [](const ohm::Sampler& s) { return s.state().n_nodes; })
       .def_prop_ro("n_rows", &ohm::Sampler::n_rows)
@@ -393,6 +379,8 @@ void bind_sparsifier(nb::module_& m) {
 
 NB_MODULE(_core, m) {
   nb::set_leak_warnings(false);  // at the end of a process others may still hold objects, Dask among them
+  m.def("never_free", [](nb::handle object) { object.inc_ref(); }, "object"_a,
+        "Keep an object until the process ends, and do not run its destructor even then.");
   m.doc() = "Kernels of ohmlearn. Internal: names and signatures change without notice.";
   bind_graph(m);
   bind_solver(m);

@@ -16,6 +16,7 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <stdexcept>
 #include <type_traits>
 #include <utility>
 
@@ -80,7 +81,7 @@ class Builder {
   }
 
   Triangle build_triangle() {
-    scan();
+    if (scan()) throw std::invalid_argument("a row of the sparsifier is no edge with a finite positive weight");
     sort_triangle();
     Triangle triangle;
     const auto most = static_cast<std::size_t>(low_.total()) + n_sorted_;
@@ -89,6 +90,9 @@ class Builder {
     resize_huge(triangle.weight, most);
     std::int64_t edges = 0;
     for_each_edge([&](std::int32_t lower, std::int32_t higher, double weight) {
+      if (!(weight <= std::numeric_limits<float>::max())) {
+        throw std::overflow_error("weights of parallel edges add up past the largest float32; divide all by a constant");
+      }
       ++triangle.start[lower + 1];
       triangle.other[edges] = higher;
       triangle.weight[edges++] = static_cast<float>(weight);

@@ -76,7 +76,8 @@ struct Triangle {
   std::int64_t edges() const { return start.back(); }
 };
 
-// As build_csr does, for edges known to be sound. The first `n_sorted` may be known to be in order, u < v, each once:
+// As build_csr does, for edges known to be sound: of others it throws std::invalid_argument, or std::overflow_error
+// where parallel ones add up past the largest float. The first `n_sorted` may be known to be in order, u < v, each once:
 // they are merged in without being sorted again, with the same result.
 Triangle sort_edges(std::int32_t n, std::span<const std::int32_t> u, std::span<const std::int32_t> v,
                     std::span<const float> w, std::int64_t n_sorted = 0);

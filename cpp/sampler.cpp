@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
+#include <stdexcept>
 
 namespace ohm {
 namespace {
@@ -30,6 +32,7 @@ constexpr std::int32_t kMostIterations = 1000;
 constexpr double kPatience = 100.0;       // iterations without a factor, in a graph that is not dense
 constexpr double kWrongSketch = 0.25;     // relative error of the sum of sketched leverages that shows a failed solve
 constexpr float kFloatContrast = 1e6f;    // of the weights, up to which vectors may be floats
+constexpr double kLargestCoordinate = std::numeric_limits<float>::max();
 constexpr std::uint64_t kResampleCoins = 0x7265736d706c65ull;
 
 // The beta for which min(1, beta t) add up to `rows`, fewer than there are, by Newton's method: from below the
@@ -109,8 +112,12 @@ void solve(const Triangle& h, const NullSpace& space, std::span<const double> de
   Csr both;
   mirror(h, 1.0, both.indptr, both.indices, both.weights);
   const CsrView view{h.n(), both.indptr.data(), both.indices.data(), both.weights.data()};
-  Solver solver(view, nullptr, SolverOptions{Method::cholesky, key, threads, true});
-  solver.solve(columns, kEmbeddingTolerance, kMostIterations);
+  try {
+    Solver solver(view, nullptr, SolverOptions{Method::cholesky, key, threads, true});
+    solver.solve(columns, kEmbeddingTolerance, kMostIterations);
+  } catch (const std::length_error&) {
+    // Too many entries for a factor: without a sketch the floors decide alone, see estimate_leverages.
+  }
 }
 
 }  // namespace
@@ -124,17 +131,19 @@ Sampler::Sampler(std::int32_t n_nodes, const SamplerOptions& options) : options_
 Sampler::Sampler(State state, const SamplerOptions& options)
     : options_(options), state_(std::move(state)), bound_(bound_resistances(embedding())) {}
 
+// The nodes last: they are asked how many there is room for.
 void Sampler::make_room(std::int64_t n_nodes) {
+  bound_.resize(n_nodes, NodeRecord::kInfinity);
   NodeRecord unknown;
   unknown.cluster = static_cast<std::int32_t>(state_.clusters.size());
   state_.nodes.resize(n_nodes, unknown);
-  bound_.resize(n_nodes, NodeRecord::kInfinity);
 }
 
 // How far H may grow from so many rows before it is resampled.
 std::int64_t Sampler::capacity_for(double rows) const {
-  if (options_.max_rows > 0) rows = static_cast<double>(options_.max_rows);
-  return std::max(options_.max_rows > 0 ? 1 : kSmallest, static_cast<std::int64_t>(std::min(kGrowth * rows, 0x1p62)));
+  if (options_.max_rows > 0) rows = static_cast<double>(std::min(options_.max_rows, kMostEdges));
+  const auto grown = static_cast<std::int64_t>(std::min(0x1p62, kGrowth * rows));  // of NaN the former
+  return options_.max_rows > 0 ? grown : std::max(kSmallest, grown);
 }
 
 // The rows that a resample leaves at most: leverages add up to less than n.
@@ -206,7 +215,7 @@ void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::sp
     if (state_.n_expected < limit) continue;
     // Nodes may have appeared since the capacity was set.
     if (state_.n_resamples == 0) state_.capacity = std::max(state_.capacity, capacity_for(most_rows()));
-    if (state_.n_expected >= static_cast<double>(state_.capacity - state_.n_sorted)) {
+    if (state_.n_expected >= (state_.n_resamples == 0 ? 1.0 : kStretches) * stretch()) {
       resample();
     } else if (state_.n_resamples > 0) {
       refresh();
@@ -234,7 +243,7 @@ void Sampler::resize_rows(std::int64_t rows) {
 
 // Rows between two looks at degrees and cuts. Before the first resample there is nothing to bring up to date.
 double Sampler::stretch() const {
-  const auto rows = static_cast<double>(state_.capacity - state_.n_sorted);
+  const auto rows = static_cast<double>(std::max<std::int64_t>(1, state_.capacity - state_.n_sorted));
   return state_.n_resamples == 0 ? rows : rows / kStretches;
 }
 
@@ -293,7 +302,8 @@ void Sampler::refresh() {
   bound_ = bound_resistances(embedding());
 }
 
-void Sampler::merge(const State& other) {
+// Adds the rows and counters of another.
+void Sampler::add(const State& other) {
   state_.n_nodes = std::max(state_.n_nodes, other.n_nodes);
   if (other.n_nodes > std::ssize(state_.nodes)) make_room(other.n_nodes);
   grow_rows(n_rows() + std::ssize(other.u));
@@ -305,7 +315,18 @@ void Sampler::merge(const State& other) {
   state_.n_zero_weights += other.n_zero_weights;
   state_.beta = std::min(state_.beta, other.beta);
   for (int lane = 0; lane < 8; ++lane) state_.weight_seen[lane] += other.weight_seen[lane];
-  resample();
+}
+
+// On a copy: once rows of both are added up, they cannot be taken apart again. That costs the memory of the rows and
+// records of one sampler while the merged rows are embedded.
+void Sampler::merge(const State& other) {
+  if (other.position > kMostEdges - state_.position) {
+    throw std::length_error("the two sparsifiers have seen more than 2**60 edges");
+  }
+  Sampler merged(*this);
+  merged.add(other);
+  merged.resample();
+  *this = std::move(merged);
 }
 
 Triangle Sampler::gather() const {
@@ -319,7 +340,8 @@ Csr Sampler::snapshot() const {
   state.n_resamples = state_.n_resamples;
   state.beta = state_.beta;
   Sampler copy(std::move(state), options_);
-  copy.thin(gather());
+  Triangle rows = gather();
+  copy.thin(rows);
   Csr h;
   mirror(copy.gather(), 1.0, h.indptr, h.indices, h.weights);
   return h;
@@ -350,7 +372,9 @@ std::int32_t Sampler::embed(const Triangle& h, std::uint64_t key) {
     node.balance = 0.0f;
     node.component = degree[i] > 0.0 ? space.component[i] : -1;
     for (int c = 0; c < kColumns; ++c) {
-      node.z[c] = static_cast<float>(unit * z[static_cast<std::size_t>(i) * kColumns + c]);
+      const double value = unit * z[static_cast<std::size_t>(i) * kColumns + c];
+      // Of weights too far apart for the solver a column may be lost; the floor of an estimate is left.
+      node.z[c] = std::abs(value) <= kLargestCoordinate ? static_cast<float>(value) : 0.0f;
     }
   }
   measure_distances(state_.nodes);
@@ -379,22 +403,24 @@ std::vector<float> Sampler::estimate_leverages(const Triangle& h, std::int32_t n
   return leverage;
 }
 
-// The rows become the edges of H.
-void Sampler::take_rows(const Triangle& h) {
-  std::vector<std::int32_t> from(h.edges());
-  for (std::int32_t u = 0; u < h.n(); ++u) std::fill(from.begin() + h.start[u], from.begin() + h.start[u + 1], u);
-  std::vector<std::int32_t> to(h.other);
-  std::vector<float> weight(h.weight);
-  state_.u = std::move(from);
-  state_.v = std::move(to);
-  state_.w = std::move(weight);
+// The rows become the edges of H, which are moved out of it. Does not fail where state_.u has the capacity.
+void Sampler::take_rows(Triangle& h) {
+  state_.u.resize(h.edges());
+  for (std::int32_t u = 0; u < h.n(); ++u) {
+    std::fill(state_.u.begin() + h.start[u], state_.u.begin() + h.start[u + 1], u);
+  }
+  state_.v = std::move(h.other);
+  state_.w = std::move(h.weight);
   state_.n_sorted = n_rows();
 }
 
 void Sampler::resample() {
-  const Triangle h = gather();
-  // The solver needs room: the rows wait in the triangle.
-  state_.u = std::vector<std::int32_t>();
+  Triangle h = gather();
+  // The solver needs room: the rows wait in the triangle. So that they can always come back, the array that a triangle
+  // does not have is reserved; as long as nobody writes to it, it takes hardly any memory.
+  std::vector<std::int32_t> reserved;
+  reserved.reserve(h.edges());
+  state_.u = std::move(reserved);
   state_.v = std::vector<std::int32_t>();
   state_.w = std::vector<float>();
   state_.n_sorted = 0;
@@ -408,7 +434,7 @@ void Sampler::resample() {
 }
 
 // The rows become those of H, each kept or dropped anew.
-void Sampler::thin(const Triangle& h) {
+void Sampler::thin(Triangle& h) {
   const std::int32_t n = state_.n_nodes;
   const std::uint64_t coins = hash(options_.seed ^ kResampleCoins, state_.n_resamples + 1);
   const bool large = h.edges() > kLarge;

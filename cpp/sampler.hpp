@@ -27,9 +27,13 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace ohm {
+
+// No stream is longer. Counters up to here can be added up without overflow.
+constexpr std::int64_t kMostEdges = std::int64_t{1} << 60;
 
 struct SamplerOptions {
   std::uint64_t seed = 0;
@@ -71,28 +75,32 @@ class Sampler {
   template <class Index, class Weight>
   void update(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w);
 
-  // Adds the rows of another, not of itself, and resamples.
+  // Adds the rows of another, not of itself, and resamples. Where that fails, the sampler stays as it is.
   void merge(const State& other);
 
   // H, resampled to what the target asks for; the sampler stays as it is.
   Csr snapshot() const;
 
   const State& state() const { return state_; }
-  void set_state(State state) { *this = Sampler(std::move(state), options_); }
+  // Continues from a state that a sampler with the same options has had. A state that none can have is refused
+  // with std::invalid_argument: it may come from a file that anyone can write.
+  void set_state(State state);
   std::int64_t n_rows() const { return std::ssize(state_.u); }
 
  private:
+  std::string find_fault(const State& state) const;  // sampler_state.cpp
   Triangle gather() const;  // H as it is
   double stretch() const;
   bool is_kept(const Candidate& candidate);
   void resize_rows(std::int64_t rows);
   void grow_cuts(const Candidate& candidate);
   void refresh();
+  void add(const State& other);
   void resample();
-  void thin(const Triangle& h);
+  void thin(Triangle& h);
   std::int32_t embed(const Triangle& h, std::uint64_t key);
   std::vector<float> estimate_leverages(const Triangle& h, std::int32_t n_components);
-  void take_rows(const Triangle& h);
+  void take_rows(Triangle& h);
   void make_room(std::int64_t n_nodes);
   void grow_rows(std::int64_t rows);
   std::int64_t capacity_for(double rows) const;

@@ -52,85 +52,85 @@ double break_even(std::int64_t columns, double tolerance) {
 }  // namespace
 
 Solver::Solver(const CsrView& graph, const double* ground, const SolverOptions& options)
-    : graph_(graph), ground_(ground), options_(options), method_(options.method) {
+    : graph_(graph), ground_(ground), options_(options), plan_(options.method) {
   const Stopwatch watch(setup_seconds_);
   null_ = ohm::null_space(graph_, ground_);
-  if (method_ == Method::automatic && graph.n <= kDirectChosen) {
-    method_ = Method::direct;
-    reason_ = "at most " + std::to_string(kDirectChosen) + " nodes";
-  } else if (method_ != Method::automatic) {
-    reason_ = "asked for";
+  if (plan_ == Method::automatic && graph.n <= kDirectChosen) {
+    plan_ = Method::direct;
+    plan_reason_ = "at most " + std::to_string(kDirectChosen) + " nodes";
+  } else if (plan_ != Method::automatic) {
+    plan_reason_ = "asked for";
   }
-  if (method_ == Method::direct) {
+  if (plan_ == Method::direct) {
     if (graph.n > kDirectLimit) throw std::length_error("too many nodes for a dense factor");
     scale_ = weight_range(graph_, ground_).scale;
     dense_.emplace(graph_, ground_, scale_);
-    return;
-  }
-  const int radius = graph_.n > 0 ? ball_radius(graph_) : 0;
-  if (radius >= kLocalRadius && numbers_are_scattered(graph_)) {
-    matrix_.order = bfs_order(graph_);
   } else {
-    matrix_.order.resize(graph_.n);
-    std::iota(matrix_.order.begin(), matrix_.order.end(), 0);
+    const int radius = graph_.n > 0 ? ball_radius(graph_) : 0;
+    if (radius >= kLocalRadius && numbers_are_scattered(graph_)) {
+      matrix_.order = bfs_order(graph_);
+    } else {
+      matrix_.order.resize(graph_.n);
+      std::iota(matrix_.order.begin(), matrix_.order.end(), 0);
+    }
+    if (plan_ == Method::automatic && radius >= kMeshRadius) {
+      plan_ = Method::cholesky;
+      plan_reason_ = "spread out like a mesh: a 64th of the nodes takes " + std::to_string(radius) + " steps to reach";
+    }
+    if (plan_ == Method::cholesky) use_factor();
+    matrix_ = make_matrix(graph_, ground_, std::move(matrix_.order));
   }
-  if (method_ == Method::automatic && radius >= kMeshRadius) {
-    method_ = Method::cholesky;
-    reason_ = "spread out like a mesh: a 64th of the nodes takes " + std::to_string(radius) + " steps to reach";
-  }
-  if (method_ == Method::cholesky) build_first_factor();
-  matrix_ = make_matrix(graph_, ground_, std::move(matrix_.order));
+  method_ = plan_;
+  reason_ = plan_reason_;
 }
 
-void Solver::adopt(Method method, bool wide_factor, const std::string& reason) {
-  const Stopwatch watch(setup_seconds_);
-  if (wide_factor) {
-    if (!has_wide_factor()) build_factor<double>(2);
-  } else if (method == Method::cholesky && method_ != Method::cholesky) {
-    build_first_factor();
+void Solver::use_factor() {
+  if (std::holds_alternative<std::monostate>(factor_)) {
+    const bool narrow = weight_range(graph_, ground_).fits_float;
+    factor_ = narrow ? build_factor<float>(1) : build_factor<double>(2);
   }
-  method_ = method;
-  reason_ = reason;
+  in_use_ = &factor_;
 }
 
-void Solver::build_first_factor() {
-  if (weight_range(graph_, ground_).fits_float) {
-    build_factor<float>(1);
-  } else {
-    build_factor<double>(2);
-  }
+void Solver::use_fine_factor() {
+  if (std::holds_alternative<std::monostate>(fine_factor_)) fine_factor_ = build_factor<double>(2);
+  in_use_ = &fine_factor_;
 }
 
 template <class Real>
-void Solver::build_factor(int copies) {
+Preconditioner Solver::build_factor(int copies) const {
   EliminationOptions options;
   options.seed = options_.seed;
   options.copies = copies;
   options.scale = weight_range(graph_, ground_).scale;
-  preconditioner_ = approximate_cholesky<Real>(graph_, ground_, matrix_.order, options);
+  return approximate_cholesky<Real>(graph_, ground_, matrix_.order, options);
 }
 
 std::int64_t Solver::factor_entries() const {
   if (dense_) return dense_->entries();
-  if (const auto* factor = std::get_if<Factor<float>>(&preconditioner_)) return factor->entries();
-  if (const auto* factor = std::get_if<Factor<double>>(&preconditioner_)) return factor->entries();
+  if (const auto* factor = std::get_if<Factor<float>>(in_use_)) return factor->entries();
+  if (const auto* factor = std::get_if<Factor<double>>(in_use_)) return factor->entries();
   return 0;
 }
 
 std::vector<ColumnReport> Solver::solve(const Columns& columns, double tolerance, std::int32_t max_iterations) {
   std::vector<ColumnReport> reports(columns.count);
+  method_ = plan_ == Method::automatic ? Method::diagonal : plan_;
+  reason_ = plan_reason_;
   if (columns.count == 0 || graph_.n == 0) return reports;
   SolveOptions options;
   options.tolerance = tolerance;
   options.max_iterations = max_iterations;
   options.threads = options_.threads;
   options.measure_energy = options_.measure_energy;
-  if (method_ == Method::direct) {
+  if (plan_ == Method::direct) {
     solve_direct(columns, tolerance, reports.data());
     return reports;
   }
-  if (method_ != Method::cholesky) options.float_vectors = !is_dense();
-  if (options_.method == Method::automatic && method_ != Method::cholesky) {
+  in_use_ = &diagonal_;
+  if (plan_ == Method::cholesky) use_factor();
+  if (plan_ != Method::cholesky) options.float_vectors = !is_dense();
+  if (plan_ == Method::automatic) {
     solve_diagonal_first(columns, options, reports.data());
   } else {
     options.hopeless_beyond = patience(kFloatPatience);
@@ -147,7 +147,7 @@ bool Solver::is_dense() const { return graph_.entries() > kDenseRow * graph_.n; 
 
 // Where a later stage can take over, iterations are not wasted on a lost cause.
 double Solver::patience(double iterations) const {
-  return std::holds_alternative<Factor<float>>(preconditioner_) ? iterations : std::numeric_limits<double>::infinity();
+  return std::holds_alternative<Factor<float>>(*in_use_) ? iterations : std::numeric_limits<double>::infinity();
 }
 
 // The first block is a trial for all. What the diagonal has reached is where a factor starts from.
@@ -167,17 +167,15 @@ void Solver::solve_diagonal_first(const Columns& columns, const SolveOptions& op
   std::int32_t used = 0;
   for (std::int64_t c = 0; c < tried; ++c) used = std::max(used, reports[c].iterations);
   if (std::none_of(reports, reports + tried, wants_factor)) {
-    const bool done = std::none_of(reports, reports + tried,
+    const bool limit = std::any_of(reports, reports + tried,
                                    [](const ColumnReport& r) { return r.outcome == Outcome::iteration_limit; });
-    if (done && used > 0) {
-      method_ = Method::diagonal;
-      reason_ = "the diagonal converged in " + std::to_string(used) + " iterations";
-    }
+    reason_ = std::string(limit ? "the diagonal was stopped after " : "the diagonal converged in ") +
+              std::to_string(used) + " iterations";
     return;
   }
   {
     const Stopwatch watch(setup_seconds_);
-    build_first_factor();
+    use_factor();
   }
   method_ = Method::cholesky;
   const bool hopeless = std::any_of(reports, reports + tried,
@@ -288,9 +286,9 @@ void Solver::retry_unfinished(const Columns& columns, const SolveOptions& option
     }
     if (open.empty()) return;
     if (stage == 1) {
-      if (method_ != Method::cholesky || has_wide_factor()) return;
+      if (!std::holds_alternative<Factor<float>>(*in_use_)) return;
       const Stopwatch watch(setup_seconds_);
-      build_factor<double>(2);
+      use_fine_factor();
       reason_ += "; AC2 in double after the float factor stagnated";
     }
     for (const auto& [used, chosen] : open) {
@@ -330,18 +328,16 @@ void Solver::solve_chosen(const Columns& columns, const std::vector<std::int64_t
 }
 
 void Solver::precondition(const Columns& columns) {
-  if (method_ == Method::automatic) {
-    const Stopwatch watch(setup_seconds_);
-    build_first_factor();
-    method_ = Method::cholesky;
-    reason_ = "a preconditioner was asked for before a solution";
-  }
-  if (method_ == Method::direct) {
+  if (plan_ == Method::direct) {
     std::vector<ColumnReport> reports(columns.count);
     solve_direct(columns, 1e-8, reports.data());
     return;
   }
-  ohm::precondition(system(), columns);
+  if (plan_ == Method::automatic) {
+    const Stopwatch watch(setup_seconds_);
+    use_factor();
+  }
+  ohm::precondition({matrix_, null_, plan_ == Method::diagonal ? diagonal_ : factor_}, columns);
 }
 
 }  // namespace ohm

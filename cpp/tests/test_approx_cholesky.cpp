@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <stdexcept>
+#include <string>
 
 #include "check.hpp"
 #include "graphs.hpp"
@@ -170,4 +172,25 @@ TEST(factors_of_nothing_and_of_isolated_nodes) {
   const auto factor = factor_of<float>(graphs::make(3, {}), ground.data(), 0);
   CHECK(factor.entries() == 0);
   for (std::size_t k = 0; k < 3; ++k) CHECK(factor.inverse_diagonal[k] == (factor.order[k] == 1 ? 0.5F : 0.0F));
+}
+
+// As a hub with more entries than 32 bits can count would be: at the start, or where its list grows.
+TEST(nodes_with_too_many_entries_are_refused) {
+  const auto refusal = [](const graphs::Graph& graph, std::int32_t most_entries) -> std::string {
+    ohm::EliminationOptions options;
+    options.most_entries = most_entries;
+    try {
+      ohm::approximate_cholesky<float>(graph.view(), nullptr, natural(graph.view().n), options);
+    } catch (const std::length_error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const graphs::Graph wheel = graphs::wheel(200);
+  CHECK(refusal(wheel, 199 + 199 / 4 + 2).empty());
+  CHECK(refusal(wheel, 199 + 199 / 4 + 1) ==
+        "a node needs room for 250 entries of the approximate Cholesky factor, more than 249; use method=\"diagonal\"");
+  const graphs::Graph grid = graphs::grid(30, 9, 1);
+  CHECK(!refusal(grid, 4 + 4 / 4 + 2).empty());  // enough at the start
+  CHECK(refusal(grid, 1000).empty());
 }

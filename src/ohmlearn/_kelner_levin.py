@@ -19,6 +19,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ohmlearn._storage import check_arrays
+from ohmlearn._validation import check_same_length
 from ohmlearn.graph import Graph
 from ohmlearn.resistance import effective_resistance
 
@@ -27,6 +29,7 @@ ROW = [*EDGE, ("p", np.float64), ("q", np.int64)]
 PRINTED_ROW = [*ROW, ("p_printed", np.float64)]
 PARAMETERS = ("n_nodes", "epsilon", "constant", "printed")  # alike in sketches to be merged
 COUNTERS = ("n_blocks", "n_edges_seen", "n_self_loops_dropped", "n_zero_weights_dropped")
+MOST_EDGES, LARGEST_WEIGHT = 2**60, 1e27  # as in the C++ sampler
 
 
 class KelnerLevin:
@@ -172,6 +175,8 @@ class KelnerLevin:
     def merge(self, other: "KelnerLevin") -> None:
         """Add what another sketch holds, its rows with their p and q; the next block resamples."""
         self._check_parameters({name: getattr(other, name) for name in PARAMETERS})
+        if self.n_edges_seen + other.n_edges_seen > MOST_EDGES:
+            raise ValueError("the two sparsifiers have seen more than 2**60 edges")
         self._rows = np.concatenate([self._rows, other._rows])
         self.merged = True
         for name in COUNTERS[1:]:
@@ -189,22 +194,77 @@ class KelnerLevin:
         return state
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from a state of a sketch with the same parameters; the seed comes with it."""
-        self._check_parameters(state)
-        rows = np.empty(len(state["row_u"]), self._rows.dtype)
-        buffer = np.empty(len(state["buffer_u"]), EDGE)
-        for kind, table in ("row", rows), ("buffer", buffer):
-            for name in table.dtype.names or ():
-                table[name] = state[f"{kind}_{name}"]
-        self._rows, self._buffer, self._n_buffered = rows, buffer, len(buffer)
+        """Continue from a state of a sketch with the same parameters; the seed comes with it.
+
+        Raises
+        ------
+        ValueError
+            Says what no sketch can hold: the state may come from a file that anyone can write.
+        """
+        numbers = {
+            name: _number(state, name) for name in ("seed", *PARAMETERS, *COUNTERS, "merged")
+        }
+        self._check_parameters(numbers)
+        tables = []
+        for kind, fields in ("row", self._rows.dtype), ("buffer", np.dtype(EDGE)):
+            columns = {name: f"{kind}_{name}" for name in fields.names or ()}
+            check_arrays(state, {column: fields[name] for name, column in columns.items()})
+            check_same_length(**{column: state[column] for column in columns.values()})
+            table = np.empty(len(state[f"{kind}_u"]), fields)
+            for name, column in columns.items():
+                table[name] = state[column]
+            tables.append(table)
+        self._check_state(tables[0], tables[1], numbers)
+        self._rows, self._buffer, self._n_buffered = tables[0], tables[1], len(tables[1])
         for name in ("seed", *COUNTERS, "merged"):
-            setattr(self, name, int(state[name]))
+            setattr(self, name, int(numbers[name]))
+
+    def _check_state(
+        self, rows: NDArray[np.void], buffer: NDArray[np.void], numbers: dict[str, Any]
+    ) -> None:
+        for kind, table in ("row", rows), ("waiting edge", buffer):
+            u, v, a = table["u"], table["v"], table["a"]
+            _check_all((u >= 0) & (u < v) & (v < self.n_nodes), kind, "a node")
+            _check_all((a > 0) & (a <= LARGEST_WEIGHT), kind, "the weight")
+        for name in ("p", "p_printed")[: 1 + self.printed]:
+            _check_all((rows[name] > 0) & (rows[name] < math.inf), "row", name)
+        _check_all(rows["p"] <= 1, "row", "p")
+        _check_all((rows["q"] > 0) & (rows["q"] <= self.n_copies), "row", "q")
+        _check_all(self._weights(rows) <= LARGEST_WEIGHT * MOST_EDGES, "row", "the weight")
+        if len(buffer) > max(self.block_size - 1, 0):
+            raise ValueError(f"{len(buffer)} edges wait for a block of {self.block_size}")
+        for name in ("seed", *COUNTERS):
+            if not 0 <= numbers[name] <= (2**64 - 1 if name == "seed" else MOST_EDGES):
+                raise ValueError(f"{name} = {numbers[name]} is out of range")
+        seen, loops, zeros = (numbers[name] for name in COUNTERS[1:])
+        if len(rows) + len(buffer) > seen - loops - zeros:
+            raise ValueError(
+                f"{len(rows) + len(buffer)} rows are kept of {seen - loops - zeros} edges"
+            )
 
     def _check_parameters(self, others: dict[str, Any]) -> None:
         for name in PARAMETERS:
             if getattr(self, name) != others[name]:
                 values = f"{name} = {getattr(self, name)} and {others[name]}"
                 raise ValueError(f"sketches differ: {values}; make both with the same parameters")
+
+
+def _check_all(good: NDArray[np.bool_], kind: str, what: str) -> None:
+    if not good.all():
+        raise ValueError(f"{what} of {kind} {int(np.argmin(good))} is out of range")
+
+
+def _number(state: dict[str, Any], name: str) -> Any:
+    """Return a single number of a state; from a file it comes as an array without dimensions."""
+    value = np.asarray(state.get(name))
+    if value.ndim != 0 or value.dtype.kind not in "biuf" or not np.isfinite(value):
+        raise ValueError(f"{name} must be there, as a single number")
+    number = value.item()
+    if name in ("epsilon", "constant", "weight_seen"):
+        return float(number)
+    if number != int(number) or not -(2**63) <= number < 2**64:
+        raise ValueError(f"{name} must be an integer, got {number}")
+    return int(number)
 
 
 class PaperSampler:
@@ -247,8 +307,13 @@ class PaperSampler:
         return {**self._sketch.get_state(), "weight_seen": self.weight_seen}
 
     def set_state(self, state: dict[str, Any]) -> None:
+        seed, seen = _number(state, "seed"), _number(state, "weight_seen")
+        if seed != self._sketch.seed:
+            raise ValueError(f"seed = {seed} is not that of the parameters, {self._sketch.seed}")
+        if not 0 <= seen <= LARGEST_WEIGHT * MOST_EDGES:
+            raise ValueError(f"weight_seen = {seen} is out of range")
         self._sketch.set_state(state)
-        self._now = self._sketch, float(state["weight_seen"])
+        self._now = self._sketch, seen
 
     @property
     def position(self) -> int:

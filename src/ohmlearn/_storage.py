@@ -5,14 +5,18 @@ Layout: 8 bytes of magic, a 4-byte version, the SHA-256 of what follows, then an
 
 import hashlib
 import io
+import math
 import os
 import secrets
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any, BinaryIO
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 MAGIC = b"OHMLEARN"
 VERSION = 1
@@ -66,5 +70,67 @@ def read_arrays(path: str | os.PathLike[str]) -> dict[str, Any]:
             f"{path} is truncated or damaged: its checksum does not match; restore it from a copy, "
             f"or sparsify the edges again"
         )
-    with np.load(io.BytesIO(content[HEAD:]), allow_pickle=False) as archive:
-        return dict(archive)
+    try:
+        return _unpack(content[HEAD:])
+    except UNREADABLE as error:  # a right checksum can be written to anything
+        raise ValueError(
+            f"{path} holds no arrays that ohmlearn has saved: {error}; give a file that save has "
+            f"written"
+        ) from error
+
+
+# What zipfile and numpy raise for archives and headers that are not what they seem.
+UNREADABLE = (
+    ValueError,
+    zipfile.BadZipFile,
+    EOFError,
+    OSError,
+    SyntaxError,
+    TokenError,
+    NotImplementedError,
+    RuntimeError,
+    OverflowError,
+)
+
+
+def _unpack(content: bytes) -> dict[str, Any]:
+    """Return the arrays of an .npz archive as `write_arrays` makes it: stored, not compressed."""
+    arrays = {}
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        for member in archive.infolist():
+            if member.compress_type != zipfile.ZIP_STORED:  # may unpack to any size
+                raise ValueError(f"{member.filename} is compressed")
+            file = io.BytesIO(archive.read(member))
+            if np.lib.format.read_magic(file) != (1, 0):
+                raise ValueError(f"{member.filename} has another version of the npy format")
+            shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+            # Before numpy takes memory for it.
+            if math.prod(shape) * dtype.itemsize != len(file.getbuffer()) - file.tell():
+                raise ValueError(f"{member.filename} is not as long as its shape {shape} says")
+            file.seek(0)
+            name = member.filename.removesuffix(".npy")
+            arrays[name] = np.lib.format.read_array(file, allow_pickle=False)
+    return arrays
+
+
+def check_arrays(
+    arrays: Mapping[str, Any], expected: Mapping[str, DTypeLike], ndim: int = 1
+) -> None:
+    """Raise ValueError unless all expected arrays are there, with their dtype and `ndim`.
+
+    Examples
+    --------
+    >>> check_arrays({"u": np.zeros(3)}, {"u": np.int32})
+    Traceback (most recent call last):
+    ...
+    ValueError: u must be a vector of int32, got float64 of shape (3,)
+    """
+    for name, dtype in expected.items():
+        if name not in arrays:
+            raise ValueError(f"{name} is missing")
+        array: NDArray[Any] = np.asarray(arrays[name])
+        if array.dtype != np.dtype(dtype) or array.ndim != ndim:
+            kind = ("a single", "a vector of")[ndim]
+            raise ValueError(
+                f"{name} must be {kind} {np.dtype(dtype)}, got {array.dtype} of shape {array.shape}"
+            )

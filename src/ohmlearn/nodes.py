@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from threading import Lock
 from typing import Any, Self
 
 import numpy as np
@@ -10,6 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn import _core
 from ohmlearn._ids import Ids, Strings, as_ids, decode_strings
+from ohmlearn._sharing import Shared, refuse_cut_off
+from ohmlearn._storage import check_arrays
 from ohmlearn._validation import require_extra
 from ohmlearn._validation_sources import check_equal_sizes, check_id_kind, check_node_numbers
 
@@ -18,7 +19,7 @@ __all__ = ["NodeTable"]
 Numbers = NDArray[np.int32]
 
 
-class NodeTable:
+class NodeTable(Shared):
     """Numbers node ids, integers or strings, in the order in which they first appear.
 
     A table has ids of one kind, that of the first it is given. Memory grows with the number of
@@ -38,8 +39,19 @@ class NodeTable:
     """
 
     def __init__(self) -> None:
-        self._table: _core.IntegerNodes | _core.StringNodes | None = None
-        self._lock = Lock()  # the tables work without the GIL
+        self._share()
+        self._kernel: _core.IntegerNodes | _core.StringNodes | None = None
+        self._is_cut_off = False
+
+    @property
+    def _table(self) -> _core.IntegerNodes | _core.StringNodes | None:
+        if self._is_cut_off:
+            refuse_cut_off("table of nodes")
+        return self._kernel
+
+    def _cut_off(self) -> None:
+        _core.never_free(self._kernel)  # its destructor could fail
+        self._is_cut_off = True
 
     def __len__(self) -> int:
         return 0 if self._table is None else len(self._table)
@@ -72,7 +84,8 @@ class NodeTable:
             return np.empty(0, dtype=np.int32)
         with self._lock:
             table: Any = self._table_for(column)
-            return _call(table.add, _wide(column))
+            with self._changing():
+                return _call(table.add, _wide(column))
 
     def add_edges(self, u: ArrayLike | Any, v: ArrayLike | Any) -> tuple[Numbers, Numbers]:
         """Return the numbers of both ends of edges; they appear in the order u[0], v[0], u[1], ...
@@ -95,7 +108,8 @@ class NodeTable:
             return np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32)
         with self._lock:
             table: Any = self._table_for(a)
-            pair: tuple[Numbers, Numbers] = table.add_edges(*_arguments(a), *_arguments(b))
+            with self._changing():
+                pair: tuple[Numbers, Numbers] = table.add_edges(*_arguments(a), *_arguments(b))
             return pair
 
     def find(self, ids: ArrayLike | Any) -> Numbers:
@@ -151,9 +165,10 @@ class NodeTable:
     def to_arrow(self) -> Any:
         """Return all ids as a pyarrow array, int64 or large_string."""
         pa = require_extra("pyarrow", "files")
-        if not isinstance(self._table, _core.StringNodes):
-            return pa.array(self.ids(), type=pa.int64())
-        offsets, data = self._table.keys()
+        keys = self._keys()
+        if not isinstance(keys, Strings):
+            return pa.array(keys, type=pa.int64())
+        offsets, data = keys
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
         return pa.Array.from_buffers(pa.large_string(), len(self), buffers)
 
@@ -181,7 +196,7 @@ class NodeTable:
 
     @classmethod
     def from_state(cls, state: dict[str, NDArray[Any]]) -> Self:
-        """Make a table from what `get_state` returned.
+        """Make a table from what `get_state` returned; anything else is a ValueError.
 
         Examples
         --------
@@ -192,18 +207,24 @@ class NodeTable:
         array(['a', 'b'], dtype=object)
         """
         table = cls()
+        keys: Ids = np.empty(0, np.int64)
         if "node_ids" in state:
-            table.add(state["node_ids"])
+            check_arrays(state, {"node_ids": np.int64})
+            keys = state["node_ids"]
         elif "node_offsets" in state:
-            table.add(Strings(state["node_offsets"], state["node_bytes"]))
+            check_arrays(state, {"node_offsets": np.int64, "node_bytes": np.uint8})
+            keys = Strings(state["node_offsets"], state["node_bytes"])
+        if len(np.unique(table.add(keys))) < keys.size:
+            raise ValueError("ids of nodes are there more than once")
         return table
 
     def __getstate__(self) -> dict[str, NDArray[Any]]:
         return self.get_state()
 
     def __setstate__(self, state: dict[str, NDArray[Any]]) -> None:
-        self._lock = Lock()
-        self._table = self.from_state(state)._table
+        self._share()
+        self._is_cut_off = False
+        self._kernel = self.from_state(state)._kernel
 
     def _keys(self) -> Ids:
         with self._lock:
@@ -214,10 +235,11 @@ class NodeTable:
     def _table_for(self, column: Ids) -> _core.IntegerNodes | _core.StringNodes:
         """Return the table; the first ids that come decide its kind."""
         kind = "string" if isinstance(column, Strings) else "int64"
-        if self._table is None:
-            self._table = _core.StringNodes() if kind == "string" else _core.IntegerNodes()
+        table = self._table
+        if table is None:
+            table = self._kernel = _core.StringNodes() if kind == "string" else _core.IntegerNodes()
         check_id_kind(kind, self.kind)
-        return self._table
+        return table
 
 
 def _wide(column: Ids) -> Ids:

@@ -3,6 +3,7 @@
 import time
 import warnings
 from dataclasses import dataclass
+from threading import local
 from typing import Any, Literal
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.linalg import LinearOperator
 
 from ohmlearn import _core
+from ohmlearn._sharing import Shared
 from ohmlearn._validation import (
     check_columns,
     check_fraction,
@@ -36,12 +38,12 @@ DEFAULT_MAX_ITER = 5000
 
 @dataclass(frozen=True)
 class SolveReport:
-    """What the last solve did.
+    """What a solve did.
 
     Attributes
     ----------
     method : str
-        The method in use: "diagonal", "cholesky" or "direct"; "auto" while still undecided.
+        The method that it used, in the end: "diagonal", "cholesky" or "direct".
     reason : str
         Why it was chosen.
     iterations : ndarray of int, one per right-hand side
@@ -59,7 +61,7 @@ class SolveReport:
     solve_seconds : float
         Time of this solve without what it added to `setup_seconds`.
     factor_entries : int
-        Off-diagonal entries of the factor; 0 without one.
+        Off-diagonal entries of the factor that it used; 0 without one.
 
     Examples
     --------
@@ -83,13 +85,17 @@ class SolveReport:
     factor_entries: int
 
 
-class LaplacianSolver:
+class LaplacianSolver(Shared):
     """Solver for (L + D) x = b, L the Laplacian of a graph and D >= 0 diagonal.
 
     Where D is zero on a whole component, L + D is singular: there b is projected on vectors that
-    sum to zero over the component, and so does the answer (the pseudo-inverse). The set-up is kept
+    sum to zero over the component, and so does the answer (the pseudo-inverse). Factors are kept
     between solves. With the same `random_state` the answer is the same to the last bit, whatever
-    the number of threads.
+    the number of threads and whatever was solved before.
+
+    Threads may share a solver and take turns. The arrays of a call must not be changed by another
+    thread before it returns. A forked child can use the solver at once; where another thread was in
+    a solve at the fork, the child builds the factors again.
 
     Parameters
     ----------
@@ -103,13 +109,14 @@ class LaplacianSolver:
     method : {"auto", "diagonal", "cholesky", "direct"}
         "direct" eliminates a dense matrix exactly (at most 5,000 nodes). The others are conjugate
         gradients, preconditioned by the diagonal or by an approximate Cholesky factor. "auto" takes
-        "direct" up to 500 nodes and "cholesky" for meshes; else it begins with the diagonal and
-        builds a factor if the convergence seen says that this pays.
+        "direct" up to 500 nodes and "cholesky" for meshes; else every solve begins with the
+        diagonal and continues with a factor if the convergence seen says that this pays. Where it
+        does and you solve for one column at a time, many times, "cholesky" saves these beginnings.
 
     Attributes
     ----------
     report_ : SolveReport
-        What the last solve did; there after the first.
+        What the last solve of this thread did; there after its first.
 
     Examples
     --------
@@ -122,8 +129,6 @@ class LaplacianSolver:
     >>> solver.report_.method, bool(solver.report_.converged.all())
     ('direct', True)
     """
-
-    report_: SolveReport
 
     def __init__(
         self,
@@ -143,11 +148,13 @@ class LaplacianSolver:
                 f'nodes, but the graph has {self.graph.n_nodes}; use "auto" or "cholesky"'
             )
         self._seed = check_seed(random_state)
-        self._build()
+        self._share()
+        self._reports = local()
+        self._core: _core.Solver | None = self._build()
 
-    def _build(self) -> None:
+    def _build(self) -> _core.Solver:
         graph = self.graph
-        self._core = _core.Solver(
+        return _core.Solver(
             graph.indptr,
             graph.indices,
             graph.weights,
@@ -156,6 +163,27 @@ class LaplacianSolver:
             self._seed,
             check_n_jobs(self.n_jobs),
         )
+
+    def _solver(self) -> _core.Solver:
+        """Return the solver of the core; the lock is held."""
+        if self._core is None:
+            self._core = self._build()
+        return self._core
+
+    def _cut_off(self) -> None:
+        _core.never_free(self._core)  # its destructor could fail
+        self._core = None
+
+    @property
+    def report_(self) -> SolveReport:
+        """What the last solve of this thread did."""
+        try:
+            report: SolveReport = self._reports.last
+        except AttributeError:
+            raise AttributeError(
+                "report_ is there after a solve in this thread; call solve first"
+            ) from None
+        return report
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -225,24 +253,26 @@ class LaplacianSolver:
             x = np.array(check_columns(x0, "x0", self.graph.n_nodes))
             if x.shape != columns.shape:
                 raise ValueError(f"x0 must have the shape of b, {np.shape(b)}, got {np.shape(x0)}")
-        before = self._core.setup_seconds
-        start = time.perf_counter()
-        iterations, residual, projected_out, rounding = self._core.solve(
-            columns, x, tolerance, limit
-        )
-        seconds = time.perf_counter() - start
-        self.report_ = SolveReport(
-            method=self._core.method.name,
-            reason=self._core.reason,
-            iterations=iterations,
-            residual=residual,
-            converged=residual <= tolerance,
-            rounding=rounding.astype(np.bool_),
-            projected_out=projected_out,
-            setup_seconds=self._core.setup_seconds,
-            solve_seconds=seconds - (self._core.setup_seconds - before),
-            factor_entries=self._core.factor_entries,
-        )
+        with self._lock:
+            solver = self._solver()
+            before = solver.setup_seconds
+            start = time.perf_counter()
+            with self._changing():
+                found = solver.solve(columns, x, tolerance, limit)
+            seconds = time.perf_counter() - start
+            iterations, residual, projected_out, rounding = found
+            self._reports.last = SolveReport(
+                method=solver.method.name,
+                reason=solver.reason,
+                iterations=iterations,
+                residual=residual,
+                converged=residual <= tolerance,
+                rounding=rounding.astype(np.bool_),
+                projected_out=projected_out,
+                setup_seconds=solver.setup_seconds,
+                solve_seconds=seconds - (solver.setup_seconds - before),
+                factor_entries=solver.factor_entries,
+            )
         return x[:, 0] if np.ndim(b) == 1 else x
 
     def _warn(self, tolerance: float) -> None:
@@ -309,7 +339,10 @@ class LaplacianSolver:
         def apply(b: NDArray[Any]) -> NDArray[np.float64]:
             columns = check_columns(b, "b", self.graph.n_nodes)
             x = np.empty_like(columns)
-            self._core.precondition(columns, x)
+            with self._lock:
+                solver = self._solver()
+                with self._changing():
+                    solver.precondition(columns, x)
             return x[:, 0] if np.ndim(b) == 1 else x
 
         return LinearOperator(
@@ -320,13 +353,15 @@ class LaplacianSolver:
         return f"LaplacianSolver({self.graph!r}, method={self.method!r})"
 
     def __getstate__(self) -> dict[str, Any]:
-        state = self.__dict__.copy()
-        core = state.pop("_core")  # made again from the seed, bit for bit
-        state["_settled"] = (core.method.name, core.has_wide_factor, core.reason)
-        return state
+        state = self._state()
+        del state["_core"], state["_reports"]  # the first is made again from the seed, bit for bit
+        return state | {"_report": getattr(self._reports, "last", None)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        method, wide_factor, reason = state["_settled"]
-        self.__dict__.update({key: value for key, value in state.items() if key != "_settled"})
-        self._build()
-        self._core.adopt(METHODS[method], wide_factor, reason)
+        report = state["_report"]
+        self.__dict__.update({key: value for key, value in state.items() if key != "_report"})
+        self._share()
+        self._reports = local()
+        if report is not None:
+            self._reports.last = report
+        self._core = self._build()

@@ -1,14 +1,12 @@
 """A spectral sparsifier of a stream of edges, kept in one pass and bounded memory."""
 
-import functools
 import json
 import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable
-from threading import RLock
-from typing import Any, Literal, Self, TypeVar, cast
+from collections.abc import Iterable
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from ohmlearn import _core
 from ohmlearn._batches import batches_of
 from ohmlearn._kelner_levin import PaperSampler
+from ohmlearn._sharing import Shared, in_turn, refuse_cut_off
+from ohmlearn._sparsifier_state import PARAMETERS, STATE, check_state, read_parameters
 from ohmlearn._storage import read_arrays, write_arrays
 from ohmlearn._validation import (
     MAX_NODES,
@@ -38,7 +38,6 @@ from ohmlearn.graph import Graph
 
 __all__ = ["StreamingSparsifier", "sparsify"]
 
-Method = TypeVar("Method", bound=Callable[..., Any])
 SCHEMES = ("resample", "online", "paper")
 # beta = constant (ln n + offset) / epsilon^2: the matrix Chernoff bound at failure probability
 # 0.01, for independent coins; and what measured epsilon asks for (docs/calibration.md).
@@ -47,38 +46,20 @@ CONSTANTS = {"theory": (3.0, math.log(2 / 0.01)), "practical": (1.2, 0.0)}
 PAPER_CONSTANTS = {"theory": 1.0, "practical": 0.1}
 # Bytes at the peak of a resample, per row of the target (twice as many are held) and per node.
 ROW_BYTES, NODE_BYTES = 160, 400
-PARAMETERS = (
-    "n_nodes",
-    "epsilon",
-    "max_edges",
-    "memory",
-    "scheme",
-    "constants",
-    "n_jobs",
-    "verbose",
-)
-STATE = ("nodes", "clusters", "u", "v", "w", "counters", "numbers")  # of a C++ sampler
 NOTHING = np.empty(0, dtype=np.int32)
 PIECE = 1 << 22  # edges between two looks at the keyboard
 
 
-def in_turn(method: Method) -> Method:
-    """Let Python threads that share a sparsifier take turns: the core works without the GIL."""
-
-    @functools.wraps(method)
-    def locked(self: "StreamingSparsifier", *args: Any, **options: Any) -> Any:
-        with self._lock:
-            return method(self, *args, **options)
-
-    return cast(Method, locked)
-
-
-class StreamingSparsifier:
+class StreamingSparsifier(Shared):
     """Keeps a small graph H whose energy x'Lx is near that of all edges seen, for every x.
 
     Edges come in batches of any size and are forgotten; memory depends on the number of nodes and
     the target, not on the number of edges. The same seed gives the same H to the last bit, however
     the stream is cut into batches and whatever the number of threads.
+
+    Threads may share a sparsifier and take turns. The arrays of a call must not be changed by
+    another thread before it returns. A forked child can use the sparsifier, unless another thread
+    was in `update` or `merge` at the fork: then each use of it in the child is a RuntimeError.
 
     Parameters
     ----------
@@ -136,10 +117,19 @@ class StreamingSparsifier:
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
-        self._lock = RLock()
+        self._is_cut_off = False
+        self._share()
+
+    def _cut_off(self) -> None:
+        if isinstance(self._core, PaperSampler):  # changes at once, or not at all
+            return
+        _core.never_free(self._core)  # its destructor could fail
+        self._is_cut_off = True
 
     def _sampler(self) -> _core.Sampler | PaperSampler:
         """Return the sampler; the first use checks the parameters and makes it."""
+        if self._is_cut_off:
+            refuse_cut_off("sparsifier")
         if not hasattr(self, "_core"):
             self._core = self._make()
         return self._core
@@ -242,7 +232,8 @@ class StreamingSparsifier:
             self._check_room(self.max_edges, int(max(a.max(), b.max())) + 1)
         start = told = time.perf_counter()
         for first in range(0, len(a), PIECE):
-            sampler.update(*(array[first : first + PIECE] for array in arrays))
+            with self._changing():
+                sampler.update(*(array[first : first + PIECE] for array in arrays))
             now = time.perf_counter()
             if self.verbose and now - told > 1.0:
                 told = now
@@ -305,7 +296,8 @@ class StreamingSparsifier:
             mine: Any = self._sampler()
             theirs: Any = other._sampler()
             self._check_room(self._budget, max(mine.n_nodes, theirs.n_nodes))
-            mine.merge(theirs)
+            with self._changing():
+                mine.merge(theirs)
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -331,10 +323,10 @@ class StreamingSparsifier:
     @in_turn
     def _save(self, path: str | os.PathLike[str], **more: NDArray[Any]) -> None:
         """Save, with arrays of somebody else's that `load` passes over."""
-        state = self._sampler().get_state()
-        arrays = state if isinstance(state, dict) else dict(zip(STATE, state, strict=True))
+        state = self._get_arrays()
         parameters = {name: getattr(self, name) for name in PARAMETERS} | {"seed": self._seed}
-        write_arrays(path, {**arrays, "parameters": np.array(json.dumps(parameters)), **more})
+        text = json.dumps(parameters, default=np.generic.item)  # some may be numbers of numpy
+        write_arrays(path, {**state, "parameters": np.array(text), **more})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -344,18 +336,41 @@ class StreamingSparsifier:
         ----------
         path : str or path
             What `save` has written; see there for an example.
+
+        Raises
+        ------
+        ValueError
+            Names the file and what in it no sparsifier can have. It is safe to load any file.
         """
         arrays = read_arrays(path)
-        parameters = json.loads(str(arrays.pop("parameters")))
-        loaded = cls(
-            **{name: parameters[name] for name in PARAMETERS}, random_state=parameters["seed"]
-        )
-        sampler: Any = loaded._sampler()
+        try:
+            parameters = read_parameters(arrays)
+            seed = parameters.pop("seed")
+            loaded = cls(**parameters, random_state=seed)
+            loaded._set_arrays(arrays)
+        except (ValueError, ArithmeticError, TypeError) as error:  # numbers may be of any size
+            raise ValueError(
+                f"{path} holds no sparsifier that can continue: {error}; restore it from a copy, "
+                f"or sparsify the edges again"
+            ) from error
+        return loaded
+
+    def _get_arrays(self) -> dict[str, Any]:
+        """Return the state of the sampler by names."""
+        state = self._sampler().get_state()
+        return state if isinstance(state, dict) else dict(zip(STATE, state, strict=True))
+
+    def _set_arrays(self, arrays: dict[str, Any]) -> None:
+        """Continue from a state; ValueError says what no sampler with these parameters has."""
+        n = 0 if self.n_nodes is None else check_n_nodes(self.n_nodes, NOTHING, NOTHING)
+        if self.scheme != "paper":  # before memory is taken for as many nodes as n_nodes says
+            n = check_state(arrays, n)
+        sampler: Any = self._sampler()
         if isinstance(sampler, PaperSampler):
             sampler.set_state(arrays)
-        else:
-            sampler.set_state(*(arrays[name] for name in STATE))
-        return loaded
+            return
+        self._check_room(self._budget, n)
+        sampler.set_state(*(np.ascontiguousarray(arrays[name]) for name in STATE))
 
     @property
     @in_turn
@@ -413,23 +428,23 @@ class StreamingSparsifier:
 
     @in_turn
     def __getstate__(self) -> dict[str, Any]:
-        state = self.__dict__.copy()
-        del state["_lock"]
+        state = self._state()
         if "_core" in state:
-            state["_core"] = state["_core"].get_state()
+            state["_core"] = self._get_arrays()
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        state = dict(state)
-        arrays, seed = state.pop("_core", None), state.get("_seed")
-        self.__dict__.update(state)
-        self._lock = RLock()
-        if arrays is not None:
-            random_state, self.random_state = self.random_state, seed
-            sampler: Any = self._make()
-            self.random_state = random_state
-            sampler.set_state(*([arrays] if isinstance(arrays, dict) else arrays))
-            self._core = sampler
+        needed = (*PARAMETERS, "random_state", *(["_seed"] if "_core" in state else []))
+        missing = [name for name in needed if name not in state]
+        if missing or not isinstance(state.get("_core", {}), dict):
+            raise ValueError(f"no pickle of a sparsifier: it has no {(*missing, 'arrays')[0]}")
+        self.__dict__.update({name: value for name, value in state.items() if name != "_core"})
+        self._is_cut_off = False
+        self._share()
+        if "_core" in state:
+            self.random_state = state["_seed"]
+            self._set_arrays(state["_core"])
+            self.random_state = state["random_state"]
 
 
 def sparsify(

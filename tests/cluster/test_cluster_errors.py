@@ -12,6 +12,7 @@ import pytest
 from distributed import Client
 
 from ohmlearn.dask import ClusterEdges, PartitionError, WorkerError, sparsify
+from ohmlearn.dask._partial import Partial, merge_partials, sparsify_partition
 from ohmlearn.streams import SourceError
 
 GOOD = dask.delayed(([0, 1], [1, 2]))
@@ -140,3 +141,26 @@ def test_what_cannot_be_right_is_refused_before_the_work(
 def test_passes_need_the_numbers_of_the_nodes():
     with pytest.raises(ValueError, match="call sparsify of these edges first"):
         ClusterEdges([GOOD]).open_passes(np.zeros(3, dtype=np.int32), "refine")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"u": np.array([0, 3], np.int32)}, "partition 1: its rows and its nodes do not fit"),
+        ({"v": np.array([1, -1], np.int32)}, "partition 1: its rows and its nodes do not fit"),
+        ({"u": np.array([0.0, 1.0])}, "partition 1: u must be a vector of int32, got float64"),
+        ({"w": np.array([1.0, np.nan], np.float32)}, "row 1 has weight nan"),
+        ({"counters": np.zeros(3, np.int64)}, "partition 1: its rows and its nodes do not fit"),
+        ({"counters": np.full(6, -1)}, "-1 edges are said to be seen"),
+        ({"node_ids": np.array([5])}, "partition 1: its rows and its nodes do not fit"),
+    ],
+)
+def test_parts_that_no_worker_can_have_sent_are_refused(changes: dict[str, Any], message: str):
+    first, second = (
+        sparsify_partition(([0, 1], [1, 2]), number, "", {}, {"epsilon": 0.5}, seed=number)
+        for number in (0, 1)
+    )
+    assert merge_partials([first, second], {"epsilon": 0.5}, 2).partitions == (0, 1)
+    spoilt = Partial(second.arrays | changes, second.partitions)
+    with pytest.raises(ValueError, match=message):
+        merge_partials([first, spoilt], {"epsilon": 0.5}, 2)

@@ -115,29 +115,33 @@ def easy_and_hard():
     return graph, np.where(first, b, 0.0), np.where(first, 0.0, b)
 
 
-def test_auto_is_not_settled_by_what_proves_nothing():
-    """Neither zero columns nor a limit says that the diagonal is enough."""
-    graph, _, hard = easy_and_hard()
-    solver = LaplacianSolver(graph, random_state=0)
-    solver.solve(np.zeros(4000))
-    assert solver.report_.method == "auto"
-    with pytest.warns(ConvergenceWarning):
-        solver.solve(hard, max_iter=3)
-    assert solver.report_.method == "auto"
-    solver.solve(np.concatenate([np.zeros((4000, 20)), hard[:, None]], axis=1))
-    assert solver.report_.method == "cholesky"
-    assert solver.report_.reason.startswith("the diagonal would have needed more than")
-
-
-def test_auto_leaves_the_diagonal_when_it_no_longer_pays():
+def test_auto_chooses_for_each_solve_alone():
+    """Bits depend on the graph, b and the options: not on what was solved before."""
     graph, easy, hard = easy_and_hard()
     solver = LaplacianSolver(graph, random_state=0)
-    solver.solve(easy)
-    assert solver.report_.method == "diagonal"
-    assert solver.report_.reason.startswith("the diagonal converged in")
-    x = solver.solve(hard)
-    assert solver.report_.method == "cholesky"
-    assert relative_residual(graph, None, hard, x) <= 1.1e-8
+    many = np.concatenate([np.zeros((4000, 20)), hard[:, None]], axis=1)
+    cases = [(easy, "diagonal"), (hard, "cholesky"), (np.zeros(4000), "diagonal")]
+    cases += [(many, "cholesky")]
+    answers = []
+    for b, method in cases:
+        answers.append(LaplacianSolver(graph, random_state=0).solve(b).tobytes())
+        assert solver.solve(b).tobytes() == answers[-1]
+        assert solver.report_.method == method
+        beginning = {"diagonal": "the diagonal converged in ", "cholesky": "the diagonal would"}
+        assert solver.report_.reason.startswith(beginning[method])
+        assert (solver.report_.factor_entries > 0) == (method == "cholesky")
+    solver.preconditioner() @ easy
+    for (b, _), answer in zip(cases, answers, strict=True):
+        assert solver.solve(b).tobytes() == answer
+    assert relative_residual(graph, None, hard, solver.solve(hard)) <= 1.1e-8
+
+
+def test_auto_names_a_limit_as_its_reason():
+    graph, _, hard = easy_and_hard()
+    solver = LaplacianSolver(graph, random_state=0)
+    with pytest.warns(ConvergenceWarning):
+        solver.solve(hard, max_iter=3)
+    assert solver.report_.reason == "the diagonal was stopped after 3 iterations"
 
 
 def test_a_column_does_not_use_up_the_iterations_of_others():
@@ -214,13 +218,12 @@ def test_random_state_and_copies_repeat_every_bit(method):
     first = solver.solve(b)
     again = LaplacianSolver(graph, random_state=5, method=method).solve(b)
     assert first.tobytes() == again.tobytes() == fresh.solve(b).tobytes()
-    # After a solve, too: copies know what "auto" has settled on.
-    copies = [pickle.loads(pickle.dumps(solver)), copy.copy(solver), copy.deepcopy(solver)]
-    second = solver.solve(b)
-    for other in copies:
-        assert second.tobytes() == other.solve(b).tobytes()
-        assert other.report_.method == solver.report_.method
+    # After a solve, too; copies have its report.
+    for other in (pickle.loads(pickle.dumps(solver)), copy.copy(solver), copy.deepcopy(solver)):
         assert other.report_.reason == solver.report_.reason
+        assert other.solve(b).tobytes() == first.tobytes()
+        assert other.report_.method == solver.report_.method
+    assert solver.solve(b).tobytes() == first.tobytes()
 
 
 def test_another_random_state_gives_another_factor():
@@ -277,7 +280,7 @@ def test_python_threads_on_solvers_of_their_own_and_on_one():
             assert x.tobytes() == expected.tobytes()
         shared = LaplacianSolver(graph, random_state=0)
         for x in pool.map(lambda _: shared.solve(b), range(8)):
-            np.testing.assert_allclose(x, expected, rtol=0, atol=1e-4 * abs(expected).max())
+            assert x.tobytes() == expected.tobytes()
 
 
 # ---- operators ----------------------------------------------------------------------------------
@@ -324,8 +327,7 @@ def test_preconditioner_serves_scipy():
     assert info == 0
     assert len(steps) < 60
     expected = solver.solve(b)
-    assert solver.report_.method == "cholesky"
-    assert solver.report_.reason == "a preconditioner was asked for before a solution"
+    assert expected.tobytes() == LaplacianSolver(graph, random_state=0).solve(b).tobytes()
     np.testing.assert_allclose(x - x.mean(), expected, rtol=0, atol=1e-4 * abs(expected).max())
 
 

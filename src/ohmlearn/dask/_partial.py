@@ -16,9 +16,11 @@ from distributed.protocol import dask_deserialize, dask_serialize
 from numpy.typing import NDArray
 
 from ohmlearn._ids import Ids, Strings
+from ohmlearn._sparsifier_state import STATE
+from ohmlearn._storage import check_arrays
 from ohmlearn.dask._partitions import PartitionError, in_partition, open_partition
 from ohmlearn.nodes import NodeTable
-from ohmlearn.sparsifier import STATE, StreamingSparsifier
+from ohmlearn.sparsifier import StreamingSparsifier
 
 __all__ = ["Partial", "derive_seed", "merge_partials", "sparsify_partition"]
 
@@ -141,8 +143,10 @@ def merge_partials(parts: list[Partial], parameters: dict[str, Any], seed: int) 
     nodes = first.nodes()
     merged = _restore(first.arrays, len(nodes), parameters, seed)
     for part in parts[1:]:
+        with in_partition(part.name):
+            ids = _check_part(part.arrays)
         try:
-            numbers = nodes.add(_ids_of(part.arrays))
+            numbers = nodes.add(ids)
         except TypeError as error:
             raise PartitionError(f'{part.name}: {error}, or use id_type="string"') from None
         if merged.max_edges is not None:
@@ -162,10 +166,20 @@ def merge_partials(parts: list[Partial], parameters: dict[str, Any], seed: int) 
     )
 
 
+def _check_part(arrays: dict[str, NDArray[Any]]) -> Ids:
+    """Return the ids of the nodes of a part whose rows can be renumbered."""
+    ids = _ids_of(arrays)
+    check_arrays(arrays, {name: dtype for name, dtype in STATE.items() if name != "nodes"})
+    ends = arrays["u"], arrays["v"]
+    fit = all(end.min(initial=0) >= 0 and end.max(initial=-1) < ids.size for end in ends)
+    if not fit or len(arrays["counters"]) <= N_SORTED:
+        raise ValueError("its rows and its nodes do not fit; read the partition again")
+    return ids
+
+
 def _take_state(sparsifier: StreamingSparsifier) -> dict[str, NDArray[Any]]:
     """Return the state without the estimates."""
-    state: Any = sparsifier._sampler().get_state()
-    arrays = dict(zip(STATE, state, strict=True))
+    arrays = sparsifier._get_arrays()
     del arrays["nodes"]
     return arrays
 
@@ -174,15 +188,17 @@ def _restore(
     arrays: dict[str, NDArray[Any]], n_nodes: int, parameters: dict[str, Any], seed: int
 ) -> StreamingSparsifier:
     """Make a sparsifier whose nodes have no estimates yet: edges are kept until it resamples."""
-    blank: Any = StreamingSparsifier(n_nodes=n_nodes)._sampler()
-    state = {**arrays, "nodes": blank.get_state()[0]}
+    blank = StreamingSparsifier(n_nodes=n_nodes)._get_arrays()
     restored = StreamingSparsifier(**parameters, random_state=seed)
-    sampler: Any = restored._sampler()
-    sampler.set_state(*(np.ascontiguousarray(state[name]) for name in STATE))
+    restored._set_arrays({**arrays, "nodes": blank["nodes"]})
     return restored
 
 
 def _ids_of(arrays: dict[str, NDArray[Any]]) -> Ids:
     if "node_offsets" in arrays:
+        check_arrays(arrays, {"node_offsets": np.int64, "node_bytes": np.uint8})
         return Strings(arrays["node_offsets"], arrays["node_bytes"])
-    return arrays.get("node_ids", np.empty(0, dtype=np.int64))
+    if "node_ids" in arrays:
+        check_arrays(arrays, {"node_ids": np.int64})
+        return arrays["node_ids"]
+    return np.empty(0, dtype=np.int64)

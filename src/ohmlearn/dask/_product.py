@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,8 +26,8 @@ class KnownNodes(NodeTable):
     """A table that stays as it is; nodes it does not have get the number after the last."""
 
     def __init__(self, table: NodeTable) -> None:
-        self._table = table._table
-        self._lock = Lock()  # its own: those who only look need not wait for one another
+        super().__init__()  # not the lock of `table`: readers need not wait for one another
+        self._kernel = table._table
 
     def add_edges(self, u: ArrayLike | Any, v: ArrayLike | Any) -> tuple[Numbers, Numbers]:
         """Return the numbers of both ends of edges."""

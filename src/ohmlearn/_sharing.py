@@ -1,0 +1,117 @@
+"""Objects that threads share, and what becomes of them in a forked child.
+
+Kernels work without the GIL, so threads take turns on an object by its lock. A child that is forked
+has the forking thread alone: a lock that another thread held would never be released there, and an
+object that another thread was changing would stay half-changed.
+"""
+
+import functools
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import RLock
+from typing import Any, NoReturn, TypeVar, cast
+from weakref import WeakValueDictionary
+
+__all__ = ["Shared", "in_turn", "refuse_cut_off"]
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+class Shared:
+    """Base of objects with a lock, which a forked child can use as well.
+
+    Attributes
+    ----------
+    _lock : RLock
+        Held while a kernel works on the object. Not copied or pickled: see `_state`.
+
+    Examples
+    --------
+    >>> class Counter(Shared):
+    ...     def __init__(self):
+    ...         self._share()
+    ...         self.count = 0
+    ...     def add(self):
+    ...         with self._lock, self._changing():
+    ...             self.count += 1
+    >>> counter = Counter()
+    >>> counter.add()
+    >>> counter.count
+    1
+    """
+
+    _lock: Any
+
+    def _share(self) -> None:
+        """Make the lock; called when the object is made or unpickled."""
+        self._lock = RLock()
+        self._in_change = False
+        _shared[id(self)] = self
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Mark the time in which a kernel writes to the object."""
+        self._in_change = True
+        try:
+            yield
+        finally:
+            self._in_change = False
+
+    def _state(self) -> dict[str, Any]:
+        """Return the attributes without those that belong to this process."""
+        own = ("_lock", "_in_change")
+        return {name: value for name, value in self.__dict__.items() if name not in own}
+
+    def _cut_off(self) -> None:
+        """Deal with a half-changed object; called in a child that was forked meanwhile.
+
+        What the kernel was writing to must never be freed (``_core.never_free``), because its
+        destructor could fail.
+        """
+        raise NotImplementedError
+
+
+def in_turn(method: Method) -> Method:
+    """Let threads that share an object take turns in a method."""
+
+    @functools.wraps(method)
+    def locked(self: Shared, *args: Any, **options: Any) -> Any:
+        with self._lock:
+            return method(self, *args, **options)
+
+    return cast(Method, locked)
+
+
+def refuse_cut_off(what: str) -> NoReturn:
+    """Raise RuntimeError for an object that a fork has left half-changed.
+
+    Examples
+    --------
+    >>> refuse_cut_off("sparsifier")
+    Traceback (most recent call last):
+    ...
+    RuntimeError: another thread was changing this sparsifier when the process was forked, ...
+    """
+    raise RuntimeError(
+        f"another thread was changing this {what} when the process was forked, so its state is "
+        f"incomplete in the child; use it in the parent, or fork while no call is at work on it"
+    )
+
+
+_shared: WeakValueDictionary[int, Shared] = WeakValueDictionary()
+
+
+def _after_fork_in_child() -> None:
+    for shared in list(_shared.values()):
+        if shared._lock.acquire(blocking=False):  # nobody has it, or the thread that forked
+            shared._lock.release()
+            continue
+        shared._lock = RLock()
+        if shared._in_change:
+            shared._in_change = False
+            shared._cut_off()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
+    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,215 @@
+"""Changes saved sparsifiers and gives them a right checksum: each is refused, or can be used.
+
+The suite runs a few. For more, each batch in a process of its own, so that a crash or a hang is
+seen and named with its seed:
+
+    python tests/fuzz_saved.py --count 20000
+    python tests/fuzz_saved.py --alone --first 4711 --count 1    # once more, in this process
+"""
+
+import argparse
+import functools
+import hashlib
+import io
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+import numpy as np
+from fuzz_readers import damage
+
+from ohmlearn import StreamingSparsifier
+from ohmlearn._storage import MAGIC, VERSION, read_arrays
+
+NODES = 60
+KINDS = [
+    {"epsilon": 0.9},
+    {"epsilon": 0.9, "n_nodes": NODES},
+    {"max_edges": 300},
+    {"memory": 80_000, "n_nodes": NODES},
+    {"epsilon": 0.9, "scheme": "online", "n_jobs": 2},
+    {"epsilon": 0.9, "scheme": "paper", "n_nodes": NODES},
+]
+NUMBERS = [0, 1, -1, 2, 3, 59, 60, 61, 2**31 - 1, 2**31, 2**59, 2**63 - 1, -(2**63)]
+FLOATS = [
+    0.0,
+    -0.0,
+    -1.0,
+    0.5,
+    1.0,
+    5e-324,
+    1e-300,
+    1e-30,
+    1e27,
+    1e39,
+    1e300,
+    np.inf,
+    -np.inf,
+    np.nan,
+]
+VALUES = [
+    None, True, False, 0, -1, 1, 60, 61, 2**31, 2**62, 2**64, 10**400, 0.5, -0.5, 1e-200, 1e300, "",
+    "paper", "online", "theory", "1 cup", "9" * 400 + "TB", "1GB", [], {}, [[1]],
+    float("nan"), float("inf"), "x" * 10_000,
+]  # fmt: skip
+
+
+def edges(n_edges: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    u, v = rng.integers(0, NODES, (2, n_edges), dtype=np.int32)
+    return u, v, rng.lognormal(size=n_edges)
+
+
+@functools.cache
+def saved() -> list[dict[str, np.ndarray]]:
+    """Arrays of good files: new ones, some with all edges kept, some that were resampled."""
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        for kind in KINDS:
+            for n_edges in (0, 200, 12_000):
+                file = Path(folder) / "good.ohm"
+                StreamingSparsifier(**kind, random_state=1).update(*edges(n_edges, 0)).save(file)
+                found.append(read_arrays(file))
+    return found
+
+
+def change_array(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return an array with another entry, type or shape."""
+    kind = int(rng.integers(0, 9))
+    if array.dtype.kind in "UMc" or (kind < 6 and array.size == 0):
+        kind = 8
+    result = array.copy()
+    at = tuple(int(rng.integers(0, max(1, size))) for size in array.shape)
+    if kind < 4:
+        odd = FLOATS if array.dtype.kind == "f" else NUMBERS
+        with np.errstate(all="ignore"):
+            result[at] = np.array(odd[int(rng.integers(0, len(odd)))]).astype(array.dtype)
+    elif kind == 4:  # a few bits
+        data = result.reshape(-1).view(np.uint8)
+        data[int(rng.integers(0, data.size))] ^= 1 << int(rng.integers(0, 8))
+    elif kind == 5:
+        result[at] = result.reshape(-1)[int(rng.integers(0, result.size))]
+    elif kind == 6:
+        cut = int(rng.integers(0, array.size + 1))
+        ends = (result.reshape(-1)[:cut], np.tile(result.reshape(-1), 2), result.reshape(-1)[::-1])
+        result = ends[int(rng.integers(0, 3))]
+    elif kind == 7:
+        types = (">i4", "<i8", "<f8", "<f4", "u1", "<U3", "?", "<c16", "M8[s]")
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = array.astype(np.float64).astype(types[int(rng.integers(0, len(types)))])
+    else:
+        shapes = ((1, array.size), (array.size, 1), (1, 1, array.size))
+        result = result.reshape(shapes[int(rng.integers(0, len(shapes)))])
+    return result
+
+
+def change_parameters(text: str, rng: np.random.Generator) -> str:
+    parameters = json.loads(text)
+    name = list(parameters)[int(rng.integers(0, len(parameters)))]
+    kind = int(rng.integers(0, 6))
+    if kind < 3:
+        parameters[name] = VALUES[int(rng.integers(0, len(VALUES)))]
+    elif kind == 3:
+        del parameters[name]
+    elif kind == 4:
+        parameters["more"] = 1
+    else:
+        texts = ("", "null", "[" * 100_000, text[:-3], '"' + text, "[1]", text.replace('"', "'"))
+        return texts[int(rng.integers(0, len(texts)))]
+    return json.dumps(parameters)
+
+
+def change_file(seed: int) -> bytes:
+    """Return a changed file with a right checksum."""
+    rng = np.random.default_rng(seed)
+    arrays = dict(saved()[int(rng.integers(0, len(saved())))])
+    way = rng.choice(["bytes", "parameters", "arrays"], p=[0.15, 0.2, 0.65])
+    if way == "parameters":
+        arrays["parameters"] = np.array(change_parameters(str(arrays["parameters"]), rng))
+    elif way == "arrays":
+        for _ in range(int(rng.integers(1, 4))):
+            name = list(arrays)[int(rng.integers(0, len(arrays)))]
+            if rng.random() < 0.04:
+                del arrays[name]
+            else:
+                arrays[name] = change_array(np.asarray(arrays[name]), rng)
+    file = io.BytesIO()
+    np.savez(file, allow_pickle=False, **arrays)
+    content = file.getvalue()
+    if way == "bytes":
+        content = damage(content, rng)
+    return MAGIC + VERSION.to_bytes(4, "little") + hashlib.sha256(content).digest() + content
+
+
+def run(seed: int, folder: str) -> str:
+    """Load a changed file and use it; return "refused" or "used"."""
+    path = Path(folder) / "changed.ohm"
+    path.write_bytes(change_file(seed))
+    try:
+        loaded = StreamingSparsifier.load(path)
+    except ValueError as error:
+        if not str(error).startswith(f"{path} "):
+            raise AssertionError(f"seed {seed}: the file is not named in {error}") from error
+        return "refused"
+    other = StreamingSparsifier(
+        loaded.n_nodes, loaded.epsilon, loaded.max_edges, loaded.memory, loaded.scheme,
+        loaded.constants, random_state=2,
+    )  # fmt: skip
+    u, v, w = edges(3000, seed)
+    n = NODES if loaded.n_nodes is None else loaded.n_nodes
+    inside = (u < n) & (v < n)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # weights of any size need not converge
+        loaded.snapshot()
+        loaded.stats_  # noqa: B018
+        loaded.update(u[inside], v[inside], w[inside])
+        loaded.snapshot()
+        other.update(u[inside], v[inside], w[inside])
+        try:
+            other.merge(loaded)
+            loaded.merge(other).snapshot()
+        except ValueError as error:
+            if "more than 2**60 edges" not in str(error):
+                raise
+    loaded.save(path)
+    StreamingSparsifier.load(path)
+    return "used"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--alone", action="store_true", help="in this process")
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--count", type=int, default=20_000)
+    options = parser.parse_args()
+    if options.alone:
+        resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+        outcomes = []
+        with tempfile.TemporaryDirectory() as folder:
+            for seed in range(options.first, options.first + options.count):
+                print(seed, file=sys.stderr)  # the last one printed is the one that crashed
+                outcomes.append(run(seed, folder))
+        print(f"{outcomes.count('used')} used, {outcomes.count('refused')} refused")
+        return
+    failed, used, refused = False, 0, 0
+    for first in range(options.first, options.first + options.count, 1000):
+        count = min(1000, options.first + options.count - first)
+        command = [sys.executable, __file__, "--alone", f"--first={first}", f"--count={count}"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=1200)
+        if done.returncode != 0:
+            failed = True
+            print(f"exit code {done.returncode}; {done.stderr[-3000:]}", flush=True)
+            continue
+        words = done.stdout.split()
+        used, refused = used + int(words[0]), refused + int(words[2])
+    print(f"{used} used, {refused} refused")
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,13 @@
+"""Changed files of sparsifiers are refused or usable; tests/fuzz_saved.py can run many more."""
+
+import os
+
+import fuzz_saved
+
+COUNT = 5000 if os.environ.get("OHMLEARN_LONG") == "1" else 300
+
+
+def test_changed_files(tmp_path):
+    outcomes = [fuzz_saved.run(seed, str(tmp_path)) for seed in range(COUNT)]
+    assert set(outcomes) == {"used", "refused"}
+    assert outcomes.count("used") > COUNT // 20
