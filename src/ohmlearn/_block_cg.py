@@ -39,8 +39,8 @@ class BlockCG:
     residual : ndarray of the shape of b
         b - A x, from the products taken.
     gram : ndarray of shape (n_columns, n_columns)
-        residual' M^-1 residual. The energy of the errors, residual' A^-1 residual, is within the
-        factors that M keeps the energies of A.
+        residual' M^-1 residual. The energy of the errors, residual' A^-1 residual, is at most this
+        over the smallest eigenvalue of M^-1 A (`smallest_quotient`).
 
     Examples
     --------
@@ -59,6 +59,11 @@ class BlockCG:
         # The last ones, and A times them.
         self._directions = self._images = np.empty((len(residual), 0))
         self._quotients = (np.inf, -np.inf)  # least and largest x'A x / x'M x seen
+        # M^-1 A in an orthonormal basis of all directions so far, block tridiagonal: blocks on the
+        # diagonal, and those above them.
+        self._diagonal: list[Floats] = []
+        self._above: list[Floats] = []
+        self._root = np.empty((0, 0))  # Cholesky factor of the last directions' energies
         self._prepare()
         self._begin = np.diag(self.gram).copy()
 
@@ -84,6 +89,27 @@ class BlockCG:
         ahead: Floats = self.x + (2.0 / (low + high) if low <= high else 1.0) * self._next
         return ahead
 
+    def smallest_quotient(self) -> float:
+        """Return the least x'A x / x'M x over the span of all directions so far; 1 without any.
+
+        This Ritz value is at least the smallest eigenvalue of M^-1 A. As long as it is larger,
+        the steps have not yet reduced what the residual has of that eigenvector.
+        """
+        if not self._diagonal:
+            return 1.0
+        sizes = [len(block) for block in self._diagonal]
+        ends = np.cumsum(sizes)
+        bands = np.zeros((2 * max(sizes), ends[-1]))  # bands[i, j] is entry (i + j, j)
+        for end, block in zip(ends, self._diagonal, strict=True):
+            for j, column in enumerate(block.T):
+                bands[: len(block) - j, end - len(block) + j] = column[j:]
+        for end, block in zip(ends, self._above, strict=False):
+            for i, row in enumerate(block):
+                at = len(block) - i
+                bands[at : at + len(row), end - at] = row
+        least = scipy.linalg.eigvals_banded(bands, True, select="i", select_range=(0, 0))[0]
+        return max(float(least), 1e-16 * self._quotients[1])  # what rounding leaves of it
+
     def propose(self) -> Floats | None:
         """Return the next directions, of which `accept` needs the products with A."""
         energy = np.diag(self.gram)
@@ -104,12 +130,15 @@ class BlockCG:
         inner = p.T @ image
         inner = (inner + inner.T) / 2
         # Before the last directions were taken out, p was orthonormal with respect to M.
-        quotients = np.linalg.eigvalsh(inner + self._share.T @ self._share)
+        self._diagonal.append(inner + self._share.T @ self._share)
+        quotients = np.linalg.eigvalsh(self._diagonal[-1])
         self._quotients = (
             min(self._quotients[0], float(quotients[0])),
             max(self._quotients[1], float(quotients[-1])),
         )
-        root = scipy.linalg.cholesky(inner, lower=True)
+        if len(self._diagonal) > 1:
+            self._above.append(self._root @ self._share)
+        self._root = root = scipy.linalg.cholesky(inner, lower=True)
         self._directions = scipy.linalg.solve_triangular(root, p.T, lower=True).T
         self._images = scipy.linalg.solve_triangular(root, image.T, lower=True).T
         share = self._directions.T @ self.residual

@@ -13,6 +13,20 @@ constant. So constants are split off before anything is solved: as A 1 = 1_S,
 and what is left to solve has right-hand sides that sum to zero, whose solutions sum to zero over S.
 All this holds for each component by itself, with its own mean, nodes and labels; only mu is one for
 all. Components without a label are left out: f is 0 there, and the rest sums to zero.
+
+So on component i, with n_i nodes and l_i labels whose values sum to S_i, stable-HFS is
+
+    f = A^-1 (y - S_i / l_i)_S - mu A^-1 (1 - (n_i / l_i) 1_S) + (S_i - mu n_i) / l_i.
+
+For a large gamma the first two terms are of the size 1 / gamma, and in a connected graph so is the
+third, although S_i and mu n_i are not small. Their difference would be all rounding. So let s and t
+be the sums over all nodes of the two solutions A^-1 (...), and let nu be the limit of mu:
+
+    nu = sum(n_i S_i / l_i) / sum(n_i^2 / l_i),    mu = nu + (s - nu t) / (sum(n_i^2 / l_i) + t).
+
+S_i - nu n_i is computed such that it is exactly 0 where all S_i / n_i are equal, and the rest of
+the third term is small. For a small gamma nu and mu - nu nearly cancel, and S_i - mu n_i is the
+accurate form.
 """
 
 from typing import Literal
@@ -35,6 +49,8 @@ __all__ = ["HFSSolver", "HFSSystem"]
 
 CONSTRAINTS = ("stable",)
 Floats = NDArray[np.float64]
+LARGEST = 1e150  # its square is a float64, too
+EPS = 4.0 * float(np.finfo(np.float64).eps)  # of a difference of two rounded numbers
 
 
 class HFSSystem:
@@ -77,22 +93,35 @@ class HFSSystem:
         if constraint is not None:
             check_option("constraint", constraint, CONSTRAINTS)
         self.stable = constraint is not None
-        self.scale = check_positive("gamma", gamma) * len(self.labelled)  # c
+        self.gamma = check_positive("gamma", gamma)
+        self.scale = self.gamma * len(self.labelled)  # c
         n_components = int(component.max()) + 1
         self.component = component
         self.at = component[self.labelled]
         self.n_labels = np.bincount(self.at, minlength=n_components)
         self.reached: NDArray[np.bool_] = (self.n_labels > 0)[component]
         # Per component: mean of the values, nodes per label.
+        sizes = np.bincount(component, minlength=n_components) * (self.n_labels > 0)
         self.means = self._label_means(self.values)
-        sizes = np.bincount(component, minlength=n_components)
-        self.share = np.where(self.n_labels > 0, sizes / np.maximum(self.n_labels, 1), 0.0)
+        self.share = sizes / np.maximum(self.n_labels, 1)
+        # nu, and S_i / l_i - nu n_i / l_i, both relative to the component of the first label.
+        sums, first = self._label_sums(self.values), self.at[0]
+        off = sums * sizes[first] - sizes[:, np.newaxis] * sums[first]
+        off /= (sizes[first] * np.maximum(self.n_labels, 1))[:, np.newaxis]
+        self._total = float(sizes @ self.share)  # sum of n_i^2 / l_i
+        shift = sizes @ off / self._total
+        self._limit = sums[first] / sizes[first] + shift
+        self._constants = off - self.share[:, np.newaxis] * shift
+
+    def _label_sums(self, values: Floats) -> Floats:
+        """Sum over the labelled nodes of each component."""
+        sums = np.zeros((len(self.n_labels), values.shape[1]))
+        np.add.at(sums, self.at, values)
+        return sums
 
     def _label_means(self, values: Floats) -> Floats:
         """Mean over the labelled nodes of each component."""
-        sums = np.zeros((len(self.n_labels), values.shape[1]))
-        np.add.at(sums, self.at, values)
-        means: Floats = sums / np.maximum(self.n_labels, 1)[:, np.newaxis]
+        means: Floats = self._label_sums(values) / np.maximum(self.n_labels, 1)[:, np.newaxis]
         return means
 
     @property
@@ -140,40 +169,93 @@ class HFSSystem:
     def combine(self, x: Floats) -> tuple[Floats, Floats]:
         """Return f and mu from solutions x of A x = right_hand_sides."""
         q = self.values.shape[1]
-        f = x[:, :q] + self.means[self.component]
-        mu = np.zeros(q)
-        if self.stable:
-            # Sums over the nodes of A^-1 y_S and of A^-1 1.
-            ones = x[:, -1] + self.share[self.component]
-            mu = f[self.reached].sum(axis=0) / ones[self.reached].sum()
-            f -= ones[:, np.newaxis] * mu
+        if not self.stable:
+            f = x + self.means[self.component]
+            f[~self.reached] = 0.0
+            return f, np.zeros(q)
+        share = self.share[:, np.newaxis]
+        sums = x[self.reached].sum(axis=0)
+        of_ones = self._total + sums[-1]
+        mu = (sums[:q] + self._total * self._limit) / of_ones
+        beyond = (sums[:q] - self._limit * sums[-1]) / of_ones  # mu - nu
+        near = np.abs(self._constants) + np.abs(beyond) * share
+        far = np.abs(self.means) + np.abs(mu) * share
+        constants = np.where(near < far, self._constants - beyond * share, self.means - mu * share)
+        f = x[:, :q] - x[:, -1:] * mu + constants[self.component]
+        f -= f[self.reached].mean(axis=0)
         f[~self.reached] = 0.0
         return f, mu
 
-    def relative_residuals(self, residual: Floats, mu: Floats) -> Floats:
-        """Relative residuals of f, from those of the solutions."""
-        q = len(mu)
-        b = np.zeros((self.n_nodes, q))
+    def _right_hand_side(self, mu: Floats) -> Floats:
+        """Return b = y_S - mu on reached nodes."""
+        b = np.zeros((self.n_nodes, len(mu)))
         b[self.labelled] = self.values
         b[self.reached] -= mu
-        r = residual[:, :q] - residual[:, -1:] * mu if self.stable else residual
-        norms = np.linalg.norm(b, axis=0)
-        ratios: Floats = np.linalg.norm(r, axis=0) / np.where(norms > 0, norms, 1.0)
+        return b
+
+    def relative_residuals(self, f: Floats, mu: Floats, energy: Floats) -> Floats:
+        """Return norm(b - A f) / norm(b) with b = y_S - mu on reached nodes, given L f."""
+        b = self._right_hand_side(mu)
+        ratios: Floats = np.linalg.norm(b - self.multiply(f, energy), axis=0) / _sizes(b)
         return ratios
 
-    def relative_errors(self, gram: Floats, f: Floats, mu: Floats) -> Floats:
-        """Errors of f in the norm x'A x, relative to f, given estimates of those of the solutions.
+    def rounding_residuals(self, f: Floats, mu: Floats, degrees: Floats) -> Floats:
+        """Return relative residuals of the size that the rounding of f to float64 causes.
 
-        `gram` holds the inner products of the errors. As f sums to zero, or mu is 0,
-        f'A f = f'(y_S - mu 1) = f_S'y.
+        The terms that f is the sum of are as large as its largest entry.
         """
+        weight = float(np.linalg.norm(degrees[self.reached]))
+        rounded = EPS * self.scale * weight * np.abs(f).max(axis=0)
+        ratios: Floats = rounded / _sizes(self._right_hand_side(mu))
+        return ratios
+
+    def assess(self, x: Floats, residual: Floats, gram: Floats) -> tuple[Floats, ...]:
+        """Return f, mu, relative residuals and errors, from solutions whose residuals are known.
+
+        Parameters
+        ----------
+        x, residual : ndarray
+            Solutions, and ``right_hand_sides - A x``.
+        gram : ndarray
+            Bounds of the inner products of the errors of x in the norm x'A x.
+
+        Returns
+        -------
+        f, mu, residuals : ndarray
+        errors : ndarray
+            Errors of f in the norm x'A x, relative to f.
+        """
+        f, mu = self.combine(x)
         q = len(mu)
+        scaled = self.right_hand_sides - residual  # A x, and from it c L x
+        scaled[self.labelled] -= x[self.labelled]
         squares = np.diag(gram)[:q].copy()
         if self.stable:
+            scaled = scaled[:, :q] - scaled[:, -1:] * mu
             squares += mu * (mu * gram[-1, -1] - 2.0 * gram[:q, -1])
+        # As f sums to zero, or mu is 0, f'A f = f'(y_S - mu 1) = f_S'y.
         energy = np.einsum("ij,ij->j", f[self.labelled], self.values)
-        ratios: Floats = np.sqrt(np.maximum(squares, 0.0) / np.where(energy > 0, energy, 1.0))
-        return ratios
+        errors = np.sqrt(np.maximum(squares, 0.0) / np.where(energy > 0, energy, 1.0))
+        return f, mu, self.relative_residuals(f, mu, scaled / self.scale), errors
+
+
+def _sizes(b: Floats) -> Floats:
+    """Return the norm of each column, or 1 if that is zero."""
+    norms = np.linalg.norm(b, axis=0)
+    return np.where(norms > 0.0, norms, 1.0)
+
+
+def _check_scale(gamma: float, n_labelled: int, degrees: Floats) -> None:
+    """Raise ValueError if gamma times labels and degrees, or its square, is no float64."""
+    weights = degrees[degrees > 0.0]
+    least = 1.0 / LARGEST / (n_labelled * float(weights.min(initial=1.0)))
+    most = LARGEST / (n_labelled * float(weights.max(initial=1.0)))
+    if not least <= gamma <= most:
+        raise ValueError(
+            f"gamma = {gamma:g} is too {'large' if gamma > most else 'small'} for float64: with "
+            f"{n_labelled} labelled nodes and degrees from {weights.min(initial=1.0):g} to "
+            f"{weights.max(initial=1.0):g} it must be between {least:.1g} and {most:.1g}"
+        )
 
 
 class HFSSolver:
@@ -198,6 +280,7 @@ class HFSSolver:
     def __init__(
         self, graph: Graph, system: HFSSystem, random_state: int = 0, n_jobs: int | None = None
     ) -> None:
+        _check_scale(system.gamma, len(system.labelled), graph.degrees)
         self.graph, self.system = graph, system
         self._solver = LaplacianSolver(graph, system.ground, random_state, n_jobs)
         self._threads = check_n_jobs(n_jobs)
@@ -207,9 +290,13 @@ class HFSSolver:
         """What the last solve did."""
         return self._solver.report_
 
+    def apply_laplacian(self, x: Floats) -> Floats:
+        """Return L x."""
+        return multiply_laplacian(self.graph, x, self._threads)
+
     def multiply(self, x: Floats) -> Floats:
         """Return A x."""
-        return self.system.multiply(x, multiply_laplacian(self.graph, x, self._threads))
+        return self.system.multiply(x, self.apply_laplacian(x))
 
     def solve(self, b: Floats, tol: float, x0: Floats | None = None) -> Floats:
         """Return the solution; `tol` is for what a first guess leaves over."""

@@ -167,9 +167,9 @@ def _refine_all(
         for i, (system, run) in enumerate(zip(systems, runs, strict=True)):
             if directions[i].shape[1] > 0:
                 run.accept(directions[i], system.multiply(directions[i], images[i]))
-            f, mu = system.combine(run.x)
-            residual = system.relative_residuals(run.residual, mu).max()
-            errors[i] = max(residual, system.relative_errors(run.gram, f, mu).max())
+            gram = run.gram / run.smallest_quotient()
+            f, _, residuals, estimates = system.assess(run.x, run.residual, gram)
+            errors[i] = max(residuals.max(), estimates.max())
             if errors[i] > EXACT_TOL:  # as `refine` does when its passes are at an end
                 f, _ = system.combine(system.centre(run.look_ahead()))
             found.append(f[:, 0])

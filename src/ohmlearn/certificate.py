@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ohmlearn._lanczos import EXHAUSTED, LaplacianSpace, bound_eigenvalues
+from ohmlearn._lanczos import Lanczos
 from ohmlearn._passes import open_passes
 from ohmlearn._validation import check_count, check_fraction, check_graph, check_seed
 from ohmlearn.graph import Graph
@@ -25,6 +24,7 @@ from ohmlearn.graph import Graph
 __all__ = ["Certificate", "certify"]
 
 MAX_PASSES = 100  # a sparsifier worth having takes about ten
+AGREES = 1e-6  # relative difference of estimates and bounds that counts as rounding
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,13 @@ class Certificate:
     Attributes
     ----------
     lower, upper : float
-        Smallest and largest ratio x'L_H x / x'L_G x of energies seen; the extremes over all x lie
-        at or beyond them. NaN if not measured, because components differ.
+        Smallest and largest ratio x'L_H x / x'L_G x of energies seen, without what rounding may
+        have added; the extremes over all x lie at or beyond them. NaN if not measured, because
+        components differ or the weights of H are too far apart for double precision.
     lower_bound, upper_bound : float
-        All ratios lie between these, with probability `confidence`.
+        All ratios lie between these, with probability `confidence`. What rounding and inexact
+        solves may have done is allowed for: where they hide the extremes, which happens from
+        ratios of about 1e9 to 1 on, a bound is 0 or infinite.
     confidence : float
         As asked for.
     passes, edges_read : int
@@ -45,7 +48,8 @@ class Certificate:
     n_nodes : int
         Nodes of H.
     exact : bool
-        Whether estimates and bounds agree up to rounding: the Krylov space was exhausted.
+        Whether estimates and bounds agree to a millionth, as they do once the Krylov space is
+        exhausted and rounding is negligible.
     lost_edge : (int, int) or None
         An edge of G between components of H, or to a node that H does not have: `lower` is 0.
     extra_edge : (int, int) or None
@@ -92,6 +96,9 @@ class Certificate:
         if self.extra_edge is not None:
             fault = f"edge {self.extra_edge} of H joins what G leaves apart (ratio infinite)"
             return f"H does not approximate G: {fault}\n{cost}"
+        if math.isnan(self.epsilon):
+            fault = "the weights of H are too far apart for double precision"
+            return f"nothing is known about H and G: {fault}\n{cost}"
         found = f"1 ± {self.epsilon:.3g}"
         ratios = f"(ratios of energies {self.lower:.3g} to {self.upper:.3g})"
         if self.exact:
@@ -154,20 +161,13 @@ def certify(
     h = check_graph(sparsifier.snapshot() if hasattr(sparsifier, "snapshot") else sparsifier, Graph)
     eta, delta = check_fraction("eta", eta), 1.0 - check_fraction("confidence", confidence)
     n_starts, seed = check_count("n_starts", n_starts), check_seed(random_state)
-    n_components, component = h.components()
-    rank = h.n_nodes - n_components
+    component = h.components()[1]
     limit = MAX_PASSES if max_passes is None else check_count("max_passes", max_passes)
 
     source = open_passes(edges, component, "certify", n_jobs)
-    space = LaplacianSpace(h, component, seed, n_jobs)
-    basis: list[NDArray[np.float64]] = []
-    projected = np.empty((0, 0))  # V'L_G V, V the basis
-    block, starts = space.draw(n_starts, seed)
-    low = high = 1.0  # extreme Ritz values
-    least, most = 0.0, math.inf  # bounds of the eigenvalues
-    exact = rank == 0
+    lanczos = Lanczos(h, component, eta, delta, n_starts, seed, n_jobs)
     while True:
-        image = source.multiply(block)
+        image = source.multiply(lanczos.block)
         cost = (confidence, source.passes, source.edges_read, h.n_nodes)
         if source.passes == 1:
             lost, extra = source.lost_edge, source.find_extra(h)
@@ -175,29 +175,22 @@ def certify(
                 lower = math.nan if lost is None else 0.0
                 upper = math.nan if extra is None else math.inf
                 return Certificate(lower, upper, 0.0, math.inf, *cost, False, lost, extra)
-        if exact:
-            break
-        basis.append(block)
-        coupling = np.vstack([v.T @ image for v in basis])
-        size = len(projected)
-        projected = np.block([[projected, coupling[:size]], [coupling[:size].T, coupling[size:]]])
-        ritz = np.linalg.eigvalsh(projected)
-        low, high = float(ritz[0]), float(ritz[-1])
-        exact = len(projected) >= rank
-        if space.solved and not exact:  # without good solves, what was sure before stays so
-            least, most = bound_eigenvalues(projected, starts, len(basis), rank, delta)
+        lanczos.project(image)
         if verbose > 0:
-            seen = f"{1 / high:.4g} to {1 / low:.4g}, surely above {1 / most:.4g}"
-            print(f"pass {source.passes}: ratios {seen}", file=sys.stderr)
-        settled = least >= (1.0 - eta) * low and most <= high / (1.0 - eta)
-        if exact or settled or not space.solved or source.passes >= limit:
+            seen = f"{_invert(lanczos.high):.4g} to {_invert(lanczos.low):.4g}"
+            sure = f"surely above {_invert(lanczos.most):.4g}"
+            print(f"pass {source.passes}: ratios {seen}, {sure}", file=sys.stderr)
+        if lanczos.is_done() or source.passes >= limit:
             break
-        block = space.extend(basis, space.solve(image), EXHAUSTED * high)
-        if block.shape[1] == 0:
-            exact = space.solved
+        lanczos.extend()
+        if lanczos.is_done():
             break
-    if exact:
-        least, most = low, high
-    least, most = least - EXHAUSTED * high, most + EXHAUSTED * high  # rounding
-    upper_bound = 1.0 / least if least > 0.0 else math.inf
-    return Certificate(1.0 / high, 1.0 / low, 1.0 / most, upper_bound, *cost, exact=exact)
+    low, high, least, most = lanczos.low, lanczos.high, lanczos.least, lanczos.most
+    exact = least >= (1.0 - AGREES) * low and most <= (1.0 + AGREES) * high
+    lower, upper, lower_bound, upper_bound = map(_invert, (high, low, most, least))
+    return Certificate(lower, upper, lower_bound, upper_bound, *cost, exact=exact)
+
+
+def _invert(eigenvalue: float) -> float:
+    """Return the ratio of energies that belongs to an eigenvalue."""
+    return math.inf if eigenvalue <= 0.0 else 1.0 / eigenvalue

@@ -21,6 +21,12 @@ from ohmlearn.graph import Graph
 __all__ = ["HFSResult", "refine", "solve_hfs"]
 
 PRECONDITIONER_TOL = 1e-6
+MOST_SOLVES, TOO_MUCH = 3, 1e4  # a residual further above tol is not for want of iterations
+PRECISION = (
+    "rounding to float64 prevents a smaller one, because gamma times the weights is too large or "
+    "the weights are too far apart; lower gamma, which only multiplies the scores once it is "
+    "large, or raise tol"
+)
 
 
 @dataclass(frozen=True)
@@ -38,17 +44,25 @@ class HFSResult:
     component : ndarray of int32
         Component of each node.
     residuals : ndarray of shape (n_columns,)
-        True relative residuals norm(b - A f) / norm(b) with b = y_S - mu on reached nodes; those
-        before the last step if `stepped_ahead`.
+        Relative residuals norm(b - A f) / norm(b) of f, with b = y_S - mu on reached nodes and
+        A = gamma l L + I_S, where l nodes are labelled. From `solve_hfs` they are those of f as it
+        is stored. HFS with a large gamma has an f so close to a constant that rounding f alone
+        makes them large. From `refine` they follow from the products of the passes, without the
+        rounding of f; if `stepped_ahead`, they are those of the f before the last step, because
+        another pass would be needed for those of f.
     converged : bool
-        Whether the tolerance, or what float64 can store, was reached.
+        From `solve_hfs`: whether the solver and `residuals` reached the tolerance, or what float64
+        can store. From `refine`: whether `residuals` and `errors` are below the tolerance.
     iterations : int
         Most iterations of the solver for a column; for `refine`, iterations on the full graph.
     passes : int
         Passes over the edges of the full graph; 0 for `solve_hfs`.
     errors : ndarray of shape (n_columns,) or None
-        From `refine`: estimates of the relative error of f in the norm of the energy; before the
-        last step if `stepped_ahead`.
+        From `refine`: estimates of the relative error of f in the norm x'A x, which for a small
+        gamma is mostly about the labelled nodes. They allow for how far the energies of the
+        sparsifier and of the full graph are apart along the directions of the iteration: the true
+        errors are larger only if they are further apart along others. Like `residuals`, they are
+        those before the last step if `stepped_ahead`.
     stepped_ahead : bool
         Whether `refine` ended with a step that reads no edge.
     columns : ndarray
@@ -123,7 +137,8 @@ def solve_hfs(
     Warns
     -----
     ConvergenceWarning
-        If the solver did not reach `tol` though float64 could have stored such an answer.
+        If the solver did not reach `tol` though float64 could have stored such an answer, or if
+        `gamma` times the weights is too large for float64.
 
     Examples
     --------
@@ -136,20 +151,32 @@ def solve_hfs(
     system = HFSSystem(h.components()[1], labelled, Y, gamma, constraint)
     solver = HFSSolver(h, system, check_seed(random_state), n_jobs)
     b = system.right_hand_sides
-    x = solver.solve(b, tol, None if x0 is None else _warm_start(x0, b.shape))
-    report = solver.report
-    converged = bool(np.all(report.converged | report.rounding))
-    if not converged:
+    start = None if x0 is None else _warm_start(x0, b.shape)
+    iterations, tighter = 0, tol
+    for _ in range(MOST_SOLVES):
+        start = x = solver.solve(b, tighter, start)
+        report = solver.report
+        iterations += int(report.iterations.max())
+        f, mu = system.combine(x)
+        residuals = system.relative_residuals(f, mu, solver.apply_laplacian(f))
+        enough = np.maximum(tol, system.rounding_residuals(f, mu, h.degrees))
+        excess = float(np.max(residuals / enough))
+        if not 1.0 < excess < TOO_MUCH or not report.converged.all():
+            break
+        tighter /= 2.0 * excess  # solutions within tol may combine to an f that is not
+    solved = bool(np.all((report.residual <= tol) | report.rounding))
+    if not solved:
         _warn_unconverged(float(report.residual.max()), tol, "raise tol")
-    f, mu = system.combine(x)
+    elif not excess <= 1.0:
+        _warn_unconverged(float(residuals.max()), tol, PRECISION)
     return HFSResult(
         f=f[:, 0] if system.one_column else f,
         mu=mu,
         reached=system.reached,
         component=system.component,
-        residuals=system.relative_residuals(b - solver.multiply(x), mu),
-        converged=converged,
-        iterations=int(report.iterations.max()),
+        residuals=residuals,
+        converged=solved and excess <= 1.0,
+        iterations=iterations,
         columns=x,
     )
 
@@ -186,7 +213,8 @@ def refine(
     passes : int
         Most passes over the edges.
     tol : float
-        Done when relative residuals and estimated errors are below this.
+        Done when relative residuals and estimated errors are both below this, also with a poor
+        sparsifier, which takes more passes.
     random_state : int, Generator, RandomState or None
         Seeds the solver's factor.
     n_jobs : int, optional
@@ -195,15 +223,15 @@ def refine(
         If positive, print a line for each pass to stderr.
     step_ahead : bool
         Whether to take one more step, with the sparsifier alone, if the passes end before `tol` is
-        reached. It reads no edge and brings about as much as a pass; the true residual is not known
-        afterwards, and the one reported is that before it.
+        reached. It reads no edge and brings about as much as a pass. Residuals and errors are not
+        known afterwards; those reported are from before it.
     x0 : HFSResult, optional
         Where to start: an earlier answer, of the same columns. Its first pass finds the residual.
 
     Returns
     -------
     HFSResult
-        Its `errors` estimate the relative error of f in the norm of the energy.
+        Its `errors` estimate the relative error of f.
 
     Examples
     --------
@@ -224,10 +252,17 @@ def refine(
     solver = HFSSolver(h, system, check_seed(random_state), n_jobs)
     source = open_passes(edges, component, "refine", n_jobs)
 
+    # Least quotient of two energies seen, of the full graph over the sparsifier or the reverse.
+    closeness = 1.0
+
     def multiply(x: Floats) -> Floats:
+        nonlocal closeness
         product = source.multiply(x)
         if source.passes == 1:
             _check_components(source, h)
+        energies = (np.einsum("ij,ij->j", x, y) for y in (product, solver.apply_laplacian(x)))
+        lower, upper = np.sort(list(energies), axis=0)
+        closeness = min([closeness, *(lower / np.where(upper > 0.0, upper, 1.0))[lower > 0.0]])
         return system.multiply(x, product)
 
     b = system.right_hand_sides
@@ -237,17 +272,16 @@ def refine(
     going = True
     while True:
         if source.passes > 0 or not going:
-            f, mu = system.combine(cg.x)
-            residuals = system.relative_residuals(cg.residual, mu)
-            errors = system.relative_errors(cg.gram, f, mu)
+            gram = cg.gram / min(closeness, cg.smallest_quotient())
+            f, mu, residuals, errors = system.assess(cg.x, cg.residual, gram)
             if verbose > 0:
                 found = f"residual {residuals.max():.2g}, error about {errors.max():.2g}"
                 print(f"pass {source.passes}: {found}", file=sys.stderr)
-            converged = not going or bool(max(residuals.max(), errors.max()) <= tol)
-            if converged or source.passes == limit:
+            converged = bool(max(residuals.max(), errors.max()) <= tol)
+            if converged or not going or source.passes == limit:
                 break
         going = cg.step(multiply)
-    columns, ahead = cg.x, step_ahead and not converged
+    columns, ahead = cg.x, step_ahead and going and not converged
     if ahead:
         columns = system.centre(cg.look_ahead())
         f, mu = system.combine(columns)
@@ -298,8 +332,7 @@ def _warn_unconverged(residual: float, tol: float, remedy: str) -> None:
     from sklearn.exceptions import ConvergenceWarning  # late: takes a second to import
 
     warnings.warn(
-        f"the solver stopped at the relative residual {residual:.2g}, above tol = {tol:g}; "
-        f"{remedy}",
+        f"the relative residual is {residual:.2g}, above tol = {tol:g}; {remedy}",
         ConvergenceWarning,
         stacklevel=3,
     )

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 from ohmlearn import gallery, sparsify
 from ohmlearn._block_cg import BlockCG
@@ -45,6 +46,23 @@ def test_look_ahead_brings_the_error_down_without_a_product(systems):
         assert np.all(after <= factor * before + 1e-12)
         assert products == number
     assert factor < 0.6  # by now the quotients seen are nearly all there are
+
+
+def test_smallest_quotient_is_that_of_all_directions_together():
+    rng = np.random.default_rng(1)
+    c = np.linalg.qr(rng.standard_normal((N, N)))[0] * 10.0 ** rng.uniform(-1, 1, N)
+    a, m = c @ np.diag(np.geomspace(1e-3, 1e3, N)) @ c.T, c @ c.T
+    b = rng.standard_normal((N, 3))
+    cg = BlockCG(np.c_[b, b[:, :2].sum(axis=1)], lambda r: np.linalg.solve(m, r))
+    assert cg.smallest_quotient() == 1.0
+    spans = np.empty((N, 0))
+    for _ in range(6):
+        p = cg.propose()
+        spans = np.hstack([spans, p])
+        cg.accept(p, a @ p)
+        expected = scipy.linalg.eigvalsh(spans.T @ a @ spans, spans.T @ m @ spans)[0]
+        assert cg.smallest_quotient() == pytest.approx(expected, rel=1e-6)
+    assert expected < 0.2
 
 
 def test_steps_in_two_halves_are_steps(systems):

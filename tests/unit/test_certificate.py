@@ -156,17 +156,74 @@ def test_weights_over_six_decades(seed):
 
 
 def test_bad_solves_guarantee_nothing(monkeypatch):
-    solve = LaplacianSolver.solve
+    solve = LaplacianSolver._solve_quietly
 
-    def stop_early(self, b, tol):
-        return solve(self, b, tol=0.1)
+    def halve(self, b, tol):
+        return solve(self, b, tol) / 2
 
-    monkeypatch.setattr(LaplacianSolver, "solve", stop_early)
-    g = gallery.grid2d(40, 40)  # too large for the direct method
+    monkeypatch.setattr(LaplacianSolver, "_solve_quietly", halve)
+    g = gallery.grid2d(40, 40)
     certificate = certify(sample(g, 0), g, random_state=0)
     assert certificate.passes == 1
     assert not certificate.exact
     assert (certificate.lower_bound, certificate.upper_bound) == (0, math.inf)
+
+
+@pytest.mark.parametrize("tol", [0.3, 1e-2])
+def test_inexact_solves_are_corrected_without_a_warning(monkeypatch, tol):
+    # Warnings are errors: what the solver cannot do is in the bounds, not in its warnings.
+    solve = LaplacianSolver._solve_quietly
+    monkeypatch.setattr(
+        LaplacianSolver, "_solve_quietly", lambda self, b, _: solve(self, b, tol, max_iter=15)
+    )
+    g = gallery.grid2d(25, 25)  # too large for the direct method
+    h = sample(g, 0)
+    certificate = certify(h, g, random_state=0, max_passes=30)
+    assert_contains(certificate, *true_ratios(h, g))
+
+
+def test_unsolvable_systems_are_not_warned_about():
+    # 40 decades: neither H nor its inner product can be handled in double precision.
+    g = gallery.log_uniform_weights(gallery.grid2d(25, 25), decades=40, random_state=0)
+    u, v, w = g.edges()
+    h = Graph.from_edges(u, v, 1 / w, g.n_nodes)
+    certificate = certify(h, g, random_state=0)
+    assert (certificate.lower_bound, certificate.upper_bound) == (0, math.inf)
+    assert not certificate.exact
+    assert "the weights of H are too far apart for double precision" in str(certificate)
+
+
+def pendant_pair(n, *factors):
+    """A complete graph with pendant edges, which H multiplies: these are the ratios, and 1."""
+    u, v = np.triu_indices(n, 1)
+    count = len(factors)
+    u, v = np.r_[u, np.arange(count)], np.r_[v, np.arange(n, n + count)]
+    w = np.r_[np.ones(len(u) - count), factors]
+    return Graph.from_edges(u, v), Graph.from_edges(u, v, w)
+
+
+@pytest.mark.parametrize("n", [60, 600])
+def test_a_tiny_ratio_does_not_hide_a_large_one(n):
+    # Directions seven orders of magnitude below the largest eigenvalue once counted as rounding.
+    g, h = pendant_pair(n, 2e-7, 20.0)
+    for seed in range(10):
+        found = certify(h, g, random_state=seed)
+        assert found.lower_bound <= 2e-7 * (1 + 1e-9)
+        assert 2e-7 * (1 - 1e-9) <= found.lower <= 2.1e-7
+        assert 19 <= found.upper <= 20 * (1 + 1e-9)
+        assert 20 * (1 - 1e-9) <= found.upper_bound <= 21
+
+
+@pytest.mark.parametrize("span", [1e2, 1e4, 1e6, 1e8, 1e10, 1e12, 1e15])
+def test_exact_only_if_rounding_is_negligible(span):
+    g, h = pendant_pair(40, span**-0.5, span**0.5)
+    found = certify(h, g, random_state=0)
+    assert found.lower_bound <= span**-0.5 * (1 + 1e-9)
+    assert found.upper_bound >= span**0.5 * (1 - 1e-9)
+    if found.exact:
+        assert found.upper_bound <= found.upper * (1 + 2e-6)
+    assert found.exact == (span <= 1e4)
+    assert math.isinf(found.upper_bound) == (span > 1e12)
 
 
 class Batches:

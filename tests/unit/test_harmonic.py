@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from ohmlearn import Graph, gallery
 from ohmlearn.harmonic import solve_hfs
@@ -64,6 +65,93 @@ def test_equals_exact_elimination(name, gamma, stable):
     assert found.mu[0] == pytest.approx(mu if stable else 0.0, rel=1e-9, abs=1e-12)
     if stable:
         assert abs(found.f.sum()) <= 1e-9 * np.abs(found.f).sum()
+
+
+def spread_weights(graph, low, high, seed):
+    """Weights of a graph drawn over the decades from low to high."""
+    u, v, _ = graph.edges()
+    w = 10.0 ** np.random.default_rng(seed).uniform(low, high, len(u))
+    return Graph.from_edges(u, v, w, graph.n_nodes)
+
+
+TWO = gallery.disjoint_union(gallery.complete(5), gallery.complete(5))
+FAR_APART = {
+    "path": gallery.path(9),
+    "two": TWO,
+    "grid from 1": spread_weights(gallery.grid2d(3, 3), 0, 12, 0),
+    "grid to 1": spread_weights(gallery.grid2d(3, 3), -12, 0, 1),
+    "complete": spread_weights(gallery.complete(7), -6, 6, 2),
+    "two far apart": spread_weights(TWO, -6, 6, 3),
+}
+
+
+@pytest.mark.parametrize("stable", [True, False])
+@pytest.mark.parametrize("gamma", [1e-12, 1e-9, 1e-4, 1.0, 1e5, 1e9, 1e12])
+@pytest.mark.parametrize("name", FAR_APART)
+def test_any_gamma_and_weights_over_twelve_decades(name, gamma, stable):
+    # Constants that nearly cancel once cost gamma times the weights in units of rounding.
+    graph = FAR_APART[name]
+    for labelled, y in [([0, 5, 6], [1.0, -1.0, 0.5]), ([0, 1, 5, 6], [1.0, 0.0, 1.0, 0.0])]:
+        expected, _ = solve_exactly(graph, labelled, y, gamma, stable)
+        found = solve_hfs(graph, labelled, y, gamma, "stable" if stable else None)
+        assert found.converged
+        assert np.abs(found.f - expected).max() <= 1e-11 * np.abs(expected).max()
+
+
+def test_components_whose_constants_cancel():
+    # Labels per node and their sums differ, but 1 of 10 and 2 of 20 nodes have the value 1.
+    graph = gallery.disjoint_union(gallery.path(10), gallery.path(20))
+    labelled, y = [0, 4, 9, 10, 15, 20, 25, 29], [1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0]
+    expected, _ = solve_exactly(graph, labelled, y, 1e12, True)
+    found = solve_hfs(graph, labelled, y, 1e12)
+    assert np.abs(found.f - expected).max() <= 1e-11 * np.abs(expected).max()
+
+
+def exact_residual(graph, labelled, y, gamma, found):
+    """Relative residual of f as it is stored, in fractions; all components have labels."""
+    left = [-Fraction(float(found.mu[0]))] * graph.n_nodes
+    for node, value in zip(labelled, y, strict=True):
+        left[node] += Fraction(value)
+    size = sum(entry**2 for entry in left)
+    f = [Fraction(float(value)) for value in found.f]
+    for u, v, w in zip(*graph.edges(), strict=True):
+        current = Fraction(gamma) * len(labelled) * Fraction(float(w)) * (f[u] - f[v])
+        left[u] -= current
+        left[v] += current
+    for node in labelled:
+        left[node] -= f[node]
+    return float(sum(entry**2 for entry in left) / size) ** 0.5
+
+
+@pytest.mark.parametrize("stable", [True, False])
+@pytest.mark.parametrize("gamma", [1e-9, 1.0, 1e9, 1e12])
+@pytest.mark.parametrize("name", ["path", "grid from 1", "complete"])
+def test_residuals_are_those_of_the_stored_scores(name, gamma, stable):
+    # With a large gamma HFS is nearly constant: rounding it leaves little of its differences.
+    graph, labelled, y = FAR_APART[name], [0, 5, 6], [1.0, -1.0, 0.5]
+    found = solve_hfs(graph, labelled, y, gamma, "stable" if stable else None)
+    expected = exact_residual(graph, labelled, y, gamma, found)
+    assert found.residuals[0] == pytest.approx(expected, rel=1e-3, abs=1e-15)
+
+
+def test_precision_that_is_lost_is_reported():
+    # gamma times the weights is up to 1e36: the scores are off by some percent.
+    graph, labelled, y = spread_weights(gallery.grid2d(3, 4), 0, 12, 1), [0, 5, 6], [1.0, -1.0, 0.5]
+    with pytest.warns(ConvergenceWarning, match=r"above tol = 1e-08; rounding .* lower gamma"):
+        found = solve_hfs(graph, labelled, y, 1e24)
+    assert not found.converged
+    expected = exact_residual(graph, labelled, y, 1e24, found)
+    assert found.residuals[0] == pytest.approx(expected, rel=1e-3)
+    assert expected > 1e-2
+
+
+@pytest.mark.parametrize("seed", [3, 7])
+def test_combined_scores_reach_the_tolerance_of_their_parts(seed):
+    # The solutions for the values and for the multiplier are within tol at first, f is not.
+    graph = gallery.stochastic_blocks([300, 300, 300], 0.05, 2, random_state=seed)
+    found = solve_hfs(graph, [0, 300, 599], np.eye(3), tol=1e-3)
+    assert found.converged
+    assert found.residuals.max() <= 1e-3
 
 
 @pytest.mark.parametrize("gamma", [1e-6, 1.0, 1e6])
@@ -212,6 +300,8 @@ def accuracy_on_paper_graph(graph, seed):
         (([0, 1], [1]), r"Y must have shape \(2,\) .* one row per labelled node, got shape \(1,\)"),
         (([0, 1], [1, np.nan]), r"Y must be finite, but Y\[1\] = nan"),
         (([0], [1], 0.0), "gamma must be a finite number above 0, got 0.0"),
+        (([0], [1], 1e308), r"gamma = 1e\+308 is too large for float64: with 1 .* and 5e\+149"),
+        (([0], [1], 1e-200), r"gamma = 1e-200 is too small for float64: .* between 1e-150 and"),
         (([0], [1], 1.0, "cmn"), "constraint must be one of 'stable', got 'cmn'"),
         (([0], [1], 1.0, None, 2), "tol must be a number above 0 and below 1, got 2"),
     ],

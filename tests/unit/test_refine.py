@@ -109,6 +109,66 @@ def test_stops_at_the_tolerance(paper_sparsifier, gamma):
     assert relative_error(tight, exact) <= 1e-6
 
 
+def reweighted(graph, low, high, seed):
+    """A graph with the same edges, each multiplied by a factor from the decades low to high."""
+    u, v, w = graph.edges()
+    factors = 10.0 ** np.random.default_rng(seed).uniform(low, high, len(u))
+    return Graph.from_edges(u, v, w * factors, graph.n_nodes)
+
+
+def draw_poor_case(seed):
+    """A graph, a poor sparsifier of it, and labels."""
+    rng = np.random.default_rng(seed)
+    blocks = gallery.stochastic_blocks([30, 30, 30], 0.3, 2, random_state=0)
+    graphs = [gallery.grid2d(9, 9), gallery.complete(50), blocks, gallery.path(60)]
+    graph = graphs[rng.integers(len(graphs))]
+    low, high = [(-3, 3), (0, 3), (-3, 0), (0, 2), (-0.5, 0.5)][rng.integers(5)]
+    poor = reweighted(graph, low, high, seed)
+    if rng.random() < 0.2:
+        poor = sparsify(graph, epsilon=0.95, random_state=seed)
+    labelled = rng.choice(graph.n_nodes, rng.integers(2, 10), replace=False)
+    return graph, poor, labelled, rng.normal(size=(len(labelled), 2)), rng
+
+
+def energy_norms(graph, x, scale, labelled):
+    u, v, w = graph.edges()
+    return np.sqrt(scale * (w @ (x[u] - x[v]) ** 2) + (x[labelled] ** 2).sum(axis=0))
+
+
+@pytest.mark.parametrize("constraint", ["stable", None])
+def test_converged_means_that_errors_are_below_the_tolerance(constraint):
+    # Energies of the sparsifier up to a factor 1000 off. The errors are estimates: in about 4,000
+    # similar cases with other seeds none of the true errors was above the tolerance.
+    for seed in range(60):
+        graph, poor, labelled, Y, rng = draw_poor_case(seed)
+        gamma, tol = 10.0 ** rng.uniform(-5, 3), float(rng.choice([0.1, 1e-2, 1e-4, 1e-6]))
+        exact = solve_hfs(graph, labelled, Y, gamma, constraint, tol=1e-12).f
+        found = refine(graph, poor, labelled, Y, 3000, tol, gamma, constraint, step_ahead=False)
+        assert found.converged
+        assert max(found.residuals.max(), found.errors.max()) <= tol
+        scale = gamma * len(labelled)
+        error, size = (energy_norms(graph, x, scale, labelled) for x in (found.f - exact, exact))
+        assert np.all(error <= tol * size)
+        b = np.zeros_like(exact)
+        b[labelled] = Y
+        b -= found.mu
+        left = b - scale * (graph.laplacian() @ found.f)
+        left[labelled] -= found.f[labelled]
+        true = np.linalg.norm(left, axis=0) / np.linalg.norm(b, axis=0)
+        np.testing.assert_allclose(found.residuals, true, rtol=1e-3, atol=1e-9)
+
+
+def test_rounding_is_not_convergence():
+    # Nothing is left to gain long before the residual comes down to tol, as c times the weights is
+    # up to 1e31.
+    graph = reweighted(gallery.grid2d(3, 4), 0, 12, 0)
+    found = refine(graph, reweighted(graph, -0.3, 0.3, 1), [0, 5], [1.0, 1.0], 60, 1e-6, 1e18)
+    assert found.passes < 60
+    assert found.residuals.max() > 1e-6
+    assert not found.converged
+    assert not found.stepped_ahead
+
+
 def test_the_graph_itself_as_sparsifier_takes_one_pass():
     graph = gallery.knn_points(600, 8)
     found = refine(graph, graph, [0, 5], [1.0, 0.0], passes=5, tol=1e-4)

@@ -38,8 +38,8 @@ found = [certify(h, stream, eta=1e-6, max_passes=int(p), random_state=0) for p i
 # The refinement
 # --------------
 # One label in each group. Each pass is a step of conjugate gradients on the full graph, with what
-# was kept as preconditioner. The residual is the true one. Here the graph is small enough to be
-# stored, so that the error can be computed.
+# was kept as preconditioner. The residual is that before the last step, which reads no edge. Here
+# the graph is small enough to be stored, so that the error can be computed.
 
 labelled = [int(np.flatnonzero(group == g)[0]) for g in range(5)]
 Y = np.eye(5)

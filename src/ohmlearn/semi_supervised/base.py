@@ -281,7 +281,7 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
 
     @property
     def residuals_(self) -> Floats:
-        """True relative residuals of `scores_`, but for a last step that reads no edge."""
+        """Relative residuals of `scores_`, before a last step that reads no edge, if any."""
         return self._result().residuals
 
     def _affinity(self) -> Affinity:

@@ -272,7 +272,8 @@ class SparseHFSClassifier(HFSClassifier, SparseHFS):
         Whether a node is connected with any label. Where not, there is no evidence, and the class
         prior is the answer.
     residuals_ : ndarray of shape (n_classes,)
-        True relative residuals; on the full graph if there was more than one pass.
+        Relative residuals of `scores_`; on the full graph if there was more than one pass, and
+        then before a last step that reads no edge, if the passes ended before `tol` was reached.
     sparsifier_ : StreamingSparsifier
         What is kept of the edges.
     n_iter_ : int
