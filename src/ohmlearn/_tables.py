@@ -256,7 +256,7 @@ def _arrow_rows(path: str, ending: str) -> tuple[list[str], Iterator[tuple[int, 
 
 def _json_rows(path: str) -> tuple[list[str], Iterator[tuple[int, Sequence[Any]]]]:
     objects = []
-    for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(Path(path).read_text(encoding="utf-8").split("\n"), 1):
         if line.strip():
             try:
                 row = json.loads(line)
@@ -278,16 +278,12 @@ def _text_rows(
         text = Path(path).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         refuse_source(path, f"is not UTF-8 text: {error.reason} at byte {error.start}")
-    lines = text.splitlines()
-    first = lines[0] if lines else ""
+    lines = text.split("\n")  # not splitlines: names may hold other separators, such as U+2028
+    # As with edges, # begins comments only in files that begin with it: #name may be a node.
+    comment = "#" if text.startswith("#") else "\n"  # no line has one
+    first = next((line for line in lines if line.strip() and not line.startswith(comment)), "")
     delimiter = next((mark for mark in ("\t", ",", ";") if mark in first), None)
-    rows = [
-        (number, line.split() if delimiter is None else [cell.strip() for cell in row])
-        for number, (line, row) in enumerate(
-            zip(lines, csv.reader(lines, delimiter=delimiter or ","), strict=False), 1
-        )
-        if line.strip() and not line.startswith("#")
-    ]
+    rows = [(at, x) for at, x in _records(path, lines, delimiter, comment) if any(x)]
     names = rows[0][1] if rows else []
     usual = {*NODE_NAMES, *LABEL_NAMES, *(name for name in (node_col, label_col) if name)}
     if usual.isdisjoint(name if name in usual else name.lower() for name in names):
@@ -295,6 +291,28 @@ def _text_rows(
     else:
         rows = rows[1:]
     return names, iter(rows)
+
+
+def _records(
+    path: str, lines: list[str], delimiter: str | None, comment: str
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of the first line of each record, and its cells; quotes may hold lines."""
+    if delimiter is None:
+        yield from enumerate(([] if x.startswith(comment) else x.split() for x in lines), 1)
+        return
+    number = 1  # of the first line of the record that is read
+
+    def without_comments() -> Iterator[str]:
+        for at, line in enumerate(lines, 1):
+            yield "\n" if at == number and line.startswith(comment) else f"{line}\n"
+
+    reader = csv.reader(without_comments(), delimiter=delimiter, strict=True)
+    try:
+        for cells in reader:
+            yield number, [cell.strip(" \t") for cell in cells]
+            number = reader.line_num + 1
+    except csv.Error as error:
+        refuse_source(path, f"is not CSV from here on: {error}", f"row {number}")
 
 
 def _choose(
