@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from ohmlearn.cli.group import main, repeat_command
+from ohmlearn.cli.outputs import check_outputs
 
 __all__ = ["bench", "demo", "paper"]
 
@@ -37,9 +38,11 @@ def demo(output: Path, points: int, neighbors: int, seed: int) -> None:
     require_extra("matplotlib", "plot")  # before the work, not after it
     from ohmlearn import demo as steps
 
+    page, picture = steps.find_paths(output)
+    check_outputs({"-o": str(page), "its picture": str(picture)})
     found = steps.run(points, neighbors, seed)
     click.echo(steps.describe(found))
-    page, picture = steps.write(found, output, repeat_command())
+    steps.write(found, output, repeat_command())
     click.echo(f"Page         {page}\nPicture      {picture}")
 
 

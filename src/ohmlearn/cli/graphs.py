@@ -9,14 +9,13 @@ from ohmlearn.cli.edges import (
     edge_options,
     fraction,
     open_edges,
-    output_option,
-    refuse_overwriting,
     seed_option,
     tell_bad,
     threads_option,
     watch,
 )
 from ohmlearn.cli.group import main
+from ohmlearn.cli.outputs import check_outputs, output_option
 
 if TYPE_CHECKING:
     from ohmlearn.graph import Graph
@@ -75,7 +74,7 @@ def sparsify(output: str, **options: Any) -> None:
     from ohmlearn.sparsifier import StreamingSparsifier
 
     check_table_path(output)
-    refuse_overwriting(output, *options["edges"])
+    check_outputs({"-o": output}, *options["edges"])
     stream = open_edges(options)
     names = ("epsilon", "max_edges", "memory", "n_nodes", "scheme", "constants")
     sparsifier = StreamingSparsifier(
@@ -160,7 +159,7 @@ def resistance(output: str, pairs: str | None, **options: Any) -> None:
     from ohmlearn.streams import read_edges
 
     check_table_path(output)
-    refuse_overwriting(output, *options["edges"])
+    check_outputs({"-o": output}, *options["edges"], pairs)
     stream = open_edges(options)
     graph, nodes = _load(stream, options), stream.nodes
     how = {"epsilon": options["epsilon"], "exact": options["exact"] or None}
@@ -206,7 +205,7 @@ def solve(right_hand_sides: str, output: str, tol: float, **options: Any) -> Non
     from ohmlearn.solver import LaplacianSolver
 
     check_table_path(output)
-    refuse_overwriting(output, *options["edges"])
+    check_outputs({"-o": output}, *options["edges"], right_hand_sides)
     stream = open_edges(options)
     graph, nodes = _load(stream, options), stream.nodes
     named, names, values = read_node_values(right_hand_sides)

@@ -12,14 +12,13 @@ from ohmlearn.cli.edges import (
     edge_options,
     fraction,
     open_edges,
-    output_option,
-    refuse_overwriting,
     seed_option,
     tell_bad,
     threads_option,
     watch,
 )
 from ohmlearn.cli.group import main, repeat_command
+from ohmlearn.cli.outputs import check_outputs, output_option
 
 if TYPE_CHECKING:
     from ohmlearn.certificate import Certificate
@@ -77,7 +76,8 @@ def label(**options: Any) -> None:
     from ohmlearn._validation import require_extra
 
     check_table_path(options["output"])
-    refuse_overwriting(options["output"], *options["edges"], options["labels_file"])
+    outputs = {"-o": options["output"], **{f"--{x}": options[x] for x in ("report", "checkpoint")}}
+    check_outputs(outputs, *options["edges"], options["labels_file"])
     if options["report"]:
         require_extra("matplotlib", "plot")  # before the work, not after it
     start = time.perf_counter()
