@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from stream_cases import edges
 
 from ohmlearn._tables import read_labels, write_table
-from ohmlearn.streams import SourceError
+from ohmlearn.streams import SourceError, read_edges
 
 
 @pytest.mark.parametrize(
@@ -33,7 +34,16 @@ def test_a_quote_that_is_not_closed_swallows_no_label(tmp_path):
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl"])
 def test_any_name_comes_back(tmp_path, ending):
-    names = ["a\nb", "c\u2028d", "e\x85f", '"g"', "h,\t;i", "#j", "=k"]
+    names = ["a\nb", "c\u2028d", "e\x85f", '"g"', "h,\t;i", "#j", "=k", "l\rm"]
     path = tmp_path / f"table.{ending}"
     write_table(str(path), {"node": np.array(names, dtype=object), "label": np.array(names)})
     assert read_labels(str(path)) == [(name, name) for name in names]
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
+def test_any_name_is_an_end_of_an_edge(tmp_path, ending):
+    names = ["a\rb", " c", "d\t", "e\r\n", '"', "'", ",", "#f", "%g", "=h", "\ufeffi"]
+    path = tmp_path / f"edges.{ending}"
+    ids = np.array(names, dtype=object)
+    write_table(str(path), {"u": ids, "v": ids[::-1], "w": np.ones(len(ids))})
+    assert edges(read_edges(path)) == (names, names[::-1], [1.0] * len(names))

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
 import numpy as np
 
 from ohmlearn._storage import read_arrays
 from ohmlearn.cli.edges import reading_options
+from ohmlearn.cli.messages import tell
 from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.streams import EdgeBatch
 
@@ -157,7 +157,7 @@ class Checkpoint:
     def tell_start(self) -> None:
         """Say where the reading starts from."""
         if self.n_resumed:
-            click.echo(f"Going on from {self.path}, after {self.n_resumed:,} edges", err=True)
+            tell(f"Going on from {self.path}, after {self.n_resumed:,} edges")
 
 
 class EdgeDigest:

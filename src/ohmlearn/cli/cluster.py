@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ohmlearn.cli.edges import reading_options
+from ohmlearn.cli.messages import tell
 
 if TYPE_CHECKING:
     from ohmlearn.dask import ClusterEdges
@@ -48,13 +49,13 @@ def open_on_cluster(options: dict[str, Any]) -> Iterator["ClusterEdges"]:
 
     with _connect(address, n_workers) as client:
         if not options["quiet"] and not options["as_json"]:
-            click.echo(f"Dashboard {client.dashboard_link}", err=True)
+            tell(f"Dashboard {client.dashboard_link}")
         with PartitionProgress(options["as_json"], options["quiet"]) as progress:
             edges = ClusterEdges(
                 list(options["edges"]), client, progress=progress.show, **reading_options(options)
             )
             if edges.columns is not None and not (options["quiet"] or options["as_json"]):
-                click.echo(f"{edges.sources[0]}: {edges.columns}", err=True)
+                tell(f"{edges.sources[0]}: {edges.columns}")
             yield edges
 
 

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ohmlearn.cli.messages import tell
+
 if TYPE_CHECKING:
     from ohmlearn.nodes import NodeTable
     from ohmlearn.sparsifier import StreamingSparsifier
@@ -96,14 +98,14 @@ def open_edges(options: dict[str, Any], nodes: "NodeTable | None" = None) -> "Ed
 
 def _tell_columns(stream: "EdgeStream", options: dict[str, Any]) -> None:
     if stream.columns is not None and not (options["quiet"] or options["as_json"]):
-        click.echo(f"{stream.sources[0]}: {stream.columns}", err=True)
+        tell(f"{stream.sources[0]}: {stream.columns}")
 
 
 def tell_bad(stream: "EdgeStream", options: dict[str, Any]) -> None:
     """Report rows that were left out."""
     if stream.n_bad and not (options["quiet"] or options["as_json"]):
         rows = "row" if stream.n_bad == 1 else "rows"
-        click.echo(f"{stream.n_bad:,} bad {rows} left out; {stream.first_bad}", err=True)
+        tell(f"{stream.n_bad:,} bad {rows} left out; {stream.first_bad}")
 
 
 def watch(

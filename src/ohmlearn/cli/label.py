@@ -18,7 +18,8 @@ from ohmlearn.cli.edges import (
     watch,
 )
 from ohmlearn.cli.group import main, repeat_command
-from ohmlearn.cli.outputs import check_outputs, output_option
+from ohmlearn.cli.messages import tell
+from ohmlearn.cli.outputs import check_outputs, output_options
 
 if TYPE_CHECKING:
     from ohmlearn.certificate import Certificate
@@ -44,7 +45,7 @@ __all__ = ["label"]
 )
 @click.option("--node-col", help="Column of the nodes in the file of labels.")
 @click.option("--label-col", help="Column of the labels in the file of labels.")
-@output_option
+@output_options
 @click.option("--epsilon", type=fraction, default=0.8, help="Accuracy of the sparsifier.")
 @click.option("--max-edges", type=click.IntRange(min=1), help="Edges to keep, instead of epsilon.")
 @click.option("--memory", help="Like 500MB, instead of epsilon; needs --n-nodes.")
@@ -75,7 +76,7 @@ def label(**options: Any) -> None:
     from ohmlearn._tables import check_table_path, find_labelled, read_labels, write_table
     from ohmlearn._validation import require_extra
 
-    check_table_path(options["output"])
+    check_table_path(options["output"], options["csv_safe"])
     outputs = {"-o": options["output"], **{f"--{x}": options[x] for x in ("report", "checkpoint")}}
     check_outputs(outputs, *options["edges"], options["labels_file"])
     if options["report"]:
@@ -109,7 +110,7 @@ def label(**options: Any) -> None:
         except KeyboardInterrupt:
             _keep(model, checkpoint, options)
             raise click.exceptions.Exit(130) from None
-    write_table(options["output"], _result(model, stream))
+    write_table(options["output"], _result(model, stream), options["csv_safe"])
     summary = _summary(model, h, stream, time.perf_counter() - start)
     if options["report"]:
         from ohmlearn._label_page import make_page
@@ -162,14 +163,14 @@ def _keep(
 ) -> None:
     """Save what an interrupted run has seen, and say how to go on."""
     if options["cluster"]:
-        click.echo("Interrupted", err=True)
+        tell("Interrupted")
         return
     hint = "with --checkpoint FILE a run can go on where it stopped"
     if checkpoint is not None:
         checkpoint.save()
         hint = f"the same command goes on from {checkpoint.path}"
     seen = model.sparsifier_.n_edges_seen_
-    click.echo(f"Interrupted after {seen:,} edges; {hint}", err=True)
+    tell(f"Interrupted after {seen:,} edges; {hint}")
 
 
 def _certify(h: "Graph", stream: "Source", options: dict[str, Any]) -> "Certificate | None":
@@ -243,4 +244,4 @@ def _tell(summary: dict[str, Any], options: dict[str, Any]) -> None:
         lines[0] += f"; {dropped:,} self-loops and zero weights left out"
     if "report" in summary:
         lines.append(f"Page     {summary['report']}")
-    click.echo("\n".join(lines), err=True)
+    tell(*lines)

@@ -2,20 +2,36 @@
 
 import glob
 import os
+from collections.abc import Callable
 from fnmatch import fnmatchcase
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import click
 
-__all__ = ["check_outputs", "output_option"]
+__all__ = ["check_outputs", "output_options"]
 
-output_option = click.option(
-    "-o",
-    "--output",
-    default="-",
-    help="Parquet, CSV, TSV, JSON lines or Arrow by its ending; - prints CSV.",
+OPTIONS = (
+    click.option(
+        "-o",
+        "--output",
+        default="-",
+        help="Parquet, CSV, TSV, JSON lines or Arrow by its ending; - prints CSV.",
+    ),
+    click.option(
+        "--csv-safe",
+        is_flag=True,
+        help="Write ' before names that a spreadsheet would take for a formula, such as =1+1.",
+    ),
 )
+
+
+def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add where and how a table is written."""
+    for option in reversed(OPTIONS):
+        command = option(command)
+    return command
 
 
 def check_outputs(outputs: dict[str, str | None], *inputs: str | None) -> None:
