@@ -20,6 +20,8 @@ REFUSED = {
     "n_nodes": "workers find the nodes themselves",
 }
 
+MAX_WORKERS = 1024  # each is a process
+
 # Ctrl-C comes to all processes of a terminal; workers are ended by the first one.
 DEAF = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
 
@@ -66,6 +68,10 @@ def _parse(where: str) -> tuple[str | None, int | None]:
         return where, None
     if rest and not (rest.isdecimal() and int(rest) > 0):
         raise click.UsageError(f"--cluster local:N needs a number of workers, got {where!r}")
+    if rest and int(rest) > MAX_WORKERS:
+        raise click.UsageError(
+            f"--cluster local:N starts at most {MAX_WORKERS} workers, got {where!r}"
+        )
     return None, int(rest) if rest else None
 
 

@@ -16,6 +16,9 @@ from ohmlearn.cli.messages import tell, visible
 __all__ = ["main", "repeat_command"]
 
 
+ALIASES = {"n_jobs": "--threads", "random_state": "--seed"}  # in Python, and here
+
+
 class BadInput(click.ClickException):
     """What the user gave cannot be right."""
 
@@ -89,6 +92,8 @@ def _as_options(text: str, command: click.Command | None) -> str:
     >>> _as_options('correct it, or use on_bad="skip"', main.commands["info"])
     'correct it, or use --on-bad skip'
     """
+    for name, other in ALIASES.items():
+        text = re.sub(rf"(?<![\w./-]){name}(?![\w./-])", other, text)
     for parameter in command.params if command else []:
         name, option = str(parameter.name), max(parameter.opts, key=len)
         if option.startswith("--"):
