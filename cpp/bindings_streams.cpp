@@ -281,13 +281,14 @@ void bind_text(nb::module_& m) {
     for (const std::string& field : *fields) result.emplace_back(field.data(), field.size());
     return result;
   }, "line"_a, "layout"_a);
-  m.def("first_record", [](nb::bytes text, std::size_t start, const TextLayout& layout) {
+  m.def("first_record", [](nb::bytes text, std::size_t start, const TextLayout& layout, bool last) {
     const std::string_view whole(text.c_str(), text.size());
     require(start < whole.size() && whole.back() == '\n', "text must end with a newline");
-    const Record record = first_record(whole.substr(start), layout, true);
+    const Record record = first_record(whole.substr(start), layout, last);
     return std::tuple(nb::bytes(record.content.data(), record.content.size()), start + record.size, record.is_empty,
                       record.has_stray_return);
-  }, "text"_a, "start"_a, "layout"_a, "Content of the record at `start`, where it ends, is_empty, has_stray_return.");
+  }, "text"_a, "start"_a, "layout"_a, "last"_a = true,
+     "Content of the record at `start`, where it ends (`start` if more text is needed), is_empty, has_stray_return.");
   m.def("is_integer", [](nb::bytes text) {
     std::int64_t value;
     return parse_integer({text.c_str(), text.size()}, value);

@@ -90,6 +90,15 @@ def test_quoted_line_ends_in_columns_that_are_not_read(tmp_path, on_bad):
     assert stream.n_bad == 0
 
 
+def test_a_header_longer_than_a_block(tmp_path):
+    names = "x\n" * 1_500_000
+    path = write(tmp_path / "e.csv", f'u,v,"{names}"\na,b,c\n')
+    assert edges(read_edges(path))[:2] == (["a"], ["b"])
+    path = write(tmp_path / "e.csv", f'u,v,"{names}\na,b,c\n')
+    with pytest.raises(SourceError, match=r"row 1: a quote is not closed"):
+        read_edges(path)
+
+
 def test_rows_after_quoted_line_ends_keep_their_numbers(tmp_path):
     text = 'u,v,w,t\na,b,1,"x\n\ny"\nc,d,-1,\n'
     with pytest.raises(SourceError, match=r"row 5: weights must not be negative"):

@@ -90,7 +90,12 @@ class TextSource(Source):
         if len(block) < 200 * SAMPLE:  # the rest of a block may be too little to guess from
             block += next(blocks, b"")
         layout.delimiter = self._find_delimiter(block[: block.index(b"\n")].rstrip(b"\r"))
-        first, end, _, has_return = _core.first_record(block, 0, layout)
+        more: bytes | None = b""
+        end = 0
+        while end == 0:  # the first record may be longer than a block
+            block += more or b""
+            first, end, _, has_return = _core.first_record(block, 0, layout, more is None)
+            more = next(blocks, None) if end == 0 else more
         if has_return:
             refuse_return(self.name, first, line)
         fields = self._split(first, layout, line)
