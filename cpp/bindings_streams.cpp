@@ -222,12 +222,13 @@ std::string_view as_text(const ArrayIn<std::uint8_t>& text) {
 }
 
 // (u, v, w) for integers, (u offsets, u bytes, v offsets, v bytes, w) for strings.
-nb::typed<nb::tuple, nb::object, nb::ellipsis> parse_text(EdgeText& self, ArrayIn<std::uint8_t> text, bool strings) {
+nb::typed<nb::tuple, nb::object, nb::ellipsis> parse_text(EdgeText& self, ArrayIn<std::uint8_t> text, bool strings,
+                                                         bool last) {
   require(text.size() == 0 || as_text(text).back() == '\n', "text must end with a newline");
   TextEdges edges;
   {
     nb::gil_scoped_release release;
-    edges = self.parse(as_text(text));
+    edges = self.parse(as_text(text), last);
   }
   auto w = to_numpy(std::move(edges.w));
   if (!strings) return nb::make_tuple(to_numpy(std::move(edges.u)), to_numpy(std::move(edges.v)), w);
@@ -260,14 +261,16 @@ void bind_text(nb::module_& m) {
       .value("utf8", LineFault::Kind::utf8)
       .value("empty_id", LineFault::Kind::empty_id)
       .value("number", LineFault::Kind::number)
-      .value("weight", LineFault::Kind::weight);
+      .value("weight", LineFault::Kind::weight)
+      .value("carriage_return", LineFault::Kind::carriage_return);
   fault.def_ro("kind", &LineFault::kind)
       .def_ro("line", &LineFault::line)
       .def_ro("column", &LineFault::column)
       .def_prop_ro("text", [](const LineFault& self) { return nb::bytes(self.text.data(), self.text.size()); });
   nb::class_<EdgeText>(m, "EdgeText", "Reads whole lines.")
       .def(nb::init<TextLayout, std::int64_t>(), "layout"_a, "line"_a)
-      .def("parse", parse_text, "text"_a.noconvert(), "strings"_a)
+      .def("parse", parse_text, "text"_a.noconvert(), "strings"_a, "last"_a)
+      .def_prop_ro("n_consumed", &EdgeText::n_consumed)
       .def_prop_ro("next_line", &EdgeText::next_line)
       .def_prop_ro("n_faults", &EdgeText::n_faults)
       .def_prop_ro("first_fault", [](const EdgeText& self) { return self.first_fault(); });
@@ -278,6 +281,14 @@ void bind_text(nb::module_& m) {
     for (const std::string& field : *fields) result.emplace_back(field.data(), field.size());
     return result;
   }, "line"_a, "layout"_a);
+  m.def("first_record", [](nb::bytes text, std::size_t start, const TextLayout& layout, bool last) {
+    const std::string_view whole(text.c_str(), text.size());
+    require(start < whole.size() && whole.back() == '\n', "text must end with a newline");
+    const Record record = first_record(whole.substr(start), layout, last);
+    return std::tuple(nb::bytes(record.content.data(), record.content.size()), start + record.size, record.is_empty,
+                      record.has_stray_return);
+  }, "text"_a, "start"_a, "layout"_a, "last"_a = true,
+     "Content of the record at `start`, where it ends (`start` if more text is needed), is_empty, has_stray_return.");
   m.def("is_integer", [](nb::bytes text) {
     std::int64_t value;
     return parse_integer({text.c_str(), text.size()}, value);

@@ -144,6 +144,47 @@ bool take_field(std::string_view line, std::size_t& at, const TextLayout& layout
   return true;
 }
 
+struct FieldsEnd {
+  enum class Kind {
+    found,
+    unknown,  // the text ends first
+    broken    // text follows a quote
+  };
+  Kind kind;
+  std::size_t size = 0;  // with the newline
+  bool has_stray_return = false;
+};
+
+// The end of the line after a row of fields, quoted ones with newlines among them.
+FieldsEnd find_fields_end(std::string_view text, const TextLayout& layout) {
+  const auto ends = [&](char c) { return layout.delimiter == 0 ? is_blank(c) : c == layout.delimiter; };
+  bool has_stray_return = false;
+  std::size_t at = 0;
+  const auto skip_blanks = [&] {
+    while (at < text.size() && is_blank(text[at]) && text[at] != layout.delimiter) ++at;
+  };
+  const auto is_line_end = [&] { return text[at] == '\n' || text.substr(at, 2) == "\r\n"; };
+  for (; at < text.size(); ++at) {
+    skip_blanks();
+    while (at < text.size() && text[at] == '"') {
+      do {
+        at = text.find('"', at + 1);
+        if (at == std::string_view::npos) return {FieldsEnd::Kind::unknown};
+      } while (at + 1 < text.size() && text[at + 1] == '"' && ++at);
+      const std::size_t after = ++at;
+      skip_blanks();
+      if (at == text.size()) return {FieldsEnd::Kind::unknown};
+      const bool divided = ends(text[at]) || (layout.delimiter == 0 && at > after);
+      if (!divided && !is_line_end()) return {FieldsEnd::Kind::broken};
+    }
+    for (; at < text.size() && !ends(text[at]) && text[at] != '\n'; ++at) {
+      has_stray_return |= text[at] == '\r' && !is_line_end();
+    }
+    if (at < text.size() && text[at] == '\n') return {FieldsEnd::Kind::found, at + 1, has_stray_return};
+  }
+  return {FieldsEnd::Kind::unknown};
+}
+
 }  // namespace
 
 bool parse_integer(std::string_view text, std::int64_t& value) {
@@ -249,7 +290,16 @@ bool EdgeText::take_usual_line(const char*& p, const char* end, TextEdges& edges
     q = after;
   }
   if (layout_.delimiter == 0 ? is_blank(*q) : *q == layout_.delimiter) {
-    q = static_cast<const char*>(std::memchr(q, '\n', end - q));  // columns that nobody asked for
+    // Columns that nobody asked for. Quotes in them may hold newlines, and carriage returns may end other lines.
+    const char* const rest = q;
+    q = static_cast<const char*>(std::memchr(q, '\n', end - q));
+    if (layout_.quotes && std::memchr(rest, '"', q - rest) != nullptr) {
+      const std::string_view fields(rest, q + 1 - rest);
+      const FieldsEnd found = find_fields_end(fields, layout_);
+      if (found.kind != FieldsEnd::Kind::found || found.has_stray_return) return false;
+    } else if (std::memchr(rest, '\r', q - rest - (q[-1] == '\r')) != nullptr) {
+      return false;
+    }
   } else if (*q == '\r') {
     ++q;
   }
@@ -274,7 +324,29 @@ EdgeText::EdgeText(TextLayout layout, std::int64_t line) : layout_(std::move(lay
   }
 }
 
-TextEdges EdgeText::parse(std::string_view text) {
+Record first_record(std::string_view text, const TextLayout& layout, bool last) {
+  const auto cut = [&](std::size_t size) {
+    Record record;
+    record.size = size;
+    record.content = text.substr(0, size - 1);
+    if (record.content.ends_with('\r')) record.content.remove_suffix(1);
+    return record;
+  };
+  // What it is if it is a line.
+  Record line = cut(text.find('\n') + 1);
+  const std::string_view words = trim(line.content);
+  line.is_empty = words.empty() || layout.comments.find(words[0]) != std::string::npos;
+  line.has_stray_return = line.content.find('\r') != std::string_view::npos;
+  if (line.is_empty || !layout.quotes || line.content.find('"') == std::string_view::npos) return line;
+  const FieldsEnd found = find_fields_end(text.substr(0, kLongestRecord), layout);
+  if (found.kind == FieldsEnd::Kind::unknown && !last && text.size() <= kLongestRecord) return {};
+  if (found.kind != FieldsEnd::Kind::found) return line;
+  Record record = cut(found.size);
+  record.has_stray_return = found.has_stray_return;
+  return record;
+}
+
+TextEdges EdgeText::parse(std::string_view text, bool last) {
   TextEdges edges;
   if (layout_.strings) {
     edges.u_offset.push_back(0);
@@ -284,20 +356,20 @@ TextEdges EdgeText::parse(std::string_view text) {
   }
   const char* p = text.data();
   const char* const end = p + text.size();
-  for (; p < end; ++line_) {
+  while (p < end) {
     if (usual_ && (layout_.strings ? take_usual_line<true>(p, end, edges) : take_usual_line<false>(p, end, edges))) {
+      ++line_;
       continue;
     }
-    const auto* const newline = static_cast<const char*>(std::memchr(p, '\n', end - p));
-    const char* const stop = newline == nullptr ? end : newline;
-    std::string_view line(p, stop - p);
-    p = stop + 1;
-    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-    const std::string_view content = trim(line);
-    if (content.empty() || layout_.comments.find(content[0]) != std::string::npos) continue;
-    take_line(line, edges);
+    const Record record = first_record({p, static_cast<std::size_t>(end - p)}, layout_, last);
+    if (record.size == 0) break;
+    if (record.has_stray_return) fail(LineFault::Kind::carriage_return, 0, record.content);
+    else if (!record.is_empty) take_line(record.content, edges);
+    line_ += std::count(p, p + record.size, '\n');
+    p += record.size;
     if (n_faults_ > 0 && !layout_.skips_faults) break;
   }
+  n_consumed_ = p - text.data();
   return edges;
 }
 

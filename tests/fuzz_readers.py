@@ -1,5 +1,6 @@
 """Feeds damaged files to the readers: each must end in edges or in a SourceError.
 
+Text must also give the same edges, or the same error, whatever the blocks that it is read in.
 The suite runs a few per reader. For more, each batch in a process of its own, so that a crash or a
 hang is seen and named with its seed:
 
@@ -8,6 +9,7 @@ hang is seen and named with its seed:
 """
 
 import argparse
+import contextlib
 import gzip
 import io
 import os
@@ -15,7 +17,9 @@ import resource
 import subprocess
 import sys
 import tempfile
+import zipfile
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +27,8 @@ import scipy.io
 import scipy.sparse
 from pyarrow import feather, parquet
 
-from ohmlearn.streams import SourceError, read_edges
+from ohmlearn.streams import SourceError, arrays, read_edges, text
+from ohmlearn.streams import bytes as byte_streams
 
 U = [1, 2, 3, 2**40, -5] * 8
 V = [2, 3, 1, 7, 7] * 8
@@ -31,14 +36,40 @@ W = [0.5, 1.0, 2.0, 1e-9, 0.0] * 8
 NAMES = [f"n{i}é" for i in U]
 
 
-def _csv() -> bytes:
+def _csv(end: str = "\r\n") -> bytes:
     rows = [f'"{a}",{b},{c}' for a, b, c in zip(NAMES, V, W, strict=True)]
-    return "\r\n".join(["source,target,weight", *rows]).encode()
+    return end.join(["source,target,weight", *rows]).encode()
 
 
-def _text() -> bytes:
+def _mixed_ends() -> bytes:
+    lines = _csv("\n").split(b"\n")
+    return b"".join(line + (b"\n", b"\r\n", b"\r")[at % 3] for at, line in enumerate(lines))
+
+
+def _quoted_ends() -> bytes:
+    rows = [f'"{a}\n{a}",{b},"x\r\n""{c},{c}"\n' for a, b, c in zip(NAMES, V, W, strict=True)]
+    return ('source,target,"a\nnote"\n' + "".join(rows)).encode()
+
+
+def _text(comments: int = 1) -> bytes:
     lines = [f"{a}\t{b}" for a, b in zip(U, V, strict=True)]
-    return "\n".join(["# SNAP", "% more", *lines, "", " 7  8 "]).encode()
+    return "\n".join(["# SNAP"] * comments + ["% more", *lines, "", " 7  8 "]).encode()
+
+
+def _bomb(names: list[str], count: int, claimed: int) -> bytes:
+    """Columns of zeros, which compress a thousandfold, and a header that may not be true."""
+    header = io.BytesIO()
+    form = {"descr": "<i8", "fortran_order": False, "shape": (claimed,)}
+    np.lib.format.write_array_header_1_0(header, form)
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in names:
+            archive.writestr(f"{name}.npy", header.getvalue() + bytes(8 * count))
+    return file.getvalue()
+
+
+def _zeros(count: int) -> scipy.sparse.coo_array:
+    return scipy.sparse.coo_array((np.zeros(count), np.zeros((2, count), int)), shape=(9, 9))
 
 
 def _buffer(write) -> bytes:
@@ -71,13 +102,16 @@ def _dictionaries(file) -> None:
 
 # Name -> ending of the file, and good files to damage.
 READERS = {
-    "csv": (".csv", [_csv()]),
+    "csv": (".csv", [_csv(), _csv("\r"), _mixed_ends(), _quoted_ends()]),
     "gzip": (".csv.gz", [gzip.compress(_csv())]),
     "zstd": (".csv.zst", [pa.compress(_csv(), "zstd", asbytes=True)]),
-    "text": (".txt", [_text()]),
+    "text": (".txt", [_text(), _text(comments=500)]),
     "matrix_market": (
         ".mtx",
-        [_buffer(lambda f, s=s: scipy.io.mmwrite(f, _matrix(), symmetry=s)) for s in ["general"]],
+        [
+            _buffer(lambda f, c=c: scipy.io.mmwrite(f, _matrix(), comment=c, symmetry="general"))
+            for c in ("", "long\n" * 500)
+        ],
     ),
     "parquet": (
         ".parquet",
@@ -106,8 +140,38 @@ READERS = {
             _buffer(lambda f: scipy.sparse.save_npz(f, _matrix().tocsr())),
         ],
     ),
+    "packed": (
+        ".npz",
+        [
+            _bomb(["u", "v"], 1 << 17, 1 << 17),
+            _bomb(["u", "v"], 1 << 17, 1 << 60),
+            _bomb(["format", "row", "col", "data", "shape"], 1 << 17, 1 << 17),
+            _buffer(lambda f: scipy.sparse.save_npz(f, _zeros(1000))),
+            _buffer(lambda f: scipy.sparse.save_npz(f, _zeros(1 << 17))),
+            _buffer(lambda f: np.savez_compressed(f, u=["a" * 5000] * 99, v=["b"] * 99)),
+        ],
+    ),
 }
-LIVELY = [b"\n", b",", b'"', b"\t", b"\0", b"\xff", b"-", b"nan", b"1e999", b"#", b"%", b"9" * 30]
+TEXT = ("csv", "text", "matrix_market")  # not compressed: the end may be damaged
+CAPS = {"SMALL_MATRIX": 1 << 18, "BATCH_BYTES": 1 << 16}  # so that small bombs are large
+LIVELY = [
+    b"\n",
+    b"\r",
+    b"\r\n",
+    b'"\n',
+    b'""',
+    b",",
+    b'"',
+    b"\t",
+    b"\0",
+    b"\xff",
+    b"-",
+    b"nan",
+    b"1e999",
+    b"#",
+    b"%",
+    b"9" * 30,
+]
 
 
 def damage(data: bytes, rng: np.random.Generator) -> bytes:
@@ -135,23 +199,50 @@ def damage(data: bytes, rng: np.random.Generator) -> bytes:
     return bytes(result)
 
 
+def read(reader: str, seed: int, path: Path, on_bad: str) -> list:
+    """Return the edges of a file as [u, v, w, ...] with names, and what was left out."""
+    stream = read_edges(path, on_bad=on_bad)
+    batches = list(stream)
+    ids = stream.nodes.ids()
+    if len(ids) != len(stream.nodes):
+        raise AssertionError(f"{reader}, seed {seed}: ids that cannot be given back")
+    for u, v, w in batches:
+        good = w is None or bool(np.isfinite(w).all() and (w >= 0).all())
+        if not (len(u) == len(v) and good and (w is None or len(w) == len(u))):
+            raise AssertionError(f"{reader}, seed {seed}: columns that do not fit")
+    ends = [[x for b in batches for x in ids[b[side]].tolist()] for side in (0, 1)]
+    weights = [x for b in batches if b.w is not None for x in b.w.tolist()]
+    return [*ends, weights, stream.n_bad, stream.first_bad]
+
+
 def run(reader: str, seed: int, folder: str) -> str:
     """Read one damaged file; return "edges" or "refused"."""
     rng = np.random.default_rng(seed)
     ending, files = READERS[reader]
     path = Path(folder) / f"damaged{ending}"
-    path.write_bytes(damage(files[int(rng.integers(0, len(files)))], rng))
-    try:
-        stream = read_edges(path, on_bad="skip" if rng.random() < 0.5 else "raise")
-        for u, v, w in stream:
-            good = w is None or bool(np.isfinite(w).all() and (w >= 0).all())
-            if not (len(u) == len(v) and good and (w is None or len(w) == len(u))):
-                raise AssertionError(f"{reader}, seed {seed}: columns that do not fit")
-        if len(stream.nodes.ids()) != len(stream.nodes):
-            raise AssertionError(f"{reader}, seed {seed}: ids that cannot be given back")
-    except SourceError:
-        return "refused"
-    return "edges"
+    data = damage(files[int(rng.integers(0, len(files)))], rng)
+    path.write_bytes(data)
+    on_bad = "skip" if rng.random() < 0.5 else "raise"
+    blocks = [1 << 20]
+    patches = [mock.patch.multiple(arrays, **CAPS)]
+    if reader in TEXT and b"\r" not in data:  # a first block without \n would make them line ends
+        blocks.append(int(rng.integers(400, 1500)))
+        patches.append(mock.patch.object(text, "SAMPLE", 1))  # both guess from the same lines
+    found: list[object] = []
+    with contextlib.ExitStack() as stack:
+        for patch in patches:
+            stack.enter_context(patch)
+        for size in blocks:
+            with mock.patch.object(byte_streams, "BLOCK", size):
+                try:
+                    found.append(read(reader, seed, path, on_bad))
+                except SourceError as error:
+                    found.append(str(error))
+    if reader == "matrix_market":  # of two faults, the one that is named depends on the blocks
+        found = ["refused" if isinstance(result, str) else result for result in found]
+    if found[0] != found[-1]:
+        raise AssertionError(f"{reader}, seed {seed}, blocks of {blocks}: {found}")
+    return "refused" if isinstance(found[0], str) else "edges"
 
 
 def main() -> None:

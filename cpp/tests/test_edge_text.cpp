@@ -12,7 +12,7 @@ TEST(usual_and_unusual_lines_read_alike) {
   ohm::TextLayout layout;
   layout.w = 2;
   ohm::EdgeText text(layout, 1);
-  const auto edges = text.parse("1,2,0.5\n 3 , 4 ,\"2\"\r\n\n5,6,1e1,more,\"\n-7,9223372036854775807,0\n");
+  const auto edges = text.parse("1,2,0.5\n 3 , 4 ,\"2\"\r\n\n5,6,1e1,more,\"\n-7,9223372036854775807,0\n", true);
   CHECK(edges.u == Integers({1, 3, 5, -7}));
   CHECK(edges.v == Integers({2, 4, 6, 9223372036854775807}));
   CHECK(edges.w == std::vector<double>({0.5, 2, 10, 0}));
@@ -29,7 +29,7 @@ TEST(faults_have_kind_and_line) {
     layout.skips_faults = true;
     layout.comments = "#";
     ohm::EdgeText reader(layout, 1);
-    const auto edges = reader.parse(std::string("# c\n1,2,3\n") + text + "\n4,5,6\n");
+    const auto edges = reader.parse(std::string("# c\n1,2,3\n") + text + "\n4,5,6\n", true);
     CHECK(reader.n_faults() == 1);
     CHECK((strings ? edges.u_offset.size() - 1 : edges.u.size()) == 2);
     CHECK(reader.first_fault()->line == 3);
@@ -47,6 +47,84 @@ TEST(faults_have_kind_and_line) {
   CHECK(first("a,,3", true, -1) == Kind::empty_id);
   CHECK(first("a,\"b", true, -1) == Kind::quote);
   CHECK(first("a,\xc3", true, -1) == Kind::utf8);
+  CHECK(first("a,b\rc,d", true, -1) == Kind::carriage_return);
+  CHECK(first("1,2\r\r", false, -1) == Kind::carriage_return);
+  CHECK(first("1,2,3,x\r4,5,6", false, -1) == Kind::carriage_return);
+  CHECK(first("# c\r4,5,6", false, -1) == Kind::carriage_return);
+}
+
+std::vector<std::string> names(const std::vector<std::int64_t>& offset, const std::vector<char>& data) {
+  std::vector<std::string> found;
+  for (std::size_t i = 0; i + 1 < offset.size(); ++i) {
+    found.emplace_back(data.data() + offset[i], data.data() + offset[i + 1]);
+  }
+  return found;
+}
+
+TEST(quotes_may_hold_line_ends) {
+  using Names = std::vector<std::string>;
+  const auto read = [](std::string_view text, char delimiter, std::int64_t faults) {
+    ohm::TextLayout layout;
+    layout.delimiter = delimiter;
+    layout.strings = true;
+    layout.skips_faults = true;
+    ohm::EdgeText reader(layout, 1);
+    const auto edges = reader.parse(text, true);
+    CHECK(reader.n_faults() == faults);
+    CHECK(reader.next_line() == std::count(text.begin(), text.end(), '\n') + 1);
+    const Names u = names(edges.u_offset, edges.u_data);
+    const Names v = names(edges.v_offset, edges.v_data);
+    Names both;
+    for (std::size_t i = 0; i < u.size(); ++i) both.push_back(u[i] + "|" + v[i]);
+    return both;
+  };
+  CHECK(read("\"a\nb,c\",d\ne,f\n", ',', 0) == Names({"a\nb,c|d", "e|f"}));
+  CHECK(read("a,\"b\r\n\"\"\r c\"\r\ne,f\r\n", ',', 0) == Names({"a|b\r\n\"\r c", "e|f"}));
+  CHECK(read("\"a b\" \"c\nd\"\ne f\n", 0, 0) == Names({"a b|c\nd", "e|f"}));
+  // In columns that nobody asked for, too.
+  CHECK(read("a,b,\"x\ny,z\"\ne,f,\n", ',', 0) == Names({"a|b", "e|f"}));
+  CHECK(read("a,b,\"x\ny,z\",\"\n\"\ne,f,\n", ',', 0) == Names({"a|b", "e|f"}));
+  // A quote that is never closed, or not where a field ends, concerns its own line.
+  CHECK(read("\"a,b\ne,f\n", ',', 1) == Names({"e|f"}));
+  CHECK(read("\"a,b\ne,\"f\"\n", ',', 1) == Names({"e|f"}));
+  CHECK(read("a,b,\"\ne,f\n", ',', 0) == Names({"a|b", "e|f"}));
+}
+
+TEST(records_are_read_alike_however_the_text_is_cut) {
+  const std::string_view text = "a,\"b\nc\"\n\"d\n\n\",e,\"\n\"\nf,g\n\"h,i\nj,k\n";
+  ohm::TextLayout layout;
+  layout.strings = true;
+  layout.skips_faults = true;
+  ohm::EdgeText whole(layout, 1);
+  const auto expected = whole.parse(text, true);
+  CHECK(whole.n_faults() == 1);
+  for (std::size_t cut = 0; cut < text.size(); ++cut) {
+    if (text[cut] != '\n') continue;
+    ohm::EdgeText parts(layout, 1);
+    auto found = parts.parse(text.substr(0, cut + 1), false);
+    const auto rest = parts.parse(text.substr(parts.n_consumed()), true);
+    found.u_data.insert(found.u_data.end(), rest.u_data.begin(), rest.u_data.end());
+    found.v_data.insert(found.v_data.end(), rest.v_data.begin(), rest.v_data.end());
+    CHECK(found.u_data == expected.u_data);
+    CHECK(found.v_data == expected.v_data);
+    CHECK(parts.n_faults() == 1);
+    CHECK(parts.first_fault()->line == whole.first_fault()->line);
+    CHECK(parts.next_line() == whole.next_line());
+  }
+}
+
+TEST(a_quote_reaches_only_so_far) {
+  std::string text = "a,\"b\n";
+  while (text.size() < ohm::kLongestRecord) text += "c,d\n";
+  text += "e\",f\n";
+  ohm::TextLayout layout;
+  layout.strings = true;
+  layout.skips_faults = true;
+  ohm::EdgeText reader(layout, 1);
+  const auto edges = reader.parse(text, false);
+  CHECK(reader.n_consumed() == text.size());
+  CHECK(reader.n_faults() == 1);
+  CHECK(edges.u_offset.size() - 1 == static_cast<std::size_t>(reader.next_line()) - 2);
 }
 
 TEST(any_bytes_are_read_within_bounds) {
@@ -63,7 +141,7 @@ TEST(any_bytes_are_read_within_bounds) {
     for (std::size_t i = 0; i < text.size(); ++i) text[i] = alphabet[ohm::hash(seed, i + 1) % alphabet.size()];
     text.push_back('\n');
     ohm::EdgeText reader(layout, 1);
-    const auto edges = reader.parse({text.data(), text.size()});
+    const auto edges = reader.parse({text.data(), text.size()}, true);
     const std::size_t size = layout.strings ? edges.u_offset.size() - 1 : edges.u.size();
     CHECK((layout.strings ? edges.v_offset.size() - 1 : edges.v.size()) == size);
     CHECK(layout.w < 0 || edges.w.size() == size);

@@ -27,6 +27,7 @@ from ohmlearn.resistance import effective_resistance
 EDGE = [("u", np.int32), ("v", np.int32), ("a", np.float64)]
 ROW = [*EDGE, ("p", np.float64), ("q", np.int64)]
 PRINTED_ROW = [*ROW, ("p_printed", np.float64)]
+MAX_COPIES = 2**53
 PARAMETERS = ("n_nodes", "epsilon", "constant", "printed")  # alike in sketches to be merged
 COUNTERS = ("n_blocks", "n_edges_seen", "n_self_loops_dropped", "n_zero_weights_dropped")
 MOST_EDGES, LARGEST_WEIGHT = 2**60, 1e27  # as in the C++ sampler
@@ -84,7 +85,13 @@ class KelnerLevin:
         self.n_nodes, self.epsilon, self.seed = n_nodes, epsilon, seed
         self.constant, self.n_jobs, self.printed = constant, n_jobs, weight_rule == "printed"
         self.alpha = 1 / (1 - epsilon)
-        size = n_nodes * math.log(max(n_nodes, 2)) ** 2 / epsilon**2
+        square = epsilon**2  # 0 if it is too small for a float
+        size = n_nodes * math.log(max(n_nodes, 2)) ** 2 / square if square > 0 else math.inf
+        if constant * self.alpha**2 * size > MAX_COPIES:
+            raise ValueError(
+                f'epsilon = {epsilon} is too near to 0 or 1 for scheme="paper": it asks for more '
+                f"than {MAX_COPIES} copies of an edge among {n_nodes} nodes"
+            )
         self.block_size = math.ceil(size) if block_size is None else block_size
         self.n_copies = math.ceil(constant * self.alpha**2 * size)
         self.n_blocks = self.n_edges_seen = 0

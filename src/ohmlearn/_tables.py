@@ -9,6 +9,7 @@ import re
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,8 @@ TABLE_ENDINGS = (*ARROW_ENDINGS, ".csv", ".tsv", ".jsonl")
 NODE_NAMES = ("node", "id", "node_id", "u")
 LABEL_NAMES = ("label", "class", "y", "target", "value")
 INTEGER = re.compile(r"0|-?[1-9]\d{0,17}")  # as Python writes them: 007 stays a name
+NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
+FORMULA = re.compile(r"[\t\r\n]|\s*[=+\-@＝＋－＠]")  # the last four as wide as Chinese letters
 UNLABELLED = ("", "-1", "nan", "none", "null")
 Pairs = list[tuple[Any, Any]]
 Columns = dict[str, NDArray[Any]]
@@ -168,6 +171,11 @@ def read_node_values(path: str) -> tuple[list[Any], list[str], NDArray[np.float6
         rows = [list(column) for column in zip(*records[1:], strict=True)]
     if len(names) < 2 or not rows or not rows[0]:
         refuse_source(path, "a header, a column of node ids and one or more of values are needed")
+    if len({"node", *names[1:]}) < len(names):
+        refuse_source(
+            path,
+            f"columns of values must have different names, and none may be 'node', got {names[1:]}",
+        )
     values = np.empty((len(rows[0]), len(names) - 1))
     for at, column in enumerate(rows[1:]):
         for row, value in enumerate(column):
@@ -178,7 +186,7 @@ def read_node_values(path: str) -> tuple[list[Any], list[str], NDArray[np.float6
     return rows[0], names[1:], values
 
 
-def check_table_path(path: str) -> None:
+def check_table_path(path: str, csv_safe: bool = False) -> None:
     """Refuse an output before the work, not after it.
 
     Examples
@@ -192,14 +200,20 @@ def check_table_path(path: str) -> None:
     if path != "-" and ending not in TABLE_ENDINGS:
         known = ", ".join(TABLE_ENDINGS)
         raise ValueError(f"{path}: the ending says the format: {known}; - is stdout")
+    if csv_safe and path != "-" and ending not in (".csv", ".tsv"):
+        raise ValueError(f"csv_safe is for .csv and .tsv, but the output is {path}; leave it out")
     if ending in ARROW_ENDINGS:
         require_extra("pyarrow", "files")
 
 
-def write_table(path: str, columns: Columns) -> None:
-    """Write columns in the format that the ending says, whole or not at all; "-" prints CSV."""
+def write_table(path: str, columns: Columns, csv_safe: bool = False) -> None:
+    """Write columns in the format that the ending says, whole or not at all; "-" prints CSV.
+
+    With `csv_safe`, text of CSV and TSV is quoted, and text that a spreadsheet would take for a
+    formula gets an apostrophe in front, as OWASP advises (CSV injection). Numbers stay as they are.
+    """
     if path == "-":
-        for line in _csv_lines(columns, ","):
+        for line in _csv_lines(columns, ",", csv_safe):
             sys.stdout.write(line)
         return
     target = Path(path)
@@ -216,22 +230,51 @@ def write_table(path: str, columns: Columns) -> None:
                     writer.write_table(table)
             return
         mark = "\t" if ending == ".tsv" else ","
-        lines = _json_lines(columns) if ending == ".jsonl" else _csv_lines(columns, mark)
+        lines = _json_lines(columns) if ending == ".jsonl" else _csv_lines(columns, mark, csv_safe)
         for line in lines:
             file.write(line.encode("utf-8"))
 
 
-def _csv_lines(columns: Columns, mark: str) -> Iterator[str]:
+def _csv_lines(columns: Columns, mark: str, safe: bool) -> Iterator[str]:
     buffer = io.StringIO()
-    writer = csv.writer(buffer, delimiter=mark, lineterminator="\n")
-    writer.writerow(columns)
-    for row in _rows(columns):
+    # By itself, csv quotes neither carriage returns nor blanks around a name.
+    quoted = safe or any(
+        _needs_quotes(column) for column in (np.array([*columns]), *columns.values())
+    )
+    writer = csv.writer(
+        buffer,
+        delimiter=mark,
+        lineterminator="\n",
+        quoting=csv.QUOTE_NONNUMERIC if quoted else csv.QUOTE_MINIMAL,
+    )
+    rows = chain([columns], _rows(columns))
+    for row in map(_without_formulas, rows) if safe else rows:
         writer.writerow(["true" if x is True else "false" if x is False else x for x in row])
         if buffer.tell() > 1 << 16:
             yield buffer.getvalue()
             buffer.seek(0)
             buffer.truncate()
     yield buffer.getvalue()
+
+
+def _needs_quotes(column: NDArray[Any]) -> bool:
+    if column.dtype.kind not in "OUT":
+        return False
+    return any(isinstance(x, str) and ("\r" in x or x != x.strip(" \t")) for x in column)
+
+
+def _without_formulas(row: Iterable[Any]) -> list[Any]:
+    """Return cells that spreadsheets show as they are.
+
+    Examples
+    --------
+    >>> _without_formulas(["=1+1", "-1", "a=b", -2])
+    ["'=1+1", '-1', 'a=b', -2]
+    """
+    return [
+        f"'{x}" if isinstance(x, str) and FORMULA.match(x) and not NUMBER.fullmatch(x) else x
+        for x in row
+    ]
 
 
 def _json_lines(columns: Columns) -> Iterator[str]:
@@ -256,7 +299,7 @@ def _arrow_rows(path: str, ending: str) -> tuple[list[str], Iterator[tuple[int, 
 
 def _json_rows(path: str) -> tuple[list[str], Iterator[tuple[int, Sequence[Any]]]]:
     objects = []
-    for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(Path(path).read_text(encoding="utf-8").split("\n"), 1):
         if line.strip():
             try:
                 row = json.loads(line)
@@ -275,19 +318,16 @@ def _text_rows(
     path: str, node_col: str | None, label_col: str | None
 ) -> tuple[list[str], Iterator[tuple[int, Sequence[Any]]]]:
     try:
-        text = Path(path).read_text(encoding="utf-8-sig")
+        text = Path(path).read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         refuse_source(path, f"is not UTF-8 text: {error.reason} at byte {error.start}")
-    lines = text.splitlines()
-    first = lines[0] if lines else ""
+    # Not splitlines, which divides names at U+2028 and the like, too.
+    lines = list(io.StringIO(text, newline=""))
+    # As with edges, # begins comments only in files that begin with it: #name may be a node.
+    comment = "#" if text.startswith("#") else "\n"  # blank lines
+    first = next((line for line in lines if line.strip() and not line.startswith(comment)), "")
     delimiter = next((mark for mark in ("\t", ",", ";") if mark in first), None)
-    rows = [
-        (number, line.split() if delimiter is None else [cell.strip() for cell in row])
-        for number, (line, row) in enumerate(
-            zip(lines, csv.reader(lines, delimiter=delimiter or ","), strict=False), 1
-        )
-        if line.strip() and not line.startswith("#")
-    ]
+    rows = [(at, x) for at, x in _records(path, lines, delimiter, comment) if any(x)]
     names = rows[0][1] if rows else []
     usual = {*NODE_NAMES, *LABEL_NAMES, *(name for name in (node_col, label_col) if name)}
     if usual.isdisjoint(name if name in usual else name.lower() for name in names):
@@ -295,6 +335,28 @@ def _text_rows(
     else:
         rows = rows[1:]
     return names, iter(rows)
+
+
+def _records(
+    path: str, lines: list[str], delimiter: str | None, comment: str
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of the first line of each record, and its cells; quotes may hold lines."""
+    if delimiter is None:
+        yield from enumerate(([] if x.startswith(comment) else x.split() for x in lines), 1)
+        return
+    number = 1  # of the first line of the record that is read
+
+    def without_comments() -> Iterator[str]:
+        for at, line in enumerate(lines, 1):
+            yield "\n" if at == number and line.startswith(comment) else line
+
+    reader = csv.reader(without_comments(), delimiter=delimiter, strict=True)
+    try:
+        for cells in reader:
+            yield number, [cell.strip(" \t") for cell in cells]
+            number = reader.line_num + 1
+    except csv.Error as error:
+        refuse_source(path, f"is not CSV from here on: {error}", f"row {number}")
 
 
 def _choose(

@@ -1,8 +1,8 @@
 """Where bad input is refused: what came, what was needed, what to do, and where."""
 
 import math
-import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from numbers import Integral, Real
 from operator import index
@@ -13,6 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn._core import EdgeFault
+from ohmlearn._validation_parameters import (
+    check_at_least,
+    check_count,
+    check_fraction,
+    check_max_iter,
+    check_memory,
+    check_n_jobs,
+    check_option,
+    check_positive,
+    check_seed,
+)
 
 __all__ = [
     "MAX_NODES",
@@ -39,6 +50,7 @@ __all__ = [
     "check_seed",
     "check_square",
     "check_weights",
+    "naming_size",
     "raise_edge_fault",
     "refuse_other_graph",
     "require_extra",
@@ -194,55 +206,6 @@ def raise_edge_fault(fault: EdgeFault, n_nodes: int, names: EdgeNames) -> NoRetu
     )
 
 
-def check_n_jobs(n_jobs: int | None) -> int:
-    """Return the number of threads that `n_jobs` stands for, as scikit-learn reads it.
-
-    None means 1, or what an active ``joblib.parallel_config`` says; -1 means all cores.
-
-    Examples
-    --------
-    >>> check_n_jobs(None), check_n_jobs(3)
-    (1, 3)
-    """
-    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral)):
-        raise ValueError(f"n_jobs must be an integer or None, got {n_jobs!r}")
-    if n_jobs == 0:
-        raise ValueError("n_jobs = 0 has no meaning; use None or 1 for one thread, -1 for all")
-    from joblib import effective_n_jobs  # late: starting up should not pay for it
-
-    return int(effective_n_jobs(n_jobs))
-
-
-def check_seed(random_state: Any) -> int:
-    """Return a seed in 0, ..., 2**64 - 1 for a `random_state` as scikit-learn knows it.
-
-    An integer is its own seed. Generators are advanced by one draw; None draws from numpy's global
-    state, so that ``numpy.random.seed`` governs it.
-
-    Examples
-    --------
-    >>> check_seed(7)
-    7
-    >>> check_seed(np.random.default_rng(0)) == check_seed(np.random.default_rng(0))
-    True
-    """
-    end = 2**64
-    if random_state is None:
-        return int(np.random.randint(0, end, dtype=np.uint64))  # noqa: NPY002
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(0, end, dtype=np.uint64))
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(0, end, dtype=np.uint64))
-    if isinstance(random_state, bool) or not isinstance(random_state, Integral):
-        raise ValueError(
-            "random_state must be None, an integer, a numpy Generator or a RandomState, "
-            f"got {random_state!r}"
-        )
-    if not 0 <= int(random_state) < end:
-        raise ValueError(f"random_state must lie between 0 and 2**64 - 1, got {random_state}")
-    return int(random_state)
-
-
 def require_extra(module: str, extra: str) -> ModuleType:
     """Import an optional module, or say which extra of ohmlearn brings it.
 
@@ -263,12 +226,13 @@ def require_extra(module: str, extra: str) -> ModuleType:
         ) from error
 
 
-def check_option(name: str, value: Any, options: Collection[str]) -> str:
-    """Return `value` if it is one of the options."""
-    if value not in options:
-        known = ", ".join(repr(option) for option in options)
-        raise ValueError(f"{name} must be one of {known}, got {value!r}")
-    return str(value)
+@contextmanager
+def naming_size(what: str) -> Iterator[None]:
+    """Say in a MemoryError what there is no memory for."""
+    try:
+        yield
+    except MemoryError as error:
+        raise MemoryError(f"there is not enough memory for {what}") from error
 
 
 def check_graph(graph: Any, graph_type: Any) -> Any:
@@ -322,15 +286,6 @@ def check_columns(values: Any, name: str, n_rows: int, row: str = "node") -> NDA
     return columns
 
 
-def check_max_iter(max_iter: Any, default: int) -> int:
-    """Return an iteration limit."""
-    if max_iter is None:
-        return default
-    if not isinstance(max_iter, Integral) or isinstance(max_iter, bool) or max_iter < 0:
-        raise ValueError(f"max_iter must be None or an integer >= 0, got {max_iter!r}")
-    return min(int(max_iter), 2**31 - 1)
-
-
 def check_labelled(labelled: Any, n_nodes: int) -> NDArray[np.int64]:
     """Return the labelled nodes, at least one and each once.
 
@@ -367,13 +322,6 @@ def check_label_values(Y: Any, n_labelled: int) -> NDArray[np.float64]:
     return check_columns(Y, "Y", n_labelled, "labelled node")
 
 
-def check_fraction(name: str, value: Any) -> float:
-    """Return a number between 0 and 1, both excluded."""
-    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < 1:
-        raise ValueError(f"{name} must be a number above 0 and below 1, got {value!r}")
-    return float(value)
-
-
 def check_pairs(pairs: Any, n_nodes: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Return the two columns of an (n_pairs, 2) array of node ids."""
     array = np.asarray(pairs)
@@ -392,20 +340,6 @@ def check_pairs(pairs: Any, n_nodes: int) -> tuple[NDArray[np.int32], NDArray[np
         )
     u, v = np.ascontiguousarray(array.T, dtype=np.int32)
     return u, v
-
-
-def check_count(name: str, value: Any) -> int:
-    """Return an integer that is at least 1."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
-    return int(value)
-
-
-def check_positive(name: str, value: Any) -> float:
-    """Return a finite number above 0."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < np.inf:
-        raise ValueError(f"{name} must be a finite number above 0, got {value!r}")
-    return float(value)
 
 
 def check_rereadable(edges: Iterable[Any], reader: str) -> Iterable[Any]:
@@ -461,35 +395,3 @@ def check_batch(batch: Any, number: int) -> tuple[Any, ...]:
     if u.dtype != v.dtype:
         u, v = u.astype(np.int64), v.astype(np.int64)
     return (u, v) if w is None else (u, v, w)
-
-
-def check_memory(name: str, value: Any) -> int:
-    """Return a number of bytes, given as such or like "500MB".
-
-    Examples
-    --------
-    >>> check_memory("memory", "500MB"), check_memory("memory", "1.5 GiB")
-    (500000000, 1610612736)
-    """
-    if isinstance(value, str):
-        found = re.fullmatch(r"\s*(\d+\.?\d*)\s*([kmgt]?)(i?)b\s*", value.lower())
-        if found:
-            power = " kmgt".index(found[2] or " ")
-            return int(float(found[1]) * (1024 if found[3] else 1000) ** power)
-    elif isinstance(value, Integral) and not isinstance(value, bool) and int(value) > 0:
-        return int(value)
-    raise ValueError(f'{name} must be a number of bytes or like "500MB" or "2GiB", got {value!r}')
-
-
-def check_at_least(name: str, value: Any, least: float) -> float:
-    """Return a finite number that is not below `least`.
-
-    Examples
-    --------
-    >>> check_at_least("epsilon", 2, 0.0)
-    2.0
-    """
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    if not number or not least <= float(value) < math.inf:
-        raise ValueError(f"{name} must be a finite number, at least {least:g}, got {value!r}")
-    return float(value)

@@ -25,6 +25,7 @@ __all__ = ["Certificate", "certify"]
 
 MAX_PASSES = 100  # a sparsifier worth having takes about ten
 AGREES = 1e-6  # relative difference of estimates and bounds that counts as rounding
+MAX_STARTS = 1000  # each is a vector in memory, for every pass
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,7 @@ def certify(
     """
     h = check_graph(sparsifier.snapshot() if hasattr(sparsifier, "snapshot") else sparsifier, Graph)
     eta, delta = check_fraction("eta", eta), 1.0 - check_fraction("confidence", confidence)
-    n_starts, seed = check_count("n_starts", n_starts), check_seed(random_state)
+    n_starts, seed = check_count("n_starts", n_starts, MAX_STARTS), check_seed(random_state)
     component = h.components()[1]
     limit = MAX_PASSES if max_passes is None else check_count("max_passes", max_passes)
 

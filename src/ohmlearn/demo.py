@@ -235,9 +235,13 @@ def make_page(demo: Demo, command: str) -> Report:
     return report.add_heading("In figures").add_code(describe(demo)).add_command(command)
 
 
-def write(demo: Demo, page: Path, command: str) -> list[Path]:
-    """Write the page, and its picture beside it."""
-    picture = page.with_suffix(".png")
+def find_paths(output: Path) -> tuple[Path, Path]:
+    """Return where the page is written, and its picture: beside it."""
+    return output, output.with_suffix(".png")
+
+
+def write(demo: Demo, output: Path, command: str) -> None:
+    """Write the page and its picture."""
+    page, picture = find_paths(output)
     make_page(demo, command).write(page)
     figure_to_png(draw(demo), picture)
-    return [page, picture]

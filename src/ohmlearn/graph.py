@@ -16,6 +16,7 @@ from ohmlearn._validation import (
     check_node_ids,
     check_same_length,
     check_weights,
+    naming_size,
     raise_edge_fault,
 )
 
@@ -65,7 +66,9 @@ class Graph:
         """Build from checked arrays."""
         if u.dtype != v.dtype:
             u, v = u.astype(np.int64), v.astype(np.int64)
-        built = _core.build_csr(n_nodes, u, v) if w is None else _core.build_csr(n_nodes, u, v, w)
+        arrays = (u, v) if w is None else (u, v, w)
+        with naming_size(f"a graph of n_nodes = {n_nodes} and {len(u)} edges"):
+            built = _core.build_csr(n_nodes, *arrays)
         if isinstance(built, _core.EdgeFault):
             raise_edge_fault(built, n_nodes, names)
         graph = cls._from_csr(*built[:3])

@@ -30,13 +30,14 @@ from ohmlearn._validation import (
     check_same_length,
     check_seed,
     check_weights,
+    naming_size,
     raise_edge_fault,
     refuse_other_graph,
     split_batch,
 )
 from ohmlearn.graph import Graph
 
-__all__ = ["StreamingSparsifier", "sparsify"]
+__all__ = ["MAX_EDGES", "StreamingSparsifier", "sparsify"]
 
 SCHEMES = ("resample", "online", "paper")
 # beta = constant (ln n + offset) / epsilon^2: the matrix Chernoff bound at failure probability
@@ -46,6 +47,7 @@ CONSTANTS = {"theory": (3.0, math.log(2 / 0.01)), "practical": (1.2, 0.0)}
 PAPER_CONSTANTS = {"theory": 1.0, "practical": 0.1}
 # Bytes at the peak of a resample, per row of the target (twice as many are held) and per node.
 ROW_BYTES, NODE_BYTES = 160, 400
+MAX_EDGES = 2**53  # as a budget: far more than fit, and counted exactly
 NOTHING = np.empty(0, dtype=np.int32)
 PIECE = 1 << 22  # edges between two looks at the keyboard
 
@@ -143,7 +145,7 @@ class StreamingSparsifier(Shared):
             raise ValueError("max_edges and memory are two ways to say the budget: give one")
         budget = 0
         if self.max_edges is not None:
-            budget = check_count("max_edges", self.max_edges)
+            budget = check_count("max_edges", self.max_edges, MAX_EDGES)
         elif self.memory is not None:
             if n is None:
                 raise ValueError("memory is shared between nodes and edges: give n_nodes, too")
@@ -168,17 +170,18 @@ class StreamingSparsifier(Shared):
                 raise ValueError('scheme="paper" must know the number of nodes: give n_nodes')
             copies = PAPER_CONSTANTS[self.constants]
             return PaperSampler(n, epsilon, self._seed, copies, self._threads)
-        return _core.Sampler(
-            n or 0,
-            self._seed,
-            epsilon,
-            constant,
-            offset,
-            budget,
-            self.scheme == "resample",
-            self._threads,
-            n is None,
-        )
+        with naming_size(f"n_nodes = {n}"):
+            return _core.Sampler(
+                n or 0,
+                self._seed,
+                epsilon,
+                constant,
+                offset,
+                budget,
+                self.scheme == "resample",
+                self._threads,
+                n is None,
+            )
 
     def _check_room(self, budget: int, n_nodes: int) -> None:
         """Refuse a budget that no connected graph with some weight to choose fits in."""

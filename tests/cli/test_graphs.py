@@ -116,6 +116,11 @@ def test_certify_names_edges_by_the_ids_of_the_user(tmp_path):
     lost = invoke("certify", whole, part)
     assert "edge ('bob', 'cy') of G joins what H leaves apart" in lost.stdout
     assert "edge ('bob', 'cy') of H joins what G" in invoke("certify", part, whole).stdout
+    numbers = write_csv(tmp_path / "i.csv", "u,v", [10, 20, 30], [20, 30, 40])
+    fewer = write_csv(tmp_path / "j.csv", "u,v", [10, 30], [20, 40])
+    assert "edge (20, 30) of G joins" in invoke("certify", numbers, fewer).stdout
+    found = json.loads(invoke("certify", fewer, numbers, "--json").stdout)
+    assert found["extra_edge"] == [20, 30]
     new = write_csv(tmp_path / "n.csv", "src,dst", ["ann", "cy", "bob"], ["bob", "dee", "eve"])
     assert json.loads(invoke("certify", new, part, "--json").stdout)["lost_edge"] == ["bob", "eve"]
 
@@ -194,6 +199,7 @@ def test_skipped_rows_are_reported(tmp_path):
         (["solve", "e.csv", "names.csv", "-o", "x.csv"], "row 0: 'a' is not an integer"),
         (["solve", "e.csv", "words.csv", "-o", "x.csv"], "row 0: 'b' is not a number: 'x'"),
         (["solve", "e.csv", "empty.csv", "-o", "x.csv"], "a header, a column of node ids"),
+        (["solve", "e.csv", "same.csv", "-o", "x.csv"], "must have different names, and none may"),
         (["solve", "e.csv", "ragged.csv", "-o", "x.csv"], "row 2: 2 columns are needed, got 3"),
     ],
 )
@@ -206,6 +212,7 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path, monkeypatch, args, mess
         "words.csv": "node,b\n1,x\n",
         "empty.csv": "node,b\n",
         "ragged.csv": "node,b\n1,2,3\n",
+        "same.csv": "id,b,node\n1,2,3\n",
     }.items():
         Path(name).write_text(text)
     before = set(os.listdir())

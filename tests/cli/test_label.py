@@ -16,7 +16,6 @@ from click.testing import CliRunner, Result
 from ohmlearn import gallery
 from ohmlearn._tables import read_labels, write_table
 from ohmlearn.cli import main
-from ohmlearn.cli.label import _save
 from ohmlearn.semi_supervised import SparseHFSClassifier
 from ohmlearn.streams import read_edges
 
@@ -220,18 +219,6 @@ def test_outputs_that_are_inputs_are_refused(files: tuple[Path, Path]):
         assert result.exit_code == 2
         assert "would overwrite what is read" in result.output
         assert name.read_bytes() == before
-
-
-def test_a_checkpoint_of_other_edges_is_refused(files: tuple[Path, Path], tmp_path: Path):
-    edges, labels = files
-    kept = tmp_path / "run.ohm"
-    stream, model = read_edges(edges), SparseHFSClassifier(random_state=0).update([])
-    _save(str(kept), model, stream)
-    other = tmp_path / "other.csv"
-    other.write_text(edges.read_text() + "p0,p1\n")
-    result = label(other, "--labels", labels, "--checkpoint", kept)
-    assert result.exit_code == 2
-    assert "is of other edges" in result.output
 
 
 def test_labels_of_nodes_that_no_edge_has(files: tuple[Path, Path]):

@@ -54,6 +54,32 @@ def test_csv_round_trip(tmp_path_factory, edges, mark):
     assert read_back(read_edges(path, delimiter=mark, id_type=kind)) == edges
 
 
+# Quoted, a field may hold anything; delimiters, quotes and line ends are drawn often.
+quoted = st.text(
+    st.one_of(st.sampled_from(',;"\n\r #a1'), st.characters(exclude_categories=["Cs"])), min_size=1
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(edge_lists(quoted), st.sampled_from(["\n", "\r\n", "\r"]), st.booleans(), st.data())
+def test_quoted_csv_round_trip(tmp_path_factory, edges, end, skip, data):
+    u, v, w = edges
+    if end == "\r":  # quoted ones would be translated, too
+        u, v = ([name.replace("\r", "").replace("\n", "") or "x" for name in x] for x in (u, v))
+    notes = data.draw(st.lists(quoted, min_size=len(u), max_size=len(u)))
+    if end == "\r":
+        notes = [note.replace("\n", "") for note in notes]
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator=end, quoting=csv.QUOTE_ALL)
+    writer.writerow(["source", "target", *(["weight"] if w else []), "note"])
+    writer.writerows(zip(u, v, *([w] if w else []), notes, strict=True))
+    path = tmp_path_factory.mktemp("quoted") / "e.csv"
+    path.write_bytes(file.getvalue().encode())
+    stream = read_edges(path, delimiter=",", id_type="string", on_bad="skip" if skip else "raise")
+    assert read_back(stream) == (u, v, w)
+    assert stream.n_bad == 0
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     st.one_of(edge_lists(integers), edge_lists(st.text())), st.sampled_from(["parquet", "arrow"])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ohmlearn.cli.edges import reading_options
+from ohmlearn.cli.messages import tell
 
 if TYPE_CHECKING:
     from ohmlearn.dask import ClusterEdges
@@ -18,6 +19,8 @@ REFUSED = {
     "memory": "a budget of memory is one process's; give --max-edges or --epsilon",
     "n_nodes": "workers find the nodes themselves",
 }
+
+MAX_WORKERS = 1024  # each is a process
 
 # Ctrl-C comes to all processes of a terminal; workers are ended by the first one.
 DEAF = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
@@ -48,13 +51,13 @@ def open_on_cluster(options: dict[str, Any]) -> Iterator["ClusterEdges"]:
 
     with _connect(address, n_workers) as client:
         if not options["quiet"] and not options["as_json"]:
-            click.echo(f"Dashboard {client.dashboard_link}", err=True)
+            tell(f"Dashboard {client.dashboard_link}")
         with PartitionProgress(options["as_json"], options["quiet"]) as progress:
             edges = ClusterEdges(
                 list(options["edges"]), client, progress=progress.show, **reading_options(options)
             )
             if edges.columns is not None and not (options["quiet"] or options["as_json"]):
-                click.echo(f"{edges.sources[0]}: {edges.columns}", err=True)
+                tell(f"{edges.sources[0]}: {edges.columns}")
             yield edges
 
 
@@ -65,6 +68,10 @@ def _parse(where: str) -> tuple[str | None, int | None]:
         return where, None
     if rest and not (rest.isdecimal() and int(rest) > 0):
         raise click.UsageError(f"--cluster local:N needs a number of workers, got {where!r}")
+    if rest and int(rest) > MAX_WORKERS:
+        raise click.UsageError(
+            f"--cluster local:N starts at most {MAX_WORKERS} workers, got {where!r}"
+        )
     return None, int(rest) if rest else None
 
 

@@ -1,10 +1,11 @@
 """What commands that read edges share: their options, and a reading with progress."""
 
-import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from ohmlearn.cli.messages import tell
 
 if TYPE_CHECKING:
     from ohmlearn.nodes import NodeTable
@@ -15,9 +16,7 @@ __all__ = [
     "edge_options",
     "fraction",
     "open_edges",
-    "output_option",
     "reading_options",
-    "refuse_overwriting",
     "seed_option",
     "tell_bad",
     "threads_option",
@@ -56,12 +55,6 @@ fraction = click.FloatRange(0.0, 1.0, min_open=True, max_open=True)
 seed_option = click.option("--seed", type=click.IntRange(min=0), default=0, help="Random seed.")
 threads_option = click.option(
     "--threads", type=int, default=1, help="-1 for all cores; results do not depend on it."
-)
-output_option = click.option(
-    "-o",
-    "--output",
-    default="-",
-    help="Parquet, CSV, TSV, JSON lines or Arrow by its ending; - prints CSV.",
 )
 NAMES = (
     "source_col",
@@ -105,21 +98,14 @@ def open_edges(options: dict[str, Any], nodes: "NodeTable | None" = None) -> "Ed
 
 def _tell_columns(stream: "EdgeStream", options: dict[str, Any]) -> None:
     if stream.columns is not None and not (options["quiet"] or options["as_json"]):
-        click.echo(f"{stream.sources[0]}: {stream.columns}", err=True)
-
-
-def refuse_overwriting(output: str, *inputs: str) -> None:
-    """Refuse an output that is one of the inputs."""
-    for name in inputs:
-        if os.path.isfile(output) and os.path.isfile(name) and os.path.samefile(output, name):
-            raise ValueError(f"-o {output} would overwrite what is read; name another file")
+        tell(f"{stream.sources[0]}: {stream.columns}")
 
 
 def tell_bad(stream: "EdgeStream", options: dict[str, Any]) -> None:
     """Report rows that were left out."""
     if stream.n_bad and not (options["quiet"] or options["as_json"]):
         rows = "row" if stream.n_bad == 1 else "rows"
-        click.echo(f"{stream.n_bad:,} bad {rows} left out; {stream.first_bad}", err=True)
+        tell(f"{stream.n_bad:,} bad {rows} left out; {stream.first_bad}")
 
 
 def watch(

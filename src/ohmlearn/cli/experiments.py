@@ -6,6 +6,8 @@ from typing import Any
 import click
 
 from ohmlearn.cli.group import main, repeat_command
+from ohmlearn.cli.messages import visible
+from ohmlearn.cli.outputs import check_outputs
 
 __all__ = ["bench", "demo", "paper"]
 
@@ -37,10 +39,12 @@ def demo(output: Path, points: int, neighbors: int, seed: int) -> None:
     require_extra("matplotlib", "plot")  # before the work, not after it
     from ohmlearn import demo as steps
 
+    page, picture = steps.find_paths(output)
+    check_outputs({"-o": str(page), "its picture": str(picture)})
     found = steps.run(points, neighbors, seed)
     click.echo(steps.describe(found))
-    page, picture = steps.write(found, output, repeat_command())
-    click.echo(f"Page         {page}\nPicture      {picture}")
+    steps.write(found, output, repeat_command())
+    click.echo(f"Page         {visible(str(page))}\nPicture      {visible(str(picture))}")
 
 
 @main.command()
@@ -86,7 +90,7 @@ def paper(output: Path, quick: bool, paper_scheme: str, **wanted: Any) -> None:
     results = experiment.run_experiment(settings)
     click.echo(experiment.describe(results))
     for path in experiment.write_results(results, output, repeat_command()):
-        click.echo(path)
+        click.echo(visible(str(path)))
 
 
 @main.command()

@@ -9,14 +9,14 @@ from ohmlearn.cli.edges import (
     edge_options,
     fraction,
     open_edges,
-    output_option,
-    refuse_overwriting,
     seed_option,
     tell_bad,
     threads_option,
     watch,
 )
 from ohmlearn.cli.group import main
+from ohmlearn.cli.messages import tell
+from ohmlearn.cli.outputs import check_outputs, output_options
 
 if TYPE_CHECKING:
     from ohmlearn.graph import Graph
@@ -57,7 +57,7 @@ def info(**options: Any) -> None:
 
 @main.command()
 @edge_options
-@output_option
+@output_options
 @click.option("--epsilon", type=fraction, default=0.5, help="Accuracy to aim at.")
 @click.option("--max-edges", type=click.IntRange(min=1), help="Edges to keep, instead of epsilon.")
 @click.option("--memory", help="Like 500MB, instead of epsilon; needs --n-nodes.")
@@ -74,8 +74,8 @@ def sparsify(output: str, **options: Any) -> None:
     from ohmlearn._tables import check_table_path, write_table
     from ohmlearn.sparsifier import StreamingSparsifier
 
-    check_table_path(output)
-    refuse_overwriting(output, *options["edges"])
+    check_table_path(output, options["csv_safe"])
+    check_outputs({"-o": output}, *options["edges"])
     stream = open_edges(options)
     names = ("epsilon", "max_edges", "memory", "n_nodes", "scheme", "constants")
     sparsifier = StreamingSparsifier(
@@ -88,14 +88,14 @@ def sparsify(output: str, **options: Any) -> None:
     tell_bad(stream, options)
     u, v, w = sparsifier.snapshot().edges()
     ids = stream.nodes.ids()
-    write_table(output, {"u": ids[u], "v": ids[v], "w": w})
+    write_table(output, {"u": ids[u], "v": ids[v], "w": w}, options["csv_safe"])
     if options["as_json"]:
         figures = {**sparsifier.stats_, "n_edges_kept": len(u), "bad_rows": stream.n_bad}
         click.echo(json.dumps(figures), err=True)
     elif not options["quiet"]:
         seen = sparsifier.n_edges_seen_
         share = f"{len(u) / seen:.3%}" if seen else "all"
-        click.echo(f"{seen:,} edges seen, {len(u):,} kept ({share})", err=True)
+        tell(f"{seen:,} edges seen, {len(u):,} kept ({share})")
 
 
 @main.command()
@@ -127,9 +127,9 @@ def certify(sparsifier: str, **options: Any) -> None:
     )
     tell_bad(stream, options)
     if found.lost_edge is not None:
-        found = replace(found, lost_edge=tuple(stream.nodes.ids(found.lost_edge)))
+        found = replace(found, lost_edge=tuple(stream.nodes.ids(found.lost_edge).tolist()))
     if found.extra_edge is not None:
-        found = replace(found, extra_edge=tuple(stream.nodes.ids(found.extra_edge)))
+        found = replace(found, extra_edge=tuple(stream.nodes.ids(found.extra_edge).tolist()))
     if options["as_json"]:
         figures = asdict(found) | {"epsilon": found.epsilon, "epsilon_bound": found.epsilon_bound}
         finite = {  # JSON has neither infinity nor NaN
@@ -144,7 +144,7 @@ def certify(sparsifier: str, **options: Any) -> None:
 
 @main.command()
 @edge_options
-@output_option
+@output_options
 @click.option("--pairs", help="Table with two columns of node ids; all edges by default.")
 @click.option("--epsilon", type=fraction, default=0.2, help="Relative error of 95 in 100.")
 @click.option("--exact", is_flag=True, help="Solve for each answer instead of estimating it.")
@@ -159,8 +159,8 @@ def resistance(output: str, pairs: str | None, **options: Any) -> None:
     from ohmlearn.resistance import effective_resistance
     from ohmlearn.streams import read_edges
 
-    check_table_path(output)
-    refuse_overwriting(output, *options["edges"])
+    check_table_path(output, options["csv_safe"])
+    check_outputs({"-o": output}, *options["edges"], pairs)
     stream = open_edges(options)
     graph, nodes = _load(stream, options), stream.nodes
     how = {"epsilon": options["epsilon"], "exact": options["exact"] or None}
@@ -168,8 +168,9 @@ def resistance(output: str, pairs: str | None, **options: Any) -> None:
     ids = nodes.ids()
     if pairs is None:
         u, v, w = graph.edges()
-        found = effective_resistance(graph, **how)
-        write_table(output, {"u": ids[u], "v": ids[v], "w": w, "resistance": found})
+        columns = {"u": ids[u], "v": ids[v], "w": w}
+        columns["resistance"] = effective_resistance(graph, **how)
+        write_table(output, columns, options["csv_safe"])
         return
     kind: Any = nodes.kind
     asked = read_edges(pairs, id_type=kind)
@@ -182,13 +183,13 @@ def resistance(output: str, pairs: str | None, **options: Any) -> None:
         stranger = (a, b)[side][row]
         refuse_source(pairs, f"node {stranger!r} is not in the graph", f"pair {row}")
     found = effective_resistance(graph, numbers, **how)
-    write_table(output, {"u": a, "v": b, "resistance": found})
+    write_table(output, {"u": a, "v": b, "resistance": found}, options["csv_safe"])
 
 
 @main.command()
 @edge_options
 @click.argument("right_hand_sides")
-@output_option
+@output_options
 @click.option("--tol", type=fraction, default=1e-8, help="Relative residual to reach.")
 @seed_option
 @threads_option
@@ -205,8 +206,8 @@ def solve(right_hand_sides: str, output: str, tol: float, **options: Any) -> Non
     from ohmlearn._validation_sources import refuse_source
     from ohmlearn.solver import LaplacianSolver
 
-    check_table_path(output)
-    refuse_overwriting(output, *options["edges"])
+    check_table_path(output, options["csv_safe"])
+    check_outputs({"-o": output}, *options["edges"], right_hand_sides)
     stream = open_edges(options)
     graph, nodes = _load(stream, options), stream.nodes
     named, names, values = read_node_values(right_hand_sides)
@@ -219,7 +220,7 @@ def solve(right_hand_sides: str, output: str, tol: float, **options: Any) -> Non
     solver = LaplacianSolver(graph, random_state=options["seed"], n_jobs=options["threads"])
     x = solver.solve(b, tol=tol)
     columns = {name: x[:, at] for at, name in enumerate(names)}
-    write_table(output, {"node": nodes.ids(), **columns})
+    write_table(output, {"node": nodes.ids(), **columns}, options["csv_safe"])
     worst = float(solver.report_.residual.max(initial=0.0))
     balanced = bool(solver.report_.projected_out.max(initial=0.0) <= 1e-9)
     if options["as_json"]:
@@ -227,8 +228,8 @@ def solve(right_hand_sides: str, output: str, tol: float, **options: Any) -> Non
         click.echo(json.dumps(figures), err=True)
     elif not options["quiet"]:
         if not balanced:
-            click.echo("b does not sum to 0 in each component: its mean was taken out", err=True)
-        click.echo(f"{graph.n_nodes:,} nodes, residual {worst:.2g}", err=True)
+            tell("b does not sum to 0 in each component: its mean was taken out")
+        tell(f"{graph.n_nodes:,} nodes, residual {worst:.2g}")
 
 
 def _load(stream: "EdgeStream", options: dict[str, Any] | None = None) -> "Graph":

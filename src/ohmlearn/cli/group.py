@@ -4,13 +4,19 @@ import json
 import re
 import shlex
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
 
 from ohmlearn import __version__
+from ohmlearn.cli.messages import tell, visible
 
 __all__ = ["main", "repeat_command"]
+
+
+ALIASES = {"n_jobs": "--threads", "random_state": "--seed"}  # in Python, and here
 
 
 class BadInput(click.ClickException):
@@ -22,17 +28,22 @@ class BadInput(click.ClickException):
 class OneLineErrors(click.Group):
     """A group whose commands fail with one line instead of a traceback."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Find the command; what is wrong about it is shown without control characters."""
+        with _visible_errors():
+            return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; with --debug, let errors through as they are."""
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), _visible_errors():
                 warnings.simplefilter("always", UserWarning)  # those meant for users
                 warnings.showwarning = _Warnings()
                 return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
         except KeyboardInterrupt:
-            click.echo("Interrupted", err=True)
+            tell("Interrupted")
             raise click.exceptions.Exit(130) from None
         except Exception as error:
             if ctx.params["debug"]:
@@ -40,7 +51,17 @@ class OneLineErrors(click.Group):
             bad_input = isinstance(error, ValueError | FileNotFoundError)
             failure = BadInput if bad_input else click.ClickException
             command = self.get_command(ctx, str(ctx.invoked_subcommand))
-            raise failure(_as_options(_one_line(error), command)) from error
+            raise failure(visible(_as_options(_one_line(error), command))) from error
+
+
+@contextmanager
+def _visible_errors() -> Iterator[None]:
+    """Make control characters visible in errors of click, which quote arguments as they are."""
+    try:
+        yield
+    except click.ClickException as error:
+        vars(error)["message"] = visible(error.message)  # final by its type, so not assigned
+        raise
 
 
 class _Warnings:
@@ -59,7 +80,7 @@ class _Warnings:
         if options.get("as_json"):
             click.echo(json.dumps({"warning": text}), err=True)
         else:
-            click.echo(f"Warning: {text}", err=True)
+            tell(f"Warning: {text}")
 
 
 def _as_options(text: str, command: click.Command | None) -> str:
@@ -71,6 +92,8 @@ def _as_options(text: str, command: click.Command | None) -> str:
     >>> _as_options('correct it, or use on_bad="skip"', main.commands["info"])
     'correct it, or use --on-bad skip'
     """
+    for name, other in ALIASES.items():
+        text = re.sub(rf"(?<![\w./-]){name}(?![\w./-])", other, text)
     for parameter in command.params if command else []:
         name, option = str(parameter.name), max(parameter.opts, key=len)
         if option.startswith("--"):

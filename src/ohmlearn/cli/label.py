@@ -3,7 +3,6 @@
 import json
 import time
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,17 +12,18 @@ from ohmlearn.cli.edges import (
     edge_options,
     fraction,
     open_edges,
-    output_option,
-    refuse_overwriting,
     seed_option,
     tell_bad,
     threads_option,
     watch,
 )
 from ohmlearn.cli.group import main, repeat_command
+from ohmlearn.cli.messages import tell
+from ohmlearn.cli.outputs import check_outputs, output_options
 
 if TYPE_CHECKING:
     from ohmlearn.certificate import Certificate
+    from ohmlearn.cli.checkpoint import Checkpoint
     from ohmlearn.dask import ClusterEdges
     from ohmlearn.graph import Graph
     from ohmlearn.semi_supervised import SparseHFSClassifier
@@ -45,7 +45,7 @@ __all__ = ["label"]
 )
 @click.option("--node-col", help="Column of the nodes in the file of labels.")
 @click.option("--label-col", help="Column of the labels in the file of labels.")
-@output_option
+@output_options
 @click.option("--epsilon", type=fraction, default=0.8, help="Accuracy of the sparsifier.")
 @click.option("--max-edges", type=click.IntRange(min=1), help="Edges to keep, instead of epsilon.")
 @click.option("--memory", help="Like 500MB, instead of epsilon; needs --n-nodes.")
@@ -76,8 +76,9 @@ def label(**options: Any) -> None:
     from ohmlearn._tables import check_table_path, find_labelled, read_labels, write_table
     from ohmlearn._validation import require_extra
 
-    check_table_path(options["output"])
-    refuse_overwriting(options["output"], *options["edges"], options["labels_file"])
+    check_table_path(options["output"], options["csv_safe"])
+    outputs = {"-o": options["output"], **{f"--{x}": options[x] for x in ("report", "checkpoint")}}
+    check_outputs(outputs, *options["edges"], options["labels_file"])
     if options["report"]:
         require_extra("matplotlib", "plot")  # before the work, not after it
     start = time.perf_counter()
@@ -90,24 +91,26 @@ def label(**options: Any) -> None:
         passes = options["passes"] or (3 if stream.rereadable else 1)
         if passes > 1 and not stream.rereadable:
             raise click.UsageError("a pipe can be read only once: use --passes 1, or a file")
-        model = _start(options, stream)
+        model, checkpoint = _start(options, stream)
         try:
             if options["cluster"]:
                 model.sparsifier_ = stream.sparsify(
                     options["epsilon"], options["max_edges"], random_state=options["seed"]
                 )
-                tell_bad(stream, options)
             else:
-                _read(stream, model, options)
+                batches = watch(stream, options, model.sparsifier_)
+                for batch in batches if checkpoint is None else checkpoint.unseen(batches):
+                    model.update(batch)
+            tell_bad(stream, options)
             model.relabel(find_labelled(options["labels_file"], pairs, stream.nodes))
             h = model.sparsifier_.snapshot()
             if passes > 1 and h.n_edges < model.sparsifier_.n_edges_seen_:
                 model.refine(stream, passes - 1)
             certificate = _certify(h, stream, options) if options["report"] else None
         except KeyboardInterrupt:
-            _keep(model, stream, options)
+            _keep(model, checkpoint, options)
             raise click.exceptions.Exit(130) from None
-    write_table(options["output"], _result(model, stream))
+    write_table(options["output"], _result(model, stream), options["csv_safe"])
     summary = _summary(model, h, stream, time.perf_counter() - start)
     if options["report"]:
         from ohmlearn._label_page import make_page
@@ -115,13 +118,16 @@ def label(**options: Any) -> None:
         page = make_page(model, h, stream.nodes.ids(), summary, certificate, repeat_command())
         page.write(options["report"])
         summary["report"] = options["report"]
-    if options["checkpoint"]:
-        Path(options["checkpoint"]).unlink(missing_ok=True)
+    if checkpoint is not None:
+        checkpoint.remove()
     _tell(summary, options)
 
 
-def _start(options: dict[str, Any], stream: Any) -> "SparseHFSClassifier":
-    """Return a classifier that has seen nothing, or what a checkpoint has."""
+def _start(
+    options: dict[str, Any], stream: Any
+) -> tuple["SparseHFSClassifier", "Checkpoint | None"]:
+    """Return a classifier that has seen nothing, or what a checkpoint has, and the checkpoint."""
+    from ohmlearn.cli.checkpoint import Checkpoint
     from ohmlearn.semi_supervised import SparseHFSClassifier
     from ohmlearn.sparsifier import StreamingSparsifier
 
@@ -143,91 +149,28 @@ def _start(options: dict[str, Any], stream: Any) -> "SparseHFSClassifier":
         random_state=options["seed"],
         n_jobs=options["threads"],
     )
-    path = options["checkpoint"]
-    if path is not None and Path(path).exists():
-        saved = StreamingSparsifier.load(path)
-        _check_same(path, saved, model.sparsifier_)
-        _check_sources(path, stream)
-        model.sparsifier_ = saved
-        if not options["quiet"]:
-            click.echo(f"Going on from {path}, after {_position(saved):,} edges", err=True)
-    return model
+    if options["checkpoint"] is None:
+        return model, None
+    checkpoint = Checkpoint(options["checkpoint"], model.sparsifier_, stream, **options)
+    model.sparsifier_ = checkpoint.sparsifier
+    if not options["quiet"]:
+        checkpoint.tell_start()
+    return model, checkpoint
 
 
-def _read(stream: "EdgeStream", model: "SparseHFSClassifier", options: dict[str, Any]) -> None:
-    """Read the edges once; those that the sparsifier has seen are skipped."""
-    path = options["checkpoint"]
-    done, at = _position(model.sparsifier_), 0
-    saved_at = time.perf_counter()
-    for batch in watch(stream, options, model.sparsifier_):
-        skipped = min(len(batch.u), max(0, done - at))
-        at += len(batch.u)
-        if skipped < len(batch.u):
-            model.update(tuple(None if part is None else part[skipped:] for part in batch))
-        now = time.perf_counter()
-        if path is not None and at > done and now - saved_at > options["checkpoint_every"]:
-            _save(path, model, stream)
-            saved_at = now
-    if at < done:
-        raise ValueError(f"{path} has seen {done} edges, but there are only {at}: other edges?")
-    if path is not None:
-        _save(path, model, stream)
-    tell_bad(stream, options)
-
-
-def _keep(model: "SparseHFSClassifier", stream: Any, options: dict[str, Any]) -> None:
+def _keep(
+    model: "SparseHFSClassifier", checkpoint: "Checkpoint | None", options: dict[str, Any]
+) -> None:
     """Save what an interrupted run has seen, and say how to go on."""
     if options["cluster"]:
-        click.echo("Interrupted", err=True)
+        tell("Interrupted")
         return
-    path, seen = options["checkpoint"], _position(model.sparsifier_)
-    if path is None:
-        hint = "with --checkpoint FILE a run can go on where it stopped"
-    else:
-        _save(path, model, stream)
-        hint = f"the same command goes on from {path}"
-    click.echo(f"Interrupted after {seen:,} edges; {hint}", err=True)
-
-
-def _position(sparsifier: Any) -> int:
-    """Return how many rows of the stream a sparsifier has taken in, dropped ones included."""
-    stats = sparsifier.stats_
-    names = ("n_edges_seen", "n_self_loops_dropped", "n_zero_weights_dropped")
-    return sum(int(stats[name]) for name in names)
-
-
-def _save(path: str, model: "SparseHFSClassifier", stream: Any) -> None:
-    import numpy as np
-
-    model.sparsifier_._save(path, sources=np.array(_sources(stream)))
-
-
-def _sources(stream: Any) -> str:
-    """Names and sizes of the files, by which a checkpoint knows its edges."""
-    files = [Path(name) for name in stream.sources]
-    known = [f"{file.name} ({file.stat().st_size} bytes)" for file in files if file.is_file()]
-    return ", ".join(known)
-
-
-def _check_sources(path: str, stream: Any) -> None:
-    from ohmlearn._storage import read_arrays
-
-    before, now = str(read_arrays(path).get("sources", "")), _sources(stream)
-    if before != now:
-        raise ValueError(
-            f"{path} is of other edges: {before or 'not from files'}, now {now or 'not files'}; "
-            f"remove it, or name another checkpoint"
-        )
-
-
-def _check_same(path: str, saved: Any, asked: Any) -> None:
-    for name in ("epsilon", "max_edges", "memory", "n_nodes", "random_state"):
-        before, now = getattr(saved, name), getattr(asked, name)
-        if before != now:
-            raise ValueError(
-                f"{path} was saved with {name} = {before}, but this command has {now}; use the "
-                f"same options, or another file"
-            )
+    hint = "with --checkpoint FILE a run can go on where it stopped"
+    if checkpoint is not None:
+        checkpoint.save()
+        hint = f"the same command goes on from {checkpoint.path}"
+    seen = model.sparsifier_.n_edges_seen_
+    tell(f"Interrupted after {seen:,} edges; {hint}")
 
 
 def _certify(h: "Graph", stream: "Source", options: dict[str, Any]) -> "Certificate | None":
@@ -301,4 +244,4 @@ def _tell(summary: dict[str, Any], options: dict[str, Any]) -> None:
         lines[0] += f"; {dropped:,} self-loops and zero weights left out"
     if "report" in summary:
         lines.append(f"Page     {summary['report']}")
-    click.echo("\n".join(lines), err=True)
+    tell(*lines)

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ohmlearn._tables import tell_unknown
 from ohmlearn._validation import check_seed
+from ohmlearn._validation_parameters import LARGEST, SMALLEST
 from ohmlearn.graph import Graph
 from ohmlearn.harmonic import HFSResult, solve_hfs
 from ohmlearn.nodes import NodeTable
@@ -33,8 +34,8 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
         "affinity": [StrOptions(set(AFFINITIES)), callable],
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "weights": [StrOptions({"uniform", "gaussian"})],
-        "kernel_gamma": [None, Interval(Real, 0, None, closed="neither")],
-        "gamma": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
+        "kernel_gamma": [None, Interval(Real, SMALLEST, LARGEST, closed="both")],
+        "gamma": [StrOptions({"auto"}), Interval(Real, SMALLEST, LARGEST, closed="both")],
         "tol": [Interval(Real, 0, 1, closed="neither")],
         "random_state": ["random_state", np.random.Generator],
         "n_jobs": [None, Integral],

@@ -11,7 +11,7 @@ from ohmlearn._validation import check_rereadable, check_seed
 from ohmlearn.graph import Graph
 from ohmlearn.harmonic import HFSResult, refine
 from ohmlearn.semi_supervised.base import BaseHFS, table_of
-from ohmlearn.sparsifier import StreamingSparsifier
+from ohmlearn.sparsifier import MAX_EDGES, StreamingSparsifier
 from ohmlearn.streams import KernelEdges
 
 __all__ = ["ExactHFS", "SparseHFS"]
@@ -25,7 +25,7 @@ class SparseHFS(BaseHFS):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseHFS._parameter_constraints,
         "epsilon": [Interval(Real, 0, 1, closed="neither")],
-        "max_edges": [None, Interval(Integral, 1, None, closed="left")],
+        "max_edges": [None, Interval(Integral, 1, MAX_EDGES, closed="both")],
         "passes": [Interval(Integral, 1, None, closed="left")],
     }
     epsilon: float

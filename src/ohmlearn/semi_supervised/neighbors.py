@@ -23,6 +23,7 @@ from ohmlearn.semi_supervised.targets import find_classes
 __all__ = ["NeighborAdvice", "suggest_neighbors"]
 
 CANDIDATES = (5, 10, 20, 50, 100)
+MAX_SPLITS = 10_000
 ABOUT = 0.01  # of the points: a sparser graph may reach so many fewer
 
 
@@ -145,7 +146,7 @@ def suggest_neighbors(
     classes, codes = np.unique(labels, return_inverse=True)
     rng = np.random.default_rng(check_seed(random_state))
     points, nodes = _sample(points, nodes, check_count("max_points", max_points), rng)
-    splits = _splits(codes, check_count("n_splits", n_splits), rng)
+    splits = _splits(codes, check_count("n_splits", n_splits, MAX_SPLITS), rng)
     sizes = sorted({check_count("candidates", k) for k in candidates if k < len(points)})
     if not sizes:
         raise ValueError(

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Iterator
-from typing import Any
+from contextlib import ExitStack
+from typing import IO, Any
+from zipfile import ZipFile, ZipInfo
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +20,11 @@ from ohmlearn.streams.source import RawBatch, Request, Source, choose_columns, d
 __all__ = ["ArraySource", "BatchSource", "columns_of"]
 
 ROWS = 1 << 17  # in a batch
+BATCH_BYTES = 1 << 24  # of a column in a batch, at most
+# A matrix is decompressed whole: always up to so many bytes, beyond that only if they are at most
+# so many times those of the file.
+SMALL_MATRIX = 1 << 28
+MOST_PACKED = 100
 ArrayColumns = tuple[Any, Any, Any]  # u, v, w or None
 
 
@@ -72,6 +81,10 @@ def matrix_columns(name: str, matrix: Any) -> ArrayColumns:
         w = w.astype(np.float64)
     upper, lower = u < v, u > v
     if upper.any() and lower.any():
+        if matrix.shape[0] > 2 * len(u):  # memory for the nodes that have edges, not for all
+            nodes, at = np.unique(np.concatenate([u, v]), return_inverse=True)
+            size = len(nodes)
+            matrix = type(coo)((w, (at[: len(u)], at[len(u) :])), shape=(size, size))
         difference = matrix - matrix.T
         if difference.nnz and np.any(difference.data != 0):
             refuse_source(
@@ -83,54 +96,120 @@ def matrix_columns(name: str, matrix: Any) -> ArrayColumns:
     return u, v, w
 
 
+class PackedColumn:
+    """A one-dimensional array in an .npz file, decompressed piece by piece, from front to back.
+
+    A small file may hold a very long array, if it is compressed.
+    """
+
+    def __init__(self, name: str, column: str | None, archive: ZipFile, member: str) -> None:
+        self._name, self._column = name, column
+        self._file = archive.open(member)
+        self._row = 0
+        shape, self.dtype = read_array_header(name, column, self._file, archive.getinfo(member))
+        self.shape = shape
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice) -> NDArray[Any]:
+        start, stop, _ = rows.indices(len(self))
+        assert start == self._row  # nothing is read twice or left out
+        size = (stop - start) * self.dtype.itemsize
+        data = self._file.read(size)
+        if len(data) < size:
+            refuse_source(self._name, f"{self._column} ends too early", f"row {start}")
+        self._row = stop
+        return np.frombuffer(data, dtype=self.dtype)
+
+
+def read_array_header(
+    name: str, column: str | None, file: IO[bytes], member: ZipInfo
+) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Read the header of an array in an .npz file; refuse one that its size contradicts."""
+    version = np.lib.format.read_magic(file)
+    if version not in ((1, 0), (2, 0)):
+        refuse_source(name, f"{column} has version {version} of numpy's format; 1 or 2 is needed")
+    read = {1: np.lib.format.read_array_header_1_0, 2: np.lib.format.read_array_header_2_0}
+    shape, _, dtype = read[version[0]](file)
+    if dtype.hasobject:
+        refuse_source(name, f"{column} holds Python objects; save integers or strings")
+    size, found = math.prod(shape) * dtype.itemsize, member.file_size - file.tell()
+    if size != found:
+        refuse_source(
+            name, f"{column} should have shape {shape}, {size} bytes, but there are {found} bytes"
+        )
+    return shape, dtype
+
+
 class ArraySource(Source):
     """A .npy file, read through a memory map, or a .npz file."""
 
     def inspect(self) -> None:
         """Look at names and shape."""
-        columns, _ = self._load()
-        self.n_edges = len(columns[0])
+        with ExitStack() as stack:
+            self.n_edges = len(self._load(stack)[0])
 
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
         """Cut the columns into batches."""
-        columns, weighted = self._load()
-        self.n_edges = len(columns[0])
-        yield from cut(self, columns, weighted, kind)
+        with ExitStack() as stack:
+            columns = self._load(stack)
+            self.n_edges = len(columns[0])
+            yield from cut(self, columns, columns[2] is not None, kind)
 
-    def _load(self) -> tuple[ArrayColumns, bool]:
+    def _load(self, stack: ExitStack) -> ArrayColumns:
         with reading(self.name, "a numpy file"):
             first = starts_with(self.name, 2)
             if not first:
                 refuse_source(self.name, "is empty")
             if first == b"PK":
-                with open(self.name, "rb") as file, np.load(file, allow_pickle=False) as loaded:
-                    columns = self._load_npz(loaded)
-            else:
-                array = np.load(self.name, mmap_mode="r", allow_pickle=False)
-                columns, self.columns = columns_of(self.name, self.request, array)
-        return columns, columns[2] is not None
+                return self._load_npz(stack.enter_context(ZipFile(self.name)))
+            array = np.load(self.name, mmap_mode="r", allow_pickle=False)
+            columns, self.columns = columns_of(self.name, self.request, array)
+        return columns
 
-    def _load_npz(self, loaded: Any) -> ArrayColumns:
-        names = list(loaded.files)
-        if "format" in names:
-            import scipy.sparse
-
-            matrix = scipy.sparse.load_npz(self.name)
+    def _load_npz(self, archive: ZipFile) -> ArrayColumns:
+        members = {member.removesuffix(".npy"): member for member in archive.namelist()}
+        if "format" in members:
             self.columns = choose_columns(self.name, Request(), ["row", "column", "w"], 3)
             self.columns = self.columns._replace(guessed=False)
-            return matrix_columns(self.name, matrix)
+            return self._load_matrix(archive, members)
+        names = list(members)
         chosen = choose_columns(self.name, self.request, names, len(names))
         self.columns = chosen
-        arrays: list[Any] = [None if at is None else loaded[names[at]] for at in chosen[:3]]
-        u, v, w = arrays
-        for at, array in zip(chosen[:3], (u, v, w), strict=True):
-            if array is not None and (array.ndim != 1 or len(array) != len(u)):
+        u, v, w = (
+            None
+            if at is None
+            else PackedColumn(self.name, chosen.name(at), archive, members[names[at]])
+            for at in chosen[:3]
+        )
+        assert u is not None
+        for at, column in zip(chosen[:3], (u, v, w), strict=True):
+            if column is not None and (len(column.shape) != 1 or column.shape != u.shape):
                 refuse_source(
                     self.name,
                     f"columns must be one-dimensional and equally long, but {chosen.name(at)} has "
-                    f"shape {array.shape}",
+                    f"shape {column.shape}",
                 )
         return u, v, w
+
+    def _load_matrix(self, archive: ZipFile, members: dict[str, str]) -> ArrayColumns:
+        """Load a matrix whole: whether it is symmetric is not known before."""
+        import scipy.sparse
+
+        for column, member in members.items():
+            with archive.open(member) as file:
+                read_array_header(self.name, repr(column), file, archive.getinfo(member))
+        size = sum(archive.getinfo(member).file_size for member in members.values())
+        packed = os.path.getsize(self.name)
+        if size > max(SMALL_MATRIX, MOST_PACKED * packed):
+            refuse_source(
+                self.name,
+                f"a matrix of {size} bytes from a file of {packed} is hardly a graph: even zeros "
+                f"and ones rarely compress {MOST_PACKED} times; save it with compressed=False if "
+                f"it is right",
+            )
+        return matrix_columns(self.name, scipy.sparse.load_npz(self.name))
 
 
 def cut(
@@ -138,8 +217,15 @@ def cut(
 ) -> Iterator[RawBatch]:
     """Yield the edges of whole columns in batches."""
     u, v, w = columns
-    for row in range(0, len(u), ROWS):
-        part = slice(row, row + ROWS)
+    rows = ROWS
+    for column in (u, v, w):
+        if hasattr(column, "dtype"):
+            width = max(1, column.dtype.itemsize)
+            if width > BATCH_BYTES:
+                refuse_source(source.name, f"values of {width} bytes each are too long")
+            rows = min(rows, BATCH_BYTES // width)
+    for row in range(0, len(u), rows):
+        part = slice(row, row + rows)
         with reading(source.name, "columns of edges"):
             a = take_ids(source, u[part], "u", row, kind)
             b = take_ids(source, v[part], "v", row, kind)
@@ -147,7 +233,7 @@ def cut(
             if weights is not None and weights.dtype.kind not in "biuf":
                 refuse_source(source.name, f"weights must be real numbers, got {weights.dtype}")
             batch = drop_bad(source.name, source.request, row, a, b, weights)
-        source.fraction = min(1.0, (row + ROWS) / len(u))
+        source.fraction = min(1.0, (row + rows) / len(u))
         yield batch
 
 

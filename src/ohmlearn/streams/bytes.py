@@ -87,14 +87,20 @@ class ByteSource:
 def line_blocks(source: ByteSource) -> Iterator[bytes]:
     """Yield blocks of about 1 MiB, each ending with a newline.
 
-    A last line without one gets it.
+    A last line without one gets it. If the first block has carriage returns but no newline, then
+    carriage returns end the lines, as on old Macs: they become newlines.
     """
     rest = b""
+    old_mac: bool | None = None
     while True:
         with reading(source.name, "text"):
             block = source.file.read(BLOCK)
         if not block:
             break
+        if old_mac is None:
+            old_mac = b"\r" in block and b"\n" not in block
+        if old_mac:
+            block = block.replace(b"\r", b"\n")
         cut = block.rfind(b"\n") + 1
         if cut == 0:
             rest += block

@@ -13,7 +13,7 @@ from ohmlearn import _core
 from ohmlearn._validation_sources import refuse_source
 from ohmlearn.streams.bytes import ByteSource, line_blocks
 from ohmlearn.streams.source import Columns, RawBatch, Source
-from ohmlearn.streams.text import parse_blocks
+from ohmlearn.streams.text import parse_blocks, skip_comments
 
 __all__ = ["MatrixMarketSource"]
 
@@ -27,8 +27,8 @@ class Header(NamedTuple):
     size: int
     n_entries: int
     has_values: bool
-    skip: int  # bytes of the first block before the entries
-    line: int  # number of the line after those
+    text: bytes  # the first block, from the first entry on
+    line: int  # number of its first line
 
 
 class MatrixMarketSource(Source):
@@ -41,22 +41,20 @@ class MatrixMarketSource(Source):
     def inspect(self) -> None:
         """Read the header."""
         with ByteSource(self.name) as source:
-            self._header(next(line_blocks(source), b""))
+            self._header(line_blocks(source))
 
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
         """Read the entries."""
         with ByteSource(self.name) as source:
             blocks = line_blocks(source)
-            first = next(blocks, b"")
-            header = self._header(first)
-            layout = _core.TextLayout()
-            layout.delimiter, layout.quotes, layout.comments = "", False, "%"
+            header = self._header(blocks)
+            layout = _make_layout()
             layout.w = 2 if header.has_values else -1
             layout.skips_faults = self.request.skip_bad
             layout.strings = (self.request.id_type or kind) == "string"
             columns = self.columns or Columns(0, 1, None, None, False)
             seen = 0
-            text = chain([first[header.skip :]], blocks)
+            text = chain([header.text], blocks)
             for batch in parse_blocks(self.name, columns, layout, header.line, text):
                 if not layout.strings:
                     self._check_range(batch, header.size, seen)
@@ -80,9 +78,9 @@ class MatrixMarketSource(Source):
                 f"entry {seen + at + 1}",
             )
 
-    def _header(self, block: bytes) -> Header:
-        lines = block.split(b"\n")
-        banner = lines[0].lower().split()
+    def _header(self, blocks: Iterator[bytes]) -> Header:
+        block = next(blocks, b"")
+        banner = block.partition(b"\n")[0].lower().split()
         if len(banner) != 5 or banner[0] != BANNER:
             refuse_source(self.name, "does not begin with a %%MatrixMarket line")
         _, thing, layout, field, symmetry = (word.decode(errors="replace") for word in banner)
@@ -92,15 +90,12 @@ class MatrixMarketSource(Source):
             refuse_source(self.name, f"values must be real, integer or pattern, got {field!r}")
         if symmetry not in ("general", "symmetric"):
             refuse_source(self.name, f"must be general or symmetric, got {symmetry!r}")
-        skip = 0
-        number, words = 0, list[bytes]()
-        while not words and number < len(lines):
-            line = lines[number]
-            skip += len(line) + 1
-            number += 1
-            words = [] if line.lstrip().startswith(b"%") else line.split()
-        if not words:
+        # The banner is a comment by its first character.
+        block, number = skip_comments(self.name, chain([block], blocks), _make_layout())
+        if not block:
             refuse_source(self.name, "ends before the line with the size of the matrix")
+        size, _, text = block.partition(b"\n")
+        words = size.split()
         if len(words) != 3 or not all(_core.is_integer(word) for word in words):
             refuse_source(self.name, "rows, columns and entries are needed here", f"row {number}")
         rows, cols, n_entries = (int(word) for word in words)
@@ -110,4 +105,10 @@ class MatrixMarketSource(Source):
         names = ["row", "column", "value"][: 3 if has_values else 2]
         self.columns = Columns(0, 1, 2 if has_values else None, names, False)
         self.n_edges = n_entries
-        return Header(rows, n_entries, has_values, skip, number + 1)
+        return Header(rows, n_entries, has_values, text, number + 1)
+
+
+def _make_layout() -> _core.TextLayout:
+    layout = _core.TextLayout()
+    layout.delimiter, layout.quotes, layout.comments = "", False, "%"
+    return layout

@@ -200,6 +200,7 @@ def read_edges(
         Files: CSV, TSV and blank-separated text (also with gzip, zstd, bz2 or xz), Parquet, Arrow
         IPC or Feather, MatrixMarket, numpy's .npy and .npz with columns or a scipy matrix. A
         pattern like ``"part-*.csv"`` stands for all files it fits, a folder for all in it, by name.
+        Lines of text end with \\n, \\r\\n or \\r; fields in double quotes may hold line ends.
         "-" is the standard input, with text or an Arrow IPC stream. Also any object with
         ``__arrow_c_stream__`` (pyarrow, pandas, polars, duckdb), arrays (u, v) or (u, v, w), an
         iterable of such, or a function that returns one.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -23,9 +23,10 @@ from ohmlearn.streams.source import (
     shorten,
 )
 
-__all__ = ["TextSource", "describe_fault", "parse_blocks"]
+__all__ = ["TextSource", "describe_fault", "parse_blocks", "skip_comments"]
 
-SAMPLE = 1000  # lines looked at to tell integers from strings
+SAMPLE = 1000  # records of about 100 bytes looked at to tell integers from strings
+LINE_ENDS = r"lines must all end with \n, all with \r\n, or all with \r"
 USUAL_NAMES = frozenset(chain(*USUAL_ENDS, USUAL_WEIGHTS)) - {"i", "j", "u", "v", "w"}
 
 
@@ -34,8 +35,8 @@ class Plan(NamedTuple):
 
     columns: Columns
     layout: _core.TextLayout
-    skip: int  # bytes of the first block before the edges
-    line: int  # number of the first line after those
+    text: bytes  # the first block, from the first edge on
+    line: int  # number of its first line
 
 
 class TextSource(Source):
@@ -58,50 +59,52 @@ class TextSource(Source):
         """Look at the beginning of a file."""
         if self._pipe is None:
             with ByteSource(self.name) as source:
-                block = next(line_blocks(source), b"")
-            self.columns = self._plan(block, None).columns
+                self.columns = self._plan(line_blocks(source), None).columns
 
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
         """Read the lines."""
         with ByteSource(self.name, self._pipe) as source:
             blocks = line_blocks(source)
-            first = next(blocks, b"")
-            plan = self._plan(first, kind)
+            plan = self._plan(blocks, kind)
             self.columns = plan.columns
-            rest = chain([first[plan.skip :]], blocks)
-            for batch in parse_blocks(self.name, plan.columns, plan.layout, plan.line, rest):
+            text = chain([plan.text], blocks)
+            for batch in parse_blocks(self.name, plan.columns, plan.layout, plan.line, text):
                 self.fraction = source.fraction()
                 yield batch
 
-    def _plan(self, block: bytes, kind: str | None) -> Plan:
+    def _plan(self, blocks: Iterator[bytes], kind: str | None) -> Plan:
         request = self.request
+        block = next(blocks, b"")
         if block[:2] in (b"\xff\xfe", b"\xfe\xff"):
             refuse_source(self.name, "is UTF-16; convert it to UTF-8 first, with iconv, say")
-        skip = 3 if block.startswith(b"\xef\xbb\xbf") else 0
+        block = block.removeprefix(b"\xef\xbb\xbf")
         layout = _core.TextLayout()
         # CSV has no comments; what begins with # is SNAP's text by another name.
-        hashes = block[skip : skip + 1] == b"#"
-        usual = "#%" if self._style == "text" else "#" if hashes else ""
+        usual = "#%" if self._style == "text" else "#" if block[:1] == b"#" else ""
         layout.comments = request.comment or usual
         layout.skips_faults = request.skip_bad
-        line = 1
-        while skip < len(block):  # to the first line that is one
-            end = block.index(b"\n", skip) + 1
-            content = block[skip:end].strip()
-            if content and chr(content[0]) not in layout.comments:
-                break
-            skip, line = end, line + 1
-        else:
-            refuse_source(self.name, "is empty: there is no line with an edge")
-        first = block[skip:end].rstrip(b"\r\n")
-        layout.delimiter = self._find_delimiter(first)
         layout.quotes = True
+        block, line = skip_comments(self.name, chain([block], blocks), layout)
+        if not block:
+            refuse_source(self.name, "is empty: there is no line with an edge")
+        if len(block) < 200 * SAMPLE:  # the rest of a block may be too little to guess from
+            block += next(blocks, b"")
+        layout.delimiter = self._find_delimiter(block[: block.index(b"\n")].rstrip(b"\r"))
+        more: bytes | None = b""
+        end = 0
+        while end == 0:  # the first record may be longer than a block
+            block += more or b""
+            first, end, _, has_return = _core.first_record(block, 0, layout, more is None)
+            more = next(blocks, None) if end == 0 else more
+        if has_return:
+            refuse_return(self.name, first, line)
         fields = self._split(first, layout, line)
-        sample = block[end : end + 100 * SAMPLE].split(b"\n")[:SAMPLE]
+        sample = self._sample(block, end, layout)
         names = None
         if self._is_header(fields, sample, layout):
             names = [field.decode(errors="replace") for field in fields]
-            skip, line = end, line + 1
+            line += block.count(b"\n", 0, end)
+            block = block[end:]
         else:
             sample.insert(0, first)
         columns = choose_columns(self.name, request, names, len(fields))
@@ -109,7 +112,18 @@ class TextSource(Source):
         layout.w = -1 if columns.w is None else columns.w
         id_type = request.id_type or kind or self._guess_ids(sample, layout)
         layout.strings = id_type == "string"
-        return Plan(columns, layout, skip, line)
+        return Plan(columns, layout, block, line)
+
+    @staticmethod
+    def _sample(block: bytes, start: int, layout: _core.TextLayout) -> list[bytes]:
+        """Return some records from `start` on, without blank lines and comments."""
+        records: list[bytes] = []
+        stop = min(len(block), start + 100 * SAMPLE)
+        while start < stop and len(records) < SAMPLE:
+            content, start, is_empty, _ = _core.first_record(block, start, layout)
+            if not is_empty:
+                records.append(content)
+        return records
 
     def _split(self, line: bytes, layout: _core.TextLayout, number: int) -> list[bytes]:
         fields = _core.split_line(line, layout)
@@ -145,20 +159,16 @@ class TextSource(Source):
         if asked & lower or lower & USUAL_NAMES or {"u", "v"} <= lower or {"i", "j"} <= lower:
             return True
         # A CSV file of names has a header by convention; other text only if numbers follow.
-        following = next((line for line in sample if line.strip()), None)
-        if self._style != "text" or following is None:
+        if self._style != "text" or not sample:
             return self._style != "text"
-        after = _core.split_line(following, layout) or []
+        after = _core.split_line(sample[0], layout) or []
         return len(after) > 1 and all(_core.is_integer(field) for field in after[:2])
 
     def _guess_ids(self, sample: list[bytes], layout: _core.TextLayout) -> str:
         last = max(layout.u, layout.v)
         n_integer = n_other = 0
-        for line in sample:
-            content = line.strip()
-            if not content or chr(content[0]) in layout.comments:
-                continue
-            fields = _core.split_line(line.rstrip(b"\r"), layout)
+        for record in sample:
+            fields = _core.split_line(record, layout)
             if fields is None or len(fields) <= last:
                 continue
             if all(_core.is_integer(fields[column]) for column in (layout.u, layout.v)):
@@ -180,6 +190,32 @@ def _is_number(field: bytes) -> bool:
     return True
 
 
+def skip_comments(
+    name: str, blocks: Iterator[bytes], layout: _core.TextLayout
+) -> tuple[bytes, int]:
+    """Return text from the first line on that is neither blank nor a comment, and its number.
+
+    The text is the rest of a block, empty if there is no such line.
+    """
+    number = 1
+    for block in blocks:
+        start = 0
+        while start < len(block):
+            content, end, is_empty, has_return = _core.first_record(block, start, layout)
+            if not is_empty:
+                return block[start:], number
+            if has_return:
+                refuse_return(name, content, number)
+            start, number = end, number + 1
+    return b"", number
+
+
+def refuse_return(name: str, line: bytes, number: int) -> NoReturn:
+    """Refuse a line before the first edge that seems to be several."""
+    text = shorten(line.decode(errors="replace"))
+    refuse_source(name, f"a carriage return is inside of {text}; {LINE_ENDS}", f"row {number}")
+
+
 def parse_blocks(
     name: str,
     columns: Columns,
@@ -190,8 +226,13 @@ def parse_blocks(
     """Read blocks of lines, of which the first has the number `line`."""
     text: Any = _core.EdgeText(layout, line)
     told = 0
-    for block in blocks:
-        *ends, w = text.parse(np.frombuffer(block, dtype=np.uint8), layout.strings)
+    rest = b""  # a record whose quotes are not closed yet
+    for block in chain(blocks, [None]):
+        if block is None and not rest:
+            break
+        rest += block or b""
+        *ends, w = text.parse(np.frombuffer(rest, dtype=np.uint8), layout.strings, block is None)
+        rest = rest[text.n_consumed :]
         fault = text.first_fault
         if fault is not None and not layout.skips_faults:
             refuse_source(
@@ -226,4 +267,5 @@ def describe_fault(fault: _core.LineFault, columns: Columns) -> str:
         kinds.number: f"the weight, {column}, is not a number: {text}",
         kinds.weight: f"weights must not be negative nor above {_core.LARGEST_WEIGHT:g}, "
         f"but {column} is {text}",
+        kinds.carriage_return: f"a carriage return is inside of {text}; {LINE_ENDS}",
     }[fault.kind]

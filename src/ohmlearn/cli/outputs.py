@@ -1,0 +1,115 @@
+"""What commands that write share: options, and no file that is read or written twice."""
+
+import glob
+import os
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import click
+
+__all__ = ["check_outputs", "output_options"]
+
+OPTIONS = (
+    click.option(
+        "-o",
+        "--output",
+        default="-",
+        help="Parquet, CSV, TSV, JSON lines or Arrow by its ending; - prints CSV.",
+    ),
+    click.option(
+        "--csv-safe",
+        is_flag=True,
+        help="Write ' before names that a spreadsheet would take for a formula, such as =1+1.",
+    ),
+)
+
+
+def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add where and how a table is written."""
+    for option in reversed(OPTIONS):
+        command = option(command)
+    return command
+
+
+def check_outputs(outputs: dict[str, str | None], *inputs: str | None) -> None:
+    """Refuse outputs that would overwrite an input or each other.
+
+    Parameters
+    ----------
+    outputs : dict
+        Path by option; None if the option was not given.
+    *inputs : str or None
+        Files, folders and patterns, as `find_files` takes them; "-" is the standard input.
+    """
+    paths = {
+        option: path
+        for option, path in outputs.items()
+        if path is not None and (option, path) != ("-o", "-")
+    }
+    for option, path in paths.items():
+        if os.path.isdir(path):
+            raise ValueError(f"{option} {path} is a folder; name a file in it")
+    for (option, path), (other, other_path) in combinations(paths.items(), 2):
+        if _is_same(path, other_path):
+            raise ValueError(
+                f"{option} {path} and {other} {other_path} are the same file; name another one"
+            )
+    for option, path in paths.items():
+        for name in inputs:
+            overwritten = None if name in (None, "-") else _find_overwritten(path, str(name))
+            if overwritten is not None:
+                raise ValueError(
+                    f"{option} {path} would overwrite what is read: {overwritten}; name another "
+                    f"file"
+                )
+
+
+def _find_overwritten(output: str, name: str) -> str | None:
+    """Say which part of an input an output is, or would be when the input is read again."""
+    from ohmlearn.streams.read import find_files
+
+    here, there = os.path.realpath(output), os.path.realpath(name)
+    if os.path.isdir(name):
+        if Path(here).is_relative_to(there):
+            return f"it is in the folder {name}"
+    elif glob.has_magic(name) and not os.path.exists(name) and _fits(here, there):
+        return f"it fits the pattern {name}"
+    try:
+        files = find_files(name)
+    except FileNotFoundError:  # the reader says so better
+        return None
+    return next((file for file in files if _is_same(output, file)), None)
+
+
+def _is_same(path: str, other: str) -> bool:
+    """Tell whether two names are one file, by symbolic or hard links, too."""
+    if os.path.exists(path) and os.path.exists(other):
+        return os.path.samefile(path, other)
+    return os.path.realpath(path) == os.path.realpath(other)
+
+
+def _fits(path: str, pattern: str) -> bool:
+    """Tell whether a path, which need not exist, fits a pattern of ``glob``.
+
+    Examples
+    --------
+    >>> _fits("/data/day/a.csv", "/data/*/*.csv"), _fits("/data/day/a.csv", "/data/*.csv")
+    (True, False)
+    >>> _fits("/data/day/a.csv", "/data/**"), _fits("/data/a.csv", "/data/**/*.csv")
+    (True, True)
+    """
+    parts, marks = Path(path).parts, Path(pattern).parts
+
+    def fits(part: int, mark: int) -> bool:
+        if mark == len(marks):
+            return part == len(parts)
+        if marks[mark] == "**":  # any number of folders
+            return any(fits(later, mark + 1) for later in range(part, len(parts) + 1))
+        return (
+            part < len(parts) and fnmatchcase(parts[part], marks[mark]) and fits(part + 1, mark + 1)
+        )
+
+    return fits(0, 0)

@@ -1,0 +1,200 @@
+"""``ohmlearn label --checkpoint``: a run is resumed with the edges it has seen, or refused."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from ohmlearn import StreamingSparsifier
+from ohmlearn.cli import checkpoint, main
+from ohmlearn.semi_supervised import SparseHFSClassifier
+from ohmlearn.streams import bytes as byte_streams
+
+N_EDGES = 4000
+
+
+def label(*args: object, **options: object) -> Result:
+    return CliRunner().invoke(main, ["label", *map(str, args)], **options)
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """Edges with three possible ends and two possible weights, in blocks of about 100 rows."""
+    monkeypatch.setattr(byte_streams, "BLOCK", 2000)
+    rows = np.random.default_rng(0).integers(10, 90, (N_EDGES, 5)).tolist()
+    edges, labels = tmp_path / "edges.csv", tmp_path / "labels.csv"
+    lines = [",".join(map(str, row)) for row in rows]
+    edges.write_text("\n".join(["src,dst,other,w,amount", *lines]) + "\n")
+    labels.write_text("node,label\n10,red\n80,blue\n")
+    return edges, labels
+
+
+def interrupt_after(n_batches: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Press Ctrl-C in the middle of a batch: its first half has been seen."""
+    update, count = SparseHFSClassifier.update, iter(range(n_batches))
+
+    def interrupted(self: SparseHFSClassifier, batch: tuple) -> SparseHFSClassifier:
+        if len(batch) == 0 or next(count, None) is not None:
+            return update(self, batch)
+        half = len(batch[0]) // 2
+        update(self, tuple(None if part is None else part[:half] for part in batch))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(SparseHFSClassifier, "update", interrupted)
+
+
+def save(files: tuple[Path, Path], *args: object, n_batches: int = 10) -> Path:
+    """Leave a checkpoint behind."""
+    edges, labels = files
+    kept = edges.parent / "run.ohm"
+    with pytest.MonkeyPatch.context() as patch:
+        interrupt_after(n_batches, patch)
+        result = label(edges, "--labels", labels, "--checkpoint", kept, *args)
+    assert result.exit_code == 130, result.output
+    assert 0 < StreamingSparsifier.load(kept).n_edges_seen_ < N_EDGES
+    return kept
+
+
+def test_an_interrupted_run_ends_as_if_it_had_not_been(files: tuple[Path, Path], tmp_path: Path):
+    edges, labels = files
+    whole, out, kept = tmp_path / "whole.csv", tmp_path / "out.csv", tmp_path / "run.ohm"
+    common = [edges, "--labels", labels, "--max-edges", 200, "--checkpoint-every", 0]
+    assert label(*common, "-o", whole).exit_code == 0
+    seen = []
+    for n_batches in (0, 3, 1, 40):
+        with pytest.MonkeyPatch.context() as patch:
+            interrupt_after(n_batches, patch)
+            result = label(*common, "-o", out, "--checkpoint", kept)
+        if result.exit_code == 0:
+            break
+        assert "Interrupted after" in result.stderr
+        seen.append(StreamingSparsifier.load(kept).n_edges_seen_)
+    assert len(seen) >= 3
+    assert seen == sorted(set(seen))
+    result = label(*common, "-o", out, "--checkpoint", kept)
+    assert result.exit_code == 0, result.output
+    assert out.read_bytes() == whole.read_bytes()
+    assert not kept.exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "before", "now"),
+    [
+        ("--source-col", "src", "other"),
+        ("--target-col", "dst", "other"),
+        ("--weight-col", "w", "amount"),
+        ("--on-bad", "raise", "skip"),
+        ("--delimiter", None, ","),
+        ("--comment", None, "#"),
+        ("--id-type", None, "string"),
+        ("--format", None, "tsv"),
+    ],
+)
+def test_other_ways_to_read_are_refused(
+    files: tuple[Path, Path], option: str, before: str | None, now: str
+):
+    edges, labels = files
+    kept = save(files, *([] if before is None else [option, before]))
+    content = kept.read_bytes()
+    result = label(edges, "--labels", labels, "--checkpoint", kept, option, now)
+    assert result.exit_code == 2
+    expected = f"{kept} was saved with {option} {before}, but this command has {now}"
+    if option == "--format":  # cannot even be opened
+        expected = "edges.csv: an edge needs two columns"
+    assert expected in result.stderr
+    assert kept.read_bytes() == content
+    result = label(
+        edges, "--labels", labels, "--checkpoint", kept, *([option, before] if before else [])
+    )
+    assert result.exit_code == 0, result.output
+
+
+def test_a_header_that_was_no_header_is_refused(files: tuple[Path, Path]):
+    edges, labels = files
+    edges.write_text("10,80\n" * 3000)
+    kept = save(files, n_batches=5)
+    result = label(edges, "--labels", labels, "--checkpoint", kept, "--header")
+    assert "was saved with --header None, but this command has True" in result.stderr
+
+
+def changes(text: str) -> Iterator[tuple[str, str, str]]:
+    lines = text.splitlines(keepends=True)
+    end = lines[-1].replace(lines[-1][:2], "99", 1)
+    yield "longer", text + "10,20,30,40,50\n", "was saved with edges.csv of 60,023 bytes, but"
+    yield "at the end", "".join([*lines[:-1], end]), "edges.csv has changed since"
+    yield "the columns", text.replace("src,dst,other", "dst,src,other"), "edges.csv has changed"
+
+
+def test_edited_files_are_refused(files: tuple[Path, Path]):
+    edges, labels = files
+    before = edges.read_text()
+    for what, text, message in changes(before):
+        edges.write_text(before)
+        kept = save(files)
+        edges.write_text(text)
+        result = label(edges, "--labels", labels, "--checkpoint", kept)
+        assert result.exit_code == 2, what
+        assert message in result.stderr, what
+        kept.unlink()
+
+
+def test_an_edit_between_the_samples_is_found_by_the_edges(
+    files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+):
+    edges, labels = files
+    monkeypatch.setattr(checkpoint, "BLOCK", 8)
+    kept = save(files)
+    content, lines = kept.read_bytes(), edges.read_text().splitlines(keepends=True)
+    lines[200], lines[201] = lines[201], lines[200]
+    edges.write_text("".join(lines))
+    result = label(edges, "--labels", labels, "--checkpoint", kept)
+    assert result.exit_code == 2
+    n_seen = StreamingSparsifier.load(kept).stats_
+    assert f"{kept} has seen other edges: the first 1," in result.stderr
+    assert n_seen["n_edges_seen"] > 1000
+    assert kept.read_bytes() == content
+
+
+def test_other_edges_from_a_pipe_are_refused(files: tuple[Path, Path], tmp_path: Path):
+    edges, labels = files
+    kept = tmp_path / "run.ohm"
+    args = ["-", "--labels", labels, "--checkpoint", kept]
+    with pytest.MonkeyPatch.context() as patch:
+        interrupt_after(10, patch)
+        assert label(*args, input=edges.read_bytes()).exit_code == 130
+    lines = edges.read_text().splitlines(keepends=True)
+    for other, message in (
+        (["dst,src,other,w,amount\n", *lines[1:]], "has seen other edges: the first"),
+        ([*lines[:900], *lines[901:]], "has seen other edges: the first"),
+        (lines[:500], "edges, but there are only 499; use the same command"),
+    ):
+        result = label(*args, input="".join(other).encode())
+        assert result.exit_code == 2
+        assert message in result.stderr
+    assert label(*args, input=edges.read_bytes()).exit_code == 0
+
+
+def test_interrupted_on_the_way_to_where_it_was_the_file_stays(files: tuple[Path, Path]):
+    edges, labels = files
+    kept = save(files)
+    content = kept.read_bytes()
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checkpoint.Checkpoint, "_check_digest", interrupt)
+        result = label(edges, "--labels", labels, "--checkpoint", kept)
+    assert result.exit_code == 130
+    assert kept.read_bytes() == content
+
+
+def test_a_plain_sparsifier_is_no_checkpoint(files: tuple[Path, Path], tmp_path: Path):
+    edges, labels = files
+    kept = tmp_path / "h.ohm"
+    StreamingSparsifier(epsilon=0.8, random_state=0).update([0], [1]).save(kept)
+    result = label(edges, "--labels", labels, "--checkpoint", kept)
+    assert result.exit_code == 2
+    assert f"{kept} does not say which edges it has seen" in result.stderr

@@ -1,0 +1,93 @@
+"""No command overwrites what it reads, or one of its outputs with another."""
+
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from ohmlearn.cli import main
+
+# The inputs are no tables: whoever reads them first fails with another message.
+INPUTS = ("edges.csv", "labels.csv", "b.csv", "pairs.csv", "parts/1.csv", "parts/deep/2.csv")
+LABEL = ["label", "edges.csv", "--labels", "labels.csv"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name in INPUTS:
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_bytes(b"\0" + name.encode())
+    os.symlink("edges.csv", "link.csv")
+    os.symlink("parts", "linked")
+    os.link("edges.csv", "hard.csv")
+    os.mkdir("folder.csv")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ([*LABEL, "-o", "edges.csv"], "-o edges.csv would overwrite what is read: edges.csv;"),
+        ([*LABEL, "-o", "labels.csv"], "-o labels.csv would overwrite what is read: labels.csv"),
+        ([*LABEL, "-o", "./parts/../edges.csv"], "would overwrite what is read: edges.csv"),
+        ([*LABEL, "-o", "link.csv"], "-o link.csv would overwrite what is read: edges.csv"),
+        ([*LABEL, "-o", "hard.csv"], "-o hard.csv would overwrite what is read: edges.csv"),
+        ([*LABEL, "-o", "folder.csv"], "-o folder.csv is a folder; name a file in it"),
+        ([*LABEL, "--report", "labels.csv"], "--report labels.csv would overwrite what is read"),
+        ([*LABEL, "--checkpoint", "edges.csv"], "--checkpoint edges.csv would overwrite what"),
+        ([*LABEL, "--checkpoint", "link.csv"], "--checkpoint link.csv would overwrite what"),
+        (
+            [*LABEL, "-o", "x.csv", "--report", "x.csv"],
+            "-o x.csv and --report x.csv are the same file; name another one",
+        ),
+        (
+            [*LABEL, "-o", "parts/x.csv", "--checkpoint", "linked/x.csv"],
+            "-o parts/x.csv and --checkpoint linked/x.csv are the same file",
+        ),
+        ([*LABEL, "--report", "-", "--checkpoint", "-"], "--report - and --checkpoint - are the"),
+        (["sparsify", "link.csv", "-o", "edges.csv"], "overwrite what is read: link.csv"),
+        (["sparsify", "parts", "-o", "parts/1.csv"], "is read: it is in the folder parts"),
+        (["sparsify", "parts", "-o", "parts/new/h.csv"], "is read: it is in the folder parts"),
+        (["sparsify", "linked", "-o", "parts/h.csv"], "is read: it is in the folder linked"),
+        (["sparsify", "parts", "-o", "linked/h.csv"], "is read: it is in the folder parts"),
+        (["sparsify", ".", "-o", "h.csv"], "is read: it is in the folder ."),
+        (["sparsify", "parts/*.csv", "-o", "parts/1.csv"], "it fits the pattern parts/*.csv"),
+        (["sparsify", "parts/*.csv", "-o", "linked/h.csv"], "it fits the pattern parts/*.csv"),
+        (["sparsify", "parts/**", "-o", "parts/a/h.csv"], "it fits the pattern parts/**"),
+        (["sparsify", "parts/**/*.csv", "-o", "parts/h.csv"], "it fits the pattern parts/**"),
+        (["sparsify", "*.csv", "-o", "h.csv"], "it fits the pattern *.csv"),
+        (["sparsify", "l*.csv", "-o", "hard.csv"], "overwrite what is read: link.csv"),
+        (["sparsify", "parts", "edges.csv", "-o", "edges.csv"], "overwrite what is read: edges"),
+        (["resistance", "edges.csv", "-o", "edges.csv"], "overwrite what is read: edges.csv"),
+        (
+            ["resistance", "edges.csv", "--pairs", "pairs.csv", "-o", "pairs.csv"],
+            "overwrite what is read: pairs.csv",
+        ),
+        (["solve", "edges.csv", "b.csv", "-o", "edges.csv"], "overwrite what is read: edges.csv"),
+        (["solve", "edges.csv", "b.csv", "-o", "b.csv"], "overwrite what is read: b.csv"),
+        (["demo", "-o", "page.png"], "-o page.png and its picture page.png are the same file"),
+    ],
+)
+def test_refused_before_any_work(folder: Path, args: list[str], message: str):
+    before = {path: path.lstat() for path in folder.rglob("*")}
+    result = CliRunner().invoke(main, args)
+    assert result.exit_code == 2, result.output
+    assert message in result.stderr
+    assert {path: path.lstat() for path in folder.rglob("*")} == before
+
+
+def test_what_only_looks_alike_is_written(folder: Path):
+    for name in ("edges.csv", "parts/1.csv", "parts/deep/2.csv"):
+        Path(name).write_text("u,v\n1,2\n2,3\n")
+    for args in (
+        ["parts", "-o", "parts2/h.csv"],
+        ["parts/*.csv", "-o", "parts/deep/h.csv"],
+        ["parts/*.csv", "-o", "parts/h.tsv"],
+        ["parts/?.csv", "-o", "parts/10.csv"],
+        ["-", "-o", "-.csv"],
+    ):
+        result = CliRunner().invoke(main, ["sparsify", *args], input=b"1,2\n")
+        assert result.exit_code == 0, result.output
+        assert Path(args[-1]).read_text().startswith("u")

@@ -1,0 +1,248 @@
+"""Numbers far beyond all sense are refused with a message about the number."""
+
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from ohmlearn import (
+    Graph,
+    LaplacianSolver,
+    SparseHFSClassifier,
+    SparseHFSRegressor,
+    StableHFSClassifier,
+    StreamingSparsifier,
+    certify,
+    effective_resistance,
+    gallery,
+    kernel_edges,
+    knn_edges,
+    refine,
+    solve_hfs,
+    sparsify,
+    suggest_neighbors,
+)
+from ohmlearn.cli import main
+from ohmlearn.theory import stability_beta
+
+GRID = gallery.grid2d(4, 4)
+X = np.random.default_rng(0).normal(size=(30, 2))
+Y = np.where(np.arange(30) < 6, np.arange(30) % 2, -1)
+HUGE = 10**400  # too large for a float
+LABELS = ([0, 15], [0.0, 1.0])
+
+
+def fit(kind, **parameters):
+    return kind(**parameters).fit(X, Y)
+
+
+CALLS = {
+    "sparsify": lambda **p: sparsify(GRID, **p),
+    "StreamingSparsifier": lambda **p: StreamingSparsifier(**p).update([0], [1]),
+    "certify": lambda **p: certify(GRID, GRID, **p),
+    "solve_hfs": lambda **p: solve_hfs(GRID, *LABELS, **p),
+    "refine": lambda **p: refine(GRID, GRID, *LABELS, **p),
+    "LaplacianSolver": lambda n_jobs: LaplacianSolver(GRID, n_jobs=n_jobs),
+    "solve": lambda **p: LaplacianSolver(GRID).solve(np.zeros(16), **p),
+    "effective_resistance": lambda **p: effective_resistance(GRID, **p),
+    "SparseHFSClassifier": lambda **p: fit(SparseHFSClassifier, **p),
+    "SparseHFSRegressor": lambda **p: fit(SparseHFSRegressor, **p),
+    "StableHFSClassifier": lambda **p: fit(StableHFSClassifier, **p),
+    "knn_edges": lambda **p: list(knn_edges(X, **{"n_neighbors": 3, **p})),
+    "kernel_edges": lambda **p: list(kernel_edges(X, **p)),
+    "suggest_neighbors": lambda **p: suggest_neighbors(X, Y, **p),
+    "stability_beta": lambda **p: stability_beta(**{"n_labelled": 9, "lambda_1": 1.0, **p}),
+}
+
+
+@pytest.mark.parametrize("n_jobs", [4097, 2**31, 2**40, 2**63, HUGE])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sparsify",
+        "StreamingSparsifier",
+        "certify",
+        "solve_hfs",
+        "refine",
+        "LaplacianSolver",
+        "effective_resistance",
+        "SparseHFSClassifier",
+        "SparseHFSRegressor",
+        "StableHFSClassifier",
+        "knn_edges",
+        "kernel_edges",
+        "suggest_neighbors",
+    ],
+)
+def test_threads(name, n_jobs):
+    with pytest.raises(ValueError, match=f"^n_jobs must be at most 4096 threads, got {n_jobs}"):
+        CALLS[name](n_jobs=n_jobs)
+
+
+@pytest.mark.parametrize("name", ["sparsify", "StreamingSparsifier"])
+@pytest.mark.parametrize("value", [2**53 + 1, 2**63 - 1, 2**63, 2**64, HUGE])
+def test_budgets(name, value):
+    message = f"^max_edges must be at most 9007199254740992, got {value}"
+    with pytest.raises(ValueError, match=message):
+        CALLS[name](max_edges=value)
+    with pytest.raises(ValueError, match=f"^memory must be at most 2?.*bytes, got {value * 2**11}"):
+        CALLS[name](memory=value * 2**11, n_nodes=16)
+
+
+@pytest.mark.parametrize("value", [2**63, HUGE])
+@pytest.mark.parametrize("name", ["SparseHFSClassifier", "SparseHFSRegressor"])
+def test_budgets_of_estimators(name, value):
+    with pytest.raises(
+        ValueError, match=rf"'max_edges' parameter .*1, 9007199254740992\]. Got {value}"
+    ):
+        CALLS[name](max_edges=value)
+
+
+def test_the_largest_budgets_work():
+    assert sparsify(GRID, max_edges=2**53).n_edges == 24
+    assert sparsify(GRID, n_nodes=16, memory=2**60).n_edges == 24
+    for value in ("9" * 400 + "TB", "2000000000GB", "1048577TiB"):
+        with pytest.raises(
+            ValueError, match=r"^memory must be at most 1152921504606846976 bytes, got"
+        ):
+            sparsify(GRID, n_nodes=16, memory=value)
+
+
+@pytest.mark.parametrize("value", [1e308, 1e101, 5e-324, 1e-101])
+@pytest.mark.parametrize("name", ["solve_hfs", "refine", "kernel_edges", "stability_beta"])
+def test_gamma(name, value):
+    with pytest.raises(ValueError, match=r"^gamma must lie between 1e-100 and 1e\+100, got"):
+        CALLS[name](gamma=value)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -1.0, HUGE, -HUGE])
+@pytest.mark.parametrize("name", ["solve_hfs", "refine", "kernel_edges", "stability_beta"])
+def test_gamma_that_is_no_number(name, value):
+    with pytest.raises(ValueError, match=f"^gamma must be a finite number above 0, got {value}"):
+        CALLS[name](gamma=value)
+
+
+@pytest.mark.parametrize("parameter", ["gamma", "kernel_gamma"])
+@pytest.mark.parametrize("value", [1e308, 5e-324, math.nan, math.inf, HUGE])
+@pytest.mark.parametrize(
+    "name", ["SparseHFSClassifier", "SparseHFSRegressor", "StableHFSClassifier"]
+)
+def test_gamma_of_estimators(name, value, parameter):
+    message = rf"'{parameter}' parameter .* in the range \[1e-100, 1e\+100\]. Got"
+    with pytest.raises(ValueError, match=message):
+        CALLS[name](**{parameter: value})
+
+
+@pytest.mark.parametrize("value", [1e100, 1e-100])
+def test_the_largest_and_smallest_gamma_work(value):
+    scores = solve_hfs(GRID, *LABELS, gamma=value, constraint=None).f
+    expected = 0.5 if value > 1 else [0.0, 1.0]
+    np.testing.assert_allclose(scores[[0, 15]], expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("value", [1e308, math.nan, math.inf, HUGE, -HUGE])
+@pytest.mark.parametrize(
+    ("name", "parameter"),
+    [
+        ("sparsify", "epsilon"),
+        ("certify", "eta"),
+        ("certify", "confidence"),
+        ("solve_hfs", "tol"),
+        ("refine", "tol"),
+        ("solve", "tol"),
+        ("effective_resistance", "epsilon"),
+    ],
+)
+def test_fractions(name, parameter, value):
+    message = f"^{parameter} must be a number above 0 and below 1, got {value}".replace("+", r"\+")
+    with pytest.raises(ValueError, match=message):
+        CALLS[name](**{parameter: value})
+
+
+@pytest.mark.parametrize("epsilon", [5e-324, 1e-300, 1e-9, 1 - 1e-12])
+def test_the_paper_needs_a_moderate_epsilon(epsilon):
+    with pytest.raises(ValueError, match=f"^epsilon = {epsilon} is too near to 0 or 1 for scheme="):
+        sparsify(GRID, epsilon=epsilon, scheme="paper")
+
+
+@pytest.mark.parametrize("value", [2**63, HUGE])
+@pytest.mark.parametrize(
+    ("name", "parameter", "most"),
+    [
+        ("certify", "n_starts", 1000),
+        ("suggest_neighbors", "n_splits", 10_000),
+        ("refine", "passes", 2**63 - 1),
+        ("certify", "max_passes", 2**63 - 1),
+        ("knn_edges", "block", 2**63 - 1),
+        ("kernel_edges", "block", 2**63 - 1),
+    ],
+)
+def test_counts(name, parameter, most, value):
+    for count in (value, most + 1):
+        with pytest.raises(ValueError, match=f"^{parameter} must be at most {most}, got {count}"):
+            CALLS[name](**{parameter: count})
+
+
+@pytest.mark.parametrize("value", [2**31, 2**63, HUGE])
+def test_nodes(value):
+    for call in (CALLS["sparsify"], CALLS["StreamingSparsifier"]):
+        with pytest.raises(ValueError, match=r"^n_nodes must lie between 0 and 2\*\*31 - 1"):
+            call(n_nodes=value)
+    with pytest.raises(ValueError, match=r"^n_nodes must lie between 0 and 2\*\*31 - 1"):
+        Graph.from_edges([0], [1], n_nodes=value)
+
+
+def test_no_memory_for_all_nodes():
+    code = """
+import resource
+from ohmlearn import Graph, StreamingSparsifier
+resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+for call in (
+    lambda: StreamingSparsifier(n_nodes=2**31 - 1).update([0], [1]),
+    lambda: Graph.from_edges([0], [1], n_nodes=2**31 - 1),
+):
+    try:
+        call()
+    except MemoryError as error:
+        print(error)
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.splitlines() == [
+        "there is not enough memory for n_nodes = 2147483647",
+        "there is not enough memory for a graph of n_nodes = 2147483647 and 1 edges",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (
+            ["label", "--threads", 2**40],
+            "--threads must be at most 4096 threads, got 1099511627776",
+        ),
+        (["label", "--max-edges", 2**63], "'--max-edges' parameter"),
+        (["label", "--max-edges", 2**63], "Got 9223372036854775808 instead"),
+        (["label", "--gamma", 1e308], "'gamma' parameter"),
+        (["label", "--gamma", 1e308], "in the range [1e-100, 1e+100]. Got 1e+308 instead"),
+        (["label", "--gamma", "nan"], "Got nan instead"),
+        (["label", "--memory", "9999999TB", "--n-nodes", 3], "memory must be at most 115292150460"),
+        (["label", "--cluster", "local:99999999"], "starts at most 1024 workers"),
+        (["sparsify", "--max-edges", 2**63], "--max-edges must be at most 9007199254740992, got"),
+        (["sparsify", "--n-nodes", 2**31], "--n-nodes must lie between 0 and 2**31 - 1"),
+        (["sparsify", "--seed", 2**64], "--seed must lie between 0 and 2**64 - 1, got 184467440"),
+        (["sparsify", "--epsilon", "nan"], "epsilon must be a number above 0 and below 1, got nan"),
+        (["resistance", "--threads", 2**31], "--threads must be at most 4096 threads, got 21474"),
+        (["info", "--source-col", 2**63], "has no column 9223372036854775808, only 2 of them"),
+    ],
+)
+def test_options_of_commands(tmp_path, args, message):
+    edges, labels = tmp_path / "edges.csv", tmp_path / "labels.csv"
+    edges.write_text("u,v\n1,2\n2,3\n")
+    labels.write_text("node,label\n1,a\n3,b\n")
+    more = ["--labels", str(labels)] if args[0] == "label" else []
+    result = CliRunner().invoke(main, [args[0], str(edges), *more, *map(str, args[1:])])
+    assert result.exit_code == 2, result.output
+    assert message in result.stderr
