@@ -1,10 +1,13 @@
 """Graphs, orders of their edges, and the exact measure of epsilon, for all studies of quality.
 
-Tests use the same ones. Graphs are small, so that epsilon comes from a dense matrix.
+Tests use the same ones. Graphs are small, so that epsilon comes from a dense matrix. FAMILIES are
+graphs whose weights are similar, or spread evenly. CONTRASTS are streams with some edges that are
+many times as heavy as the others: payments, near-duplicates, kernels of tight groups.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -30,6 +33,13 @@ class Family:
     graph: Graph
     cluster: Nodes
     parts: int = 1
+
+    orders = ORDERS
+
+    @property
+    def n_edges(self) -> int:
+        """Edges of the stream."""
+        return self.graph.n_edges * self.parts
 
     @property
     def bridges(self) -> npt.NDArray[np.bool_]:
@@ -96,8 +106,201 @@ FAMILIES: dict[str, Callable[[], Family]] = {
 }
 
 
+# In which part of a stream its heavy edges come.
+HEAVY_ORDERS = ("heavy first", "heavy middle", "heavy anywhere")
+CONTRAST_NODES = 400
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """A stream of light and of heavy edges, parallel ones included."""
+
+    light: Stream
+    heavy: Stream
+    orders = HEAVY_ORDERS
+
+    @functools.cached_property
+    def graph(self) -> Graph:
+        """All edges."""
+        u, v, w = (np.concatenate(pair) for pair in zip(self.light, self.heavy, strict=True))
+        return Graph.from_edges(u, v, w, CONTRAST_NODES)
+
+    @property
+    def n_edges(self) -> int:
+        """Edges of the stream."""
+        return len(self.light[0]) + len(self.heavy[0])
+
+    def stream(self, order: str, seed: int) -> Stream:
+        """All edges in one of HEAVY_ORDERS."""
+        rng = np.random.default_rng(seed)
+        light, heavy = len(self.light[0]), len(self.heavy[0])
+        at = {
+            "heavy first": np.zeros(heavy),
+            "heavy middle": np.full(heavy, 0.5),
+            "heavy anywhere": rng.random(heavy),
+        }[order]
+        # Ties, of heavy edges among themselves, are broken at random.
+        edge = np.lexsort((rng.random(light + heavy), np.append(rng.random(light), at)))
+        u, v, w = (np.append(*pair)[edge] for pair in zip(self.light, self.heavy, strict=True))
+        return u, v, w
+
+
+def _pairs() -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    u, v = np.triu_indices(CONTRAST_NODES, 1)
+    return u.astype(np.int32), v.astype(np.int32)
+
+
+def _group(size: int) -> npt.NDArray[np.bool_]:
+    """Which of `_pairs` lie within groups of so many nodes."""
+    u, v = _pairs()
+    inside: npt.NDArray[np.bool_] = u // size == v // size
+    return inside
+
+
+def _repeat(edges: Stream, times: int) -> Stream:
+    u, v, w = (np.tile(part, times) for part in edges)
+    return u, v, w
+
+
+def _complete(times: int) -> Stream:
+    u, v = _pairs()
+    return _repeat((u, v, np.ones(len(u))), times)
+
+
+def _linked(first: npt.ArrayLike, second: npt.ArrayLike, weight: float) -> Stream:
+    u, v = np.asarray(first, np.int32), np.asarray(second, np.int32)
+    return u, v, np.full(len(u), weight)
+
+
+def _split(weight: npt.NDArray[np.float64], heavy: npt.NDArray[np.bool_], times: int) -> Contrast:
+    """All pairs, with these weights."""
+    u, v = _pairs()
+    return Contrast(
+        _repeat((u[~heavy], v[~heavy], weight[~heavy]), times),
+        _repeat((u[heavy], v[heavy], weight[heavy]), times),
+    )
+
+
+def _matching(contrast: float) -> Contrast:
+    even = np.arange(0, CONTRAST_NODES, 2)
+    return Contrast(_complete(2), _linked(even, even + 1, contrast))
+
+
+def _duplicates(contrast: float) -> Contrast:
+    kept = np.random.default_rng(1).random(len(_pairs()[0])) < 0.35
+    u, v = (ends[kept] for ends in _pairs())
+    return Contrast((u, v, np.ones(len(u))), _matching(contrast).heavy)
+
+
+def _cliques(size: int, contrast: float) -> Contrast:
+    inside = _group(size)
+    return _split(np.where(inside, 1.0, 1.0 / contrast), inside, 2)
+
+
+def _payments(contrast: float) -> Contrast:
+    rng = np.random.default_rng(2)
+    u, v = _pairs()
+    usual, large = rng.integers(0, len(u), 120_000), rng.integers(0, len(u), 100)
+    return Contrast((u[usual], v[usual], np.ones(120_000)), _linked(u[large], v[large], contrast))
+
+
+def _star_of_cliques(contrast: float) -> Contrast:
+    """Each of 19 cliques is tied to that in the middle by links of its own weight."""
+    inside = _group(20)
+    u, v = _pairs()
+    arm = (u < 20) & ~inside
+    link = contrast ** -np.random.default_rng(3).random(20)
+    light = _repeat((u[arm], v[arm], link[v[arm] // 20]), 3)
+    return Contrast(light, _repeat((u[inside], v[inside], np.ones(inside.sum())), 3))
+
+
+def _blobs(contrast: float) -> Contrast:
+    """A Gaussian kernel on 40 tight groups of points."""
+    rng = np.random.default_rng(4)
+    points = np.repeat(rng.random((40, 2)), 10, axis=0)
+    points += 0.01 * rng.standard_normal(points.shape)
+    u, v = _pairs()
+    square = np.sum((points[u] - points[v]) ** 2, axis=1)
+    return _split(contrast ** (-square / square.max()), _group(10), 1)
+
+
+def _nested(contrast: float) -> Contrast:
+    """Groups within groups within groups, each level lighter by the same factor."""
+    weight = np.ones(len(_pairs()[0]))
+    for level, size in enumerate((2, 4, 12, 36, 100)):
+        weight[_group(size)] = np.maximum(weight[_group(size)], contrast ** (1 - level / 5))
+    return _split(weight, weight > 1.0, 2)
+
+
+def _paths(contrast: float) -> Contrast:
+    node = np.arange(CONTRAST_NODES - 1)
+    node = node[(node + 1) % 20 != 0]
+    return Contrast(_complete(2), _linked(node, node + 1, contrast))
+
+
+def _hubs(contrast: float) -> Contrast:
+    node = np.arange(CONTRAST_NODES)
+    node = node[node % 50 != 0]
+    return Contrast(_complete(2), _linked(node // 50 * 50, node, contrast))
+
+
+def _chain_of_blocks(contrast: float) -> Contrast:
+    """Heavy blocks in a row, next ones joined by 400 light edges."""
+    rng = np.random.default_rng(5)
+    block = np.repeat(np.arange(9), 400)
+    near, far = (40 * (block + k) + rng.integers(0, 40, len(block)) for k in (0, 1))
+    inside = _group(40)
+    u, v = (ends[inside] for ends in _pairs())
+    return Contrast(_linked(near, far, 1.0), _repeat((u, v, np.full(len(u), contrast)), 4))
+
+
+def _heavy_tail(contrast: float) -> Contrast:
+    """Events whose weights have a power law, cut off at the contrast."""
+    rng = np.random.default_rng(6)
+    u, v = _pairs()
+    event = rng.integers(0, len(u), 120_000)
+    weight = np.minimum(rng.random(len(event)) ** -1.5, contrast)
+    heavy = weight > 30.0
+    light = u[event[~heavy]], v[event[~heavy]], weight[~heavy]
+    return Contrast(light, (u[event[heavy]], v[event[heavy]], weight[heavy]))
+
+
+CONTRASTS: dict[str, Callable[[float], Contrast]] = {
+    "heavy matching": _matching,
+    "near-duplicates": _duplicates,
+    "cliques of 5": functools.partial(_cliques, 5),
+    "cliques of 20": functools.partial(_cliques, 20),
+    "payments": _payments,
+    "star of cliques": _star_of_cliques,
+    "tight blobs": _blobs,
+    "nested groups": _nested,
+    "heavy paths": _paths,
+    "heavy hubs": _hubs,
+    "chain of blocks": _chain_of_blocks,
+    "heavy tail": _heavy_tail,
+}
+
+LEVELS = (1e3, 1e4, 1e6, 1e9, 1e12)
+
+
+def names() -> list[str]:
+    """Names that `make` knows: of FAMILIES, and of CONTRASTS at each of LEVELS."""
+    return [*FAMILIES, *(f"{name} 1:{level:g}" for name in CONTRASTS for level in LEVELS)]
+
+
+def make(name: str) -> Family | Contrast:
+    """Make the family of this name."""
+    if name in FAMILIES:
+        return FAMILIES[name]()
+    kind, _, level = name.rpartition(" 1:")
+    return CONTRASTS[kind](float(level))
+
+
 class Ruler:
     """Measures sparsifiers against one graph, by dense eigenvalues.
+
+    Accurate for weights over at least 12 decades: energies are sums over edges, which lose nothing
+    to cancellation, and the basis is made orthonormal by them.
 
     Examples
     --------
@@ -108,16 +311,28 @@ class Ruler:
     """
 
     def __init__(self, graph: Graph) -> None:
-        values, vectors = scipy.linalg.eigh(graph.laplacian().toarray())
+        root = np.sqrt(np.maximum(graph.degrees, 1e-300))
+        normalised = graph.laplacian().toarray() / np.outer(root, root)
+        values, vectors = scipy.linalg.eigh(normalised)
         rank = graph.n_nodes - graph.components()[0]
         kept = slice(graph.n_nodes - rank, None)
-        # The columns x have x'L_G x = 1 and are orthogonal in that sense.
-        self.basis = vectors[:, kept] / np.sqrt(values[kept])
+        # The columns x have x'L_G x = 1 and are orthogonal in that sense, up to rounding; then to
+        # the last bits.
+        self.basis = vectors[:, kept] / np.sqrt(values[kept]) / root[:, np.newaxis]
+        values, vectors = scipy.linalg.eigh(self._energies(graph))
+        self.basis = self.basis @ (vectors / np.sqrt(values))
+
+    def _energies(self, graph: Graph) -> npt.NDArray[np.float64]:
+        u, v, w = graph.edges()
+        flow = (self.basis[u] - self.basis[v]) * np.sqrt(w)[:, np.newaxis]
+        energies: npt.NDArray[np.float64] = flow.T @ flow
+        return energies
 
     def ratios(self, sparsifier: Graph) -> npt.NDArray[np.float64]:
         """All stationary ratios x'L_H x / x'L_G x, ascending."""
-        energies = self.basis.T @ (sparsifier.laplacian() @ self.basis)
-        values: npt.NDArray[np.float64] = scipy.linalg.eigvalsh(energies, check_finite=False)
+        values: npt.NDArray[np.float64] = scipy.linalg.eigvalsh(
+            self._energies(sparsifier), check_finite=False
+        )
         return values
 
     def epsilon(self, sparsifier: Graph) -> float:

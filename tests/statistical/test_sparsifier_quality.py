@@ -4,16 +4,19 @@ Seeds are fixed. How often a right program would fail with others is what
 ``benchmarks/calibration.py`` measures: docs/calibration.md.
 """
 
+import os
 from functools import cache
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from benchmarks.families import FAMILIES, ORDERS, Family, Ruler
+from benchmarks.families import CONTRASTS, FAMILIES, HEAVY_ORDERS, LEVELS, ORDERS, Family, Ruler
 from ohmlearn import StreamingSparsifier
 
 EPSILON = 0.8
 SEEDS = (0, 1)
+LONG = os.environ.get("OHMLEARN_LONG") == "1"
 DENSE = ("paper", "blocks", "barbell", "attachment", "6 decades", "complete", "union")
 
 
@@ -85,3 +88,48 @@ def test_components_stay_whole_with_two_edges_a_node(name: str, order: str) -> N
         kept = sparsifier.update(*family.stream(order, seed)).snapshot()
         assert kept.n_edges < 2.2 * graph.n_nodes
         np.testing.assert_array_equal(kept.components()[1], graph.components()[1])
+
+
+@pytest.mark.parametrize("level", LEVELS if LONG else (1e6,))
+@pytest.mark.parametrize("name", CONTRASTS)
+def test_epsilon_is_met_whatever_the_contrast_of_weights(name: str, level: float) -> None:
+    family = CONTRASTS[name](level)
+    ruler = Ruler(family.graph)
+    for order in HEAVY_ORDERS:
+        for seed in range(20 if LONG else 2):
+            sparsifier = StreamingSparsifier(family.graph.n_nodes, EPSILON, random_state=seed)
+            kept = sparsifier.update(*family.stream(order, seed)).snapshot()
+            assert kept.n_edges < 0.5 * family.graph.n_edges
+            assert ruler.epsilon(kept) <= EPSILON
+
+
+@pytest.mark.parametrize("level", [1e6, 1e12, 1e20])
+@pytest.mark.parametrize("name", ["heavy matching", "nested groups", "chain of blocks"])
+def test_cuts_are_right_on_average_whatever_the_contrast(name: str, level: float) -> None:
+    """Eight cuts, each compared by its own standard error.
+
+    A right program exceeds 4.5 in one of 72 comparisons with probability below 1e-3. Float rows
+    round cuts by up to 1e-6, which shows where heavy edges are cut and all of them are certain.
+    """
+    family = CONTRASTS[name](level)
+    n = family.graph.n_nodes
+    u, v, w = family.stream("heavy middle", 0)
+    rng = np.random.default_rng(0)
+    node = np.arange(n)
+    chosen = [np.isin(node // size, rng.permutation(n // size)[: n // size // 2])
+              for size in (1, 1, 2, 2, 5, 20, 40)]  # fmt: skip
+    sides = np.array([*chosen, node < n // 2])
+
+    def cut(u: NDArray, v: NDArray, w: NDArray) -> NDArray:
+        return np.array([w[side[u] != side[v]].sum() for side in sides])
+
+    truth = cut(u, v, w)
+    ratios = np.array(
+        [
+            cut(*StreamingSparsifier(n, EPSILON, random_state=seed).update(u, v, w).snapshot()
+                .edges()) / truth
+            for seed in range(1000 if LONG else 60)
+        ]
+    )  # fmt: skip
+    error = ratios.std(axis=0) / np.sqrt(len(ratios))
+    assert np.all(np.abs(ratios.mean(axis=0) - 1.0) <= 4.5 * error + 1e-6)

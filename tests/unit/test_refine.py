@@ -64,7 +64,8 @@ def test_reported_residuals_and_errors(paper_sparsifier, gamma, constraint):
 
     found, residual, error = measure(40, 1e-5)
     assert found.converged
-    np.testing.assert_allclose(found.residuals, residual, rtol=0.1)
+    # gamma times the degrees times the rounding of f, nearly constant here.
+    np.testing.assert_allclose(found.residuals, residual, rtol=0.1, atol=1e-11 * gamma)
     # The sparsifier's energies are within a factor 3 of the graph's.
     assert np.all(found.errors <= 3 * error + 1e-9)
     assert np.all(error <= 3 * found.errors + 1e-9)

@@ -91,7 +91,7 @@ def spoil_record(nodes):
         ({"numbers": put(8, np.nan)}, r"the rate beta is nan after \d+ resamples"),
         ({"numbers": put(8, 0.0)}, r"the rate beta is 0 after \d+ resamples"),
         ({"numbers": put(0, np.inf)}, "the weight seen is inf"),
-        ({"numbers": lambda numbers: numbers[1:]}, "numbers must have 9 entries"),
+        ({"numbers": lambda numbers: numbers[1:]}, "numbers must have 11 entries"),
         ({"u": lambda u: u.astype(np.int64)}, r"u must be a vector of int32, got int64 of shape"),
         (
             {"w": lambda w: w[np.newaxis]},
