@@ -25,6 +25,7 @@ from ohmlearn.sparsifier import StreamingSparsifier
 __all__ = ["Partial", "derive_seed", "merge_partials", "sparsify_partition"]
 
 N_SORTED = 5  # among the counters, that of rows known to be in order
+ESTIMATES = ("nodes", "clusters")  # of the state: what is known of resistances
 
 
 @dataclass
@@ -169,7 +170,7 @@ def merge_partials(parts: list[Partial], parameters: dict[str, Any], seed: int) 
 def _check_part(arrays: dict[str, NDArray[Any]]) -> Ids:
     """Return the ids of the nodes of a part whose rows can be renumbered."""
     ids = _ids_of(arrays)
-    check_arrays(arrays, {name: dtype for name, dtype in STATE.items() if name != "nodes"})
+    check_arrays(arrays, {name: dtype for name, dtype in STATE.items() if name not in ESTIMATES})
     ends = arrays["u"], arrays["v"]
     fit = all(end.min(initial=0) >= 0 and end.max(initial=-1) < ids.size for end in ends)
     if not fit or len(arrays["counters"]) <= N_SORTED:
@@ -180,7 +181,8 @@ def _check_part(arrays: dict[str, NDArray[Any]]) -> Ids:
 def _take_state(sparsifier: StreamingSparsifier) -> dict[str, NDArray[Any]]:
     """Return the state without the estimates."""
     arrays = sparsifier._get_arrays()
-    del arrays["nodes"]
+    for name in ESTIMATES:
+        del arrays[name]
     return arrays
 
 
@@ -190,7 +192,7 @@ def _restore(
     """Make a sparsifier whose nodes have no estimates yet: edges are kept until it resamples."""
     blank = StreamingSparsifier(n_nodes=n_nodes)._get_arrays()
     restored = StreamingSparsifier(**parameters, random_state=seed)
-    restored._set_arrays({**arrays, "nodes": blank["nodes"]})
+    restored._set_arrays({**arrays, **{name: blank[name] for name in ESTIMATES}})
     return restored
 
 
