@@ -24,7 +24,7 @@ from benchmarks.families import FAMILIES, Ruler
 from benchmarks.measure import Figure, emit, peak_mib, reset_peak
 from ohmlearn import Graph, StreamingSparsifier, certify, read_edges
 from ohmlearn.dask import sparsify
-from ohmlearn.dask._local import SETTINGS
+from ohmlearn.dask.local import SETTINGS
 
 ROW_GROUP = 1 << 20
 

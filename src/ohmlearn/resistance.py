@@ -7,17 +7,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn import _core
-from ohmlearn._validation import (
-    check_fraction,
-    check_graph,
-    check_n_jobs,
-    check_pairs,
-    check_seed,
-)
 from ohmlearn.graph import Graph
 from ohmlearn.solver import LaplacianSolver
+from ohmlearn.validation.edges import check_graph
+from ohmlearn.validation.parameters import check_fraction, check_n_jobs, check_seed
 
-__all__ = ["effective_resistance"]
+__all__ = ["check_pairs", "effective_resistance"]
 
 EXACT_UP_TO = 500  # nodes; there an exact answer costs milliseconds
 EXACT_TOL = 1e-10
@@ -152,3 +147,23 @@ def _sketch(
     q = rounds * _core.SKETCH_COLUMNS
     _core.combine_estimates(u, v, w, graph.degrees, q, squares, products)
     return squares
+
+
+def check_pairs(pairs: Any, n_nodes: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return the two columns of an (n_pairs, 2) array of node ids."""
+    array = np.asarray(pairs)
+    if array.size == 0:
+        array = array.reshape(0, 2).astype(np.int32)
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise ValueError(f"pairs must have shape (n_pairs, 2), got shape {array.shape}")
+    if array.dtype.kind not in "iu":
+        raise ValueError(f"pairs must be integer node ids, got dtype {array.dtype}")
+    bad = (array < 0) | (array >= n_nodes)
+    if bad.any():
+        i, j = np.argwhere(bad)[0]
+        raise ValueError(
+            f"node ids must lie in 0, ..., n_nodes - 1 with n_nodes = {n_nodes}, "
+            f"but pairs[{i}, {j}] = {array[i, j]}"
+        )
+    u, v = np.ascontiguousarray(array.T, dtype=np.int32)
+    return u, v

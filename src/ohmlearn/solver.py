@@ -12,19 +12,17 @@ from scipy.sparse.linalg import LinearOperator
 
 from ohmlearn import _core
 from ohmlearn._sharing import Shared
-from ohmlearn._validation import (
-    check_columns,
+from ohmlearn.graph import Graph
+from ohmlearn.validation.edges import check_columns, check_graph
+from ohmlearn.validation.parameters import (
     check_fraction,
-    check_graph,
-    check_ground,
     check_max_iter,
     check_n_jobs,
     check_option,
     check_seed,
 )
-from ohmlearn.graph import Graph
 
-__all__ = ["LaplacianSolver", "SolveReport"]
+__all__ = ["LaplacianSolver", "SolveReport", "check_ground"]
 
 Method = Literal["auto", "diagonal", "cholesky", "direct"]
 METHODS: dict[str, _core.Method] = {
@@ -365,3 +363,23 @@ class LaplacianSolver(Shared):
         if report is not None:
             self._reports.last = report
         self._core = self._build()
+
+
+def check_ground(ground: Any, n_nodes: int) -> NDArray[np.float64] | None:
+    """Return the diagonal D as a vector, or None where there is nothing of it."""
+    if ground is None:
+        return None
+    array = np.asarray(ground)
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"ground must be real numbers, got dtype {array.dtype}")
+    if array.shape not in ((), (n_nodes,)):
+        raise ValueError(
+            f"ground must be a number or have one entry per node, shape ({n_nodes},), "
+            f"got shape {array.shape}"
+        )
+    vector = np.array(np.broadcast_to(array, (n_nodes,)), dtype=np.float64)
+    bad = ~(np.isfinite(vector) & (vector >= 0))
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise ValueError(f"ground must be finite and not negative, but ground[{at}] = {vector[at]}")
+    return vector if vector.any() else None

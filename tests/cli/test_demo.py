@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 from pages import Page
 
-from ohmlearn import demo, gallery
 from ohmlearn.cli import main
+from ohmlearn.experiments import demo, gallery
 from ohmlearn.harmonic import solve_hfs
 
 SMALL = ("--points", "605", "--neighbors", "225")

@@ -14,10 +14,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ohmlearn import gallery
-from ohmlearn._tables import read_labels, write_table
 from ohmlearn.cli import main
+from ohmlearn.report.tables import write_table
 from ohmlearn.semi_supervised import SparseHFSClassifier
 from ohmlearn.streams import read_edges
+from ohmlearn.streams.tables import read_labels
 
 OHMLEARN = [sys.executable, "-c", "from ohmlearn.cli import main; main()"]
 

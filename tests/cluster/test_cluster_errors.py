@@ -12,7 +12,7 @@ import pytest
 from distributed import Client
 
 from ohmlearn.dask import ClusterEdges, PartitionError, WorkerError, sparsify
-from ohmlearn.dask._partial import Partial, merge_partials, sparsify_partition
+from ohmlearn.dask.partial import Partial, merge_partials, sparsify_partition
 from ohmlearn.streams import SourceError
 
 GOOD = dask.delayed(([0, 1], [1, 2]))
@@ -105,7 +105,7 @@ def test_a_worker_out_of_memory_is_told_with_the_partition():
 
 
 def test_a_cluster_without_workers_is_not_waited_for(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("ohmlearn.dask._tree.PATIENCE", 1.0)
+    monkeypatch.setattr("ohmlearn.dask.tree.PATIENCE", 1.0)
     with (
         distributed.LocalCluster(
             n_workers=0, dashboard_address="127.0.0.1:0", silence_logs=50

@@ -13,11 +13,11 @@ from worker_deaths import disturbed_runs
 
 from benchmarks.families import FAMILIES, Ruler
 from ohmlearn import Graph, StreamingSparsifier, gallery, sparsify
-from ohmlearn._process import peak_memory
 from ohmlearn.dask import ClusterEdges, Sparsified
 from ohmlearn.dask import sparsify as sparsify_on_cluster
-from ohmlearn.dask._partial import Partial, derive_seed, merge_partials, sparsify_partition
+from ohmlearn.dask.partial import Partial, derive_seed, merge_partials, sparsify_partition
 from ohmlearn.nodes import NodeTable
+from ohmlearn.report.process import peak_memory
 from ohmlearn.streams import read_edges
 
 

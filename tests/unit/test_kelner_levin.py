@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ohmlearn import Graph
-from ohmlearn._kelner_levin import KelnerLevin
+from ohmlearn.sparsifier.paper import KelnerLevin
 
 
 def make_small(n_nodes, epsilon, seed, constant, **options):

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from ohmlearn._progress import Progress
+from ohmlearn.report.progress import Progress
 
 
 class Terminal(io.StringIO):
@@ -47,7 +47,7 @@ def test_peak_memory_is_that_of_the_process_itself():
     """In a fresh process, whose parent has held far more."""
     block = b"\1" * 400_000_000
     code = """
-from ohmlearn._process import cpu_seconds, peak_memory
+from ohmlearn.report.process import cpu_seconds, peak_memory
 before = peak_memory()
 block = b"1" * 200_000_000
 print(before, peak_memory(), cpu_seconds())

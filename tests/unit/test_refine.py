@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ohmlearn import Graph, StreamingSparsifier, gallery, refine, solve_hfs, sparsify
-from ohmlearn._block_cg import BlockCG
+from ohmlearn.harmonic.block_cg import BlockCG
 
 
 class Batches:

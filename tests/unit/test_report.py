@@ -7,7 +7,7 @@ import pytest
 from pages import Page
 
 from ohmlearn import report as module
-from ohmlearn.report import INK, Report, add_legend, figure_to_png, new_figure, style_axes
+from ohmlearn.report.page import INK, Report, add_legend, figure_to_png, new_figure, style_axes
 
 
 def draw():

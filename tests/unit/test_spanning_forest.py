@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ohmlearn import Graph, gallery
-from ohmlearn._spanning_forest import SpanningForest
+from ohmlearn.certificate.forest import SpanningForest
 
 BLOCKS = gallery.stochastic_blocks([20, 15], 0.4, 0, random_state=0)
 GRAPHS = {

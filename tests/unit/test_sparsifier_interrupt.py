@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from ohmlearn import gallery
-from ohmlearn._kelner_levin import KelnerLevin
 from ohmlearn.sparsifier import StreamingSparsifier
+from ohmlearn.sparsifier.paper import KelnerLevin
 
 CHILD = """
 import os, signal, sys, threading, time

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from stream_cases import edges
 
-from ohmlearn._tables import read_labels, write_table
+from ohmlearn.report.tables import write_table
 from ohmlearn.streams import SourceError, read_edges
+from ohmlearn.streams.tables import read_labels
 
 
 @pytest.mark.parametrize(

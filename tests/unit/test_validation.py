@@ -5,7 +5,7 @@ import joblib
 import numpy as np
 import pytest
 
-from ohmlearn._validation import check_n_jobs, check_seed, require_extra
+from ohmlearn.validation.parameters import check_n_jobs, check_seed, require_extra
 
 
 def test_n_jobs_follows_scikit_learn():

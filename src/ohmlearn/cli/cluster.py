@@ -43,8 +43,8 @@ def open_on_cluster(options: dict[str, Any]) -> Iterator["ClusterEdges"]:
             )
     address, n_workers = _parse(options["cluster"])
 
-    from ohmlearn._progress import PartitionProgress
-    from ohmlearn._validation import require_extra
+    from ohmlearn.report.progress import PartitionProgress
+    from ohmlearn.validation.parameters import require_extra
 
     require_extra("distributed", "dask")
     from ohmlearn.dask import ClusterEdges
@@ -83,7 +83,7 @@ def _connect(address: str | None, n_workers: int | None) -> Iterator[Any]:
     import joblib
     from distributed import Client, LocalCluster
 
-    from ohmlearn.dask._local import SETTINGS
+    from ohmlearn.dask.local import SETTINGS
 
     if address is not None:
         try:

@@ -112,7 +112,7 @@ def watch(
     stream: "EdgeStream", options: dict[str, Any], sparsifier: "StreamingSparsifier | None" = None
 ) -> Iterator["EdgeBatch"]:
     """Yield the batches of a stream and show how far the reading is, on stderr."""
-    from ohmlearn._progress import EdgeProgress
+    from ohmlearn.report.progress import EdgeProgress
 
     told = stream.columns is not None
     with EdgeProgress(options["as_json"], options["quiet"]) as progress:

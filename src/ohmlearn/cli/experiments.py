@@ -34,10 +34,10 @@ def demo(output: Path, points: int, neighbors: int, seed: int) -> None:
     answer in a few more passes, and compares both with the exact answer of the whole graph. Writes
     a page with pictures.
     """
-    from ohmlearn._validation import require_extra
+    from ohmlearn.validation.parameters import require_extra
 
     require_extra("matplotlib", "plot")  # before the work, not after it
-    from ohmlearn import demo as steps
+    from ohmlearn.experiments import demo as steps
 
     page, picture = steps.find_paths(output)
     check_outputs({"-o": str(page), "its picture": str(picture)})
@@ -81,10 +81,10 @@ def paper(output: Path, quick: bool, paper_scheme: str, **wanted: Any) -> None:
     and never stored, and on their sparsifiers. Takes about five minutes and 4 GiB, most of it to
     store graphs for comparison.
     """
-    from ohmlearn._validation import require_extra
+    from ohmlearn.validation.parameters import require_extra
 
     require_extra("matplotlib", "plot")  # before the work, not after it
-    from ohmlearn import paper as experiment
+    from ohmlearn.experiments import paper as experiment
 
     settings = experiment.Settings.choose(quick, paper_scheme, **wanted)
     results = experiment.run_experiment(settings)
@@ -104,8 +104,8 @@ def bench(size: int, as_json: bool) -> None:
     import json
     from dataclasses import asdict
 
-    from ohmlearn import bench as steps
-    from ohmlearn.report import describe_versions
+    from ohmlearn.experiments import bench as steps
+    from ohmlearn.report.page import describe_versions
 
     if not as_json:
         click.echo(describe_versions())

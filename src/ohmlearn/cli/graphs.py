@@ -29,7 +29,7 @@ __all__ = ["certify", "info", "resistance", "solve", "sparsify"]
 @edge_options
 def info(**options: Any) -> None:
     """Count nodes, edges, components, degrees and weights of EDGES in one reading."""
-    from ohmlearn._summary import EdgeSummary
+    from ohmlearn.report.summary import EdgeSummary
 
     stream = open_edges(options)
     summary = EdgeSummary()
@@ -71,7 +71,7 @@ def sparsify(output: str, **options: Any) -> None:
 
     The output has the columns u, v (ids as in EDGES) and w.
     """
-    from ohmlearn._tables import check_table_path, write_table
+    from ohmlearn.report.tables import check_table_path, write_table
     from ohmlearn.sparsifier import StreamingSparsifier
 
     check_table_path(output, options["csv_safe"])
@@ -154,10 +154,10 @@ def resistance(output: str, pairs: str | None, **options: Any) -> None:
     """Effective resistance of all edges, or between given pairs; EDGES is held in memory."""
     import numpy as np
 
-    from ohmlearn._tables import check_table_path, write_table
-    from ohmlearn._validation_sources import refuse_source
+    from ohmlearn.report.tables import check_table_path, write_table
     from ohmlearn.resistance import effective_resistance
     from ohmlearn.streams import read_edges
+    from ohmlearn.streams.errors import refuse_source
 
     check_table_path(output, options["csv_safe"])
     check_outputs({"-o": output}, *options["edges"], pairs)
@@ -202,9 +202,10 @@ def solve(right_hand_sides: str, output: str, tol: float, **options: Any) -> Non
     """
     import numpy as np
 
-    from ohmlearn._tables import as_node_ids, check_table_path, read_node_values, write_table
-    from ohmlearn._validation_sources import refuse_source
+    from ohmlearn.report.tables import check_table_path, write_table
     from ohmlearn.solver import LaplacianSolver
+    from ohmlearn.streams.errors import refuse_source
+    from ohmlearn.streams.tables import as_node_ids, read_node_values
 
     check_table_path(output, options["csv_safe"])
     check_outputs({"-o": output}, *options["edges"], right_hand_sides)
@@ -234,7 +235,7 @@ def solve(right_hand_sides: str, output: str, tol: float, **options: Any) -> Non
 
 def _load(stream: "EdgeStream", options: dict[str, Any] | None = None) -> "Graph":
     """Return the graph of a stream, in memory."""
-    from ohmlearn._batches import graph_of
+    from ohmlearn.graph.batches import graph_of
 
     batches = list(stream if options is None else watch(stream, options))
     if options is not None:

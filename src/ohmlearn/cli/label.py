@@ -73,8 +73,9 @@ def label(**options: Any) -> None:
     Parquet, Arrow, MatrixMarket, numpy; compressed ones, too. They are read once and forgotten, and
     some more times for the answer of the full graph.
     """
-    from ohmlearn._tables import check_table_path, find_labelled, read_labels, write_table
-    from ohmlearn._validation import require_extra
+    from ohmlearn.report.tables import check_table_path, write_table
+    from ohmlearn.streams.tables import find_labelled, read_labels
+    from ohmlearn.validation.parameters import require_extra
 
     check_table_path(options["output"], options["csv_safe"])
     outputs = {"-o": options["output"], **{f"--{x}": options[x] for x in ("report", "checkpoint")}}
@@ -113,7 +114,7 @@ def label(**options: Any) -> None:
     write_table(options["output"], _result(model, stream), options["csv_safe"])
     summary = _summary(model, h, stream, time.perf_counter() - start)
     if options["report"]:
-        from ohmlearn._label_page import make_page
+        from ohmlearn.report.label_page import make_page
 
         page = make_page(model, h, stream.nodes.ids(), summary, certificate, repeat_command())
         page.write(options["report"])
@@ -193,7 +194,7 @@ def _result(model: "SparseHFSClassifier", stream: "Source") -> dict[str, Any]:
 
 
 def _summary(model: Any, h: "Graph", stream: "Source", seconds: float) -> dict[str, Any]:
-    from ohmlearn._process import cpu_seconds, peak_memory
+    from ohmlearn.report.process import cpu_seconds, peak_memory
 
     stats = model.sparsifier_.stats_
     labels = model.transduction_

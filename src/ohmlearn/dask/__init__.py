@@ -7,13 +7,13 @@ of their nodes, merge in a tree. See docs/cluster.md.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ohmlearn._validation import require_extra
+from ohmlearn.validation.parameters import require_extra
 
 if TYPE_CHECKING:
-    from ohmlearn.dask._partitions import PartitionError
-    from ohmlearn.dask._tree import WorkerError
     from ohmlearn.dask.api import Labelled, Sparsified, label, sparsify
     from ohmlearn.dask.edges import ClusterEdges
+    from ohmlearn.dask.partitions import PartitionError
+    from ohmlearn.dask.tree import WorkerError
 
 __all__ = [
     "ClusterEdges",
@@ -31,9 +31,9 @@ require_extra("distributed", "dask")
 _HOMES = {
     "ClusterEdges": "ohmlearn.dask.edges",
     "Labelled": "ohmlearn.dask.api",
-    "PartitionError": "ohmlearn.dask._partitions",
+    "PartitionError": "ohmlearn.dask.partitions",
     "Sparsified": "ohmlearn.dask.api",
-    "WorkerError": "ohmlearn.dask._tree",
+    "WorkerError": "ohmlearn.dask.tree",
     "label": "ohmlearn.dask.api",
     "sparsify": "ohmlearn.dask.api",
 }

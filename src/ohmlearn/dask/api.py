@@ -10,17 +10,17 @@ import numpy as np
 from distributed import Client
 from numpy.typing import NDArray
 
-from ohmlearn._tables import find_labelled, read_labels
-from ohmlearn._validation import check_count, check_seed
 from ohmlearn.certificate import Certificate
 from ohmlearn.certificate import certify as certify_edges
-from ohmlearn.dask._tree import Progress
 from ohmlearn.dask.edges import PARTITION_EDGES, ClusterEdges
+from ohmlearn.dask.tree import Progress
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
 from ohmlearn.semi_supervised import SparseHFSClassifier
 from ohmlearn.semi_supervised.targets import is_unlabelled
 from ohmlearn.sparsifier import StreamingSparsifier
+from ohmlearn.streams.tables import find_labelled, read_labels
+from ohmlearn.validation.parameters import check_count, check_seed
 
 __all__ = ["Labelled", "Sparsified", "label", "sparsify"]
 

@@ -9,14 +9,14 @@ import numpy as np
 from distributed import Client
 from numpy.typing import NDArray
 
-from ohmlearn._passes import Passes, PassTotals
-from ohmlearn._validation import check_count, check_seed
-from ohmlearn.dask._partial import derive_seed, merge_partials, sparsify_partition
-from ohmlearn.dask._partitions import find_partitions
-from ohmlearn.dask._product import PartialProduct, add_products, multiply_partition
-from ohmlearn.dask._tree import Progress, find_client, hold, run_tree
+from ohmlearn.dask.partial import derive_seed, merge_partials, sparsify_partition
+from ohmlearn.dask.partitions import find_partitions
+from ohmlearn.dask.product import PartialProduct, add_products, multiply_partition
+from ohmlearn.dask.tree import Progress, find_client, hold, run_tree
+from ohmlearn.graph.passes import Passes, PassTotals
 from ohmlearn.nodes import NodeTable
 from ohmlearn.sparsifier import StreamingSparsifier
+from ohmlearn.validation.parameters import check_count, check_seed
 
 __all__ = ["ClusterEdges"]
 

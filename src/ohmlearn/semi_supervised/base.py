@@ -12,14 +12,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ohmlearn._tables import tell_unknown
-from ohmlearn._validation import check_seed
-from ohmlearn._validation_parameters import LARGEST, SMALLEST
 from ohmlearn.graph import Graph
 from ohmlearn.harmonic import HFSResult, solve_hfs
+from ohmlearn.harmonic.system import LARGEST
 from ohmlearn.nodes import NodeTable
 from ohmlearn.semi_supervised.affinity import AFFINITIES, Affinity
 from ohmlearn.semi_supervised.targets import Labelled
+from ohmlearn.streams.tables import tell_unknown
+from ohmlearn.validation.parameters import SMALLEST, check_seed
 
 __all__ = ["BaseHFS", "table_of", "with_nodes"]
 

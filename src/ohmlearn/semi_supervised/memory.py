@@ -6,13 +6,14 @@ from typing import Any, ClassVar, Self
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from ohmlearn._batches import batches_of, graph_of
-from ohmlearn._validation import check_rereadable, check_seed
 from ohmlearn.graph import Graph
+from ohmlearn.graph.batches import batches_of, graph_of
 from ohmlearn.harmonic import HFSResult, refine
 from ohmlearn.semi_supervised.base import BaseHFS, table_of
-from ohmlearn.sparsifier import MAX_EDGES, StreamingSparsifier
+from ohmlearn.sparsifier.streaming import MAX_EDGES, StreamingSparsifier
 from ohmlearn.streams import KernelEdges
+from ohmlearn.validation.edges import check_rereadable
+from ohmlearn.validation.parameters import check_seed
 
 __all__ = ["ExactHFS", "SparseHFS"]
 

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
-from ohmlearn._batches import graph_of
-from ohmlearn._validation import check_count, check_seed
 from ohmlearn.graph import Graph
+from ohmlearn.graph.batches import graph_of
 from ohmlearn.harmonic import solve_hfs
 from ohmlearn.semi_supervised.affinity import Affinity
 from ohmlearn.semi_supervised.classifier import (
@@ -19,6 +18,7 @@ from ohmlearn.semi_supervised.classifier import (
     comparable_scores,
 )
 from ohmlearn.semi_supervised.targets import find_classes
+from ohmlearn.validation.parameters import check_count, check_seed
 
 __all__ = ["NeighborAdvice", "suggest_neighbors"]
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from ohmlearn._validation import check_node_ids
+from ohmlearn.validation.edges import check_node_ids
 
 __all__ = ["find_classes", "find_values", "is_unlabelled"]
 

@@ -4,9 +4,9 @@ A stream of edges is an iterable of `EdgeBatch`. Those made here begin anew with
 ``iter()``, unless they say otherwise, and know the number of nodes where that can be known.
 """
 
-from ohmlearn._validation_sources import SourceError
 from ohmlearn.streams.approximate_knn import FaissKnnEdges
 from ohmlearn.streams.batch import EdgeBatch
+from ohmlearn.streams.errors import SourceError
 from ohmlearn.streams.kernel import KernelEdges, kernel_edges
 from ohmlearn.streams.knn import KnnEdges, knn_edges
 from ohmlearn.streams.read import EdgeStream, read_edges

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ohmlearn._validation import check_count, check_n_jobs, check_option, require_extra
-from ohmlearn._validation_sources import check_n_neighbors, check_points
 from ohmlearn.streams.batch import EdgeBatch
-from ohmlearn.streams.points import fill_scales
+from ohmlearn.streams.points import check_n_neighbors, check_points, fill_scales
+from ohmlearn.validation.parameters import check_count, check_n_jobs, check_option, require_extra
 
 __all__ = ["FaissKnnEdges"]
 

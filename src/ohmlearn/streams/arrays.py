@@ -12,9 +12,10 @@ from zipfile import ZipFile, ZipInfo
 import numpy as np
 from numpy.typing import NDArray
 
-from ohmlearn._ids import Ids, Strings, as_ids
-from ohmlearn._validation_sources import check_equal_sizes, reading, refuse_source
+from ohmlearn.nodes.ids import Ids, Strings, as_ids
+from ohmlearn.nodes.table import check_equal_sizes
 from ohmlearn.streams.bytes import starts_with
+from ohmlearn.streams.errors import reading, refuse_source
 from ohmlearn.streams.source import RawBatch, Request, Source, choose_columns, drop_bad
 
 __all__ = ["ArraySource", "BatchSource", "columns_of"]

@@ -10,18 +10,11 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from ohmlearn._ids import Ids, ids_from_arrow
-from ohmlearn._validation import require_extra
-from ohmlearn._validation_sources import reading, refuse_source
+from ohmlearn.nodes.ids import Ids, ids_from_arrow
 from ohmlearn.streams.bytes import ByteSource
-from ohmlearn.streams.source import (
-    Columns,
-    RawBatch,
-    Request,
-    Source,
-    choose_columns,
-    drop_bad,
-)
+from ohmlearn.streams.errors import reading, refuse_source
+from ohmlearn.streams.source import Columns, RawBatch, Request, Source, choose_columns, drop_bad
+from ohmlearn.validation.parameters import require_extra
 
 __all__ = ["ArrowFile", "ArrowObject", "ArrowPipe", "ParquetFile", "take_record_batch"]
 

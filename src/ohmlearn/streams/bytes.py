@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any, BinaryIO
 
-from ohmlearn._validation import require_extra
-from ohmlearn._validation_sources import reading, refuse_source
+from ohmlearn.streams.errors import reading, refuse_source
+from ohmlearn.validation.parameters import require_extra
 
 __all__ = ["ByteSource", "line_blocks", "starts_with"]
 

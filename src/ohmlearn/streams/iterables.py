@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ohmlearn._validation import require_extra
-from ohmlearn._validation_sources import reading, refuse_source
 from ohmlearn.streams.arrays import BatchSource
 from ohmlearn.streams.arrow import ArrowObject
+from ohmlearn.streams.errors import reading, refuse_source
 from ohmlearn.streams.source import RawBatch, Request, Source
+from ohmlearn.validation.parameters import require_extra
 
 __all__ = ["IterableSource"]
 

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn import _core
-from ohmlearn._validation import check_n_jobs, check_option, check_positive
-from ohmlearn._validation_sources import check_points
 from ohmlearn.streams.batch import EdgeBatch
-from ohmlearn.streams.points import pack_points, row_blocks
+from ohmlearn.streams.points import check_points, pack_points, row_blocks
+from ohmlearn.validation.parameters import check_n_jobs, check_option, check_positive
 
 __all__ = ["KernelEdges", "kernel_edges"]
 

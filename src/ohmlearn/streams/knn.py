@@ -8,11 +8,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ohmlearn._validation import check_n_jobs, check_option
-from ohmlearn._validation_sources import check_n_neighbors, check_points
 from ohmlearn.streams.approximate_knn import FaissKnnEdges
 from ohmlearn.streams.batch import EdgeBatch
-from ohmlearn.streams.points import fill_scales, pack_points, row_blocks
+from ohmlearn.streams.points import (
+    check_n_neighbors,
+    check_points,
+    fill_scales,
+    pack_points,
+    row_blocks,
+)
+from ohmlearn.validation.parameters import check_n_jobs, check_option
 
 __all__ = ["KnnEdges", "knn_edges"]
 

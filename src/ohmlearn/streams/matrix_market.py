@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn import _core
-from ohmlearn._validation_sources import refuse_source
 from ohmlearn.streams.bytes import ByteSource, line_blocks
+from ohmlearn.streams.errors import refuse_source
 from ohmlearn.streams.source import Columns, RawBatch, Source
 from ohmlearn.streams.text import parse_blocks, skip_comments
 

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn import _core
-from ohmlearn._validation import check_count
+from ohmlearn.validation.edges import MAX_NODES
+from ohmlearn.validation.parameters import check_count
 
-__all__ = ["Points", "fill_scales", "pack_points", "row_blocks"]
+__all__ = [
+    "Points",
+    "check_n_neighbors",
+    "check_points",
+    "fill_scales",
+    "pack_points",
+    "row_blocks",
+]
 
 PAIRS = 1 << 18  # in a block, about: small enough for the cache, large beside the cost of a call
 TILE = 16  # rows that are met with all points together: a block has a multiple of it
@@ -58,3 +68,50 @@ def fill_scales(scale: NDArray[Any]) -> NDArray[Any]:
     positive = scale > 0
     scale[~positive] = scale[positive].mean() if positive.any() else 1
     return scale
+
+
+def check_points(values: Any) -> NDArray[np.float32] | NDArray[np.float64]:
+    """Return points as a contiguous (n_points, n_features) float array whose distances are finite.
+
+    Examples
+    --------
+    >>> check_points([[0, 1], [2, 3]])
+    array([[0., 1.],
+           [2., 3.]])
+    """
+    array = np.asarray(values)
+    if array.ndim != 2 or 0 in array.shape:
+        raise ValueError(
+            f"X must have shape (n_points, n_features), both at least 1, got {array.shape}"
+            + ("; use X.reshape(-1, 1) for a single feature" if array.ndim == 1 else "")
+        )
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"X must be real numbers, got dtype {array.dtype}")
+    if len(array) > MAX_NODES:
+        raise ValueError(f"X has {len(array)} points, but at most {MAX_NODES} nodes are possible")
+    x: NDArray[np.float32] | NDArray[np.float64]
+    if array.dtype == np.float32:
+        x = np.ascontiguousarray(array, dtype=np.float32)
+    else:
+        x = np.ascontiguousarray(array, dtype=np.float64)
+    finite = np.isfinite(x)
+    if not finite.all():
+        i, j = (int(at) for at in np.argwhere(~finite)[0])
+        raise ValueError(f"X must be finite, but X[{i}, {j}] = {x[i, j]}; drop or fill such points")
+    widest = float(x.max()) - float(x.min())
+    if not widest <= math.sqrt(float(np.finfo(x.dtype).max) / 2 / x.shape[1]):
+        raise ValueError(
+            f"X spans {widest:g}: squared distances pass the largest {x.dtype}; scale X down"
+        )
+    return x
+
+
+def check_n_neighbors(n_neighbors: Any, n_points: int) -> int:
+    """Return a number of neighbours that each of the points has."""
+    if not isinstance(n_neighbors, Integral) or isinstance(n_neighbors, bool):
+        raise ValueError(f"n_neighbors must be an integer, got {n_neighbors!r}")
+    if not 1 <= int(n_neighbors) < n_points:
+        raise ValueError(
+            f"n_neighbors must lie between 1 and n_points - 1 = {n_points - 1}, got {n_neighbors}"
+        )
+    return int(n_neighbors)

@@ -9,17 +9,17 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, Literal, cast
 
-from ohmlearn._validation import check_option
-from ohmlearn._validation_sources import check_source_options, refuse_source
 from ohmlearn.nodes import NodeTable
 from ohmlearn.streams.arrays import ArraySource, BatchSource
 from ohmlearn.streams.arrow import ArrowFile, ArrowObject, ArrowPipe, ParquetFile
 from ohmlearn.streams.batch import EdgeBatch
 from ohmlearn.streams.bytes import starts_with
+from ohmlearn.streams.errors import check_source_options, refuse_source
 from ohmlearn.streams.iterables import IterableSource
 from ohmlearn.streams.matrix_market import MatrixMarketSource
 from ohmlearn.streams.source import Columns, Request, Source
 from ohmlearn.streams.text import TextSource
+from ohmlearn.validation.parameters import check_option
 
 __all__ = [
     "FORMATS",

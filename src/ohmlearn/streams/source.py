@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn import _core
-from ohmlearn._ids import Ids, Strings
-from ohmlearn._validation_sources import refuse_source
+from ohmlearn.nodes.ids import Ids, Strings
+from ohmlearn.streams.errors import refuse_source
 
 __all__ = ["Columns", "RawBatch", "Request", "Source", "choose_columns", "drop_bad", "shorten"]
 

@@ -9,9 +9,9 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn
 import numpy as np
 
 from ohmlearn import _core
-from ohmlearn._ids import Strings
-from ohmlearn._validation_sources import refuse_source
+from ohmlearn.nodes.ids import Strings
 from ohmlearn.streams.bytes import ByteSource, line_blocks
+from ohmlearn.streams.errors import refuse_source
 from ohmlearn.streams.source import (
     USUAL_ENDS,
     USUAL_WEIGHTS,

@@ -3,7 +3,12 @@
 import math
 from dataclasses import dataclass
 
-from ohmlearn._validation import check_at_least, check_count, check_fraction, check_positive
+from ohmlearn.validation.parameters import (
+    check_at_least,
+    check_count,
+    check_fraction,
+    check_positive,
+)
 
 __all__ = [
     "BoundTerms",

@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from ohmlearn._validation import check_fraction
 from ohmlearn.certificate import Certificate
 from ohmlearn.graph import Graph
 from ohmlearn.semi_supervised import SparseHFSClassifier, StableHFSClassifier
 from ohmlearn.theory.bounds import GeneralizationBound, generalization_bound
 from ohmlearn.theory.eigenvalues import spectral_extremes
+from ohmlearn.validation.parameters import check_fraction
 
 __all__ = ["CertifiedBound", "certified_bound"]
 

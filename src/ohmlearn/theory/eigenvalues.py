@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from ohmlearn._validation import check_graph, check_seed
 from ohmlearn.graph import Graph
 from ohmlearn.solver import LaplacianSolver
+from ohmlearn.validation.edges import check_graph
+from ohmlearn.validation.parameters import check_seed
 
 __all__ = ["SpectralExtremes", "spectral_extremes"]
 

@@ -1,0 +1,198 @@
+"""How far a sparsifier H is from its graph G, measured in a few passes over the edges of G.
+
+With x'L_H x / x'L_G x the ratio of the energies of H and G, H is an epsilon-sparsifier if all
+ratios lie in [1 - epsilon, 1 + epsilon]. Their inverses are the eigenvalues of M = L_H^+ L_G,
+symmetric in the inner product x'L_H y: the smallest ratio is 1 / lambda_max, the largest is
+1 / lambda_min. A step of Lanczos on M is a pass over G and a solve with H.
+
+Rayleigh-Ritz values lie within [lambda_min, lambda_max], so that an epsilon from them is a bound
+from below; random starts make a bound from above possible (`_lanczos`).
+"""
+
+import math
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ohmlearn.certificate.lanczos import Lanczos
+from ohmlearn.graph import Graph
+from ohmlearn.graph.passes import open_passes
+from ohmlearn.validation.edges import check_graph
+from ohmlearn.validation.parameters import check_count, check_fraction, check_seed
+
+__all__ = ["Certificate", "certify"]
+
+MAX_PASSES = 100  # a sparsifier worth having takes about ten
+AGREES = 1e-6  # relative difference of estimates and bounds that counts as rounding
+MAX_STARTS = 1000  # each is a vector in memory, for every pass
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What `certify` found; ``print`` shows it in words.
+
+    Attributes
+    ----------
+    lower, upper : float
+        Smallest and largest ratio x'L_H x / x'L_G x of energies seen, without what rounding may
+        have added; the extremes over all x lie at or beyond them. NaN if not measured, because
+        components differ or the weights of H are too far apart for double precision.
+    lower_bound, upper_bound : float
+        All ratios lie between these, with probability `confidence`. What rounding and inexact
+        solves may have done is allowed for: where they hide the extremes, which happens from
+        ratios of about 1e9 to 1 on, a bound is 0 or infinite.
+    confidence : float
+        As asked for.
+    passes, edges_read : int
+        Passes over the edges of G, and edges read in all of them together.
+    n_nodes : int
+        Nodes of H.
+    exact : bool
+        Whether estimates and bounds agree to a millionth, as they do once the Krylov space is
+        exhausted and rounding is negligible.
+    lost_edge : (int, int) or None
+        An edge of G between components of H, or to a node that H does not have: `lower` is 0.
+    extra_edge : (int, int) or None
+        An edge of H between two components of G: `upper` is infinite.
+
+    Examples
+    --------
+    >>> from ohmlearn import Graph, certify
+    >>> triangle = Graph.from_edges([0, 1, 2], [1, 2, 0])
+    >>> path = Graph.from_edges([0, 1], [1, 2], [1.5, 1.5])
+    >>> certificate = certify(path, triangle, random_state=0)
+    >>> round(certificate.epsilon, 9), certificate.exact
+    (0.5, True)
+    """
+
+    lower: float
+    upper: float
+    lower_bound: float
+    upper_bound: float
+    confidence: float
+    passes: int
+    edges_read: int
+    n_nodes: int
+    exact: bool = False
+    lost_edge: tuple[int, int] | None = None
+    extra_edge: tuple[int, int] | None = None
+
+    @property
+    def epsilon(self) -> float:
+        """Estimate of epsilon, never above the true one."""
+        return float(np.fmax(1.0 - self.lower, self.upper - 1.0))  # fmax passes over NaN
+
+    @property
+    def epsilon_bound(self) -> float:
+        """What epsilon does not exceed, with probability `confidence`."""
+        return max(1.0 - self.lower_bound, self.upper_bound - 1.0)
+
+    def __str__(self) -> str:
+        passes = f"{self.passes} pass{'es' * (self.passes != 1)}"
+        cost = f"{passes}, {self.edges_read:,} edges read, {self.n_nodes:,} nodes"
+        if self.lost_edge is not None:
+            fault = f"edge {self.lost_edge} of G joins what H leaves apart (lowest ratio 0)"
+            return f"H does not approximate G: {fault}\n{cost}"
+        if self.extra_edge is not None:
+            fault = f"edge {self.extra_edge} of H joins what G leaves apart (ratio infinite)"
+            return f"H does not approximate G: {fault}\n{cost}"
+        if math.isnan(self.epsilon):
+            fault = "the weights of H are too far apart for double precision"
+            return f"nothing is known about H and G: {fault}\n{cost}"
+        found = f"1 ± {self.epsilon:.3g}"
+        ratios = f"(ratios of energies {self.lower:.3g} to {self.upper:.3g})"
+        if self.exact:
+            return f"H is within {found} of G {ratios}\nexact up to rounding\n{cost}"
+        bound = f"guaranteed: 1 ± {self.epsilon_bound:.3g} with confidence {self.confidence:g}"
+        bounds = f"(ratios {self.lower_bound:.3g} to {self.upper_bound:.3g})"
+        return f"measured: H is within {found} of G {ratios}\n{bound} {bounds}\n{cost}"
+
+
+def certify(
+    sparsifier: Any,
+    edges: Any,
+    eta: float = 0.05,
+    confidence: float = 0.999,
+    max_passes: int | None = None,
+    n_starts: int = 4,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> Certificate:
+    """Measure how well a sparsifier H keeps the energies x'Lx of a graph G.
+
+    Batches are not kept: memory is about ``8 * n_starts * passes`` bytes a node.
+
+    Parameters
+    ----------
+    sparsifier : Graph, or an object whose ``snapshot()`` returns one
+    edges : Graph, tuple (u, v) or (u, v, w) of arrays, or iterable of such tuples
+        The edges of G. An iterable, a list or what else can start over, is read in every pass.
+    eta : float
+        When to stop: once the bounds of the ratios are within a factor 1 - eta of the estimates.
+    confidence : float
+        Probability with which the bounds hold, after however many passes.
+    max_passes : int, optional
+        Most passes, 100 by default. With fewer than `eta` takes, the bounds are wider but hold
+        just as surely.
+    n_starts : int
+        Random starts that share each pass. More of them take fewer passes and more memory.
+    random_state : int, Generator, RandomState or None
+        Seeds the starts.
+    n_jobs : int, optional
+        Threads, read as scikit-learn does.
+    verbose : int
+        If positive, print a line for each pass to stderr.
+
+    Returns
+    -------
+    Certificate
+
+    Examples
+    --------
+    >>> from ohmlearn import Graph, certify
+    >>> triangle = Graph.from_edges([0, 1, 2], [1, 2, 0])
+    >>> path = Graph.from_edges([0, 1], [1, 2], [1.5, 1.5])
+    >>> print(certify(path, triangle, random_state=0))
+    H is within 1 ± 0.5 of G (ratios of energies 0.5 to 1.5)
+    exact up to rounding
+    1 pass, 3 edges read, 3 nodes
+    """
+    h = check_graph(sparsifier.snapshot() if hasattr(sparsifier, "snapshot") else sparsifier, Graph)
+    eta, delta = check_fraction("eta", eta), 1.0 - check_fraction("confidence", confidence)
+    n_starts, seed = check_count("n_starts", n_starts, MAX_STARTS), check_seed(random_state)
+    component = h.components()[1]
+    limit = MAX_PASSES if max_passes is None else check_count("max_passes", max_passes)
+
+    source = open_passes(edges, component, "certify", n_jobs)
+    lanczos = Lanczos(h, component, eta, delta, n_starts, seed, n_jobs)
+    while True:
+        image = source.multiply(lanczos.block)
+        cost = (confidence, source.passes, source.edges_read, h.n_nodes)
+        if source.passes == 1:
+            lost, extra = source.lost_edge, source.find_extra(h)
+            if lost is not None or extra is not None:
+                lower = math.nan if lost is None else 0.0
+                upper = math.nan if extra is None else math.inf
+                return Certificate(lower, upper, 0.0, math.inf, *cost, False, lost, extra)
+        lanczos.project(image)
+        if verbose > 0:
+            seen = f"{_invert(lanczos.high):.4g} to {_invert(lanczos.low):.4g}"
+            sure = f"surely above {_invert(lanczos.most):.4g}"
+            print(f"pass {source.passes}: ratios {seen}, {sure}", file=sys.stderr)
+        if lanczos.is_done() or source.passes >= limit:
+            break
+        lanczos.extend()
+        if lanczos.is_done():
+            break
+    low, high, least, most = lanczos.low, lanczos.high, lanczos.least, lanczos.most
+    exact = least >= (1.0 - AGREES) * low and most <= (1.0 + AGREES) * high
+    lower, upper, lower_bound, upper_bound = map(_invert, (high, low, most, least))
+    return Certificate(lower, upper, lower_bound, upper_bound, *cost, exact=exact)
+
+
+def _invert(eigenvalue: float) -> float:
+    """Return the ratio of energies that belongs to an eigenvalue."""
+    return math.inf if eigenvalue <= 0.0 else 1.0 / eigenvalue

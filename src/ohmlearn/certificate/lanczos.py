@@ -1,0 +1,297 @@
+"""Extreme eigenvalues of M = L_H^+ L_G by Lanczos, with bounds that hold with high probability.
+
+M is symmetric in the inner product x'L_H y. In it the starts L_H^+ B_H' W_H^(1/2) z, z Gaussian,
+have no preferred direction among the r = n - components dimensions. So the share that a given
+eigenvector has of the squared norm of a start follows Beta(1/2, (r - 1)/2), and there is a c, made
+of r, delta and the number of starts only, such that at least one gives it more than c^2, but for
+probability delta / 2. With that for both ends nothing below is random: in particular, when to
+stop may depend on what was found.
+
+Let x be an eigenvector of norm 1 for an eigenvalue t, and q_1, ..., q_k the Lanczos vectors of a
+start that has c^2 of it. The products g_i of x and q_i follow the three-term recurrence of the
+Jacobi matrix J, with diagonal a_i and b_i beside it,
+
+    b_(i+1) g_(i+1) = (t - a_i) g_i - b_i g_(i-1),    |g_1| >= c.
+
+So g = g_1 e(t), where e(t) = (p_0(t), ..., p_(k-1)(t)) are the orthonormal polynomials, which grow
+beyond the Ritz values. But g cannot be long: t x x' is at most M, so t g g' is at most J. Hence
+lambda_max is at most the U where
+
+    U e(U)' J^-1 e(U) = 1 / c^2;    the left side increases beyond the Ritz values.
+
+In the same way (U - t) g g' is at most U - J, which bounds lambda_min from below. Where the Krylov
+space is exhausted, b_(k+1) is nearly 0, g_(k+1) would be enormous, and the sum of all g_i^2, which
+is at most 1, gives the bound. Van Dorsselaer, Hochstenbach and van der Vorst (SIAM J. Matrix Anal.
+Appl. 22, 2000) use one Lanczos polynomial; the sums use all p_j and the last diagonal entry of J.
+Which start has the mass is not known, so the worst bound of all starts counts.
+
+Rounding and inexact solves make each step of the recurrence wrong by some eta
+(`_laplacian_space`). Beyond the Ritz values the recurrence with the right-hand side eta has a
+positive solution h, like that without, and so
+
+    |g_i| >= c p_(i-1)(t) - h_i,    b_(i+1) h_(i+1) = (t - a_i) h_i - b_i h_(i-1) + eta,    h_1 = 0.
+
+J is off by a matrix of known norm, which is added to it as a multiple of the identity. So the
+bounds hold for any eta; where eta is too large for a finite one, they are 0 or infinite.
+
+Why not Kuczynski and Wozniakowski (SIAM J. Matrix Anal. Appl. 13, 1992)? They say that from one
+start lambda_max - xi_max > eta (lambda_max - lambda_min) has probability at most
+1.648 sqrt(r) exp(-sqrt(eta) (2k - 1)), and likewise at the other end. The bounds of this,
+U = xi_max / (1 - eta) and lambda_min >= U - (U - xi_min) / (1 - eta), hold, but the second is void
+as soon as eta lambda_max > lambda_min. The sums see how far Lanczos really got, and were never
+looser in experiments.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv
+
+from ohmlearn.certificate.space import Errors, LaplacianSpace
+from ohmlearn.graph import Graph
+
+__all__ = ["Lanczos"]
+
+Floats = NDArray[np.float64]
+# Errors of solves that change no bound noticeably, relative to what they are compared with.
+START_GOAL, IMAGE_GOAL = 1e-3, 1e-7
+ROUNDED = 1e-6  # two estimates that differ by no more than rounding are one if that is below
+
+
+class Lanczos:
+    """The range of the eigenvalues of M, from one product with L_G after another.
+
+    Parameters
+    ----------
+    h : Graph
+    component : ndarray of int32
+        Component of each node.
+    eta : float
+        Done when the bounds are within a factor 1 - eta of the estimates.
+    delta : float
+        Probability with which the bounds may fail.
+    n_starts, seed, n_jobs
+        As for `certify`.
+
+    Attributes
+    ----------
+    block : ndarray of shape (n_nodes, width)
+        What L_G is to be multiplied by next.
+    low, high : float
+        Two numbers within the range of the eigenvalues; NaN if rounding leaves none.
+    least, most : float
+        Bounds of the eigenvalues.
+
+    Weights may be so far apart that squares overflow. Bounds are 0 and infinite then.
+    """
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def __init__(
+        self,
+        h: Graph,
+        component: NDArray[Any],
+        eta: float,
+        delta: float,
+        n_starts: int,
+        seed: int,
+        n_jobs: int | None,
+    ) -> None:
+        self.rank = h.n_nodes - int(component.max(initial=-1)) - 1
+        self.block = np.empty((h.n_nodes, 0))
+        self.low = self.high = self.least = self.most = 1.0
+        if self.rank > 0:
+            self._eta, self._steps = eta, 0
+            self._share = _least_share(self.rank, n_starts, delta)
+            self._space = LaplacianSpace(h, component, seed, n_jobs)
+            self._space.draw(n_starts, START_GOAL * self._share)
+            self.block = self._space.block
+            self.low = self.high = math.nan
+            self.least, self.most = 0.0, math.inf
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def project(self, image: Floats) -> None:
+        """Take L_G times the block into account."""
+        if self.block.shape[1] == 0:
+            return
+        space, errors = self._space, self._space.errors
+        space.project(image)
+        if not np.isfinite(space.projected).all():
+            self.block = self.block[:, :0]
+            return
+        self._steps += 1
+        ritz = np.linalg.eigvalsh(space.projected)
+        low, high = float(ritz[0]), float(ritz[-1])
+        tilt = errors.gram + errors.rounding
+        if len(ritz) == self.rank and tilt + errors.rounding < 1.0:  # V spans the whole space
+            self.block = self.block[:, :0]
+            self.most = (high + errors.projection) / (1.0 - tilt - errors.rounding)
+            off = errors.projection + errors.rounding * self.most
+            self.least = max(low - off, 0.0) / (1.0 + tilt)
+        else:
+            self._bound(low, high, self._steps - 1)
+        # Quotients x'L_G x / x'L_H x of the Ritz vectors, as far as rounding leaves them.
+        off = errors.projection + errors.rounding * self._largest(high)
+        if low + off <= high - off and tilt < 1.0:
+            self.low, self.high = (low + off) / (1.0 - tilt), (high - off) / (1.0 + tilt)
+        elif off + tilt * high <= ROUNDED * high:
+            self.low = self.high = (low + high) / 2.0
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def extend(self) -> None:
+        """Find the next block. If there is none, the images of all vectors so far are known."""
+        space = self._space
+        space.extend(IMAGE_GOAL * self._share * self.low)
+        self.block = space.block
+        if self.block.shape[1] == 0:
+            ritz = np.linalg.eigvalsh(space.projected)
+            self._bound(float(ritz[0]), float(ritz[-1]), len(ritz))
+
+    def _bound(self, low: float, high: float, rows: int) -> None:
+        """Bound the eigenvalues, given the extreme Ritz values and the rows of T to use."""
+        space, errors = self._space, self._space.errors
+        share = self._share * (1.0 - errors.gram) - errors.start - errors.rounding
+        if not (share > 0.0 and high > 0.0):
+            self.block = self.block[:, :0]
+            return
+        floor = errors.image + errors.rounding * high
+        chains = [_run_lanczos(space.projected, s, rows, floor) for s in space.starts.T]
+        most = high
+        for chain in chains:
+            test = _Test(chain, share, 0.0, errors)
+            most = _bisect(test, most, _double(test, most))
+        end = 1.01 * most  # any number above lambda_max will do, and U - J may be singular
+        least = max(low, 0.0) if most < math.inf else 0.0
+        for chain in chains if least > 0.0 else []:
+            test = _Test(chain, share, end, errors)
+            least = _bisect(test, least, 0.0) if test(0.0) else 0.0
+        self.least, self.most = least, most
+
+    def _largest(self, high: float) -> float:
+        """Return what the rounding of products with L_G is in proportion to.
+
+        An edge of G that no vector of the basis stretches much still has a part in it: the error
+        of a product is in proportion to the root of the quotient seen times lambda_max.
+        """
+        most = self.most if self.most < math.inf else high / self._share**2
+        return math.sqrt(high * most) if high > 0.0 else math.inf
+
+    def is_done(self) -> bool:
+        """Whether the bounds are close enough, or nothing more can be known."""
+        if self.block.shape[1] == 0:
+            return True
+        errors = self._space.errors
+        error = errors.image + errors.rounding * self._largest(self.high)
+        highest = self.most <= self.high / (1.0 - self._eta) or not error < self._eta * self.high
+        lowest = self.least >= (1.0 - self._eta) * self.low or not error < self._eta * self.low
+        return highest and lowest
+
+
+def _least_share(rank: int, n_starts: int, delta: float) -> float:
+    """Return c: some start has more than c^2 of an eigenvector, but for probability delta / 2.
+
+    Examples
+    --------
+    >>> round(_least_share(1000, 4, 0.001), 4)
+    0.006
+    """
+    if rank == 1:
+        return 1.0
+    tail = (delta / 2.0) ** (1.0 / n_starts)
+    return math.sqrt(float(betaincinv(0.5, (rank - 1) / 2.0, tail)))
+
+
+@dataclass
+class _Chain:
+    """Rows of a Jacobi matrix: its diagonal, and what follows each entry beside the diagonal.
+
+    If one more diagonal entry is known, `values` and `vectors` are the eigenpairs of the matrix
+    with it.
+    """
+
+    diagonal: list[float]
+    beside: list[float]
+    values: Floats | None
+    vectors: Floats | None
+
+
+def _run_lanczos(matrix: Floats, start: Floats, rows: int, floor: float) -> _Chain:
+    """Return so many rows, fewer if what is left is below `floor`."""
+    q = np.zeros((len(matrix), 1))
+    q[: len(start), 0] = start / np.linalg.norm(start)
+    diagonal: list[float] = []
+    beside: list[float] = []
+    for _ in range(rows):
+        x = matrix @ q[:, -1]
+        diagonal.append(float(q[:, -1] @ x))
+        for _ in range(2):
+            x -= q @ (q.T @ x)
+        beside.append(max(float(np.linalg.norm(x)), floor))
+        if beside[-1] <= floor:
+            return _Chain(diagonal, beside, None, None)
+        q = np.column_stack([q, x / beside[-1]])
+    values, vectors = np.linalg.eigh(q.T @ matrix @ q)
+    return _Chain(diagonal, beside, values, vectors)
+
+
+class _Test:
+    """Whether t, beyond the Ritz values, is too far out to be an eigenvalue.
+
+    `end` is 0 for the largest eigenvalue, and a number above it for the smallest.
+    """
+
+    def __init__(self, chain: _Chain, share: float, end: float, errors: Errors) -> None:
+        self.chain, self.share, self.end, self.errors = chain, share, end, errors
+        self.sign = 1.0 if end == 0.0 else -1.0
+
+    def __call__(self, t: float) -> bool:
+        chain, errors, largest = self.chain, self.errors, max(t, self.end)
+        # Twice the error, so that the difference of two large numbers below is no rounding error.
+        eta = 2.0 * (errors.image + errors.rounding * largest)
+        longest = 1.0 + errors.gram + errors.rounding
+        p, h = [1.0], [0.0]
+        before_p = before_h = beta = total = 0.0
+        for alpha, following in zip(chain.diagonal, chain.beside, strict=True):
+            step = self.sign * (t - alpha)
+            next_p = (step * p[-1] - beta * before_p) / following
+            next_h = (step * h[-1] - beta * before_h + eta) / following
+            before_p, before_h, beta = p[-1], h[-1], following
+            p.append(next_p)
+            h.append(next_h)
+            total += max(self.share * next_p - next_h, 0.0) ** 2
+            if total >= longest:
+                return True
+            if next_h >= self.share * next_p:  # and so it remains: nothing more is known
+                return False
+        if chain.values is None or chain.vectors is None:
+            return False
+        shift = errors.projection + errors.rounding * largest
+        shift += (errors.gram + errors.rounding) * self.end
+        weights = self.sign * (chain.values - self.end) + shift
+        if not weights.min() > 0.0:
+            return False
+        signs = self.sign ** np.arange(len(p))
+        size = np.sqrt(np.sum((chain.vectors.T @ (signs * p)) ** 2 / weights))
+        off = np.linalg.norm(h) / math.sqrt(weights.min())
+        return bool(math.sqrt(abs(t - self.end)) * (self.share * size - off) >= 1.0)
+
+
+def _double(test: _Test, t: float) -> float:
+    """Double t until the test holds; infinite if that does not help."""
+    for _ in range(100):
+        t *= 2.0
+        if test(t):
+            return t
+    return math.inf
+
+
+def _bisect(test: _Test, inside: float, outside: float) -> float:
+    """Where the test, false inside and true outside, changes; on its outer side."""
+    if test(inside) or outside == math.inf:
+        return inside if outside < math.inf else math.inf
+    for _ in range(40):
+        middle = (inside + outside) / 2.0
+        inside, outside = (inside, middle) if test(middle) else (middle, outside)
+    return outside

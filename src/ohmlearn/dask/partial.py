@@ -1,0 +1,206 @@
+"""What travels between workers: the rows of a sparsifier and the ids of its nodes, as flat arrays.
+
+Estimates of resistances stay behind: a merge makes new ones. So a row takes 12 bytes and a node
+8, or the length of its id and 8.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+from dask.sizeof import sizeof
+from distributed.protocol import dask_deserialize, dask_serialize
+from numpy.typing import NDArray
+
+from ohmlearn._storage import check_arrays
+from ohmlearn.dask.partitions import PartitionError, in_partition, open_partition
+from ohmlearn.nodes import NodeTable
+from ohmlearn.nodes.ids import Ids, Strings
+from ohmlearn.sparsifier import StreamingSparsifier
+from ohmlearn.sparsifier.state import STATE
+
+__all__ = ["Partial", "derive_seed", "merge_partials", "sparsify_partition"]
+
+N_SORTED = 5  # among the counters, that of rows known to be in order
+ESTIMATES = ("nodes", "clusters")  # of the state: what is known of resistances
+
+
+@dataclass
+class Partial:
+    """A sparsifier of some partitions.
+
+    Attributes
+    ----------
+    arrays : dict
+        The state of the sampler, all but its estimates, and that of the table of nodes.
+    partitions : (int, int)
+        The first one, and the last.
+    n_bad : int
+    first_bad : str or None
+        Rows left out.
+    traffic : tuple of int
+        Bytes of all that was merged to this, by level of the tree, that of partitions first.
+    """
+
+    arrays: dict[str, NDArray[Any]]
+    partitions: tuple[int, int]
+    n_bad: int = 0
+    first_bad: str | None = None
+    traffic: tuple[int, ...] = field(default=())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return sum(array.nbytes for array in self.arrays.values())
+
+    @property
+    def name(self) -> str:
+        """The partitions, for messages."""
+        first, last = self.partitions
+        return f"partition {first}" if first == last else f"partitions {first} to {last}"
+
+    def nodes(self) -> NodeTable:
+        """Return the table of nodes."""
+        return NodeTable.from_state(self.arrays)
+
+    def sparsifier(self, parameters: dict[str, Any], seed: int) -> StreamingSparsifier:
+        """Return the sparsifier, with coins of its own from now on."""
+        return _restore(self.arrays, _ids_of(self.arrays).size, parameters, seed)
+
+
+@sizeof.register(Partial)
+def _size_of(partial: Partial) -> int:
+    return partial.nbytes + 1000
+
+
+@dask_serialize.register(Partial)
+def _serialize(partial: Partial) -> tuple[dict[str, Any], list[Any]]:
+    header = {
+        "arrays": [(name, array.dtype.str) for name, array in partial.arrays.items()],
+        "partitions": partial.partitions,
+        "n_bad": partial.n_bad,
+        "first_bad": partial.first_bad,
+        "traffic": partial.traffic,
+    }
+    frames = [np.ascontiguousarray(array).view(np.uint8) for array in partial.arrays.values()]
+    return header, [frame.data for frame in frames]
+
+
+@dask_deserialize.register(Partial)
+def _deserialize(header: dict[str, Any], frames: list[Any]) -> Partial:
+    arrays = {
+        name: np.frombuffer(frame, dtype=dtype)
+        for (name, dtype), frame in zip(header["arrays"], frames, strict=True)
+    }
+    return Partial(
+        arrays,
+        tuple(header["partitions"]),
+        header["n_bad"],
+        header["first_bad"],
+        tuple(header["traffic"]),
+    )
+
+
+def derive_seed(seed: int, level: int, index: int) -> int:
+    """Return the seed of a task: of partition `index`, or of a merge on a level above.
+
+    Examples
+    --------
+    >>> derive_seed(0, 0, 1) == derive_seed(0, 0, 1) != derive_seed(0, 1, 0)
+    True
+    """
+    sequence = np.random.SeedSequence(seed, spawn_key=(level, index))
+    return int(sequence.generate_state(1, np.uint64)[0])
+
+
+def sparsify_partition(
+    content: Any,
+    number: int,
+    name: str,
+    options: dict[str, Any],
+    parameters: dict[str, Any],
+    seed: int,
+) -> Partial:
+    """Read a partition, batch after batch, and return a sparsifier of it."""
+    with in_partition(name):
+        stream = open_partition(content, options)
+        sparsifier = StreamingSparsifier(**parameters, random_state=seed)
+        for batch in stream:
+            sparsifier.update(*batch)
+        arrays = _take_state(sparsifier) | stream.nodes.get_state()
+        return Partial(arrays, (number, number), stream.n_bad, stream.first_bad)
+
+
+def merge_partials(parts: list[Partial], parameters: dict[str, Any], seed: int) -> Partial:
+    """Merge sparsifiers of neighbouring partitions, one after the other, and their tables.
+
+    One after the other, since a resample of two takes less memory than one of all, and not more
+    time.
+    """
+    first, last = parts[0], parts[-1]
+    nodes = first.nodes()
+    merged = _restore(first.arrays, len(nodes), parameters, seed)
+    for part in parts[1:]:
+        with in_partition(part.name):
+            ids = _check_part(part.arrays)
+        try:
+            numbers = nodes.add(ids)
+        except TypeError as error:
+            raise PartitionError(f'{part.name}: {error}, or use id_type="string"') from None
+        if merged.max_edges is not None:
+            merged._check_room(merged.max_edges, len(nodes))
+        arrays = {**part.arrays, "counters": part.arrays["counters"].copy()}
+        arrays["counters"][N_SORTED] = 0  # new numbers, a new order
+        for end in ("u", "v"):
+            arrays[end] = numbers[arrays[end]]
+        merged.merge(_restore(arrays, len(nodes), parameters, seed))
+    levels = [sum(level) for level in zip_longest(*(p.traffic for p in parts), fillvalue=0)]
+    return Partial(
+        _take_state(merged) | nodes.get_state(),
+        (first.partitions[0], last.partitions[1]),
+        sum(part.n_bad for part in parts),
+        next((part.first_bad for part in parts if part.first_bad), None),
+        (*levels, sum(part.nbytes for part in parts)),
+    )
+
+
+def _check_part(arrays: dict[str, NDArray[Any]]) -> Ids:
+    """Return the ids of the nodes of a part whose rows can be renumbered."""
+    ids = _ids_of(arrays)
+    check_arrays(arrays, {name: dtype for name, dtype in STATE.items() if name not in ESTIMATES})
+    ends = arrays["u"], arrays["v"]
+    fit = all(end.min(initial=0) >= 0 and end.max(initial=-1) < ids.size for end in ends)
+    if not fit or len(arrays["counters"]) <= N_SORTED:
+        raise ValueError("its rows and its nodes do not fit; read the partition again")
+    return ids
+
+
+def _take_state(sparsifier: StreamingSparsifier) -> dict[str, NDArray[Any]]:
+    """Return the state without the estimates."""
+    arrays = sparsifier._get_arrays()
+    for name in ESTIMATES:
+        del arrays[name]
+    return arrays
+
+
+def _restore(
+    arrays: dict[str, NDArray[Any]], n_nodes: int, parameters: dict[str, Any], seed: int
+) -> StreamingSparsifier:
+    """Make a sparsifier whose nodes have no estimates yet: edges are kept until it resamples."""
+    blank = StreamingSparsifier(n_nodes=n_nodes)._get_arrays()
+    restored = StreamingSparsifier(**parameters, random_state=seed)
+    restored._set_arrays({**arrays, **{name: blank[name] for name in ESTIMATES}})
+    return restored
+
+
+def _ids_of(arrays: dict[str, NDArray[Any]]) -> Ids:
+    if "node_offsets" in arrays:
+        check_arrays(arrays, {"node_offsets": np.int64, "node_bytes": np.uint8})
+        return Strings(arrays["node_offsets"], arrays["node_bytes"])
+    if "node_ids" in arrays:
+        check_arrays(arrays, {"node_ids": np.int64})
+        return arrays["node_ids"]
+    return np.empty(0, dtype=np.int64)

@@ -1,0 +1,202 @@
+"""From what the user gives to partitions: pieces of files, or what Dask makes when it is asked."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from dask.delayed import Delayed
+
+from ohmlearn.nodes import NodeTable
+from ohmlearn.streams.arrow import ParquetFile
+from ohmlearn.streams.errors import SourceError, reading
+from ohmlearn.streams.read import (
+    READERS,
+    EdgeStream,
+    find_files,
+    find_format,
+    make_request,
+    read_edges,
+)
+from ohmlearn.streams.source import Request, choose_columns
+from ohmlearn.validation.parameters import check_count, require_extra
+
+__all__ = ["Partition", "PartitionError", "find_partitions", "in_partition", "open_partition"]
+
+BYTES_PER_EDGE = 16  # about, in files that do not say how many they have
+
+
+class PartitionError(SourceError):
+    """A partition that cannot be read or sparsified; the message says which, and why."""
+
+    __module__ = "ohmlearn.dask"  # where users import it from
+
+
+class Piece(NamedTuple):
+    """A file, or some row groups of a Parquet file."""
+
+    path: str
+    format: str
+    row_groups: tuple[int, int] | None = None  # first, and the one after the last
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Edges that one task reads, in order.
+
+    `content` is what the task gets: pieces of files, or a Delayed whose value `read_edges` takes.
+    """
+
+    number: int
+    name: str
+    content: tuple[Piece, ...] | Delayed
+
+
+def find_partitions(
+    edges: Any, partition_edges: int, options: dict[str, Any]
+) -> tuple[list[Partition], str | None]:
+    """Return the partitions of a Dask DataFrame, a list of Delayed, or files; and the columns.
+
+    Files are put together, and Parquet files divided between row groups, so that a partition has
+    about `partition_edges` edges.
+
+    Examples
+    --------
+    >>> import dask
+    >>> parts, _ = find_partitions([dask.delayed(([0], [1])), dask.delayed(([1], [2]))], 100, {})
+    >>> [part.name for part in parts]
+    ['partition 0', 'partition 1']
+    """
+    check_count("partition_edges", partition_edges)
+    if hasattr(edges, "to_delayed") and hasattr(edges, "columns"):
+        names = [str(name) for name in edges.columns]
+        chosen = choose_columns("the DataFrame", _request(options), names, len(names))
+        wanted = [edges.columns[at] for at in (chosen.u, chosen.v, chosen.w) if at is not None]
+        return _number(edges[wanted].to_delayed()), str(chosen)
+    if isinstance(edges, list | tuple) and edges and all(isinstance(e, Delayed) for e in edges):
+        _request(options)
+        return _number(edges), None
+    paths = [edges] if isinstance(edges, str | os.PathLike) else edges
+    if not isinstance(paths, list | tuple) or not all(
+        isinstance(path, str | os.PathLike) for path in paths
+    ):
+        raise TypeError(
+            f"edges on a cluster are a Dask DataFrame, paths of files, or a list of dask.delayed "
+            f"batches, got {type(edges).__name__}"
+            + (f" with {type(paths[0]).__name__}" if isinstance(paths, list) and paths else "")
+        )
+    if "-" in paths:
+        raise ValueError("workers cannot read this process's standard input; write it to files")
+    files = [file for path in paths for file in find_files(os.path.abspath(os.fspath(path)))]
+    if not files:
+        raise ValueError("an empty list of files has no edges")
+    _request(options)
+    columns = read_edges(files[0], **options).columns
+    units = [unit for file in files for unit in _units(file, options.get("format"))]
+    return _cut(units, partition_edges), columns
+
+
+def open_partition(
+    content: Any, options: dict[str, Any], nodes: NodeTable | None = None
+) -> EdgeStream:
+    """Return the edges of a partition, on the worker that reads them."""
+    if not (isinstance(content, tuple) and content and isinstance(content[0], Piece)):
+        batches = [content] if isinstance(content, tuple) else content
+        return read_edges(batches, **options, nodes=nodes)
+    request = _request(options)
+    sources = [
+        READERS[piece.format](piece.path, request)
+        if piece.row_groups is None
+        else ParquetFile(piece.path, request, range(*piece.row_groups))
+        for piece in content
+    ]
+    return EdgeStream(sources, NodeTable() if nodes is None else nodes, verbose=0)
+
+
+@contextmanager
+def in_partition(name: str) -> Iterator[None]:
+    """Turn whatever goes wrong with a partition into one error that names it."""
+    try:
+        yield
+    except PartitionError:
+        raise
+    except Exception as error:
+        said = " ".join(str(error).split()) or type(error).__name__
+        if isinstance(error, MemoryError):
+            said = f"out of memory ({said}); give partition_edges or max_edges a smaller value"
+        elif not isinstance(error, ValueError | TypeError | OSError | ImportError):
+            said = f"{type(error).__name__}: {said}"
+        raise PartitionError(f"{name}: {said}") from error
+
+
+def _request(options: dict[str, Any]) -> Request:
+    """Check how to read, before any work."""
+    known = inspect.signature(make_request).parameters
+    for name in options:
+        if name not in known and name != "format":
+            raise TypeError(f"there is no option {name!r}; how to read: format, {', '.join(known)}")
+    return make_request(**{name: value for name, value in options.items() if name != "format"})
+
+
+def _number(parts: Sequence[Delayed]) -> list[Partition]:
+    return [Partition(at, f"partition {at}", part) for at, part in enumerate(parts)]
+
+
+def _units(path: str, format: str | None) -> Iterator[tuple[Piece, int]]:
+    """Yield what cannot be divided, and about how many edges it has."""
+    kind = format or find_format(path)
+    if kind == "parquet":
+        parquet = require_extra("pyarrow.parquet", "dask")
+        with reading(path, "Parquet"), parquet.ParquetFile(path) as file:
+            metadata = file.metadata
+            sizes = [metadata.row_group(at).num_rows for at in range(metadata.num_row_groups)]
+        for at, size in enumerate(sizes):
+            yield Piece(path, kind, (at, at + 1)), size
+        if sizes:
+            return
+    yield Piece(path, kind), os.path.getsize(path) // BYTES_PER_EDGE
+
+
+def _cut(units: list[tuple[Piece, int]], partition_edges: int) -> list[Partition]:
+    """Put units together in order, in partitions of about equal size."""
+    total = sum(size for _, size in units)
+    count = max(1, math.ceil(total / partition_edges))
+    groups: dict[int, list[Piece]] = {}
+    before = 0
+    for piece, size in units:
+        middle = before + size / 2
+        groups.setdefault(min(count - 1, int(middle * count / max(1, total))), []).append(piece)
+        before += size
+    partitions = []
+    for number, pieces in enumerate(groups.values()):
+        joined = tuple(_join(pieces))
+        first, last = joined[0], joined[-1]
+        name = f"partition {number} ({_name(first)}"
+        name += ")" if len(joined) == 1 else f" to {_name(last)})"
+        partitions.append(Partition(number, name, joined))
+    return partitions
+
+
+def _join(pieces: list[Piece]) -> Iterator[Piece]:
+    """Join neighbouring row groups of a file."""
+    now = pieces[0]
+    for piece in pieces[1:]:
+        if now.path == piece.path and now.row_groups and piece.row_groups:
+            now = now._replace(row_groups=(now.row_groups[0], piece.row_groups[1]))
+        else:
+            yield now
+            now = piece
+    yield now
+
+
+def _name(piece: Piece) -> str:
+    if piece.row_groups is None:
+        return piece.path
+    first, end = piece.row_groups
+    groups = f"row group {first}" if end == first + 1 else f"row groups {first} to {end - 1}"
+    return f"{piece.path}, {groups}"

@@ -1,0 +1,67 @@
+"""A product with the Laplacian of edges on a cluster: what a worker does, and how parts add up."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ohmlearn import _core
+from ohmlearn.dask.partitions import in_partition, open_partition
+from ohmlearn.graph.passes import PassTotals, read_pass
+from ohmlearn.nodes.table import NodeTable, Numbers
+
+__all__ = ["PartialProduct", "add_products", "multiply_partition"]
+
+
+class PartialProduct(NamedTuple):
+    """What some partitions add to a pass."""
+
+    totals: PassTotals
+    roots: NDArray[np.int32]  # in the first pass a node of the component in these partitions
+
+
+class KnownNodes(NodeTable):
+    """A table that stays as it is; nodes it does not have get the number after the last."""
+
+    def __init__(self, table: NodeTable) -> None:
+        super().__init__()  # not the lock of `table`: readers need not wait for one another
+        self._kernel = table._table
+
+    def add_edges(self, u: ArrayLike | Any, v: ArrayLike | Any) -> tuple[Numbers, Numbers]:
+        """Return the numbers of both ends of edges."""
+        first, second = (self.find(ids) for ids in (u, v))
+        for numbers in (first, second):
+            numbers[numbers < 0] = len(self)
+        return first, second
+
+
+def multiply_partition(
+    content: Any,
+    nodes: NodeTable,
+    x: NDArray[np.float64],
+    component: NDArray[np.int32] | None,
+    name: str,
+    options: dict[str, Any],
+) -> PartialProduct:
+    """Read a partition, batch after batch, and multiply with its Laplacian."""
+    roots = np.arange(0 if component is None else len(component), dtype=np.int32)
+    with in_partition(name):
+        stream = open_partition(content, options, KnownNodes(nodes))
+        return PartialProduct(read_pass(stream, x, component, roots), roots)
+
+
+def add_products(parts: list[PartialProduct]) -> PartialProduct:
+    """Add up what partitions have found, in their order."""
+    (product, count, weight, lost), roots = parts[0]
+    product, roots = product.copy(), roots.copy()
+    nodes = np.arange(len(roots), dtype=np.int32)
+    anywhere = np.zeros(len(roots), dtype=np.int32)
+    for totals, others in parts[1:]:
+        product += totals.product
+        count += totals.n_edges
+        weight += totals.weight
+        lost = lost or totals.lost_edge
+        _core.join_ends(anywhere, roots, nodes, others)
+    return PartialProduct(PassTotals(product, count, weight, lost), roots)

@@ -1,0 +1,1 @@
+"""Runs that show the library at work: the demo, the paper's experiment, a few benchmarks."""

@@ -1,0 +1,216 @@
+"""One job of the paper's experiment, run in a process of its own so that its memory can be told.
+
+``python -m ohmlearn.experiments.paper_job JOB`` takes a job and prints its result, both as JSON.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ohmlearn import gallery
+from ohmlearn.graph import Graph
+from ohmlearn.graph.passes import EdgePasses
+from ohmlearn.harmonic.block_cg import BlockCG
+from ohmlearn.harmonic.hfs import PRECONDITIONER_TOL, refine, solve_hfs
+from ohmlearn.harmonic.system import HFSSolver, HFSSystem
+from ohmlearn.report.process import cpu_seconds, peak_memory
+from ohmlearn.sparsifier import StreamingSparsifier
+from ohmlearn.streams import FaissKnnEdges, KnnEdges, knn_edges
+
+__all__ = ["draw_labelled", "make_classes", "run_job", "score"]
+
+GAMMA = 1.0
+REFINED_PASSES = 4  # in all: one makes the sparsifier, the others refine
+EXACT_TOL, EXACT_PASSES = 1e-9, 40
+TIE = 1e-9  # of the largest value: less is zero, as the exact answer is known no better
+# Bytes an edge takes at the peak of solving with all of them in memory, and the most GiB to try.
+STORED_BYTES, STORED_LIMIT = 80, 4.0
+Floats = NDArray[np.float64]
+
+
+def outer_size(n_points: int) -> int:
+    """Points of the uppermost cluster, and of the lowermost."""
+    return round(n_points * 4050 / 12_100)
+
+
+def make_classes(n_points: int) -> Floats:
+    """Return +1 for the two upper clusters and -1 for the two lower ones.
+
+    Examples
+    --------
+    >>> make_classes(12_100)[[0, 6049, 6050, 12_099]]
+    array([ 1.,  1., -1., -1.])
+    """
+    return np.where(np.arange(n_points) < n_points // 2, 1.0, -1.0)
+
+
+def draw_labelled(n_points: int, n_draws: int, seed: int) -> list[NDArray[np.int64]]:
+    """Draw the labelled nodes: two in the uppermost and two in the lowermost cluster, each time.
+
+    Examples
+    --------
+    >>> [draw.tolist() for draw in draw_labelled(12_100, 1, 0)]
+    [[1915, 2072, 8191, 11898]]
+    """
+    rng = np.random.default_rng(seed + 1)
+    outer = outer_size(n_points)
+    draws = []
+    for _ in range(n_draws):
+        top = rng.choice(outer, 2, replace=False)
+        bottom = rng.choice(outer, 2, replace=False) + n_points - outer
+        draws.append(np.concatenate([top, bottom]))
+    return draws
+
+
+def score(f: Floats, y: Floats, labelled: NDArray[np.int64]) -> float:
+    """Share of the unlabelled nodes on the right side of zero; zero itself counts one half.
+
+    Examples
+    --------
+    >>> score(np.array([9.0, 0.1, 1e-9, 2.0]), np.array([1.0, 1.0, 1.0, -1.0]), np.array([0]))
+    0.5
+    """
+    side = np.sign(np.where(np.abs(f) <= TIE * np.abs(f).max(), 0.0, f))
+    right = 0.5 * (1.0 + side * y)
+    return float(np.delete(right, labelled).mean())
+
+
+def run_job(job: dict[str, Any]) -> dict[str, Any]:
+    """Run the job of kind "stream", "stored" or "paper"."""
+    runs = {"stream": _run_stream, "stored": _run_stored, "paper": _run_paper_scheme}
+    n = job["n_points"]
+    edges = knn_edges(gallery.paper_points(n), job["k"])
+    draws = draw_labelled(n, job["draws"], job["seed"])
+    result = runs[job["kind"]](job, edges, draws, make_classes(n))
+    return {"kind": job["kind"], "k": job["k"], **result, "job_cost": _cost()}
+
+
+def _cost() -> dict[str, float]:
+    """Of the process so far, from its very start."""
+    return {"cpu_seconds": round(cpu_seconds(), 3), "peak_bytes": peak_memory()}
+
+
+def _sparsify(
+    job: dict[str, Any], edges: KnnEdges | FaissKnnEdges, scheme: Any = "resample"
+) -> tuple[Graph, dict[str, Any]]:
+    start = time.perf_counter()
+    sparsifier = StreamingSparsifier(
+        n_nodes=edges.n_nodes, epsilon=job["epsilon"], scheme=scheme, random_state=job["seed"]
+    )
+    for batch in edges:
+        sparsifier.update(*batch)
+    h = sparsifier.snapshot()
+    seen = sparsifier.n_edges_seen_
+    return h, {
+        "n_edges": seen,
+        "n_kept": h.n_edges,
+        "kept_share": h.n_edges / seen,
+        "n_components": h.components()[0],
+        "sparsify_seconds": round(time.perf_counter() - start, 3),
+    }
+
+
+def _run_stream(
+    job: dict[str, Any], edges: KnnEdges | FaissKnnEdges, draws: list[NDArray[np.int64]], y: Floats
+) -> dict[str, Any]:
+    """Sparse-HFS with one pass, with a few, and with as many as the exact answer takes.
+
+    What one draw of labels costs is noted on the way: memory and time only ever grow.
+    """
+    h, result = _sparsify(job, edges)
+    first = draws[0]
+    solve_hfs(h, first, y[first], GAMMA)
+    result["sparse_cost"] = _cost()
+    refine(edges, h, first, y[first], REFINED_PASSES - 1, EXACT_TOL, GAMMA)
+    result["refined_cost"] = _cost()
+
+    sparse = [solve_hfs(h, draw, y[draw], GAMMA).f for draw in draws]
+    result["sparse"] = [score(f, y, s) for f, s in zip(sparse, draws, strict=True)]
+    answers, error = _refine_all(edges, h, draws, y)
+    by_pass = [[score(f, y, s) for f, s in zip(fs, draws, strict=True)] for fs in answers]
+    last = min(REFINED_PASSES - 1, len(answers)) - 1
+    refined, exact = answers[last], answers[-1]
+    result["refined"], result["exact"] = by_pass[last], by_pass[-1]
+    result["relative_errors"] = [
+        float(np.linalg.norm(f - g) / np.linalg.norm(g))
+        for f, g in zip(refined, exact, strict=True)
+    ]
+    # Means over the draws, after each pass; the first pass made the sparsifier.
+    result["by_pass"] = [float(np.mean(scores)) for scores in [result["sparse"], *by_pass]]
+    return result | {"exact_passes": 1 + len(answers), "exact_error": error}
+
+
+def _refine_all(
+    edges: KnnEdges | FaissKnnEdges, h: Graph, draws: list[NDArray[np.int64]], y: Floats
+) -> tuple[list[list[Floats]], float]:
+    """Refine the answers for all draws until they are exact; all share the passes over the edges.
+
+    Returns the answers after each pass, and the largest error estimated at the end.
+    """
+    component = h.components()[1]
+    systems = [HFSSystem(component, draw, y[draw], GAMMA) for draw in draws]
+    runs = [BlockCG(s.right_hand_sides, _preconditioner(h, s)) for s in systems]
+    source = EdgePasses(edges, component, "the experiment")
+    answers: list[list[Floats]] = []
+    errors = np.full(len(draws), np.inf)
+    while errors.max() > EXACT_TOL and source.passes < EXACT_PASSES:
+        blocks = [run.propose() for run in runs]
+        directions = [np.empty((len(y), 0)) if p is None else p for p in blocks]
+        ends = np.cumsum([p.shape[1] for p in directions])
+        images = np.split(source.multiply(np.hstack(directions)), ends[:-1], axis=1)
+        found = []
+        for i, (system, run) in enumerate(zip(systems, runs, strict=True)):
+            if directions[i].shape[1] > 0:
+                run.accept(directions[i], system.multiply(directions[i], images[i]))
+            gram = run.gram / run.smallest_quotient()
+            f, _, residuals, estimates = system.assess(run.x, run.residual, gram)
+            errors[i] = max(residuals.max(), estimates.max())
+            if errors[i] > EXACT_TOL:  # as `refine` does when its passes are at an end
+                f, _ = system.combine(system.centre(run.look_ahead()))
+            found.append(f[:, 0])
+        answers.append(found)
+        if ends[-1] == 0:
+            break
+    return answers, float(errors.max())
+
+
+def _preconditioner(h: Graph, system: HFSSystem) -> Callable[[Floats], Floats]:
+    solver = HFSSolver(h, system)
+    return lambda b: solver.solve(b, PRECONDITIONER_TOL)
+
+
+def _run_stored(
+    job: dict[str, Any], edges: KnnEdges | FaissKnnEdges, draws: list[NDArray[np.int64]], y: Floats
+) -> dict[str, Any]:
+    """Stable-HFS on the graph in memory, for one draw: what the streams are compared with."""
+    n_edges = sum(len(batch.u) for batch in edges)
+    needed = STORED_BYTES * n_edges / 2**30
+    if needed > STORED_LIMIT:
+        return {"n_edges": n_edges, "skipped": f"would take about {needed:.1f} GiB of memory"}
+    u, v = np.empty(n_edges, np.int32), np.empty(n_edges, np.int32)
+    start = 0
+    for batch in edges:
+        here = slice(start, start := start + len(batch.u))
+        u[here], v[here] = batch.u, batch.v
+    graph = Graph.from_edges(u, v, n_nodes=edges.n_nodes)
+    del u, v
+    f = solve_hfs(graph, draws[0], y[draws[0]], GAMMA).f
+    return {"n_edges": graph.n_edges, "cost": _cost(), "exact": [score(f, y, draws[0])]}
+
+
+def _run_paper_scheme(
+    job: dict[str, Any], edges: KnnEdges | FaissKnnEdges, draws: list[NDArray[np.int64]], y: Floats
+) -> dict[str, Any]:
+    """Sparse-HFS, one pass, with the paper's way of sampling."""
+    h, result = _sparsify(job, edges, "paper")
+    sparse = [score(solve_hfs(h, draw, y[draw], GAMMA).f, y, draw) for draw in draws]
+    return {**result, "sparse": sparse, "cost": _cost()}
+
+
+if __name__ == "__main__":
+    print(json.dumps(run_job(json.loads(sys.argv[1]))))

@@ -1,0 +1,289 @@
+"""Test graphs: meshes, point clouds, networks, random composites, and the paper's own experiment.
+
+Every function is deterministic in its arguments and returns a `Graph`, but for `paper_points`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ohmlearn.gallery import edges
+from ohmlearn.gallery.edges import Ends, Points
+from ohmlearn.graph import Graph
+
+__all__ = [
+    "barbell",
+    "chimera",
+    "complete",
+    "dense_clusters",
+    "disjoint_union",
+    "grid2d",
+    "grid3d",
+    "knn_points",
+    "log_uniform_weights",
+    "paper_knn",
+    "paper_points",
+    "path",
+    "preferential_attachment",
+    "star",
+    "stochastic_blocks",
+]
+
+
+def path(n_nodes: int) -> Graph:
+    """Nodes in a row: the effective resistance between two of them is their distance.
+
+    Examples
+    --------
+    >>> path(4).laplacian().toarray()[0].tolist()
+    [1.0, -1.0, 0.0, 0.0]
+    """
+    return Graph.from_edges(*edges.path(n_nodes), n_nodes=n_nodes)
+
+
+def star(n_nodes: int) -> Graph:
+    """Node 0 joined to all the others.
+
+    Examples
+    --------
+    >>> star(5).n_edges
+    4
+    """
+    leaves = np.arange(1, n_nodes)
+    return Graph.from_edges(np.zeros_like(leaves), leaves, n_nodes=n_nodes)
+
+
+def complete(n_nodes: int) -> Graph:
+    """All pairs: every effective resistance is 2 / n_nodes.
+
+    Examples
+    --------
+    >>> complete(6).n_edges
+    15
+    """
+    return Graph.from_edges(*np.triu_indices(n_nodes, 1), n_nodes=n_nodes)
+
+
+def barbell(clique: int, bridge: int = 1) -> Graph:
+    """Two complete graphs of ``clique`` nodes joined by a path of ``bridge`` edges.
+
+    Examples
+    --------
+    >>> barbell(5, bridge=3).n_nodes, barbell(5, bridge=3).n_edges
+    (12, 23)
+    """
+    n_nodes = 2 * clique + bridge - 1
+    a, b = np.triu_indices(clique, 1)
+    chain = np.arange(clique - 1, clique + bridge)
+    far = n_nodes - clique
+    u = np.concatenate([a, a + far, chain[:-1]])
+    v = np.concatenate([b, b + far, chain[1:]])
+    return Graph.from_edges(u, v, n_nodes=n_nodes)
+
+
+def grid2d(rows: int, cols: int) -> Graph:
+    """Return the rectangular grid; node ``r * cols + c`` is in row r, column c.
+
+    Examples
+    --------
+    >>> grid2d(3, 4).n_edges
+    17
+    """
+    return Graph.from_edges(*edges.grid((rows, cols)), n_nodes=rows * cols)
+
+
+def grid3d(a: int, b: int, c: int) -> Graph:
+    """Box grid with 6 neighbours; node ``(i * b + j) * c + k`` is at (i, j, k).
+
+    Examples
+    --------
+    >>> grid3d(2, 2, 2).n_edges
+    12
+    """
+    return Graph.from_edges(*edges.grid((a, b, c)), n_nodes=a * b * c)
+
+
+def knn_points(n_points: int, n_neighbors: int, dim: int = 2, random_state: int = 0) -> Graph:
+    """Union kNN graph of uniform points in the unit cube of ``dim`` dimensions, in random order.
+
+    Examples
+    --------
+    >>> knn_points(100, 5).n_nodes
+    100
+    """
+    points = np.random.default_rng(random_state).random((n_points, dim))
+    return Graph.from_edges(*edges.union_knn(points, n_neighbors), n_nodes=n_points)
+
+
+def preferential_attachment(n_nodes: int, k: int, random_state: int = 0) -> Graph:
+    """Barabasi-Albert graph: each node joins ``k`` earlier ones picked by degree, repeats merged.
+
+    Examples
+    --------
+    >>> preferential_attachment(1000, 1).n_edges   # a tree
+    999
+    """
+    return Graph.from_edges(
+        *edges.preferential(n_nodes, k, np.random.default_rng(random_state)), n_nodes=n_nodes
+    )
+
+
+def stochastic_blocks(
+    sizes: Sequence[int], p: float, bridges: int = 1, random_state: int = 0
+) -> Graph:
+    """Blocks of ``sizes``, each pair inside joined with probability ``p``.
+
+    ``bridges`` random edges lead from each block to the next.
+
+    Examples
+    --------
+    >>> stochastic_blocks([10, 10, 10], p=1.0, bridges=2).n_edges
+    139
+    """
+    rng = np.random.default_rng(random_state)
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    parts: list[Ends] = []
+    for start, size in zip(starts, sizes, strict=False):
+        a, b = np.triu_indices(size, 1)
+        kept = np.flatnonzero(rng.random(a.size) < p)
+        parts.append((start + a[kept], start + b[kept]))
+    for first in range(len(sizes) - 1):
+        codes = rng.choice(sizes[first] * sizes[first + 1], bridges, replace=False)
+        a, b = np.divmod(codes, sizes[first + 1])
+        parts.append((starts[first] + a, starts[first + 1] + b))
+    return Graph.from_edges(*edges.join(parts), n_nodes=int(starts[-1]))
+
+
+def disjoint_union(*graphs: Graph) -> Graph:
+    """All graphs side by side, without an edge between them; nodes numbered in their order.
+
+    Examples
+    --------
+    >>> disjoint_union(path(3), complete(4)).components()[0]
+    2
+    """
+    parts = [graph.edges() for graph in graphs]
+    starts = np.cumsum([0, *(graph.n_nodes for graph in graphs)])
+    u, v = edges.join(
+        [(start + u, start + v) for start, (u, v, _) in zip(starts, parts, strict=False)]
+    )
+    return Graph.from_edges(u, v, np.concatenate([w for _, _, w in parts]), int(starts[-1]))
+
+
+def paper_points(n_points: int = 12_100) -> Points:
+    """Return the plane points of the Sparse-HFS experiment: four clusters from top to bottom.
+
+    The two outer clusters stand far off the two inner ones; scaled to ``n_points``.
+
+    Examples
+    --------
+    >>> paper_points()[0].round(8).tolist()
+    [0.13696169, -0.73021329]
+    """
+    rng = np.random.default_rng(0)
+    clusters = []
+    top = 0.0
+    for size, gap in zip(_paper_sizes(n_points), [2.5, 0.2, 2.5, 0.0], strict=True):
+        cluster = rng.random((size, 2))
+        cluster[:, 0] -= 0.5
+        cluster[:, 1] += top - 1
+        top -= 1 + gap
+        clusters.append(cluster)
+    return np.concatenate(clusters)
+
+
+def paper_knn(n_neighbors: int, n_points: int = 12_100) -> Graph:
+    """Union kNN graph of `paper_points`.
+
+    Examples
+    --------
+    >>> paper_knn(12, n_points=1210).n_nodes
+    1210
+    """
+    points = paper_points(n_points)
+    return Graph.from_edges(*edges.union_knn(points, n_neighbors), n_nodes=n_points)
+
+
+def dense_clusters(
+    n_points: int = 12_100, n_neighbors: int | None = None, bridges: int = 3
+) -> Graph:
+    """`paper_knn`, by default with 9.5% of the points as neighbours, made connected.
+
+    The kNN graph falls into parts; ``bridges`` edges join each cluster to the next. The defaults
+    give 16.2 million Laplacian entries on 12,100 nodes.
+
+    Examples
+    --------
+    >>> dense_clusters(1210).n_nodes
+    1210
+    """
+    n, k = n_points, round(n_points * 0.0954) if n_neighbors is None else n_neighbors
+    ends = np.cumsum(_paper_sizes(n))[:-1]
+    bridge = (np.repeat(ends, bridges) - 1, np.concatenate([e + np.arange(bridges) for e in ends]))
+    parts = [edges.union_knn(paper_points(n), k), bridge]
+    return Graph.from_edges(*edges.unique(*edges.join(parts), n), n_nodes=n)
+
+
+def chimera(n_nodes: int, random_state: int = 0, decades: float = 6) -> Graph:
+    """Random composite of grids, trees, paths and expanders, in random order.
+
+    A few random edges join each piece to the ones before it; weights are log-uniform over
+    ``decades``. After the chimeras of Laplacians.jl.
+
+    Examples
+    --------
+    >>> chimera(500, random_state=3).n_nodes
+    500
+    """
+    rng = np.random.default_rng(random_state)
+    kinds: list[Callable[[int], Ends]] = [
+        lambda size: edges.grid((round(size**0.5), -(-size // round(size**0.5)))),
+        lambda size: edges.grid((round(size ** (1 / 3)),) * 2 + (2 + round(size ** (1 / 3)),)),
+        lambda size: edges.preferential(size, 1, rng),
+        lambda size: edges.preferential(size, 4, rng),
+        edges.path,
+        lambda size: edges.expander(size, 8, rng),
+    ]
+    parts: list[Ends] = []
+    start = 0
+    while start < n_nodes:
+        size = min(n_nodes - start, max(2, round(n_nodes * 10 ** rng.uniform(-2, -0.7))))
+        kind = kinds[rng.integers(len(kinds))]
+        if kind is edges.path:  # on a long one with such weights rounding alone passes 1e-8
+            size = min(size, 1000)
+        u, v = kind(size)
+        inside = (u < size) & (v < size)  # grids are cut to the size asked
+        parts.append((start + u[inside], start + v[inside]))
+        if start:
+            links = max(1, round(size**0.5 * rng.random()))
+            parts.append((rng.integers(start, size=links), start + rng.integers(size, size=links)))
+        start += size
+    u, v = edges.join(parts)
+    order = rng.permutation(n_nodes)
+    u, v = edges.unique(order[u], order[v], n_nodes)
+    return Graph.from_edges(u, v, _log_uniform(u.size, decades, rng), n_nodes=n_nodes)
+
+
+def log_uniform_weights(graph: Graph, decades: float, random_state: int = 0) -> Graph:
+    """Return the same edges with weights log-uniform over ``decades`` powers of ten around 1.
+
+    Examples
+    --------
+    >>> log_uniform_weights(path(10), decades=6).n_edges
+    9
+    """
+    u, v, _ = graph.edges()
+    rng = np.random.default_rng(random_state)
+    return Graph.from_edges(u, v, _log_uniform(u.size, decades, rng), n_nodes=graph.n_nodes)
+
+
+def _log_uniform(size: int, decades: float, rng: np.random.Generator) -> Points:
+    return 10.0 ** rng.uniform(-decades / 2, decades / 2, size)
+
+
+def _paper_sizes(n: int) -> list[int]:
+    outer = round(n * 4050 / 12_100)
+    inner = n // 2 - outer
+    return [outer, inner, n - 2 * outer - inner, outer]

@@ -1,0 +1,365 @@
+"""A weighted undirected graph in memory."""
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
+
+from ohmlearn import _core
+from ohmlearn.graph import interop
+from ohmlearn.validation.edges import (
+    EdgeNames,
+    check_batch,
+    check_n_nodes,
+    check_node_ids,
+    check_same_length,
+    check_weights,
+    raise_edge_fault,
+)
+from ohmlearn.validation.parameters import naming_size
+
+__all__ = ["Graph"]
+
+
+class Graph:
+    """A weighted undirected graph on the nodes 0, ..., n_nodes - 1.
+
+    Made by one of the ``from_*`` methods and not changed afterwards. Parallel edges are one edge
+    with the sum of their weights; self-loops and zero weights, which carry no current, are dropped
+    and counted. Weights are positive and finite.
+
+    Attributes
+    ----------
+    indptr, indices, weights : read-only ndarray of int64, int32, float64
+        Compressed sparse rows of the symmetric adjacency matrix: the neighbours of node ``i`` are
+        ``indices[indptr[i]:indptr[i + 1]]``, in increasing order.
+    n_self_loops_dropped, n_zero_weights_dropped : int
+        How many edges of the input were left out.
+
+    Examples
+    --------
+    >>> from ohmlearn import Graph
+    >>> graph = Graph.from_edges([0, 1, 2, 0], [1, 2, 0, 1], [1.0, 2.0, 3.0, 0.5])
+    >>> graph
+    Graph(n_nodes=3, n_edges=3)
+    >>> graph.to_scipy().toarray()
+    array([[0. , 1.5, 3. ],
+           [1.5, 0. , 2. ],
+           [3. , 2. , 0. ]])
+    """
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    weights: NDArray[np.float64]
+    n_self_loops_dropped: int
+    n_zero_weights_dropped: int
+
+    def __init__(self) -> None:
+        raise TypeError(
+            "make a graph with Graph.from_edges, Graph.from_scipy or another Graph.from_*"
+        )
+
+    @classmethod
+    def _build(cls, u: Any, v: Any, w: Any, n_nodes: Any, names: EdgeNames) -> Self:
+        """Build from checked arrays."""
+        if u.dtype != v.dtype:
+            u, v = u.astype(np.int64), v.astype(np.int64)
+        arrays = (u, v) if w is None else (u, v, w)
+        with naming_size(f"a graph of n_nodes = {n_nodes} and {len(u)} edges"):
+            built = _core.build_csr(n_nodes, *arrays)
+        if isinstance(built, _core.EdgeFault):
+            raise_edge_fault(built, n_nodes, names)
+        graph = cls._from_csr(*built[:3])
+        graph.n_self_loops_dropped, graph.n_zero_weights_dropped = built[3:]
+        return graph
+
+    @classmethod
+    def _from_csr(cls, indptr: Any, indices: Any, weights: Any) -> Self:
+        """Take over the arrays of a kernel."""
+        graph = cls.__new__(cls)
+        graph.indptr, graph.indices, graph.weights = indptr, indices, weights
+        graph.n_self_loops_dropped = graph.n_zero_weights_dropped = 0
+        return graph
+
+    @classmethod
+    def _build_from_both(cls, entries: interop.BothDirections) -> Self:
+        """Build from entries in both directions, so that each edge counts once."""
+        u, v, w, n_nodes, names, _, _ = entries
+        graph = cls._build(u, v, w, n_nodes, names)  # twice the weights, and all that can be wrong
+        up = u < v
+        forward = cls._build(u[up], v[up], None if w is None else w[up], n_nodes, names)
+        doubled = graph.weights
+        if not np.array_equal(graph.indices, forward.indices) or not np.all(
+            interop.directions_agree(forward.weights, doubled - forward.weights, entries)
+        ):
+            interop.raise_asymmetric(graph.edges(), forward.edges(), entries)
+        graph.weights = doubled / 2  # exact, and the mean where rounding made a difference
+        graph.weights.flags.writeable = False
+        graph.n_zero_weights_dropped = forward.n_zero_weights_dropped
+        return graph
+
+    @classmethod
+    def from_edges(
+        cls, u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None, n_nodes: int | None = None
+    ) -> Self:
+        """Make a graph from its edges, each listed once in either direction.
+
+        Parameters
+        ----------
+        u, v : array-like of int, shape (n,)
+            End nodes of each edge. int32 and int64 arrays are read without a copy.
+        w : array-like of float, shape (n,), optional
+            Weights; all 1 by default. float32 and float64 arrays are read without a copy.
+        n_nodes : int, optional
+            Number of nodes; the largest id plus one by default.
+
+        Examples
+        --------
+        >>> from ohmlearn import Graph
+        >>> graph = Graph.from_edges([0, 1, 1, 2], [1, 0, 2, 2], n_nodes=4)
+        >>> graph.edges()
+        (array([0, 1], dtype=int32), array([1, 2], dtype=int32), array([2., 1.]))
+        >>> graph.n_self_loops_dropped
+        1
+        """
+        u_ids, v_ids = check_node_ids(u, "u"), check_node_ids(v, "v")
+        weights = None if w is None else check_weights(w, "w")
+        check_same_length(u=u_ids, v=v_ids, w=weights)
+        n = check_n_nodes(n_nodes, u_ids, v_ids)
+        return cls._build(u_ids, v_ids, weights, n, EdgeNames())
+
+    @classmethod
+    def from_batches(cls, batches: Iterable[Any], n_nodes: int | None = None) -> Self:
+        """Make a graph from a stream of edges, such as `read_edges` gives.
+
+        Parameters
+        ----------
+        batches : iterable of (u, v) or (u, v, w)
+            Arrays as in `from_edges`; all are in memory for a while.
+        n_nodes : int, optional
+            Number of nodes; that of the stream where it says one, else the largest id plus one.
+
+        Examples
+        --------
+        >>> from ohmlearn import Graph
+        >>> Graph.from_batches([([0], [1]), ([1], [2], [0.5])]).edges()
+        (array([0, 1], dtype=int32), array([1, 2], dtype=int32), array([1. , 0.5]))
+        """
+        parts = [check_batch(batch, number) for number, batch in enumerate(batches)]
+        if n_nodes is None:
+            n_nodes = getattr(batches, "n_nodes", None)
+        if not parts:
+            return cls.from_edges([], [], n_nodes=n_nodes)
+        u, v = (np.concatenate([part[end] for part in parts]) for end in (0, 1))
+        w = None
+        if any(len(part) == 3 for part in parts):
+            w = np.concatenate([p[2] if len(p) == 3 else np.ones(len(p[0])) for p in parts])
+        return cls.from_edges(u, v, w, n_nodes)
+
+    @classmethod
+    def from_scipy(cls, A: Any) -> Self:
+        """Make a graph from a symmetric adjacency matrix, sparse or dense.
+
+        Parameters
+        ----------
+        A : scipy sparse matrix or array, or ndarray, of shape (n_nodes, n_nodes)
+            Boolean matrices have weights 1. A matrix that is not symmetric is refused.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from ohmlearn import Graph
+        >>> Graph.from_scipy(np.array([[0, 2], [2, 0]])).weights
+        array([2., 2.])
+        """
+        return cls._build_from_both(interop.adjacency_entries(A))
+
+    @classmethod
+    def from_laplacian(cls, L: Any) -> Self:
+        """Make a graph from its Laplacian, degrees minus adjacency, sparse or dense.
+
+        Parameters
+        ----------
+        L : scipy sparse matrix or array, or ndarray, of shape (n_nodes, n_nodes)
+            Rows must sum to zero up to rounding. What exceeds that on the diagonal is a conductance
+            to ground, not part of the graph: pass it as ``ground`` to `LaplacianSolver`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from ohmlearn import Graph
+        >>> Graph.from_laplacian(np.array([[2, -2], [-2, 2]])).weights
+        array([2., 2.])
+        """
+        return cls._build_from_both(interop.laplacian_entries(L))
+
+    @classmethod
+    def from_networkx(cls, G: Any, weight: str | None = "weight") -> Self:
+        """Make a graph from an undirected networkx graph or multigraph.
+
+        Parameters
+        ----------
+        G : networkx.Graph or MultiGraph
+            Nodes are numbered in the order of ``list(G)``.
+        weight : str, optional
+            Attribute that has the weights. Edges without it weigh 1, as in networkx; None makes all
+            weights 1.
+
+        Examples
+        --------
+        >>> import networkx
+        >>> from ohmlearn import Graph
+        >>> Graph.from_networkx(networkx.path_graph(4))
+        Graph(n_nodes=4, n_edges=3)
+        """
+        u, v, w, n_nodes = interop.networkx_edges(G, weight)
+        return cls.from_edges(u, v, w, n_nodes)
+
+    @classmethod
+    def from_igraph(cls, g: Any, weights: str | None = "weight") -> Self:
+        """Make a graph from an undirected igraph graph.
+
+        Parameters
+        ----------
+        g : igraph.Graph
+        weights : str, optional
+            Attribute of the edges that has the weights. A graph without an attribute "weight" has
+            weights 1; None makes all weights 1.
+
+        Examples
+        --------
+        >>> import igraph
+        >>> from ohmlearn import Graph
+        >>> Graph.from_igraph(igraph.Graph.Ring(4))
+        Graph(n_nodes=4, n_edges=4)
+        """
+        u, v, w, n_nodes = interop.igraph_edges(g, weights)
+        return cls.from_edges(u, v, w, n_nodes)
+
+    @classmethod
+    def from_edge_index(
+        cls, edge_index: Any, edge_weight: Any = None, n_nodes: int | None = None
+    ) -> Self:
+        """Make a graph from PyTorch Geometric's ``edge_index``, tensors or arrays.
+
+        As there, an undirected edge is listed in both directions; here it counts once. An edge
+        listed in one direction only is refused: whether the graph is directed or its edges are
+        listed once cannot be told. If they are, use `from_edges`.
+
+        Parameters
+        ----------
+        edge_index : tensor or array-like of int, shape (2, n_entries)
+        edge_weight : tensor or array-like of float, shape (n_entries,), optional
+            Weights; all 1 by default.
+        n_nodes : int, optional
+            Number of nodes; the largest id plus one by default.
+
+        Examples
+        --------
+        >>> from ohmlearn import Graph
+        >>> Graph.from_edge_index([[0, 1, 1, 2], [1, 0, 2, 1]], [5.0, 5.0, 2.0, 2.0]).edges()
+        (array([0, 1], dtype=int32), array([1, 2], dtype=int32), array([5., 2.]))
+        """
+        return cls._build_from_both(interop.edge_index_entries(edge_index, edge_weight, n_nodes))
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+        return len(self.indptr) - 1
+
+    @property
+    def n_edges(self) -> int:
+        """Number of edges, parallel ones counted once."""
+        return len(self.indices) // 2
+
+    @cached_property
+    def degrees(self) -> NDArray[np.float64]:
+        """Sum of the weights at each node, read-only.
+
+        Examples
+        --------
+        >>> from ohmlearn import Graph
+        >>> Graph.from_edges([0, 1], [1, 2], [3.0, 4.0]).degrees
+        array([3., 7., 4.])
+        """
+        sums = np.bincount(self._rows(), weights=self.weights, minlength=self.n_nodes)
+        degrees: NDArray[np.float64] = sums.astype(np.float64, copy=False)  # int64 without edges
+        degrees.flags.writeable = False
+        return degrees
+
+    def _rows(self) -> NDArray[np.int32]:
+        return np.repeat(np.arange(self.n_nodes, dtype=np.int32), np.diff(self.indptr))
+
+    def edges(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
+        """Return (u, v, w) with u < v, each edge once, sorted by u and then v.
+
+        Examples
+        --------
+        >>> from ohmlearn import Graph
+        >>> Graph.from_edges([2, 1], [1, 0], [3.0, 4.0]).edges()
+        (array([0, 1], dtype=int32), array([1, 2], dtype=int32), array([4., 3.]))
+        """
+        rows = self._rows()
+        up = rows < self.indices
+        return rows[up], self.indices[up], self.weights[up]
+
+    def components(self) -> tuple[int, NDArray[np.int32]]:
+        """Return the number of connected components and the component of each node.
+
+        Components are numbered by their first node.
+
+        Examples
+        --------
+        >>> from ohmlearn import Graph
+        >>> Graph.from_edges([0, 1], [3, 2], n_nodes=5).components()
+        (3, array([0, 1, 1, 0, 2], dtype=int32))
+        """
+        return _core.components(self.indptr, self.indices)
+
+    def to_scipy(self) -> scipy.sparse.csr_array:
+        """Return the adjacency matrix, each edge in both triangles; a copy.
+
+        Examples
+        --------
+        >>> from ohmlearn import Graph
+        >>> Graph.from_edges([0], [1], [3.0]).to_scipy().toarray()
+        array([[0., 3.],
+               [3., 0.]])
+        """
+        parts = (self.weights, self.indices, self.indptr)
+        return scipy.sparse.csr_array(parts, shape=(self.n_nodes, self.n_nodes), copy=True)
+
+    def laplacian(self) -> scipy.sparse.csr_array:
+        """Return the Laplacian matrix, degrees minus adjacency.
+
+        Examples
+        --------
+        >>> from ohmlearn import Graph
+        >>> Graph.from_edges([0], [1], [3.0]).laplacian().toarray()
+        array([[ 3., -3.],
+               [-3.,  3.]])
+        """
+        nodes = np.arange(self.n_nodes + 1)
+        parts = (self.degrees, nodes[:-1], nodes)
+        return scipy.sparse.csr_array(parts, shape=(self.n_nodes, self.n_nodes)) - self.to_scipy()
+
+    def __repr__(self) -> str:
+        return f"Graph(n_nodes={self.n_nodes}, n_edges={self.n_edges})"
+
+    def __eq__(self, other: object) -> bool:
+        """Same nodes, edges and weights, to the last bit."""
+        if not isinstance(other, Graph):
+            return NotImplemented
+        return all(
+            np.array_equal(getattr(self, part), getattr(other, part))
+            for part in ("indptr", "indices", "weights")
+        )
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for value in state.values():  # unpickled and copied arrays come back writable
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False

@@ -1,0 +1,221 @@
+"""Reading the edges of a graph several times, multiplying by its Laplacian in each pass."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ohmlearn import _core
+from ohmlearn.graph.batches import batches_of
+from ohmlearn.graph.graph import Graph
+from ohmlearn.validation.edges import (
+    MAX_NODES,
+    EdgeNames,
+    check_batch,
+    check_rereadable,
+    raise_edge_fault,
+)
+from ohmlearn.validation.parameters import check_n_jobs
+
+__all__ = ["EdgePasses", "PassTotals", "Passes", "multiply_laplacian", "open_passes", "read_pass"]
+
+
+class PassTotals(NamedTuple):
+    """What a pass over edges, or over some of them, found."""
+
+    product: NDArray[np.float64]  # L x
+    n_edges: int
+    weight: float
+    lost_edge: tuple[int, int] | None = None
+
+
+class Passes(ABC):
+    """Edges of a graph G, wherever they are, seen from a graph H on nodes 0, ..., n_nodes - 1.
+
+    Attributes
+    ----------
+    passes, edges_read : int
+        Passes done, and edges read in all of them together.
+    lost_edge : (int, int) or None
+        The first edge found between components of H or to a node that H does not have.
+    """
+
+    def __init__(self, component: NDArray[np.int32], reader: str) -> None:
+        self.component = component
+        self.n_nodes = len(component)
+        self.passes = 0
+        self.edges_read = 0
+        self.lost_edge: tuple[int, int] | None = None
+        self._reader = reader
+        self._roots = np.arange(self.n_nodes, dtype=np.int32)  # a node of the component in G
+        self._first: tuple[int, float] | None = None  # edges and weight of the first pass
+
+    @abstractmethod
+    def _read(self, x: NDArray[np.float64]) -> PassTotals:
+        """Read all edges; in the first pass, join the ends of edges in `_roots`."""
+
+    def multiply(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return L_G x for an (n_nodes, n_columns) array, in one pass over the edges."""
+        found = self._read(np.ascontiguousarray(x))
+        if self._first is None:
+            self._first = found.n_edges, found.weight
+            self.lost_edge = found.lost_edge
+            _core.find_roots(self._roots)
+        elif self._first[0] != found.n_edges or not math.isclose(
+            self._first[1], found.weight, rel_tol=1e-9
+        ):
+            raise ValueError(
+                f"{self._reader} needs the same edges in every pass, but pass 1 had "
+                f"{self._first[0]} edges of total weight {self._first[1]:g} and pass "
+                f"{self.passes + 1} had {found.n_edges} of {found.weight:g}; pass an iterable "
+                f"that begins anew each time"
+            )
+        self.passes += 1
+        self.edges_read += found.n_edges
+        return found.product
+
+    def find_extra(self, h: Graph) -> tuple[int, int] | None:
+        """Return an edge of H between two components of G, after the first pass."""
+        u, v, _ = h.edges()
+        return _first_where(self._roots[u] != self._roots[v], u, v)
+
+
+class EdgePasses(Passes):
+    """The edges of a graph G in this process, seen from a graph H.
+
+    The first pass also compares components. A product does not depend on the batches the edges come
+    in or on the number of threads, to the last bit.
+
+    Parameters
+    ----------
+    edges : Graph, tuple (u, v) or (u, v, w) of arrays, or iterable of such tuples
+    component : ndarray of int32
+        Component of H for each node.
+    reader : str
+        Who reads, for messages.
+    n_jobs : int, optional
+        Threads, read as scikit-learn does.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> source = EdgePasses([([0], [1]), ([1], [2])], np.array([0, 0, 1], dtype=np.int32), "this")
+    >>> source.multiply(np.array([[1.0], [0.0], [0.0]])).ravel()
+    array([ 1., -1.,  0.])
+    >>> source.lost_edge, source.passes, source.edges_read
+    ((1, 2), 1, 2)
+    """
+
+    def __init__(
+        self, edges: Any, component: NDArray[np.int32], reader: str, n_jobs: int | None = None
+    ) -> None:
+        super().__init__(component, reader)
+        self._threads = check_n_jobs(n_jobs)
+        self._graph: Graph | None = None
+        if isinstance(edges, Graph) and edges.n_nodes == self.n_nodes:
+            self._graph = edges
+        elif isinstance(edges, Graph | tuple):
+            self._batches = batches_of(edges)
+        else:
+            self._batches = check_rereadable(batches_of(edges), reader)
+
+    def _read(self, x: NDArray[np.float64]) -> PassTotals:
+        component = self.component if self.passes == 0 else None
+        if self._graph is None:
+            return read_pass(self._batches, x, component, self._roots, self._threads)
+        lost = None
+        if component is not None:
+            lost = _join(component, self._roots, *self._graph.edges())
+        product = multiply_laplacian(self._graph, x, self._threads)
+        return PassTotals(product, self._graph.n_edges, 0.0, lost)
+
+
+def open_passes(
+    edges: Any, component: NDArray[np.int32], reader: str, n_jobs: int | None = None
+) -> Passes:
+    """Return passes over edges in this process, or over edges that are elsewhere.
+
+    The latter have a method `open_passes` of their own and are multiplied where they are.
+    """
+    if hasattr(edges, "open_passes"):
+        passes: Passes = edges.open_passes(component, reader)
+        return passes
+    return EdgePasses(edges, component, reader, n_jobs)
+
+
+def read_pass(
+    batches: Iterable[Any],
+    x: NDArray[np.float64],
+    component: NDArray[np.int32] | None,
+    roots: NDArray[np.int32],
+    threads: int = 1,
+) -> PassTotals:
+    """Read batches once, multiply, and count; with `component`, join the ends of edges in `roots`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> read_pass([([0], [1], [2.0])], np.array([[1.0], [0.0]]), None, np.empty(0, np.int32))
+    PassTotals(product=array([[ 2.], [-2.]]), n_edges=1, weight=2.0, lost_edge=None)
+    """
+    result, count, weight = np.zeros_like(x), 0, 0.0
+    lost: tuple[int, int] | None = None
+    for number, batch in enumerate(batches):
+        arrays = check_batch(batch, number)
+        fault = _core.find_fault(MAX_NODES, threads, *arrays)
+        if fault is not None:
+            raise_edge_fault(fault, MAX_NODES, _name_edges(count))
+        if component is not None:
+            found = _join(component, roots, *arrays)
+            lost = found if lost is None else lost
+        _core.add_edge_products(x, result, threads, *arrays)
+        n_edges = len(arrays[0])
+        count += n_edges
+        weight += float(arrays[2].sum(dtype=np.float64)) if len(arrays) == 3 else n_edges
+    return PassTotals(result, count, weight, lost)
+
+
+def multiply_laplacian(
+    graph: Graph, x: NDArray[np.float64], threads: int = 1
+) -> NDArray[np.float64]:
+    """Return L x for an (n_nodes, n_columns) array, accurate relative to differences of x.
+
+    Examples
+    --------
+    >>> from ohmlearn import gallery
+    >>> multiply_laplacian(gallery.path(3), np.array([[1.0], [0.0], [2.0]])).ravel()
+    array([ 1., -3.,  2.])
+    """
+    product = np.empty_like(x, order="C")
+    x = np.ascontiguousarray(x)
+    _core.laplacian_product(graph.indptr, graph.indices, graph.weights, x, product, threads)
+    return product
+
+
+def _join(
+    component: NDArray[np.int32], roots: NDArray[np.int32], *edges: NDArray[Any]
+) -> tuple[int, int] | None:
+    """Join the ends of edges; return the first edge between components of H."""
+    at = _core.join_ends(component, roots, *edges)
+    return (int(edges[0][at]), int(edges[1][at])) if at >= 0 else None
+
+
+def _name_edges(start: int) -> EdgeNames:
+    """Names of the edges of a batch, counted from the beginning of the stream."""
+    return EdgeNames(
+        lambda at: f"u of edge {start + at}",
+        lambda at: f"v of edge {start + at}",
+        lambda at: f"w of edge {start + at}",
+    )
+
+
+def _first_where(
+    mask: NDArray[np.bool_], u: NDArray[Any], v: NDArray[Any]
+) -> tuple[int, int] | None:
+    if not mask.any():
+        return None
+    at = int(np.argmax(mask))
+    return int(u[at]), int(v[at])

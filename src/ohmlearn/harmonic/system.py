@@ -1,0 +1,337 @@
+"""The equations of HFS and stable-HFS, made such that their answers are accurate for any gamma.
+
+With S the l labelled nodes, y their values, L the Laplacian and c = gamma l, A = c L + I_S. HFS is
+the f with A f = y_S, the minimiser of gamma f'L f + |f_S - y|^2 / l. Stable-HFS minimises the same
+among the f that sum to zero: A f = y_S - mu 1, with mu such that they do.
+
+Where labels are few, f is nearly constant, and what tells the classes apart is far smaller than the
+constant. So constants are split off before anything is solved: as A 1 = 1_S,
+
+    A^-1 y_S = mean(y) 1 + A^-1 (y - mean(y))_S,
+    A^-1 1   = (n / l) 1 + A^-1 (1 - (n / l) 1_S),
+
+and what is left to solve has right-hand sides that sum to zero, whose solutions sum to zero over S.
+All this holds for each component by itself, with its own mean, nodes and labels; only mu is one for
+all. Components without a label are left out: f is 0 there, and the rest sums to zero.
+
+So on component i, with n_i nodes and l_i labels whose values sum to S_i, stable-HFS is
+
+    f = A^-1 (y - S_i / l_i)_S - mu A^-1 (1 - (n_i / l_i) 1_S) + (S_i - mu n_i) / l_i.
+
+For a large gamma the first two terms are of the size 1 / gamma, and in a connected graph so is the
+third, although S_i and mu n_i are not small. Their difference would be all rounding. So let s and t
+be the sums over all nodes of the two solutions A^-1 (...), and let nu be the limit of mu:
+
+    nu = sum(n_i S_i / l_i) / sum(n_i^2 / l_i),    mu = nu + (s - nu t) / (sum(n_i^2 / l_i) + t).
+
+S_i - nu n_i is computed such that it is exactly 0 where all S_i / n_i are equal, and the rest of
+the third term is small. For a small gamma nu and mu - nu nearly cancel, and S_i - mu n_i is the
+accurate form.
+"""
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ohmlearn.graph import Graph
+from ohmlearn.graph.passes import multiply_laplacian
+from ohmlearn.solver import LaplacianSolver, SolveReport
+from ohmlearn.validation.edges import check_columns, check_node_ids
+from ohmlearn.validation.parameters import check_n_jobs, check_option, check_positive
+
+__all__ = ["HFSSolver", "HFSSystem", "check_label_values", "check_labelled"]
+
+CONSTRAINTS = ("stable",)
+Floats = NDArray[np.float64]
+LARGEST = 1e150  # its square is a float64, too
+EPS = 4.0 * float(np.finfo(np.float64).eps)  # of a difference of two rounded numbers
+
+
+class HFSSystem:
+    """The labels' side of a problem: right-hand sides, and the answer from their solutions.
+
+    Parameters
+    ----------
+    component : ndarray of int32
+        Component of each node.
+    labelled : array-like of int
+        The labelled nodes, each once.
+    Y : array-like of shape (n_labelled,) or (n_labelled, n_columns)
+        Their values.
+    gamma : float
+        Weight of the energy against the fit to the labels.
+    constraint : {"stable", None}
+        "stable" makes f sum to zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> system = HFSSystem(np.zeros(3, dtype=np.int32), [0, 2], [1.0, -1.0])
+    >>> system.right_hand_sides.T
+    array([[ 1. ,  0. , -1. ],
+           [-0.5,  1. , -0.5]])
+    """
+
+    def __init__(
+        self,
+        component: NDArray[np.int32],
+        labelled: ArrayLike,
+        Y: ArrayLike,
+        gamma: float = 1.0,
+        constraint: Literal["stable"] | None = "stable",
+    ) -> None:
+        self.n_nodes = len(component)
+        self.labelled = check_labelled(labelled, self.n_nodes)
+        self.values = check_label_values(Y, len(self.labelled))
+        self.one_column = np.ndim(Y) == 1
+        if constraint is not None:
+            check_option("constraint", constraint, CONSTRAINTS)
+        self.stable = constraint is not None
+        self.gamma = check_positive("gamma", gamma)
+        self.scale = self.gamma * len(self.labelled)  # c
+        n_components = int(component.max()) + 1
+        self.component = component
+        self.at = component[self.labelled]
+        self.n_labels = np.bincount(self.at, minlength=n_components)
+        self.reached: NDArray[np.bool_] = (self.n_labels > 0)[component]
+        # Per component: mean of the values, nodes per label.
+        sizes = np.bincount(component, minlength=n_components) * (self.n_labels > 0)
+        self.means = self._label_means(self.values)
+        self.share = sizes / np.maximum(self.n_labels, 1)
+        # nu, and S_i / l_i - nu n_i / l_i, both relative to the component of the first label.
+        sums, first = self._label_sums(self.values), self.at[0]
+        off = sums * sizes[first] - sizes[:, np.newaxis] * sums[first]
+        off /= (sizes[first] * np.maximum(self.n_labels, 1))[:, np.newaxis]
+        self._total = float(sizes @ self.share)  # sum of n_i^2 / l_i
+        shift = sizes @ off / self._total
+        self._limit = sums[first] / sizes[first] + shift
+        self._constants = off - self.share[:, np.newaxis] * shift
+
+    def _label_sums(self, values: Floats) -> Floats:
+        """Sum over the labelled nodes of each component."""
+        sums = np.zeros((len(self.n_labels), values.shape[1]))
+        np.add.at(sums, self.at, values)
+        return sums
+
+    def _label_means(self, values: Floats) -> Floats:
+        """Mean over the labelled nodes of each component."""
+        means: Floats = self._label_sums(values) / np.maximum(self.n_labels, 1)[:, np.newaxis]
+        return means
+
+    @property
+    def ground(self) -> Floats:
+        """I_S / c: A / c = L + I_S / c."""
+        ground = np.zeros(self.n_nodes)
+        ground[self.labelled] = 1.0 / self.scale
+        return ground
+
+    @property
+    def right_hand_sides(self) -> Floats:
+        """One column for each of the values, and one for mu if the answer is to sum to zero."""
+        b = np.zeros((self.n_nodes, self.values.shape[1] + self.stable))
+        b[self.labelled, : self.values.shape[1]] = self.values - self.means[self.at]
+        if self.stable:
+            b[self.reached, -1] = 1.0
+            b[self.labelled, -1] -= self.share[self.at]
+        return b
+
+    def multiply(self, x: Floats, energy: Floats) -> Floats:
+        """Return A x, given L x."""
+        product: Floats = self.scale * energy
+        product[self.labelled] += x[self.labelled]
+        return product
+
+    def start(self, b: Floats, degrees: Floats) -> Floats:
+        """Return a first guess, which makes relative residuals meaningful for any gamma.
+
+        With a small one the labelled rows of A outweigh all others, and so do those of b: a
+        residual small against b would say nothing about the rest. A step of Jacobi evens that out.
+        """
+        diagonal = self.scale * degrees
+        diagonal[self.labelled] += 1.0
+        return self.centre(b / np.where(diagonal > 0, diagonal, 1.0)[:, np.newaxis])
+
+    def centre(self, x: Floats) -> Floats:
+        """Make solutions sum to zero over the labels of each component, as exact ones do.
+
+        An error along a constant costs next to no residual but would swamp the rest.
+        """
+        shifted: Floats = x - self._label_means(x[self.labelled])[self.component]
+        shifted[~self.reached] = 0.0
+        return shifted
+
+    def combine(self, x: Floats) -> tuple[Floats, Floats]:
+        """Return f and mu from solutions x of A x = right_hand_sides."""
+        q = self.values.shape[1]
+        if not self.stable:
+            f = x + self.means[self.component]
+            f[~self.reached] = 0.0
+            return f, np.zeros(q)
+        share = self.share[:, np.newaxis]
+        sums = x[self.reached].sum(axis=0)
+        of_ones = self._total + sums[-1]
+        mu = (sums[:q] + self._total * self._limit) / of_ones
+        beyond = (sums[:q] - self._limit * sums[-1]) / of_ones  # mu - nu
+        near = np.abs(self._constants) + np.abs(beyond) * share
+        far = np.abs(self.means) + np.abs(mu) * share
+        constants = np.where(near < far, self._constants - beyond * share, self.means - mu * share)
+        f = x[:, :q] - x[:, -1:] * mu + constants[self.component]
+        f -= f[self.reached].mean(axis=0)
+        f[~self.reached] = 0.0
+        return f, mu
+
+    def _right_hand_side(self, mu: Floats) -> Floats:
+        """Return b = y_S - mu on reached nodes."""
+        b = np.zeros((self.n_nodes, len(mu)))
+        b[self.labelled] = self.values
+        b[self.reached] -= mu
+        return b
+
+    def relative_residuals(self, f: Floats, mu: Floats, energy: Floats) -> Floats:
+        """Return norm(b - A f) / norm(b) with b = y_S - mu on reached nodes, given L f."""
+        b = self._right_hand_side(mu)
+        ratios: Floats = np.linalg.norm(b - self.multiply(f, energy), axis=0) / _sizes(b)
+        return ratios
+
+    def rounding_residuals(self, f: Floats, mu: Floats, degrees: Floats) -> Floats:
+        """Return relative residuals of the size that the rounding of f to float64 causes.
+
+        The terms that f is the sum of are as large as its largest entry.
+        """
+        weight = float(np.linalg.norm(degrees[self.reached]))
+        rounded = EPS * self.scale * weight * np.abs(f).max(axis=0)
+        ratios: Floats = rounded / _sizes(self._right_hand_side(mu))
+        return ratios
+
+    def assess(self, x: Floats, residual: Floats, gram: Floats) -> tuple[Floats, ...]:
+        """Return f, mu, relative residuals and errors, from solutions whose residuals are known.
+
+        Parameters
+        ----------
+        x, residual : ndarray
+            Solutions, and ``right_hand_sides - A x``.
+        gram : ndarray
+            Bounds of the inner products of the errors of x in the norm x'A x.
+
+        Returns
+        -------
+        f, mu, residuals : ndarray
+        errors : ndarray
+            Errors of f in the norm x'A x, relative to f.
+        """
+        f, mu = self.combine(x)
+        q = len(mu)
+        scaled = self.right_hand_sides - residual  # A x, and from it c L x
+        scaled[self.labelled] -= x[self.labelled]
+        squares = np.diag(gram)[:q].copy()
+        if self.stable:
+            scaled = scaled[:, :q] - scaled[:, -1:] * mu
+            squares += mu * (mu * gram[-1, -1] - 2.0 * gram[:q, -1])
+        # As f sums to zero, or mu is 0, f'A f = f'(y_S - mu 1) = f_S'y.
+        energy = np.einsum("ij,ij->j", f[self.labelled], self.values)
+        errors = np.sqrt(np.maximum(squares, 0.0) / np.where(energy > 0, energy, 1.0))
+        return f, mu, self.relative_residuals(f, mu, scaled / self.scale), errors
+
+
+def _sizes(b: Floats) -> Floats:
+    """Return the norm of each column, or 1 if that is zero."""
+    norms = np.linalg.norm(b, axis=0)
+    return np.where(norms > 0.0, norms, 1.0)
+
+
+def _check_scale(gamma: float, n_labelled: int, degrees: Floats) -> None:
+    """Raise ValueError if gamma times labels and degrees, or its square, is no float64."""
+    weights = degrees[degrees > 0.0]
+    least = 1.0 / LARGEST / (n_labelled * float(weights.min(initial=1.0)))
+    most = LARGEST / (n_labelled * float(weights.max(initial=1.0)))
+    if not least <= gamma <= most:
+        raise ValueError(
+            f"gamma = {gamma:g} is too {'large' if gamma > most else 'small'} for float64: with "
+            f"{n_labelled} labelled nodes and degrees from {weights.min(initial=1.0):g} to "
+            f"{weights.max(initial=1.0):g} it must be between {least:.1g} and {most:.1g}"
+        )
+
+
+class HFSSolver:
+    """Solves A x = b, b summing to zero over each component, on a graph in memory.
+
+    Parameters
+    ----------
+    graph : Graph
+    system : HFSSystem
+    random_state, n_jobs
+        As for `LaplacianSolver`.
+
+    Examples
+    --------
+    >>> from ohmlearn import gallery
+    >>> path = gallery.path(3)
+    >>> system = HFSSystem(path.components()[1], [0, 2], [1.0, -1.0], constraint=None)
+    >>> HFSSolver(path, system).solve(system.right_hand_sides, 1e-8).round(8).ravel() + 0.0
+    array([ 0.33333333,  0.        , -0.33333333])
+    """
+
+    def __init__(
+        self, graph: Graph, system: HFSSystem, random_state: int = 0, n_jobs: int | None = None
+    ) -> None:
+        _check_scale(system.gamma, len(system.labelled), graph.degrees)
+        self.graph, self.system = graph, system
+        self._solver = LaplacianSolver(graph, system.ground, random_state, n_jobs)
+        self._threads = check_n_jobs(n_jobs)
+
+    @property
+    def report(self) -> SolveReport:
+        """What the last solve did."""
+        return self._solver.report_
+
+    def apply_laplacian(self, x: Floats) -> Floats:
+        """Return L x."""
+        return multiply_laplacian(self.graph, x, self._threads)
+
+    def multiply(self, x: Floats) -> Floats:
+        """Return A x."""
+        return self.system.multiply(x, self.apply_laplacian(x))
+
+    def solve(self, b: Floats, tol: float, x0: Floats | None = None) -> Floats:
+        """Return the solution; `tol` is for what a first guess leaves over."""
+        guess = self.system.start(b, self.graph.degrees)
+        rest = (b - self.multiply(guess)) / self.system.scale
+        before = None if x0 is None else x0 - guess
+        return self.system.centre(guess + self._solver._solve_quietly(rest, tol, x0=before))
+
+
+def check_labelled(labelled: Any, n_nodes: int) -> NDArray[np.int64]:
+    """Return the labelled nodes, at least one and each once.
+
+    Examples
+    --------
+    >>> check_labelled([4, 0, 4], 5)
+    Traceback (most recent call last):
+    ...
+    ValueError: node 4 is labelled twice, by labelled[0] and labelled[2]; ...
+    """
+    nodes = check_node_ids(labelled, "labelled").astype(np.int64, copy=False)
+    if nodes.size == 0:
+        raise ValueError("no node is labelled; at least one label is needed")
+    bad = (nodes < 0) | (nodes >= n_nodes)
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise ValueError(
+            f"labelled nodes must lie in 0, ..., n_nodes - 1 with n_nodes = {n_nodes}, "
+            f"but labelled[{at}] = {nodes[at]}"
+        )
+    order = np.argsort(nodes, kind="stable")
+    again = np.flatnonzero(nodes[order][1:] == nodes[order][:-1])
+    if again.size > 0:
+        first, second = order[again[0]], order[again[0] + 1]
+        raise ValueError(
+            f"node {nodes[first]} is labelled twice, by labelled[{first}] and labelled[{second}]; "
+            f"give each node once, with the mean of its values if they differ"
+        )
+    return nodes
+
+
+def check_label_values(Y: Any, n_labelled: int) -> NDArray[np.float64]:
+    """Return the values at the labelled nodes as (n_labelled, n_columns)."""
+    return check_columns(Y, "Y", n_labelled, "labelled node")

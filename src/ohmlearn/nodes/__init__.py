@@ -1,0 +1,5 @@
+"""Node ids of the user, and the numbers that the rest of the library uses for them."""
+
+from ohmlearn.nodes.table import NodeTable
+
+__all__ = ["NodeTable"]

@@ -1,0 +1,297 @@
+"""Node ids of the user, numbered 0, 1, 2, ... in the order of their first appearance."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ohmlearn import _core
+from ohmlearn._sharing import Shared, refuse_cut_off
+from ohmlearn._storage import check_arrays
+from ohmlearn.nodes.ids import Ids, Strings, as_ids, decode_strings
+from ohmlearn.validation.parameters import require_extra
+
+__all__ = ["NodeTable", "check_equal_sizes", "check_id_kind", "check_node_numbers"]
+
+Numbers = NDArray[np.int32]
+
+
+class NodeTable(Shared):
+    """Numbers node ids, integers or strings, in the order in which they first appear.
+
+    A table has ids of one kind, that of the first it is given. Memory grows with the number of
+    different ids, never with their size. Tables can be pickled and merged.
+
+    Examples
+    --------
+    >>> from ohmlearn.nodes import NodeTable
+    >>> nodes = NodeTable()
+    >>> u, v = nodes.add_edges(["ann", "bob"], ["bob", "cy"])
+    >>> u, v
+    (array([0, 1], dtype=int32), array([1, 2], dtype=int32))
+    >>> nodes.ids([2, 0])
+    array(['cy', 'ann'], dtype=object)
+    >>> nodes.find(["bob", "eve"])
+    array([ 1, -1], dtype=int32)
+    """
+
+    def __init__(self) -> None:
+        self._share()
+        self._kernel: _core.IntegerNodes | _core.StringNodes | None = None
+        self._is_cut_off = False
+
+    @property
+    def _table(self) -> _core.IntegerNodes | _core.StringNodes | None:
+        if self._is_cut_off:
+            refuse_cut_off("table of nodes")
+        return self._kernel
+
+    def _cut_off(self) -> None:
+        _core.never_free(self._kernel)  # its destructor could fail
+        self._is_cut_off = True
+
+    def __len__(self) -> int:
+        return 0 if self._table is None else len(self._table)
+
+    def __repr__(self) -> str:
+        return f"<NodeTable: {len(self)} nodes, ids of kind {self.kind}>"
+
+    @property
+    def kind(self) -> str | None:
+        """'int64' or 'string', None as long as the table is empty."""
+        if self._table is None:
+            return None
+        return "string" if isinstance(self._table, _core.StringNodes) else "int64"
+
+    def add(self, ids: ArrayLike | Any) -> Numbers:
+        """Return the numbers of ids; those not seen before get the next ones.
+
+        Parameters
+        ----------
+        ids : array-like of int or str, or pyarrow array
+
+        Examples
+        --------
+        >>> from ohmlearn.nodes import NodeTable
+        >>> NodeTable().add([10**15, 7, 10**15])
+        array([0, 1, 0], dtype=int32)
+        """
+        column = as_ids(ids, "ids")
+        if column.size == 0:  # says nothing about the kind
+            return np.empty(0, dtype=np.int32)
+        with self._lock:
+            table: Any = self._table_for(column)
+            with self._changing():
+                return _call(table.add, _wide(column))
+
+    def add_edges(self, u: ArrayLike | Any, v: ArrayLike | Any) -> tuple[Numbers, Numbers]:
+        """Return the numbers of both ends of edges; they appear in the order u[0], v[0], u[1], ...
+
+        So the numbers do not depend on how a stream is cut into batches.
+
+        Parameters
+        ----------
+        u, v : array-like of int or str, or pyarrow array, of equal length
+
+        Examples
+        --------
+        >>> from ohmlearn.nodes import NodeTable
+        >>> NodeTable().add_edges(["ann", "bob"], ["bob", "cy"])
+        (array([0, 1], dtype=int32), array([1, 2], dtype=int32))
+        """
+        a, b = _alike(as_ids(u, "u"), as_ids(v, "v"))
+        check_equal_sizes(u=a.size, v=b.size)
+        if a.size == 0:
+            return np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32)
+        with self._lock:
+            table: Any = self._table_for(a)
+            with self._changing():
+                pair: tuple[Numbers, Numbers] = table.add_edges(*_arguments(a), *_arguments(b))
+            return pair
+
+    def find(self, ids: ArrayLike | Any) -> Numbers:
+        """Return the numbers of ids, -1 for those that the table does not have.
+
+        Parameters
+        ----------
+        ids : array-like of int or str, or pyarrow array
+
+        Examples
+        --------
+        >>> from ohmlearn.nodes import NodeTable
+        >>> nodes = NodeTable()
+        >>> _ = nodes.add(["ann", "bob"])
+        >>> nodes.find(["bob", "eve"])
+        array([ 1, -1], dtype=int32)
+        """
+        column = as_ids(ids, "ids")
+        if self._table is None or column.size == 0:
+            return np.full(column.size, -1, dtype=np.int32)
+        with self._lock:
+            table: Any = self._table_for(column)
+            return _call(table.find, _wide(column))
+
+    def ids(self, numbers: ArrayLike | None = None) -> NDArray[np.int64] | NDArray[np.object_]:
+        """Return the ids of some nodes, all by default: int64, or an object array of strings.
+
+        Parameters
+        ----------
+        numbers : array-like of int, optional
+
+        Examples
+        --------
+        >>> from ohmlearn.nodes import NodeTable
+        >>> nodes = NodeTable()
+        >>> _ = nodes.add(["ann", "bob"])
+        >>> nodes.ids([1]), nodes.ids().tolist()
+        (array(['bob'], dtype=object), ['ann', 'bob'])
+        """
+        with self._lock:
+            table = self._table
+            if table is None:
+                all_ids: NDArray[Any] = np.empty(0, dtype=np.int64)
+            elif isinstance(table, _core.IntegerNodes):
+                all_ids = np.asarray(table.keys())
+            else:
+                all_ids = decode_strings(Strings(*table.keys()))
+        if numbers is None:
+            return all_ids
+        chosen: NDArray[Any] = all_ids[check_node_numbers(numbers, len(self))]
+        return chosen
+
+    def to_arrow(self) -> Any:
+        """Return all ids as a pyarrow array, int64 or large_string."""
+        pa = require_extra("pyarrow", "files")
+        keys = self._keys()
+        if not isinstance(keys, Strings):
+            return pa.array(keys, type=pa.int64())
+        offsets, data = keys
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+        return pa.Array.from_buffers(pa.large_string(), len(self), buffers)
+
+    def merge(self, other: NodeTable) -> Numbers:
+        """Add the nodes of another table; return the number here of each of its nodes.
+
+        Examples
+        --------
+        >>> from ohmlearn.nodes import NodeTable
+        >>> a, b = NodeTable(), NodeTable()
+        >>> _ = a.add([10, 20]), b.add([30, 20])
+        >>> a.merge(b)
+        array([2, 1], dtype=int32)
+        """
+        if other._table is None:
+            return np.empty(0, dtype=np.int32)
+        return self.add(other._keys())
+
+    def get_state(self) -> dict[str, NDArray[Any]]:
+        """Return the table as arrays, for a file."""
+        keys = self._keys()
+        if isinstance(keys, Strings):
+            return {"node_offsets": keys.offsets, "node_bytes": keys.data}
+        return {} if self._table is None else {"node_ids": keys}
+
+    @classmethod
+    def from_state(cls, state: dict[str, NDArray[Any]]) -> Self:
+        """Make a table from what `get_state` returned; anything else is a ValueError.
+
+        Examples
+        --------
+        >>> from ohmlearn.nodes import NodeTable
+        >>> nodes = NodeTable()
+        >>> _ = nodes.add(["a", "b"])
+        >>> NodeTable.from_state(nodes.get_state()).ids()
+        array(['a', 'b'], dtype=object)
+        """
+        table = cls()
+        keys: Ids = np.empty(0, np.int64)
+        if "node_ids" in state:
+            check_arrays(state, {"node_ids": np.int64})
+            keys = state["node_ids"]
+        elif "node_offsets" in state:
+            check_arrays(state, {"node_offsets": np.int64, "node_bytes": np.uint8})
+            keys = Strings(state["node_offsets"], state["node_bytes"])
+        if len(np.unique(table.add(keys))) < keys.size:
+            raise ValueError("ids of nodes are there more than once")
+        return table
+
+    def __getstate__(self) -> dict[str, NDArray[Any]]:
+        return self.get_state()
+
+    def __setstate__(self, state: dict[str, NDArray[Any]]) -> None:
+        self._share()
+        self._is_cut_off = False
+        self._kernel = self.from_state(state)._kernel
+
+    def _keys(self) -> Ids:
+        with self._lock:
+            if isinstance(self._table, _core.StringNodes):
+                return Strings(*self._table.keys())
+            return np.empty(0, np.int64) if self._table is None else np.asarray(self._table.keys())
+
+    def _table_for(self, column: Ids) -> _core.IntegerNodes | _core.StringNodes:
+        """Return the table; the first ids that come decide its kind."""
+        kind = "string" if isinstance(column, Strings) else "int64"
+        table = self._table
+        if table is None:
+            table = self._kernel = _core.StringNodes() if kind == "string" else _core.IntegerNodes()
+        check_id_kind(kind, self.kind)
+        return table
+
+
+def _wide(column: Ids) -> Ids:
+    return column if isinstance(column, Strings) else column.astype(np.int64, copy=False)
+
+
+def _arguments(column: Ids) -> tuple[NDArray[Any], ...]:
+    return tuple(column) if isinstance(column, Strings) else (column,)
+
+
+def _call(method: Any, column: Ids) -> Numbers:
+    numbers: Numbers = method(*_arguments(column))
+    return numbers
+
+
+def _alike(a: Ids, b: Ids) -> tuple[Ids, Ids]:
+    """Return both columns with the same width of integers or offsets."""
+    if isinstance(a, Strings) != isinstance(b, Strings):
+        kinds = ["string" if isinstance(x, Strings) else "int64" for x in (a, b)]
+        check_id_kind(kinds[1], kinds[0])
+    if isinstance(a, Strings) and isinstance(b, Strings):
+        if a.offsets.dtype != b.offsets.dtype:
+            a, b = (Strings(x.offsets.astype(np.int64), x.data) for x in (a, b))
+        return a, b
+    both_narrow = all(not isinstance(x, Strings) and x.dtype == np.int32 for x in (a, b))
+    return (a, b) if both_narrow else (_wide(a), _wide(b))
+
+
+def check_equal_sizes(**sizes: int) -> None:
+    """Raise ValueError unless all columns, given by their names, are equally long."""
+    if len(set(sizes.values())) > 1:
+        found = ", ".join(f"len({name}) = {size}" for name, size in sizes.items())
+        raise ValueError(f"the columns of edges must be equally long, got {found}")
+
+
+def check_id_kind(kind: str, expected: str | None) -> None:
+    """Refuse ids of another kind than the table has."""
+    words = {"int64": "integers", "string": "strings"}
+    if expected is not None and kind != expected:
+        raise TypeError(
+            f"node ids were {words[expected]} so far, but now {words[kind]} came; "
+            f"make them all strings, say, with astype(str)"
+        )
+
+
+def check_node_numbers(values: Any, n_nodes: int) -> NDArray[Any]:
+    """Return numbers of nodes that a table has."""
+    array = np.asarray(values)
+    if array.size > 0 and array.dtype.kind not in "iu":
+        raise ValueError(f"numbers of nodes must be integers, got dtype {array.dtype}")
+    bad = (array < 0) | (array >= n_nodes)
+    if bad.any():
+        raise ValueError(
+            f"there are nodes 0, ..., {n_nodes - 1}, but number {array[bad].flat[0]} was asked for"
+        )
+    return array.astype(np.int64)

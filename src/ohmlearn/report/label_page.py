@@ -1,0 +1,219 @@
+"""The page about a labelling: what came in, what was kept, how sure the labels are."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ohmlearn.certificate import Certificate
+from ohmlearn.graph import Graph
+from ohmlearn.report.page import COLOURS, INK, Report, add_legend, new_figure, style_axes
+from ohmlearn.solver import LaplacianSolver
+
+__all__ = ["lay_out", "make_page"]
+
+MOST_DRAWN = 1500  # nodes
+MOST_EDGES = 4000
+MOST_CLASSES = 12  # with a colour and a bar of their own
+LEAST_CERTAIN = 20
+MORE_COLOURS = (
+    *COLOURS,
+    "#c2577c",
+    "#b8a02e",
+    "#4bb3c4",
+    "#7a5c3e",
+    "#6f7fd6",
+    "#a3b84f",
+)
+Floats = NDArray[np.float64]
+
+
+def make_page(
+    model: Any,
+    h: Graph,
+    ids: NDArray[Any],
+    summary: dict[str, Any],
+    certificate: Certificate | None,
+    command: str,
+) -> Report:
+    """Return the page of a fitted classifier, its sparsifier `h` and the user's `ids` of nodes."""
+    kept = summary["edges_kept"]
+    share = 100.0 * kept / max(1, summary["edges"])
+    report = Report(
+        "Labels of a graph",
+        f"{summary['nodes']:,} nodes labelled from {summary['labelled']}, by {summary['edges']:,} "
+        f"edges of which {kept:,} ({share:.3g}%) were kept.",
+    )
+    report.add_heading("What came in, what was kept")
+    report.add_table(["", ""], _facts(summary), "")
+    report.add_heading("Certificate")
+    if certificate is None:
+        report.add_text("Not measured: the edges came through a pipe and cannot be read again.")
+    else:
+        report.add_code(str(certificate))
+        report.add_text(
+            "H is what was kept, G all edges. A ratio of energies is x'Lx on H over x'Lx on G; with"
+            " all of them near 1, H and G give nearly the same labels."
+        )
+    shares = model.label_distributions_
+    certainty = shares.max(axis=1)
+    report.add_heading("Labels")
+    report.add_figure(_draw_classes(summary["classes"]), "Nodes of each class.")
+    report.add_figure(
+        _draw_certainty(certainty[model.reached_]),
+        "How sure the labels are: the score of the best class, for nodes that a label reaches.",
+    )
+    report.add_figure(_draw_graph(h, model), _describe_drawing(h))
+    report.add_heading("Worth labelling next")
+    report.add_text("The nodes with the least certain labels.")
+    report.add_table(
+        ["node", "label", "score", "second", "score"], _least_certain(model, ids, shares)
+    )
+    return report.add_command(command)
+
+
+def _facts(summary: dict[str, Any]) -> list[list[str]]:
+    names = {
+        "edges": "Edges seen",
+        "edges_kept": "Edges kept",
+        "self_loops_dropped": "Self-loops left out",
+        "zero_weights_dropped": "Edges of weight zero left out",
+        "bad_rows_dropped": "Bad rows left out",
+        "nodes": "Nodes",
+        "labelled": "Labelled nodes",
+        "unreached": "Nodes that no label reaches",
+        "passes": "Passes over the edges",
+    }
+    rows = [["Sources", ", ".join(summary["sources"][:5])]]
+    rows += [[text, f"{summary[name]:,}"] for name, text in names.items()]
+    rows.append(["Residual of the full graph's equation" if summary["passes"] > 1 else
+                 "Residual on H", f"{summary['residual']:.2g}"])  # fmt: skip
+    rows.append(["Time", f"{summary['seconds']:.1f} s"])
+    return [*rows, ["Most memory held", f"{summary['peak_memory'] / 2**20:.0f} MiB"]]
+
+
+def _draw_classes(counts: dict[str, int]) -> Any:
+    largest = sorted(counts.items(), key=lambda item: -item[1])
+    shown = dict(largest[:MOST_CLASSES])
+    if len(largest) > MOST_CLASSES:
+        shown["others"] = sum(count for _, count in largest[MOST_CLASSES:])
+    figure = new_figure(7.0, 0.6 + 0.32 * len(shown))
+    axes = figure.subplots()
+    axes.barh(range(len(shown)), list(shown.values()), color=COLOURS[0])
+    style_axes(axes, xlabel="nodes")
+    axes.set_yticks(range(len(shown)), [_plain(name, 30) for name in shown], color=INK)
+    axes.invert_yaxis()
+    return figure
+
+
+def _draw_certainty(certainty: Floats) -> Any:
+    figure = new_figure(7.0, 2.6)
+    axes = figure.subplots()
+    axes.hist(certainty, bins=40, range=(0.0, 1.0), color=COLOURS[0])
+    style_axes(axes, xlabel="score of the best class", ylabel="nodes")
+    return figure
+
+
+def lay_out(graph: Graph, seed: int = 0) -> tuple[NDArray[np.int64], Floats]:
+    """Return the nodes of the largest component and coordinates that put neighbours together.
+
+    The coordinates are the two slowest modes of the normalised Laplacian, by inverse iteration.
+
+    Examples
+    --------
+    >>> from ohmlearn import gallery
+    >>> nodes, places = lay_out(gallery.path(5))
+    >>> nodes.tolist(), bool((np.diff(places[:, 0] * np.sign(places[-1, 0])) > 0).all())
+    ([0, 1, 2, 3, 4], True)
+    """
+    _, component = graph.components()
+    nodes = np.flatnonzero(component == np.argmax(np.bincount(component)))
+    degrees = graph.degrees
+    inside = np.zeros(graph.n_nodes)
+    inside[nodes] = degrees[nodes]
+    total = inside.sum()
+    x = np.random.default_rng(seed).standard_normal((graph.n_nodes, 3))
+    if total == 0:
+        return nodes, x[nodes, :2]
+    solver = LaplacianSolver(graph, random_state=seed)
+    for _ in range(12):
+        x -= inside @ x / total  # the constant is the mode that says nothing
+        x = solver.solve(inside[:, np.newaxis] * x, tol=1e-4)
+        x -= inside @ x / total
+        gram = x.T @ (inside[:, np.newaxis] * x)
+        values, vectors = np.linalg.eigh(gram)
+        x = x @ vectors[:, ::-1] / np.sqrt(np.maximum(values[::-1], 1e-300))
+    return nodes, x[nodes, :2]
+
+
+def _draw_graph(h: Graph, model: Any) -> Any:
+    nodes, places = lay_out(h)
+    random = np.random.default_rng(0)
+    given = np.flatnonzero(np.isin(nodes, model._labels[0]))
+    others = random.permutation(len(nodes))[:MOST_DRAWN]
+    chosen = np.union1d(given[:MOST_DRAWN], others)
+    position = np.full(h.n_nodes, -1)
+    position[nodes[chosen]] = chosen
+    u, v, _ = h.edges()
+    both = np.flatnonzero((position[u] >= 0) & (position[v] >= 0))
+    both = np.sort(random.choice(both, min(MOST_EDGES, len(both)), replace=False))
+    figure = new_figure(7.0, 5.2)
+    axes = figure.subplots()
+    from matplotlib.collections import LineCollection
+
+    # Ranks spread out what the modes put on top of one another, and draw in what they fling out.
+    rank = np.argsort(np.argsort(places, axis=0, kind="stable"), axis=0) / max(1, len(places) - 1)
+    plain = (places - places.min(axis=0)) / np.maximum(np.ptp(places, axis=0), 1e-300)
+    # In a dense cluster both modes say the same, or nothing: a little chance fills it out.
+    mixed = 0.8 * rank + 0.2 * plain + 0.02 * random.standard_normal(places.shape)
+    lines = np.stack([mixed[position[u[both]]], mixed[position[v[both]]]], axis=1)
+    axes.add_collection(LineCollection(list(lines), colors=INK, linewidths=0.4, alpha=0.15))
+    all_labels = model.transduction_
+    labels = all_labels[nodes[chosen]]
+    names, counts = np.unique(all_labels, return_counts=True)
+    largest = names[np.argsort(-counts, kind="stable")][: len(MORE_COLOURS)]
+    rest = ~np.isin(labels, largest)
+    if rest.any():
+        axes.scatter(*mixed[chosen[rest]].T, s=5, color="#b9bfc5", label="others", linewidths=0)
+    for name, colour in zip(largest, MORE_COLOURS, strict=False):
+        mask = labels == name
+        axes.scatter(
+            *mixed[chosen[mask]].T, s=7, color=colour, label=_plain(name, 20), linewidths=0
+        )
+    axes.scatter(*mixed[given].T, s=42, facecolors="none", edgecolors=INK, linewidths=1.2)
+    axes.set_axis_off()
+    add_legend(axes, loc="upper left", bbox_to_anchor=(1.0, 1.0), markerscale=2)
+    return figure
+
+
+def _plain(name: Any, limit: int) -> str:
+    """Return text for matplotlib, to which dollars mean mathematics."""
+    return str(name)[:limit].replace("$", r"\$")
+
+
+def _describe_drawing(h: Graph) -> str:
+    _, component = h.components()
+    size = int(np.bincount(component).max())
+    sample = f"{MOST_DRAWN:,} nodes drawn at random from " if size > MOST_DRAWN else ""
+    return (
+        f"What was kept, coloured by label: {sample}the largest component, {size:,} of "
+        f"{h.n_nodes:,} nodes. Nodes that many edges join are near one another; rings mark given "
+        f"labels."
+    )
+
+
+def _least_certain(model: Any, ids: NDArray[Any], shares: Floats) -> list[list[str]]:
+    if shares.shape[1] < 2:
+        return []
+    order = np.argsort(-shares, axis=1, kind="stable")[:, :2]
+    rows = np.arange(len(shares))
+    first, second = shares[rows, order[:, 0]], shares[rows, order[:, 1]]
+    margin = np.where(model.reached_, first - second, np.inf)
+    margin[model._labels[0]] = np.inf
+    least = np.argsort(margin, kind="stable")[:LEAST_CERTAIN]
+    return [
+        [str(ids[i]), str(model.classes_[order[i, 0]]), f"{first[i]:.3f}",
+         str(model.classes_[order[i, 1]]), f"{second[i]:.3f}"]
+        for i in least
+        if np.isfinite(margin[i])
+    ]  # fmt: skip

@@ -1,0 +1,232 @@
+"""Pages that show a result: one HTML file with text, tables and pictures, nothing loaded from afar.
+
+Pictures are matplotlib figures, put into the page as SVG. What they draw in `INK` takes the colour
+of the page's text, so that one picture serves light and dark mode and paper.
+"""
+
+import html
+import io
+import os
+import platform
+import re
+from collections.abc import Iterable, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Self
+
+from ohmlearn import __version__
+from ohmlearn._storage import write_whole
+from ohmlearn.validation.parameters import require_extra
+
+__all__ = ["Report"]  # the functions that draw are shared by the commands, not public
+
+INK = "#1b2a38"  # dark enough for a PNG on white; becomes currentColor in a page
+# Told apart on white and on black, and by most colour-blind readers.
+COLOURS = ("#3987c9", "#e0793a", "#3d9b73", "#9a6fd0", "#8b9199")
+
+STYLE = """
+:root { color-scheme: light dark; --ink: #1b2a38; --soft: #5d6b78; --line: #d5dbe1;
+  --ground: #ffffff; --shade: #f3f6f8; --accent: #2d6da8; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e4e9ee; --soft: #9eabb7; --line: #36414c;
+  --ground: #12171c; --shade: #1c242c; --accent: #7db8ea; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; max-width: 60rem; padding: 2rem 1.2rem 3rem; color: var(--ink);
+  background: var(--ground); font: 16px/1.55 system-ui, -apple-system, "Segoe UI", sans-serif; }
+h1 { font-size: 1.7rem; line-height: 1.25; margin: 0 0 .4rem; }
+h2 { font-size: 1.2rem; margin: 2.2rem 0 .5rem; padding-top: .7rem;
+  border-top: 1px solid var(--line); }
+p { margin: .5rem 0; max-width: 46rem; }
+.lead { color: var(--soft); font-size: 1.05rem; }
+figure { margin: 1.2rem 0; break-inside: avoid; }
+figure svg { display: block; width: 100%; height: auto; color: var(--ink); }
+figure svg text { font-family: inherit !important; }
+figcaption, caption { color: var(--soft); font-size: .9rem; text-align: left; }
+figcaption { margin-top: .3rem; max-width: 46rem; }
+caption { padding-bottom: .4rem; }
+.wide { overflow-x: auto; margin: 1rem 0; }
+table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
+th, td { padding: .25rem .7rem; text-align: right; white-space: nowrap;
+  border-bottom: 1px solid var(--line); }
+th { font-weight: 600; border-bottom: 2px solid var(--line); vertical-align: bottom; }
+th:first-child, td:first-child { text-align: left; padding-left: .1rem; }
+td.text { text-align: left; white-space: normal; }
+tbody tr:hover { background: var(--shade); }
+pre { background: var(--shade); padding: .8rem 1rem; border-radius: .4rem; overflow-x: auto;
+  font: .85rem/1.5 ui-monospace, "SFMono-Regular", Menlo, Consolas, monospace; }
+footer { margin-top: 2.5rem; color: var(--soft); font-size: .85rem;
+  border-top: 1px solid var(--line); padding-top: .7rem; }
+@media print { body { max-width: none; padding: 0; font-size: 10.5pt; } .wide { overflow: visible; }
+  pre { white-space: pre-wrap; } table { font-size: 8.5pt; break-inside: avoid; }
+  h2 { break-after: avoid; }
+  th, td { padding: .15rem .4rem; } }
+"""
+
+
+class Report:
+    """A page that grows from top to bottom and is written as one file.
+
+    Parameters
+    ----------
+    title : str
+    lead : str
+        A sentence or two under the title: what was found.
+
+    Examples
+    --------
+    >>> from ohmlearn.report import Report
+    >>> report = Report("Resistors").add_text("Two in parallel.")
+    >>> report = report.add_table(["ohms", "amperes"], [[1, 2.0], [2, 1.0]])
+    >>> "<td>2</td>" in report.to_html()
+    True
+    """
+
+    def __init__(self, title: str, lead: str = "") -> None:
+        self.title = title
+        self.lead = lead
+        self._parts: list[str] = []
+        self._n_figures = 0
+
+    def add_heading(self, text: str) -> Self:
+        """Begin a section."""
+        self._parts.append(f"<h2>{html.escape(text)}</h2>")
+        return self
+
+    def add_text(self, text: str) -> Self:
+        """Add a paragraph."""
+        self._parts.append(f"<p>{html.escape(text)}</p>")
+        return self
+
+    def add_code(self, text: str) -> Self:
+        """Add lines that keep their shape, such as what a command printed."""
+        self._parts.append(f"<pre>{html.escape(text)}</pre>")
+        return self
+
+    def add_table(
+        self, header: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = ""
+    ) -> Self:
+        """Add a table; numbers are shown as ``str`` does, so format them before."""
+        head = "".join(f'<th scope="col">{html.escape(cell)}</th>' for cell in header)
+        body = "\n".join(
+            "<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>"
+            for row in rows
+        )
+        title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
+        self._parts.append(
+            f'<div class="wide"><table>{title}<thead><tr>{head}</tr></thead>\n'
+            f"<tbody>\n{body}\n</tbody></table></div>"
+        )
+        return self
+
+    def add_figure(self, figure: Any, caption: str) -> Self:
+        """Add a matplotlib figure; the caption also stands for it where it cannot be seen."""
+        self._n_figures += 1
+        svg = figure_to_svg(figure, prefix=f"f{self._n_figures}-")
+        text = html.escape(caption, quote=True)
+        svg = svg.replace("<svg ", f'<svg role="img" aria-label="{text}" ', 1)
+        self._parts.append(f"<figure>{svg}<figcaption>{text}</figcaption></figure>")
+        return self
+
+    def add_command(self, command: str) -> Self:
+        """Say how to repeat this: the command, and the versions it ran with."""
+        self.add_heading("To repeat this").add_code(command)
+        return self.add_text(f"Made with {describe_versions()}.")
+
+    def to_html(self) -> str:
+        """Return the page."""
+        title = html.escape(self.title)
+        lead = f'<p class="lead">{html.escape(self.lead)}</p>' if self.lead else ""
+        body = "\n".join(self._parts)
+        return (
+            f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+            f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+            f"<title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
+            f"<header><h1>{title}</h1>{lead}</header>\n<main>\n{body}\n</main>\n"
+            f"<footer>ohmlearn {__version__}</footer>\n</body>\n</html>\n"
+        )
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the page whole or not at all; folders on the way are made.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> from ohmlearn.report import Report
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     Report("Empty").write(f"{folder}/new/page.html")
+        ...     pathlib.Path(f"{folder}/new/page.html").read_text(encoding="utf-8")[:15]
+        '<!DOCTYPE html>'
+        """
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, self.to_html().encode("utf-8"))
+
+
+def describe_versions() -> str:
+    """Return the versions that a result may depend on, and the kind of machine.
+
+    Examples
+    --------
+    >>> from ohmlearn.report.page import describe_versions
+    >>> describe_versions().split()[0]
+    'ohmlearn'
+    """
+    found = [f"ohmlearn {__version__}", f"Python {platform.python_version()}"]
+    for package in ("numpy", "scipy", "scikit-learn", "matplotlib"):
+        try:
+            found.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            continue
+    return ", ".join(found) + f"; {platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+
+
+def new_figure(width: float, height: float) -> Any:
+    """Return an empty matplotlib figure without pyplot: no window, no global state."""
+    require_extra("matplotlib", "plot")
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def style_axes(axes: Any, title: str = "", xlabel: str = "", ylabel: str = "") -> None:
+    """Draw frame, ticks and words in `INK`, with a faint grid and no box."""
+    axes.set_title(title, color=INK, loc="left", fontsize=11)
+    axes.set_xlabel(xlabel, color=INK)
+    axes.set_ylabel(ylabel, color=INK)
+    axes.tick_params(colors=INK, which="both")
+    axes.set_facecolor("none")
+    for side, spine in axes.spines.items():
+        spine.set_visible(side in ("left", "bottom"))
+        spine.set_color(INK)
+    axes.grid(True, color=INK, alpha=0.12, linewidth=0.8)
+    axes.set_axisbelow(True)
+
+
+def add_legend(axes: Any, **options: Any) -> None:
+    """Add a legend without a frame, in `INK`."""
+    axes.legend(frameon=False, labelcolor=INK, **options)
+
+
+def figure_to_svg(figure: Any, prefix: str = "") -> str:
+    """Return a figure as an <svg> element whose ids begin with `prefix`."""
+    import matplotlib
+
+    written = io.StringIO()
+    # Text stays text; ids and dates do not change from run to run.
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "ohmlearn"}):
+        figure.savefig(
+            written, format="svg", transparent=True, metadata={"Date": None, "Creator": None}
+        )
+    svg = written.getvalue()
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'(<svg [^>]*?) width="[^"]*"', r"\1", svg, count=1)
+    svg = re.sub(r'(<svg [^>]*?) height="[^"]*"', r"\1", svg, count=1)
+    svg = re.sub(r'(id="|url\(#|href="#)', rf"\g<1>{prefix}", svg)
+    return svg.replace(INK, "currentColor").strip()
+
+
+def figure_to_png(figure: Any, path: str | os.PathLike[str], dpi: int = 110) -> None:
+    """Write a figure as a picture on white, whole or not at all."""
+    written = io.BytesIO()
+    figure.savefig(written, format="png", dpi=dpi, facecolor="white", metadata={"Software": None})
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, written.getvalue())
