@@ -10,7 +10,8 @@ from click.testing import CliRunner
 from pages import Page
 
 from ohmlearn.cli import main
-from ohmlearn.experiments import demo, gallery
+from ohmlearn import gallery
+from ohmlearn.experiments import demo
 from ohmlearn.harmonic import solve_hfs
 
 SMALL = ("--points", "605", "--neighbors", "225")

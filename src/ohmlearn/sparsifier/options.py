@@ -1,0 +1,132 @@
+"""Parameters of a `StreamingSparsifier`: how they are checked, and what they ask of the sampler."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass
+from types import NoneType
+from typing import Any
+
+import numpy as np
+
+from ohmlearn.validation.edges import check_n_nodes
+from ohmlearn.validation.parameters import (
+    check_count,
+    check_fraction,
+    check_memory,
+    check_n_jobs,
+    check_option,
+)
+
+__all__ = ["CONSTANTS", "MAX_EDGES", "PAPER_CONSTANTS", "SparsifierOptions"]
+
+SCHEMES = ("resample", "online", "paper")
+# beta = constant * (ln n + offset) / epsilon^2. "theory" is the matrix Chernoff bound for independent
+# coins at failure probability 0.01; "practical" comes from measurements (docs/calibration.md).
+CONSTANTS = {"theory": (3.0, math.log(2 / 0.01)), "practical": (1.2, 0.0)}
+# Factor on the number of copies of the scheme "paper": as printed, and from measurements.
+PAPER_CONSTANTS = {"theory": 1.0, "practical": 0.1}
+# Bytes at the peak of a resample, per row of the target (2.5 times as many are held) and per node.
+ROW_BYTES, NODE_BYTES = 160, 400
+MAX_EDGES = 2**53  # the largest budget; such numbers are exact as float64
+TYPES: dict[str, tuple[type, ...]] = {  # in a file
+    "n_nodes": (int, NoneType),
+    "epsilon": (float,),
+    "max_edges": (int, NoneType),
+    "memory": (int, str, NoneType),
+    "scheme": (str,),
+    "constants": (str,),
+    "n_jobs": (int, NoneType),
+    "verbose": (int,),
+}
+
+
+@dataclass(frozen=True)
+class SparsifierOptions:
+    """The parameters of a sparsifier except its seed, checked.
+
+    Examples
+    --------
+    >>> SparsifierOptions(n_nodes=1000, memory="1MB").budget
+    3750
+    """
+
+    n_nodes: int | None = None
+    epsilon: float = 0.5
+    max_edges: int | None = None
+    memory: int | str | None = None
+    scheme: str = "resample"
+    constants: str = "practical"
+    n_jobs: int | None = None
+    verbose: int = 0
+
+    def __post_init__(self) -> None:
+        n = self.n_nodes
+        if n is not None:
+            nothing = np.empty(0, dtype=np.int32)
+            n = check_n_nodes(n, nothing, nothing)
+        check_fraction("epsilon", self.epsilon)
+        check_option("scheme", self.scheme, SCHEMES)
+        check_option("constants", self.constants, CONSTANTS)
+        check_n_jobs(self.n_jobs)
+        if self.max_edges is not None and self.memory is not None:
+            raise ValueError("max_edges and memory both set the budget; give only one of them")
+        if self.max_edges is not None:
+            check_count("max_edges", self.max_edges, MAX_EDGES)
+        if self.memory is not None:
+            check_memory("memory", self.memory)
+            if n is None:
+                raise ValueError("memory is shared between nodes and edges; give n_nodes as well")
+            if self.budget < 2 * n:
+                raise ValueError(
+                    f"memory={self.memory!r} leaves room for {max(self.budget, 0)} edges among {n} "
+                    f"nodes, fewer than two per node; give at least "
+                    f"{n * (NODE_BYTES + 2 * ROW_BYTES)} bytes"
+                )
+        if n is not None:
+            self.check_room(n)
+        if self.budget and self.scheme != "resample":
+            raise ValueError(f'a budget needs scheme="resample", got scheme={self.scheme!r}')
+        if self.scheme == "paper" and n is None:
+            raise ValueError('scheme="paper" must know the number of nodes; give n_nodes')
+
+    @property
+    def budget(self) -> int:
+        """The number of edges to keep; 0 if `epsilon` decides."""
+        if self.max_edges is not None:
+            return int(self.max_edges)
+        if self.memory is None or self.n_nodes is None:
+            return 0
+        return (check_memory("memory", self.memory) - self.n_nodes * NODE_BYTES) // ROW_BYTES
+
+    def check_room(self, n_nodes: int) -> None:
+        """Refuse a budget that is too small for a connected graph with so many nodes."""
+        if 0 < self.budget < 2 * n_nodes:
+            raise ValueError(
+                f"max_edges = {self.budget} is fewer than two edges for each of {n_nodes} nodes; "
+                f"give at least {2 * n_nodes}"
+            )
+
+    def to_json(self, seed: int) -> str:
+        """Return the parameters and the seed as text, for a file."""
+        return json.dumps({**asdict(self), "seed": seed}, default=np.generic.item)
+
+    @classmethod
+    def from_json(cls, text: Any) -> tuple[SparsifierOptions, int]:
+        """Return parameters and seed from a file; anything else raises ValueError."""
+        text = np.asarray(text)
+        if text.dtype.kind != "U" or text.ndim != 0:
+            raise ValueError("its parameters are missing")
+        try:
+            found = json.loads(str(text))
+        except (ValueError, RecursionError):
+            found = None
+        expected = {**TYPES, "seed": (int,)}
+        if not isinstance(found, dict) or set(found) != set(expected):
+            raise ValueError(f"its parameters must be {', '.join(expected)}")
+        for name, types in expected.items():
+            if not isinstance(found[name], types):
+                raise ValueError(f"its parameter {name} = {found[name]!r:.80} has the wrong type")
+        seed = found.pop("seed")
+        return cls(**found), seed
