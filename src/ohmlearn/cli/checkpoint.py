@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ohmlearn._storage import read_arrays
+from ohmlearn._storage import read_arrays, write_arrays
 from ohmlearn.cli.edges import reading_options
 from ohmlearn.cli.messages import tell
 from ohmlearn.sparsifier import StreamingSparsifier
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Checkpoint"]
 
-PARAMETERS = ("epsilon", "max_edges", "memory", "n_nodes", "random_state")
+PARAMETERS = ("epsilon", "max_edges", "memory", "n_nodes")
 BLOCK, N_BLOCKS = 1 << 16, 16  # of a file, to notice an edit at once
 
 
@@ -61,8 +61,9 @@ class Checkpoint:
     def _load(self) -> None:
         saved, arrays = StreamingSparsifier.load(self.path), read_arrays(self.path)
         for name in PARAMETERS:
-            before, now = getattr(saved, name), getattr(self.sparsifier, name)
+            before, now = getattr(saved.options, name), getattr(self.sparsifier.options, name)
             self._compare(f"{name} =", before, now)
+        self._compare("random_state =", saved.seed, self.sparsifier.seed)
         if "reading" not in arrays:
             raise ValueError(
                 f"{self.path} does not say which edges it has seen, so it cannot be resumed; name "
@@ -139,7 +140,8 @@ class Checkpoint:
         if self._batch is not None:
             digest.add(_rows(self._batch, 0, _position(self.sparsifier) - digest.n_edges))
         reading = self._reading() | {"digest": digest.hex()}
-        self.sparsifier._save(self.path, reading=np.array(json.dumps(reading)))
+        state = self.sparsifier.get_state() | {"reading": np.array(json.dumps(reading))}
+        write_arrays(self.path, state)
         self._saved_at = time.perf_counter()
 
     def _reading(self) -> dict[str, Any]:
@@ -154,10 +156,10 @@ class Checkpoint:
         """Delete the file: the work is done."""
         Path(self.path).unlink(missing_ok=True)
 
-    def tell_start(self) -> None:
-        """Say where the reading starts from."""
+    def print_start(self) -> None:
+        """Print where the reading continues."""
         if self.n_resumed:
-            tell(f"Going on from {self.path}, after {self.n_resumed:,} edges")
+            tell(f"Continuing from {self.path}, after {self.n_resumed:,} edges")
 
 
 class EdgeDigest:

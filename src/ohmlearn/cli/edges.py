@@ -8,19 +8,20 @@ import click
 from ohmlearn.cli.messages import tell
 
 if TYPE_CHECKING:
+    from ohmlearn.cli.checkpoint import Checkpoint
     from ohmlearn.nodes import NodeTable
     from ohmlearn.sparsifier import StreamingSparsifier
     from ohmlearn.streams import EdgeBatch, EdgeStream
 
 __all__ = [
+    "WatchedEdges",
     "edge_options",
     "fraction",
     "open_edges",
+    "print_bad",
     "reading_options",
     "seed_option",
-    "tell_bad",
     "threads_option",
-    "watch",
 ]
 
 OPTIONS = (
@@ -92,33 +93,70 @@ def open_edges(options: dict[str, Any], nodes: "NodeTable | None" = None) -> "Ed
     edges: tuple[str, ...] = options["edges"]
     source = edges[0] if len(edges) == 1 else list(edges)
     stream = read_edges(source, **reading_options(options), nodes=nodes)
-    _tell_columns(stream, options)
+    _print_columns(stream, options)
     return stream
 
 
-def _tell_columns(stream: "EdgeStream", options: dict[str, Any]) -> None:
+def _print_columns(stream: "EdgeStream", options: dict[str, Any]) -> None:
     if stream.columns is not None and not (options["quiet"] or options["as_json"]):
         tell(f"{stream.sources[0]}: {stream.columns}")
 
 
-def tell_bad(stream: "EdgeStream", options: dict[str, Any]) -> None:
-    """Report rows that were left out."""
+class WatchedEdges:
+    """A stream whose readings are shown on stderr.
+
+    Parameters
+    ----------
+    stream : EdgeStream
+    options : dict
+        Those of `edge_options`.
+    sparsifier : StreamingSparsifier, optional
+        Takes in the edges of the first reading; its size is shown, too.
+    checkpoint : Checkpoint, optional
+        Saves the sparsifier during the first reading and skips edges that it has seen.
+    """
+
+    def __init__(
+        self,
+        stream: "EdgeStream",
+        options: dict[str, Any],
+        sparsifier: "StreamingSparsifier | None" = None,
+        checkpoint: "Checkpoint | None" = None,
+    ) -> None:
+        self.nodes = stream.nodes
+        self.rereadable = stream.rereadable
+        self.sources = stream.sources
+        self._stream = stream
+        self._options = options
+        self._sparsifier = sparsifier
+        self._checkpoint = checkpoint
+        self._n_readings = 0
+
+    def __iter__(self) -> Iterator["EdgeBatch"]:
+        self._n_readings += 1
+        if self._n_readings > 1:
+            yield from self._show(None)
+            return
+        batches = self._show(self._sparsifier)
+        yield from batches if self._checkpoint is None else self._checkpoint.unseen(batches)
+        print_bad(self._stream, self._options)
+
+    def _show(self, sparsifier: "StreamingSparsifier | None") -> Iterator["EdgeBatch"]:
+        from ohmlearn.report.progress import EdgeProgress
+
+        stream, options = self._stream, self._options
+        printed = stream.columns is not None
+        with EdgeProgress(options["as_json"], options["quiet"]) as progress:
+            for batch in stream:
+                if not printed:  # the columns of a pipe are not known before
+                    _print_columns(stream, options)
+                    printed = True
+                yield batch
+                progress.show(stream.n_read, stream.fraction, sparsifier)
+
+
+def print_bad(stream: Any, options: dict[str, Any]) -> None:
+    """Report rows that were skipped."""
     if stream.n_bad and not (options["quiet"] or options["as_json"]):
         rows = "row" if stream.n_bad == 1 else "rows"
         tell(f"{stream.n_bad:,} bad {rows} left out; {stream.first_bad}")
-
-
-def watch(
-    stream: "EdgeStream", options: dict[str, Any], sparsifier: "StreamingSparsifier | None" = None
-) -> Iterator["EdgeBatch"]:
-    """Yield the batches of a stream and show how far the reading is, on stderr."""
-    from ohmlearn.report.progress import EdgeProgress
-
-    told = stream.columns is not None
-    with EdgeProgress(options["as_json"], options["quiet"]) as progress:
-        for batch in stream:
-            if not told:  # of a pipe they are known only now
-                _tell_columns(stream, options)
-                told = True
-            yield batch
-            progress.show(stream.n_read, stream.fraction, sparsifier)

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ohmlearn.cli.edges import (
+    WatchedEdges,
     edge_options,
     fraction,
     open_edges,
     seed_option,
-    tell_bad,
     threads_option,
-    watch,
 )
 from ohmlearn.cli.group import main
 from ohmlearn.cli.messages import tell
@@ -33,9 +32,8 @@ def info(**options: Any) -> None:
 
     stream = open_edges(options)
     summary = EdgeSummary()
-    for batch in watch(stream, options):
+    for batch in WatchedEdges(stream, options):
         summary.update(*batch)
-    tell_bad(stream, options)
     figures = summary.figures(len(stream.nodes)) | {"bad_rows": stream.n_bad}
     figures["columns"] = stream.columns
     if options["as_json"]:
@@ -83,9 +81,7 @@ def sparsify(output: str, **options: Any) -> None:
         random_state=options["seed"],
         n_jobs=options["threads"],
     )
-    for batch in watch(stream, options, sparsifier):
-        sparsifier.update(*batch)
-    tell_bad(stream, options)
+    sparsifier.update(WatchedEdges(stream, options, sparsifier))
     u, v, w = sparsifier.snapshot().edges()
     ids = stream.nodes.ids()
     write_table(output, {"u": ids[u], "v": ids[v], "w": w}, options["csv_safe"])
@@ -237,7 +233,5 @@ def _load(stream: "EdgeStream", options: dict[str, Any] | None = None) -> "Graph
     """Return the graph of a stream, in memory."""
     from ohmlearn.graph.batches import graph_of
 
-    batches = list(stream if options is None else watch(stream, options))
-    if options is not None:
-        tell_bad(stream, options)
+    batches = list(stream if options is None else WatchedEdges(stream, options))
     return graph_of(batches, len(stream.nodes))

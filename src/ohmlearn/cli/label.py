@@ -9,13 +9,12 @@ import click
 
 from ohmlearn.cli.cluster import cluster_option, open_on_cluster
 from ohmlearn.cli.edges import (
+    WatchedEdges,
     edge_options,
     fraction,
     open_edges,
     seed_option,
-    tell_bad,
     threads_option,
-    watch,
 )
 from ohmlearn.cli.group import main, repeat_command
 from ohmlearn.cli.messages import tell
@@ -25,8 +24,8 @@ if TYPE_CHECKING:
     from ohmlearn.certificate import Certificate
     from ohmlearn.cli.checkpoint import Checkpoint
     from ohmlearn.dask import ClusterEdges
-    from ohmlearn.graph import Graph
-    from ohmlearn.semi_supervised import SparseHFSClassifier
+    from ohmlearn.semi_supervised import HFSClassifier
+    from ohmlearn.sparsifier import StreamingSparsifier
     from ohmlearn.streams import EdgeStream
 
     Source = EdgeStream | ClusterEdges
@@ -60,7 +59,7 @@ __all__ = ["label"]
 @click.option(
     "--checkpoint",
     type=click.Path(dir_okay=False),
-    help="Save progress here; the same command goes on from it.",
+    help="Save progress here; the same command continues from it.",
 )
 @click.option("--checkpoint-every", type=float, default=10.0, hidden=True)
 @cluster_option
@@ -70,11 +69,11 @@ def label(**options: Any) -> None:
     """Label every node of a graph from a few labelled ones.
 
     EDGES are files, patterns, folders, or - for standard input: CSV, TSV, blank-separated text,
-    Parquet, Arrow, MatrixMarket, numpy; compressed ones, too. They are read once and forgotten, and
-    some more times for the answer of the full graph.
+    Parquet, Arrow, MatrixMarket, numpy, compressed or not. They are never stored: one pass makes a
+    sparsifier, and some more passes bring the answer close to that of the full graph.
     """
     from ohmlearn.report.tables import check_table_path, write_table
-    from ohmlearn.streams.tables import find_labelled, read_labels
+    from ohmlearn.streams.tables import read_labels
     from ohmlearn.validation.parameters import require_extra
 
     check_table_path(options["output"], options["csv_safe"])
@@ -83,66 +82,63 @@ def label(**options: Any) -> None:
     if options["report"]:
         require_extra("matplotlib", "plot")  # before the work, not after it
     start = time.perf_counter()
-    pairs = read_labels(options["labels_file"], options["node_col"], options["label_col"])
+    labels = read_labels(options["labels_file"], options["node_col"], options["label_col"])
     with ExitStack() as stack:
         if options["cluster"]:
             stream: Any = stack.enter_context(open_on_cluster(options))
         else:
             stream = open_edges(options)
-        passes = options["passes"] or (3 if stream.rereadable else 1)
-        if passes > 1 and not stream.rereadable:
-            raise click.UsageError("a pipe can be read only once: use --passes 1, or a file")
-        model, checkpoint = _start(options, stream)
+        model = _make_model(options, stream)
+        sparsifier, checkpoint = _make_sparsifier(options, stream)
+        edges = stream
+        if not options["cluster"]:
+            edges = WatchedEdges(stream, options, sparsifier, checkpoint)
         try:
-            if options["cluster"]:
-                model.sparsifier_ = stream.sparsify(
-                    options["epsilon"], options["max_edges"], random_state=options["seed"]
-                )
-            else:
-                batches = watch(stream, options, model.sparsifier_)
-                for batch in batches if checkpoint is None else checkpoint.unseen(batches):
-                    model.update(batch)
-            tell_bad(stream, options)
-            model.relabel(find_labelled(options["labels_file"], pairs, stream.nodes))
-            h = model.sparsifier_.snapshot()
-            if passes > 1 and h.n_edges < model.sparsifier_.n_edges_seen_:
-                model.refine(stream, passes - 1)
-            certificate = _certify(h, stream, options) if options["report"] else None
+            model.fit_edges(edges, labels, sparsifier=sparsifier)
+            certificate = _certify(model, stream, options) if options["report"] else None
         except KeyboardInterrupt:
-            _keep(model, checkpoint, options)
+            _save(sparsifier, checkpoint)
             raise click.exceptions.Exit(130) from None
     write_table(options["output"], _result(model, stream), options["csv_safe"])
-    summary = _summary(model, h, stream, time.perf_counter() - start)
+    summary = _summary(model, stream, time.perf_counter() - start)
     if options["report"]:
         from ohmlearn.report.label_page import make_page
 
-        page = make_page(model, h, stream.nodes.ids(), summary, certificate, repeat_command())
+        page = make_page(model, stream.nodes.ids(), summary, certificate, repeat_command())
         page.write(options["report"])
         summary["report"] = options["report"]
     if checkpoint is not None:
         checkpoint.remove()
-    _tell(summary, options)
+    _print_summary(summary, options)
 
 
-def _start(
-    options: dict[str, Any], stream: Any
-) -> tuple["SparseHFSClassifier", "Checkpoint | None"]:
-    """Return a classifier that has seen nothing, or what a checkpoint has, and the checkpoint."""
-    from ohmlearn.cli.checkpoint import Checkpoint
-    from ohmlearn.semi_supervised import SparseHFSClassifier
-    from ohmlearn.sparsifier import StreamingSparsifier
+def _make_model(options: dict[str, Any], stream: Any) -> "HFSClassifier":
+    from ohmlearn.semi_supervised import HFSClassifier
 
-    normalization = options["normalization"]
-    model = SparseHFSClassifier(
+    passes = options["passes"] or (3 if stream.rereadable else 1)
+    if passes > 1 and not stream.rereadable:
+        raise click.UsageError("a pipe can be read only once: use --passes 1, or a file")
+    return HFSClassifier(
         gamma="auto" if options["gamma"] is None else options["gamma"],
         epsilon=options["epsilon"],
         max_edges=options["max_edges"],
-        passes=1,
-        normalization=None if normalization == "none" else normalization,
+        passes=passes,
+        normalization=None if options["normalization"] == "none" else options["normalization"],
         random_state=options["seed"],
         n_jobs=options["threads"],
-    ).update([])
-    model.sparsifier_ = StreamingSparsifier(
+    )
+
+
+def _make_sparsifier(
+    options: dict[str, Any], stream: Any
+) -> tuple["StreamingSparsifier | None", "Checkpoint | None"]:
+    """Return a new sparsifier, or that of the checkpoint; on a cluster, workers make their own."""
+    from ohmlearn.cli.checkpoint import Checkpoint
+    from ohmlearn.sparsifier import StreamingSparsifier
+
+    if options["cluster"]:
+        return None, None
+    sparsifier = StreamingSparsifier(
         n_nodes=options["n_nodes"],
         epsilon=options["epsilon"],
         max_edges=options["max_edges"],
@@ -151,41 +147,39 @@ def _start(
         n_jobs=options["threads"],
     )
     if options["checkpoint"] is None:
-        return model, None
-    checkpoint = Checkpoint(options["checkpoint"], model.sparsifier_, stream, **options)
-    model.sparsifier_ = checkpoint.sparsifier
+        return sparsifier, None
+    checkpoint = Checkpoint(options["checkpoint"], sparsifier, stream, **options)
     if not options["quiet"]:
-        checkpoint.tell_start()
-    return model, checkpoint
+        checkpoint.print_start()
+    return checkpoint.sparsifier, checkpoint
 
 
-def _keep(
-    model: "SparseHFSClassifier", checkpoint: "Checkpoint | None", options: dict[str, Any]
-) -> None:
-    """Save what an interrupted run has seen, and say how to go on."""
-    if options["cluster"]:
+def _save(sparsifier: "StreamingSparsifier | None", checkpoint: "Checkpoint | None") -> None:
+    """Save what an interrupted run has seen, and say how to continue."""
+    if sparsifier is None:
         tell("Interrupted")
         return
-    hint = "with --checkpoint FILE a run can go on where it stopped"
+    hint = "with --checkpoint FILE an interrupted run can be continued"
     if checkpoint is not None:
         checkpoint.save()
-        hint = f"the same command goes on from {checkpoint.path}"
-    seen = model.sparsifier_.n_edges_seen_
-    tell(f"Interrupted after {seen:,} edges; {hint}")
+        hint = f"the same command continues from {checkpoint.path}"
+    tell(f"Interrupted after {sparsifier.n_edges_seen_:,} edges; {hint}")
 
 
-def _certify(h: "Graph", stream: "Source", options: dict[str, Any]) -> "Certificate | None":
+def _certify(
+    model: "HFSClassifier", stream: "Source", options: dict[str, Any]
+) -> "Certificate | None":
     from ohmlearn.certificate import certify
 
     if not stream.rereadable:
         return None
     return certify(
-        h, stream, 0.2, max_passes=20, random_state=options["seed"],
+        stream, model.graph_, eta=0.2, max_passes=20, random_state=options["seed"],
         n_jobs=options["threads"],
     )  # fmt: skip
 
 
-def _result(model: "SparseHFSClassifier", stream: "Source") -> dict[str, Any]:
+def _result(model: "HFSClassifier", stream: "Source") -> dict[str, Any]:
     shares = model.label_distributions_
     columns = {"node": stream.nodes.ids(), "label": model.transduction_}
     for at, name in enumerate(model.classes_):
@@ -193,7 +187,7 @@ def _result(model: "SparseHFSClassifier", stream: "Source") -> dict[str, Any]:
     return columns | {"reached": model.reached_}
 
 
-def _summary(model: Any, h: "Graph", stream: "Source", seconds: float) -> dict[str, Any]:
+def _summary(model: Any, stream: "Source", seconds: float) -> dict[str, Any]:
     from ohmlearn.report.process import cpu_seconds, peak_memory
 
     stats = model.sparsifier_.stats_
@@ -206,10 +200,10 @@ def _summary(model: Any, h: "Graph", stream: "Source", seconds: float) -> dict[s
         "self_loops_dropped": int(stats["n_self_loops_dropped"]),
         "zero_weights_dropped": int(stats["n_zero_weights_dropped"]),
         "bad_rows_dropped": stream.n_bad,
-        "edges_kept": h.n_edges,
+        "edges_kept": model.graph_.n_edges,
         "passes": model.n_iter_,
-        "residual": float(model.residuals_.max()),
-        "labelled": len(model._labels[0]),
+        "residual": float(model.residual_.max()),
+        "labelled": len(model.labelled_),
         "unreached": int((~model.reached_).sum()),
         "classes": counts,
         "seconds": round(seconds, 3),
@@ -218,7 +212,7 @@ def _summary(model: Any, h: "Graph", stream: "Source", seconds: float) -> dict[s
     }
 
 
-def _tell(summary: dict[str, Any], options: dict[str, Any]) -> None:
+def _print_summary(summary: dict[str, Any], options: dict[str, Any]) -> None:
     if options["quiet"]:
         return
     if options["as_json"]:

@@ -1,4 +1,4 @@
-"""The two functions most people need: from edges on a cluster to a sparsifier, and to labels."""
+"""The two functions that most people need: a sparsifier, or labels, of edges on a cluster."""
 
 from __future__ import annotations
 
@@ -15,106 +15,81 @@ from ohmlearn.certificate import certify as certify_edges
 from ohmlearn.dask.edges import PARTITION_EDGES, ClusterEdges
 from ohmlearn.dask.tree import Progress
 from ohmlearn.graph import Graph
-from ohmlearn.nodes import NodeTable
-from ohmlearn.semi_supervised import SparseHFSClassifier
-from ohmlearn.semi_supervised.targets import is_unlabelled
-from ohmlearn.sparsifier import StreamingSparsifier
-from ohmlearn.streams.tables import find_labelled, read_labels
-from ohmlearn.validation.parameters import check_count, check_seed
+from ohmlearn.semi_supervised import HFSClassifier
+from ohmlearn.streams.tables import read_labels
 
-__all__ = ["Labelled", "Sparsified", "label", "sparsify"]
-
-
-@dataclass(frozen=True)
-class Sparsified:
-    """What `sparsify` returns.
-
-    Attributes
-    ----------
-    sparsifier : StreamingSparsifier
-    nodes : NodeTable
-        The ids; node i of the sparsifier is the i-th of them.
-    edges : ClusterEdges
-        The edges, for `certify` and `refine`.
-
-    Examples
-    --------
-    >>> import dask
-    >>> from ohmlearn.dask import sparsify
-    >>> found = sparsify([dask.delayed((["a"], ["b"])), dask.delayed((["b"], ["c"]))])
-    >>> found.nodes.ids().tolist(), found.snapshot()
-    (['a', 'b', 'c'], Graph(n_nodes=3, n_edges=2))
-    """
-
-    sparsifier: StreamingSparsifier
-    nodes: NodeTable
-    edges: ClusterEdges
-
-    def snapshot(self) -> Graph:
-        """Return the sparsifier as a graph."""
-        return self.sparsifier.snapshot()
+__all__ = ["Labelled", "label", "sparsify"]
 
 
 def sparsify(
     edges: Any,
-    client: Client | None = None,
+    *,
     epsilon: float = 0.5,
     max_edges: int | None = None,
-    split_every: int = 8,
-    random_state: Any = None,
-    *,
     constants: Literal["practical", "theory"] = "practical",
+    random_state: Any = None,
+    client: Client | None = None,
+    split_every: int = 8,
     partition_edges: int = PARTITION_EDGES,
     progress: Progress | None = None,
     **options: Any,
-) -> Sparsified:
-    """Sparsify edges where they are: each partition on a worker, then sparsifiers merged in a tree.
+) -> Graph:
+    """Sparsify edges on a cluster: each partition on a worker, then merge the sparsifiers.
 
-    The same seed gives the same sparsifier for any number of workers, whatever the order in which
-    tasks finish and whether workers die meanwhile. It depends on the partitions and `split_every`.
+    The same seed gives the same sparsifier for any number of workers, in whatever order tasks
+    finish and even if workers die. It depends on the partitions and on `split_every`.
 
     Parameters
     ----------
     edges, client, split_every, partition_edges, progress, **options
-        See `ClusterEdges`.
+        See `ClusterEdges`. If you also need the edges for `certify`, make a `ClusterEdges` first
+        and pass it here.
     epsilon, max_edges, constants, random_state
         See `StreamingSparsifier`.
 
     Returns
     -------
-    Sparsified
+    Graph
+        The sparsifier; its attribute `nodes` holds the ids of the nodes.
 
     Raises
     ------
     PartitionError
-        A partition that cannot be read, by name.
+        If a partition cannot be read; the message names it.
     WorkerError
-        The partition at which workers died again and again.
+        If workers died repeatedly at a partition; the message names it.
 
     Examples
     --------
     >>> import dask
     >>> import numpy as np
     >>> from ohmlearn import certify
-    >>> from ohmlearn.dask import sparsify
+    >>> from ohmlearn.dask import ClusterEdges, sparsify
     >>> u, v = np.triu_indices(500, 1)
-    >>> parts = [dask.delayed((u[i::4], v[i::4])) for i in range(4)]
-    >>> found = sparsify(parts, epsilon=0.9, random_state=0)
-    >>> found.sparsifier.n_edges_seen_
-    124750
-    >>> found.snapshot().n_edges < 15_000
+    >>> edges = ClusterEdges([dask.delayed((u[i::4], v[i::4])) for i in range(4)])
+    >>> h = sparsify(edges, epsilon=0.9, random_state=0)
+    >>> h.n_edges < 15_000
     True
-    >>> certify(found, found.edges, random_state=0).epsilon < 0.9
+    >>> certify(edges, h, random_state=0).epsilon < 0.9
     True
     """
-    source = ClusterEdges(edges, client, split_every, partition_edges, progress, **options)
-    found = source.sparsify(epsilon, max_edges, constants, random_state)
-    return Sparsified(found, source.nodes, source)
+    source = _on_cluster(
+        edges,
+        client=client,
+        split_every=split_every,
+        partition_edges=partition_edges,
+        progress=progress,
+        **options,
+    )
+    found = source.sparsify(
+        epsilon=epsilon, max_edges=max_edges, constants=constants, random_state=random_state
+    )
+    return found.snapshot()
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """What `label` returns: a row for each node.
+    """What `label` returns, with one row for each node.
 
     Attributes
     ----------
@@ -123,9 +98,9 @@ class Labelled:
     labels : ndarray
     probabilities : ndarray of shape (n_nodes, n_classes)
     reached : ndarray of bool
-        Whether a node is connected with any label; where not, the label is a guess.
-    model : SparseHFSClassifier
-        Fitted, with all its attributes; nodes by number.
+        Whether a node is connected to any label. If not, its label is a guess.
+    model : HFSClassifier
+        The fitted classifier; its nodes are numbered.
     certificate : Certificate or None
     edges : ClusterEdges
 
@@ -142,46 +117,47 @@ class Labelled:
     labels: NDArray[Any]
     probabilities: NDArray[np.float64]
     reached: NDArray[np.bool_]
-    model: SparseHFSClassifier
+    model: HFSClassifier
     certificate: Certificate | None
     edges: ClusterEdges
 
 
 def label(
     edges: Any,
-    labels: Any,
-    client: Client | None = None,
+    y: Any,
+    *,
     epsilon: float = 0.8,
     max_edges: int | None = None,
     passes: int = 3,
-    split_every: int = 8,
-    random_state: Any = None,
-    *,
     gamma: float | Literal["auto"] = "auto",
     normalization: Literal["stable", "cmn"] | None = "stable",
     certify: bool = False,
+    random_state: Any = None,
     n_jobs: int | None = None,
+    client: Client | None = None,
+    split_every: int = 8,
     partition_edges: int = PARTITION_EDGES,
     progress: Progress | None = None,
     **options: Any,
 ) -> Labelled:
     """Label every node of edges on a cluster from a few labelled ones.
 
-    The first pass sparsifies; the others bring the answer of the full graph. The edges stay where
-    they are: in a pass, workers get a block of columns, one for each class, and return the product.
+    The first pass sparsifies; the others bring the answer close to that of the full graph. The
+    edges stay where they are. In a pass, each worker gets a block with one column for each class
+    and returns its product with the edges of its partitions.
 
     Parameters
     ----------
     edges, client, split_every, partition_edges, progress, **options
         See `ClusterEdges`.
-    labels : dict or Series {node id: label}, or path
+    y : dict or Series {node id: label}, or path
         -1, None and NaN mean unlabelled. A file is read as by ``ohmlearn label``.
     epsilon, max_edges, passes, gamma, normalization, random_state
-        See `SparseHFSClassifier`.
+        See `HFSClassifier`.
     certify : bool
         Whether to measure the sparsifier, in up to 20 more passes.
     n_jobs : int, optional
-        Threads of this process, for systems with the sparsifier, which are solved here.
+        Number of threads of this process, which solves the systems with the sparsifier.
 
     Returns
     -------
@@ -196,36 +172,30 @@ def label(
     >>> dict(zip(found.ids.tolist(), found.labels.tolist(), strict=True))["b"]
     'left'
     """
-    check_count("passes", passes)
-    where = "labels"
-    if isinstance(labels, str | os.PathLike):
-        where = os.fspath(labels)
-        pairs = read_labels(where)
-    else:
-        pairs = [(node, value) for node, value in labels.items() if not is_unlabelled(value)]
-        if not pairs:
-            raise ValueError(
-                f"labels has {len(labels)} entries, none of them a label (-1, None and NaN mean "
-                f"unlabelled); give at least one"
-            )
-    seed = check_seed(random_state)
-    source = ClusterEdges(edges, client, split_every, partition_edges, progress, **options)
-    model = SparseHFSClassifier(
+    if isinstance(y, str | os.PathLike):
+        y = read_labels(os.fspath(y))
+    source = _on_cluster(
+        edges,
+        client=client,
+        split_every=split_every,
+        partition_edges=partition_edges,
+        progress=progress,
+        **options,
+    )
+    model = HFSClassifier(
         gamma=gamma,
         epsilon=epsilon,
         max_edges=max_edges,
+        passes=passes,
         normalization=normalization,
-        random_state=seed % 2**32,  # scikit-learn takes no larger ones
+        random_state=random_state,
         n_jobs=n_jobs,
-    ).update([])
-    model.sparsifier_ = source.sparsify(epsilon, max_edges, random_state=seed)
-    model.relabel(find_labelled(where, pairs, source.nodes))
-    h = model.sparsifier_.snapshot()
-    if passes > 1 and h.n_edges < model.sparsifier_.n_edges_seen_:
-        model.refine(source, passes - 1)
+    ).fit_edges(source, y)
     certificate = None
     if certify:
-        certificate = certify_edges(h, source, 0.2, max_passes=20, random_state=seed, n_jobs=n_jobs)
+        certificate = certify_edges(
+            source, model.graph_, eta=0.2, max_passes=20, random_state=random_state, n_jobs=n_jobs
+        )
     return Labelled(
         source.nodes.ids(),
         model.transduction_,
@@ -235,3 +205,7 @@ def label(
         certificate,
         source,
     )
+
+
+def _on_cluster(edges: Any, **how: Any) -> ClusterEdges:
+    return edges if isinstance(edges, ClusterEdges) else ClusterEdges(edges, **how)

@@ -26,23 +26,24 @@ PARTITION_EDGES = 50_000_000
 class ClusterEdges:
     """Edges in partitions on a Dask cluster.
 
-    `refine` and `certify` take them like other edges, once they have been sparsified: each worker
-    multiplies with the edges of its partitions, and the products are added up on the way.
+    `refine` and `certify` accept them like other edges, once they have been sparsified: each worker
+    multiplies by the edges of its partitions, and the products are added up in a tree.
 
     Parameters
     ----------
     edges : dask.dataframe.DataFrame, path, list of paths, or list of dask.delayed.Delayed
-        A Delayed makes whatever `read_edges` takes: arrays (u, v) or (u, v, w), a table, a list of
-        batches. Paths are those of files that all workers can read, patterns and folders.
+        A Delayed must return something that `read_edges` accepts: arrays (u, v) or (u, v, w), a
+        table, or a list of batches. A path is a file, a pattern or a folder that all workers can
+        read.
     client : dask.distributed.Client, optional
-        The present one by default; without any, threads of this process do the work.
+        The current client by default. Without one, threads of this process do the work.
     split_every : int
-        How many sparsifiers are merged by one task.
+        Number of sparsifiers that one task merges.
     partition_edges : int
-        About how many edges of files make a partition: small files are put together, large Parquet
-        files divided between row groups.
+        Approximate number of edges in a partition of files. Small files are put together, large
+        Parquet files are divided between row groups.
     progress : callable, optional
-        Called with a stage, a number of finished partitions and that of all.
+        Called with the name of a stage, the number of finished partitions and that of all.
     **options
         How to read, as for `read_edges`: `source_col`, `target_col`, `weight_col`, `format`,
         `id_type`, `on_bad`, `header`, `delimiter`, `comment`.
@@ -50,15 +51,16 @@ class ClusterEdges:
     Attributes
     ----------
     nodes : NodeTable
-        The ids, after `sparsify`.
+        The ids of the nodes, after `sparsify`.
     columns : str or None
-        Which columns are taken.
+        The columns that are read.
     sources : list of str
         Names of the partitions.
     n_bad, first_bad : int, str or None
-        Rows left out by `sparsify` with ``on_bad="skip"``, and what was wrong with the first.
+        Number of rows that `sparsify` skipped with ``on_bad="skip"``, and what was wrong with the
+        first of them.
     traffic : tuple of int
-        Bytes of the sparsifiers that were merged, by level of the tree, partitions first.
+        Bytes of the merged sparsifiers for each level of the tree, partitions first.
 
     Examples
     --------
@@ -76,6 +78,7 @@ class ClusterEdges:
     def __init__(
         self,
         edges: Any,
+        *,
         client: Client | None = None,
         split_every: int = 8,
         partition_edges: int = PARTITION_EDGES,
@@ -103,6 +106,7 @@ class ClusterEdges:
 
     def sparsify(
         self,
+        *,
         epsilon: float = 0.5,
         max_edges: int | None = None,
         constants: str = "practical",
@@ -125,7 +129,7 @@ class ClusterEdges:
             "constants": constants,
         }
         seed = check_seed(random_state)
-        StreamingSparsifier(**parameters, random_state=seed)._sampler()  # refuses bad parameters
+        StreamingSparsifier(**parameters, random_state=seed)  # refuses bad parameters
         found = run_tree(
             "sparsify",
             self.partitions,
@@ -147,14 +151,15 @@ class ClusterEdges:
         self.nodes, self._held_nodes = found.nodes(), None
         self.n_bad, self.first_bad, self.traffic = found.n_bad, found.first_bad, found.traffic
         sparsifier: StreamingSparsifier = found.sparsifier(parameters, seed)
+        sparsifier.nodes = self.nodes
         return sparsifier
 
     def open_passes(self, component: NDArray[np.int32], reader: str) -> Passes:
-        """Return what multiplies with the Laplacian of these edges; `sparsify` comes first."""
+        """Return passes that multiply by the Laplacian of these edges; call `sparsify` before."""
         if len(self.nodes) == 0:
             raise ValueError(
-                f"{reader} needs the nodes of the edges, which are not known yet; call sparsify of "
-                f"these edges first"
+                f"{reader} needs the ids of the nodes, which are not known yet; call the method "
+                f"sparsify of these edges first"
             )
         if self._held_nodes is None:
             self._held_nodes = hold(self.nodes, self.client)

@@ -22,7 +22,7 @@ import numpy as np
 from ohmlearn import gallery
 from ohmlearn.experiments.paper_job import draw_labelled, make_classes
 from ohmlearn.report.process import peak_memory
-from ohmlearn.semi_supervised import SparseHFSClassifier
+from ohmlearn.semi_supervised import HFSClassifier
 from ohmlearn.solver import LaplacianSolver
 from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.streams import read_edges
@@ -147,7 +147,7 @@ def sparsify(ours: bool, size: int) -> Outcome:
         return half + half.T
 
     if ours:
-        held, seconds = _timed(lambda: StreamingSparsifier(n, 0.8, random_state=0).update(u, v))
+        held, seconds = _timed(lambda: StreamingSparsifier(n_nodes=n, epsilon=0.8, random_state=0).update(u, v))
         rows = held.snapshot().n_edges
     else:
         stored, seconds = _timed(store)
@@ -163,7 +163,7 @@ def label(ours: bool, size: int) -> Outcome:
     y = np.full(n_points, -1)
     y[labelled] = truth[labelled] > 0
     if ours:
-        model: Any = SparseHFSClassifier(
+        model: Any = HFSClassifier(
             n_neighbors=n_neighbors, weights="uniform", gamma=1.0, random_state=0
         )
     else:

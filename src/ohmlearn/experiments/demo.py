@@ -22,7 +22,7 @@ from ohmlearn.report.page import (
     style_axes,
 )
 from ohmlearn.report.process import cpu_seconds, peak_memory
-from ohmlearn.semi_supervised import SparseHFSClassifier
+from ohmlearn.semi_supervised import HFSClassifier
 from ohmlearn.streams import FaissKnnEdges, KnnEdges, knn_edges
 
 __all__ = ["Answer", "Demo", "describe", "draw", "make_page", "run", "write"]
@@ -89,7 +89,7 @@ def run(n_points: int = 12_100, n_neighbors: int = 4500, seed: int = 0) -> Demo:
     edges = knn_edges(points, n_neighbors)
     given = {int(node): NAMES[classes[node]] for node in labelled}
 
-    model = SparseHFSClassifier(
+    model = HFSClassifier(
         gamma=1.0, epsilon=EPSILON, passes=1, tol=EXACT_TOL, random_state=seed
     )
     began = time.perf_counter()
@@ -98,7 +98,7 @@ def run(n_points: int = 12_100, n_neighbors: int = 4500, seed: int = 0) -> Demo:
     sparsifier = model.sparsifier_
 
     began = time.perf_counter()
-    certificate = certify(sparsifier, edges, random_state=seed)
+    certificate = certify(edges, model.graph_, random_state=seed)
     certify_seconds = time.perf_counter() - began
     refined = _refine(model, edges, MORE_PASSES, classes, labelled)
     exact = _refine(model, edges, EXACT_PASSES, classes, labelled)
@@ -108,7 +108,7 @@ def run(n_points: int = 12_100, n_neighbors: int = 4500, seed: int = 0) -> Demo:
         labelled=labelled,
         n_neighbors=n_neighbors,
         n_edges=sparsifier.n_edges_seen_,
-        n_kept=sparsifier.snapshot().n_edges,
+        n_kept=model.graph_.n_edges,
         n_resamples=sparsifier.n_resamples_,
         certificate=certificate,
         certify_seconds=certify_seconds,
@@ -122,18 +122,18 @@ def run(n_points: int = 12_100, n_neighbors: int = 4500, seed: int = 0) -> Demo:
 
 
 def _refine(
-    model: SparseHFSClassifier,
+    model: HFSClassifier,
     edges: KnnEdges | FaissKnnEdges,
     passes: int,
     classes: NDArray[np.float64],
     labelled: NDArray[np.int64],
 ) -> Answer:
     began = time.perf_counter()
-    return _read_answer(model.refine(edges, passes), classes, labelled, began)
+    return _read_answer(model.refine(edges, passes=passes), classes, labelled, began)
 
 
 def _read_answer(
-    model: SparseHFSClassifier,
+    model: HFSClassifier,
     classes: NDArray[np.float64],
     labelled: NDArray[np.int64],
     began: float,
@@ -143,7 +143,7 @@ def _read_answer(
     columns = dict(zip(model.classes_.tolist(), model.scores_.T, strict=True))
     scores = columns[NAMES[1.0]] - columns[NAMES[-1.0]]
     seconds = time.perf_counter() - began
-    return Answer(scores, labels, model.n_iter_, right, float(model.residuals_.max()), seconds)
+    return Answer(scores, labels, model.n_iter_, right, float(model.residual_.max()), seconds)
 
 
 def describe(demo: Demo) -> str:

@@ -30,13 +30,13 @@ Floats = NDArray[np.float64]
 
 def make_page(
     model: Any,
-    h: Graph,
     ids: NDArray[Any],
     summary: dict[str, Any],
     certificate: Certificate | None,
     command: str,
 ) -> Report:
-    """Return the page of a fitted classifier, its sparsifier `h` and the user's `ids` of nodes."""
+    """Return the page of a fitted classifier whose nodes have the given ids."""
+    h = model.graph_
     kept = summary["edges_kept"]
     share = 100.0 * kept / max(1, summary["edges"])
     report = Report(
@@ -149,7 +149,7 @@ def lay_out(graph: Graph, seed: int = 0) -> tuple[NDArray[np.int64], Floats]:
 def _draw_graph(h: Graph, model: Any) -> Any:
     nodes, places = lay_out(h)
     random = np.random.default_rng(0)
-    given = np.flatnonzero(np.isin(nodes, model._labels[0]))
+    given = np.flatnonzero(np.isin(nodes, model.labelled_))
     others = random.permutation(len(nodes))[:MOST_DRAWN]
     chosen = np.union1d(given[:MOST_DRAWN], others)
     position = np.full(h.n_nodes, -1)
@@ -209,7 +209,7 @@ def _least_certain(model: Any, ids: NDArray[Any], shares: Floats) -> list[list[s
     rows = np.arange(len(shares))
     first, second = shares[rows, order[:, 0]], shares[rows, order[:, 1]]
     margin = np.where(model.reached_, first - second, np.inf)
-    margin[model._labels[0]] = np.inf
+    margin[model.labelled_] = np.inf
     least = np.argsort(margin, kind="stable")[:LEAST_CERTAIN]
     return [
         [str(ids[i]), str(model.classes_[order[i, 0]]), f"{first[i]:.3f}",

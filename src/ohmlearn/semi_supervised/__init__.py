@@ -1,18 +1,7 @@
-"""Estimators with scikit-learn's interface, and a helper to choose the number of neighbours.
+"""Estimators with the interface of scikit-learn, and advice on the number of neighbours."""
 
-`SparseHFSClassifier` and `SparseHFSRegressor` hold a sparsifier of a graph whose edges pass by once
-or a few times; `StableHFSClassifier` and `StableHFSRegressor` hold the graph itself.
-"""
-
-from ohmlearn.semi_supervised.classifier import SparseHFSClassifier, StableHFSClassifier
+from ohmlearn.semi_supervised.classifier import HFSClassifier
 from ohmlearn.semi_supervised.neighbors import NeighborAdvice, suggest_neighbors
-from ohmlearn.semi_supervised.regressor import SparseHFSRegressor, StableHFSRegressor
+from ohmlearn.semi_supervised.regressor import HFSRegressor
 
-__all__ = [
-    "NeighborAdvice",
-    "SparseHFSClassifier",
-    "SparseHFSRegressor",
-    "StableHFSClassifier",
-    "StableHFSRegressor",
-    "suggest_neighbors",
-]
+__all__ = ["HFSClassifier", "HFSRegressor", "NeighborAdvice", "suggest_neighbors"]

@@ -1,120 +1,106 @@
-"""What all estimators share: from points or edges to a graph, from labels to scores."""
+"""The labelling job: edges -> graph in memory -> scores -> scores of the full graph.
+
+`BaseHFS.fit_edges` is the only place where these steps follow each other. `fit`, the command line
+and `ohmlearn.dask` call it. Progress bars and checkpoints wrap the stream of edges.
+"""
 
 import warnings
-from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Mapping
+from abc import abstractmethod
+from itertools import chain
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ohmlearn.graph import Graph
-from ohmlearn.harmonic import HFSResult, solve_hfs
+from ohmlearn.graph.batches import batches_of, graph_of
+from ohmlearn.harmonic import HFSResult, refine, solve_hfs
 from ohmlearn.harmonic.system import LARGEST
 from ohmlearn.nodes import NodeTable
-from ohmlearn.semi_supervised.affinity import AFFINITIES, Affinity
-from ohmlearn.semi_supervised.targets import Labelled
-from ohmlearn.streams.tables import tell_unknown
+from ohmlearn.nodes.identity import join_tables, nodes_of
+from ohmlearn.semi_supervised.points import FromPoints
+from ohmlearn.semi_supervised.targets import Labels, is_mapping, number_labels
+from ohmlearn.sparsifier import StreamingSparsifier
+from ohmlearn.sparsifier.options import MAX_EDGES
+from ohmlearn.validation.edges import check_rereadable
 from ohmlearn.validation.parameters import SMALLEST, check_seed
 
-__all__ = ["BaseHFS", "table_of", "with_nodes"]
+__all__ = ["BaseHFS"]
 
 Floats = NDArray[np.float64]
-FAR = 1_000_000  # numbers of nodes that labels may be ahead of the edges
+FAR = 1_000_000  # how far the number of a labelled node may be beyond those of the edges
+SOLVE_TOL = 1e-8  # a solve in memory is cheap, so it is at least this accurate
+READER = "an estimator with passes > 1 (passes=1 does not)"
 
 
-class BaseHFS(BaseEstimator, metaclass=ABCMeta):
-    """Fits, answers and new points; subclasses say what is kept of the edges."""
+class BaseHFS(FromPoints):
+    """Common part of the classifier and the regressor, which say what labels mean."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "affinity": [StrOptions(set(AFFINITIES)), callable],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "weights": [StrOptions({"uniform", "gaussian"})],
-        "kernel_gamma": [None, Interval(Real, SMALLEST, LARGEST, closed="both")],
+        **FromPoints._parameter_constraints,
         "gamma": [StrOptions({"auto"}), Interval(Real, SMALLEST, LARGEST, closed="both")],
+        "epsilon": [None, Interval(Real, 0, 1, closed="neither")],
+        "max_edges": [None, Interval(Integral, 1, MAX_EDGES, closed="both")],
+        "passes": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, 1, closed="neither")],
         "random_state": ["random_state", np.random.Generator],
         "n_jobs": [None, Integral],
         "verbose": ["verbose"],
     }
     _without_evidence: ClassVar[str]
-    _nodes: NodeTable | None = None  # the ids of a stream that has its own
-    affinity: str | Callable[..., Any]
-    n_neighbors: int
-    weights: Literal["uniform", "gaussian"]
-    kernel_gamma: float | None
     gamma: float | Literal["auto"]
+    epsilon: float | None
+    max_edges: int | None
+    passes: int
     normalization: str | None
     tol: float
     random_state: Any
-    n_jobs: int | None
     verbose: int
 
-    # What is kept of the edges.
+    # What labels mean: the classifier and the regressor differ in these three.
 
     @abstractmethod
-    def _read(self, edges: Any, n_nodes: int | None) -> HFSResult | None:
-        """Take in all edges; an answer that is better than that of `_graph`, if there is one."""
+    def _read_labels(self, y: Any, n_nodes: int | None, ids: NodeTable | None) -> Labels:
+        """Check y and set the attributes that depend on it."""
 
     @abstractmethod
-    def _graph(self) -> Graph:
-        """Return the graph that is kept."""
+    def _columns(self) -> Floats:
+        """Return the values at the labelled nodes, one column for each score."""
 
     @abstractmethod
-    def _total_weight(self) -> float:
-        """Return the sum of the weights of all edges."""
+    def _automatic_gamma(self, degree: float) -> float:
+        """Return the value of ``gamma="auto"`` for a mean degree."""
 
-    # What labels mean.
+    # The labelling job.
 
-    @abstractmethod
-    def _encode(self, y: Any, n_nodes: int | None) -> Labelled:
-        """Set attributes from y; return labelled nodes and their values."""
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit to points, or to a graph with ``affinity="precomputed"``.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_nodes, n_features)
-            Points; or a symmetric matrix of weights, sparse or dense, or a Graph.
-        y : array-like of shape (n_nodes,), or dict {node: label}
-            Labels; None and NaN, and for classes -1, mean unlabelled.
-
-        Returns
-        -------
-        self : object
-        """
-        self._validate_params()
-        points = self._check_points(X, reset=True)
-        edges = self._affinity().edges(points)
-        n_nodes = edges.n_nodes
-        nodes_values = self._encode(y, n_nodes)
-        self._nodes = None
-        if self.affinity == "precomputed":
-            self.__dict__.pop("X_", None)
-        else:
-            self.X_ = points
-        return self._fit(edges, nodes_values, n_nodes)
-
-    def fit_edges(self, edges: Any, y: Any, n_nodes: int | None = None) -> Self:
+    def fit_edges(
+        self,
+        edges: Any,
+        y: Any,
+        *,
+        n_nodes: int | None = None,
+        sparsifier: StreamingSparsifier | None = None,
+    ) -> Self:
         """Fit to a stream of edges.
 
         Parameters
         ----------
-        edges : Graph, tuple (u, v) or (u, v, w) of arrays, or iterable of such tuples
-            Each edge once, in either direction; parallel ones add up. With more than one pass, an
-            iterable must begin anew each time.
+        edges : stream, Graph, or tuple (u, v) or (u, v, w) of arrays
+            A stream is any iterable of such tuples, for example `read_edges(...)` or a list. Each
+            edge is listed once, in either direction; the weights of parallel edges add up. With
+            ``passes > 1`` the stream is read several times.
         y : array-like of shape (n_nodes,), or dict {node: label}
-            Labels; None and NaN, and for classes -1, mean unlabelled. Where the stream has ids of
-            its own, like that of `read_edges`, so has a dict; results are in the order of
-            ``edges.nodes.ids()``.
+            Labels. None and NaN, and for classes -1, mean unlabelled. If the stream has ids, as
+            that of `read_edges` does, the keys of a dict are ids, and results are in the order of
+            ``edges.nodes.ids()``. The labels have no influence on the sparsifier.
         n_nodes : int, optional
-            Number of nodes, if neither `y` nor the stream knows it; else nodes may appear at any
-            time.
+            Number of nodes, if neither `y` nor the stream determines it. If it is unknown, nodes
+            may appear at any time.
+        sparsifier : StreamingSparsifier, optional
+            Takes in the edges, instead of a new one with the given `epsilon` and `max_edges`.
 
         Returns
         -------
@@ -122,42 +108,164 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
 
         Examples
         --------
-        >>> from ohmlearn import SparseHFSClassifier
+        >>> from ohmlearn import HFSClassifier
         >>> batches = [([0, 1], [1, 2]), ([2, 3], [3, 4], [0.1, 1.0])]
-        >>> SparseHFSClassifier().fit_edges(batches, {0: "a", 4: "b"}).transduction_.tolist()
+        >>> HFSClassifier().fit_edges(batches, {0: "a", 4: "b"}).transduction_.tolist()
         ['a', 'a', 'a', 'b', 'b']
         """
         self._validate_params()
-        self._nodes = table_of(edges)
-        y = self._by_number(y)
-        is_dict = isinstance(y, Mapping)
         if n_nodes is None:
             n_nodes = getattr(edges, "n_nodes", None)
-        if n_nodes is None and not is_dict:
+        if n_nodes is None and y is not None and not is_mapping(y, nodes_of(edges)):
             n_nodes = len(y)
-        nodes_values = self._encode(y, n_nodes)
         for name in ("X_", "n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
-        self._fit(edges, nodes_values, n_nodes)
-        if is_dict:
-            self._warn_alone()
+        self._label(edges, y, n_nodes, sparsifier)
+        if is_mapping(y, self._nodes):
+            self._warn_isolated()
         return self
 
-    def _fit(self, edges: Any, nodes_values: Labelled, n_nodes: int | None) -> Self:
-        self._labels, self._n_nodes = nodes_values, n_nodes
+    def _label(
+        self,
+        edges: Any,
+        y: Any,
+        n_nodes: int | None,
+        sparsifier: StreamingSparsifier | None = None,
+    ) -> None:
+        """Read edges, solve on what is kept of them, refine on all of them."""
+        # Labels are checked before the edges are read, and numbered afterwards.
+        labels = self._read_labels(y, n_nodes, nodes_of(edges))
+        if self.epsilon is not None and self.passes > 1 and not isinstance(edges, Graph | tuple):
+            check_rereadable(batches_of(edges), READER)
+        self._start(n_nodes, sparsifier)
+        self._take(edges)
+        self._set_labels(labels)
+        if self.passes > 1 and not self._holds_all_edges():
+            self._refine(edges, self.passes - 1, None)
+        self._solve()
+
+    def _start(self, n_nodes: int | None, sparsifier: StreamingSparsifier | None = None) -> None:
+        """Forget earlier edges and answers."""
         self._seed = check_seed(self.random_state)
-        self._warm: HFSResult | None = None
-        self._answer = self._read(edges, n_nodes)
-        self._result()
+        self._n_nodes = n_nodes
+        self._nodes: NodeTable | None = None
+        self._all_edges: Graph | None = None
+        self._answer: HFSResult | None = None
+        self._before: HFSResult | None = None  # the last answer, where the next solve starts
+        self.n_iter_ = 1
+        self.sparsifier_ = sparsifier
+        if self.epsilon is not None and sparsifier is None:
+            self.sparsifier_ = StreamingSparsifier(
+                n_nodes=n_nodes,
+                epsilon=self.epsilon,
+                max_edges=self.max_edges,
+                random_state=self._seed,
+                n_jobs=self.n_jobs,
+                verbose=self.verbose,
+            )
+
+    def _take(self, edges: Any) -> None:
+        """Take in edges: into the sparsifier, or into a graph of all edges."""
+        self._answer, self.n_iter_ = None, 1
+        if self.sparsifier_ is None:
+            known = [] if self._all_edges is None else [self._all_edges.edges()]
+            self._check_same_nodes(nodes_of(edges))
+            if known:
+                edges = chain(known, batches_of(edges))
+            self._all_edges = graph_of(edges, self._n_nodes)
+        elif hasattr(edges, "sparsify"):  # edges on a cluster, which stay there
+            self.sparsifier_ = edges.sparsify(
+                epsilon=self.epsilon, max_edges=self.max_edges, random_state=self._seed
+            )
+        else:
+            self.sparsifier_.update(edges)
+        self._nodes = nodes_of(edges) if self.sparsifier_ is None else self.sparsifier_.nodes
+
+    def _holds_all_edges(self) -> bool:
+        kept = self.sparsifier_
+        return kept is None or kept.snapshot().n_edges == kept.n_edges_seen_
+
+    def _solve(self) -> HFSResult:
+        """Return the present answer; it is computed when it is asked for."""
+        check_is_fitted(self, "_labels")
+        if self._answer is None:
+            graph, columns = self.graph_, self._columns()
+            x0 = None if self._before is None else self._before.x
+            if x0 is not None and x0.shape[1] != columns.shape[1] + self._is_stable():
+                x0 = None  # labels with another number of classes
+            self._answer = solve_hfs(
+                graph,
+                self.labelled_,
+                columns,
+                gamma=self._choose_gamma(graph.n_nodes),
+                normalization=self._constraint(),
+                tol=min(self.tol, SOLVE_TOL),
+                x0=x0,
+                random_state=self._seed,
+                n_jobs=self.n_jobs,
+            )
+        if self._before is not self._answer:
+            self._before = self._answer
+            self._warn_unreached(self._answer.reached)
+        return self._answer
+
+    def _refine(self, edges: Any, passes: int, before: HFSResult | None) -> None:
+        """Set the answer of the full graph, after some passes over its edges."""
+        h = self.graph_
+        self._answer = refine(
+            edges,
+            h,
+            self.labelled_,
+            self._columns(),
+            passes=passes,
+            tol=self.tol,
+            gamma=self._choose_gamma(h.n_nodes),
+            normalization=self._constraint(),
+            random_state=self._seed,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+            x0=None if before is None else before.x,
+        )
+        self.n_iter_ = 1 + self._answer.passes
+
+    # More edges, other labels, more passes.
+
+    def update(self, edges: Any) -> Self:
+        """Take in more edges; later answers count them, too.
+
+        Answers are computed when they are asked for, from the kept graph alone, starting from the
+        previous answer. Can be called before `fit`; then `relabel` gives the first labels.
+
+        Parameters
+        ----------
+        edges : stream, Graph, or tuple (u, v) or (u, v, w) of arrays
+            Only the new edges, which may have new nodes. A stream of `read_edges` after another
+            one needs ``nodes=first.nodes``, so that the same id is the same node.
+
+        Returns
+        -------
+        self : object
+
+        Examples
+        --------
+        >>> from ohmlearn import HFSClassifier
+        >>> model = HFSClassifier().update(([0, 1], [1, 2])).relabel({0: "a", 2: "b"})
+        >>> model.update(([2], [3])).transduction_.tolist()
+        ['a', 'a', 'b', 'b']
+        """
+        if not hasattr(self, "_seed"):
+            self._validate_params()
+            self._start(None)
+        self._take(edges)
         return self
 
     def relabel(self, y: Any) -> Self:
-        """Change the labels; no edge is read again.
+        """Change the labels without reading the edges again.
 
         Parameters
         ----------
         y : array-like of shape (n_nodes,), or dict {node: label}
-            All labels, old ones that stay included; a dict as for `fit_edges`.
+            All labels, including earlier ones that are still valid. As for `fit_edges`.
 
         Returns
         -------
@@ -165,174 +273,137 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
 
         Examples
         --------
-        >>> from ohmlearn import StableHFSClassifier, gallery
-        >>> model = StableHFSClassifier().fit_edges(gallery.path(4), {0: "a", 3: "b"})
+        >>> from ohmlearn import HFSClassifier, gallery
+        >>> model = HFSClassifier().fit_edges(gallery.path(4), {0: "a", 3: "b"})
         >>> model.relabel({0: "b", 3: "a"}).transduction_.tolist()
         ['b', 'b', 'a', 'a']
         """
-        self._check_edges_seen()
-        self._labels = self._encode(self._by_number(y), self._n_nodes)
+        check_is_fitted(self, "_seed")
+        self._set_labels(self._read_labels(y, self._n_nodes, self._nodes))
         self._answer = None
-        self._result()
+        self._solve()
         if self._nodes is not None:
-            self._warn_alone()
+            self._warn_isolated()
         return self
 
-    def _warn_alone(self) -> None:
-        """Warn of labelled nodes that no edge has."""
-        component, labelled = self._result().component, self._labels[0]
-        alone = labelled[np.bincount(component)[component[labelled]] == 1]
-        tell_unknown(alone if self._nodes is None else self._nodes.ids(alone), len(labelled))
+    def refine(self, edges: Any, *, passes: int = 3) -> Self:
+        """Improve the present answer by more passes over all edges seen so far.
 
-    def _by_number(self, y: Any) -> Any:
-        """Return labels with the numbers of nodes; ids that are new get the next ones."""
-        if self._nodes is not None and type(y).__name__ == "Series":  # of pandas: ids are its index
-            y = y.to_dict()
-        if self._nodes is None or not isinstance(y, Mapping):
-            return y
-        return dict(zip(self._nodes.add(list(y)).tolist(), y.values(), strict=True))
+        Starts from the present answer if earlier passes have improved it, else from the
+        sparsifier. Does nothing if the answer is that of all edges already.
 
-    def _check_same_nodes(self, edges: Any) -> None:
-        """Refuse a stream that numbers its nodes by a table of its own."""
-        nodes = table_of(edges)
-        if self._nodes is not None and nodes is not None and nodes is not self._nodes:
-            raise ValueError(
-                "these edges have numbers of their own for the ids of their nodes; read them with "
-                "read_edges(..., nodes=first.nodes), first being the stream that came before"
-            )
+        Parameters
+        ----------
+        edges : stream, Graph, or tuple (u, v) or (u, v, w) of arrays
+            All edges; a stream is read several times.
+        passes : int
+            Largest number of passes.
 
-    def _check_edges_seen(self) -> None:
-        check_is_fitted(self, "_seed")
+        Returns
+        -------
+        self : object
 
-    def _result(self) -> HFSResult:
-        """Return the present answer, which starts from the one before."""
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from ohmlearn import HFSClassifier, gallery
+        >>> graph = gallery.complete(300)
+        >>> model = HFSClassifier(passes=1, epsilon=0.9, random_state=0)
+        >>> model = model.fit_edges(graph, {0: "a", 1: "b"}).refine(graph, passes=12)
+        >>> bool(model.residual_.max() < 1e-4)
+        True
+        """
         check_is_fitted(self, "_labels")
-        if self._answer is None:
-            nodes, _ = self._labels
-            graph = self._whole_graph()
-            columns = self._columns()
-            warm = self._warm
-            if warm is not None and warm.columns.shape[1] != columns.shape[1] + self._is_stable():
-                warm = None
-            self._answer = solve_hfs(
-                graph,
-                nodes,
-                columns,
-                self._choose_gamma(graph.n_nodes),
-                "stable" if self._is_stable() else None,
-                self.tol,
-                warm,
-                self._seed,
-                self.n_jobs,
+        self._check_same_nodes(nodes_of(edges))
+        if self.sparsifier_ is not None:
+            before = self._answer if self._answer is not None and self._answer.passes else None
+            done = self.n_iter_ - 1 if before is not None else 0
+            self._refine(edges, passes, before)
+            self.n_iter_ += done
+        self._solve()
+        return self
+
+    # Parts of the job.
+
+    def _set_labels(self, labels: Labels) -> None:
+        self._labels = number_labels(labels, self._nodes)
+        self.labelled_ = self._labels.nodes
+
+    def _check_same_nodes(self, nodes: NodeTable | None) -> None:
+        """Refuse edges whose nodes are numbered by another table than those before."""
+        if self._nodes is not None and nodes is not None:
+            join_tables(self._nodes, nodes)
+
+    def _choose_gamma(self, n_nodes: int) -> float:
+        """Set and return `gamma_`."""
+        if self.gamma == "auto":
+            graph, kept = self._all_edges, self.sparsifier_
+            total = kept.weight_seen_ if kept is not None else float(graph.weights.sum()) / 2.0
+            self.gamma_ = self._automatic_gamma(2.0 * total / n_nodes)
+        else:
+            self.gamma_ = float(self.gamma)
+        return self.gamma_
+
+    def _is_stable(self) -> bool:
+        return self.normalization == "stable"
+
+    def _constraint(self) -> Literal["stable"] | None:
+        return "stable" if self._is_stable() else None
+
+    def _warn_isolated(self) -> None:
+        """Warn of labelled nodes that no edge has, for example mistyped ones."""
+        component, labelled = self._solve().component, self.labelled_
+        alone = labelled[np.bincount(component)[component[labelled]] == 1]
+        if len(alone) > 0:
+            first = alone[0] if self._nodes is None else self._nodes.ids(alone[:1]).tolist()[0]
+            warnings.warn(
+                f"{len(alone)} of the {len(labelled)} labelled nodes are in no edge, such as "
+                f"{first!r}",
+                UserWarning,
+                stacklevel=3,
             )
-        if self._warm is not self._answer:
-            self._warm = self._answer
-            self._warn_unreached(self._answer.reached)
-        return self._answer
 
     def _warn_unreached(self, reached: NDArray[np.bool_]) -> None:
         if not reached.all():
             warnings.warn(
                 f"{np.count_nonzero(~reached)} of {len(reached)} nodes are in components without "
                 f"a label: they get {self._without_evidence}, and reached_ is False there; label "
-                f"some of them, or join them to the rest, with more neighbours, say",
+                f"some of them, or connect them to the rest, for example by more neighbours",
                 UserWarning,
                 stacklevel=4,
             )
 
-    def _whole_graph(self) -> Graph:
-        """Return the graph that is kept, with all nodes that are known of."""
-        graph, last = self._graph(), int(self._labels[0].max())
-        if self._n_nodes is None and self._nodes is None and last > 2 * graph.n_nodes + FAR:
+    # Answers.
+
+    @property
+    def graph_(self) -> Graph:
+        """The graph in memory, with all known nodes: the sparsifier, or all edges."""
+        check_is_fitted(self, "_seed")
+        kept = self._all_edges if self.sparsifier_ is None else self.sparsifier_.snapshot()
+        assert kept is not None
+        last = int(getattr(self, "labelled_", np.zeros(1)).max())
+        if self._n_nodes is None and self._nodes is None and last > 2 * kept.n_nodes + FAR:
             raise ValueError(
-                f"node {last} has a label, but the edges have {graph.n_nodes} nodes, and memory is "
-                f"taken for every number; number nodes 0, 1, 2, ..., as read_edges does, or give "
-                f"n_nodes"
+                f"node {last} has a label, but the edges have {kept.n_nodes} nodes, and memory is "
+                f"needed for every number in between; number the nodes 0, 1, 2, ..., as read_edges "
+                f"does, or give n_nodes"
             )
-        return with_nodes(graph, max(self._n_nodes or 0, last + 1))
-
-    def _choose_gamma(self, n_nodes: int) -> float:
-        """Set and return `gamma_`."""
-        if self.gamma == "auto":
-            self.gamma_ = self._automatic_gamma(2.0 * self._total_weight() / n_nodes)
-        else:
-            self.gamma_ = float(self.gamma)
-        return self.gamma_
-
-    @abstractmethod
-    def _automatic_gamma(self, degree: float) -> float:
-        """Return what ``gamma="auto"`` stands for, given the mean degree."""
-
-    def _is_stable(self) -> bool:
-        return self.normalization == "stable"
-
-    @abstractmethod
-    def _columns(self) -> Floats:
-        """Return the values at the labelled nodes as columns."""
+        return with_nodes(kept, max(self._n_nodes or 0, last + 1))
 
     @property
     def scores_(self) -> Floats:
         """Harmonic functions, one column for each class; 0 where `reached_` is False."""
-        return self._result().f
+        return self._solve().f
 
     @property
     def reached_(self) -> NDArray[np.bool_]:
-        """Whether a node is connected with any label."""
-        return self._result().reached
+        """Whether a node is connected to any label."""
+        return self._solve().reached
 
     @property
-    def residuals_(self) -> Floats:
-        """Relative residuals of `scores_`, before a last step that reads no edge, if any."""
-        return self._result().residuals
-
-    def _affinity(self) -> Affinity:
-        return Affinity(
-            self.affinity, self.n_neighbors, self.weights, self.kernel_gamma, self.n_jobs
-        )
-
-    def _check_points(self, X: Any, *, reset: bool) -> Any:
-        precomputed = self.affinity == "precomputed"
-        if precomputed and isinstance(X, Graph):
-            if reset:
-                self.n_features_in_ = X.n_nodes
-            return X
-        return validate_data(
-            self,
-            X,
-            reset=reset,
-            accept_sparse=["csr", "csc", "coo"] if precomputed else False,
-            dtype=[np.float64, np.float32],
-            ensure_min_samples=2 if reset else 1,
-        )
-
-    def _extend(self, X: Any, values: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-        """Return means of values over the points that new ones are joined to.
-
-        Points without evidence do not count; the second array says where there were others.
-        """
-        if not hasattr(self, "n_features_in_"):
-            raise ValueError(
-                "predict needs points, but this estimator was fitted to edges; transduction_ has "
-                "the answers for the nodes of the graph"
-            )
-        new = self._check_points(X, reset=False)
-        reached = self._result().reached.astype(np.float64)[:, np.newaxis]
-        columns = np.hstack([values * reached, reached])
-        total = self._affinity().extend(new, getattr(self, "X_", None), columns)
-        known = total[:, -1] > 0
-        return total[:, :-1] / np.where(known, total[:, -1], 1.0)[:, np.newaxis], known
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.affinity == "precomputed"
-        tags.input_tags.sparse = self.affinity == "precomputed"
-        return tags
-
-
-def table_of(edges: Any) -> NodeTable | None:
-    """Return the ids of a stream that has its own."""
-    nodes = getattr(edges, "nodes", None)
-    return nodes if isinstance(nodes, NodeTable) else None
+    def residual_(self) -> Floats:
+        """Relative residual of each column of `scores_`; see `HFSResult.residual`."""
+        return self._solve().residual
 
 
 def with_nodes(graph: Graph, n_nodes: int) -> Graph:

@@ -1,23 +1,78 @@
 """Which nodes are labelled, and with what."""
 
 import math
+import re
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
+from ohmlearn.nodes import NodeTable
 from ohmlearn.validation.edges import check_node_ids
 
-__all__ = ["find_classes", "find_values", "is_unlabelled"]
+__all__ = ["Labels", "find_classes", "find_values", "is_mapping", "is_unlabelled", "number_labels"]
 
-Labelled = tuple[NDArray[np.int64], NDArray[Any]]
+INTEGER = re.compile(r"-?\d+")
 
 
-def find_classes(y: Any, n_nodes: int | None = None) -> Labelled:
+class Labels(NamedTuple):
+    """Labelled nodes, as numbers or as the ids of a stream, and their classes or values."""
+
+    nodes: Any
+    values: NDArray[Any]
+
+
+def is_mapping(y: Any, ids: NodeTable | None) -> bool:
+    """Whether y has nodes as keys. A Series of pandas does if the nodes have ids: its index."""
+    return isinstance(y, Mapping) or (ids is not None and type(y).__name__ == "Series")
+
+
+def number_labels(labels: Labels, ids: NodeTable | None) -> Labels:
+    """Return labels whose nodes are numbers; ids that no edge has get the next numbers.
+
+    Examples
+    --------
+    >>> table = NodeTable()
+    >>> _ = table.add(["ann", "bob"])
+    >>> number_labels(Labels(["bob", "cy"], np.array([1, 0])), table).nodes
+    array([1, 2])
+    """
+    if ids is None or isinstance(labels.nodes, np.ndarray):
+        return labels
+    nodes = _as_kind(labels.nodes, ids.kind)
+    known = ids.find(nodes) >= 0
+    if not known.any():
+        raise ValueError(
+            f"no edge has any of the {len(nodes)} labelled nodes, such as {nodes[0]!r}; the ids of "
+            f"labels and edges must be the same"
+        )
+    numbers = ids.add(nodes).astype(np.int64)
+    first: dict[int, Any] = {}
+    for number, value, node in zip(numbers.tolist(), labels.values, nodes, strict=True):
+        if first.setdefault(number, value) != value:
+            raise ValueError(f"node {node!r} has two labels, {first[number]!r} and {value!r}")
+    numbers, at = np.unique(numbers, return_index=True)
+    return Labels(numbers, labels.values[at])
+
+
+def _as_kind(nodes: list[Any], kind: str | None) -> list[Any]:
+    """Return ids as integers or strings, whichever the edges have."""
+    if kind == "string":
+        return [str(node) for node in nodes]
+    for node in nodes:
+        if not isinstance(node, int | np.integer) and not INTEGER.fullmatch(str(node).strip()):
+            raise ValueError(
+                f"the labelled node {node!r} is not an integer, but the ids of the edges are; "
+                f'read the edges with id_type="string"'
+            )
+    return [int(node) for node in nodes]
+
+
+def find_classes(y: Any, n_nodes: int | None = None, ids: NodeTable | None = None) -> Labels:
     """Return the labelled nodes and their classes; -1, None and NaN mean unlabelled.
 
     Examples
@@ -26,9 +81,9 @@ def find_classes(y: Any, n_nodes: int | None = None) -> Labelled:
     >>> nodes.tolist(), classes.tolist()
     ([0, 2], ['spam', 'ham'])
     >>> find_classes({7: 1, 3: 0})
-    (array([7, 3]), array([1, 0]))
+    Labels(nodes=array([7, 3]), values=array([1, 0]))
     """
-    nodes, values = _split(y, n_nodes)
+    nodes, values = _split(y, n_nodes, ids)
     if values.dtype.kind == "O":
         known = np.array([not is_unlabelled(value) for value in values], dtype=bool)
         values = values[known]
@@ -49,20 +104,21 @@ def find_classes(y: Any, n_nodes: int | None = None) -> Labelled:
             "class must be given"
         )
     if values.dtype.kind == "f" and np.any(values != np.floor(values)):
-        # Whole numbers are not asked about: of few labels a class they would be suspected.
+        # Integers are always classes: with few labels per class scikit-learn would mistake them
+        # for a regression target.
         check_classification_targets(values)
-    return nodes[known], values
+    return Labels(_choose(nodes, known), values)
 
 
-def find_values(y: Any, n_nodes: int | None = None) -> Labelled:
+def find_values(y: Any, n_nodes: int | None = None, ids: NodeTable | None = None) -> Labels:
     """Return the nodes with a number and the numbers; None and NaN mean unknown.
 
     Examples
     --------
     >>> find_values([1.5, None, -1.0])
-    (array([0, 2]), array([ 1.5, -1. ]))
+    Labels(nodes=array([0, 2]), values=array([ 1.5, -1. ]))
     """
-    nodes, values = _split(y, n_nodes)
+    nodes, values = _split(y, n_nodes, ids)
     if values.dtype.kind == "O":
         values = np.array([math.nan if value is None else value for value in values])
     try:
@@ -76,42 +132,50 @@ def find_values(y: Any, n_nodes: int | None = None) -> Labelled:
             "y has no value: all entries are None or NaN, which mean unknown; at least one number "
             "must be given"
         )
-    return nodes[known], numbers[known]
+    return Labels(_choose(nodes, known), numbers[known])
 
 
-def _split(y: Any, n_nodes: int | None) -> Labelled:
-    """Return nodes and entries, of a mapping or of one entry a node."""
+def _choose(nodes: Any, known: NDArray[np.bool_]) -> Any:
+    if isinstance(nodes, np.ndarray):
+        return nodes[known]
+    return [node for node, labelled in zip(nodes, known, strict=True) if labelled]
+
+
+def _split(y: Any, n_nodes: int | None, ids: NodeTable | None) -> Labels:
+    """Return nodes and entries of a mapping, or of an array with one entry for each node."""
     if y is None:
         raise ValueError(
-            "requires y to be passed, but the target y is None; give an array with one entry a "
-            "node, or a dict {node: label}"
+            "requires y to be passed, but the target y is None; give an array with one entry for "
+            "each node, or a dict {node: label}"
         )
-    if isinstance(y, Mapping):
+    if is_mapping(y, ids):
+        y = dict(y)
         entries = np.empty(len(y), dtype=object)
         entries[:] = list(y.values())
+        if ids is not None:
+            return Labels(list(y), entries)
         named = next((key for key in y if isinstance(key, str)), None)
         if named is not None:
             raise ValueError(
                 f"y has the node {named!r}, but the nodes of these edges are numbers; read the "
                 f"edges with read_edges, which knows their ids, or number both with NodeTable"
             )
-        nodes = check_node_ids(list(y.keys()), "y.keys()")
-        return nodes.astype(np.int64), entries
+        return Labels(check_node_ids(list(y), "y.keys()").astype(np.int64), entries)
     values = np.asarray(y)
     if values.dtype.kind in "UT" and not isinstance(y, np.ndarray):
         values = np.asarray(y, dtype=object)  # numpy has made strings of None, NaN and -1
     elif values.dtype.kind in "UT":
-        _tell_numbers_as_strings(values)
+        _warn_numbers_as_strings(values)
     values = column_or_1d(values, warn=True)
     if n_nodes is not None and len(values) != n_nodes:
         raise ValueError(
-            f"y must have one entry a node, {n_nodes} of them, got {len(values)}; mark unlabelled "
-            f"nodes by -1, None or NaN, or pass a dict {{node: label}}"
+            f"y must have one entry for each of the {n_nodes} nodes, got {len(values)}; mark "
+            f"unlabelled nodes by -1, None or NaN, or pass a dict {{node: label}}"
         )
-    return np.arange(len(values)), values
+    return Labels(np.arange(len(values)), values)
 
 
-def _tell_numbers_as_strings(values: NDArray[Any]) -> None:
+def _warn_numbers_as_strings(values: NDArray[Any]) -> None:
     """Warn of what numpy makes of -1 and NaN among strings."""
     strange = [name for name in ("-1", "nan") if np.any(values == name)]
     if strange:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from types import NoneType
 from typing import Any
 
@@ -99,6 +99,18 @@ class SparsifierOptions:
         if self.memory is None or self.n_nodes is None:
             return 0
         return (check_memory("memory", self.memory) - self.n_nodes * NODE_BYTES) // ROW_BYTES
+
+    @property
+    def threads(self) -> int:
+        """The number of threads that `n_jobs` asks for."""
+        return check_n_jobs(self.n_jobs)
+
+    def describe(self) -> str:
+        """Return the parameters that differ from their defaults, as in a call."""
+        defaults = {field.name: field.default for field in fields(self)}
+        return ", ".join(
+            f"{name}={value!r}" for name, value in asdict(self).items() if value != defaults[name]
+        )
 
     def check_room(self, n_nodes: int) -> None:
         """Refuse a budget that is too small for a connected graph with so many nodes."""

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ohmlearn.certificate import Certificate
 from ohmlearn.graph import Graph
-from ohmlearn.semi_supervised import SparseHFSClassifier, StableHFSClassifier
+from ohmlearn.semi_supervised import HFSClassifier
 from ohmlearn.theory.bounds import GeneralizationBound, generalization_bound
 from ohmlearn.theory.eigenvalues import spectral_extremes
 from ohmlearn.validation.parameters import check_fraction
@@ -34,9 +34,9 @@ class CertifiedBound:
 
     Examples
     --------
-    >>> from ohmlearn import StableHFSClassifier, gallery
+    >>> from ohmlearn import HFSClassifier, gallery
     >>> from ohmlearn.theory import certified_bound
-    >>> model = StableHFSClassifier(gamma=1.0).fit_edges(gallery.complete(50), {0: "a", 1: "b"})
+    >>> model = HFSClassifier(gamma=1.0, epsilon=None).fit_edges(gallery.complete(50), {0: "a", 1: "b"})
     >>> bound = certified_bound(model)
     >>> sorted(bound.bounds), bound.vacuous
     (['a', 'b'], True)
@@ -72,7 +72,7 @@ def certified_bound(
     random_state: Any = 0,
     n_jobs: int | None = None,
 ) -> CertifiedBound:
-    """Fill the bounds from a fitted `SparseHFSClassifier` or `StableHFSClassifier`.
+    """Fill the bounds from a fitted `HFSClassifier`.
 
     The error on the labelled nodes is that of the answer itself, so that nothing is added for
     sparsification. An answer of one pass stands on the sparsifier, whose eigenvalues are computed;
@@ -93,11 +93,11 @@ def certified_bound(
     Examples
     --------
     >>> import numpy as np
-    >>> from ohmlearn import SparseHFSClassifier, gallery
+    >>> from ohmlearn import HFSClassifier, gallery
     >>> from ohmlearn.theory import certified_bound
     >>> y = np.full(400, -1)
     >>> y[::2] = np.arange(200) % 2
-    >>> model = SparseHFSClassifier(gamma=1.0, passes=1, random_state=0)
+    >>> model = HFSClassifier(gamma=1.0, passes=1, random_state=0)
     >>> bound = certified_bound(model.fit_edges(gallery.complete(400), y))
     >>> bound.n_labelled, bound.vacuous
     (200, False)
@@ -141,10 +141,10 @@ def certified_bound(
 
 def _check_classifier(estimator: Any) -> tuple[Graph, NDArray[np.int64], NDArray[np.float64]]:
     """Return the graph kept by a fitted classifier, the labelled nodes, and their columns."""
-    if not isinstance(estimator, SparseHFSClassifier | StableHFSClassifier):
+    if not isinstance(estimator, HFSClassifier):
         raise TypeError(
-            f"a SparseHFSClassifier or StableHFSClassifier is needed, got "
-            f"{type(estimator).__name__}; the bounds are about classes"
+            f"an HFSClassifier is needed, got {type(estimator).__name__}; the bounds are about "
+            f"classes"
         )
     check_is_fitted(estimator)
     if estimator.normalization != "stable":
@@ -152,8 +152,8 @@ def _check_classifier(estimator: Any) -> tuple[Graph, NDArray[np.int64], NDArray
             f"the bounds are about stable-HFS, but normalization={estimator.normalization!r}; fit "
             f'with normalization="stable"'
         )
-    labelled = estimator._labels[0]
-    graph = estimator._whole_graph()
+    labelled = estimator.labelled_
+    graph = estimator.graph_
     if graph.n_nodes == len(labelled):
         raise ValueError("all nodes are labelled: there is no error on others to bound")
     return graph, labelled, estimator._columns()

@@ -1,0 +1,49 @@
+"""Which numbering of nodes edges use, so that two numberings are not mixed by mistake."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ohmlearn.nodes.table import NodeTable
+
+__all__ = ["join_tables", "nodes_of"]
+
+
+def nodes_of(edges: Any) -> NodeTable | None:
+    """Return the table that numbers the nodes of a stream or graph; None if it has no ids.
+
+    Examples
+    --------
+    >>> nodes_of([([0], [1])]) is None
+    True
+    """
+    nodes = getattr(edges, "nodes", None)
+    return nodes if isinstance(nodes, NodeTable) else None
+
+
+def join_tables(a: NodeTable | None, b: NodeTable | None) -> NodeTable | None:
+    """Return the longer of two tables that number the same ids alike.
+
+    Raises
+    ------
+    ValueError
+        If some number means two different ids.
+
+    Examples
+    --------
+    >>> a, b = NodeTable(), NodeTable()
+    >>> _ = a.add(["x"]), b.add(["x", "y"])
+    >>> join_tables(a, b) is b
+    True
+    """
+    if a is None or b is None or a is b:
+        return b if a is None else a
+    short, long = sorted((a, b), key=len)
+    for number, (one, other) in enumerate(zip(short.ids().tolist(), long.ids().tolist())):
+        if one != other:
+            raise ValueError(
+                f"the nodes are numbered in two ways: node {number} is {one!r} in one numbering "
+                f"and {other!r} in the other; read both with the same table, as in "
+                f"read_edges(..., nodes=first.nodes)"
+            )
+    return long

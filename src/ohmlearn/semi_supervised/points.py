@@ -1,0 +1,113 @@
+"""Estimators and points: a graph of the points they are fitted to, and answers for new ones."""
+
+from abc import ABCMeta, abstractmethod
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import validate_data
+
+from ohmlearn.graph import Graph
+from ohmlearn.harmonic.system import LARGEST
+from ohmlearn.semi_supervised.affinity import AFFINITIES, Affinity
+from ohmlearn.validation.parameters import SMALLEST
+
+__all__ = ["FromPoints"]
+
+Floats = NDArray[np.float64]
+
+
+class FromPoints(BaseEstimator, metaclass=ABCMeta):
+    """Turns points into edges for the labelling job, and extends its answers to new points."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "affinity": [StrOptions(set(AFFINITIES)), callable],
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "weights": [StrOptions({"uniform", "gaussian"})],
+        "kernel_gamma": [None, Interval(Real, SMALLEST, LARGEST, closed="both")],
+    }
+    affinity: str | Callable[..., Any]
+    n_neighbors: int
+    weights: Literal["uniform", "gaussian"]
+    kernel_gamma: float | None
+    n_jobs: int | None
+
+    @abstractmethod
+    def _label(self, edges: Any, y: Any, n_nodes: int | None) -> None:
+        """Label the nodes of edges."""
+
+    @property
+    @abstractmethod
+    def reached_(self) -> NDArray[np.bool_]:
+        """Whether a node is connected to any label."""
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit to points, or to a graph if ``affinity="precomputed"``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_nodes, n_features)
+            Points; or a symmetric matrix of weights, sparse or dense, or a Graph.
+        y : array-like of shape (n_nodes,), or dict {node: label}
+            Labels. None and NaN, and for classes -1, mean unlabelled.
+
+        Returns
+        -------
+        self : object
+        """
+        self._validate_params()
+        points = self._check_points(X, reset=True)
+        edges = self._affinity().edges(points)
+        self._label(edges, y, edges.n_nodes)
+        self.__dict__.pop("X_", None)
+        if self.affinity != "precomputed":
+            self.X_ = points
+        return self
+
+    def _affinity(self) -> Affinity:
+        return Affinity(
+            self.affinity, self.n_neighbors, self.weights, self.kernel_gamma, self.n_jobs
+        )
+
+    def _check_points(self, X: Any, *, reset: bool) -> Any:
+        precomputed = self.affinity == "precomputed"
+        if precomputed and isinstance(X, Graph):
+            if reset:
+                self.n_features_in_ = X.n_nodes
+            return X
+        return validate_data(
+            self,
+            X,
+            reset=reset,
+            accept_sparse=["csr", "csc", "coo"] if precomputed else False,
+            dtype=[np.float64, np.float32],
+            ensure_min_samples=2 if reset else 1,
+        )
+
+    def _extend(self, X: Any, values: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+        """Return weighted means of values over the neighbours of new points.
+
+        Neighbours without evidence are ignored; the second array is False where there are no
+        others.
+        """
+        if not hasattr(self, "n_features_in_"):
+            raise ValueError(
+                "predict needs points, but this estimator was fitted to edges; transduction_ has "
+                "the answers for the nodes of the graph"
+            )
+        new = self._check_points(X, reset=False)
+        reached = self.reached_.astype(np.float64)[:, np.newaxis]
+        columns = np.hstack([values * reached, reached])
+        total = self._affinity().extend(new, getattr(self, "X_", None), columns)
+        known = total[:, -1] > 0
+        return total[:, :-1] / np.where(known, total[:, -1], 1.0)[:, np.newaxis], known
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.affinity == "precomputed"
+        tags.input_tags.sparse = self.affinity == "precomputed"
+        return tags
