@@ -20,7 +20,7 @@ from benchmarks.label_cost import POINTS, blob_data, paper_data
 from benchmarks.label_sets import LabelledGraph, load_all, read_points
 from benchmarks.labels import label_draws
 from benchmarks.measure import Figure, emit
-from ohmlearn import Graph, SparseHFSClassifier, StableHFSClassifier, knn_edges
+from ohmlearn import Graph, HFSClassifier, knn_edges
 
 PASSES = (1, 2, 3, 4, 6, 10)
 EXACT = 40  # passes
@@ -37,8 +37,8 @@ def after_passes(n: int) -> Iterator[Figure]:
     """Scores on the paper's graph after some passes, beside those of all its edges."""
     X, truth, y = paper_data(n)
 
-    def fit(passes: int) -> SparseHFSClassifier:
-        return SparseHFSClassifier(
+    def fit(passes: int) -> HFSClassifier:
+        return HFSClassifier(
             weights="uniform", n_neighbors=4500 * n // POINTS, passes=passes, gamma=1.0, tol=1e-10,
             random_state=0,
         ).fit(X, y)  # fmt: skip
@@ -55,7 +55,7 @@ def alike_after_passes(n: int) -> Iterator[Figure]:
     """Five clusters in a complete graph with a wide kernel: accuracy after some passes."""
     X, truth, y = blob_data(n, 10)
     for passes in PASSES:
-        model = SparseHFSClassifier(affinity="rbf", passes=passes, random_state=0).fit(X, y)
+        model = HFSClassifier(affinity="rbf", passes=passes, random_state=0).fit(X, y)
         right = float(np.mean(model.transduction_ == truth))
         yield {"case": "RBF passes", "points": n, "passes": passes, "right": right}
 
@@ -64,7 +64,7 @@ def accuracy(graph: Graph, truth: np.ndarray, chosen: np.ndarray, **parameters: 
     """Share of the unlabelled nodes that exact stable-HFS labels right."""
     y = np.full(len(truth), -1)
     y[chosen] = truth[chosen]
-    model = StableHFSClassifier(random_state=0, **parameters).fit_edges(graph, y)
+    model = HFSClassifier(epsilon=None, random_state=0, **parameters).fit_edges(graph, y)
     return float(np.mean((model.transduction_ == truth)[(truth >= 0) & (y < 0)]))
 
 
@@ -97,7 +97,7 @@ def by_weights(folder: Path, name: str, limit: int, draws: int) -> Iterator[Figu
 def wrong_labels(draws: int) -> Iterator[Figure]:
     """Digits with ten labels a class, some of them wrong: accuracy by the factor of gamma."""
     X, truth = load_digits(return_X_y=True)
-    graph = StableHFSClassifier(n_neighbors=10).fit(X, truth).graph_
+    graph = HFSClassifier(epsilon=None, n_neighbors=10).fit(X, truth).graph_
     for share in WRONG:
         found: dict[int, list[float]] = {factor: [] for factor in FACTORS}
         for draw in range(draws):
@@ -109,9 +109,9 @@ def wrong_labels(draws: int) -> Iterator[Figure]:
             wrong = rng.choice(100, round(100 * share), replace=False)
             given[wrong] = (given[wrong] + rng.integers(1, 10, len(wrong))) % 10
             labels = dict(zip(chosen.tolist(), given.tolist(), strict=True))
-            gamma = StableHFSClassifier().fit_edges(graph, labels).gamma_
+            gamma = HFSClassifier(epsilon=None).fit_edges(graph, labels).gamma_
             for factor in FACTORS:
-                model = StableHFSClassifier(gamma=factor * gamma).fit_edges(graph, labels)
+                model = HFSClassifier(epsilon=None, gamma=factor * gamma).fit_edges(graph, labels)
                 rest = np.setdiff1d(np.arange(len(truth)), chosen)
                 found[factor].append(float(np.mean(model.transduction_[rest] == truth[rest])))
         means = {f"gamma times {factor}": _mean(found[factor]) for factor in FACTORS}
@@ -122,9 +122,8 @@ def unequal_digits(draws: int) -> Figure:
     """Digits with one label a class and twenty more at random: without and with class shares."""
     X, truth = load_digits(return_X_y=True)
     ways = {
-        "stable": StableHFSClassifier(random_state=0),
-        "cmn, uniform": StableHFSClassifier(
-            normalization="cmn", class_prior=np.full(10, 0.1), random_state=0
+        "stable": HFSClassifier(epsilon=None, random_state=0),
+        "cmn, uniform": HFSClassifier(epsilon=None, normalization="cmn", class_prior=np.full(10, 0.1), random_state=0
         ),
     }
     found: dict[str, list[float]] = {name: [] for name in ways}
@@ -148,7 +147,7 @@ def unequal(data: LabelledGraph, n_labels: int, draws: int) -> Figure:
     for draw in range(draws):
         chosen = np.random.default_rng(draw).choice(known, n_labels, replace=False)
         labels = {int(node): int(data.y[node]) for node in chosen}
-        model = StableHFSClassifier(random_state=0).fit_edges(data.graph, labels)
+        model = HFSClassifier(epsilon=None, random_state=0).fit_edges(data.graph, labels)
         counts = np.bincount(np.searchsorted(model.classes_, data.y[chosen]))
         rest = np.setdiff1d(known, chosen)
         truth = data.y[rest]

@@ -86,7 +86,8 @@ def _read(path: Path) -> list[Figure]:
 
 def _study(task: tuple[str, str, float, list[float], int]) -> list[Figure]:
     """All seeds of one family, order and epsilon: a figure for each constant."""
-    from ohmlearn import sparsifier
+    from ohmlearn.sparsifier import StreamingSparsifier
+    from ohmlearn.sparsifier.options import CONSTANTS
 
     name, order, epsilon, constants, seeds = task
     family = families.make(name)
@@ -97,9 +98,12 @@ def _study(task: tuple[str, str, float, list[float], int]) -> list[Figure]:
     for seed in range(seeds):
         stream = family.stream(order, seed)
         for c in constants:
-            sparsifier.CONSTANTS[f"study {c}"] = (c, 0.0)
-            kept = sparsifier.StreamingSparsifier(
-                family.graph.n_nodes, epsilon, constants=f"study {c}", random_state=seed
+            CONSTANTS[f"study {c}"] = (c, 0.0)
+            kept = StreamingSparsifier(
+                n_nodes=family.graph.n_nodes,
+                epsilon=epsilon,
+                constants=f"study {c}",
+                random_state=seed,
             ).update(*stream)
             h = kept.snapshot()
             found[c].append(ruler.epsilon(h))
@@ -182,7 +186,8 @@ def draw(figures: list[Figure], path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    from ohmlearn import sparsifier
+    from ohmlearn.sparsifier import StreamingSparsifier
+    from ohmlearn.sparsifier.options import CONSTANTS
 
     runs = group(figures)
     # Those of which nothing was dropped have nothing to show.

@@ -23,7 +23,7 @@ from distributed import Client, LocalCluster
 from benchmarks.families import FAMILIES, Ruler
 from benchmarks.measure import Figure, emit, peak_mib, reset_peak
 from ohmlearn import Graph, StreamingSparsifier, certify, read_edges
-from ohmlearn.dask import sparsify
+from ohmlearn.dask import ClusterEdges, sparsify
 from ohmlearn.dask.local import SETTINGS
 
 ROW_GROUP = 1 << 20
@@ -117,8 +117,7 @@ def _one_process(files: list[Path], epsilon: float) -> Figure:
     reset_peak()
     cpu, wall = time.process_time(), time.perf_counter()
     sparsifier = StreamingSparsifier(epsilon=epsilon, random_state=0)
-    for batch in read_edges(files):
-        sparsifier.update(*batch)
+    sparsifier.update(read_edges(files))
     return {
         "wall_s": time.perf_counter() - wall,
         "cpu_s": time.process_time() - cpu,
@@ -137,26 +136,25 @@ def _on_cluster(client: Client, files: list[Path], epsilon: float, partition_edg
         leaves = time.perf_counter() - wall
 
     here, wall = time.process_time(), time.perf_counter()
-    found = sparsify(
-        files, client, epsilon, random_state=0, partition_edges=partition_edges, progress=note
-    )
+    edges = ClusterEdges(files, client=client, partition_edges=partition_edges, progress=note)
+    found = edges.sparsify(epsilon=epsilon, random_state=0)
     seconds = time.perf_counter() - wall
     here = time.process_time() - here
     after = client.run(time.process_time)
     sent = client.run(_bytes_sent)
     cpus = [after[worker] - cpu[worker] for worker in after]
     return {
-        "partitions": found.edges.n_partitions,
+        "partitions": edges.n_partitions,
         "wall_s": seconds,
         "cpu_s": sum(cpus),
         "busiest_worker_cpu_s": max(cpus),
         "until_last_partition_s": leaves,
         "merging_s": seconds - leaves,
         "scheduler_and_client_cpu_s": here,
-        "bytes_by_level": list(found.edges.traffic),
+        "bytes_by_level": list(edges.traffic),
         "bytes_sent_by_workers": sum(sent[w] - moved[w] for w in sent),
         "peak_mib": max(client.run(peak_mib).values()),
-        "rows": found.sparsifier.n_rows_,
+        "rows": found.n_rows_,
     }
 
 
@@ -175,18 +173,17 @@ def _measure_quality(options: argparse.Namespace, client: Client) -> None:
                 u, v, w = family.stream("random", seed)
                 cuts = np.array_split(np.arange(len(u)), 8)
                 parts = [dask.delayed((u[cut], v[cut], w[cut])) for cut in cuts]
-                found = sparsify(
-                    parts, client, max_edges=20 * n, random_state=seed, split_every=split_every
-                )
-                ids = found.nodes.ids()
-                a, b, weights = found.snapshot().edges()
-                h = Graph.from_edges(ids[a], ids[b], weights, n)
-                one = StreamingSparsifier(n, max_edges=20 * n, random_state=seed).update(u, v, w)
-                g = one.snapshot()
+                edges = ClusterEdges(parts, client=client, split_every=split_every)
+                found = sparsify(edges, max_edges=20 * n, random_state=seed)
+                ids = edges.nodes.ids()
+                a, b, weights = found.edges()
+                h = Graph.from_edges(ids[a], ids[b], weights, n_nodes=n)
+                one = StreamingSparsifier(n_nodes=n, max_edges=20 * n, random_state=seed)
+                g = one.update(u, v, w).snapshot()
                 rows.append((h.n_edges, g.n_edges))
                 merged.append(ruler.epsilon(h))
                 single.append(ruler.epsilon(g))
-            certificate = certify(found, found.edges, random_state=0)
+            certificate = certify(edges, found, random_state=0)
             emit(
                 {
                     "bench": "cluster",

@@ -62,10 +62,10 @@ def compare(family: Family, ruler: Ruler, order: str, budget: int, seeds: int) -
     ways: dict[str, list[Graph]] = {way: [] for way in WAYS}
     for seed in range(seeds):
         u, v, w = family.stream(order, seed)
-        one = StreamingSparsifier(n, max_edges=budget, random_state=seed).update(u, v, w)
+        one = StreamingSparsifier(n_nodes=n, max_edges=budget, random_state=seed).update(u, v, w)
         ways["stream"].append(one.snapshot())
         leaves = [
-            StreamingSparsifier(n, max_edges=budget, random_state=seed + 1000 * (leaf + 1)).update(
+            StreamingSparsifier(n_nodes=n, max_edges=budget, random_state=seed + 1000 * (leaf + 1)).update(
                 u[part], v[part], w[part]
             )
             for leaf, part in enumerate(np.array_split(np.arange(len(u)), LEAVES))

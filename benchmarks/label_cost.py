@@ -49,11 +49,11 @@ def blob_data(n: int, d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def fit(data: tuple[np.ndarray, np.ndarray, np.ndarray], **parameters: Any) -> Figure:
-    """Fit a SparseHFSClassifier and describe it."""
-    from ohmlearn.semi_supervised import SparseHFSClassifier
+    """Fit a HFSClassifier and describe it."""
+    from ohmlearn.semi_supervised import HFSClassifier
 
     X, truth, y = data
-    model = SparseHFSClassifier(random_state=0, **parameters)
+    model = HFSClassifier(random_state=0, **parameters)
     _, cpu, wall = timed(lambda: model.fit(X, y))
     return {
         "cpu_s": cpu,

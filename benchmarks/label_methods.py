@@ -60,9 +60,9 @@ def ours_in(passes: int) -> Callable[[Any, Labels, int], Labels]:
     """Sparse-HFS with so many passes."""
 
     def label(graph: Any, y: Labels, seed: int) -> Labels:
-        from ohmlearn import SparseHFSClassifier
+        from ohmlearn import HFSClassifier
 
-        model = SparseHFSClassifier(passes=passes, random_state=seed)
+        model = HFSClassifier(passes=passes, random_state=seed)
         return np.asarray(model.fit_edges(graph, y).transduction_)
 
     return label
@@ -70,9 +70,9 @@ def ours_in(passes: int) -> Callable[[Any, Labels, int], Labels]:
 
 def exact(graph: Any, y: Labels, seed: int) -> Labels:
     """Stable-HFS on the whole graph."""
-    from ohmlearn import StableHFSClassifier
+    from ohmlearn import HFSClassifier
 
-    return np.asarray(StableHFSClassifier(random_state=seed).fit_edges(graph, y).transduction_)
+    return np.asarray(HFSClassifier(epsilon=None, random_state=seed).fit_edges(graph, y).transduction_)
 
 
 def poisson(matrix: sp.csr_matrix, y: Labels, seed: int) -> Labels:

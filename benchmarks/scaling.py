@@ -73,7 +73,7 @@ def measure_ours(n: int, path: Path, passes: int, threads: int) -> Figure:
     """From the file to labels."""
     import pyarrow as pa
 
-    from ohmlearn import SparseHFSClassifier, read_edges
+    from ohmlearn import HFSClassifier, read_edges
     from ohmlearn.nodes import NodeTable
 
     pa.set_cpu_count(threads)
@@ -81,7 +81,7 @@ def measure_ours(n: int, path: Path, passes: int, threads: int) -> Figure:
     truth, y = given_labels(n)
     nodes = NodeTable()
     nodes.add(np.arange(n))  # else they are numbered as they appear
-    model = SparseHFSClassifier(passes=passes, random_state=0, n_jobs=threads)
+    model = HFSClassifier(passes=passes, random_state=0, n_jobs=threads)
     baseline = reset_peak()
     _, cpu, wall = timed(lambda: model.fit_edges(read_edges(path, nodes=nodes), y))
     return {

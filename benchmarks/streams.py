@@ -195,9 +195,9 @@ def _kernel(options: argparse.Namespace, path: Path) -> tuple[dict[str, Any], Wo
 
     work: Work = {
         "kernel_edges": read,
-        "kernel_edges to sparsifier": lambda: stream.feed(
-            StreamingSparsifier(n_nodes=len(x), epsilon=0.9, random_state=0)
-        ),
+        "kernel_edges to sparsifier": lambda: StreamingSparsifier(
+            n_nodes=len(x), epsilon=0.9, random_state=0
+        ).update(stream),
         "X @ X.T": multiply,
         "X @ X.T, always into the same array": multiply_in_place,
     }

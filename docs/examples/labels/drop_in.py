@@ -17,11 +17,11 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.semi_supervised import LabelSpreading
 
-from ohmlearn import SparseHFSClassifier
+from ohmlearn import HFSClassifier
 
 X, truth = load_digits(return_X_y=True)
 models = {
-    "SparseHFSClassifier": SparseHFSClassifier(n_neighbors=10, random_state=0),
+    "HFSClassifier": HFSClassifier(n_neighbors=10, random_state=0),
     "LabelSpreading": LabelSpreading(kernel="knn", n_neighbors=10, max_iter=200),
     "LabelSpreading, rbf kernel": LabelSpreading(kernel="rbf", gamma=0.001, max_iter=200),
 }
@@ -61,7 +61,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 y = draw_labels(5, np.random.default_rng(0))
-pipeline = make_pipeline(StandardScaler(), SparseHFSClassifier(random_state=0))
+pipeline = make_pipeline(StandardScaler(), HFSClassifier(random_state=0))
 pipeline.fit(X[:1500], y[:1500])
 print(f"new pictures: {np.mean(pipeline.predict(X[1500:]) == truth[1500:]):.3f} right")
 

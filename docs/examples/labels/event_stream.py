@@ -82,7 +82,7 @@ print(f"{path.stat().st_size / 2**20:.0f} MiB of text")
 # Any iterable of batches ``(u, v, w)`` is a stream of edges. ``stream.nodes`` numbers the ids as
 # they come.
 
-from ohmlearn import SparseHFSClassifier, read_edges
+from ohmlearn import HFSClassifier, read_edges
 
 stream = read_edges(path, "payer", "payee", "amount")
 
@@ -101,7 +101,7 @@ def peak_memory():
 
 
 before = peak_memory()
-model = SparseHFSClassifier(max_edges=250_000, random_state=0)
+model = HFSClassifier(max_edges=250_000, random_state=0)
 seen, held = [0], [0]
 for batch in Payments():
     model.update(batch)
@@ -127,7 +127,7 @@ model.relabel(dict(zip(numbers.tolist(), labels.values(), strict=True)))
 one_pass = model.label_distributions_[:, abuse]
 model.refine(Payments(), passes=2)
 suspicion = model.label_distributions_[:, abuse]
-print(f"after three passes, relative residual {model.residuals_.max():.1e}")
+print(f"after three passes, relative residual {model.residual_.max():.1e}")
 
 # %%
 # Who is to be looked at

@@ -15,7 +15,7 @@ import time
 import matplotlib.pyplot as plt
 import numpy as np
 
-from ohmlearn import SparseHFSClassifier
+from ohmlearn import HFSClassifier
 
 rng = np.random.default_rng(0)
 n_circles, size, n_batches, batch = 6, 1000, 60, 50_000
@@ -37,7 +37,7 @@ def messages(at):
 # be taken for others.
 
 labels = {}
-model = SparseHFSClassifier(max_edges=100_000, random_state=0)
+model = HFSClassifier(max_edges=100_000, random_state=0)
 rows = []
 for at in range(n_batches):
     u, v = messages(at)

@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
 
-from ohmlearn import SparseHFSClassifier, knn_edges
+from ohmlearn import HFSClassifier, knn_edges
 
 X, truth = load_digits(return_X_y=True)
 stream = knn_edges(X, 10, weights="gaussian")
@@ -25,7 +25,7 @@ def start(seed):
     """Return a model that knows one picture of each digit, and these labels."""
     rng = np.random.default_rng(seed)
     labels = {int(rng.choice(np.flatnonzero(truth == digit))): digit for digit in range(10)}
-    model = SparseHFSClassifier(normalization="cmn", class_prior=np.full(10, 0.1), random_state=0)
+    model = HFSClassifier(normalization="cmn", class_prior=np.full(10, 0.1), random_state=0)
     return model.fit_edges(stream, labels), labels, rng
 
 

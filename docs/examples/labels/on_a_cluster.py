@@ -47,17 +47,16 @@ client = Client(n_workers=4, threads_per_worker=1, processes=False, dashboard_ad
 # The sparsifier of all files. It depends on the files and the seed, not on how many workers there
 # are or which one is first. The certificate reads the files again, on the workers.
 
-found = ohmlearn.dask.sparsify(files, client, epsilon=0.8, partition_edges=150_000, random_state=0)
-h = found.snapshot()
-print(f"{found.sparsifier.n_edges_seen_:,} messages in {len(found.edges.sources)} partitions")
-print(f"{h.n_edges:,} edges kept, {len(found.nodes):,} people")
-print(certify(found, found.edges, eta=0.2, random_state=0))
+edges = ohmlearn.dask.ClusterEdges(files, client=client, partition_edges=150_000)
+h = ohmlearn.dask.sparsify(edges, epsilon=0.8, random_state=0)
+print(f"{edges.n_partitions} partitions, {len(h.nodes):,} people, {h.n_edges:,} edges kept")
+print(certify(edges, h, eta=0.2, random_state=0))
 
 with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0") as single:
     again = ohmlearn.dask.sparsify(
-        files, single, epsilon=0.8, partition_edges=150_000, random_state=0
+        files, client=single, epsilon=0.8, partition_edges=150_000, random_state=0
     )
-print("the same from one worker:", again.snapshot() == h)
+print("the same from one worker:", again == h)
 
 # %%
 # Labels
@@ -69,7 +68,7 @@ truth = dict(zip(names, circle, strict=True))
 right, kept, seen = [], [], []
 for day in range(1, 8):
     answer = ohmlearn.dask.label(
-        files[:day], known, client, partition_edges=150_000, random_state=0
+        files[:day], known, client=client, partition_edges=150_000, random_state=0
     )
     right.append(
         np.mean(

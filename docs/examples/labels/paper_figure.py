@@ -15,7 +15,7 @@ right, and the graph is too large to store: here is where a sparsifier is wanted
 import matplotlib.pyplot as plt
 import numpy as np
 
-from ohmlearn import SparseHFSClassifier, StableHFSClassifier, gallery, knn_edges
+from ohmlearn import HFSClassifier, gallery, knn_edges
 
 points = gallery.paper_points(3025)
 height = points[:, 1]
@@ -45,8 +45,8 @@ neighbours = np.array([25, 250, 500, 1000, 1125, 1250, 1500, 2000, 2500, 3000])
 edges, kept, wrong = [], [], {"exact": [], "one pass": [], "four passes": []}
 for k in neighbours:
     stream = knn_edges(points, int(k))
-    exact = StableHFSClassifier(gamma=1.0, random_state=0).fit_edges(stream, names)
-    model = SparseHFSClassifier(gamma=1.0, epsilon=0.8, passes=1, random_state=0)
+    exact = HFSClassifier(epsilon=None, gamma=1.0, random_state=0).fit_edges(stream, names)
+    model = HFSClassifier(gamma=1.0, epsilon=0.8, passes=1, random_state=0)
     wrong["exact"].append(1 - share_right(exact))
     wrong["one pass"].append(1 - share_right(model.fit_edges(stream, names)))
     wrong["four passes"].append(1 - share_right(model.refine(stream, passes=3)))

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.datasets import make_swiss_roll
 from sklearn.neighbors import KNeighborsRegressor
 
-from ohmlearn import SparseHFSRegressor
+from ohmlearn import HFSRegressor
 
 points, along = make_swiss_roll(4000, noise=0.25, random_state=0)
 height = np.sin(along / 1.6) + 0.03 * points[:, 1]
@@ -27,7 +27,7 @@ y[measured] = height[measured] + rng.normal(0, 0.05, len(measured))
 # ``gamma`` weighs smoothness against the fit to the numbers. ``"auto"`` comes close to meeting
 # them.
 
-model = SparseHFSRegressor(n_neighbors=10, random_state=0).fit(points, y)
+model = HFSRegressor(n_neighbors=10, random_state=0).fit(points, y)
 nearest = KNeighborsRegressor(1).fit(points[measured], y[measured]).predict(points)
 for name, found in (("along the graph", model.transduction_), ("nearest measured point", nearest)):
     print(f"{name:23} root mean square error {np.sqrt(np.mean((found - height) ** 2)):.3f}")

@@ -14,13 +14,13 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import make_blobs
 
-from ohmlearn import SparseHFSClassifier, certify, kernel_edges
+from ohmlearn import HFSClassifier, certify, kernel_edges
 
 n = 2000
 points, group = make_blobs(n, centers=4, n_features=6, cluster_std=3.2, random_state=2)
 stream = kernel_edges(points, gamma=0.02)
 labels = {int(np.flatnonzero(group == g)[i]): g for g in range(4) for i in range(3)}
-full = SparseHFSClassifier(passes=40, tol=1e-9, random_state=0).fit_edges(stream, labels)
+full = HFSClassifier(passes=40, tol=1e-9, random_state=0).fit_edges(stream, labels)
 print(f"all {n * (n - 1) // 2:,} edges: {np.mean(full.transduction_ == group):.1%} right")
 
 # %%
@@ -31,7 +31,7 @@ asked = np.array([0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9])
 kept, measured, one, three = np.empty((4, len(asked), 3))
 for i, epsilon in enumerate(asked):
     for seed in range(3):
-        model = SparseHFSClassifier(epsilon=epsilon, passes=1, random_state=seed)
+        model = HFSClassifier(epsilon=epsilon, passes=1, random_state=seed)
         model.fit_edges(stream, labels)
         h = model.sparsifier_.snapshot()
         kept[i, seed] = h.n_edges
