@@ -27,9 +27,9 @@ test: .venv/dev build/native/ohm_tests ## style, types, layers, C++ and Python t
 	$(BIN)/pytest -q
 
 docs: .venv/docs build/docs/current ## the documentation site; its code is run and its links are checked: build/docs/html
-	$(BIN)/pytest -q tests/docs
+	$(BIN)/pytest -q tests/project/test_documentation.py
 	$(BIN)/sphinx-build -q -n -W --keep-going docs build/docs/html
-	$(BIN)/python tests/check_site.py build/docs/html
+	$(BIN)/python tests/project/check_site.py build/docs/html
 
 check-links: .venv/docs ## links of the documentation to other sites; needs the network
 	$(BIN)/sphinx-build -q -b linkcheck -D plot_gallery=0 docs build/docs/links
@@ -38,7 +38,7 @@ check-native: build/sanitized/ohm_tests ## C++ tests under the address and undef
 	build/sanitized/ohm_tests
 
 check-report: .venv/dev ## the page of `ohmlearn label` in a real browser (chromium): out/report
-	$(BIN)/python tests/check_report.py
+	$(BIN)/python tests/project/check_report.py
 
 bench: $(BENCH)/installed ## every claim beside its peers, about an hour: benchmarks/results and the pages made of it
 	$(BENCH)/bin/python -m benchmarks.run $(ARGS)
@@ -56,7 +56,7 @@ dist: .venv/release ## sdist, and the wheel built from it: dist
 	$(BIN)/python -m build
 
 check-dist: dist ## the same, checked: contents, metadata, and the README's example in an empty environment
-	$(BIN)/python tests/check_dist.py
+	$(BIN)/python tests/project/check_dist.py
 
 clean: ## remove all that make has made
 	rm -rf .venv .venv-bench build dist out src/ohmlearn/_core.pyi .*_cache .hypothesis

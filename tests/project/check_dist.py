@@ -15,7 +15,7 @@ import zipfile
 from email.parser import Parser
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 LEFT_OUT = (".ci/", ".github/", ".gitignore")
 IN_WHEEL = {"ohmlearn/py.typed", "ohmlearn/_core.pyi", "ohmlearn/__init__.py"}
 

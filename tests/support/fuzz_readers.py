@@ -4,8 +4,8 @@ Text must also give the same edges, or the same error, whatever the blocks that 
 The suite runs a few per reader. For more, each batch in a process of its own, so that a crash or a
 hang is seen and named with its seed:
 
-    python tests/fuzz_readers.py --count 10000
-    python tests/fuzz_readers.py --reader parquet --first 4711 --count 1    # once more, in this one
+    python tests/support/fuzz_readers.py --count 10000
+    python tests/support/fuzz_readers.py --reader parquet --first 4711 --count 1    # once more, in this one
 """
 
 import argparse
