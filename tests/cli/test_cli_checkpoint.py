@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from ohmlearn import StreamingSparsifier
 from ohmlearn.cli import checkpoint, main
-from ohmlearn.semi_supervised import SparseHFSClassifier
+from ohmlearn.semi_supervised import HFSClassifier
 from ohmlearn.streams import bytes as byte_streams
 
 N_EDGES = 4000
@@ -33,16 +33,16 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
 
 def interrupt_after(n_batches: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Press Ctrl-C in the middle of a batch: its first half has been seen."""
-    update, count = SparseHFSClassifier.update, iter(range(n_batches))
+    update, count = HFSClassifier.update, iter(range(n_batches))
 
-    def interrupted(self: SparseHFSClassifier, batch: tuple) -> SparseHFSClassifier:
+    def interrupted(self: HFSClassifier, batch: tuple) -> HFSClassifier:
         if len(batch) == 0 or next(count, None) is not None:
             return update(self, batch)
         half = len(batch[0]) // 2
         update(self, tuple(None if part is None else part[:half] for part in batch))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(SparseHFSClassifier, "update", interrupted)
+    monkeypatch.setattr(HFSClassifier, "update", interrupted)
 
 
 def save(files: tuple[Path, Path], *args: object, n_batches: int = 10) -> Path:

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from ohmlearn import gallery
 from ohmlearn.cli import main
 from ohmlearn.report.tables import write_table
-from ohmlearn.semi_supervised import SparseHFSClassifier
+from ohmlearn.semi_supervised import HFSClassifier
 from ohmlearn.streams import read_edges
 from ohmlearn.streams.tables import read_labels
 
@@ -50,7 +50,7 @@ def test_labels_are_right_and_equal_those_of_python(files: tuple[Path, Path], tm
     assert "blue: 120, green: 120, red: 120" in result.output
 
     stream = read_edges(edges)
-    model = SparseHFSClassifier(epsilon=0.8, passes=1, random_state=3)
+    model = HFSClassifier(epsilon=0.8, passes=1, random_state=3)
     model.update(stream)
     model.relabel(dict(read_labels(str(labels))))
     model.refine(stream, 2)
@@ -246,7 +246,7 @@ def test_interrupted_after_the_first_pass_it_keeps_what_it_has(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(SparseHFSClassifier, "refine", interrupt)
+        patch.setattr(HFSClassifier, "refine", interrupt)
         result = label(edges, "--labels", labels, "-o", out, "--checkpoint", save)
     assert result.exit_code == 130
     assert f"Interrupted after 19,335 edges; the same command goes on from {save}" in result.output

@@ -53,14 +53,14 @@ def test_summaries_warnings_and_columns(odd: str):
 
 
 def test_checkpoints_and_pages(odd: str, monkeypatch: pytest.MonkeyPatch):
-    from ohmlearn.semi_supervised import SparseHFSClassifier
+    from ohmlearn.semi_supervised import HFSClassifier
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
     args = ["label", odd, "--labels", f"labels{ODD}.csv", "--checkpoint", f"run{ODD}.ohm"]
     with monkeypatch.context() as patch:
-        patch.setattr(SparseHFSClassifier, "relabel", interrupt)
+        patch.setattr(HFSClassifier, "relabel", interrupt)
         result = invoke(*args)
     assert result.exit_code == 130
     assert is_clean(result)

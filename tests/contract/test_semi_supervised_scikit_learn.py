@@ -14,14 +14,14 @@ from sklearn.semi_supervised import LabelSpreading
 from sklearn.utils.estimator_checks import check_estimator
 
 from ohmlearn.semi_supervised import (
-    SparseHFSClassifier,
-    SparseHFSRegressor,
-    StableHFSClassifier,
-    StableHFSRegressor,
+    HFSClassifier,
+    HFSRegressor,
+    HFSClassifier,
+    HFSRegressor,
 )
 
-CLASSIFIERS = (SparseHFSClassifier, StableHFSClassifier)
-REGRESSORS = (SparseHFSRegressor, StableHFSRegressor)
+CLASSIFIERS = (HFSClassifier, HFSClassifier)
+REGRESSORS = (HFSRegressor, HFSRegressor)
 # scikit-learn exempts its own semi-supervised classifiers from this by their names.
 EXPECTED = {"check_classifiers_classes": "-1 means unlabelled, and the check uses it as a class"}
 
@@ -61,7 +61,7 @@ def test_pipeline_search_clone_and_pickle(classifier, moons):
         assert np.array_equal(other.label_distributions_, fitted.label_distributions_)
         assert np.array_equal(other.predict_proba(X), fitted.predict_proba(X))
     # A pickled stream goes on.
-    if classifier is SparseHFSClassifier:
+    if classifier is HFSClassifier:
         more = (np.arange(299), np.arange(1, 300))
         assert np.array_equal(loaded.update(more).scores_, fitted.update(more).scores_)
 
@@ -72,20 +72,20 @@ def test_search_over_precomputed_graphs(moons):
     weights = np.exp(-20 * distances**2)
     np.fill_diagonal(weights, 0)
     search = GridSearchCV(
-        StableHFSClassifier(affinity="precomputed"), {"gamma": [1e-3, 1.0]}, cv=3
+        HFSClassifier(epsilon=None, affinity="precomputed"), {"gamma": [1e-3, 1.0]}, cv=3
     ).fit(weights, truth)
     assert search.best_score_ > 0.95
 
 
 def test_nothing_is_checked_before_fit():
-    model = SparseHFSClassifier(affinity="nonsense", n_neighbors=-3)
+    model = HFSClassifier(affinity="nonsense", n_neighbors=-3)
     assert model.get_params()["n_neighbors"] == -3
-    with pytest.raises(ValueError, match="'affinity' parameter of SparseHFSClassifier must be"):
+    with pytest.raises(ValueError, match="'affinity' parameter of HFSClassifier must be"):
         model.fit(np.eye(4), [0, 1, -1, -1])
     with pytest.raises(NotFittedError):
-        _ = SparseHFSClassifier().transduction_
+        _ = HFSClassifier().transduction_
     with pytest.raises(NotFittedError):
-        SparseHFSClassifier().predict(np.eye(4))
+        HFSClassifier().predict(np.eye(4))
 
 
 def test_digits_from_ten_labels_a_class():
@@ -94,11 +94,11 @@ def test_digits_from_ten_labels_a_class():
     rng = np.random.default_rng(0)
     for c in range(10):
         y[rng.choice(np.flatnonzero(truth == c), 10, replace=False)] = c
-    model = StableHFSClassifier().fit(X, y)
+    model = HFSClassifier(epsilon=None).fit(X, y)
     peer = LabelSpreading(kernel="knn", n_neighbors=10).fit(X, y)
     right, by_peer = (np.mean(m.transduction_ == truth) for m in (model, peer))
     assert right > max(0.95, by_peer - 0.005)
-    sparse = SparseHFSClassifier(random_state=0, max_edges=6000).fit(X, y)
+    sparse = HFSClassifier(random_state=0, max_edges=6000).fit(X, y)
     assert sparse.sparsifier_.snapshot().n_edges < model.graph_.n_edges
     assert np.mean(sparse.transduction_ == model.transduction_) > 0.97
 
@@ -108,15 +108,15 @@ def test_new_points_have_the_mean_of_their_neighbours():
     y = np.where(np.arange(200) < 12, truth, -1)
     new, expected = make_blobs(50, centers=3, cluster_std=0.8, random_state=3)
     for affinity in ("knn", "rbf", lambda A, B: np.exp(-((A[:, np.newaxis] - B) ** 2).sum(axis=2))):
-        model = StableHFSClassifier(affinity=affinity, kernel_gamma=1.0).fit(X, y)
+        model = HFSClassifier(epsilon=None, affinity=affinity, kernel_gamma=1.0).fit(X, y)
         shares = model.predict_proba(new)
         np.testing.assert_allclose(shares.sum(axis=1), 1.0)
         assert np.mean(model.predict(new) == expected) > 0.9
     rows = np.zeros((2, 200))
     rows[0, [3, 5]] = [1.0, 3.0]
     rows[1, 7] = 2.0
-    graph = StableHFSClassifier().fit(X, y).graph_
-    model = StableHFSRegressor(affinity="precomputed").fit(graph, np.where(y < 0, np.nan, y))
+    graph = HFSClassifier(epsilon=None).fit(X, y).graph_
+    model = HFSRegressor(epsilon=None, affinity="precomputed").fit(graph, np.where(y < 0, np.nan, y))
     values = model.transduction_
     expected_values = [(values[3] + 3 * values[5]) / 4, values[7]]
     np.testing.assert_allclose(model.predict(rows), expected_values)

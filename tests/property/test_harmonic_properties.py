@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ohmlearn import Graph, refine, solve_hfs
-from ohmlearn.semi_supervised import StableHFSClassifier
+from ohmlearn.semi_supervised import HFSClassifier
 
 
 @st.composite
@@ -55,7 +55,7 @@ def test_scores_solve_the_dense_system(problem, gamma, stable):
 def test_probabilities_are_probabilities_and_names_do_not_matter(problem, normalization, data):
     graph, labelled, _ = problem
     classes = data.draw(st.lists(st.integers(0, 3), min_size=len(labelled), max_size=len(labelled)))
-    model = StableHFSClassifier(normalization=normalization, random_state=0)
+    model = HFSClassifier(epsilon=None, normalization=normalization, random_state=0)
     by_number = dict(zip(labelled.tolist(), classes, strict=True))
     by_name = {node: f"class {c}" for node, c in by_number.items()}
     with warnings.catch_warnings():

@@ -35,7 +35,7 @@ def test_quality(name: str, order: str) -> None:
     leverage = w * np.sum((ruler.basis[u] - ruler.basis[v]) ** 2, axis=1)
     cut = leverage > 1 - 1e-6  # without such an edge G falls apart
     for seed in SEEDS:
-        sparsifier = StreamingSparsifier(graph.n_nodes, EPSILON, random_state=seed)
+        sparsifier = StreamingSparsifier(n_nodes=graph.n_nodes, epsilon=EPSILON, random_state=seed)
         kept = sparsifier.update(*family.stream(order, seed)).snapshot()
         np.testing.assert_array_equal(kept.components()[1], graph.components()[1])
         if family.parts == 1:  # parts of an edge may be dropped one by one
@@ -97,7 +97,7 @@ def test_epsilon_is_met_whatever_the_contrast_of_weights(name: str, level: float
     ruler = Ruler(family.graph)
     for order in HEAVY_ORDERS:
         for seed in range(20 if LONG else 2):
-            sparsifier = StreamingSparsifier(family.graph.n_nodes, EPSILON, random_state=seed)
+            sparsifier = StreamingSparsifier(n_nodes=family.graph.n_nodes, epsilon=EPSILON, random_state=seed)
             kept = sparsifier.update(*family.stream(order, seed)).snapshot()
             assert kept.n_edges < 0.5 * family.graph.n_edges
             assert ruler.epsilon(kept) <= EPSILON
@@ -126,7 +126,7 @@ def test_cuts_are_right_on_average_whatever_the_contrast(name: str, level: float
     truth = cut(u, v, w)
     ratios = np.array(
         [
-            cut(*StreamingSparsifier(n, EPSILON, random_state=seed).update(u, v, w).snapshot()
+            cut(*StreamingSparsifier(n_nodes=n, epsilon=EPSILON, random_state=seed).update(u, v, w).snapshot()
                 .edges()) / truth
             for seed in range(1000 if LONG else 60)
         ]

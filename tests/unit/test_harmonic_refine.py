@@ -29,7 +29,7 @@ SIGNS = np.array([1.0, 1.0, -1.0, -1.0])
 
 @pytest.fixture(scope="module")
 def paper_sparsifier():
-    return StreamingSparsifier(1210, epsilon=0.8, random_state=0).update(PAPER)
+    return StreamingSparsifier(n_nodes=1210, epsilon=0.8, random_state=0).update(PAPER)
 
 
 def test_paper_graph_in_four_and_ten_passes(paper_sparsifier):

@@ -91,14 +91,14 @@ def fork_while_busy(shared, work, look, changing=True):
 
 UPDATE = """
 u, v = rng.integers(0, 3000, (2, 4_000_000), dtype=np.int32)
-shared = StreamingSparsifier(3000, 0.9, random_state=0)
+shared = StreamingSparsifier(n_nodes=3000, epsilon=0.9, random_state=0)
 fork_while_busy(shared, lambda: shared.update(u, v), lambda: shared.n_rows_)
 shared.update(u, v)  # the parent can continue
 """
 
 MERGE = """
 u, v = rng.integers(0, 3000, (2, 4_000_000), dtype=np.int32)
-shared, other = (StreamingSparsifier(3000, 0.9, random_state=i).update(u, v) for i in (0, 1))
+shared, other = (StreamingSparsifier(n_nodes=3000, epsilon=0.9, random_state=i).update(u, v) for i in (0, 1))
 def look():
     assert other.snapshot().n_nodes == 3000  # it is only read
     return shared.snapshot()
@@ -107,14 +107,14 @@ fork_while_busy(shared, lambda: shared.merge(other), look)
 
 SNAPSHOT = """
 u, v = rng.integers(0, 3000, (2, 2_000_000), dtype=np.int32)
-shared = StreamingSparsifier(3000, 0.9, random_state=0).update(u, v)
+shared = StreamingSparsifier(n_nodes=3000, epsilon=0.9, random_state=0).update(u, v)
 expected = shared.snapshot()
 fork_while_busy(shared, shared.snapshot, lambda: shared.snapshot() == expected, changing=False)
 """
 
 PAPER = """
 u, v = rng.integers(0, 300, (2, 20_000), dtype=np.int32)
-shared = StreamingSparsifier(300, 0.9, scheme="paper", random_state=0).update(u, v)
+shared = StreamingSparsifier(n_nodes=300, epsilon=0.9, scheme="paper", random_state=0).update(u, v)
 def look():
     assert shared.n_edges_seen_ % np.count_nonzero(u != v) == 0  # as before the call
     return shared.update(u, v).snapshot().n_nodes

@@ -21,7 +21,7 @@ u = rng.integers(0, n, 10_000_000, dtype=np.int32)
 v = (u + rng.integers(1, n, len(u), dtype=np.int32)) % n  # no loops: each edge counts
 
 def fresh():
-    return StreamingSparsifier(n, 0.9, scheme=sys.argv[1], random_state=0, n_jobs=2)
+    return StreamingSparsifier(n_nodes=n, epsilon=0.9, scheme=sys.argv[1], random_state=0, n_jobs=2)
 
 def follow(start, end):
     # Edges start..end of the batch said over and over, from a sparsifier that was never stopped.
@@ -72,8 +72,8 @@ def test_the_scheme_of_the_paper_is_not_torn_by_an_interrupt(monkeypatch):
     u, v, w = gallery.complete(60).edges()
     u, v, w = (np.tile(array, 20) for array in (u, v, w))
     half = len(u) // 2
-    whole = StreamingSparsifier(60, 0.8, scheme="paper", random_state=1).update(u, v, w)
-    stopped = StreamingSparsifier(60, 0.8, scheme="paper", random_state=1)
+    whole = StreamingSparsifier(n_nodes=60, epsilon=0.8, scheme="paper", random_state=1).update(u, v, w)
+    stopped = StreamingSparsifier(n_nodes=60, epsilon=0.8, scheme="paper", random_state=1)
     stopped.update(u[:half], v[:half], w[:half])
     before = stopped.stats_
     resample, calls = KelnerLevin._resample, []

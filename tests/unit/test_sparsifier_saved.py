@@ -24,12 +24,12 @@ def stream(n_edges=12_000, n_nodes=60):
 
 @pytest.fixture(scope="module")
 def native():
-    return StreamingSparsifier(60, 0.9, random_state=0).update(*stream())
+    return StreamingSparsifier(n_nodes=60, epsilon=0.9, random_state=0).update(*stream())
 
 
 @pytest.fixture(scope="module")
 def paper():
-    return StreamingSparsifier(60, 0.9, scheme="paper", random_state=0).update(*stream())
+    return StreamingSparsifier(n_nodes=60, epsilon=0.9, scheme="paper", random_state=0).update(*stream())
 
 
 def refusal(sparsifier, tmp_path, **changes):
@@ -282,15 +282,15 @@ def test_weights_at_both_ends_of_the_range_can_be_saved(tmp_path):
     rng = np.random.default_rng(4)
     u, v = rng.integers(0, 300, (2, 20_000))
     w = np.where(rng.random(20_000) < 0.001, 1e27, 1.2e-38)
-    sparsifier = StreamingSparsifier(300, 0.9, random_state=4).update(u, v, w)
+    sparsifier = StreamingSparsifier(n_nodes=300, epsilon=0.9, random_state=4).update(u, v, w)
     assert sparsifier.n_resamples_ > 0
     sparsifier.save(tmp_path / "h.ohm")
     assert StreamingSparsifier.load(tmp_path / "h.ohm").snapshot() == sparsifier.snapshot()
 
 
 def test_a_merge_with_more_nodes_than_were_given_can_be_saved(tmp_path):
-    small = StreamingSparsifier(60, 0.9, random_state=0).update(*stream())
-    large = StreamingSparsifier(90, 0.9, random_state=1).update(*stream(n_nodes=90))
+    small = StreamingSparsifier(n_nodes=60, epsilon=0.9, random_state=0).update(*stream())
+    large = StreamingSparsifier(n_nodes=90, epsilon=0.9, random_state=1).update(*stream(n_nodes=90))
     small.merge(large).save(tmp_path / "h.ohm")
     loaded = StreamingSparsifier.load(tmp_path / "h.ohm")
     assert loaded.snapshot() == small.snapshot()

@@ -28,7 +28,7 @@ def dumbbell(n=120):
 @pytest.mark.parametrize("scheme", ["resample", "online"])
 def test_a_small_graph_is_kept_as_it_is(scheme):
     path = gallery.path(20)
-    kept = StreamingSparsifier(20, scheme=scheme, random_state=0).update(path).snapshot()
+    kept = StreamingSparsifier(n_nodes=20, scheme=scheme, random_state=0).update(path).snapshot()
     np.testing.assert_allclose(kept.laplacian().toarray(), path.laplacian().toarray(), rtol=1e-6)
 
 
@@ -43,23 +43,23 @@ def test_bridges_keep_their_weight():
 
 def test_a_budget_is_kept_and_epsilon_is_an_output():
     graph = gallery.complete(400)
-    sparsifier = StreamingSparsifier(400, max_edges=6000, random_state=0).update(graph)
+    sparsifier = StreamingSparsifier(n_nodes=400, max_edges=6000, random_state=0).update(graph)
     assert sparsifier.n_rows_ <= 15100  # two and a half times the budget, but for rounding
     assert 4500 < sparsifier.snapshot().n_edges < 6300
     assert 0.5 < sparsifier.epsilon_nominal_ < 2.0
 
 
 def test_memory_is_a_budget_of_edges():
-    few = StreamingSparsifier(400, memory="1.2MB", random_state=0).update(gallery.complete(400))
-    more = StreamingSparsifier(400, memory="2.4MB", random_state=0).update(gallery.complete(400))
+    few = StreamingSparsifier(n_nodes=400, memory="1.2MB", random_state=0).update(gallery.complete(400))
+    more = StreamingSparsifier(n_nodes=400, memory="2.4MB", random_state=0).update(gallery.complete(400))
     assert few.snapshot().n_edges < 0.6 * more.snapshot().n_edges
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_snapshots_change_nothing(scheme):
     u, v, w = blocks_with_bridges().edges()
-    plain = StreamingSparsifier(450, 0.8, scheme=scheme, random_state=1).update(u, v, w)
-    watched = StreamingSparsifier(450, 0.8, scheme=scheme, random_state=1)
+    plain = StreamingSparsifier(n_nodes=450, epsilon=0.8, scheme=scheme, random_state=1).update(u, v, w)
+    watched = StreamingSparsifier(n_nodes=450, epsilon=0.8, scheme=scheme, random_state=1)
     for part in np.array_split(np.arange(len(u)), 5):
         watched.update(u[part], v[part], w[part]).snapshot()
     assert watched.snapshot() == plain.snapshot()
@@ -70,8 +70,8 @@ def test_snapshots_change_nothing(scheme):
 def test_going_on_from_a_copy_gives_the_same_bits(scheme, way, tmp_path):
     u, v, w = blocks_with_bridges().edges()
     half = len(u) // 2
-    whole = StreamingSparsifier(450, 0.8, scheme=scheme, random_state=2).update(u, v, w)
-    first = StreamingSparsifier(450, 0.8, scheme=scheme, random_state=2)
+    whole = StreamingSparsifier(n_nodes=450, epsilon=0.8, scheme=scheme, random_state=2).update(u, v, w)
+    first = StreamingSparsifier(n_nodes=450, epsilon=0.8, scheme=scheme, random_state=2)
     first.update(u[:half], v[:half], w[:half])
     if way == "file":
         first.save(tmp_path / "half.ohm")
@@ -88,7 +88,7 @@ def test_merging_is_as_good_as_one_stream():
     u, v, w = graph.edges()
     order = np.random.default_rng(0).permutation(len(u))
     leaves = [
-        StreamingSparsifier(450, 0.8, random_state=leaf).update(u[part], v[part], w[part])
+        StreamingSparsifier(n_nodes=450, epsilon=0.8, random_state=leaf).update(u[part], v[part], w[part])
         for leaf, part in enumerate(np.array_split(order, 4))
     ]
     root = leaves[0].merge(leaves[1]).merge(leaves[2].merge(leaves[3]))
@@ -114,7 +114,7 @@ def test_counts():
 
 def test_a_bad_batch_leaves_all_as_it_was():
     u, v, w = blocks_with_bridges().edges()
-    sparsifier = StreamingSparsifier(450, 0.8, random_state=3).update(u, v, w)
+    sparsifier = StreamingSparsifier(n_nodes=450, epsilon=0.8, random_state=3).update(u, v, w)
     before = pickle.dumps(sparsifier)
     bad = w.copy()
     bad[777] = -1.0
@@ -131,9 +131,9 @@ def test_a_bad_batch_leaves_all_as_it_was():
 
 def test_a_batch_may_come_as_one_tuple():
     u, v, w = blocks_with_bridges().edges()
-    apart = StreamingSparsifier(450, 0.8, random_state=3).update(u, v, w)
-    assert StreamingSparsifier(450, 0.8, random_state=3).update((u, v, w)).stats_ == apart.stats_
-    unit = StreamingSparsifier(450, random_state=3).update((u, v)).update((u, v, None))
+    apart = StreamingSparsifier(n_nodes=450, epsilon=0.8, random_state=3).update(u, v, w)
+    assert StreamingSparsifier(n_nodes=450, epsilon=0.8, random_state=3).update((u, v, w)).stats_ == apart.stats_
+    unit = StreamingSparsifier(n_nodes=450, random_state=3).update((u, v)).update((u, v, None))
     assert unit.weight_seen_ == 2 * len(u)
 
 
@@ -148,7 +148,7 @@ def test_graphs_of_other_libraries_are_told_the_way():
 
 
 def test_weights_at_the_ends_of_the_range():
-    sparsifier = StreamingSparsifier(3, random_state=0)
+    sparsifier = StreamingSparsifier(n_nodes=3, random_state=0)
     sparsifier.update([0, 1, 0], [1, 2, 2], [1e27, 1e-37, 1e-39])
     assert sparsifier.n_edges_seen_ == 2
     assert sparsifier.stats_["n_zero_weights_dropped"] == 1
@@ -182,13 +182,13 @@ def test_parameters_are_refused_at_first_use(parameters, message):
 
 
 def test_merges_that_cannot_be_are_refused():
-    sparsifier = StreamingSparsifier(2, random_state=0).update([0], [1])
+    sparsifier = StreamingSparsifier(n_nodes=2, random_state=0).update([0], [1])
     with pytest.raises(TypeError, match="merge needs a StreamingSparsifier, got tuple"):
         sparsifier.merge(([0], [1]))
     with pytest.raises(ValueError, match="cannot be merged with itself"):
         sparsifier.merge(sparsifier)
     with pytest.raises(ValueError, match="of one scheme can be merged, got 'resample' and 'paper'"):
-        sparsifier.merge(StreamingSparsifier(2, scheme="paper"))
+        sparsifier.merge(StreamingSparsifier(n_nodes=2, scheme="paper"))
     assert sparsifier.n_edges_seen_ == 1
 
 
@@ -219,7 +219,7 @@ def test_files_that_are_not_whole_are_refused(tmp_path):
 def test_threads_that_share_a_sparsifier_take_turns():
     generator = np.random.default_rng(0)
     batches = [tuple(generator.integers(0, 500, (2, 20_000))) for _ in range(40)]
-    shared = StreamingSparsifier(500, epsilon=0.9, random_state=0)
+    shared = StreamingSparsifier(n_nodes=500, epsilon=0.9, random_state=0)
     done = threading.Event()
     seen: list[int] = []
 
@@ -235,7 +235,7 @@ def test_threads_that_share_a_sparsifier_take_turns():
         shared.update(batch)
     done.set()
     reader.join()
-    alone = StreamingSparsifier(500, epsilon=0.9, random_state=0)
+    alone = StreamingSparsifier(n_nodes=500, epsilon=0.9, random_state=0)
     for batch in batches:
         alone.update(batch)
     assert set(seen) == {500}
@@ -244,7 +244,7 @@ def test_threads_that_share_a_sparsifier_take_turns():
 
 def test_two_merges_at_once_do_not_wait_for_each_other():
     a, b = (
-        StreamingSparsifier(300, random_state=seed).update(gallery.complete(300)) for seed in (1, 2)
+        StreamingSparsifier(n_nodes=300, random_state=seed).update(gallery.complete(300)) for seed in (1, 2)
     )
     threads = [threading.Thread(target=x.merge, args=(y,)) for x, y in [(a, b), (b, a)] * 5]
     for thread in threads:
@@ -275,7 +275,7 @@ def test_arrays_that_are_not_aligned():
 
 @pytest.mark.parametrize("text", ["500mb", "0.5GB", " 500 MB "])
 def test_memory_as_people_write_it(text):
-    assert StreamingSparsifier(1000, memory=text, random_state=0).update([0], [1]).n_rows_ == 1
+    assert StreamingSparsifier(n_nodes=1000, memory=text, random_state=0).update([0], [1]).n_rows_ == 1
 
 
 def test_the_smallest_weights_are_counted_as_they_are_kept():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ohmlearn import certify, gallery
-from ohmlearn.semi_supervised import SparseHFSClassifier, SparseHFSRegressor, StableHFSClassifier
+from ohmlearn.semi_supervised import HFSClassifier, HFSRegressor, HFSClassifier
 from ohmlearn.theory import certified_bound, generalization_bound
 
 TRUTH = np.arange(600) % 3
@@ -27,7 +27,7 @@ def errors(model, y):
 
 def test_exact_classifier_on_a_complete_graph_has_the_closed_form():
     y = labels()
-    model = StableHFSClassifier(gamma=0.01).fit_edges(gallery.complete(600), y)
+    model = HFSClassifier(epsilon=None, gamma=0.01).fit_edges(gallery.complete(600), y)
     found = certified_bound(model, delta=0.06)
     assert found.lambda_1 == pytest.approx(600, rel=1e-7)
     seen, _ = errors(model, y)
@@ -43,7 +43,7 @@ def test_exact_classifier_on_a_complete_graph_has_the_closed_form():
 @pytest.mark.parametrize("seed", range(5))
 def test_bounds_of_one_pass_hold_and_need_no_certificate(seed):
     y = labels(seed)
-    model = SparseHFSClassifier(gamma=0.01, passes=1, random_state=seed)
+    model = HFSClassifier(gamma=0.01, passes=1, random_state=seed)
     model.fit_edges(gallery.complete(600), y)
     assert model.sparsifier_.snapshot().n_edges < 30_000  # edges were dropped
     found = certified_bound(model)
@@ -54,7 +54,7 @@ def test_bounds_of_one_pass_hold_and_need_no_certificate(seed):
 
 def test_refined_answers_need_a_certificate_which_lowers_the_eigenvalue():
     y, graph = labels(), gallery.complete(600)
-    model = SparseHFSClassifier(gamma=0.01, passes=4, random_state=0).fit_edges(graph, y)
+    model = HFSClassifier(gamma=0.01, passes=4, random_state=0).fit_edges(graph, y)
     assert model.n_iter_ > 1
     with pytest.raises(ValueError, match=r"made \d passes.*pass certificate=certify"):
         certified_bound(model)
@@ -69,7 +69,7 @@ def test_refined_answers_need_a_certificate_which_lowers_the_eigenvalue():
 def test_disconnected_graphs_have_no_bound():
     y = labels()
     graph = gallery.stochastic_blocks([300, 300], p=0.2, bridges=0)
-    found = certified_bound(StableHFSClassifier().fit_edges(graph, y))
+    found = certified_bound(HFSClassifier(epsilon=None).fit_edges(graph, y))
     assert found.lambda_1 == 0.0
     assert found.vacuous
     assert all(math.isinf(bound.repaired.value) for bound in found.bounds.values())
@@ -78,10 +78,10 @@ def test_disconnected_graphs_have_no_bound():
 
 def test_what_the_bounds_are_not_about_is_refused():
     graph, y = gallery.complete(600), labels()
-    with pytest.raises(TypeError, match="Classifier is needed, got SparseHFSRegressor"):
-        certified_bound(SparseHFSRegressor(random_state=0).fit_edges(graph, {0: 1.0, 1: 2.0}))
-    plain = StableHFSClassifier(normalization=None).fit_edges(graph, y)
+    with pytest.raises(TypeError, match="Classifier is needed, got HFSRegressor"):
+        certified_bound(HFSRegressor(random_state=0).fit_edges(graph, {0: 1.0, 1: 2.0}))
+    plain = HFSClassifier(epsilon=None, normalization=None).fit_edges(graph, y)
     with pytest.raises(ValueError, match="about stable-HFS, but normalization=None"):
         certified_bound(plain)
     with pytest.raises(ValueError, match="all nodes are labelled"):
-        certified_bound(StableHFSClassifier().fit_edges(graph, TRUTH))
+        certified_bound(HFSClassifier(epsilon=None).fit_edges(graph, TRUTH))

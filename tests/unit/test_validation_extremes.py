@@ -11,9 +11,9 @@ from click.testing import CliRunner
 from ohmlearn import (
     Graph,
     LaplacianSolver,
-    SparseHFSClassifier,
-    SparseHFSRegressor,
-    StableHFSClassifier,
+    HFSClassifier,
+    HFSRegressor,
+    HFSClassifier,
     StreamingSparsifier,
     certify,
     effective_resistance,
@@ -48,9 +48,9 @@ CALLS = {
     "LaplacianSolver": lambda n_jobs: LaplacianSolver(GRID, n_jobs=n_jobs),
     "solve": lambda **p: LaplacianSolver(GRID).solve(np.zeros(16), **p),
     "effective_resistance": lambda **p: effective_resistance(GRID, **p),
-    "SparseHFSClassifier": lambda **p: fit(SparseHFSClassifier, **p),
-    "SparseHFSRegressor": lambda **p: fit(SparseHFSRegressor, **p),
-    "StableHFSClassifier": lambda **p: fit(StableHFSClassifier, **p),
+    "HFSClassifier": lambda **p: fit(HFSClassifier, **p),
+    "HFSRegressor": lambda **p: fit(HFSRegressor, **p),
+    "HFSClassifier": lambda **p: fit(HFSClassifier, **p),
     "knn_edges": lambda **p: list(knn_edges(X, **{"n_neighbors": 3, **p})),
     "kernel_edges": lambda **p: list(kernel_edges(X, **p)),
     "suggest_neighbors": lambda **p: suggest_neighbors(X, Y, **p),
@@ -69,9 +69,9 @@ CALLS = {
         "refine",
         "LaplacianSolver",
         "effective_resistance",
-        "SparseHFSClassifier",
-        "SparseHFSRegressor",
-        "StableHFSClassifier",
+        "HFSClassifier",
+        "HFSRegressor",
+        "HFSClassifier",
         "knn_edges",
         "kernel_edges",
         "suggest_neighbors",
@@ -93,7 +93,7 @@ def test_budgets(name, value):
 
 
 @pytest.mark.parametrize("value", [2**63, HUGE])
-@pytest.mark.parametrize("name", ["SparseHFSClassifier", "SparseHFSRegressor"])
+@pytest.mark.parametrize("name", ["HFSClassifier", "HFSRegressor"])
 def test_budgets_of_estimators(name, value):
     with pytest.raises(
         ValueError, match=rf"'max_edges' parameter .*1, 9007199254740992\]. Got {value}"
@@ -128,7 +128,7 @@ def test_gamma_that_is_no_number(name, value):
 @pytest.mark.parametrize("parameter", ["gamma", "kernel_gamma"])
 @pytest.mark.parametrize("value", [1e308, 5e-324, math.nan, math.inf, HUGE])
 @pytest.mark.parametrize(
-    "name", ["SparseHFSClassifier", "SparseHFSRegressor", "StableHFSClassifier"]
+    "name", ["HFSClassifier", "HFSRegressor", "HFSClassifier"]
 )
 def test_gamma_of_estimators(name, value, parameter):
     message = rf"'{parameter}' parameter .* in the range \[1e-100, 1e\+100\]. Got"
