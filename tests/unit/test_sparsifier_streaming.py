@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.families import Ruler
-from ohmlearn import Graph, gallery
+from ohmlearn import Graph, gallery, read_edges
 from ohmlearn.sparsifier import StreamingSparsifier, sparsify
 
 SCHEMES = ["resample", "online", "paper"]
@@ -163,11 +163,10 @@ def test_weights_at_the_ends_of_the_range():
         ({"epsilon": 1.5}, "epsilon must be a number above 0 and below 1, got 1.5"),
         ({"scheme": "best"}, "scheme must be one of 'resample', 'online', 'paper', got 'best'"),
         ({"constants": 3}, "constants must be one of"),
-        ({"max_edges": 5, "memory": "1GB"}, "two ways to say the budget"),
+        ({"max_edges": 5, "memory": "1GB"}, "max_edges and memory both set the budget"),
         ({"max_edges": 0}, "max_edges must be an integer >= 1, got 0"),
         ({"max_edges": 9, "n_nodes": 5}, "max_edges = 9 is fewer than two edges for each of 5"),
-        ({"max_edges": 3}, "max_edges = 3 is fewer than two edges for each of 2 nodes"),
-        ({"memory": "1GB"}, "give n_nodes, too"),
+        ({"memory": "1GB"}, "give n_nodes as well"),
         ({"memory": "1 cup", "n_nodes": 3}, 'like "500MB"'),
         ({"memory": "1kB", "n_nodes": 1000}, "leaves room for 0 edges among 1000 nodes"),
         ({"max_edges": 9, "scheme": "online"}, "a budget needs scheme"),
@@ -175,10 +174,65 @@ def test_weights_at_the_ends_of_the_range():
         ({"n_nodes": 2.5}, "n_nodes must be an integer, got 2.5"),
     ],
 )
-def test_parameters_are_refused_at_first_use(parameters, message):
-    sparsifier = StreamingSparsifier(**parameters)
+def test_bad_parameters_are_refused_when_it_is_made(parameters, message):
     with pytest.raises(ValueError, match=message):
+        StreamingSparsifier(**parameters)
+
+
+def test_a_budget_is_compared_with_the_nodes_that_come():
+    sparsifier = StreamingSparsifier(max_edges=3)
+    with pytest.raises(ValueError, match="max_edges = 3 is fewer than two edges for each of 2"):
         sparsifier.update([0], [1])
+
+
+def test_repr_shows_what_was_set():
+    assert repr(StreamingSparsifier()) == "StreamingSparsifier()"
+    made = StreamingSparsifier(n_nodes=10, epsilon=0.8, n_jobs=2)
+    assert repr(made) == "StreamingSparsifier(n_nodes=10, epsilon=0.8, n_jobs=2)"
+
+
+def test_update_takes_any_stream():
+    u, v, w = gallery.complete(60).edges()
+    whole = StreamingSparsifier(random_state=0).update(u, v, w)
+    halves = [(u[:900], v[:900], w[:900]), (u[900:], v[900:], w[900:])]
+    for stream in (gallery.complete(60), halves, iter(halves), (u, v, w)):
+        assert StreamingSparsifier(random_state=0).update(stream).snapshot() == whole.snapshot()
+
+
+def test_a_snapshot_is_kept_until_the_next_update():
+    sparsifier = StreamingSparsifier(random_state=0).update([0, 1], [1, 2])
+    first = sparsifier.snapshot()
+    assert sparsifier.snapshot() is first
+    sparsifier.update([0], [3])
+    assert sparsifier.snapshot().n_edges == 3
+    second = sparsifier.snapshot()
+    sparsifier.merge(StreamingSparsifier(random_state=1).update([3], [4]))
+    assert sparsifier.snapshot() is not second
+    assert sparsifier.snapshot().n_edges == 4
+
+
+def test_streams_with_different_numberings_are_not_mixed():
+    monday, tuesday = (read_edges(pairs) for pairs in ([(["a"], ["b"])], [(["b"], ["c"])]))
+    sparsifier = StreamingSparsifier(random_state=0).update(monday)
+    assert sparsifier.snapshot().nodes is monday.nodes
+    with pytest.raises(ValueError, match=r"by another NodeTable .* nodes=first.nodes"):
+        sparsifier.update(tuesday)
+    other = StreamingSparsifier(random_state=1).update(tuesday)
+    with pytest.raises(ValueError, match="node 0 is 'a' in one numbering and 'b' in the other"):
+        sparsifier.merge(other)
+    assert sparsifier.n_edges_seen_ == 1
+    again = read_edges([(["b"], ["c"])], nodes=monday.nodes)
+    assert sparsifier.update(again).snapshot().n_edges == 2
+
+
+def test_ids_are_saved_and_compared(tmp_path):
+    sparsifier = StreamingSparsifier(random_state=0).update(read_edges([(["a"], ["b"])]))
+    sparsifier.save(tmp_path / "h.ohm")
+    loaded = StreamingSparsifier.load(tmp_path / "h.ohm")
+    assert loaded.snapshot().nodes.ids().tolist() == ["a", "b"]
+    other = StreamingSparsifier(random_state=1).update(read_edges([(["b"], ["c"])]))
+    with pytest.raises(ValueError, match="numbered in two ways"):
+        loaded.merge(other)
 
 
 def test_merges_that_cannot_be_are_refused():
@@ -187,7 +241,7 @@ def test_merges_that_cannot_be_are_refused():
         sparsifier.merge(([0], [1]))
     with pytest.raises(ValueError, match="cannot be merged with itself"):
         sparsifier.merge(sparsifier)
-    with pytest.raises(ValueError, match="of one scheme can be merged, got 'resample' and 'paper'"):
+    with pytest.raises(ValueError, match="with the same scheme can be merged, got 'resample' and 'paper'"):
         sparsifier.merge(StreamingSparsifier(n_nodes=2, scheme="paper"))
     assert sparsifier.n_edges_seen_ == 1
 
