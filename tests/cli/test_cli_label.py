@@ -50,10 +50,7 @@ def test_labels_are_right_and_equal_those_of_python(files: tuple[Path, Path], tm
     assert "blue: 120, green: 120, red: 120" in result.output
 
     stream = read_edges(edges)
-    model = HFSClassifier(epsilon=0.8, passes=1, random_state=3)
-    model.update(stream)
-    model.relabel(dict(read_labels(str(labels))))
-    model.refine(stream, 2)
+    model = HFSClassifier(random_state=3).fit_edges(stream, dict(read_labels(str(labels))))
     columns = {"node": stream.nodes.ids(), "label": model.transduction_}
     for at, name in enumerate(model.classes_):
         columns[f"score_{name}"] = model.label_distributions_[:, at]

@@ -10,13 +10,7 @@ from sklearn.datasets import load_digits
 from sklearn.semi_supervised import LabelPropagation
 
 from ohmlearn import Graph, gallery
-from ohmlearn.semi_supervised import (
-    HFSClassifier,
-    HFSRegressor,
-    HFSClassifier,
-    HFSRegressor,
-    suggest_neighbors,
-)
+from ohmlearn.semi_supervised import HFSClassifier, HFSRegressor, suggest_neighbors
 from ohmlearn.semi_supervised.targets import find_classes, find_values
 from ohmlearn.streams import knn_edges, read_edges
 
@@ -124,9 +118,13 @@ def test_a_stream_with_other_numbers_is_refused(tmp_path):
     path.write_text("src,dst\nann,bob\nbob,cy\ncy,dee\n")
     first = read_edges(path)
     model = HFSClassifier(random_state=0).fit_edges(first, {"dee": "x", "ann": "y"})
-    for act in (model.update, model.refine):
-        with pytest.raises(ValueError, match=r"read_edges\(..., nodes=first.nodes\)"):
-            act(read_edges(path))
+    with pytest.raises(ValueError, match=r"read_edges\(..., nodes=first.nodes\)"):
+        model.update(read_edges(path))
+    model.refine(read_edges(path))  # numbers its nodes in the same way
+    path.write_text("src,dst\ncy,dee\nbob,cy\nann,bob\n")
+    with pytest.raises(ValueError, match="node 0 is 'ann' in one numbering and 'cy' in the other"):
+        model.refine(read_edges(path))
+    path.write_text("src,dst\nann,bob\nbob,cy\ncy,dee\n")
     model.update(read_edges(path, nodes=first.nodes)).refine(first)
     assert model.sparsifier_.n_edges_seen_ == 6
 
@@ -167,7 +165,7 @@ def test_labels_that_cannot_be():
         find_classes([0.5, 1.25, np.nan])
     with pytest.raises(ValueError, match="y must be numbers, None or NaN"):
         find_values(["a"])
-    with pytest.raises(ValueError, match=r"one entry a node, 3 of them, got 2; mark unlabelled"):
+    with pytest.raises(ValueError, match=r"one entry for each of the 3 nodes, got 2; mark unlabelled"):
         find_classes([0, 1], 3)
 
 
@@ -185,7 +183,7 @@ def test_nodes_without_evidence_are_told_apart():
             guess = HFSClassifier(epsilon=None, random_state=seed).fit_edges(graph, y).transduction_[3:6]
         guesses |= set(guess.tolist())
     assert guesses == {3, 8}
-    with pytest.warns(UserWarning, match="they get the mean of the values given"):
+    with pytest.warns(UserWarning, match="they get the mean of the given values"):
         numbers = HFSRegressor(epsilon=None).fit_edges(graph, [1.0, *[None] * 5, 4.0])
     np.testing.assert_allclose(numbers.transduction_[3:6], 2.5)
 
@@ -273,7 +271,7 @@ def test_batches_threads_and_kinds_of_edges_make_no_difference():
         ([(u[cut], v[cut]) for cut in cuts], 2),
         ([(u[cut], v[cut], np.ones(len(cut))) for cut in cuts], None),
     ]:
-        model = HFSClassifier(random_state=5, n_jobs=jobs).fit_edges(edges, LABELS, 1210)
+        model = HFSClassifier(random_state=5, n_jobs=jobs).fit_edges(edges, LABELS, n_nodes=1210)
         assert np.array_equal(model.scores_, expected)
     from_points = HFSClassifier(random_state=5, n_neighbors=300, weights="uniform")
     from_points.fit(POINTS, LABELS)
@@ -328,7 +326,7 @@ def test_other_labels_without_reading_an_edge():
     fresh = HFSClassifier(random_state=2, passes=1).fit_edges(edges, other)
     assert model.classes_.tolist() == ["x", "y", "z"]
     assert np.array_equal(model.transduction_, fresh.transduction_)
-    with pytest.raises(ValueError, match="one entry a node, 1210 of them, got 3"):
+    with pytest.raises(ValueError, match="one entry for each of the 1210 nodes, got 3"):
         model.relabel([0, 1, -1])
 
 
@@ -354,7 +352,7 @@ def test_nodes_that_only_labels_know():
 
 
 def test_one_class_is_told():
-    with pytest.warns(UserWarning, match="all labels are 'fraud', and so will all answers be"):
+    with pytest.warns(UserWarning, match="all labels are 'fraud', so all answers will be the same"):
         model = HFSClassifier(epsilon=None).fit_edges(gallery.path(3), {0: "fraud"})
     assert model.transduction_.tolist() == ["fraud"] * 3
 
@@ -496,3 +494,60 @@ def test_refining_goes_on_from_the_present_answer():
     model.refine(graph, passes=1)
     assert model.n_iter_ == 10
     assert np.linalg.norm(model.scores_ - exact) < errors[-1]
+
+
+@pytest.mark.parametrize("ids", ["names", "numbers"])
+def test_the_sparsifier_does_not_depend_on_the_labels(ids, tmp_path):
+    u, v, _ = gallery.complete(120).edges()
+    names = [f"n{i:03}" if ids == "names" else str(7 * i) for i in range(120)]
+    path = tmp_path / "e.csv"
+    path.write_text("u,v\n" + "".join(f"{names[a]},{names[b]}\n" for a, b in zip(u, v, strict=True)))
+    kept = []
+    for labelled in ((0, 1), (119, 60, 3)):
+        edges = read_edges(path)
+        y = {(names[i] if ids == "names" else 7 * i): i % 2 for i in labelled}
+        kept.append(HFSClassifier(passes=1, random_state=0).fit_edges(edges, y).graph_)
+        assert edges.nodes.ids().astype(str).tolist() == names
+    assert kept[0].n_edges < 7140
+    assert kept[0] == kept[1]
+
+
+def test_one_fit_makes_one_snapshot(monkeypatch):
+    made = []
+    take = Graph._from_csr.__func__
+
+    def count(cls, *arrays):
+        made.append(cls)
+        return take(cls, *arrays)
+
+    monkeypatch.setattr(Graph, "_from_csr", classmethod(count))
+    graph = gallery.complete(200)
+    made.clear()
+    model = HFSClassifier(epsilon=0.9, random_state=0).fit_edges(graph, {0: 0, 1: 1})
+    assert (model.n_iter_, len(made)) == (3, 1)
+    assert model.graph_.n_edges < graph.n_edges
+    assert len(made) == 1
+
+
+def test_all_edges_can_be_kept_and_more_taken_in():
+    u, v, w = gallery.complete(30).edges()
+    model = HFSClassifier(epsilon=None).fit_edges((u[:300], v[:300]), {0: 0, 1: 1})
+    model.update((u[300:], v[300:]))
+    whole = HFSClassifier(epsilon=None).fit_edges((u, v, w), {0: 0, 1: 1})
+    assert model.graph_ == whole.graph_
+    assert model.sparsifier_ is None
+    np.testing.assert_allclose(model.scores_, whole.scores_, atol=1e-9)
+    assert model.refine((u, v)).n_iter_ == 1  # it is the answer of all edges already
+
+
+def test_ids_of_labels_are_read_as_those_of_the_edges(tmp_path):
+    path = tmp_path / "e.csv"
+    path.write_text("10,20\n20,30\n")
+    model = HFSClassifier(random_state=0).fit_edges(read_edges(path), {"10": "a", "30": "b"})
+    assert model.labelled_.tolist() == [0, 2]
+    with pytest.raises(ValueError, match="the labelled node 'x1' is not an integer, but the ids"):
+        model.relabel({"x1": "a"})
+    with pytest.raises(ValueError, match="no edge has any of the 2 labelled nodes, such as 11"):
+        HFSClassifier(random_state=0).fit_edges(read_edges(path), {11: "a", 12: "b"})
+    with pytest.raises(ValueError, match="node 10 has two labels, 'a' and 'b'"):
+        model.relabel({10: "a", "10": "b"})
