@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 from pages import Page
 
-from ohmlearn.cli import main
 from ohmlearn import gallery
+from ohmlearn.cli import main
 from ohmlearn.experiments import demo
 from ohmlearn.harmonic import solve_hfs
 

@@ -5,7 +5,7 @@ The suite runs a few per reader. For more, each batch in a process of its own, s
 hang is seen and named with its seed:
 
     python tests/support/fuzz_readers.py --count 10000
-    python tests/support/fuzz_readers.py --reader parquet --first 4711 --count 1    # once more, in this one
+    python tests/support/fuzz_readers.py --reader parquet --first 4711 --count 1  # one seed again
 """
 
 import argparse

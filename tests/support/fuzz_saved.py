@@ -4,7 +4,7 @@ The suite runs a few. For more, each batch in a process of its own, so that a cr
 seen and named with its seed:
 
     python tests/support/fuzz_saved.py --count 20000
-    python tests/support/fuzz_saved.py --alone --first 4711 --count 1    # once more, in this process
+    python tests/support/fuzz_saved.py --alone --first 4711 --count 1  # one seed again
 """
 
 import argparse

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pages import Page
 
-from ohmlearn import report as module
+from ohmlearn import __version__
 from ohmlearn.report.page import INK, Report, add_legend, figure_to_png, new_figure, style_axes
 
 
@@ -40,7 +40,7 @@ def test_words_and_tables_come_through_as_they_were(page: Page):
     assert page.tables == [[["k", "value"], ["1", "0.50"], ["2", "<b>"]]]
     for words in ("Tea & <biscuits>", "a < b", "x = 1 & 2\n  y", 'First "picture"', "A title"):
         assert words in page.text
-    assert f"ohmlearn {module.__version__}" in page.text
+    assert f"ohmlearn {__version__}" in page.text
     assert "ohmlearn demo -o out" in page.text
 
 
