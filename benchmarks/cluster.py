@@ -180,13 +180,13 @@ def _measure_quality(options: argparse.Namespace, client: Client) -> None:
                 )
                 ids = found.nodes.ids()
                 a, b, weights = found.snapshot().edges()
-                h = Graph.from_edges(ids[a], ids[b], weights, n)
+                h = Graph.from_edges(ids[a], ids[b], weights, n_nodes=n)
                 one = StreamingSparsifier(n, max_edges=20 * n, random_state=seed).update(u, v, w)
                 g = one.snapshot()
                 rows.append((h.n_edges, g.n_edges))
                 merged.append(ruler.epsilon(h))
                 single.append(ruler.epsilon(g))
-            certificate = certify(found, found.edges, random_state=0)
+            certificate = certify(found.edges, found, random_state=0)
             emit(
                 {
                     "bench": "cluster",

@@ -1,4 +1,4 @@
-"""Effective resistances: how far apart two nodes are, all paths between them counted."""
+"""Effective resistances: distances of nodes that take all paths between them into account."""
 
 import math
 from typing import Any
@@ -25,6 +25,7 @@ SKETCH_TOL = 1e-8
 def effective_resistance(
     graph: Graph | Any,
     pairs: ArrayLike | None = None,
+    *,
     epsilon: float = 0.2,
     exact: bool | None = None,
     random_state: Any = None,
@@ -39,20 +40,21 @@ def effective_resistance(
 
     Parameters
     ----------
-    graph : Graph, or what `Graph.from_scipy` takes
+    graph : Graph, or a matrix that `Graph.from_scipy` accepts
     pairs : array-like of int of shape (n_pairs, 2), optional
-        All edges, in the order of ``graph.edges()``, by default.
+        By default all edges, in the order of ``graph.edges()``.
     epsilon : float
-        Relative error, at most, of 95 in 100 of the estimates: their standard error is
-        ``epsilon / 2``. Edges do better, bridges are exact. Time grows as ``1 / epsilon**2``.
+        95 in 100 of the estimates have at most this relative error: their standard error is
+        ``epsilon / 2``. Estimates for edges are better; those for bridges are exact. Time grows as
+        ``1 / epsilon**2``.
     exact : bool, optional
-        Solve for each answer, to a relative accuracy of about 1e-9, instead of estimating it. By
-        default for at most 500 nodes. On larger graphs this takes a solve per pair, or per node
-        if there are more pairs than nodes.
+        Whether to solve for each answer, to a relative accuracy of about 1e-9, instead of
+        estimating it; by default for at most 500 nodes. This takes a solve per pair, or per node if
+        there are more pairs than nodes.
     random_state : int, Generator, RandomState or None
         Seeds the estimates.
     n_jobs : int, optional
-        Threads, read as scikit-learn does.
+        Number of threads, as in scikit-learn.
 
     Returns
     -------

@@ -80,7 +80,7 @@ def test_search_over_precomputed_graphs(moons):
 def test_nothing_is_checked_before_fit():
     model = SparseHFSClassifier(affinity="nonsense", n_neighbors=-3)
     assert model.get_params()["n_neighbors"] == -3
-    with pytest.raises(ValueError, match="'affinity' parameter of SparseHFSClassifier must be"):
+    with pytest.raises(ValueError, match="affinity of SparseHFSClassifier must be"):
         model.fit(np.eye(4), [0, 1, -1, -1])
     with pytest.raises(NotFittedError):
         _ = SparseHFSClassifier().transduction_

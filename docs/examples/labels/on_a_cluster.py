@@ -51,7 +51,7 @@ found = ohmlearn.dask.sparsify(files, client, epsilon=0.8, partition_edges=150_0
 h = found.snapshot()
 print(f"{found.sparsifier.n_edges_seen_:,} messages in {len(found.edges.sources)} partitions")
 print(f"{h.n_edges:,} edges kept, {len(found.nodes):,} people")
-print(certify(found, found.edges, eta=0.2, random_state=0))
+print(certify(found.edges, found, eta=0.2, random_state=0))
 
 with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0") as single:
     again = ohmlearn.dask.sparsify(

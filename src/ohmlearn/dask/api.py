@@ -104,7 +104,7 @@ def sparsify(
     124750
     >>> found.snapshot().n_edges < 15_000
     True
-    >>> certify(found, found.edges, random_state=0).epsilon < 0.9
+    >>> certify(found.edges, found, random_state=0).epsilon < 0.9
     True
     """
     source = ClusterEdges(edges, client, split_every, partition_edges, progress, **options)
@@ -215,7 +215,7 @@ def label(
         epsilon=epsilon,
         max_edges=max_edges,
         normalization=normalization,
-        random_state=seed % 2**32,  # scikit-learn takes no larger ones
+        random_state=seed,
         n_jobs=n_jobs,
     ).update([])
     model.sparsifier_ = source.sparsify(epsilon, max_edges, random_state=seed)
@@ -225,7 +225,9 @@ def label(
         model.refine(source, passes - 1)
     certificate = None
     if certify:
-        certificate = certify_edges(h, source, 0.2, max_passes=20, random_state=seed, n_jobs=n_jobs)
+        certificate = certify_edges(
+            source, h, eta=0.2, max_passes=20, random_state=seed, n_jobs=n_jobs
+        )
     return Labelled(
         source.nodes.ids(),
         model.transduction_,

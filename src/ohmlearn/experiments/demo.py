@@ -98,7 +98,7 @@ def run(n_points: int = 12_100, n_neighbors: int = 4500, seed: int = 0) -> Demo:
     sparsifier = model.sparsifier_
 
     began = time.perf_counter()
-    certificate = certify(sparsifier, edges, random_state=seed)
+    certificate = certify(edges, sparsifier, random_state=seed)
     certify_seconds = time.perf_counter() - began
     refined = _refine(model, edges, MORE_PASSES, classes, labelled)
     exact = _refine(model, edges, EXACT_PASSES, classes, labelled)

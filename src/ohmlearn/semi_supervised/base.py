@@ -9,19 +9,31 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ohmlearn.graph import Graph
+from ohmlearn.graph.graph import table_of
 from ohmlearn.harmonic import HFSResult, solve_hfs
-from ohmlearn.harmonic.system import LARGEST
+from ohmlearn.harmonic.system import Normalization
 from ohmlearn.nodes import NodeTable
 from ohmlearn.semi_supervised.affinity import AFFINITIES, Affinity
 from ohmlearn.semi_supervised.targets import Labelled
 from ohmlearn.streams.tables import tell_unknown
-from ohmlearn.validation.parameters import SMALLEST, check_seed
+from ohmlearn.validation.parameters import (
+    CALLABLE,
+    LARGEST,
+    N_JOBS,
+    RANDOM_STATE,
+    SMALLEST,
+    VERBOSE,
+    Constraints,
+    Interval,
+    Options,
+    check_parameters,
+    check_seed,
+)
 
-__all__ = ["BaseHFS", "table_of", "with_nodes"]
+__all__ = ["BaseHFS", "with_nodes"]
 
 Floats = NDArray[np.float64]
 FAR = 1_000_000  # numbers of nodes that labels may be ahead of the edges
@@ -30,16 +42,16 @@ FAR = 1_000_000  # numbers of nodes that labels may be ahead of the edges
 class BaseHFS(BaseEstimator, metaclass=ABCMeta):
     """Fits, answers and new points; subclasses say what is kept of the edges."""
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "affinity": [StrOptions(set(AFFINITIES)), callable],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "weights": [StrOptions({"uniform", "gaussian"})],
-        "kernel_gamma": [None, Interval(Real, SMALLEST, LARGEST, closed="both")],
-        "gamma": [StrOptions({"auto"}), Interval(Real, SMALLEST, LARGEST, closed="both")],
-        "tol": [Interval(Real, 0, 1, closed="neither")],
-        "random_state": ["random_state", np.random.Generator],
-        "n_jobs": [None, Integral],
-        "verbose": ["verbose"],
+    _constraints: ClassVar[Constraints] = {
+        "affinity": (Options(tuple(AFFINITIES)), CALLABLE),
+        "n_neighbors": (Interval(Integral, 1),),
+        "weights": (Options(("uniform", "gaussian")),),
+        "kernel_gamma": (None, Interval(Real, SMALLEST, LARGEST)),
+        "gamma": (Options(("auto",)), Interval(Real, SMALLEST, LARGEST)),
+        "tol": (Interval(Real, 0, 1, closed="neither"),),
+        "random_state": RANDOM_STATE,
+        "n_jobs": N_JOBS,
+        "verbose": VERBOSE,
     }
     _without_evidence: ClassVar[str]
     _nodes: NodeTable | None = None  # the ids of a stream that has its own
@@ -48,7 +60,7 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
     weights: Literal["uniform", "gaussian"]
     kernel_gamma: float | None
     gamma: float | Literal["auto"]
-    normalization: str | None
+    normalization: Normalization
     tol: float
     random_state: Any
     n_jobs: int | None
@@ -88,7 +100,7 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
         -------
         self : object
         """
-        self._validate_params()
+        self._check_parameters()
         points = self._check_points(X, reset=True)
         edges = self._affinity().edges(points)
         n_nodes = edges.n_nodes
@@ -127,7 +139,7 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
         >>> SparseHFSClassifier().fit_edges(batches, {0: "a", 4: "b"}).transduction_.tolist()
         ['a', 'a', 'a', 'b', 'b']
         """
-        self._validate_params()
+        self._check_parameters()
         self._nodes = table_of(edges)
         y = self._by_number(y)
         is_dict = isinstance(y, Mapping)
@@ -201,6 +213,9 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
                 "read_edges(..., nodes=first.nodes), first being the stream that came before"
             )
 
+    def _check_parameters(self) -> None:
+        check_parameters(type(self).__name__, self._constraints, self.get_params(deep=False))
+
     def _check_edges_seen(self) -> None:
         check_is_fitted(self, "_seed")
 
@@ -218,12 +233,12 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
                 graph,
                 nodes,
                 columns,
-                self._choose_gamma(graph.n_nodes),
-                "stable" if self._is_stable() else None,
-                self.tol,
-                warm,
-                self._seed,
-                self.n_jobs,
+                gamma=self._choose_gamma(graph.n_nodes),
+                normalization=self.normalization,
+                tol=self.tol,
+                x0=None if warm is None else warm.columns,
+                random_state=self._seed,
+                n_jobs=self.n_jobs,
             )
         if self._warm is not self._answer:
             self._warm = self._answer
@@ -283,7 +298,7 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
     @property
     def residuals_(self) -> Floats:
         """Relative residuals of `scores_`, before a last step that reads no edge, if any."""
-        return self._result().residuals
+        return self._result().residual
 
     def _affinity(self) -> Affinity:
         return Affinity(
@@ -329,12 +344,6 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
         return tags
 
 
-def table_of(edges: Any) -> NodeTable | None:
-    """Return the ids of a stream that has its own."""
-    nodes = getattr(edges, "nodes", None)
-    return nodes if isinstance(nodes, NodeTable) else None
-
-
 def with_nodes(graph: Graph, n_nodes: int) -> Graph:
     """Return the graph with isolated nodes added, up to `n_nodes`."""
     missing = n_nodes - graph.n_nodes
@@ -342,4 +351,6 @@ def with_nodes(graph: Graph, n_nodes: int) -> Graph:
         return graph
     indptr = np.concatenate([graph.indptr, np.full(missing, graph.indptr[-1])])
     indptr.flags.writeable = False
-    return Graph._from_csr(indptr, graph.indices, graph.weights)
+    larger = Graph._from_csr(indptr, graph.indices, graph.weights)
+    larger.nodes = graph.nodes
+    return larger

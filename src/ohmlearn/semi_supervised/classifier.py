@@ -7,13 +7,14 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ohmlearn.harmonic import HFSResult
+from ohmlearn.harmonic.system import Normalization
 from ohmlearn.semi_supervised.base import BaseHFS
 from ohmlearn.semi_supervised.memory import ExactHFS, SparseHFS
 from ohmlearn.semi_supervised.targets import Labelled, find_classes
+from ohmlearn.validation.parameters import ARRAY, Constraints, Options
 
 __all__ = [
     "SparseHFSClassifier",
@@ -24,7 +25,6 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
-Normalization = Literal["stable", "cmn"] | None
 
 
 def automatic_gamma(n_labels: int, n_classes: int, mean_degree: float) -> float:
@@ -74,9 +74,9 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
 
     _without_evidence = "the class prior"
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "normalization": [StrOptions({"stable", "cmn"}), None],
-        "class_prior": [None, "array-like"],
+    _constraints: ClassVar[Constraints] = {
+        "normalization": (Options(("stable", "cmn")), None),
+        "class_prior": (None, ARRAY),
     }
     class_prior: ArrayLike | None
 
@@ -304,9 +304,9 @@ class SparseHFSClassifier(HFSClassifier, SparseHFS):
     ['b', 'b', 'b', 'c', 'c', 'c']
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **SparseHFS._parameter_constraints,
-        **HFSClassifier._parameter_constraints,
+    _constraints: ClassVar[Constraints] = {
+        **SparseHFS._constraints,
+        **HFSClassifier._constraints,
     }
 
     def __init__(
@@ -370,9 +370,9 @@ residuals_
     ['left', 'left', 'left', 'left', 'right', 'right', 'right', 'right']
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **ExactHFS._parameter_constraints,
-        **HFSClassifier._parameter_constraints,
+    _constraints: ClassVar[Constraints] = {
+        **ExactHFS._constraints,
+        **HFSClassifier._constraints,
     }
 
     def __init__(

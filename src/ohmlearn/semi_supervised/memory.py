@@ -3,17 +3,17 @@
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from ohmlearn.graph import Graph
 from ohmlearn.graph.batches import batches_of, graph_of
+from ohmlearn.graph.graph import table_of
 from ohmlearn.harmonic import HFSResult, refine
-from ohmlearn.semi_supervised.base import BaseHFS, table_of
+from ohmlearn.semi_supervised.base import BaseHFS
 from ohmlearn.sparsifier.streaming import MAX_EDGES, StreamingSparsifier
 from ohmlearn.streams import KernelEdges
 from ohmlearn.validation.edges import check_rereadable
-from ohmlearn.validation.parameters import check_seed
+from ohmlearn.validation.parameters import Constraints, Interval, check_seed
 
 __all__ = ["ExactHFS", "SparseHFS"]
 
@@ -23,11 +23,11 @@ STREAM = "an estimator with passes > 1 (passes=1 does not)"
 class SparseHFS(BaseHFS):
     """Keeps a sparsifier."""
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **BaseHFS._parameter_constraints,
-        "epsilon": [Interval(Real, 0, 1, closed="neither")],
-        "max_edges": [None, Interval(Integral, 1, MAX_EDGES, closed="both")],
-        "passes": [Interval(Integral, 1, None, closed="left")],
+    _constraints: ClassVar[Constraints] = {
+        **BaseHFS._constraints,
+        "epsilon": (Interval(Real, 0, 1, closed="neither"),),
+        "max_edges": (None, Interval(Integral, 1, MAX_EDGES)),
+        "passes": (Interval(Integral, 1),),
     }
     epsilon: float
     max_edges: int | None
@@ -70,14 +70,14 @@ class SparseHFS(BaseHFS):
             h,
             self._labels[0],
             self._columns(),
-            passes,
-            self.tol,
-            self._choose_gamma(h.n_nodes),
-            "stable" if self._is_stable() else None,
-            self._seed,
-            self.n_jobs,
-            self.verbose,
-            x0=start,
+            passes=passes,
+            tol=self.tol,
+            gamma=self._choose_gamma(h.n_nodes),
+            normalization=self.normalization,
+            random_state=self._seed,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+            x0=None if start is None else start.columns,
         )
         self.n_iter_ = 1 + result.passes
         return result
@@ -106,7 +106,7 @@ class SparseHFS(BaseHFS):
         ['a', 'a', 'b', 'b']
         """
         if not hasattr(self, "sparsifier_"):
-            self._validate_params()
+            self._check_parameters()
             self._seed, self._n_nodes, self._warm = check_seed(self.random_state), None, None
             self._start(None)
             self._nodes = table_of(edges)
@@ -171,4 +171,4 @@ class ExactHFS(BaseHFS):
     @property
     def n_iter_(self) -> int:
         """Iterations of the solver."""
-        return self._result().iterations
+        return int(self._result().iterations.max())

@@ -6,12 +6,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ohmlearn.semi_supervised.base import BaseHFS
 from ohmlearn.semi_supervised.memory import ExactHFS, SparseHFS
 from ohmlearn.semi_supervised.targets import Labelled, find_values
+from ohmlearn.validation.parameters import Constraints, Options
 
 __all__ = ["SparseHFSRegressor", "StableHFSRegressor"]
 
@@ -23,9 +23,7 @@ class HFSRegressor(RegressorMixin, BaseHFS):
 
     _without_evidence = "the mean of the values given"
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "normalization": [StrOptions({"stable"}), None]
-    }
+    _constraints: ClassVar[Constraints] = {"normalization": (Options(("stable",)), None)}
 
     def _encode(self, y: Any, n_nodes: int | None) -> Labelled:
         nodes, values = find_values(y, n_nodes)
@@ -103,9 +101,9 @@ n_jobs, verbose
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **SparseHFS._parameter_constraints,
-        **HFSRegressor._parameter_constraints,
+    _constraints: ClassVar[Constraints] = {
+        **SparseHFS._constraints,
+        **HFSRegressor._constraints,
     }
 
     def __init__(
@@ -166,9 +164,9 @@ verbose
     array([1., 2., 3., 4., 5.])
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **ExactHFS._parameter_constraints,
-        **HFSRegressor._parameter_constraints,
+    _constraints: ClassVar[Constraints] = {
+        **ExactHFS._constraints,
+        **HFSRegressor._constraints,
     }
 
     def __init__(
