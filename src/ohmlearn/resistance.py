@@ -12,7 +12,7 @@ from ohmlearn.solver import LaplacianSolver
 from ohmlearn.validation.edges import check_graph
 from ohmlearn.validation.parameters import check_fraction, check_n_jobs, check_seed
 
-__all__ = ["check_pairs", "effective_resistance"]
+__all__ = ["effective_resistance"]
 
 EXACT_UP_TO = 500  # nodes; there an exact answer costs milliseconds
 EXACT_TOL = 1e-10
@@ -76,7 +76,7 @@ def effective_resistance(
     if pairs is None:
         u, v, w = graph.edges()
     else:
-        u, v = check_pairs(pairs, graph.n_nodes)
+        u, v = _check_pairs(pairs, graph.n_nodes)
         w = None
     if exact is None:
         exact = graph.n_nodes <= EXACT_UP_TO
@@ -151,7 +151,7 @@ def _sketch(
     return squares
 
 
-def check_pairs(pairs: Any, n_nodes: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def _check_pairs(pairs: Any, n_nodes: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Return the two columns of an (n_pairs, 2) array of node ids."""
     array = np.asarray(pairs)
     if array.size == 0:

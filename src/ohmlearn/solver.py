@@ -27,7 +27,7 @@ from ohmlearn.validation.parameters import (
     describe_parameters,
 )
 
-__all__ = ["LaplacianSolver", "SolveReport", "check_ground"]
+__all__ = ["LaplacianSolver", "SolveReport"]
 
 Method = Literal["auto", "diagonal", "cholesky", "direct"]
 METHODS: dict[str, _core.Method] = {
@@ -150,7 +150,7 @@ class LaplacianSolver(Shared):
         values = {"random_state": random_state, "n_jobs": n_jobs, "method": method}
         check_parameters("LaplacianSolver", CONSTRAINTS, values)
         self.graph: Graph = check_graph(graph, Graph)
-        self.ground = check_ground(ground, self.graph.n_nodes)
+        self.ground = _check_ground(ground, self.graph.n_nodes)
         self.random_state, self.n_jobs, self.method = random_state, n_jobs, method
         if method == "direct" and self.graph.n_nodes > _core.DIRECT_LIMIT:
             raise ValueError(
@@ -378,7 +378,7 @@ class LaplacianSolver(Shared):
         self._core = self._build()
 
 
-def check_ground(ground: Any, n_nodes: int) -> NDArray[np.float64] | None:
+def _check_ground(ground: Any, n_nodes: int) -> NDArray[np.float64] | None:
     """Return the diagonal D as a vector, or None if it is zero."""
     if ground is None:
         return None

@@ -68,7 +68,8 @@ class Interval:
         """Return whether a value lies in the interval; booleans do not."""
         if not isinstance(value, self.kind) or isinstance(value, bool):
             return False
-        number: Any = int(value) if isinstance(value, Integral) else value
+        number: Any = value
+        number = int(number) if isinstance(number, Integral) else float(number)
         low = -math.inf if self.low is None else self.low
         high = math.inf if self.high is None else self.high
         above = number >= low if self.closed in ("both", "left") else number > low
