@@ -72,7 +72,7 @@ def _halves(graph: Graph, parts: int = 1) -> Family:
 
 def _blocks() -> Family:
     sizes = [130, 130, 130]
-    graph = gallery.stochastic_blocks(sizes, 0.9, bridges=3)
+    graph = gallery.stochastic_blocks(sizes, 0.9, bridges=3, random_state=0)
     return Family(graph, np.repeat(np.arange(3), sizes))
 
 
@@ -83,7 +83,11 @@ def _paper() -> Family:
 
 
 def _union() -> Family:
-    pieces = [gallery.complete(180), gallery.stochastic_blocks([90, 90], 0.9), gallery.path(30)]
+    pieces = [
+        gallery.complete(180),
+        gallery.stochastic_blocks([90, 90], 0.9, random_state=0),
+        gallery.path(30),
+    ]
     graph = gallery.disjoint_union(*pieces, gallery.path(1))
     return Family(graph, np.repeat(np.arange(5), [180, 90, 90, 30, 1]))
 
@@ -93,8 +97,10 @@ FAMILIES: dict[str, Callable[[], Family]] = {
     "paper": _paper,
     "blocks": _blocks,
     "barbell": lambda: _halves(gallery.barbell(200, bridge=3)),
-    "attachment": lambda: _halves(gallery.preferential_attachment(400, 120)),
-    "6 decades": lambda: _halves(gallery.log_uniform_weights(gallery.complete(400), decades=6)),
+    "attachment": lambda: _halves(gallery.preferential_attachment(400, 120, random_state=0)),
+    "6 decades": lambda: _halves(
+        gallery.log_uniform_weights(gallery.complete(400), decades=6, random_state=0)
+    ),
     "complete": lambda: _halves(gallery.complete(400)),
     "union": _union,
     "grid": lambda: _halves(gallery.grid2d(20, 20)),
@@ -123,7 +129,7 @@ class Contrast:
     def graph(self) -> Graph:
         """All edges."""
         u, v, w = (np.concatenate(pair) for pair in zip(self.light, self.heavy, strict=True))
-        return Graph.from_edges(u, v, w, CONTRAST_NODES)
+        return Graph.from_edges(u, v, w, n_nodes=CONTRAST_NODES)
 
     @property
     def n_edges(self) -> int:

@@ -115,7 +115,7 @@ def sample(graph: Graph, weight: npt.NDArray[np.float64], rows: float, seed: int
     p = np.minimum(1, high * weight)
     kept = np.random.default_rng(seed).random(len(p)) < p
     u, v, w = graph.edges()
-    return Graph.from_edges(u[kept], v[kept], w[kept] / p[kept], graph.n_nodes)
+    return Graph.from_edges(u[kept], v[kept], w[kept] / p[kept], n_nodes=graph.n_nodes)
 
 
 def show(figures: list[Figure]) -> None:

@@ -37,7 +37,7 @@ def to_graph(edges: Edges) -> Any:
     """Turn edges into our graph."""
     from ohmlearn import Graph
 
-    return Graph.from_edges(edges.u, edges.v, edges.w, edges.n_nodes)
+    return Graph.from_edges(edges.u, edges.v, edges.w, n_nodes=edges.n_nodes)
 
 
 def to_matrix(edges: Edges) -> sp.csr_matrix:

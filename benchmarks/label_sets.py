@@ -140,7 +140,7 @@ def load_full(folder: Path, name: str) -> LabelledGraph | str:
 def _graph_of(stream: Any, n_nodes: int) -> Graph:
     batches = list(stream)
     return Graph.from_edges(
-        *(np.concatenate([b[i] for b in batches]) for i in (0, 1)), None, n_nodes
+        *(np.concatenate([b[i] for b in batches]) for i in (0, 1)), None, n_nodes=n_nodes
     )
 
 
@@ -152,7 +152,9 @@ def _largest_component(
     number = np.cumsum(kept) - 1
     u, v, w = graph.edges()
     inside = kept[u]
-    part = Graph.from_edges(number[u[inside]], number[v[inside]], w[inside], int(kept.sum()))
+    part = Graph.from_edges(
+        number[u[inside]], number[v[inside]], w[inside], n_nodes=int(kept.sum())
+    )
     y = y[kept]
     known = y >= 0
     y[known] = np.unique(y[known], return_inverse=True)[1]

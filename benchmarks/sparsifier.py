@@ -135,7 +135,7 @@ def _paper(neighbours: int) -> None:
     for threads in (1, 2):
         emit({"way": "coins", **edges, "threads": threads, **_coins(sparsifier, u, v, threads)})
     batches = [(u[at : at + BATCH], v[at : at + BATCH]) for at in range(0, len(u), BATCH)]
-    seen, cpu, _ = timed(lambda: certify(h, batches, random_state=0))
+    seen, cpu, _ = timed(lambda: certify(batches, h, random_state=0))
     emit({"way": "certificate", **edges, "cpu_s": cpu, "passes": seen.passes, **kept,
           "lower": seen.lower, "upper": seen.upper, "epsilon": seen.epsilon,
           "epsilon_bound": seen.epsilon_bound})  # fmt: skip

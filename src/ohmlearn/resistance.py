@@ -1,4 +1,4 @@
-"""Effective resistances: how far apart two nodes are, all paths between them counted."""
+"""Effective resistances: distances of nodes that take all paths between them into account."""
 
 import math
 from typing import Any
@@ -12,7 +12,7 @@ from ohmlearn.solver import LaplacianSolver
 from ohmlearn.validation.edges import check_graph
 from ohmlearn.validation.parameters import check_fraction, check_n_jobs, check_seed
 
-__all__ = ["check_pairs", "effective_resistance"]
+__all__ = ["effective_resistance"]
 
 EXACT_UP_TO = 500  # nodes; there an exact answer costs milliseconds
 EXACT_TOL = 1e-10
@@ -25,6 +25,7 @@ SKETCH_TOL = 1e-8
 def effective_resistance(
     graph: Graph | Any,
     pairs: ArrayLike | None = None,
+    *,
     epsilon: float = 0.2,
     exact: bool | None = None,
     random_state: Any = None,
@@ -39,20 +40,21 @@ def effective_resistance(
 
     Parameters
     ----------
-    graph : Graph, or what `Graph.from_scipy` takes
+    graph : Graph, or a matrix that `Graph.from_scipy` accepts
     pairs : array-like of int of shape (n_pairs, 2), optional
-        All edges, in the order of ``graph.edges()``, by default.
+        By default all edges, in the order of ``graph.edges()``.
     epsilon : float
-        Relative error, at most, of 95 in 100 of the estimates: their standard error is
-        ``epsilon / 2``. Edges do better, bridges are exact. Time grows as ``1 / epsilon**2``.
+        95 in 100 of the estimates have at most this relative error: their standard error is
+        ``epsilon / 2``. Estimates for edges are better; those for bridges are exact. Time grows as
+        ``1 / epsilon**2``.
     exact : bool, optional
-        Solve for each answer, to a relative accuracy of about 1e-9, instead of estimating it. By
-        default for at most 500 nodes. On larger graphs this takes a solve per pair, or per node
-        if there are more pairs than nodes.
+        Whether to solve for each answer, to a relative accuracy of about 1e-9, instead of
+        estimating it; by default for at most 500 nodes. This takes a solve per pair, or per node if
+        there are more pairs than nodes.
     random_state : int, Generator, RandomState or None
         Seeds the estimates.
     n_jobs : int, optional
-        Threads, read as scikit-learn does.
+        Number of threads, as in scikit-learn.
 
     Returns
     -------
@@ -74,7 +76,7 @@ def effective_resistance(
     if pairs is None:
         u, v, w = graph.edges()
     else:
-        u, v = check_pairs(pairs, graph.n_nodes)
+        u, v = _check_pairs(pairs, graph.n_nodes)
         w = None
     if exact is None:
         exact = graph.n_nodes <= EXACT_UP_TO
@@ -149,7 +151,7 @@ def _sketch(
     return squares
 
 
-def check_pairs(pairs: Any, n_nodes: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def _check_pairs(pairs: Any, n_nodes: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Return the two columns of an (n_pairs, 2) array of node ids."""
     array = np.asarray(pairs)
     if array.size == 0:

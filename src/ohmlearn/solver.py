@@ -15,14 +15,19 @@ from ohmlearn._sharing import Shared
 from ohmlearn.graph import Graph
 from ohmlearn.validation.edges import check_columns, check_graph
 from ohmlearn.validation.parameters import (
+    N_JOBS,
+    RANDOM_STATE,
+    Constraints,
+    Options,
     check_fraction,
     check_max_iter,
     check_n_jobs,
-    check_option,
+    check_parameters,
     check_seed,
+    describe_parameters,
 )
 
-__all__ = ["LaplacianSolver", "SolveReport", "check_ground"]
+__all__ = ["LaplacianSolver", "SolveReport"]
 
 Method = Literal["auto", "diagonal", "cholesky", "direct"]
 METHODS: dict[str, _core.Method] = {
@@ -31,35 +36,40 @@ METHODS: dict[str, _core.Method] = {
     "cholesky": _core.Method.cholesky,
     "direct": _core.Method.direct,
 }
+CONSTRAINTS: Constraints = {
+    "random_state": RANDOM_STATE,
+    "n_jobs": N_JOBS,
+    "method": (Options(tuple(METHODS)),),
+}
 DEFAULT_MAX_ITER = 5000
 
 
 @dataclass(frozen=True)
 class SolveReport:
-    """What a solve did.
+    """What a solve did. Arrays have one entry per column of b.
 
     Attributes
     ----------
     method : str
-        The method that it used, in the end: "diagonal", "cholesky" or "direct".
+        The method that found the answer: "diagonal", "cholesky" or "direct".
     reason : str
         Why it was chosen.
-    iterations : ndarray of int, one per right-hand side
+    iterations : ndarray of int
     residual : ndarray of float
         True relative residuals ``norm(b - (L + D) x) / norm(b)``, with b after projection.
     converged : ndarray of bool
     rounding : ndarray of bool
-        True where the residual is above the tolerance only because of the rounding of x to float64:
-        no better answer can be stored. Happens where x is huge, with a ground very small against
-        the weights, say.
+        True where the residual is above the tolerance only because x is rounded to float64, so
+        that no better answer can be stored. This happens if x is huge, for example if the ground is
+        very small compared with the weights.
     projected_out : ndarray of float
-        Share of the norm of each right-hand side that lay in the null space and was left out.
+        Share of the norm of each right-hand side that lay in the null space and was removed.
     setup_seconds : float
-        Time spent on factors so far, in this solve and before.
+        Time spent on factors so far, in this solve and in earlier ones.
     solve_seconds : float
-        Time of this solve without what it added to `setup_seconds`.
+        Time of this solve without its part of `setup_seconds`.
     factor_entries : int
-        Off-diagonal entries of the factor that it used; 0 without one.
+        Off-diagonal entries of the factor; 0 without one.
 
     Examples
     --------
@@ -88,33 +98,33 @@ class LaplacianSolver(Shared):
 
     Where D is zero on a whole component, L + D is singular: there b is projected on vectors that
     sum to zero over the component, and so does the answer (the pseudo-inverse). Factors are kept
-    between solves. With the same `random_state` the answer is the same to the last bit, whatever
-    the number of threads and whatever was solved before.
+    between solves. The same `random_state` gives the same answer to the last bit, for any number of
+    threads and after any earlier solves.
 
     Threads may share a solver and take turns. The arrays of a call must not be changed by another
-    thread before it returns. A forked child can use the solver at once; where another thread was in
-    a solve at the fork, the child builds the factors again.
+    thread before it returns. A forked child can use the solver; if another thread was solving at
+    the time of the fork, the child builds the factors again.
 
     Parameters
     ----------
-    graph : Graph, or what `Graph.from_scipy` takes
+    graph : Graph, or a matrix that `Graph.from_scipy` accepts
     ground : array-like of shape (n_nodes,) or float, optional
         The diagonal D: conductance from each node to the ground, not negative.
     random_state : int, Generator, RandomState or None
         Seeds the sampling inside the approximate factor.
     n_jobs : int, optional
-        Threads, read as scikit-learn does. Several right-hand sides are shared out among them.
+        Number of threads, as in scikit-learn. They share the right-hand sides.
     method : {"auto", "diagonal", "cholesky", "direct"}
         "direct" eliminates a dense matrix exactly (at most 5,000 nodes). The others are conjugate
         gradients, preconditioned by the diagonal or by an approximate Cholesky factor. "auto" takes
-        "direct" up to 500 nodes and "cholesky" for meshes; else every solve begins with the
-        diagonal and continues with a factor if the convergence seen says that this pays. Where it
-        does and you solve for one column at a time, many times, "cholesky" saves these beginnings.
+        "direct" up to 500 nodes and "cholesky" for meshes. Otherwise every solve starts with the
+        diagonal and continues with a factor if convergence is slow. If you then solve many times
+        for one column, "cholesky" saves these starts.
 
     Attributes
     ----------
     report_ : SolveReport
-        What the last solve of this thread did; there after its first.
+        What the last solve of this thread did; available after the first one.
 
     Examples
     --------
@@ -131,15 +141,17 @@ class LaplacianSolver(Shared):
     def __init__(
         self,
         graph: Graph | Any,
+        *,
         ground: ArrayLike | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         method: Method = "auto",
     ) -> None:
+        values = {"random_state": random_state, "n_jobs": n_jobs, "method": method}
+        check_parameters("LaplacianSolver", CONSTRAINTS, values)
         self.graph: Graph = check_graph(graph, Graph)
-        self.ground = check_ground(ground, self.graph.n_nodes)
-        self.n_jobs = n_jobs
-        self.method = check_option("method", method, METHODS)
+        self.ground = _check_ground(ground, self.graph.n_nodes)
+        self.random_state, self.n_jobs, self.method = random_state, n_jobs, method
         if method == "direct" and self.graph.n_nodes > _core.DIRECT_LIMIT:
             raise ValueError(
                 f'method="direct" keeps a dense matrix and takes at most {_core.DIRECT_LIMIT} '
@@ -179,7 +191,7 @@ class LaplacianSolver(Shared):
             report: SolveReport = self._reports.last
         except AttributeError:
             raise AttributeError(
-                "report_ is there after a solve in this thread; call solve first"
+                "report_ is set by the first solve in this thread; call solve first"
             ) from None
         return report
 
@@ -191,23 +203,24 @@ class LaplacianSolver(Shared):
     def solve(
         self,
         b: ArrayLike,
+        *,
         tol: float = 1e-8,
         max_iter: int | None = None,
         x0: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
-        """Solve for one right-hand side or for several at once, which costs less than one by one.
+        """Solve for one right-hand side, or for several at once, which is faster than one by one.
 
         Parameters
         ----------
         b : array-like of shape (n_nodes,) or (n_nodes, n_columns)
-            On a component without ground its mean is taken out first, and so is that of x: the
-            answer is the pseudo-inverse's. ``report_.projected_out`` says how much that was.
+            On each component without ground, the means of b and x are subtracted, so that the
+            answer is that of the pseudo-inverse. ``report_.projected_out`` has the share removed.
         tol : float
-            Relative residual at which a column is done.
+            Relative residual at which a column has converged.
         max_iter : int, optional
-            Most iterations for a column; 5000 by default.
+            Largest number of iterations for a column; 5000 by default.
         x0 : array-like of the shape of b, optional
-            Where to start; zero by default.
+            Starting point; zero by default.
 
         Returns
         -------
@@ -216,7 +229,7 @@ class LaplacianSolver(Shared):
         Warns
         -----
         ConvergenceWarning
-            If a column did not reach `tol`; `report_` says how far each got.
+            If a column did not reach `tol`; `report_` has the residual of each.
 
         Examples
         --------
@@ -241,7 +254,7 @@ class LaplacianSolver(Shared):
         max_iter: int | None = None,
         x0: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
-        """Solve; a caller who knows more than the solver does words the warning."""
+        """Solve without a warning, for callers that word their own."""
         columns = check_columns(b, "b", self.graph.n_nodes)
         tolerance = check_fraction("tol", tol)
         limit = check_max_iter(max_iter, DEFAULT_MAX_ITER)
@@ -292,7 +305,7 @@ class LaplacianSolver(Shared):
             stacklevel=3,
         )
 
-    def as_linear_operator(self, tol: float = 1e-8) -> LinearOperator:
+    def as_linear_operator(self, *, tol: float = 1e-8) -> LinearOperator:
         """Return the (pseudo-)inverse of L + D as a scipy LinearOperator.
 
         Parameters
@@ -348,7 +361,7 @@ class LaplacianSolver(Shared):
         )
 
     def __repr__(self) -> str:
-        return f"LaplacianSolver({self.graph!r}, method={self.method!r})"
+        return describe_parameters(self)
 
     def __getstate__(self) -> dict[str, Any]:
         state = self._state()
@@ -365,8 +378,8 @@ class LaplacianSolver(Shared):
         self._core = self._build()
 
 
-def check_ground(ground: Any, n_nodes: int) -> NDArray[np.float64] | None:
-    """Return the diagonal D as a vector, or None where there is nothing of it."""
+def _check_ground(ground: Any, n_nodes: int) -> NDArray[np.float64] | None:
+    """Return the diagonal D as a vector, or None if it is zero."""
     if ground is None:
         return None
     array = np.asarray(ground)

@@ -23,7 +23,7 @@ def found() -> demo.Demo:
 
 
 def test_exact_answer_is_that_of_the_stored_graph(found: demo.Demo):
-    graph = gallery.paper_knn(225, 605)
+    graph = gallery.paper_knn(225, n_points=605)
     assert found.n_edges == graph.n_edges
     values = found.classes[found.labelled]
     np.testing.assert_allclose(values, [1, 1, -1, -1])

@@ -24,7 +24,7 @@ def job(kind, k, **more):
 @pytest.mark.parametrize("k", [20, 200, 225, 400, 600])
 def test_streamed_answers_are_those_of_the_stored_graph(k):
     found = run_job(job("stream", k))
-    graph, y = gallery.paper_knn(k, N), make_classes(N)
+    graph, y = gallery.paper_knn(k, n_points=N), make_classes(N)
     assert found["n_edges"] == graph.n_edges
     assert found["n_components"] == graph.components()[0]
     for draw, exact in zip(draw_labelled(N, 3, 0), found["exact"], strict=True):
@@ -47,7 +47,7 @@ def test_refinement_brings_the_answer_nearer_to_the_exact_one():
 
 def test_scheme_of_the_paper_runs_the_same_experiment():
     found = run_job(job("paper", 225))
-    assert found["n_edges"] == gallery.paper_knn(225, N).n_edges
+    assert found["n_edges"] == gallery.paper_knn(225, n_points=N).n_edges
     assert 0 < found["kept_share"] < 1
     assert np.mean(found["sparse"]) > 0.8
 
@@ -88,7 +88,7 @@ def test_command_writes_figures_numbers_and_a_page(tmp_path: Path):
     numbers = json.loads((tmp_path / "paper" / "paper.json").read_text())
     assert [found["k"] for found in numbers["results"]] == [20, 225]
     for found in numbers["results"]:
-        assert found["n_edges"] == gallery.paper_knn(found["k"], N).n_edges
+        assert found["n_edges"] == gallery.paper_knn(found["k"], n_points=N).n_edges
         assert len(found["stream"]["sparse"]) == 2
         assert found["stored"]["cost"]["peak_bytes"] > 1e7
 

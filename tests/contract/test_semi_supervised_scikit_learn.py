@@ -80,7 +80,7 @@ def test_search_over_precomputed_graphs(moons):
 def test_nothing_is_checked_before_fit():
     model = HFSClassifier(affinity="nonsense", n_neighbors=-3)
     assert model.get_params()["n_neighbors"] == -3
-    with pytest.raises(ValueError, match="'affinity' parameter of HFSClassifier must be"):
+    with pytest.raises(ValueError, match="affinity of HFSClassifier must be"):
         model.fit(np.eye(4), [0, 1, -1, -1])
     with pytest.raises(NotFittedError):
         _ = HFSClassifier().transduction_

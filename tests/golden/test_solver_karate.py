@@ -21,5 +21,5 @@ def test_karate_club(method):
     np.testing.assert_allclose(solver.solve(labels, tol=1e-13), GOLDEN["potential"], atol=1e-11)
 
     graph = Graph.from_edges(u, v, GOLDEN["gamma"] * w)
-    solver = LaplacianSolver(graph, abs(labels), random_state=0, method=method)
+    solver = LaplacianSolver(graph, ground=abs(labels), random_state=0, method=method)
     np.testing.assert_allclose(solver.solve(labels, tol=1e-13), GOLDEN["harmonic"], atol=1e-11)

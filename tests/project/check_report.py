@@ -23,7 +23,7 @@ OUT = Path("out/report")
 
 def make_page(folder: Path) -> Path:
     """Label a block model and return its page."""
-    u, v, _ = gallery.stochastic_blocks([200, 150, 100], 0.5, 4, random_state=0).edges()
+    u, v, _ = gallery.stochastic_blocks([200, 150, 100], 0.5, bridges=4, random_state=0).edges()
     edges, labels, page = folder / "edges.csv", folder / "labels.csv", OUT / "page.html"
     np.savetxt(edges, np.column_stack([u, v]), "%d", ",", header="u,v", comments="")
     labels.write_text("node,label\n0,cost $5\n1,cost $5\n210,<b>rye\n360,wheat\n")

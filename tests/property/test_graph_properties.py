@@ -38,7 +38,7 @@ def by_scipy(u, v, w, n_nodes):
 @given(edge_lists())
 def test_same_rows_as_scipy(edges):
     u, v, w, _ = edges
-    graph, expected = Graph.from_edges(*edges), by_scipy(*edges)
+    graph, expected = Graph.from_edges(*edges[:3], n_nodes=edges[3]), by_scipy(*edges)
     np.testing.assert_array_equal(graph.indptr, expected.indptr)
     np.testing.assert_array_equal(graph.indices, expected.indices)
     np.testing.assert_array_equal(graph.weights, expected.data)
@@ -48,7 +48,7 @@ def test_same_rows_as_scipy(edges):
 
 @given(edge_lists())
 def test_same_laplacian_and_components_as_scipy(edges):
-    graph, adjacency = Graph.from_edges(*edges), by_scipy(*edges)
+    graph, adjacency = Graph.from_edges(*edges[:3], n_nodes=edges[3]), by_scipy(*edges)
     expected = scipy_laplacian(adjacency).toarray()
     np.testing.assert_array_equal(graph.laplacian().toarray(), expected)
     np.testing.assert_array_equal(graph.degrees, expected.diagonal())
@@ -64,11 +64,11 @@ def test_same_laplacian_and_components_as_scipy(edges):
 @given(edge_lists(rough_weights), st.randoms(use_true_random=False))
 def test_order_and_direction_of_edges_only_round(edges, random):
     u, v, w, n_nodes = edges
-    graph = Graph.from_edges(*edges)
+    graph = Graph.from_edges(*edges[:3], n_nodes=edges[3])
     order = np.array(random.sample(range(len(u)), len(u)), dtype=int)
     swap = np.array([random.random() < 0.5 for _ in u], dtype=bool)
     u, v, w = u[order], v[order], w[order]
-    shuffled = Graph.from_edges(np.where(swap, v, u), np.where(swap, u, v), w, n_nodes)
+    shuffled = Graph.from_edges(np.where(swap, v, u), np.where(swap, u, v), w, n_nodes=n_nodes)
     np.testing.assert_array_equal(graph.indptr, shuffled.indptr)
     np.testing.assert_array_equal(graph.indices, shuffled.indices)
     np.testing.assert_allclose(graph.weights, shuffled.weights, rtol=1e-14)
@@ -77,15 +77,15 @@ def test_order_and_direction_of_edges_only_round(edges, random):
 @given(edge_lists(rough_weights))
 def test_direction_of_edges_does_not_even_round(edges):
     u, v, w, n_nodes = edges
-    assert Graph.from_edges(u, v, w, n_nodes) == Graph.from_edges(v, u, w, n_nodes)
+    assert Graph.from_edges(u, v, w, n_nodes=n_nodes) == Graph.from_edges(v, u, w, n_nodes=n_nodes)
 
 
 @given(edge_lists(rough_weights), st.randoms(use_true_random=False))
 def test_relabelling_permutes_the_matrix(edges, random):
     u, v, w, n_nodes = edges
     names = np.array(random.sample(range(n_nodes), n_nodes))
-    plain = Graph.from_edges(*edges).to_scipy().toarray()
-    renamed = Graph.from_edges(names[u], names[v], w, n_nodes).to_scipy().toarray()
+    plain = Graph.from_edges(*edges[:3], n_nodes=edges[3]).to_scipy().toarray()
+    renamed = Graph.from_edges(names[u], names[v], w, n_nodes=n_nodes).to_scipy().toarray()
     np.testing.assert_array_equal(renamed[np.ix_(names, names)], plain)
 
 
@@ -94,16 +94,16 @@ def test_an_edge_is_the_sum_of_its_parallel_parts(edges, n_parts):
     u, v, w, n_nodes = edges
     parts = [w / 2**k for k in range(1, n_parts)] + [w / 2 ** (n_parts - 1)]  # add up to w
     split = Graph.from_edges(
-        np.tile(u, n_parts), np.tile(v, n_parts), np.concatenate(parts), n_nodes
+        np.tile(u, n_parts), np.tile(v, n_parts), np.concatenate(parts), n_nodes=n_nodes
     )
-    assert split == Graph.from_edges(*edges)
+    assert split == Graph.from_edges(*edges[:3], n_nodes=edges[3])
 
 
 @given(edge_lists(rough_weights))
 def test_round_trips(edges):
-    graph = Graph.from_edges(*edges)
+    graph = Graph.from_edges(*edges[:3], n_nodes=edges[3])
     u, v, w = graph.edges()
-    assert Graph.from_edges(u, v, w, graph.n_nodes) == graph
+    assert Graph.from_edges(u, v, w, n_nodes=graph.n_nodes) == graph
     assert Graph.from_scipy(graph.to_scipy()) == graph
     assert Graph.from_scipy(graph.to_scipy().toarray()) == graph
     assert Graph.from_laplacian(graph.laplacian()) == graph
@@ -112,4 +112,4 @@ def test_round_trips(edges):
     by_igraph.es["weight"] = w.tolist()
     assert Graph.from_igraph(by_igraph) == graph
     both = np.stack([np.concatenate([u, v]), np.concatenate([v, u])])
-    assert Graph.from_edge_index(both, np.concatenate([w, w]), graph.n_nodes) == graph
+    assert Graph.from_edge_index(both, np.concatenate([w, w]), n_nodes=graph.n_nodes) == graph

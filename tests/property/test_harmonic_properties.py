@@ -16,7 +16,7 @@ def labelled_graphs(draw):
     m = draw(st.integers(0, 30))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     weights = 10.0 ** rng.uniform(-2, 2, m)
-    graph = Graph.from_edges(rng.integers(n, size=m), rng.integers(n, size=m), weights, n)
+    graph = Graph.from_edges(rng.integers(n, size=m), rng.integers(n, size=m), weights, n_nodes=n)
     labelled = rng.permutation(n)[: draw(st.integers(1, n))]
     return graph, labelled, rng.normal(size=(len(labelled), 2))
 
@@ -41,12 +41,21 @@ def dense_scores(graph, labelled, Y, gamma, stable):
 def test_scores_solve_the_dense_system(problem, gamma, stable):
     graph, labelled, Y = problem
     expected, reached = dense_scores(graph, labelled, Y, gamma, stable)
-    found = solve_hfs(graph, labelled, Y, gamma, "stable" if stable else None)
+    found = solve_hfs(graph, labelled, Y, gamma=gamma, normalization="stable" if stable else None)
     np.testing.assert_allclose(found.f, expected, atol=1e-7 * max(1.0, np.abs(expected).max()))
     assert np.array_equal(found.reached, reached)
     u, v, w = graph.edges()
     halves = [(u, v, w / 2), (v, u, w / 2)]
-    again = refine(halves, graph, labelled, Y, 5, 1e-6, gamma, "stable" if stable else None)
+    again = refine(
+        halves,
+        graph,
+        labelled,
+        Y,
+        passes=5,
+        tol=1e-6,
+        gamma=gamma,
+        normalization="stable" if stable else None,
+    )
     np.testing.assert_allclose(again.f, found.f, atol=1e-5 * max(1.0, np.abs(expected).max()))
 
 

@@ -20,7 +20,7 @@ def graphs(draw):
 @given(graphs())
 def test_leverages_sum_to_nodes_minus_components(edges):
     u, v, w, n = edges
-    graph = Graph.from_edges(u, v, w, n)
+    graph = Graph.from_edges(u, v, w, n_nodes=n)
     leverage = graph.edges()[2] * effective_resistance(graph)
     assert np.all(leverage <= 1 + 1e-9)
     np.testing.assert_allclose(leverage.sum(), n - graph.components()[0], rtol=1e-9, atol=1e-9)
@@ -29,8 +29,8 @@ def test_leverages_sum_to_nodes_minus_components(edges):
 @given(graphs(), st.floats(1e-6, 1e6))
 def test_scaling_weights_scales_resistances_inversely(edges, c):
     u, v, w, n = edges
-    before = effective_resistance(Graph.from_edges(u, v, w, n))
-    after = effective_resistance(Graph.from_edges(u, v, c * w, n))
+    before = effective_resistance(Graph.from_edges(u, v, w, n_nodes=n))
+    after = effective_resistance(Graph.from_edges(u, v, c * w, n_nodes=n))
     np.testing.assert_allclose(c * after, before, rtol=1e-9)
 
 
@@ -41,8 +41,8 @@ def test_relabelling_permutes(edges, random):
     random.shuffle(order)
     names = np.array(order)
     pairs = np.column_stack([u, v])
-    before = effective_resistance(Graph.from_edges(u, v, w, n), pairs)
-    after = effective_resistance(Graph.from_edges(names[u], names[v], w, n), names[pairs])
+    before = effective_resistance(Graph.from_edges(u, v, w, n_nodes=n), pairs)
+    after = effective_resistance(Graph.from_edges(names[u], names[v], w, n_nodes=n), names[pairs])
     np.testing.assert_allclose(after, before, rtol=1e-9, atol=1e-12)
 
 
@@ -50,7 +50,7 @@ def test_relabelling_permutes(edges, random):
 @settings(max_examples=30)
 def test_a_metric(edges):
     u, v, w, n = edges
-    graph = Graph.from_edges(u, v, w, n)
+    graph = Graph.from_edges(u, v, w, n_nodes=n)
     a, b = np.divmod(np.arange(n * n), n)
     distance = effective_resistance(graph, np.column_stack([a, b])).reshape(n, n)
     via = np.min(distance[:, :, None] + distance[None, :, :], axis=1)

@@ -21,7 +21,7 @@ def systems(draw, decades=2, least=1, most=30):
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     n_edges = draw(st.integers(0, 3 * n))
     u, v = rng.integers(0, n, (2, n_edges))
-    graph = Graph.from_edges(u, v, 10.0 ** rng.uniform(-decades, 0, n_edges), n)
+    graph = Graph.from_edges(u, v, 10.0 ** rng.uniform(-decades, 0, n_edges), n_nodes=n)
     share = draw(st.sampled_from([0.0, 0.1, 1.0]))
     ground = np.where(rng.random(n) < share, 10.0 ** rng.uniform(-decades, 0, n), 0.0)
     return graph, ground, rng
@@ -39,7 +39,7 @@ columns = st.integers(1, 20)
 def test_pseudo_inverse(system, method, n_columns):
     graph, ground, rng = system
     b = rng.standard_normal((graph.n_nodes, n_columns))
-    x = LaplacianSolver(graph, ground, random_state=0, method=method).solve(b, tol=1e-11)
+    x = LaplacianSolver(graph, ground=ground, random_state=0, method=method).solve(b, tol=1e-11)
     inverse = pinvh(dense_matrix(graph, ground), rtol=1e-12)
     scale = np.linalg.norm(inverse, 2) * np.linalg.norm(b, axis=0)
     assert (np.linalg.norm(x - inverse @ b, axis=0) <= 1e-9 * scale + 1e-300).all()
@@ -49,7 +49,7 @@ def test_pseudo_inverse(system, method, n_columns):
 def test_linear_in_the_right_hand_side(system, method):
     graph, ground, rng = system
     b, c = rng.standard_normal((2, graph.n_nodes))
-    solver = LaplacianSolver(graph, ground, random_state=0, method=method)
+    solver = LaplacianSolver(graph, ground=ground, random_state=0, method=method)
     x, y, z = (solver.solve(rhs, tol=1e-12) for rhs in (b, c, 2.0 * b - 3.0 * c))
     np.testing.assert_allclose(z, 2.0 * x - 3.0 * y, rtol=0, atol=1e-6 * (1 + abs(z).max()))
 
@@ -61,10 +61,10 @@ def test_powers_of_two_scale_exactly(system, method, exponent):
     factor = 2.0**exponent
     b = rng.standard_normal(graph.n_nodes)
     u, v, w = graph.edges()
-    scaled = Graph.from_edges(u, v, factor * w, graph.n_nodes)
-    x = LaplacianSolver(graph, ground, random_state=0, method=method).solve(b)
-    y = LaplacianSolver(scaled, factor * ground, random_state=0, method=method).solve(b)
-    z = LaplacianSolver(graph, ground, random_state=0, method=method).solve(factor * b)
+    scaled = Graph.from_edges(u, v, factor * w, n_nodes=graph.n_nodes)
+    x = LaplacianSolver(graph, ground=ground, random_state=0, method=method).solve(b)
+    y = LaplacianSolver(scaled, ground=factor * ground, random_state=0, method=method).solve(b)
+    z = LaplacianSolver(graph, ground=ground, random_state=0, method=method).solve(factor * b)
     np.testing.assert_array_equal(y * factor, x)
     np.testing.assert_array_equal(z / factor, x)
 
@@ -75,12 +75,12 @@ def test_relabelling_changes_nothing_but_labels(system, method):
     n = graph.n_nodes
     label = rng.permutation(n)
     u, v, w = graph.edges()
-    renamed = Graph.from_edges(label[u], label[v], w, n)
+    renamed = Graph.from_edges(label[u], label[v], w, n_nodes=n)
     moved_ground, moved_b = np.empty(n), np.empty(n)
     b = rng.standard_normal(n)
     moved_ground[label], moved_b[label] = ground, b
-    x = LaplacianSolver(graph, ground, random_state=0, method=method).solve(b, tol=1e-12)
-    y = LaplacianSolver(renamed, moved_ground, random_state=0, method=method).solve(
+    x = LaplacianSolver(graph, ground=ground, random_state=0, method=method).solve(b, tol=1e-12)
+    y = LaplacianSolver(renamed, ground=moved_ground, random_state=0, method=method).solve(
         moved_b, tol=1e-12
     )
     np.testing.assert_allclose(y[label], x, rtol=0, atol=1e-6 * (1 + abs(x).max()))
@@ -94,7 +94,7 @@ def test_honest_and_repeatable_on_hard_systems(system, method, n_columns):
     b = rng.standard_normal((graph.n_nodes, n_columns))
     answers = []
     for n_jobs in (1, 2):
-        solver = LaplacianSolver(graph, ground, random_state=1, n_jobs=n_jobs, method=method)
+        solver = LaplacianSolver(graph, ground=ground, random_state=1, n_jobs=n_jobs, method=method)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             answers.append(solver.solve(b, tol=1e-8, max_iter=300))

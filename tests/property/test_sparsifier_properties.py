@@ -11,7 +11,7 @@ from ohmlearn.sparsifier import StreamingSparsifier
 
 def stream():
     """Dense enough to resample several times, weighted, with loops and parallel edges."""
-    u, v, _ = gallery.stochastic_blocks([60, 60], 0.9, 2, random_state=0).edges()
+    u, v, _ = gallery.stochastic_blocks([60, 60], 0.9, bridges=2, random_state=0).edges()
     u, v = np.r_[u, v, u[:50], 3], np.r_[v, u, v[:50], 3]
     order = np.random.default_rng(1).permutation(len(u))
     w = np.random.default_rng(2).lognormal(size=len(u)).astype(np.float32)

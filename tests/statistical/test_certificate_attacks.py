@@ -21,8 +21,8 @@ def test_certificates_claim_only_what_is_so():
         kind = "large" if seed % 50 == 0 else ("pendant", "parts", "tree", "tiny")[seed % 4]
         pair = draw_pair(kind, rng)
         certificate = certify(
-            pair.h,
             pair.g,
+            pair.h,
             eta=float(rng.choice([0.3, 0.05, 0.01])),
             n_starts=int(rng.integers(1, 6)),
             max_passes=(None, None, 1, 2, 5)[rng.integers(5)],

@@ -118,7 +118,7 @@ def _tree(rng):
 
 
 def _multiply(u, v, w, times, n):
-    g, h = Graph.from_edges(u, v, w, n), Graph.from_edges(u, v, w * times, n)
+    g, h = Graph.from_edges(u, v, w, n_nodes=n), Graph.from_edges(u, v, w * times, n_nodes=n)
     return Pair(g, h, (float(times.min()), float(times.max())))
 
 
@@ -149,7 +149,9 @@ def _parts(rng):
     u, v = (np.concatenate([end[i] for end in ends]) for i in (0, 1))
     n += int(rng.integers(0, 2))  # a node without edges
     w, kept = np.concatenate(g_weights), np.concatenate(h_weights)
-    g, h = (Graph.from_edges(u, v, weights, n) for weights in (w, kept))  # zeros are no edges
+    g, h = (
+        Graph.from_edges(u, v, weights, n_nodes=n) for weights in (w, kept)
+    )  # zeros are no edges
     return Pair(g, h, (min(ratios), max(ratios)))
 
 
@@ -181,5 +183,5 @@ def _tiny(rng):
     chosen = (rng.random(len(u)) < 0.6) | (v == u + 1)
     u, v = u[chosen], v[chosen]
     sizes = rng.uniform(0, 12, 2)
-    g, h = (Graph.from_edges(u, v, 10.0 ** rng.uniform(-s, 0, len(u)), n) for s in sizes)
+    g, h = (Graph.from_edges(u, v, 10.0 ** rng.uniform(-s, 0, len(u)), n_nodes=n) for s in sizes)
     return Pair(g, h, None)

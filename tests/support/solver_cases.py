@@ -13,7 +13,7 @@ def grid(side, decades=0.0, seed=0):
     u = np.concatenate([node[1:].ravel(), node[:, 1:].ravel()])
     v = np.concatenate([node[:-1].ravel(), node[:, :-1].ravel()])
     w = 10.0 ** (-decades * np.random.default_rng(seed).random(len(u)))
-    return Graph.from_edges(u, v, w, side * side)
+    return Graph.from_edges(u, v, w, n_nodes=side * side)
 
 
 def star(n):
@@ -38,7 +38,7 @@ def many_components(n, seed=0):
     """Random edges, few enough that dozens of components and isolated nodes remain."""
     rng = np.random.default_rng(seed)
     u, v = rng.integers(0, n, (2, n // 2))
-    return Graph.from_edges(u, v, rng.uniform(0.1, 10, len(u)), n)
+    return Graph.from_edges(u, v, rng.uniform(0.1, 10, len(u)), n_nodes=n)
 
 
 GRAPHS = {

@@ -7,7 +7,16 @@ import pytest
 import scipy.linalg
 import scipy.sparse.csgraph
 
-from ohmlearn import Certificate, Graph, LaplacianSolver, certify, gallery
+from ohmlearn import (
+    Certificate,
+    Graph,
+    LaplacianSolver,
+    StreamingSparsifier,
+    certify,
+    gallery,
+    read_edges,
+    refine,
+)
 
 ROUNDING = 1e-7
 
@@ -29,17 +38,17 @@ def sample(g, seed, share=0.5):
     in_tree = {(min(a, b), max(a, b)) for a, b in zip(tree.row, tree.col, strict=True)}
     p = np.array([1.0 if e in in_tree else share for e in zip(u, v, strict=True)])
     kept = np.random.default_rng(seed).random(len(u)) < p
-    return Graph.from_edges(u[kept], v[kept], (w / p)[kept], g.n_nodes)
+    return Graph.from_edges(u[kept], v[kept], (w / p)[kept], n_nodes=g.n_nodes)
 
 
 def union(a, b, isolated=2):
     (u, v, w), (x, y, z) = a.edges(), b.edges()
     n = a.n_nodes
     ends = np.concatenate([u, x + n]), np.concatenate([v, y + n])
-    return Graph.from_edges(*ends, np.concatenate([w, z]), n + b.n_nodes + isolated)
+    return Graph.from_edges(*ends, np.concatenate([w, z]), n_nodes=n + b.n_nodes + isolated)
 
 
-BLOCKS = gallery.stochastic_blocks([40, 40, 40], 0.4, 3, random_state=0)
+BLOCKS = gallery.stochastic_blocks([40, 40, 40], 0.4, bridges=3, random_state=0)
 GRAPHS = {
     "complete": gallery.complete(60),
     "blocks": BLOCKS,
@@ -67,7 +76,7 @@ def test_bounds_contain_the_truth(name):
     g = GRAPHS[name]
     for seed in range(20):
         h = sample(g, seed)
-        certificate = certify(h, g, eta=0.1, random_state=seed)
+        certificate = certify(g, h, eta=0.1, random_state=seed)
         assert_contains(certificate, *true_ratios(h, g))
         assert certificate.epsilon_bound < math.inf
 
@@ -76,7 +85,7 @@ def test_bounds_contain_the_truth(name):
 def test_estimates_come_close(name):
     g = GRAPHS[name]
     h = sample(g, 7)
-    certificate = certify(h, g, eta=0.001, random_state=0)
+    certificate = certify(g, h, eta=0.001, random_state=0)
     lower, upper = true_ratios(h, g)
     assert certificate.lower == pytest.approx(lower, rel=1e-3)
     assert certificate.upper == pytest.approx(upper, rel=1e-3)
@@ -87,11 +96,11 @@ def test_estimates_come_close(name):
 def test_fewer_passes_widen_the_bounds(n_starts, max_passes):
     g = GRAPHS["blocks"]
     h = sample(g, 1)
-    found = certify(h, g, max_passes=max_passes, n_starts=n_starts, random_state=3)
+    found = certify(g, h, max_passes=max_passes, n_starts=n_starts, random_state=3)
     assert_contains(found, *true_ratios(h, g))
     assert found.passes <= (max_passes or 100)
     assert found.edges_read == found.passes * g.n_edges
-    longer = certify(h, g, max_passes=found.passes + 4, n_starts=n_starts, random_state=3)
+    longer = certify(g, h, max_passes=found.passes + 4, n_starts=n_starts, random_state=3)
     assert longer.epsilon >= found.epsilon - ROUNDING
     assert longer.epsilon_bound <= found.epsilon_bound + ROUNDING
 
@@ -100,11 +109,11 @@ def test_fewer_passes_widen_the_bounds(n_starts, max_passes):
 def test_stops_when_bounds_are_as_close_as_asked(eta):
     g = gallery.grid2d(20, 20)
     h = sample(g, 0)
-    found = certify(h, g, eta=eta, random_state=0)
+    found = certify(g, h, eta=eta, random_state=0)
     assert not found.exact
     assert found.lower_bound >= (1 - eta) * found.lower * (1 - ROUNDING)
     assert found.upper_bound <= found.upper / (1 - eta) * (1 + 100 * ROUNDING)
-    before = certify(h, g, eta=eta, max_passes=found.passes - 1, random_state=0)
+    before = certify(g, h, eta=eta, max_passes=found.passes - 1, random_state=0)
     assert before.lower_bound < (1 - eta) * before.lower or before.upper_bound > before.upper / (
         1 - eta
     )
@@ -118,7 +127,7 @@ def test_bounds_hold_as_often_as_they_say():
     lower, upper = true_ratios(h, g)
     failures = 0
     for seed in range(400):
-        found = certify(h, g, confidence=0.7, n_starts=1, max_passes=5, random_state=seed)
+        found = certify(g, h, confidence=0.7, n_starts=1, max_passes=5, random_state=seed)
         failures += found.lower_bound > lower or found.upper_bound < upper
     assert failures <= 165
 
@@ -128,7 +137,7 @@ def test_bounds_hold_as_often_as_they_say():
 def test_multiples_of_a_graph(name, scale):
     g = GRAPHS[name]
     u, v, w = g.edges()
-    certificate = certify(Graph.from_edges(u, v, scale * w, g.n_nodes), g, random_state=0)
+    certificate = certify(g, Graph.from_edges(u, v, scale * w, n_nodes=g.n_nodes), random_state=0)
     assert certificate.exact
     assert certificate.passes == 1
     found = [certificate.lower, certificate.upper, certificate.lower_bound, certificate.upper_bound]
@@ -138,7 +147,7 @@ def test_multiples_of_a_graph(name, scale):
 
 def test_exhausted_space_is_exact():
     h, g = sample(GRAPHS["small"], 0), GRAPHS["small"]
-    certificate = certify(h, g, n_starts=1, random_state=0)
+    certificate = certify(g, h, n_starts=1, random_state=0)
     assert certificate.exact
     np.testing.assert_allclose([certificate.lower, certificate.upper], true_ratios(h, g), rtol=1e-6)
     assert certificate.epsilon_bound == pytest.approx(certificate.epsilon, abs=1e-5)
@@ -149,7 +158,7 @@ def test_exhausted_space_is_exact():
 def test_weights_over_six_decades(seed):
     g = gallery.chimera(150, random_state=seed)
     h = sample(g, seed, share=0.7)
-    certificate = certify(h, g, random_state=seed)
+    certificate = certify(g, h, random_state=seed)
     lower, upper = true_ratios(h, g)
     assert_contains(certificate, lower, upper)
     assert certificate.epsilon == pytest.approx(max(1 - lower, upper - 1), rel=0.06)
@@ -163,7 +172,7 @@ def test_bad_solves_guarantee_nothing(monkeypatch):
 
     monkeypatch.setattr(LaplacianSolver, "_solve_quietly", halve)
     g = gallery.grid2d(40, 40)
-    certificate = certify(sample(g, 0), g, random_state=0)
+    certificate = certify(g, sample(g, 0), random_state=0)
     assert certificate.passes == 1
     assert not certificate.exact
     assert (certificate.lower_bound, certificate.upper_bound) == (0, math.inf)
@@ -178,7 +187,7 @@ def test_inexact_solves_are_corrected_without_a_warning(monkeypatch, tol):
     )
     g = gallery.grid2d(25, 25)  # too large for the direct method
     h = sample(g, 0)
-    certificate = certify(h, g, random_state=0, max_passes=30)
+    certificate = certify(g, h, random_state=0, max_passes=30)
     assert_contains(certificate, *true_ratios(h, g))
 
 
@@ -186,8 +195,8 @@ def test_unsolvable_systems_are_not_warned_about():
     # 40 decades: neither H nor its inner product can be handled in double precision.
     g = gallery.log_uniform_weights(gallery.grid2d(25, 25), decades=40, random_state=0)
     u, v, w = g.edges()
-    h = Graph.from_edges(u, v, 1 / w, g.n_nodes)
-    certificate = certify(h, g, random_state=0)
+    h = Graph.from_edges(u, v, 1 / w, n_nodes=g.n_nodes)
+    certificate = certify(g, h, random_state=0)
     assert (certificate.lower_bound, certificate.upper_bound) == (0, math.inf)
     assert not certificate.exact
     assert "the weights of H are too far apart for double precision" in str(certificate)
@@ -207,7 +216,7 @@ def test_a_tiny_ratio_does_not_hide_a_large_one(n):
     # Directions seven orders of magnitude below the largest eigenvalue once counted as rounding.
     g, h = pendant_pair(n, 2e-7, 20.0)
     for seed in range(10):
-        found = certify(h, g, random_state=seed)
+        found = certify(g, h, random_state=seed)
         assert found.lower_bound <= 2e-7 * (1 + 1e-9)
         assert 2e-7 * (1 - 1e-9) <= found.lower <= 2.1e-7
         assert 19 <= found.upper <= 20 * (1 + 1e-9)
@@ -217,7 +226,7 @@ def test_a_tiny_ratio_does_not_hide_a_large_one(n):
 @pytest.mark.parametrize("span", [1e2, 1e4, 1e6, 1e8, 1e10, 1e12, 1e15])
 def test_exact_only_if_rounding_is_negligible(span):
     g, h = pendant_pair(40, span**-0.5, span**0.5)
-    found = certify(h, g, random_state=0)
+    found = certify(g, h, random_state=0)
     assert found.lower_bound <= span**-0.5 * (1 + 1e-9)
     assert found.upper_bound >= span**0.5 * (1 - 1e-9)
     if found.exact:
@@ -240,11 +249,11 @@ class Batches:
 def test_all_kinds_of_edges_give_the_same():
     g = GRAPHS["weighted"]
     h = sample(g, 5)
-    expected = certify(h, g, random_state=2)
-    assert certify(h, g, random_state=2) == expected
-    batched = [certify(h, Batches(g, size), random_state=2) for size in (7, 100, 10**6)]
+    expected = certify(g, h, random_state=2)
+    assert certify(g, h, random_state=2) == expected
+    batched = [certify(Batches(g, size), h, random_state=2) for size in (7, 100, 10**6)]
     assert batched[0] == batched[1] == batched[2]  # to the last bit
-    for other in [*batched, certify(h, g.edges(), random_state=2)]:
+    for other in [*batched, certify(g.edges(), h, random_state=2)]:
         assert (other.passes, other.edges_read) == (expected.passes, expected.edges_read)
         assert other.epsilon == pytest.approx(expected.epsilon, rel=1e-6)
         assert other.epsilon_bound == pytest.approx(expected.epsilon_bound, rel=1e-6)
@@ -257,7 +266,7 @@ def test_edges_without_weights_loops_and_parallel_edges():
         [([0], [1]), ([1], [2])],
         [([0, 1, 9], [1, 1, 9]), ([2, 2, 0, 7], [1, 1, 2, 1], [0.25, 0.75, 0.0, 0.0])],
     ]:
-        assert certify(h, edges, random_state=0).epsilon == pytest.approx(0, abs=1e-9)
+        assert certify(edges, h, random_state=0).epsilon == pytest.approx(0, abs=1e-9)
 
 
 def test_snapshot_is_taken():
@@ -265,7 +274,7 @@ def test_snapshot_is_taken():
         def snapshot(self):
             return gallery.path(4)
 
-    assert certify(Sparsifier(), gallery.path(4)).epsilon == pytest.approx(0, abs=1e-9)
+    assert certify(gallery.path(4), Sparsifier()).epsilon == pytest.approx(0, abs=1e-9)
 
 
 @pytest.mark.parametrize("as_batches", [False, True])
@@ -274,13 +283,13 @@ def test_lost_bridge(as_batches):
     u, v, w = g.edges()
     kept = ~((u == 4) & (v == 5))
     assert not kept.all()
-    h = Graph.from_edges(u[kept], v[kept], w[kept], g.n_nodes)
-    certificate = certify(h, Batches(g, 3) if as_batches else g, random_state=0)
+    h = Graph.from_edges(u[kept], v[kept], w[kept], n_nodes=g.n_nodes)
+    certificate = certify(Batches(g, 3) if as_batches else g, h, random_state=0)
     assert certificate.lost_edge == (4, 5)
     assert (certificate.lower, certificate.lower_bound) == (0, 0)
     assert (certificate.epsilon, certificate.epsilon_bound) == (1, math.inf)
     assert certificate.passes == 1
-    assert "edge (4, 5) of G joins what H leaves apart" in str(certificate)
+    assert "edge (4, 5) of G joins nodes that H does not connect" in str(certificate)
 
 
 @pytest.mark.parametrize("n", [0, 1, 3])
@@ -288,35 +297,37 @@ def test_node_unknown_to_the_sparsifier(n):
     h = gallery.path(n) if n > 1 else Graph.from_edges([], [], n_nodes=n)
     edges = gallery.path(5).edges()
     for source in [edges, [edges], gallery.path(5)]:
-        lost = certify(h, source, random_state=0).lost_edge
+        lost = certify(source, h, random_state=0).lost_edge
         assert lost == (max(n - 1, 0), max(n, 1))
 
 
 def test_edge_that_only_the_sparsifier_has():
     g = Graph.from_edges([0, 2], [1, 3], n_nodes=5)
-    certificate = certify(gallery.path(4), g, random_state=0)
+    with pytest.warns(UserWarning, match="the sparsifier has 3 edges, more than the 2 of the"):
+        certificate = certify(g, gallery.path(4), random_state=0)
     assert certificate.extra_edge == (1, 2)
     assert certificate.upper == certificate.epsilon == certificate.epsilon_bound == math.inf
-    assert "edge (1, 2) of H joins what G leaves apart" in str(certificate)
-    assert certify(gallery.path(4), [], random_state=0).extra_edge == (0, 1)
+    assert "edge (1, 2) of H joins nodes that G does not connect" in str(certificate)
+    with pytest.warns(UserWarning, match=r"in the right order, certify\(edges, h\)\?"):
+        assert certify([], gallery.path(4), random_state=0).extra_edge == (0, 1)
 
 
 @pytest.mark.parametrize("n", [0, 1, 4])
 def test_no_edges_at_all(n):
     empty = Graph.from_edges([], [], n_nodes=n)
     for edges in [empty, [], ([], [])]:
-        certificate = certify(empty, edges, random_state=0)
+        certificate = certify(edges, empty, random_state=0)
         assert (certificate.epsilon, certificate.exact, certificate.passes) == (0, True, 1)
 
 
 def test_words(capsys):
     found = Certificate(0.61, 1.43, 0.58, 1.52, 0.999, 12, 1200, 50)
     assert str(found) == (
-        "measured: H is within 1 ± 0.43 of G (ratios of energies 0.61 to 1.43)\n"
-        "guaranteed: 1 ± 0.52 with confidence 0.999 (ratios 0.58 to 1.52)\n"
+        "measured: energies in H are 0.61 to 1.43 times those in G (epsilon 0.43)\n"
+        "guaranteed: 0.58 to 1.52 times (epsilon 0.52) with confidence 0.999\n"
         "12 passes, 1,200 edges read, 50 nodes"
     )
-    certify(sample(BLOCKS, 0), BLOCKS, max_passes=2, random_state=0, verbose=1)
+    certify(BLOCKS, sample(BLOCKS, 0), max_passes=2, random_state=0, verbose=1)
     lines = capsys.readouterr().err.splitlines()
     assert [line.split(":")[0] for line in lines] == ["pass 1", "pass 2"]
 
@@ -349,7 +360,7 @@ class RunsDry:
 )
 def test_bad_edges_are_refused(edges, message):
     with pytest.raises(ValueError, match=message):
-        certify(sample(BLOCKS, 0), edges, random_state=0)
+        certify(edges, sample(BLOCKS, 0), random_state=0)
 
 
 @pytest.mark.parametrize(
@@ -368,6 +379,54 @@ def test_bad_options_are_refused(options, message):
 
 def test_other_types_are_refused():
     with pytest.raises(TypeError, match=r"edges are needed as a Graph, .* got int"):
-        certify(gallery.path(3), 7)
-    with pytest.raises(TypeError, match="a Graph or an adjacency matrix is needed, got str"):
-        certify("H", gallery.path(3))
+        certify(7, gallery.path(3))
+    with pytest.raises(TypeError, match=r"must be a Graph or have a method snapshot.* got str$"):
+        certify(gallery.path(3), "H")
+
+
+def test_swapped_arguments_are_named():
+    whole, part = BLOCKS, sample(BLOCKS, 0)
+    sparsifier = StreamingSparsifier().update(*part.edges())
+    with pytest.raises(TypeError, match=r"certify\(edges, h\), but the first .* swap the two"):
+        certify(sparsifier, whole)
+    for edges in (whole.edges(), [whole.edges()], Batches(whole, 100)):
+        with pytest.raises(TypeError, match=r"it comes after the edges, .* swap the two"):
+            certify(part, edges)
+    with pytest.warns(UserWarning, match="are the arguments in the right order"):
+        certify(part, whole, max_passes=1, random_state=0)
+    with pytest.warns(UserWarning, match="are the arguments in the right order"):
+        certify(Batches(part, 100), whole, max_passes=1, random_state=0)
+
+
+def test_ids_of_nodes_must_agree(tmp_path):
+    whole, part = tmp_path / "g.csv", tmp_path / "h.csv"
+    whole.write_text("u,v\na,b\nb,c\nc,a\n")
+    part.write_text("u,v\na,c\nc,b\n")
+    kept = read_edges(part)
+    h = Graph.from_batches(kept)
+    assert h.nodes is kept.nodes
+    message = "node 1 is 'b' in the edges and 'c' in the sparsifier; read the second of the two"
+    unread = read_edges(whole)  # its table is empty until the first pass
+    for _ in range(2):
+        with pytest.raises(ValueError, match=f"certify needs the same ids.* {message}"):
+            certify(unread, h)
+    with pytest.raises(ValueError, match=message):
+        certify(Graph.from_batches(unread), h)
+    with pytest.raises(ValueError, match=f"refine needs the same ids.* {message}"):
+        refine(read_edges(whole), h, [0, 1], [1.0, -1.0])
+    found = certify(read_edges(whole, nodes=kept.nodes), h, random_state=0)
+    assert found.exact
+    assert found.nodes is kept.nodes
+    more = Graph.from_batches(read_edges(whole, nodes=kept.nodes))
+    assert certify(more, h, random_state=0) == found
+
+
+def test_edges_are_named_by_their_ids(tmp_path):
+    file = tmp_path / "g.csv"
+    file.write_text("u,v\n10,20\n20,30\n")
+    edges = read_edges(file)
+    list(edges)
+    h = Graph.from_edges([0], [1], n_nodes=3)
+    found = certify(edges, h, random_state=0)
+    assert (found.lost_edge, found.ids(found.lost_edge)) == ((1, 2), (20, 30))
+    assert "edge (20, 30) of G joins" in str(found)

@@ -6,7 +6,7 @@ import pytest
 from ohmlearn import Graph, gallery
 from ohmlearn.certificate.forest import SpanningForest
 
-BLOCKS = gallery.stochastic_blocks([20, 15], 0.4, 0, random_state=0)
+BLOCKS = gallery.stochastic_blocks([20, 15], 0.4, bridges=0, random_state=0)
 GRAPHS = {
     "complete": gallery.complete(30),
     "grid": gallery.grid2d(9, 8),

@@ -39,7 +39,7 @@ def test_knn_graph_is_the_union_of_sorted_neighbours() -> None:
 
 def test_preferential_attachment_has_its_power_law() -> None:
     # P(degree >= d) = k(k+1) / (d(d+1)); 20,000 nodes at d = 30 give a relative deviation of 6%.
-    graph = gallery.preferential_attachment(20_000, 3)
+    graph = gallery.preferential_attachment(20_000, 3, random_state=0)
     degrees = np.diff(graph.laplacian().indptr) - 1
     assert (degrees >= 30).mean() == pytest.approx(3 * 4 / (30 * 31), rel=0.25)
     assert count_parts(graph) == 1
@@ -48,7 +48,7 @@ def test_preferential_attachment_has_its_power_law() -> None:
 @pytest.mark.parametrize("n", [2, 3, 7, 50, 333, 3000])
 def test_chimera_is_connected_and_keeps_its_decades(n: int) -> None:
     for seed in range(10):
-        graph = gallery.chimera(n, seed, decades=4)
+        graph = gallery.chimera(n, random_state=seed, decades=4)
         weights = graph.edges()[2]
         assert count_parts(graph) == 1
         assert 1e-2 <= weights.min() <= weights.max() <= 1e2
@@ -59,7 +59,7 @@ def test_dense_clusters_are_connected() -> None:
 
 
 def test_stochastic_blocks_bridge_successive_blocks_only() -> None:
-    u, v, _ = gallery.stochastic_blocks([20, 30, 40], p=0.5, bridges=4).edges()
+    u, v, _ = gallery.stochastic_blocks([20, 30, 40], p=0.5, bridges=4, random_state=0).edges()
     block = np.repeat([0, 1, 2], [20, 30, 40])
     jumps = np.bincount(np.abs(block[v] - block[u]), minlength=3)
     assert jumps[1:].tolist() == [8, 0]
@@ -72,7 +72,11 @@ def test_barbell_bridge_carries_unit_current() -> None:
 
 
 def test_disjoint_union_is_block_diagonal() -> None:
-    parts = [gallery.complete(4), gallery.path(1), gallery.log_uniform_weights(gallery.star(5), 2)]
+    parts = [
+        gallery.complete(4),
+        gallery.path(1),
+        gallery.log_uniform_weights(gallery.star(5), 2, random_state=0),
+    ]
     found = gallery.disjoint_union(*parts).laplacian().toarray()
     np.testing.assert_array_equal(
         found, block_diag(*(part.laplacian().toarray() for part in parts))

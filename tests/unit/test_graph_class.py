@@ -43,7 +43,7 @@ def test_self_loops_and_zero_weights_are_dropped_and_counted():
 def test_number_types_do_not_matter(index, weight):
     u, v = np.array([0, 2], dtype=index), np.array([1, 1], dtype=index)
     assert Graph.from_edges(u, v, np.array([2, 3], dtype=weight), n_nodes=4) == path()
-    assert Graph.from_edges(u, v.astype("i8"), np.array([2, 3], dtype=weight), 4) == path()
+    assert Graph.from_edges(u, v.astype("i8"), np.array([2, 3], dtype=weight), n_nodes=4) == path()
 
 
 def test_strided_and_read_only_arrays():
@@ -116,7 +116,7 @@ REAL = "weights must be real numbers, but "
 )  # fmt: skip
 def test_bad_edges_are_named(arguments, text):
     with pytest.raises(ValueError, match=message(text)):
-        Graph.from_edges(*arguments)
+        Graph.from_edges(*arguments[:3], n_nodes=arguments[3] if len(arguments) > 3 else None)
 
 
 def test_matrices_out():

@@ -179,4 +179,4 @@ def test_edge_index(kind):
 )  # fmt: skip
 def test_bad_edge_index_is_named(arguments, text):
     with pytest.raises(ValueError, match=message(text)):
-        Graph.from_edge_index(*arguments)
+        Graph.from_edge_index(*arguments[:2], n_nodes=arguments[2] if arguments[2:] else None)

@@ -7,7 +7,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from ohmlearn import Graph, gallery
-from ohmlearn.harmonic import solve_hfs
+from ohmlearn.harmonic import refine, solve_hfs
 from ohmlearn.sparsifier import sparsify
 
 
@@ -46,7 +46,7 @@ SMALL = {
     "path": gallery.path(9),
     "star": gallery.star(8),
     "barbell": gallery.barbell(4, bridge=2),
-    "weighted": gallery.log_uniform_weights(gallery.grid2d(3, 4), decades=3),
+    "weighted": gallery.log_uniform_weights(gallery.grid2d(3, 4), decades=3, random_state=0),
 }
 
 
@@ -57,11 +57,11 @@ def test_equals_exact_elimination(name, gamma, stable):
     graph = SMALL[name]
     labelled, y = [0, 5, 6], [1.0, -1.0, 0.5]
     expected, mu = solve_exactly(graph, labelled, y, gamma, stable)
-    found = solve_hfs(graph, labelled, y, gamma, "stable" if stable else None)
+    found = solve_hfs(graph, labelled, y, gamma=gamma, normalization="stable" if stable else None)
     # Against the differences within f, which are 1e-6 of its size for a large gamma.
     assert np.abs(found.f - expected).max() <= 1e-8 * spread(expected)
-    assert found.converged
-    assert found.residuals.max() <= 1e-8
+    assert found.converged.all()
+    assert found.residual.max() <= 1e-8
     assert found.mu[0] == pytest.approx(mu if stable else 0.0, rel=1e-9, abs=1e-12)
     if stable:
         assert abs(found.f.sum()) <= 1e-9 * np.abs(found.f).sum()
@@ -71,7 +71,7 @@ def spread_weights(graph, low, high, seed):
     """Weights of a graph drawn over the decades from low to high."""
     u, v, _ = graph.edges()
     w = 10.0 ** np.random.default_rng(seed).uniform(low, high, len(u))
-    return Graph.from_edges(u, v, w, graph.n_nodes)
+    return Graph.from_edges(u, v, w, n_nodes=graph.n_nodes)
 
 
 TWO = gallery.disjoint_union(gallery.complete(5), gallery.complete(5))
@@ -93,8 +93,10 @@ def test_any_gamma_and_weights_over_twelve_decades(name, gamma, stable):
     graph = FAR_APART[name]
     for labelled, y in [([0, 5, 6], [1.0, -1.0, 0.5]), ([0, 1, 5, 6], [1.0, 0.0, 1.0, 0.0])]:
         expected, _ = solve_exactly(graph, labelled, y, gamma, stable)
-        found = solve_hfs(graph, labelled, y, gamma, "stable" if stable else None)
-        assert found.converged
+        found = solve_hfs(
+            graph, labelled, y, gamma=gamma, normalization="stable" if stable else None
+        )
+        assert found.converged.all()
         assert np.abs(found.f - expected).max() <= 1e-11 * np.abs(expected).max()
 
 
@@ -103,7 +105,7 @@ def test_components_whose_constants_cancel():
     graph = gallery.disjoint_union(gallery.path(10), gallery.path(20))
     labelled, y = [0, 4, 9, 10, 15, 20, 25, 29], [1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0]
     expected, _ = solve_exactly(graph, labelled, y, 1e12, True)
-    found = solve_hfs(graph, labelled, y, 1e12)
+    found = solve_hfs(graph, labelled, y, gamma=1e12)
     assert np.abs(found.f - expected).max() <= 1e-11 * np.abs(expected).max()
 
 
@@ -129,41 +131,41 @@ def exact_residual(graph, labelled, y, gamma, found):
 def test_residuals_are_those_of_the_stored_scores(name, gamma, stable):
     # With a large gamma HFS is nearly constant: rounding it leaves little of its differences.
     graph, labelled, y = FAR_APART[name], [0, 5, 6], [1.0, -1.0, 0.5]
-    found = solve_hfs(graph, labelled, y, gamma, "stable" if stable else None)
+    found = solve_hfs(graph, labelled, y, gamma=gamma, normalization="stable" if stable else None)
     expected = exact_residual(graph, labelled, y, gamma, found)
-    assert found.residuals[0] == pytest.approx(expected, rel=1e-3, abs=1e-15)
+    assert found.residual[0] == pytest.approx(expected, rel=1e-3, abs=1e-15)
 
 
 def test_precision_that_is_lost_is_reported():
     # gamma times the weights is up to 1e36: the scores are off by some percent.
     graph, labelled, y = spread_weights(gallery.grid2d(3, 4), 0, 12, 1), [0, 5, 6], [1.0, -1.0, 0.5]
     with pytest.warns(ConvergenceWarning, match=r"above tol = 1e-08; rounding .* lower gamma"):
-        found = solve_hfs(graph, labelled, y, 1e24)
-    assert not found.converged
+        found = solve_hfs(graph, labelled, y, gamma=1e24)
+    assert not found.converged.all()
     expected = exact_residual(graph, labelled, y, 1e24, found)
-    assert found.residuals[0] == pytest.approx(expected, rel=1e-3)
+    assert found.residual[0] == pytest.approx(expected, rel=1e-3)
     assert expected > 1e-2
 
 
 @pytest.mark.parametrize("seed", [3, 7])
 def test_combined_scores_reach_the_tolerance_of_their_parts(seed):
     # The solutions for the values and for the multiplier are within tol at first, f is not.
-    graph = gallery.stochastic_blocks([300, 300, 300], 0.05, 2, random_state=seed)
+    graph = gallery.stochastic_blocks([300, 300, 300], 0.05, bridges=2, random_state=seed)
     found = solve_hfs(graph, [0, 300, 599], np.eye(3), tol=1e-3)
-    assert found.converged
-    assert found.residuals.max() <= 1e-3
+    assert found.converged.all()
+    assert found.residual.max() <= 1e-3
 
 
 @pytest.mark.parametrize("gamma", [1e-6, 1.0, 1e6])
 def test_large_graphs_solved_iteratively_satisfy_the_equation(gamma):
-    graph = gallery.knn_points(1500, 6)
+    graph = gallery.knn_points(1500, 6, random_state=0)
     count, component = graph.components()
     labelled = np.concatenate([np.flatnonzero(component == i)[:4] for i in range(count)])
     Y = np.random.default_rng(0).normal(size=(len(labelled), 3))
     c = gamma * len(labelled)
     A = c * graph.laplacian().toarray()
     A[labelled, labelled] += 1
-    found = solve_hfs(graph, labelled, Y, gamma)
+    found = solve_hfs(graph, labelled, Y, gamma=gamma)
     b = np.zeros((1500, 3))
     b[labelled] = Y
     residual = np.linalg.norm(b - found.mu - A @ found.f, axis=0)
@@ -184,7 +186,7 @@ def test_path_has_linear_scores():
 
 
 def test_small_gamma_is_harmonic_interpolation():
-    f = solve_hfs(gallery.path(11), [0, 10], [3.0, 8.0], gamma=1e-9, constraint=None).f
+    f = solve_hfs(gallery.path(11), [0, 10], [3.0, 8.0], gamma=1e-9, normalization=None).f
     np.testing.assert_allclose(f, np.linspace(3.0, 8.0, 11), rtol=1e-7)
 
 
@@ -205,7 +207,7 @@ def test_components_share_one_multiplier():
     labelled, y = [0, 3, 4], [1.0, -1.0, 2.0]
     without = Graph.from_edges([0, 1, 2, 3, 4, 5], [1, 2, 0, 4, 5, 3])
     expected, mu = solve_exactly(without, labelled, y, 0.5, True)
-    found = solve_hfs(graph, labelled, y, 0.5)
+    found = solve_hfs(graph, labelled, y, gamma=0.5)
     np.testing.assert_allclose(found.f, [*expected, 0.0, 0.0], atol=1e-12)
     assert found.mu[0] == pytest.approx(mu)
     assert found.reached.tolist() == [True] * 6 + [False] * 2
@@ -214,7 +216,7 @@ def test_components_share_one_multiplier():
 
 def test_isolated_labelled_node_and_single_label():
     graph = Graph.from_edges([0, 1], [1, 2], n_nodes=5)
-    found = solve_hfs(graph, [4], [3.0], constraint=None)
+    found = solve_hfs(graph, [4], [3.0], normalization=None)
     assert found.f.tolist() == [0.0, 0.0, 0.0, 0.0, 3.0]
     assert found.reached.tolist() == [False, False, False, False, True]
     # One label and f must sum to zero: one node alone can only be 0.
@@ -222,7 +224,7 @@ def test_isolated_labelled_node_and_single_label():
 
 
 def test_columns_do_not_influence_each_other():
-    graph = gallery.knn_points(700, 8)
+    graph = gallery.knn_points(700, 8, random_state=0)
     labelled = [3, 50, 400, 699]
     Y = np.random.default_rng(1).normal(size=(4, 5))
     block = solve_hfs(graph, labelled, Y, tol=1e-10)
@@ -253,7 +255,7 @@ def test_splitting_an_edge_makes_no_difference():
 
 
 def test_threads_do_not_change_a_bit():
-    graph = gallery.knn_points(9000, 9)
+    graph = gallery.knn_points(9000, 9, random_state=0)
     Y = np.eye(4)
     results = [
         solve_hfs(graph, [0, 10, 20, 30], Y, n_jobs=jobs, random_state=3).f for jobs in (1, 2, 3)
@@ -262,17 +264,37 @@ def test_threads_do_not_change_a_bit():
 
 
 def test_start_from_an_earlier_answer():
-    graph = gallery.knn_points(5000, 10)
+    graph = gallery.knn_points(5000, 10, random_state=0)
     labelled, y = [0, 1000, 2000], [1.0, -1.0, 1.0]
     first = solve_hfs(sparsify(graph, max_edges=15_000, random_state=0), labelled, y)
     cold = solve_hfs(graph, labelled, y)
-    again = solve_hfs(graph, labelled, y, x0=cold)
-    warm = solve_hfs(graph, labelled, y, x0=first)
-    assert again.iterations == 0
+    again = solve_hfs(graph, labelled, y, x0=cold.columns)
+    warm = solve_hfs(graph, labelled, y, x0=first.columns)
+    assert again.iterations.tolist() == [0]
     assert again.iterations < warm.iterations <= cold.iterations
     np.testing.assert_allclose(warm.f, cold.f, atol=1e-6 * spread(cold.f))
-    with pytest.raises(ValueError, match="x0 must come from a solve with the same columns"):
-        solve_hfs(graph, labelled, np.eye(3), x0=cold)
+    with pytest.raises(ValueError, match="x0 must have 4 columns and at most 5000 rows, got shape"):
+        solve_hfs(graph, labelled, np.eye(3), x0=cold.columns)
+    with pytest.raises(TypeError, match=r"got HFSResult; pass x0=result.columns"):
+        solve_hfs(graph, labelled, y, x0=cold)
+
+
+def test_reports_have_an_entry_for_each_column():
+    Y = np.array([[1.0, 0.0, 2.0], [0.0, 1.0, 2.0]])
+    for found in (
+        solve_hfs(gallery.path(6), [0, 5], Y),
+        refine(gallery.path(6), gallery.path(6), [0, 5], Y),
+    ):
+        assert found.converged.tolist() == [True] * 3
+        assert found.residual.shape == found.iterations.shape == found.mu.shape == (3,)
+    assert found.error.shape == (3,)
+
+
+def test_class_mass_normalization_leaves_the_scores_of_hfs():
+    path = gallery.path(5)
+    plain = solve_hfs(path, [0, 4], np.eye(2), normalization=None, random_state=0)
+    cmn = solve_hfs(path, [0, 4], np.eye(2), normalization="cmn", random_state=0)
+    np.testing.assert_array_equal(cmn.f, plain.f)
 
 
 def test_paper_experiment_at_small_k():
@@ -299,15 +321,18 @@ def accuracy_on_paper_graph(graph, seed):
         (([2, 0, 2], [1, 2, 3]), r"node 2 is labelled twice, by labelled\[0\] and labelled\[2\]"),
         (([0, 1], [1]), r"Y must have shape \(2,\) .* one row per labelled node, got shape \(1,\)"),
         (([0, 1], [1, np.nan]), r"Y must be finite, but Y\[1\] = nan"),
-        (([0], [1], 0.0), "gamma must be a finite number above 0, got 0.0"),
-        (([0], [1], 1e308), r"gamma must lie between 1e-100 and 1e\+100, got 1e\+308"),
-        (([0], [1], 1.0, "cmn"), "constraint must be one of 'stable', got 'cmn'"),
-        (([0], [1], 1.0, None, 2), "tol must be a number above 0 and below 1, got 2"),
+        (([0], [1], {"gamma": 0.0}), "gamma must be a finite number above 0, got 0.0"),
+        (([0], [1], {"gamma": 1e308}), r"gamma must lie between 1e-100 and 1e\+100, got 1e\+308"),
+        (
+            ([0], [1], {"normalization": "none"}),
+            "normalization of solve_hfs must be one of 'stable', 'cmn' or None, got 'none'",
+        ),
+        (([0], [1], {"tol": 2}), "tol must be a number above 0 and below 1, got 2"),
     ],
 )
 def test_errors(arguments, message):
     with pytest.raises(ValueError, match=message):
-        solve_hfs(gallery.path(5), *arguments)
+        solve_hfs(gallery.path(5), *arguments[:2], **(arguments[2] if arguments[2:] else {}))
 
 
 @pytest.mark.parametrize(
@@ -319,4 +344,4 @@ def test_errors(arguments, message):
 )
 def test_gamma_times_the_weights_must_be_a_float(weight, gamma, message):
     with pytest.raises(ValueError, match=message):
-        solve_hfs(Graph.from_edges([0, 1], [1, 2], [weight, weight]), [0], [1], gamma)
+        solve_hfs(Graph.from_edges([0, 1], [1, 2], [weight, weight]), [0], [1], gamma=gamma)

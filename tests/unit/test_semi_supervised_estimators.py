@@ -252,12 +252,14 @@ def test_nothing_dropped_needs_one_pass():
 
         def __iter__(self):
             self.reads += 1
-            yield gallery.knn_points(300, 4).edges()
+            yield gallery.knn_points(300, 4, random_state=0).edges()
 
     edges = Once()
     model = HFSClassifier(passes=9).fit_edges(edges, {0: 0, 9: 1})
     assert (edges.reads, model.n_iter_) == (1, 1)
-    exact = HFSClassifier(epsilon=None).fit_edges(gallery.knn_points(300, 4), {0: 0, 9: 1})
+    exact = HFSClassifier(epsilon=None).fit_edges(
+        gallery.knn_points(300, 4, random_state=0), {0: 0, 9: 1}
+    )
     np.testing.assert_allclose(model.scores_, exact.scores_, atol=1e-6)
 
 
@@ -331,7 +333,7 @@ def test_other_labels_without_reading_an_edge():
 
 
 def test_streams_that_can_be_read_once():
-    edges = gallery.knn_points(300, 5).edges()
+    edges = gallery.knn_points(300, 5, random_state=0).edges()
     once = HFSClassifier(passes=1).fit_edges(iter([edges]), {0: 0, 9: 1})
     assert once.n_iter_ == 1
     with pytest.raises(ValueError, match=r"passes=1 does not\) reads the edges several"):

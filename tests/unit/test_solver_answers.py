@@ -24,7 +24,7 @@ from ohmlearn import Graph, LaplacianSolver
 def assert_solves(graph, ground=None, method="auto", tol=1e-10, rtol=1e-7, columns=3):
     """Compare with the pseudo-inverse; b has a part in the null space."""
     b = np.random.default_rng(1).standard_normal((graph.n_nodes, columns)) + 0.5
-    solver = LaplacianSolver(graph, ground, random_state=0, method=method)
+    solver = LaplacianSolver(graph, ground=ground, random_state=0, method=method)
     x = solver.solve(b, tol=tol)
     expected = pinvh(dense_matrix(graph, ground)) @ b
     np.testing.assert_allclose(x, expected, rtol=0, atol=rtol * max(1e-300, abs(expected).max()))
@@ -70,7 +70,7 @@ def test_regularised_systems_of_label_propagation(factor, method):
     b[3, 0] = b[40, 1] = 1.0
     # Where the ground is large, currents are a millionth of b: so must be the residual.
     tol = 1e-8 if factor > 1 else 1e-14
-    x = LaplacianSolver(scaled, ground, random_state=0, method=method).solve(b, tol=tol)
+    x = LaplacianSolver(scaled, ground=ground, random_state=0, method=method).solve(b, tol=tol)
     expected = np.linalg.solve(dense_matrix(scaled, ground), b)
     np.testing.assert_allclose(x, expected, rtol=1e-6, atol=1e-9 * abs(expected).max())
 
@@ -100,7 +100,7 @@ def test_just_above_the_direct_limit(n, method):
     """Iterative answers against the dense elimination of the same graph."""
     side = int(np.sqrt(n))
     u, v, w = grid(side, decades=3, seed=n).edges()
-    graph = Graph.from_edges(u, v, w, n)  # nodes left over are isolated
+    graph = Graph.from_edges(u, v, w, n_nodes=n)  # nodes left over are isolated
     b = np.random.default_rng(n).standard_normal((n, 2))
     expected = LaplacianSolver(graph, method="direct").solve(b)
     x = LaplacianSolver(graph, method=method, random_state=0).solve(b, tol=1e-11)
@@ -155,7 +155,7 @@ def test_twelve_decades_against_extended_precision(method):
     ground[100] = 1e-3
     b = np.random.default_rng(0).uniform(0, 1, 196)  # one sign: no cancellation in the reference
     expected = longdouble_grounded_solve(graph, ground, b)
-    solver = LaplacianSolver(graph, ground, method=method, random_state=0)
+    solver = LaplacianSolver(graph, ground=ground, method=method, random_state=0)
     if method == "diagonal":  # takes as many iterations as there are decades, and then some
         x = solver.solve(b, tol=1e-6, max_iter=50_000)
         np.testing.assert_allclose(x, expected, rtol=1e-2)
@@ -209,7 +209,7 @@ def test_limit_of_rounding_is_recognised():
     ground[5] = 1e-10
     b = np.random.default_rng(0).uniform(0, 1, 900)
     for method in ("cholesky", "auto", "direct"):
-        solver = LaplacianSolver(grid(30), ground, random_state=0, method=method)
+        solver = LaplacianSolver(grid(30), ground=ground, random_state=0, method=method)
         with pytest.warns(ConvergenceWarning, match=r"float64 cannot store a better answer: raise"):
             x = solver.solve(b, tol=1e-10)
         assert solver.report_.rounding.all()

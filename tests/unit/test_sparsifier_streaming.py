@@ -15,7 +15,7 @@ SCHEMES = ["resample", "online", "paper"]
 
 
 def blocks_with_bridges(seed=0):
-    return gallery.stochastic_blocks([150, 150, 150], 0.7, 3, random_state=seed)
+    return gallery.stochastic_blocks([150, 150, 150], 0.7, bridges=3, random_state=seed)
 
 
 def dumbbell(n=120):

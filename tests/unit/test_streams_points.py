@@ -72,7 +72,7 @@ def test_knn_of_the_papers_points():
         stream = knn_edges(gallery.paper_points(), k)
         assert sum(len(batch.u) for batch in stream) == n_edges
     u, v, w = collect(knn_edges(gallery.paper_points(1210), 300))
-    a, b, _ = gallery.paper_knn(300, 1210).edges()
+    a, b, _ = gallery.paper_knn(300, n_points=1210).edges()
     np.testing.assert_array_equal(u, a)
     np.testing.assert_array_equal(v, b)
     assert w is None

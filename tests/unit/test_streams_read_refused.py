@@ -184,7 +184,7 @@ def test_bad_arguments(tmp_path):
 def test_what_reads_several_times_refuses_a_pipe(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"1,2\n")))
     with pytest.raises(ValueError, match="but standard input can be read only once; write"):
-        certify(Graph.from_edges([0], [1]), read_edges("-"))
+        certify(read_edges("-"), Graph.from_edges([0], [1]))
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress, None])

@@ -39,7 +39,7 @@ def random_sparsifier(graph, rng):
     while True:
         keep = rng.random(len(u)) < 0.8
         factors = rng.uniform(0.6, 1.7, keep.sum())
-        h = Graph.from_edges(u[keep], v[keep], w[keep] * factors, graph.n_nodes)
+        h = Graph.from_edges(u[keep], v[keep], w[keep] * factors, n_nodes=graph.n_nodes)
         if h.components()[0] == 1:
             break
     basis = scipy.linalg.null_space(np.ones((1, graph.n_nodes)))
@@ -107,7 +107,7 @@ def test_repaired_beta_is_no_looser_than_twice_on_a_complete_graph():
     n, l_, gamma = 8, 3, 4.0
     laplacian = gallery.complete(n).laplacian().toarray()
     largest = largest_swap(laplacian, np.ones(n), l_, gamma)
-    bound = stability_beta(l_, gamma, lambda_1=n).repaired
+    bound = stability_beta(l_, gamma=gamma, lambda_1=n).repaired
     assert 0.5 * bound < largest <= bound
 
 
@@ -127,7 +127,7 @@ def test_printed_beta_is_exceeded(k):
     n, l_, gamma = 8, 3, 4.0
     labels = k * np.where(np.arange(n) < n // 2, 1.0, -1.0)
     largest = largest_swap(gallery.complete(n).laplacian().toarray(), labels, l_, gamma)
-    assert largest > stability_beta(l_, gamma, lambda_1=n, label_bound=k).printed
+    assert largest > stability_beta(l_, gamma=gamma, lambda_1=n, label_bound=k).printed
 
 
 def test_printed_step_3_has_a_counterexample():
@@ -141,7 +141,9 @@ def test_printed_step_3_has_a_counterexample():
     for w, error in zip((1.0, 1.0 + epsilon), errors, strict=True):
         f = stable_hfs(np.array([[w, -w], [-w, w]]), [0], np.array([1.0, 1.0]), 1.0)
         np.testing.assert_allclose((f[0] - 1.0) ** 2, error, rtol=1e-12)
-    bound = generalization_bound(errors[0], 1, 1, 1.0, lambda_1=2.0, lambda_n=2.0, epsilon=epsilon)
+    bound = generalization_bound(
+        errors[0], 1, 1, gamma=1.0, lambda_1=2.0, lambda_n=2.0, epsilon=epsilon
+    )
     assert bound.margin > 1.0  # the printed condition is met
     assert errors[1] > bound.printed.empirical + 5 * bound.printed.sparsification
     assert errors[1] <= bound.repaired.empirical + bound.repaired.sparsification
@@ -165,7 +167,9 @@ def test_change_on_labelled_nodes_is_within_its_bound_where_it_is_nearly_attaine
         for epsilon in (0.01, 0.3):
             for factor in (1 - epsilon, 1 + epsilon):
                 t, t_sparse = 1 / (1 + 4 * w), 1 / (1 + 4 * w * factor)
-                bound = generalization_bound(0.0, 1, 1, 1.0, 2 * w, 2 * w, epsilon)
+                bound = generalization_bound(
+                    0.0, 1, 1, gamma=1.0, lambda_1=2 * w, lambda_n=2 * w, epsilon=epsilon
+                )
                 shares.append((t - t_sparse) ** 2 / bound.repaired.sparsification)
     assert 0.2 < max(shares) <= 1.0
 
@@ -193,7 +197,9 @@ def test_deviation_of_a_fixed_answer_over_all_draws(n, l_, delta):
     """
     losses = np.repeat([0.0, 1.0], n // 2)
     huge = 1e12  # lambda_1 so large that beta vanishes and c is k
-    deviation = generalization_bound(0.0, l_, n - l_, 1.0, huge, huge, delta=delta).repaired
+    deviation = generalization_bound(
+        0.0, l_, n - l_, gamma=1.0, lambda_1=huge, lambda_n=huge, delta=delta
+    ).repaired
     np.testing.assert_allclose(deviation.stability, 0.0, atol=1e-11)
     gaps = []
     for s in itertools.combinations(range(n), l_):
@@ -204,31 +210,33 @@ def test_deviation_of_a_fixed_answer_over_all_draws(n, l_, delta):
 
 
 def test_bound_is_informative_for_a_regular_dense_graph_and_says_so():
-    tight = generalization_bound(0.1, 5000, 5000, 1.0, lambda_1=5.0, lambda_n=40.0, epsilon=0.1)
+    tight = generalization_bound(
+        0.1, 5000, 5000, gamma=1.0, lambda_1=5.0, lambda_n=40.0, epsilon=0.1
+    )
     assert not tight.vacuous
     assert "vacuous" not in str(tight)
     assert tight.repaired.value < 0.2
 
 
 def test_vacuous_bounds_are_called_so():
-    loose = generalization_bound(1.0, 2, 98, 1.0, lambda_1=1e-3, lambda_n=10.0, epsilon=0.8)
+    loose = generalization_bound(1.0, 2, 98, gamma=1.0, lambda_1=1e-3, lambda_n=10.0, epsilon=0.8)
     assert loose.vacuous
     assert math.isinf(loose.printed.value)
     assert str(loose).count("vacuous") == 2
     assert "needs l gamma (1 - epsilon) lambda_1 > 1, which is 0.0004" in str(loose)
-    disconnected = generalization_bound(1.0, 2, 98, 1.0, lambda_1=0.0, lambda_n=10.0)
+    disconnected = generalization_bound(1.0, 2, 98, gamma=1.0, lambda_1=0.0, lambda_n=10.0)
     assert disconnected.vacuous
     assert math.isinf(disconnected.repaired.value)
 
 
 def test_a_bound_no_better_than_answering_zero_is_told():
-    bound = generalization_bound(0.99, 10**6, 50, 1e-3, lambda_1=1.0, lambda_n=9.0)
+    bound = generalization_bound(0.99, 10**6, 50, gamma=1e-3, lambda_1=1.0, lambda_n=9.0)
     assert bound.label_bound**2 <= bound.repaired.value < bound.repaired.trivial
     assert "answering 0 everywhere has a bound as good" in str(bound)
 
 
 def test_exact_algorithm_adds_nothing_and_terms_add_up():
-    bound = generalization_bound(0.3, 20, 80, 1.0, lambda_1=5.0, lambda_n=20.0)
+    bound = generalization_bound(0.3, 20, 80, gamma=1.0, lambda_1=5.0, lambda_n=20.0)
     assert bound.repaired.sparsification == bound.printed.sparsification == 0.0
     terms = bound.repaired
     assert terms.value == pytest.approx(0.3 + terms.stability + terms.deviation)
@@ -241,7 +249,7 @@ def test_exact_algorithm_adds_nothing_and_terms_add_up():
 
 def test_printed_form_is_the_papers():
     bound = generalization_bound(
-        0.25, 10, 90, 2.0, lambda_1=3.0, lambda_n=7.0, epsilon=0.4, label_bound=1.5, delta=0.1
+        0.25, 10, 90, gamma=2.0, lambda_1=3.0, lambda_n=7.0, epsilon=0.4, label_bound=1.5, delta=0.1
     ).printed
     a = 10 * 2.0 * 0.6 * 3.0 - 1
     beta = 1.5 * 1.5 * math.sqrt(10) / a**2 + math.sqrt(2) * 1.5 / a
@@ -279,12 +287,24 @@ def test_spectral_extremes_have_their_closed_forms(graph, expected):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: stability_beta(0, 1.0, 1.0), "n_labelled must be an integer >= 1, got 0"),
-        (lambda: stability_beta(1, 0.0, 1.0), "gamma must be a finite number above 0, got 0.0"),
-        (lambda: stability_beta(1, 1.0, math.nan), "lambda_1 must be a finite number"),
-        (lambda: stability_beta(1, 1.0, 1.0, epsilon=1.2), "epsilon must be below 1, got 1.2"),
         (
-            lambda: generalization_bound(0.1, 1, 1, 1.0, 2.0, 1.0),
+            lambda: stability_beta(0, gamma=1.0, lambda_1=1.0),
+            "n_labelled must be an integer >= 1, got 0",
+        ),
+        (
+            lambda: stability_beta(1, gamma=0.0, lambda_1=1.0),
+            "gamma must be a finite number above 0, got 0.0",
+        ),
+        (
+            lambda: stability_beta(1, gamma=1.0, lambda_1=math.nan),
+            "lambda_1 must be a finite number",
+        ),
+        (
+            lambda: stability_beta(1, gamma=1.0, lambda_1=1.0, epsilon=1.2),
+            "epsilon must be below 1, got 1.2",
+        ),
+        (
+            lambda: generalization_bound(0.1, 1, 1, gamma=1.0, lambda_1=2.0, lambda_n=1.0),
             "lambda_n must be a finite number, at least 2, got 1.0",
         ),
         (lambda: spectral_extremes(Graph.from_edges([], [], n_nodes=1)), "at least two nodes"),

@@ -33,7 +33,7 @@ def test_exact_classifier_on_a_complete_graph_has_the_closed_form():
     seen, _ = errors(model, y)
     for label, bound in found.bounds.items():
         expected = generalization_bound(
-            seen[label], 300, 300, 0.01, lambda_1=600.0, lambda_n=600.0, delta=0.02
+            seen[label], 300, 300, gamma=0.01, lambda_1=600.0, lambda_n=600.0, delta=0.02
         )
         assert bound.repaired.value == pytest.approx(expected.repaired.value, rel=1e-6)
     assert found.confidence == pytest.approx(0.94)
@@ -58,7 +58,7 @@ def test_refined_answers_need_a_certificate_which_lowers_the_eigenvalue():
     assert model.n_iter_ > 1
     with pytest.raises(ValueError, match=r"made \d passes.*pass certificate=certify"):
         certified_bound(model)
-    certificate = certify(model.sparsifier_, graph, random_state=0)
+    certificate = certify(graph, model.sparsifier_, random_state=0)
     with pytest.raises(ValueError, match="after 4 passes is not yet that of the full graph"):
         certified_bound(model, certificate)
     found = certified_bound(model.refine(graph, passes=30), certificate)
@@ -68,7 +68,7 @@ def test_refined_answers_need_a_certificate_which_lowers_the_eigenvalue():
 
 def test_disconnected_graphs_have_no_bound():
     y = labels()
-    graph = gallery.stochastic_blocks([300, 300], p=0.2, bridges=0)
+    graph = gallery.stochastic_blocks([300, 300], p=0.2, bridges=0, random_state=0)
     found = certified_bound(HFSClassifier(epsilon=None).fit_edges(graph, y))
     assert found.lambda_1 == 0.0
     assert found.vacuous

@@ -1,11 +1,102 @@
+import inspect
+import re
 import subprocess
 import sys
+from numbers import Integral, Real
 
 import joblib
 import numpy as np
 import pytest
 
-from ohmlearn.validation.parameters import check_n_jobs, check_seed, require_extra
+import ohmlearn
+from ohmlearn import Graph, LaplacianSolver, gallery, theory
+from ohmlearn.validation.parameters import (
+    ARRAY,
+    CALLABLE,
+    N_JOBS,
+    RANDOM_STATE,
+    VERBOSE,
+    Interval,
+    Options,
+    check_n_jobs,
+    check_parameters,
+    check_seed,
+    require_extra,
+)
+
+KINDS = {
+    "share": (Interval(Real, 0, 1, "neither"),),
+    "count": (None, Interval(Integral, 1)),
+    "limit": (Interval(Real, None, 5, "left"),),
+    "gamma": (Options(("auto",)), Interval(Real, 1e-100, 1e100)),
+    "affinity": (Options(("knn", "rbf")), CALLABLE),
+    "prior": (None, ARRAY),
+    "seed": RANDOM_STATE,
+    "n_jobs": N_JOBS,
+    "verbose": VERBOSE,
+    "text": (str,),
+}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"share": 0.5, "count": None, "limit": -1e9, "gamma": "auto", "affinity": "rbf"},
+        {"count": np.int32(4), "gamma": np.float32(2), "affinity": len, "prior": [0.5, 0.5]},
+        {"prior": np.ones(2), "seed": 2**64 - 1, "n_jobs": -1, "verbose": True, "text": ""},
+        {"seed": np.random.default_rng(0), "verbose": 3, "unknown": "not checked"},
+    ],
+)
+def test_parameters_that_are_allowed(values):
+    check_parameters("Thing", KINDS, values)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("share", 1, "a number in (0, 1), got 1"),
+        ("share", np.nan, "a number in (0, 1), got nan"),
+        ("share", "0.5", "a number in (0, 1), got '0.5'"),
+        ("count", 0, "None or an integer >= 1, got 0"),
+        ("count", 2.0, "None or an integer >= 1, got 2.0"),
+        ("count", True, "None or an integer >= 1, got True"),
+        ("limit", 5, "a number < 5, got 5"),
+        ("limit", -np.inf, "a number < 5, got -inf"),
+        ("gamma", 10**400, f"'auto' or a number in [1e-100, 1e+100], got {10**400}"),
+        ("affinity", "cosine", "one of 'knn', 'rbf' or a function, got 'cosine'"),
+        ("prior", 0.5, "None or an array, got 0.5"),
+        ("seed", -1, "None or an integer in [0, 18446744073709551615] or a Generator or a RandomS"),
+        ("text", 7, "a str, got 7"),
+    ],
+)
+def test_parameters_that_are_refused(name, value, expected):
+    with pytest.raises(ValueError, match=re.escape(f"{name} of Thing must be {expected}")):
+        check_parameters("Thing", KINDS, {name: value})
+
+
+def test_drawn_seeds_have_64_bits():
+    for source in (None, np.random.default_rng(0), np.random.RandomState(0)):
+        seeds = [check_seed(source) for _ in range(64)]
+        assert max(seeds) >= 2**63  # fails with probability 2^-64
+        assert len(set(seeds)) == 64
+
+
+PUBLIC = [getattr(ohmlearn, name) for name in ("certify", "refine", "solve_hfs")]
+PUBLIC += [ohmlearn.effective_resistance, LaplacianSolver, LaplacianSolver.solve]
+PUBLIC += [LaplacianSolver.as_linear_operator]
+PUBLIC += [getattr(Graph, name) for name in dir(Graph) if name.startswith("from_")]
+PUBLIC += [getattr(gallery, name) for name in gallery.__all__]
+PUBLIC += [getattr(theory, name) for name in theory.__all__ if name.islower()]
+
+
+@pytest.mark.parametrize("function", PUBLIC, ids=lambda f: f.__qualname__)
+def test_options_are_keyword_only(function):
+    data = {"w", "pairs", "edge_weight", "certificate", "n_points"}  # data that may be left out
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.default is not parameter.empty and name not in data:
+            assert parameter.kind is parameter.KEYWORD_ONLY, name
+        if name == "random_state":
+            assert parameter.default is None
 
 
 def test_n_jobs_follows_scikit_learn():

@@ -30,9 +30,9 @@ print(f"{sparsifier.n_edges_seen_:,} edges seen, {h.n_edges:,} kept")
 # times: an estimate of epsilon that is never too high, and a bound that holds with probability
 # 0.999. More passes bring the two together.
 
-print(certify(h, stream, random_state=0), end="\n\n")
+print(certify(stream, h, random_state=0), end="\n\n")
 numbers = np.array([1, 2, 4, 6, 7, 8, 10, 12, 14, 16])
-found = [certify(h, stream, eta=1e-6, max_passes=int(p), random_state=0) for p in numbers]
+found = [certify(stream, h, eta=1e-6, max_passes=int(p), random_state=0) for p in numbers]
 
 # %%
 # The refinement
@@ -79,7 +79,7 @@ left.set(xlabel="passes", ylabel="epsilon", ylim=(0, 2.2), title="The certificat
 left.legend(loc="upper right")
 right.semilogy(np.arange(1, 14), errors, "o-", label="error of the scores")
 right.semilogy(
-    passes + 1, [a.residuals.max() for a in answers], "s--", label="residual, as reported"
+    passes + 1, [a.residual.max() for a in answers], "s--", label="residual, as reported"
 )
 right.set(xlabel="passes, the first included", ylabel="relative", title="The refinement")
 right.legend()

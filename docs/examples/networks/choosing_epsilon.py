@@ -38,7 +38,7 @@ for i, epsilon in enumerate(asked):
         one[i, seed] = np.mean(model.transduction_ == full.transduction_)
         model.refine(stream, passes=2)
         three[i, seed] = np.mean(model.transduction_ == full.transduction_)
-        measured[i, seed] = certify(h, stream, eta=0.2, random_state=0).epsilon
+        measured[i, seed] = certify(stream, h, eta=0.2, random_state=0).epsilon
     print(
         f"epsilon {epsilon:.1f}: {kept[i].mean():8,.0f} kept, measured {measured[i].mean():.2f}, "
         f"{one[i].mean():.1%} and {three[i].mean():.1%} as all edges say"

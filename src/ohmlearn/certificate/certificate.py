@@ -6,24 +6,25 @@ symmetric in the inner product x'L_H y: the smallest ratio is 1 / lambda_max, th
 1 / lambda_min. A step of Lanczos on M is a pass over G and a solve with H.
 
 Rayleigh-Ritz values lie within [lambda_min, lambda_max], so that an epsilon from them is a bound
-from below; random starts make a bound from above possible (`_lanczos`).
+from below; random starts make a bound from above possible (`lanczos`).
 """
 
 import math
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from ohmlearn.certificate.lanczos import Lanczos
-from ohmlearn.graph import Graph
-from ohmlearn.graph.passes import open_passes
-from ohmlearn.validation.edges import check_graph
+from ohmlearn.graph.graph import table_of
+from ohmlearn.graph.passes import check_first_pass, check_sparsifier, open_passes
+from ohmlearn.nodes import NodeTable
 from ohmlearn.validation.parameters import check_count, check_fraction, check_seed
 
 __all__ = ["Certificate", "certify"]
 
+CALL = "certify(edges, h)"
 MAX_PASSES = 100  # a sparsifier worth having takes about ten
 AGREES = 1e-6  # relative difference of estimates and bounds that counts as rounding
 MAX_STARTS = 1000  # each is a vector in memory, for every pass
@@ -40,11 +41,11 @@ class Certificate:
         have added; the extremes over all x lie at or beyond them. NaN if not measured, because
         components differ or the weights of H are too far apart for double precision.
     lower_bound, upper_bound : float
-        All ratios lie between these, with probability `confidence`. What rounding and inexact
-        solves may have done is allowed for: where they hide the extremes, which happens from
-        ratios of about 1e9 to 1 on, a bound is 0 or infinite.
+        All ratios lie between these, with probability `confidence`. They allow for rounding and
+        inexact solves: where these hide the extremes, which happens from ratios of about 1e9 to 1
+        on, a bound is 0 or infinite.
     confidence : float
-        As asked for.
+        As passed to `certify`.
     passes, edges_read : int
         Passes over the edges of G, and edges read in all of them together.
     n_nodes : int
@@ -56,13 +57,15 @@ class Certificate:
         An edge of G between components of H, or to a node that H does not have: `lower` is 0.
     extra_edge : (int, int) or None
         An edge of H between two components of G: `upper` is infinite.
+    nodes : NodeTable or None
+        The ids of the nodes, if the edges or the sparsifier have them.
 
     Examples
     --------
     >>> from ohmlearn import Graph, certify
     >>> triangle = Graph.from_edges([0, 1, 2], [1, 2, 0])
     >>> path = Graph.from_edges([0, 1], [1, 2], [1.5, 1.5])
-    >>> certificate = certify(path, triangle, random_state=0)
+    >>> certificate = certify(triangle, path, random_state=0)
     >>> round(certificate.epsilon, 9), certificate.exact
     (0.5, True)
     """
@@ -78,41 +81,51 @@ class Certificate:
     exact: bool = False
     lost_edge: tuple[int, int] | None = None
     extra_edge: tuple[int, int] | None = None
+    nodes: NodeTable | None = field(default=None, repr=False, compare=False)
 
     @property
     def epsilon(self) -> float:
         """Estimate of epsilon, never above the true one."""
-        return float(np.fmax(1.0 - self.lower, self.upper - 1.0))  # fmax passes over NaN
+        return float(np.fmax(1.0 - self.lower, self.upper - 1.0))  # fmax ignores NaN
 
     @property
     def epsilon_bound(self) -> float:
-        """What epsilon does not exceed, with probability `confidence`."""
+        """Upper bound of epsilon that holds with probability `confidence`."""
         return max(1.0 - self.lower_bound, self.upper_bound - 1.0)
+
+    def ids(self, edge: tuple[int, int] | None) -> tuple[Any, ...] | None:
+        """Return the ids of the ends of an edge; their numbers without a table of ids."""
+        if edge is None or self.nodes is None:
+            return edge
+        return tuple(self.nodes.ids(edge).tolist())
 
     def __str__(self) -> str:
         passes = f"{self.passes} pass{'es' * (self.passes != 1)}"
         cost = f"{passes}, {self.edges_read:,} edges read, {self.n_nodes:,} nodes"
         if self.lost_edge is not None:
-            fault = f"edge {self.lost_edge} of G joins what H leaves apart (lowest ratio 0)"
+            edge = self.ids(self.lost_edge)
+            fault = f"edge {edge} of G joins nodes that H does not connect (lowest ratio 0)"
             return f"H does not approximate G: {fault}\n{cost}"
         if self.extra_edge is not None:
-            fault = f"edge {self.extra_edge} of H joins what G leaves apart (ratio infinite)"
+            edge = self.ids(self.extra_edge)
+            fault = f"edge {edge} of H joins nodes that G does not connect (ratio infinite)"
             return f"H does not approximate G: {fault}\n{cost}"
         if math.isnan(self.epsilon):
             fault = "the weights of H are too far apart for double precision"
             return f"nothing is known about H and G: {fault}\n{cost}"
-        found = f"1 ± {self.epsilon:.3g}"
-        ratios = f"(ratios of energies {self.lower:.3g} to {self.upper:.3g})"
+        found = f"energies in H are {self.lower:.3g} to {self.upper:.3g} times those in G"
+        found += f" (epsilon {self.epsilon:.3g})"
         if self.exact:
-            return f"H is within {found} of G {ratios}\nexact up to rounding\n{cost}"
-        bound = f"guaranteed: 1 ± {self.epsilon_bound:.3g} with confidence {self.confidence:g}"
-        bounds = f"(ratios {self.lower_bound:.3g} to {self.upper_bound:.3g})"
-        return f"measured: H is within {found} of G {ratios}\n{bound} {bounds}\n{cost}"
+            return f"{found}\nexact up to rounding\n{cost}"
+        bound = f"guaranteed: {self.lower_bound:.3g} to {self.upper_bound:.3g} times"
+        sure = f"(epsilon {self.epsilon_bound:.3g}) with confidence {self.confidence:g}"
+        return f"measured: {found}\n{bound} {sure}\n{cost}"
 
 
 def certify(
-    sparsifier: Any,
     edges: Any,
+    h: Any,
+    *,
     eta: float = 0.05,
     confidence: float = 0.999,
     max_passes: int | None = None,
@@ -123,26 +136,28 @@ def certify(
 ) -> Certificate:
     """Measure how well a sparsifier H keeps the energies x'Lx of a graph G.
 
-    Batches are not kept: memory is about ``8 * n_starts * passes`` bytes a node.
+    Batches are not kept: memory is about ``8 * n_starts * passes`` bytes per node.
 
     Parameters
     ----------
-    sparsifier : Graph, or an object whose ``snapshot()`` returns one
     edges : Graph, tuple (u, v) or (u, v, w) of arrays, or iterable of such tuples
-        The edges of G. An iterable, a list or what else can start over, is read in every pass.
+        The edges of G. An iterable is read in every pass; it must be one that can be read more than
+        once, for example a list.
+    h : Graph, or an object whose ``snapshot()`` returns one
+        The sparsifier.
     eta : float
-        When to stop: once the bounds of the ratios are within a factor 1 - eta of the estimates.
+        The passes end when the bounds of the ratios are within a factor 1 - eta of the estimates.
     confidence : float
-        Probability with which the bounds hold, after however many passes.
+        Probability with which the bounds hold, for any number of passes.
     max_passes : int, optional
-        Most passes, 100 by default. With fewer than `eta` takes, the bounds are wider but hold
-        just as surely.
+        Largest number of passes; 100 by default. If they end before `eta` is reached, the bounds
+        are wider but hold with the same probability.
     n_starts : int
         Random starts that share each pass. More of them take fewer passes and more memory.
     random_state : int, Generator, RandomState or None
         Seeds the starts.
     n_jobs : int, optional
-        Threads, read as scikit-learn does.
+        Number of threads, as in scikit-learn.
     verbose : int
         If positive, print a line for each pass to stderr.
 
@@ -150,17 +165,27 @@ def certify(
     -------
     Certificate
 
+    Raises
+    ------
+    ValueError
+        If `edges` and `h` have different ids for the same node number.
+
+    Warns
+    -----
+    UserWarning
+        If `h` has more edges than the graph, because the arguments may be swapped.
+
     Examples
     --------
     >>> from ohmlearn import Graph, certify
     >>> triangle = Graph.from_edges([0, 1, 2], [1, 2, 0])
     >>> path = Graph.from_edges([0, 1], [1, 2], [1.5, 1.5])
-    >>> print(certify(path, triangle, random_state=0))
-    H is within 1 ± 0.5 of G (ratios of energies 0.5 to 1.5)
+    >>> print(certify(triangle, path, random_state=0))
+    energies in H are 0.5 to 1.5 times those in G (epsilon 0.5)
     exact up to rounding
     1 pass, 3 edges read, 3 nodes
     """
-    h = check_graph(sparsifier.snapshot() if hasattr(sparsifier, "snapshot") else sparsifier, Graph)
+    h = check_sparsifier(edges, h, CALL)
     eta, delta = check_fraction("eta", eta), 1.0 - check_fraction("confidence", confidence)
     n_starts, seed = check_count("n_starts", n_starts, MAX_STARTS), check_seed(random_state)
     component = h.components()[1]
@@ -172,11 +197,13 @@ def certify(
         image = source.multiply(lanczos.block)
         cost = (confidence, source.passes, source.edges_read, h.n_nodes)
         if source.passes == 1:
+            check_first_pass(edges, h, source, CALL)
+            nodes = table_of(edges) or h.nodes
             lost, extra = source.lost_edge, source.find_extra(h)
             if lost is not None or extra is not None:
                 lower = math.nan if lost is None else 0.0
                 upper = math.nan if extra is None else math.inf
-                return Certificate(lower, upper, 0.0, math.inf, *cost, False, lost, extra)
+                return Certificate(lower, upper, 0.0, math.inf, *cost, False, lost, extra, nodes)
         lanczos.project(image)
         if verbose > 0:
             seen = f"{_invert(lanczos.high):.4g} to {_invert(lanczos.low):.4g}"
@@ -190,7 +217,7 @@ def certify(
     low, high, least, most = lanczos.low, lanczos.high, lanczos.least, lanczos.most
     exact = least >= (1.0 - AGREES) * low and most <= (1.0 + AGREES) * high
     lower, upper, lower_bound, upper_bound = map(_invert, (high, low, most, least))
-    return Certificate(lower, upper, lower_bound, upper_bound, *cost, exact=exact)
+    return Certificate(lower, upper, lower_bound, upper_bound, *cost, exact=exact, nodes=nodes)
 
 
 def _invert(eigenvalue: float) -> float:

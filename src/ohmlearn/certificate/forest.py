@@ -66,7 +66,7 @@ class SpanningForest:
         entries = np.append(np.ones(n + 1), np.full(n, -1.0))
         rows = np.append(np.arange(n + 1), place[above[nodes]])
         columns = np.append(np.arange(n + 1), place[nodes])
-        # Upper triangular: its inverse adds up what is below each node, without fill.
+        # Upper triangular: its inverse sums over the nodes below each node, without fill.
         self._below = splu(
             scipy.sparse.csc_array((entries, (rows, columns)), shape=(n + 1, n + 1)),
             permc_spec="NATURAL",

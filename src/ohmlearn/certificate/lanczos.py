@@ -26,7 +26,7 @@ Appl. 22, 2000) use one Lanczos polynomial; the sums use all p_j and the last di
 Which start has the mass is not known, so the worst bound of all starts counts.
 
 Rounding and inexact solves make each step of the recurrence wrong by some eta
-(`_laplacian_space`). Beyond the Ritz values the recurrence with the right-hand side eta has a
+(`space`). Beyond the Ritz values the recurrence with the right-hand side eta has a
 positive solution h, like that without, and so
 
     |g_i| >= c p_(i-1)(t) - h_i,    b_(i+1) h_(i+1) = (t - a_i) h_i - b_i h_(i-1) + eta,    h_1 = 0.
@@ -58,7 +58,7 @@ __all__ = ["Lanczos"]
 Floats = NDArray[np.float64]
 # Errors of solves that change no bound noticeably, relative to what they are compared with.
 START_GOAL, IMAGE_GOAL = 1e-3, 1e-7
-ROUNDED = 1e-6  # two estimates that differ by no more than rounding are one if that is below
+ROUNDED = 1e-6  # relative rounding below which two such estimates count as equal
 
 
 class Lanczos:
@@ -70,7 +70,7 @@ class Lanczos:
     component : ndarray of int32
         Component of each node.
     eta : float
-        Done when the bounds are within a factor 1 - eta of the estimates.
+        The goal: bounds within a factor 1 - eta of the estimates.
     delta : float
         Probability with which the bounds may fail.
     n_starts, seed, n_jobs
@@ -79,7 +79,7 @@ class Lanczos:
     Attributes
     ----------
     block : ndarray of shape (n_nodes, width)
-        What L_G is to be multiplied by next.
+        The vectors to multiply by L_G next.
     low, high : float
         Two numbers within the range of the eigenvalues; NaN if rounding leaves none.
     least, most : float
@@ -170,7 +170,7 @@ class Lanczos:
         self.least, self.most = least, most
 
     def _largest(self, high: float) -> float:
-        """Return what the rounding of products with L_G is in proportion to.
+        """Return the factor that the rounding of products with L_G is proportional to.
 
         An edge of G that no vector of the basis stretches much still has a part in it: the error
         of a product is in proportion to the root of the quotient seen times lambda_max.
@@ -218,7 +218,7 @@ class _Chain:
 
 
 def _run_lanczos(matrix: Floats, start: Floats, rows: int, floor: float) -> _Chain:
-    """Return so many rows, fewer if what is left is below `floor`."""
+    """Return `rows` rows, or fewer if the rest is below `floor`."""
     q = np.zeros((len(matrix), 1))
     q[: len(start), 0] = start / np.linalg.norm(start)
     diagonal: list[float] = []
@@ -288,7 +288,7 @@ def _double(test: _Test, t: float) -> float:
 
 
 def _bisect(test: _Test, inside: float, outside: float) -> float:
-    """Where the test, false inside and true outside, changes; on its outer side."""
+    """Return the outer side of the point where the test, false inside, becomes true."""
     if test(inside) or outside == math.inf:
         return inside if outside < math.inf else math.inf
     for _ in range(40):

@@ -1,4 +1,4 @@
-"""Bases of the Krylov spaces of M = L_H^+ L_G, and how wrong rounding and solves may make them.
+"""Bases of the Krylov spaces of M = L_H^+ L_G, with bounds of rounding and solver errors.
 
 The basis V is orthonormal in the inner product x'L_H y. T = V'L_G V is M in this basis, block
 tridiagonal, and S holds the coordinates of the random starts:
@@ -41,7 +41,7 @@ EPS = 8.0 * float(np.finfo(np.float64).eps)  # of a sum of terms of size 1, with
 
 @dataclass
 class Errors:
-    """Bounds of what is wrong with a basis.
+    """Bounds of the errors of a basis.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ class LaplacianSpace:
         self._average = scipy.sparse.csr_array((shares, members), (len(totals), h.n_nodes))
 
     def draw(self, n_starts: int, goal: float) -> None:
-        """Begin with the span of random starts, whose relative error is to be below `goal`."""
+        """Start with the span of random vectors, with relative errors below `goal`."""
         n = self.h.n_nodes
         u, v, w = self.h.edges()
         currents = np.empty((n, n_starts))
@@ -129,7 +129,7 @@ class LaplacianSpace:
         self._image = image
 
     def extend(self, goal: float) -> None:
-        """Find the next block, of no columns if there is nothing more.
+        """Find the next block; it has no columns if the space is exhausted.
 
         What M V is off by is to be below `goal`.
         """
@@ -154,7 +154,7 @@ class LaplacianSpace:
         return multiply_laplacian(self.h, x, self._threads)
 
     def _centre(self, x: Columns) -> Columns:
-        """Take out the mean over each component, weighted by degrees.
+        """Subtract the mean over each component, weighted by degrees.
 
         Constants have no energy, but rounding does in proportion to the entries and the degrees.
         """
@@ -182,7 +182,7 @@ class LaplacianSpace:
 
         Directions that are shorter than `error` are left out.
         """
-        for least in (error, 0.5):  # once more: what is then far from norm 1 was rounding
+        for least in (error, 0.5):  # twice: a column whose norm is then far from 1 was rounding
             products = self._multiply(x)
             x = x - sum((v @ (v.T @ products) for v in self._blocks), np.zeros_like(x))
             x = self._orthonormalise(self._centre(x), least)

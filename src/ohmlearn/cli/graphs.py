@@ -34,23 +34,23 @@ def info(**options: Any) -> None:
     summary = EdgeSummary()
     for batch in WatchedEdges(stream, options):
         summary.update(*batch)
-    figures = summary.figures(len(stream.nodes)) | {"bad_rows": stream.n_bad}
+    figures = summary.figures(len(stream.nodes)) | {"n_bad_rows": stream.n_bad}
     figures["columns"] = stream.columns
     if options["as_json"]:
         click.echo(json.dumps(figures))
         return
     low, middle, high = figures["degree_quartiles"]
     largest = figures["largest_component"]
-    click.echo(f"Nodes        {figures['nodes']:,}, {figures['isolated_nodes']:,} isolated")
-    click.echo(f"Edges        {figures['edges']:,}, parallel ones counted each")
-    click.echo(f"Left out     {figures['self_loops']:,} self-loops")
-    click.echo(f"             {figures['zero_weights']:,} edges of weight 0")
-    click.echo(f"Components   {figures['components']:,}, the largest of {largest:,} nodes")
+    click.echo(f"Nodes        {figures['n_nodes']:,}, {figures['n_isolated_nodes']:,} isolated")
+    click.echo(f"Edges        {figures['n_edges_seen']:,}, parallel ones counted each")
+    click.echo(f"Left out     {figures['n_self_loops_dropped']:,} self-loops")
+    click.echo(f"             {figures['n_zero_weights_dropped']:,} edges of weight 0")
+    click.echo(f"Components   {figures['n_components']:,}, the largest of {largest:,} nodes")
     click.echo(f"Degree       mean {figures['degree_mean']:.4g}, at most {figures['degree_max']:,}")
     click.echo(f"             quartiles {low:g}, {middle:g}, {high:g}")
-    if figures["weighted"] and figures["edges"]:
+    if figures["weighted"] and figures["n_edges_seen"]:
         click.echo(f"Weight       {figures['weight_min']:g} to {figures['weight_max']:g}")
-        click.echo(f"             {figures['weight_sum']:g} in all")
+        click.echo(f"             {figures['weight_seen']:g} in all")
 
 
 @main.command()
@@ -65,7 +65,7 @@ def info(**options: Any) -> None:
 @seed_option
 @threads_option
 def sparsify(output: str, **options: Any) -> None:
-    """Write a small graph whose energies are near those of EDGES, read once.
+    """Write a small graph whose energies are close to those of EDGES, which are read once.
 
     The output has the columns u, v (ids as in EDGES) and w.
     """
@@ -86,7 +86,7 @@ def sparsify(output: str, **options: Any) -> None:
     ids = stream.nodes.ids()
     write_table(output, {"u": ids[u], "v": ids[v], "w": w}, options["csv_safe"])
     if options["as_json"]:
-        figures = {**sparsifier.stats_, "n_edges_kept": len(u), "bad_rows": stream.n_bad}
+        figures = {**sparsifier.stats_, "n_edges_kept": len(u), "n_bad_rows": stream.n_bad}
         click.echo(json.dumps(figures), err=True)
     elif not options["quiet"]:
         seen = sparsifier.n_edges_seen_
@@ -96,25 +96,32 @@ def sparsify(output: str, **options: Any) -> None:
 
 @main.command()
 @edge_options
-@click.argument("sparsifier")
-@click.option("--eta", type=fraction, default=0.05, help="How near bounds and estimates must be.")
-@click.option("--confidence", type=fraction, default=0.999, help="Chance that the bounds hold.")
-@click.option("--max-passes", type=click.IntRange(min=1), help="Most readings of EDGES; 100.")
+@click.argument("h")
+@click.option(
+    "--eta", type=fraction, default=0.05, help="Largest relative gap of bounds and estimates."
+)
+@click.option("--confidence", type=fraction, default=0.999, help="Probability of the bounds.")
+@click.option(
+    "--max-passes", type=click.IntRange(min=1), help="Largest number of passes over EDGES; 100."
+)
 @seed_option
 @threads_option
-def certify(sparsifier: str, **options: Any) -> None:
-    """Measure how far SPARSIFIER, as written by sparsify, is from EDGES, read several times."""
-    from dataclasses import asdict, replace
+def certify(h: str, **options: Any) -> None:
+    """Measure how far the sparsifier H, written by sparsify, is from EDGES.
+
+    EDGES are read several times, H once.
+    """
+    from dataclasses import fields
 
     from ohmlearn.certificate import certify as measure
     from ohmlearn.streams import read_edges
 
-    kept = read_edges(sparsifier, id_type=options["id_type"])
-    h = _load(kept)
+    kept = read_edges(h, id_type=options["id_type"])
+    sparsifier = _load(kept)
     stream = open_edges(options, kept.nodes)
     found = measure(
-        h,
         stream,
+        sparsifier,
         eta=options["eta"],
         confidence=options["confidence"],
         max_passes=options["max_passes"],
@@ -122,12 +129,10 @@ def certify(sparsifier: str, **options: Any) -> None:
         n_jobs=options["threads"],
     )
     tell_bad(stream, options)
-    if found.lost_edge is not None:
-        found = replace(found, lost_edge=tuple(stream.nodes.ids(found.lost_edge).tolist()))
-    if found.extra_edge is not None:
-        found = replace(found, extra_edge=tuple(stream.nodes.ids(found.extra_edge).tolist()))
     if options["as_json"]:
-        figures = asdict(found) | {"epsilon": found.epsilon, "epsilon_bound": found.epsilon_bound}
+        names = [field.name for field in fields(found) if field.name != "nodes"]
+        figures = {name: getattr(found, name) for name in [*names, "epsilon", "epsilon_bound"]}
+        figures |= {name: found.ids(figures[name]) for name in ("lost_edge", "extra_edge")}
         finite = {  # JSON has neither infinity nor NaN
             name: value if abs(value) < float("inf") else str(value)
             for name, value in figures.items()
@@ -142,7 +147,9 @@ def certify(sparsifier: str, **options: Any) -> None:
 @edge_options
 @output_options
 @click.option("--pairs", help="Table with two columns of node ids; all edges by default.")
-@click.option("--epsilon", type=fraction, default=0.2, help="Relative error of 95 in 100.")
+@click.option(
+    "--epsilon", type=fraction, default=0.2, help="Relative error of 95 in 100 estimates."
+)
 @click.option("--exact", is_flag=True, help="Solve for each answer instead of estimating it.")
 @seed_option
 @threads_option
@@ -193,8 +200,8 @@ def solve(right_hand_sides: str, output: str, tol: float, **options: Any) -> Non
     """Solve L x = b for the Laplacian L of EDGES.
 
     RIGHT_HAND_SIDES is a table: node ids first, then one or more columns b; nodes that it does not
-    name have 0. Where b does not sum to 0 in a component, its mean there is taken out. The output
-    has all nodes and the same columns.
+    name have 0. Where b does not sum to 0 over a component, its mean is subtracted there. The
+    output has all nodes and the same columns.
     """
     import numpy as np
 
@@ -218,20 +225,27 @@ def solve(right_hand_sides: str, output: str, tol: float, **options: Any) -> Non
     x = solver.solve(b, tol=tol)
     columns = {name: x[:, at] for at, name in enumerate(names)}
     write_table(output, {"node": nodes.ids(), **columns}, options["csv_safe"])
-    worst = float(solver.report_.residual.max(initial=0.0))
-    balanced = bool(solver.report_.projected_out.max(initial=0.0) <= 1e-9)
+    report = solver.report_
+    balanced = bool(report.projected_out.max(initial=0.0) <= 1e-9)
     if options["as_json"]:
-        figures = {"nodes": graph.n_nodes, "residual": worst, "balanced": balanced}
+        figures = {
+            "n_nodes": graph.n_nodes,
+            "residual": report.residual.tolist(),
+            "converged": report.converged.tolist(),
+            "balanced": balanced,
+        }
         click.echo(json.dumps(figures), err=True)
     elif not options["quiet"]:
         if not balanced:
-            tell("b does not sum to 0 in each component: its mean was taken out")
-        tell(f"{graph.n_nodes:,} nodes, residual {worst:.2g}")
+            tell("b does not sum to 0 over each component, so its mean there was subtracted")
+        tell(f"{graph.n_nodes:,} nodes, residual {report.residual.max(initial=0.0):.2g}")
 
 
 def _load(stream: "EdgeStream", options: dict[str, Any] | None = None) -> "Graph":
     """Return the graph of a stream, in memory."""
-    from ohmlearn.graph.batches import graph_of
+    from ohmlearn.graph import Graph
 
     batches = list(stream if options is None else WatchedEdges(stream, options))
-    return graph_of(batches, len(stream.nodes))
+    graph = Graph.from_batches(batches, n_nodes=len(stream.nodes))
+    graph.nodes = stream.nodes
+    return graph

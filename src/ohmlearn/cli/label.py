@@ -195,16 +195,16 @@ def _summary(model: Any, stream: "Source", seconds: float) -> dict[str, Any]:
     counts = {str(name): int((labels == name).sum()) for name in model.classes_}
     return {
         "sources": stream.sources,
-        "nodes": len(stream.nodes),
-        "edges": int(stats["n_edges_seen"]),
-        "self_loops_dropped": int(stats["n_self_loops_dropped"]),
-        "zero_weights_dropped": int(stats["n_zero_weights_dropped"]),
-        "bad_rows_dropped": stream.n_bad,
-        "edges_kept": model.graph_.n_edges,
+        "n_nodes": len(stream.nodes),
+        "n_edges_seen": int(stats["n_edges_seen"]),
+        "n_self_loops_dropped": int(stats["n_self_loops_dropped"]),
+        "n_zero_weights_dropped": int(stats["n_zero_weights_dropped"]),
+        "n_bad_rows": stream.n_bad,
+        "n_edges_kept": model.graph_.n_edges,
         "passes": model.n_iter_,
-        "residual": float(model.residual_.max()),
-        "labelled": len(model.labelled_),
-        "unreached": int((~model.reached_).sum()),
+        "residual": model.residual_.tolist(),
+        "n_labelled": len(model.labelled_),
+        "n_unreached": int((~model.reached_).sum()),
         "classes": counts,
         "seconds": round(seconds, 3),
         "cpu_seconds": round(cpu_seconds(), 3),
@@ -218,23 +218,23 @@ def _print_summary(summary: dict[str, Any], options: dict[str, Any]) -> None:
     if options["as_json"]:
         click.echo(json.dumps(summary), err=True)
         return
-    kept = summary["edges_kept"]
-    share = 100.0 * kept / max(1, summary["edges"])
+    kept = summary["n_edges_kept"]
+    share = 100.0 * kept / max(1, summary["n_edges_seen"])
     largest = sorted(summary["classes"].items(), key=lambda item: -item[1])
     classes = ", ".join(f"{name[:30]}: {count:,}" for name, count in largest[:10])
     if len(largest) > 10:
         classes += f", and {len(largest) - 10} more"
-    if summary["unreached"]:
-        classes += f" ({summary['unreached']:,} of them without evidence)"
+    if summary["n_unreached"]:
+        classes += f" ({summary['n_unreached']:,} of them without evidence)"
     where = "of the full graph's equation" if summary["passes"] > 1 else "on what was kept"
     lines = [
-        f"Edges    {summary['edges']:,} seen, {kept:,} kept ({share:.3g}%)",
-        f"Nodes    {summary['nodes']:,}, {summary['labelled']} of them with a label given",
+        f"Edges    {summary['n_edges_seen']:,} seen, {kept:,} kept ({share:.3g}%)",
+        f"Nodes    {summary['n_nodes']:,}, {summary['n_labelled']} of them with a label given",
         f"Classes  {classes}",
-        f"Passes   {summary['passes']}, residual {summary['residual']:.2g} {where}",
+        f"Passes   {summary['passes']}, residual {max(summary['residual']):.2g} {where}",
         f"Cost     {summary['seconds']:.1f} s, {summary['peak_memory'] / 2**20:.0f} MiB at peak",
     ]
-    dropped = summary["self_loops_dropped"] + summary["zero_weights_dropped"]
+    dropped = summary["n_self_loops_dropped"] + summary["n_zero_weights_dropped"]
     if dropped:
         lines[0] += f"; {dropped:,} self-loops and zero weights left out"
     if "report" in summary:

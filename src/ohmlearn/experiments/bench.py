@@ -134,7 +134,7 @@ def read(ours: bool, size: int) -> Outcome:
 
 def sparsify(ours: bool, size: int) -> Outcome:
     """Take in all edges of a dense graph in random order; scipy stores them."""
-    graph = gallery.paper_knn(_neighbors(size), _points(size))
+    graph = gallery.paper_knn(_neighbors(size), n_points=_points(size))
     n, (u, v, w) = graph.n_nodes, graph.edges()
     del graph
     order = np.random.default_rng(0).permutation(len(u))

@@ -124,12 +124,21 @@ def _run_stream(
     """
     h, result = _sparsify(job, edges)
     first = draws[0]
-    solve_hfs(h, first, y[first], GAMMA)
+    solve_hfs(h, first, y[first], gamma=GAMMA, random_state=0)
     result["sparse_cost"] = _cost()
-    refine(edges, h, first, y[first], REFINED_PASSES - 1, EXACT_TOL, GAMMA)
+    refine(
+        edges,
+        h,
+        first,
+        y[first],
+        passes=REFINED_PASSES - 1,
+        tol=EXACT_TOL,
+        gamma=GAMMA,
+        random_state=0,
+    )
     result["refined_cost"] = _cost()
 
-    sparse = [solve_hfs(h, draw, y[draw], GAMMA).f for draw in draws]
+    sparse = [solve_hfs(h, draw, y[draw], gamma=GAMMA, random_state=0).f for draw in draws]
     result["sparse"] = [score(f, y, s) for f, s in zip(sparse, draws, strict=True)]
     answers, error = _refine_all(edges, h, draws, y)
     by_pass = [[score(f, y, s) for f, s in zip(fs, draws, strict=True)] for fs in answers]
@@ -153,7 +162,7 @@ def _refine_all(
     Returns the answers after each pass, and the largest error estimated at the end.
     """
     component = h.components()[1]
-    systems = [HFSSystem(component, draw, y[draw], GAMMA) for draw in draws]
+    systems = [HFSSystem(component, draw, y[draw], gamma=GAMMA) for draw in draws]
     runs = [BlockCG(s.right_hand_sides, _preconditioner(h, s)) for s in systems]
     source = EdgePasses(edges, component, "the experiment")
     answers: list[list[Floats]] = []
@@ -181,7 +190,7 @@ def _refine_all(
 
 def _preconditioner(h: Graph, system: HFSSystem) -> Callable[[Floats], Floats]:
     solver = HFSSolver(h, system)
-    return lambda b: solver.solve(b, PRECONDITIONER_TOL)
+    return lambda b: solver.solve(b, tol=PRECONDITIONER_TOL)
 
 
 def _run_stored(
@@ -199,7 +208,7 @@ def _run_stored(
         u[here], v[here] = batch.u, batch.v
     graph = Graph.from_edges(u, v, n_nodes=edges.n_nodes)
     del u, v
-    f = solve_hfs(graph, draws[0], y[draws[0]], GAMMA).f
+    f = solve_hfs(graph, draws[0], y[draws[0]], gamma=GAMMA, random_state=0).f
     return {"n_edges": graph.n_edges, "cost": _cost(), "exact": [score(f, y, draws[0])]}
 
 
@@ -208,7 +217,9 @@ def _run_paper_scheme(
 ) -> dict[str, Any]:
     """Sparse-HFS, one pass, with the paper's way of sampling."""
     h, result = _sparsify(job, edges, "paper")
-    sparse = [score(solve_hfs(h, draw, y[draw], GAMMA).f, y, draw) for draw in draws]
+    sparse = [
+        score(solve_hfs(h, draw, y[draw], gamma=GAMMA, random_state=0).f, y, draw) for draw in draws
+    ]
     return {**result, "sparse": sparse, "cost": _cost()}
 
 

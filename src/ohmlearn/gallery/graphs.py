@@ -1,17 +1,20 @@
 """Test graphs: meshes, point clouds, networks, random composites, and the paper's own experiment.
 
-Every function is deterministic in its arguments and returns a `Graph`, but for `paper_points`.
+Every function returns a `Graph`, except `paper_points`. The same
+`random_state` gives the same graph.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from ohmlearn.gallery import edges
 from ohmlearn.gallery.edges import Ends, Points
 from ohmlearn.graph import Graph
+from ohmlearn.validation.parameters import check_seed
 
 __all__ = [
     "barbell",
@@ -66,7 +69,7 @@ def complete(n_nodes: int) -> Graph:
     return Graph.from_edges(*np.triu_indices(n_nodes, 1), n_nodes=n_nodes)
 
 
-def barbell(clique: int, bridge: int = 1) -> Graph:
+def barbell(clique: int, *, bridge: int = 1) -> Graph:
     """Two complete graphs of ``clique`` nodes joined by a path of ``bridge`` edges.
 
     Examples
@@ -105,7 +108,7 @@ def grid3d(a: int, b: int, c: int) -> Graph:
     return Graph.from_edges(*edges.grid((a, b, c)), n_nodes=a * b * c)
 
 
-def knn_points(n_points: int, n_neighbors: int, dim: int = 2, random_state: int = 0) -> Graph:
+def knn_points(n_points: int, n_neighbors: int, *, dim: int = 2, random_state: Any = None) -> Graph:
     """Union kNN graph of uniform points in the unit cube of ``dim`` dimensions, in random order.
 
     Examples
@@ -113,11 +116,11 @@ def knn_points(n_points: int, n_neighbors: int, dim: int = 2, random_state: int 
     >>> knn_points(100, 5).n_nodes
     100
     """
-    points = np.random.default_rng(random_state).random((n_points, dim))
+    points = np.random.default_rng(check_seed(random_state)).random((n_points, dim))
     return Graph.from_edges(*edges.union_knn(points, n_neighbors), n_nodes=n_points)
 
 
-def preferential_attachment(n_nodes: int, k: int, random_state: int = 0) -> Graph:
+def preferential_attachment(n_nodes: int, k: int, *, random_state: Any = None) -> Graph:
     """Barabasi-Albert graph: each node joins ``k`` earlier ones picked by degree, repeats merged.
 
     Examples
@@ -126,12 +129,13 @@ def preferential_attachment(n_nodes: int, k: int, random_state: int = 0) -> Grap
     999
     """
     return Graph.from_edges(
-        *edges.preferential(n_nodes, k, np.random.default_rng(random_state)), n_nodes=n_nodes
+        *edges.preferential(n_nodes, k, np.random.default_rng(check_seed(random_state))),
+        n_nodes=n_nodes,
     )
 
 
 def stochastic_blocks(
-    sizes: Sequence[int], p: float, bridges: int = 1, random_state: int = 0
+    sizes: Sequence[int], p: float, *, bridges: int = 1, random_state: Any = None
 ) -> Graph:
     """Blocks of ``sizes``, each pair inside joined with probability ``p``.
 
@@ -142,7 +146,7 @@ def stochastic_blocks(
     >>> stochastic_blocks([10, 10, 10], p=1.0, bridges=2).n_edges
     139
     """
-    rng = np.random.default_rng(random_state)
+    rng = np.random.default_rng(check_seed(random_state))
     starts = np.concatenate([[0], np.cumsum(sizes)])
     parts: list[Ends] = []
     for start, size in zip(starts, sizes, strict=False):
@@ -169,7 +173,7 @@ def disjoint_union(*graphs: Graph) -> Graph:
     u, v = edges.join(
         [(start + u, start + v) for start, (u, v, _) in zip(starts, parts, strict=False)]
     )
-    return Graph.from_edges(u, v, np.concatenate([w for _, _, w in parts]), int(starts[-1]))
+    return Graph.from_edges(u, v, np.concatenate([w for _, _, w in parts]), n_nodes=int(starts[-1]))
 
 
 def paper_points(n_points: int = 12_100) -> Points:
@@ -194,7 +198,7 @@ def paper_points(n_points: int = 12_100) -> Points:
     return np.concatenate(clusters)
 
 
-def paper_knn(n_neighbors: int, n_points: int = 12_100) -> Graph:
+def paper_knn(n_neighbors: int, *, n_points: int = 12_100) -> Graph:
     """Union kNN graph of `paper_points`.
 
     Examples
@@ -207,7 +211,7 @@ def paper_knn(n_neighbors: int, n_points: int = 12_100) -> Graph:
 
 
 def dense_clusters(
-    n_points: int = 12_100, n_neighbors: int | None = None, bridges: int = 3
+    n_points: int = 12_100, *, n_neighbors: int | None = None, bridges: int = 3
 ) -> Graph:
     """`paper_knn`, by default with 9.5% of the points as neighbours, made connected.
 
@@ -226,7 +230,7 @@ def dense_clusters(
     return Graph.from_edges(*edges.unique(*edges.join(parts), n), n_nodes=n)
 
 
-def chimera(n_nodes: int, random_state: int = 0, decades: float = 6) -> Graph:
+def chimera(n_nodes: int, *, random_state: Any = None, decades: float = 6) -> Graph:
     """Random composite of grids, trees, paths and expanders, in random order.
 
     A few random edges join each piece to the ones before it; weights are log-uniform over
@@ -237,7 +241,7 @@ def chimera(n_nodes: int, random_state: int = 0, decades: float = 6) -> Graph:
     >>> chimera(500, random_state=3).n_nodes
     500
     """
-    rng = np.random.default_rng(random_state)
+    rng = np.random.default_rng(check_seed(random_state))
     kinds: list[Callable[[int], Ends]] = [
         lambda size: edges.grid((round(size**0.5), -(-size // round(size**0.5)))),
         lambda size: edges.grid((round(size ** (1 / 3)),) * 2 + (2 + round(size ** (1 / 3)),)),
@@ -266,7 +270,7 @@ def chimera(n_nodes: int, random_state: int = 0, decades: float = 6) -> Graph:
     return Graph.from_edges(u, v, _log_uniform(u.size, decades, rng), n_nodes=n_nodes)
 
 
-def log_uniform_weights(graph: Graph, decades: float, random_state: int = 0) -> Graph:
+def log_uniform_weights(graph: Graph, decades: float, *, random_state: Any = None) -> Graph:
     """Return the same edges with weights log-uniform over ``decades`` powers of ten around 1.
 
     Examples
@@ -275,7 +279,7 @@ def log_uniform_weights(graph: Graph, decades: float, random_state: int = 0) -> 
     9
     """
     u, v, _ = graph.edges()
-    rng = np.random.default_rng(random_state)
+    rng = np.random.default_rng(check_seed(random_state))
     return Graph.from_edges(u, v, _log_uniform(u.size, decades, rng), n_nodes=graph.n_nodes)
 
 

@@ -1,4 +1,4 @@
-"""Edges in whatever form they come, as batches or as a graph."""
+"""Edges in any form, as batches or as a graph."""
 
 from collections.abc import Iterable
 from os import PathLike
@@ -23,7 +23,9 @@ def batches_of(edges: Any) -> Iterable[Any]:
     if isinstance(edges, tuple):
         return [edges]
     if isinstance(edges, str | PathLike):
-        raise TypeError(f"edges are needed, got the path {edges!s}: ohmlearn.read_edges reads it")
+        raise TypeError(
+            f"edges are needed, got the path {edges!s}; read it with ohmlearn.read_edges"
+        )
     refuse_other_graph(edges)
     if not isinstance(edges, Iterable):
         raise TypeError(
@@ -41,4 +43,8 @@ def graph_of(edges: Any, n_nodes: int | None) -> Graph:
     >>> graph_of(([0], [1], [0.5]), 4)
     Graph(n_nodes=4, n_edges=1)
     """
-    return edges if isinstance(edges, Graph) else Graph.from_batches(batches_of(edges), n_nodes)
+    return (
+        edges
+        if isinstance(edges, Graph)
+        else Graph.from_batches(batches_of(edges), n_nodes=n_nodes)
+    )

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn import _core
 from ohmlearn.graph import interop
+from ohmlearn.nodes import NodeTable
 from ohmlearn.validation.edges import (
     EdgeNames,
     check_batch,
@@ -21,15 +22,15 @@ from ohmlearn.validation.edges import (
 )
 from ohmlearn.validation.parameters import naming_size
 
-__all__ = ["Graph"]
+__all__ = ["Graph", "table_of"]
 
 
 class Graph:
     """A weighted undirected graph on the nodes 0, ..., n_nodes - 1.
 
-    Made by one of the ``from_*`` methods and not changed afterwards. Parallel edges are one edge
-    with the sum of their weights; self-loops and zero weights, which carry no current, are dropped
-    and counted. Weights are positive and finite.
+    Graphs are made by one of the ``from_*`` methods and are not changed afterwards. Parallel edges
+    are merged and their weights summed. Self-loops and edges of weight zero carry no current; they
+    are dropped and counted. Weights are positive and finite.
 
     Attributes
     ----------
@@ -38,6 +39,8 @@ class Graph:
         ``indices[indptr[i]:indptr[i + 1]]``, in increasing order.
     n_self_loops_dropped, n_zero_weights_dropped : int
         How many edges of the input were left out.
+    nodes : NodeTable or None
+        The ids of the nodes, if the graph was made from a stream that has them.
 
     Examples
     --------
@@ -56,6 +59,7 @@ class Graph:
     weights: NDArray[np.float64]
     n_self_loops_dropped: int
     n_zero_weights_dropped: int
+    nodes: NodeTable | None = None
 
     def __init__(self) -> None:
         raise TypeError(
@@ -88,7 +92,9 @@ class Graph:
     def _build_from_both(cls, entries: interop.BothDirections) -> Self:
         """Build from entries in both directions, so that each edge counts once."""
         u, v, w, n_nodes, names, _, _ = entries
-        graph = cls._build(u, v, w, n_nodes, names)  # twice the weights, and all that can be wrong
+        graph = cls._build(
+            u, v, w, n_nodes, names
+        )  # twice the weights; raises all errors about entries
         up = u < v
         forward = cls._build(u[up], v[up], None if w is None else w[up], n_nodes, names)
         doubled = graph.weights
@@ -103,7 +109,7 @@ class Graph:
 
     @classmethod
     def from_edges(
-        cls, u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None, n_nodes: int | None = None
+        cls, u: ArrayLike, v: ArrayLike, w: ArrayLike | None = None, *, n_nodes: int | None = None
     ) -> Self:
         """Make a graph from its edges, each listed once in either direction.
 
@@ -132,15 +138,17 @@ class Graph:
         return cls._build(u_ids, v_ids, weights, n, EdgeNames())
 
     @classmethod
-    def from_batches(cls, batches: Iterable[Any], n_nodes: int | None = None) -> Self:
-        """Make a graph from a stream of edges, such as `read_edges` gives.
+    def from_batches(cls, batches: Iterable[Any], *, n_nodes: int | None = None) -> Self:
+        """Make a graph from a stream of edges, such as the one that `read_edges` returns.
 
         Parameters
         ----------
         batches : iterable of (u, v) or (u, v, w)
-            Arrays as in `from_edges`; all are in memory for a while.
+            Arrays as in `from_edges`; all are in memory at the same time. If the stream has a
+            table of node ids, it becomes `nodes` of the graph.
         n_nodes : int, optional
-            Number of nodes; that of the stream where it says one, else the largest id plus one.
+            Number of nodes; by default that of the stream if it has one, else the largest id plus
+            one.
 
         Examples
         --------
@@ -151,13 +159,15 @@ class Graph:
         parts = [check_batch(batch, number) for number, batch in enumerate(batches)]
         if n_nodes is None:
             n_nodes = getattr(batches, "n_nodes", None)
-        if not parts:
-            return cls.from_edges([], [], n_nodes=n_nodes)
+        nodes = table_of(batches)
+        parts = parts or [(np.empty(0, np.int32), np.empty(0, np.int32))]
         u, v = (np.concatenate([part[end] for part in parts]) for end in (0, 1))
         w = None
         if any(len(part) == 3 for part in parts):
             w = np.concatenate([p[2] if len(p) == 3 else np.ones(len(p[0])) for p in parts])
-        return cls.from_edges(u, v, w, n_nodes)
+        graph = cls.from_edges(u, v, w, n_nodes=n_nodes)
+        graph.nodes = nodes
+        return graph
 
     @classmethod
     def from_scipy(cls, A: Any) -> Self:
@@ -184,8 +194,8 @@ class Graph:
         Parameters
         ----------
         L : scipy sparse matrix or array, or ndarray, of shape (n_nodes, n_nodes)
-            Rows must sum to zero up to rounding. What exceeds that on the diagonal is a conductance
-            to ground, not part of the graph: pass it as ``ground`` to `LaplacianSolver`.
+            Rows must sum to zero up to rounding. An excess on the diagonal is a conductance to
+            ground, not part of the graph: pass it as ``ground`` to `LaplacianSolver`.
 
         Examples
         --------
@@ -197,7 +207,7 @@ class Graph:
         return cls._build_from_both(interop.laplacian_entries(L))
 
     @classmethod
-    def from_networkx(cls, G: Any, weight: str | None = "weight") -> Self:
+    def from_networkx(cls, G: Any, *, weight: str | None = "weight") -> Self:
         """Make a graph from an undirected networkx graph or multigraph.
 
         Parameters
@@ -205,7 +215,7 @@ class Graph:
         G : networkx.Graph or MultiGraph
             Nodes are numbered in the order of ``list(G)``.
         weight : str, optional
-            Attribute that has the weights. Edges without it weigh 1, as in networkx; None makes all
+            Attribute with the weights. Edges without it weigh 1, as in networkx; None makes all
             weights 1.
 
         Examples
@@ -216,17 +226,17 @@ class Graph:
         Graph(n_nodes=4, n_edges=3)
         """
         u, v, w, n_nodes = interop.networkx_edges(G, weight)
-        return cls.from_edges(u, v, w, n_nodes)
+        return cls.from_edges(u, v, w, n_nodes=n_nodes)
 
     @classmethod
-    def from_igraph(cls, g: Any, weights: str | None = "weight") -> Self:
+    def from_igraph(cls, g: Any, *, weights: str | None = "weight") -> Self:
         """Make a graph from an undirected igraph graph.
 
         Parameters
         ----------
         g : igraph.Graph
         weights : str, optional
-            Attribute of the edges that has the weights. A graph without an attribute "weight" has
+            Attribute of the edges with the weights. A graph without an attribute "weight" has
             weights 1; None makes all weights 1.
 
         Examples
@@ -237,17 +247,17 @@ class Graph:
         Graph(n_nodes=4, n_edges=4)
         """
         u, v, w, n_nodes = interop.igraph_edges(g, weights)
-        return cls.from_edges(u, v, w, n_nodes)
+        return cls.from_edges(u, v, w, n_nodes=n_nodes)
 
     @classmethod
     def from_edge_index(
-        cls, edge_index: Any, edge_weight: Any = None, n_nodes: int | None = None
+        cls, edge_index: Any, edge_weight: Any = None, *, n_nodes: int | None = None
     ) -> Self:
         """Make a graph from PyTorch Geometric's ``edge_index``, tensors or arrays.
 
-        As there, an undirected edge is listed in both directions; here it counts once. An edge
-        listed in one direction only is refused: whether the graph is directed or its edges are
-        listed once cannot be told. If they are, use `from_edges`.
+        There, an undirected edge is listed in both directions; here it counts once. An edge that is
+        listed in one direction only is refused, because the graph may be directed. If its edges are
+        listed once, use `from_edges`.
 
         Parameters
         ----------
@@ -363,3 +373,9 @@ class Graph:
         for value in state.values():  # unpickled and copied arrays come back writable
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
+
+
+def table_of(edges: Any) -> NodeTable | None:
+    """Return the table of node ids of a stream, a graph or a sparsifier that has one."""
+    nodes = getattr(edges, "nodes", None)
+    return nodes if isinstance(nodes, NodeTable) else None

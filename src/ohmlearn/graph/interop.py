@@ -36,7 +36,7 @@ Edges = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]
 
 
 class BothDirections(NamedTuple):
-    """Checked entries (u, v, w) and (v, u, w) for each edge, and how the caller knows them."""
+    """Checked entries (u, v, w) and (v, u, w) for each edge, and their names for messages."""
 
     u: NDArray[Any]
     v: NDArray[Any]
@@ -126,8 +126,8 @@ def adjacency_entries(matrix: Any) -> BothDirections:
     """Read a symmetric adjacency matrix."""
     rows, columns, values, n_nodes = _entries(matrix, "A")
     off_diagonal = rows != columns
-    # Signs as in a Laplacian: taking it for an adjacency would be a silent disaster were it not
-    # for the negative weights, so the error should name the likely cause.
+    # Signs as in a Laplacian. Without this check the error would only be about negative weights, so
+    # name the likely cause.
     if (
         np.any(values[off_diagonal] < 0)
         and np.all(values[off_diagonal] <= 0)
@@ -186,7 +186,7 @@ def networkx_edges(graph: Any, weight: str | None) -> tuple[Any, Any, Any, int]:
         return u, v, None, len(number)
     found = [value for _, _, value in graph.edges(data=weight)]
     # Edges without the attribute weigh 1, as everywhere in networkx; a name that no edge has is
-    # a slip, unless it is the default.
+    # a typing error, unless it is the default.
     if found and weight != "weight" and all(value is None for value in found):
         raise ValueError(f"no edge of G has the attribute {weight!r}; pass weight=None for ones")
     w = [1.0 if value is None else value for value in found]
@@ -213,7 +213,7 @@ def _check_kind(graph: Any, kind: str, *methods: str) -> None:
 
 
 def _to_numpy(array: Any) -> Any:
-    # A torch tensor on a GPU or with a gradient refuses __array__; this says so in torch's words.
+    # A torch tensor on a GPU or with a gradient refuses __array__; numpy() raises torch's message.
     return array.numpy() if hasattr(array, "numpy") else np.asarray(array)
 
 
@@ -221,7 +221,7 @@ def edge_index_entries(edge_index: Any, edge_weight: Any, n_nodes: int | None) -
     """Read PyTorch Geometric's ``edge_index`` of shape (2, number of entries)."""
     try:
         ends = _to_numpy(edge_index)
-    except ValueError as error:  # numpy's word for ragged
+    except ValueError as error:  # numpy raises this for ragged sequences
         lengths = ", ".join(
             f"len(edge_index[{i}]) = {np.size(x)}" for i, x in enumerate(edge_index)
         )

@@ -1,6 +1,7 @@
 """Reading the edges of a graph several times, multiplying by its Laplacian in each pass."""
 
 import math
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -10,17 +11,27 @@ from numpy.typing import NDArray
 
 from ohmlearn import _core
 from ohmlearn.graph.batches import batches_of
-from ohmlearn.graph.graph import Graph
+from ohmlearn.graph.graph import Graph, table_of
 from ohmlearn.validation.edges import (
     MAX_NODES,
     EdgeNames,
     check_batch,
+    check_graph,
     check_rereadable,
     raise_edge_fault,
 )
 from ohmlearn.validation.parameters import check_n_jobs
 
-__all__ = ["EdgePasses", "PassTotals", "Passes", "multiply_laplacian", "open_passes", "read_pass"]
+__all__ = [
+    "EdgePasses",
+    "PassTotals",
+    "Passes",
+    "check_first_pass",
+    "check_sparsifier",
+    "multiply_laplacian",
+    "open_passes",
+    "read_pass",
+]
 
 
 class PassTotals(NamedTuple):
@@ -71,7 +82,7 @@ class Passes(ABC):
                 f"{self._reader} needs the same edges in every pass, but pass 1 had "
                 f"{self._first[0]} edges of total weight {self._first[1]:g} and pass "
                 f"{self.passes + 1} had {found.n_edges} of {found.weight:g}; pass an iterable "
-                f"that begins anew each time"
+                f"that starts from the beginning each time"
             )
         self.passes += 1
         self.edges_read += found.n_edges
@@ -97,7 +108,7 @@ class EdgePasses(Passes):
     reader : str
         Who reads, for messages.
     n_jobs : int, optional
-        Threads, read as scikit-learn does.
+        Number of threads, as in scikit-learn.
 
     Examples
     --------
@@ -133,12 +144,71 @@ class EdgePasses(Passes):
         return PassTotals(product, self._graph.n_edges, 0.0, lost)
 
 
+def check_sparsifier(edges: Any, h: Any, call: str) -> Graph:
+    """Return the sparsifier `h` as a Graph; refuse arguments in the wrong order and other ids.
+
+    Parameters
+    ----------
+    edges : Graph, tuple of arrays, or iterable of such tuples
+        The edges of the full graph.
+    h : Graph, or an object whose ``snapshot()`` returns one
+    call : str
+        How the caller is called, for messages.
+    """
+    if hasattr(edges, "snapshot"):
+        raise TypeError(
+            f"edges come first and the sparsifier second, {call}, but the first argument is a "
+            f"{type(edges).__name__}; swap the two"
+        )
+    graph = h.snapshot() if hasattr(h, "snapshot") else h
+    if not isinstance(graph, Graph) and not hasattr(graph, "shape"):
+        swapped = isinstance(edges, Graph) and isinstance(graph, Iterable)
+        remedy = "; swap the two" if swapped and not isinstance(graph, str) else ""
+        raise TypeError(
+            f"the sparsifier must be a Graph or have a method snapshot(), and it comes after the "
+            f"edges, {call}; got {type(graph).__name__}{remedy}"
+        )
+    _check_same_nodes(edges, h, call.partition("(")[0])
+    found: Graph = check_graph(graph, Graph)
+    return found
+
+
+def check_first_pass(edges: Any, h: Graph, source: Passes, call: str) -> None:
+    """Check what is known only after the first pass: ids of nodes and the number of edges.
+
+    A stream may number its nodes as it is read. A sparsifier does not have more edges than its
+    graph; if it does, the arguments are probably swapped.
+    """
+    _check_same_nodes(edges, h, call.partition("(")[0])
+    if h.n_edges > source.edges_read:
+        warnings.warn(
+            f"the sparsifier has {h.n_edges} edges, more than the {source.edges_read} of the "
+            f"graph; are the arguments in the right order, {call}?",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def _check_same_nodes(edges: Any, h: Any, caller: str) -> None:
+    """Raise ValueError if edges and sparsifier have tables of node ids that disagree."""
+    ours, theirs = table_of(edges), table_of(h)
+    if ours is None or theirs is None or ours.agrees_with(theirs):
+        return
+    pairs = zip(ours.ids().tolist(), theirs.ids().tolist(), strict=False)
+    at, (a, b) = next((at, pair) for at, pair in enumerate(pairs) if pair[0] != pair[1])
+    raise ValueError(
+        f"{caller} needs the same ids in edges and sparsifier, but node {at} is {a!r} in the edges "
+        f"and {b!r} in the sparsifier; read the second of the two with "
+        f"read_edges(..., nodes=first.nodes)"
+    )
+
+
 def open_passes(
     edges: Any, component: NDArray[np.int32], reader: str, n_jobs: int | None = None
 ) -> Passes:
     """Return passes over edges in this process, or over edges that are elsewhere.
 
-    The latter have a method `open_passes` of their own and are multiplied where they are.
+    The latter have a method `open_passes` and are multiplied where they are.
     """
     if hasattr(edges, "open_passes"):
         passes: Passes = edges.open_passes(component, reader)

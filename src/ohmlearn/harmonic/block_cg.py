@@ -1,9 +1,9 @@
 """Conjugate gradients for several right-hand sides that share their search directions.
 
-A step costs one product with A, however many columns there are: a pass over a stream of edges, say,
-while the preconditioner M costs little. So all columns take all there is to gain from every
-direction (O'Leary 1980). Directions are made orthonormal with respect to M before the product,
-which drops those that depend on others, and to A after it.
+A step costs one product with A for any number of columns, for example a pass over a stream of
+edges, while the preconditioner M is cheap. So every column uses all directions (O'Leary 1980).
+Directions are made orthonormal with respect to M before the product, which drops dependent ones,
+and to A after it.
 """
 
 from collections.abc import Callable
@@ -16,8 +16,8 @@ __all__ = ["BlockCG"]
 
 Floats = NDArray[np.float64]
 Operator = Callable[[Floats], Floats]
-# Shares of the energy: of a column against what it began with, of a direction against the largest.
-# What is below is rounding.
+# Smallest energies that are not rounding: of a column relative to its start, of a direction
+# relative to the largest.
 DONE, DEPENDENT = 1e-28, 1e-12
 
 
@@ -73,7 +73,7 @@ class BlockCG:
         self.gram: Floats = (gram + gram.T) / 2
 
     def step(self, multiply: Operator) -> bool:
-        """Take one step; False, and nothing is done, if no direction is left."""
+        """Take one step; return False and do nothing if no direction is left."""
         p = self.propose()
         if p is not None:
             self.accept(p, multiply(p))
@@ -126,7 +126,7 @@ class BlockCG:
         return p
 
     def accept(self, p: Floats, image: Floats) -> None:
-        """Go along the directions p, given A p."""
+        """Minimise along the directions p, given A p."""
         inner = p.T @ image
         inner = (inner + inner.T) / 2
         # Before the last directions were taken out, p was orthonormal with respect to M.

@@ -1,18 +1,18 @@
-"""The equations of HFS and stable-HFS, made such that their answers are accurate for any gamma.
+"""The equations of HFS and stable-HFS, in a form that is accurate for any gamma.
 
 With S the l labelled nodes, y their values, L the Laplacian and c = gamma l, A = c L + I_S. HFS is
 the f with A f = y_S, the minimiser of gamma f'L f + |f_S - y|^2 / l. Stable-HFS minimises the same
 among the f that sum to zero: A f = y_S - mu 1, with mu such that they do.
 
-Where labels are few, f is nearly constant, and what tells the classes apart is far smaller than the
-constant. So constants are split off before anything is solved: as A 1 = 1_S,
+With few labels, f is nearly constant, and the differences between classes are far smaller than the
+constant. So constants are split off before anything is solved. Because A 1 = 1_S,
 
     A^-1 y_S = mean(y) 1 + A^-1 (y - mean(y))_S,
     A^-1 1   = (n / l) 1 + A^-1 (1 - (n / l) 1_S),
 
-and what is left to solve has right-hand sides that sum to zero, whose solutions sum to zero over S.
-All this holds for each component by itself, with its own mean, nodes and labels; only mu is one for
-all. Components without a label are left out: f is 0 there, and the rest sums to zero.
+and the remaining systems have right-hand sides that sum to zero and solutions that sum to zero over
+S. This holds for each component separately, with its mean, nodes and labels; only mu is shared.
+Components without a label are left out: f is 0 there, and the rest sums to zero.
 
 So on component i, with n_i nodes and l_i labels whose values sum to S_i, stable-HFS is
 
@@ -38,18 +38,25 @@ from ohmlearn.graph import Graph
 from ohmlearn.graph.passes import multiply_laplacian
 from ohmlearn.solver import LaplacianSolver, SolveReport
 from ohmlearn.validation.edges import check_columns, check_node_ids
-from ohmlearn.validation.parameters import check_n_jobs, check_option, check_positive
+from ohmlearn.validation.parameters import (
+    Constraints,
+    Options,
+    check_n_jobs,
+    check_parameters,
+    check_positive,
+)
 
-__all__ = ["HFSSolver", "HFSSystem", "check_label_values", "check_labelled"]
+__all__ = ["HFSSolver", "HFSSystem", "Normalization", "check_label_values", "check_labelled"]
 
-CONSTRAINTS = ("stable",)
+Normalization = Literal["stable", "cmn"] | None
+CONSTRAINTS: Constraints = {"normalization": (Options(("stable", "cmn")), None)}
 Floats = NDArray[np.float64]
-LARGEST = 1e150  # its square is a float64, too
+LARGEST = 1e150  # its square does not overflow
 EPS = 4.0 * float(np.finfo(np.float64).eps)  # of a difference of two rounded numbers
 
 
 class HFSSystem:
-    """The labels' side of a problem: right-hand sides, and the answer from their solutions.
+    """The part of a problem that depends on the labels: right-hand sides, and f from solutions.
 
     Parameters
     ----------
@@ -61,8 +68,10 @@ class HFSSystem:
         Their values.
     gamma : float
         Weight of the energy against the fit to the labels.
-    constraint : {"stable", None}
-        "stable" makes f sum to zero.
+    normalization : {"stable", "cmn", None}
+        "stable" makes f sum to zero; the others do not change the equations.
+    caller : str
+        Name of the function, for messages.
 
     Examples
     --------
@@ -78,16 +87,17 @@ class HFSSystem:
         component: NDArray[np.int32],
         labelled: ArrayLike,
         Y: ArrayLike,
+        *,
         gamma: float = 1.0,
-        constraint: Literal["stable"] | None = "stable",
+        normalization: Normalization = "stable",
+        caller: str = "solve_hfs",
     ) -> None:
+        check_parameters(caller, CONSTRAINTS, {"normalization": normalization})
         self.n_nodes = len(component)
         self.labelled = check_labelled(labelled, self.n_nodes)
         self.values = check_label_values(Y, len(self.labelled))
         self.one_column = np.ndim(Y) == 1
-        if constraint is not None:
-            check_option("constraint", constraint, CONSTRAINTS)
-        self.stable = constraint is not None
+        self.stable = normalization == "stable"
         self.gamma = check_positive("gamma", gamma)
         self.scale = self.gamma * len(self.labelled)  # c
         n_components = int(component.max()) + 1
@@ -143,10 +153,10 @@ class HFSSystem:
         return product
 
     def start(self, b: Floats, degrees: Floats) -> Floats:
-        """Return a first guess, which makes relative residuals meaningful for any gamma.
+        """Return a first guess that makes relative residuals meaningful for any gamma.
 
-        With a small one the labelled rows of A outweigh all others, and so do those of b: a
-        residual small against b would say nothing about the rest. A step of Jacobi evens that out.
+        With a small gamma the labelled rows of b are far larger than the others, so that a small
+        relative residual would say nothing about those. A step of Jacobi balances the rows.
         """
         diagonal = self.scale * degrees
         diagonal[self.labelled] += 1.0
@@ -155,7 +165,7 @@ class HFSSystem:
     def centre(self, x: Floats) -> Floats:
         """Make solutions sum to zero over the labels of each component, as exact ones do.
 
-        An error along a constant costs next to no residual but would swamp the rest.
+        An error along a constant hardly changes the residual but would dominate f.
         """
         shifted: Floats = x - self._label_means(x[self.labelled])[self.component]
         shifted[~self.reached] = 0.0
@@ -197,7 +207,7 @@ class HFSSystem:
     def rounding_residuals(self, f: Floats, mu: Floats, degrees: Floats) -> Floats:
         """Return relative residuals of the size that the rounding of f to float64 causes.
 
-        The terms that f is the sum of are as large as its largest entry.
+        The terms of f are as large as its largest entry.
         """
         weight = float(np.linalg.norm(degrees[self.reached]))
         rounded = EPS * self.scale * weight * np.abs(f).max(axis=0)
@@ -267,17 +277,24 @@ class HFSSolver:
     --------
     >>> from ohmlearn import gallery
     >>> path = gallery.path(3)
-    >>> system = HFSSystem(path.components()[1], [0, 2], [1.0, -1.0], constraint=None)
+    >>> system = HFSSystem(path.components()[1], [0, 2], [1.0, -1.0], normalization=None)
     >>> HFSSolver(path, system).solve(system.right_hand_sides, 1e-8).round(8).ravel() + 0.0
     array([ 0.33333333,  0.        , -0.33333333])
     """
 
     def __init__(
-        self, graph: Graph, system: HFSSystem, random_state: int = 0, n_jobs: int | None = None
+        self,
+        graph: Graph,
+        system: HFSSystem,
+        *,
+        random_state: Any = None,
+        n_jobs: int | None = None,
     ) -> None:
         _check_scale(system.gamma, len(system.labelled), graph.degrees)
         self.graph, self.system = graph, system
-        self._solver = LaplacianSolver(graph, system.ground, random_state, n_jobs)
+        self._solver = LaplacianSolver(
+            graph, ground=system.ground, random_state=random_state, n_jobs=n_jobs
+        )
         self._threads = check_n_jobs(n_jobs)
 
     @property
@@ -294,7 +311,7 @@ class HFSSolver:
         return self.system.multiply(x, self.apply_laplacian(x))
 
     def solve(self, b: Floats, tol: float, x0: Floats | None = None) -> Floats:
-        """Return the solution; `tol` is for what a first guess leaves over."""
+        """Return the solution; `tol` is relative to the residual of a first guess."""
         guess = self.system.start(b, self.graph.degrees)
         rest = (b - self.multiply(guess)) / self.system.scale
         before = None if x0 is None else x0 - guess

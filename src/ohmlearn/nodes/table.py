@@ -186,6 +186,35 @@ class NodeTable(Shared):
             return np.empty(0, dtype=np.int32)
         return self.add(other._keys())
 
+    def agrees_with(self, other: NodeTable) -> bool:
+        """Return whether one of the two tables is a prefix of the other.
+
+        Then every id that both have has the same number in both.
+
+        Examples
+        --------
+        >>> from ohmlearn.nodes import NodeTable
+        >>> a, b = NodeTable(), NodeTable()
+        >>> _ = a.add([10, 20, 30]), b.add([10, 20])
+        >>> a.agrees_with(b), b.agrees_with(a)
+        (True, True)
+        >>> _ = b.add([40])
+        >>> a.agrees_with(b)
+        False
+        """
+        n = min(len(self), len(other))
+        if self is other or n == 0:
+            return True
+        if self.kind != other.kind:
+            return False
+        ours, theirs = self._keys(), other._keys()
+        if isinstance(ours, Strings) and isinstance(theirs, Strings):
+            end = ours.offsets[n]
+            return np.array_equal(ours.offsets[: n + 1], theirs.offsets[: n + 1]) and (
+                np.array_equal(ours.data[:end], theirs.data[:end])
+            )
+        return np.array_equal(np.asarray(ours)[:n], np.asarray(theirs)[:n])
+
     def get_state(self) -> dict[str, NDArray[Any]]:
         """Return the table as arrays, for a file."""
         keys = self._keys()

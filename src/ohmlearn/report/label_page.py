@@ -37,12 +37,12 @@ def make_page(
 ) -> Report:
     """Return the page of a fitted classifier whose nodes have the given ids."""
     h = model.graph_
-    kept = summary["edges_kept"]
-    share = 100.0 * kept / max(1, summary["edges"])
+    kept = summary["n_edges_kept"]
+    share = 100.0 * kept / max(1, summary["n_edges_seen"])
     report = Report(
         "Labels of a graph",
-        f"{summary['nodes']:,} nodes labelled from {summary['labelled']}, by {summary['edges']:,} "
-        f"edges of which {kept:,} ({share:.3g}%) were kept.",
+        f"{summary['n_nodes']:,} nodes labelled from {summary['n_labelled']}, by "
+        f"{summary['n_edges_seen']:,} edges of which {kept:,} ({share:.3g}%) were kept.",
     )
     report.add_heading("What came in, what was kept")
     report.add_table(["", ""], _facts(summary), "")
@@ -74,20 +74,20 @@ def make_page(
 
 def _facts(summary: dict[str, Any]) -> list[list[str]]:
     names = {
-        "edges": "Edges seen",
-        "edges_kept": "Edges kept",
-        "self_loops_dropped": "Self-loops left out",
-        "zero_weights_dropped": "Edges of weight zero left out",
-        "bad_rows_dropped": "Bad rows left out",
-        "nodes": "Nodes",
-        "labelled": "Labelled nodes",
-        "unreached": "Nodes that no label reaches",
+        "n_edges_seen": "Edges seen",
+        "n_edges_kept": "Edges kept",
+        "n_self_loops_dropped": "Self-loops left out",
+        "n_zero_weights_dropped": "Edges of weight zero left out",
+        "n_bad_rows": "Bad rows left out",
+        "n_nodes": "Nodes",
+        "n_labelled": "Labelled nodes",
+        "n_unreached": "Nodes that no label reaches",
         "passes": "Passes over the edges",
     }
     rows = [["Sources", ", ".join(summary["sources"][:5])]]
     rows += [[text, f"{summary[name]:,}"] for name, text in names.items()]
     rows.append(["Residual of the full graph's equation" if summary["passes"] > 1 else
-                 "Residual on H", f"{summary['residual']:.2g}"])  # fmt: skip
+                 "Residual on H", f"{max(summary['residual']):.2g}"])  # fmt: skip
     rows.append(["Time", f"{summary['seconds']:.1f} s"])
     return [*rows, ["Most memory held", f"{summary['peak_memory'] / 2**20:.0f} MiB"]]
 

@@ -24,8 +24,8 @@ class EdgeSummary:
     >>> summary = EdgeSummary()
     >>> summary.update(np.array([0, 1, 3]), np.array([1, 2, 3]), np.array([1.0, 3.0, 1.0]))
     >>> figures = summary.figures(n_nodes=5)
-    >>> figures["edges"], figures["self_loops"], figures["components"], figures["degree_max"]
-    (2, 1, 3, 2)
+    >>> figures["n_edges_seen"], figures["n_self_loops_dropped"], figures["n_components"]
+    (2, 1, 3)
     """
 
     def __init__(self) -> None:
@@ -74,18 +74,18 @@ class EdgeSummary:
         low, middle, high = np.quantile(degree, [0.25, 0.5, 0.75]) if n else (0, 0, 0)
         labels, sizes = np.unique(self._label[:n_nodes], return_counts=True)
         return {
-            "nodes": n,
-            "edges": self._n_edges,
-            "self_loops": self._n_loops,
-            "zero_weights": self._n_zero,
-            "components": len(labels),
+            "n_nodes": n,
+            "n_edges_seen": self._n_edges,
+            "n_self_loops_dropped": self._n_loops,
+            "n_zero_weights_dropped": self._n_zero,
+            "n_components": len(labels),
             "largest_component": int(sizes.max()) if n else 0,
-            "isolated_nodes": int(np.count_nonzero(degree == 0)),
+            "n_isolated_nodes": int(np.count_nonzero(degree == 0)),
             "degree_mean": 2 * self._n_edges / n if n else 0.0,
             "degree_quartiles": [float(low), float(middle), float(high)],
             "degree_max": int(degree.max()) if n else 0,
             "weighted": self._weighted,
-            "weight_sum": self._weight,
+            "weight_seen": self._weight,
             "weight_min": self._lightest if self._n_edges else None,
             "weight_max": self._heaviest if self._n_edges else None,
         }

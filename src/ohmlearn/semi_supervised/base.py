@@ -12,13 +12,12 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ohmlearn.graph import Graph
 from ohmlearn.graph.batches import batches_of, graph_of
 from ohmlearn.harmonic import HFSResult, refine, solve_hfs
-from ohmlearn.harmonic.system import LARGEST
+from ohmlearn.harmonic.system import Normalization
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.identity import join_tables, nodes_of
 from ohmlearn.semi_supervised.points import FromPoints
@@ -26,7 +25,18 @@ from ohmlearn.semi_supervised.targets import Labels, is_mapping, number_labels
 from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.sparsifier.options import MAX_EDGES
 from ohmlearn.validation.edges import check_rereadable
-from ohmlearn.validation.parameters import SMALLEST, check_seed
+from ohmlearn.validation.parameters import (
+    LARGEST,
+    N_JOBS,
+    RANDOM_STATE,
+    SMALLEST,
+    VERBOSE,
+    Constraints,
+    Interval,
+    Options,
+    check_parameters,
+    check_seed,
+)
 
 __all__ = ["BaseHFS"]
 
@@ -39,23 +49,23 @@ READER = "an estimator with passes > 1 (passes=1 does not)"
 class BaseHFS(FromPoints):
     """Common part of the classifier and the regressor, which say what labels mean."""
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **FromPoints._parameter_constraints,
-        "gamma": [StrOptions({"auto"}), Interval(Real, SMALLEST, LARGEST, closed="both")],
-        "epsilon": [None, Interval(Real, 0, 1, closed="neither")],
-        "max_edges": [None, Interval(Integral, 1, MAX_EDGES, closed="both")],
-        "passes": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, 1, closed="neither")],
-        "random_state": ["random_state", np.random.Generator],
-        "n_jobs": [None, Integral],
-        "verbose": ["verbose"],
+    _constraints: ClassVar[Constraints] = {
+        **FromPoints._constraints,
+        "gamma": (Options(("auto",)), Interval(Real, SMALLEST, LARGEST)),
+        "epsilon": (None, Interval(Real, 0, 1, closed="neither")),
+        "max_edges": (None, Interval(Integral, 1, MAX_EDGES)),
+        "passes": (Interval(Integral, 1),),
+        "tol": (Interval(Real, 0, 1, closed="neither"),),
+        "random_state": RANDOM_STATE,
+        "n_jobs": N_JOBS,
+        "verbose": VERBOSE,
     }
     _without_evidence: ClassVar[str]
     gamma: float | Literal["auto"]
     epsilon: float | None
     max_edges: int | None
     passes: int
-    normalization: str | None
+    normalization: Normalization
     tol: float
     random_state: Any
     verbose: int
@@ -113,7 +123,7 @@ class BaseHFS(FromPoints):
         >>> HFSClassifier().fit_edges(batches, {0: "a", 4: "b"}).transduction_.tolist()
         ['a', 'a', 'a', 'b', 'b']
         """
-        self._validate_params()
+        self._check_parameters()
         if n_nodes is None:
             n_nodes = getattr(edges, "n_nodes", None)
         if n_nodes is None and y is not None and not is_mapping(y, nodes_of(edges)):
@@ -190,7 +200,7 @@ class BaseHFS(FromPoints):
         check_is_fitted(self, "_labels")
         if self._answer is None:
             graph, columns = self.graph_, self._columns()
-            x0 = None if self._before is None else self._before.x
+            x0 = None if self._before is None else self._before.columns
             if x0 is not None and x0.shape[1] != columns.shape[1] + self._is_stable():
                 x0 = None  # labels with another number of classes
             self._answer = solve_hfs(
@@ -198,7 +208,7 @@ class BaseHFS(FromPoints):
                 self.labelled_,
                 columns,
                 gamma=self._choose_gamma(graph.n_nodes),
-                normalization=self._constraint(),
+                normalization=self.normalization,
                 tol=min(self.tol, SOLVE_TOL),
                 x0=x0,
                 random_state=self._seed,
@@ -220,11 +230,11 @@ class BaseHFS(FromPoints):
             passes=passes,
             tol=self.tol,
             gamma=self._choose_gamma(h.n_nodes),
-            normalization=self._constraint(),
+            normalization=self.normalization,
             random_state=self._seed,
             n_jobs=self.n_jobs,
             verbose=self.verbose,
-            x0=None if before is None else before.x,
+            x0=None if before is None else before.columns,
         )
         self.n_iter_ = 1 + self._answer.passes
 
@@ -254,7 +264,7 @@ class BaseHFS(FromPoints):
         ['a', 'a', 'b', 'b']
         """
         if not hasattr(self, "_seed"):
-            self._validate_params()
+            self._check_parameters()
             self._start(None)
         self._take(edges)
         return self
@@ -325,6 +335,9 @@ class BaseHFS(FromPoints):
 
     # Parts of the job.
 
+    def _check_parameters(self) -> None:
+        check_parameters(type(self).__name__, self._constraints, self.get_params(deep=False))
+
     def _set_labels(self, labels: Labels) -> None:
         self._labels = number_labels(labels, self._nodes)
         self.labelled_ = self._labels.nodes
@@ -346,9 +359,6 @@ class BaseHFS(FromPoints):
 
     def _is_stable(self) -> bool:
         return self.normalization == "stable"
-
-    def _constraint(self) -> Literal["stable"] | None:
-        return "stable" if self._is_stable() else None
 
     def _warn_isolated(self) -> None:
         """Warn of labelled nodes that no edge has, for example mistyped ones."""
@@ -413,4 +423,6 @@ def with_nodes(graph: Graph, n_nodes: int) -> Graph:
         return graph
     indptr = np.concatenate([graph.indptr, np.full(missing, graph.indptr[-1])])
     indptr.flags.writeable = False
-    return Graph._from_csr(indptr, graph.indices, graph.weights)
+    larger = Graph._from_csr(indptr, graph.indices, graph.weights)
+    larger.nodes = graph.nodes
+    return larger

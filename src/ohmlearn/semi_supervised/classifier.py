@@ -7,13 +7,14 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ohmlearn.harmonic import HFSResult
+from ohmlearn.harmonic.system import Normalization
 from ohmlearn.nodes import NodeTable
 from ohmlearn.semi_supervised.base import BaseHFS
 from ohmlearn.semi_supervised.targets import Labels, find_classes
+from ohmlearn.validation.parameters import ARRAY, Constraints, Options
 
 __all__ = [
     "HFSClassifier",
@@ -23,7 +24,6 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
-Normalization = Literal["stable", "cmn"] | None
 
 
 def automatic_gamma(n_labels: int, n_classes: int, mean_degree: float) -> float:
@@ -175,10 +175,10 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
     ['b', 'b', 'b', 'c', 'c', 'c']
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **BaseHFS._parameter_constraints,
-        "normalization": [StrOptions({"stable", "cmn"}), None],
-        "class_prior": [None, "array-like"],
+    _constraints: ClassVar[Constraints] = {
+        **BaseHFS._constraints,
+        "normalization": (Options(("stable", "cmn")), None),
+        "class_prior": (None, ARRAY),
     }
     _without_evidence = "the class prior"
 

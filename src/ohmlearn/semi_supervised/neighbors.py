@@ -214,7 +214,7 @@ def _share_found(
     degree = float(graph.degrees.mean())
     gamma = automatic_gamma(int(np.count_nonzero(kept)), n_classes, degree)
     Y = np.eye(n_classes)[codes[kept]]
-    result = solve_hfs(graph, nodes[kept], Y, gamma, tol=1e-6, n_jobs=n_jobs)
+    result = solve_hfs(graph, nodes[kept], Y, gamma=gamma, tol=1e-6, random_state=0, n_jobs=n_jobs)
     there = classes_there(result, nodes[kept], codes[kept])
     scores = np.where(there, comparable_scores(result, codes[kept]), -np.inf)
     found = scores[nodes[~kept]].argmax(axis=1) == codes[~kept]

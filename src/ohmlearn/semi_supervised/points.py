@@ -8,13 +8,18 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
 from ohmlearn.graph import Graph
-from ohmlearn.harmonic.system import LARGEST
 from ohmlearn.semi_supervised.affinity import AFFINITIES, Affinity
-from ohmlearn.validation.parameters import SMALLEST
+from ohmlearn.validation.parameters import (
+    CALLABLE,
+    LARGEST,
+    SMALLEST,
+    Constraints,
+    Interval,
+    Options,
+)
 
 __all__ = ["FromPoints"]
 
@@ -24,17 +29,21 @@ Floats = NDArray[np.float64]
 class FromPoints(BaseEstimator, metaclass=ABCMeta):
     """Turns points into edges for the labelling job, and extends its answers to new points."""
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "affinity": [StrOptions(set(AFFINITIES)), callable],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "weights": [StrOptions({"uniform", "gaussian"})],
-        "kernel_gamma": [None, Interval(Real, SMALLEST, LARGEST, closed="both")],
+    _constraints: ClassVar[Constraints] = {
+        "affinity": (Options(tuple(AFFINITIES)), CALLABLE),
+        "n_neighbors": (Interval(Integral, 1),),
+        "weights": (Options(("uniform", "gaussian")),),
+        "kernel_gamma": (None, Interval(Real, SMALLEST, LARGEST)),
     }
     affinity: str | Callable[..., Any]
     n_neighbors: int
     weights: Literal["uniform", "gaussian"]
     kernel_gamma: float | None
     n_jobs: int | None
+
+    @abstractmethod
+    def _check_parameters(self) -> None:
+        """Refuse parameters that cannot be used."""
 
     @abstractmethod
     def _label(self, edges: Any, y: Any, n_nodes: int | None) -> None:
@@ -59,7 +68,7 @@ class FromPoints(BaseEstimator, metaclass=ABCMeta):
         -------
         self : object
         """
-        self._validate_params()
+        self._check_parameters()
         points = self._check_points(X, reset=True)
         edges = self._affinity().edges(points)
         self._label(edges, y, edges.n_nodes)

@@ -6,12 +6,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ohmlearn.nodes import NodeTable
 from ohmlearn.semi_supervised.base import BaseHFS
 from ohmlearn.semi_supervised.targets import Labels, find_values
+from ohmlearn.validation.parameters import Constraints, Options
 
 __all__ = ["HFSRegressor"]
 
@@ -56,9 +56,9 @@ n_jobs, verbose
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **BaseHFS._parameter_constraints,
-        "normalization": [StrOptions({"stable"}), None],
+    _constraints: ClassVar[Constraints] = {
+        **BaseHFS._constraints,
+        "normalization": (Options(("stable",)), None),
     }
     _without_evidence = "the mean of the given values"
 

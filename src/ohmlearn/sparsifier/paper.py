@@ -156,12 +156,12 @@ class KelnerLevin:
         self.n_blocks += 1
 
     def _resistances(self, rows: NDArray[np.void], rng: np.random.Generator) -> NDArray[np.float64]:
-        graph = Graph.from_edges(rows["u"], rows["v"], self._weights(rows), self.n_nodes)
+        graph = Graph.from_edges(rows["u"], rows["v"], self._weights(rows), n_nodes=self.n_nodes)
         # The analysis wants every estimate within a factor alpha. One from q columns is below
         # 1 / alpha with probability at most exp(-q (ln(alpha) + 1 / alpha - 1) / 2), made e^-18;
         # the sketch has q = 8 / accuracy^2.
         accuracy = math.sqrt((math.log(self.alpha) + 1 / self.alpha - 1) / 4.5)
-        r = effective_resistance(graph, None, accuracy, None, rng, self.n_jobs)
+        r = effective_resistance(graph, epsilon=accuracy, random_state=rng, n_jobs=self.n_jobs)
         u, v, _ = graph.edges()
         # Shorting all other nodes; rounding may not drive a probability to zero or below.
         floored = np.fmax(r, 1 / np.minimum(graph.degrees[u], graph.degrees[v]))
@@ -303,7 +303,7 @@ class PaperSampler:
 
     def snapshot(self) -> Graph:
         u, v, w = self._sketch.snapshot_edges()
-        return Graph.from_edges(u, v, w, self.n_nodes)
+        return Graph.from_edges(u, v, w, n_nodes=self.n_nodes)
 
     def merge(self, other: "PaperSampler") -> None:
         sketch = copy.copy(self._sketch)

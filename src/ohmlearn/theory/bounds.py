@@ -51,6 +51,7 @@ class Stability:
 
 def stability_beta(
     n_labelled: int,
+    *,
     gamma: float,
     lambda_1: float,
     epsilon: float = 0.0,
@@ -184,7 +185,9 @@ class GeneralizationBound:
     Examples
     --------
     >>> from ohmlearn.theory import generalization_bound
-    >>> bound = generalization_bound(0.3, 4, 996, 1.0, lambda_1=5.0, lambda_n=20.0, epsilon=0.5)
+    >>> bound = generalization_bound(
+    ...     0.3, 4, 996, gamma=1.0, lambda_1=5.0, lambda_n=20.0, epsilon=0.5
+    ... )
     >>> bound.vacuous  # four labels
     True
     """
@@ -236,6 +239,7 @@ def generalization_bound(
     empirical_error: float,
     n_labelled: int,
     n_unlabelled: int,
+    *,
     gamma: float,
     lambda_1: float,
     lambda_n: float,
@@ -269,7 +273,11 @@ def generalization_bound(
     Examples
     --------
     >>> from ohmlearn.theory import generalization_bound
-    >>> print(generalization_bound(0.3, 200, 800, 1.0, lambda_1=5.0, lambda_n=20.0, epsilon=0.5))
+    >>> print(
+    ...     generalization_bound(
+    ...         0.3, 200, 800, gamma=1.0, lambda_1=5.0, lambda_n=20.0, epsilon=0.5
+    ...     )
+    ... )
                                  printed    repaired
     error on labelled nodes          0.3         0.3
     added by sparsification    6.451e-05    0.001096
@@ -285,7 +293,13 @@ def generalization_bound(
     lambda_n = check_at_least("lambda_n", lambda_n, lambda_1)
     delta = check_fraction("delta", delta)
     stability = stability_beta(
-        n_labelled, gamma, lambda_1, epsilon, label_bound, deviation_bound, lower
+        n_labelled,
+        gamma=gamma,
+        lambda_1=lambda_1,
+        epsilon=epsilon,
+        label_bound=label_bound,
+        deviation_bound=deviation_bound,
+        lower=lower,
     )
     epsilon, lower = _check_ratios(epsilon, lower)
     l_, k, c = int(n_labelled), float(label_bound), stability.deviation_bound

@@ -27,7 +27,7 @@ class CertifiedBound:
         A `GeneralizationBound` for each class: of the mean square of score minus 1 on the nodes of
         the class, and of the score on the others, over the unlabelled nodes.
     lambda_1 : float
-        Second smallest eigenvalue of the graph that the answer stands on, or a lower bound of it.
+        Second smallest eigenvalue of the graph of the answer, or a lower bound of it.
     n_labelled, n_unlabelled : int
     confidence : float
         Probability with which the repaired bounds of all classes hold together.
@@ -68,16 +68,17 @@ class CertifiedBound:
 def certified_bound(
     estimator: Any,
     certificate: Certificate | None = None,
+    *,
     delta: float = 0.05,
-    random_state: Any = 0,
+    random_state: Any = None,
     n_jobs: int | None = None,
 ) -> CertifiedBound:
     """Fill the bounds from a fitted `HFSClassifier`.
 
     The error on the labelled nodes is that of the answer itself, so that nothing is added for
-    sparsification. An answer of one pass stands on the sparsifier, whose eigenvalues are computed;
-    one of more passes, which must have reached `tol`, stands on the full graph, whose eigenvalues
-    follow from a certificate.
+    sparsification. The answer of one pass belongs to the sparsifier, whose eigenvalues are
+    computed. The answer of more passes, which must have reached `tol`, belongs to the full graph,
+    whose eigenvalues follow from a certificate.
 
     Parameters
     ----------
@@ -104,20 +105,20 @@ def certified_bound(
     """
     graph, labelled, columns = _check_classifier(estimator)
     delta = check_fraction("delta", delta)
-    extremes = spectral_extremes(graph, random_state, n_jobs)
+    extremes = spectral_extremes(graph, random_state=random_state, n_jobs=n_jobs)
     lambda_1, sure = extremes.lambda_1, 1.0
     if hasattr(estimator, "sparsifier_") and estimator.n_iter_ > 1:
         if certificate is None:
             raise ValueError(
                 f"{type(estimator).__name__} made {estimator.n_iter_} passes, so that its answer "
-                f"stands on the full graph; pass certificate=certify(estimator.sparsifier_, edges) "
-                f"or fit with passes=1"
+                f"is that of the full graph; pass "
+                f"certificate=certify(edges, estimator.sparsifier_) or fit with passes=1"
             )
-        if not estimator._result().converged:
+        if not estimator._result().converged.all():
             raise ValueError(
                 f"the answer after {estimator.n_iter_} passes is not yet that of the full graph, "
-                f"which the bounds are about: its residual is {estimator.residuals_.max():.2g}; "
-                f"fit with more passes, 20, say, or with passes=1"
+                f"which the bounds need: its residual is {estimator.residuals_.max():.2g}; "
+                f"fit with more passes, for example 20, or with passes=1"
             )
         lambda_1 /= certificate.upper_bound  # as L_H <= upper_bound L_G
         sure = certificate.confidence
@@ -128,9 +129,9 @@ def certified_bound(
             float(error),
             len(labelled),
             n_unlabelled,
-            estimator.gamma_,
-            lambda_1,
-            max(extremes.lambda_n, lambda_1),  # of no account without sparsification
+            gamma=estimator.gamma_,
+            lambda_1=lambda_1,
+            lambda_n=max(extremes.lambda_n, lambda_1),  # of no account without sparsification
             delta=delta / len(errors),
         )
         for label, error in zip(estimator.classes_.tolist(), errors, strict=True)

@@ -44,20 +44,20 @@ class SpectralExtremes:
 
 
 def spectral_extremes(
-    graph: Any, random_state: Any = 0, n_jobs: int | None = None
+    graph: Any, *, random_state: Any = None, n_jobs: int | None = None
 ) -> SpectralExtremes:
     """Compute the second smallest and the largest eigenvalue of the Laplacian.
 
     All eigenvalues of up to 500 nodes are computed; beyond that, Lanczos on L, and on its
-    pseudo-inverse by way of `LaplacianSolver`, to about eight digits.
+    pseudo-inverse with `LaplacianSolver`, to about eight digits.
 
     Parameters
     ----------
-    graph : Graph, or what `Graph.from_scipy` takes
+    graph : Graph, or a matrix that `Graph.from_scipy` accepts
     random_state : int, Generator, RandomState or None
         Seeds the starts of Lanczos and the solver.
     n_jobs : int, optional
-        Threads of the solver.
+        Number of threads of the solver, as in scikit-learn.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def spectral_extremes(
         lambda_1 = 0.0
         if n_components == 1:
             solver = LaplacianSolver(g, random_state=seed, n_jobs=n_jobs)
-            lambda_1 = 1.0 / _largest(solver.as_linear_operator(SOLVE_TOL), g.n_nodes, seed)
+            lambda_1 = 1.0 / _largest(solver.as_linear_operator(tol=SOLVE_TOL), g.n_nodes, seed)
     return SpectralExtremes(0.0 if n_components > 1 else lambda_1, lambda_n, n_components)
 
 

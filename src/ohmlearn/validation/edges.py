@@ -1,4 +1,4 @@
-"""Where bad input is refused: what came, what was needed, what to do, and where."""
+"""Checks of edges, graphs and columns. Messages name the value, cause, remedy and place."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -32,7 +32,7 @@ RENUMBER = "renumber the nodes 0, 1, 2, ... (numpy.unique with return_inverse=Tr
 
 
 class EdgeNames(NamedTuple):
-    """How the caller knows the endpoints and the weight of the edge at a position."""
+    """Names of the ends and the weight of the edge at a position, for messages."""
 
     u: Callable[[int], str] = "u[{}]".format
     v: Callable[[int], str] = "v[{}]".format
@@ -42,7 +42,7 @@ class EdgeNames(NamedTuple):
 def _as_vector(values: Any, name: str) -> NDArray[Any]:
     try:
         array = np.asarray(values)
-    except ValueError as error:  # numpy's word for ragged
+    except ValueError as error:  # numpy raises this for ragged sequences
         at = next((i for i, value in enumerate(values) if np.ndim(value) > 0), 0)
         raise ValueError(
             f"{name} must be one-dimensional, but {name}[{at}] = {values[at]!r} is not a number"
@@ -53,7 +53,7 @@ def _as_vector(values: Any, name: str) -> NDArray[Any]:
 
 
 def _first_other_than(kind: type, values: Any) -> int:
-    """Position of the first value that is not of this kind of number; bool is no number here."""
+    """Return the position of the first value that is not a number of this kind; bool is not one."""
     bools = (bool, np.bool_)
     others = (i for i, x in enumerate(values) if isinstance(x, bools) or not isinstance(x, kind))
     return next(others, 0)
@@ -75,7 +75,7 @@ def check_node_ids(values: Any, name: str) -> NDArray[np.int32] | NDArray[np.int
     if array.size == 0:  # an empty list comes as float64
         return np.empty(0, dtype=np.int32)
     if array.dtype.kind not in "iu":
-        if array.dtype.kind == "f":  # a fraction shows the trouble better than 0.0 does
+        if array.dtype.kind == "f":  # a fraction shows the problem better than 0.0
             at = int(np.argmax(array != np.floor(array)))
         else:
             at = _first_other_than(Integral, values)
@@ -107,7 +107,7 @@ def check_weights(values: Any, name: str) -> NDArray[np.float32] | NDArray[np.fl
         at = _first_other_than(Real, values)
         raise ValueError(
             f"weights must be real numbers, but {name}[{at}] = {array[at]} ({array.dtype}); "
-            f"cast with {name}.astype(float) if that is what they mean"
+            f"cast them with {name}.astype(float) if they are numbers"
         )
     if array.dtype == np.float32:
         return np.ascontiguousarray(array, dtype=np.float32)
@@ -123,7 +123,7 @@ def check_same_length(**arrays: NDArray[Any] | None) -> None:
 
 
 def check_n_nodes(n_nodes: Any, u: NDArray[Any], v: NDArray[Any]) -> int:
-    """Return the number of nodes; None stands for the largest id in `u` and `v` plus one."""
+    """Return the number of nodes; None means the largest id in `u` and `v` plus one."""
     if n_nodes is None:
         # A negative id is reported with its position by the builder.
         largest = max((int(ids.max()) for ids in (u, v) if ids.size > 0), default=-1)
@@ -140,12 +140,12 @@ def check_n_nodes(n_nodes: Any, u: NDArray[Any], v: NDArray[Any]) -> int:
 
 
 def raise_edge_fault(fault: EdgeFault, n_nodes: int, names: EdgeNames) -> NoReturn:
-    """Raise ValueError for the edge that ``_core`` (build_csr, find_fault) could not take."""
+    """Raise ValueError for the edge that ``_core`` (build_csr, find_fault) refused."""
     at = fault.position
     if fault.kind in (EdgeFault.Kind.node_u, EdgeFault.Kind.node_v):
         name = (names.u if fault.kind == EdgeFault.Kind.node_u else names.v)(at)
         remedy = "; raise n_nodes, or leave it out to fit the largest id"
-        if fault.node < 0 or n_nodes == MAX_NODES:  # no n_nodes would do
+        if fault.node < 0 or n_nodes == MAX_NODES:  # no n_nodes would help
             remedy = f"; {RENUMBER}"
         raise ValueError(
             f"node ids must lie in 0, ..., n_nodes - 1 with n_nodes = {n_nodes}, "
@@ -168,7 +168,7 @@ def raise_edge_fault(fault: EdgeFault, n_nodes: int, names: EdgeNames) -> NoRetu
 
 
 def check_graph(graph: Any, graph_type: Any) -> Any:
-    """Return a Graph; adjacency matrices become one."""
+    """Return a Graph, made from an adjacency matrix if necessary."""
     if isinstance(graph, graph_type):
         return graph
     if hasattr(graph, "shape"):
@@ -210,7 +210,7 @@ def check_rereadable(edges: Iterable[Any], reader: str) -> Iterable[Any]:
     if iter(edges) is edges:
         raise ValueError(
             f"{reader} reads the edges several times, but a {kind} can be read only once; pass a "
-            f"Graph, arrays (u, v, w), a list of batches, or an object whose __iter__ begins anew"
+            f"Graph, arrays (u, v, w), a list of batches, or an object that can be iterated again"
         )
     return edges
 

@@ -1,19 +1,34 @@
-"""Where parameters that cannot be right are refused: numbers, options, seeds, threads."""
+"""Checks of parameters: numbers, options, seeds, threads, and all parameters of a class at once.
 
+A class declares its constraints as data, a dict from the name of a parameter to the kinds of values
+that it may have; `check_parameters` compares them with what was given.
+"""
+
+import inspect
 import math
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import import_module
 from numbers import Integral, Real
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 __all__ = [
+    "ARRAY",
+    "CALLABLE",
     "LARGEST",
+    "N_JOBS",
+    "RANDOM_STATE",
     "SMALLEST",
+    "VERBOSE",
+    "Constraints",
+    "HasAttribute",
+    "Interval",
+    "Options",
     "check_at_least",
     "check_count",
     "check_fraction",
@@ -21,19 +36,166 @@ __all__ = [
     "check_memory",
     "check_n_jobs",
     "check_option",
+    "check_parameters",
     "check_positive",
     "check_seed",
+    "describe_parameters",
     "naming_size",
     "require_extra",
 ]
 
 MAX_THREADS = 4096
 MAX_BYTES = 2**60
-SMALLEST, LARGEST = 1e-100, 1e100  # what comes of other numbers overflows
+SMALLEST, LARGEST = 1e-100, 1e100  # squares and inverses of other numbers overflow
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Numbers of a kind, Integral or Real, between two limits; None means no limit.
+
+    Examples
+    --------
+    >>> str(Interval(Real, 0, 1, "neither")), Interval(Integral, 1).allows(True)
+    ('a number in (0, 1)', False)
+    """
+
+    kind: type
+    low: float | None = None
+    high: float | None = None
+    closed: Literal["both", "left", "right", "neither"] = "both"
+
+    def allows(self, value: Any) -> bool:
+        """Return whether a value lies in the interval; booleans do not."""
+        if not isinstance(value, self.kind) or isinstance(value, bool):
+            return False
+        number: Any = value
+        number = int(number) if isinstance(number, Integral) else float(number)
+        low = -math.inf if self.low is None else self.low
+        high = math.inf if self.high is None else self.high
+        above = number >= low if self.closed in ("both", "left") else number > low
+        below = number <= high if self.closed in ("both", "right") else number < high
+        return bool(above and below and abs(number) != math.inf)
+
+    def __str__(self) -> str:
+        what = "an integer" if self.kind is Integral else "a number"
+        if self.low is None and self.high is None:
+            return what
+        if self.high is None:
+            return f"{what} >{'=' * (self.closed in ('both', 'left'))} {self.low}"
+        if self.low is None:
+            return f"{what} <{'=' * (self.closed in ('both', 'right'))} {self.high}"
+        left = "[" if self.closed in ("both", "left") else "("
+        right = "]" if self.closed in ("both", "right") else ")"
+        return f"{what} in {left}{self.low}, {self.high}{right}"
+
+
+@dataclass(frozen=True)
+class Options:
+    """One of a few strings."""
+
+    values: tuple[str, ...]
+
+    def allows(self, value: Any) -> bool:
+        """Return whether a value is one of the strings."""
+        return isinstance(value, str) and value in self.values
+
+    def __str__(self) -> str:
+        known = ", ".join(map(repr, self.values))
+        return known if len(self.values) == 1 else f"one of {known}"
+
+
+@dataclass(frozen=True)
+class HasAttribute:
+    """Any object with an attribute."""
+
+    name: str
+    described: str
+
+    def allows(self, value: Any) -> bool:
+        """Return whether a value has the attribute."""
+        return hasattr(value, self.name)
+
+    def __str__(self) -> str:
+        return self.described
+
+
+# A kind of values is one of the classes above, a type, or None for None itself.
+Constraints = Mapping[str, tuple[Any, ...]]
+ARRAY = HasAttribute("__len__", "an array")
+CALLABLE = HasAttribute("__call__", "a function")
+RANDOM_STATE = (
+    None,
+    Interval(Integral, 0, 2**64 - 1),
+    np.random.Generator,
+    np.random.RandomState,
+)
+N_JOBS = (None, Interval(Integral))  # `check_n_jobs` knows the limits
+VERBOSE = (bool, Interval(Integral, 0))
+
+
+def check_parameters(owner: str, constraints: Constraints, values: Mapping[str, Any]) -> None:
+    """Raise ValueError for the first parameter whose value no constraint allows.
+
+    Parameters
+    ----------
+    owner : str
+        Name of the class or function, for the message.
+    constraints : dict
+        For each name, a tuple of allowed kinds: `Interval`, `Options`, `HasAttribute`, a type, or
+        None for None itself.
+    values : dict
+        Values by name. Names without constraints are not checked.
+
+    Examples
+    --------
+    >>> check_parameters("Model", {"gamma": (Options(("auto",)), Interval(Real, 0))}, {"gamma": -1})
+    Traceback (most recent call last):
+    ...
+    ValueError: gamma of Model must be 'auto' or a number >= 0, got -1
+    """
+    for name, kinds in constraints.items():
+        if name in values and not any(_allows(kind, values[name]) for kind in kinds):
+            expected = " or ".join(
+                f"a {kind.__name__}" if isinstance(kind, type) else str(kind) for kind in kinds
+            )
+            raise ValueError(f"{name} of {owner} must be {expected}, got {values[name]!r}")
+
+
+def _allows(kind: Any, value: Any) -> bool:
+    if kind is None:
+        return value is None
+    return isinstance(value, kind) if isinstance(kind, type) else bool(kind.allows(value))
+
+
+def describe_parameters(instance: Any) -> str:
+    """Return a repr of an object that stores the arguments of ``__init__`` under their names.
+
+    As in scikit-learn, parameters that have their default value are left out.
+
+    Examples
+    --------
+    >>> from ohmlearn import LaplacianSolver, gallery
+    >>> describe_parameters(LaplacianSolver(gallery.path(3), method="direct"))
+    "LaplacianSolver(Graph(n_nodes=3, n_edges=2), method='direct')"
+    """
+    shown = []
+    for name, parameter in inspect.signature(type(instance)).parameters.items():
+        value = getattr(instance, name)
+        if parameter.default is parameter.empty:
+            shown.append(_shorten(value))
+        elif isinstance(value, np.ndarray) or value != parameter.default:
+            shown.append(f"{name}={_shorten(value)}")
+    return f"{type(instance).__name__}({', '.join(shown)})"
+
+
+def _shorten(value: Any) -> str:
+    if isinstance(value, np.ndarray) and value.size > 6:
+        return f"<{value.dtype} array of shape {value.shape}>"
+    return repr(value)
 
 
 def _as_float(value: Any) -> float:
-    """Return a number as float, infinity if it is too large for one; NaN for what is no number."""
+    """Return a number as float, infinity if it is too large, NaN if it is not a number."""
     if isinstance(value, bool) or not isinstance(value, Real):
         return math.nan
     try:
@@ -51,9 +213,9 @@ def check_option(name: str, value: Any, options: Collection[str]) -> str:
 
 
 def check_n_jobs(n_jobs: int | None) -> int:
-    """Return the number of threads that `n_jobs` stands for, as scikit-learn reads it.
+    """Return the number of threads that `n_jobs` means in scikit-learn.
 
-    None means 1, or what an active ``joblib.parallel_config`` says; -1 means all cores.
+    None means 1, or the number set by an active ``joblib.parallel_config``; -1 means all cores.
 
     Examples
     --------
@@ -68,16 +230,16 @@ def check_n_jobs(n_jobs: int | None) -> int:
         )
     if n_jobs == 0:
         raise ValueError("n_jobs = 0 has no meaning; use None or 1 for one thread, -1 for all")
-    from joblib import effective_n_jobs  # late: starting up should not pay for it
+    from joblib import effective_n_jobs  # late: it would slow down the start of the command line
 
     return int(effective_n_jobs(n_jobs))
 
 
 def check_seed(random_state: Any) -> int:
-    """Return a seed in 0, ..., 2**64 - 1 for a `random_state` as scikit-learn knows it.
+    """Return a seed in 0, ..., 2**64 - 1 for a `random_state` in the sense of scikit-learn.
 
-    An integer is its own seed. Generators are advanced by one draw; None draws from numpy's global
-    state, so that ``numpy.random.seed`` governs it.
+    An integer is the seed. A generator is advanced by one draw of 64 bits. None draws from numpy's
+    global state, so that ``numpy.random.seed`` makes it reproducible.
 
     Examples
     --------
@@ -137,7 +299,7 @@ def check_count(name: str, value: Any, most: int = 2**63 - 1) -> int:
 
 
 def check_positive(name: str, value: Any) -> float:
-    """Return a number above 0 whose square and inverse are numbers, too.
+    """Return a number above 0 whose square and inverse do not overflow.
 
     Examples
     --------
@@ -196,7 +358,7 @@ def check_memory(name: str, value: Any) -> int:
 
 
 def require_extra(module: str, extra: str) -> ModuleType:
-    """Import an optional module, or say which extra of ohmlearn brings it.
+    """Import an optional module, or say which extra of ohmlearn installs it.
 
     Examples
     --------
@@ -217,7 +379,7 @@ def require_extra(module: str, extra: str) -> ModuleType:
 
 @contextmanager
 def naming_size(what: str) -> Iterator[None]:
-    """Say in a MemoryError what there is no memory for."""
+    """Name in a MemoryError what did not fit into memory."""
     try:
         yield
     except MemoryError as error:
