@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ohmlearn.certificate import Certificate, certify
     from ohmlearn.graph import Graph
     from ohmlearn.harmonic import HFSResult, refine, solve_hfs
+    from ohmlearn.nodes import NodeTable
     from ohmlearn.resistance import effective_resistance
     from ohmlearn.semi_supervised import (
         SparseHFSClassifier,
@@ -30,6 +31,7 @@ __all__ = [
     "Graph",
     "HFSResult",
     "LaplacianSolver",
+    "NodeTable",
     "SparseHFSClassifier",
     "SparseHFSRegressor",
     "StableHFSClassifier",
@@ -54,6 +56,7 @@ _HOMES = {
     "refine": "ohmlearn.harmonic",
     "solve_hfs": "ohmlearn.harmonic",
     "LaplacianSolver": "ohmlearn.solver",
+    "NodeTable": "ohmlearn.nodes",
     "StreamingSparsifier": "ohmlearn.sparsifier",
     "SparseHFSClassifier": "ohmlearn.semi_supervised",
     "SparseHFSRegressor": "ohmlearn.semi_supervised",

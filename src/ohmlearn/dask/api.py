@@ -19,7 +19,7 @@ from ohmlearn.nodes import NodeTable
 from ohmlearn.semi_supervised import SparseHFSClassifier
 from ohmlearn.semi_supervised.targets import is_unlabelled
 from ohmlearn.sparsifier import StreamingSparsifier
-from ohmlearn.streams.tables import find_labelled, read_labels
+from ohmlearn.streams.labels import find_labelled, read_labels
 from ohmlearn.validation.parameters import check_count, check_seed
 
 __all__ = ["Labelled", "Sparsified", "label", "sparsify"]

@@ -26,7 +26,7 @@ class NodeTable(Shared):
 
     Examples
     --------
-    >>> from ohmlearn.nodes import NodeTable
+    >>> from ohmlearn import NodeTable
     >>> nodes = NodeTable()
     >>> u, v = nodes.add_edges(["ann", "bob"], ["bob", "cy"])
     >>> u, v
@@ -74,7 +74,7 @@ class NodeTable(Shared):
 
         Examples
         --------
-        >>> from ohmlearn.nodes import NodeTable
+        >>> from ohmlearn import NodeTable
         >>> NodeTable().add([10**15, 7, 10**15])
         array([0, 1, 0], dtype=int32)
         """
@@ -97,7 +97,7 @@ class NodeTable(Shared):
 
         Examples
         --------
-        >>> from ohmlearn.nodes import NodeTable
+        >>> from ohmlearn import NodeTable
         >>> NodeTable().add_edges(["ann", "bob"], ["bob", "cy"])
         (array([0, 1], dtype=int32), array([1, 2], dtype=int32))
         """
@@ -120,7 +120,7 @@ class NodeTable(Shared):
 
         Examples
         --------
-        >>> from ohmlearn.nodes import NodeTable
+        >>> from ohmlearn import NodeTable
         >>> nodes = NodeTable()
         >>> _ = nodes.add(["ann", "bob"])
         >>> nodes.find(["bob", "eve"])
@@ -142,7 +142,7 @@ class NodeTable(Shared):
 
         Examples
         --------
-        >>> from ohmlearn.nodes import NodeTable
+        >>> from ohmlearn import NodeTable
         >>> nodes = NodeTable()
         >>> _ = nodes.add(["ann", "bob"])
         >>> nodes.ids([1]), nodes.ids().tolist()
@@ -176,7 +176,7 @@ class NodeTable(Shared):
 
         Examples
         --------
-        >>> from ohmlearn.nodes import NodeTable
+        >>> from ohmlearn import NodeTable
         >>> a, b = NodeTable(), NodeTable()
         >>> _ = a.add([10, 20]), b.add([30, 20])
         >>> a.merge(b)
@@ -185,6 +185,38 @@ class NodeTable(Shared):
         if other._table is None:
             return np.empty(0, dtype=np.int32)
         return self.add(other._keys())
+
+    def agrees_with(self, other: NodeTable) -> bool:
+        """Return whether one table is the beginning of the other.
+
+        Then a number that both tables have means the same id in both, so that edges numbered by
+        one can be used with edges numbered by the other.
+
+        Examples
+        --------
+        >>> from ohmlearn import NodeTable
+        >>> a, b = NodeTable(), NodeTable()
+        >>> _ = a.add(["ann", "bob"]), b.add(["ann"])
+        >>> a.agrees_with(b)
+        True
+        >>> _ = b.add(["cy"])
+        >>> a.agrees_with(b)
+        False
+        """
+        if other is self:
+            return True
+        mine, theirs = self._keys(), other._keys()
+        n = min(mine.size, theirs.size)
+        if n == 0:
+            return True
+        if isinstance(mine, Strings) and isinstance(theirs, Strings):
+            if not np.array_equal(mine.offsets[: n + 1], theirs.offsets[: n + 1]):
+                return False
+            end = int(mine.offsets[n])  # offsets start at 0
+            return np.array_equal(mine.data[:end], theirs.data[:end])
+        if isinstance(mine, Strings) or isinstance(theirs, Strings):
+            return False
+        return np.array_equal(mine[:n], theirs[:n])
 
     def get_state(self) -> dict[str, NDArray[Any]]:
         """Return the table as arrays, for a file."""
@@ -199,7 +231,7 @@ class NodeTable(Shared):
 
         Examples
         --------
-        >>> from ohmlearn.nodes import NodeTable
+        >>> from ohmlearn import NodeTable
         >>> nodes = NodeTable()
         >>> _ = nodes.add(["a", "b"])
         >>> NodeTable.from_state(nodes.get_state()).ids()

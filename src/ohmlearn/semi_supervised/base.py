@@ -18,7 +18,7 @@ from ohmlearn.harmonic.system import LARGEST
 from ohmlearn.nodes import NodeTable
 from ohmlearn.semi_supervised.affinity import AFFINITIES, Affinity
 from ohmlearn.semi_supervised.targets import Labelled
-from ohmlearn.streams.tables import tell_unknown
+from ohmlearn.streams.labels import warn_unknown
 from ohmlearn.validation.parameters import SMALLEST, check_seed
 
 __all__ = ["BaseHFS", "table_of", "with_nodes"]
@@ -182,7 +182,7 @@ class BaseHFS(BaseEstimator, metaclass=ABCMeta):
         """Warn of labelled nodes that no edge has."""
         component, labelled = self._result().component, self._labels[0]
         alone = labelled[np.bincount(component)[component[labelled]] == 1]
-        tell_unknown(alone if self._nodes is None else self._nodes.ids(alone), len(labelled))
+        warn_unknown(alone if self._nodes is None else self._nodes.ids(alone), len(labelled))
 
     def _by_number(self, y: Any) -> Any:
         """Return labels with the numbers of nodes; ids that are new get the next ones."""

@@ -37,8 +37,9 @@ class SparseHFS(BaseHFS):
         if self.passes > 1 and not isinstance(edges, Graph | tuple):
             check_rereadable(batches_of(edges), STREAM)
         self._start(n_nodes)
-        if isinstance(edges, KernelEdges):
-            edges.feed(self.sparsifier_)  # the same, without arrays of all pairs
+        if isinstance(edges, KernelEdges) and (n_nodes is None or n_nodes >= edges.n_nodes):
+            with self.sparsifier_._lock, self.sparsifier_._changing():
+                edges.feed(self.sparsifier_._sampler())  # the same, without arrays of all pairs
         else:
             for batch in batches_of(edges):
                 self.sparsifier_.update(*batch)

@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import IO, Any
 from zipfile import ZipFile, ZipInfo
 
@@ -14,9 +15,11 @@ from numpy.typing import NDArray
 
 from ohmlearn.nodes.ids import Ids, Strings, as_ids
 from ohmlearn.nodes.table import check_equal_sizes
-from ohmlearn.streams.bytes import starts_with
+from ohmlearn.streams.columns import Columns, choose_columns
 from ohmlearn.streams.errors import reading, refuse_source
-from ohmlearn.streams.source import RawBatch, Request, Source, choose_columns, drop_bad
+from ohmlearn.streams.files import starts_with
+from ohmlearn.streams.options import ReadOptions
+from ohmlearn.streams.source import RawBatch, Source, drop_bad
 
 __all__ = ["ArraySource", "BatchSource", "columns_of"]
 
@@ -29,11 +32,11 @@ MOST_PACKED = 100
 ArrayColumns = tuple[Any, Any, Any]  # u, v, w or None
 
 
-def columns_of(name: str, request: Request, array: NDArray[Any]) -> tuple[ArrayColumns, Any]:
+def columns_of(name: str, options: ReadOptions, array: NDArray[Any]) -> tuple[ArrayColumns, Any]:
     """Take columns of an array of shape (n, 2) or (n, 3), or of one with named fields."""
     if array.dtype.names is not None:
         names: list[str] | None = list(array.dtype.names)
-        columns = choose_columns(name, request, names, len(array.dtype.names))
+        columns = choose_columns(name, options, names, len(array.dtype.names))
         u, v, w = (None if at is None else array[array.dtype.names[at]] for at in columns[:3])
         if array.ndim != 1:
             refuse_source(name, f"must be one-dimensional, got shape {array.shape}")
@@ -41,11 +44,11 @@ def columns_of(name: str, request: Request, array: NDArray[Any]) -> tuple[ArrayC
     if array.ndim != 2 or array.shape[1] not in (2, 3):
         remedy = "; transpose it" if array.ndim == 2 and array.shape[0] in (2, 3) else ""
         refuse_source(
-            name, f"an edge a row is needed, shape (n, 2) or (n, 3), got {array.shape}{remedy}"
+            name, f"one edge per row is needed, shape (n, 2) or (n, 3), got {array.shape}{remedy}"
         )
-    weighted = array.shape[1] == 3 and request.w is None
-    asked = Request(request.u, request.v, 2 if weighted else request.w)
-    columns = choose_columns(name, asked, None, array.shape[1])
+    if array.shape[1] == 3 and options.weight_col is None and options.rows.weights:
+        options = replace(options, weight_col=2)
+    columns = choose_columns(name, options, None, array.shape[1])
     u, v, w = (None if at is None else array[:, at] for at in columns[:3])
     return (u, v, w), columns
 
@@ -62,7 +65,7 @@ def take_ids(source: Source, ids: Any, side: str, row: int, kind: str | None) ->
                 refuse_source(source.name, why, f"row {row + at}")
             ids = ids.astype(np.int64)
     found = as_ids(ids, side)
-    if (source.request.id_type or kind) == "string" and not isinstance(found, Strings):
+    if (source.options.id_type or kind) == "string" and not isinstance(found, Strings):
         return as_ids(found.astype(str), side)
     return found
 
@@ -166,17 +169,16 @@ class ArraySource(Source):
             if first == b"PK":
                 return self._load_npz(stack.enter_context(ZipFile(self.name)))
             array = np.load(self.name, mmap_mode="r", allow_pickle=False)
-            columns, self.columns = columns_of(self.name, self.request, array)
+            columns, self.columns = columns_of(self.name, self.options, array)
         return columns
 
     def _load_npz(self, archive: ZipFile) -> ArrayColumns:
         members = {member.removesuffix(".npy"): member for member in archive.namelist()}
         if "format" in members:
-            self.columns = choose_columns(self.name, Request(), ["row", "column", "w"], 3)
-            self.columns = self.columns._replace(guessed=False)
+            self.columns = Columns(0, 1, 2, ["row", "column", "w"], guessed=False)
             return self._load_matrix(archive, members)
         names = list(members)
-        chosen = choose_columns(self.name, self.request, names, len(names))
+        chosen = choose_columns(self.name, self.options, names, len(names))
         self.columns = chosen
         u, v, w = (
             None
@@ -233,7 +235,7 @@ def cut(
             weights = np.asarray(w[part]) if weighted else None
             if weights is not None and weights.dtype.kind not in "biuf":
                 refuse_source(source.name, f"weights must be real numbers, got {weights.dtype}")
-            batch = drop_bad(source.name, source.request, row, a, b, weights)
+            batch = drop_bad(source.name, source.options, row, a, b, weights)
         source.fraction = min(1.0, (row + rows) / len(u))
         yield batch
 
@@ -241,15 +243,15 @@ def cut(
 class BatchSource(Source):
     """Arrays (u, v) or (u, v, w) that are in memory."""
 
-    def __init__(self, name: str, request: Request, columns: ArrayColumns) -> None:
-        super().__init__(name, request)
+    def __init__(self, name: str, options: ReadOptions, columns: ArrayColumns) -> None:
+        super().__init__(name, options)
         check_equal_sizes(
             **{x: len(c) for x, c in zip("uvw", columns, strict=True) if c is not None}
         )
         self._arrays = columns
         self.n_edges = len(columns[0])
-        names = ["u", "v", "w"][: 2 if columns[2] is None else 3]
-        self.columns = choose_columns(name, Request(), names, len(names))._replace(guessed=False)
+        weight, names = (None, ["u", "v"]) if columns[2] is None else (2, ["u", "v", "w"])
+        self.columns = Columns(0, 1, weight, names, guessed=False)
 
     def inspect(self) -> None:
         """Do nothing: all is known."""

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from ohmlearn.nodes.ids import Ids, ids_from_arrow
 from ohmlearn.streams.bytes import ByteSource
+from ohmlearn.streams.columns import Columns, choose_columns
 from ohmlearn.streams.errors import reading, refuse_source
-from ohmlearn.streams.source import Columns, RawBatch, Request, Source, choose_columns, drop_bad
+from ohmlearn.streams.options import ReadOptions
+from ohmlearn.streams.source import RawBatch, Source, drop_bad
 from ohmlearn.validation.parameters import require_extra
 
 __all__ = ["ArrowFile", "ArrowObject", "ArrowPipe", "ParquetFile", "take_record_batch"]
@@ -46,7 +48,7 @@ class ArrowSource(Source):
                 if found is None:
                     break
                 columns, batch = found
-                raw = take_record_batch(batch, columns, self.name, self.request, kind, row)
+                raw = take_record_batch(batch, columns, self.name, self.options, kind, row)
             row += batch.num_rows
             seen += batch.num_rows
             if self.n_edges:
@@ -54,9 +56,10 @@ class ArrowSource(Source):
             yield raw
 
     def _choose(self, schema: Any) -> Columns:
-        columns = choose_columns(self.name, self.request, schema.names, len(schema.names))
+        columns = choose_columns(self.name, self.options, schema.names, len(schema.names))
         self.columns = columns
-        for at in (columns.u, columns.v):
+        ends = (columns.u,) if self.options.rows.second_may_be_empty else (columns.u, columns.v)
+        for at in ends:
             check_id_type(schema.field(at).type, self.name, columns.name(at))
         return columns
 
@@ -66,8 +69,8 @@ class ParquetFile(ArrowSource):
 
     format = "Parquet"
 
-    def __init__(self, name: str, request: Request, row_groups: range | None = None) -> None:
-        super().__init__(name, request)
+    def __init__(self, name: str, options: ReadOptions, row_groups: range | None = None) -> None:
+        super().__init__(name, options)
         self._row_groups = row_groups
 
     def inspect(self) -> None:
@@ -142,8 +145,8 @@ class ArrowPipe(ArrowSource):
 
     format = "an Arrow IPC stream"
 
-    def __init__(self, name: str, request: Request, pipe: BinaryIO) -> None:
-        super().__init__(name, request, rereadable=False)
+    def __init__(self, name: str, options: ReadOptions, pipe: BinaryIO) -> None:
+        super().__init__(name, options, rereadable=False)
         self._pipe = pipe
 
     def inspect(self) -> None:
@@ -160,9 +163,9 @@ class ArrowPipe(ArrowSource):
 class ArrowObject(ArrowSource):
     """An object with ``__arrow_c_stream__``: a table of pyarrow, pandas, polars, duckdb, ..."""
 
-    def __init__(self, table: Any, request: Request) -> None:
+    def __init__(self, table: Any, options: ReadOptions) -> None:
         once = hasattr(table, "read_next_batch")  # a reader, not a table
-        super().__init__(f"the {type(table).__name__}", request, rereadable=not once)
+        super().__init__(f"the {type(table).__name__}", options, rereadable=not once)
         self._table = table
 
     def inspect(self) -> None:
@@ -204,10 +207,12 @@ def check_id_type(kind: Any, source: str, column: str | None) -> None:
 
 
 def take_record_batch(
-    batch: Any, columns: Columns, source: str, request: Request, kind: str | None, row: int
+    batch: Any, columns: Columns, source: str, options: ReadOptions, kind: str | None, row: int
 ) -> RawBatch:
     """Take ids and weights out of a record batch whose first row has number `row`."""
     u, v = batch.column(columns.u), batch.column(columns.v)
+    if options.rows.second_may_be_empty:
+        v = as_text(v)
     w = None if columns.w is None else batch.column(columns.w)
     missing = [array for array in (u, v, w) if array is not None and array.null_count > 0]
     bad: NDArray[np.bool_] | None = None
@@ -216,7 +221,7 @@ def take_record_batch(
         for array in missing:
             bad |= array.is_null().to_numpy(zero_copy_only=False)
     weights = None if w is None else take_weights(w, source, columns)
-    id_type = request.id_type or kind
+    id_type = options.id_type or kind
     a, too_large = take_ids(u, id_type)
     b, also_too_large = take_ids(v, id_type)
     reason = "a node id or weight is missing"
@@ -227,7 +232,16 @@ def take_record_batch(
         if bad is None or int(np.argmax(large)) < int(np.argmax(bad)):
             reason = "a node id does not fit int64"
         bad = large if bad is None else bad | large
-    return drop_bad(source, request, row, a, b, weights, bad, reason)
+    return drop_bad(source, options, row, a, b, weights, bad, reason)
+
+
+def as_text(array: Any) -> Any:
+    """Return labels as strings, nulls as empty ones."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    return array.cast(pa.large_string()).fill_null("")
 
 
 def take_ids(array: Any, id_type: str | None) -> tuple[Ids, NDArray[np.bool_] | None]:

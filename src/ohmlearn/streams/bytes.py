@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 from ohmlearn.streams.errors import reading, refuse_source
 from ohmlearn.validation.parameters import require_extra
 
-__all__ = ["ByteSource", "line_blocks", "starts_with"]
+__all__ = ["ByteSource", "line_blocks"]
 
 BLOCK = 1 << 20
 LONGEST_LINE = 1 << 24
@@ -20,12 +20,6 @@ MAGIC = {
     b"BZh": "bz2",
     b"\xfd7zXZ\x00": "xz",
 }
-
-
-def starts_with(path: str, count: int) -> bytes:
-    """Return the first bytes of a file."""
-    with open(path, "rb") as file:
-        return file.read(count)
 
 
 class ByteSource:

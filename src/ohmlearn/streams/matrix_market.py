@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from ohmlearn import _core
 from ohmlearn.streams.bytes import ByteSource, line_blocks
+from ohmlearn.streams.columns import Columns
 from ohmlearn.streams.errors import refuse_source
-from ohmlearn.streams.source import Columns, RawBatch, Source
+from ohmlearn.streams.source import RawBatch, Source
 from ohmlearn.streams.text import parse_blocks, skip_comments
 
 __all__ = ["MatrixMarketSource"]
@@ -50,8 +51,8 @@ class MatrixMarketSource(Source):
             header = self._header(blocks)
             layout = _make_layout()
             layout.w = 2 if header.has_values else -1
-            layout.skips_faults = self.request.skip_bad
-            layout.strings = (self.request.id_type or kind) == "string"
+            layout.skips_faults = self.options.skip_bad
+            layout.strings = (self.options.id_type or kind) == "string"
             columns = self.columns or Columns(0, 1, None, None, False)
             seen = 0
             text = chain([header.text], blocks)

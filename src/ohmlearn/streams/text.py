@@ -11,23 +11,15 @@ import numpy as np
 from ohmlearn import _core
 from ohmlearn.nodes.ids import Strings
 from ohmlearn.streams.bytes import ByteSource, line_blocks
-from ohmlearn.streams.errors import refuse_source
-from ohmlearn.streams.source import (
-    USUAL_ENDS,
-    USUAL_WEIGHTS,
-    Columns,
-    RawBatch,
-    Request,
-    Source,
-    choose_columns,
-    shorten,
-)
+from ohmlearn.streams.columns import Columns, choose_columns
+from ohmlearn.streams.errors import refuse_source, shorten
+from ohmlearn.streams.options import ReadOptions
+from ohmlearn.streams.source import RawBatch, Source
 
 __all__ = ["TextSource", "describe_fault", "parse_blocks", "skip_comments"]
 
 SAMPLE = 1000  # records of about 100 bytes looked at to tell integers from strings
 LINE_ENDS = r"lines must all end with \n, all with \r\n, or all with \r"
-USUAL_NAMES = frozenset(chain(*USUAL_ENDS, USUAL_WEIGHTS)) - {"i", "j", "u", "v", "w"}
 
 
 class Plan(NamedTuple):
@@ -49,9 +41,9 @@ class TextSource(Source):
     """
 
     def __init__(
-        self, name: str, request: Request, style: str, pipe: BinaryIO | None = None
+        self, name: str, options: ReadOptions, style: str, pipe: BinaryIO | None = None
     ) -> None:
-        super().__init__(name, request, rereadable=pipe is None)
+        super().__init__(name, options, rereadable=pipe is None)
         self._style = style
         self._pipe = pipe
 
@@ -73,7 +65,7 @@ class TextSource(Source):
                 yield batch
 
     def _plan(self, blocks: Iterator[bytes], kind: str | None) -> Plan:
-        request = self.request
+        options = self.options
         block = next(blocks, b"")
         if block[:2] in (b"\xff\xfe", b"\xfe\xff"):
             refuse_source(self.name, "is UTF-16; convert it to UTF-8 first, with iconv, say")
@@ -81,12 +73,12 @@ class TextSource(Source):
         layout = _core.TextLayout()
         # CSV has no comments; what begins with # is SNAP's text by another name.
         usual = "#%" if self._style == "text" else "#" if block[:1] == b"#" else ""
-        layout.comments = request.comment or usual
-        layout.skips_faults = request.skip_bad
+        layout.comments = options.comment or usual
+        layout.skips_faults = options.skip_bad
         layout.quotes = True
         block, line = skip_comments(self.name, chain([block], blocks), layout)
         if not block:
-            refuse_source(self.name, "is empty: there is no line with an edge")
+            refuse_source(self.name, f"is empty: there is no line with {options.rows.one}")
         if len(block) < 200 * SAMPLE:  # the rest of a block may be too little to guess from
             block += next(blocks, b"")
         layout.delimiter = self._find_delimiter(block[: block.index(b"\n")].rstrip(b"\r"))
@@ -107,11 +99,12 @@ class TextSource(Source):
             block = block[end:]
         else:
             sample.insert(0, first)
-        columns = choose_columns(self.name, request, names, len(fields))
+        columns = choose_columns(self.name, options, names, len(fields))
         layout.u, layout.v = columns.u, columns.v
         layout.w = -1 if columns.w is None else columns.w
-        id_type = request.id_type or kind or self._guess_ids(sample, layout)
+        id_type = options.id_type or kind or self._guess_ids(sample, layout)
         layout.strings = id_type == "string"
+        layout.empty_v = options.rows.second_may_be_empty
         return Plan(columns, layout, block, line)
 
     @staticmethod
@@ -134,8 +127,8 @@ class TextSource(Source):
 
     def _find_delimiter(self, line: bytes) -> str:
         """Return the delimiter, empty for runs of blanks."""
-        if self.request.delimiter is not None:
-            return "" if self.request.delimiter == " " else self.request.delimiter
+        if self.options.delimiter is not None:
+            return "" if self.options.delimiter == " " else self.options.delimiter
         if self._style == "tsv":
             return "\t"
         if self._style == "csv":
@@ -149,18 +142,22 @@ class TextSource(Source):
     def _is_header(
         self, fields: list[bytes], sample: list[bytes], layout: _core.TextLayout
     ) -> bool:
-        request = self.request
-        if request.header is not None:
-            return request.header
+        options, rows = self.options, self.options.rows
+        if options.header is not None:
+            return options.header
+        lower = {field.decode(errors="replace").strip().lower() for field in fields}
+        columns = (options.source_col, options.target_col)
+        if lower & {name.lower() for name in columns if isinstance(name, str)}:
+            return True
         if any(_is_number(field) for field in fields):
             return False
-        lower = {field.decode(errors="replace").strip().lower() for field in fields}
-        asked = {name.lower() for name in (request.u, request.v) if isinstance(name, str)}
-        if asked & lower or lower & USUAL_NAMES or {"u", "v"} <= lower or {"i", "j"} <= lower:
+        # One letter may be an id; a pair of usual letters is not.
+        usual = {name for name in chain(*rows.ends, rows.weights) if len(name) > 1}
+        if lower & usual or any(lower.issuperset(pair) for pair in rows.ends):
             return True
         # A CSV file of names has a header by convention; other text only if numbers follow.
         if self._style != "text" or not sample:
-            return self._style != "text"
+            return self._style != "text" and rows.csv_has_header
         after = _core.split_line(sample[0], layout) or []
         return len(after) > 1 and all(_core.is_integer(field) for field in after[:2])
 
@@ -176,7 +173,7 @@ class TextSource(Source):
             else:
                 n_other += 1
         # Where bad rows are left out, a few do not make strings of all integers.
-        if self.request.skip_bad:
+        if self.options.skip_bad:
             return "int64" if n_integer > n_other else "string"
         return "int64" if n_other == 0 else "string"
 
