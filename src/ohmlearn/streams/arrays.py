@@ -24,16 +24,16 @@ from ohmlearn.streams.source import RawBatch, Source, drop_bad
 __all__ = ["ArraySource", "BatchSource", "columns_of"]
 
 ROWS = 1 << 17  # in a batch
-BATCH_BYTES = 1 << 24  # of a column in a batch, at most
-# A matrix is decompressed whole: always up to so many bytes, beyond that only if they are at most
-# so many times those of the file.
+BATCH_BYTES = 1 << 24  # at most so many of a column in a batch
+# A matrix is decompressed as a whole. One with more bytes than this must not be more than
+# MOST_PACKED times as large as its file.
 SMALL_MATRIX = 1 << 28
 MOST_PACKED = 100
 ArrayColumns = tuple[Any, Any, Any]  # u, v, w or None
 
 
 def columns_of(name: str, options: ReadOptions, array: NDArray[Any]) -> tuple[ArrayColumns, Any]:
-    """Take columns of an array of shape (n, 2) or (n, 3), or of one with named fields."""
+    """Return the columns of an array of shape (n, 2) or (n, 3), or of one with named fields."""
     if array.dtype.names is not None:
         names: list[str] | None = list(array.dtype.names)
         columns = choose_columns(name, options, names, len(array.dtype.names))
@@ -54,7 +54,7 @@ def columns_of(name: str, options: ReadOptions, array: NDArray[Any]) -> tuple[Ar
 
 
 def take_ids(source: Source, ids: Any, side: str, row: int, kind: str | None) -> Ids:
-    """Return ids; whole numbers may come as floats, in an array together with weights."""
+    """Return ids; whole numbers may be floats, if they share an array with weights."""
     if hasattr(ids, "dtype"):
         ids = np.asarray(ids)
         if ids.dtype.kind == "f":
@@ -71,7 +71,7 @@ def take_ids(source: Source, ids: Any, side: str, row: int, kind: str | None) ->
 
 
 def matrix_columns(name: str, matrix: Any) -> ArrayColumns:
-    """Take each edge once out of an adjacency matrix."""
+    """Return each edge of an adjacency matrix once."""
     if matrix.shape[0] != matrix.shape[1]:
         refuse_source(name, f"must be a square matrix, got shape {matrix.shape}")
     if matrix.dtype.kind not in "biuf":
@@ -80,12 +80,12 @@ def matrix_columns(name: str, matrix: Any) -> ArrayColumns:
     u, v, w = coo.coords[0], coo.coords[1], coo.data
     inside = (u >= 0) & (v >= 0) & (u < matrix.shape[0]) & (v < matrix.shape[0])
     if not inside.all():
-        refuse_source(name, f"has an index outside of its shape {matrix.shape}")
+        refuse_source(name, f"has an index outside its shape {matrix.shape}")
     if w.dtype.kind == "b":
         w = w.astype(np.float64)
     upper, lower = u < v, u > v
     if upper.any() and lower.any():
-        if matrix.shape[0] > 2 * len(u):  # memory for the nodes that have edges, not for all
+        if matrix.shape[0] > 2 * len(u):  # use memory for nodes with edges only
             nodes, at = np.unique(np.concatenate([u, v]), return_inverse=True)
             size = len(nodes)
             matrix = type(coo)((w, (at[: len(u)], at[len(u) :])), shape=(size, size))
@@ -101,9 +101,9 @@ def matrix_columns(name: str, matrix: Any) -> ArrayColumns:
 
 
 class PackedColumn:
-    """A one-dimensional array in an .npz file, decompressed piece by piece, from front to back.
+    """A one-dimensional array in an .npz file, decompressed in pieces from front to back.
 
-    A small file may hold a very long array, if it is compressed.
+    A small compressed file may hold a very long array.
     """
 
     def __init__(self, name: str, column: str | None, archive: ZipFile, member: str) -> None:
@@ -118,7 +118,7 @@ class PackedColumn:
 
     def __getitem__(self, rows: slice) -> NDArray[Any]:
         start, stop, _ = rows.indices(len(self))
-        assert start == self._row  # nothing is read twice or left out
+        assert start == self._row  # pieces are read in order
         size = (stop - start) * self.dtype.itemsize
         data = self._file.read(size)
         if len(data) < size:
@@ -130,7 +130,7 @@ class PackedColumn:
 def read_array_header(
     name: str, column: str | None, file: IO[bytes], member: ZipInfo
 ) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Read the header of an array in an .npz file; refuse one that its size contradicts."""
+    """Read the header of an array in an .npz file; refuse one that does not match its size."""
     version = np.lib.format.read_magic(file)
     if version not in ((1, 0), (2, 0)):
         refuse_source(name, f"{column} has version {version} of numpy's format; 1 or 2 is needed")
@@ -150,7 +150,7 @@ class ArraySource(Source):
     """A .npy file, read through a memory map, or a .npz file."""
 
     def inspect(self) -> None:
-        """Look at names and shape."""
+        """Read names and shape."""
         with ExitStack() as stack:
             self.n_edges = len(self._load(stack)[0])
 
@@ -197,7 +197,7 @@ class ArraySource(Source):
         return u, v, w
 
     def _load_matrix(self, archive: ZipFile, members: dict[str, str]) -> ArrayColumns:
-        """Load a matrix whole: whether it is symmetric is not known before."""
+        """Load the whole matrix, which is needed to know whether it is symmetric."""
         import scipy.sparse
 
         for column, member in members.items():
@@ -208,9 +208,9 @@ class ArraySource(Source):
         if size > max(SMALL_MATRIX, MOST_PACKED * packed):
             refuse_source(
                 self.name,
-                f"a matrix of {size} bytes from a file of {packed} is hardly a graph: even zeros "
-                f"and ones rarely compress {MOST_PACKED} times; save it with compressed=False if "
-                f"it is right",
+                f"a matrix of {size} bytes in a file of {packed} bytes is probably damaged: even "
+                f"zeros and ones rarely compress {MOST_PACKED} times; save it with "
+                f"compressed=False if it is right",
             )
         return matrix_columns(self.name, scipy.sparse.load_npz(self.name))
 
@@ -218,7 +218,7 @@ class ArraySource(Source):
 def cut(
     source: Source, columns: ArrayColumns, weighted: bool, kind: str | None
 ) -> Iterator[RawBatch]:
-    """Yield the edges of whole columns in batches."""
+    """Yield the edges of columns in batches."""
     u, v, w = columns
     rows = ROWS
     for column in (u, v, w):
@@ -241,7 +241,7 @@ def cut(
 
 
 class BatchSource(Source):
-    """Arrays (u, v) or (u, v, w) that are in memory."""
+    """Arrays (u, v) or (u, v, w) in memory."""
 
     def __init__(self, name: str, options: ReadOptions, columns: ArrayColumns) -> None:
         super().__init__(name, options)
@@ -254,7 +254,7 @@ class BatchSource(Source):
         self.columns = Columns(0, 1, weight, names, guessed=False)
 
     def inspect(self) -> None:
-        """Do nothing: all is known."""
+        """Do nothing: everything is known."""
 
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
         """Cut the columns into batches."""

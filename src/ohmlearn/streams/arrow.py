@@ -20,26 +20,26 @@ from ohmlearn.validation.parameters import require_extra
 
 __all__ = ["ArrowFile", "ArrowObject", "ArrowPipe", "ParquetFile", "take_record_batch"]
 
-# Rows in a batch. Not a power of two: pyarrow reserves the next one and reads on a little, so that
-# a full buffer is doubled and copied, and copied again when it is cut to size.
+# Rows in a batch. With a power of two, pyarrow would fill a buffer of that size, read a little
+# further, double and copy the buffer, and copy it again to cut it to size.
 ROWS = 3 << 15
 
 
 class ArrowSource(Source):
-    """Anything that has a schema and comes in record batches."""
+    """A source with a schema and record batches."""
 
     format = "Arrow"
 
     @abstractmethod
     def _read(self) -> Iterator[tuple[Columns, Any]]:
-        """Yield record batches, each with the positions of the columns in it."""
+        """Yield record batches, each with the positions of the columns of edges in it."""
 
     def _first_row(self) -> int:
         """Return the number of the first row, for messages."""
         return 0
 
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
-        """Take the columns of edges out of record batches."""
+        """Yield the columns of edges of each record batch."""
         row, seen = self._first_row(), 0
         batches = self._read()
         while True:
@@ -81,7 +81,7 @@ class ParquetFile(ArrowSource):
 
     @staticmethod
     def _count(file: Any, row_groups: range | None) -> int:
-        """Return the rows of some row groups, of all by default."""
+        """Return the number of rows in some row groups, by default in all."""
         if row_groups is None:
             return int(file.metadata.num_rows)
         return sum(file.metadata.row_group(at).num_rows for at in row_groups)
@@ -95,7 +95,7 @@ class ParquetFile(ArrowSource):
     def _open(self) -> Any:
         parquet = require_extra("pyarrow.parquet", "files")
         with reading(self.name, self.format):
-            # pyarrow would keep all that it has read of a file until the end.
+            # With pre_buffer, pyarrow keeps all that it has read until the file is closed.
             return parquet.ParquetFile(self.name, pre_buffer=False)
 
     def _read(self) -> Iterator[tuple[Columns, Any]]:
@@ -109,7 +109,7 @@ class ParquetFile(ArrowSource):
             columns = Columns(0, 1, None if chosen.w is None else 2, wanted, chosen.guessed)
             batches = file.iter_batches(ROWS, self._row_groups, wanted, use_threads=False)
             for batch in batches:
-                yield columns, batch.select(wanted)  # they come in the order of the file
+                yield columns, batch.select(wanted)  # pyarrow returns them in the order of the file
 
 
 class ArrowFile(ArrowSource):
@@ -133,7 +133,7 @@ class ArrowFile(ArrowSource):
     def _read(self) -> Iterator[tuple[Columns, Any]]:
         with self._open() as reader:
             columns = self._choose(reader.schema)
-            count = getattr(reader, "num_record_batches", None)  # a stream does not know
+            count = getattr(reader, "num_record_batches", None)  # a stream does not say it
             batches = reader if count is None else map(reader.get_batch, range(count))
             for at, batch in enumerate(batches):
                 self.fraction = at / count if count else None
@@ -150,7 +150,7 @@ class ArrowPipe(ArrowSource):
         self._pipe = pipe
 
     def inspect(self) -> None:
-        """Do nothing: the schema may take its time to come."""
+        """Do nothing: reading the schema could block."""
 
     def _read(self) -> Iterator[tuple[Columns, Any]]:
         pa = require_extra("pyarrow", "files")
@@ -169,7 +169,7 @@ class ArrowObject(ArrowSource):
         self._table = table
 
     def inspect(self) -> None:
-        """Look at the schema where it is at hand: some objects run a query for it."""
+        """Look at the schema if the object has one; others would have to run a query."""
         pa = require_extra("pyarrow", "files")
         schema = getattr(self._table, "schema", None)
         if isinstance(schema, pa.Schema):
@@ -185,13 +185,13 @@ class ArrowObject(ArrowSource):
 
 
 def _validated(batch: Any) -> Any:
-    """Return a batch whose buffers are as long as they say: files do not promise that."""
+    """Return the batch after a check of its buffers, which may be wrong in damaged files."""
     batch.validate(full=True)
     return batch
 
 
 def check_id_type(kind: Any, source: str, column: str | None) -> None:
-    """Refuse columns that cannot be ids."""
+    """Refuse a column whose type cannot be that of ids."""
     import pyarrow.types as types
 
     value = kind.value_type if types.is_dictionary(kind) else kind
@@ -209,7 +209,7 @@ def check_id_type(kind: Any, source: str, column: str | None) -> None:
 def take_record_batch(
     batch: Any, columns: Columns, source: str, options: ReadOptions, kind: str | None, row: int
 ) -> RawBatch:
-    """Take ids and weights out of a record batch whose first row has number `row`."""
+    """Return the ids and weights of a record batch whose first row has number `row`."""
     u, v = batch.column(columns.u), batch.column(columns.v)
     if options.rows.second_may_be_empty:
         v = as_text(v)
@@ -245,7 +245,7 @@ def as_text(array: Any) -> Any:
 
 
 def take_ids(array: Any, id_type: str | None) -> tuple[Ids, NDArray[np.bool_] | None]:
-    """Return ids, nulls as anything, and where they do not fit int64."""
+    """Return ids, with any value for nulls, and a mask of those that do not fit int64."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(array.type):
@@ -267,7 +267,7 @@ def take_ids(array: Any, id_type: str | None) -> tuple[Ids, NDArray[np.bool_] | 
 
 
 def take_weights(array: Any, source: str, columns: Columns) -> NDArray[Any]:
-    """Return weights; nulls are 0."""
+    """Return weights, with 0 for nulls."""
     import pyarrow as pa
 
     types = pa.types

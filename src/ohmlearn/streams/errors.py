@@ -13,7 +13,7 @@ __all__ = [
 
 
 class SourceError(ValueError):
-    """A file or another source of edges that cannot be read, with its name and row.
+    """A source of edges cannot be read; the message names the source and the row.
 
     Examples
     --------
@@ -28,7 +28,7 @@ class SourceError(ValueError):
     the arrays, row 0: weights must not be negative nor above 1e+27, got -2.0; ...
     """
 
-    __module__ = "ohmlearn.streams"  # where users import it from, and what tracebacks show
+    __module__ = "ohmlearn.streams"  # where users import it from; tracebacks show it
 
 
 def refuse_source(name: str, problem: str, row: str | None = None) -> NoReturn:
@@ -46,7 +46,7 @@ def refuse_source(name: str, problem: str, row: str | None = None) -> NoReturn:
 
 @contextmanager
 def reading(name: str, kind: str) -> Iterator[None]:
-    """Turn whatever a library raises over a corrupt file into a SourceError that names the file."""
+    """Turn any error that a library raises for a damaged file into a SourceError."""
     try:
         yield
     except (SourceError, ImportError, FileNotFoundError, PermissionError):

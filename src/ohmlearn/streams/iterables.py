@@ -20,7 +20,7 @@ __all__ = ["IterableSource"]
 class IterableSource(Source):
     """Batches (u, v) or (u, v, w) of arrays, or Arrow tables and record batches.
 
-    An iterator can be read once; other iterables, and functions, again and again.
+    An iterator can be read once; other iterables, and functions, any number of times.
     """
 
     def __init__(self, batches: Iterable[Any] | Callable[[], Iterable[Any]], options: ReadOptions):
@@ -29,10 +29,10 @@ class IterableSource(Source):
         self._batches = batches
 
     def inspect(self) -> None:
-        """Do nothing: a batch that has been looked at may be gone."""
+        """Do nothing: reading a batch could use it up."""
 
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
-        """Read batch after batch."""
+        """Read one batch after the other."""
         batches = self._batches() if callable(self._batches) else self._batches
         for number, batch in enumerate(batches):
             source = self._open(batch, f"{self.name}, batch {number}")

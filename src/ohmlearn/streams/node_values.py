@@ -17,7 +17,8 @@ __all__ = ["read_node_values"]
 def read_node_values(path: str) -> tuple[list[Any], list[str], NDArray[np.float64]]:
     """Read a table whose first column is a node id and the others are numbers.
 
-    Returns ids (strings from text, else as they are), names of the other columns, and their values.
+    Returns the ids (strings from text, else of the type in the file), the names of the other
+    columns, and their values.
     """
     if not os.path.exists(path):
         raise FileNotFoundError(f"there is no file {path}")

@@ -21,13 +21,13 @@ LARGEST_WEIGHT = _core.LARGEST_WEIGHT
 
 
 class RawBatch(NamedTuple):
-    """Some edges with the user's ids; weights are checked."""
+    """A batch of edges with the ids of the user and checked weights."""
 
     u: Ids
     v: Ids
     w: NDArray[np.float32] | NDArray[np.float64] | None = None
-    n_bad: int = 0  # rows left out
-    first_bad: str | None = None  # and why the first of them
+    n_bad: int = 0  # number of rows that were left out
+    first_bad: str | None = None  # where the first of them is, and what is wrong with it
 
 
 class Source(ABC):
@@ -36,14 +36,17 @@ class Source(ABC):
     Attributes
     ----------
     name : str
-        For messages.
+        Name for messages.
+    options : ReadOptions
+        How it is read.
     rereadable : bool
+        Whether it can be read more than once.
     n_edges : int or None
-        Where that is known beforehand.
+        Number of edges, if it is known before they are read.
     fraction : float or None
-        Share that has been read of it.
+        Which share of it has been read, if known.
     columns : Columns or None
-        Known once `inspect` or `batches` has looked at the source.
+        Known after `inspect`, or from the first batch on.
     """
 
     def __init__(self, name: str, options: ReadOptions, *, rereadable: bool = True) -> None:
@@ -56,11 +59,11 @@ class Source(ABC):
 
     @abstractmethod
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
-        """Read from the beginning; `kind` is that of the ids that came before, if any."""
+        """Read from the beginning; `kind` is that of the ids in earlier sources, if any."""
 
     @abstractmethod
     def inspect(self) -> None:
-        """Find columns and size without reading on, where that is possible."""
+        """Find columns and size without reading the edges, if that is possible."""
 
 
 def drop_bad(
@@ -74,7 +77,7 @@ def drop_bad(
     reason: str = "",
     row: str = "row",
 ) -> RawBatch:
-    """Check weights; rows that are bad, by them or as told, are refused or left out."""
+    """Check weights. Rows with bad weights, and rows in `bad`, are refused or left out."""
     if w is not None and w.dtype not in (np.float32, np.float64):
         w = w.astype(np.float64)
     # NaN makes both comparisons false.

@@ -1,4 +1,4 @@
-"""Edges from text: CSV, TSV, and SNAP's lists with comments and blanks."""
+"""Edges from text: CSV, TSV, and lists with comments and blanks, as SNAP has them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ohmlearn.streams.source import RawBatch, Source
 
 __all__ = ["TextSource", "describe_fault", "parse_blocks", "skip_comments"]
 
-SAMPLE = 1000  # records of about 100 bytes looked at to tell integers from strings
+SAMPLE = 1000  # records of about 100 bytes that decide whether ids are integers or strings
 LINE_ENDS = r"lines must all end with \n, all with \r\n, or all with \r"
 
 
@@ -32,12 +32,12 @@ class Plan(NamedTuple):
 
 
 class TextSource(Source):
-    """A file or pipe with an edge a line.
+    """A file or pipe with one edge per line.
 
     Parameters
     ----------
     style : {"csv", "tsv", "text"}
-        "csv" and "tsv" have no comments and usually a header; "text" is SNAP's.
+        "csv" and "tsv" have no comments and usually a header; "text" is the format of SNAP.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class TextSource(Source):
         self._pipe = pipe
 
     def inspect(self) -> None:
-        """Look at the beginning of a file."""
+        """Read the beginning of a file."""
         if self._pipe is None:
             with ByteSource(self.name) as source:
                 self.columns = self._plan(line_blocks(source), None).columns
@@ -68,10 +68,10 @@ class TextSource(Source):
         options = self.options
         block = next(blocks, b"")
         if block[:2] in (b"\xff\xfe", b"\xfe\xff"):
-            refuse_source(self.name, "is UTF-16; convert it to UTF-8 first, with iconv, say")
+            refuse_source(self.name, "is UTF-16; convert it to UTF-8 first, for example with iconv")
         block = block.removeprefix(b"\xef\xbb\xbf")
         layout = _core.TextLayout()
-        # CSV has no comments; what begins with # is SNAP's text by another name.
+        # CSV has no comments, but some lists of SNAP have the ending .csv; they start with #.
         usual = "#%" if self._style == "text" else "#" if block[:1] == b"#" else ""
         layout.comments = options.comment or usual
         layout.skips_faults = options.skip_bad
@@ -79,7 +79,7 @@ class TextSource(Source):
         block, line = skip_comments(self.name, chain([block], blocks), layout)
         if not block:
             refuse_source(self.name, f"is empty: there is no line with {options.rows.one}")
-        if len(block) < 200 * SAMPLE:  # the rest of a block may be too little to guess from
+        if len(block) < 200 * SAMPLE:  # too little to guess from
             block += next(blocks, b"")
         layout.delimiter = self._find_delimiter(block[: block.index(b"\n")].rstrip(b"\r"))
         more: bytes | None = b""
@@ -109,7 +109,7 @@ class TextSource(Source):
 
     @staticmethod
     def _sample(block: bytes, start: int, layout: _core.TextLayout) -> list[bytes]:
-        """Return some records from `start` on, without blank lines and comments."""
+        """Return some records after `start`, without blank lines and comments."""
         records: list[bytes] = []
         stop = min(len(block), start + 100 * SAMPLE)
         while start < stop and len(records) < SAMPLE:
@@ -172,14 +172,14 @@ class TextSource(Source):
                 n_integer += 1
             else:
                 n_other += 1
-        # Where bad rows are left out, a few do not make strings of all integers.
+        # If bad rows are left out, a few names among integers are bad rows.
         if self.options.skip_bad:
             return "int64" if n_integer > n_other else "string"
         return "int64" if n_other == 0 else "string"
 
 
 def _is_number(field: bytes) -> bool:
-    """Tell whether a field is a number; names of columns are not."""
+    """Return whether a field is a number, and so not the name of a column."""
     try:
         float(field)
     except ValueError:
@@ -190,9 +190,10 @@ def _is_number(field: bytes) -> bool:
 def skip_comments(
     name: str, blocks: Iterator[bytes], layout: _core.TextLayout
 ) -> tuple[bytes, int]:
-    """Return text from the first line on that is neither blank nor a comment, and its number.
+    """Return the text that starts with the first line that is neither blank nor a comment.
 
-    The text is the rest of a block, empty if there is no such line.
+    Returns the rest of a block, which is empty if there is no such line, and the number of the
+    line.
     """
     number = 1
     for block in blocks:
@@ -208,9 +209,9 @@ def skip_comments(
 
 
 def refuse_return(name: str, line: bytes, number: int) -> NoReturn:
-    """Refuse a line before the first edge that seems to be several."""
+    """Refuse a line before the first edge that seems to be several lines."""
     text = shorten(line.decode(errors="replace"))
-    refuse_source(name, f"a carriage return is inside of {text}; {LINE_ENDS}", f"row {number}")
+    refuse_source(name, f"a carriage return is inside {text}; {LINE_ENDS}", f"row {number}")
 
 
 def parse_blocks(
@@ -220,9 +221,9 @@ def parse_blocks(
     line: int,
     blocks: Iterator[bytes],
 ) -> Iterator[RawBatch]:
-    """Read blocks of lines, of which the first has the number `line`."""
+    """Yield the edges in blocks of lines; the first line has number `line`."""
     text: Any = _core.EdgeText(layout, line)
-    told = 0
+    n_known = 0  # faults in earlier blocks
     rest = b""  # a record whose quotes are not closed yet
     for block in chain(blocks, [None]):
         if block is None and not rest:
@@ -237,7 +238,7 @@ def parse_blocks(
                 f'{describe_fault(fault, columns)}; correct it, or use on_bad="skip"',
                 f"row {fault.line}",
             )
-        n_bad, told = text.n_faults - told, text.n_faults
+        n_bad, n_known = text.n_faults - n_known, text.n_faults
         why = None
         if fault is not None:
             why = f"{name}, row {fault.line}: {describe_fault(fault, columns)}"
@@ -264,5 +265,5 @@ def describe_fault(fault: _core.LineFault, columns: Columns) -> str:
         kinds.number: f"the weight, {column}, is not a number: {text}",
         kinds.weight: f"weights must not be negative nor above {_core.LARGEST_WEIGHT:g}, "
         f"but {column} is {text}",
-        kinds.carriage_return: f"a carriage return is inside of {text}; {LINE_ENDS}",
+        kinds.carriage_return: f"a carriage return is inside {text}; {LINE_ENDS}",
     }[fault.kind]
