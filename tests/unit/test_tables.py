@@ -91,7 +91,7 @@ def test_ids_of_labels_that_no_edge_can_have(tmp_path):
     nodes = NodeTable()
     nodes.add([7])
     for name in ("ann", "007", str(2**63)):
-        with pytest.raises(SourceError, match=f"'{name}' is not an integer, but the ids of the"):
+        with pytest.raises(SourceError, match=f"y.csv, label 0: '{name}' is not an integer, but"):
             find_labelled("y.csv", [(name, "x")], nodes)
 
 

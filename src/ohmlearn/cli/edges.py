@@ -114,14 +114,14 @@ def tell_bad(stream: "EdgeStream", options: dict[str, Any]) -> None:
 def watch(
     stream: "EdgeStream", options: dict[str, Any], sparsifier: "StreamingSparsifier | None" = None
 ) -> Iterator["EdgeBatch"]:
-    """Yield the batches of a stream and show how far the reading is, on stderr."""
+    """Yield the batches of a stream and show progress on stderr."""
     from ohmlearn.report.progress import EdgeProgress
 
-    told = stream.columns is not None
+    printed = stream.columns is not None
     with EdgeProgress(options["as_json"], options["quiet"]) as progress:
         for batch in stream:
-            if not told:  # of a pipe they are known only now
+            if not printed:  # a pipe shows its columns with the first batch
                 _tell_columns(stream, options)
-                told = True
+                printed = True
             yield batch
             progress.show(stream.n_read, stream.fraction, sparsifier)

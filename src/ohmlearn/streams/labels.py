@@ -70,15 +70,15 @@ def _as_text(column: Ids) -> list[str]:
     return [str(name) for name in names]
 
 
-def as_node_ids(path: str, ids: list[Any], kind: str | None) -> NDArray[Any]:
-    """Return the ids of a table as integers or strings, as `kind` says: that of the edges."""
+def as_node_ids(path: str, ids: list[Any], kind: str | None, *, row: str = "row") -> NDArray[Any]:
+    """Return the ids of a table as integers or strings, whichever `kind` the edges have."""
     names = [str(node) for node in ids]
     if kind != "int64":
         return np.array(names, dtype=object)
     for at, name in enumerate(names):
         if not _core.is_integer(name.strip().encode()):
             why = f"{ids[at]!r} is not an integer, but the ids of the edges are"
-            refuse_source(path, f'{why}; read those with id type "string"', f"row {at}")
+            refuse_source(path, f'{why}; read those with id_type="string"', f"{row} {at}")
     return np.array([int(name) for name in names], dtype=np.int64)
 
 
@@ -90,7 +90,7 @@ def find_labelled(path: str, labels: Labels, nodes: NodeTable) -> dict[int, Any]
     UserWarning
         If there are such nodes.
     """
-    ids = as_node_ids(path, [node for node, _ in labels], nodes.kind)
+    ids = as_node_ids(path, [node for node, _ in labels], nodes.kind, row="label")
     unknown = np.flatnonzero(nodes.find(ids) < 0)
     if len(unknown) == len(labels):
         refuse_source(path, f"no edge has any of these nodes, such as {ids.tolist()[0]!r}")
