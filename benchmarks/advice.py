@@ -86,7 +86,7 @@ def by_weights(folder: Path, name: str, limit: int, draws: int) -> Iterator[Figu
     """Accuracy by the weights of a graph of ten neighbours."""
     X, truth = read_points(folder, name, limit)[:2]
     graphs = {
-        weights: Graph.from_batches(knn_edges(X, 10, weights=weights))
+        weights: Graph.from_batches(knn_edges(X, n_neighbors=10, weights=weights))
         for weights in ("gaussian", "uniform")
     }
     for per_class, chosen in label_draws(truth, {}, draws, [1, 10]):

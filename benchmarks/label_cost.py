@@ -86,7 +86,7 @@ def stored(name: str, n: int) -> Figure:
     from ohmlearn import knn_edges
 
     X, truth, y = paper_data(n)
-    batches = list(knn_edges(X, 4500 * n // POINTS))
+    batches = list(knn_edges(X, n_neighbors=4500 * n // POINTS))
     u, v = (np.concatenate([batch[i] for batch in batches]) for i in (0, 1))
     del batches
     edges, method = Edges(u, v, np.ones(len(u)), n), METHODS[name]

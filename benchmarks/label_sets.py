@@ -51,7 +51,7 @@ class LabelledGraph:
 def load_points(folder: Path, name: str, k: int, limit: int) -> LabelledGraph:
     """Union kNN graph, unweighted, of at most `limit` points."""
     X, y, splits = read_points(folder, name, limit)
-    graph = _graph_of(knn_edges(X, k), len(y))
+    graph = _graph_of(knn_edges(X, n_neighbors=k), len(y))
     return _largest_component(f"{name} k={k}", graph, y, splits)
 
 
@@ -133,7 +133,7 @@ def load_full(folder: Path, name: str) -> LabelledGraph | str:
         return f"{name}, all points"
     parts = [read_points(folder, file) for file in files]
     X, y = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
-    graph = _graph_of(knn_edges(X, k), len(y))
+    graph = _graph_of(knn_edges(X, n_neighbors=k), len(y))
     return _largest_component(f"{name}, all points", graph, y, {})
 
 

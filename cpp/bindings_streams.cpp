@@ -252,6 +252,7 @@ void bind_text(nb::module_& m) {
       .def_rw("v", &TextLayout::v)
       .def_rw("w", &TextLayout::w)
       .def_rw("strings", &TextLayout::strings)
+      .def_rw("empty_v", &TextLayout::empty_v)
       .def_rw("skips_faults", &TextLayout::skips_faults);
   nb::class_<LineFault> fault(m, "LineFault");
   nb::enum_<LineFault::Kind>(fault, "Kind")

@@ -237,7 +237,7 @@ void EdgeText::take_line(std::string_view line, TextEdges& edges) {
     if (!(weight >= 0.0 && weight <= kLargestWeight)) return fail(Kind::weight, layout_.w, field[2]);
   }
   for (int k = 0; k < 2; ++k) {
-    if (field[k].empty()) return fail(Kind::empty_id, columns[k], line);
+    if (field[k].empty() && !(k == 1 && layout_.empty_v)) return fail(Kind::empty_id, columns[k], line);
   }
   if (layout_.strings) {
     for (int k = 0; k < 2; ++k) {

@@ -20,11 +20,12 @@ namespace ohm {
 struct TextLayout {
   char delimiter = ',';  // 0: runs of blanks and tabs
   bool quotes = true;    // fields may be enclosed in double quotes
-  std::string comments;  // lines that begin with one of these are none
+  std::string comments;  // lines that start with one of these characters are comments
   int u = 0;             // columns, from 0
   int v = 1;
   int w = -1;                 // -1: no weights
   bool strings = false;       // ids are strings, else integers
+  bool empty_v = false;       // the second id may be an empty string
   bool skips_faults = false;  // else the first fault ends it
 };
 

@@ -53,6 +53,17 @@ TEST(faults_have_kind_and_line) {
   CHECK(first("# c\r4,5,6", false, -1) == Kind::carriage_return);
 }
 
+TEST(the_second_id_may_be_empty_where_the_layout_says_so) {
+  ohm::TextLayout layout;
+  layout.strings = layout.empty_v = layout.skips_faults = true;
+  ohm::EdgeText reader(layout, 1);
+  const auto edges = reader.parse("a,\nb,\"\"\n,c\nd,e\n", true);
+  CHECK(edges.v_offset == std::vector<std::int64_t>({0, 0, 0, 1}));
+  CHECK(reader.n_faults() == 1);  // the first id of line 3
+  CHECK(reader.first_fault()->line == 3);
+  CHECK(reader.first_fault()->kind == ohm::LineFault::Kind::empty_id);
+}
+
 std::vector<std::string> names(const std::vector<std::int64_t>& offset, const std::vector<char>& data) {
   std::vector<std::string> found;
   for (std::size_t i = 0; i + 1 < offset.size(); ++i) {

@@ -139,6 +139,10 @@ def test_resistance(edges, tmp_path):
     assert invoke("resistance", path, "-o", output, "--pairs", pairs).exit_code == 0
     found = np.loadtxt(output, delimiter=",", skiprows=1, usecols=2)
     np.testing.assert_allclose(found, effective_resistance(graph, [[5, 9], [0, 0]]), rtol=1e-6)
+    before = output.read_text()
+    pairs.write_text(f"u,v,w\n{ids[5]},{ids[9]},-1\n{ids[0]},{ids[0]},\n")  # pairs have no weights
+    assert invoke("resistance", path, "-o", output, "--pairs", pairs).exit_code == 0
+    assert output.read_text() == before
     write_csv(pairs, "u,v", ["who"], [ids[0]])
     result = invoke("resistance", path, "-o", output, "--pairs", pairs)
     assert result.exit_code == 2

@@ -1,5 +1,6 @@
 """The command line: what it prints, how it fails, what it imports."""
 
+import dataclasses
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from click.testing import CliRunner, Result
 
 import ohmlearn
 from ohmlearn.cli import main
+from ohmlearn.streams.options import FORMATS, ReadOptions
 
 
 def invoke(*args: str) -> Result:
@@ -101,3 +103,12 @@ def test_completion_prints_a_script_and_completes(shell: str):
         text=True,
     )
     assert run.stdout == "plain,sparsify\n"
+
+
+def test_edges_have_one_option_for_each_field_of_read_options():
+    command = main.commands["info"]
+    options = {parameter.name: parameter for parameter in command.params}
+    defaults = command.make_context("info", ["edges.csv"]).params
+    fields = {field.name: field.default for field in dataclasses.fields(ReadOptions)}
+    assert {name: defaults[name] for name in fields} == fields
+    assert list(options["format"].type.choices) == list(FORMATS)

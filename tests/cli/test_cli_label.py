@@ -18,7 +18,7 @@ from ohmlearn.cli import main
 from ohmlearn.report.tables import write_table
 from ohmlearn.semi_supervised import HFSClassifier
 from ohmlearn.streams import read_edges
-from ohmlearn.streams.tables import read_labels
+from ohmlearn.streams.labels import read_labels
 
 OHMLEARN = [sys.executable, "-c", "from ohmlearn.cli import main; main()"]
 

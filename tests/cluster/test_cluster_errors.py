@@ -13,7 +13,7 @@ from distributed import Client
 
 from ohmlearn.dask import ClusterEdges, PartitionError, WorkerError, sparsify
 from ohmlearn.dask.partial import Partial, merge_partials, sparsify_partition
-from ohmlearn.streams import SourceError
+from ohmlearn.streams import ReadOptions, SourceError
 
 GOOD = dask.delayed(([0, 1], [1, 2]))
 
@@ -157,7 +157,9 @@ def test_passes_need_the_numbers_of_the_nodes():
 )
 def test_parts_that_no_worker_can_have_sent_are_refused(changes: dict[str, Any], message: str):
     first, second = (
-        sparsify_partition(([0, 1], [1, 2]), number, "", {}, {"epsilon": 0.5}, seed=number)
+        sparsify_partition(
+            ([0, 1], [1, 2]), number, "", ReadOptions(), {"epsilon": 0.5}, seed=number
+        )
         for number in (0, 1)
     )
     assert merge_partials([first, second], {"epsilon": 0.5}, 2).partitions == (0, 1)

@@ -18,7 +18,7 @@ from ohmlearn.dask import sparsify as sparsify_on_cluster
 from ohmlearn.dask.partial import Partial, derive_seed, merge_partials, sparsify_partition
 from ohmlearn.nodes import NodeTable
 from ohmlearn.report.process import peak_memory
-from ohmlearn.streams import read_edges
+from ohmlearn.streams import ReadOptions, read_edges
 
 
 def content(found: Sparsified) -> bytes:
@@ -96,7 +96,7 @@ def test_it_is_the_merge_of_sparsifiers_of_the_partitions(two: Client):
     # The leaves by hand, the tree by hand: partitions 0 and 1, then 2.
     parameters = {"epsilon": 0.8, "max_edges": None, "constants": "practical"}
     leaves = [
-        sparsify_partition(batch, at, "", {}, parameters, derive_seed(9, 0, at))
+        sparsify_partition(batch, at, "", ReadOptions(), parameters, derive_seed(9, 0, at))
         for at, batch in enumerate(batches)
     ]
     lower = merge_partials(leaves[:2], parameters, derive_seed(9, 1, 0))
@@ -209,7 +209,7 @@ def test_the_result_goes_on_with_more_edges(two: Client):
 
 def test_sparsifiers_travel_as_frames_of_bytes(files: list[Path]):
     parameters = {"epsilon": 0.9}
-    partial = sparsify_partition(str(files[0]), 0, "", {}, parameters, 1)
+    partial = sparsify_partition(str(files[0]), 0, "", ReadOptions(), parameters, 1)
     header, frames = serialize(partial)
     assert header["serializer"] == "dask"
     assert sum(memoryview(frame).nbytes for frame in frames) == partial.nbytes

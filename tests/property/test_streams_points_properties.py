@@ -31,7 +31,7 @@ def clouds(draw):
 def test_knn(x, data):
     k = data.draw(st.integers(1, len(x) - 1))
     weights = data.draw(st.sampled_from(["uniform", "gaussian"]))
-    u, v, w = collect(knn_edges(x, k, weights=weights))
+    u, v, w = collect(knn_edges(x, n_neighbors=k, weights=weights))
     distance = ((x[:, None].astype(float) - x) ** 2).sum(axis=2)  # exact: small integers
     order = np.empty((len(x), len(x)), dtype=int)
     for i in range(len(x)):
@@ -45,7 +45,7 @@ def test_knn(x, data):
         np.testing.assert_array_equal(u, expected[0])
         np.testing.assert_array_equal(v, expected[1])
     block = data.draw(st.integers(1, len(x)))
-    other = collect(knn_edges(x, k, weights=weights, block=block, n_jobs=3))
+    other = collect(knn_edges(x, n_neighbors=k, weights=weights, block=block, n_jobs=3))
     for a, b in zip((u, v, w), other, strict=True):
         assert (a is None and b is None) or np.array_equal(a, b)
 
@@ -54,8 +54,8 @@ def test_knn(x, data):
 @given(clouds(), st.data())
 def test_kernel(x, data):
     kernel = data.draw(st.sampled_from(["rbf", "laplacian", "cosine"]))
-    stream = kernel_edges(x, kernel, block=data.draw(st.integers(1, len(x))), n_jobs=2)
-    whole = collect(kernel_edges(x, kernel))
+    stream = kernel_edges(x, kernel=kernel, block=data.draw(st.integers(1, len(x))), n_jobs=2)
+    whole = collect(kernel_edges(x, kernel=kernel))
     for a, b in zip(collect(stream), whole, strict=True):
         np.testing.assert_array_equal(a, b)
     for a, b in zip(collect(stream), whole, strict=True):  # read again

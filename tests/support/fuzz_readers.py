@@ -12,6 +12,7 @@ import argparse
 import contextlib
 import gzip
 import io
+import json
 import os
 import resource
 import subprocess
@@ -54,6 +55,11 @@ def _quoted_ends() -> bytes:
 def _text(comments: int = 1) -> bytes:
     lines = [f"{a}\t{b}" for a, b in zip(U, V, strict=True)]
     return "\n".join(["# SNAP"] * comments + ["% more", *lines, "", " 7  8 "]).encode()
+
+
+def _json(ids: list) -> bytes:
+    rows = [{"u": a, "v": b, "w": c} for a, b, c in zip(ids, ids[::-1], W, strict=True)]
+    return "\n".join(map(json.dumps, rows)).encode()
 
 
 def _bomb(names: list[str], count: int, claimed: int) -> bytes:
@@ -105,6 +111,7 @@ READERS = {
     "csv": (".csv", [_csv(), _csv("\r"), _mixed_ends(), _quoted_ends()]),
     "gzip": (".csv.gz", [gzip.compress(_csv())]),
     "zstd": (".csv.zst", [pa.compress(_csv(), "zstd", asbytes=True)]),
+    "jsonl": (".jsonl", [_json(NAMES), _json(U)]),
     "text": (".txt", [_text(), _text(comments=500)]),
     "matrix_market": (
         ".mtx",

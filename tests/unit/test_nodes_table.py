@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 
+import ohmlearn
 from ohmlearn.nodes import NodeTable
 
 
@@ -110,3 +111,40 @@ def test_bad_ids_are_refused(error, message, call):
     with pytest.raises(error, match=message):
         call(table)
     assert table.ids().tolist() == [1, 2]
+
+
+def table(ids):
+    nodes = NodeTable()
+    nodes.add(ids)
+    return nodes
+
+
+@pytest.mark.parametrize(
+    ("ids", "others", "agree"),
+    [
+        (["a", "b"], ["a", "b", "c"], True),
+        (["a", "b"], ["a", "b"], True),
+        (["a", "b"], [], True),
+        (["a", "b"], ["b", "a"], False),
+        (["ab", "c"], ["a", "bc"], False),  # the same bytes, cut elsewhere
+        (["a", "b"], ["a", "c", "d"], False),
+        ([7, -3], [7, -3, 2**62], True),
+        ([7, -3], [7, 3], False),
+        ([1], ["1"], False),
+    ],
+)
+def test_tables_agree_if_one_is_the_beginning_of_the_other(ids, others, agree):
+    one, other = table(ids), table(others)
+    assert one.agrees_with(other) is agree
+    assert other.agrees_with(one) is agree
+    assert one.agrees_with(one)
+
+
+def test_a_table_agrees_with_itself_without_looking_at_its_ids(monkeypatch):
+    nodes = table(["a"])
+    monkeypatch.setattr(NodeTable, "_keys", None)  # calling it would be a TypeError
+    assert nodes.agrees_with(nodes)
+
+
+def test_it_is_public():
+    assert ohmlearn.NodeTable is NodeTable

@@ -264,7 +264,7 @@ def test_nothing_dropped_needs_one_pass():
 
 
 def test_batches_threads_and_kinds_of_edges_make_no_difference():
-    stream = knn_edges(POINTS, 300)
+    stream = knn_edges(POINTS, n_neighbors=300)
     u, v = (np.concatenate([batch[i] for batch in stream]) for i in (0, 1))
     expected = HFSClassifier(random_state=5).fit_edges(stream, LABELS).scores_
     cuts = np.array_split(np.arange(len(u)), 7)
@@ -289,7 +289,7 @@ def test_matrices_points_and_graphs_agree():
 
 
 def test_answers_while_the_stream_lasts():
-    stream = list(knn_edges(POINTS, 200, block=32))
+    stream = list(knn_edges(POINTS, n_neighbors=200, block=32))
     model = HFSClassifier(random_state=0, passes=1)
     for batch in stream[:3]:
         model.update(batch)
@@ -318,7 +318,7 @@ def test_other_labels_without_reading_an_edge():
 
         def __iter__(self):
             self.reads += 1
-            yield from knn_edges(POINTS, 300)
+            yield from knn_edges(POINTS, n_neighbors=300)
 
     edges = Counted()
     model = HFSClassifier(random_state=2, passes=1).fit_edges(edges, LABELS)

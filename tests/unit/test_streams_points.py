@@ -1,11 +1,21 @@
 """Edges made from points, against brute force and scikit-learn."""
 
+import inspect
+
 import numpy as np
 import pytest
 from sklearn.metrics.pairwise import cosine_similarity, laplacian_kernel, rbf_kernel
 
 from ohmlearn import StreamingSparsifier, gallery
-from ohmlearn.streams import kernel_edges, knn_edges
+from ohmlearn.nodes import NodeTable
+from ohmlearn.streams import (
+    FaissKnnEdges,
+    KernelEdges,
+    KnnEdges,
+    kernel_edges,
+    knn_edges,
+    read_edges,
+)
 
 
 def collect(stream):
@@ -37,7 +47,7 @@ def test_knn_equals_brute_force(n, dims, dtype):
         if k >= n:
             continue
         (u, v), _ = brute_force_knn(x, k)
-        found = collect(knn_edges(x, k))
+        found = collect(knn_edges(x, n_neighbors=k))
         np.testing.assert_array_equal(found[0], u)
         np.testing.assert_array_equal(found[1], v)
 
@@ -48,30 +58,30 @@ def test_knn_with_ties_and_copies(k):
     side = np.arange(6.0)
     x = np.tile(np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2), (4, 1))
     (u, v), _ = brute_force_knn(x, k)
-    found = collect(knn_edges(x, k, block=7))
+    found = collect(knn_edges(x, n_neighbors=k, block=7))
     np.testing.assert_array_equal(found[0], u)
     np.testing.assert_array_equal(found[1], v)
 
 
 def test_knn_of_equal_points_and_outliers():
     x = np.zeros((300, 3))
-    u, v, w = collect(knn_edges(x, 5, weights="gaussian"))
+    u, v, w = collect(knn_edges(x, n_neighbors=5, weights="gaussian"))
     (a, b), _ = brute_force_knn(x, 5)
     np.testing.assert_array_equal(u, a)
     np.testing.assert_array_equal(v, b)
     assert (w == 1).all()
     x = np.geomspace(1e-150, 1e150, 400)[:, None]  # the search for the k-th must not stall
     (a, b), _ = brute_force_knn(x, 120)
-    u, v, _ = collect(knn_edges(x, 120))
+    u, v, _ = collect(knn_edges(x, n_neighbors=120))
     np.testing.assert_array_equal(u, a)
     np.testing.assert_array_equal(v, b)
 
 
 def test_knn_of_the_papers_points():
     for k, n_edges in [(100, 660_148), (12_000, 73_187_920)]:
-        stream = knn_edges(gallery.paper_points(), k)
+        stream = knn_edges(gallery.paper_points(), n_neighbors=k)
         assert sum(len(batch.u) for batch in stream) == n_edges
-    u, v, w = collect(knn_edges(gallery.paper_points(1210), 300))
+    u, v, w = collect(knn_edges(gallery.paper_points(1210), n_neighbors=300))
     a, b, _ = gallery.paper_knn(300, n_points=1210).edges()
     np.testing.assert_array_equal(u, a)
     np.testing.assert_array_equal(v, b)
@@ -82,7 +92,7 @@ def test_knn_self_tuning_weights():
     x = np.random.default_rng(3).normal(size=(150, 4))
     x[:8] = x[8]  # nine copies: their 8th neighbour is at distance 0
     k = 8
-    u, v, w = collect(knn_edges(x, k, weights="gaussian"))
+    u, v, w = collect(knn_edges(x, n_neighbors=k, weights="gaussian"))
     _, distance = brute_force_knn(x, k)
     scale = np.sqrt(np.sort(distance, axis=1)[:, k])
     assert (scale[:9] == 0).all()
@@ -99,7 +109,7 @@ def test_kernel_equals_scikit_learn(kernel, reference, dtype):
     x = np.random.default_rng(0).normal(size=(150, 7)).astype(dtype)
     x[3] = 0
     gamma = {} if kernel == "cosine" else {"gamma": 0.3}
-    u, v, w = collect(kernel_edges(x, kernel, **gamma))
+    u, v, w = collect(kernel_edges(x, kernel=kernel, **gamma))
     a, b = np.triu_indices(150, 1)
     np.testing.assert_array_equal(u, a)
     np.testing.assert_array_equal(v, b)
@@ -110,8 +120,8 @@ def test_kernel_equals_scikit_learn(kernel, reference, dtype):
 def test_kernel_default_gamma_follows_the_units():
     x = np.random.default_rng(0).normal(size=(60, 5))
     for kernel in ("rbf", "laplacian"):
-        w = collect(kernel_edges(x, kernel))[2]
-        np.testing.assert_allclose(collect(kernel_edges(1000 * x, kernel))[2], w, rtol=1e-5)
+        w = collect(kernel_edges(x, kernel=kernel))[2]
+        np.testing.assert_allclose(collect(kernel_edges(1000 * x, kernel=kernel))[2], w, rtol=1e-5)
     assert kernel_edges(x).gamma == pytest.approx(1 / (5 * x.var()))
     assert kernel_edges(np.ones((3, 2))).gamma == 1
 
@@ -129,15 +139,21 @@ def test_kernel_weights_over_all_of_float():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: knn_edges([1.0, 2.0], 1), r"shape \(n_points, n_features\).*reshape"),
-        (lambda: knn_edges(np.zeros((4, 2)), 4), "between 1 and n_points - 1 = 3, got 4"),
-        (lambda: knn_edges(np.zeros((4, 2)), 1.5), "n_neighbors must be an integer"),
-        (lambda: knn_edges([[0.0], [np.nan]], 1), r"X\[1, 0\] = nan"),
-        (lambda: knn_edges([["a"], ["b"]], 1), "real numbers"),
-        (lambda: knn_edges(np.array([[0], [1e30]], np.float32), 1), "scale X down"),
-        (lambda: knn_edges(np.zeros((4, 2)), 1, weights="x"), "weights must be one of"),
-        (lambda: list(knn_edges(np.zeros((4, 2)), 1, block=0)), "block must be an integer >= 1"),
-        (lambda: kernel_edges(np.zeros((4, 2)), "poly"), "kernel must be one of"),
+        (lambda: knn_edges([1.0, 2.0], n_neighbors=1), r"shape \(n_points, n_features\).*reshape"),
+        (
+            lambda: knn_edges(np.zeros((4, 2)), n_neighbors=4),
+            "between 1 and n_points - 1 = 3, got 4",
+        ),
+        (lambda: knn_edges(np.zeros((4, 2)), n_neighbors=1.5), "n_neighbors must be an integer"),
+        (lambda: knn_edges([[0.0], [np.nan]], n_neighbors=1), r"X\[1, 0\] = nan"),
+        (lambda: knn_edges([["a"], ["b"]], n_neighbors=1), "real numbers"),
+        (lambda: knn_edges(np.array([[0], [1e30]], np.float32), n_neighbors=1), "scale X down"),
+        (lambda: knn_edges(np.zeros((4, 2)), n_neighbors=1, weights="x"), "weights must be one of"),
+        (
+            lambda: list(knn_edges(np.zeros((4, 2)), n_neighbors=1, block=0)),
+            "block must be an integer >= 1",
+        ),
+        (lambda: kernel_edges(np.zeros((4, 2)), kernel="poly"), "kernel must be one of"),
         (lambda: kernel_edges(np.zeros((4, 2)), gamma=0), "gamma must be a finite number above 0"),
     ],
 )
@@ -151,8 +167,8 @@ def test_faiss_finds_the_same_neighbours():
     x = np.random.default_rng(5).normal(size=(400, 6)).astype(np.float32)
     x[50] = x[51]
     for weights in ("uniform", "gaussian"):
-        exact = collect(knn_edges(x, 7, weights=weights))
-        found = collect(knn_edges(x, 7, weights=weights, method="faiss", block=10))
+        exact = collect(knn_edges(x, n_neighbors=7, weights=weights))
+        found = collect(knn_edges(x, n_neighbors=7, weights=weights, method="faiss", block=10))
         np.testing.assert_array_equal(found[0], exact[0])
         np.testing.assert_array_equal(found[1], exact[1])
         if weights == "gaussian":
@@ -164,7 +180,7 @@ def test_faiss_misses_few_neighbours_of_many_points():
     x = np.random.default_rng(5).normal(size=(21_000, 8)).astype(np.float32)
     exact, found = (
         set((u.astype(np.int64) * len(x) + v).tolist())
-        for u, v, _ in (collect(knn_edges(x, 10, method=m)) for m in ("exact", "faiss"))
+        for u, v, _ in (collect(knn_edges(x, n_neighbors=10, method=m)) for m in ("exact", "faiss"))
     )
     assert len(exact & found) > 0.9 * len(exact)
 
@@ -178,11 +194,28 @@ def test_feeding_a_sparsifier_equals_updating_it(scheme, dtype):
         for _ in range(2)
     )
     stream = kernel_edges(x, n_jobs=2)
-    stream.feed(one)
+    assert stream.feed(one._sampler()) == stream.n_edges == 700 * 699 // 2
     for batch in stream:
         other.update(*batch)
     for a, b in zip(one.snapshot().edges(), other.snapshot().edges(), strict=True):
         np.testing.assert_array_equal(a, b)
     assert one.stats_ == other.stats_
-    with pytest.raises(ValueError, match="n_nodes = 600"):
-        stream.feed(StreamingSparsifier(n_nodes=600))
+
+
+def test_streams_say_how_their_nodes_are_numbered():
+    x = np.arange(6.0).reshape(-1, 1)
+    for stream in (kernel_edges(x), knn_edges(x, n_neighbors=2)):
+        assert stream.nodes is None
+        assert stream.n_nodes == 6
+    nodes = NodeTable()
+    assert read_edges([([0], [1])], nodes=nodes).nodes is nodes
+    assert read_edges([([0], [1])]).nodes is not None
+
+
+@pytest.mark.parametrize(
+    "function", [read_edges, kernel_edges, knn_edges, KernelEdges, KnnEdges, FaissKnnEdges]
+)
+def test_all_but_the_data_is_given_by_name(function):
+    first, *others = inspect.signature(function).parameters.values()
+    assert first.name in ("source", "X")
+    assert {parameter.kind for parameter in others} == {inspect.Parameter.KEYWORD_ONLY}

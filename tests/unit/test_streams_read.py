@@ -102,10 +102,10 @@ def test_text_header_or_not(tmp_path):
 def test_text_columns(tmp_path):
     path = tmp_path / "edges.csv"
     path.write_text("time,b,a,cost\n5,1,2,0.5\n6,3,4,1.5\n")
-    stream = read_edges(path, "a", "b", "cost")
+    stream = read_edges(path, source_col="a", target_col="b", weight_col="cost")
     assert stream.columns == "u = 'a', v = 'b', weights = 'cost'"
     assert edges(stream) == ([2, 4], [1, 3], [0.5, 1.5])
-    assert edges(read_edges(path, 2, 0)) == ([2, 4], [5, 6], None)
+    assert edges(read_edges(path, source_col=2, target_col=0)) == ([2, 4], [5, 6], None)
     with pytest.warns(UserWarning, match="so 'time' and 'b', by their order, are taken"):
         assert read_edges(path).columns == "u = 'time', v = 'b', no weights (guessed)"
     path.write_text("time,payer,payee,cost\n5,1,2,0.5\n")
@@ -202,7 +202,7 @@ def test_arrow_files(tmp_path, table, suffix, strings):
 def test_parquet_takes_columns_in_any_order(tmp_path):
     path = tmp_path / "e.parquet"
     parquet.write_table(pa.table({"w": [9], "x": [1], "b": [2], "a": [3]}), path)
-    stream = read_edges(path, "a", "b")
+    stream = read_edges(path, source_col="a", target_col="b")
     assert stream.n_edges == 1
     assert edges(stream) == ([3], [2], [9.0])
     assert stream.columns == "u = 'a', v = 'b', weights = 'w'"

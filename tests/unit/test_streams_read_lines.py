@@ -60,7 +60,7 @@ def test_carriage_returns_end_lines_beyond_the_first_block_and_in_pipes(tmp_path
 )
 def test_mixed_line_ends_neither_lose_nor_invent_edges(tmp_path, text, row, n_good):
     path = write(tmp_path / "e.csv", text)
-    message = f"row {row}: a carriage return is inside of .*; lines must all end with"
+    message = f"row {row}: a carriage return is inside .*; lines must all end with"
     with pytest.raises(SourceError, match=message):
         list(read_edges(path, comment="#"))
     stream = read_edges(path, comment="#", on_bad="skip")
@@ -70,7 +70,7 @@ def test_mixed_line_ends_neither_lose_nor_invent_edges(tmp_path, text, row, n_go
 
 @pytest.mark.parametrize("text", ["# c\r1,2\n3,4\n", "u,v\r1,2\n3,4\n"])
 def test_mixed_line_ends_before_the_first_edge(tmp_path, text):
-    with pytest.raises(SourceError, match="row 1: a carriage return is inside of"):
+    with pytest.raises(SourceError, match="row 1: a carriage return is inside"):
         read_edges(write(tmp_path / "e.csv", text))
 
 

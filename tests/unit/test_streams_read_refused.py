@@ -92,11 +92,11 @@ def test_bad_files(tmp_path, name, data, message):
 
 def test_bad_tables(tmp_path):
     with pytest.raises(SourceError, match=r"has no column 'a', only 'u', 'v'"):
-        read_edges(pa.table({"u": [1], "v": [2]}), "a")
+        read_edges(pa.table({"u": [1], "v": [2]}), source_col="a")
     with pytest.raises(SourceError, match=r"has no column 5, only 2"):
-        read_edges(pa.table({"u": [1], "v": [2]}), 5)
-    with pytest.raises(SourceError, match="three different columns"):
-        read_edges(pa.table({"u": [1], "v": [2]}), "u", "u")
+        read_edges(pa.table({"u": [1], "v": [2]}), source_col=5)
+    with pytest.raises(SourceError, match="an edge needs different columns, got 0 and 0"):
+        read_edges(pa.table({"u": [1], "v": [2]}), source_col="u", target_col="u")
     with pytest.raises(SourceError, match="'u' has type double; cast it"):
         read_edges(pa.table({"u": [1.5], "v": [2.0]}))
     for column, message in (
@@ -174,11 +174,12 @@ def test_bad_arguments(tmp_path):
         ({"id_type": "float"}, "id_type must be one of"),
         ({"delimiter": ",,"}, "one ASCII character"),
         ({"comment": "a"}, "ASCII marks"),
+        ({"header": "no"}, "header must be True, False or None, got 'no'"),
     ):
         with pytest.raises(ValueError, match=message):
             read_edges(tmp_path / "e.csv", **options)
     with pytest.raises(TypeError, match="source_col must be a name or a position"):
-        read_edges(tmp_path / "e.csv", 1.5)
+        read_edges(tmp_path / "e.csv", source_col=1.5)
 
 
 def test_what_reads_several_times_refuses_a_pipe(monkeypatch):

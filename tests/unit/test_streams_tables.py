@@ -1,12 +1,16 @@
 """Tables of nodes: labels in, results out."""
 
+import gzip
+import json
+
 import numpy as np
 import pytest
 from stream_cases import edges
 
+from ohmlearn.nodes import NodeTable
 from ohmlearn.report.tables import write_table
 from ohmlearn.streams import SourceError, read_edges
-from ohmlearn.streams.tables import read_labels
+from ohmlearn.streams.labels import find_labelled, read_labels
 
 
 @pytest.mark.parametrize(
@@ -26,10 +30,75 @@ def test_labels_in_text(tmp_path, text, pairs):
     assert read_labels(str(path)) == pairs
 
 
+ROWS = {"node": [1, 2, 3, 4], "label": ["x", None, "y", ""]}
+
+
+@pytest.mark.parametrize("ending", ["csv.gz", "tsv", "jsonl", "parquet", "arrow", "npz"])
+def test_labels_are_read_from_the_formats_of_edges(tmp_path, ending):
+    pa = pytest.importorskip("pyarrow")
+    path = tmp_path / f"labels.{ending}"
+    if ending == "csv.gz":
+        path.write_bytes(gzip.compress(b"node,label\n1,x\n2,null\n3,y\n4,\n"))
+    elif ending == "npz":
+        np.savez(path, node=ROWS["node"], label=["x", "-1", "y", "nan"])
+    elif ending == "parquet":
+        pytest.importorskip("pyarrow.parquet").write_table(pa.table(ROWS), path)
+    elif ending == "arrow":
+        pytest.importorskip("pyarrow.feather").write_feather(pa.table(ROWS), path)
+    elif ending == "jsonl":
+        rows = zip(*ROWS.values(), strict=True)
+        path.write_text("\n".join(json.dumps({"node": a, "label": b}) for a, b in rows))
+    else:
+        path.write_text("node\tlabel\n1\tx\n2\t\n3\ty\n4\t-1\n")
+    assert read_labels(str(path)) == [("1", "x"), ("3", "y")]
+
+
+@pytest.mark.parametrize("kind", ["int8", "float64", "string"])
+def test_numbers_are_integer_labels_whatever_their_type(tmp_path, kind):
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    labels = pa.array([3, None, -1, 7]).cast(kind)
+    parquet.write_table(pa.table({"label": labels, "node": list("abcd")}), tmp_path / "y.parquet")
+    assert read_labels(str(tmp_path / "y.parquet")) == [("a", 3), ("d", 7)]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("node,label\na,x\nb\n", r"y.csv, row 3: 'label' is missing in 'b'"),
+        ("node,label\na,x\n,y\n", r"y.csv, row 3: 'node' is empty in ',y'"),
+        ("node\na\n", r"y.csv: a label needs two columns, got 1"),
+        ("", r"y.csv: is empty: there is no line with a label"),
+        ("node,label\na,-1\n", r"y.csv: has no label; a row is a node and its label"),
+    ],
+)
+def test_bad_labels(tmp_path, text, message):
+    (tmp_path / "y.csv").write_text(text)
+    with pytest.raises(SourceError, match=message):
+        read_labels(str(tmp_path / "y.csv"))
+
+
+def test_columns_of_labels(tmp_path):
+    path = tmp_path / "y.csv"
+    path.write_text("year,2020,who\n1,x,a\n2,y,b\n")
+    assert read_labels(str(path), "who", "2020") == [("a", "x"), ("b", "y")]
+    assert read_labels(str(path), 2, 1)[1:] == [("a", "x"), ("b", "y")]  # by position: no header
+    with pytest.raises(SourceError, match="a label needs different columns, got 1 and 1; name"):
+        read_labels(str(path), 1, 1)
+
+
+def test_ids_of_labels_that_no_edge_can_have(tmp_path):
+    nodes = NodeTable()
+    nodes.add([7])
+    for name in ("ann", "007", str(2**63)):
+        with pytest.raises(SourceError, match=f"y.csv, label 0: '{name}' is not an integer, but"):
+            find_labelled("y.csv", [(name, "x")], nodes)
+
+
 def test_a_quote_that_is_not_closed_swallows_no_label(tmp_path):
     path = tmp_path / "labels.csv"
     path.write_text('node,label\nb,x\n"a,y\nc,"z\n')
-    with pytest.raises(SourceError, match=r"labels.csv, row 3: is not CSV from here on"):
+    with pytest.raises(SourceError, match=r"labels.csv, row 3: a quote is not closed, or text"):
         read_labels(str(path))
 
 

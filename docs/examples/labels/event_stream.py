@@ -84,7 +84,7 @@ print(f"{path.stat().st_size / 2**20:.0f} MiB of text")
 
 from ohmlearn import HFSClassifier, read_edges
 
-stream = read_edges(path, "payer", "payee", "amount")
+stream = read_edges(path, source_col="payer", target_col="payee", weight_col="amount")
 
 
 class Payments:

@@ -17,7 +17,7 @@ from sklearn.datasets import load_digits
 from ohmlearn import HFSClassifier, knn_edges
 
 X, truth = load_digits(return_X_y=True)
-stream = knn_edges(X, 10, weights="gaussian")
+stream = knn_edges(X, n_neighbors=10, weights="gaussian")
 n = len(X)
 
 

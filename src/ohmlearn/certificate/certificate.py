@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ohmlearn.certificate.lanczos import Lanczos
-from ohmlearn.graph.graph import table_of
+from ohmlearn.nodes.identity import nodes_of
 from ohmlearn.graph.passes import check_first_pass, check_sparsifier, open_passes
 from ohmlearn.nodes import NodeTable
 from ohmlearn.validation.parameters import check_count, check_fraction, check_seed
@@ -198,7 +198,7 @@ def certify(
         cost = (confidence, source.passes, source.edges_read, h.n_nodes)
         if source.passes == 1:
             check_first_pass(edges, h, source, CALL)
-            nodes = table_of(edges) or h.nodes
+            nodes = nodes_of(edges) or h.nodes
             lost, extra = source.lost_edge, source.find_extra(h)
             if lost is not None or extra is not None:
                 lower = math.nan if lost is None else 0.0

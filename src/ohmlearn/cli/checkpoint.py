@@ -5,13 +5,13 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ohmlearn._storage import read_arrays, write_arrays
-from ohmlearn.cli.edges import reading_options
 from ohmlearn.cli.messages import tell
 from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.streams import EdgeBatch
@@ -48,7 +48,6 @@ class Checkpoint:
         self.sparsifier = sparsifier
         self.n_resumed = 0
         self._stream = stream
-        self._options = reading_options(options)
         self._files = [_describe_file(name) for name in stream.sources]
         self._every = options["checkpoint_every"]
         self._saved_at = time.perf_counter()
@@ -71,6 +70,7 @@ class Checkpoint:
             )
         reading = json.loads(str(arrays["reading"]))
         self._check_reading(reading)
+        saved.nodes = None  # the stream numbers its nodes again, in the same way: see _check_digest
         self.sparsifier, self._expected = saved, reading["digest"]
         self.n_resumed = _position(saved)
 
@@ -145,9 +145,9 @@ class Checkpoint:
         self._saved_at = time.perf_counter()
 
     def _reading(self) -> dict[str, Any]:
-        """What a later run is compared with before it reads."""
+        """Return what a later run is compared with before it reads."""
         return {
-            "options": self._options,
+            "options": asdict(self._stream.options),
             "columns": self._stream.columns,
             "files": self._files,
         }

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -54,7 +55,10 @@ def open_on_cluster(options: dict[str, Any]) -> Iterator["ClusterEdges"]:
             tell(f"Dashboard {client.dashboard_link}")
         with PartitionProgress(options["as_json"], options["quiet"]) as progress:
             edges = ClusterEdges(
-                list(options["edges"]), client, progress=progress.show, **reading_options(options)
+                list(options["edges"]),
+                client,
+                progress=progress.show,
+                **asdict(reading_options(options)),
             )
             if edges.columns is not None and not (options["quiet"] or options["as_json"]):
                 tell(f"{edges.sources[0]}: {edges.columns}")

@@ -1,4 +1,4 @@
-"""What commands that read edges share: their options, and a reading with progress."""
+"""The options of commands that read edges, and a stream of edges with progress."""
 
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -11,10 +11,11 @@ if TYPE_CHECKING:
     from ohmlearn.cli.checkpoint import Checkpoint
     from ohmlearn.nodes import NodeTable
     from ohmlearn.sparsifier import StreamingSparsifier
-    from ohmlearn.streams import EdgeBatch, EdgeStream
+    from ohmlearn.streams import EdgeBatch, EdgeStream, ReadOptions
 
 __all__ = [
     "WatchedEdges",
+    "as_column",
     "edge_options",
     "fraction",
     "open_edges",
@@ -24,31 +25,37 @@ __all__ = [
     "threads_option",
 ]
 
-OPTIONS = (
-    click.argument("edges", nargs=-1, required=True),
+# One for each field of ReadOptions, with the same name.
+READING = (
     click.option("--source-col", help="Column of one end: a name, or a position from 0 on."),
     click.option("--target-col", help="Column of the other end."),
     click.option("--weight-col", help="Column of the weights."),
     click.option(
         "--format",
-        "format_",
-        type=click.Choice(["csv", "tsv", "text", "parquet", "arrow", "matrix_market", "numpy"]),
-        help="Format of the edges; by default told by names and first bytes.",
+        "format",
+        type=click.Choice(
+            ["csv", "tsv", "text", "jsonl", "parquet", "arrow", "matrix_market", "numpy"]
+        ),
+        help="Format of the edges; by default found from names and first bytes.",
     ),
     click.option(
         "--id-type",
         type=click.Choice(["int64", "string"]),
-        help="Of node ids in text; integers where the beginning has only such.",
+        help="Type of node ids in text; integers if all ids in the first rows are.",
     ),
     click.option("--header/--no-header", default=None, help="Whether text has one; guessed."),
-    click.option("--delimiter", help="Of text; a blank stands for any blanks and tabs. Guessed."),
-    click.option("--comment", help="Mark that begins a comment in text."),
+    click.option("--delimiter", help="Of text; a blank means any blanks and tabs. Guessed."),
+    click.option("--comment", help="Mark that starts a comment line in text."),
     click.option(
         "--on-bad",
         type=click.Choice(["raise", "skip"]),
         default="raise",
         help="Stop at a bad row, or leave such rows out and count them.",
     ),
+)
+OPTIONS = (
+    click.argument("edges", nargs=-1, required=True),
+    *READING,
     click.option("--json", "as_json", is_flag=True, help="Progress and summary as JSON lines."),
     click.option("-q", "--quiet", is_flag=True, help="No progress, summary or warnings."),
 )
@@ -56,17 +63,6 @@ fraction = click.FloatRange(0.0, 1.0, min_open=True, max_open=True)
 seed_option = click.option("--seed", type=click.IntRange(min=0), default=0, help="Random seed.")
 threads_option = click.option(
     "--threads", type=int, default=1, help="-1 for all cores; results do not depend on it."
-)
-NAMES = (
-    "source_col",
-    "target_col",
-    "weight_col",
-    "format_",
-    "id_type",
-    "header",
-    "delimiter",
-    "comment",
-    "on_bad",
 )
 
 
@@ -77,22 +73,29 @@ def edge_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def reading_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Return what `read_edges` needs of the options of `edge_options`."""
-    chosen = {name.rstrip("_"): options[name] for name in NAMES}
-    for name in ("source_col", "target_col", "weight_col"):
-        if chosen[name] is not None and chosen[name].isdecimal():
-            chosen[name] = int(chosen[name])
-    return chosen
+def as_column(text: str | None) -> str | int | None:
+    """Return the name of a column, or its position if the text is a number."""
+    return int(text) if text is not None and text.isdecimal() else text
+
+
+def reading_options(options: dict[str, Any]) -> "ReadOptions":
+    """Return how to read the edges, from the options of `edge_options`."""
+    from dataclasses import fields
+
+    from ohmlearn.streams import ReadOptions
+
+    chosen = {field.name: options[field.name] for field in fields(ReadOptions)}
+    columns = {name: as_column(value) for name, value in chosen.items() if name.endswith("_col")}
+    return ReadOptions(**chosen | columns)
 
 
 def open_edges(options: dict[str, Any], nodes: "NodeTable | None" = None) -> "EdgeStream":
-    """Return the stream that the options of `edge_options` ask for; tell its columns."""
-    from ohmlearn.streams import read_edges
+    """Return the stream that the options of `edge_options` describe, and print its columns."""
+    from ohmlearn.streams.read import open_stream
 
     edges: tuple[str, ...] = options["edges"]
     source = edges[0] if len(edges) == 1 else list(edges)
-    stream = read_edges(source, **reading_options(options), nodes=nodes)
+    stream = open_stream(source, reading_options(options), nodes=nodes)
     _print_columns(stream, options)
     return stream
 

@@ -159,8 +159,9 @@ def resistance(output: str, pairs: str | None, **options: Any) -> None:
 
     from ohmlearn.report.tables import check_table_path, write_table
     from ohmlearn.resistance import effective_resistance
-    from ohmlearn.streams import read_edges
     from ohmlearn.streams.errors import refuse_source
+    from ohmlearn.streams.options import PairOptions
+    from ohmlearn.streams.read import open_stream
 
     check_table_path(output, options["csv_safe"])
     check_outputs({"-o": output}, *options["edges"], pairs)
@@ -176,7 +177,7 @@ def resistance(output: str, pairs: str | None, **options: Any) -> None:
         write_table(output, columns, options["csv_safe"])
         return
     kind: Any = nodes.kind
-    asked = read_edges(pairs, id_type=kind)
+    asked = open_stream(pairs, PairOptions(id_type=kind))
     batches = list(asked)
     names = asked.nodes.ids()
     a, b = (names[np.concatenate([batch[side] for batch in batches])] for side in (0, 1))
@@ -208,7 +209,8 @@ def solve(right_hand_sides: str, output: str, tol: float, **options: Any) -> Non
     from ohmlearn.report.tables import check_table_path, write_table
     from ohmlearn.solver import LaplacianSolver
     from ohmlearn.streams.errors import refuse_source
-    from ohmlearn.streams.tables import as_node_ids, read_node_values
+    from ohmlearn.streams.labels import as_node_ids
+    from ohmlearn.streams.node_values import read_node_values
 
     check_table_path(output, options["csv_safe"])
     check_outputs({"-o": output}, *options["edges"], right_hand_sides)

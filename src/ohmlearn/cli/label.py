@@ -10,6 +10,7 @@ import click
 from ohmlearn.cli.cluster import cluster_option, open_on_cluster
 from ohmlearn.cli.edges import (
     WatchedEdges,
+    as_column,
     edge_options,
     fraction,
     open_edges,
@@ -40,10 +41,10 @@ __all__ = ["label"]
     "labels_file",
     required=True,
     type=click.Path(exists=True, dir_okay=False),
-    help="CSV, TSV, JSON lines or Parquet with a node and its label in each row.",
+    help="Table with a node and its label in each row, in any format of EDGES.",
 )
-@click.option("--node-col", help="Column of the nodes in the file of labels.")
-@click.option("--label-col", help="Column of the labels in the file of labels.")
+@click.option("--node-col", help="Name or position of the column of nodes in --labels.")
+@click.option("--label-col", help="Name or position of the column of labels in --labels.")
 @output_options
 @click.option("--epsilon", type=fraction, default=0.8, help="Accuracy of the sparsifier.")
 @click.option("--max-edges", type=click.IntRange(min=1), help="Edges to keep, instead of epsilon.")
@@ -69,11 +70,11 @@ def label(**options: Any) -> None:
     """Label every node of a graph from a few labelled ones.
 
     EDGES are files, patterns, folders, or - for standard input: CSV, TSV, blank-separated text,
-    Parquet, Arrow, MatrixMarket, numpy, compressed or not. They are never stored: one pass makes a
+    JSON lines, Parquet, Arrow, MatrixMarket, numpy; text may be compressed. They are never stored: one pass makes a
     sparsifier, and some more passes bring the answer close to that of the full graph.
     """
     from ohmlearn.report.tables import check_table_path, write_table
-    from ohmlearn.streams.tables import read_labels
+    from ohmlearn.streams.labels import read_labels
     from ohmlearn.validation.parameters import require_extra
 
     check_table_path(options["output"], options["csv_safe"])
@@ -82,7 +83,8 @@ def label(**options: Any) -> None:
     if options["report"]:
         require_extra("matplotlib", "plot")  # before the work, not after it
     start = time.perf_counter()
-    labels = read_labels(options["labels_file"], options["node_col"], options["label_col"])
+    columns = (as_column(options[name]) for name in ("node_col", "label_col"))
+    labels = read_labels(options["labels_file"], *columns)
     with ExitStack() as stack:
         if options["cluster"]:
             stream: Any = stack.enter_context(open_on_cluster(options))

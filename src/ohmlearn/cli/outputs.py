@@ -69,7 +69,7 @@ def check_outputs(outputs: dict[str, str | None], *inputs: str | None) -> None:
 
 def _find_overwritten(output: str, name: str) -> str | None:
     """Say which part of an input an output is, or would be when the input is read again."""
-    from ohmlearn.streams.read import find_files
+    from ohmlearn.streams.files import find_files
 
     here, there = os.path.realpath(output), os.path.realpath(name)
     if os.path.isdir(name):

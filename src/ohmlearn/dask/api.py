@@ -16,7 +16,7 @@ from ohmlearn.dask.edges import PARTITION_EDGES, ClusterEdges
 from ohmlearn.dask.tree import Progress
 from ohmlearn.graph import Graph
 from ohmlearn.semi_supervised import HFSClassifier
-from ohmlearn.streams.tables import read_labels
+from ohmlearn.streams.labels import read_labels
 
 __all__ = ["Labelled", "label", "sparsify"]
 

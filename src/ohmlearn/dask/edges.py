@@ -10,7 +10,7 @@ from distributed import Client
 from numpy.typing import NDArray
 
 from ohmlearn.dask.partial import derive_seed, merge_partials, sparsify_partition
-from ohmlearn.dask.partitions import find_partitions
+from ohmlearn.dask.partitions import find_partitions, make_options
 from ohmlearn.dask.product import PartialProduct, add_products, multiply_partition
 from ohmlearn.dask.tree import Progress, find_client, hold, run_tree
 from ohmlearn.graph.passes import Passes, PassTotals
@@ -45,8 +45,7 @@ class ClusterEdges:
     progress : callable, optional
         Called with the name of a stage, the number of finished partitions and that of all.
     **options
-        How to read, as for `read_edges`: `source_col`, `target_col`, `weight_col`, `format`,
-        `id_type`, `on_bad`, `header`, `delimiter`, `comment`.
+        How to read: the fields of `ReadOptions`, as for `read_edges`.
 
     Attributes
     ----------
@@ -89,9 +88,9 @@ class ClusterEdges:
         self.split_every = check_count("split_every", split_every)
         if self.split_every < 2:
             raise ValueError(f"split_every must be at least 2, got {split_every}")
-        self.partitions, self.columns = find_partitions(edges, partition_edges, options)
+        self.options = make_options(options)
+        self.partitions, self.columns = find_partitions(edges, partition_edges, self.options)
         self.progress = progress
-        self.options = options
         self.nodes = NodeTable()
         self.sources = [part.name for part in self.partitions]
         self.n_bad = 0

@@ -21,6 +21,7 @@ from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.ids import Ids, Strings
 from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.sparsifier.state import STATE
+from ohmlearn.streams.options import ReadOptions
 
 __all__ = ["Partial", "derive_seed", "merge_partials", "sparsify_partition"]
 
@@ -120,7 +121,7 @@ def sparsify_partition(
     content: Any,
     number: int,
     name: str,
-    options: dict[str, Any],
+    options: ReadOptions,
     parameters: dict[str, Any],
     seed: int,
 ) -> Partial:

@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 from dask.delayed import Delayed
 
 from ohmlearn.nodes import NodeTable
 from ohmlearn.streams.arrow import ParquetFile
+from ohmlearn.streams.columns import choose_columns
+from ohmlearn.streams.edge_stream import EdgeStream
 from ohmlearn.streams.errors import SourceError, reading
-from ohmlearn.streams.read import (
-    READERS,
-    EdgeStream,
-    find_files,
-    find_format,
-    make_request,
-    read_edges,
-)
-from ohmlearn.streams.source import Request, choose_columns
+from ohmlearn.streams.files import find_files, find_format
+from ohmlearn.streams.options import ReadOptions
+from ohmlearn.streams.read import READERS, open_stream
 from ohmlearn.validation.parameters import check_count, require_extra
 
-__all__ = ["Partition", "PartitionError", "find_partitions", "in_partition", "open_partition"]
+__all__ = [
+    "Partition",
+    "PartitionError",
+    "find_partitions",
+    "in_partition",
+    "make_options",
+    "open_partition",
+]
 
 BYTES_PER_EDGE = 16  # about, in files that do not say how many they have
 
@@ -58,7 +60,7 @@ class Partition:
 
 
 def find_partitions(
-    edges: Any, partition_edges: int, options: dict[str, Any]
+    edges: Any, partition_edges: int, options: ReadOptions
 ) -> tuple[list[Partition], str | None]:
     """Return the partitions of a Dask DataFrame, a list of Delayed, or files; and the columns.
 
@@ -68,18 +70,18 @@ def find_partitions(
     Examples
     --------
     >>> import dask
-    >>> parts, _ = find_partitions([dask.delayed(([0], [1])), dask.delayed(([1], [2]))], 100, {})
+    >>> batches = [dask.delayed(([0], [1])), dask.delayed(([1], [2]))]
+    >>> parts, _ = find_partitions(batches, 100, ReadOptions())
     >>> [part.name for part in parts]
     ['partition 0', 'partition 1']
     """
     check_count("partition_edges", partition_edges)
     if hasattr(edges, "to_delayed") and hasattr(edges, "columns"):
         names = [str(name) for name in edges.columns]
-        chosen = choose_columns("the DataFrame", _request(options), names, len(names))
+        chosen = choose_columns("the DataFrame", options, names, len(names))
         wanted = [edges.columns[at] for at in (chosen.u, chosen.v, chosen.w) if at is not None]
         return _number(edges[wanted].to_delayed()), str(chosen)
     if isinstance(edges, list | tuple) and edges and all(isinstance(e, Delayed) for e in edges):
-        _request(options)
         return _number(edges), None
     paths = [edges] if isinstance(edges, str | os.PathLike) else edges
     if not isinstance(paths, list | tuple) or not all(
@@ -95,27 +97,25 @@ def find_partitions(
     files = [file for path in paths for file in find_files(os.path.abspath(os.fspath(path)))]
     if not files:
         raise ValueError("an empty list of files has no edges")
-    _request(options)
-    columns = read_edges(files[0], **options).columns
-    units = [unit for file in files for unit in _units(file, options.get("format"))]
+    columns = open_stream(files[0], options).columns
+    units = [unit for file in files for unit in _units(file, options.format)]
     return _cut(units, partition_edges), columns
 
 
 def open_partition(
-    content: Any, options: dict[str, Any], nodes: NodeTable | None = None
+    content: Any, options: ReadOptions, nodes: NodeTable | None = None
 ) -> EdgeStream:
     """Return the edges of a partition, on the worker that reads them."""
     if not (isinstance(content, tuple) and content and isinstance(content[0], Piece)):
         batches = [content] if isinstance(content, tuple) else content
-        return read_edges(batches, **options, nodes=nodes)
-    request = _request(options)
+        return open_stream(batches, options, nodes=nodes)
     sources = [
-        READERS[piece.format](piece.path, request)
+        READERS[piece.format](piece.path, options)
         if piece.row_groups is None
-        else ParquetFile(piece.path, request, range(*piece.row_groups))
+        else ParquetFile(piece.path, options, range(*piece.row_groups))
         for piece in content
     ]
-    return EdgeStream(sources, NodeTable() if nodes is None else nodes, verbose=0)
+    return EdgeStream(sources, nodes=nodes)
 
 
 @contextmanager
@@ -134,13 +134,13 @@ def in_partition(name: str) -> Iterator[None]:
         raise PartitionError(f"{name}: {said}") from error
 
 
-def _request(options: dict[str, Any]) -> Request:
-    """Check how to read, before any work."""
-    known = inspect.signature(make_request).parameters
+def make_options(options: dict[str, Any]) -> ReadOptions:
+    """Return how to read, checked before any work."""
+    known = [field.name for field in fields(ReadOptions)]
     for name in options:
-        if name not in known and name != "format":
-            raise TypeError(f"there is no option {name!r}; how to read: format, {', '.join(known)}")
-    return make_request(**{name: value for name, value in options.items() if name != "format"})
+        if name not in known:
+            raise TypeError(f"there is no option {name!r}; options of reading: {', '.join(known)}")
+    return ReadOptions(**options)
 
 
 def _number(parts: Sequence[Delayed]) -> list[Partition]:

@@ -11,6 +11,7 @@ from ohmlearn import _core
 from ohmlearn.dask.partitions import in_partition, open_partition
 from ohmlearn.graph.passes import PassTotals, read_pass
 from ohmlearn.nodes.table import NodeTable, Numbers
+from ohmlearn.streams.options import ReadOptions
 
 __all__ = ["PartialProduct", "add_products", "multiply_partition"]
 
@@ -43,7 +44,7 @@ def multiply_partition(
     x: NDArray[np.float64],
     component: NDArray[np.int32] | None,
     name: str,
-    options: dict[str, Any],
+    options: ReadOptions,
 ) -> PartialProduct:
     """Read a partition, batch after batch, and multiply with its Laplacian."""
     roots = np.arange(0 if component is None else len(component), dtype=np.int32)

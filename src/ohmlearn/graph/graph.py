@@ -22,7 +22,7 @@ from ohmlearn.validation.edges import (
 )
 from ohmlearn.validation.parameters import naming_size
 
-__all__ = ["Graph", "table_of"]
+__all__ = ["Graph"]
 
 
 class Graph:
@@ -159,7 +159,7 @@ class Graph:
         parts = [check_batch(batch, number) for number, batch in enumerate(batches)]
         if n_nodes is None:
             n_nodes = getattr(batches, "n_nodes", None)
-        nodes = table_of(batches)
+        nodes = nodes_of(batches)
         parts = parts or [(np.empty(0, np.int32), np.empty(0, np.int32))]
         u, v = (np.concatenate([part[end] for part in parts]) for end in (0, 1))
         w = None
@@ -373,9 +373,3 @@ class Graph:
         for value in state.values():  # unpickled and copied arrays come back writable
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
-
-
-def table_of(edges: Any) -> NodeTable | None:
-    """Return the table of node ids of a stream, a graph or a sparsifier that has one."""
-    nodes = getattr(edges, "nodes", None)
-    return nodes if isinstance(nodes, NodeTable) else None

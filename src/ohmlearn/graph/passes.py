@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from ohmlearn import _core
 from ohmlearn.graph.batches import batches_of
-from ohmlearn.graph.graph import Graph, table_of
+from ohmlearn.graph.graph import Graph
+from ohmlearn.nodes.identity import join_tables, nodes_of
 from ohmlearn.validation.edges import (
     MAX_NODES,
     EdgeNames,
@@ -168,7 +169,7 @@ def check_sparsifier(edges: Any, h: Any, call: str) -> Graph:
             f"the sparsifier must be a Graph or have a method snapshot(), and it comes after the "
             f"edges, {call}; got {type(graph).__name__}{remedy}"
         )
-    _check_same_nodes(edges, h, call.partition("(")[0])
+    join_tables(nodes_of(edges), nodes_of(h))
     found: Graph = check_graph(graph, Graph)
     return found
 
@@ -179,7 +180,7 @@ def check_first_pass(edges: Any, h: Graph, source: Passes, call: str) -> None:
     A stream may number its nodes as it is read. A sparsifier does not have more edges than its
     graph; if it does, the arguments are probably swapped.
     """
-    _check_same_nodes(edges, h, call.partition("(")[0])
+    join_tables(nodes_of(edges), nodes_of(h))
     if h.n_edges > source.edges_read:
         warnings.warn(
             f"the sparsifier has {h.n_edges} edges, more than the {source.edges_read} of the "
@@ -187,20 +188,6 @@ def check_first_pass(edges: Any, h: Graph, source: Passes, call: str) -> None:
             UserWarning,
             stacklevel=3,
         )
-
-
-def _check_same_nodes(edges: Any, h: Any, caller: str) -> None:
-    """Raise ValueError if edges and sparsifier have tables of node ids that disagree."""
-    ours, theirs = table_of(edges), table_of(h)
-    if ours is None or theirs is None or ours.agrees_with(theirs):
-        return
-    pairs = zip(ours.ids().tolist(), theirs.ids().tolist(), strict=False)
-    at, (a, b) = next((at, pair) for at, pair in enumerate(pairs) if pair[0] != pair[1])
-    raise ValueError(
-        f"{caller} needs the same ids in edges and sparsifier, but node {at} is {a!r} in the edges "
-        f"and {b!r} in the sparsifier; read the second of the two with "
-        f"read_edges(..., nodes=first.nodes)"
-    )
 
 
 def open_passes(

@@ -1,4 +1,4 @@
-"""Node ids of the user, and the numbers that the rest of the library uses for them."""
+"""Node ids of the user, and the numbers that the rest of the library uses instead."""
 
 from ohmlearn.nodes.table import NodeTable
 

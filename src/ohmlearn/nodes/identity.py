@@ -38,12 +38,12 @@ def join_tables(a: NodeTable | None, b: NodeTable | None) -> NodeTable | None:
     """
     if a is None or b is None or a is b:
         return b if a is None else a
-    short, long = sorted((a, b), key=len)
-    for number, (one, other) in enumerate(zip(short.ids().tolist(), long.ids().tolist())):
-        if one != other:
-            raise ValueError(
-                f"the nodes are numbered in two ways: node {number} is {one!r} in one numbering "
-                f"and {other!r} in the other; read both with the same table, as in "
-                f"read_edges(..., nodes=first.nodes)"
-            )
-    return long
+    if a.agrees_with(b):
+        return max(a, b, key=len)
+    pairs = enumerate(zip(a.ids().tolist(), b.ids().tolist(), strict=False))
+    number, (one, other) = next(item for item in pairs if item[1][0] != item[1][1])
+    raise ValueError(
+        f"the nodes are numbered in two ways: node {number} is {one!r} in one numbering and "
+        f"{other!r} in the other; read both with the same table, as in "
+        f"read_edges(..., nodes=first.nodes)"
+    )

@@ -1,4 +1,4 @@
-"""Columns of node ids as the tables of nodes take them: integers, or strings as Arrow has them."""
+"""Columns of node ids: arrays of integers, or strings in the layout of Arrow."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Strings(NamedTuple):
     offsets: NDArray[np.int32] | NDArray[np.int64]
     data: NDArray[np.uint8]
 
-    # A tuple has a length already: that of the columns is `size`, as with arrays.
+    # The length of the tuple is 2, so the number of strings is `size`, as in arrays.
     @property
     def size(self) -> int:
         """Number of strings."""
@@ -37,7 +37,7 @@ Ids = NDArray[np.int32] | NDArray[np.int64] | Strings
 
 
 def encode_strings(values: list[str]) -> Strings:
-    """Lay strings out one after the other.
+    """Return strings in the layout of Arrow.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def as_ids(values: Any, name: str) -> Ids:
 
 
 def ids_from_arrow(array: Any) -> Ids:
-    """Return ids from an Arrow array without nulls, copied only where the type asks for it."""
+    """Return ids from an Arrow array without nulls, copied only if the type requires it."""
     import pyarrow as pa
 
     if isinstance(array, pa.ChunkedArray):
@@ -101,7 +101,7 @@ def ids_from_arrow(array: Any) -> Ids:
         array = array.cast(pa.large_string())
     _, offsets, data = array.buffers()
     dtype: Any = np.int64 if pa.types.is_large_string(array.type) else np.int32
-    if len(array) == 0:  # may come without buffers
+    if len(array) == 0:  # it may have no buffers
         return Strings(np.zeros(1, dtype=dtype), np.empty(0, dtype=np.uint8))
     ends = np.frombuffer(offsets, dtype=dtype)[array.offset : array.offset + len(array) + 1]
     return Strings(ends, np.frombuffer(data or b"", dtype=np.uint8))
@@ -121,10 +121,10 @@ def check_ids(values: Any, name: str) -> NDArray[Any]:
     """
     array = np.asarray(values)
     if array.dtype.kind not in "iu" and not isinstance(values, np.ndarray):
-        array = np.asarray(values, dtype=object)  # numpy makes strings or floats of mixed lists
+        array = np.asarray(values, dtype=object)  # else mixed lists become strings or floats
     if array.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, got shape {array.shape}")
-    if array.size == 0:  # an empty list comes as float64
+    if array.size == 0:  # numpy makes an empty list float64
         return np.empty(0, dtype=np.int64)
     if not array.flags.aligned:
         array = array.copy()
@@ -156,7 +156,7 @@ def check_ids(values: Any, name: str) -> NDArray[Any]:
 
 
 def check_strings(values: list[Any], name: str) -> list[str]:
-    """Return strings that UTF-8 can hold."""
+    """Return the strings if UTF-8 can encode them all."""
     for at, value in enumerate(values):
         if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
             raise ValueError(

@@ -21,12 +21,13 @@ Numbers = NDArray[np.int32]
 class NodeTable(Shared):
     """Numbers node ids, integers or strings, in the order in which they first appear.
 
-    A table has ids of one kind, that of the first it is given. Memory grows with the number of
-    different ids, never with their size. Tables can be pickled and merged.
+    All ids of a table are of one kind, which is that of the first one added. Memory grows with the
+    number of different ids and, for strings, with their length; large integers cost no more than
+    small ones. Tables can be pickled and merged. Threads can share a table.
 
     Examples
     --------
-    >>> from ohmlearn.nodes import NodeTable
+    >>> from ohmlearn import NodeTable
     >>> nodes = NodeTable()
     >>> u, v = nodes.add_edges(["ann", "bob"], ["bob", "cy"])
     >>> u, v
@@ -60,13 +61,13 @@ class NodeTable(Shared):
 
     @property
     def kind(self) -> str | None:
-        """'int64' or 'string', None as long as the table is empty."""
+        """'int64' or 'string', or None if the table is empty."""
         if self._table is None:
             return None
         return "string" if isinstance(self._table, _core.StringNodes) else "int64"
 
     def add(self, ids: ArrayLike | Any) -> Numbers:
-        """Return the numbers of ids; those not seen before get the next ones.
+        """Return the numbers of ids; new ids get the next numbers.
 
         Parameters
         ----------
@@ -74,12 +75,12 @@ class NodeTable(Shared):
 
         Examples
         --------
-        >>> from ohmlearn.nodes import NodeTable
+        >>> from ohmlearn import NodeTable
         >>> NodeTable().add([10**15, 7, 10**15])
         array([0, 1, 0], dtype=int32)
         """
         column = as_ids(ids, "ids")
-        if column.size == 0:  # says nothing about the kind
+        if column.size == 0:  # has no kind
             return np.empty(0, dtype=np.int32)
         with self._lock:
             table: Any = self._table_for(column)
@@ -87,9 +88,10 @@ class NodeTable(Shared):
                 return _call(table.add, _wide(column))
 
     def add_edges(self, u: ArrayLike | Any, v: ArrayLike | Any) -> tuple[Numbers, Numbers]:
-        """Return the numbers of both ends of edges; they appear in the order u[0], v[0], u[1], ...
+        """Return the numbers of both ends of edges; new ids get the next numbers.
 
-        So the numbers do not depend on how a stream is cut into batches.
+        Ids are added in the order u[0], v[0], u[1], ..., so that the numbers do not depend on how a
+        stream is cut into batches.
 
         Parameters
         ----------
@@ -97,7 +99,7 @@ class NodeTable(Shared):
 
         Examples
         --------
-        >>> from ohmlearn.nodes import NodeTable
+        >>> from ohmlearn import NodeTable
         >>> NodeTable().add_edges(["ann", "bob"], ["bob", "cy"])
         (array([0, 1], dtype=int32), array([1, 2], dtype=int32))
         """
@@ -112,7 +114,7 @@ class NodeTable(Shared):
             return pair
 
     def find(self, ids: ArrayLike | Any) -> Numbers:
-        """Return the numbers of ids, -1 for those that the table does not have.
+        """Return the numbers of ids, with -1 for those that are not in the table.
 
         Parameters
         ----------
@@ -120,7 +122,7 @@ class NodeTable(Shared):
 
         Examples
         --------
-        >>> from ohmlearn.nodes import NodeTable
+        >>> from ohmlearn import NodeTable
         >>> nodes = NodeTable()
         >>> _ = nodes.add(["ann", "bob"])
         >>> nodes.find(["bob", "eve"])
@@ -134,7 +136,7 @@ class NodeTable(Shared):
             return _call(table.find, _wide(column))
 
     def ids(self, numbers: ArrayLike | None = None) -> NDArray[np.int64] | NDArray[np.object_]:
-        """Return the ids of some nodes, all by default: int64, or an object array of strings.
+        """Return the ids of some nodes, by default of all: int64, or an object array of strings.
 
         Parameters
         ----------
@@ -142,7 +144,7 @@ class NodeTable(Shared):
 
         Examples
         --------
-        >>> from ohmlearn.nodes import NodeTable
+        >>> from ohmlearn import NodeTable
         >>> nodes = NodeTable()
         >>> _ = nodes.add(["ann", "bob"])
         >>> nodes.ids([1]), nodes.ids().tolist()
@@ -172,11 +174,11 @@ class NodeTable(Shared):
         return pa.Array.from_buffers(pa.large_string(), len(self), buffers)
 
     def merge(self, other: NodeTable) -> Numbers:
-        """Add the nodes of another table; return the number here of each of its nodes.
+        """Add the ids of another table; return the number in this table of each of them.
 
         Examples
         --------
-        >>> from ohmlearn.nodes import NodeTable
+        >>> from ohmlearn import NodeTable
         >>> a, b = NodeTable(), NodeTable()
         >>> _ = a.add([10, 20]), b.add([30, 20])
         >>> a.merge(b)
@@ -187,36 +189,39 @@ class NodeTable(Shared):
         return self.add(other._keys())
 
     def agrees_with(self, other: NodeTable) -> bool:
-        """Return whether one of the two tables is a prefix of the other.
+        """Return whether one table is the beginning of the other.
 
-        Then every id that both have has the same number in both.
+        Then a number that both tables have means the same id in both, so that edges numbered by
+        one can be used with edges numbered by the other.
 
         Examples
         --------
-        >>> from ohmlearn.nodes import NodeTable
+        >>> from ohmlearn import NodeTable
         >>> a, b = NodeTable(), NodeTable()
-        >>> _ = a.add([10, 20, 30]), b.add([10, 20])
-        >>> a.agrees_with(b), b.agrees_with(a)
-        (True, True)
-        >>> _ = b.add([40])
+        >>> _ = a.add(["ann", "bob"]), b.add(["ann"])
+        >>> a.agrees_with(b)
+        True
+        >>> _ = b.add(["cy"])
         >>> a.agrees_with(b)
         False
         """
-        n = min(len(self), len(other))
-        if self is other or n == 0:
+        if other is self:
             return True
-        if self.kind != other.kind:
+        mine, theirs = self._keys(), other._keys()
+        n = min(mine.size, theirs.size)
+        if n == 0:
+            return True
+        if isinstance(mine, Strings) and isinstance(theirs, Strings):
+            if not np.array_equal(mine.offsets[: n + 1], theirs.offsets[: n + 1]):
+                return False
+            end = int(mine.offsets[n])  # offsets start at 0
+            return np.array_equal(mine.data[:end], theirs.data[:end])
+        if isinstance(mine, Strings) or isinstance(theirs, Strings):
             return False
-        ours, theirs = self._keys(), other._keys()
-        if isinstance(ours, Strings) and isinstance(theirs, Strings):
-            end = ours.offsets[n]
-            return np.array_equal(ours.offsets[: n + 1], theirs.offsets[: n + 1]) and (
-                np.array_equal(ours.data[:end], theirs.data[:end])
-            )
-        return np.array_equal(np.asarray(ours)[:n], np.asarray(theirs)[:n])
+        return np.array_equal(mine[:n], theirs[:n])
 
     def get_state(self) -> dict[str, NDArray[Any]]:
-        """Return the table as arrays, for a file."""
+        """Return the table as named arrays, for a file."""
         keys = self._keys()
         if isinstance(keys, Strings):
             return {"node_offsets": keys.offsets, "node_bytes": keys.data}
@@ -224,11 +229,11 @@ class NodeTable(Shared):
 
     @classmethod
     def from_state(cls, state: dict[str, NDArray[Any]]) -> Self:
-        """Make a table from what `get_state` returned; anything else is a ValueError.
+        """Return a table from the arrays of `get_state`; other arrays raise a ValueError.
 
         Examples
         --------
-        >>> from ohmlearn.nodes import NodeTable
+        >>> from ohmlearn import NodeTable
         >>> nodes = NodeTable()
         >>> _ = nodes.add(["a", "b"])
         >>> NodeTable.from_state(nodes.get_state()).ids()
@@ -261,7 +266,7 @@ class NodeTable(Shared):
             return np.empty(0, np.int64) if self._table is None else np.asarray(self._table.keys())
 
     def _table_for(self, column: Ids) -> _core.IntegerNodes | _core.StringNodes:
-        """Return the table; the first ids that come decide its kind."""
+        """Return the table, whose kind is that of the first ids."""
         kind = "string" if isinstance(column, Strings) else "int64"
         table = self._table
         if table is None:
@@ -284,7 +289,7 @@ def _call(method: Any, column: Ids) -> Numbers:
 
 
 def _alike(a: Ids, b: Ids) -> tuple[Ids, Ids]:
-    """Return both columns with the same width of integers or offsets."""
+    """Return both columns with integers or offsets of the same width."""
     if isinstance(a, Strings) != isinstance(b, Strings):
         kinds = ["string" if isinstance(x, Strings) else "int64" for x in (a, b)]
         check_id_kind(kinds[1], kinds[0])
@@ -297,24 +302,24 @@ def _alike(a: Ids, b: Ids) -> tuple[Ids, Ids]:
 
 
 def check_equal_sizes(**sizes: int) -> None:
-    """Raise ValueError unless all columns, given by their names, are equally long."""
+    """Raise ValueError unless all columns have the same length."""
     if len(set(sizes.values())) > 1:
         found = ", ".join(f"len({name}) = {size}" for name, size in sizes.items())
         raise ValueError(f"the columns of edges must be equally long, got {found}")
 
 
 def check_id_kind(kind: str, expected: str | None) -> None:
-    """Refuse ids of another kind than the table has."""
+    """Refuse ids whose kind is not that of the table."""
     words = {"int64": "integers", "string": "strings"}
     if expected is not None and kind != expected:
         raise TypeError(
             f"node ids were {words[expected]} so far, but now {words[kind]} came; "
-            f"make them all strings, say, with astype(str)"
+            f"make them all strings, for example with astype(str)"
         )
 
 
 def check_node_numbers(values: Any, n_nodes: int) -> NDArray[Any]:
-    """Return numbers of nodes that a table has."""
+    """Return numbers of nodes after a check that the table has them."""
     array = np.asarray(values)
     if array.size > 0 and array.dtype.kind not in "iu":
         raise ValueError(f"numbers of nodes must be integers, got dtype {array.dtype}")

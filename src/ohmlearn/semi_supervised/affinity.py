@@ -45,9 +45,9 @@ class Affinity:
             return X if isinstance(X, Graph) else Graph.from_scipy(X)
         if self.kind == "knn":
             k = min(self.n_neighbors, len(X) - 1)  # fewer points: all pairs
-            return knn_edges(X, k, weights=self.weights, n_jobs=self.n_jobs)
+            return knn_edges(X, n_neighbors=k, weights=self.weights, n_jobs=self.n_jobs)
         if self.kind == "rbf":
-            return kernel_edges(X, "rbf", self.kernel_gamma, n_jobs=self.n_jobs)
+            return kernel_edges(X, gamma=self.kernel_gamma, n_jobs=self.n_jobs)
         assert callable(self.kind)
         return CallableEdges(X, self.kind)
 

@@ -216,8 +216,8 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
         self.verbose = verbose
 
     def _read_labels(self, y: Any, n_nodes: int | None, ids: NodeTable | None) -> Labels:
-        nodes, labels = find_classes(y, n_nodes, ids)
-        self.classes_, codes = np.unique(labels, return_inverse=True)
+        labels = find_classes(y, n_nodes, ids)
+        self.classes_, codes = np.unique(labels.values, return_inverse=True)
         counts = np.bincount(codes)
         if len(counts) == 1:
             warnings.warn(
@@ -235,7 +235,7 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
                     f"{self.classes_.tolist()}, got {self.class_prior!r}"
                 )
             self.class_prior_ = prior / prior.sum()
-        return Labels(nodes, codes)
+        return labels._replace(values=codes)
 
     def _automatic_gamma(self, degree: float) -> float:
         return automatic_gamma(len(self.labelled_), len(self.classes_), degree)
@@ -264,7 +264,7 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
 
     def _soft_maximum(self, result: HFSResult) -> Floats:
         """Return shares in the order of the scores, whose scale depends on gamma and is removed."""
-        nodes, codes = self._labels
+        nodes, codes = self.labelled_, self._labels.values
         f = comparable_scores(result, codes)
         known = f[result.reached]
         spread = float(np.sqrt(np.mean((known - known.mean(axis=1, keepdims=True)) ** 2)))
@@ -339,7 +339,7 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
         -------
         float
         """
-        samples, labels = find_classes(y)
+        samples, labels, *_ = find_classes(y)
         right = self.predict(X)[samples] == labels
         weights = None if sample_weight is None else np.asarray(sample_weight)[samples]
         return float(np.average(right, weights=weights))

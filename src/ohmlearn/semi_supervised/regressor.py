@@ -94,9 +94,9 @@ n_jobs, verbose
         self.verbose = verbose
 
     def _read_labels(self, y: Any, n_nodes: int | None, ids: NodeTable | None) -> Labels:
-        nodes, values = find_values(y, n_nodes, ids)
-        self.mean_ = float(values.mean())
-        return Labels(nodes, values)
+        labels = find_values(y, n_nodes, ids)
+        self.mean_ = float(labels.values.mean())
+        return labels
 
     def _automatic_gamma(self, degree: float) -> float:
         # Close to interpolation: see docs/labels.md.

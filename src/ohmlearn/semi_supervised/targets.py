@@ -1,7 +1,6 @@
 """Which nodes are labelled, and with what."""
 
 import math
-import re
 import warnings
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -12,11 +11,11 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from ohmlearn.nodes import NodeTable
+from ohmlearn.streams.errors import refuse_source
+from ohmlearn.streams.labels import as_node_ids
 from ohmlearn.validation.edges import check_node_ids
 
 __all__ = ["Labels", "find_classes", "find_values", "is_mapping", "is_unlabelled", "number_labels"]
-
-INTEGER = re.compile(r"-?\d+")
 
 
 class Labels(NamedTuple):
@@ -24,6 +23,8 @@ class Labels(NamedTuple):
 
     nodes: Any
     values: NDArray[Any]
+    path: str = "y"  # where they come from, for messages
+    heading: Any = None  # a node that may be the heading of the file
 
 
 def is_mapping(y: Any, ids: NodeTable | None) -> bool:
@@ -43,33 +44,20 @@ def number_labels(labels: Labels, ids: NodeTable | None) -> Labels:
     """
     if ids is None or isinstance(labels.nodes, np.ndarray):
         return labels
-    nodes = _as_kind(labels.nodes, ids.kind)
-    known = ids.find(nodes) >= 0
-    if not known.any():
-        raise ValueError(
-            f"no edge has any of the {len(nodes)} labelled nodes, such as {nodes[0]!r}; the ids of "
-            f"labels and edges must be the same"
-        )
+    nodes = as_node_ids(labels.path, labels.nodes, ids.kind, row="label")
+    unknown = np.flatnonzero(ids.find(nodes) < 0)
+    if len(unknown) == len(nodes):
+        refuse_source(labels.path, f"no edge has any of these nodes, such as {nodes.tolist()[0]!r}")
+    if labels.heading is not None and [labels.nodes[at] for at in unknown] == [labels.heading]:
+        why = "seems to be a heading, but no column has a usual name"
+        refuse_source(labels.path, f"{why}; name them (--node-col, --label-col) or take it out", "row 1")
     numbers = ids.add(nodes).astype(np.int64)
     first: dict[int, Any] = {}
-    for number, value, node in zip(numbers.tolist(), labels.values, nodes, strict=True):
+    for number, value, node in zip(numbers.tolist(), labels.values, nodes.tolist(), strict=True):
         if first.setdefault(number, value) != value:
-            raise ValueError(f"node {node!r} has two labels, {first[number]!r} and {value!r}")
+            refuse_source(labels.path, f"node {node!r} has two labels")
     numbers, at = np.unique(numbers, return_index=True)
-    return Labels(numbers, labels.values[at])
-
-
-def _as_kind(nodes: list[Any], kind: str | None) -> list[Any]:
-    """Return ids as integers or strings, whichever the edges have."""
-    if kind == "string":
-        return [str(node) for node in nodes]
-    for node in nodes:
-        if not isinstance(node, int | np.integer) and not INTEGER.fullmatch(str(node).strip()):
-            raise ValueError(
-                f"the labelled node {node!r} is not an integer, but the ids of the edges are; "
-                f'read the edges with id_type="string"'
-            )
-    return [int(node) for node in nodes]
+    return labels._replace(nodes=numbers, values=labels.values[at])
 
 
 def find_classes(y: Any, n_nodes: int | None = None, ids: NodeTable | None = None) -> Labels:
@@ -81,9 +69,10 @@ def find_classes(y: Any, n_nodes: int | None = None, ids: NodeTable | None = Non
     >>> nodes.tolist(), classes.tolist()
     ([0, 2], ['spam', 'ham'])
     >>> find_classes({7: 1, 3: 0})
-    Labels(nodes=array([7, 3]), values=array([1, 0]))
+    Labels(nodes=array([7, 3]), values=array([1, 0]), path='y', heading=None)
     """
-    nodes, values = _split(y, n_nodes, ids)
+    labels = _split(y, n_nodes, ids)
+    values = labels.values
     if values.dtype.kind == "O":
         known = np.array([not is_unlabelled(value) for value in values], dtype=bool)
         values = values[known]
@@ -107,7 +96,7 @@ def find_classes(y: Any, n_nodes: int | None = None, ids: NodeTable | None = Non
         # Integers are always classes: with few labels per class scikit-learn would mistake them
         # for a regression target.
         check_classification_targets(values)
-    return Labels(_choose(nodes, known), values)
+    return labels._replace(nodes=_choose(labels.nodes, known), values=values)
 
 
 def find_values(y: Any, n_nodes: int | None = None, ids: NodeTable | None = None) -> Labels:
@@ -116,9 +105,10 @@ def find_values(y: Any, n_nodes: int | None = None, ids: NodeTable | None = None
     Examples
     --------
     >>> find_values([1.5, None, -1.0])
-    Labels(nodes=array([0, 2]), values=array([ 1.5, -1. ]))
+    Labels(nodes=array([0, 2]), values=array([ 1.5, -1. ]), path='y', heading=None)
     """
-    nodes, values = _split(y, n_nodes, ids)
+    labels = _split(y, n_nodes, ids)
+    values = labels.values
     if values.dtype.kind == "O":
         values = np.array([math.nan if value is None else value for value in values])
     try:
@@ -132,7 +122,7 @@ def find_values(y: Any, n_nodes: int | None = None, ids: NodeTable | None = None
             "y has no value: all entries are None or NaN, which mean unknown; at least one number "
             "must be given"
         )
-    return Labels(_choose(nodes, known), numbers[known])
+    return labels._replace(nodes=_choose(labels.nodes, known), values=numbers[known])
 
 
 def _choose(nodes: Any, known: NDArray[np.bool_]) -> Any:
@@ -149,11 +139,12 @@ def _split(y: Any, n_nodes: int | None, ids: NodeTable | None) -> Labels:
             "each node, or a dict {node: label}"
         )
     if is_mapping(y, ids):
+        path, heading = getattr(y, "path", "y"), getattr(y, "heading", None)
         y = dict(y)
         entries = np.empty(len(y), dtype=object)
         entries[:] = list(y.values())
         if ids is not None:
-            return Labels(list(y), entries)
+            return Labels(list(y), entries, path, heading)
         named = next((key for key in y if isinstance(key, str)), None)
         if named is not None:
             raise ValueError(

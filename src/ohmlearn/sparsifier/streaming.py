@@ -185,12 +185,8 @@ class StreamingSparsifier(Shared):
             self._add((edges, v, w), 0)
             return self
         self._adopt(nodes_of(edges))
-        feed = getattr(edges, "feed", None)
-        if feed is not None and self._can_be_fed(edges.n_nodes):
-            for add_block in feed():
-                with self._lock, self._changing():
-                    self._snapshot = None
-                    add_block(self._sampler())
+        if hasattr(edges, "feed"):
+            self._take(edges)
             return self
         for number, batch in enumerate(batches_of(edges)):
             self._add(batch, number)
@@ -208,9 +204,20 @@ class StreamingSparsifier(Shared):
             )
         self.nodes = nodes
 
-    def _can_be_fed(self, n_nodes: int) -> bool:
-        known = self.options.n_nodes
-        return self.options.scheme != "paper" and (known is None or known >= n_nodes)
+    @in_turn
+    def _take(self, points: Any) -> None:
+        """Take in a stream of points, which computes its edges inside the sampler."""
+        limit = self.options.n_nodes
+        if limit is not None and points.n_nodes > limit:
+            raise ValueError(
+                f"the points have {points.n_nodes} nodes, but n_nodes = {limit}; raise n_nodes, or "
+                f"leave it out"
+            )
+        self.options.check_room(points.n_nodes)
+        sampler = self._sampler()
+        with self._changing():
+            self._snapshot = None
+            points.feed(sampler)
 
     @in_turn
     def _add(self, batch: tuple[Any, ...], number: int) -> None:

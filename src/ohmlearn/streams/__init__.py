@@ -1,15 +1,18 @@
-"""Sources of edges: batch after batch, never all of them in memory.
+"""Streams of edges: batches that are read or computed one after the other.
 
-A stream of edges is an iterable of `EdgeBatch`. Those made here begin anew with every
-``iter()``, unless they say otherwise, and know the number of nodes where that can be known.
+A stream is an iterable of `EdgeBatch`. Its attribute `nodes` is the NodeTable that numbers its
+nodes, or None if its ids already are numbers. If `rereadable` is true, every ``iter()`` starts from
+the beginning.
 """
 
 from ohmlearn.streams.approximate_knn import FaissKnnEdges
 from ohmlearn.streams.batch import EdgeBatch
+from ohmlearn.streams.edge_stream import EdgeStream
 from ohmlearn.streams.errors import SourceError
 from ohmlearn.streams.kernel import KernelEdges, kernel_edges
 from ohmlearn.streams.knn import KnnEdges, knn_edges
-from ohmlearn.streams.read import EdgeStream, read_edges
+from ohmlearn.streams.options import ReadOptions
+from ohmlearn.streams.read import read_edges
 
 __all__ = [
     "EdgeBatch",
@@ -17,6 +20,7 @@ __all__ = [
     "FaissKnnEdges",
     "KernelEdges",
     "KnnEdges",
+    "ReadOptions",
     "SourceError",
     "kernel_edges",
     "knn_edges",

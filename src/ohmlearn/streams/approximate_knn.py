@@ -1,4 +1,4 @@
-"""Edges of nearest-neighbour graphs whose neighbours faiss finds: fast for many points, stored."""
+"""Edges of nearest-neighbour graphs found by faiss: fast for many points, and stored."""
 
 from __future__ import annotations
 
@@ -7,48 +7,37 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ohmlearn.streams.batch import EdgeBatch
-from ohmlearn.streams.points import check_n_neighbors, check_points, fill_scales
-from ohmlearn.validation.parameters import check_count, check_n_jobs, check_option, require_extra
+from ohmlearn.streams.points import NeighborEdges, fill_scales
+from ohmlearn.validation.parameters import require_extra
 
 __all__ = ["FaissKnnEdges"]
 
-EXACT_BELOW = 20_000  # points: the search of all of them is fast enough
+EXACT_BELOW = 20_000  # points: a search of all of them is fast enough
 PROBED = 32  # cells of 4 sqrt(n) that are searched
 BATCH = 1 << 18
 
 
-class FaissKnnEdges:
+class FaissKnnEdges(NeighborEdges):
     """Stream of a nearest-neighbour graph found by faiss; see ``method`` of `knn_edges`.
 
     Attributes
     ----------
     n_nodes, n_neighbors, n_edges : int
+        Number of points, of neighbours of each, and of edges.
+    nodes : None
+        The nodes are the rows of X.
     rereadable : bool
-        True: every ``iter()`` begins anew.
+        True: every ``iter()`` starts from the beginning.
     """
 
-    rereadable = True
-
-    def __init__(
-        self,
-        X: ArrayLike,
-        n_neighbors: int,
-        *,
-        weights: str = "uniform",
-        n_jobs: int | None = None,
-        block: int | None = None,
-    ) -> None:
-        x = check_points(X)
-        self.n_nodes = len(x)
-        self.n_neighbors = check_n_neighbors(n_neighbors, len(x))
-        self._weighted = check_option("weights", weights, ("uniform", "gaussian")) == "gaussian"
-        self._batch = BATCH if block is None else check_count("block", block) * self.n_neighbors
-        # Moved to the middle: float32 is all that faiss knows.
+    def _prepare(self, x: NDArray[Any]) -> None:
+        self._batch = BATCH if self._block is None else self._block * self.n_neighbors
+        # Centred because faiss computes in float32 only.
         self._x = np.ascontiguousarray(x - x.mean(axis=0), dtype=np.float32)
-        near = find_neighbours(self._x, self.n_neighbors, check_n_jobs(n_jobs))
+        near = find_neighbours(self._x, self.n_neighbors, self._threads)
         found = near >= 0
         own = np.arange(len(x))
         u, v = np.repeat(own, found.sum(axis=1)), near[found]
@@ -79,12 +68,12 @@ class FaissKnnEdges:
 def find_neighbours(x: NDArray[np.float32], k: int, threads: int) -> NDArray[np.int64]:
     """Return (n, k) indices of neighbours, nearest first, without the points themselves.
 
-    Cells may hold fewer than k points: -1 stands for none, at the end of a row.
+    Cells may hold fewer than k points; then a row ends with -1.
     """
     faiss = require_extra("faiss", "knn")
     n, dims = x.shape
     before = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(1)  # training in several threads does not give the same cells
+    faiss.omp_set_num_threads(1)  # training in several threads gives different cells each time
     try:
         if n < EXACT_BELOW:
             index = faiss.IndexFlatL2(dims)
@@ -100,6 +89,6 @@ def find_neighbours(x: NDArray[np.float32], k: int, threads: int) -> NDArray[np.
         faiss.omp_set_num_threads(before)
     own = np.arange(n)[:, None]
     is_self = found == own
-    is_self[~is_self.any(axis=1), -1] = True  # hidden among its copies: the farthest goes
+    is_self[~is_self.any(axis=1), -1] = True  # hidden among its copies: drop the farthest
     near: NDArray[np.int64] = found[~is_self].reshape(n, k)
     return near

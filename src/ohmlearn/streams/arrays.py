@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import IO, Any
 from zipfile import ZipFile, ZipInfo
 
@@ -14,26 +15,28 @@ from numpy.typing import NDArray
 
 from ohmlearn.nodes.ids import Ids, Strings, as_ids
 from ohmlearn.nodes.table import check_equal_sizes
-from ohmlearn.streams.bytes import starts_with
+from ohmlearn.streams.columns import Columns, choose_columns
 from ohmlearn.streams.errors import reading, refuse_source
-from ohmlearn.streams.source import RawBatch, Request, Source, choose_columns, drop_bad
+from ohmlearn.streams.files import starts_with
+from ohmlearn.streams.options import ReadOptions
+from ohmlearn.streams.source import RawBatch, Source, drop_bad
 
 __all__ = ["ArraySource", "BatchSource", "columns_of"]
 
 ROWS = 1 << 17  # in a batch
-BATCH_BYTES = 1 << 24  # of a column in a batch, at most
-# A matrix is decompressed whole: always up to so many bytes, beyond that only if they are at most
-# so many times those of the file.
+BATCH_BYTES = 1 << 24  # at most so many of a column in a batch
+# A matrix is decompressed as a whole. One with more bytes than this must not be more than
+# MOST_PACKED times as large as its file.
 SMALL_MATRIX = 1 << 28
 MOST_PACKED = 100
 ArrayColumns = tuple[Any, Any, Any]  # u, v, w or None
 
 
-def columns_of(name: str, request: Request, array: NDArray[Any]) -> tuple[ArrayColumns, Any]:
-    """Take columns of an array of shape (n, 2) or (n, 3), or of one with named fields."""
+def columns_of(name: str, options: ReadOptions, array: NDArray[Any]) -> tuple[ArrayColumns, Any]:
+    """Return the columns of an array of shape (n, 2) or (n, 3), or of one with named fields."""
     if array.dtype.names is not None:
         names: list[str] | None = list(array.dtype.names)
-        columns = choose_columns(name, request, names, len(array.dtype.names))
+        columns = choose_columns(name, options, names, len(array.dtype.names))
         u, v, w = (None if at is None else array[array.dtype.names[at]] for at in columns[:3])
         if array.ndim != 1:
             refuse_source(name, f"must be one-dimensional, got shape {array.shape}")
@@ -41,17 +44,17 @@ def columns_of(name: str, request: Request, array: NDArray[Any]) -> tuple[ArrayC
     if array.ndim != 2 or array.shape[1] not in (2, 3):
         remedy = "; transpose it" if array.ndim == 2 and array.shape[0] in (2, 3) else ""
         refuse_source(
-            name, f"an edge a row is needed, shape (n, 2) or (n, 3), got {array.shape}{remedy}"
+            name, f"one edge per row is needed, shape (n, 2) or (n, 3), got {array.shape}{remedy}"
         )
-    weighted = array.shape[1] == 3 and request.w is None
-    asked = Request(request.u, request.v, 2 if weighted else request.w)
-    columns = choose_columns(name, asked, None, array.shape[1])
+    if array.shape[1] == 3 and options.weight_col is None and options.rows.weights:
+        options = replace(options, weight_col=2)
+    columns = choose_columns(name, options, None, array.shape[1])
     u, v, w = (None if at is None else array[:, at] for at in columns[:3])
     return (u, v, w), columns
 
 
 def take_ids(source: Source, ids: Any, side: str, row: int, kind: str | None) -> Ids:
-    """Return ids; whole numbers may come as floats, in an array together with weights."""
+    """Return ids; whole numbers may be floats, if they share an array with weights."""
     if hasattr(ids, "dtype"):
         ids = np.asarray(ids)
         if ids.dtype.kind == "f":
@@ -62,13 +65,13 @@ def take_ids(source: Source, ids: Any, side: str, row: int, kind: str | None) ->
                 refuse_source(source.name, why, f"row {row + at}")
             ids = ids.astype(np.int64)
     found = as_ids(ids, side)
-    if (source.request.id_type or kind) == "string" and not isinstance(found, Strings):
+    if (source.options.id_type or kind) == "string" and not isinstance(found, Strings):
         return as_ids(found.astype(str), side)
     return found
 
 
 def matrix_columns(name: str, matrix: Any) -> ArrayColumns:
-    """Take each edge once out of an adjacency matrix."""
+    """Return each edge of an adjacency matrix once."""
     if matrix.shape[0] != matrix.shape[1]:
         refuse_source(name, f"must be a square matrix, got shape {matrix.shape}")
     if matrix.dtype.kind not in "biuf":
@@ -77,12 +80,12 @@ def matrix_columns(name: str, matrix: Any) -> ArrayColumns:
     u, v, w = coo.coords[0], coo.coords[1], coo.data
     inside = (u >= 0) & (v >= 0) & (u < matrix.shape[0]) & (v < matrix.shape[0])
     if not inside.all():
-        refuse_source(name, f"has an index outside of its shape {matrix.shape}")
+        refuse_source(name, f"has an index outside its shape {matrix.shape}")
     if w.dtype.kind == "b":
         w = w.astype(np.float64)
     upper, lower = u < v, u > v
     if upper.any() and lower.any():
-        if matrix.shape[0] > 2 * len(u):  # memory for the nodes that have edges, not for all
+        if matrix.shape[0] > 2 * len(u):  # use memory for nodes with edges only
             nodes, at = np.unique(np.concatenate([u, v]), return_inverse=True)
             size = len(nodes)
             matrix = type(coo)((w, (at[: len(u)], at[len(u) :])), shape=(size, size))
@@ -98,9 +101,9 @@ def matrix_columns(name: str, matrix: Any) -> ArrayColumns:
 
 
 class PackedColumn:
-    """A one-dimensional array in an .npz file, decompressed piece by piece, from front to back.
+    """A one-dimensional array in an .npz file, decompressed in pieces from front to back.
 
-    A small file may hold a very long array, if it is compressed.
+    A small compressed file may hold a very long array.
     """
 
     def __init__(self, name: str, column: str | None, archive: ZipFile, member: str) -> None:
@@ -115,7 +118,7 @@ class PackedColumn:
 
     def __getitem__(self, rows: slice) -> NDArray[Any]:
         start, stop, _ = rows.indices(len(self))
-        assert start == self._row  # nothing is read twice or left out
+        assert start == self._row  # pieces are read in order
         size = (stop - start) * self.dtype.itemsize
         data = self._file.read(size)
         if len(data) < size:
@@ -127,7 +130,7 @@ class PackedColumn:
 def read_array_header(
     name: str, column: str | None, file: IO[bytes], member: ZipInfo
 ) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Read the header of an array in an .npz file; refuse one that its size contradicts."""
+    """Read the header of an array in an .npz file; refuse one that does not match its size."""
     version = np.lib.format.read_magic(file)
     if version not in ((1, 0), (2, 0)):
         refuse_source(name, f"{column} has version {version} of numpy's format; 1 or 2 is needed")
@@ -147,7 +150,7 @@ class ArraySource(Source):
     """A .npy file, read through a memory map, or a .npz file."""
 
     def inspect(self) -> None:
-        """Look at names and shape."""
+        """Read names and shape."""
         with ExitStack() as stack:
             self.n_edges = len(self._load(stack)[0])
 
@@ -166,17 +169,16 @@ class ArraySource(Source):
             if first == b"PK":
                 return self._load_npz(stack.enter_context(ZipFile(self.name)))
             array = np.load(self.name, mmap_mode="r", allow_pickle=False)
-            columns, self.columns = columns_of(self.name, self.request, array)
+            columns, self.columns = columns_of(self.name, self.options, array)
         return columns
 
     def _load_npz(self, archive: ZipFile) -> ArrayColumns:
         members = {member.removesuffix(".npy"): member for member in archive.namelist()}
         if "format" in members:
-            self.columns = choose_columns(self.name, Request(), ["row", "column", "w"], 3)
-            self.columns = self.columns._replace(guessed=False)
+            self.columns = Columns(0, 1, 2, ["row", "column", "w"], guessed=False)
             return self._load_matrix(archive, members)
         names = list(members)
-        chosen = choose_columns(self.name, self.request, names, len(names))
+        chosen = choose_columns(self.name, self.options, names, len(names))
         self.columns = chosen
         u, v, w = (
             None
@@ -195,7 +197,7 @@ class ArraySource(Source):
         return u, v, w
 
     def _load_matrix(self, archive: ZipFile, members: dict[str, str]) -> ArrayColumns:
-        """Load a matrix whole: whether it is symmetric is not known before."""
+        """Load the whole matrix, which is needed to know whether it is symmetric."""
         import scipy.sparse
 
         for column, member in members.items():
@@ -206,9 +208,9 @@ class ArraySource(Source):
         if size > max(SMALL_MATRIX, MOST_PACKED * packed):
             refuse_source(
                 self.name,
-                f"a matrix of {size} bytes from a file of {packed} is hardly a graph: even zeros "
-                f"and ones rarely compress {MOST_PACKED} times; save it with compressed=False if "
-                f"it is right",
+                f"a matrix of {size} bytes in a file of {packed} bytes is probably damaged: even "
+                f"zeros and ones rarely compress {MOST_PACKED} times; save it with "
+                f"compressed=False if it is right",
             )
         return matrix_columns(self.name, scipy.sparse.load_npz(self.name))
 
@@ -216,7 +218,7 @@ class ArraySource(Source):
 def cut(
     source: Source, columns: ArrayColumns, weighted: bool, kind: str | None
 ) -> Iterator[RawBatch]:
-    """Yield the edges of whole columns in batches."""
+    """Yield the edges of columns in batches."""
     u, v, w = columns
     rows = ROWS
     for column in (u, v, w):
@@ -233,26 +235,26 @@ def cut(
             weights = np.asarray(w[part]) if weighted else None
             if weights is not None and weights.dtype.kind not in "biuf":
                 refuse_source(source.name, f"weights must be real numbers, got {weights.dtype}")
-            batch = drop_bad(source.name, source.request, row, a, b, weights)
+            batch = drop_bad(source.name, source.options, row, a, b, weights)
         source.fraction = min(1.0, (row + rows) / len(u))
         yield batch
 
 
 class BatchSource(Source):
-    """Arrays (u, v) or (u, v, w) that are in memory."""
+    """Arrays (u, v) or (u, v, w) in memory."""
 
-    def __init__(self, name: str, request: Request, columns: ArrayColumns) -> None:
-        super().__init__(name, request)
+    def __init__(self, name: str, options: ReadOptions, columns: ArrayColumns) -> None:
+        super().__init__(name, options)
         check_equal_sizes(
             **{x: len(c) for x, c in zip("uvw", columns, strict=True) if c is not None}
         )
         self._arrays = columns
         self.n_edges = len(columns[0])
-        names = ["u", "v", "w"][: 2 if columns[2] is None else 3]
-        self.columns = choose_columns(name, Request(), names, len(names))._replace(guessed=False)
+        weight, names = (None, ["u", "v"]) if columns[2] is None else (2, ["u", "v", "w"])
+        self.columns = Columns(0, 1, weight, names, guessed=False)
 
     def inspect(self) -> None:
-        """Do nothing: all is known."""
+        """Do nothing: everything is known."""
 
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
         """Cut the columns into batches."""

@@ -12,32 +12,34 @@ from numpy.typing import NDArray
 
 from ohmlearn.nodes.ids import Ids, ids_from_arrow
 from ohmlearn.streams.bytes import ByteSource
+from ohmlearn.streams.columns import Columns, choose_columns
 from ohmlearn.streams.errors import reading, refuse_source
-from ohmlearn.streams.source import Columns, RawBatch, Request, Source, choose_columns, drop_bad
+from ohmlearn.streams.options import ReadOptions
+from ohmlearn.streams.source import RawBatch, Source, drop_bad
 from ohmlearn.validation.parameters import require_extra
 
 __all__ = ["ArrowFile", "ArrowObject", "ArrowPipe", "ParquetFile", "take_record_batch"]
 
-# Rows in a batch. Not a power of two: pyarrow reserves the next one and reads on a little, so that
-# a full buffer is doubled and copied, and copied again when it is cut to size.
+# Rows in a batch. With a power of two, pyarrow would fill a buffer of that size, read a little
+# further, double and copy the buffer, and copy it again to cut it to size.
 ROWS = 3 << 15
 
 
 class ArrowSource(Source):
-    """Anything that has a schema and comes in record batches."""
+    """A source with a schema and record batches."""
 
     format = "Arrow"
 
     @abstractmethod
     def _read(self) -> Iterator[tuple[Columns, Any]]:
-        """Yield record batches, each with the positions of the columns in it."""
+        """Yield record batches, each with the positions of the columns of edges in it."""
 
     def _first_row(self) -> int:
         """Return the number of the first row, for messages."""
         return 0
 
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
-        """Take the columns of edges out of record batches."""
+        """Yield the columns of edges of each record batch."""
         row, seen = self._first_row(), 0
         batches = self._read()
         while True:
@@ -46,7 +48,7 @@ class ArrowSource(Source):
                 if found is None:
                     break
                 columns, batch = found
-                raw = take_record_batch(batch, columns, self.name, self.request, kind, row)
+                raw = take_record_batch(batch, columns, self.name, self.options, kind, row)
             row += batch.num_rows
             seen += batch.num_rows
             if self.n_edges:
@@ -54,9 +56,10 @@ class ArrowSource(Source):
             yield raw
 
     def _choose(self, schema: Any) -> Columns:
-        columns = choose_columns(self.name, self.request, schema.names, len(schema.names))
+        columns = choose_columns(self.name, self.options, schema.names, len(schema.names))
         self.columns = columns
-        for at in (columns.u, columns.v):
+        ends = (columns.u,) if self.options.rows.second_may_be_empty else (columns.u, columns.v)
+        for at in ends:
             check_id_type(schema.field(at).type, self.name, columns.name(at))
         return columns
 
@@ -66,8 +69,8 @@ class ParquetFile(ArrowSource):
 
     format = "Parquet"
 
-    def __init__(self, name: str, request: Request, row_groups: range | None = None) -> None:
-        super().__init__(name, request)
+    def __init__(self, name: str, options: ReadOptions, row_groups: range | None = None) -> None:
+        super().__init__(name, options)
         self._row_groups = row_groups
 
     def inspect(self) -> None:
@@ -78,7 +81,7 @@ class ParquetFile(ArrowSource):
 
     @staticmethod
     def _count(file: Any, row_groups: range | None) -> int:
-        """Return the rows of some row groups, of all by default."""
+        """Return the number of rows in some row groups, by default in all."""
         if row_groups is None:
             return int(file.metadata.num_rows)
         return sum(file.metadata.row_group(at).num_rows for at in row_groups)
@@ -92,7 +95,7 @@ class ParquetFile(ArrowSource):
     def _open(self) -> Any:
         parquet = require_extra("pyarrow.parquet", "files")
         with reading(self.name, self.format):
-            # pyarrow would keep all that it has read of a file until the end.
+            # With pre_buffer, pyarrow keeps all that it has read until the file is closed.
             return parquet.ParquetFile(self.name, pre_buffer=False)
 
     def _read(self) -> Iterator[tuple[Columns, Any]]:
@@ -106,7 +109,7 @@ class ParquetFile(ArrowSource):
             columns = Columns(0, 1, None if chosen.w is None else 2, wanted, chosen.guessed)
             batches = file.iter_batches(ROWS, self._row_groups, wanted, use_threads=False)
             for batch in batches:
-                yield columns, batch.select(wanted)  # they come in the order of the file
+                yield columns, batch.select(wanted)  # pyarrow returns them in the order of the file
 
 
 class ArrowFile(ArrowSource):
@@ -130,7 +133,7 @@ class ArrowFile(ArrowSource):
     def _read(self) -> Iterator[tuple[Columns, Any]]:
         with self._open() as reader:
             columns = self._choose(reader.schema)
-            count = getattr(reader, "num_record_batches", None)  # a stream does not know
+            count = getattr(reader, "num_record_batches", None)  # a stream does not say it
             batches = reader if count is None else map(reader.get_batch, range(count))
             for at, batch in enumerate(batches):
                 self.fraction = at / count if count else None
@@ -142,12 +145,12 @@ class ArrowPipe(ArrowSource):
 
     format = "an Arrow IPC stream"
 
-    def __init__(self, name: str, request: Request, pipe: BinaryIO) -> None:
-        super().__init__(name, request, rereadable=False)
+    def __init__(self, name: str, options: ReadOptions, pipe: BinaryIO) -> None:
+        super().__init__(name, options, rereadable=False)
         self._pipe = pipe
 
     def inspect(self) -> None:
-        """Do nothing: the schema may take its time to come."""
+        """Do nothing: reading the schema could block."""
 
     def _read(self) -> Iterator[tuple[Columns, Any]]:
         pa = require_extra("pyarrow", "files")
@@ -160,13 +163,13 @@ class ArrowPipe(ArrowSource):
 class ArrowObject(ArrowSource):
     """An object with ``__arrow_c_stream__``: a table of pyarrow, pandas, polars, duckdb, ..."""
 
-    def __init__(self, table: Any, request: Request) -> None:
+    def __init__(self, table: Any, options: ReadOptions) -> None:
         once = hasattr(table, "read_next_batch")  # a reader, not a table
-        super().__init__(f"the {type(table).__name__}", request, rereadable=not once)
+        super().__init__(f"the {type(table).__name__}", options, rereadable=not once)
         self._table = table
 
     def inspect(self) -> None:
-        """Look at the schema where it is at hand: some objects run a query for it."""
+        """Look at the schema if the object has one; others would have to run a query."""
         pa = require_extra("pyarrow", "files")
         schema = getattr(self._table, "schema", None)
         if isinstance(schema, pa.Schema):
@@ -182,13 +185,13 @@ class ArrowObject(ArrowSource):
 
 
 def _validated(batch: Any) -> Any:
-    """Return a batch whose buffers are as long as they say: files do not promise that."""
+    """Return the batch after a check of its buffers, which may be wrong in damaged files."""
     batch.validate(full=True)
     return batch
 
 
 def check_id_type(kind: Any, source: str, column: str | None) -> None:
-    """Refuse columns that cannot be ids."""
+    """Refuse a column whose type cannot be that of ids."""
     import pyarrow.types as types
 
     value = kind.value_type if types.is_dictionary(kind) else kind
@@ -204,10 +207,12 @@ def check_id_type(kind: Any, source: str, column: str | None) -> None:
 
 
 def take_record_batch(
-    batch: Any, columns: Columns, source: str, request: Request, kind: str | None, row: int
+    batch: Any, columns: Columns, source: str, options: ReadOptions, kind: str | None, row: int
 ) -> RawBatch:
-    """Take ids and weights out of a record batch whose first row has number `row`."""
+    """Return the ids and weights of a record batch whose first row has number `row`."""
     u, v = batch.column(columns.u), batch.column(columns.v)
+    if options.rows.second_may_be_empty:
+        v = as_text(v)
     w = None if columns.w is None else batch.column(columns.w)
     missing = [array for array in (u, v, w) if array is not None and array.null_count > 0]
     bad: NDArray[np.bool_] | None = None
@@ -216,7 +221,7 @@ def take_record_batch(
         for array in missing:
             bad |= array.is_null().to_numpy(zero_copy_only=False)
     weights = None if w is None else take_weights(w, source, columns)
-    id_type = request.id_type or kind
+    id_type = options.id_type or kind
     a, too_large = take_ids(u, id_type)
     b, also_too_large = take_ids(v, id_type)
     reason = "a node id or weight is missing"
@@ -227,11 +232,20 @@ def take_record_batch(
         if bad is None or int(np.argmax(large)) < int(np.argmax(bad)):
             reason = "a node id does not fit int64"
         bad = large if bad is None else bad | large
-    return drop_bad(source, request, row, a, b, weights, bad, reason)
+    return drop_bad(source, options, row, a, b, weights, bad, reason)
+
+
+def as_text(array: Any) -> Any:
+    """Return labels as strings, nulls as empty ones."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    return array.cast(pa.large_string()).fill_null("")
 
 
 def take_ids(array: Any, id_type: str | None) -> tuple[Ids, NDArray[np.bool_] | None]:
-    """Return ids, nulls as anything, and where they do not fit int64."""
+    """Return ids, with any value for nulls, and a mask of those that do not fit int64."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(array.type):
@@ -253,7 +267,7 @@ def take_ids(array: Any, id_type: str | None) -> tuple[Ids, NDArray[np.bool_] | 
 
 
 def take_weights(array: Any, source: str, columns: Columns) -> NDArray[Any]:
-    """Return weights; nulls are 0."""
+    """Return weights, with 0 for nulls."""
     import pyarrow as pa
 
     types = pa.types

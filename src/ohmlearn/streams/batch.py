@@ -1,4 +1,4 @@
-"""What a stream of edges is made of."""
+"""A batch of edges."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ __all__ = ["EdgeBatch"]
 
 
 class EdgeBatch(NamedTuple):
-    """Some edges of a stream, as arrays of equal length.
+    """A part of a stream of edges: arrays of equal length.
 
     Examples
     --------
@@ -21,4 +21,4 @@ class EdgeBatch(NamedTuple):
 
     u: NDArray[np.int32] | NDArray[np.int64]
     v: NDArray[np.int32] | NDArray[np.int64]
-    w: NDArray[np.float32] | NDArray[np.float64] | None = None  # all 1 if there are none
+    w: NDArray[np.float32] | NDArray[np.float64] | None = None  # None means that all are 1

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 from ohmlearn.streams.errors import reading, refuse_source
 from ohmlearn.validation.parameters import require_extra
 
-__all__ = ["ByteSource", "line_blocks", "starts_with"]
+__all__ = ["ByteSource", "line_blocks"]
 
 BLOCK = 1 << 20
 LONGEST_LINE = 1 << 24
@@ -22,19 +22,13 @@ MAGIC = {
 }
 
 
-def starts_with(path: str, count: int) -> bytes:
-    """Return the first bytes of a file."""
-    with open(path, "rb") as file:
-        return file.read(count)
-
-
 class ByteSource:
-    """A file, or a buffered pipe that is already open; compression is told by the first bytes.
+    """A file, or an open buffered pipe; its first bytes show whether it is compressed.
 
     Attributes
     ----------
     file : BinaryIO
-        Decompressed.
+        The decompressed content.
     """
 
     def __init__(self, name: str, pipe: BinaryIO | None = None) -> None:
@@ -70,7 +64,7 @@ class ByteSource:
         return raw
 
     def fraction(self) -> float | None:
-        """Return the share that has been read, of the file as it is on disk."""
+        """Return which share of the file on disk has been read; None for a pipe."""
         return None if not self._size else min(1.0, self._raw.tell() / self._size)
 
     def close(self) -> None:
@@ -87,8 +81,8 @@ class ByteSource:
 def line_blocks(source: ByteSource) -> Iterator[bytes]:
     """Yield blocks of about 1 MiB, each ending with a newline.
 
-    A last line without one gets it. If the first block has carriage returns but no newline, then
-    carriage returns end the lines, as on old Macs: they become newlines.
+    A newline is added to a last line that has none. If the first block has carriage returns but no
+    newline, then carriage returns end the lines, as on old Macs, and are replaced by newlines.
     """
     rest = b""
     old_mac: bool | None = None

@@ -1,19 +1,19 @@
-"""Where bad sources of edges are refused: points, ids, files. Goes on with ``_validation``."""
+"""The error of a source that cannot be read: it names the source and the row."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import NoReturn
 
 __all__ = [
     "SourceError",
-    "check_source_options",
     "reading",
     "refuse_source",
+    "shorten",
 ]
 
 
 class SourceError(ValueError):
-    """A file or another source of edges that cannot be read, with its name and row.
+    """A source of edges cannot be read; the message names the source and the row.
 
     Examples
     --------
@@ -28,7 +28,7 @@ class SourceError(ValueError):
     the arrays, row 0: weights must not be negative nor above 1e+27, got -2.0; ...
     """
 
-    __module__ = "ohmlearn.streams"  # where users import it from, and what tracebacks show
+    __module__ = "ohmlearn.streams"  # where users import it from; tracebacks show it
 
 
 def refuse_source(name: str, problem: str, row: str | None = None) -> NoReturn:
@@ -46,7 +46,7 @@ def refuse_source(name: str, problem: str, row: str | None = None) -> NoReturn:
 
 @contextmanager
 def reading(name: str, kind: str) -> Iterator[None]:
-    """Turn whatever a library raises over a corrupt file into a SourceError that names the file."""
+    """Turn any error that a library raises for a damaged file into a SourceError."""
     try:
         yield
     except (SourceError, ImportError, FileNotFoundError, PermissionError):
@@ -56,25 +56,6 @@ def reading(name: str, kind: str) -> Iterator[None]:
         raise SourceError(f"{name}: cannot be read as {kind}: {said}") from error
 
 
-def check_source_options(
-    source_col: Any, target_col: Any, weight_col: Any, delimiter: Any, comment: Any
-) -> None:
-    """Refuse options of ``read_edges`` that nothing can be read with."""
-    columns = {"source_col": source_col, "target_col": target_col, "weight_col": weight_col}
-    for name, column in columns.items():
-        if isinstance(column, bool) or not isinstance(column, str | int | None):
-            raise TypeError(f"{name} must be a name or a position of a column, got {column!r}")
-    if delimiter is not None and not (
-        isinstance(delimiter, str)
-        and len(delimiter) == 1
-        and delimiter.isascii()
-        and delimiter not in '"\r\n'
-        and not delimiter.isalnum()
-    ):
-        raise ValueError(f"delimiter must be one ASCII character, such as ',', got {delimiter!r}")
-    if comment is not None and not (
-        isinstance(comment, str)
-        and comment.isascii()
-        and not any(mark.isalnum() or mark in '"-\r\n' for mark in comment)
-    ):
-        raise ValueError(f"comment must be ASCII marks, such as '#', got {comment!r}")
+def shorten(text: str, limit: int = 60) -> str:
+    """Return text as it is quoted in a message."""
+    return repr(text if len(text) <= limit else text[: limit - 3] + "...")

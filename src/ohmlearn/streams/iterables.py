@@ -10,7 +10,8 @@ import numpy as np
 from ohmlearn.streams.arrays import BatchSource
 from ohmlearn.streams.arrow import ArrowObject
 from ohmlearn.streams.errors import reading, refuse_source
-from ohmlearn.streams.source import RawBatch, Request, Source
+from ohmlearn.streams.options import ReadOptions
+from ohmlearn.streams.source import RawBatch, Source
 from ohmlearn.validation.parameters import require_extra
 
 __all__ = ["IterableSource"]
@@ -19,19 +20,19 @@ __all__ = ["IterableSource"]
 class IterableSource(Source):
     """Batches (u, v) or (u, v, w) of arrays, or Arrow tables and record batches.
 
-    An iterator can be read once; other iterables, and functions, again and again.
+    An iterator can be read once; other iterables, and functions, any number of times.
     """
 
-    def __init__(self, batches: Iterable[Any] | Callable[[], Iterable[Any]], request: Request):
+    def __init__(self, batches: Iterable[Any] | Callable[[], Iterable[Any]], options: ReadOptions):
         once = not callable(batches) and iter(batches) is batches
-        super().__init__(f"the {type(batches).__name__}", request, rereadable=not once)
+        super().__init__(f"the {type(batches).__name__}", options, rereadable=not once)
         self._batches = batches
 
     def inspect(self) -> None:
-        """Do nothing: a batch that has been looked at may be gone."""
+        """Do nothing: reading a batch could use it up."""
 
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
-        """Read batch after batch."""
+        """Read one batch after the other."""
         batches = self._batches() if callable(self._batches) else self._batches
         for number, batch in enumerate(batches):
             source = self._open(batch, f"{self.name}, batch {number}")
@@ -44,7 +45,7 @@ class IterableSource(Source):
         if hasattr(batch, "__arrow_c_stream__") or hasattr(batch, "__arrow_c_array__"):
             if not hasattr(batch, "__arrow_c_stream__"):
                 batch = require_extra("pyarrow", "files").record_batch(batch)
-            source: Source = ArrowObject(batch, self.request)
+            source: Source = ArrowObject(batch, self.options)
             source.name = name
             return source
         if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
@@ -60,4 +61,4 @@ class IterableSource(Source):
             weights = None if w is None else np.asarray(w)
         if len(lengths) > 1:
             refuse_source(name, f"columns must be equally long, got lengths {sorted(lengths)}")
-        return BatchSource(name, self.request, (batch[0], batch[1], weights))
+        return BatchSource(name, self.options, (batch[0], batch[1], weights))

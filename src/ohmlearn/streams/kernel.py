@@ -1,4 +1,4 @@
-"""Edges of kernel graphs: all pairs of points, made as they are read."""
+"""Edges of kernel graphs: all pairs of points, computed while they are read."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn import _core
 from ohmlearn.streams.batch import EdgeBatch
-from ohmlearn.streams.points import check_points, pack_points, row_blocks
-from ohmlearn.validation.parameters import check_n_jobs, check_option, check_positive
+from ohmlearn.streams.points import PointEdges, check_points, pack_points, row_blocks
+from ohmlearn.validation.parameters import check_option, check_positive
 
 __all__ = ["KernelEdges", "kernel_edges"]
 
-FED = 512  # rows between two looks at the keyboard
+FED = 512  # rows in a native call; Ctrl-C is noticed between calls
 KERNELS = {
     "rbf": _core.Kernel.rbf,
     "laplacian": _core.Kernel.laplacian,
@@ -23,18 +23,19 @@ KERNELS = {
 }
 
 
-class KernelEdges:
+class KernelEdges(PointEdges):
     """Stream of all pairs of points, weighted by a kernel; see `kernel_edges`.
 
     Attributes
     ----------
-    n_nodes : int
-        Number of points.
-    n_edges : int
-        Number of pairs.
+    n_nodes, n_edges : int
+        Number of points, and of pairs.
     gamma : float
+        The parameter of the kernel.
+    nodes : None
+        The nodes are the rows of X.
     rereadable : bool
-        True: every ``iter()`` begins anew.
+        True: every ``iter()`` starts from the beginning.
 
     Examples
     --------
@@ -44,24 +45,20 @@ class KernelEdges:
     (3, 3)
     """
 
-    rereadable = True
-
     def __init__(
         self,
         X: ArrayLike,
+        *,
         kernel: str = "rbf",
         gamma: float | None = None,
-        *,
         n_jobs: int | None = None,
         block: int | None = None,
     ) -> None:
         x = check_points(X)
+        super().__init__(len(x), n_jobs, block)
         self._kernel = KERNELS[check_option("kernel", kernel, KERNELS)]
-        self.n_nodes = len(x)
         self.n_edges = len(x) * (len(x) - 1) // 2
         self.gamma = default_gamma(x, kernel) if gamma is None else check_positive("gamma", gamma)
-        self._threads = check_n_jobs(n_jobs)
-        self._block = block
         if kernel == "cosine":
             length = np.linalg.norm(x, axis=1, keepdims=True)
             x = x / np.where(length > 0, length, 1)
@@ -73,68 +70,59 @@ class KernelEdges:
                 *self._points.kernel_edges(self._kernel, self.gamma, begin, end, self._threads)
             )
 
-    def feed(self, sparsifier: Any) -> None:
-        """Give all pairs to a StreamingSparsifier.
+    def feed(self, sampler: Any) -> int:
+        """Give all pairs to a sampler and return their number; for `StreamingSparsifier.update`.
 
-        The same as ``update`` with every batch, to the last bit, without making arrays of them.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from ohmlearn import StreamingSparsifier, kernel_edges
-        >>> sparsifier = StreamingSparsifier(n_nodes=500, epsilon=0.9, random_state=0)
-        >>> kernel_edges(np.random.default_rng(0).normal(size=(500, 3))).feed(sparsifier)
-        >>> sparsifier.n_edges_seen_
-        124750
+        The sampler ends in the same state as after its method ``update`` with every batch. A native
+        sampler computes the pairs itself, so that no arrays of them are made. The caller checks
+        that the sampler can hold `n_nodes` nodes, and that no other thread uses it.
         """
-        sampler = sparsifier._sampler()
-        known = sparsifier.n_nodes
-        if isinstance(sampler, _core.Sampler) and (known is None or known >= self.n_nodes):
+        if isinstance(sampler, _core.Sampler):
             for begin, end in row_blocks(self.n_nodes, FED, triangle=True):
-                with sparsifier._lock:
-                    self._points.feed_kernel(
-                        sampler, self._kernel, self.gamma, begin, end, self._threads
-                    )
-        else:  # the scheme "paper", which is in Python; or nodes to be refused
+                self._points.feed_kernel(
+                    sampler, self._kernel, self.gamma, begin, end, self._threads
+                )
+        else:
             for batch in self:
-                sparsifier.update(*batch)
+                sampler.update(*batch)
+        return self.n_edges
 
 
 def default_gamma(x: NDArray[Any], kernel: str) -> float:
-    """Return a gamma that follows the units of the points."""
+    """Return a gamma that scales with the units of the points."""
     spread = float(np.var(x, dtype=np.float64)) if kernel == "rbf" else float(np.std(x))
     return 1.0 / (x.shape[1] * spread) if spread > 0 else 1.0
 
 
 def kernel_edges(
     X: ArrayLike,
+    *,
     kernel: Literal["rbf", "laplacian", "cosine"] = "rbf",
     gamma: float | None = None,
-    *,
     n_jobs: int | None = None,
     block: int | None = None,
 ) -> KernelEdges:
-    """Join all points, weighted by a kernel, without storing the graph.
+    """Join all pairs of points, weighted by a kernel, without storing the graph.
 
     Parameters
     ----------
     X : array-like of shape (n_points, n_features)
-        Distances are computed as float32 if it is that, else as float64; weights are float32.
+        Distances are computed in float32 if X is float32, else in float64; weights are float32.
     kernel : {"rbf", "laplacian", "cosine"}
         ``exp(-gamma |x - y|²)``, ``exp(-gamma |x - y|₁)``, or the cosine of the angle between x and
         y, 0 if it is negative. Weights below 1e-38 are 0.
     gamma : float, optional
-        By default 1 / (n_features * variance of X) for "rbf" and 1 / (n_features * its root) for
-        "laplacian". "cosine" has none.
+        By default 1 / (n_features * variance of X) for "rbf", and the same with the standard
+        deviation for "laplacian". "cosine" does not use it.
     n_jobs : int, optional
-        Threads, read as scikit-learn does; the edges are the same for any number.
+        Number of threads, as in scikit-learn; the edges are the same for any number.
     block : int, optional
-        Points whose edges make a batch; chosen for speed by default.
+        Number of points whose edges form a batch; chosen for speed by default.
 
     Returns
     -------
     KernelEdges
-        A stream of `EdgeBatch` that can be read again and again.
+        A stream of `EdgeBatch` that can be read any number of times.
 
     Examples
     --------
@@ -143,4 +131,4 @@ def kernel_edges(
     ...     print(u, v, w.round(4))
     [0 0 1] [1 2 2] [0.3679 0.0183 0.3679]
     """
-    return KernelEdges(X, kernel, gamma, n_jobs=n_jobs, block=block)
+    return KernelEdges(X, kernel=kernel, gamma=gamma, n_jobs=n_jobs, block=block)

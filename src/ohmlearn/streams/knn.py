@@ -1,4 +1,4 @@
-"""Edges of nearest-neighbour graphs, made as they are read."""
+"""Edges of nearest-neighbour graphs, computed while they are read."""
 
 from __future__ import annotations
 
@@ -10,28 +10,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn.streams.approximate_knn import FaissKnnEdges
 from ohmlearn.streams.batch import EdgeBatch
-from ohmlearn.streams.points import (
-    check_n_neighbors,
-    check_points,
-    fill_scales,
-    pack_points,
-    row_blocks,
-)
-from ohmlearn.validation.parameters import check_n_jobs, check_option
+from ohmlearn.streams.points import NeighborEdges, fill_scales, pack_points, row_blocks
+from ohmlearn.validation.parameters import check_option
 
 __all__ = ["KnnEdges", "knn_edges"]
 
 
-class KnnEdges:
+class KnnEdges(NeighborEdges):
     """Stream of the edges of a nearest-neighbour graph; see `knn_edges`.
 
     Attributes
     ----------
-    n_nodes : int
-        Number of points.
-    n_neighbors : int
+    n_nodes, n_neighbors : int
+        Number of points, and of neighbours of each.
+    nodes : None
+        The nodes are the rows of X.
     rereadable : bool
-        True: every ``iter()`` begins anew.
+        True: every ``iter()`` starts from the beginning.
 
     Examples
     --------
@@ -41,23 +36,7 @@ class KnnEdges:
     (3, 2)
     """
 
-    rereadable = True
-
-    def __init__(
-        self,
-        X: ArrayLike,
-        n_neighbors: int,
-        *,
-        weights: str = "uniform",
-        n_jobs: int | None = None,
-        block: int | None = None,
-    ) -> None:
-        x = check_points(X)
-        self.n_nodes = len(x)
-        self.n_neighbors = check_n_neighbors(n_neighbors, len(x))
-        self._weighted = check_option("weights", weights, ("uniform", "gaussian")) == "gaussian"
-        self._threads = check_n_jobs(n_jobs)
-        self._block = block
+    def _prepare(self, x: NDArray[Any]) -> None:
         self._points: Any = pack_points(x)
         # Squared distance and index of each point's last neighbour, and scales; found when needed.
         self._reach: tuple[NDArray[Any], NDArray[np.int32], NDArray[Any] | None] | None = None
@@ -79,19 +58,20 @@ class KnnEdges:
 
 def knn_edges(
     X: ArrayLike,
-    n_neighbors: int,
     *,
+    n_neighbors: int,
     weights: Literal["uniform", "gaussian"] = "uniform",
     method: Literal["exact", "faiss"] = "exact",
     n_jobs: int | None = None,
     block: int | None = None,
 ) -> KnnEdges | FaissKnnEdges:
-    """Join each point to its nearest others, without storing the graph.
+    """Join each point to its nearest neighbours, without storing the graph.
 
-    i and j are joined when either is among the nearest of the other; each edge comes once, the
-    smaller node first. Neighbours are exact for any `n_neighbors`. A point is not its own
-    neighbour, even among exact copies; of equally distant points those with smaller index are
-    nearer. Every reading computes all distances anew; stored are X and one distance a point.
+    Points i and j are joined if either is among the nearest neighbours of the other. Each edge
+    comes once, with the smaller node first. Neighbours are exact for any `n_neighbors`. A point is
+    not its own neighbour, even if it has exact copies; of equally distant points, those with
+    smaller index are nearer. Every pass computes all distances again; only X and one distance per
+    point are stored.
 
     Parameters
     ----------
@@ -100,21 +80,21 @@ def knn_edges(
     n_neighbors : int
         From 1 to n_points - 1.
     weights : {"uniform", "gaussian"}
-        All 1, or exp(-d² / (s_i s_j)), where s_i is the distance of i to the last of its neighbours
-        (Zelnik-Manor and Perona 2004), or, where that is 0, the mean of the others.
+        All 1, or exp(-d² / (s_i s_j)), where s_i is the distance from i to its last neighbour
+        (Zelnik-Manor and Perona 2004); if that is 0, it is the mean of the others.
     method : {"exact", "faiss"}
-        "exact" needs time in proportion to n_points². "faiss" is for few neighbours of many points:
-        it searches some cells only where there are more than 20,000 points, may miss a neighbour,
-        computes in float32, and stores the neighbours found.
+        "exact" takes time proportional to n_points². "faiss" is for few neighbours of many points.
+        It computes in float32 and stores the neighbours that it finds. With more than 20,000 points
+        it searches only some cells, and may miss a neighbour.
     n_jobs : int, optional
-        Threads, read as scikit-learn does; the edges are the same for any number.
+        Number of threads, as in scikit-learn; the edges are the same for any number.
     block : int, optional
-        Points whose edges make a batch; chosen for speed by default.
+        Number of points whose edges form a batch; chosen for speed by default.
 
     Returns
     -------
     KnnEdges or FaissKnnEdges
-        A stream of `EdgeBatch` that can be read again and again.
+        A stream of `EdgeBatch` that can be read any number of times.
 
     Examples
     --------
@@ -128,4 +108,4 @@ def knn_edges(
     """
     check_option("method", method, ("exact", "faiss"))
     chosen = KnnEdges if method == "exact" else FaissKnnEdges
-    return chosen(X, n_neighbors, weights=weights, n_jobs=n_jobs, block=block)
+    return chosen(X, n_neighbors=n_neighbors, weights=weights, n_jobs=n_jobs, block=block)

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from ohmlearn import _core
 from ohmlearn.streams.bytes import ByteSource, line_blocks
+from ohmlearn.streams.columns import Columns
 from ohmlearn.streams.errors import refuse_source
-from ohmlearn.streams.source import Columns, RawBatch, Source
+from ohmlearn.streams.source import RawBatch, Source
 from ohmlearn.streams.text import parse_blocks, skip_comments
 
 __all__ = ["MatrixMarketSource"]
@@ -22,7 +23,7 @@ Integers = NDArray[np.int64]
 
 
 class Header(NamedTuple):
-    """What comes before the entries."""
+    """The lines before the entries."""
 
     size: int
     n_entries: int
@@ -34,8 +35,8 @@ class Header(NamedTuple):
 class MatrixMarketSource(Source):
     """A coordinate matrix, real, integer or pattern, symmetric or general.
 
-    Ids are row and column numbers as the file has them, from 1. Of a general matrix every entry is
-    an edge: if (i, j) and (j, i) are both there, these are two parallel ones.
+    Ids are the row and column numbers in the file, which start at 1. In a general matrix every
+    entry is an edge, so that (i, j) and (j, i) are two parallel edges.
     """
 
     def inspect(self) -> None:
@@ -50,8 +51,8 @@ class MatrixMarketSource(Source):
             header = self._header(blocks)
             layout = _make_layout()
             layout.w = 2 if header.has_values else -1
-            layout.skips_faults = self.request.skip_bad
-            layout.strings = (self.request.id_type or kind) == "string"
+            layout.skips_faults = self.options.skip_bad
+            layout.strings = (self.options.id_type or kind) == "string"
             columns = self.columns or Columns(0, 1, None, None, False)
             seen = 0
             text = chain([header.text], blocks)
@@ -73,7 +74,7 @@ class MatrixMarketSource(Source):
             at = int(np.argmax(outside))
             refuse_source(
                 self.name,
-                f"({u[at]}, {v[at]}) is outside of the matrix, whose rows and columns are 1, ..., "
+                f"({u[at]}, {v[at]}) is outside the matrix, whose rows and columns are 1, ..., "
                 f"{size}",
                 f"entry {seen + at + 1}",
             )
@@ -90,7 +91,7 @@ class MatrixMarketSource(Source):
             refuse_source(self.name, f"values must be real, integer or pattern, got {field!r}")
         if symmetry not in ("general", "symmetric"):
             refuse_source(self.name, f"must be general or symmetric, got {symmetry!r}")
-        # The banner is a comment by its first character.
+        # The banner starts with %, so it is skipped as a comment.
         block, number = skip_comments(self.name, chain([block], blocks), _make_layout())
         if not block:
             refuse_source(self.name, "ends before the line with the size of the matrix")

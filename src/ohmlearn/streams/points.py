@@ -1,20 +1,24 @@
-"""Edges between points: what their streams have in common."""
+"""Streams of edges between points: their base classes, and checks of points."""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn import _core
+from ohmlearn.nodes import NodeTable
 from ohmlearn.validation.edges import MAX_NODES
-from ohmlearn.validation.parameters import check_count
+from ohmlearn.validation.parameters import check_count, check_n_jobs, check_option
 
 __all__ = [
+    "NeighborEdges",
+    "PointEdges",
     "Points",
     "check_n_neighbors",
     "check_points",
@@ -23,10 +27,55 @@ __all__ = [
     "row_blocks",
 ]
 
-PAIRS = 1 << 18  # in a block, about: small enough for the cache, large beside the cost of a call
-TILE = 16  # rows that are met with all points together: a block has a multiple of it
+PAIRS = 1 << 18  # about as many in a block: they fit the cache, and outweigh the cost of a call
+TILE = 16  # rows that the kernel compares with all points at once; blocks are multiples of it
 
 Points = _core.Points32 | _core.Points64
+
+
+class PointEdges:
+    """A stream of edges whose nodes are points, numbered by their rows.
+
+    Attributes
+    ----------
+    n_nodes : int
+        Number of points.
+    nodes : None
+        The nodes are numbers already, so that there is no NodeTable.
+    rereadable : bool
+        True: every ``iter()`` starts from the beginning.
+    """
+
+    rereadable = True
+    nodes: NodeTable | None = None
+
+    def __init__(self, n_nodes: int, n_jobs: int | None, block: int | None) -> None:
+        self.n_nodes = n_nodes
+        self._threads = check_n_jobs(n_jobs)
+        self._block = None if block is None else check_count("block", block)
+
+
+class NeighborEdges(PointEdges, ABC):
+    """A stream of the edges of a nearest-neighbour graph."""
+
+    def __init__(
+        self,
+        X: ArrayLike,
+        *,
+        n_neighbors: int,
+        weights: str = "uniform",
+        n_jobs: int | None = None,
+        block: int | None = None,
+    ) -> None:
+        x = check_points(X)
+        super().__init__(len(x), n_jobs, block)
+        self.n_neighbors = check_n_neighbors(n_neighbors, len(x))
+        self._weighted = check_option("weights", weights, ("uniform", "gaussian")) == "gaussian"
+        self._prepare(x)
+
+    @abstractmethod
+    def _prepare(self, x: NDArray[Any]) -> None:
+        """Store what the edges are computed from."""
 
 
 def pack_points(x: NDArray[Any]) -> Points:
@@ -35,17 +84,15 @@ def pack_points(x: NDArray[Any]) -> Points:
 
 
 def row_blocks(n_nodes: int, block: int | None, *, triangle: bool) -> Iterator[tuple[int, int]]:
-    """Cut 0, ..., n_nodes - 1 into ranges that have about as many pairs each.
+    """Cut 0, ..., n_nodes - 1 into ranges with about the same number of pairs each.
 
-    Row i meets all points, or, in a triangle, those after it.
+    Row i is paired with all points, or, in a triangle, with those after it.
 
     Examples
     --------
     >>> list(row_blocks(10, 4, triangle=True))
     [(0, 4), (4, 8), (8, 10)]
     """
-    if block is not None:
-        block = check_count("block", block)
     begin = 0
     while begin < n_nodes:
         partners = n_nodes - begin if triangle else n_nodes
@@ -56,9 +103,9 @@ def row_blocks(n_nodes: int, block: int | None, *, triangle: bool) -> Iterator[t
 
 
 def fill_scales(scale: NDArray[Any]) -> NDArray[Any]:
-    """Give points whose last neighbour is an exact copy the mean scale of the others, in place.
+    """Set the scale of points whose last neighbour is an exact copy to the mean of the others.
 
-    Where all are such, so are all distances 0, and any scale will do.
+    The array is changed in place. If all scales are 0, all distances are, and any scale will do.
 
     Examples
     --------
@@ -107,7 +154,7 @@ def check_points(values: Any) -> NDArray[np.float32] | NDArray[np.float64]:
 
 
 def check_n_neighbors(n_neighbors: Any, n_points: int) -> int:
-    """Return a number of neighbours that each of the points has."""
+    """Return `n_neighbors` if each point has that many others."""
     if not isinstance(n_neighbors, Integral) or isinstance(n_neighbors, bool):
         raise ValueError(f"n_neighbors must be an integer, got {n_neighbors!r}")
     if not 1 <= int(n_neighbors) < n_points:

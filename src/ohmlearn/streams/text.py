@@ -1,4 +1,4 @@
-"""Edges from text: CSV, TSV, and SNAP's lists with comments and blanks."""
+"""Edges from text: CSV, TSV, and lists with comments and blanks, as SNAP has them."""
 
 from __future__ import annotations
 
@@ -11,23 +11,15 @@ import numpy as np
 from ohmlearn import _core
 from ohmlearn.nodes.ids import Strings
 from ohmlearn.streams.bytes import ByteSource, line_blocks
-from ohmlearn.streams.errors import refuse_source
-from ohmlearn.streams.source import (
-    USUAL_ENDS,
-    USUAL_WEIGHTS,
-    Columns,
-    RawBatch,
-    Request,
-    Source,
-    choose_columns,
-    shorten,
-)
+from ohmlearn.streams.columns import Columns, choose_columns
+from ohmlearn.streams.errors import refuse_source, shorten
+from ohmlearn.streams.options import ReadOptions
+from ohmlearn.streams.source import RawBatch, Source
 
 __all__ = ["TextSource", "describe_fault", "parse_blocks", "skip_comments"]
 
-SAMPLE = 1000  # records of about 100 bytes looked at to tell integers from strings
+SAMPLE = 1000  # records of about 100 bytes that decide whether ids are integers or strings
 LINE_ENDS = r"lines must all end with \n, all with \r\n, or all with \r"
-USUAL_NAMES = frozenset(chain(*USUAL_ENDS, USUAL_WEIGHTS)) - {"i", "j", "u", "v", "w"}
 
 
 class Plan(NamedTuple):
@@ -40,23 +32,23 @@ class Plan(NamedTuple):
 
 
 class TextSource(Source):
-    """A file or pipe with an edge a line.
+    """A file or pipe with one edge per line.
 
     Parameters
     ----------
     style : {"csv", "tsv", "text"}
-        "csv" and "tsv" have no comments and usually a header; "text" is SNAP's.
+        "csv" and "tsv" have no comments and usually a header; "text" is the format of SNAP.
     """
 
     def __init__(
-        self, name: str, request: Request, style: str, pipe: BinaryIO | None = None
+        self, name: str, options: ReadOptions, style: str, pipe: BinaryIO | None = None
     ) -> None:
-        super().__init__(name, request, rereadable=pipe is None)
+        super().__init__(name, options, rereadable=pipe is None)
         self._style = style
         self._pipe = pipe
 
     def inspect(self) -> None:
-        """Look at the beginning of a file."""
+        """Read the beginning of a file."""
         if self._pipe is None:
             with ByteSource(self.name) as source:
                 self.columns = self._plan(line_blocks(source), None).columns
@@ -73,21 +65,21 @@ class TextSource(Source):
                 yield batch
 
     def _plan(self, blocks: Iterator[bytes], kind: str | None) -> Plan:
-        request = self.request
+        options = self.options
         block = next(blocks, b"")
         if block[:2] in (b"\xff\xfe", b"\xfe\xff"):
-            refuse_source(self.name, "is UTF-16; convert it to UTF-8 first, with iconv, say")
+            refuse_source(self.name, "is UTF-16; convert it to UTF-8 first, for example with iconv")
         block = block.removeprefix(b"\xef\xbb\xbf")
         layout = _core.TextLayout()
-        # CSV has no comments; what begins with # is SNAP's text by another name.
+        # CSV has no comments, but some lists of SNAP have the ending .csv; they start with #.
         usual = "#%" if self._style == "text" else "#" if block[:1] == b"#" else ""
-        layout.comments = request.comment or usual
-        layout.skips_faults = request.skip_bad
+        layout.comments = options.comment or usual
+        layout.skips_faults = options.skip_bad
         layout.quotes = True
         block, line = skip_comments(self.name, chain([block], blocks), layout)
         if not block:
-            refuse_source(self.name, "is empty: there is no line with an edge")
-        if len(block) < 200 * SAMPLE:  # the rest of a block may be too little to guess from
+            refuse_source(self.name, f"is empty: there is no line with {options.rows.one}")
+        if len(block) < 200 * SAMPLE:  # too little to guess from
             block += next(blocks, b"")
         layout.delimiter = self._find_delimiter(block[: block.index(b"\n")].rstrip(b"\r"))
         more: bytes | None = b""
@@ -107,16 +99,17 @@ class TextSource(Source):
             block = block[end:]
         else:
             sample.insert(0, first)
-        columns = choose_columns(self.name, request, names, len(fields))
+        columns = choose_columns(self.name, options, names, len(fields))
         layout.u, layout.v = columns.u, columns.v
         layout.w = -1 if columns.w is None else columns.w
-        id_type = request.id_type or kind or self._guess_ids(sample, layout)
+        id_type = options.id_type or kind or self._guess_ids(sample, layout)
         layout.strings = id_type == "string"
+        layout.empty_v = options.rows.second_may_be_empty
         return Plan(columns, layout, block, line)
 
     @staticmethod
     def _sample(block: bytes, start: int, layout: _core.TextLayout) -> list[bytes]:
-        """Return some records from `start` on, without blank lines and comments."""
+        """Return some records after `start`, without blank lines and comments."""
         records: list[bytes] = []
         stop = min(len(block), start + 100 * SAMPLE)
         while start < stop and len(records) < SAMPLE:
@@ -134,8 +127,8 @@ class TextSource(Source):
 
     def _find_delimiter(self, line: bytes) -> str:
         """Return the delimiter, empty for runs of blanks."""
-        if self.request.delimiter is not None:
-            return "" if self.request.delimiter == " " else self.request.delimiter
+        if self.options.delimiter is not None:
+            return "" if self.options.delimiter == " " else self.options.delimiter
         if self._style == "tsv":
             return "\t"
         if self._style == "csv":
@@ -149,18 +142,22 @@ class TextSource(Source):
     def _is_header(
         self, fields: list[bytes], sample: list[bytes], layout: _core.TextLayout
     ) -> bool:
-        request = self.request
-        if request.header is not None:
-            return request.header
+        options, rows = self.options, self.options.rows
+        if options.header is not None:
+            return options.header
+        lower = {field.decode(errors="replace").strip().lower() for field in fields}
+        columns = (options.source_col, options.target_col)
+        if lower & {name.lower() for name in columns if isinstance(name, str)}:
+            return True
         if any(_is_number(field) for field in fields):
             return False
-        lower = {field.decode(errors="replace").strip().lower() for field in fields}
-        asked = {name.lower() for name in (request.u, request.v) if isinstance(name, str)}
-        if asked & lower or lower & USUAL_NAMES or {"u", "v"} <= lower or {"i", "j"} <= lower:
+        # One letter may be an id; a pair of usual letters is not.
+        usual = {name for name in chain(*rows.ends, rows.weights) if len(name) > 1}
+        if lower & usual or any(lower.issuperset(pair) for pair in rows.ends):
             return True
         # A CSV file of names has a header by convention; other text only if numbers follow.
         if self._style != "text" or not sample:
-            return self._style != "text"
+            return self._style != "text" and rows.csv_has_header
         after = _core.split_line(sample[0], layout) or []
         return len(after) > 1 and all(_core.is_integer(field) for field in after[:2])
 
@@ -175,14 +172,14 @@ class TextSource(Source):
                 n_integer += 1
             else:
                 n_other += 1
-        # Where bad rows are left out, a few do not make strings of all integers.
-        if self.request.skip_bad:
+        # If bad rows are left out, a few names among integers are bad rows.
+        if self.options.skip_bad:
             return "int64" if n_integer > n_other else "string"
         return "int64" if n_other == 0 else "string"
 
 
 def _is_number(field: bytes) -> bool:
-    """Tell whether a field is a number; names of columns are not."""
+    """Return whether a field is a number, and so not the name of a column."""
     try:
         float(field)
     except ValueError:
@@ -193,9 +190,10 @@ def _is_number(field: bytes) -> bool:
 def skip_comments(
     name: str, blocks: Iterator[bytes], layout: _core.TextLayout
 ) -> tuple[bytes, int]:
-    """Return text from the first line on that is neither blank nor a comment, and its number.
+    """Return the text that starts with the first line that is neither blank nor a comment.
 
-    The text is the rest of a block, empty if there is no such line.
+    Returns the rest of a block, which is empty if there is no such line, and the number of the
+    line.
     """
     number = 1
     for block in blocks:
@@ -211,9 +209,9 @@ def skip_comments(
 
 
 def refuse_return(name: str, line: bytes, number: int) -> NoReturn:
-    """Refuse a line before the first edge that seems to be several."""
+    """Refuse a line before the first edge that seems to be several lines."""
     text = shorten(line.decode(errors="replace"))
-    refuse_source(name, f"a carriage return is inside of {text}; {LINE_ENDS}", f"row {number}")
+    refuse_source(name, f"a carriage return is inside {text}; {LINE_ENDS}", f"row {number}")
 
 
 def parse_blocks(
@@ -223,9 +221,9 @@ def parse_blocks(
     line: int,
     blocks: Iterator[bytes],
 ) -> Iterator[RawBatch]:
-    """Read blocks of lines, of which the first has the number `line`."""
+    """Yield the edges in blocks of lines; the first line has number `line`."""
     text: Any = _core.EdgeText(layout, line)
-    told = 0
+    n_known = 0  # faults in earlier blocks
     rest = b""  # a record whose quotes are not closed yet
     for block in chain(blocks, [None]):
         if block is None and not rest:
@@ -240,7 +238,7 @@ def parse_blocks(
                 f'{describe_fault(fault, columns)}; correct it, or use on_bad="skip"',
                 f"row {fault.line}",
             )
-        n_bad, told = text.n_faults - told, text.n_faults
+        n_bad, n_known = text.n_faults - n_known, text.n_faults
         why = None
         if fault is not None:
             why = f"{name}, row {fault.line}: {describe_fault(fault, columns)}"
@@ -267,5 +265,5 @@ def describe_fault(fault: _core.LineFault, columns: Columns) -> str:
         kinds.number: f"the weight, {column}, is not a number: {text}",
         kinds.weight: f"weights must not be negative nor above {_core.LARGEST_WEIGHT:g}, "
         f"but {column} is {text}",
-        kinds.carriage_return: f"a carriage return is inside of {text}; {LINE_ENDS}",
+        kinds.carriage_return: f"a carriage return is inside {text}; {LINE_ENDS}",
     }[fault.kind]

@@ -1,0 +1,133 @@
+"""The stream that `read_edges` returns."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+from ohmlearn.nodes import NodeTable
+from ohmlearn.streams.batch import EdgeBatch
+from ohmlearn.streams.columns import Columns
+from ohmlearn.streams.errors import refuse_source
+from ohmlearn.streams.options import ReadOptions
+from ohmlearn.streams.source import Source
+
+__all__ = ["EdgeStream"]
+
+
+class EdgeStream:
+    """Edges of one or more sources; see `read_edges`.
+
+    Attributes
+    ----------
+    nodes : NodeTable
+        The user's ids; node i of the batches is the i-th of them.
+    options : ReadOptions
+        How the sources are read.
+    rereadable : bool
+        Whether ``iter()`` starts from the beginning each time.
+    columns : str or None
+        Which columns are used, and whether they were guessed; None if not known yet.
+    sources : list of str
+        Names of the sources.
+    n_nodes : int or None
+        Number of nodes, known once all edges have been read.
+    n_edges : int or None
+        Number of rows, if the sources say it or all of them have been read.
+    n_read, fraction : int, float or None
+        Edges read so far in the current pass, and about which share of all edges they are.
+    n_bad : int
+        Rows left out in the latest reading, with ``on_bad="skip"``.
+    first_bad : str or None
+        Where the first of them is, and what is wrong with it.
+
+    Examples
+    --------
+    >>> from ohmlearn import read_edges
+    >>> stream = read_edges([(["ann"], ["bob"]), (["bob"], ["cy"])])  # batches of edges
+    >>> stream.n_nodes is None, sum(len(batch.u) for batch in stream), stream.n_nodes
+    (True, 2, 3)
+    >>> stream.nodes.ids().tolist()
+    ['ann', 'bob', 'cy']
+    """
+
+    def __init__(
+        self, sources: list[Source], *, nodes: NodeTable | None = None, verbose: int = 0
+    ) -> None:
+        self._sources = sources
+        self._verbose = verbose
+        self._started = False
+        self._complete: int | None = None  # edges of a complete reading
+        self._at: tuple[int, Source] | None = None
+        self.nodes = NodeTable() if nodes is None else nodes
+        self.options: ReadOptions = sources[0].options
+        self.rereadable = all(source.rereadable for source in sources)
+        self.sources = [source.name for source in sources]
+        self.n_bad = 0
+        self.first_bad: str | None = None
+        self.n_read = 0
+        for source in sources:
+            source.inspect()
+        if sources[0].columns is not None:
+            self._print_columns(sources[0])
+
+    @property
+    def columns(self) -> str | None:
+        """Which columns are used, and whether they were guessed; None if not known yet."""
+        columns: Columns | None = self._sources[0].columns
+        return None if columns is None else str(columns)
+
+    @property
+    def n_nodes(self) -> int | None:
+        """Number of nodes, known once the stream has been read to its end."""
+        return None if self._complete is None else len(self.nodes)
+
+    @property
+    def n_edges(self) -> int | None:
+        """Number of edges, if the sources say it or all of them have been read."""
+        if self._complete is not None:
+            return self._complete
+        counts = [source.n_edges for source in self._sources]
+        return None if None in counts else sum(count or 0 for count in counts)
+
+    @property
+    def fraction(self) -> float | None:
+        """About which share of the current pass is done; None if that is unknown."""
+        if self._at is None:
+            return 0.0
+        at, source = self._at
+        part = source.fraction
+        return None if part is None else (at + part) / len(self._sources)
+
+    def __iter__(self) -> Iterator[EdgeBatch]:
+        if self._started and not self.rereadable:
+            once = next(source.name for source in self._sources if not source.rereadable)
+            refuse_source(
+                once, "can be read only once; write it to a file to read it again (certify, passes)"
+            )
+        self._started = True
+        self.n_bad, self.first_bad, self.n_read = 0, None, 0
+        for at, source in enumerate(self._sources):
+            self._at = at, source
+            unknown = source.columns is None
+            for raw in source.batches(self.nodes.kind):
+                if unknown and at == 0:
+                    unknown = False
+                    self._print_columns(source)
+                self.n_bad += raw.n_bad
+                self.first_bad = self.first_bad or raw.first_bad
+                try:
+                    u, v = self.nodes.add_edges(raw.u, raw.v)
+                except TypeError as error:  # integers after strings, or the other way round
+                    refuse_source(source.name, f'{error}, or use id_type="string"')
+                self.n_read += len(u)
+                yield EdgeBatch(u, v, raw.w)
+        self._complete = self.n_read
+        self._at = len(self._sources), self._sources[-1]
+        self._sources[-1].fraction = 0.0
+        if self.n_bad and self._verbose:
+            print(f"{self.n_bad} bad rows left out; {self.first_bad}", file=sys.stderr)
+
+    def _print_columns(self, source: Source) -> None:
+        if self._verbose:
+            print(f"{source.name}: {source.columns}", file=sys.stderr)

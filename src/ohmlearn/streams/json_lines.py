@@ -1,0 +1,167 @@
+"""Edges from JSON lines: one object per line, with the same names in each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from ohmlearn.nodes.ids import Ids, encode_strings
+from ohmlearn.streams.bytes import ByteSource, line_blocks
+from ohmlearn.streams.columns import Columns, choose_columns
+from ohmlearn.streams.errors import refuse_source, shorten
+from ohmlearn.streams.options import ReadOptions
+from ohmlearn.streams.source import LARGEST_WEIGHT, RawBatch, Source
+
+__all__ = ["JsonLinesSource"]
+
+
+class JsonLinesSource(Source):
+    """A file or pipe of JSON objects; the first one has the names of the columns."""
+
+    def __init__(self, name: str, options: ReadOptions, pipe: BinaryIO | None = None) -> None:
+        super().__init__(name, options, rereadable=pipe is None)
+        self._pipe = pipe
+
+    def inspect(self) -> None:
+        """Read the first object."""
+        if self._pipe is None:
+            with ByteSource(self.name) as source:
+                self._choose(line_blocks(source))
+
+    def batches(self, kind: str | None) -> Iterator[RawBatch]:
+        """Read the lines, about 1 MiB at a time."""
+        kind = self.options.id_type or kind
+        with ByteSource(self.name, self._pipe) as source:
+            blocks = line_blocks(source)
+            columns, first = self._choose(blocks)
+            number = 1
+            for block in chain(first, blocks):
+                lines = block.split(b"\n")[:-1]
+                if kind is None:
+                    kind = self._guess_ids(lines, columns)
+                batch = self._parse(lines, number, columns, kind)
+                number += len(lines)
+                self.fraction = source.fraction()
+                yield batch
+
+    def _choose(self, blocks: Iterator[bytes]) -> tuple[Columns, list[bytes]]:
+        """Return the columns, and the blocks that were read to find them."""
+        read: list[bytes] = []
+        number = 0
+        for block in blocks:
+            read.append(block if read else block.removeprefix(b"\xef\xbb\xbf"))
+            for line in read[-1].split(b"\n")[:-1]:
+                number += 1
+                if line.strip():
+                    row, fault = _parse_object(line)
+                    if row is None:
+                        refuse_source(self.name, fault, f"row {number}")
+                    self.columns = choose_columns(self.name, self.options, list(row), len(row))
+                    return self.columns, read
+        refuse_source(self.name, f"is empty: there is no line with {self.options.rows.one}")
+
+    def _guess_ids(self, lines: list[bytes], columns: Columns) -> str:
+        """Return "int64" if all ids of the first block are integers."""
+        rows = (_parse_object(line)[0] or {} for line in lines if line.strip())
+        names = [(columns.names or ())[at] for at in (columns.u, columns.v)]
+        ids = (row.get(name) for row in rows for name in names)
+        return "string" if any(isinstance(node, str) for node in ids) else "int64"
+
+    def _parse(self, lines: list[bytes], number: int, columns: Columns, kind: str) -> RawBatch:
+        ends: tuple[list[Any], list[Any]] = ([], [])
+        weights: list[float] = []
+        n_bad, first_bad = 0, None
+        for at, line in enumerate(lines, number):
+            if not line.strip():
+                continue
+            row, fault = _parse_object(line)
+            u = v = w = None
+            if row is not None:
+                u, v, w, fault = self._take(row, columns, kind)
+            if not fault:
+                ends[0].append(u)
+                ends[1].append(v)
+                weights.append(1.0 if w is None else float(w))
+            elif self.options.skip_bad:
+                n_bad += 1
+                first_bad = first_bad or f"{self.name}, row {at}: {fault}"
+            else:
+                problem = f'{fault}; correct it, or use on_bad="skip"'
+                refuse_source(self.name, problem, f"row {at}")
+        a, b = (_as_column(ids, kind) for ids in ends)
+        return RawBatch(a, b, None if columns.w is None else np.array(weights), n_bad, first_bad)
+
+    def _take(
+        self, row: dict[str, Any], columns: Columns, kind: str
+    ) -> tuple[Any, Any, float | None, str]:
+        """Return the ids and the weight of a row, and what is wrong with it, if anything."""
+        names = columns.names or ()
+        u, v = row.get(names[columns.u]), row.get(names[columns.v])
+        w = None if columns.w is None else row.get(names[columns.w])
+        may_be_empty = self.options.rows.second_may_be_empty
+        if may_be_empty:
+            v = _as_text(v)
+        fault = ""
+        if problem := _id_fault(u, kind, may_be_empty=False):
+            fault = f"{columns.name(columns.u)} {problem}"
+        elif problem := _id_fault(v, kind, may_be_empty=may_be_empty):
+            fault = f"{columns.name(columns.v)} {problem}"
+        elif columns.w is not None and (problem := _weight_fault(w)):
+            fault = f"the weight, {columns.name(columns.w)}, {problem}"
+        return u, v, w, fault
+
+
+def _parse_object(line: bytes) -> tuple[dict[str, Any] | None, str]:
+    """Return the object that a line holds, or what is wrong with the line."""
+    try:
+        row = json.loads(line.decode())
+    except (ValueError, RecursionError) as error:
+        return None, f"is not JSON: {error}"
+    if not isinstance(row, dict):
+        return None, f"a line must be an object with names, got {shorten(repr(row))}"
+    return row, ""
+
+
+def _as_text(value: Any) -> Any:
+    """Return a label as text, null as an empty one; arrays and objects stay as they are."""
+    if value is None or isinstance(value, str | list | dict):
+        return "" if value is None else value
+    return json.dumps(value)
+
+
+def _id_fault(value: Any, kind: str, *, may_be_empty: bool) -> str:
+    """Say why a value cannot be an id, if it cannot."""
+    if value is None or (value == "" and not may_be_empty):
+        return "is missing"
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        return f"must be an integer or a string, got {shorten(repr(value))}"
+    if kind == "string":
+        try:
+            str(value).encode()
+        except UnicodeEncodeError:
+            return f"is not valid Unicode: {shorten(ascii(value))}"
+    elif isinstance(value, str):
+        hint = 'if they are names, use id_type="string"'
+        return f"is {shorten(value)}, but node ids were integers so far; {hint}"
+    elif not -(2**63) <= value < 2**63:
+        return f"does not fit int64: {value}"
+    return ""
+
+
+def _weight_fault(value: Any) -> str:
+    """Say why a value cannot be a weight, if it cannot."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return f"is not a number: {shorten(repr(value))}"
+    if not 0 <= value <= LARGEST_WEIGHT:
+        return f"must not be negative nor above {LARGEST_WEIGHT:g}, got {shorten(repr(value))}"
+    return ""
+
+
+def _as_column(ids: list[Any], kind: str) -> Ids:
+    if kind == "string":
+        return encode_strings([str(node) for node in ids])
+    return np.array(ids, dtype=np.int64)

@@ -1,0 +1,140 @@
+"""The options of reading: one object that every reader is given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import ClassVar, Literal, NamedTuple
+
+from ohmlearn.validation.parameters import check_option
+
+__all__ = ["FORMATS", "Column", "LabelOptions", "PairOptions", "ReadOptions", "Rows"]
+
+FORMATS = ("csv", "tsv", "text", "jsonl", "parquet", "arrow", "matrix_market", "numpy")
+Column = str | int
+
+# Names that columns of edges usually have, in lower case. The first pair found is used.
+EDGE_ENDS = (
+    ("u", "v"),
+    ("src", "dst"),
+    ("source", "target"),
+    ("from", "to"),
+    ("fromnodeid", "tonodeid"),
+    ("from_node", "to_node"),
+    ("from_id", "to_id"),
+    ("source_id", "target_id"),
+    ("src_id", "dst_id"),
+    ("sender", "receiver"),
+    ("sender", "recipient"),
+    ("payer", "payee"),
+    ("follower", "followee"),
+    ("citing", "cited"),
+    ("node1", "node2"),
+    ("node_1", "node_2"),
+    ("id1", "id2"),
+    ("id_1", "id_2"),
+    ("head", "tail"),
+    ("i", "j"),
+)
+NODES = ("node", "id", "node_id", "u")
+LABELS = ("label", "class", "y", "target", "value")
+
+
+class Rows(NamedTuple):
+    """What a row of a source is: its words in messages, and the usual names of its columns."""
+
+    one: str  # a row, in words
+    first: str  # its first value, in words
+    second: str
+    ends: tuple[tuple[str, str], ...] = EDGE_ENDS  # pairs of names, in lower case
+    weights: tuple[str, ...] = ()
+    options: tuple[str, str] = ("source_col", "target_col")  # that choose the two columns
+    csv_has_header: bool = True  # by convention, if its first line has no number
+    second_may_be_empty: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions:
+    """How edges are read. The fields are the keyword arguments of `read_edges`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an option has a value with which nothing can be read.
+
+    Examples
+    --------
+    >>> from ohmlearn.streams import ReadOptions
+    >>> ReadOptions(source_col="payer", target_col="payee", on_bad="skip").skip_bad
+    True
+    >>> ReadOptions(delimiter=",,")
+    Traceback (most recent call last):
+    ...
+    ValueError: delimiter must be one ASCII character, such as ',', got ',,'
+    """
+
+    rows: ClassVar[Rows] = Rows("an edge", "node id", "node id", weights=("w", "weight", "weights"))
+
+    source_col: Column | None = None
+    target_col: Column | None = None
+    weight_col: Column | None = None
+    format: str | None = None
+    id_type: Literal["int64", "string"] | None = None
+    on_bad: Literal["raise", "skip"] = "raise"
+    header: bool | None = None  # this and the next two are for text
+    delimiter: str | None = None
+    comment: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("source_col", "target_col", "weight_col"):
+            column = getattr(self, name)
+            if isinstance(column, bool) or not isinstance(column, str | int | None):
+                raise TypeError(f"{name} must be a name or a position of a column, got {column!r}")
+        if self.format is not None:
+            check_option("format", self.format, FORMATS)
+        if self.id_type is not None:
+            check_option("id_type", self.id_type, ("int64", "string"))
+        check_option("on_bad", self.on_bad, ("raise", "skip"))
+        if self.header not in (None, True, False):
+            raise ValueError(f"header must be True, False or None, got {self.header!r}")
+        mark = self.delimiter
+        if mark is not None and not (
+            isinstance(mark, str)
+            and len(mark) == 1
+            and mark.isascii()
+            and mark not in '"\r\n'
+            and not mark.isalnum()
+        ):
+            raise ValueError(f"delimiter must be one ASCII character, such as ',', got {mark!r}")
+        marks = self.comment
+        if marks is not None and not (
+            isinstance(marks, str)
+            and marks.isascii()
+            and not any(mark.isalnum() or mark in '"-\r\n' for mark in marks)
+        ):
+            raise ValueError(f"comment must be ASCII marks, such as '#', got {marks!r}")
+
+    @property
+    def skip_bad(self) -> bool:
+        """Whether bad rows are left out."""
+        return self.on_bad == "skip"
+
+
+class PairOptions(ReadOptions):
+    """How a table of node pairs is read: as edges, but without weights."""
+
+    rows = Rows("a pair", "node id", "node id")
+
+
+class LabelOptions(ReadOptions):
+    """How a table of labels is read: as edges between a node and its label, which may be empty."""
+
+    rows = Rows(
+        "a label",
+        "node id",
+        "label",
+        ends=tuple(product(NODES, LABELS)),
+        options=("node_col", "label_col"),
+        csv_has_header=False,
+        second_may_be_empty=True,
+    )
