@@ -94,7 +94,7 @@ html_theme_options = {
 }
 html_sidebars = {page: [] for page in ("index", "start", "choosing", "faq", "gallery/index")}
 
-# Pages whose text is a file in the root of the repository. `read_root_page` adjusts the links in them.
+# Pages whose text is a file in the root of the repository; `read_root_page` adjusts their links.
 ROOT_PAGES = {
     "architecture": "ARCHITECTURE.md",
     "contributing": "CONTRIBUTING.md",
