@@ -1,4 +1,4 @@
-"""Settings of the documentation site; ``make docs`` builds it."""
+"""Settings of the documentation site, which ``make docs`` builds."""
 
 import inspect
 import re
@@ -32,7 +32,7 @@ exclude_patterns = ["examples"]
 templates_path = ["_templates"]
 nitpicky = True
 nitpick_ignore_regex = [
-    # Names of arguments and attributes are in single backticks, too, and have no page.
+    # Arguments and attributes are also in single backticks, but they have no page to link to.
     ("py:obj", r"[a-z][a-z_0-9]*"),
 ]
 highlight_language = "none"
@@ -40,7 +40,7 @@ highlight_language = "none"
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 
-autodoc_typehints = "none"  # the docstrings say the types
+autodoc_typehints = "none"  # the docstrings contain the types
 autodoc_member_order = "bysource"
 toc_object_entries_show_parents = "hide"
 autosummary_generate = True
@@ -94,14 +94,14 @@ html_theme_options = {
 }
 html_sidebars = {page: [] for page in ("index", "start", "choosing", "faq", "gallery/index")}
 
-# Pages that are files of the repository's root, as they are; what they link to is found here.
+# Pages whose text is a file in the root of the repository; `read_root_page` adjusts their links.
 ROOT_PAGES = {
     "architecture": "ARCHITECTURE.md",
     "contributing": "CONTRIBUTING.md",
     "changelog": "CHANGELOG.md",
 }
 
-# Full names of the reference: what `name` in a docstring may mean, besides arguments.
+# Full names of all objects in the reference. `NameRole` links `name` in a docstring to one of them.
 PUBLIC = [
     f"ohmlearn.{name}"
     for name in re.findall(r"^   ([\w.]+)$", (DOCS / "api.rst").read_text(encoding="utf-8"), re.M)
@@ -109,7 +109,7 @@ PUBLIC = [
 
 
 def read_root_page(app: Any, docname: str, source: list[str]) -> None:
-    """Put a file of the root in the place of the page that stands for it."""
+    """Replace the text of a page in `ROOT_PAGES` by the file."""
     if docname not in ROOT_PAGES:
         return
     path = DOCS.parent / ROOT_PAGES[docname]
@@ -121,10 +121,10 @@ def read_root_page(app: Any, docname: str, source: list[str]) -> None:
 
 
 class NameRole(PyXRefRole):
-    """`name` in a docstring: a public object, whatever its module, or an argument."""
+    """Role for `name` in a docstring: a public object of any module, or an argument."""
 
     def process_link(self, env: Any, refnode: Any, *args: Any) -> tuple[str, str]:
-        """Find the full name; one of the present module comes first."""
+        """Find the full name; names in the current module take precedence."""
         title, target = super().process_link(env, refnode, *args)
         refnode["reftype"] = "obj"
         name, dot, rest = target.partition(".")
@@ -136,13 +136,13 @@ class NameRole(PyXRefRole):
 
 
 def skip_foreign(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool:
-    """Leave out what scikit-learn or the standard library adds to a class."""
+    """Skip members that scikit-learn or the standard library adds to a class."""
     home = getattr(inspect.unwrap(obj) if callable(obj) else obj, "__module__", "") or ""
     return skip or home.startswith("sklearn") or name in ("set_score_request", "count", "index")
 
 
 def setup(app: Any) -> None:
-    """Register the above."""
+    """Register the role and the handlers."""
     app.add_role_to_domain("py", "name", NameRole())
     app.config.default_role = "py:name"
     app.connect("source-read", read_root_page)

@@ -2,12 +2,12 @@
 Replacing LabelSpreading
 ========================
 
-The estimators have scikit-learn's interface: the same ``fit``, the same ``-1`` for unknown labels,
-the same attributes ``transduction_`` and ``label_distributions_``. One import changes.
+``HFSClassifier`` has the interface of scikit-learn's ``LabelSpreading``: the same ``fit``, the same
+``-1`` for unknown labels, and the same attributes ``transduction_`` and ``label_distributions_``.
 """
 
 # %%
-# Digits, one to twenty labels of each.
+# The data are pictures of digits, with one to twenty labels for each digit.
 
 import time
 import warnings
@@ -37,9 +37,9 @@ def draw_labels(count, rng):
 
 
 # %%
-# Ten draws of labels each. Everything else is the same for all of them.
+# We draw the labels ten times for each number of labels. All models get the same labels.
 
-warnings.simplefilter("ignore")  # scikit-learn's, about divisions by zero where no label reaches
+warnings.simplefilter("ignore")  # scikit-learn divides by zero where no label reaches
 counts = [1, 2, 3, 5, 10, 20]
 right = {name: np.empty((len(counts), 10)) for name in models}
 seconds = dict.fromkeys(models, 0.0)
@@ -55,7 +55,7 @@ for name in models:
     print(f"{name:26} {right[name].mean(axis=1).round(3)}  {seconds[name]:5.1f} s in all")
 
 # %%
-# New pictures, pipelines and searches work as ever.
+# Pipelines, parameter searches and predictions for new pictures work as usual.
 
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler

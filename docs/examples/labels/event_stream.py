@@ -2,17 +2,17 @@
 A million payments, twenty labels
 =================================
 
-Payments between accounts pass by once. Twenty accounts have been looked at: eight took part in
-abuse, twelve are fine. Who else should be looked at?
+A million payments between accounts arrive as a stream. Twenty accounts have been checked: eight
+took part in abuse, and twelve are fine. Which accounts should be checked next?
 """
 
 # %%
 # The events
 # ----------
-# Fifty thousand customers pay shops, a few of them very popular, and one another. Among them are
-# twelve rings of 30 to 210 accounts that send money round in circles and, now and then, on to
-# another ring. For camouflage their members pay in shops and send money to honest people like
-# anyone.
+# Fifty thousand customers pay shops and one another. A few shops are very popular. There are also
+# twelve rings of 30 to 210 accounts. Their members send money to other members of the ring and
+# sometimes to another ring. As camouflage, they also pay in shops and send money to honest
+# customers.
 
 import resource
 import tempfile
@@ -34,7 +34,7 @@ shops = np.array([f"SHOP-{code:05d}" for code in rng.choice(10**5, n_shops, repl
 
 
 def ring_payments(n):
-    """Most within a ring, some from ring to ring."""
+    """Return payments, most of them within a ring and some between rings."""
     ring_of = np.repeat(np.arange(len(rings)), [len(ring) for ring in rings])
     payer = rng.integers(len(members), size=n)
     ring = ring_of[payer]
@@ -45,7 +45,7 @@ def ring_payments(n):
 
 
 def friends(n):
-    """Payments between people who live near one another, wherever abuse takes place."""
+    """Return payments between people who live near one another, honest or not."""
     payer = rng.integers(n_customers, size=n)
     return payer, (payer + rng.geometric(0.002, n) * rng.choice([-1, 1], n)) % n_customers
 
@@ -78,9 +78,9 @@ print(f"{path.stat().st_size / 2**20:.0f} MiB of text")
 # %%
 # One pass
 # --------
-# Amounts differ by orders of magnitude; their logarithm says better how close two accounts are.
-# Any iterable of batches ``(u, v, w)`` is a stream of edges. ``stream.nodes`` numbers the ids as
-# they come.
+# Amounts differ by orders of magnitude, so their logarithm is a better measure of how close two
+# accounts are. Any iterable of batches ``(u, v, w)`` is a stream of edges. ``stream.nodes`` numbers
+# the ids in the order of their first appearance.
 
 from ohmlearn import HFSClassifier, read_edges
 
@@ -88,7 +88,7 @@ stream = read_edges(path, source_col="payer", target_col="payee", weight_col="am
 
 
 class Payments:
-    """The payments, batch after batch, each time anew."""
+    """The payments in batches, from the beginning in each pass."""
 
     def __iter__(self):
         for u, v, w in stream:
@@ -96,7 +96,7 @@ class Payments:
 
 
 def peak_memory():
-    """Return the most memory that the process had so far, in MiB."""
+    """Return the peak memory of the process so far, in MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
@@ -108,13 +108,13 @@ for batch in Payments():
     seen.append(model.sparsifier_.n_edges_seen_)
     held.append(model.sparsifier_.n_rows_)
 print(f"{seen[-1]:,} payments among {len(stream.nodes):,} accounts")
-print(f"{held[-1]:,} edges held in the end, {peak_memory() - before:.0f} MiB more memory at most")
+print(f"{held[-1]:,} edges held at the end, peak memory grew by {peak_memory() - before:.0f} MiB")
 
 # %%
 # Twenty labels
 # -------------
-# Labels come after the edges here; they could as well come before or in between. The file is there
-# to be read again, so two more passes bring the scores of all payments, not only of those that
+# Here the labels are added after the edges; they can also be added earlier. The file can be read
+# again, so two more passes compute the scores from all payments and not only from the ones that
 # were kept.
 
 known_bad = rng.choice(members, 8, replace=False)
@@ -130,8 +130,8 @@ suspicion = model.label_distributions_[:, abuse]
 print(f"after three passes, relative residual {model.residual_.max():.1e}")
 
 # %%
-# Who is to be looked at
-# ----------------------
+# Which accounts to check
+# -----------------------
 
 from sklearn.metrics import average_precision_score, precision_recall_curve
 
@@ -146,11 +146,11 @@ for count in (100, 500, 900, 1500):
     shares = f"precision {hits / count:.2f}, recall {hits / truth.sum():.2f}"
     print(f"the {count:5,} most suspicious: {shares}")
 print(f"average precision {average_precision_score(truth, suspicion):.2f}")
-print("look first at", ", ".join(ids[ranking[:3]]))
+print("check first:", ", ".join(ids[ranking[:3]]))
 
 # %%
-# Of 52,880 accounts 1.7% are bad. Honest accounts that trade with rings often are suspicious, too;
-# that is what camouflage is for.
+# Of the 52,880 accounts, 1.7% take part in abuse. Honest accounts that often trade with rings get
+# high scores, too, because of the camouflage.
 
 figure, (left, middle, right) = plt.subplots(1, 3, figsize=(11, 3.6))
 for scores, name, style in ((suspicion, "three passes", "-"), (one_pass, "one pass", ":")):
@@ -162,11 +162,11 @@ left.legend(loc="lower left", bbox_to_anchor=(0, 0.05))
 bins = np.linspace(0, 1, 60)
 middle.hist(suspicion[~truth], bins, color="C0", label="honest", density=True)
 middle.hist(suspicion[truth], bins, color="C1", label="abuse", density=True, alpha=0.8)
-middle.set(xlabel="probability of abuse", ylabel="density", title="What tells them apart")
+middle.set(xlabel="probability of abuse", ylabel="density", title="Scores of both groups")
 middle.set(yscale="log", ylim=(1e-3, None))
 middle.legend()
 right.plot(np.array(seen) / 1e6, np.array(held) / 1e6, label="edges held")
-right.plot([0, 1], [0, 1], color="C4", linestyle="--", label="all of them")
-right.set(xlabel="payments seen, millions", ylabel="edges, millions", title="What is kept")
+right.plot([0, 1], [0, 1], color="C4", linestyle="--", label="all edges")
+right.set(xlabel="payments seen, millions", ylabel="edges, millions", title="Edges kept")
 right.legend()
 plt.show()

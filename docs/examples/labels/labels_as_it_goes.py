@@ -1,14 +1,14 @@
 """
-Labels while the edges come in
-==============================
+Labels while edges arrive
+=========================
 
-A network grows, edge after edge, and someone wants labels now. After each batch the labels are
-computed anew from the few edges that are kept; nothing that passed by is read again.
+A network grows, and we want the labels after each batch of edges. They are computed again from the
+few edges that are kept. No edge is read twice.
 """
 
 # %%
-# Messages among 6,000 people of six circles, which appear one after the other. Seven messages in
-# ten stay within a circle, the rest go anywhere.
+# The edges are messages between 6,000 people in six circles, which appear one after the other.
+# Seven in ten messages stay within a circle; the others go to random people.
 
 import time
 
@@ -23,7 +23,7 @@ circle = np.repeat(np.arange(n_circles), size)
 
 
 def messages(at):
-    """Return batch number `at`: circles that exist by then, a few messages between them."""
+    """Return batch number `at`, with messages between the circles that exist by then."""
     there = min(n_circles, 2 + at // 10)
     u = rng.integers(there * size, size=batch)
     v = u // size * size + rng.integers(size, size=batch)
@@ -33,8 +33,8 @@ def messages(at):
 
 
 # %%
-# A circle gets its two labels only some batches after it appeared. Until then its people can only
-# be taken for others.
+# A circle gets its two labels only some batches after it appears. Until then its members get the
+# labels of other circles.
 
 labels = {}
 model = HFSClassifier(max_edges=100_000, random_state=0)
@@ -57,7 +57,8 @@ print(f"{seen[-1]:,} messages seen, {held[-1]:,} edges held, {right[-1]:.1%} lab
 print(f"labels of everyone in {np.median(seconds) * 1000:.0f} ms (median)")
 
 # %%
-# The share labelled right drops when a circle appears without labels and comes back with them.
+# The share of correct labels drops when a circle appears without labels and recovers when it gets
+# them.
 
 figure, (top, bottom) = plt.subplots(2, 1, figsize=(9, 5.4), sharex=True, height_ratios=[1.3, 1])
 millions = np.array(seen) / 1e6
@@ -67,9 +68,9 @@ for name in range(2, n_circles):
     top.axvline(millions[10 * (name - 1) + 4], color="C2", linestyle=":", linewidth=1.5)
 top.plot([], [], "--", color="C1", linewidth=1, label="a circle appears")
 top.plot([], [], ":", color="C2", linewidth=1.5, label="it gets two labels")
-top.set(ylabel="labelled right", ylim=(0, 1.03), title="Everyone's label, after each batch")
+top.set(ylabel="labelled right", ylim=(0, 1.03), title="Labels of everyone after each batch")
 top.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2)
 bottom.plot(millions, np.array(held) / 1e3, color="C0")
-bottom.set(xlabel="messages seen, millions", ylabel="thousand edges", title="What is held of them")
+bottom.set(xlabel="messages seen, millions", ylabel="thousand edges", title="Edges held in memory")
 bottom.set_ylim(bottom=0)
 plt.show()

@@ -2,13 +2,15 @@
 Which one to label next
 =======================
 
-Labels cost money. Asking for those that would tell most takes fewer of them than asking at random,
-and other labels need no new reading of the edges: ``relabel`` solves again on what is kept.
+Labels cost money. If you choose carefully which point to label next, you need fewer labels than
+with random choices. New labels need no new pass over the edges: ``relabel`` solves again on the
+edges that are kept.
 """
 
 # %%
-# Digits, one label of each to start with. Soon some digits will have more labels than others; all
-# are about as frequent, and saying so keeps those with many labels from taking over.
+# The data are pictures of digits, with one label for each digit at the start. Later some digits
+# have more labels than others, although all digits are about equally frequent. A uniform
+# ``class_prior`` prevents the digits with many labels from dominating.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -22,7 +24,7 @@ n = len(X)
 
 
 def start(seed):
-    """Return a model that knows one picture of each digit, and these labels."""
+    """Return a model with one label for each digit, these labels, and a generator."""
     rng = np.random.default_rng(seed)
     labels = {int(rng.choice(np.flatnonzero(truth == digit))): digit for digit in range(10)}
     model = HFSClassifier(normalization="cmn", class_prior=np.full(10, 0.1), random_state=0)
@@ -30,22 +32,23 @@ def start(seed):
 
 
 # %%
-# Two ways to ask: at random, or where the two likeliest classes are closest.
+# We compare two ways to choose the next point: at random, or where the probabilities of the two
+# most likely classes are closest.
 
 
 def margin(model):
-    """Return how far the likeliest class is ahead of the second."""
+    """Return the difference between the two largest probabilities."""
     first, second = np.partition(model.label_distributions_, -2, axis=1)[:, :-3:-1].T
     return first - second
 
 
 ways = {
     "at random": lambda model, rng: rng.random(n),
-    "where it is least clear": lambda model, rng: margin(model),
+    "smallest margin": lambda model, rng: margin(model),
 }
 
 # %%
-# Ask for sixty more labels, one after the other, in each way; five starts.
+# We add sixty labels one after the other in each way, from five different starts.
 
 n_asked, n_starts = 60, 5
 right = {name: np.empty((n_starts, n_asked + 1)) for name in ways}

@@ -2,13 +2,14 @@
 A week of files on a Dask cluster
 =================================
 
-Edges lie in many files, more than one machine wants to read. Each file streams through a
-sparsifier where it is, and the small sparsifiers are merged in a tree. Only they travel.
+The edges are in many files, too many for one machine. Each worker reads some of the files and
+sparsifies them. The small sparsifiers are merged in a tree. Only the sparsifiers are sent over the
+network.
 """
 
 # %%
-# Seven days of messages, a Parquet file each. People of five circles write mostly to their own;
-# some circles are silent at the weekend.
+# There is one Parquet file of messages for each of seven days. People in five circles write mostly
+# to members of their own circle. Some circles do not write at the weekend.
 
 import tempfile
 from pathlib import Path
@@ -33,8 +34,8 @@ for number, day in enumerate(days):
 files = sorted(str(path) for path in folder.iterdir())
 
 # %%
-# A cluster of four workers within this process. For a real one, give ``Client`` the address of its
-# scheduler; the files then have to be where all workers can read them.
+# The cluster has four workers within this process. For a real cluster, pass the address of its
+# scheduler to ``Client`` and put the files where all workers can read them.
 
 from distributed import Client
 
@@ -44,8 +45,8 @@ from ohmlearn import certify
 client = Client(n_workers=4, threads_per_worker=1, processes=False, dashboard_address=":0")
 
 # %%
-# The sparsifier of all files. It depends on the files and the seed, not on how many workers there
-# are or which one is first. The certificate reads the files again, on the workers.
+# We sparsify all files. The result depends on the files and the seed, but not on the number of
+# workers or their order. For the certificate, the workers read the files again.
 
 edges = ohmlearn.dask.ClusterEdges(files, client=client, partition_edges=150_000)
 h = ohmlearn.dask.sparsify(edges, epsilon=0.8, random_state=0)
@@ -56,12 +57,12 @@ with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_addres
     again = ohmlearn.dask.sparsify(
         files, client=single, epsilon=0.8, partition_edges=150_000, random_state=0
     )
-print("the same from one worker:", again == h)
+print("same result with one worker:", again == h)
 
 # %%
 # Labels
 # ------
-# Two people of each circle are known. How good are the labels after each day?
+# Two people in each circle have a label. How good are the labels after each day?
 
 known = {names[1000 * c + i]: f"circle {c}" for c in range(5) for i in (3, 4)}
 truth = dict(zip(names, circle, strict=True))
@@ -85,7 +86,7 @@ print(f"after one day {right[0]:.1%} right, after the week {right[-1]:.1%}")
 figure, (left, last) = plt.subplots(1, 2, figsize=(10, 3.7))
 left.bar(days, np.array(seen) / 1e3, color="C4", alpha=0.5, label="messages so far")
 left.bar(days, np.array(kept) / 1e3, color="C0", label="edges kept of them")
-left.set(ylabel="thousand", title="Files, and what travels")
+left.set(ylabel="thousand", title="Messages and kept edges")
 left.legend(loc="upper left")
 last.plot(days, right, "o-")
 last.set(

@@ -2,15 +2,16 @@
 The paper's figure
 ==================
 
-Four clusters, two labels in the first, two in the last. Joined to few neighbours, the inner
-clusters are cut off from every label; joined to many, all is one lump. In between, all labels are
-right, and the graph is too large to store: here is where a sparsifier is wanted.
+There are four clusters, with two labels in the first and two in the last. If each point has few
+neighbours, no label reaches the inner clusters. If it has many, the clusters are no longer
+separated. In between, all labels are right, but the graph is too large to store. This is where a
+sparsifier helps.
 """
 
 # %%
-# The experiment of Calandriello, Lazaric and Valko (2015) at a quarter of its size: 3,025 points
-# instead of 12,100, neighbours in proportion. ``ohmlearn paper`` repeats all of it; :doc:`/paper`
-# has the figures.
+# This is the Sparse-HFS experiment of Calandriello, Lazaric and Valko (2015) at a quarter of its
+# size: 3,025 points instead of 12,100, and a quarter of the neighbours. ``ohmlearn paper`` repeats
+# it at full size; :doc:`/paper` has the figures.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -25,21 +26,20 @@ names = {int(i): "upper" if upper[i] else "lower" for i in labelled}
 
 
 def share_right(model):
-    """Where there is no evidence, half of the answers are right."""
+    """Return the share of correct labels; a node that no label reaches counts one half."""
     right = model.transduction_ == np.where(upper, "upper", "lower")
     return np.where(model.reached_, right, 0.5).mean()
 
 
 # %%
-# For each number of neighbours: the exact answer, which stores the graph, that of one pass over
-# the edges, and that of four passes. The sparsifier keeps about 18 edges a point, however many
-# pass by.
+# For each number of neighbours we compute three answers: the exact one (``epsilon=None``, which is
+# stable-HFS and stores the graph), the one of a single pass (``passes=1``, which is Sparse-HFS),
+# and the one of four passes. The sparsifier keeps about 18 edges per point, for any number of
+# edges.
 
 import warnings
 
-warnings.simplefilter(
-    "ignore", UserWarning
-)  # about clusters without a label: that is the point here
+warnings.simplefilter("ignore", UserWarning)  # clusters without a label are expected here
 
 neighbours = np.array([25, 250, 500, 1000, 1125, 1250, 1500, 2000, 2500, 3000])
 edges, kept, wrong = [], [], {"exact": [], "one pass": [], "four passes": []}
@@ -70,7 +70,7 @@ for name, style, colour in styles:
     middle.plot(neighbours, wrong[name], style, color=colour, label=name, markersize=6)
 middle.set(xlabel="neighbours of a point", ylabel="share labelled wrong", title="Labels")
 middle.legend()
-right.plot(neighbours, np.array(edges), "o-", color="C4", label="edges that pass by")
+right.plot(neighbours, np.array(edges), "o-", color="C4", label="all edges")
 right.plot(neighbours, np.array(kept), "s-", color="C0", label="edges kept")
 right.set(xlabel="neighbours of a point", yscale="log", title="Edges")
 right.legend()

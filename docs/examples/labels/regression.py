@@ -1,13 +1,13 @@
 """
-Numbers from a few numbers
-==========================
+Regression from a few numbers
+=============================
 
-The same for regression: heights along a rolled-up sheet, from thirty measurements.
+``HFSRegressor`` estimates heights along a rolled-up sheet from thirty measurements.
 """
 
 # %%
-# Points on a roll in space. What is to be found depends on the position along the sheet; straight
-# through the air, unlike values are close to one another.
+# The points lie on a roll in space. The height depends on the position along the sheet, so points
+# that are close in space can have different heights if they lie on different layers of the roll.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -24,8 +24,8 @@ y = np.full(len(points), np.nan)
 y[measured] = height[measured] + rng.normal(0, 0.05, len(measured))
 
 # %%
-# ``gamma`` weighs smoothness against the fit to the numbers. ``"auto"`` comes close to meeting
-# them.
+# ``gamma`` is the weight of smoothness against the fit to the measurements. With ``"auto"`` the
+# answer is close to interpolation.
 
 model = HFSRegressor(n_neighbors=10, random_state=0).fit(points, y)
 nearest = KNeighborsRegressor(1).fit(points[measured], y[measured]).predict(points)
@@ -37,8 +37,8 @@ print(f"gamma {model.gamma_:.2e}")
 
 figure, axes = plt.subplots(1, 3, figsize=(11, 3.9), sharex=True, sharey=True)
 titles = (
-    "The truth, and where it was measured",
-    "From 30 numbers, along the graph",
+    "True heights and measured points",
+    "From 30 measurements, along the graph",
     "Nearest measured point",
 )
 for panel, values, title in zip(axes, (height, model.transduction_, nearest), titles, strict=True):

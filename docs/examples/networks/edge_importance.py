@@ -2,13 +2,14 @@
 Resistances as the importance of edges
 ======================================
 
-How much would be lost without an edge? Its weight times the effective resistance between its ends
-says: 1 for a bridge, which nothing can replace, near 0 where many other paths lead the same way.
+How important is an edge? One measure is its weight times the effective resistance between its ends.
+It is 1 for a bridge, which no other path can replace, and near 0 if many other paths connect the
+ends.
 """
 
 # %%
-# Two crescents, each point joined to its eight nearest, and three long links between the
-# crescents.
+# The points form two crescents. Each point is connected to its eight nearest neighbours, and three
+# long links connect the crescents.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -26,18 +27,18 @@ u, v, w = graph.edges()
 importance = w * effective_resistance(graph, exact=True)
 
 # %%
-# The products are probabilities: that of an edge being in a random spanning tree. So they sum to
-# nodes minus components.
+# Each product is the probability that the edge is in a random spanning tree. Therefore the products
+# sum to the number of nodes minus the number of components.
 
 print(f"{graph}, {graph.components()[0]} component(s)")
 print(f"sum of weight times resistance: {importance.sum():.6f}")
 
 # %%
-# Where it matters
-# ----------------
-# Links between the crescents and edges to lonely points stand out. A sparsifier keeps edges with a
-# probability in proportion to this: the middle of the crescents is thinned out, and the links
-# stay.
+# What a sparsifier keeps
+# -----------------------
+# The links between the crescents and the edges to outlying points have the largest products. A
+# sparsifier keeps an edge with a probability proportional to its product. It therefore drops edges
+# in the middle of the crescents and keeps the links.
 
 small = sparsify(graph, max_edges=2 * graph.n_nodes, random_state=0)
 a, b, heavier = small.edges()
@@ -61,7 +62,7 @@ figure.colorbar(lines, ax=left, shrink=0.7)
 right.add_collection(
     LineCollection(np.stack([points[a], points[b]], axis=1), colors="C0", linewidths=0.5 * heavier)
 )
-right.set_title("What a sparsifier keeps, as wide as heavy")
+right.set_title("Edges of a sparsifier; width shows weight")
 for axes in (left, right):
     axes.plot(*points.T, ".", color="#1b2a38", markersize=2)
     axes.set(xticks=[], yticks=[], aspect="equal")

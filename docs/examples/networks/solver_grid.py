@@ -2,8 +2,9 @@
 Voltages on a grid
 ==================
 
-A square sheet of metal with holes, as a grid of a quarter of a million resistors. A current flows
-in at one corner and out at the other. What are the voltages? That is a Laplacian system, L x = b.
+We model a square sheet of metal with holes as a grid of a quarter of a million nodes connected by
+resistors. A current flows in at one corner and out at the opposite corner. The voltages are the
+solution of a Laplacian system, L x = b.
 """
 
 # %%
@@ -33,8 +34,8 @@ print(sheet, sheet.components()[0], "components: the sheet, and each node of a h
 # %%
 # One ampere from corner to corner
 # --------------------------------
-# Nodes in the holes are components of their own. Nothing has to be cut out for that: where a
-# component has no current, its voltage is 0.
+# Each node in a hole is a separate component. It need not be removed: its voltage is 0, because no
+# current flows into it.
 
 b = np.zeros(side * side)
 b[0], b[-1] = 1.0, -1.0
@@ -48,7 +49,7 @@ print(f"{report.iterations[0]} iterations, true residual {report.residual[0]:.1e
 print(f"resistance of the sheet from corner to corner: {voltage[0] - voltage[-1]:.4f} ohms")
 
 # %%
-# scipy takes a direct solver, which needs the holes removed and one node grounded.
+# For comparison, the direct solver of scipy needs the holes removed and one node grounded.
 
 from scipy.sparse.linalg import spsolve
 
@@ -63,7 +64,7 @@ print(f"ohmlearn {ours:.1f} s, scipy {scipys:.1f} s; they differ by {abs(differe
 # %%
 # Sixteen more currents
 # ---------------------
-# The set-up is kept, and many right-hand sides are solved as one block.
+# The solver keeps its set-up and solves many right-hand sides as one block.
 
 many = np.zeros((side * side, 16))
 ends = rng.choice(nodes, (2, 16), replace=False)
@@ -75,7 +76,8 @@ print(f"16 right-hand sides: {time.process_time() - start:.1f} s")
 # %%
 # The picture
 # -----------
-# Colours are voltages, lines join equal ones; where lines are close the current is strong.
+# Colours show voltages, and lines connect points of equal voltage. The current is strong where the
+# lines are close together.
 
 figure, axes = plt.subplots(figsize=(7, 5.6))
 picture = np.ma.array(voltage, mask=~solid).reshape(side, side)
