@@ -107,7 +107,7 @@ def loss_sentence(results: Results) -> str:
                 name = SOLVERS.get(f["solver"], "scipy's CG")
                 where.setdefault(name, []).append(short_name(f["graph"]))
         named = [f"{name} on {', '.join(graphs)}" for name, graphs in where.items()]
-        parts.append(f"{title} {' and '.join(named) or 'none'}")
+        parts.append(f"{title}, {' and '.join(named) or 'none'}")
     ratio, f, ours = losses[0]
     return (
         f"Some peers are faster: {'; '.join(parts)}. The largest ratio is {ratio:.1f}: "
