@@ -1,8 +1,8 @@
-"""Figures behind the advice of docs/labels.md and docs/choosing.md.
+"""Measure the figures behind the advice of docs/labels.md and docs/choosing.md.
 
-``python -m benchmarks.advice`` prints one JSON line per figure: answers after some passes;
-accuracy by gamma, by the weights of a kNN graph, with wrong labels, and with labels drawn at
-random, so that classes have unequal numbers of them.
+``python -m benchmarks.advice`` prints one JSON line per figure: the error after several passes, and
+the accuracy for different gammas, for different weights of a kNN graph, with wrong labels, and with
+labels drawn at random, which gives classes unequal numbers of labels.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ WEIGHTED = ("digits", "fashion_mnist_test", "letter", "satimage", "ssl_digit1", 
 
 
 def after_passes(n: int) -> Iterator[Figure]:
-    """Scores on the paper's graph after some passes, beside those of all its edges."""
+    """Compare scores on the paper's graph after several passes with the exact scores."""
     X, truth, y = paper_data(n)
 
     def fit(passes: int) -> HFSClassifier:
@@ -52,7 +52,7 @@ def after_passes(n: int) -> Iterator[Figure]:
 
 
 def alike_after_passes(n: int) -> Iterator[Figure]:
-    """Five clusters in a complete graph with a wide kernel: accuracy after some passes."""
+    """Accuracy after several passes, for five clusters in a complete graph with a wide kernel."""
     X, truth, y = blob_data(n, 10)
     for passes in PASSES:
         model = HFSClassifier(affinity="rbf", passes=passes, random_state=0).fit(X, y)
@@ -61,7 +61,7 @@ def alike_after_passes(n: int) -> Iterator[Figure]:
 
 
 def accuracy(graph: Graph, truth: np.ndarray, chosen: np.ndarray, **parameters: object) -> float:
-    """Share of the unlabelled nodes that exact stable-HFS labels right."""
+    """Share of the unlabelled nodes that exact stable-HFS labels correctly."""
     y = np.full(len(truth), -1)
     y[chosen] = truth[chosen]
     model = HFSClassifier(epsilon=None, random_state=0, **parameters).fit_edges(graph, y)
@@ -69,7 +69,7 @@ def accuracy(graph: Graph, truth: np.ndarray, chosen: np.ndarray, **parameters: 
 
 
 def by_gamma(data: LabelledGraph, draws: int) -> Iterator[Figure]:
-    """Accuracy by gamma times labels times mean degree."""
+    """Accuracy for each value of gamma times labels times mean degree."""
     degree = 2 * float(data.graph.edges()[2].sum()) / data.graph.n_nodes
     for per_class, chosen in label_draws(data.y, {}, draws, [1, 2, 5, 10]):
         means = {
@@ -83,7 +83,7 @@ def by_gamma(data: LabelledGraph, draws: int) -> Iterator[Figure]:
 
 
 def by_weights(folder: Path, name: str, limit: int, draws: int) -> Iterator[Figure]:
-    """Accuracy by the weights of a graph of ten neighbours."""
+    """Accuracy with ten neighbours, for each kind of weights."""
     X, truth = read_points(folder, name, limit)[:2]
     graphs = {
         weights: Graph.from_batches(knn_edges(X, n_neighbors=10, weights=weights))
@@ -95,7 +95,7 @@ def by_weights(folder: Path, name: str, limit: int, draws: int) -> Iterator[Figu
 
 
 def wrong_labels(draws: int) -> Iterator[Figure]:
-    """Digits with ten labels a class, some of them wrong: accuracy by the factor of gamma."""
+    """Accuracy on digits with ten labels per class, some wrong, for each factor of gamma."""
     X, truth = load_digits(return_X_y=True)
     graph = HFSClassifier(epsilon=None, n_neighbors=10).fit(X, truth).graph_
     for share in WRONG:
@@ -119,7 +119,7 @@ def wrong_labels(draws: int) -> Iterator[Figure]:
 
 
 def unequal_digits(draws: int) -> Figure:
-    """Digits with one label a class and twenty more at random: without and with class shares."""
+    """Accuracy on digits with one label per class and twenty random ones, with and without CMN."""
     X, truth = load_digits(return_X_y=True)
     ways = {
         "stable": HFSClassifier(epsilon=None, random_state=0),
@@ -141,7 +141,7 @@ def unequal_digits(draws: int) -> Figure:
 
 
 def unequal(data: LabelledGraph, n_labels: int, draws: int) -> Figure:
-    """Accuracy, and its mean over classes, by what the scores of a class are divided by."""
+    """Accuracy, and its mean over classes, for each divisor of the scores of a class."""
     known = np.flatnonzero(data.y >= 0)
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in POWERS}
     for draw in range(draws):
@@ -164,7 +164,7 @@ def _mean(values: list[float]) -> float:
 
 
 def studies(options: argparse.Namespace) -> Iterator[Figure]:
-    """All figures."""
+    """Yield all figures."""
     yield from after_passes(options.points)
     yield from alike_after_passes(10_000 * options.points // POINTS)
     yield from wrong_labels(options.draws)
@@ -189,11 +189,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--draws", type=int, default=10)
-    parser.add_argument("--limit", type=int, default=2000, help="most points of a set")
+    parser.add_argument("--limit", type=int, default=2000, help="largest number of points per set")
     parser.add_argument("--points", type=int, default=POINTS, help="of the paper's experiment")
-    parser.add_argument("--sets", nargs="+", help="only sets whose name begins with one of these")
+    parser.add_argument("--sets", nargs="+", help="only sets whose name starts with one of these")
     options = parser.parse_args()
-    warnings.simplefilter("ignore")  # classes and components without a label are meant
+    warnings.simplefilter("ignore")  # classes and components without a label are intended
     for figure in studies(options):
         emit({"bench": "advice", **figure})
 

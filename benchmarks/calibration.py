@@ -1,13 +1,13 @@
-"""How large the practical constant of `StreamingSparsifier` must be.
+"""Find how large the practical constant of `StreamingSparsifier` must be.
 
-``python -m benchmarks.calibration`` runs every family, order and epsilon, for several constants c,
-beta = c ln(n) / epsilon^2, and adds one JSON line per combination to a file; combinations that are
-already there are not run again. The results were made by
+``python -m benchmarks.calibration`` runs every family, order and epsilon for several constants c,
+with beta = c ln(n) / epsilon^2. It appends one JSON line per combination to a file and skips
+combinations that are already in it. The stored results come from
 
     python -m benchmarks.calibration --seeds 20 --constants 0.8 1.0 1.2 1.6 --no-contrasts
     python -m benchmarks.calibration --seeds 100 --constants 1.2
 
-``--table`` and ``--figure`` show such a file.
+``--table`` prints such a file and ``--figure`` draws it.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from benchmarks.measure import THREAD_VARIABLES, Figure
 
 CONSTANTS = (0.8, 1.0, 1.2, 1.6)
 EPSILONS = (0.5, 0.8)
-SHARE = 0.95  # of the runs must meet the asked epsilon
+SHARE = 0.95  # share of the runs that must meet the requested epsilon
 KEY = ("family", "order", "epsilon", "constant", "seeds")
 
 
 def main() -> None:
-    """Run what is missing, or show what is there."""
+    """Run the missing combinations, or show the stored ones."""
     options = _options()
     if options.table:
         show(_read(options.output))
@@ -74,9 +74,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--epsilons", nargs="+", type=float, default=list(EPSILONS))
     parser.add_argument("--constants", nargs="+", type=float, default=list(CONSTANTS))
     parser.add_argument("--seeds", type=int, default=100)
-    parser.add_argument("--jobs", type=int, default=1, help="processes, each of one thread")
+    parser.add_argument("--jobs", type=int, default=1, help="processes, with one thread each")
     parser.add_argument("--table", action="store_true", help="print the figures of the file")
-    parser.add_argument("--figure", type=Path, help="draw the figures of the file here")
+    parser.add_argument("--figure", type=Path, help="write a picture of the figures to this path")
     return parser.parse_args()
 
 
@@ -85,7 +85,7 @@ def _read(path: Path) -> list[Figure]:
 
 
 def _study(task: tuple[str, str, float, list[float], int]) -> list[Figure]:
-    """All seeds of one family, order and epsilon: a figure for each constant."""
+    """Run all seeds of one family, order and epsilon; return one figure per constant."""
     from ohmlearn.sparsifier import StreamingSparsifier
     from ohmlearn.sparsifier.options import CONSTANTS
 
@@ -130,7 +130,7 @@ def _study(task: tuple[str, str, float, list[float], int]) -> list[Figure]:
 
 
 class Runs:
-    """All runs of a family with one epsilon and one constant, whatever their order."""
+    """All runs of a family with one epsilon and one constant, over all orders."""
 
     def __init__(self, figures: list[Figure]) -> None:
         self.measured = np.concatenate([f["measured"] for f in figures])
@@ -141,8 +141,8 @@ class Runs:
 
 
 def group(figures: list[Figure]) -> dict[tuple[str, float], dict[float, Runs]]:
-    """Runs by family and epsilon, then by constant."""
-    # Of one combination, the figure with most seeds counts: the others are a part of it.
+    """Group runs by family and epsilon, then by constant."""
+    # For each combination use the figure with most seeds, because it includes the others.
     last = {tuple(f[k] for k in KEY[:-1]): f for f in sorted(figures, key=lambda f: f["seeds"])}
     parts: dict[tuple[str, float, float], list[Figure]] = defaultdict(list)
     for f in last.values():
@@ -154,7 +154,7 @@ def group(figures: list[Figure]) -> dict[tuple[str, float], dict[float, Runs]]:
 
 
 def show(figures: list[Figure]) -> None:
-    """Print the share of runs that met epsilon, and the rows kept, by the constant."""
+    """Print the share of runs that met epsilon, and of the rows kept, for each constant."""
     constants = sorted({f["constant"] for f in figures})
     print("| family | epsilon | " + " | ".join(f"c = {c:g}" for c in constants) + " | enough |")
     print("|---|---|" + "---|" * (len(constants) + 1))
@@ -170,7 +170,7 @@ def show(figures: list[Figure]) -> None:
 
 
 def smallest(runs: dict[float, Runs]) -> float | None:
-    """The smallest constant from which on the share suffices in every order."""
+    """Return the smallest constant c such that every constant >= c suffices in every order."""
     enough = None
     for c in sorted(runs, reverse=True):
         if runs[c].worst_order < SHARE:
@@ -180,7 +180,7 @@ def smallest(runs: dict[float, Runs]) -> float | None:
 
 
 def draw(figures: list[Figure], path: Path) -> None:
-    """Draw the 95% quantile of measured over asked epsilon against the constant."""
+    """Draw the 95% quantile of measured over requested epsilon against the constant."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -190,7 +190,7 @@ def draw(figures: list[Figure], path: Path) -> None:
     from ohmlearn.sparsifier.options import CONSTANTS
 
     runs = group(figures)
-    # Those of which nothing was dropped have nothing to show.
+    # Leave out families of which no edge was dropped: their error is zero.
     shown = [f for f in FAMILIES if max(r.q95 for r in runs[f, EPSILONS[-1]].values()) > 1e-3]
     figure, axes = plt.subplots(
         1, len(EPSILONS), figsize=(10.4, 4.2), sharey=True, layout="constrained"
@@ -204,11 +204,11 @@ def draw(figures: list[Figure], path: Path) -> None:
                       label=family)  # fmt: skip
         axis.axhline(1.0, color="0.2", lw=1)
         axis.axvline(sparsifier.CONSTANTS["practical"][0], color="0.2", lw=1, ls=":")
-        axis.set_title(f"asked ε = {epsilon:g}")
+        axis.set_title(f"requested ε = {epsilon:g}")
         axis.set_xlabel("constant c")
         axis.grid(alpha=0.25)
         axis.spines[["top", "right"]].set_visible(False)
-    axes[0].set_ylabel("measured / asked ε, 95% quantile")
+    axes[0].set_ylabel("measured / requested ε, 95% quantile")
     figure.legend(*axes[0].get_legend_handles_labels(), frameon=False, loc="outside right center")
     figure.savefig(path, dpi=150)
 

@@ -1,9 +1,9 @@
-"""A cluster of local worker processes beside one process, on random edges in Parquet files.
+"""Compare a cluster of local worker processes with one process, on random edges in Parquet files.
 
-``python -m benchmarks.cluster`` prints one JSON line per figure. One process, one thread, reads the
-files and keeps a sparsifier; then workers of one thread each do the same on Dask. They take turns,
-and the best round of each counts. Run nothing else meanwhile: ``load`` is the machine's load
-average. ``--quality`` measures epsilon instead, on the small graphs of `families`.
+``python -m benchmarks.cluster`` prints one JSON line per figure. One process with one thread reads
+the files and keeps a sparsifier. Then Dask workers of one thread each do the same. They take turns,
+and the best round of each counts. Run nothing else at the same time; ``load`` is the load average
+of the machine. ``--quality`` measures epsilon instead, on the small graphs of `families`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--epsilon", type=float, default=0.9)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--folder", type=Path, help="for the files; else one that is removed")
+    parser.add_argument("--folder", type=Path, help="for the files; default: a temporary one")
     parser.add_argument("--quality", action="store_true")
     parser.add_argument("--seeds", type=int, default=20)
     options = parser.parse_args()
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def _write_files(folder: Path, options: argparse.Namespace, nodes: int) -> list[Path]:
-    """Random edges, with pyarrow's defaults."""
+    """Write random edges with pyarrow's defaults."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -163,7 +163,7 @@ def _bytes_sent(dask_worker: Any) -> int:
 
 
 def _measure_quality(options: argparse.Namespace, client: Client) -> None:
-    """Epsilon of eight partitions over that of a single stream, with the same budget."""
+    """Compare the epsilon of eight partitions with that of one stream with the same budget."""
     for name in ("paper", "blocks", "barbell", "attachment", "6 decades", "complete"):
         family = FAMILIES[name]()
         ruler, n = Ruler(family.graph), family.graph.n_nodes

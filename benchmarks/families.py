@@ -1,8 +1,9 @@
-"""Graphs, orders of their edges, and the exact measure of epsilon, for all studies of quality.
+"""Graphs, orders of their edges, and the exact epsilon, for all studies of quality.
 
-Tests use the same ones. Graphs are small, so that epsilon comes from a dense matrix. FAMILIES are
-graphs whose weights are similar, or spread evenly. CONTRASTS are streams with some edges that are
-many times as heavy as the others: payments, near-duplicates, kernels of tight groups.
+Tests use the same graphs. The graphs are small, so that epsilon can be computed from a dense
+matrix. FAMILIES are graphs whose weights are similar or spread evenly. CONTRASTS are streams in
+which some edges are many times as heavy as the others, as with payments, near-duplicates or kernels
+of tight groups.
 """
 
 from __future__ import annotations
@@ -20,15 +21,18 @@ from ohmlearn import Graph, gallery
 Nodes = npt.NDArray[np.int64]
 Stream = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.float64]]
 
-# "rows": as in the upper triangle of the matrix. The last three are adversarial: the edges of one
-# cluster before all others; those between clusters at the beginning, or at the end. Within such a
-# group the order is random.
+# "rows" is the order of the upper triangle of the matrix. The last three orders are adversarial:
+# the edges of one cluster come first; the edges between clusters come first, or last. Within such
+# a group the order is random.
 ORDERS = ("random", "rows", "cluster first", "bridges first", "bridges last")
 
 
 @dataclass(frozen=True)
 class Family:
-    """A graph whose nodes belong to clusters; each edge comes as ``parts`` equal parallel ones."""
+    """A graph whose nodes belong to clusters; the stream has ``parts`` equal copies of each edge.
+
+    Each copy has the weight of the edge divided by ``parts``.
+    """
 
     graph: Graph
     cluster: Nodes
@@ -43,12 +47,12 @@ class Family:
 
     @property
     def bridges(self) -> npt.NDArray[np.bool_]:
-        """Which of ``graph.edges()`` run between clusters."""
+        """Whether each of ``graph.edges()`` connects two clusters."""
         u, v, _ = self.graph.edges()
         return self.cluster[u] != self.cluster[v]
 
     def stream(self, order: str, seed: int) -> Stream:
-        """All edges in one of ORDERS."""
+        """Return all edges in one of ORDERS."""
         u, v, w = self.graph.edges()
         edge = np.repeat(np.arange(len(u)), self.parts)
         if order != "rows":
@@ -66,7 +70,7 @@ class Family:
 
 
 def _halves(graph: Graph, parts: int = 1) -> Family:
-    """Two clusters for a graph that has none, by node number."""
+    """Split a graph without clusters into two halves by node number."""
     return Family(graph, (np.arange(graph.n_nodes) >= graph.n_nodes // 2).astype(np.int64), parts)
 
 
@@ -92,7 +96,7 @@ def _union() -> Family:
     return Family(graph, np.repeat(np.arange(5), [180, 90, 90, 30, 1]))
 
 
-# Sparse graphs are kept whole when each edge comes once; in parts there is something to drop.
+# A sparse graph is kept whole if each edge comes once. Split into parts, it has edges to drop.
 FAMILIES: dict[str, Callable[[], Family]] = {
     "paper": _paper,
     "blocks": _blocks,
@@ -112,14 +116,14 @@ FAMILIES: dict[str, Callable[[], Family]] = {
 }
 
 
-# In which part of a stream its heavy edges come.
+# Where in the stream the heavy edges come.
 HEAVY_ORDERS = ("heavy first", "heavy middle", "heavy anywhere")
 CONTRAST_NODES = 400
 
 
 @dataclass(frozen=True)
 class Contrast:
-    """A stream of light and of heavy edges, parallel ones included."""
+    """A stream of light and heavy edges, including parallel ones."""
 
     light: Stream
     heavy: Stream
@@ -137,7 +141,7 @@ class Contrast:
         return len(self.light[0]) + len(self.heavy[0])
 
     def stream(self, order: str, seed: int) -> Stream:
-        """All edges in one of HEAVY_ORDERS."""
+        """Return all edges in one of HEAVY_ORDERS."""
         rng = np.random.default_rng(seed)
         light, heavy = len(self.light[0]), len(self.heavy[0])
         at = {
@@ -145,7 +149,7 @@ class Contrast:
             "heavy middle": np.full(heavy, 0.5),
             "heavy anywhere": rng.random(heavy),
         }[order]
-        # Ties, of heavy edges among themselves, are broken at random.
+        # Ties between heavy edges are broken at random.
         edge = np.lexsort((rng.random(light + heavy), np.append(rng.random(light), at)))
         u, v, w = (np.append(*pair)[edge] for pair in zip(self.light, self.heavy, strict=True))
         return u, v, w
@@ -157,7 +161,7 @@ def _pairs() -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
 
 
 def _group(size: int) -> npt.NDArray[np.bool_]:
-    """Which of `_pairs` lie within groups of so many nodes."""
+    """Whether each of `_pairs` lies within a group of `size` nodes."""
     u, v = _pairs()
     inside: npt.NDArray[np.bool_] = u // size == v // size
     return inside
@@ -179,7 +183,7 @@ def _linked(first: npt.ArrayLike, second: npt.ArrayLike, weight: float) -> Strea
 
 
 def _split(weight: npt.NDArray[np.float64], heavy: npt.NDArray[np.bool_], times: int) -> Contrast:
-    """All pairs, with these weights."""
+    """Return all pairs with these weights, split into light and heavy ones."""
     u, v = _pairs()
     return Contrast(
         _repeat((u[~heavy], v[~heavy], weight[~heavy]), times),
@@ -211,7 +215,7 @@ def _payments(contrast: float) -> Contrast:
 
 
 def _star_of_cliques(contrast: float) -> Contrast:
-    """Each of 19 cliques is tied to that in the middle by links of its own weight."""
+    """Connect each of 19 cliques to a central one by links of a weight specific to the clique."""
     inside = _group(20)
     u, v = _pairs()
     arm = (u < 20) & ~inside
@@ -221,7 +225,7 @@ def _star_of_cliques(contrast: float) -> Contrast:
 
 
 def _blobs(contrast: float) -> Contrast:
-    """A Gaussian kernel on 40 tight groups of points."""
+    """Return a Gaussian kernel on 40 tight groups of points."""
     rng = np.random.default_rng(4)
     points = np.repeat(rng.random((40, 2)), 10, axis=0)
     points += 0.01 * rng.standard_normal(points.shape)
@@ -231,7 +235,7 @@ def _blobs(contrast: float) -> Contrast:
 
 
 def _nested(contrast: float) -> Contrast:
-    """Groups within groups within groups, each level lighter by the same factor."""
+    """Nest groups within groups; each outer level is lighter by the same factor."""
     weight = np.ones(len(_pairs()[0]))
     for level, size in enumerate((2, 4, 12, 36, 100)):
         weight[_group(size)] = np.maximum(weight[_group(size)], contrast ** (1 - level / 5))
@@ -251,7 +255,7 @@ def _hubs(contrast: float) -> Contrast:
 
 
 def _chain_of_blocks(contrast: float) -> Contrast:
-    """Heavy blocks in a row, next ones joined by 400 light edges."""
+    """Put heavy blocks in a row and join neighbouring ones by 400 light edges."""
     rng = np.random.default_rng(5)
     block = np.repeat(np.arange(9), 400)
     near, far = (40 * (block + k) + rng.integers(0, 40, len(block)) for k in (0, 1))
@@ -261,7 +265,7 @@ def _chain_of_blocks(contrast: float) -> Contrast:
 
 
 def _heavy_tail(contrast: float) -> Contrast:
-    """Events whose weights have a power law, cut off at the contrast."""
+    """Return events whose weights follow a power law, cut off at the contrast."""
     rng = np.random.default_rng(6)
     u, v = _pairs()
     event = rng.integers(0, len(u), 120_000)
@@ -290,12 +294,12 @@ LEVELS = (1e3, 1e4, 1e6, 1e9, 1e12)
 
 
 def names() -> list[str]:
-    """Names that `make` knows: of FAMILIES, and of CONTRASTS at each of LEVELS."""
+    """Return the names that `make` accepts: FAMILIES, and CONTRASTS at each of LEVELS."""
     return [*FAMILIES, *(f"{name} 1:{level:g}" for name in CONTRASTS for level in LEVELS)]
 
 
 def make(name: str) -> Family | Contrast:
-    """Make the family of this name."""
+    """Return the family with this name."""
     if name in FAMILIES:
         return FAMILIES[name]()
     kind, _, level = name.rpartition(" 1:")
@@ -303,10 +307,10 @@ def make(name: str) -> Family | Contrast:
 
 
 class Ruler:
-    """Measures sparsifiers against one graph, by dense eigenvalues.
+    """Measures sparsifiers of one graph by dense eigenvalues.
 
-    Accurate for weights over at least 12 decades: energies are sums over edges, which lose nothing
-    to cancellation, and the basis is made orthonormal by them.
+    The result is accurate for weights that span at least 12 decades, because energies are computed
+    as sums over edges without cancellation, and the basis is made orthonormal with these energies.
 
     Examples
     --------
@@ -322,8 +326,9 @@ class Ruler:
         values, vectors = scipy.linalg.eigh(normalised)
         rank = graph.n_nodes - graph.components()[0]
         kept = slice(graph.n_nodes - rank, None)
-        # The columns x have x'L_G x = 1 and are orthogonal in that sense, up to rounding; then to
-        # the last bits.
+        # The columns x satisfy x'L_G x = 1 and are orthogonal in that inner product, up to
+        # rounding. The second step repeats this with the accurate energies, after which only the
+        # last bits are uncertain.
         self.basis = vectors[:, kept] / np.sqrt(values[kept]) / root[:, np.newaxis]
         values, vectors = scipy.linalg.eigh(self._energies(graph))
         self.basis = self.basis @ (vectors / np.sqrt(values))
@@ -335,13 +340,13 @@ class Ruler:
         return energies
 
     def ratios(self, sparsifier: Graph) -> npt.NDArray[np.float64]:
-        """All stationary ratios x'L_H x / x'L_G x, ascending."""
+        """Return all stationary ratios x'L_H x / x'L_G x in ascending order."""
         values: npt.NDArray[np.float64] = scipy.linalg.eigvalsh(
             self._energies(sparsifier), check_finite=False
         )
         return values
 
     def epsilon(self, sparsifier: Graph) -> float:
-        """Largest distance of a ratio from 1; exactly 1 at least where H is less connected."""
+        """Return the largest distance of a ratio from 1; at least 1 if H has more components."""
         ratios = self.ratios(sparsifier)
         return float(max(1 - ratios[0], ratios[-1] - 1))

@@ -48,7 +48,7 @@ QUICK: dict[str, Callable[[], sp.csr_array]] = {
 
 
 def read_edges(path: Path) -> sp.csr_array:
-    """Laplacian of a Parquet edge table (columns u, v and maybe w)."""
+    """Return the Laplacian of a Parquet edge table (columns u, v and optionally w)."""
     import pyarrow.parquet as pq
 
     table = pq.read_table(path)
@@ -61,7 +61,7 @@ def read_edges(path: Path) -> sp.csr_array:
 
 
 def largest_component(laplacian: sp.csr_array) -> sp.csr_array:
-    """Some peers cannot solve on a disconnected graph, so all get the largest part."""
+    """Return the largest component, because some peers cannot solve on a disconnected graph."""
     count, label = connected_components(laplacian, directed=False)
     if count == 1:
         return laplacian
@@ -70,7 +70,7 @@ def largest_component(laplacian: sp.csr_array) -> sp.csr_array:
 
 
 def store(name: str, folder: Path) -> Path | None:
-    """Write the graph to ``folder`` unless it is there; None when its data file is missing."""
+    """Write the graph to ``folder`` if it is not there; return None if its data file is missing."""
     target = folder / f"{name}.npz"
     if target.exists():
         return target
@@ -86,7 +86,7 @@ def store(name: str, folder: Path) -> Path | None:
 
 
 def load(path: Path) -> sp.csr_matrix:
-    """Sorted CSR with 32-bit indices, which every peer takes without a copy."""
+    """Load a sorted CSR matrix with 32-bit indices, which every peer accepts without a copy."""
     laplacian = sp.load_npz(path)
     laplacian.indptr = laplacian.indptr.astype(np.int32)
     laplacian.indices = laplacian.indices.astype(np.int32)

@@ -1,11 +1,11 @@
-"""Is one pass as good as hindsight? Measured epsilon at equal rows, family by family.
+"""Compare one pass with sampling that knows the whole graph, at equal numbers of rows.
 
 ``python -m benchmarks.hindsight`` prints a JSON line per family and order, with the mean epsilon of
 
 - ``stream``: a StreamingSparsifier with a budget,
 - ``exact``: one-shot sampling with the exact resistances of the whole graph,
-- ``merged``: eight sparsifiers of an eighth of the stream each, merged pairwise,
-- ``uniform``: every edge with the same probability.
+- ``merged``: eight sparsifiers, each of an eighth of the stream, merged pairwise,
+- ``uniform``: sampling every edge with the same probability.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ohmlearn import Graph, StreamingSparsifier
 DENSE = ("paper", "blocks", "barbell", "attachment", "6 decades", "complete", "union")
 WAYS = ("stream", "exact", "merged", "uniform")
 LEAVES = 8
-REFERENCES = 5  # one-shot samples for each of the stream, so that their mean is the steadier one
+REFERENCES = 5  # one-shot samples per stream, so that the mean of the reference varies less
 BAR = 1.15
 RATIOS = ("stream_over_exact", "merged_over_stream")
 
@@ -38,26 +38,26 @@ def main() -> None:
     parser.add_argument("--families", nargs="+", default=list(DENSE))
     parser.add_argument("--orders", nargs="+", default=list(ORDERS))
     parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--rows", nargs="+", type=float, default=[20.0], help="budget, a node")
+    parser.add_argument("--rows", nargs="+", type=float, default=[20.0], help="budget per node")
     parser.add_argument("--table", type=Path, help="print the figures of this file and stop")
     options = parser.parse_args()
     if options.table:
         show([json.loads(line) for line in options.table.read_text().splitlines()])
         return
-    threadpool_limits(1)  # several threads on matrices of this size take ten times as long
+    threadpool_limits(1)  # with several threads, matrices of this size take ten times as long
     for name in options.families:
         family = FAMILIES[name]()
         ruler = Ruler(family.graph)
         for rows_per_node in options.rows:
             budget = round(rows_per_node * family.graph.n_nodes)
             for order in options.orders:
-                print(f"{name}, {order}, {rows_per_node:g} rows a node", file=sys.stderr)
+                print(f"{name}, {order}, {rows_per_node:g} rows per node", file=sys.stderr)
                 figure = compare(family, ruler, order, budget, options.seeds)
                 emit({"bench": "hindsight", "family": name, "order": order, **figure})
 
 
 def compare(family: Family, ruler: Ruler, order: str, budget: int, seeds: int) -> Figure:
-    """Mean epsilon of the four ways; the one-shot ones get the rows that the stream took."""
+    """Mean epsilon of the four ways; one-shot samples have as many rows as the stream kept."""
     n = family.graph.n_nodes
     ways: dict[str, list[Graph]] = {way: [] for way in WAYS}
     for seed in range(seeds):
@@ -95,7 +95,7 @@ def compare(family: Family, ruler: Ruler, order: str, budget: int, seeds: int) -
         },
         "stream_over_exact": mean["stream"] / mean["exact"],
         "merged_over_stream": mean["merged"] / mean["stream"],
-        # Standard error of the first ratio, by the spread over the seeds.
+        # Standard error of the first ratio, from the spread over the seeds.
         "error": mean["stream"] / mean["exact"] * math.hypot(
             *(np.std(found[way]) / mean[way] / math.sqrt(len(found[way]))
               for way in ("stream", "exact"))
@@ -107,7 +107,7 @@ def compare(family: Family, ruler: Ruler, order: str, budget: int, seeds: int) -
 
 
 def sample(graph: Graph, weight: npt.NDArray[np.float64], rows: float, seed: int) -> Graph:
-    """Independent coins with p = min(1, beta weight), beta such that ``rows`` are expected."""
+    """Toss independent coins with p = min(1, beta weight); beta gives ``rows`` on average."""
     low, high = 0.0, rows / weight[weight > 0].min()
     for _ in range(100):
         beta = 0.5 * (low + high)
@@ -119,9 +119,9 @@ def sample(graph: Graph, weight: npt.NDArray[np.float64], rows: float, seed: int
 
 
 def show(figures: list[Figure]) -> None:
-    """Print a Markdown table; runs in which H fell into more parts than G are counted."""
+    """Print a Markdown table, with the number of runs in which H has more components than G."""
     print(
-        "| family | order | rows a node | stream ε | exact ε | merged ε | uniform ε "
+        "| family | order | rows per node | stream ε | exact ε | merged ε | uniform ε "
         "| stream / exact | merged / stream | uniform disconnected |"
     )
     print("|---" * 10 + "|")

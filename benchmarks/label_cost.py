@@ -1,7 +1,7 @@
-"""Memory and CPU time of labelling dense graphs, ours from edges that pass, peers from stored ones.
+"""Memory and CPU time of labelling dense graphs: ours from a stream of edges, peers from a graph.
 
-``python -m benchmarks.label_cost`` prints one JSON line per case, each from a child process of its
-own: peak memory of the whole process, CPU seconds of the fit, and accuracy.
+``python -m benchmarks.label_cost`` prints one JSON line per case, with the peak memory of the whole
+process, the CPU seconds of the fit, and the accuracy. Each case runs in its own child process.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MEMORY_GIB = 8.0
 
 
 def paper_data(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Points of the paper's experiment, true classes, and the labels of the first draw."""
+    """Return points of the paper's experiment, true classes, and the labels of the first draw."""
     from ohmlearn import gallery
 
     quarter = 4050 * n // POINTS
@@ -38,7 +38,7 @@ def paper_data(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def blob_data(n: int, d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Five Gaussian clusters, ten labels in each."""
+    """Return five Gaussian clusters with ten labels each."""
     rng = np.random.default_rng(0)
     truth = rng.integers(5, size=n)
     X = (rng.normal(size=(5, d)) * 2)[truth] + rng.normal(size=(n, d))
@@ -49,7 +49,7 @@ def blob_data(n: int, d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def fit(data: tuple[np.ndarray, np.ndarray, np.ndarray], **parameters: Any) -> Figure:
-    """Fit a HFSClassifier and describe it."""
+    """Fit an HFSClassifier and return its cost and accuracy."""
     from ohmlearn.semi_supervised import HFSClassifier
 
     X, truth, y = data
@@ -66,13 +66,16 @@ def fit(data: tuple[np.ndarray, np.ndarray, np.ndarray], **parameters: Any) -> F
 
 
 def paper(k: int, passes: int, n: int, **parameters: Any) -> Figure:
-    """Ours on the paper's points; ``k`` is for all 12,100 of them."""
+    """Run ours on the paper's points; ``k`` is scaled down if there are fewer than 12,100."""
     settings = {"weights": "uniform", "n_neighbors": k * n // POINTS, "passes": passes}
     return fit(paper_data(n), **settings, **parameters)
 
 
 def spread_points(n: int) -> Figure:
-    """LabelSpreading from points: its own kNN graph, directed, a point its own neighbour."""
+    """Run LabelSpreading on points.
+
+    It builds a directed kNN graph, in which each point is one of its own neighbours.
+    """
     from sklearn.semi_supervised import LabelSpreading
 
     X, truth, y = paper_data(n)
@@ -82,7 +85,7 @@ def spread_points(n: int) -> Figure:
 
 
 def stored(name: str, n: int) -> Figure:
-    """Label with a peer that gets the graph in the form it takes; making that does not count."""
+    """Label with a peer; the time to build the graph in the form it takes is not counted."""
     from ohmlearn import knn_edges
 
     X, truth, y = paper_data(n)
@@ -118,7 +121,7 @@ LARGE: dict[str, Case] = {
 
 
 def method_of(case: str) -> str:
-    """Name the method that a case measures."""
+    """Return the name of the method that a case measures."""
     name = case.split(" k=")[0]
     return name if name in METHODS else "3 passes"
 
@@ -133,7 +136,7 @@ def main() -> None:
     parser.add_argument("--child", choices=every, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        warnings.simplefilter("ignore")  # peers that do not converge
+        warnings.simplefilter("ignore")  # some peers do not converge
         warm_up(method_of(options.child))
         emit({**every[options.child](options.points), "rss_peak_mib": peak_mib()})
         return

@@ -1,6 +1,7 @@
-"""The ways to label compared: ours and peers, each with its documented defaults.
+"""The methods of labelling that are compared, each with its documented defaults.
 
-A method turns edges into the form it takes, once, and then labels all nodes for each set of labels.
+A method first converts the edges into the form it takes. Then it labels all nodes, once for each
+set of labels.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ Labels = np.ndarray
 
 
 class Edges(NamedTuple):
-    """Each edge once."""
+    """Arrays of edges; each edge occurs once."""
 
     u: np.ndarray
     v: np.ndarray
@@ -26,7 +27,7 @@ class Edges(NamedTuple):
 
 @dataclass(frozen=True)
 class Method:
-    """Package, what it takes, and how it labels: -1 in ``y`` means unlabelled."""
+    """A package, its conversion of edges, and its labelling; -1 in ``y`` means unlabelled."""
 
     package: str
     prepare: Callable[[Edges], Any]
@@ -34,20 +35,20 @@ class Method:
 
 
 def to_graph(edges: Edges) -> Any:
-    """Turn edges into our graph."""
+    """Convert edges to an ohmlearn Graph."""
     from ohmlearn import Graph
 
     return Graph.from_edges(edges.u, edges.v, edges.w, n_nodes=edges.n_nodes)
 
 
 def to_matrix(edges: Edges) -> sp.csr_matrix:
-    """Turn edges into a symmetric matrix of scipy, the old class: graphlearning takes no other."""
+    """Convert edges to a symmetric scipy matrix, the old class, as graphlearning requires."""
     half = sp.coo_array((edges.w, (edges.u, edges.v)), shape=(edges.n_nodes,) * 2).tocsr()
     return sp.csr_matrix(half + half.T)
 
 
 def to_networkx(edges: Edges) -> Any:
-    """Turn edges into a graph of networkx."""
+    """Convert edges to a networkx graph."""
     import networkx
 
     graph = networkx.Graph()
@@ -57,7 +58,7 @@ def to_networkx(edges: Edges) -> Any:
 
 
 def ours_in(passes: int) -> Callable[[Any, Labels, int], Labels]:
-    """Sparse-HFS with so many passes."""
+    """Return Sparse-HFS with the given number of passes."""
 
     def label(graph: Any, y: Labels, seed: int) -> Labels:
         from ohmlearn import HFSClassifier
@@ -76,7 +77,7 @@ def exact(graph: Any, y: Labels, seed: int) -> Labels:
 
 
 def poisson(matrix: sp.csr_matrix, y: Labels, seed: int) -> Labels:
-    """Poisson learning of graphlearning."""
+    """Poisson learning from graphlearning."""
     import graphlearning
 
     labelled = np.flatnonzero(y >= 0)
@@ -84,7 +85,7 @@ def poisson(matrix: sp.csr_matrix, y: Labels, seed: int) -> Labels:
 
 
 def label_spreading(matrix: sp.csr_matrix, y: Labels, seed: int) -> Labels:
-    """LabelSpreading of scikit-learn, given the matrix by way of a kernel."""
+    """LabelSpreading from scikit-learn; a kernel function passes it the matrix."""
     from sklearn.semi_supervised import LabelSpreading
 
     model = LabelSpreading(kernel=lambda a, b: matrix)
@@ -92,14 +93,14 @@ def label_spreading(matrix: sp.csr_matrix, y: Labels, seed: int) -> Labels:
 
 
 def diffusion(matrix: sp.csr_matrix, y: Labels, seed: int) -> Labels:
-    """Heat diffusion of scikit-network."""
+    """Heat diffusion from scikit-network."""
     from sknetwork.classification import DiffusionClassifier
 
     return np.asarray(DiffusionClassifier().fit_predict(matrix, labels=y))
 
 
 def harmonic_function(graph: Any, y: Labels, seed: int) -> Labels:
-    """Harmonic functions of networkx, thirty steps."""
+    """Harmonic functions from networkx, thirty steps."""
     from networkx.algorithms.node_classification import harmonic_function as work
 
     for node, data in graph.nodes(data=True):
@@ -121,7 +122,7 @@ METHODS: dict[str, Method] = {
 
 
 def warm_up(name: str) -> None:
-    """Import what a method imports, so that neither its time nor its memory count.
+    """Run a method once, so that the time and memory of its imports are not measured.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""Real data sets with labels, as graphs: kNN graphs of points, and graphs with edges of their own.
+"""Real data sets with labels, as graphs: kNN graphs of points, and graphs with their own edges.
 
-Every graph is cut down to its largest component, because some peers cannot do more.
+Every graph is reduced to its largest component, because some peers support only connected graphs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from ohmlearn import Graph, knn_edges
 
-POINTS = {  # name: how the features are made comparable
+POINTS = {  # name: how the features are scaled
     "fashion_mnist_test": "as they are",
     "letter": "as they are",
     "shuttle": "standardised",
@@ -31,7 +31,7 @@ POINTS = {  # name: how the features are made comparable
 }
 GRAPHS = ("cora", "pubmed", "facebook_pages", "email_eu_core", "wordnet30")
 STREAMS = ("dblp_temporal", "school_primary")
-FULL_SETS = {  # taken whole: the files that make the set, and the number of neighbours
+FULL_SETS = {  # sets used with all points: the files of the set, and the number of neighbours
     "letter k=10": (("letter",), 10),
     "shuttle k=10": (("shuttle",), 10),
     "fashion_mnist_train_a k=10": (("fashion_mnist_train_a",), 10),
@@ -49,7 +49,7 @@ class LabelledGraph:
 
 
 def load_points(folder: Path, name: str, k: int, limit: int) -> LabelledGraph:
-    """Union kNN graph, unweighted, of at most `limit` points."""
+    """Return the unweighted union kNN graph of at most `limit` points."""
     X, y, splits = read_points(folder, name, limit)
     graph = _graph_of(knn_edges(X, n_neighbors=k), len(y))
     return _largest_component(f"{name} k={k}", graph, y, splits)
@@ -69,7 +69,7 @@ def read_points(
 def _read_all_points(
     folder: Path, name: str
 ) -> tuple[np.ndarray, np.ndarray, dict[str, list[np.ndarray]]]:
-    if name == "digits":  # comes with scikit-learn, so that one set is there on every machine
+    if name == "digits":  # part of scikit-learn, so one set is available on every machine
         from sklearn.datasets import load_digits
 
         X, y = load_digits(return_X_y=True)
@@ -92,7 +92,7 @@ def _read_all_points(
 
 
 def load_graph(folder: Path, name: str) -> LabelledGraph:
-    """Read a graph with its own edges; repeated events add up."""
+    """Read a graph with its own edges; weights of repeated edges are summed."""
     import pyarrow.parquet as pq
 
     kind = "stream" if name in STREAMS else "edges"
@@ -114,7 +114,7 @@ def load_graph(folder: Path, name: str) -> LabelledGraph:
 def load_all(
     folder: Path, neighbors: list[int], limit: int, only: list[str] | None = None
 ) -> Iterator[LabelledGraph | str]:
-    """Yield all sets, the points once for each number of neighbours; the name if one is missing."""
+    """Yield all sets, or the name of a missing one; points once per number of neighbours."""
     beginnings = tuple(only) if only else ("",)
     for name in ("digits", *POINTS):
         for k in neighbors if name.startswith(beginnings) else []:
@@ -127,7 +127,7 @@ def load_all(
 
 
 def load_full(folder: Path, name: str) -> LabelledGraph | str:
-    """All points of a set, which may be spread over files; the name if one is missing."""
+    """Return a set with all its points, or its name if one of its files is missing."""
     files, k = FULL_SETS[name]
     if not all((folder / f"{file}.npz").exists() for file in files):
         return f"{name}, all points"

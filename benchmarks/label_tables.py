@@ -1,4 +1,4 @@
-"""Tables and sentences about labels."""
+"""Tables and sentences about labelling."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ WHO = {
 }
 WHOLE = "all points"
 LARGE = 20_000  # nodes
-GAP = 1.0  # points of accuracy that three passes may be away from the exact answer
+GAP = 1.0  # largest difference in accuracy, in points, between three passes and the exact answer
 
 
 def label_cost(results: Results) -> str:
-    """Cost of labels on the paper's graph, ours and peers."""
+    """Cost of labelling the paper's graph, for ours and peers."""
     rows = []
     for case, who in WHO.items():
         f = results.one("label_cost", case=case)
@@ -40,7 +40,7 @@ def label_cost(results: Results) -> str:
         if "cpu_s" in f:
             cells = [seconds(f["cpu_s"]), memory(f["rss_peak_mib"]), percent(f["accuracy"])]
         rows.append([who.format(share=share), *cells])
-    return table(["", "CPU", "memory", "right"], rows)
+    return table(["", "CPU", "memory", "correct"], rows)
 
 
 def label_scale(results: Results) -> str:
@@ -52,34 +52,38 @@ def label_scale(results: Results) -> str:
         if {"3 passes", "exact"} <= row.keys()
     ]
     if max(gaps) > GAP:
-        raise ValueError(f"three passes are {max(gaps)} points from the exact answer: say so")
+        raise ValueError(
+            f"three passes differ by {max(gaps)} points from the exact answer, more than {GAP}; "
+            f"change the sentence of label_scale"
+        )
     both = [row for row in rows.values() if {"3 passes", "Poisson"} <= row.keys()]
     ours, poisson = (
         np.mean([row[name]["accuracy"] for row in both]) for name in ("3 passes", "Poisson")
     )
     lines = [
-        f"On real data three passes are within {digits(max(gaps))} points of the exact answer, and "
-        f"{ours:.1f}% right on average, Poisson learning {poisson:.1f}%: [table](docs/labels.md)."
+        f"On real data, the accuracy of three passes is within {digits(max(gaps))} points of the "
+        f"exact answer. The mean accuracy is {ours:.1f}%, and {poisson:.1f}% for Poisson learning "
+        f"([table](docs/labels.md))."
     ]
     large = results.one("label_cost", case="kNN k=1000 n=200000 d=20, 1 pass")
     if "edges_seen" in large:
         lines.append(
-            f"{large['edges_seen'] / 1e6:.0f} M edges among 200,000 points take "
-            f"{memory(large['rss_peak_mib'])}."
+            f"Labelling 200,000 points with {large['edges_seen'] / 1e6:.0f} million edges takes "
+            f"{memory(large['rss_peak_mib'])} of memory."
         )
     flat = sorted(results.figures("sparsifier", case="flat"), key=lambda f: f.get("n_edges", 0))
     if flat and all("rss_peak_mib" in f for f in flat):
         first, last = flat[0], flat[-1]
         lines.append(
-            f"A stream of {count(last['n_edges'])} edges among 100,000 nodes takes "
-            f"{memory(last['rss_peak_mib'])}, one of {count(first['n_edges'])} "
+            f"A stream of {count(last['n_edges'])} edges on 100,000 nodes takes "
+            f"{memory(last['rss_peak_mib'])}, and one of {count(first['n_edges'])} edges "
             f"{memory(first['rss_peak_mib'])}."
         )
     return "\n".join(lines)
 
 
 def by_set(figures: list[Figure]) -> dict[tuple[str, str], dict[str, Figure]]:
-    """Figures of labels by set and labels, then by method."""
+    """Group figures by set and labels, then by method."""
     rows: dict[tuple[str, str], dict[str, Figure]] = defaultdict(dict)
     for f in figures:
         if "accuracy" in f:
@@ -88,12 +92,12 @@ def by_set(figures: list[Figure]) -> dict[tuple[str, str], dict[str, Figure]]:
 
 
 def accuracy(results: Results) -> str:
-    """All accuracies on real data, with their averages."""
+    """All accuracies on real data, and their averages."""
     return "\n".join(accuracy_table([f for f in results.figures("labels") if "accuracy" in f]))
 
 
 def accuracy_means(results: Results) -> str:
-    """Averages over the sets that all methods came through, with CPU time and memory."""
+    """Averages over the sets that all methods finished, with CPU time and memory."""
     figures = [f for f in results.figures("labels") if "accuracy" in f]
     figures = [f for f in figures if not f["set"].endswith(WHOLE)]
     methods = [name for name in METHODS if any(f["method"] == name for f in figures)]
@@ -108,7 +112,7 @@ def accuracy_means(results: Results) -> str:
         cells.append(_mean([f["cpu_s"] for f in chosen], seconds))
         cells.append(_mean([f["memory_mib"] for f in chosen if "memory_mib" in f], memory))
         lines.append([f"{METHODS[name].package}: {name}", *cells])
-    return table(["method", "1 label a class", "5", "10", "mean CPU", "mean memory"], lines)
+    return table(["method", "1 label per class", "5", "10", "mean CPU", "mean memory"], lines)
 
 
 def _mean(values: list[float], write: Callable[[float], str]) -> str:
@@ -116,7 +120,7 @@ def _mean(values: list[float], write: Callable[[float], str]) -> str:
 
 
 def large_sets(results: Results) -> str:
-    """Accuracy, CPU time and memory on the largest sets, ten labels a class."""
+    """Accuracy, CPU time and memory on the largest sets, with ten labels per class."""
     figures = [f for f in results.figures("labels") if f.get("labels", "10") == "10"]
     sets = {f["set"]: f for f in figures if f.get("nodes", 0) >= LARGE}
     if not sets:
@@ -142,7 +146,7 @@ def large_sets(results: Results) -> str:
 
 
 def cost_table(results: Results) -> str:
-    """All cases of the label costs."""
+    """All cases of the cost of labelling."""
     rows = []
     for f in results.figures("label_cost"):
         seen, kept = (f"{f[key]:,}" if key in f else "" for key in ("edges_seen", "edges_kept"))
@@ -150,14 +154,14 @@ def cost_table(results: Results) -> str:
         if "cpu_s" in f:
             cells = [f"{f['cpu_s']:.1f}", f"{f['rss_peak_mib']:.0f}", percent(f["accuracy"])]
         rows.append([f["case"], seen, kept, *cells])
-    return table(["case", "edges seen", "kept", "CPU s", "peak MiB", "right"], rows)
+    return table(["case", "edges seen", "kept", "CPU s", "peak MiB", "correct"], rows)
 
 
 CURVES = (("1 pass", 1), ("1 pass", 2), ("3 passes", 1), *((peer, 1) for peer in PEERS))
 
 
 def edge_table(results: Results) -> str:
-    """CPU time and memory as the edges among the same nodes grow in number."""
+    """CPU time and memory for growing numbers of edges on the same nodes."""
     figures = results.figures("scaling", curve="edges")
     rows = []
     for m in sorted({f["n_edges"] for f in figures}):
@@ -171,11 +175,11 @@ def edge_table(results: Results) -> str:
             else:
                 cells.append(f"{seconds(f['cpu_s'])}, {memory(f['memory_mib'])}")
         rows.append([f"{m:,}", *cells])
-    return table(["edges", "1 pass", "on 2 threads, wall", "3 passes", *PEERS], rows)
+    return table(["edges", "1 pass", "1 pass, 2 threads, wall", "3 passes", *PEERS], rows)
 
 
 def label_losses(results: Results) -> list[str]:
-    """Where peers are more accurate, or cheaper."""
+    """List the cases where peers are more accurate or cheaper."""
     rows = by_set(results.figures("labels"))
     lines = []
     for peer in PEERS:
@@ -187,8 +191,9 @@ def label_losses(results: Results) -> list[str]:
         if won:
             (name, labels), most = max(won.items(), key=lambda item: item[1])
             lines.append(
-                f"Accuracy: {peer} is more than a point better than three passes in {len(won)} of "
-                f"{len(both)} rows, most on {name} ({labels} labels a class): {most:+.1f} points."
+                f"Accuracy: {peer} is more than one point better than three passes in {len(won)} "
+                f"of {len(both)} rows. The largest difference is {most:+.1f} points, on {name} "
+                f"({labels} labels per class)."
             )
     for peer in PEERS:
         chosen = results.figures("scaling", method=peer, status="ok")
@@ -196,15 +201,16 @@ def label_losses(results: Results) -> list[str]:
         if faster:
             most = max(f["n_edges"] for f in faster)
             lines.append(
-                f"CPU time: {peer} on the stored graph takes less than one pass over the stream in "
-                f"{len(faster)} of {len(chosen)} points under Scaling, up to {count(most)} edges."
+                f"CPU time: {peer} on the stored graph takes less time than one pass over the "
+                f"stream in {len(faster)} of {len(chosen)} measurements under Scaling, with up to "
+                f"{count(most)} edges."
             )
         smaller = [f for f in chosen if f["memory_mib"] < _ours_on(results, f).get("memory_mib", 0)]
         if smaller:
             most = max(f["n_edges"] for f in smaller)
             lines.append(
-                f"Memory: {peer} takes less than one pass in {len(smaller)} of {len(chosen)} "
-                f"points under Scaling, up to {count(most)} edges."
+                f"Memory: {peer} takes less memory than one pass in {len(smaller)} of "
+                f"{len(chosen)} measurements under Scaling, with up to {count(most)} edges."
             )
     return lines
 

@@ -1,8 +1,8 @@
-"""Labels on real data: ours after one pass and three, the exact answer, and peers.
+"""Accuracy on real data: ours after one and three passes, the exact answer, and peers.
 
-``python -m benchmarks.labels`` prints one JSON line per figure: mean and spread of the accuracy on
-the unlabelled nodes over random draws of labels or published ones, CPU time and memory. All methods
-get the same graph and the same labels; each pair of set and method has a process of its own.
+``python -m benchmarks.labels`` prints one JSON line per figure: the mean and spread of the accuracy
+on the unlabelled nodes, over random draws of labels or published ones, and CPU time and memory. All
+methods get the same graph and the same labels. Each pair of set and method runs in its own process.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from benchmarks.machine import version
 from benchmarks.measure import Figure, emit, peak_mib, reset_peak, run_child, timed
 
 PER_CLASS = (1, 5, 10)
-LARGE = 15_000  # nodes; beyond, three draws instead of all
+LARGE = 15_000  # larger sets, by number of nodes, have three draws instead of all
 MEMORY_GIB = 8.0
 
 
 def label_draws(y: np.ndarray, splits: dict[str, list[np.ndarray]], n_draws: int, wanted: list[int]
                 ) -> Iterator[tuple[str, list[np.ndarray]]]:  # fmt: skip
-    """Sets of labelled nodes: random ones for each number a class, and published ones."""
+    """Yield sets of labelled nodes: random ones per number of labels per class, and published."""
     n_draws = min(n_draws, 3) if len(y) > LARGE else n_draws
     classes = [np.flatnonzero(y == c) for c in range(y.max() + 1)]
     for per_class in wanted:
@@ -52,7 +52,7 @@ def label_draws(y: np.ndarray, splits: dict[str, list[np.ndarray]], n_draws: int
 
 
 def store(data: LabelledGraph, path: Path) -> None:
-    """Write what a child needs."""
+    """Write the arrays that a child needs."""
     u, v, w = data.graph.edges()
     splits = {
         f"split {key} {at}": s for key, sets in data.splits.items() for at, s in enumerate(sets)
@@ -62,7 +62,7 @@ def store(data: LabelledGraph, path: Path) -> None:
 
 def measure(options: argparse.Namespace) -> None:
     """Print the figures of one method on one set."""
-    warnings.simplefilter("ignore")  # peers that do not converge
+    warnings.simplefilter("ignore")  # some peers do not converge
     method = METHODS[options.child]
     warm_up(options.child)
     with np.load(options.path) as file:
@@ -71,7 +71,7 @@ def measure(options: argparse.Namespace) -> None:
     splits = defaultdict(list)
     for key in [key for key in arrays if key.startswith("split ")]:
         splits[key.split(" ")[1]].append(arrays.pop(key))
-    baseline = reset_peak()  # with the edges, in memory for all
+    baseline = reset_peak()  # includes the edges, which every method holds
     graph = method.prepare(Edges(arrays["u"], arrays["v"], arrays["w"], len(y)))
     reset_peak()
     for labels, draws in label_draws(y, splits, options.draws, options.per_class):
@@ -105,13 +105,13 @@ def _one(
 
 
 def show(path: Path) -> None:
-    """Print Markdown tables: accuracies with their spread, and averages over the sets."""
+    """Print a Markdown table of accuracies with their spread, and averages over the sets."""
     lines = [json.loads(line) for line in path.read_text().splitlines() if line.startswith("{")]
     print("\n".join(accuracy_table([f for f in lines if "accuracy" in f])))
 
 
 def accuracy_table(figures: list[Figure]) -> list[str]:
-    """Lines of a Markdown table of the given figures, with the averages over complete rows."""
+    """Return the lines of a Markdown table, with averages over the rows that have all methods."""
     cells: dict[tuple[str, str], dict[str, Any]] = defaultdict(dict)
     for f in figures:
         cells[f["set"], f["labels"]][f["method"]] = f
@@ -148,15 +148,15 @@ def main() -> None:
     """Run the benchmark, or show its figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     default = Path(os.environ.get("OHMLEARN_DATA", "../shared/data"))
-    parser.add_argument("--data", type=Path, default=default, help="folder of the data sets")
+    parser.add_argument("--data", type=Path, default=default, help="folder with the data sets")
     parser.add_argument("--neighbors", type=int, nargs="+", default=[10, 100])
-    parser.add_argument("--points", type=int, default=4000, help="most points of a set")
+    parser.add_argument("--points", type=int, default=4000, help="largest number of points")
     parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--per-class", type=int, nargs="+", default=list(PER_CLASS))
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
-    parser.add_argument("--sets", nargs="+", help="only sets whose name begins with one of these")
+    parser.add_argument("--sets", nargs="+", help="only sets whose name starts with one of these")
     parser.add_argument("--full", nargs="*", choices=FULL_SETS, default=list(FULL_SETS),
-                        help="sets of points taken whole, besides")  # fmt: skip
+                        help="sets that are also run with all their points")  # fmt: skip
     parser.add_argument("--limit", type=float, default=120.0, help="CPU seconds for each child")
     parser.add_argument("--table", type=Path, help="show figures from this file instead")
     parser.add_argument("--child", choices=METHODS, help=argparse.SUPPRESS)

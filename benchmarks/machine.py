@@ -1,4 +1,4 @@
-"""What a run ran on: processor, memory, system, versions of ours and of every peer."""
+"""Describe the machine of a run: processor, memory, system, and versions of all packages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.measure import Figure
 
-# Distribution and what it is compared in.
+# Distribution, and the subject in which it is compared.
 PEERS = {
     "apxchol": "solver",
     "approx-chol": "solver",
@@ -23,7 +23,7 @@ PEERS = {
     "pyarrow": "reading",
 }
 OWN = ("ohmlearn", "numpy", "scipy")
-# Suites in which they are compared.
+# Suites of each subject.
 SUITES = {
     "solver": ("solver", "scaling"),
     "resistances": ("resistance",),
@@ -33,7 +33,7 @@ SUITES = {
 
 
 def version(package: str) -> str | None:
-    """Installed version of a package, None when it is missing.
+    """Return the installed version of a package, or None if it is missing.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def version(package: str) -> str | None:
 
 
 def describe() -> Figure:
-    """Describe this machine and what is installed.
+    """Describe this machine and the installed packages.
 
     Examples
     --------

@@ -1,7 +1,8 @@
-"""Child processes for measurements, their clocks and memory, and JSON lines.
+"""Run measurements in child processes, measure time and memory, and print JSON lines.
 
-A measurement runs alone in a child, so that its peak memory is its own and a hang can be stopped.
-The child prints one JSON object per figure; the parent completes it and prints it.
+Each measurement runs in its own child process, so that its peak memory is measured separately and a
+hanging measurement can be stopped. The child prints one JSON object per figure. The parent adds
+further fields and prints it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ Figure = dict[str, Any]
 
 
 def emit(figure: Figure) -> None:
-    """Print one figure as one line, at once."""
+    """Print one figure as one line and flush."""
     print(json.dumps(figure), flush=True)
 
 
@@ -41,11 +42,11 @@ def run_child(
     threads: int = 1,
     memory_gib: float | None = None,
 ) -> Iterator[Figure]:
-    """Figures printed by ``python -m module arguments``; the last one tells how it ended.
+    """Yield the figures printed by ``python -m module arguments``, and how the child ended.
 
-    ``limit`` is in CPU seconds, those of start and loading included. A child that asks for more
-    than ``memory_gib`` of memory fails, so that it does not take the machine with it.
-    The last figure is ``{"end": "ok" | "unfinished" | "failed", "note": ...}``.
+    ``limit`` is in CPU seconds, including start and loading. A child that asks for more than
+    ``memory_gib`` of memory fails, so that it does not bring down the machine. The last figure is
+    ``{"end": "ok" | "unfinished" | "failed", "note": ...}``.
     """
     environment = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, str(threads))}
     command = [sys.executable, "-m", module, *arguments]
@@ -74,9 +75,9 @@ def run_child(
 
 
 def _wait(process: subprocess.Popen[str], limit: float) -> str:
-    """Wait for a child; kill it beyond its limit and say so.
+    """Wait for a child; if it exceeds its limit, kill it and return the reason.
 
-    Not by RLIMIT_CPU: with it, Linux gives a process its CPU time in steps of 4 ms.
+    RLIMIT_CPU is not used, because with it Linux reports CPU time in steps of 4 ms.
     """
     start = time.monotonic()
     while True:
@@ -85,7 +86,7 @@ def _wait(process: subprocess.Popen[str], limit: float) -> str:
             return ""
         except subprocess.TimeoutExpired:
             cpu, wall = _cpu_of(process.pid), time.monotonic() - start
-        if cpu > limit or wall > 4 * limit:  # a busy machine must not stop a child that works
+        if cpu > limit or wall > 4 * limit:  # 4: a child on a busy machine needs more wall time
             process.kill()
             process.wait()
             return (
@@ -97,19 +98,19 @@ def _cpu_of(pid: int) -> float:
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
-        return 0.0  # no such folder on this system: the wall clock remains
+        return 0.0  # this system has no /proc: only the wall time limits the child
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def timed(work: Callable[[], Any]) -> tuple[Any, float, float]:
-    """Result, CPU seconds (all threads of this process) and wall seconds."""
+    """Return the result, CPU seconds (all threads of this process) and wall seconds."""
     cpu, wall = time.process_time(), time.perf_counter()
     result = work()
     return result, time.process_time() - cpu, time.perf_counter() - wall
 
 
 def reset_peak() -> float:
-    """Start a new peak of resident memory; return the present one in MiB."""
+    """Reset the peak of resident memory; return the current resident memory in MiB."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
@@ -118,7 +119,7 @@ def reset_peak() -> float:
 
 
 def peak_mib() -> float:
-    """Peak resident memory in MiB since `reset_peak`, or since the start where it cannot be."""
+    """Return the peak resident memory in MiB since `reset_peak`, or since the start without it."""
     try:
         return _status_mib("VmHWM")
     except (OSError, StopIteration):

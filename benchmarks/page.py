@@ -1,4 +1,4 @@
-"""All tables of figures in the documentation, made from the committed results.
+"""Fill all tables of figures in the documentation from the committed results.
 
 ``python -m benchmarks.page`` draws the pictures of docs/benchmarks.md and fills the blocks
 
@@ -6,7 +6,7 @@
     ...
     <!-- end of figures -->
 
-of that page, of the README and of docs/labels.md. A test compares them with the results.
+of that page, of the README and of docs/labels.md. A test compares the blocks with the results.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BLOCK = re.compile(r"(<!-- figures: ([^>]*) -->\n).*?(<!-- end of figures -->)",
 
 
 def losses(results: Results) -> str:
-    """Where peers win, as a list."""
+    """Return a list of the cases where peers are better."""
     lines = [
         f"Solver: {solver_tables.loss_sentence(results)}",
         *label_tables.label_losses(results),
@@ -36,7 +36,7 @@ def losses(results: Results) -> str:
     return "\n".join(f"- {line}" for line in lines)
 
 
-# By the name of a block, what goes into it.
+# The function that writes the text of each block, by the name of the block.
 BLOCKS: dict[str, Callable[[Results], str]] = {
     "machine": stream_tables.machine_table,
     "label cost": label_tables.label_cost,
@@ -68,7 +68,7 @@ BLOCKS: dict[str, Callable[[Results], str]] = {
 
 
 def fill(text: str, results: Results) -> str:
-    """Put tables and sentences into the marked blocks of a text."""
+    """Fill the marked blocks of a text with tables and sentences."""
 
     def put(found: re.Match[str]) -> str:
         begin, name, end = found.groups()
@@ -78,12 +78,12 @@ def fill(text: str, results: Results) -> str:
 
 
 def main() -> None:
-    """Fill the pages, or one copy of the page of benchmarks elsewhere."""
+    """Fill the pages, or write one filled copy of docs/benchmarks.md elsewhere."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--results", type=Path, default=FOLDER, help="folder of the figures")
-    parser.add_argument("--out", type=Path, help="write docs/benchmarks.md here, and nothing else")
+    parser.add_argument("--results", type=Path, default=FOLDER, help="folder with the figures")
+    parser.add_argument("--out", type=Path, help="write only docs/benchmarks.md, to this path")
     options = parser.parse_args()
     results = Results(options.results)
     places = {path: path for path in FILLED} if options.out is None else {PAGE: options.out}

@@ -1,4 +1,4 @@
-"""Pictures of the figures for the page of benchmarks."""
+"""Pictures for docs/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.solver_tables import GRAPHS, SOLVERS, total
 from ohmlearn.report.page import COLOURS, INK, add_legend, figure_to_png, new_figure, style_axes
 
 BLUE, ORANGE, GREEN, VIOLET, GREY = COLOURS
-# Colour, marker and line of each method: told apart without colours, too.
+# Colour, marker and line of each method; they can be distinguished without colour.
 LOOK: dict[tuple[str, int], tuple[str, str, str]] = {
     ("1 pass", 1): (BLUE, "o", "-"),
     ("1 pass", 2): (BLUE, "o", ":"),
@@ -35,7 +35,7 @@ SOLVER_LOOK = {
 
 
 def draw_all(results: Results, folder: Path) -> list[Path]:
-    """Write all pictures whose figures are there; return their paths."""
+    """Write all pictures for which there are figures; return their paths."""
     drawn = {
         "bench-scaling-labels.png": draw_label_scaling,
         "bench-scaling-solver.png": draw_solver_scaling,
@@ -53,19 +53,19 @@ def draw_all(results: Results, folder: Path) -> list[Path]:
 
 
 def draw_label_scaling(results: Results) -> Any:
-    """CPU time and memory of labels, over nodes and over edges."""
+    """Draw CPU time and memory of labelling over nodes and over edges."""
     if not results.figures("scaling"):
         return None
     figure = new_figure(9.5, 6.6)
     panels = figure.subplots(2, 2, sharey="row")
-    # Time of ours on two threads is by the clock: what they save is no CPU time.
+    # For two threads the picture shows wall time, because they do not save CPU time.
     for row, (key, unit) in enumerate((("cpu_s", "CPU seconds"), ("memory_mib", "MiB"))):
         for panel, curve, over in zip(
             panels[row], ("nodes", "edges"), ("n_nodes", "n_edges"), strict=True
         ):
             _draw_curves(panel, results, curve, over, key)
             title = {
-                ("nodes", 0): "100 edges a node", ("edges", 0): "30,000 nodes",
+                ("nodes", 0): "100 edges per node", ("edges", 0): "30,000 nodes",
             }.get((curve, row), "")  # fmt: skip
             style_axes(panel, title, "nodes" if curve == "nodes" else "edges", "")
         panels[row][0].set_ylabel(unit, color=INK)
@@ -92,7 +92,7 @@ def _draw_curves(panel: Any, results: Results, curve: str, over: str, key: str) 
 
 
 def draw_solver_scaling(results: Results) -> Any:
-    """CPU time and memory of the solver over the nodes of square grids."""
+    """Draw CPU time and memory of the solver over the nodes of square grids."""
     figures = results.figures("scaling", curve="solver", threads=1, status="ok")
     if not figures:
         return None
@@ -120,7 +120,7 @@ def draw_solver_scaling(results: Results) -> Any:
 
 
 def draw_solvers(results: Results) -> Any:
-    """CPU time over ours, for each graph and solver."""
+    """Draw the CPU time of each solver divided by ours, for each graph."""
     figures = results.figures("solver", threads=1)
     if not figures:
         return None
@@ -142,7 +142,7 @@ def draw_solvers(results: Results) -> Any:
             label = SOLVERS.get(name, "scipy cg, diagonal")
             panel.scatter(xs, ys, color=colour, marker=marker, s=34, label=label, zorder=3)
         what = "one right-hand side" if rhs == 1 else f"{rhs} right-hand sides"
-        style_axes(panel, what, "CPU time over ours", "")
+        style_axes(panel, what, "CPU time divided by ours", "")
         panel.set_xscale("log")
         panel.axvline(1.0, color=INK, linewidth=1)
     panels[0].set_yticks(range(len(graphs)), [GRAPHS.get(g, g).split(", n =")[0] for g in graphs])
@@ -153,7 +153,7 @@ def draw_solvers(results: Results) -> Any:
 
 
 def draw_accuracy(results: Results) -> Any:
-    """Accuracy of each method minus that of three passes, set by set."""
+    """Draw the accuracy of each method minus that of three passes, for each set."""
     rows = by_set(results.figures("labels"))
     shown = [m for m in METHODS if m != "3 passes"]
     if not rows:
@@ -173,8 +173,8 @@ def draw_accuracy(results: Results) -> Any:
                           color=colour, marker=marker, alpha=0.8, linewidths=0)  # fmt: skip
             if chosen:
                 panel.scatter([np.mean(chosen)], [at], color=INK, marker="|", s=260, zorder=3)
-        ending = "label a class" if labels == "1" else "labels a class"
-        style_axes(panel, f"{labels} {ending}", "points more than three passes", "")
+        ending = "label per class" if labels == "1" else "labels per class"
+        style_axes(panel, f"{labels} {ending}", "accuracy minus three passes, points", "")
         panel.axvline(0.0, color=INK, linewidth=1)
     panels[0].set_yticks(range(len(shown)), shown)
     panels[0].invert_yaxis()
@@ -182,7 +182,7 @@ def draw_accuracy(results: Results) -> Any:
 
 
 def draw_hindsight(results: Results) -> Any:
-    """Measured epsilon at equal rows: one pass, merged streams, one-shot, uniform."""
+    """Draw the measured epsilon at equal rows: one pass, merged streams, one-shot, uniform."""
     figures = results.figures("hindsight")
     if not figures:
         return None
@@ -202,7 +202,7 @@ def draw_hindsight(results: Results) -> Any:
         ]
         heights = np.arange(len(families)) + 0.16 * (shift - 1.5)
         panel.scatter(values, heights, color=colour, marker=marker, s=34, label=label, zorder=3)
-    style_axes(panel, "", "measured epsilon at equal rows, the smaller the better", "")
+    style_axes(panel, "", "measured epsilon at equal rows (smaller is better)", "")
     panel.set_yticks(range(len(families)), families)
     panel.invert_yaxis()
     panel.set_xlim(left=0)

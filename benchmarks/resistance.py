@@ -1,4 +1,4 @@
-"""Effective resistances of a grid's edges: ours, NetworKit's, and the exact ones.
+"""Compare effective resistances of the edges of a grid with NetworKit's and with exact values.
 
 ``python -m benchmarks.resistance`` prints one JSON line per figure.
 """
@@ -13,12 +13,12 @@ import numpy as np
 from benchmarks import solvers
 from benchmarks.measure import emit, peak_mib, reset_peak, run_child, timed
 
-# What was asked, where each estimate belongs among `grid_edges`, estimates, CPU seconds, memory.
+# Parameters, position of each estimate in `grid_edges`, estimates, CPU seconds, memory.
 Run = tuple[dict[str, float], np.ndarray, np.ndarray, float, dict[str, float]]
 
 
 def grid_edges(side: int) -> tuple[np.ndarray, np.ndarray]:
-    """Ends of the edges: all pairs of rows first, then all pairs of columns."""
+    """Return the ends of the edges: those between rows first, then those between columns."""
     ids = np.arange(side * side).reshape(side, side)
     u = np.concatenate([ids[:-1].ravel(), ids[:, :-1].ravel()])
     v = np.concatenate([ids[1:].ravel(), ids[:, 1:].ravel()])
@@ -26,11 +26,11 @@ def grid_edges(side: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def exact_grid_resistances(side: int) -> np.ndarray:
-    """Resistances of `grid_edges` from the cosine eigenbasis of the square grid.
+    """Return the resistances of `grid_edges` from the cosine eigenbasis of the square grid.
 
     The path has eigenvalues 2 - 2cos(pi k / side) and eigenvectors cos(pi k (i + 1/2) / side). For
-    an edge from row i to i + 1 in column j, R = sum_kl d_ik^2 c_jl^2 / (s_k + s_l) with d the
-    differences of the eigenvectors: two matrix products.
+    an edge from row i to i + 1 in column j, R = sum_kl d_ik^2 c_jl^2 / (s_k + s_l), where d are the
+    differences of the eigenvectors. This takes two matrix products.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def exact_grid_resistances(side: int) -> np.ndarray:
     vectors[:, 0] = np.sqrt(1 / side)
     values = 2 - 2 * np.cos(np.pi * k / side)
     total = values[:, None] + values[None, :]
-    total[0, 0] = np.inf  # the constant vector carries no current
+    total[0, 0] = np.inf  # drops the constant vector, which carries no current
     down = np.diff(vectors, axis=0) ** 2 @ (1 / total) @ (vectors**2).T
     return np.concatenate([down.ravel(), down.T.ravel()])
 
@@ -55,14 +55,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sides", nargs="+", type=int, default=[300, 1000])
     parser.add_argument("--tools", nargs="+", default=["networkit", "ohmlearn"])
-    parser.add_argument("--networkit-side", type=int, default=300, help="largest grid given to it")
+    parser.add_argument("--networkit-side", type=int, default=300, help="largest grid for it")
     parser.add_argument("--epsilon", type=float, default=0.2, help="for ours")
     parser.add_argument(
         "--tol",
         nargs="+",
         type=float,
         default=[0.9, 0.5],
-        help="for NetworKit; its own default, 0.1, takes 25 times as long as 0.5",
+        help="for NetworKit; its default, 0.1, takes 25 times as long as 0.5",
     )
     parser.add_argument("--limit", type=float, default=240.0, help="CPU seconds for each child")
     parser.add_argument("--child", help=argparse.SUPPRESS)
@@ -142,7 +142,7 @@ def _ours(side: int, u: np.ndarray, v: np.ndarray, epsilon: float) -> Run:
 
     graph = Graph.from_edges(u, v, n_nodes=side * side)
     rows, cols, _ = graph.edges()
-    # Position of each of the graph's edges in `grid_edges`.
+    # Position of each edge of the graph in `grid_edges`.
     code = np.minimum(u, v) * side**2 + np.maximum(u, v)
     wanted = np.minimum(rows, cols).astype(np.int64) * side**2 + np.maximum(rows, cols)
     by_code = np.argsort(code)

@@ -1,4 +1,4 @@
-"""The committed figures, read back, and how numbers of them are written."""
+"""Read the committed figures, and format their numbers."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ SUITES = (
 
 
 class Results:
-    """Figures by suite; a suite without a file has none."""
+    """The figures of each suite; a suite without a file has no figures."""
 
     def __init__(self, folder: Path = FOLDER) -> None:
         self._lines = {name: _read(folder / f"{name}.jsonl") for name in SUITES}
 
     def figures(self, suite: str, **wanted: Any) -> list[Figure]:
-        """All figures of a suite that have the wanted values."""
+        """Return all figures of a suite that have the wanted values."""
         return [
             line
             for line in self._lines[suite]
@@ -32,14 +32,14 @@ class Results:
         ]
 
     def one(self, suite: str, **wanted: Any) -> Figure:
-        """The one figure that has the wanted values; an empty one if there is none."""
+        """Return the only figure that has the wanted values, or an empty one if there is none."""
         found = self.figures(suite, **wanted)
         if len(found) > 1:
             raise ValueError(f"{len(found)} figures of {suite} have {wanted}, one was expected")
         return found[0] if found else {}
 
     def machines(self) -> dict[str, Figure]:
-        """Descriptions of the machine, by suite."""
+        """Return the description of the machine of each suite."""
         return {
             name: line
             for name, lines in self._lines.items()
@@ -48,7 +48,7 @@ class Results:
         }
 
     def ends(self) -> dict[str, Figure]:
-        """What suites took, by suite."""
+        """Return the last line of each suite, with the time it took."""
         return {
             name: line for name, lines in self._lines.items() for line in lines
             if line["bench"] == "end"
@@ -62,7 +62,7 @@ def _read(path: Path) -> list[Figure]:
 
 
 def digits(value: float) -> str:
-    """Write a figure with two significant digits, all of those before the point.
+    """Format a number with two significant digits, or with all digits before the point.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def digits(value: float) -> str:
 
 
 def seconds(value: float) -> str:
-    """Write CPU seconds.
+    """Format CPU seconds.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def seconds(value: float) -> str:
 
 
 def memory(mib: float) -> str:
-    """Write an amount of memory.
+    """Format an amount of memory.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def memory(mib: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Write a share; 100% only if it is all.
+    """Format a share as a percentage; only a share of exactly 1 becomes 100%.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def percent(share: float) -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Write a Markdown table.
+    """Format a Markdown table.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def count(number: float) -> str:
-    """Write a large round number in words.
+    """Format a large round number with a word for its size.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def count(number: float) -> str:
 
 
 def ending(figure: Figure) -> str:
-    """Say why there is no figure."""
+    """Return the reason why there is no figure."""
     if not figure:
         return "not run"
     if "MemoryError" in figure.get("note", "") or "out of memory" in figure.get("note", ""):

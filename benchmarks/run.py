@@ -1,9 +1,10 @@
-"""All benchmarks in one go: ``python -m benchmarks.run`` writes one file of JSON lines per suite.
+"""Run all benchmarks: ``python -m benchmarks.run`` writes one file of JSON lines per suite.
 
-The first line of a file describes the machine, the last tells what the suite took. Figures go to
-``benchmarks/results`` (with ``--quick`` to ``out/bench``) once a suite has come to its end; until
-then they are in NAME.local.jsonl there. A child that fails is a line among the figures; a suite
-that fails leaves the earlier file as it was, and the others go on.
+The first line of a file describes the machine, and the last line gives the time that the suite
+took. While a suite runs, its figures are in NAME.local.jsonl in ``benchmarks/results`` (with
+``--quick`` in ``out/bench``). When it finishes, the file is renamed to NAME.jsonl. A child that
+fails becomes a line among the figures. A suite that fails leaves the earlier file unchanged, and
+the other suites still run.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from benchmarks.measure import ROOT, THREAD_VARIABLES
 RESULTS = ROOT / "benchmarks" / "results"
 QUICK_RESULTS = ROOT / "out" / "bench"
 
-PEERS = ("apxchol", "approx-chol", "pyamg", "pyamgcl")  # scipy's CG is under scaling
+PEERS = ("apxchol", "approx-chol", "pyamg", "pyamgcl")  # scipy's CG is part of scaling
 
-# Arguments of each suite: in full, and with --quick. In the order in which they run.
+# Arguments of each suite, without and with --quick. Suites run in this order.
 SUITES: dict[str, tuple[list[str], list[str]]] = {
     "streams": ([], ["--edges=1000000", "--rounds=1"]),
     "sparsifier": (
@@ -60,11 +61,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--quick", action="store_true", help="small sizes, some five minutes")
+    parser.add_argument("--quick", action="store_true", help="small sizes, about five minutes")
     parser.add_argument("--only", nargs="+", choices=SUITES, default=list(SUITES))
     parser.add_argument("--out", type=Path, help="folder for the figures")
     parser.add_argument(
-        "--resume", action="store_true", help="leave out what the last run has brought to its end"
+        "--resume", action="store_true", help="skip the suites that the last run finished"
     )
     options = parser.parse_args()
     folder = options.out or (QUICK_RESULTS if options.quick else RESULTS)
@@ -73,7 +74,7 @@ def main() -> int:
     finished = journal.read_text().split() if options.resume and journal.exists() else []
     journal.write_text("".join(f"{name}\n" for name in finished))
     failed = []
-    for name in SUITES:  # in their own order
+    for name in SUITES:  # in the order of SUITES, not of the options
         if name not in options.only or name in finished:
             continue
         if run_suite(name, options.quick, folder):
@@ -87,7 +88,7 @@ def main() -> int:
 
 
 def run_suite(name: str, quick: bool, folder: Path) -> bool:
-    """Run a suite in a process of its own; put its figures in place if it comes to its end."""
+    """Run a suite in its own process; if it finishes, replace the file of its figures."""
     form = "quick" if quick else "full"
     command = [sys.executable, "-m", f"benchmarks.{name}", *SUITES[name][quick]]
     print(f"== {name}: {' '.join(command[2:])}", file=sys.stderr, flush=True)
@@ -99,7 +100,7 @@ def run_suite(name: str, quick: bool, folder: Path) -> bool:
         one_thread = {
             **os.environ,
             **dict.fromkeys(THREAD_VARIABLES, "1"),
-        }  # unless a suite says otherwise
+        }  # a suite may choose more threads for its children
         done = subprocess.run(command, cwd=ROOT, stdout=file, env=one_thread, check=False)
         end = {"bench": "end", "suite": name, "wall_s": round(time.perf_counter() - start, 1)}
         end |= {"cpu_s": round(_children_cpu() - used, 1), "load": round(os.getloadavg()[0], 2)}

@@ -1,11 +1,12 @@
-"""How costs grow: labels over nodes and over edges, the solver over nodes.
+"""Measure how costs grow: labelling over nodes and over edges, the solver over nodes.
 
-``python -m benchmarks.scaling`` prints one JSON line per figure, each from a child of its own.
+``python -m benchmarks.scaling`` prints one JSON line per figure. Each runs in its own child.
 
-- ``nodes``: streams of 100 edges a node, the mean degree 200, five groups, nine tenths of the edges
-  inside them, ten labels in each. Ours reads a Parquet file and keeps what it must; the time to
-  read counts. Peers get the stored graph in the form they take; making that does not count.
-- ``edges``: the same on 30,000 nodes, with ever more edges.
+- ``nodes``: streams of 100 edges per node (mean degree 200) with five groups. Nine tenths of the
+  edges are inside groups, and each group has ten labels. Ours reads a Parquet file, and the time to
+  read it is counted. Peers get the stored graph in the form they take; the time to build it is not
+  counted.
+- ``edges``: the same on 30,000 nodes, with growing numbers of edges.
 - ``solver``: one right-hand side on square grids.
 """
 
@@ -32,14 +33,14 @@ NODES = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000)
 EDGES = (300_000, 1_000_000, 3_000_000, 10_000_000, 30_000_000, 100_000_000)
 SIDES = (32, 100, 316, 1000)
 PEERS = ("LabelSpreading", "Poisson", "Diffusion", "harmonic_function")
-STORED_EDGES = 30_000_000  # more are not given to peers
-PYTHON_EDGES = 1_000_000  # more are not given to networkx, which takes minutes for them
+STORED_EDGES = 30_000_000  # limit for peers
+PYTHON_EDGES = 1_000_000  # limit for networkx, which would take minutes for more
 BATCH = 1 << 20
 MEMORY_GIB = 8.0
 
 
 def random_batches(n: int, m: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Ends of edges; the group of a node is its number modulo the number of groups."""
+    """Yield ends of edges; the group of a node is its number modulo the number of groups."""
     rng = np.random.default_rng(0)
     for first in range(0, m, BATCH):
         size = min(BATCH, m - first)
@@ -51,7 +52,7 @@ def random_batches(n: int, m: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 
 
 def given_labels(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Groups of all nodes, and labels of ten of each, -1 elsewhere."""
+    """Return the groups of all nodes, and labels for ten nodes of each group, -1 elsewhere."""
     truth = np.arange(n) % GROUPS
     y = np.full(n, -1)
     y[: GROUPS * LABELS] = truth[: GROUPS * LABELS]
@@ -59,7 +60,7 @@ def given_labels(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def write_edges(n: int, m: int, path: Path) -> None:
-    """Write the stream as Parquet."""
+    """Write the stream to a Parquet file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -70,7 +71,7 @@ def write_edges(n: int, m: int, path: Path) -> None:
 
 
 def measure_ours(n: int, path: Path, passes: int, threads: int) -> Figure:
-    """From the file to labels."""
+    """Measure ours from the file to the labels."""
     import pyarrow as pa
 
     from ohmlearn import HFSClassifier, read_edges
@@ -80,7 +81,7 @@ def measure_ours(n: int, path: Path, passes: int, threads: int) -> Figure:
     warm_up("3 passes")
     truth, y = given_labels(n)
     nodes = NodeTable()
-    nodes.add(np.arange(n))  # else they are numbered as they appear
+    nodes.add(np.arange(n))  # otherwise nodes are numbered in the order they appear
     model = HFSClassifier(passes=passes, random_state=0, n_jobs=threads)
     baseline = reset_peak()
     _, cpu, wall = timed(lambda: model.fit_edges(read_edges(path, nodes=nodes), y))
@@ -94,7 +95,7 @@ def measure_ours(n: int, path: Path, passes: int, threads: int) -> Figure:
 
 
 def measure_peer(n: int, path: Path, name: str) -> Figure:
-    """From the stored graph, whose memory counts, to labels."""
+    """Measure a peer from the stored graph, whose memory is counted, to the labels."""
     import pyarrow.parquet as pq
 
     truth, y = given_labels(n)
@@ -116,7 +117,7 @@ def measure_peer(n: int, path: Path, name: str) -> Figure:
 
 
 def main() -> None:
-    """Run the chosen curves, or one of their points in this process."""
+    """Run the chosen curves, or one measurement in this process."""
     parser = argparse.ArgumentParser(description=__doc__)
     curves = ("nodes", "edges", "solver")
     parser.add_argument("--curves", nargs="+", choices=curves, default=curves)
@@ -145,7 +146,7 @@ def main() -> None:
 
 
 def _child(options: argparse.Namespace) -> None:
-    warnings.simplefilter("ignore")  # peers that do not converge
+    warnings.simplefilter("ignore")  # some peers do not converge
     n = options.nodes[0]
     if options.child in PEERS:
         emit(measure_peer(n, options.path, options.child))
@@ -156,7 +157,7 @@ def _child(options: argparse.Namespace) -> None:
 def _labels(curve: str, n: int, m: int, folder: Path, limit: float) -> None:
     path = folder / "edges.parquet"
     write_edges(n, m, path)
-    # By name of the child: what it is called, and its threads.
+    # Argument of the child, name of the method, number of threads.
     ours = [("1", "1 pass", 1), ("1", "1 pass", 2), ("3", "3 passes", 1), ("3", "3 passes", 2)]
     for child, method, threads in [*ours, *((name, name, 1) for name in PEERS)]:
         package = METHODS[method].package

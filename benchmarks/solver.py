@@ -1,6 +1,6 @@
-"""Laplacian solvers side by side: ``python -m benchmarks.solver`` prints one JSON line per figure.
+"""Compare Laplacian solvers: ``python -m benchmarks.solver`` prints one JSON line per figure.
 
-Each pair (graph, solver) runs in a child of its own on one thread; see README.md for the fields.
+Each pair (graph, solver) runs in its own child on one thread; see README.md for the fields.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from benchmarks import graphs, solvers, table
 from benchmarks.measure import Figure, emit, peak_mib, reset_peak, run_child, timed
 
 TARGET = 1e-8
-SLACK = 1.02  # a recursive residual may end a hair above the true one
+SLACK = 1.02  # the true residual may be slightly above the recursive one
 COLUMNS = 16
 OURS = "ohmlearn"
 REPEAT_BELOW_S = 5.0
@@ -82,7 +82,7 @@ def _graph(graph: str, folder: Path, options: argparse.Namespace) -> None:
 def run_pair(
     name: str, path: Path, limit: float, threads: int, wanted: list[int]
 ) -> Iterator[Figure]:
-    """Figures of a solver in a child of its own, for each wanted number of right-hand sides."""
+    """Yield figures of a solver in its own child, for each wanted number of right-hand sides."""
     arguments = ["--child", name, "--path", str(path.resolve()), "--limit", str(limit)]
     arguments += ["--threads", str(threads), "--rhs", *(str(rhs) for rhs in wanted)]
     seen = set()
@@ -106,12 +106,12 @@ def _child(options: argparse.Namespace) -> None:
 
 
 def _measure_peer(laplacian: sp.csr_matrix, b: np.ndarray, options: argparse.Namespace) -> None:
-    """Peers have no block solve: 16 right-hand sides are 16 solves after one set-up."""
+    """Measure a peer; peers have no block solve, so 16 right-hand sides take 16 solves."""
     name, deadline = options.child, 0.9 * options.limit
     baseline = reset_peak()
     solve, setup, _ = timed(lambda: solvers.PEERS[name](laplacian))
     tol = TARGET
-    while True:  # a peer may stop on another criterion: tighten its own until the target is met
+    while True:  # a peer may use another criterion, so lower its tolerance to meet the target
         (x, steps), cpu, _ = timed(partial(solve, b[:, 0], tol))
         residual = _residual(laplacian, x, b[:, 0])
         if residual <= SLACK * TARGET or tol < TARGET / 1e3 or steps >= solvers.MAX_ITERATIONS:
@@ -131,10 +131,10 @@ def _measure_peer(laplacian: sp.csr_matrix, b: np.ndarray, options: argparse.Nam
     if COLUMNS not in options.rhs:
         return
     total, worst, most, done = cpu, residual, steps, 1
-    solutions = np.empty(b.shape, order="F")  # ours returns them all, too
+    solutions = np.empty(b.shape, order="F")  # ours also returns all of them
     solutions[:, 0] = x
     while done < COLUMNS:
-        # Three columns tell what sixteen will take: do not run into the limit to learn it.
+        # After three columns the time for all can be predicted. Stop if it exceeds the limit.
         needed = (COLUMNS - done if done >= 3 else 1) * total / done
         if time.process_time() + needed > deadline:
             break
@@ -151,7 +151,10 @@ def _measure_peer(laplacian: sp.csr_matrix, b: np.ndarray, options: argparse.Nam
 
 
 def _measure_ours(laplacian: sp.csr_matrix, b: np.ndarray, options: argparse.Namespace) -> None:
-    """A fresh solver for each count of right-hand sides: a factor may be built while solving."""
+    """Measure ours; each number of right-hand sides has a new solver.
+
+    This is needed because a solver may build a factor while solving.
+    """
     from ohmlearn import Graph, LaplacianSolver
 
     adjacency = sp.diags(laplacian.diagonal()).tocsr() - laplacian
@@ -190,14 +193,14 @@ def _measure_ours(laplacian: sp.csr_matrix, b: np.ndarray, options: argparse.Nam
             "tol_asked": TARGET,
             "runs": runs,
         }
-        # Read the matrix again only now: it is no part of the memory measured above.
+        # Load the matrix only now, so that it is not part of the memory measured above.
         emit(
             {"rhs": rhs, **best, **extra, **_ending(_residual(graphs.load(options.path), x, right))}
         )
 
 
 def _residual(laplacian: sp.csr_matrix, x: np.ndarray, b: np.ndarray) -> float:
-    """Largest over the columns of ||b - Lx|| / ||b||."""
+    """Return the largest ||b - Lx|| / ||b|| over the columns."""
     left = np.linalg.norm(b - laplacian @ x, axis=0) / np.linalg.norm(b, axis=0)
     return float(np.max(left))
 

@@ -30,22 +30,22 @@ FAIR = ("ok", "projected")
 
 
 def total(figure: Figure) -> float:
-    """Set-up and solves."""
+    """Return the CPU seconds of set-up and solves."""
     return float(figure["setup_cpu_s"] + figure["solve_cpu_s"])
 
 
 def short_name(graph: str) -> str:
-    """Name a graph without its size."""
+    """Return the name of a graph without its size."""
     return GRAPHS.get(graph, graph).split(", n =")[0]
 
 
 def graphs_of(results: Results) -> tuple[str, ...]:
-    """All graphs that the solvers were tried on."""
+    """Return all graphs of the solver benchmark."""
     return tuple(dict.fromkeys(f["graph"] for f in results.figures("solver")))
 
 
 def solver_table(results: Results, graphs: tuple[str, ...] = ()) -> str:
-    """Set-up plus one / sixteen right-hand sides, and memory, for each solver."""
+    """CPU time of set-up plus one / sixteen right-hand sides, and memory, for each solver."""
     rows = []
     for graph in graphs or graphs_of(results):
         cells = [_solver_cell(results, graph, name) for name in SOLVERS]
@@ -56,7 +56,7 @@ def solver_table(results: Results, graphs: tuple[str, ...] = ()) -> str:
 def _solver_cell(results: Results, graph: str, name: str) -> str:
     wanted = {"graph": graph, "solver": name, "threads": 1}
     one, many = (results.one("solver", **wanted, rhs=rhs) for rhs in (1, 16))
-    if "solve_cpu_s" not in one:  # a solver that is missing has one line for all
+    if "solve_cpu_s" not in one:  # a missing solver has one line for all numbers of sides
         return ending(one or results.one("solver", **wanted))
     shown = [digits(total(f)) if "solve_cpu_s" in f else "–" for f in (one, many)]
     mark = "" if one["status"] in FAIR else " (target missed)"
@@ -65,7 +65,7 @@ def _solver_cell(results: Results, graph: str, name: str) -> str:
 
 
 def thread_table(results: Results) -> str:
-    """Ours by the clock on one thread and on two."""
+    """Wall time of ours on one thread and on two."""
     rows = []
     for graph in graphs_of(results):
         cells = []
@@ -78,12 +78,12 @@ def thread_table(results: Results) -> str:
         if len(cells) == 2:
             rows.append([short_name(graph), *cells])
     if not rows:
-        return "\nTwo threads were not part of the run that is stored."
+        return "\nThe stored run does not include two threads."
     return table(["", "one right-hand side: 1 thread, 2, speed-up", "sixteen"], rows)
 
 
 def solver_losses(results: Results) -> list[tuple[float, Figure, Figure]]:
-    """Where a peer took less CPU time: by how much, its figure and ours; the worst first."""
+    """Return the cases where a peer took less CPU time: ratio, its figure, ours; largest first."""
     found = []
     for f in results.figures("solver", threads=1):
         if f.get("solver") in (None, "ohmlearn") or f["status"] not in FAIR:
@@ -95,7 +95,7 @@ def solver_losses(results: Results) -> list[tuple[float, Figure, Figure]]:
 
 
 def loss_sentence(results: Results) -> str:
-    """Where a peer is faster, in a few words."""
+    """Return a sentence about the cases where a peer is faster."""
     losses = solver_losses(results)
     if not losses:
         return "No peer is faster on any of these graphs."
@@ -107,21 +107,21 @@ def loss_sentence(results: Results) -> str:
                 name = SOLVERS.get(f["solver"], "scipy's CG")
                 where.setdefault(name, []).append(short_name(f["graph"]))
         named = [f"{name} on {', '.join(graphs)}" for name, graphs in where.items()]
-        parts.append(f"{title} {' and '.join(named) or 'none'}")
+        parts.append(f"{title}, {' and '.join(named) or 'none'}")
     ratio, f, ours = losses[0]
     return (
-        f"Faster peers: {'; '.join(parts)}. The largest gap is {ratio:.1f} times: "
-        f"{seconds(total(f))} against our {seconds(total(ours))}."
+        f"Some peers are faster: {'; '.join(parts)}. The largest ratio is {ratio:.1f}: "
+        f"{seconds(total(f))} compared with {seconds(total(ours))} for ohmlearn."
     )
 
 
 def readme_sentences(results: Results) -> str:
-    """What stands below the table in the README."""
+    """Return the text below the table in the README."""
     return "\n".join([loss_sentence(results), resistance_sentence(results)])
 
 
 def resistance_sentence(results: Results) -> str:
-    """Ours and NetworKit's on the 300² grid."""
+    """Compare ours with NetworKit on the 300² grid."""
     ours, peer = (
         results.one("resistance", graph="grid_300x300", solver=name)
         for name in ("ohmlearn", "networkit")
@@ -129,9 +129,9 @@ def resistance_sentence(results: Results) -> str:
     if "cpu_s" not in ours or "cpu_s" not in peer:
         return ""
     return (
-        f"Resistances of all edges of a 300² grid: {seconds(ours['cpu_s'])} at a mean error of "
-        f"{ours['error_mean']:.1%}, NetworKit {seconds(peer['cpu_s'])} at "
-        f"{peer['error_mean']:.1%}."
+        f"Resistances of all edges of a 300² grid take {seconds(ours['cpu_s'])} with a mean error "
+        f"of {ours['error_mean']:.1%}. NetworKit takes {seconds(peer['cpu_s'])} with a mean error "
+        f"of {peer['error_mean']:.1%}."
     )
 
 

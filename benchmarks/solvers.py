@@ -1,7 +1,8 @@
-"""The solvers compared. Each adapter sets one up on a Laplacian and returns its solve function.
+"""Adapters of the solvers that are compared.
 
-``solve(b, tol)`` gives (x, iterations). Each gets its documented default set-up, conjugate
-gradients as the outer iteration, and a tolerance relative to ||b||.
+An adapter sets up a solver on a Laplacian and returns a function ``solve(b, tol)``, which returns
+(x, iterations). Each solver uses its documented default set-up, conjugate gradients as the outer
+iteration, and a tolerance relative to ||b||.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def apxchol(laplacian: sp.csr_matrix) -> Solve:
 
 
 def approx_chol(laplacian: sp.csr_matrix) -> Solve:
-    """Offers the factor only: scipy's conjugate gradients drive it."""
+    """Use the factor, which is all the package provides, in scipy's conjugate gradients."""
     import approx_chol as library
 
     factor = library.factorize(laplacian, library.Config(seed=0))
@@ -45,7 +46,7 @@ def approx_chol(laplacian: sp.csr_matrix) -> Solve:
 
 
 def pyamg(laplacian: sp.csr_matrix) -> Solve:
-    """Node 0 is grounded: on the singular matrix its CG stops early ("indefinite")."""
+    """Ground node 0, because pyamg's CG stops early on the singular matrix ("indefinite")."""
     import pyamg as library
 
     hierarchy = library.smoothed_aggregation_solver(laplacian[1:, 1:])
@@ -60,7 +61,7 @@ def pyamg(laplacian: sp.csr_matrix) -> Solve:
 
 
 def pyamgcl(laplacian: sp.csr_matrix) -> Solve:
-    """Node 0 is grounded: the coarsest level is factored, and must not be singular."""
+    """Ground node 0, because AMGCL factors the coarsest level, which must not be singular."""
     import pyamgcl as library
 
     grounded = laplacian[1:, 1:]
@@ -87,7 +88,7 @@ PACKAGE = {"scipy-cg": "scipy"}
 
 
 def version(name: str) -> str | None:
-    """Installed version of a solver's package, None when it is missing."""
+    """Return the installed version of a solver's package, or None if it is missing."""
     return machine.version(PACKAGE.get(name, name))
 
 

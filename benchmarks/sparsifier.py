@@ -1,11 +1,12 @@
-"""Speed and memory of `StreamingSparsifier`: ``python -m benchmarks.sparsifier`` prints JSON lines.
+"""Measure speed and memory of `StreamingSparsifier`.
 
-Each case runs in a child of its own:
+``python -m benchmarks.sparsifier`` prints JSON lines. Each case runs in its own child:
 
-- ``paper``: the whole pass over the paper's graph, its edges in memory, beside scipy's conversion
-  of the same arrays to a symmetric CSR matrix; then coins alone, and a certificate of the result;
-- ``million``: random edges on a million nodes, made in batches; beside reading them from Parquet;
-- ``flat``: peak memory and cost per edge as the stream gets longer.
+- ``paper``: the whole pass over the paper's graph, with its edges in memory, compared with scipy's
+  conversion of the same arrays to a symmetric CSR matrix; then coins alone, and a certificate;
+- ``million``: random edges on a million nodes, made in batches, compared with reading them from
+  Parquet;
+- ``flat``: peak memory and cost per edge for longer and longer streams.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--neighbours", type=int, default=4500, help="of the paper's graph")
-    parser.add_argument("--million", type=float, default=2e8, help="edges among a million nodes")
+    parser.add_argument("--million", type=float, default=2e8, help="edges on a million nodes")
     parser.add_argument("--parquet", type=float, default=5e7, help="rows of the file; scaled")
     parser.add_argument("--flat", nargs="+", type=float, default=[1e7, 1e8, 1e9])
     parser.add_argument("--table", type=Path, help="print the figures of this file and stop")
@@ -106,7 +107,7 @@ def _paper(neighbours: int) -> None:
         half = sp.coo_array((weights, (u, v)), shape=(n, n)).tocsr()
         return half + half.T
 
-    # In turns, so that a change of the machine's pace meets all.
+    # Run in turns, so that a change in the speed of the machine affects all.
     narrow = w.astype(np.float32)
     ways = {
         "stream": sparsify,
@@ -121,7 +122,7 @@ def _paper(neighbours: int) -> None:
             start = os.times()
             work()
             end = os.times()
-            # Fresh pages are the kernel's work: a good part of what scipy takes.
+            # A large part of scipy's time is system time, for fresh pages.
             spent = {"user_s": end.user - start.user, "system_s": end.system - start.system}
             figure = {"way": way, **edges, "cpu_s": sum(spent.values()), **spent}
             best[way] = min(best.get(way, figure), figure, key=lambda f: f["cpu_s"])
@@ -142,12 +143,12 @@ def _paper(neighbours: int) -> None:
 
 
 def _coins(warm: object, u: Ends, v: Ends, threads: int) -> Figure:
-    """Edges a second that a sampler tosses while its rows do not reach the capacity."""
+    """Measure edges per second of a sampler while its rows do not reach the capacity."""
     size = len(u)
     best = math.inf
     for _ in range(2 * REPEATS):
         sparsifier = copy.deepcopy(warm)
-        sparsifier.n_jobs = threads  # what the copy below is made with
+        sparsifier.n_jobs = threads  # the copy below uses it
         sparsifier = copy.deepcopy(sparsifier)
         resamples = sparsifier.n_resamples_
         _, _, wall = timed(partial(sparsifier.update, u[:size], v[:size]))
@@ -166,7 +167,7 @@ def _random_edges(n: int, size: int) -> Iterator[tuple[Ends, Ends]]:
 
 
 def _pass(n: int, size: int) -> Figure:
-    """A pass over random edges with a budget; the time to make them does not count."""
+    """Measure a pass over random edges with a budget; the time to make them is not counted."""
     from ohmlearn import StreamingSparsifier
 
     sparsifier = StreamingSparsifier(n_nodes=n, max_edges=ROWS_PER_NODE * n, random_state=0, n_jobs=1)
@@ -192,7 +193,7 @@ def _pass(n: int, size: int) -> Figure:
 
 
 def _read_parquet(n: int, size: int, rows: int) -> Figure:
-    """Reading the edges from Parquet in batches; measured on ``rows`` of them and scaled."""
+    """Measure reading the edges from Parquet in batches, on ``rows`` of them, and scale."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -231,9 +232,9 @@ def _split(figure: Figure) -> str:
 
 
 def show(figures: list[Figure]) -> None:
-    """Print the figures with their bars."""
+    """Print the figures with their targets."""
     ways = {(f["case"], f.get("way"), f.get("threads")): f for f in figures}
-    print("| what | figure | bar |\n|---|---|---|")
+    print("| what | figure | target |\n|---|---|---|")
 
     def row(what: str, figure: str, bar: str = "") -> None:
         print(f"| {what} | {figure} | {bar} |")
@@ -270,7 +271,7 @@ def show(figures: list[Figure]) -> None:
         row("ours / that", f"{ours['cpu_s'] / peer['cpu_s']:.1f}", "<= 5")
     flat = [f for f in figures if f["case"] == "flat" and "rss_peak_mib" in f]
     for f in flat:
-        row(f"10^5 nodes, {f['n_edges']:,} edges: peak MiB, ns an edge",
+        row(f"10^5 nodes, {f['n_edges']:,} edges: peak MiB, ns per edge",
             f"{f['rss_peak_mib']:.0f}, {f['ns_per_edge']:.1f}", "flat, falling")  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from benchmarks.results import Results, digits, ending, memory, seconds, table
 
 
 def machine_table(results: Results) -> str:
-    """What it ran on, which peers are there, and what each suite took."""
+    """The machine, the installed packages, and the time that each suite took."""
     machines, ends = results.machines(), results.ends()
     if not machines:
         return "Not recorded."
@@ -35,12 +35,12 @@ def machine_table(results: Results) -> str:
     keys = ("cpu", "cores", "memory_gib", "python")
     other = [name for name, m in machines.items() if any(m[key] != first[key] for key in keys)]
     if other:
-        parts.append(f"On another machine: {', '.join(other)}.")
+        parts.append(f"These suites ran on another machine: {', '.join(other)}.")
     return "\n\n".join(parts)
 
 
 def pass_table(results: Results) -> str:
-    """A pass over the paper's graph beside scipy's conversion, and what it leaves."""
+    """A pass over the paper's graph compared with scipy's conversion, and the edges kept."""
     rows = [
         [f["way"], f"{f['n_edges']:,}", seconds(f["cpu_s"])]
         for f in results.figures("sparsifier", case="paper")
@@ -50,25 +50,25 @@ def pass_table(results: Results) -> str:
     seen = results.one("sparsifier", case="paper", way="certificate")
     if seen:
         text += (
-            f"\n\nKept are {seen['rows_share']:.2%} of the edges; `certify` measures epsilon "
-            f"{seen['epsilon']:.2f}, at most {seen['epsilon_bound']:.2f}."
+            f"\n\nThe sparsifier keeps {seen['rows_share']:.2%} of the edges. `certify` estimates "
+            f"epsilon as {seen['epsilon']:.2f} and bounds it by {seen['epsilon_bound']:.2f}."
         )
     return text
 
 
 def memory_table(results: Results) -> str:
-    """Memory and cost per edge as streams get longer."""
+    """Memory and cost per edge for longer and longer streams."""
     rows = [
         [f"{f['n_nodes']:,}", f"{f['n_edges']:,}", f"{f['ns_per_edge']:.0f}",
          memory(f["rss_peak_mib"])]
         for f in results.figures("sparsifier")
         if f["case"] in ("flat", "million") and "rss_peak_mib" in f
     ]  # fmt: skip
-    return table(["nodes", "edges", "CPU ns an edge", "peak memory of the process"], rows)
+    return table(["nodes", "edges", "CPU ns per edge", "peak memory of the process"], rows)
 
 
 def hindsight_table(results: Results) -> str:
-    """Measured epsilon at equal rows, by family of graphs."""
+    """Measured epsilon at equal rows, for each family of graphs."""
     figures = results.figures("hindsight")
     rows = []
     for family in dict.fromkeys(f["family"] for f in figures):
@@ -80,12 +80,12 @@ def hindsight_table(results: Results) -> str:
         apart = sum(f["disconnected"]["uniform"] for f in chosen)
         rows.append([family, *means, f"{apart} of {sum(f['seeds'] for f in chosen)}"])
     header = ["family", "one pass", "eight merged", "one-shot, exact resistances", "uniform",
-              "uniform fell apart"]  # fmt: skip
+              "uniform disconnected"]  # fmt: skip
     return table(header, rows)
 
 
 def stream_table(results: Results) -> str:
-    """Reading beside plain reading."""
+    """Speed of reading, compared with plain reading."""
     rows = []
     for f in results.figures("streams"):
         cells = ["", "", ending(f)]
@@ -94,11 +94,11 @@ def stream_table(results: Results) -> str:
             speed = f"{digits(1e3 / f['ns_per_edge'])} M edges/s"
             cells = [speed, memory(f["rss_growth_mib"]), ratio]
         rows.append([f["case"], f.get("what", ""), *cells])
-    return table(["source", "", "speed", "memory", "CPU over the peer's"], rows)
+    return table(["source", "", "speed", "memory", "CPU time / peer's"], rows)
 
 
 def stream_losses(results: Results) -> list[str]:
-    """Where plain reading and plain storing win."""
+    """List the cases where plain reading or plain storing is faster."""
     lines = []
     slower = [
         f"{f['what']} of {f['case']} takes {f['times_peer']:.1f} times the CPU time of {f['peer']}"
@@ -114,7 +114,7 @@ def stream_losses(results: Results) -> list[str]:
         )
         if "cpu_s" in ours and "cpu_s" in peer and peer["cpu_s"] < ours["cpu_s"]:
             lines.append(
-                f"Sparsifier: scipy stores the paper's graph{order} in {seconds(peer['cpu_s'])}, a "
+                f"Sparsifier: scipy stores the paper's graph{order} in {seconds(peer['cpu_s'])}; a "
                 f"pass takes {seconds(ours['cpu_s'])}."
             )
     return lines

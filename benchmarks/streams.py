@@ -1,4 +1,4 @@
-"""Sources of edges beside what they cannot do without: pyarrow's readers, numpy's X @ X.T.
+"""Compare sources of edges with the work they cannot avoid: pyarrow's readers, numpy's X @ X.T.
 
 ``python -m benchmarks.streams`` prints one JSON line per figure. Ours and the peer take turns in
 one process with one thread; the best of the rounds counts.
@@ -67,7 +67,7 @@ def _child(options: argparse.Namespace) -> None:
                 reset_peak()
                 _, cpu, _ = timed(run)
                 best[name] = min(cpu, best.get(name, cpu))
-                # Of the first round: later ones stand on what allocators have kept.
+                # Use the first round only: later ones reuse memory that allocators have kept.
                 peaks.setdefault(name, peak_mib() - baseline)
     for name, cpu in best.items():
         figure = {**facts, "what": name, "cpu_s": cpu, "ns_per_edge": 1e9 * cpu / facts["edges"]}
@@ -102,7 +102,7 @@ def _pyarrow_batches(path: Path) -> None:
 
 
 def _parquet(options: argparse.Namespace, path: Path) -> tuple[dict[str, Any], Work, str]:
-    """The graph of the Sparse-HFS experiment at k = 4500, ids as int64."""
+    """Write the graph of the Sparse-HFS experiment at k = 4500, with int64 ids."""
     import pyarrow as pa
     from pyarrow import parquet
 

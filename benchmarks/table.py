@@ -1,4 +1,4 @@
-"""Figures from a file of JSON lines as Markdown tables, ours against each peer."""
+"""Print figures from a file of JSON lines as Markdown tables that compare ours with each peer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from benchmarks.measure import Figure
 
 
 def show(path: Path) -> None:
-    """Print CPU seconds, ratios to ours, memory and, where measured, the two-thread speed-up."""
+    """Print CPU seconds, ratios to ours, memory and, if measured, the speed-up of two threads."""
     figures = [json.loads(line) for line in path.read_text().splitlines() if line.startswith("{")]
     figures = [f for f in figures if f.get("bench") == "solver" and "solver" in f]
     single = [f for f in figures if f["threads"] == 1]

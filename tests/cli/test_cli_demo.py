@@ -59,7 +59,7 @@ def test_command_prints_and_writes_a_page_that_stands_alone(tmp_path: Path):
     for word in ("Points", "Stream", "Kept", "Certificate", "Labels", "Cost", "Page"):
         assert re.search(rf"^{word} ", result.output, re.M)
     assert "605 in the plane, 4 of them labelled" in result.output
-    assert "100.00% right on the whole graph" in result.output
+    assert "100.00% correct on the whole graph" in result.output
     read = Page(page)
     assert read.faults == []
     assert read.n_figures == 1
@@ -87,6 +87,6 @@ def test_bench_compares_four_jobs():
     assert found[0]["our_result"].startswith("residual ")
     assert float(found[0]["our_result"].split()[1]) <= 1e-8
     assert found[1]["our_result"] == found[1]["peer_result"] == "100,000 edges"
-    assert found[3]["our_result"] == found[3]["peer_result"] == "100.0% right"
+    assert found[3]["our_result"] == found[3]["peer_result"] == "100.0% correct"
     assert all(min(f["our_bytes"], f["peer_bytes"]) > 10_000_000 for f in found)
     assert all(f["ratio"] == f["our_seconds"] / f["peer_seconds"] for f in found)

@@ -195,7 +195,7 @@ def test_skipped_rows_are_reported(tmp_path):
     ("args", "message"),
     [
         (["info", "no.csv"], "there is no file no.csv"),
-        (["sparsify", "e.csv", "-o", "h.xls"], "h.xls: the ending says the format"),
+        (["sparsify", "e.csv", "-o", "h.xls"], "h.xls: the name must end in one of .parquet"),
         (
             ["sparsify", "e.csv", "-o", "h.csv", "--epsilon", "2"],
             "2.0 is not in the range 0.0<x<1.0",

@@ -190,7 +190,7 @@ def test_interrupted_it_says_how_to_go_on(tmp_path: Path):
         ({"edges": "src,dst,w\na,b,-1\n"}, "row 2"),
         ({"args": ["--memory", "1GB"]}, "give --n-nodes, too"),
         ({"args": ["--epsilon", "2"]}, "2.0 is not in the range 0.0<x<1.0"),
-        ({"args": ["-o", "labels.xls"]}, "labels.xls: the ending says the format"),
+        ({"args": ["-o", "labels.xls"]}, "labels.xls: the name must end in one of .parquet"),
         ({"edges": "1,2\n2,3\n", "labels": "node,label\nann,red\n"}, "'ann' is not an integer"),
         ({"labels": "who,group\np0,red\np130,green\n"}, "row 1: seems to be a heading"),
     ],

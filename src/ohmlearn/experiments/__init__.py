@@ -1,1 +1,1 @@
-"""Runs that show the library at work: the demo, the paper's experiment, a few benchmarks."""
+"""The demo, the paper's experiment, and a few short benchmarks."""

@@ -1,9 +1,9 @@
-"""What ``ohmlearn bench`` does: a minute's figures beside numpy, scipy and scikit-learn.
+"""The command ``ohmlearn bench``: compare with numpy, scipy and scikit-learn in about a minute.
 
 Each side of a comparison runs in its own process,
 ``python -m ohmlearn.experiments.bench JOB SIDE SIZE``.
-The full benchmarks, beside packages made for the same purpose, are in the folder ``benchmarks`` of
-the repository.
+The full benchmarks, which compare with packages made for the same purpose, are in the folder
+``benchmarks`` of the repository.
 """
 
 import json
@@ -35,7 +35,7 @@ OURS = "ohmlearn"
 
 @dataclass(frozen=True)
 class Comparison:
-    """Ours and a peer at the same job: CPU seconds, peak bytes of the process, what came out."""
+    """Ours and a peer on the same job: CPU seconds, peak bytes of the process, and results."""
 
     job: str
     peer: str
@@ -48,13 +48,13 @@ class Comparison:
 
     @property
     def ratio(self) -> float:
-        """Our seconds over the peer's."""
+        """Our seconds divided by the peer's."""
         return self.our_seconds / self.peer_seconds
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one side brings about: a name of the job, CPU seconds, and the result in words."""
+    """The outcome of one side: name of the job, CPU seconds, and a description of the result."""
 
     job: str
     seconds: float
@@ -62,7 +62,7 @@ class Outcome:
 
 
 def run(size: int = 100) -> Iterator[Comparison]:
-    """Yield comparisons; `size` is a percentage of the usual one.
+    """Yield comparisons; `size` is a percentage of the default size.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def _run_side(name: str, side: str, size: int) -> dict[str, Any]:
 
 
 def solve(ours: bool, size: int) -> Outcome:
-    """Solve on a grid, ours from set-up on, scipy's CG with the diagonal."""
+    """Solve on a grid: ours including set-up, scipy's CG with a diagonal preconditioner."""
     graph = gallery.grid2d(max(10, 5 * size), max(10, 5 * size))
     laplacian = graph.laplacian()
     b = np.random.default_rng(0).standard_normal(graph.n_nodes)
@@ -133,7 +133,7 @@ def read(ours: bool, size: int) -> Outcome:
 
 
 def sparsify(ours: bool, size: int) -> Outcome:
-    """Take in all edges of a dense graph in random order; scipy stores them."""
+    """Sparsify all edges of a dense graph in random order; scipy stores them."""
     graph = gallery.paper_knn(_neighbors(size), n_points=_points(size))
     n, (u, v, w) = graph.n_nodes, graph.edges()
     del graph
@@ -156,7 +156,7 @@ def sparsify(ours: bool, size: int) -> Outcome:
 
 
 def label(ours: bool, size: int) -> Outcome:
-    """Label the paper's points from four; LabelSpreading from the same points."""
+    """Label the paper's points from four labels; LabelSpreading gets the same points."""
     n_points, n_neighbors = _points(size), _neighbors(size)
     points, truth = gallery.paper_points(n_points), make_classes(n_points)
     labelled = draw_labelled(n_points, 1, 0)[0]
@@ -173,10 +173,10 @@ def label(ours: bool, size: int) -> Outcome:
     _, seconds = _timed(lambda: model.fit(points, y))
     right = np.mean(model.transduction_ == (truth > 0))
     job = f"label {n_points:,} points, {n_neighbors:,} neighbours"
-    return Outcome(job, seconds, f"{100 * right:.1f}% right")
+    return Outcome(job, seconds, f"{100 * right:.1f}% correct")
 
 
-# By name: the peer, and the work of either side.
+# The peer and the function of each job, by name.
 JOBS: dict[str, tuple[str, Callable[[bool, int], Outcome]]] = {
     "solve": ("scipy cg", solve),
     "read": ("numpy loadtxt", read),
@@ -190,7 +190,7 @@ def _points(size: int) -> int:
 
 
 def _neighbors(size: int) -> int:
-    return 45 * _points(size) // 121  # as dense as where the paper's graph is labelled right
+    return 45 * _points(size) // 121  # k = 4500 of 12,100 points, where all labels are correct
 
 
 def _timed(work: Callable[[], Any]) -> tuple[Any, float]:

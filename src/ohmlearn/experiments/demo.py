@@ -1,4 +1,4 @@
-"""What ``ohmlearn demo`` does: labels for all points from four, thirty million edges in passing."""
+"""The command ``ohmlearn demo``: label all points from four labels and 30 million edges."""
 
 import time
 from dataclasses import dataclass
@@ -30,14 +30,14 @@ __all__ = ["Answer", "Demo", "describe", "draw", "make_page", "run", "write"]
 EPSILON = 0.8
 MORE_PASSES = 3
 EXACT_PASSES, EXACT_TOL = 40, 1e-6
-STORED_BYTES = 24  # an edge of a Graph in memory, without what solving takes
+STORED_BYTES = 24  # per edge of a Graph in memory, without the memory for solving
 NAMES = {1.0: "upper", -1.0: "lower"}  # not -1: that means unlabelled
 BLUE, ORANGE, _, _, GREY = COLOURS
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Scores after a number of passes, above 0 for the upper class, and the labels they give."""
+    """Scores after a number of passes, positive for the upper class, and the resulting labels."""
 
     scores: NDArray[np.float64]
     labels: NDArray[np.float64]
@@ -49,7 +49,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Demo:
-    """All that the demo shows."""
+    """All results of the demo."""
 
     points: NDArray[np.float64]
     classes: NDArray[np.float64]
@@ -68,12 +68,12 @@ class Demo:
     peak_bytes: int
 
     def agreement(self, answer: Answer) -> float:
-        """Share of all nodes whose label is that of the exact solution."""
+        """Return the share of all nodes with the same label as in the exact solution."""
         return float(np.mean(answer.labels == self.exact.labels))
 
 
 def run(n_points: int = 12_100, n_neighbors: int = 4500, seed: int = 0) -> Demo:
-    """Stream the graph through Sparse-HFS, certify, refine.
+    """Stream the graph through Sparse-HFS, then certify and refine the result.
 
     Examples
     --------
@@ -147,38 +147,39 @@ def _read_answer(
 
 
 def describe(demo: Demo) -> str:
-    """Say what was seen, kept and found."""
+    """Return the main results as text."""
     share, stored = demo.n_kept / demo.n_edges, STORED_BYTES * demo.n_edges / 2**30
     certificate = str(demo.certificate).splitlines()
     one, more, exact = demo.one_pass, demo.refined, demo.exact
     lines = [
         f"Points       {len(demo.points):,} in the plane, {len(demo.labelled)} of them labelled",
-        f"Stream       {demo.n_edges:,} edges: each point and its {demo.n_neighbors:,} nearest, "
-        f"made as they are read, never stored",
+        f"Stream       {demo.n_edges:,} edges from each point to its {demo.n_neighbors:,} nearest, "
+        f"generated while reading, never stored",
         f"Kept         {demo.n_kept:,} edges ({share:.2%}) after one pass, "
         f"{demo.n_resamples} resamples",
         *(f"{'' if at else 'Certificate':12} {line}" for at, line in enumerate(certificate)),
-        f"Labels       {one.right:.2%} right after one pass, {one.seconds:.1f} s; "
-        f"{demo.agreement(one):.2%} as on the whole graph",
-        f"             {more.right:.2%} right after {more.passes} passes, {more.seconds:.1f} s "
-        f"more; {demo.agreement(more):.2%} as on the whole graph",
-        f"             {exact.right:.2%} right on the whole graph, {exact.passes} passes, relative "
-        f"residual {exact.residual:.0e}",
-        f"Cost         {demo.seconds:.1f} s, {demo.cpu_seconds:.1f} s of processor, peak memory "
-        f"{demo.peak_bytes / 2**30:.2f} GiB; the stored graph alone would take {stored:.2f} GiB",
+        f"Labels       {one.right:.2%} correct after one pass, {one.seconds:.1f} s; "
+        f"{demo.agreement(one):.2%} equal to the exact answer",
+        f"             {more.right:.2%} correct after {more.passes} passes, {more.seconds:.1f} s "
+        f"more; {demo.agreement(more):.2%} equal to the exact answer",
+        f"             {exact.right:.2%} correct on the whole graph, {exact.passes} passes, "
+        f"relative residual {exact.residual:.0e}",
+        f"Cost         {demo.seconds:.1f} s, {demo.cpu_seconds:.1f} s of processor time, peak "
+        f"memory {demo.peak_bytes / 2**30:.2f} GiB; the stored graph alone would take "
+        f"{stored:.2f} GiB",
     ]
     return "\n".join(lines)
 
 
 def draw(demo: Demo) -> Any:
-    """Draw what is given, the labels found, and the scores behind them."""
+    """Draw the given labels, the labels found, and their scores."""
     figure = new_figure(10, 5.0)
     axes = figure.subplots(1, 4, width_ratios=[1, 1, 1, 3.4])
     grey = np.full(len(demo.points), GREY)
     drawn = [
         ("given: 4 labels", grey),
-        (f"one pass:\n{demo.one_pass.right:.1%} right", _colour(demo.one_pass)),
-        (f"{demo.refined.passes} passes:\n{demo.refined.right:.1%} right", _colour(demo.refined)),
+        (f"one pass:\n{demo.one_pass.right:.1%} correct", _colour(demo.one_pass)),
+        (f"{demo.refined.passes} passes:\n{demo.refined.right:.1%} correct", _colour(demo.refined)),
     ]
     for panel, (title, colours) in zip(axes, drawn, strict=False):
         style_axes(panel)
@@ -187,7 +188,7 @@ def draw(demo: Demo) -> Any:
 
     right = axes[3]
     style_axes(right, "", "lower class  ←   score   →  upper class", "height of the point")
-    right.set_title("scores: their sign is the label", color=INK, fontsize=10)
+    right.set_title("scores (the sign is the label)", color=INK, fontsize=10)
     height = demo.points[:, 1]
     unlabelled = np.delete(np.arange(len(height)), demo.labelled)
     scale = np.abs(demo.exact.scores[unlabelled]).max() or 1.0
@@ -201,7 +202,7 @@ def draw(demo: Demo) -> Any:
         right.scatter(values, height[unlabelled], color=colour, **dots)
         right.scatter([], [], s=16, color=colour, label=label)
     right.axvline(0.0, color=INK, linewidth=1)
-    right.set_xlim(-1.6, 1.6)  # neighbours of labelled points in the sparsifier lie beyond
+    right.set_xlim(-1.6, 1.6)  # leaves out neighbours of labelled points in the sparsifier
     add_legend(right, loc="upper left")
     return figure
 
@@ -211,25 +212,26 @@ def _colour(answer: Answer) -> NDArray[np.str_]:
 
 
 def make_page(demo: Demo, command: str) -> Report:
-    """Make the page of the demo."""
+    """Return the page of the demo."""
     report = Report(
         "Four labels, thirty million edges, one pass"
         if demo.n_edges > 2.5e7
         else f"Four labels, {demo.n_edges:,} edges, one pass",
-        f"{demo.one_pass.right:.1%} of {len(demo.points):,} points get the right label from "
-        f"{demo.n_kept / demo.n_edges:.1%} of the edges, {demo.refined.right:.1%} after "
-        f"{demo.refined.passes} passes, within {demo.peak_bytes / 2**30:.2f} GiB.",
+        f"With {demo.n_kept / demo.n_edges:.1%} of the edges, {demo.one_pass.right:.1%} of "
+        f"{len(demo.points):,} points get the correct label after one pass, and "
+        f"{demo.refined.right:.1%} after {demo.refined.passes} passes. Peak memory is "
+        f"{demo.peak_bytes / 2**30:.2f} GiB.",
     )
     report.add_text(
-        "The two upper clusters are one class, the two lower the other; two points of the "
-        "uppermost and two of the lowermost are labelled. A graph that carries labels across the "
-        "gaps must be dense. Its edges pass by one after the other; only a sparsifier of them is "
-        "kept, and labels spread over it."
+        "The two upper clusters form one class, and the two lower clusters the other. Two points "
+        "of the uppermost cluster and two of the lowermost are labelled. Only a dense graph "
+        "carries labels across the gaps. Its edges are read as a stream, and only a sparsifier of "
+        "them is kept. The labels spread on the sparsifier."
     )
     report.add_figure(
         draw(demo),
-        "Left: the labelled points, and the labels found. Right: the scores whose sign is the "
-        "label, scaled; the sparsifier adds noise to those of the whole graph.",
+        "Left: the labelled points, and the labels found. Right: the scaled scores, whose sign is "
+        "the label. The sparsifier adds noise to the scores of the whole graph.",
     )
     rows = [
         [name, answer.passes, f"{answer.right:.2%}", f"{demo.agreement(answer):.2%}"]
@@ -239,12 +241,12 @@ def make_page(demo: Demo, command: str) -> Report:
             ("exact", demo.exact),
         )
     ]
-    report.add_table(["answer", "passes", "right", "as the exact one"], rows)
-    return report.add_heading("In figures").add_code(describe(demo)).add_command(command)
+    report.add_table(["answer", "passes", "correct", "equal to the exact answer"], rows)
+    return report.add_heading("Numbers").add_code(describe(demo)).add_command(command)
 
 
 def find_paths(output: Path) -> tuple[Path, Path]:
-    """Return where the page is written, and its picture: beside it."""
+    """Return the paths of the page and of its picture, which is in the same folder."""
     return output, output.with_suffix(".png")
 
 

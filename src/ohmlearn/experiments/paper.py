@@ -1,9 +1,10 @@
-"""The experiment of the paper that Sparse-HFS comes from, and its figures.
+"""The experiment and the figures of the paper that introduced Sparse-HFS.
 
-n = 12,100 points in the plane, four clusters from top to bottom; the two upper ones are one class.
-Two points of the uppermost and two of the lowermost are labelled. k-nearest-neighbour graphs from
-sparse to nearly complete, gamma = 1, epsilon = 0.8. The paper does not give its points; these show
-what it tells. Every k is a job in a process of its own, so that memory and time can be told.
+The data are n = 12,100 points in the plane, in four clusters from top to bottom. The two upper
+clusters form one class. Two points of the uppermost and two of the lowermost cluster are labelled.
+The k-nearest-neighbour graphs range from sparse to nearly complete; gamma = 1 and epsilon = 0.8.
+The paper does not publish its points, so these are chosen to reproduce what it describes. Each job
+runs in its own process, so that its memory and time can be measured.
 """
 
 import json
@@ -29,14 +30,14 @@ __all__ = ["NEIGHBOURS", "Settings", "describe", "run_experiment", "write_result
 
 NEIGHBOURS = (100, 1000, 2000, 3000, 4000, 4500, 5000, 6000, 8000, 10_000, 12_000)
 QUICK = (100, 4000, 4500, 12_000)
-# The scheme "paper" solves more and takes minutes where the default takes seconds.
+# The scheme "paper" solves more systems and takes minutes where the default takes seconds.
 PAPER_SCHEME, PAPER_SCHEME_QUICK = (100, 1000, 4500), (100,)
 JOB = "ohmlearn.experiments.paper_job"  # run as a program
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What to run.
+    """Settings of the experiment.
 
     Examples
     --------
@@ -62,7 +63,7 @@ class Settings:
         points: int = 12_100,
         seed: int = 0,
     ) -> "Settings":
-        """Return the settings that the options of the command line stand for."""
+        """Return the settings for the options of the command line."""
         chosen = tuple(sorted(set(neighbors))) or (QUICK if quick else NEIGHBOURS)
         check_n_neighbors(chosen[-1], points)
         some = PAPER_SCHEME_QUICK if quick else PAPER_SCHEME
@@ -72,7 +73,7 @@ class Settings:
         return cls(chosen, scheme[paper_scheme], draws, seed=seed, n_points=points)
 
     def jobs(self) -> list[dict[str, Any]]:
-        """Return the jobs, the longest first."""
+        """Return the jobs, longest first."""
         shared = {key: getattr(self, key) for key in ("n_points", "draws", "seed", "epsilon")}
         wanted = [("paper", k) for k in self.paper_scheme]
         wanted += [(kind, k) for k in self.neighbours for kind in ("stream", "stored")]
@@ -82,7 +83,7 @@ class Settings:
 
 
 def run_experiment(settings: Settings) -> dict[str, Any]:
-    """Run all jobs and return every number, with progress on stderr.
+    """Run all jobs, with progress on stderr, and return all results.
 
     Examples
     --------
@@ -95,7 +96,7 @@ def run_experiment(settings: Settings) -> dict[str, Any]:
     done: list[dict[str, Any]] = []
     with (
         Progress(len(jobs), "paper") as progress,
-        ThreadPoolExecutor(settings.workers) as pool,  # of threads that wait for processes
+        ThreadPoolExecutor(settings.workers) as pool,  # each thread waits for a process
     ):
         futures: list[Future[dict[str, Any]]] = [pool.submit(_run_apart, job) for job in jobs]
         try:
@@ -113,7 +114,7 @@ def run_experiment(settings: Settings) -> dict[str, Any]:
 
 
 def _run_apart(job: dict[str, Any]) -> dict[str, Any]:
-    """Run a job in a process of its own."""
+    """Run a job in its own process."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     run = subprocess.run(
         [sys.executable, "-m", JOB, json.dumps(job)],
@@ -132,19 +133,19 @@ def _run_apart(job: dict[str, Any]) -> dict[str, Any]:
 def _describe(result: dict[str, Any]) -> str:
     kind, k = result["kind"], result["k"]
     if "skipped" in result:
-        return f"k = {k}: graph not stored, it {result['skipped']}"
+        return f"k = {k}: the graph was not stored, because it {result['skipped']}"
     if kind == "stored":
         peak = result["cost"]["peak_bytes"] / 2**30
         return f"k = {k}: {result['n_edges']:,} edges stored, {peak:.2f} GiB"
     kept = f"k = {k}: {result['n_edges']:,} edges, {result['kept_share']:.2%} kept"
     if kind == "paper":
-        return f"{kept} by the scheme of the paper, right {np.mean(result['sparse']):.3f}"
+        return f"{kept} by the paper's scheme, share correct: {np.mean(result['sparse']):.3f}"
     means = (f"{name} {np.mean(result[name]):.3f}" for name in ("sparse", "refined", "exact"))
-    return f"{kept}, right: {', '.join(means)}"
+    return f"{kept}, share correct: {', '.join(means)}"
 
 
 def _collect(done: list[dict[str, Any]], neighbours: Iterable[int]) -> list[dict[str, Any]]:
-    """Sort the results of the jobs by k, whatever the order they came in."""
+    """Sort the results of the jobs by k."""
     results = []
     for k in neighbours:
         found = {result["kind"]: result for result in done if result["k"] == k}
@@ -154,7 +155,7 @@ def _collect(done: list[dict[str, Any]], neighbours: Iterable[int]) -> list[dict
 
 
 def describe(results: dict[str, Any]) -> str:
-    """Return the main numbers as lines of text."""
+    """Return the main results as lines of text."""
     lines = [f"{'k':>7} {'edges':>11} {'kept':>8} {'share':>7}   exact  1 pass  refined"]
     for found in results["results"]:
         stream = found["stream"]
@@ -167,7 +168,7 @@ def describe(results: dict[str, Any]) -> str:
 
 
 def write_results(results: dict[str, Any], folder: Path, command: str) -> list[Path]:
-    """Write figures, all numbers as JSON, and one page with everything."""
+    """Write the figures, all numbers as JSON, the tables as Markdown, and one HTML page."""
     require_extra("matplotlib", "plot")
     folder.mkdir(parents=True, exist_ok=True)
     written = paper_page.write_figures(results, folder)

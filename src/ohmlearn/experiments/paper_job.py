@@ -1,4 +1,4 @@
-"""One job of the paper's experiment, run in a process of its own so that its memory can be told.
+"""One job of the paper's experiment, run in its own process so that its memory can be measured.
 
 ``python -m ohmlearn.experiments.paper_job JOB`` takes a job and prints its result, both as JSON.
 """
@@ -25,16 +25,16 @@ from ohmlearn.streams import FaissKnnEdges, KnnEdges, knn_edges
 __all__ = ["draw_labelled", "make_classes", "run_job", "score"]
 
 GAMMA = 1.0
-REFINED_PASSES = 4  # in all: one makes the sparsifier, the others refine
+REFINED_PASSES = 4  # in total: one builds the sparsifier, the others refine
 EXACT_TOL, EXACT_PASSES = 1e-9, 40
-TIE = 1e-9  # of the largest value: less is zero, as the exact answer is known no better
-# Bytes an edge takes at the peak of solving with all of them in memory, and the most GiB to try.
+TIE = 1e-9  # scores below this share of the largest count as zero: the accuracy of the exact answer
+# Peak memory in bytes per edge when solving with all edges in memory, and the limit in GiB.
 STORED_BYTES, STORED_LIMIT = 80, 4.0
 Floats = NDArray[np.float64]
 
 
 def outer_size(n_points: int) -> int:
-    """Points of the uppermost cluster, and of the lowermost."""
+    """Return the number of points in the uppermost cluster, which equals that in the lowermost."""
     return round(n_points * 4050 / 12_100)
 
 
@@ -50,7 +50,7 @@ def make_classes(n_points: int) -> Floats:
 
 
 def draw_labelled(n_points: int, n_draws: int, seed: int) -> list[NDArray[np.int64]]:
-    """Draw the labelled nodes: two in the uppermost and two in the lowermost cluster, each time.
+    """Draw two labelled nodes in the uppermost and two in the lowermost cluster, `n_draws` times.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def draw_labelled(n_points: int, n_draws: int, seed: int) -> list[NDArray[np.int
 
 
 def score(f: Floats, y: Floats, labelled: NDArray[np.int64]) -> float:
-    """Share of the unlabelled nodes on the right side of zero; zero itself counts one half.
+    """Return the share of unlabelled nodes with the correct sign; zero counts one half.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def score(f: Floats, y: Floats, labelled: NDArray[np.int64]) -> float:
 
 
 def run_job(job: dict[str, Any]) -> dict[str, Any]:
-    """Run the job of kind "stream", "stored" or "paper"."""
+    """Run a job of kind "stream", "stored" or "paper"."""
     runs = {"stream": _run_stream, "stored": _run_stored, "paper": _run_paper_scheme}
     n = job["n_points"]
     edges = knn_edges(gallery.paper_points(n), n_neighbors=job["k"])
@@ -91,7 +91,7 @@ def run_job(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cost() -> dict[str, float]:
-    """Of the process so far, from its very start."""
+    """Return processor time and peak memory of the process since its start."""
     return {"cpu_seconds": round(cpu_seconds(), 3), "peak_bytes": peak_memory()}
 
 
@@ -118,9 +118,10 @@ def _sparsify(
 def _run_stream(
     job: dict[str, Any], edges: KnnEdges | FaissKnnEdges, draws: list[NDArray[np.int64]], y: Floats
 ) -> dict[str, Any]:
-    """Sparse-HFS with one pass, with a few, and with as many as the exact answer takes.
+    """Run Sparse-HFS with one pass, with a few passes, and with enough for the exact answer.
 
-    What one draw of labels costs is noted on the way: memory and time only ever grow.
+    The cost of one draw of labels is recorded first, because the peak memory and the processor time
+    of the process include everything done before.
     """
     h, result = _sparsify(job, edges)
     first = draws[0]
@@ -149,7 +150,7 @@ def _run_stream(
         float(np.linalg.norm(f - g) / np.linalg.norm(g))
         for f, g in zip(refined, exact, strict=True)
     ]
-    # Means over the draws, after each pass; the first pass made the sparsifier.
+    # Means over the draws after each pass; the first pass built the sparsifier.
     result["by_pass"] = [float(np.mean(scores)) for scores in [result["sparse"], *by_pass]]
     return result | {"exact_passes": 1 + len(answers), "exact_error": error}
 
@@ -157,9 +158,9 @@ def _run_stream(
 def _refine_all(
     edges: KnnEdges | FaissKnnEdges, h: Graph, draws: list[NDArray[np.int64]], y: Floats
 ) -> tuple[list[list[Floats]], float]:
-    """Refine the answers for all draws until they are exact; all share the passes over the edges.
+    """Refine the answers for all draws until they are exact, with shared passes over the edges.
 
-    Returns the answers after each pass, and the largest error estimated at the end.
+    Returns the answers after each pass, and the largest estimated error at the end.
     """
     component = h.components()[1]
     systems = [HFSSystem(component, draw, y[draw], gamma=GAMMA) for draw in draws]
@@ -179,7 +180,7 @@ def _refine_all(
             gram = run.gram / run.smallest_quotient()
             f, _, residuals, estimates = system.assess(run.x, run.residual, gram)
             errors[i] = max(residuals.max(), estimates.max())
-            if errors[i] > EXACT_TOL:  # as `refine` does when its passes are at an end
+            if errors[i] > EXACT_TOL:  # as `refine` does after its last pass
                 f, _ = system.combine(system.centre(run.look_ahead()))
             found.append(f[:, 0])
         answers.append(found)
@@ -196,7 +197,7 @@ def _preconditioner(h: Graph, system: HFSSystem) -> Callable[[Floats], Floats]:
 def _run_stored(
     job: dict[str, Any], edges: KnnEdges | FaissKnnEdges, draws: list[NDArray[np.int64]], y: Floats
 ) -> dict[str, Any]:
-    """Stable-HFS on the graph in memory, for one draw: what the streams are compared with."""
+    """Run stable-HFS on the graph in memory for one draw, to compare the streams with it."""
     n_edges = sum(len(batch.u) for batch in edges)
     needed = STORED_BYTES * n_edges / 2**30
     if needed > STORED_LIMIT:
@@ -215,7 +216,7 @@ def _run_stored(
 def _run_paper_scheme(
     job: dict[str, Any], edges: KnnEdges | FaissKnnEdges, draws: list[NDArray[np.int64]], y: Floats
 ) -> dict[str, Any]:
-    """Sparse-HFS, one pass, with the paper's way of sampling."""
+    """Run Sparse-HFS in one pass with the paper's way of sampling."""
     h, result = _sparsify(job, edges, "paper")
     sparse = [
         score(solve_hfs(h, draw, y[draw], gamma=GAMMA, random_state=0).f, y, draw) for draw in draws

@@ -35,7 +35,7 @@ def draw_points(axes: Any, points: Any, colours: Any, labelled: Any, classes: An
     for sign, colour in ((1.0, BLUE), (-1.0, ORANGE)):
         here = points[labelled[classes[labelled] == sign]]
         axes.scatter(*here.T, marker="*", s=150, c=colour, edgecolors=INK, linewidths=1.0)
-    axes.set(xticks=[], yticks=[])  # and no equal aspect: much of the height is gaps
+    axes.set(xticks=[], yticks=[])  # no equal aspect, because much of the height is gaps
     axes.grid(False)
     for spine in axes.spines.values():
         spine.set_visible(False)
@@ -116,7 +116,7 @@ def _draw_time(axes: Any, results: dict[str, Any]) -> None:
 
 
 def _make_findings(results: dict[str, Any]) -> Any:
-    """The paper's own figure: (a) beside (b) and (c)."""
+    """Draw the figure of the paper: (a) next to (b) and (c)."""
     figure = new_figure(9.5, 6.2)
     grid = figure.add_gridspec(2, 2, width_ratios=[1, 6.2], height_ratios=[1.6, 1])
     _draw_data(figure.add_subplot(grid[:, 0]), results)
@@ -135,7 +135,7 @@ def _make_costs(results: dict[str, Any]) -> Any:
 
 
 def write_figures(results: dict[str, Any], folder: Path) -> list[Path]:
-    """Write the figures as pictures."""
+    """Write the figures as PNG files."""
     figures = {"figure-abc.png": _make_findings(results), "figure-d.png": _make_costs(results)}
     for name, figure in figures.items():
         figure_to_png(figure, folder / name)
@@ -143,54 +143,56 @@ def write_figures(results: dict[str, Any], folder: Path) -> list[Path]:
 
 
 def make_page(results: dict[str, Any], command: str) -> Report:
-    """Make the page with everything."""
+    """Return the page with all figures and tables."""
     settings = results["settings"]
     best = max(results["results"], key=lambda found: (found["exact"], -found["k"]))
     stream = best["stream"]
     report = Report(
         "Sparse-HFS: the paper's experiment",
         f"At k = {best['k']:,}, {stream['n_kept']:,} of {best['n_edges']:,} edges "
-        f"({stream['kept_share']:.1%}) give {np.mean(stream['sparse']):.1%} of the labels right "
-        f"after one pass, {np.mean(stream['refined']):.1%} after {REFINED_PASSES}; the whole "
-        f"graph gives {best['exact']:.1%}.",
+        f"({stream['kept_share']:.1%}) give {np.mean(stream['sparse']):.1%} correct labels after "
+        f"one pass and {np.mean(stream['refined']):.1%} after {REFINED_PASSES}. The whole graph "
+        f"gives {best['exact']:.1%}.",
     )
     report.add_text(
-        f"{settings['n_points']:,} points in four clusters; the two upper ones are one class. Two "
-        f"points of the uppermost and two of the lowermost cluster are labelled, drawn "
-        f"{settings['draws']} times. Each point is joined to its k nearest; edges are made from "
-        f"the points as they are read and never stored. gamma = 1, epsilon = {settings['epsilon']}."
+        f"The data are {settings['n_points']:,} points in four clusters. The two upper clusters "
+        f"form one class. Two points of the uppermost and two of the lowermost cluster are "
+        f"labelled; this draw is repeated {settings['draws']} times. Each point is joined to its k "
+        f"nearest neighbours. Edges are generated from the points while they are read and are "
+        f"never stored. gamma = 1, epsilon = {settings['epsilon']}."
     )
     report.add_figure(
         _make_findings(results),
-        "(a) The points, labelled ones of the first draw as stars. (b) Few neighbours leave the "
-        "inner clusters without a label, very many drown the difference; in between the labels are "
-        "right. (c) What the sparsifier keeps.",
+        "(a) The points; stars are the labelled points of the first draw. (b) With few neighbours "
+        "the inner clusters are not connected to a label. With very many, the difference between "
+        "the classes is too small. In between, the labels are correct. (c) The share of edges that "
+        "the sparsifier keeps.",
     )
-    report.add_table(*_table_of_labels(results), caption=f"Right labels. {TIES}")
+    report.add_table(*_table_of_labels(results), caption=f"Share of correct labels. {TIES}")
     if any("paper" in found for found in results["results"]):
-        caption = 'Sampled as the paper does, scheme="paper", with a tenth of its copies.'
+        caption = 'Sampled as in the paper (scheme="paper"), with a tenth of its copies.'
         report.add_table(*_table_of_paper_scheme(results), caption=caption)
     report.add_heading("Memory and time")
     report.add_figure(
         _make_costs(results),
-        "(d) A process of its own for each point, one draw of labels, everything from the start of "
-        "Python counted. Memory of the streams does not depend on the number of edges.",
+        "(d) Each measurement is a separate process that labels one draw, including the start of "
+        "Python. The memory of the streams does not depend on the number of edges.",
     )
-    report.add_table(*_table_of_costs(results), caption="Peak memory, and processor time.")
+    report.add_table(*_table_of_costs(results), caption="Peak memory and processor time.")
     skipped = [f"{f['k']:,}" for f in results["results"] if "skipped" in f["stored"]]
     if skipped:
         report.add_text(
-            f"Not kept in memory, as that would take more than {STORED_LIMIT:g} GiB: the graphs of "
-            f"k = {', '.join(skipped)}."
+            f"The graphs for k = {', '.join(skipped)} were not stored in memory, because that "
+            f"would take more than {STORED_LIMIT:g} GiB."
         )
     return report.add_text(GEOMETRY).add_command(command)
 
 
 TIES = (
-    "Means over the draws, with the range; nodes that no label reaches, or where the answer is "
-    "zero, count one half."
+    "Means over the draws, with the range. A node counts one half if it is not connected to a "
+    "label or if its answer is zero."
 )
-GEOMETRY = "The paper does not give its points; these are chosen so that they show what it tells."
+GEOMETRY = "The paper does not publish its points. These are chosen to reproduce what it describes."
 
 
 def make_markdown(results: dict[str, Any]) -> str:

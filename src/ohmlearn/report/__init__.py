@@ -1,4 +1,4 @@
-"""What is shown of a result: pages, tables in files, progress, summaries."""
+"""Output for people: HTML pages, tables in files, progress, and summaries of edges."""
 
 from ohmlearn.report.page import Report
 

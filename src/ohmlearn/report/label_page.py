@@ -1,4 +1,4 @@
-"""The page about a labelling: what came in, what was kept, how sure the labels are."""
+"""The page about a labelling: the input, the edges kept, and the certainty of the labels."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ __all__ = ["lay_out", "make_page"]
 
 MOST_DRAWN = 1500  # nodes
 MOST_EDGES = 4000
-MOST_CLASSES = 12  # with a colour and a bar of their own
+MOST_CLASSES = 12  # each with its own colour and bar; the rest are "others"
 LEAST_CERTAIN = 20
 MORE_COLOURS = (
     *COLOURS,
@@ -35,37 +35,38 @@ def make_page(
     certificate: Certificate | None,
     command: str,
 ) -> Report:
-    """Return the page of a fitted classifier whose nodes have the given ids."""
+    """Return the page of a fitted classifier; `ids` are the ids of its nodes."""
     h = model.graph_
     kept = summary["n_edges_kept"]
     share = 100.0 * kept / max(1, summary["n_edges_seen"])
     report = Report(
         "Labels of a graph",
-        f"{summary['n_nodes']:,} nodes labelled from {summary['n_labelled']}, by "
-        f"{summary['n_edges_seen']:,} edges of which {kept:,} ({share:.3g}%) were kept.",
+        f"{summary['n_nodes']:,} nodes were labelled from {summary['n_labelled']} labels. "
+        f"{kept:,} of {summary['n_edges_seen']:,} edges ({share:.3g}%) were kept.",
     )
-    report.add_heading("What came in, what was kept")
+    report.add_heading("Input and sparsifier")
     report.add_table(["", ""], _facts(summary), "")
     report.add_heading("Certificate")
     if certificate is None:
-        report.add_text("Not measured: the edges came through a pipe and cannot be read again.")
+        report.add_text("Not measured, because edges from a pipe cannot be read again.")
     else:
         report.add_code(str(certificate))
         report.add_text(
-            "H is what was kept, G all edges. A ratio of energies is x'Lx on H over x'Lx on G; with"
-            " all of them near 1, H and G give nearly the same labels."
+            "G is the graph of all edges, and H the graph of the edges kept. A ratio of energies is"
+            " x'Lx on H divided by x'Lx on G. If all ratios are near 1, H and G give nearly the"
+            " same labels."
         )
     shares = model.label_distributions_
     certainty = shares.max(axis=1)
     report.add_heading("Labels")
-    report.add_figure(_draw_classes(summary["classes"]), "Nodes of each class.")
+    report.add_figure(_draw_classes(summary["classes"]), "Number of nodes in each class.")
     report.add_figure(
         _draw_certainty(certainty[model.reached_]),
-        "How sure the labels are: the score of the best class, for nodes that a label reaches.",
+        "Certainty of the labels: the score of the best class, for nodes connected to a label.",
     )
     report.add_figure(_draw_graph(h, model), _describe_drawing(h))
-    report.add_heading("Worth labelling next")
-    report.add_text("The nodes with the least certain labels.")
+    report.add_heading("Nodes to label next")
+    report.add_text("These nodes have the least certain labels.")
     report.add_table(
         ["node", "label", "score", "second", "score"], _least_certain(model, ids, shares)
     )
@@ -76,20 +77,20 @@ def _facts(summary: dict[str, Any]) -> list[list[str]]:
     names = {
         "n_edges_seen": "Edges seen",
         "n_edges_kept": "Edges kept",
-        "n_self_loops_dropped": "Self-loops left out",
-        "n_zero_weights_dropped": "Edges of weight zero left out",
-        "n_bad_rows": "Bad rows left out",
+        "n_self_loops_dropped": "Self-loops skipped",
+        "n_zero_weights_dropped": "Edges of weight zero skipped",
+        "n_bad_rows": "Bad rows skipped",
         "n_nodes": "Nodes",
         "n_labelled": "Labelled nodes",
-        "n_unreached": "Nodes that no label reaches",
+        "n_unreached": "Nodes not connected to a label",
         "passes": "Passes over the edges",
     }
     rows = [["Sources", ", ".join(summary["sources"][:5])]]
     rows += [[text, f"{summary[name]:,}"] for name, text in names.items()]
-    rows.append(["Residual of the full graph's equation" if summary["passes"] > 1 else
+    rows.append(["Residual on the full graph" if summary["passes"] > 1 else
                  "Residual on H", f"{max(summary['residual']):.2g}"])  # fmt: skip
     rows.append(["Time", f"{summary['seconds']:.1f} s"])
-    return [*rows, ["Most memory held", f"{summary['peak_memory'] / 2**20:.0f} MiB"]]
+    return [*rows, ["Peak memory", f"{summary['peak_memory'] / 2**20:.0f} MiB"]]
 
 
 def _draw_classes(counts: dict[str, int]) -> Any:
@@ -115,9 +116,10 @@ def _draw_certainty(certainty: Floats) -> Any:
 
 
 def lay_out(graph: Graph, seed: int = 0) -> tuple[NDArray[np.int64], Floats]:
-    """Return the nodes of the largest component and coordinates that put neighbours together.
+    """Return the nodes of the largest component, and coordinates that place neighbours together.
 
-    The coordinates are the two slowest modes of the normalised Laplacian, by inverse iteration.
+    The coordinates are the eigenvectors of the two smallest nonzero eigenvalues of the normalised
+    Laplacian, computed by inverse iteration.
 
     Examples
     --------
@@ -137,7 +139,7 @@ def lay_out(graph: Graph, seed: int = 0) -> tuple[NDArray[np.int64], Floats]:
         return nodes, x[nodes, :2]
     solver = LaplacianSolver(graph, random_state=seed)
     for _ in range(12):
-        x -= inside @ x / total  # the constant is the mode that says nothing
+        x -= inside @ x / total  # remove the constant eigenvector, which carries no information
         x = solver.solve(inside[:, np.newaxis] * x, tol=1e-4)
         x -= inside @ x / total
         gram = x.T @ (inside[:, np.newaxis] * x)
@@ -161,10 +163,10 @@ def _draw_graph(h: Graph, model: Any) -> Any:
     axes = figure.subplots()
     from matplotlib.collections import LineCollection
 
-    # Ranks spread out what the modes put on top of one another, and draw in what they fling out.
+    # Ranks separate nodes that the eigenvectors put on top of one another, and pull in outliers.
     rank = np.argsort(np.argsort(places, axis=0, kind="stable"), axis=0) / max(1, len(places) - 1)
     plain = (places - places.min(axis=0)) / np.maximum(np.ptp(places, axis=0), 1e-300)
-    # In a dense cluster both modes say the same, or nothing: a little chance fills it out.
+    # Within a dense cluster the coordinates hardly differ; a little noise separates the nodes.
     mixed = 0.8 * rank + 0.2 * plain + 0.02 * random.standard_normal(places.shape)
     lines = np.stack([mixed[position[u[both]]], mixed[position[v[both]]]], axis=1)
     axes.add_collection(LineCollection(list(lines), colors=INK, linewidths=0.4, alpha=0.15))
@@ -187,18 +189,18 @@ def _draw_graph(h: Graph, model: Any) -> Any:
 
 
 def _plain(name: Any, limit: int) -> str:
-    """Return text for matplotlib, to which dollars mean mathematics."""
+    """Return text for matplotlib, with dollar signs escaped because they start mathematics."""
     return str(name)[:limit].replace("$", r"\$")
 
 
 def _describe_drawing(h: Graph) -> str:
     _, component = h.components()
     size = int(np.bincount(component).max())
-    sample = f"{MOST_DRAWN:,} nodes drawn at random from " if size > MOST_DRAWN else ""
+    sample = f"{MOST_DRAWN:,} random nodes of " if size > MOST_DRAWN else ""
     return (
-        f"What was kept, coloured by label: {sample}the largest component, {size:,} of "
-        f"{h.n_nodes:,} nodes. Nodes that many edges join are near one another; rings mark given "
-        f"labels."
+        f"The edges kept, with nodes coloured by label. The picture shows {sample}the largest "
+        f"component, which has {size:,} of {h.n_nodes:,} nodes. Nodes connected by many edges are "
+        f"close together. Rings mark the given labels."
     )
 
 

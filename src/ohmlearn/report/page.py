@@ -1,7 +1,7 @@
-"""Pages that show a result: one HTML file with text, tables and pictures, nothing loaded from afar.
+"""HTML pages that show a result with text, tables and pictures, and load no other file.
 
-Pictures are matplotlib figures, put into the page as SVG. What they draw in `INK` takes the colour
-of the page's text, so that one picture serves light and dark mode and paper.
+Pictures are matplotlib figures, embedded in the page as SVG. Whatever they draw in `INK` gets the
+colour of the page's text, so that the same picture works in light mode, dark mode and print.
 """
 
 import html
@@ -18,10 +18,10 @@ from ohmlearn import __version__
 from ohmlearn._storage import write_whole
 from ohmlearn.validation.parameters import require_extra
 
-__all__ = ["Report"]  # the functions that draw are shared by the commands, not public
+__all__ = ["Report"]  # the commands share the drawing functions, which are not public
 
-INK = "#1b2a38"  # dark enough for a PNG on white; becomes currentColor in a page
-# Told apart on white and on black, and by most colour-blind readers.
+INK = "#1b2a38"  # dark enough for a PNG on white; replaced by currentColor in a page
+# Distinguishable on white and on black, and by most colour-blind readers.
 COLOURS = ("#3987c9", "#e0793a", "#3d9b73", "#9a6fd0", "#8b9199")
 
 STYLE = """
@@ -63,13 +63,13 @@ footer { margin-top: 2.5rem; color: var(--soft); font-size: .85rem;
 
 
 class Report:
-    """A page that grows from top to bottom and is written as one file.
+    """A page that is built from top to bottom and written as one file.
 
     Parameters
     ----------
     title : str
     lead : str
-        A sentence or two under the title: what was found.
+        One or two sentences below the title that state the result.
 
     Examples
     --------
@@ -87,7 +87,7 @@ class Report:
         self._n_figures = 0
 
     def add_heading(self, text: str) -> Self:
-        """Begin a section."""
+        """Start a section."""
         self._parts.append(f"<h2>{html.escape(text)}</h2>")
         return self
 
@@ -97,14 +97,14 @@ class Report:
         return self
 
     def add_code(self, text: str) -> Self:
-        """Add lines that keep their shape, such as what a command printed."""
+        """Add preformatted lines, such as the output of a command."""
         self._parts.append(f"<pre>{html.escape(text)}</pre>")
         return self
 
     def add_table(
         self, header: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = ""
     ) -> Self:
-        """Add a table; numbers are shown as ``str`` does, so format them before."""
+        """Add a table; cells are converted with ``str``, so format numbers first."""
         head = "".join(f'<th scope="col">{html.escape(cell)}</th>' for cell in header)
         body = "\n".join(
             "<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>"
@@ -118,7 +118,7 @@ class Report:
         return self
 
     def add_figure(self, figure: Any, caption: str) -> Self:
-        """Add a matplotlib figure; the caption also stands for it where it cannot be seen."""
+        """Add a matplotlib figure; the caption is also its alternative text."""
         self._n_figures += 1
         svg = figure_to_svg(figure, prefix=f"f{self._n_figures}-")
         text = html.escape(caption, quote=True)
@@ -127,12 +127,12 @@ class Report:
         return self
 
     def add_command(self, command: str) -> Self:
-        """Say how to repeat this: the command, and the versions it ran with."""
-        self.add_heading("To repeat this").add_code(command)
+        """Add the command that repeats the run, and the versions it ran with."""
+        self.add_heading("How to reproduce this page").add_code(command)
         return self.add_text(f"Made with {describe_versions()}.")
 
     def to_html(self) -> str:
-        """Return the page."""
+        """Return the page as HTML."""
         title = html.escape(self.title)
         lead = f'<p class="lead">{html.escape(self.lead)}</p>' if self.lead else ""
         body = "\n".join(self._parts)
@@ -145,7 +145,7 @@ class Report:
         )
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the page whole or not at all; folders on the way are made.
+        """Write the page completely or not at all; create missing folders.
 
         Examples
         --------
@@ -161,7 +161,7 @@ class Report:
 
 
 def describe_versions() -> str:
-    """Return the versions that a result may depend on, and the kind of machine.
+    """Return the versions on which a result may depend, and the kind of machine.
 
     Examples
     --------
@@ -179,7 +179,7 @@ def describe_versions() -> str:
 
 
 def new_figure(width: float, height: float) -> Any:
-    """Return an empty matplotlib figure without pyplot: no window, no global state."""
+    """Return an empty matplotlib figure, without pyplot's windows and global state."""
     require_extra("matplotlib", "plot")
     from matplotlib.figure import Figure
 
@@ -187,7 +187,7 @@ def new_figure(width: float, height: float) -> Any:
 
 
 def style_axes(axes: Any, title: str = "", xlabel: str = "", ylabel: str = "") -> None:
-    """Draw frame, ticks and words in `INK`, with a faint grid and no box."""
+    """Draw frame, ticks and text in `INK`, with a faint grid and no box."""
     axes.set_title(title, color=INK, loc="left", fontsize=11)
     axes.set_xlabel(xlabel, color=INK)
     axes.set_ylabel(ylabel, color=INK)
@@ -206,11 +206,11 @@ def add_legend(axes: Any, **options: Any) -> None:
 
 
 def figure_to_svg(figure: Any, prefix: str = "") -> str:
-    """Return a figure as an <svg> element whose ids begin with `prefix`."""
+    """Return a figure as an <svg> element whose ids start with `prefix`."""
     import matplotlib
 
     written = io.StringIO()
-    # Text stays text; ids and dates do not change from run to run.
+    # Keep text as text, and make ids and dates the same in every run.
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "ohmlearn"}):
         figure.savefig(
             written, format="svg", transparent=True, metadata={"Date": None, "Creator": None}
@@ -225,7 +225,7 @@ def figure_to_svg(figure: Any, prefix: str = "") -> str:
 
 
 def figure_to_png(figure: Any, path: str | os.PathLike[str], dpi: int = 110) -> None:
-    """Write a figure as a picture on white, whole or not at all."""
+    """Write a figure as a PNG on white, completely or not at all."""
     written = io.BytesIO()
     figure.savefig(written, format="png", dpi=dpi, facecolor="white", metadata={"Software": None})
     Path(path).parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What this process has used so far."""
+"""Memory and processor time of this process."""
 
 import sys
 import time
@@ -8,14 +8,14 @@ __all__ = ["cpu_seconds", "peak_memory"]
 
 
 def peak_memory() -> int:
-    """Return the most memory that this process has held, in bytes.
+    """Return the peak memory of this process in bytes.
 
     Examples
     --------
     >>> peak_memory() > 1_000_000
     True
     """
-    # Not ru_maxrss where there is something better: on Linux a child begins with its parent's.
+    # Avoid ru_maxrss on Linux, where a child process starts with the value of its parent.
     try:
         for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
             if line.startswith("VmHWM:"):
@@ -29,7 +29,7 @@ def peak_memory() -> int:
 
 
 def cpu_seconds() -> float:
-    """Return the processor time of this process and its threads since it began.
+    """Return the processor time of this process and its threads since it started.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Progress on stderr: of a job in steps, and of a reading of edges."""
+"""Progress on stderr: for a job in steps, and while reading edges."""
 
 import json
 import sys
@@ -13,9 +13,9 @@ __all__ = ["EdgeProgress", "PartitionProgress", "Progress"]
 
 
 class Progress:
-    """Counts steps up to `total`; what each step has to say is printed.
+    """Counts steps up to `total`, and prints a message for each step.
 
-    With a bar on a terminal that has rich, else in plain lines.
+    On a terminal, and if rich is installed, it shows a progress bar; otherwise plain lines.
 
     Examples
     --------
@@ -44,7 +44,7 @@ class Progress:
         return self
 
     def step(self, message: str) -> None:
-        """Say that one more step is done."""
+        """Count one more step and print its message."""
         self.done += 1
         if self._bar is not None:
             self._bar.console.print(message, markup=False, highlight=False)
@@ -63,12 +63,12 @@ class Progress:
 
 
 class StatusLine:
-    """One line, rewritten now and then on a terminal; else nothing.
+    """One line that is updated on a terminal; without a terminal nothing is printed.
 
     Parameters
     ----------
     as_json : bool
-        Print a JSON object a second instead, also where there is no terminal.
+        Print one JSON object per second instead, also without a terminal.
     quiet : bool
         Print nothing.
     """
@@ -107,7 +107,7 @@ class StatusLine:
 
 
 class EdgeProgress(StatusLine):
-    """A line about a reading of edges; see `StatusLine`.
+    """A status line while edges are read; see `StatusLine`.
 
     Examples
     --------
@@ -116,7 +116,7 @@ class EdgeProgress(StatusLine):
     """
 
     def show(self, n_edges: int, fraction: float | None, sparsifier: Any) -> None:
-        """Say how many edges were read, and what share of all that is, if it is known."""
+        """Show the number of edges read; `fraction` is their share of all edges, if known."""
         if not self._is_due():
             return
         seconds = time.perf_counter() - self._start
@@ -137,7 +137,7 @@ class EdgeProgress(StatusLine):
 
 
 class PartitionProgress(StatusLine):
-    """A line about work on partitions; see `StatusLine`.
+    """A status line while partitions are processed; see `StatusLine`.
 
     Examples
     --------
@@ -146,7 +146,7 @@ class PartitionProgress(StatusLine):
     """
 
     def show(self, stage: str, done: int, total: int) -> None:
-        """Say how many partitions are done."""
+        """Show the number of finished partitions."""
         if done == 1:
             self._start = time.perf_counter()
         if not self._is_due():

@@ -1,4 +1,4 @@
-"""What a stream of edges is like: counts, degrees, weights and components, in one reading."""
+"""Summary of a stream of edges in one pass: counts, degrees, weights and components."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from scipy.sparse.csgraph import connected_components
 
 __all__ = ["EdgeSummary"]
 
-CHUNK = 1 << 18  # edges whose components are found at once, at least: that costs O(n)
+CHUNK = 1 << 18  # least number of edges to collect before the components are updated in O(n)
 
 
 class EdgeSummary:
-    """Adds up what there is to say about edges; parallel edges count each.
+    """Collects statistics of edges; each parallel edge is counted.
 
     Examples
     --------
@@ -39,7 +39,7 @@ class EdgeSummary:
         self._weighted = False
 
     def update(self, u: NDArray[Any], v: NDArray[Any], w: NDArray[Any] | None = None) -> None:
-        """Take in a batch."""
+        """Add a batch of edges."""
         if len(u) == 0:
             return
         keep = u != v
@@ -67,7 +67,7 @@ class EdgeSummary:
             self._join()
 
     def figures(self, n_nodes: int) -> dict[str, Any]:
-        """Return all figures; nodes that no edge has named are isolated."""
+        """Return all figures; nodes without an edge count as isolated."""
         self._make_room(n_nodes)
         self._join()
         degree, n = self._degree[:n_nodes], n_nodes
@@ -109,5 +109,6 @@ class EdgeSummary:
             n = len(self._label)
             links = (np.ones(np.count_nonzero(new), dtype=np.int8), (a[new], b[new]))
             labels = connected_components(scipy.sparse.coo_array(links, shape=(n, n)))[1]
-            # A label is the number of a node; those that this array has no node for are left out.
+            # Each label is an index into `labels`, which maps it to the label of the merged
+            # component.
             self._label = labels[self._label].astype(np.int64)

@@ -1,4 +1,4 @@
-"""Tables of nodes in files: labels that come in, results that go out."""
+"""Write tables of results to files."""
 
 import csv
 import io
@@ -25,24 +25,24 @@ __all__ = [
 ARROW_ENDINGS = (".parquet", ".arrow", ".feather")
 TABLE_ENDINGS = (*ARROW_ENDINGS, ".csv", ".tsv", ".jsonl")
 NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
-FORMULA = re.compile(r"[\t\r\n]|\s*[=+\-@＝＋－＠]")  # the last four as wide as Chinese letters
+FORMULA = re.compile(r"[\t\r\n]|\s*[=+\-@＝＋－＠]")  # the last four are full-width characters
 Columns = dict[str, NDArray[Any]]
 
 
 def check_table_path(path: str, csv_safe: bool = False) -> None:
-    """Refuse an output before the work, not after it.
+    """Check the path of an output before the work starts.
 
     Examples
     --------
     >>> check_table_path("out.xls")
     Traceback (most recent call last):
     ...
-    ValueError: out.xls: the ending says the format: .parquet, .arrow, ...; - is stdout
+    ValueError: out.xls: the name must end in one of .parquet, .arrow, ..., or be - for stdout
     """
     ending = Path(path).suffix.lower()
     if path != "-" and ending not in TABLE_ENDINGS:
         known = ", ".join(TABLE_ENDINGS)
-        raise ValueError(f"{path}: the ending says the format: {known}; - is stdout")
+        raise ValueError(f"{path}: the name must end in one of {known}, or be - for stdout")
     if csv_safe and path != "-" and ending not in (".csv", ".tsv"):
         raise ValueError(f"csv_safe is for .csv and .tsv, but the output is {path}; leave it out")
     if ending in ARROW_ENDINGS:
@@ -50,10 +50,11 @@ def check_table_path(path: str, csv_safe: bool = False) -> None:
 
 
 def write_table(path: str, columns: Columns, csv_safe: bool = False) -> None:
-    """Write columns in the format that the ending says, whole or not at all; "-" prints CSV.
+    """Write columns in the format of the file name's ending; "-" prints CSV.
 
-    With `csv_safe`, text of CSV and TSV is quoted, and text that a spreadsheet would take for a
-    formula gets an apostrophe in front, as OWASP advises (CSV injection). Numbers stay as they are.
+    The file is written completely or not at all. With `csv_safe`, text in CSV and TSV is quoted,
+    and text that a spreadsheet would interpret as a formula starts with an apostrophe, as OWASP
+    advises against CSV injection. Numbers do not change.
     """
     if path == "-":
         for line in _csv_lines(columns, ",", csv_safe):
@@ -80,7 +81,7 @@ def write_table(path: str, columns: Columns, csv_safe: bool = False) -> None:
 
 def _csv_lines(columns: Columns, mark: str, safe: bool) -> Iterator[str]:
     buffer = io.StringIO()
-    # By itself, csv quotes neither carriage returns nor blanks around a name.
+    # By default csv quotes neither carriage returns nor blanks around a name.
     quoted = safe or any(
         _needs_quotes(column) for column in (np.array([*columns]), *columns.values())
     )
@@ -107,7 +108,7 @@ def _needs_quotes(column: NDArray[Any]) -> bool:
 
 
 def _without_formulas(row: Iterable[Any]) -> list[Any]:
-    """Return cells that spreadsheets show as they are.
+    """Return cells that spreadsheets do not interpret as formulas.
 
     Examples
     --------
@@ -122,7 +123,7 @@ def _without_formulas(row: Iterable[Any]) -> list[Any]:
 
 def _json_lines(columns: Columns) -> Iterator[str]:
     for row in _rows(columns):
-        # JSON has no infinity or NaN: null.
+        # JSON has no infinity or NaN, so write null.
         values = [None if isinstance(x, float) and not math.isfinite(x) else x for x in row]
         yield json.dumps(dict(zip(columns, values, strict=True)), ensure_ascii=False) + "\n"
 
