@@ -1,7 +1,7 @@
 // Small graphs and dense arithmetic for the tests.
 #pragma once
 
-#include "csr.hpp"
+#include "graph/csr.hpp"
 
 #include <cmath>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "approx_cholesky.hpp"
+#include "solver/approx_cholesky.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -1,8 +1,8 @@
 #include "check.hpp"
-#include "clusters.hpp"
-#include "dense.hpp"
+#include "graph/clusters.hpp"
+#include "solver/direct.hpp"
 #include "graphs.hpp"
-#include "matrix.hpp"
+#include "solver/matrix.hpp"
 
 #include <algorithm>
 #include <cmath>

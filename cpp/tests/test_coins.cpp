@@ -1,7 +1,7 @@
 #include "check.hpp"
-#include "coins.hpp"
-#include "rng.hpp"
-#include "sampler.hpp"
+#include "sampling/coins.hpp"
+#include "base/rng.hpp"
+#include "sampling/sampler.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "csr.hpp"
+#include "graph/csr.hpp"
 
 #include <algorithm>
 #include <limits>

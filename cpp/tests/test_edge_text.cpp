@@ -1,6 +1,6 @@
 #include "check.hpp"
-#include "edge_text.hpp"
-#include "rng.hpp"
+#include "text/edge_text.hpp"
+#include "base/rng.hpp"
 
 #include <algorithm>
 

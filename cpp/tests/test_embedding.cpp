@@ -1,7 +1,7 @@
 #include "check.hpp"
 
-#include "embedding.hpp"
-#include "rng.hpp"
+#include "sampling/embedding.hpp"
+#include "base/rng.hpp"
 
 #include <cmath>
 #include <vector>

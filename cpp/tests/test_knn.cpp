@@ -1,8 +1,8 @@
 #include "check.hpp"
-#include "exponential.hpp"
-#include "knn.hpp"
-#include "rng.hpp"
-#include "similarity.hpp"
+#include "points/exponential.hpp"
+#include "points/knn.hpp"
+#include "base/rng.hpp"
+#include "points/kernel_edges.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 #include "check.hpp"
-#include "nodes.hpp"
-#include "rng.hpp"
+#include "text/nodes.hpp"
+#include "base/rng.hpp"
 
 #include <string>
 #include <unordered_map>

@@ -1,7 +1,7 @@
 // What is left when memory runs out halfway: something whole, if not all that was asked for.
 #include "check.hpp"
-#include "nodes.hpp"
-#include "sampler.hpp"
+#include "text/nodes.hpp"
+#include "sampling/sampler.hpp"
 
 #include <algorithm>
 #include <cmath>

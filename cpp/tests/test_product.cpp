@@ -1,4 +1,4 @@
-#include "product.hpp"
+#include "graph/product.hpp"
 
 #include <numeric>
 #include <random>

@@ -1,6 +1,6 @@
 #include "check.hpp"
-#include "rng.hpp"
-#include "sampler.hpp"
+#include "base/rng.hpp"
+#include "sampling/sampler.hpp"
 
 #include <cmath>
 #include <limits>

@@ -1,8 +1,8 @@
 // States that may come from a file: a sampler refuses them, or continues without touching foreign memory.
 // OHMLEARN_LONG=1 tries many more.
 #include "check.hpp"
-#include "rng.hpp"
-#include "sampler.hpp"
+#include "base/rng.hpp"
+#include "sampling/sampler.hpp"
 
 #include <bit>
 #include <cmath>

@@ -1,6 +1,6 @@
 #include "check.hpp"
-#include "rng.hpp"
-#include "thinning.hpp"
+#include "base/rng.hpp"
+#include "sampling/thinning.hpp"
 
 #include <cmath>
 

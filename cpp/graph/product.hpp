@@ -1,0 +1,33 @@
+// Products L x with the Laplacian of a graph in memory, or of edges that are only passing by.
+//
+// L x is summed up as w (x_u - x_v), accurate relative to differences of x. Each entry of the product is
+// a sum in the order of the edges: neither batches nor threads change a bit. Threads share out the rows
+// of the product, and each of them reads all edges of a batch, which is cheaper than to sort them.
+#pragma once
+
+#include "graph/csr.hpp"
+
+#include <cstdint>
+#include <span>
+
+namespace ohm {
+
+// y = L x, both row-major (n, columns).
+void laplacian_product(const CsrView& graph, const double* x, std::int64_t columns, int threads, double* y);
+
+// y += L x for the Laplacian L of the edges; those with an end past n - 1 are left out. Ids are not
+// negative. Instantiated, like build_csr, for Index int32 and int64, Weight float, double and Unit.
+template <class Index, class Weight>
+void add_edge_products(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
+                       std::int32_t n, const double* x, std::int64_t columns, int threads, double* y);
+
+// Joins the ends of edges of positive weight in `parent`, a forest of n nodes that begins as 0, ..., n - 1:
+// once all edges were seen, find_roots gives the first node of each node's component. Returns the
+// position of the first edge that H lacks, between two of the components given or with an end past
+// n - 1; -1 if there is none.
+template <class Index, class Weight>
+std::int64_t join_ends(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
+                       std::span<const std::int32_t> component, std::span<std::int32_t> parent);
+void find_roots(std::span<std::int32_t> parent);
+
+}  // namespace ohm

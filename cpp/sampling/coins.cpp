@@ -1,0 +1,186 @@
+#include "sampling/coins.hpp"
+
+#include "base/parallel.hpp"
+#include "base/rng.hpp"
+#include "base/simd.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+namespace ohm {
+namespace {
+
+constexpr int kStrip = 16;   // edges whose coins are tossed together, in machine vectors
+constexpr int kBlock = 512;  // edges looked at before those still open are tossed
+constexpr int kAhead = 24;   // edges between asking for a record and using it
+
+struct Floor {
+  float then;
+  float now;
+};
+
+// The sum of the largest shares of u and v; see clusters.hpp.
+OHM_INLINE Floor find_floor(const Embedding& h, const NodeRecord& a, const NodeRecord& b) {
+  Floor of_a{a.share, a.share_now};
+  Floor of_b{b.share, b.share_now};
+  const auto raise = [&](Floor& floor, std::int32_t k) {
+    floor.then = std::max(floor.then, h.clusters[k].share);
+    floor.now = std::max(floor.now, h.clusters[k].share_now);
+  };
+  climb(a.cluster, b.cluster, h.clusters, [&](std::int32_t k) { raise(of_a, k); },
+        [&](std::int32_t k) { raise(of_b, k); });
+  return {of_a.then + of_b.then, of_a.now + of_b.now};
+}
+
+template <class Weight>
+OHM_INLINE float weight_at(std::span<const Weight> w, std::int64_t i) {
+  if constexpr (std::is_same_v<Weight, Unit>) return 1.0f;
+  else return static_cast<float>(w[i]);
+}
+
+// Uniform in [0, 1), one for each of kBlock positions, cut off after 24 bits: enough to see which edges are out.
+// Loops of one kind each, so that compilers vectorise them.
+OHM_INLINE void draw_coins(std::uint64_t key, std::uint64_t first, float* coin) {
+  std::int32_t bits[kBlock];
+  for (int k = 0; k < kBlock; ++k) bits[k] = static_cast<std::int32_t>(draw(key, first + k) >> 40);
+  for (int k = 0; k < kBlock; ++k) coin[k] = static_cast<float>(bits[k]) * 0x1.0p-24f;
+}
+
+// Writes to `open` which of the edges begin..begin + count could be kept; returns how many.
+template <class Index, class Weight>
+OHM_INLINE int find_open(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
+                         std::int64_t begin, int count, const float* coin, float beta, std::span<const float> bound,
+                         std::int32_t* open) {
+  constexpr float kFactor = 2.0f * 1.0001f;  // candidates for each edge kept, and rounding
+  float most[kBlock];
+  for (int k = 0; k < count; ++k) most[k] = bound[u[begin + k]] + bound[v[begin + k]];
+  for (int k = 0; k < count; ++k) most[k] = kFactor * beta * weight_at(w, begin + k) * most[k];
+  int found = 0;
+  for (int k = 0; k < count; ++k) {
+    open[found] = k;
+    found += coin[k] < most[k];
+  }
+  return found;
+}
+
+// Tosses up to kStrip open edges, given by their place in the batch.
+template <class Index, class Weight>
+OHM_INLINE void toss_strip(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
+                           std::int64_t begin, const std::int32_t* open, int count, const float* coin,
+                           std::uint64_t key, std::int64_t position, float beta, const Embedding& embedding,
+                           std::vector<Candidate>& candidates) {
+  float square[kStrip], floor[kStrip], floor_now[kStrip], weight[kStrip], p[kStrip];
+  std::int32_t joined[kStrip], halved[kStrip];
+  for (int k = 0; k < count; ++k) {
+    const NodeRecord& a = embedding.nodes[u[begin + open[k]]];
+    const NodeRecord& b = embedding.nodes[v[begin + open[k]]];
+    const Floor shares = find_floor(embedding, a, b);
+    square[k] = sketch(a, b);
+    floor[k] = shares.then;
+    floor_now[k] = shares.now;
+    joined[k] = a.component == b.component ? a.component : -1;
+    weight[k] = weight_at(w, begin + open[k]);
+  }
+  for (int k = count; k < kStrip; ++k) {
+    square[k] = floor[k] = floor_now[k] = weight[k] = 1.0f;
+    joined[k] = -1;
+  }
+  for (int k = 0; k < kStrip; ++k) {
+    const float r = resistance(square[k], floor[k], floor_now[k]);
+    const float chance = beta * (weight[k] * r / (weight[k] * r + 1.0f));
+    const float once = joined[k] >= 0 ? std::min(1.0f, chance) : 1.0f;
+    halved[k] = once <= 0.5f;
+    p[k] = halved[k] != 0 ? 2.0f * once : once;
+  }
+  for (int k = 0; k < count; ++k) {
+    if (coin[open[k]] >= p[k]) continue;
+    const std::int64_t i = begin + open[k];
+    // With all bits: otherwise edges of tiny chances would pass too often.
+    const std::uint64_t bits = draw(key, static_cast<std::uint64_t>(position + i));
+    if (uniform(bits) >= static_cast<double>(p[k])) continue;
+    if (u[i] == v[i] || weight[k] < static_cast<float>(kSmallestWeight)) continue;
+    candidates.push_back({position + i, static_cast<std::int32_t>(u[i]), static_cast<std::int32_t>(v[i]),
+                          weight[k] / p[k], halved[k] == 0, (bits & 1u) != 0});
+  }
+}
+
+// Branch-free, so that it runs at the speed of memory.
+template <class Index, class Weight>
+OHM_KERNEL bool all_fine(const Index* u, const Index* v, const Weight* w, std::int64_t count, std::int64_t limit) {
+  using Unsigned = std::make_unsigned_t<Index>;
+  const auto bound = static_cast<Unsigned>(std::min<std::int64_t>(limit, std::numeric_limits<Index>::max()));
+  bool bad = false;
+  for (std::int64_t i = 0; i < count; ++i) {
+    bad |= static_cast<Unsigned>(u[i]) >= bound;
+    bad |= static_cast<Unsigned>(v[i]) >= bound;
+  }
+  if constexpr (!std::is_same_v<Weight, Unit>) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      bad |= !(w[i] >= Weight{0} && w[i] <= static_cast<Weight>(kLargestWeight));
+    }
+  }
+  return !bad;
+}
+
+}  // namespace
+
+template <class Index, class Weight>
+std::optional<EdgeFault> find_fault(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
+                                    std::int64_t limit, int threads) {
+  using Kind = EdgeFault::Kind;
+  constexpr std::int64_t kPart = 1 << 16;
+  const std::int64_t size = std::ssize(u);
+  std::atomic<std::int64_t> first = size;  // beginning of the first part with a fault
+  parallel_for(threads, (size + kPart - 1) / kPart, [&](std::int64_t part) {
+    const std::int64_t begin = part * kPart;
+    const Weight* weights = w.empty() ? nullptr : w.data() + begin;
+    if (all_fine(u.data() + begin, v.data() + begin, weights, std::min(kPart, size - begin), limit)) return;
+    for (std::int64_t known = first; begin < known && !first.compare_exchange_weak(known, begin);) {}
+  });
+  for (std::int64_t i = first; i < size; ++i) {
+    if (u[i] < 0 || u[i] >= limit) return EdgeFault{Kind::node_u, i, static_cast<std::int64_t>(u[i])};
+    if (v[i] < 0 || v[i] >= limit) return EdgeFault{Kind::node_v, i, static_cast<std::int64_t>(v[i])};
+    if constexpr (!std::is_same_v<Weight, Unit>) {
+      if (!(w[i] >= Weight{0} && w[i] <= static_cast<Weight>(kLargestWeight))) {
+        return EdgeFault{Kind::weight, i, 0, static_cast<double>(w[i])};
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+template <class Index, class Weight>
+OHM_KERNEL void toss_edges(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
+                           std::int64_t begin, std::int64_t end, std::int64_t position, std::uint64_t key, float beta,
+                           const Embedding& embedding, std::span<const float> bound,
+                           std::vector<Candidate>& candidates) {
+  std::int32_t open[kBlock];
+  float coin[kBlock];
+  for (std::int64_t i = begin; i < end; i += kBlock) {
+    const int count = static_cast<int>(std::min<std::int64_t>(kBlock, end - i));
+    draw_coins(key, static_cast<std::uint64_t>(position + i), coin);
+    const int found = find_open(u, v, w, i, count, coin, beta, bound, open);
+    for (int k = 0; k < found; k += kStrip) {
+      for (int ahead = k + kAhead; ahead < std::min(found, k + kAhead + kStrip); ++ahead) {
+        __builtin_prefetch(&embedding.nodes[u[i + open[ahead]]]);
+        __builtin_prefetch(&embedding.nodes[v[i + open[ahead]]]);
+      }
+      toss_strip(u, v, w, i, open + k, std::min(kStrip, found - k), coin, key, position, beta, embedding,
+                 candidates);
+    }
+  }
+}
+
+#define OHM_INSTANTIATE(Index, Weight)                                                                             \
+  template std::optional<EdgeFault> find_fault(std::span<const Index>, std::span<const Index>,                     \
+                                               std::span<const Weight>, std::int64_t, int);                        \
+  template void toss_edges(std::span<const Index>, std::span<const Index>, std::span<const Weight>, std::int64_t,  \
+                           std::int64_t, std::int64_t, std::uint64_t, float, const Embedding&,                     \
+                           std::span<const float>, std::vector<Candidate>&);
+OHM_FOR_EDGE_TYPES(OHM_INSTANTIATE)
+#undef OHM_INSTANTIATE
+
+}  // namespace ohm

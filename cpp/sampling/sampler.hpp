@@ -1,0 +1,117 @@
+// One pass over a stream of edges that keeps a spectral sparsifier H of all edges seen.
+//
+// After Kyng, Pachocki, Peng and Sachdeva (2016). H is a list of rows (u, v, w). An arriving edge, and every row at a
+// resample, is kept with probability p = min(1, beta t), where t estimates its leverage (w R for a row of H,
+// w R / (1 + w R) for an edge that H does not have yet), and then weighs w / p. So the expectation of H is right whatever
+// the estimates are. Insertions only lower resistances, so stale estimates are too high; that costs rows, not accuracy.
+// Therefore:
+//  - an edge is tossed on arrival and stored only if kept. One that joins two components, or touches a node that has no
+//    embedding yet, is kept for certain;
+//  - H is resampled (parallel rows added up, a new embedding, every row kept or dropped) only when its rows reach the
+//    capacity: kGrowth times what the last resample left, or the budget. A spanning forest is kept for certain, so H is
+//    connected where the edges seen are, whatever the estimates say;
+//  - between two resamples the degrees of nodes and the cuts of clusters are brought up to date a few times, which
+//    updates the floors of all estimates (estimates.hpp). In dense graphs that is most of the resistance, and saves a
+//    third of the resamples.
+// Coins are not independent: on arrival twice as many edges pass as are wanted, and of these every second one is dropped
+// so that degrees stay balanced (Sampler::is_kept); choose_rows does the same at a resample. The noise of degrees is most
+// of the error of a sparsifier.
+// Coins of arriving edges are hashes of (seed, position in the stream), those at a resample of (seed, resample, edge),
+// and resamples happen at exact positions: neither the split into batches nor the number of threads changes a bit.
+#pragma once
+
+#include "sampling/coins.hpp"
+#include "graph/csr.hpp"
+#include "sampling/estimates.hpp"
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ohm {
+
+// No stream is longer. Counters up to here can be added up without overflow.
+constexpr std::int64_t kMostEdges = std::int64_t{1} << 60;
+
+struct SamplerOptions {
+  std::uint64_t seed = 0;
+  // beta = constant (ln n + offset) / epsilon^2, or, with a budget, what leaves `max_rows` rows.
+  double epsilon = 0.5;
+  double constant = 1.2;
+  double offset = 0.0;
+  std::int64_t max_rows = 0;  // 0: no budget
+  bool retracts = true;       // false: rows once kept stay ("online")
+  int threads = 1;
+  bool grows = true;  // false: no edge has a node past those given at the beginning
+};
+
+class Sampler {
+ public:
+  // All that decides about the future: two samplers of equal state and options continue alike.
+  struct State {
+    std::int32_t n_nodes = 0;  // given, or what the edges up to `position` ask for
+    std::vector<NodeRecord> nodes;
+    std::vector<Cluster> clusters;
+    std::vector<std::int32_t> u, v;
+    std::vector<float> w;
+    std::int64_t n_sorted = 0;  // rows from the last resample; those taken in since follow
+    std::int64_t position = 0;  // edges taken in, dropped ones too
+    std::int64_t n_self_loops = 0;
+    std::int64_t n_zero_weights = 0;
+    std::int64_t n_resamples = 0;
+    std::int64_t capacity = 0;
+    double n_expected = 0.0;  // rows that were to be kept since the last resample: the sum of their probabilities
+    double beta = std::numeric_limits<double>::infinity();
+    double correction = 1.0;  // of estimated leverages, see estimate_leverages
+    double weight_seen[8] = {};  // in lanes by position, so that no split changes the sum
+  };
+
+  Sampler(std::int32_t n_nodes, const SamplerOptions& options);
+  Sampler(State state, const SamplerOptions& options);
+
+  // Takes in edges that find_fault has nothing against. Nodes past the last known are added.
+  template <class Index, class Weight>
+  void update(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w);
+
+  // Adds the rows of another, not of itself, and resamples. Where that fails, the sampler stays as it is.
+  void merge(const State& other);
+
+  // H, resampled to what the target asks for; the sampler stays as it is.
+  Csr snapshot() const;
+
+  const State& state() const { return state_; }
+  // Continues from a state that a sampler with the same options has had. A state that none can have is refused
+  // with std::invalid_argument: it may come from a file that anyone can write.
+  void set_state(State state);
+  std::int64_t n_rows() const { return std::ssize(state_.u); }
+
+ private:
+  std::string find_fault(const State& state) const;  // sampler_state.cpp
+  Triangle gather() const;  // H as it is
+  double stretch() const;
+  bool is_kept(const Candidate& candidate);
+  void resize_rows(std::int64_t rows);
+  void grow_cuts(const Candidate& candidate);
+  void refresh();
+  void add(const State& other);
+  void resample();
+  void thin(Triangle& h);
+  std::int32_t embed(const Triangle& h, std::uint64_t key);
+  std::vector<float> estimate_leverages(const Triangle& h, std::int32_t n_components);
+  void take_rows(Triangle& h);
+  void make_room(std::int64_t n_nodes);
+  void grow_rows(std::int64_t rows);
+  std::int64_t capacity_for(double rows) const;
+  double most_rows() const;
+  double beta_for(std::int64_t n) const;
+
+  Embedding embedding() const { return {state_.nodes, state_.clusters}; }
+
+  SamplerOptions options_;
+  State state_;
+  std::vector<float> bound_;  // of resistances; follows from nodes and clusters
+};
+
+}  // namespace ohm

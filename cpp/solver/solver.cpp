@@ -1,0 +1,343 @@
+#include "solver/solver.hpp"
+
+#include "solver/ordering.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <stdexcept>
+
+namespace ohm {
+namespace {
+
+// What a factor costs, in diagonal iterations on one column (measured on grids and kNN graphs of 10^6
+// nodes): to build, per iteration with it, and how many of those 1e-8 takes.
+constexpr double kBuildCost = 150.0;
+constexpr double kFactorIterationCost = 3.0;
+constexpr double kFactorIterations = 35.0;
+// Columns solved together share the traffic of the matrix.
+constexpr double kBlockDiscount = 0.45;
+
+// Ball radii (see ordering.hpp) from which on local numbers exist, and from which on a factor surely pays.
+constexpr int kLocalRadius = 6;
+constexpr int kMeshRadius = 16;
+// Entries a row from which on a graph counts as dense.
+constexpr std::int64_t kDenseRow = 64;
+// Iterations forecast at which a float factor, and then double vectors with it, are given up.
+constexpr double kFloatPatience = 300.0;
+constexpr double kDoublePatience = 600.0;
+
+class Stopwatch {
+ public:
+  explicit Stopwatch(double& total) : total_(total), start_(std::chrono::steady_clock::now()) {}
+  ~Stopwatch() { total_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+ private:
+  double& total_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+// Diagonal iterations beyond which a factor would have been cheaper, for this many columns.
+double break_even(std::int64_t columns, double tolerance) {
+  const double work = columns == 1 ? 1.0 : kBlockDiscount * static_cast<double>(columns);
+  const double digits = std::max(1.0, -std::log10(tolerance)) / 8.0;
+  return kBuildCost / work + kFactorIterationCost * kFactorIterations * digits;
+}
+
+}  // namespace
+
+Solver::Solver(const CsrView& graph, const double* ground, const SolverOptions& options)
+    : graph_(graph), ground_(ground), options_(options), plan_(options.method) {
+  const Stopwatch watch(setup_seconds_);
+  null_ = ohm::null_space(graph_, ground_);
+  if (plan_ == Method::automatic && graph.n <= kDirectChosen) {
+    plan_ = Method::direct;
+    plan_reason_ = "at most " + std::to_string(kDirectChosen) + " nodes";
+  } else if (plan_ != Method::automatic) {
+    plan_reason_ = "asked for";
+  }
+  if (plan_ == Method::direct) {
+    if (graph.n > kDirectLimit) throw std::length_error("too many nodes for a dense factor");
+    scale_ = weight_range(graph_, ground_).scale;
+    dense_.emplace(graph_, ground_, scale_);
+  } else {
+    const int radius = graph_.n > 0 ? ball_radius(graph_) : 0;
+    if (radius >= kLocalRadius && numbers_are_scattered(graph_)) {
+      matrix_.order = bfs_order(graph_);
+    } else {
+      matrix_.order.resize(graph_.n);
+      std::iota(matrix_.order.begin(), matrix_.order.end(), 0);
+    }
+    if (plan_ == Method::automatic && radius >= kMeshRadius) {
+      plan_ = Method::cholesky;
+      plan_reason_ = "spread out like a mesh: a 64th of the nodes takes " + std::to_string(radius) + " steps to reach";
+    }
+    if (plan_ == Method::cholesky) use_factor();
+    matrix_ = make_matrix(graph_, ground_, std::move(matrix_.order));
+  }
+  method_ = plan_;
+  reason_ = plan_reason_;
+}
+
+void Solver::use_factor() {
+  if (std::holds_alternative<std::monostate>(factor_)) {
+    const bool narrow = weight_range(graph_, ground_).fits_float;
+    factor_ = narrow ? build_factor<float>(1) : build_factor<double>(2);
+  }
+  in_use_ = &factor_;
+}
+
+void Solver::use_fine_factor() {
+  if (std::holds_alternative<std::monostate>(fine_factor_)) fine_factor_ = build_factor<double>(2);
+  in_use_ = &fine_factor_;
+}
+
+template <class Real>
+Preconditioner Solver::build_factor(int copies) const {
+  EliminationOptions options;
+  options.seed = options_.seed;
+  options.copies = copies;
+  options.scale = weight_range(graph_, ground_).scale;
+  return approximate_cholesky<Real>(graph_, ground_, matrix_.order, options);
+}
+
+std::int64_t Solver::factor_entries() const {
+  if (dense_) return dense_->entries();
+  if (const auto* factor = std::get_if<Factor<float>>(in_use_)) return factor->entries();
+  if (const auto* factor = std::get_if<Factor<double>>(in_use_)) return factor->entries();
+  return 0;
+}
+
+std::vector<ColumnReport> Solver::solve(const Columns& columns, double tolerance, std::int32_t max_iterations) {
+  std::vector<ColumnReport> reports(columns.count);
+  method_ = plan_ == Method::automatic ? Method::diagonal : plan_;
+  reason_ = plan_reason_;
+  if (columns.count == 0 || graph_.n == 0) return reports;
+  SolveOptions options;
+  options.tolerance = tolerance;
+  options.max_iterations = max_iterations;
+  options.threads = options_.threads;
+  options.measure_energy = options_.measure_energy;
+  if (plan_ == Method::direct) {
+    solve_direct(columns, tolerance, reports.data());
+    return reports;
+  }
+  in_use_ = &diagonal_;
+  if (plan_ == Method::cholesky) use_factor();
+  if (plan_ != Method::cholesky) options.float_vectors = !is_dense();
+  if (plan_ == Method::automatic) {
+    solve_diagonal_first(columns, options, reports.data());
+  } else {
+    options.hopeless_beyond = patience(kFloatPatience);
+    pcg(system(), columns, options, reports.data());
+  }
+  retry_unfinished(columns, options, reports.data());
+  return reports;
+}
+
+// Without a factor, float vectors need more iterations where a few slow modes stand apart (two to seven
+// times as many on clusters joined by single edges). In a sparse graph a factor removes such modes; in a
+// dense one the traffic is the matrix, and double vectors cost next to nothing.
+bool Solver::is_dense() const { return graph_.entries() > kDenseRow * graph_.n; }
+
+// Where a later stage can take over, iterations are not wasted on a lost cause.
+double Solver::patience(double iterations) const {
+  return std::holds_alternative<Factor<float>>(*in_use_) ? iterations : std::numeric_limits<double>::infinity();
+}
+
+// The first block is a trial for all. What the diagonal has reached is where a factor starts from.
+void Solver::solve_diagonal_first(const Columns& columns, const SolveOptions& options, ColumnReport* reports) {
+  SolveOptions trial = options;
+  trial.hopeless_beyond = break_even(columns.count, options.tolerance);
+  const auto wants_factor = [](const ColumnReport& r) {
+    return r.outcome != Outcome::converged && r.outcome != Outcome::iteration_limit;
+  };
+  std::int64_t tried = 0;
+  while (tried < columns.count && std::none_of(reports, reports + tried, wants_factor)) {
+    const std::int64_t left = columns.count - tried;
+    const std::int64_t count = tried == 0 ? std::min<std::int64_t>(left, kBlockColumns) : left;
+    pcg(system(), Columns{columns.b + tried, columns.x + tried, columns.stride, count}, trial, reports + tried);
+    tried += count;
+  }
+  std::int32_t used = 0;
+  for (std::int64_t c = 0; c < tried; ++c) used = std::max(used, reports[c].iterations);
+  if (std::none_of(reports, reports + tried, wants_factor)) {
+    const bool limit = std::any_of(reports, reports + tried,
+                                   [](const ColumnReport& r) { return r.outcome == Outcome::iteration_limit; });
+    reason_ = std::string(limit ? "the diagonal was stopped after " : "the diagonal converged in ") +
+              std::to_string(used) + " iterations";
+    return;
+  }
+  {
+    const Stopwatch watch(setup_seconds_);
+    use_factor();
+  }
+  method_ = Method::cholesky;
+  const bool hopeless = std::any_of(reports, reports + tried,
+                                    [](const ColumnReport& r) { return r.outcome == Outcome::hopeless; });
+  reason_ = hopeless ? "the diagonal would have needed more than " +
+                           std::to_string(static_cast<long>(trial.hopeless_beyond)) + " iterations"
+                     : "the diagonal stagnated after " + std::to_string(used) + " iterations";
+  std::vector<ColumnReport> before(reports, reports + tried);
+  SolveOptions factored = options;
+  factored.float_vectors = true;
+  factored.max_iterations = std::max(0, options.max_iterations - used);
+  factored.hopeless_beyond = patience(kFloatPatience);
+  pcg(system(), columns, factored, reports);
+  for (std::int64_t c = 0; c < tried; ++c) reports[c].iterations += before[c].iterations;
+}
+
+// Elimination, then one step of refinement where that helps.
+void Solver::solve_direct(const Columns& columns, double tolerance, ColumnReport* reports) const {
+  const std::int64_t n = graph_.n;
+  const std::int64_t width = columns.count;
+  const auto w = static_cast<int>(width);
+  const auto centre = [&](std::vector<double>& y) {
+    const std::vector<double> mean = null_.means(y.data(), width, w);
+    for (std::int64_t i = 0; i < n; ++i) {
+      for (std::int64_t c = 0; c < width; ++c) y[i * width + c] -= mean[null_.component[i] * width + c];
+    }
+    return mean;
+  };
+  const auto squares = [&](const std::vector<double>& y) {
+    std::vector<double> sum(width, 0.0);
+    for (std::int64_t k = 0; k < n * width; ++k) sum[k % width] += y[k] * y[k];
+    return sum;
+  };
+  // Columns are scaled by powers of two, which is exact, so that no square overflows.
+  std::vector<int> exponent(width, 0);
+  std::vector<double> b(n * width);
+  for (std::int64_t c = 0; c < width; ++c) {
+    double peak = 0.0;
+    for (std::int64_t i = 0; i < n; ++i) peak = std::max(peak, std::abs(columns.b[i * columns.stride + c]));
+    if (peak > 0.0) exponent[c] = std::ilogb(peak);
+    for (std::int64_t i = 0; i < n; ++i) {
+      b[i * width + c] = std::ldexp(columns.b[i * columns.stride + c], -exponent[c]);
+    }
+  }
+  const std::vector<double> whole = squares(b);
+  const std::vector<double> mean = centre(b);
+  const std::vector<double> kept = squares(b);
+  std::vector<double> removed(width, 0.0);
+  for (std::int64_t i = 0; i < n; ++i) {
+    for (std::int64_t c = 0; c < width; ++c) {
+      const double part = mean[null_.component[i] * width + c];
+      removed[c] += part * part;
+    }
+  }
+
+  std::vector<double> x(n * width, 0.0);
+  std::vector<double> left(width, std::numeric_limits<double>::infinity());
+  std::vector<double> size(width, 0.0);  // |diagonal x|^2
+  std::vector<double> r = b;
+  for (int pass = 0; pass < 2; ++pass) {
+    centre(r);
+    dense_->solve(r.data(), width);
+    for (std::int64_t k = 0; k < n * width; ++k) r[k] += x[k];
+    centre(r);
+    std::vector<double> next = std::move(r);
+    r.assign(n * width, 0.0);
+    std::vector<double> current(width, 0.0);
+    for (std::int64_t i = 0; i < n; ++i) {
+      double diagonal = ground_ == nullptr ? 0.0 : ground_[i] * scale_;
+      for (std::int64_t e = graph_.indptr[i]; e < graph_.indptr[i + 1]; ++e) diagonal += graph_.weights[e] * scale_;
+      for (std::int64_t c = 0; c < width; ++c) {
+        const double here = next[i * width + c];
+        double sum = ground_ == nullptr ? 0.0 : ground_[i] * scale_ * here;
+        for (std::int64_t e = graph_.indptr[i]; e < graph_.indptr[i + 1]; ++e) {
+          sum += graph_.weights[e] * scale_ * (here - next[graph_.indices[e] * width + c]);
+        }
+        r[i * width + c] = b[i * width + c] - sum;
+        current[c] += diagonal * here * diagonal * here;
+      }
+    }
+    const std::vector<double> now = squares(r);
+    for (std::int64_t c = 0; c < width; ++c) {
+      if (pass > 0 && !(now[c] < left[c])) continue;
+      left[c] = now[c];
+      size[c] = current[c];
+      for (std::int64_t i = 0; i < n; ++i) x[i * width + c] = next[i * width + c];
+    }
+  }
+  for (std::int64_t c = 0; c < width; ++c) {
+    const bool zero = kept[c] <= whole[c] * 1e-30;  // what rounding leaves of a vector in the null space
+    for (std::int64_t i = 0; i < n; ++i) {
+      columns.x[i * columns.stride + c] = zero ? 0.0 : std::ldexp(x[i * width + c], exponent[c] + std::ilogb(scale_));
+    }
+    reports[c].residual = zero ? 0.0 : std::sqrt(left[c] / kept[c]);
+    reports[c].projected_out = whole[c] > 0.0 ? std::min(1.0, std::sqrt(removed[c] / whole[c])) : 0.0;
+    reports[c].outcome = reports[c].residual <= tolerance ? Outcome::converged : Outcome::rounding;
+  }
+}
+
+// Columns that did not converge go on from where they are: in double, then with a better factor.
+void Solver::retry_unfinished(const Columns& columns, const SolveOptions& options, ColumnReport* reports) {
+  for (int stage = 0; stage < 2; ++stage) {
+    std::map<std::int32_t, std::vector<std::int64_t>> open;  // by iterations used: each has its own limit
+    for (std::int64_t c = 0; c < columns.count; ++c) {
+      const bool spent = reports[c].iterations >= options.max_iterations;
+      const bool done = reports[c].outcome == Outcome::converged || reports[c].outcome == Outcome::rounding;
+      if (!done && !spent) open[reports[c].iterations].push_back(c);
+    }
+    if (open.empty()) return;
+    if (stage == 1) {
+      if (!std::holds_alternative<Factor<float>>(*in_use_)) return;
+      const Stopwatch watch(setup_seconds_);
+      use_fine_factor();
+      reason_ += "; AC2 in double after the float factor stagnated";
+    }
+    for (const auto& [used, chosen] : open) {
+      SolveOptions again = options;
+      again.float_vectors = false;
+      again.hopeless_beyond = patience(kDoublePatience);
+      again.max_iterations = options.max_iterations - used;
+      solve_chosen(columns, chosen, again, reports);
+    }
+  }
+}
+
+// Goes on with some of the columns; keeps of each the better answer.
+void Solver::solve_chosen(const Columns& columns, const std::vector<std::int64_t>& chosen,
+                          const SolveOptions& options, ColumnReport* reports) const {
+  const std::int64_t width = std::ssize(chosen);
+  std::vector<double> b(graph_.n * width);
+  std::vector<double> x(graph_.n * width);
+  for (std::int64_t i = 0; i < graph_.n; ++i) {
+    for (std::int64_t c = 0; c < width; ++c) {
+      b[i * width + c] = columns.b[i * columns.stride + chosen[c]];
+      x[i * width + c] = columns.x[i * columns.stride + chosen[c]];
+    }
+  }
+  std::vector<ColumnReport> result(width);
+  pcg(system(), Columns{b.data(), x.data(), width, width}, options, result.data());
+  for (std::int64_t c = 0; c < width; ++c) {
+    ColumnReport& report = reports[chosen[c]];
+    result[c].iterations += report.iterations;
+    if (result[c].residual <= report.residual) {
+      for (std::int64_t i = 0; i < graph_.n; ++i) columns.x[i * columns.stride + chosen[c]] = x[i * width + c];
+      report = result[c];
+    } else {  // it only got worse: keep what there was
+      report.iterations = result[c].iterations;
+    }
+  }
+}
+
+void Solver::precondition(const Columns& columns) {
+  if (plan_ == Method::direct) {
+    std::vector<ColumnReport> reports(columns.count);
+    solve_direct(columns, 1e-8, reports.data());
+    return;
+  }
+  if (plan_ == Method::automatic) {
+    const Stopwatch watch(setup_seconds_);
+    use_factor();
+  }
+  ohm::precondition({matrix_, null_, plan_ == Method::diagonal ? diagonal_ : factor_}, columns);
+}
+
+}  // namespace ohm
