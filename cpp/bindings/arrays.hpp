@@ -5,10 +5,13 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/variant.h>
 
 #include <span>
 #include <stdexcept>
+#include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace ohm::python {
@@ -47,14 +50,37 @@ inline void require(bool condition, const char* message) {
   if (!condition) throw std::invalid_argument(message);
 }
 
-// The columns of edges are equally long; without weights there are none.
-template <class Index, class Weight>
-void require_equal(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w) {
-  const std::size_t weights = std::is_same_v<Weight, ohm::Unit> ? 0 : u.size();
-  require(u.size() == v.size() && w.size() == weights, "arrays must be equally long");
+// Returns run(), with the GIL released while it runs.
+template <class Run>
+auto without_gil(const Run& run) {
+  nb::gil_scoped_release release;
+  return run();
 }
 
-void bind_products(nb::module_& m);  // bindings_products.cpp
-void bind_streams(nb::module_& m);   // bindings_streams.cpp
+// A batch of edges: arrays u and v of one type, and w or None.
+using Ids = std::variant<ArrayIn<std::int32_t>, ArrayIn<std::int64_t>>;
+using Weights = std::variant<std::monostate, ArrayIn<float>, ArrayIn<double>>;
+
+// Returns run(u, v, w) without the GIL; the arguments are spans of the types of the batch.
+template <class Run>
+auto with_edges(const Ids& u, const Ids& v, const Weights& w, const Run& run) {
+  using Result = decltype(run(std::span<const std::int32_t>(), std::span<const std::int32_t>(), std::span<const Unit>()));
+  return std::visit([&](const auto& a, const auto& weights) -> Result {
+    const auto* b = std::get_if<std::decay_t<decltype(a)>>(&v);
+    if (b == nullptr) throw nb::type_error("u and v must have the same type");
+    require(a.size() == b->size(), "u and v must be equally long");
+    if constexpr (std::is_same_v<std::decay_t<decltype(weights)>, std::monostate>) {
+      return without_gil([&] { return run(as_span(a), as_span(*b), std::span<const Unit>()); });
+    } else {
+      require(weights.size() == a.size(), "w must be as long as u and v");
+      return without_gil([&] { return run(as_span(a), as_span(*b), as_span(weights)); });
+    }
+  }, u, w);
+}
+
+// The sections of the module, each in the file of its name.
+void bind_products(nb::module_& m);
+void bind_sampler(nb::module_& m);
+void bind_streams(nb::module_& m);
 
 }  // namespace ohm::python

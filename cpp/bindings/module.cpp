@@ -1,14 +1,12 @@
 // The Python module ohmlearn._core. Only the bindings know nanobind; one section per station, the
-// sources of edges in bindings_streams.cpp, products in bindings_products.cpp.
+// the sampler, sources of edges and products in files beside this one.
 //
 // Arrays are taken as they are or not at all (noconvert: nanobind would otherwise copy silently) and
 // kernels run without the GIL. Python checks dtypes and words the errors: see _validation.py.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
-#include <nanobind/stl/variant.h>
 
-#include <cstring>
 #include <limits>
 #include <optional>
 #include <span>
@@ -21,7 +19,6 @@
 #include "bindings/arrays.hpp"
 #include "graph/csr.hpp"
 #include "sampling/embedding.hpp"
-#include "sampling/sampler.hpp"
 #include "solver/solver.hpp"
 
 using namespace ohm::python;
@@ -33,42 +30,13 @@ namespace {
 using CsrArrays = std::tuple<ArrayOut<std::int64_t>, ArrayOut<std::int32_t>, ArrayOut<double>,
                              std::int64_t, std::int64_t>;
 
-template <class Index, class Weight>
-std::variant<CsrArrays, ohm::EdgeFault> build_csr(std::int32_t n_nodes, std::span<const Index> u,
-                                                  std::span<const Index> v,
-                                                  std::span<const Weight> w) {
+std::variant<CsrArrays, ohm::EdgeFault> build_csr(std::int32_t n_nodes, const Ids& u, const Ids& v, const Weights& w) {
   require(n_nodes >= 0, "n_nodes must not be negative");
-  require(u.size() == v.size(), "u and v must be equally long");
-  std::variant<ohm::BuiltCsr, ohm::EdgeFault> result;
-  {
-    nb::gil_scoped_release release;
-    result = ohm::build_csr<Index, Weight>(n_nodes, u, v, w);
-  }
+  auto result = with_edges(u, v, w, [&](auto a, auto b, auto c) { return ohm::build_csr(n_nodes, a, b, c); });
   if (const auto* fault = std::get_if<ohm::EdgeFault>(&result)) return *fault;
   auto& [csr, n_self_loops, n_zero_weights] = std::get<ohm::BuiltCsr>(result);
   return CsrArrays(to_numpy(std::move(csr.indptr)), to_numpy(std::move(csr.indices)),
                    to_numpy(std::move(csr.weights)), n_self_loops, n_zero_weights);
-}
-
-template <class Index, class Weight>
-void bind_weighted(nb::module_& m) {
-  m.def(
-      "build_csr",
-      [](std::int32_t n_nodes, ArrayIn<Index> u, ArrayIn<Index> v, ArrayIn<Weight> w) {
-        require(w.size() == u.size(), "w must be as long as u and v");
-        return build_csr<Index, Weight>(n_nodes, as_span(u), as_span(v), as_span(w));
-      },
-      "n_nodes"_a, "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert());
-}
-
-template <class Index>
-void bind_unweighted(nb::module_& m) {
-  m.def(
-      "build_csr",
-      [](std::int32_t n_nodes, ArrayIn<Index> u, ArrayIn<Index> v) {
-        return build_csr<Index, ohm::Unit>(n_nodes, as_span(u), as_span(v), {});
-      },
-      "n_nodes"_a, "u"_a.noconvert(), "v"_a.noconvert());
 }
 
 // Trusts what is in the arrays: they come from build_csr.
@@ -81,11 +49,7 @@ ohm::CsrView as_csr(const ArrayIn<std::int64_t>& indptr, const ArrayIn<std::int3
 std::tuple<std::int32_t, ArrayOut<std::int32_t>> components(ArrayIn<std::int64_t> indptr,
                                                             ArrayIn<std::int32_t> indices) {
   const ohm::CsrView graph = as_csr(indptr, indices);
-  ohm::Components found;
-  {
-    nb::gil_scoped_release release;
-    found = ohm::components(graph);
-  }
+  ohm::Components found = without_gil([&] { return ohm::components(graph); });
   return {found.count, to_numpy(std::move(found.labels))};
 }
 
@@ -101,12 +65,7 @@ void bind_graph(nb::module_& m) {
       .def_ro("node", &ohm::EdgeFault::node)
       .def_ro("weight", &ohm::EdgeFault::weight);
 
-  bind_unweighted<std::int32_t>(m);
-  bind_unweighted<std::int64_t>(m);
-  bind_weighted<std::int32_t, float>(m);
-  bind_weighted<std::int32_t, double>(m);
-  bind_weighted<std::int64_t, float>(m);
-  bind_weighted<std::int64_t, double>(m);
+  m.def("build_csr", build_csr, "n_nodes"_a, "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert() = nb::none());
   m.def("components", components, "indptr"_a.noconvert(), "indices"_a.noconvert());
 }
 
@@ -129,11 +88,7 @@ class Solver {
 
   auto solve(MatrixIn<double> b, MatrixInOut<double> x, double tolerance, std::int32_t max_iterations) {
     const auto columns = check(b, x);
-    std::vector<ohm::ColumnReport> reports;
-    {
-      nb::gil_scoped_release release;
-      reports = solver_->solve(columns, tolerance, max_iterations);
-    }
+    const auto reports = without_gil([&] { return solver_->solve(columns, tolerance, max_iterations); });
     std::vector<std::int32_t> iterations;
     std::vector<double> residual;
     std::vector<double> projected_out;
@@ -241,140 +196,6 @@ void bind_resistance(nb::module_& m) {
         "degrees"_a.noconvert(), "q"_a, "squares"_a.noconvert(), "products"_a.noconvert());
 }
 
-// ---- sparsifier ---------------------------------------------------------------------------------
-
-template <class Index, class Weight>
-std::optional<ohm::EdgeFault> find_fault(std::int64_t limit, int threads, std::span<const Index> u,
-                                         std::span<const Index> v, std::span<const Weight> w) {
-  require_equal(u, v, w);
-  nb::gil_scoped_release release;
-  return ohm::find_fault<Index, Weight>(u, v, w, limit, threads);
-}
-
-template <class Index, class Weight>
-void update(ohm::Sampler& sampler, std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w) {
-  require_equal(u, v, w);
-  nb::gil_scoped_release release;
-  sampler.update<Index, Weight>(u, v, w);
-}
-
-template <class Index, class Weight>
-void bind_update(nb::module_& m, nb::class_<ohm::Sampler>& c) {
-  if constexpr (std::is_same_v<Weight, ohm::Unit>) {
-    m.def("find_fault", [](std::int64_t limit, int threads, ArrayIn<Index> u, ArrayIn<Index> v) {
-      return find_fault<Index, Weight>(limit, threads, as_span(u), as_span(v), {});
-    }, "limit"_a, "threads"_a, "u"_a.noconvert(), "v"_a.noconvert());
-    c.def("update", [](ohm::Sampler& self, ArrayIn<Index> u, ArrayIn<Index> v) {
-      update<Index, Weight>(self, as_span(u), as_span(v), {});
-    }, "u"_a.noconvert(), "v"_a.noconvert());
-  } else {
-    m.def("find_fault", [](std::int64_t limit, int threads, ArrayIn<Index> u, ArrayIn<Index> v, ArrayIn<Weight> w) {
-      return find_fault<Index, Weight>(limit, threads, as_span(u), as_span(v), as_span(w));
-    }, "limit"_a, "threads"_a, "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert());
-    c.def("update", [](ohm::Sampler& self, ArrayIn<Index> u, ArrayIn<Index> v, ArrayIn<Weight> w) {
-      update<Index, Weight>(self, as_span(u), as_span(v), as_span(w));
-    }, "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert());
-  }
-}
-
-// A state as arrays: the records of the nodes as bytes, rows, counters, and numbers.
-using SamplerState = std::tuple<ArrayOut<std::uint8_t>, ArrayOut<std::uint8_t>, ArrayOut<std::int32_t>,
-                                ArrayOut<std::int32_t>, ArrayOut<float>, ArrayOut<std::int64_t>, ArrayOut<double>>;
-
-SamplerState get_state(const ohm::Sampler& sampler) {
-  const ohm::Sampler::State& s = sampler.state();
-  // Room for more nodes than have been seen may be left by a call that failed.
-  const auto* bytes = reinterpret_cast<const std::uint8_t*>(s.nodes.data());
-  const auto* more = reinterpret_cast<const std::uint8_t*>(s.clusters.data());
-  std::vector<double> numbers(s.weight_seen, s.weight_seen + 8);
-  for (const double x : {s.beta, s.n_expected, s.correction}) numbers.push_back(x);
-  return {to_numpy(std::vector<std::uint8_t>(bytes, bytes + s.n_nodes * sizeof(ohm::NodeRecord))),
-          to_numpy(std::vector<std::uint8_t>(more, more + s.clusters.size() * sizeof(ohm::Cluster))),
-          to_numpy(std::vector<std::int32_t>(s.u)),
-          to_numpy(std::vector<std::int32_t>(s.v)),
-          to_numpy(std::vector<float>(s.w)),
-          to_numpy(std::vector<std::int64_t>{s.position, s.n_self_loops, s.n_zero_weights, s.n_resamples, s.capacity, s.n_sorted}),
-          to_numpy(std::move(numbers))};
-}
-
-void set_state(ohm::Sampler& sampler, ArrayIn<std::uint8_t> nodes, ArrayIn<std::uint8_t> clusters,
-               ArrayIn<std::int32_t> u, ArrayIn<std::int32_t> v, ArrayIn<float> w, ArrayIn<std::int64_t> counters, ArrayIn<double> numbers) {
-  const std::size_t n_nodes = nodes.size() / sizeof(ohm::NodeRecord);
-  require(nodes.size() % sizeof(ohm::NodeRecord) == 0 && n_nodes <= std::numeric_limits<std::int32_t>::max(),
-          "nodes must have one record per node");
-  require(clusters.size() % sizeof(ohm::Cluster) == 0, "clusters must have whole records");
-  require(counters.size() == 6, "counters must have 6 entries");
-  require(numbers.size() == 11, "numbers must have 11 entries");
-  nb::gil_scoped_release release;
-  ohm::Sampler::State s;
-  s.n_nodes = static_cast<std::int32_t>(n_nodes);
-  s.nodes.resize(n_nodes);
-  if (n_nodes > 0) std::memcpy(static_cast<void*>(s.nodes.data()), nodes.data(), nodes.size());
-  s.clusters.resize(clusters.size() / sizeof(ohm::Cluster));
-  if (clusters.size() > 0) std::memcpy(static_cast<void*>(s.clusters.data()), clusters.data(), clusters.size());
-  s.u.assign(u.data(), u.data() + u.size());
-  s.v.assign(v.data(), v.data() + v.size());
-  s.w.assign(w.data(), w.data() + w.size());
-  s.position = counters.data()[0];
-  s.n_self_loops = counters.data()[1];
-  s.n_zero_weights = counters.data()[2];
-  s.n_resamples = counters.data()[3];
-  s.capacity = counters.data()[4];
-  s.n_sorted = counters.data()[5];
-  std::copy_n(numbers.data(), 8, s.weight_seen);
-  s.beta = numbers.data()[8];
-  s.n_expected = numbers.data()[9];
-  s.correction = numbers.data()[10];
-  sampler.set_state(std::move(s));
-}
-
-void bind_sparsifier(nb::module_& m) {
-  m.attr("RECORD_BYTES") = sizeof(ohm::NodeRecord);
-  nb::class_<ohm::Sampler> c(m, "Sampler", "Trusts the edges it is given: see find_fault.");
-  c.def("__init__", [](ohm::Sampler* self, std::int32_t n_nodes, std::uint64_t seed, double epsilon, double constant,
-                       double offset, std::int64_t max_rows, bool retracts, int threads, bool grows) {
-    new (self) ohm::Sampler(n_nodes, {seed, epsilon, constant, offset, max_rows, retracts, threads, grows});
-  }, "n_nodes"_a, "seed"_a, "epsilon"_a, "constant"_a, "offset"_a, "max_rows"_a, "retracts"_a, "threads"_a,
-        "grows"_a);
-  bind_update<std::int32_t, ohm::Unit>(m, c);
-  bind_update<std::int64_t, ohm::Unit>(m, c);
-  bind_update<std::int32_t, float>(m, c);
-  bind_update<std::int32_t, double>(m, c);
-  bind_update<std::int64_t, float>(m, c);
-  bind_update<std::int64_t, double>(m, c);
-  c.def("merge", [](ohm::Sampler& self, const ohm::Sampler& other) {
-     require(&self != &other, "a sparsifier cannot be merged with itself");
-     nb::gil_scoped_release release;
-     self.merge(other.state());
-   }, "other"_a)
-      .def("snapshot", [](const ohm::Sampler& self) {
-        ohm::Csr csr;
-        {
-          nb::gil_scoped_release release;
-          csr = self.snapshot();
-        }
-        return std::tuple(to_numpy(std::move(csr.indptr)), to_numpy(std::move(csr.indices)),
-                          to_numpy(std::move(csr.weights)));
-      })
-      .def("get_state", get_state)
-      .def("set_state", set_state, "nodes"_a.noconvert(), "clusters"_a.noconvert(), "u"_a.noconvert(),
-           "v"_a.noconvert(), "w"_a.noconvert(),
-           "counters"_a.noconvert(), "numbers"_a.noconvert())
-      .def_prop_ro("n_nodes", [](const ohm::Sampler& s) { return s.state().n_nodes; })
-      .def_prop_ro("n_rows", &ohm::Sampler::n_rows)
-      .def_prop_ro("position", [](const ohm::Sampler& s) { return s.state().position; })
-      .def_prop_ro("n_self_loops", [](const ohm::Sampler& s) { return s.state().n_self_loops; })
-      .def_prop_ro("n_zero_weights", [](const ohm::Sampler& s) { return s.state().n_zero_weights; })
-      .def_prop_ro("n_resamples", [](const ohm::Sampler& s) { return s.state().n_resamples; })
-      .def_prop_ro("capacity", [](const ohm::Sampler& s) { return s.state().capacity; })
-      .def_prop_ro("beta", [](const ohm::Sampler& s) { return s.state().beta; })
-      .def_prop_ro("weight_seen", [](const ohm::Sampler& s) {
-        double sum = 0.0;
-        for (const double lane : s.state().weight_seen) sum += lane;
-        return sum;
-      });
-}
-
 }  // namespace
 
 NB_MODULE(_core, m) {
@@ -386,6 +207,6 @@ NB_MODULE(_core, m) {
   bind_solver(m);
   bind_products(m);
   bind_resistance(m);
-  bind_sparsifier(m);
+  bind_sampler(m);
   bind_streams(m);
 }

@@ -49,12 +49,10 @@ Edges knn_edges(const Points<Value>& points, ArrayIn<Value> distance, ArrayIn<st
   const auto n = static_cast<std::size_t>(points.n());
   require(distance.size() == n && index.size() == n && (!scale || scale->size() == n), "one entry per point is needed");
   require_rows(points, begin, end);
-  EdgeBlock found;
-  {
-    nb::gil_scoped_release release;
-    found = neighbour_edges<Value>(points, as_span(distance), as_span(index),
-                                   scale ? as_span(*scale) : std::span<const Value>{}, begin, end, threads);
-  }
+  EdgeBlock found = without_gil([&] {
+    return neighbour_edges<Value>(points, as_span(distance), as_span(index),
+                                  scale ? as_span(*scale) : std::span<const Value>{}, begin, end, threads);
+  });
   std::optional<ArrayOut<float>> w;
   if (scale) w = to_numpy(std::move(found.w));
   return {to_numpy(std::move(found.u)), to_numpy(std::move(found.v)), w};
@@ -68,10 +66,7 @@ auto all_edges(const Points<Value>& points, Kernel kernel, double gamma, std::in
   auto u = uninitialised<std::int32_t>(size);
   auto v = uninitialised<std::int32_t>(size);
   auto w = uninitialised<float>(size);
-  {
-    nb::gil_scoped_release release;
-    kernel_edges(points, kernel, gamma, begin, end, threads, u.data(), v.data(), w.data());
-  }
+  without_gil([&] { kernel_edges(points, kernel, gamma, begin, end, threads, u.data(), v.data(), w.data()); });
   return std::tuple(read_only(u), read_only(v), read_only(w));
 }
 
@@ -102,11 +97,7 @@ void bind_points(nb::module_& m, const char* name) {
       .def("find_reach", [](const Points<Value>& self, std::int64_t k, std::int64_t begin, std::int64_t end, int threads) {
         require(1 <= k && k < self.n(), "k must lie between 1 and n - 1");
         require_rows(self, begin, end);
-        Reach<Value> reach;
-        {
-          nb::gil_scoped_release release;
-          reach = find_reach(self, k, begin, end, threads);
-        }
+        Reach<Value> reach = without_gil([&] { return find_reach(self, k, begin, end, threads); });
         return std::tuple(to_numpy(std::move(reach.distance)), to_numpy(std::move(reach.index)));
       }, "k"_a, "begin"_a, "end"_a, "threads"_a, "Squared distance and index of the k-th neighbour of each point.")
       .def("knn_edges", knn_edges<Value>, "distance"_a.noconvert(), "index"_a.noconvert(),
@@ -121,10 +112,7 @@ void bind_points(nb::module_& m, const char* name) {
 template <class Fill>
 ArrayOut<std::int32_t> numbers(std::size_t size, const Fill& fill) {
   auto to = uninitialised<std::int32_t>(static_cast<std::int64_t>(size));
-  {
-    nb::gil_scoped_release release;
-    fill(to.data());
-  }
+  without_gil([&] { fill(to.data()); });
   return read_only(to);
 }
 
@@ -132,10 +120,7 @@ template <class Fill>
 auto pairs_of_numbers(std::size_t size, const Fill& fill) {
   auto u = uninitialised<std::int32_t>(static_cast<std::int64_t>(size));
   auto v = uninitialised<std::int32_t>(static_cast<std::int64_t>(size));
-  {
-    nb::gil_scoped_release release;
-    fill(u.data(), v.data());
-  }
+  without_gil([&] { fill(u.data(), v.data()); });
   return std::tuple(read_only(u), read_only(v));
 }
 
@@ -225,11 +210,7 @@ std::string_view as_text(const ArrayIn<std::uint8_t>& text) {
 nb::typed<nb::tuple, nb::object, nb::ellipsis> parse_text(EdgeText& self, ArrayIn<std::uint8_t> text, bool strings,
                                                          bool last) {
   require(text.size() == 0 || as_text(text).back() == '\n', "text must end with a newline");
-  TextEdges edges;
-  {
-    nb::gil_scoped_release release;
-    edges = self.parse(as_text(text), last);
-  }
+  TextEdges edges = without_gil([&] { return self.parse(as_text(text), last); });
   auto w = to_numpy(std::move(edges.w));
   if (!strings) return nb::make_tuple(to_numpy(std::move(edges.u)), to_numpy(std::move(edges.v)), w);
   const auto bytes = [](const std::vector<char>& data) {

@@ -24,6 +24,7 @@
 #include "graph/csr.hpp"
 #include "sampling/estimates.hpp"
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -65,11 +66,14 @@ class Sampler {
     double n_expected = 0.0;  // rows that were to be kept since the last resample: the sum of their probabilities
     double beta = std::numeric_limits<double>::infinity();
     double correction = 1.0;  // of estimated leverages, see estimate_leverages
-    double weight_seen[8] = {};  // in lanes by position, so that no split changes the sum
+    std::array<double, 8> weight_seen = {};  // in lanes by position, so that no split changes the sum
   };
 
   Sampler(std::int32_t n_nodes, const SamplerOptions& options);
-  Sampler(State state, const SamplerOptions& options);
+
+  // Continues from the state of a sampler that was made with the same arguments. A state that none can have is refused
+  // with std::invalid_argument, because it may come from a file that anyone can write.
+  static Sampler from_state(State state, std::int32_t n_nodes, const SamplerOptions& options);
 
   // Takes in edges that find_fault has nothing against. Nodes past the last known are added.
   template <class Index, class Weight>
@@ -82,13 +86,11 @@ class Sampler {
   Csr snapshot() const;
 
   const State& state() const { return state_; }
-  // Continues from a state that a sampler with the same options has had. A state that none can have is refused
-  // with std::invalid_argument: it may come from a file that anyone can write.
-  void set_state(State state);
   std::int64_t n_rows() const { return std::ssize(state_.u); }
 
  private:
-  std::string find_fault(const State& state) const;  // sampler_state.cpp
+  Sampler(State state, const SamplerOptions& options);
+  std::string find_fault(const State& state, std::int32_t n_nodes) const;  // sampler_state.cpp
   Triangle gather() const;  // H as it is
   double stretch() const;
   bool is_kept(const Candidate& candidate);

@@ -124,12 +124,12 @@ std::string find_counter_fault(const Sampler::State& state) {
 
 }  // namespace
 
-std::string Sampler::find_fault(const State& state) const {
+std::string Sampler::find_fault(const State& state, std::int32_t n_nodes) const {
   if (state.n_nodes < 0 || std::ssize(state.nodes) != state.n_nodes) {
     return "there are " + std::to_string(state.nodes.size()) + " records for " + std::to_string(state.n_nodes) + " nodes";
   }
-  if (!options_.grows && state.n_nodes < state_.n_nodes) {
-    return "there are records for " + std::to_string(state.n_nodes) + " of " + std::to_string(state_.n_nodes) + " nodes";
+  if (!options_.grows && state.n_nodes < n_nodes) {
+    return "there are records for " + std::to_string(state.n_nodes) + " of " + std::to_string(n_nodes) + " nodes";
   }
   if (std::string fault = find_counter_fault(state); !fault.empty()) return fault;
   if (std::string fault = find_row_fault(state); !fault.empty()) return fault;
@@ -142,10 +142,11 @@ std::string Sampler::find_fault(const State& state) const {
   return {};
 }
 
-void Sampler::set_state(State state) {
-  const std::string fault = find_fault(state);
+// No memory is taken for `n_nodes` nodes before the state has been checked: it may be any number.
+Sampler Sampler::from_state(State state, std::int32_t n_nodes, const SamplerOptions& options) {
+  const std::string fault = Sampler(0, options).find_fault(state, n_nodes);
   if (!fault.empty()) throw std::invalid_argument(fault);
-  *this = Sampler(std::move(state), options_);
+  return Sampler(std::move(state), options);
 }
 
 }  // namespace ohm

@@ -60,10 +60,13 @@ ohm::Sampler fed(const ohm::SamplerOptions& options, std::int64_t edges) {
   return sampler;
 }
 
+ohm::Sampler restored(const ohm::SamplerOptions& options, State state) {
+  return ohm::Sampler::from_state(std::move(state), options.grows ? 0 : kNodes, options);
+}
+
 std::string fault_of(const ohm::SamplerOptions& options, const State& state) {
-  ohm::Sampler sampler(options.grows ? 0 : kNodes, options);
   try {
-    sampler.set_state(state);
+    restored(options, state);
   } catch (const std::invalid_argument& error) {
     return error.what();
   }
@@ -148,8 +151,7 @@ TEST(states_of_samplers_are_taken_and_continue_alike) {
   for (const ohm::SamplerOptions& options : kOptions) {
     for (const std::int64_t edges : {0, 50, 4000, 30000}) {
       ohm::Sampler original = fed(options, edges);
-      ohm::Sampler copy(options.grows ? 0 : kNodes, options);
-      copy.set_state(original.state());
+      ohm::Sampler copy = restored(options, original.state());
       feed(original, 5000, 8);
       feed(copy, 5000, 8);
       CHECK(original.state().w == copy.state().w);
@@ -221,9 +223,8 @@ TEST(each_fault_of_a_state_is_named) {
 TEST(streams_too_long_to_count_are_not_merged) {
   State state = fed(kOptions[0], 100).state();
   state.position = ohm::kMostEdges;
-  ohm::Sampler one(0, kOptions[0]), two(0, kOptions[0]);
-  one.set_state(state);
-  two.set_state(state);
+  ohm::Sampler one = restored(kOptions[0], state);
+  const ohm::Sampler two = restored(kOptions[0], state);
   bool refused = false;
   try {
     one.merge(two.state());
@@ -248,14 +249,12 @@ TEST(changed_states_are_refused_or_usable) {
     const ohm::SamplerOptions& options = kOptions[kind / 3];
     State state = sound[kind];
     for (std::int64_t changes = 1 + dice.below(3); changes > 0; --changes) change(state, dice);
-    ohm::Sampler sampler(options.grows ? 0 : kNodes, options);
-    try {
-      sampler.set_state(std::move(state));
-    } catch (const std::invalid_argument&) {
+    if (!fault_of(options, state).empty()) {
       ++refused;
       continue;
     }
     ++taken;
+    ohm::Sampler sampler = restored(options, std::move(state));
     sampler.snapshot();
     ohm::Sampler other = fed(options, 300);
     try {

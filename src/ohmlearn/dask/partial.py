@@ -20,11 +20,9 @@ from ohmlearn.dask.partitions import PartitionError, in_partition, open_partitio
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.ids import Ids, Strings
 from ohmlearn.sparsifier import StreamingSparsifier
-from ohmlearn.sparsifier.state import STATE
 
 __all__ = ["Partial", "derive_seed", "merge_partials", "sparsify_partition"]
 
-N_SORTED = 5  # among the counters, that of rows known to be in order
 ESTIMATES = ("nodes", "clusters")  # of the state: what is known of resistances
 
 
@@ -79,7 +77,7 @@ def _size_of(partial: Partial) -> int:
 @dask_serialize.register(Partial)
 def _serialize(partial: Partial) -> tuple[dict[str, Any], list[Any]]:
     header = {
-        "arrays": [(name, array.dtype.str) for name, array in partial.arrays.items()],
+        "arrays": [(name, array.dtype.str, array.shape) for name, array in partial.arrays.items()],
         "partitions": partial.partitions,
         "n_bad": partial.n_bad,
         "first_bad": partial.first_bad,
@@ -92,8 +90,8 @@ def _serialize(partial: Partial) -> tuple[dict[str, Any], list[Any]]:
 @dask_deserialize.register(Partial)
 def _deserialize(header: dict[str, Any], frames: list[Any]) -> Partial:
     arrays = {
-        name: np.frombuffer(frame, dtype=dtype)
-        for (name, dtype), frame in zip(header["arrays"], frames, strict=True)
+        name: np.frombuffer(frame, dtype=dtype).reshape(shape)
+        for (name, dtype, shape), frame in zip(header["arrays"], frames, strict=True)
     }
     return Partial(
         arrays,
@@ -152,10 +150,9 @@ def merge_partials(parts: list[Partial], parameters: dict[str, Any], seed: int) 
             raise PartitionError(f'{part.name}: {error}, or use id_type="string"') from None
         if merged.max_edges is not None:
             merged._check_room(merged.max_edges, len(nodes))
-        arrays = {**part.arrays, "counters": part.arrays["counters"].copy()}
-        arrays["counters"][N_SORTED] = 0  # new numbers, a new order
-        for end in ("u", "v"):
-            arrays[end] = numbers[arrays[end]]
+        ends = {end: numbers[part.arrays[end]] for end in ("u", "v")}
+        # The rows are not in order of the new numbers.
+        arrays = {**part.arrays, **ends, "n_sorted": np.zeros((), np.int64)}
         merged.merge(_restore(arrays, len(nodes), parameters, seed))
     levels = [sum(level) for level in zip_longest(*(p.traffic for p in parts), fillvalue=0)]
     return Partial(
@@ -170,10 +167,10 @@ def merge_partials(parts: list[Partial], parameters: dict[str, Any], seed: int) 
 def _check_part(arrays: dict[str, NDArray[Any]]) -> Ids:
     """Return the ids of the nodes of a part whose rows can be renumbered."""
     ids = _ids_of(arrays)
-    check_arrays(arrays, {name: dtype for name, dtype in STATE.items() if name not in ESTIMATES})
+    check_arrays(arrays, {"u": np.int32, "v": np.int32})
     ends = arrays["u"], arrays["v"]
     fit = all(end.min(initial=0) >= 0 and end.max(initial=-1) < ids.size for end in ends)
-    if not fit or len(arrays["counters"]) <= N_SORTED:
+    if not fit:
         raise ValueError("its rows and its nodes do not fit; read the partition again")
     return ids
 

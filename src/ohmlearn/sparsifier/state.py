@@ -1,7 +1,7 @@
-"""What a saved sparsifier consists of: parameters, and the state of its sampler as arrays.
+"""The parameters of a saved sparsifier: files can hold anything, so names and types are checked.
 
-Files and pickles can hold anything. Here names, types and shapes are checked; the sampler itself
-checks the numbers.
+The state of the sampler lies beside them in the file, as arrays by name; the samplers check it
+themselves (`from_state`).
 """
 
 import json
@@ -10,10 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ohmlearn import _core
-from ohmlearn._storage import check_arrays
-
-__all__ = ["PARAMETERS", "STATE", "check_state", "read_parameters"]
+__all__ = ["PARAMETERS", "read_parameters"]
 
 # Parameters in a file, beside the seed, and the types they may have there.
 PARAMETERS: dict[str, tuple[type, ...]] = {
@@ -26,25 +23,6 @@ PARAMETERS: dict[str, tuple[type, ...]] = {
     "n_jobs": (int, NoneType),
     "verbose": (int,),
 }
-# The state of a C++ sampler.
-STATE: dict[str, type] = {
-    "nodes": np.uint8,
-    "clusters": np.uint8,
-    "u": np.int32,
-    "v": np.int32,
-    "w": np.float32,
-    "counters": np.int64,
-    "numbers": np.float64,
-}
-
-
-def check_state(arrays: dict[str, Any], n_nodes: int) -> int:
-    """Return the number of nodes of a C++ sampler's state, at least `n_nodes`."""
-    check_arrays(arrays, STATE)
-    found = len(arrays["nodes"]) // _core.RECORD_BYTES
-    if found < n_nodes:
-        raise ValueError(f"there are records for {found} of {n_nodes} nodes")
-    return found
 
 
 def read_parameters(arrays: dict[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from ohmlearn._storage import read_arrays, write_arrays
 from ohmlearn.graph import Graph
 from ohmlearn.graph.batches import batches_of
 from ohmlearn.sparsifier.paper import PaperSampler
-from ohmlearn.sparsifier.state import PARAMETERS, STATE, check_state, read_parameters
+from ohmlearn.sparsifier.state import PARAMETERS, read_parameters
 from ohmlearn.validation.edges import (
     MAX_NODES,
     EdgeNames,
@@ -127,7 +127,7 @@ class StreamingSparsifier(Shared):
         self._share()
 
     def _cut_off(self) -> None:
-        if isinstance(self._core, PaperSampler):  # changes at once, or not at all
+        if self._core.changes_at_once:
             return
         _core.never_free(self._core)  # its destructor could fail
         self._is_cut_off = True
@@ -140,7 +140,8 @@ class StreamingSparsifier(Shared):
             self._core = self._make()
         return self._core
 
-    def _make(self) -> _core.Sampler | PaperSampler:
+    def _make(self, state: dict[str, Any] | None = None) -> _core.Sampler | PaperSampler:
+        """Return a sampler that continues from `state`, or a new one."""
         n = None if self.n_nodes is None else check_n_nodes(self.n_nodes, NOTHING, NOTHING)
         epsilon = check_fraction("epsilon", self.epsilon)
         check_option("scheme", self.scheme, SCHEMES)
@@ -173,19 +174,23 @@ class StreamingSparsifier(Shared):
             if n is None:
                 raise ValueError('scheme="paper" must know the number of nodes: give n_nodes')
             copies = PAPER_CONSTANTS[self.constants]
-            return PaperSampler(n, epsilon, self._seed, copies, self._threads)
+            paper = (n, epsilon, self._seed, copies, self._threads)
+            return PaperSampler(*paper) if state is None else PaperSampler.from_state(state, *paper)
+        options = (
+            n or 0,
+            self._seed,
+            epsilon,
+            constant,
+            offset,
+            budget,
+            self.scheme == "resample",
+            self._threads,
+            n is None,
+        )
         with naming_size(f"n_nodes = {n}"):
-            return _core.Sampler(
-                n or 0,
-                self._seed,
-                epsilon,
-                constant,
-                offset,
-                budget,
-                self.scheme == "resample",
-                self._threads,
-                n is None,
-            )
+            if state is None:
+                return _core.Sampler(*options)
+            return _core.Sampler.from_state(state, *options)
 
     def _check_room(self, budget: int, n_nodes: int) -> None:
         """Refuse a budget that no connected graph with some weight to choose fits in."""
@@ -262,10 +267,7 @@ class StreamingSparsifier(Shared):
         >>> StreamingSparsifier(random_state=0).update([0, 1], [1, 2]).snapshot().edges()
         (array([0, 1], dtype=int32), array([1, 2], dtype=int32), array([1., 1.]))
         """
-        sampler = self._sampler()
-        if isinstance(sampler, PaperSampler):
-            return sampler.snapshot()
-        return Graph._from_csr(*sampler.snapshot())
+        return Graph._from_csr(*self._sampler().snapshot())
 
     def merge(self, other: "StreamingSparsifier") -> Self:
         """Take in all that another sparsifier has seen; `other` stays as it is.
@@ -364,20 +366,13 @@ class StreamingSparsifier(Shared):
 
     def _get_arrays(self) -> dict[str, Any]:
         """Return the state of the sampler by names."""
-        state = self._sampler().get_state()
-        return state if isinstance(state, dict) else dict(zip(STATE, state, strict=True))
+        return self._sampler().get_state()
 
     def _set_arrays(self, arrays: dict[str, Any]) -> None:
         """Continue from a state; ValueError says what no sampler with these parameters has."""
-        n = 0 if self.n_nodes is None else check_n_nodes(self.n_nodes, NOTHING, NOTHING)
-        if self.scheme != "paper":  # before memory is taken for as many nodes as n_nodes says
-            n = check_state(arrays, n)
-        sampler: Any = self._sampler()
-        if isinstance(sampler, PaperSampler):
-            sampler.set_state(arrays)
-            return
-        self._check_room(self._budget, n)
-        sampler.set_state(*(np.ascontiguousarray(arrays[name]) for name in STATE))
+        sampler = self._make(arrays)
+        self._check_room(self._budget, sampler.n_nodes)
+        self._core = sampler
 
     @property
     @in_turn
