@@ -16,6 +16,7 @@
 #include <variant>
 #include <vector>
 
+#include "graph/components.hpp"
 #include "bindings/arrays.hpp"
 #include "graph/csr.hpp"
 #include "sampling/embedding.hpp"

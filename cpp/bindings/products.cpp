@@ -1,4 +1,5 @@
 // The part of the Python module that multiplies by Laplacians.
+#include "graph/components.hpp"
 #include "bindings/arrays.hpp"
 #include "graph/product.hpp"
 

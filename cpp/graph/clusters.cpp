@@ -1,5 +1,6 @@
 #include "graph/clusters.hpp"
 
+#include "graph/components.hpp"
 #include "base/simd.hpp"
 
 #include <algorithm>

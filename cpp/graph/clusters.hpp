@@ -16,6 +16,7 @@
 // in a graph whose weights are similar.
 #pragma once
 
+#include "base/simd.hpp"
 #include "graph/csr.hpp"
 
 #include <cstdint>
@@ -23,6 +24,18 @@
 #include <vector>
 
 namespace ohm {
+
+// The bound above, from w, cut(A) - w and cut(B) - w.
+template <class Real>
+OHM_INLINE Real resistance_floor(Real rest_a, Real rest_b, Real w) {
+  Real around = 0;
+  if (rest_a > 0 && rest_b > 0) {
+    const Real sum = rest_a + rest_b;
+    // The product of two floats could overflow, so they are divided first.
+    around = sizeof(Real) == sizeof(float) ? rest_a * (rest_b / sum) : rest_a * rest_b / sum;
+  }
+  return 1 / (w + around);
+}
 
 struct Cluster {
   std::int32_t parent;    // the next larger cluster, which has a larger number; the number of clusters if there is none

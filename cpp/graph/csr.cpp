@@ -35,15 +35,6 @@ struct Half {
 #pragma pack(pop)
 static_assert(sizeof(Half<double>) == 12 && sizeof(Half<Unit>) == 4);
 
-template <class Weight>
-Weight weight_at(std::span<const Weight> w, std::size_t i) {
-  if constexpr (std::is_same_v<Weight, Unit>) {
-    return {};
-  } else {
-    return w[i];
-  }
-}
-
 // Row boundaries that double as write positions. Sizes are counted two slots to the right, so that
 // after the prefix sum slot r + 1 holds the start of row r; `claim` moves it to the row's end, which
 // is where row r + 1 starts. When all is written, row r is [start(r), start(r + 1)).
@@ -300,54 +291,5 @@ template void mirror(const Triangle&, double, std::vector<std::int64_t>&, std::v
                      std::vector<float>&);
 template void mirror(const Triangle&, double, std::vector<std::int64_t>&, std::vector<std::int32_t>&,
                      std::vector<double>&);
-
-std::vector<std::int32_t> lone_nodes(std::int32_t n) {
-  std::vector<std::int32_t> parent(n);
-  std::iota(parent.begin(), parent.end(), 0);
-  return parent;
-}
-
-Components components(const Triangle& edges) {
-  const std::int32_t n = edges.n();
-  std::vector<std::int32_t> parent = lone_nodes(n);
-  std::vector<char> has_edges(n);
-  for (std::int32_t u = 0; u < n; ++u) has_edges[u] = edges.start[u] < edges.start[u + 1];
-  for (const std::int32_t v : edges.other) has_edges[v] = 1;
-  auto missing = std::count(has_edges.begin(), has_edges.end(), 1) - 1;
-  for (std::int32_t u = 0; u < n && missing > 0; ++u) {
-    for (std::int64_t e = edges.start[u]; e < edges.start[u + 1]; ++e) missing -= join_sets(parent, u, edges.other[e]);
-  }
-  Components result;
-  result.labels.resize(n);
-  for (std::int32_t i = 0; i < n; ++i) {
-    const std::int32_t first = find_root(parent, i);
-    result.labels[i] = first == i ? result.count++ : result.labels[first];
-  }
-  return result;
-}
-
-Components components(const CsrView& graph) {
-  constexpr std::int32_t unseen = -1;
-  Components result;
-  result.labels.assign(graph.n, unseen);
-  std::vector<std::int32_t> queue;
-  queue.reserve(graph.n);
-  for (std::int32_t first = 0; first < graph.n; ++first) {
-    if (result.labels[first] != unseen) continue;
-    result.labels[first] = result.count;
-    queue.assign(1, first);
-    for (std::size_t next = 0; next < queue.size(); ++next) {
-      const std::int32_t node = queue[next];
-      for (std::int64_t k = graph.indptr[node]; k < graph.indptr[node + 1]; ++k) {
-        const std::int32_t neighbour = graph.indices[k];
-        if (result.labels[neighbour] != unseen) continue;
-        result.labels[neighbour] = result.count;
-        queue.push_back(neighbour);
-      }
-    }
-    ++result.count;
-  }
-  return result;
-}
 
 }  // namespace ohm

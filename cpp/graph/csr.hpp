@@ -1,7 +1,8 @@
 // A weighted undirected graph as the symmetric CSR of its adjacency, and how to build one from edges.
 #pragma once
 
-#include <algorithm>
+#include "graph/edges.hpp"
+
 #include <cstdint>
 #include <span>
 #include <variant>
@@ -31,29 +32,6 @@ struct BuiltCsr {
   std::int64_t n_self_loops = 0;
   std::int64_t n_zero_weights = 0;
 };
-
-// The first edge that cannot be taken. `node` is meant for bad ids, `weight` for bad weights.
-struct EdgeFault {
-  enum class Kind { node_u, node_v, weight, overflow };
-  Kind kind;
-  std::int64_t position;
-  std::int64_t node = 0;
-  double weight = 0.0;
-};
-
-// The weight of every edge of an unweighted graph; takes no room in memory.
-struct Unit {
-  operator double() const { return 1.0; }
-};
-
-// All types that arrays of edges come in, for explicit instantiations: Of(Index, Weight) for each pair.
-#define OHM_FOR_EDGE_TYPES(Of)  \
-  Of(std::int32_t, Unit)        \
-  Of(std::int32_t, float)       \
-  Of(std::int32_t, double)      \
-  Of(std::int64_t, Unit)        \
-  Of(std::int64_t, float)       \
-  Of(std::int64_t, double)
 
 // Builds the graph on nodes 0..n-1 whose i-th edge is u[i] - v[i] with weight w[i] (`Unit`: w is
 // empty and all weights are one). Parallel edges, in either direction, add up in the order of the
@@ -89,33 +67,5 @@ std::vector<double> degrees(const Triangle& edges);
 template <class Weight>
 void mirror(const Triangle& edges, double scale, std::vector<std::int64_t>& start, std::vector<std::int32_t>& index,
             std::vector<Weight>& weight);
-
-// Sets of nodes that grow together: a forest in which nodes at first are their own parents. The smallest member of
-// a set is its root, and a parent never comes after its children.
-std::vector<std::int32_t> lone_nodes(std::int32_t n);
-
-inline std::int32_t find_root(std::span<std::int32_t> parent, std::int32_t node) {
-  while (parent[node] != node) node = parent[node] = parent[parent[node]];
-  return node;
-}
-
-// False where they are together already.
-inline bool join_sets(std::span<std::int32_t> parent, std::int32_t a, std::int32_t b) {
-  a = find_root(parent, a);
-  b = find_root(parent, b);
-  parent[std::max(a, b)] = std::min(a, b);
-  return a != b;
-}
-
-struct Components {
-  std::vector<std::int32_t> labels;  // one a node; components are numbered by their first node
-  std::int32_t count = 0;
-};
-
-// Connected components, breadth first: O(n + entries).
-Components components(const CsrView& graph);
-
-// The same by joining ends, which stops once all nodes that have edges hang together.
-Components components(const Triangle& edges);
 
 }  // namespace ohm

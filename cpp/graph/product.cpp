@@ -112,39 +112,10 @@ void add_edge_products(std::span<const Index> u, std::span<const Index> v, std::
   });
 }
 
-template <class Index, class Weight>
-std::int64_t join_ends(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
-                       std::span<const std::int32_t> component, std::span<std::int32_t> parent) {
-  const auto n = std::ssize(parent);
-  std::int64_t lost = -1;
-  for (std::int64_t e = 0; e < std::ssize(u); ++e) {
-    if (u[e] == v[e]) continue;
-    if constexpr (!std::is_same_v<Weight, Unit>) {
-      if (!(w[e] > 0)) continue;
-    }
-    const bool inside = u[e] < n && v[e] < n;
-    if (lost < 0 && (!inside || component[u[e]] != component[v[e]])) lost = e;
-    if (!inside) continue;
-    const auto a = static_cast<std::int32_t>(u[e]);
-    const auto b = static_cast<std::int32_t>(v[e]);
-    if (parent[a] == parent[b]) continue;  // nearly always, after a while
-    join_sets(parent, a, b);
-  }
-  return lost;
-}
-
-void find_roots(std::span<std::int32_t> parent) {
-  // A parent never comes after its children.
-  for (std::int32_t& node : parent) node = parent[node];
-}
-
 #define OHM_INSTANTIATE(Index, Weight)                                                                             \
   template void add_edge_products<Index, Weight>(std::span<const Index>, std::span<const Index>,                   \
                                                  std::span<const Weight>, std::int32_t, const double*,             \
-                                                 std::int64_t, int, double*);                                      \
-  template std::int64_t join_ends<Index, Weight>(std::span<const Index>, std::span<const Index>,                   \
-                                                 std::span<const Weight>, std::span<const std::int32_t>,           \
-                                                 std::span<std::int32_t>);
+                                                 std::int64_t, int, double*);
 OHM_FOR_EDGE_TYPES(OHM_INSTANTIATE)
 #undef OHM_INSTANTIATE
 

@@ -21,13 +21,4 @@ template <class Index, class Weight>
 void add_edge_products(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
                        std::int32_t n, const double* x, std::int64_t columns, int threads, double* y);
 
-// Joins the ends of edges of positive weight in `parent`, a forest of n nodes that begins as 0, ..., n - 1:
-// once all edges were seen, find_roots gives the first node of each node's component. Returns the
-// position of the first edge that H lacks, between two of the components given or with an end past
-// n - 1; -1 if there is none.
-template <class Index, class Weight>
-std::int64_t join_ends(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
-                       std::span<const std::int32_t> component, std::span<std::int32_t> parent);
-void find_roots(std::span<std::int32_t> parent);
-
 }  // namespace ohm

@@ -1,14 +1,9 @@
 #include "sampling/coins.hpp"
 
-#include "base/parallel.hpp"
 #include "base/rng.hpp"
 #include "base/simd.hpp"
 
 #include <algorithm>
-#include <atomic>
-#include <cmath>
-#include <limits>
-#include <type_traits>
 
 namespace ohm {
 namespace {
@@ -36,9 +31,8 @@ OHM_INLINE Floor find_floor(const Embedding& h, const NodeRecord& a, const NodeR
 }
 
 template <class Weight>
-OHM_INLINE float weight_at(std::span<const Weight> w, std::int64_t i) {
-  if constexpr (std::is_same_v<Weight, Unit>) return 1.0f;
-  else return static_cast<float>(w[i]);
+OHM_INLINE float float_weight(std::span<const Weight> w, std::int64_t i) {
+  return static_cast<float>(weight_at(w, i));
 }
 
 // Uniform in [0, 1), one for each of kBlock positions, cut off after 24 bits: enough to see which edges are out.
@@ -57,7 +51,7 @@ OHM_INLINE int find_open(std::span<const Index> u, std::span<const Index> v, std
   constexpr float kFactor = 2.0f * 1.0001f;  // candidates for each edge kept, and rounding
   float most[kBlock];
   for (int k = 0; k < count; ++k) most[k] = bound[u[begin + k]] + bound[v[begin + k]];
-  for (int k = 0; k < count; ++k) most[k] = kFactor * beta * weight_at(w, begin + k) * most[k];
+  for (int k = 0; k < count; ++k) most[k] = kFactor * beta * float_weight(w, begin + k) * most[k];
   int found = 0;
   for (int k = 0; k < count; ++k) {
     open[found] = k;
@@ -82,7 +76,7 @@ OHM_INLINE void toss_strip(std::span<const Index> u, std::span<const Index> v, s
     floor[k] = shares.then;
     floor_now[k] = shares.now;
     joined[k] = a.component == b.component ? a.component : -1;
-    weight[k] = weight_at(w, begin + open[k]);
+    weight[k] = float_weight(w, begin + open[k]);
   }
   for (int k = count; k < kStrip; ++k) {
     square[k] = floor[k] = floor_now[k] = weight[k] = 1.0f;
@@ -107,50 +101,7 @@ OHM_INLINE void toss_strip(std::span<const Index> u, std::span<const Index> v, s
   }
 }
 
-// Branch-free, so that it runs at the speed of memory.
-template <class Index, class Weight>
-OHM_KERNEL bool all_fine(const Index* u, const Index* v, const Weight* w, std::int64_t count, std::int64_t limit) {
-  using Unsigned = std::make_unsigned_t<Index>;
-  const auto bound = static_cast<Unsigned>(std::min<std::int64_t>(limit, std::numeric_limits<Index>::max()));
-  bool bad = false;
-  for (std::int64_t i = 0; i < count; ++i) {
-    bad |= static_cast<Unsigned>(u[i]) >= bound;
-    bad |= static_cast<Unsigned>(v[i]) >= bound;
-  }
-  if constexpr (!std::is_same_v<Weight, Unit>) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      bad |= !(w[i] >= Weight{0} && w[i] <= static_cast<Weight>(kLargestWeight));
-    }
-  }
-  return !bad;
-}
-
 }  // namespace
-
-template <class Index, class Weight>
-std::optional<EdgeFault> find_fault(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
-                                    std::int64_t limit, int threads) {
-  using Kind = EdgeFault::Kind;
-  constexpr std::int64_t kPart = 1 << 16;
-  const std::int64_t size = std::ssize(u);
-  std::atomic<std::int64_t> first = size;  // beginning of the first part with a fault
-  parallel_for(threads, (size + kPart - 1) / kPart, [&](std::int64_t part) {
-    const std::int64_t begin = part * kPart;
-    const Weight* weights = w.empty() ? nullptr : w.data() + begin;
-    if (all_fine(u.data() + begin, v.data() + begin, weights, std::min(kPart, size - begin), limit)) return;
-    for (std::int64_t known = first; begin < known && !first.compare_exchange_weak(known, begin);) {}
-  });
-  for (std::int64_t i = first; i < size; ++i) {
-    if (u[i] < 0 || u[i] >= limit) return EdgeFault{Kind::node_u, i, static_cast<std::int64_t>(u[i])};
-    if (v[i] < 0 || v[i] >= limit) return EdgeFault{Kind::node_v, i, static_cast<std::int64_t>(v[i])};
-    if constexpr (!std::is_same_v<Weight, Unit>) {
-      if (!(w[i] >= Weight{0} && w[i] <= static_cast<Weight>(kLargestWeight))) {
-        return EdgeFault{Kind::weight, i, 0, static_cast<double>(w[i])};
-      }
-    }
-  }
-  return std::nullopt;
-}
 
 template <class Index, class Weight>
 OHM_KERNEL void toss_edges(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
@@ -175,8 +126,6 @@ OHM_KERNEL void toss_edges(std::span<const Index> u, std::span<const Index> v, s
 }
 
 #define OHM_INSTANTIATE(Index, Weight)                                                                             \
-  template std::optional<EdgeFault> find_fault(std::span<const Index>, std::span<const Index>,                     \
-                                               std::span<const Weight>, std::int64_t, int);                        \
   template void toss_edges(std::span<const Index>, std::span<const Index>, std::span<const Weight>, std::int64_t,  \
                            std::int64_t, std::int64_t, std::uint64_t, float, const Embedding&,                     \
                            std::span<const float>, std::vector<Candidate>&);

@@ -1,26 +1,14 @@
 // The coins of arriving edges: from what is known of H to the probability of an edge, and to its fate.
 #pragma once
 
-#include "graph/csr.hpp"
+#include "graph/edges.hpp"
 #include "sampling/estimates.hpp"
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
 namespace ohm {
-
-// Rows hold floats. Positive weights below the first limit count as zero, those above the second are refused: the sum of
-// 10^11 of them still fits.
-constexpr double kSmallestWeight = 0x1.0p-126;
-constexpr double kLargestWeight = 1e27;
-
-// The first edge that cannot be taken: a node id below 0 or from `limit` on, a weight that is negative, not a number, or
-// too large.
-template <class Index, class Weight>
-std::optional<EdgeFault> find_fault(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
-                                    std::int64_t limit, int threads = 1);
 
 // An edge that has passed its coin. A certain one is kept; of the others half are, see Sampler::is_kept.
 struct Candidate {

@@ -2,6 +2,7 @@
 
 #include "base/parallel.hpp"
 #include "base/rng.hpp"
+#include "graph/clusters.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -127,10 +128,7 @@ void combine_estimates(std::span<const std::int32_t> u, std::span<const std::int
       const double share = t < 0.5 ? (1.0 - 2.0 * t) / (2.0 * t * t - 2.0 * t + 1.0) : 0.0;
       resistance = share * resistance + (1.0 - share) * (products[i] / q);
     }
-    const double du = degrees[u[i]] - weight;
-    const double dv = degrees[v[i]] - weight;
-    const double around = du > 0.0 && dv > 0.0 ? du * dv / (du + dv) : 0.0;
-    resistance = std::max(resistance, 1.0 / (weight + around));
+    resistance = std::max(resistance, resistance_floor(degrees[u[i]] - weight, degrees[v[i]] - weight, weight));
     if (weight > 0.0) resistance = std::min(resistance, 1.0 / weight);
     squares[i] = resistance;
   }

@@ -5,7 +5,7 @@
 #include "base/parallel.hpp"
 #include "base/rng.hpp"
 #include "base/simd.hpp"
-#include "solver/solver.hpp"
+#include "solver/cluster_solve.hpp"
 #include "sampling/thinning.hpp"
 
 #include <algorithm>
@@ -23,15 +23,8 @@ constexpr double kStretches = 8.0;           // looks at degrees and cuts betwee
 constexpr double kGrowth = 2.5;              // of H between two resamples
 constexpr float kOutweighs = 4.0f;           // see grow_cuts
 constexpr std::int64_t kSmallest = 1 << 12;  // rows below which resampling is not worth it
-constexpr std::int64_t kDenseRow = 32;       // entries a row of the matrix beyond which H counts as dense
 constexpr std::int64_t kLarge = 1 << 20;     // rows beyond which memory is worth giving back
-// A weak link between clusters is one slow mode among n: its share of a random right-hand side is tiny, and
-// the links are lost where it is not resolved (seen at 1e-3 on three blocks with three bridges).
-constexpr double kEmbeddingTolerance = 1e-4;
-constexpr std::int32_t kMostIterations = 1000;
-constexpr double kPatience = 100.0;       // iterations without a factor, in a graph that is not dense
 constexpr double kWrongSketch = 0.25;     // relative error of the sum of sketched leverages that shows a failed solve
-constexpr float kFloatContrast = 1e6f;    // of the weights, up to which vectors may be floats
 constexpr double kLargestCoordinate = std::numeric_limits<float>::max();
 constexpr std::uint64_t kResampleCoins = 0x7265736d706c65ull;
 
@@ -80,44 +73,6 @@ OHM_KERNEL void count_edges(const Index* u, const Index* v, const Weight* w, std
     state.n_zero_weights += zeros;
   }
   state.position += count;
-}
-
-// Solves L z = y for the columns of the embedding.
-//
-// Conjugate gradients with the diagonal and the clusters are enough for most graphs; the clusters make the number of
-// iterations independent of the contrast of the weights. Floats cannot hold the differences of potentials across very
-// heavy edges, so doubles take over there. Where convergence is slow for another reason, as on a mesh, a factor is built;
-// that of a dense graph takes several times the memory of all the rest and is a last resort.
-void solve(const Triangle& h, const NullSpace& space, std::span<const double> degree, const ClusterTree& tree,
-           std::uint64_t key, int threads, const Columns& columns) {
-  const bool dense = 2 * h.edges() > kDenseRow * h.n();
-  {
-    const Matrix matrix = make_matrix(h, degree);
-    const Preconditioner preconditioner = &tree;
-    std::vector<ColumnReport> reports(columns.count);
-    SolveOptions options{.tolerance = kEmbeddingTolerance, .max_iterations = kMostIterations, .threads = threads};
-    options.measure_energy = true;
-    if (!dense) options.hopeless_beyond = kPatience;
-    const auto [lightest, heaviest] = std::minmax_element(h.weight.begin(), h.weight.end());
-    options.float_vectors = h.edges() == 0 || *heaviest < kFloatContrast * *lightest;
-    for (;; options.float_vectors = false) {
-      pcg({matrix, space, preconditioner}, columns, options, reports.data());
-      const auto is_unfinished = [](const ColumnReport& r) { return r.outcome != Outcome::converged; };
-      if (std::none_of(reports.begin(), reports.end(), is_unfinished)) return;
-      std::fill_n(columns.x, columns.stride * h.n(), 0.0);
-      const auto is_stagnant = [](const ColumnReport& r) { return r.outcome == Outcome::stagnated; };
-      if (!options.float_vectors || std::none_of(reports.begin(), reports.end(), is_stagnant)) break;
-    }
-  }
-  Csr both;
-  mirror(h, 1.0, both.indptr, both.indices, both.weights);
-  const CsrView view{h.n(), both.indptr.data(), both.indices.data(), both.weights.data()};
-  try {
-    Solver solver(view, nullptr, SolverOptions{Method::cholesky, key, threads, true});
-    solver.solve(columns, kEmbeddingTolerance, kMostIterations);
-  } catch (const std::length_error&) {
-    // Too many entries for a factor: without a sketch the floors decide alone, see estimate_leverages.
-  }
 }
 
 }  // namespace
@@ -358,7 +313,7 @@ std::int32_t Sampler::embed(const Triangle& h, std::uint64_t key) {
   const std::vector<double> degree = degrees(h);
   const ClusterTree tree = find_clusters(h, degree, static_cast<std::int32_t>(space.singular.size()));
   auto* right = reinterpret_cast<double*>(&y[0]);
-  solve(h, space, degree, tree, key, options_.threads, Columns{right, z.data(), kColumns, kColumns});
+  solve_with_clusters({h, space, degree, tree}, key, options_.threads, Columns{right, z.data(), kColumns, kColumns});
   const double unit = 1.0 / std::sqrt(static_cast<double>(kColumns));
   state_.clusters = tree.clusters;
   for (std::size_t i = h.n(); i < state_.nodes.size(); ++i) {

@@ -1,5 +1,6 @@
 #include "sampling/thinning.hpp"
 
+#include "graph/components.hpp"
 #include "base/rng.hpp"
 
 #include <array>
@@ -115,10 +116,7 @@ OHM_KERNEL LeverageSums row_leverages(const Triangle& h, const Embedding& embedd
       if (e + kAhead < h.edges()) __builtin_prefetch(&embedding.nodes[h.other[e + kAhead]]);
       const float w = h.weight[e];
       const Sides best = find_sides(embedding, u, h.other[e]);
-      const float du = std::max(0.0f, 1.0f / best.share_u - w);
-      const float dv = std::max(0.0f, 1.0f / best.share_v - w);
-      const float around = du > 0.0f && dv > 0.0f ? du * (dv / (du + dv)) : 0.0f;  // in this order it cannot overflow
-      const float floor = 1.0f / (w + around);
+      const float floor = resistance_floor(1.0f / best.share_u - w, 1.0f / best.share_v - w, w);
       const float square = sketch(embedding.nodes[u], embedding.nodes[h.other[e]]);
       leverage[e] = std::min(1.0f, w * resistance(square, floor, floor));
       estimates += leverage[e];

@@ -7,6 +7,7 @@
 
 #include "graph/csr.hpp"
 #include "solver/matrix.hpp"
+#include "solver/right_hand_sides.hpp"
 
 #include <cstdint>
 #include <vector>
@@ -26,6 +27,23 @@ class DenseFactor {
   std::int64_t n_;
   std::vector<double> share_;  // (i, k), i < k: conductance from k to i over the pivot of k
   std::vector<double> pivot_;  // 0 where nothing is left to eliminate
+};
+
+// Solves (L + D) x = b with a dense factor. Weights and columns are scaled by powers of two, which is exact, so that
+// nothing overflows, and one step of refinement follows where it helps.
+class DirectSolver {
+ public:
+  // The arguments must outlive the solver.
+  DirectSolver(const CsrView& graph, const double* ground, const NullSpace& null_space);
+  std::int64_t entries() const { return factor_.entries(); }
+  void solve(const Columns& columns, double tolerance, ColumnReport* reports) const;
+
+ private:
+  CsrView graph_;
+  const double* ground_;
+  const NullSpace& null_;
+  double scale_;
+  DenseFactor factor_;
 };
 
 }  // namespace ohm

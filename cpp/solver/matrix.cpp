@@ -1,5 +1,6 @@
 #include "solver/matrix.hpp"
 
+#include "graph/components.hpp"
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -45,16 +45,6 @@ struct SolveOptions {
   int threads = 1;
 };
 
-// rounding: no better answer could be stored in doubles, as its entries are so large against b / A.
-enum class Outcome : std::uint8_t { converged, iteration_limit, stagnated, hopeless, rounding };
-
-struct ColumnReport {
-  std::int32_t iterations = 0;
-  double residual = 0.0;       // true, relative to the projected right-hand side
-  double projected_out = 0.0;  // share of the right-hand side's norm that lies in the null space
-  Outcome outcome = Outcome::converged;
-};
-
 void pcg(const System& system, const Columns& columns, const SolveOptions& options, ColumnReport* reports);
 
 // x <- M b: the preconditioner alone, as scipy's Krylov methods want it.

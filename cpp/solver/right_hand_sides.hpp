@@ -18,6 +18,16 @@ struct Columns {
   std::int64_t count;
 };
 
+// rounding: no better answer could be stored in doubles, as its entries are so large against b / A.
+enum class Outcome : std::uint8_t { converged, iteration_limit, stagnated, hopeless, rounding };
+
+struct ColumnReport {
+  std::int32_t iterations = 0;
+  double residual = 0.0;       // true, relative to the projected right-hand side
+  double projected_out = 0.0;  // share of the right-hand side's norm that lies in the null space
+  Outcome outcome = Outcome::converged;
+};
+
 // Measures up to `Width` right-hand sides. All units are powers of two, so that scaling is exact: b to its
 // largest value while squares are summed, then to its norm.
 template <int Width>

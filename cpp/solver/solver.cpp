@@ -24,8 +24,10 @@ constexpr double kBlockDiscount = 0.45;
 // Ball radii (see ordering.hpp) from which on local numbers exist, and from which on a factor surely pays.
 constexpr int kLocalRadius = 6;
 constexpr int kMeshRadius = 16;
-// Entries a row from which on a graph counts as dense.
-constexpr std::int64_t kDenseRow = 64;
+// Entries per row above which a factor takes several times the memory of the graph, so that it is a last resort, and
+// above which most of the memory traffic is the matrix, so that double vectors are nearly free.
+constexpr std::int64_t kFactorRow = 32;
+constexpr std::int64_t kMatrixRow = 64;
 // Iterations forecast at which a float factor, and then double vectors with it, are given up.
 constexpr double kFloatPatience = 300.0;
 constexpr double kDoublePatience = 600.0;
@@ -51,6 +53,8 @@ double break_even(std::int64_t columns, double tolerance) {
 
 }  // namespace
 
+bool factor_is_cheap(std::int64_t entries, std::int64_t n) { return entries <= kFactorRow * n; }
+
 Solver::Solver(const CsrView& graph, const double* ground, const SolverOptions& options)
     : graph_(graph), ground_(ground), options_(options), plan_(options.method) {
   const Stopwatch watch(setup_seconds_);
@@ -63,8 +67,7 @@ Solver::Solver(const CsrView& graph, const double* ground, const SolverOptions& 
   }
   if (plan_ == Method::direct) {
     if (graph.n > kDirectLimit) throw std::length_error("too many nodes for a dense factor");
-    scale_ = weight_range(graph_, ground_).scale;
-    dense_.emplace(graph_, ground_, scale_);
+    direct_.emplace(graph_, ground_, null_);
   } else {
     const int radius = graph_.n > 0 ? ball_radius(graph_) : 0;
     if (radius >= kLocalRadius && numbers_are_scattered(graph_)) {
@@ -107,7 +110,7 @@ Preconditioner Solver::build_factor(int copies) const {
 }
 
 std::int64_t Solver::factor_entries() const {
-  if (dense_) return dense_->entries();
+  if (direct_) return direct_->entries();
   if (const auto* factor = std::get_if<Factor<float>>(in_use_)) return factor->entries();
   if (const auto* factor = std::get_if<Factor<double>>(in_use_)) return factor->entries();
   return 0;
@@ -124,12 +127,14 @@ std::vector<ColumnReport> Solver::solve(const Columns& columns, double tolerance
   options.threads = options_.threads;
   options.measure_energy = options_.measure_energy;
   if (plan_ == Method::direct) {
-    solve_direct(columns, tolerance, reports.data());
+    direct_->solve(columns, tolerance, reports.data());
     return reports;
   }
   in_use_ = &diagonal_;
   if (plan_ == Method::cholesky) use_factor();
-  if (plan_ != Method::cholesky) options.float_vectors = !is_dense();
+  // Without a factor, float vectors need more iterations if a few slow modes stand apart (two to seven times as many on
+  // clusters joined by single edges). In a sparse graph a factor removes such modes.
+  if (plan_ != Method::cholesky) options.float_vectors = graph_.entries() <= kMatrixRow * graph_.n;
   if (plan_ == Method::automatic) {
     solve_diagonal_first(columns, options, reports.data());
   } else {
@@ -139,11 +144,6 @@ std::vector<ColumnReport> Solver::solve(const Columns& columns, double tolerance
   retry_unfinished(columns, options, reports.data());
   return reports;
 }
-
-// Without a factor, float vectors need more iterations where a few slow modes stand apart (two to seven
-// times as many on clusters joined by single edges). In a sparse graph a factor removes such modes; in a
-// dense one the traffic is the matrix, and double vectors cost next to nothing.
-bool Solver::is_dense() const { return graph_.entries() > kDenseRow * graph_.n; }
 
 // Where a later stage can take over, iterations are not wasted on a lost cause.
 double Solver::patience(double iterations) const {
@@ -190,89 +190,6 @@ void Solver::solve_diagonal_first(const Columns& columns, const SolveOptions& op
   factored.hopeless_beyond = patience(kFloatPatience);
   pcg(system(), columns, factored, reports);
   for (std::int64_t c = 0; c < tried; ++c) reports[c].iterations += before[c].iterations;
-}
-
-// Elimination, then one step of refinement where that helps.
-void Solver::solve_direct(const Columns& columns, double tolerance, ColumnReport* reports) const {
-  const std::int64_t n = graph_.n;
-  const std::int64_t width = columns.count;
-  const auto w = static_cast<int>(width);
-  const auto centre = [&](std::vector<double>& y) {
-    const std::vector<double> mean = null_.means(y.data(), width, w);
-    for (std::int64_t i = 0; i < n; ++i) {
-      for (std::int64_t c = 0; c < width; ++c) y[i * width + c] -= mean[null_.component[i] * width + c];
-    }
-    return mean;
-  };
-  const auto squares = [&](const std::vector<double>& y) {
-    std::vector<double> sum(width, 0.0);
-    for (std::int64_t k = 0; k < n * width; ++k) sum[k % width] += y[k] * y[k];
-    return sum;
-  };
-  // Columns are scaled by powers of two, which is exact, so that no square overflows.
-  std::vector<int> exponent(width, 0);
-  std::vector<double> b(n * width);
-  for (std::int64_t c = 0; c < width; ++c) {
-    double peak = 0.0;
-    for (std::int64_t i = 0; i < n; ++i) peak = std::max(peak, std::abs(columns.b[i * columns.stride + c]));
-    if (peak > 0.0) exponent[c] = std::ilogb(peak);
-    for (std::int64_t i = 0; i < n; ++i) {
-      b[i * width + c] = std::ldexp(columns.b[i * columns.stride + c], -exponent[c]);
-    }
-  }
-  const std::vector<double> whole = squares(b);
-  const std::vector<double> mean = centre(b);
-  const std::vector<double> kept = squares(b);
-  std::vector<double> removed(width, 0.0);
-  for (std::int64_t i = 0; i < n; ++i) {
-    for (std::int64_t c = 0; c < width; ++c) {
-      const double part = mean[null_.component[i] * width + c];
-      removed[c] += part * part;
-    }
-  }
-
-  std::vector<double> x(n * width, 0.0);
-  std::vector<double> left(width, std::numeric_limits<double>::infinity());
-  std::vector<double> size(width, 0.0);  // |diagonal x|^2
-  std::vector<double> r = b;
-  for (int pass = 0; pass < 2; ++pass) {
-    centre(r);
-    dense_->solve(r.data(), width);
-    for (std::int64_t k = 0; k < n * width; ++k) r[k] += x[k];
-    centre(r);
-    std::vector<double> next = std::move(r);
-    r.assign(n * width, 0.0);
-    std::vector<double> current(width, 0.0);
-    for (std::int64_t i = 0; i < n; ++i) {
-      double diagonal = ground_ == nullptr ? 0.0 : ground_[i] * scale_;
-      for (std::int64_t e = graph_.indptr[i]; e < graph_.indptr[i + 1]; ++e) diagonal += graph_.weights[e] * scale_;
-      for (std::int64_t c = 0; c < width; ++c) {
-        const double here = next[i * width + c];
-        double sum = ground_ == nullptr ? 0.0 : ground_[i] * scale_ * here;
-        for (std::int64_t e = graph_.indptr[i]; e < graph_.indptr[i + 1]; ++e) {
-          sum += graph_.weights[e] * scale_ * (here - next[graph_.indices[e] * width + c]);
-        }
-        r[i * width + c] = b[i * width + c] - sum;
-        current[c] += diagonal * here * diagonal * here;
-      }
-    }
-    const std::vector<double> now = squares(r);
-    for (std::int64_t c = 0; c < width; ++c) {
-      if (pass > 0 && !(now[c] < left[c])) continue;
-      left[c] = now[c];
-      size[c] = current[c];
-      for (std::int64_t i = 0; i < n; ++i) x[i * width + c] = next[i * width + c];
-    }
-  }
-  for (std::int64_t c = 0; c < width; ++c) {
-    const bool zero = kept[c] <= whole[c] * 1e-30;  // what rounding leaves of a vector in the null space
-    for (std::int64_t i = 0; i < n; ++i) {
-      columns.x[i * columns.stride + c] = zero ? 0.0 : std::ldexp(x[i * width + c], exponent[c] + std::ilogb(scale_));
-    }
-    reports[c].residual = zero ? 0.0 : std::sqrt(left[c] / kept[c]);
-    reports[c].projected_out = whole[c] > 0.0 ? std::min(1.0, std::sqrt(removed[c] / whole[c])) : 0.0;
-    reports[c].outcome = reports[c].residual <= tolerance ? Outcome::converged : Outcome::rounding;
-  }
 }
 
 // Columns that did not converge go on from where they are: in double, then with a better factor.
@@ -330,7 +247,7 @@ void Solver::solve_chosen(const Columns& columns, const std::vector<std::int64_t
 void Solver::precondition(const Columns& columns) {
   if (plan_ == Method::direct) {
     std::vector<ColumnReport> reports(columns.count);
-    solve_direct(columns, 1e-8, reports.data());
+    direct_->solve(columns, 1e-8, reports.data());
     return;
   }
   if (plan_ == Method::automatic) {

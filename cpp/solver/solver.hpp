@@ -31,6 +31,9 @@ struct SolverOptions {
   bool measure_energy = false;  // as in SolveOptions
 };
 
+// Whether a factor of a graph with so many entries and nodes fits in about the memory of the graph.
+bool factor_is_cheap(std::int64_t entries, std::int64_t n);
+
 class Solver {
  public:
   // The largest system that `direct` takes, and the largest that `automatic` gives to it.
@@ -55,12 +58,10 @@ class Solver {
 
  private:
   void solve_diagonal_first(const Columns& columns, const SolveOptions& options, ColumnReport* reports);
-  void solve_direct(const Columns& columns, double tolerance, ColumnReport* reports) const;
   void retry_unfinished(const Columns& columns, const SolveOptions& options, ColumnReport* reports);
   void solve_chosen(const Columns& columns, const std::vector<std::int64_t>& chosen,
                     const SolveOptions& options, ColumnReport* reports) const;
   System system() const { return {matrix_, null_, *in_use_}; }
-  bool is_dense() const;
   double patience(double iterations) const;
   void use_factor();
   void use_fine_factor();
@@ -81,8 +82,7 @@ class Solver {
   Preconditioner factor_;       // in float where the weights allow it
   Preconditioner fine_factor_;  // AC2 in double
   const Preconditioner* in_use_ = &diagonal_;
-  std::optional<DenseFactor> dense_;
-  double scale_ = 1.0;  // of the dense factor
+  std::optional<DirectSolver> direct_;
   double setup_seconds_ = 0.0;
 };
 

@@ -1,4 +1,6 @@
 #include "check.hpp"
+
+#include "graph/components.hpp"
 #include "graph/clusters.hpp"
 #include "solver/direct.hpp"
 #include "graphs.hpp"

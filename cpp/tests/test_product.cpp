@@ -1,3 +1,4 @@
+#include "graph/components.hpp"
 #include "graph/product.hpp"
 
 #include <numeric>

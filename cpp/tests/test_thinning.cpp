@@ -1,4 +1,6 @@
 #include "check.hpp"
+
+#include "graph/components.hpp"
 #include "base/rng.hpp"
 #include "sampling/thinning.hpp"
 
