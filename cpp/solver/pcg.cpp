@@ -1,5 +1,6 @@
 #include "solver/pcg.hpp"
 
+#include "solver/convergence.hpp"
 #include "solver/pcg_kernels.hpp"
 #include "base/parallel.hpp"
 #include "solver/right_hand_sides.hpp"
@@ -9,6 +10,20 @@
 
 namespace ohm {
 namespace {
+
+// z = M^-1 z if the preconditioner is a factor; false if it is not. A factor in double needs double vectors.
+template <class Value, int Width>
+bool substitute(const Preconditioner& preconditioner, std::int64_t n, Row<Value, Width>* z) {
+  const auto solve = [&]<class Real>(const Factor<Real>* factor) {
+    if (factor == nullptr) return false;
+    forward<Value, Real, Width>(*factor, n, z);
+    backward<Value, Real, Width>(*factor, n, z);
+    return true;
+  };
+  if (solve(std::get_if<Factor<float>>(&preconditioner))) return true;
+  if constexpr (sizeof(Value) == sizeof(double)) return solve(std::get_if<Factor<double>>(&preconditioner));
+  return false;
+}
 
 // One block of `Width` columns; Value is the type of the vectors.
 template <class Value, class Weight, int Width>
@@ -50,19 +65,9 @@ class Block {
  private:
   using R = Row<Value, Width>;
   using Wide = Row<double, Width>;
-  // Between two true residuals the recursive one may fall by this much: floats have drifted by then.
-  static constexpr double kTrust = sizeof(Value) == sizeof(float) ? 1e-5 : 1e-12;
-  // A column that falls this much further while it waits for others would run into underflow.
-  static constexpr double kTooFar = 1e-3;
+  using State = Convergence<Value, Width>;
   // A start with a larger residual (that of zero is 1) is no help and strains the range of float.
   static constexpr double kWildStart = 1e8;
-  // A stagnant residual below so many eps |diagonal x| / |b| is put down to the rounding of x; after
-  // float vectors, double ones may still gain a little.
-  static constexpr double kFloors = sizeof(Value) == sizeof(float) ? 0.25 : 8.0;
-  static constexpr int kLongestRun = 100;
-  // So many slow updates in float, and double gets its turn; in double, patience is all there is.
-  static constexpr int kSlowUpdates = sizeof(Value) == sizeof(float) ? 4 : std::numeric_limits<int>::max();
-  static constexpr int kForecastEvery = 20;
   static constexpr std::int64_t kStretch = 32;  // rows of a true residual at a time
   // Less work between two barriers than this, about half a millisecond, is not worth a thread.
   static constexpr std::int64_t kChunksPerThread = 16;
@@ -103,14 +108,13 @@ class Block {
   }
 
   // Starts columns at zero whose start is wild or not finite; true if there were any.
-  bool drop_wild_start(int rank, const double* norm) {
-    bool any = false;
-    for (int c = 0; c < width_; ++c) any = any || !(norm[c] <= kWildStart);
-    if (!any) return false;
+  bool drop_wild_start(int rank, const Column* column) {
+    const auto is_wild = [](const Column& each) { return !(each.norm <= kWildStart); };
+    if (std::none_of(column, column + width_, is_wild)) return false;
     each_chunk(rank, [&](std::int32_t begin, std::int32_t end, double*) {
       for (std::int64_t k = begin; k < end; ++k) {
         for (int c = 0; c < width_; ++c) {
-          if (!(norm[c] <= kWildStart)) lanes(x_ + k)[c] = 0.0;
+          if (is_wild(column[c])) lanes(x_ + k)[c] = 0.0;
         }
       }
     });
@@ -118,15 +122,20 @@ class Block {
     return true;
   }
 
-  void write_answer(int rank, const bool* lost) {
+  void write_answer(int rank, const Column* column) {
     each_chunk(rank, [&](std::int32_t begin, std::int32_t end, double*) {
       for (std::int64_t k = begin; k < end; ++k) {
         double* to = columns_.x + a_.order[k] * columns_.stride;
         for (int c = 0; c < width_; ++c) {
-          to[c] = lost[c] ? 0.0 : b_.to_answer(c, lanes(x_ + k)[c]);
+          to[c] = column[c].lost ? 0.0 : b_.to_answer(c, lanes(x_ + k)[c]);
         }
       }
     });
+  }
+
+  // The relative residual that rounding of x may leave, from |diagonal x|^2.
+  double rounding_floor(int c, double size) const {
+    return std::numeric_limits<double>::epsilon() * std::sqrt(size) * b_.unit_over_norm[c];
   }
 
   void centre_answer() {
@@ -143,7 +152,7 @@ class Block {
       }
     }
     for (int c = 0; c < width_; ++c) {
-      const double floor = std::numeric_limits<double>::epsilon() * std::sqrt(size[c]) * b_.unit_over_norm[c];
+      const double floor = rounding_floor(c, size[c]);
       if (!(20.0 * floor <= options_.tolerance)) judge_rounded(c, floor);
     }
   }
@@ -168,14 +177,14 @@ class Block {
     if (report.residual <= options_.tolerance) {
       report.outcome = Outcome::converged;
     } else if (report.outcome == Outcome::converged ||
-               (report.outcome == Outcome::stagnated && report.residual <= kFloors * floor)) {
+               (report.outcome == Outcome::stagnated && report.residual <= State::kFloors * floor)) {
       report.outcome = Outcome::rounding;
     }
   }
 
-  // r = z = (b - A x) / unit, computed in double; returns the norms, relative to |b|,
-  // and how much of them the rounding of x may explain. Of a start at zero, A x need not be computed.
-  void true_residual(int rank, bool zero_start, double* norm, double* floor) {
+  // r = z = (b - A x) / unit, computed in double. Sets the norm, relative to |b|, and the floor of each column. For a
+  // start at zero, A x need not be computed.
+  void true_residual(int rank, bool zero_start, Column* column) {
     each_chunk(rank, [&](std::int32_t begin, std::int32_t end, double* dot) {
       std::fill_n(dot, Width, 0.0);
       double* size = size_.data() + (dot - partial_.data());
@@ -200,12 +209,13 @@ class Block {
         }
       }
     });
-    total(norm);
+    double rr[Width];
+    total(rr);
     for (int c = 0; c < Width; ++c) {
       double size = 0.0;
       for (std::size_t k = c; k < size_.size(); k += Width) size += size_[k];
-      norm[c] = std::sqrt(norm[c]) * b_.unit_over_norm[c];
-      floor[c] = std::numeric_limits<double>::epsilon() * std::sqrt(size) * b_.unit_over_norm[c];
+      column[c].norm = std::sqrt(rr[c]) * b_.unit_over_norm[c];
+      column[c].floor = rounding_floor(c, size);
     }
   }
 
@@ -227,13 +237,8 @@ class Block {
     if (rank == 0) {
       if (const auto* tree = std::get_if<const ClusterTree*>(&preconditioner_)) {
         add_clusters(**tree);
-      } else if (const auto* factor = std::get_if<Factor<float>>(&preconditioner_)) {
-        forward<Value, float, Width>(*factor, a_.n, z_);
-        backward<Value, float, Width>(*factor, a_.n, z_);
-      } else if constexpr (sizeof(Value) == sizeof(double)) {
-        const auto& wide = std::get<Factor<double>>(preconditioner_);
-        forward<Value, double, Width>(wide, a_.n, z_);
-        backward<Value, double, Width>(wide, a_.n, z_);
+      } else {
+        substitute<Value, Width>(preconditioner_, a_.n, z_);
       }
     }
     team_.meet();
@@ -260,137 +265,77 @@ class Block {
     }
   }
 
-  // One thread's walk. All threads hold the same scalars, so all take the same branches.
+  // Conjugate gradients with reliable updates; each thread runs it on its own chunks of rows.
+  //
+  //   1. r = b - A x, true; p = 0; stop the columns that have converged
+  //   while a column runs:
+  //   2.   z = M^-1 r; beta = r'z / previous r'z
+  //   3.   x = x + alpha p, with the previous alpha; p = z + beta p
+  //   4.   q = A p; alpha = r'z / p'q
+  //   5.   r = r - alpha q
+  //   6.   unless all running columns have reached their goals, one has fallen too far, a limit is reached, or the
+  //        forecast is hopeless: go to 2
+  //   7.   x = x + alpha p; alpha = 0
+  //   8.   r = b - A x, true; stop the columns that have converged or make no progress
   void iterate(int rank) {
-    double norm[Width];      // latest residual
-    double recursive[Width]; // residual before the last update
-    double anchor[Width];    // true residual at the last update
-    double best[Width];      // least of them
-    double floor[Width];     // what rounding may explain of it
-    double earlier[Width] = {};  // residual half-way to the forecast
-    int idle[Width] = {};    // updates in a row that brought nothing
-    int slow[Width] = {};    // updates in a row that did not halve the residual
-    bool running[Width];
-    bool lost[Width] = {};   // no finite answer
-    bool still[Width] = {};  // the last step had no length: the preconditioner does not see the residual
-    std::int32_t iterations = 0;
-    std::int32_t since_update = 0;
+    State state(options_, width_);
+    Column* column = state.column;
+    // 1.
     read_start(rank);
-    true_residual(rank, zero_start_, norm, floor);
-    if (drop_wild_start(rank, norm)) true_residual(rank, false, norm, floor);
-    for (int c = 0; c < Width; ++c) running[c] = c < width_;
-    std::fill_n(anchor, Width, std::numeric_limits<double>::infinity());
-    std::fill_n(best, Width, std::numeric_limits<double>::infinity());
-    std::copy_n(norm, Width, recursive);
-
-    double energy[Width] = {};        // r'M^-1 r of the last residual but one
-    double energy_begin[Width] = {};  // and of the first
-    const auto waits_for_energy = [&](int c) {
-      const double least = options_.tolerance * options_.tolerance * energy_begin[c];
-      return options_.measure_energy && norm[c] > 0.0 && (iterations == 0 || energy[c] > least);
-    };
-
-    // Ends the columns that are done or beyond help; true while some go on.
-    const auto settle = [&](bool limit, bool hopeless) {
-      bool any = false;
-      for (int c = 0; c < Width; ++c) {
-        if (!running[c]) continue;
-        const bool done = norm[c] <= options_.tolerance && !waits_for_energy(c);
-        // The recursion claims progress that the true residual does not show, or that residual is
-        // rounding: precision is at its end.
-        const bool at_end = still[c] || norm[c] > 2.0 * recursive[c] || norm[c] <= kFloors * floor[c];
-        idle[c] = norm[c] > 0.5 * best[c] && at_end ? idle[c] + 1 : 0;
-        lost[c] = !std::isfinite(norm[c]);
-        if (lost[c]) norm[c] = 1.0;  // that of the zero which is returned
-        slow[c] = norm[c] > 0.5 * best[c] ? slow[c] + 1 : 0;
-        const bool stuck = idle[c] >= 2 || slow[c] >= kSlowUpdates || lost[c];
-        anchor[c] = norm[c];
-        best[c] = std::min(best[c], norm[c]);
-        running[c] = !(done || stuck || limit || hopeless);
-        any = any || running[c];
-        if (running[c] || rank != 0) continue;
-        reports_[c].iterations = iterations;
-        reports_[c].residual = norm[c];
-        reports_[c].outcome = done       ? Outcome::converged
-                              : stuck    ? Outcome::stagnated
-                              : hopeless ? Outcome::hopeless
-                                         : Outcome::iteration_limit;
-      }
-      return any;
-    };
-
+    true_residual(rank, zero_start_, column);
+    if (drop_wild_start(rank, column)) true_residual(rank, false, column);
     R alpha{};
     R beta{};
     double rz_before[Width] = {};
-    bool go = settle(options_.max_iterations <= 0, false);
+    ColumnReport* reports = rank == 0 ? reports_ : nullptr;
+    bool go = state.settle(reports);
     while (go) {
+      // 2.
       double rz[Width];
       precondition(rank, rz);
-      std::copy_n(rz, Width, energy);
-      if (iterations == 0) std::copy_n(rz, Width, energy_begin);
       for (int c = 0; c < Width; ++c) {
-        const bool moves = running[c] && rz_before[c] > 0.0;
+        column[c].energy = rz[c];
+        if (state.iterations == 0) column[c].first_energy = rz[c];
+        const bool moves = column[c].running && rz_before[c] > 0.0;
         lanes(&beta)[c] = moves ? static_cast<Value>(rz[c] / rz_before[c]) : Value{0};
         rz_before[c] = rz[c];
       }
+      // 3.
       each_chunk(rank, [&](std::int32_t begin, std::int32_t end, double*) {
         step_direction<Value, Width>(begin, end, alpha, beta, z_, p_, x_);
       });
       team_.meet();
+      // 4. The array of z receives q.
       each_chunk(rank, [&](std::int32_t begin, std::int32_t end, double* dot) {
         multiply<Value, Weight, Width>(a_, weight_, begin, end, p_, z_, dot);
       });
       double pq[Width];
       total(pq);
       for (int c = 0; c < Width; ++c) {
-        lanes(&alpha)[c] = running[c] && pq[c] > 0.0 ? static_cast<Value>(rz[c] / pq[c]) : Value{0};
+        lanes(&alpha)[c] = column[c].running && pq[c] > 0.0 ? static_cast<Value>(rz[c] / pq[c]) : Value{0};
+        column[c].still = lanes(&alpha)[c] == Value{0};
       }
+      // 5.
       each_chunk(rank, [&](std::int32_t begin, std::int32_t end, double* dot) {
         step_residual<Value, Width>(begin, end, alpha, r_, z_, dot);
       });
       double rr[Width];
       total(rr);
-      ++iterations;
-      ++since_update;
-
-      bool low = true;
-      bool too_far = false;
-      for (int c = 0; c < Width; ++c) {
-        norm[c] = std::sqrt(rr[c]) * b_.unit_over_norm[c];
-        const double goal = std::max(waits_for_energy(c) ? 0.0 : 0.9 * options_.tolerance, kTrust * anchor[c]);
-        still[c] = lanes(&alpha)[c] == Value{0};
-        low = low && (!running[c] || still[c] || norm[c] <= goal);
-        too_far = too_far || (running[c] && !(norm[c] > kTooFar * goal && std::isfinite(norm[c])));
-      }
-      const bool hopeless = iterations % kForecastEvery == 0 &&
-                            forecast(iterations, running, norm, earlier) > options_.hopeless_beyond;
-      if (2 * iterations % kForecastEvery == 0) std::copy_n(norm, Width, earlier);
-      const bool limit = iterations >= options_.max_iterations;
-      if (!low && !too_far && !limit && !hopeless && since_update < kLongestRun) continue;
+      // 6.
+      for (int c = 0; c < Width; ++c) column[c].norm = std::sqrt(rr[c]) * b_.unit_over_norm[c];
+      if (!state.count_iteration()) continue;
+      // 7.
       each_chunk(rank, [&](std::int32_t begin, std::int32_t end, double*) {
         const Wide step = widen<Value, Width>(alpha);
         for (std::int64_t k = begin; k < end; ++k) x_[k] += step * widen<Value, Width>(p_[k]);
       });
       team_.meet();
       alpha = R{};
-      since_update = 0;
-      std::copy_n(norm, Width, recursive);
-      true_residual(rank, false, norm, floor);
-      go = settle(limit, hopeless);
+      // 8.
+      true_residual(rank, false, column);
+      go = state.settle(reports);
     }
-    write_answer(rank, lost);
-  }
-
-  // Iterations the slowest column will have taken, at the rate of the last ten.
-  double forecast(std::int32_t iterations, const bool* running, const double* norm, const double* earlier) const {
-    double worst = 0.0;
-    for (int c = 0; c < Width; ++c) {
-      if (!running[c] || norm[c] <= options_.tolerance) continue;
-      const double rate = std::log(earlier[c] / norm[c]) / (kForecastEvery / 2);
-      const double left = std::log(norm[c] / options_.tolerance);
-      worst = std::max(worst, rate > 0.0 ? left / rate : std::numeric_limits<double>::infinity());
-    }
-    return iterations + worst;
+    write_answer(rank, column);
   }
 
   const Matrix& a_;
@@ -470,13 +415,7 @@ void precondition(const System& system, const Columns& columns) {
       const std::int64_t node = a.order[k];
       z[k] = columns.b[node * columns.stride + c] - mean_b[system.null_space.component[node] * columns.count + c];
     }
-    if (const auto* factor = std::get_if<Factor<float>>(&system.preconditioner)) {
-      forward<double, float, 1>(*factor, a.n, z.data());
-      backward<double, float, 1>(*factor, a.n, z.data());
-    } else if (const auto* wide = std::get_if<Factor<double>>(&system.preconditioner)) {
-      forward<double, double, 1>(*wide, a.n, z.data());
-      backward<double, double, 1>(*wide, a.n, z.data());
-    } else {
+    if (!substitute<double, 1>(system.preconditioner, a.n, z.data())) {
       for (std::int64_t k = 0; k < a.n; ++k) z[k] *= a.inverse_diagonal[k];
     }
     for (std::int64_t k = 0; k < a.n; ++k) columns.x[a.order[k] * columns.stride + c] = z[k] * a.scale;
