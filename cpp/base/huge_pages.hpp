@@ -1,7 +1,7 @@
 // Asks Linux for 2 MB pages behind a large allocation, before it is first touched.
 //
-// Scattering into hundreds of megabytes is bound by page faults and TLB misses; with large pages
-// it is several times faster. numpy does the same for its arrays. Elsewhere: does nothing.
+// Scattering into hundreds of megabytes is bound by page faults and TLB misses; with large pages it is several times
+// faster. numpy does the same for its arrays. On other systems this does nothing.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ inline void prefer_huge_pages([[maybe_unused]] void* data, [[maybe_unused]] std:
 #endif
 }
 
-// For a vector that is still empty.
+// Resizes an empty vector.
 template <class T>
 void reserve_huge(std::vector<T>& values, std::size_t size) {
   values.reserve(size);
@@ -37,8 +37,8 @@ void resize_huge(std::vector<T>& values, std::size_t size) {
   values.resize(size);
 }
 
-// Gives freed memory back to the system. glibc keeps blocks of up to 32 MB for itself, in ever more pieces: a
-// process that allocates and frees such blocks again and again would seem to grow.
+// Returns freed memory to the system. glibc keeps freed blocks of up to 32 MB and fragments them, so a process that
+// allocates and frees such blocks repeatedly would seem to grow.
 inline void return_freed_memory() {
 #if defined(__GLIBC__)
   malloc_trim(0);

@@ -56,7 +56,7 @@ void parallel_for(int threads, std::int64_t tasks, F&& f) {
     try {
       for (int t = 1; t < threads; ++t) helpers.start(work);
     } catch (const std::system_error&) {
-      // No more threads to be had: those there are do the work.
+      // No more threads can be started; the existing ones do the work.
     }
     work();
   }
@@ -71,8 +71,8 @@ class Team {
   void meet() {
     if (size_ > 1) barrier_.arrive_and_wait();
   }
-  // Runs f(rank) once per member; f must not throw. None begins before all could be started; where they could not,
-  // one does it alone, and the team is of one from then on.
+  // Runs f(rank) once per member; f must not throw. No member begins before all have been started. If that fails, the
+  // calling thread runs f alone, and the team has one member from then on.
   template <class F>
   void run(F&& f) {
     std::atomic<int> gate{0};

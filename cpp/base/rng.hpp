@@ -5,7 +5,7 @@
 
 namespace ohm {
 
-// The finaliser of SplitMix64 (Steele, Lea, Flood 2014): a bijection that passes as a 64-bit hash.
+// The finaliser of SplitMix64 (Steele, Lea, Flood 2014): a bijection that is a good 64-bit hash.
 inline std::uint64_t mix(std::uint64_t x) {
   x += 0x9e3779b97f4a7c15u;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -17,7 +17,7 @@ inline std::uint64_t hash(std::uint64_t seed, std::uint64_t counter) {
   return mix(mix(counter) ^ seed);
 }
 
-// One mix instead of two, for keys that are hashes: the counter-th output of SplitMix64 started there.
+// One mix instead of two, for keys that are hashes already: output number `counter` of SplitMix64 with this key.
 inline std::uint64_t draw(std::uint64_t key, std::uint64_t counter) {
   return mix(key + counter * 0x9e3779b97f4a7c15u);
 }

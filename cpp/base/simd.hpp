@@ -8,7 +8,7 @@
 #include <memory>
 #include <new>
 
-// Chosen at load time; elsewhere the plain build serves. (Sanitizers run before such choices are made.)
+// The version is chosen at load time; other processors use the plain build. (Sanitizers do not support the choice.)
 #if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define OHM_KERNEL [[gnu::target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")]]
@@ -19,7 +19,7 @@
 
 namespace ohm {
 
-// `Width` values of a row. Operations are elementwise; a scalar where there is one column.
+// `Width` values of a row, with elementwise operations. A row of one column is a scalar.
 template <class Value, int Width>
 struct RowOf {
   typedef Value type __attribute__((vector_size(Width * sizeof(Value)), may_alias));
@@ -31,7 +31,7 @@ struct RowOf<Value, 1> {
 template <class Value, int Width>
 using Row = typename RowOf<Value, Width>::type;
 
-// Storage for rows, on cache-line boundaries, not initialised.
+// Storage for rows, aligned to cache lines and not initialised.
 template <class Value, int Width>
 class Rows {
   using R = Row<Value, Width>;

@@ -1,4 +1,4 @@
-// Arrays between Python and C++, for the bindings alone.
+// Arrays between Python and C++. Only the bindings use this.
 #pragma once
 
 #include "graph/csr.hpp"
@@ -7,6 +7,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/variant.h>
 
+#include <limits>
 #include <span>
 #include <stdexcept>
 #include <type_traits>
@@ -50,6 +51,21 @@ inline void require(bool condition, const char* message) {
   if (!condition) throw std::invalid_argument(message);
 }
 
+// A graph from the arrays of build_csr, whose contents are trusted.
+inline CsrView as_csr(const ArrayIn<std::int64_t>& indptr, const ArrayIn<std::int32_t>& indices) {
+  require(indptr.size() > 0 && indptr.size() - 1 <= std::numeric_limits<std::int32_t>::max(),
+          "indptr must have n_nodes + 1 entries");
+  return {static_cast<std::int32_t>(indptr.size() - 1), indptr.data(), indices.data(), nullptr};
+}
+
+inline CsrView as_csr(const ArrayIn<std::int64_t>& indptr, const ArrayIn<std::int32_t>& indices,
+                      const ArrayIn<double>& weights) {
+  require(weights.size() == indices.size(), "one weight per index is needed");
+  CsrView graph = as_csr(indptr, indices);
+  graph.weights = weights.data();
+  return graph;
+}
+
 // Returns run(), with the GIL released while it runs.
 template <class Run>
 auto without_gil(const Run& run) {
@@ -68,11 +84,11 @@ auto with_edges(const Ids& u, const Ids& v, const Weights& w, const Run& run) {
   return std::visit([&](const auto& a, const auto& weights) -> Result {
     const auto* b = std::get_if<std::decay_t<decltype(a)>>(&v);
     if (b == nullptr) throw nb::type_error("u and v must have the same type");
-    require(a.size() == b->size(), "u and v must be equally long");
+    require(a.size() == b->size(), "u and v must have the same length");
     if constexpr (std::is_same_v<std::decay_t<decltype(weights)>, std::monostate>) {
       return without_gil([&] { return run(as_span(a), as_span(*b), std::span<const Unit>()); });
     } else {
-      require(weights.size() == a.size(), "w must be as long as u and v");
+      require(weights.size() == a.size(), "w must have the length of u and v");
       return without_gil([&] { return run(as_span(a), as_span(*b), as_span(weights)); });
     }
   }, u, w);

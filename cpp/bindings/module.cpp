@@ -1,8 +1,8 @@
-// The Python module ohmlearn._core. Only the bindings know nanobind; one section per station, the
-// the sampler, sources of edges and products in files beside this one.
+// The Python module ohmlearn._core. Only the bindings know nanobind; one section per station, the the sampler, sources
+// of edges and products in files beside this one.
 //
-// Arrays are taken as they are or not at all (noconvert: nanobind would otherwise copy silently) and
-// kernels run without the GIL. Python checks dtypes and words the errors: see _validation.py.
+// Arrays are never converted (noconvert; nanobind would copy them silently), and kernels run without the GIL. Python
+// checks dtypes and raises the errors that users see (ohmlearn.validation).
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -16,8 +16,8 @@
 #include <variant>
 #include <vector>
 
-#include "graph/components.hpp"
 #include "bindings/arrays.hpp"
+#include "graph/components.hpp"
 #include "graph/csr.hpp"
 #include "sampling/embedding.hpp"
 #include "solver/solver.hpp"
@@ -40,13 +40,6 @@ std::variant<CsrArrays, ohm::EdgeFault> build_csr(std::int32_t n_nodes, const Id
                    to_numpy(std::move(csr.weights)), n_self_loops, n_zero_weights);
 }
 
-// Trusts what is in the arrays: they come from build_csr.
-ohm::CsrView as_csr(const ArrayIn<std::int64_t>& indptr, const ArrayIn<std::int32_t>& indices) {
-  require(indptr.size() > 0 && indptr.size() - 1 <= std::numeric_limits<std::int32_t>::max(),
-          "indptr must have n_nodes + 1 entries");
-  return {static_cast<std::int32_t>(indptr.size() - 1), indptr.data(), indices.data(), nullptr};
-}
-
 std::tuple<std::int32_t, ArrayOut<std::int32_t>> components(ArrayIn<std::int64_t> indptr,
                                                             ArrayIn<std::int32_t> indices) {
   const ohm::CsrView graph = as_csr(indptr, indices);
@@ -55,7 +48,7 @@ std::tuple<std::int32_t, ArrayOut<std::int32_t>> components(ArrayIn<std::int64_t
 }
 
 void bind_graph(nb::module_& m) {
-  nb::class_<ohm::EdgeFault> fault(m, "EdgeFault", "The first edge that build_csr cannot take.");
+  nb::class_<ohm::EdgeFault> fault(m, "EdgeFault", "The first invalid edge.");
   nb::enum_<ohm::EdgeFault::Kind>(fault, "Kind")
       .value("node_u", ohm::EdgeFault::Kind::node_u)
       .value("node_v", ohm::EdgeFault::Kind::node_v)
@@ -72,16 +65,14 @@ void bind_graph(nb::module_& m) {
 
 // ---- solver -------------------------------------------------------------------------------------
 
-// Holds the arrays for as long as the C++ solver looks at them. One thread at a time may use it: LaplacianSolver has
-// the lock, because a forked child can replace a lock of Python's.
+// Keeps the arrays alive as long as the C++ solver. One thread at a time may use it: LaplacianSolver has the lock,
+// because a forked child can replace a lock of Python.
 class Solver {
  public:
   Solver(ArrayIn<std::int64_t> indptr, ArrayIn<std::int32_t> indices, ArrayIn<double> weights,
          std::optional<ArrayIn<double>> ground, ohm::Method method, std::uint64_t seed, int threads)
       : indptr_(indptr), indices_(indices), weights_(weights), ground_(ground) {
-    ohm::CsrView graph = as_csr(indptr, indices);
-    graph.weights = weights.data();
-    require(weights.size() == indices.size(), "one weight per index is needed");
+    const ohm::CsrView graph = as_csr(indptr, indices, weights);
     require(!ground || ground->size() == static_cast<std::size_t>(graph.n), "one ground per node is needed");
     nb::gil_scoped_release release;
     solver_.emplace(graph, ground ? ground->data() : nullptr, ohm::SolverOptions{method, seed, threads});
@@ -142,7 +133,8 @@ void bind_solver(nb::module_& m) {
            "indptr"_a.noconvert(), "indices"_a.noconvert(), "weights"_a.noconvert(),
            "ground"_a.noconvert().none(), "method"_a, "seed"_a, "threads"_a)
       .def("solve", &Solver::solve, "b"_a.noconvert(), "x"_a.noconvert(), "tolerance"_a,
-           "max_iterations"_a, "Iterations, residual, share projected out, limited by rounding, per column; x is overwritten.")
+           "max_iterations"_a,
+           "Overwrites x. Returns for each column: iterations, residual, share projected out, limited by rounding.")
       .def("precondition", &Solver::precondition, "b"_a.noconvert(), "x"_a.noconvert())
       .def_prop_ro("method", &Solver::ask<&ohm::Solver::method>)
       .def_prop_ro("reason", &Solver::ask<&ohm::Solver::reason>)
@@ -156,21 +148,25 @@ void bind_solver(nb::module_& m) {
 void sketch_right_hand_sides(ArrayIn<std::int64_t> indptr, ArrayIn<std::int32_t> indices,
                              ArrayIn<double> weights, std::uint64_t seed, std::uint64_t round,
                              int threads, MatrixInOut<double> y) {
-  ohm::CsrView graph = as_csr(indptr, indices);
-  graph.weights = weights.data();
-  require(weights.size() == indices.size(), "one weight per index is needed");
+  const ohm::CsrView graph = as_csr(indptr, indices, weights);
   require(y.shape(0) + 1 == indptr.size() && y.shape(1) == ohm::kSketchColumns, "y has the wrong shape");
   nb::gil_scoped_release release;
   ohm::sketch_right_hand_sides(graph, seed, round, threads, y.data());
+}
+
+// Pairs of nodes, with weights if they are edges, and the sums of their estimates.
+void require_pairs(const ArrayIn<std::int32_t>& u, const ArrayIn<std::int32_t>& v,
+                   const std::optional<ArrayIn<double>>& w, std::size_t squares, std::size_t products) {
+  const std::size_t size = u.size();
+  require(v.size() == size && (!w || w->size() == size) && squares == size && products == size,
+          "arrays of pairs must have the same length");
 }
 
 void add_estimates(MatrixIn<double> z, ArrayIn<std::int32_t> u, ArrayIn<std::int32_t> v,
                    std::optional<ArrayIn<double>> w, std::uint64_t seed, std::uint64_t round, int threads,
                    ArrayInOut<double> squares, ArrayInOut<double> products) {
   require(z.shape(1) == ohm::kSketchColumns, "z has the wrong shape");
-  require(u.size() == v.size() && (!w || w->size() == u.size()) && squares.size() == u.size() &&
-              products.size() == u.size(),
-          "pairs must be equally long");
+  require_pairs(u, v, w, squares.size(), products.size());
   nb::gil_scoped_release release;
   ohm::add_estimates(z.data(), as_span(u), as_span(v), w ? as_span(*w) : std::span<const double>{}, seed, round,
                      threads, squares.data(), products.data());
@@ -178,9 +174,7 @@ void add_estimates(MatrixIn<double> z, ArrayIn<std::int32_t> u, ArrayIn<std::int
 
 void combine_estimates(ArrayIn<std::int32_t> u, ArrayIn<std::int32_t> v, std::optional<ArrayIn<double>> w,
                        ArrayIn<double> degrees, double q, ArrayInOut<double> squares, ArrayIn<double> products) {
-  require(u.size() == v.size() && (!w || w->size() == u.size()) && squares.size() == u.size() &&
-              products.size() == u.size(),
-          "pairs must be equally long");
+  require_pairs(u, v, w, squares.size(), products.size());
   nb::gil_scoped_release release;
   ohm::combine_estimates(as_span(u), as_span(v), w ? as_span(*w) : std::span<const double>{}, degrees.data(), q,
                          squares.data(), products.data());
@@ -200,7 +194,7 @@ void bind_resistance(nb::module_& m) {
 }  // namespace
 
 NB_MODULE(_core, m) {
-  nb::set_leak_warnings(false);  // at the end of a process others may still hold objects, Dask among them
+  nb::set_leak_warnings(false);  // at exit others, such as Dask, may still hold objects
   m.def("never_free", [](nb::handle object) { object.inc_ref(); }, "object"_a,
         "Keep an object until the process ends, and do not run its destructor even then.");
   m.doc() = "Kernels of ohmlearn. Internal: names and signatures change without notice.";

@@ -1,6 +1,6 @@
 // The part of the Python module that multiplies by Laplacians.
-#include "graph/components.hpp"
 #include "bindings/arrays.hpp"
+#include "graph/components.hpp"
 #include "graph/product.hpp"
 
 namespace ohm::python {
@@ -8,9 +8,7 @@ namespace {
 
 void laplacian_product(ArrayIn<std::int64_t> indptr, ArrayIn<std::int32_t> indices, ArrayIn<double> weights,
                        MatrixIn<double> x, MatrixInOut<double> y, int threads) {
-  require(indptr.size() > 0 && weights.size() == indices.size(), "not the arrays of a graph");
-  const auto n = static_cast<std::int32_t>(indptr.size() - 1);
-  const ohm::CsrView graph{n, indptr.data(), indices.data(), weights.data()};
+  const ohm::CsrView graph = as_csr(indptr, indices, weights);
   require(x.shape(0) + 1 == indptr.size() && y.shape(0) == x.shape(0) && y.shape(1) == x.shape(1),
           "x and y must have one row per node and equal shapes");
   nb::gil_scoped_release release;

@@ -43,9 +43,11 @@ void visit_state(S& state, const Visit& visit) {
 template <class T>
 using Number = nb::ndarray<nb::numpy, T, nb::ndim<0>>;
 
-// A copy, as Python sees it.
-nb::object to_python(std::int64_t value) { return nb::cast(Number<std::int64_t>(&value, 0, nullptr), nb::rv_policy::copy); }
-nb::object to_python(double value) { return nb::cast(Number<double>(&value, 0, nullptr), nb::rv_policy::copy); }
+template <class T>
+  requires std::is_arithmetic_v<T>
+nb::object to_python(T value) {
+  return nb::cast(Number<T>(&value, 0, nullptr), nb::rv_policy::copy);
+}
 
 template <std::size_t Size>
 nb::object to_python(const std::array<double, Size>& values) {
@@ -73,7 +75,7 @@ State get_state(const Sampler& sampler) {
   return State(result);
 }
 
-// The array of a state with this name, where it has the type.
+// The array of a state with this name, if it has the type.
 template <class Array>
 Array find_array(const nb::dict& state, const char* name, const std::string& type) {
   if (!state.contains(name)) throw std::invalid_argument(std::string(name) + " is missing");
@@ -83,7 +85,8 @@ Array find_array(const nb::dict& state, const char* name, const std::string& typ
   const auto text = [&](const char* attribute) {
     return std::string(nb::str(nb::getattr(value, attribute, nb::none())).c_str());
   };
-  throw std::invalid_argument(std::string(name) + " must be " + type + ", got " + text("dtype") + " of shape " + text("shape"));
+  throw std::invalid_argument(std::string(name) + " must be " + type + ", got " + text("dtype") + " of shape " +
+                              text("shape"));
 }
 
 template <class T>
@@ -95,14 +98,16 @@ const char* type_name() {
 
 template <class T>
 void read_field(const nb::dict& state, const char* name, T& number) {
-  number = *find_array<nb::ndarray<const T, nb::ndim<0>, nb::device::cpu>>(state, name, std::string("a single ") + type_name<T>()).data();
+  using Array = nb::ndarray<const T, nb::ndim<0>, nb::device::cpu>;
+  number = *find_array<Array>(state, name, std::string("a single ") + type_name<T>()).data();
 }
 
 template <std::size_t Size>
 void read_field(const nb::dict& state, const char* name, std::array<double, Size>& values) {
   const auto array = find_array<ArrayIn<double>>(state, name, "a vector of float64");
   if (array.size() != Size) {
-    throw std::invalid_argument(std::string(name) + " must have " + std::to_string(Size) + " entries, got " + std::to_string(array.size()));
+    throw std::invalid_argument(std::string(name) + " must have " + std::to_string(Size) + " entries, got " +
+                                std::to_string(array.size()));
   }
   std::copy_n(array.data(), Size, values.begin());
 }
@@ -114,7 +119,8 @@ void read_field(const nb::dict& state, const char* name, std::vector<T>& values)
     values.assign(array.data(), array.data() + array.size());
   } else {
     const std::string type = "rows of " + std::to_string(sizeof(T)) + " uint8";
-    const auto array = find_array<nb::ndarray<const std::uint8_t, nb::shape<-1, sizeof(T)>, nb::c_contig, nb::device::cpu>>(state, name, type);
+    using Records = nb::ndarray<const std::uint8_t, nb::shape<-1, sizeof(T)>, nb::c_contig, nb::device::cpu>;
+    const auto array = find_array<Records>(state, name, type);
     require(array.shape(0) <= std::numeric_limits<std::int32_t>::max(), "a state has at most 2**31 - 1 records");
     values.resize(array.shape(0));
     if (!values.empty()) std::memcpy(static_cast<void*>(values.data()), array.data(), array.size());
@@ -146,7 +152,7 @@ void bind_sampler(nb::module_& m) {
     });
   }, "state"_a, "n_nodes"_a, "seed"_a, "epsilon"_a, "constant"_a, "offset"_a, "max_rows"_a, "retracts"_a, "threads"_a,
                "grows"_a, "Continue from a state; ValueError if no sampler with these options can have it.");
-  c.attr("changes_at_once") = false;  // an update that is cut off leaves a sampler that cannot be used
+  c.attr("changes_at_once") = false;  // an update that is interrupted by a fork leaves an unusable sampler
   m.def("find_fault", [](std::int64_t limit, int threads, Ids u, Ids v, Weights w) {
     return with_edges(u, v, w, [&](auto a, auto b, auto c) { return find_fault(a, b, c, limit, threads); });
   }, "limit"_a, "threads"_a, "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert() = nb::none());

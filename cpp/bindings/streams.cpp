@@ -11,12 +11,12 @@
 #include <tuple>
 
 #include "bindings/arrays.hpp"
-#include "sampling/coins.hpp"
-#include "text/edge_text.hpp"
-#include "points/knn.hpp"
-#include "text/nodes.hpp"
-#include "sampling/sampler.hpp"
 #include "points/kernel_edges.hpp"
+#include "points/knn.hpp"
+#include "sampling/coins.hpp"
+#include "sampling/sampler.hpp"
+#include "text/edge_text.hpp"
+#include "text/nodes.hpp"
 
 namespace ohm::python {
 namespace {
@@ -28,7 +28,7 @@ void require_rows(const Points<Value>& points, std::int64_t begin, std::int64_t 
   require(0 <= begin && begin <= end && end <= points.n(), "no such points");
 }
 
-// Memory that is written in full before anyone reads it.
+// Memory that is written completely before it is read.
 template <class T>
 ArrayInOut<T> uninitialised(std::int64_t size) {
   auto* values = new T[size];
@@ -70,7 +70,7 @@ auto all_edges(const Points<Value>& points, Kernel kernel, double gamma, std::in
   return std::tuple(read_only(u), read_only(v), read_only(w));
 }
 
-// All pairs straight to a sampler, a few rows at a time: no more of them is ever written down.
+// Feeds all pairs to a sampler, a few rows at a time, so that they are never stored.
 template <class Value>
 void feed_kernel(const Points<Value>& points, Sampler& sampler, Kernel kernel, double gamma, std::int64_t begin,
                  std::int64_t end, int threads) {
@@ -94,7 +94,8 @@ void bind_points(nb::module_& m, const char* name) {
       .def("__init__", [](Points<Value>* self, MatrixIn<Value> x) {
         new (self) Points<Value>(x.data(), static_cast<std::int64_t>(x.shape(0)), static_cast<std::int64_t>(x.shape(1)));
       }, "x"_a.noconvert())
-      .def("find_reach", [](const Points<Value>& self, std::int64_t k, std::int64_t begin, std::int64_t end, int threads) {
+      .def("find_reach", [](const Points<Value>& self, std::int64_t k, std::int64_t begin, std::int64_t end,
+                            int threads) {
         require(1 <= k && k < self.n(), "k must lie between 1 and n - 1");
         require_rows(self, begin, end);
         Reach<Value> reach = without_gil([&] { return find_reach(self, k, begin, end, threads); });
@@ -108,7 +109,7 @@ void bind_points(nb::module_& m, const char* name) {
 
 // ---- nodes --------------------------------------------------------------------------------------
 
-// Runs `fill` on room for `size` numbers.
+// An array of `size` numbers that `fill` writes.
 template <class Fill>
 ArrayOut<std::int32_t> numbers(std::size_t size, const Fill& fill) {
   auto to = uninitialised<std::int32_t>(static_cast<std::int64_t>(size));
@@ -127,21 +128,21 @@ auto pairs_of_numbers(std::size_t size, const Fill& fill) {
 template <class Key>
 void bind_add_edges(nb::class_<IntegerNodes>& c) {
   c.def("add_edges", [](IntegerNodes& self, ArrayIn<Key> u, ArrayIn<Key> v) {
-    require(u.size() == v.size(), "u and v must be equally long");
+    require(u.size() == v.size(), "u and v must have the same length");
     return pairs_of_numbers(u.size(), [&](auto* a, auto* b) { self.add_edges(as_span(u), as_span(v), a, b); });
   }, "u"_a.noconvert(), "v"_a.noconvert());
 }
 
-// A corrupt file may bring any offsets.
+// Offsets may come from a corrupt file.
 template <class Offset>
 Strings<Offset> as_strings(const ArrayIn<Offset>& offset, const ArrayIn<std::uint8_t>& data) {
   require(offset.size() > 0, "offsets must have one entry more than there are strings");
   Offset last = 0;
   for (std::size_t i = 0; i < offset.size(); ++i) {
-    require(offset.data()[i] >= last, "offsets must not fall");
+    require(offset.data()[i] >= last, "offsets must not decrease");
     last = offset.data()[i];
   }
-  require(static_cast<std::uint64_t>(last) <= data.size(), "offsets pass the end of the strings");
+  require(static_cast<std::uint64_t>(last) <= data.size(), "offsets exceed the length of the strings");
   return {as_span(offset), reinterpret_cast<const char*>(data.data())};
 }
 
@@ -150,7 +151,7 @@ void bind_strings(nb::class_<StringNodes>& c) {
   using Offsets = ArrayIn<Offset>;
   using Bytes = ArrayIn<std::uint8_t>;
   c.def("add_edges", [](StringNodes& self, Offsets u, Bytes u_data, Offsets v, Bytes v_data) {
-     require(u.size() == v.size(), "u and v must be equally long");
+     require(u.size() == v.size(), "u and v must have the same length");
      const auto a = as_strings(u, u_data);
      const auto b = as_strings(v, v_data);
      return pairs_of_numbers(u.size() - 1, [&](auto* to_u, auto* to_v) { self.add_edges(a, b, to_u, to_v); });

@@ -1,7 +1,7 @@
 #include "graph/clusters.hpp"
 
-#include "graph/components.hpp"
 #include "base/simd.hpp"
+#include "graph/components.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -22,8 +22,9 @@ OHM_KERNEL void find_exponents(std::span<const float> weight, unsigned char* exp
   }
 }
 
-// The tree of all clusters, by Kruskal's algorithm on one group of edges after the other. Vertices 0..n-1 are the nodes,
-// the following ones are clusters; the result holds the parent of each. Whole components are not counted as clusters.
+// The tree of all clusters, by Kruskal's algorithm on one group of edges after the other. Vertices 0..n-1 are the
+// nodes, the following ones are clusters; the result holds the parent of each. Whole components are not counted as
+// clusters.
 std::vector<std::int32_t> join_heaviest_first(const Triangle& edges, std::int32_t n_components) {
   const std::int32_t n = edges.n();
   std::vector<unsigned char> exponent(edges.weight.size());

@@ -6,8 +6,8 @@
 //   3. to both endpoints:    walking the rows of 2 upwards, row r has received all neighbours below
 //                            r, in order, before its neighbours above r are appended
 //
-// Edges that come in the order of 2 are not scattered by 1. Working on one triangle until the last step moves 3
-// entries an edge where sorting the full symmetric matrix moves 4, and needs half the scratch memory.
+// Edges that are in the order of 2 already skip step 1. Working on one triangle until the last step moves 3 entries per
+// edge, where sorting the full symmetric matrix moves 4, and needs half the scratch memory.
 #include "graph/csr.hpp"
 
 #include <algorithm>
@@ -35,9 +35,9 @@ struct Half {
 #pragma pack(pop)
 static_assert(sizeof(Half<double>) == 12 && sizeof(Half<Unit>) == 4);
 
-// Row boundaries that double as write positions. Sizes are counted two slots to the right, so that
-// after the prefix sum slot r + 1 holds the start of row r; `claim` moves it to the row's end, which
-// is where row r + 1 starts. When all is written, row r is [start(r), start(r + 1)).
+// Row boundaries that are also write positions. Sizes are counted two slots to the right, so that after the prefix sum
+// slot r + 1 holds the start of row r; `claim` moves it to the row's end, which is where row r + 1 starts. When
+// everything is written, row r is [start(r), start(r + 1)).
 class RowFill {
  public:
   explicit RowFill(std::int32_t n) { resize_huge(slots_, static_cast<std::size_t>(n) + 2); }
@@ -72,7 +72,7 @@ class Builder {
   }
 
   Triangle build_triangle() {
-    if (scan()) throw std::invalid_argument("a row of the sparsifier is no edge with a finite positive weight");
+    if (scan()) throw std::invalid_argument("a row of the sparsifier is not an edge with a finite positive weight");
     sort_triangle();
     Triangle triangle;
     const auto most = static_cast<std::size_t>(low_.total()) + n_sorted_;
@@ -82,7 +82,8 @@ class Builder {
     std::int64_t edges = 0;
     for_each_edge([&](std::int32_t lower, std::int32_t higher, double weight) {
       if (!(weight <= std::numeric_limits<float>::max())) {
-        throw std::overflow_error("weights of parallel edges add up past the largest float32; divide all by a constant");
+        throw std::overflow_error(
+            "the weights of parallel edges add up to more than the largest float32; divide all weights by a constant");
       }
       ++triangle.start[lower + 1];
       triangle.other[edges] = higher;
@@ -160,7 +161,7 @@ class Builder {
   // Calls visit(lower, higher, weight) once for each set of parallel edges, in order.
   template <class Visit>
   void for_each_edge(Visit visit) const {
-    std::size_t at = 0;  // among the edges that came sorted
+    std::size_t at = 0;  // among the edges that are sorted already
     for (std::int32_t lower = 0; lower < n_; ++lower) {
       const std::int64_t end = low_.start(lower + 1);
       std::int64_t k = low_.start(lower);
@@ -212,7 +213,7 @@ class Builder {
     return std::nullopt;
   }
 
-  // Finite weights whose sum is not: points at the first of the parallel edges.
+  // Finite weights whose sum is infinite: reports the first of the parallel edges.
   EdgeFault overflow(std::int32_t lower, std::int32_t higher) const {
     std::size_t i = 0;
     while (dropped(i) || std::min(u_[i], v_[i]) != lower || std::max(u_[i], v_[i]) != higher) ++i;

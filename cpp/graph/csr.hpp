@@ -10,8 +10,8 @@
 
 namespace ohm {
 
-// Node ids fit 32 bits, entry offsets 64: more than 2^31 entries are possible, 2^31 nodes are not.
-// Rows are sorted, without duplicates and without a diagonal; each edge is stored twice.
+// Node ids fit 32 bits, entry offsets 64: more than 2^31 entries are possible, 2^31 nodes are not. Rows are sorted,
+// without duplicates and without a diagonal; each edge is stored twice.
 struct CsrView {
   std::int32_t n = 0;
   const std::int64_t* indptr = nullptr;
@@ -26,19 +26,19 @@ struct Csr {
   std::vector<double> weights;
 };
 
-// What a builder made of its edges, and what it left out.
+// A graph, and the numbers of edges that were dropped.
 struct BuiltCsr {
   Csr csr;
   std::int64_t n_self_loops = 0;
   std::int64_t n_zero_weights = 0;
 };
 
-// Builds the graph on nodes 0..n-1 whose i-th edge is u[i] - v[i] with weight w[i] (`Unit`: w is
-// empty and all weights are one). Parallel edges, in either direction, add up in the order of the
-// input; self-loops and zero weights are dropped and counted. u and v (and w) are equally long.
+// Builds the graph on nodes 0..n-1 whose i-th edge is u[i] - v[i] with weight w[i] (`Unit`: w is empty and all weights
+// are one). Parallel edges, in either direction, are summed in the order of the input; self-loops and zero weights are
+// dropped and counted. u and v (and w) have the same length.
 //
-// Time O(n + edges). Besides the result it holds 12 bytes an edge (8 with float weights, 4 without
-// weights); twice that for a while before the result exists, unless the edges come in order, u < v.
+// Time O(n + edges). Besides the result it needs 12 bytes per edge (8 with float weights, 4 without weights), and twice
+// that before the result exists, unless the edges are in order and u < v.
 //
 // Instantiated for Index int32 and int64, Weight float, double and Unit.
 template <class Index, class Weight>
@@ -54,9 +54,9 @@ struct Triangle {
   std::int64_t edges() const { return start.back(); }
 };
 
-// As build_csr does, for edges known to be sound: of others it throws std::invalid_argument, or std::overflow_error
-// where parallel ones add up past the largest float. The first `n_sorted` may be known to be in order, u < v, each once:
-// they are merged in without being sorted again, with the same result.
+// Like build_csr, for edges that are known to be valid: for others it throws std::invalid_argument, or
+// std::overflow_error if the sum of parallel ones exceeds the largest float. The first `n_sorted` edges must be in
+// order, each once and with u < v; they are merged without being sorted again, with the same result.
 Triangle sort_edges(std::int32_t n, std::span<const std::int32_t> u, std::span<const std::int32_t> v,
                     std::span<const float> w, std::int64_t n_sorted = 0);
 

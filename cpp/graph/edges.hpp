@@ -33,8 +33,8 @@ OHM_INLINE Weight weight_at(std::span<const Weight> w, std::int64_t i) {
   }
 }
 
-// The sampler stores weights as floats. It treats positive weights below the first limit as zero and rejects those above
-// the second: the sum of 10^11 of them still fits a float.
+// The sampler stores weights as floats. It treats positive weights below the first limit as zero and rejects those
+// above the second: the sum of 10^11 of them still fits a float.
 constexpr double kSmallestWeight = 0x1.0p-126;
 constexpr double kLargestWeight = 1e27;
 

@@ -4,12 +4,13 @@
 #include "base/simd.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace ohm {
 namespace {
 
 constexpr std::int64_t kPiece = 1 << 12;       // rows that a thread takes at a time
-constexpr std::int64_t kThreadEdges = 1 << 16;  // fewer are not worth a thread
+constexpr std::int64_t kThreadEdges = 1 << 16;  // fewer edges than this per thread are not worthwhile
 
 // Columns at x, y of rows `stride` apart.
 template <int Columns>
@@ -29,7 +30,7 @@ OHM_KERNEL void multiply_rows(const CsrView& graph, std::int64_t first, std::int
 
 // Adds to the rows in [first, last) only; `All` says that these are all rows.
 template <int Columns, bool All, class Index, class Weight>
-OHM_INLINE void add_edges_inline(const Index* u, const Index* v, const Weight* w, std::int64_t edges, std::int64_t n,
+OHM_KERNEL void add_edges(const Index* u, const Index* v, const Weight* w, std::int64_t edges, std::int64_t n,
                                  std::int64_t first, std::int64_t last, const double* x, std::int64_t stride,
                                  double* y) {
   for (std::int64_t e = 0; e < edges; ++e) {
@@ -54,34 +55,15 @@ OHM_INLINE void add_edges_inline(const Index* u, const Index* v, const Weight* w
   }
 }
 
-template <int Columns, class Index, class Weight>
-OHM_KERNEL void add_all_edges(const Index* u, const Index* v, const Weight* w, std::int64_t edges, std::int64_t n,
-                              const double* x, std::int64_t stride, double* y) {
-  add_edges_inline<Columns, true>(u, v, w, edges, n, 0, n, x, stride, y);
-}
-
-template <int Columns, class Index, class Weight>
-OHM_KERNEL void add_some_edges(const Index* u, const Index* v, const Weight* w, std::int64_t edges, std::int64_t n,
-                               std::int64_t first, std::int64_t last, const double* x, std::int64_t stride,
-                               double* y) {
-  add_edges_inline<Columns, false>(u, v, w, edges, n, first, last, x, stride, y);
-}
-
 // Calls f with groups of columns, as compile-time counts and the offset of each.
 template <class F>
 void for_column_groups(std::int64_t columns, F&& f) {
   std::int64_t at = 0;
   for (; columns - at >= 8; at += 8) f(std::integral_constant<int, 8>{}, at);
-  switch (columns - at) {
-    case 7: f(std::integral_constant<int, 7>{}, at); break;
-    case 6: f(std::integral_constant<int, 6>{}, at); break;
-    case 5: f(std::integral_constant<int, 5>{}, at); break;
-    case 4: f(std::integral_constant<int, 4>{}, at); break;
-    case 3: f(std::integral_constant<int, 3>{}, at); break;
-    case 2: f(std::integral_constant<int, 2>{}, at); break;
-    case 1: f(std::integral_constant<int, 1>{}, at); break;
-    default: break;
-  }
+  const auto rest = [&]<int... Counts>(std::integer_sequence<int, Counts...>) {
+    ((columns - at == Counts ? f(std::integral_constant<int, Counts>{}, at) : void()), ...);
+  };
+  rest(std::integer_sequence<int, 1, 2, 3, 4, 5, 6, 7>{});
 }
 
 }  // namespace
@@ -102,12 +84,12 @@ void add_edge_products(std::span<const Index> u, std::span<const Index> v, std::
   const std::int64_t parts = std::clamp<std::int64_t>(edges / kThreadEdges, 1, threads);
   for_column_groups(columns, [&](auto count, std::int64_t at) {
     if (parts == 1) {
-      add_all_edges<count.value>(u.data(), v.data(), w.data(), edges, n, x + at, columns, y + at);
+      add_edges<count.value, true>(u.data(), v.data(), w.data(), edges, n, 0, n, x + at, columns, y + at);
       return;
     }
     parallel_for(threads, parts, [&](std::int64_t part) {
-      add_some_edges<count.value>(u.data(), v.data(), w.data(), edges, n, n * part / parts, n * (part + 1) / parts,
-                                  x + at, columns, y + at);
+      add_edges<count.value, false>(u.data(), v.data(), w.data(), edges, n, n * part / parts, n * (part + 1) / parts,
+                                    x + at, columns, y + at);
     });
   });
 }

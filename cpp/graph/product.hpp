@@ -1,8 +1,8 @@
-// Products L x with the Laplacian of a graph in memory, or of edges that are only passing by.
+// Products L x with the Laplacian of a graph in memory, or of a stream of edges.
 //
-// L x is summed up as w (x_u - x_v), accurate relative to differences of x. Each entry of the product is
-// a sum in the order of the edges: neither batches nor threads change a bit. Threads share out the rows
-// of the product, and each of them reads all edges of a batch, which is cheaper than to sort them.
+// L x is the sum of w (x_u - x_v), which is accurate relative to differences of x. Each entry of the product is a sum
+// in the order of the edges, so neither batches nor threads change a bit. Threads share the rows of the product, and
+// each of them reads all edges of a batch, which is cheaper than sorting them.
 #pragma once
 
 #include "graph/csr.hpp"
@@ -15,8 +15,8 @@ namespace ohm {
 // y = L x, both row-major (n, columns).
 void laplacian_product(const CsrView& graph, const double* x, std::int64_t columns, int threads, double* y);
 
-// y += L x for the Laplacian L of the edges; those with an end past n - 1 are left out. Ids are not
-// negative. Instantiated, like build_csr, for Index int32 and int64, Weight float, double and Unit.
+// y += L x for the Laplacian L of the edges; edges with an end above n - 1 are ignored. Ids must not be negative.
+// Instantiated, like build_csr, for Index int32 and int64, Weight float, double and Unit.
 template <class Index, class Weight>
 void add_edge_products(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
                        std::int32_t n, const double* x, std::int64_t columns, int threads, double* y);

@@ -1,4 +1,4 @@
-// exp of many floats at once, the same bits on every machine.
+// exp of many floats at once, with the same bits on every machine.
 #pragma once
 
 #include "base/simd.hpp"

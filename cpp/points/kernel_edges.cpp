@@ -1,7 +1,7 @@
 #include "points/kernel_edges.hpp"
 
-#include "points/exponential.hpp"
 #include "base/parallel.hpp"
+#include "points/exponential.hpp"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 #include "points/knn.hpp"
 
-#include "points/exponential.hpp"
 #include "base/parallel.hpp"
+#include "points/exponential.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -31,8 +31,8 @@ OHM_KERNEL Value largest(const Value* d, std::int64_t n) {
   return *std::max_element(lane, lane + 16);
 }
 
-// Halfway in the order of representable numbers: a search by halves then ends after as many steps as a number
-// has bits, whatever the values.
+// The middle of two numbers in the order of representable numbers: a binary search then ends after as many steps as a
+// number has bits, for any values.
 template <class Value>
 Value between(Value low, Value high) {
   using Bits = std::conditional_t<sizeof(Value) == 4, std::uint32_t, std::uint64_t>;
@@ -44,8 +44,8 @@ Value between(Value low, Value high) {
 template <class Value>
 using Candidate = std::pair<Value, std::int32_t>;
 
-// The pair (d[j], j) of the given rank, from 1; d[j] >= 0 but for one -1. Counting is fast, moving is not: the
-// value is narrowed down by counting until few candidates are left.
+// The pair (d[j], j) of the given rank, counted from 1; one d[j] is -1, all others are at least 0. Counting is faster
+// than moving, so the value is narrowed down by counting until few candidates are left.
 template <class Value>
 Candidate<Value> select(const Value* d, std::int64_t n, std::int64_t rank, std::vector<Candidate<Value>>& few) {
   constexpr std::int64_t kFew = 96;
@@ -54,13 +54,13 @@ Candidate<Value> select(const Value* d, std::int64_t n, std::int64_t rank, std::
   std::int64_t below = 1;  // values <= low; below < rank <= above
   std::int64_t above = n;  // values <= high
   for (int step = 0; above - below > kFew; ++step) {
-    // Guess as if values were spread evenly, now a little low, now a little high; every third time by halves.
+    // Guess as if values were evenly distributed, alternately a little low and a little high; bisect every third time.
     const std::int64_t margin = std::max(kFew / 4, (above - below) / 16);
     const std::int64_t aim = step % 3 == 0 ? rank - margin : rank + margin;
     const Value from = std::max(low, Value{0});
     Value guess = from + (high - from) * static_cast<Value>(aim - below) / static_cast<Value>(above - below);
     if (step % 3 == 2 || !(guess > low && guess < high)) guess = between(low, high);
-    if (!(guess > low && guess < high)) break;  // nothing in between: all that is left are ties
+    if (!(guess > low && guess < high)) break;  // no number lies between: only ties remain
     const std::int64_t count = count_at_most(d, n, guess);
     if (count >= rank) {
       high = guess;
@@ -79,7 +79,7 @@ Candidate<Value> select(const Value* d, std::int64_t n, std::int64_t rank, std::
   return *found;
 }
 
-// 1: certainly an edge; 2: on the rim of either, which the indices decide.
+// 1: an edge; 2: a tie with the k-th neighbour of one end, which the indices decide.
 template <class Value>
 OHM_KERNEL void mark(const Value* d, const Value* reach, Value own, std::int64_t begin, std::int64_t end,
                      std::uint8_t* code) {
@@ -106,7 +106,7 @@ Reach<Value> find_reach(const Points<Value>& points, std::int64_t k, std::int64_
     points.distances(Metric::squared, first, count, 0, space);
     for (std::int64_t r = 0; r < count; ++r) {
       Value* d = space.row(r);
-      d[first + r] = -1;  // not among its own neighbours: always the very first
+      d[first + r] = -1;  // a point is not its own neighbour: rank 1 is the point itself
       std::tie(reach.distance[first + r - begin], reach.index[first + r - begin]) = select(d, n, k + 1, few);
     }
   });

@@ -64,7 +64,7 @@ void Points<Value>::distances(Metric metric, std::int64_t first, std::int64_t co
   const Value* values = reinterpret_cast<const Value*>(packed);
   const std::int64_t tiles = (count + kTile - 1) / kTile;
   for (std::int64_t r = 0; r < tiles * kTile; ++r) {
-    const std::int64_t i = std::min(first + r, n_ - 1);  // a last tile may be filled up with any point
+    const std::int64_t i = std::min(first + r, n_ - 1);  // the last tile may be filled with any point
     const Value* point = values + i / kPanel * dims_ * kPanel + i % kPanel;
     Value* to = space.rows() + r / kTile * dims_ * kTile + r % kTile;
     for (std::int64_t c = 0; c < dims_; ++c) to[c * kTile] = point[c * kPanel];

@@ -1,9 +1,9 @@
-// Distances between points of a cloud, tile by tile; what kNN graphs and kernel graphs are made of.
+// Distances between points, computed in tiles, for kNN graphs and kernel graphs.
 //
-// A distance is summed over the coordinates one by one, without FMA: (x - y)^2 and (y - x)^2 are the same number,
-// so d(i, j) and d(j, i) have the same bits wherever, in whatever tile and on whatever machine they are computed.
-// Blockwise |x|^2 + |y|^2 - 2 x'y has not that, and loses digits besides. Four points against two vectors of
-// others at a time: eight sums in flight keep the adders busy.
+// A distance is summed over the coordinates one by one, without FMA: (x - y)^2 and (y - x)^2 are the same number, so
+// d(i, j) and d(j, i) have the same bits in any tile and on any machine. The formula |x|^2 + |y|^2 - 2 x'y does not
+// have this property, and it loses digits. Four points are compared with two machine vectors of others at a time: eight
+// independent sums keep the adders busy.
 #pragma once
 
 #include "base/simd.hpp"
@@ -22,8 +22,8 @@ class Points {
  public:
   static constexpr int kLanes = 64 / sizeof(Value);
   static constexpr int kPanel = 2 * kLanes;  // points stored side by side, coordinate after coordinate
-  static constexpr int kTile = 4;            // points met with a panel at once
-  static constexpr int kRows = 16;           // points met with all panels at once: these stay in cache meanwhile
+  static constexpr int kTile = 4;            // points compared with a panel at once
+  static constexpr int kRows = 16;           // points compared with all panels at once; these stay in cache
 
   // `x` has n rows of `dims` coordinates.
   Points(const Value* x, std::int64_t n, std::int64_t dims);
@@ -32,12 +32,12 @@ class Points {
   std::int64_t dims() const { return dims_; }
   std::int64_t stride() const { return panels_ * kPanel; }  // n, rounded up
 
-  // Distances of point first + r to points from..n-1 go to space.row(r); values at other columns are not to be
-  // used. r = 0..count-1 with count <= kRows.
+  // Distances of point first + r to points from..n-1 go to space.row(r); values in other columns are undefined. r =
+  // 0..count-1 with count <= kRows.
   class Workspace;
   void distances(Metric metric, std::int64_t first, std::int64_t count, std::int64_t from, Workspace& space) const;
 
-  // A workspace for as long as the lease lives. They are kept for the next: fresh memory costs page faults.
+  // A workspace for the lifetime of the lease. Workspaces are reused, because fresh memory costs page faults.
   class Lease;
 
  private:
@@ -50,7 +50,7 @@ class Points {
   mutable std::size_t lent_ = 0;
 };
 
-// What one thread needs: the points at hand, transposed, and their distances.
+// The workspace of a thread: its current points, transposed, and their distances.
 template <class Value>
 class Points<Value>::Workspace {
  public:

@@ -9,8 +9,8 @@ namespace ohm {
 namespace {
 
 constexpr int kStrip = 16;   // edges whose coins are tossed together, in machine vectors
-constexpr int kBlock = 512;  // edges looked at before those still open are tossed
-constexpr int kAhead = 24;   // edges between asking for a record and using it
+constexpr int kBlock = 512;  // edges that are filtered by the bound before the remaining ones are tossed
+constexpr int kAhead = 24;   // edges between the prefetch of a record and its use
 
 struct Floor {
   float then;
@@ -35,8 +35,8 @@ OHM_INLINE float float_weight(std::span<const Weight> w, std::int64_t i) {
   return static_cast<float>(weight_at(w, i));
 }
 
-// Uniform in [0, 1), one for each of kBlock positions, cut off after 24 bits: enough to see which edges are out.
-// Loops of one kind each, so that compilers vectorise them.
+// Uniform in [0, 1), one for each of kBlock positions, truncated to 24 bits, which decides most edges. Two simple
+// loops, so that compilers vectorise them.
 OHM_INLINE void draw_coins(std::uint64_t key, std::uint64_t first, float* coin) {
   std::int32_t bits[kBlock];
   for (int k = 0; k < kBlock; ++k) bits[k] = static_cast<std::int32_t>(draw(key, first + k) >> 40);
@@ -48,7 +48,7 @@ template <class Index, class Weight>
 OHM_INLINE int find_open(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
                          std::int64_t begin, int count, const float* coin, float beta, std::span<const float> bound,
                          std::int32_t* open) {
-  constexpr float kFactor = 2.0f * 1.0001f;  // candidates for each edge kept, and rounding
+  constexpr float kFactor = 2.0f * 1.0001f;  // candidates per kept edge, and a margin for rounding
   float most[kBlock];
   for (int k = 0; k < count; ++k) most[k] = bound[u[begin + k]] + bound[v[begin + k]];
   for (int k = 0; k < count; ++k) most[k] = kFactor * beta * float_weight(w, begin + k) * most[k];
@@ -92,7 +92,7 @@ OHM_INLINE void toss_strip(std::span<const Index> u, std::span<const Index> v, s
   for (int k = 0; k < count; ++k) {
     if (coin[open[k]] >= p[k]) continue;
     const std::int64_t i = begin + open[k];
-    // With all bits: otherwise edges of tiny chances would pass too often.
+    // With all bits: otherwise edges of tiny probability would pass too often.
     const std::uint64_t bits = draw(key, static_cast<std::uint64_t>(position + i));
     if (uniform(bits) >= static_cast<double>(p[k])) continue;
     if (u[i] == v[i] || weight[k] < static_cast<float>(kSmallestWeight)) continue;
@@ -119,8 +119,7 @@ OHM_KERNEL void toss_edges(std::span<const Index> u, std::span<const Index> v, s
         __builtin_prefetch(&embedding.nodes[u[i + open[ahead]]]);
         __builtin_prefetch(&embedding.nodes[v[i + open[ahead]]]);
       }
-      toss_strip(u, v, w, i, open + k, std::min(kStrip, found - k), coin, key, position, beta, embedding,
-                 candidates);
+      toss_strip(u, v, w, i, open + k, std::min(kStrip, found - k), coin, key, position, beta, embedding, candidates);
     }
   }
 }

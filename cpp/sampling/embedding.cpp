@@ -18,10 +18,10 @@ std::uint64_t edge_bits(std::uint64_t key, std::int32_t u, std::int32_t v) {
   return draw(key, static_cast<std::uint64_t>(low) << 32 | static_cast<std::uint32_t>(high));
 }
 
-// The random sign of column c: a bit that is set is plus.
+// The random sign of column c: a bit that is set means plus.
 double sign_bit(std::uint32_t signs, int c) { return (signs >> c & 1u) != 0 ? 1.0 : -1.0; }
 
-// row += value with the signs of 8 columns, bits of `signs` from 0 on: set is plus.
+// row += value with the signs of 8 columns, the lowest bits of `signs`: a bit that is set means plus.
 OHM_INLINE void add_signed(Row<double, 8>& row, double value, std::uint32_t signs) {
   using Bits = Row<std::int64_t, 8>;
   constexpr Bits kShift = {63, 62, 61, 60, 59, 58, 57, 56};
@@ -29,8 +29,8 @@ OHM_INLINE void add_signed(Row<double, 8>& row, double value, std::uint32_t sign
   row += reinterpret_cast<Row<double, 8>>(reinterpret_cast<Bits>(Row<double, 8>{} + value) ^ minus);
 }
 
-// The value times a random sign and magnitude for each of 8 columns, a byte of `bits` each. The magnitudes are
-// uniform in [0.43, 1.476], so that their mean square is 1.
+// The value times a random sign and magnitude for each of 8 columns, a byte of `bits` each. The magnitudes are uniform
+// in [0.43, 1.476], so that their mean square is 1.
 OHM_INLINE Row<double, 8> spread(double value, std::uint64_t bits) {
   using Bits = Row<std::int64_t, 8>;
   constexpr Bits kShift = {56, 48, 40, 32, 24, 16, 8, 0};
@@ -122,8 +122,8 @@ void combine_estimates(std::span<const std::int32_t> u, std::span<const std::int
     double resistance = squares[i] / q;
     const double weight = w.empty() ? 0.0 : w[i];
     if (weight > 0.0) {
-      // With variances 2(1 - t^2), (1 - t)/t and covariance 2(1 - t), all over q, the best share of the
-      // first estimate is (1 - 2t)/(2t^2 - 2t + 1), none beyond t = 1/2.
+      // With variances 2(1 - t^2), (1 - t)/t and covariance 2(1 - t), all over q, the best share of the first estimate
+      // is (1 - 2t)/(2t^2 - 2t + 1), none beyond t = 1/2.
       const double t = std::clamp(0.5 * weight * (resistance + products[i] / q), 0.0, 1.0);
       const double share = t < 0.5 ? (1.0 - 2.0 * t) / (2.0 * t * t - 2.0 * t + 1.0) : 0.0;
       resistance = share * resistance + (1.0 - share) * (products[i] / q);

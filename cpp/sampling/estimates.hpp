@@ -1,15 +1,15 @@
-// What the sampler knows of H between two resamples, and the resistances that follow from it.
+// What the sampler knows of H between two resamples, and the estimates of resistances from it.
 //
-// The resistance between u and v is estimated by floor + max(0, sketch - 1.5 floor). The sketch is |z_u - z_v|^2, from a
-// random projection with only eight columns. The floor is a lower bound from cuts (clusters.hpp) and removes the
-// harmful underestimates of so small a sketch. The maximum of a noisy sketch and a floor of about the same size would be
-// too large on average; subtracting 1.5 floors corrects that and hardly changes a sketch far above the floor. Cuts are
-// brought up to date between embeddings, so floors fall as edges arrive and fewer of them are kept; only the part of the
-// sketch above its floor can be stale.
+// The resistance between u and v is estimated by floor + max(0, sketch - 1.5 floor). The sketch is |z_u - z_v|^2, from
+// a random projection with only eight columns. The floor is a lower bound from cuts (clusters.hpp) and removes the
+// harmful underestimates of so small a sketch. The maximum of a noisy sketch and a floor of about the same size would
+// be too large on average; subtracting 1.5 floors corrects that and hardly changes a sketch far above the floor. Cuts
+// are brought up to date between embeddings, so floors fall as edges arrive and fewer of them are kept; only the part
+// of the sketch above its floor can be stale.
 #pragma once
 
-#include "graph/clusters.hpp"
 #include "base/simd.hpp"
+#include "graph/clusters.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -49,7 +49,7 @@ OHM_INLINE float sketch(const NodeRecord& a, const NodeRecord& b) {
   return h[0] + h[1];
 }
 
-// `floor` is from the time of the sketch, `floor_now` from now.
+// `floor` is as old as the sketch, `floor_now` is current.
 OHM_INLINE float resistance(float sketch, float floor, float floor_now) {
   return floor_now + std::max(0.0f, sketch - 1.5f * floor);
 }
@@ -77,9 +77,9 @@ OHM_INLINE Sides find_sides(const Embedding& h, std::int32_t u, std::int32_t v) 
 // Sets `distance`. The centre is that of the largest component; in other components distances are infinite.
 void measure_distances(std::span<NodeRecord> nodes);
 
-// For each node a bound on its part of any estimate: R_uv <= bound_u + bound_v, because
-// |z_u - z_v|^2 <= 2 |z_u - centre|^2 + 2 |z_v - centre|^2. It is infinite outside the largest component, so two nodes
-// with finite bounds are connected in H.
+// For each node a bound on its part of any estimate: R_uv <= bound_u + bound_v, because |z_u - z_v|^2 <= 2 |z_u -
+// centre|^2 + 2 |z_v - centre|^2. It is infinite outside the largest component, so two nodes with finite bounds are
+// connected in H.
 std::vector<float> bound_resistances(const Embedding& h);
 
 }  // namespace ohm

@@ -1,35 +1,34 @@
 #include "sampling/sampler.hpp"
 
-#include "sampling/embedding.hpp"
 #include "base/huge_pages.hpp"
 #include "base/parallel.hpp"
 #include "base/rng.hpp"
 #include "base/simd.hpp"
-#include "solver/cluster_solve.hpp"
+#include "sampling/embedding.hpp"
 #include "sampling/thinning.hpp"
+#include "solver/solver.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 #include <stdexcept>
 
 namespace ohm {
 namespace {
 
 constexpr std::int64_t kPiece = 1 << 14;     // edges a thread tosses at a time
-constexpr std::int64_t kMostPieces = 32;     // that it tosses before the candidates are taken
-constexpr std::int64_t kAhead = 16;          // candidates between asking for a record and using it
-constexpr double kStretches = 8.0;           // looks at degrees and cuts between two resamples
-constexpr double kGrowth = 2.5;              // of H between two resamples
+constexpr std::int64_t kMostPieces = 32;     // pieces per thread before the candidates are processed
+constexpr std::int64_t kAhead = 16;          // candidates between the prefetch of a record and its use
+constexpr double kStretches = 8.0;           // updates of degrees and cuts between two resamples
+constexpr double kGrowth = 2.5;              // growth of H between two resamples
 constexpr float kOutweighs = 4.0f;           // see grow_cuts
 constexpr std::int64_t kSmallest = 1 << 12;  // rows below which resampling is not worth it
-constexpr std::int64_t kLarge = 1 << 20;     // rows beyond which memory is worth giving back
+constexpr std::int64_t kLarge = 1 << 20;     // rows above which freed memory is returned to the system
 constexpr double kWrongSketch = 0.25;     // relative error of the sum of sketched leverages that shows a failed solve
 constexpr double kLargestCoordinate = std::numeric_limits<float>::max();
 constexpr std::uint64_t kResampleCoins = 0x7265736d706c65ull;
 
-// The beta for which min(1, beta t) add up to `rows`, fewer than there are, by Newton's method: from below the
-// sum is concave, and once the same terms are cut off at 1 the step is exact.
+// The beta for which the sum of min(1, beta t) is `rows`, by Newton's method; there must be more leverages than `rows`.
+// The sum is concave in beta, and a step is exact once the right terms are cut off at 1.
 double fit_beta(std::span<const float> leverage, std::int64_t rows) {
   double beta = 1.0 / static_cast<double>(kCertain);
   for (;;) {
@@ -53,7 +52,7 @@ OHM_KERNEL std::int64_t find_last(const Index* u, const Index* v, std::int64_t c
   return last;
 }
 
-// What a batch adds to the counters. Weights are summed in lanes by position in the stream.
+// Adds a batch to the counters. Weights are summed in lanes by position in the stream.
 template <class Index, class Weight>
 OHM_KERNEL void count_edges(const Index* u, const Index* v, const Weight* w, std::int64_t count,
                             Sampler::State& state) {
@@ -86,7 +85,7 @@ Sampler::Sampler(std::int32_t n_nodes, const SamplerOptions& options) : options_
 Sampler::Sampler(State state, const SamplerOptions& options)
     : options_(options), state_(std::move(state)), bound_(bound_resistances(embedding())) {}
 
-// The nodes last: they are asked how many there is room for.
+// The nodes come last, because their number says how many nodes there is room for.
 void Sampler::make_room(std::int64_t n_nodes) {
   bound_.resize(n_nodes, NodeRecord::kInfinity);
   NodeRecord unknown;
@@ -94,14 +93,14 @@ void Sampler::make_room(std::int64_t n_nodes) {
   state_.nodes.resize(n_nodes, unknown);
 }
 
-// How far H may grow from so many rows before it is resampled.
+// The rows at which H is resampled, if it has `rows` after a resample.
 std::int64_t Sampler::capacity_for(double rows) const {
   if (options_.max_rows > 0) rows = static_cast<double>(std::min(options_.max_rows, kMostEdges));
-  const auto grown = static_cast<std::int64_t>(std::min(0x1p62, kGrowth * rows));  // of NaN the former
+  const auto grown = static_cast<std::int64_t>(std::min(0x1p62, kGrowth * rows));  // NaN gives 2^62
   return options_.max_rows > 0 ? grown : std::max(kSmallest, grown);
 }
 
-// The rows that a resample leaves at most: leverages add up to less than n.
+// The most rows after a resample: leverages add up to less than n.
 double Sampler::most_rows() const { return beta_for(state_.n_nodes) * static_cast<double>(state_.n_nodes); }
 
 double Sampler::beta_for(std::int64_t n) const {
@@ -117,8 +116,8 @@ void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::sp
   std::int64_t pieces = options_.threads;  // tossed at once
   std::vector<std::vector<Candidate>> candidates;
   for (std::int64_t begin = 0; begin < size;) {
-    // Where the limit is reached among these edges, the coins behind that edge are forgotten and tossed again with what
-    // is known then.
+    // If the limit is reached among these edges, the coins after that edge are discarded and tossed again with new
+    // estimates.
     const double limit = (std::floor(state_.n_expected / stretch()) + 1.0) * stretch();
     pieces = std::min((size - begin + kPiece - 1) / kPiece, pieces);
     candidates.resize(std::max<std::size_t>(candidates.size(), pieces));
@@ -131,13 +130,13 @@ void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::sp
     parallel_for(options_.threads, pieces, [&](std::int64_t piece) {
       candidates[piece].clear();
       const std::int64_t from = begin + piece * kPiece;
-      toss_edges(u, v, w, from, std::min(end, from + kPiece), start, key, static_cast<float>(state_.correction * state_.beta), embedding(),
-                 bound_, candidates[piece]);
+      toss_edges(u, v, w, from, std::min(end, from + kPiece), start, key,
+                 static_cast<float>(state_.correction * state_.beta), embedding(), bound_, candidates[piece]);
     });
     std::int64_t next = end;
     std::int64_t most = n_rows();
     for (std::int64_t piece = 0; piece < pieces; ++piece) most += std::ssize(candidates[piece]);
-    grow_rows(most);  // so that what follows cannot fail halfway
+    grow_rows(most);  // so that the following loop cannot fail
     std::int64_t rows = n_rows();
     resize_rows(most);
     for (std::int64_t piece = 0; piece < pieces && next == end; ++piece) {
@@ -148,7 +147,7 @@ void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::sp
           __builtin_prefetch(&state_.nodes[part[k + kAhead].v].share, 1);
         }
         grow_cuts(part[k]);
-        state_.u[rows] = part[k].u;  // a row is written before it is known to stay
+        state_.u[rows] = part[k].u;  // a row is written before it is known whether it stays
         state_.v[rows] = part[k].v;
         state_.w[rows] = part[k].certain ? part[k].w : 2.0f * part[k].w;
         rows += is_kept(part[k]);
@@ -179,7 +178,7 @@ void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::sp
   }
 }
 
-// Makes room for so many rows, and for more where that is little.
+// Makes room for this many rows, or for more, so that few calls move them.
 void Sampler::grow_rows(std::int64_t rows) {
   if (rows <= static_cast<std::int64_t>(std::min({state_.u.capacity(), state_.v.capacity(), state_.w.capacity()}))) {
     return;
@@ -196,7 +195,7 @@ void Sampler::resize_rows(std::int64_t rows) {
   state_.w.resize(rows);
 }
 
-// Rows between two looks at degrees and cuts. Before the first resample there is nothing to bring up to date.
+// Rows between two updates of degrees and cuts. Before the first resample there is nothing to update.
 double Sampler::stretch() const {
   const auto rows = static_cast<double>(std::max<std::int64_t>(1, state_.capacity - state_.n_sorted));
   return state_.n_resamples == 0 ? rows : rows / kStretches;
@@ -204,27 +203,22 @@ double Sampler::stretch() const {
 
 // Whether a candidate is kept.
 //
-// Half of those that are not certain are dropped: whichever half keeps the weight at each node, or in the cut of its
-// cluster, closest to that of all candidates, as choose_rows does. Since the last resample neither the candidates nor
+// Half of the candidates that are not certain are dropped, such that the weight at each node, or in the cut of its
+// cluster, stays close to that of all candidates, as in choose_rows. Since the last resample neither the candidates nor
 // what coins know of H have depended on these choices, so keeping and dropping are equally likely for each candidate.
 bool Sampler::is_kept(const Candidate& c) {
-  NodeRecord& a = state_.nodes[c.u];
-  NodeRecord& b = state_.nodes[c.v];
-  float share_a = a.share, share_b = b.share;
-  float* balance_a = &a.balance;
-  float* balance_b = &b.balance;
   if (c.certain) return true;
-  const auto raise = [&](std::int32_t k, float& share, float*& balance) {
-    if (state_.clusters[k].share <= share) return;
-    share = state_.clusters[k].share;
-    balance = &state_.clusters[k].balance;
+  const Sides sides = find_sides(embedding(), c.u, c.v);
+  const auto balance_of = [&](std::int32_t vertex) -> float& {
+    const std::int64_t cluster = vertex - std::ssize(state_.nodes);
+    return cluster < 0 ? state_.nodes[vertex].balance : state_.clusters[cluster].balance;
   };
-  climb(a.cluster, b.cluster, state_.clusters, [&](std::int32_t k) { raise(k, share_a, balance_a); },
-        [&](std::int32_t k) { raise(k, share_b, balance_b); });
-  const bool kept = *balance_a + *balance_b + (c.tie ? 1e-30f : -1e-30f) < 0.0f;
+  float& balance_u = balance_of(sides.vertex_u);
+  float& balance_v = balance_of(sides.vertex_v);
+  const bool kept = balance_u + balance_v + (c.tie ? 1e-30f : -1e-30f) < 0.0f;
   const float signed_weight = kept ? c.w : -c.w;
-  *balance_a += signed_weight * share_a;
-  *balance_b += signed_weight * share_b;
+  balance_u += signed_weight * sides.share_u;
+  balance_v += signed_weight * sides.share_v;
   return kept;
 }
 
@@ -250,14 +244,14 @@ void Sampler::grow_cuts(const Candidate& c) {
         [&](std::int32_t k) { clusters[k].cut_now += more_b; });
 }
 
-// Lets coins know of all candidates so far.
+// Updates the estimates with all candidates so far.
 void Sampler::refresh() {
   for (NodeRecord& node : state_.nodes) node.share_now = 1.0f / node.degree_now;
   for (Cluster& cluster : state_.clusters) cluster.share_now = 1.0f / cluster.cut_now;
   bound_ = bound_resistances(embedding());
 }
 
-// Adds the rows and counters of another.
+// Adds the rows and counters of another sampler.
 void Sampler::add(const State& other) {
   state_.n_nodes = std::max(state_.n_nodes, other.n_nodes);
   if (other.n_nodes > std::ssize(state_.nodes)) make_room(other.n_nodes);
@@ -272,8 +266,8 @@ void Sampler::add(const State& other) {
   for (int lane = 0; lane < 8; ++lane) state_.weight_seen[lane] += other.weight_seen[lane];
 }
 
-// On a copy: once rows of both are added up, they cannot be taken apart again. That costs the memory of the rows and
-// records of one sampler while the merged rows are embedded.
+// Works on a copy, because merged rows cannot be separated again. That costs the memory of the rows and records of one
+// sampler while the merged rows are embedded.
 void Sampler::merge(const State& other) {
   if (other.position > kMostEdges - state_.position) {
     throw std::length_error("the two sparsifiers have seen more than 2**60 edges");
@@ -289,7 +283,7 @@ Triangle Sampler::gather() const {
 }
 
 Csr Sampler::snapshot() const {
-  State state;  // all but the rows, which may be most of the memory
+  State state;  // without the rows, which may be most of the memory
   state.n_nodes = state_.n_nodes;
   state.nodes = state_.nodes;
   state.n_resamples = state_.n_resamples;
@@ -302,7 +296,7 @@ Csr Sampler::snapshot() const {
   return h;
 }
 
-// Resistances in H, as far as eight columns tell, and what else a coin asks for; returns the number of components.
+// Computes the records of the nodes of H and its clusters; returns the number of components.
 std::int32_t Sampler::embed(const Triangle& h, std::uint64_t key) {
   constexpr int kColumns = NodeRecord::kColumns;
   static_assert(kColumns == kRoughColumns);
@@ -328,7 +322,7 @@ std::int32_t Sampler::embed(const Triangle& h, std::uint64_t key) {
     node.component = degree[i] > 0.0 ? space.component[i] : -1;
     for (int c = 0; c < kColumns; ++c) {
       const double value = unit * z[static_cast<std::size_t>(i) * kColumns + c];
-      // Of weights too far apart for the solver a column may be lost; the floor of an estimate is left.
+      // If the contrast of weights is too large for the solver, a column may be lost; then the floors remain.
       node.z[c] = std::abs(value) <= kLargestCoordinate ? static_cast<float>(value) : 0.0f;
     }
   }
@@ -339,9 +333,10 @@ std::int32_t Sampler::embed(const Triangle& h, std::uint64_t key) {
 
 // Leverages of the rows, corrected where their sum shows that they are wrong.
 //
-// A sketch whose sum is far off is from a solve that failed, for weights too far apart even for doubles: it is dropped
-// and the floors decide alone. Where estimates add up to less than they should, all are raised alike, and so are those
-// of arriving edges until the next resample. Too large a sum does no harm but to memory.
+// If the sum of the sketch is far off, the solve has failed, because the contrast of weights is too large even for
+// doubles: the sketch is dropped and only the floors are used. If the estimates add up to too little, all are
+// multiplied by the same correction, and so are those of arriving edges until the next resample. Too large a sum only
+// costs memory.
 std::vector<float> Sampler::estimate_leverages(const Triangle& h, std::int32_t n_components) {
   std::vector<float> leverage(h.edges());
   const auto rank = static_cast<double>(h.n() - n_components);
@@ -358,7 +353,7 @@ std::vector<float> Sampler::estimate_leverages(const Triangle& h, std::int32_t n
   return leverage;
 }
 
-// The rows become the edges of H, which are moved out of it. Does not fail where state_.u has the capacity.
+// The edges of H, which are moved, become the rows. Does not fail if state_.u has the capacity.
 void Sampler::take_rows(Triangle& h) {
   state_.u.resize(h.edges());
   for (std::int32_t u = 0; u < h.n(); ++u) {
@@ -371,8 +366,8 @@ void Sampler::take_rows(Triangle& h) {
 
 void Sampler::resample() {
   Triangle h = gather();
-  // The solver needs room: the rows wait in the triangle. So that they can always come back, the array that a triangle
-  // does not have is reserved; as long as nobody writes to it, it takes hardly any memory.
+  // The solver needs memory, so the rows exist only in the triangle meanwhile. To restore them without failing, the
+  // array that the triangle lacks is reserved; it takes hardly any memory before it is written.
   std::vector<std::int32_t> reserved;
   reserved.reserve(h.edges());
   state_.u = std::move(reserved);
@@ -388,7 +383,7 @@ void Sampler::resample() {
   if (state_.capacity <= 4 * n_rows()) grow_rows(state_.capacity);
 }
 
-// The rows become those of H, each kept or dropped anew.
+// Decides for each edge of H whether it is kept, and stores the kept ones as rows.
 void Sampler::thin(Triangle& h) {
   const std::int32_t n = state_.n_nodes;
   const std::uint64_t coins = hash(options_.seed ^ kResampleCoins, state_.n_resamples + 1);
@@ -404,13 +399,13 @@ void Sampler::thin(Triangle& h) {
     state_.capacity = capacity_for(static_cast<double>(n_rows()));
     return;
   }
-  if (options_.max_rows > 0 && h.edges() <= options_.max_rows) {  // all fit: nothing is tossed
+  if (options_.max_rows > 0 && h.edges() <= options_.max_rows) {  // all fit: nothing is dropped
     take_rows(h);
     return;
   }
 
   std::vector<float> chance = estimate_leverages(h, n_components);
-  if (options_.max_rows == 0 || options_.max_rows >= 2 * std::int64_t{n}) {  // else there is no room for a forest
+  if (options_.max_rows == 0 || options_.max_rows >= 2 * std::int64_t{n}) {  // otherwise there is no room for a forest
     keep_forest(h, n_components, chance);
   }
   // Under a budget beta never increases: what was dropped at a lower rate is gone.
@@ -418,7 +413,7 @@ void Sampler::thin(Triangle& h) {
   for (float& p : chance) p = static_cast<float>(std::min(1.0, state_.beta * static_cast<double>(p)));
   const std::vector<char> keep = choose_rows(h, embedding(), chance, coins);
   const auto left = static_cast<std::size_t>(std::count(keep.begin(), keep.end(), 1));
-  std::vector<std::int32_t> from(left + 1), to(left + 1);  // one more: a row is written before it is known to stay
+  std::vector<std::int32_t> from(left + 1), to(left + 1);  // one more, see update
   std::vector<float> weight(left + 1);
   std::size_t row = 0;
   for (std::int32_t u = 0; u < n; ++u) {

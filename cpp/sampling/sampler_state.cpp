@@ -1,5 +1,5 @@
-// What a state must be for a sampler to continue from it. Files and messages can hold anything: update, merge and
-// snapshot trust a state that has passed, and index with what is in it.
+// Checks of a state before a sampler continues from it. Files and messages can hold anything, and update, merge and
+// snapshot index with what a state holds.
 #include "sampling/sampler.hpp"
 
 #include <cmath>
@@ -19,8 +19,8 @@ std::string number(double value) {
   return text;
 }
 
-// Comparisons are written so that NaN fails them. Some numbers may be infinite: shares of nodes without edges, distances
-// outside the largest component.
+// Comparisons are written so that NaN fails them. Some numbers may be infinite: shares of nodes without edges,
+// distances outside the largest component.
 bool is_sound(const NodeRecord& node, const Sampler::State& state) {
   for (const float z : node.z) {
     if (!std::isfinite(z)) return false;
@@ -33,7 +33,7 @@ bool is_sound(const NodeRecord& node, const Sampler::State& state) {
   return node.component >= -1 && node.component < state.n_nodes;
 }
 
-// Parents come later: climbing from any cluster ends.
+// Parents have larger numbers, so climbing ends.
 bool is_sound(const Cluster& cluster, std::int64_t number, const Sampler::State& state) {
   for (const float value : {cluster.share, cluster.share_now, cluster.cut_now}) {
     if (!(value >= 0.0f && std::isfinite(value))) return false;
@@ -48,7 +48,8 @@ std::string find_record_fault(const Sampler::State& state) {
     }
   }
   if (std::ssize(state.clusters) > std::ssize(state.nodes)) {
-    return "there are " + std::to_string(state.clusters.size()) + " clusters of " + std::to_string(state.n_nodes) + " nodes";
+    return "there are " + std::to_string(state.clusters.size()) + " clusters of " + std::to_string(state.n_nodes) +
+           " nodes";
   }
   for (std::int64_t k = 0; k < std::ssize(state.clusters); ++k) {
     if (!is_sound(state.clusters[k], k, state)) {
@@ -65,7 +66,7 @@ std::string find_row_fault(const Sampler::State& state) {
            std::to_string(state.w.size()) + " rows";
   }
   if (state.n_sorted < 0 || state.n_sorted > std::ssize(state.u)) {
-    return std::to_string(state.n_sorted) + " of " + std::to_string(rows) + " rows are said to be sorted";
+    return std::to_string(state.n_sorted) + " of " + std::to_string(rows) + " rows are sorted";
   }
   std::vector<double> degree(state.n_nodes);
   for (std::size_t i = 0; i < rows; ++i) {
@@ -79,7 +80,9 @@ std::string find_row_fault(const Sampler::State& state) {
     if (!(w >= kSmallestWeight && w <= kLargestFloat)) return row() + " has weight " + number(w);
     for (const std::int32_t node : {u, v}) {
       degree[node] += w;
-      if (degree[node] > kLargestFloat) return "the weights at node " + std::to_string(node) + " pass the largest float";
+      if (degree[node] > kLargestFloat) {
+        return "the weights at node " + std::to_string(node) + " add up to more than the largest float";
+      }
     }
     if (static_cast<std::int64_t>(i) >= state.n_sorted) continue;
     const bool after = i == 0 || std::pair(state.u[i - 1], state.v[i - 1]) < std::pair(u, v);
@@ -90,20 +93,20 @@ std::string find_row_fault(const Sampler::State& state) {
 
 std::string find_counter_fault(const Sampler::State& state) {
   const auto in_range = [](std::int64_t value, std::int64_t most) { return value >= 0 && value <= most; };
-  if (!in_range(state.position, kMostEdges)) return std::to_string(state.position) + " edges are said to be seen";
+  if (!in_range(state.position, kMostEdges)) return "the number of edges seen is " + std::to_string(state.position);
   if (!in_range(state.n_self_loops, state.position)) {
-    return std::to_string(state.n_self_loops) + " of " + std::to_string(state.position) + " edges are said to be loops";
+    return std::to_string(state.n_self_loops) + " of " + std::to_string(state.position) + " edges are self-loops";
   }
   if (!in_range(state.n_zero_weights, state.position - state.n_self_loops)) {
     return std::to_string(state.n_zero_weights) + " of " + std::to_string(state.position - state.n_self_loops) +
-           " edges are said to weigh nothing";
+           " edges have zero weight";
   }
   const std::int64_t seen = state.position - state.n_self_loops - state.n_zero_weights;
   if (std::ssize(state.u) > seen) {
-    return std::to_string(state.u.size()) + " rows are kept of " + std::to_string(seen) + " edges";
+    return std::to_string(state.u.size()) + " rows come from " + std::to_string(seen) + " edges";
   }
   if (!in_range(state.n_resamples, kMostEdges)) {
-    return std::to_string(state.n_resamples) + " resamples are said to be done";
+    return "the number of resamples is " + std::to_string(state.n_resamples);
   }
   if (!(state.beta > 0.0) || (state.n_resamples == 0 && std::isfinite(state.beta))) {
     return "the rate beta is " + number(state.beta) + " after " + std::to_string(state.n_resamples) + " resamples";
@@ -112,7 +115,7 @@ std::string find_counter_fault(const Sampler::State& state) {
     return "the correction of leverages is " + number(state.correction);
   }
   if (!(state.n_expected >= 0.0 && state.n_expected <= static_cast<double>(seen))) {
-    return number(state.n_expected) + " rows are said to be expected of " + std::to_string(seen) + " edges";
+    return number(state.n_expected) + " rows are expected from " + std::to_string(seen) + " edges";
   }
   for (const double lane : state.weight_seen) {
     if (!(lane >= 0.0 && lane <= kLargestWeight * static_cast<double>(kMostEdges))) {

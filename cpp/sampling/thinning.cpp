@@ -1,7 +1,7 @@
 #include "sampling/thinning.hpp"
 
-#include "graph/components.hpp"
 #include "base/rng.hpp"
+#include "graph/components.hpp"
 
 #include <array>
 #include <bit>
@@ -10,16 +10,16 @@
 namespace ohm {
 namespace {
 
-constexpr int kAhead = 24;  // edges between asking for a record and using it
+constexpr int kAhead = 24;  // edges between the prefetch of a record and its use
 constexpr int kBits = 3;    // of a chance, after rounding
 constexpr int kWhole = 1 << kBits;
 
-// Edges are grouped by powers of four of their leverage: group 0 is from a quarter on.
+// Edges are grouped by powers of four of their leverage: group 0 has leverages of at least 1/4.
 constexpr int kGroups = 11;
 OHM_KERNEL void find_groups(std::span<const float> leverage, unsigned char* group) {
   const std::int64_t size = std::ssize(leverage);
   for (std::int64_t e = 0; e < size; ++e) {
-    const int exponent = std::bit_cast<std::int32_t>(leverage[e]) >> 23;  // 125: from a quarter to a half
+    const int exponent = std::bit_cast<std::int32_t>(leverage[e]) >> 23;  // 125 means from 1/4 to 1/2
     group[e] = static_cast<unsigned char>(std::clamp((126 - exponent) / 2, 0, kGroups - 1));
   }
 }
@@ -28,7 +28,7 @@ OHM_KERNEL void find_groups(std::span<const float> leverage, unsigned char* grou
 using Balance = Row<float, 4>;
 static_assert(kBits == 3);
 
-// What becomes of a chance of `units` eighths, given which of its bits would go up.
+// The result for a chance of `units` eighths, given which of its bits would be rounded up.
 struct Fate {
   Balance sign = {};  // of what the ends gain by each bit: 0 for a bit that is not set
   bool keep = false;
@@ -36,7 +36,7 @@ struct Fate {
 
 struct Tables {
   Fate fate[kWhole + 1][kWhole];  // by units, and by the set of bits that go up
-  Balance tie[kWhole] = {};       // decides where the balance is 0; too small to matter otherwise
+  Balance tie[kWhole] = {};       // decides if the balance is 0; too small to matter otherwise
 
   Tables() {
     for (unsigned set = 0; set < kWhole; ++set) {
@@ -65,8 +65,8 @@ struct Walk {
 OHM_KERNEL void balance_rows(const Triangle& h, const Embedding& embedding, std::span<const float> chance,
                              std::uint64_t key, Balance* balance, char* keep) {
   static const Tables tables;
-  // Four walks in turn, each through a quarter of the edges: in a single one, edges that share a node would have to wait
-  // for each other.
+  // Four interleaved walks, each through a quarter of the edges: in a single walk, edges that share a node would have
+  // to wait for each other.
   constexpr int kWalks = 4;
   Walk walks[kWalks];
   for (int k = 0; k < kWalks; ++k) {
@@ -92,8 +92,8 @@ OHM_KERNEL void balance_rows(const Triangle& h, const Embedding& embedding, std:
       }
       const std::uint64_t random = draw(key, static_cast<std::uint64_t>(e));
       const auto units = static_cast<unsigned>(static_cast<double>(chance[e]) * kWhole + uniform(random));
-      // A bit goes up where the two ends together have lost weight. Its place is read from signs: branches would be
-      // guessed wrong half of the time.
+      // A bit is rounded up if the two ends together have lost weight. The bits are read from signs, because half of
+      // the branches would be predicted wrong.
       const Balance excess = balance[a] + balance[b] + tables.tie[random % kWhole];
       const auto lanes = std::bit_cast<std::array<std::uint64_t, 2>>(excess);
       const std::uint64_t up = (lanes[0] >> 31 & 1u) | (lanes[0] >> 62 & 2u) | (lanes[1] >> 29 & 4u);
@@ -111,7 +111,7 @@ OHM_KERNEL void balance_rows(const Triangle& h, const Embedding& embedding, std:
 OHM_KERNEL LeverageSums row_leverages(const Triangle& h, const Embedding& embedding, std::span<float> leverage) {
   LeverageSums sums;
   for (std::int32_t u = 0; u < h.n(); ++u) {
-    float estimates = 0.0f, sketches = 0.0f;  // of a row: short enough for floats
+    float estimates = 0.0f, sketches = 0.0f;  // of a row, which is short enough for floats
     for (std::int64_t e = h.start[u]; e < h.start[u + 1]; ++e) {
       if (e + kAhead < h.edges()) __builtin_prefetch(&embedding.nodes[h.other[e + kAhead]]);
       const float w = h.weight[e];
@@ -129,7 +129,7 @@ OHM_KERNEL LeverageSums row_leverages(const Triangle& h, const Embedding& embedd
 }
 
 void keep_forest(const Triangle& h, std::int32_t n_components, std::span<float> leverage) {
-  // By groups: sorting them all would gain little.
+  // In groups, because sorting all edges would gain little.
   std::vector<unsigned char> group(leverage.size());
   find_groups(leverage, group.data());
   std::vector<std::int32_t> parent = lone_nodes(h.n());

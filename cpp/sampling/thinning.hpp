@@ -12,8 +12,8 @@ namespace ohm {
 
 // Estimates the leverages w R of the edges of H.
 //
-// True leverages add up to the rank of the Laplacian, which is the number of nodes minus that of components. So the sums
-// of the estimates, and of w times the sketch alone, show whether they can be right.
+// True leverages add up to the rank of the Laplacian, which is the number of nodes minus that of components. So the
+// sums of the estimates, and of w times the sketch alone, show whether they can be right.
 struct LeverageSums {
   double estimates = 0.0;
   double sketch = 0.0;
@@ -21,7 +21,7 @@ struct LeverageSums {
 LeverageSums row_leverages(const Triangle& h, const Embedding& embedding, std::span<float> leverage);
 
 // Sets the leverage of the edges of a spanning forest of H to kCertain, so that H stays as connected as it is whatever
-// the estimates say. Edges of high leverage go first. The forest is chosen before any coin, so it does not bias H.
+// the estimates say. Edges of high leverage are preferred. The forest is chosen before any coin, so it does not bias H.
 constexpr float kCertain = 1e30f;
 void keep_forest(const Triangle& h, std::int32_t n_components, std::span<float> leverage);
 
@@ -29,14 +29,14 @@ void keep_forest(const Triangle& h, std::int32_t n_components, std::span<float> 
 //
 // The largest part of the error of a sparsifier with independent coins is in the degrees of nodes: they fluctuate with
 // the number of edges kept. So coins are made dependent. Chances are rounded, at random and without bias, to eighths,
-// and then decided bit by bit, the lowest first. A bit that is set is rounded up or down: towards whichever makes up for
-// what earlier edges have added to, or taken from, the weight at the two ends. When the two have nothing to make up for,
-// a coin decides. Swapping "up" and "down" everywhere gives an equally likely course, so each bit goes up with
-// probability 1/2: every edge is kept with its chance exactly. Where a cluster has a smaller cut than the node, the
+// and then decided bit by bit, the lowest first. A bit that is set is rounded up or down, whichever compensates what
+// earlier edges have added to, or taken from, the weight at the two ends. If there is nothing to compensate, a coin
+// decides. Swapping "up" and "down" everywhere gives an equally likely outcome, so each bit is rounded up with
+// probability 1/2, and every edge is kept with exactly its chance. If a cluster has a smaller cut than the node, the
 // weight that leaves the cluster is balanced instead.
 //
-// With about 30 edges a node, epsilon falls by a third against independent coins, or half as many edges suffice. On a
-// complete graph the result is close to a random regular graph, which is nearly the best possible.
+// With about 30 edges per node, epsilon is a third smaller than with independent coins, or half as many edges suffice.
+// On a complete graph the result is close to a random regular graph, which is nearly the best possible.
 std::vector<char> choose_rows(const Triangle& h, const Embedding& embedding, std::span<const float> chance,
                               std::uint64_t key);
 

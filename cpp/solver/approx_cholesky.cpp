@@ -11,8 +11,8 @@
 namespace ohm {
 namespace {
 
-// Buckets of nodes by degree: one per degree below 64, then eight per doubling. Entries are lazy:
-// a node is queued again when its degree falls, and a stale or too early entry is seen when popped.
+// Buckets of nodes by degree: one per degree below 64, then eight per doubling. Entries are lazy: a node is queued
+// again when its degree falls, and an outdated entry is detected when it is popped.
 class DegreeQueue {
  public:
   DegreeQueue() : buckets_(64 + 8 * 32), heads_(buckets_.size(), 0) {}
@@ -44,7 +44,7 @@ class DegreeQueue {
     return false;
   }
 
-  // The node `distance` places behind the one popped last; any node where there is none.
+  // The node `distance` places behind the one popped last; if there is none, any node.
   std::int32_t upcoming(std::size_t distance) const {
     const auto& queue = buckets_[lowest_];
     const std::size_t at = heads_[lowest_] - 1 + distance;
@@ -101,7 +101,7 @@ class Elimination {
     std::int32_t node;
     Real weight;
   };
-  // Counts of entries have 32 bits, which keeps a node in half a cache line: `room_for` sees that the capacity fits,
+  // Counts of entries have 32 bits, which keeps a node in half a cache line. `room_for` checks that the capacity fits,
   // and size <= capacity, degree <= size, and the parallel edges to one neighbour are no more than the entries.
   struct Node {
     std::int64_t begin;       // of its entries in the pool
@@ -122,7 +122,7 @@ class Elimination {
     double weight;
   };
 
-  // Beyond this length the dead entry is left to the next clean-up instead of being looked for.
+  // In longer lists a dead entry is not searched for; the next clean-up removes it.
   static constexpr std::int32_t kSearchLimit = 48;
 
   void load(const double* ground) {
@@ -165,7 +165,7 @@ class Elimination {
     return static_cast<std::int32_t>(entries);
   }
 
-  // Elimination is bound by cache misses; the queue tells which nodes come next.
+  // Elimination is bound by cache misses; the queue shows which nodes come next.
   void fetch_ahead() {
     __builtin_prefetch(&nodes_[queue_.upcoming(6)]);
     const Node& soon = nodes_[queue_.upcoming(4)];
@@ -245,8 +245,8 @@ class Elimination {
     factor_.inverse_diagonal.push_back(static_cast<Real>(total > 0.0 ? 1.0 / total : 0.0));
   }
 
-  // Item i, in increasing weight, is joined to a later item j drawn in proportion to weight; the edge
-  // gets i's whole share of the clique with later items, w_i * (sum of later weights) / total.
+  // Item i, in increasing weight, is joined to a later item j drawn in proportion to weight; the edge gets i's whole
+  // share of the clique with later items, w_i * (sum of later weights) / total.
   void sample_tree(std::int32_t v, double total) {
     const std::size_t n_neighbours = neighbours_.size();
     items_.clear();
@@ -322,8 +322,8 @@ class Elimination {
     return nullptr;
   }
 
-  // Moves a full list to the end of the pool. In a long one, where dead entries are not searched for, these
-  // are dropped first; in a short one there are hardly any, and looking would cost a cache miss each.
+  // Moves a full list to the end of the pool. In a long list, where dead entries are not searched for, they are dropped
+  // first. A short list has hardly any, and looking for them would cost a cache miss each.
   void make_room(Node& node) {
     if (node.size > kSearchLimit) {
       Entry* entries = pool_.data() + node.begin;

@@ -1,10 +1,9 @@
 // Approximate Cholesky factor of L + D, L a graph Laplacian and D >= 0 a diagonal ("ground").
 //
-// Gao, Kyng, Spielman, "Robust and practical solution of Laplacian equations by approximate
-// elimination" (2023), after Kyng and Sachdeva (2016): eliminating a node replaces it by a clique of
-// its neighbours; here only a random tree of that clique, right in expectation, is kept. So every
-// elimination of degree d leaves at most d - 1 new edges and the factor stays about as large as the
-// graph. Choices made here:
+// Gao, Kyng, Spielman, "Robust and practical solution of Laplacian equations by approximate elimination" (2023), after
+// Kyng and Sachdeva (2016): eliminating a node replaces it by a clique of its neighbours; here only a random tree of
+// that clique is kept, whose expectation is the clique. So every elimination of degree d leaves at most d - 1 new edges
+// and the factor stays about as large as the graph. Choices made here:
 //  - order: smallest current degree first, first come first served, lazily updated buckets. A bucket
 //    is swept in the node order it was filled in, so consecutive eliminations are near in memory
 //    and far in the graph;
@@ -16,8 +15,8 @@
 //    of a heavy column is a spurious ground that drowns the light edges.
 #pragma once
 
-#include "graph/csr.hpp"
 #include "base/simd.hpp"
+#include "graph/csr.hpp"
 
 #include <bit>
 #include <cmath>
@@ -29,8 +28,8 @@
 
 namespace ohm {
 
-// The upper half of a float: a preconditioner is bound by memory, and sampling has left its coefficients with
-// far larger errors than the rounding to three digits does.
+// The upper half of a float: a preconditioner is bound by memory, and sampling has left its coefficients with far
+// larger errors than the rounding to three digits does.
 class Brief {
  public:
   Brief() = default;
@@ -45,11 +44,11 @@ class Brief {
   std::uint16_t bits_ = 0;
 };
 
-// L + D ~ C diag(1/inverse_diagonal) C', where C becomes unit lower triangular once its rows stand in the
-// order of elimination. The k-th column belongs to row order[k] and has -coefficient at `count[k]` rows, all
-// eliminated later; entries of the columns follow one another. The last entry of a column is its heaviest
-// neighbour, coded as follows: a value with the sign bit set, -g, stands for 1 - g - (sum of the
-// others), g being the ground's share; any other value stands for itself.
+// L + D ~ C diag(1/inverse_diagonal) C', where C is unit lower triangular if its rows are in the order of elimination.
+// The k-th column belongs to row order[k] and has -coefficient at `count[k]` rows, all eliminated later; the columns
+// are concatenated. The last entry of a column is its heaviest neighbour, encoded as follows: a value -g with the sign
+// bit set means 1 - g - (sum of the others), where g is the share of the ground; any other value is the coefficient
+// itself.
 template <class Weight>
 struct Factor {
   using Coefficient = std::conditional_t<sizeof(Weight) == sizeof(float), Brief, Weight>;
@@ -63,11 +62,11 @@ struct Factor {
 
 struct EliminationOptions {
   std::uint64_t seed = 0;
-  // Ways an edge is split before sampling: 1 is AC, 2 is AC2, larger and more accurate.
+  // Copies that an edge is split into before sampling: 1 is AC; 2 is AC2, which is larger and more accurate.
   int copies = 1;
   // The factor is that of scale * (L + D): keeps the weights in the range of Real.
   double scale = 1.0;
-  // Room for entries at one node beyond which std::length_error is thrown: they are counted in 32 bits.
+  // The most entries at one node, which are counted in 32 bits. More are a std::length_error.
   std::int32_t most_entries = std::numeric_limits<std::int32_t>::max();
 };
 

@@ -63,8 +63,8 @@ class Convergence {
     return update;
   }
 
-  // Given true residuals, stops the columns that have converged or make no progress, and reports them; true while others
-  // run. `reports` may be null.
+  // Given true residuals, stops the columns that have converged or make no progress, and reports them; true while
+  // others run. `reports` may be null.
   bool settle(ColumnReport* reports) {
     since_update_ = 0;
     bool any = false;

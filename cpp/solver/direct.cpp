@@ -133,7 +133,7 @@ void DirectSolver::solve(const Columns& columns, double tolerance, ColumnReport*
     }
   }
   for (std::int64_t c = 0; c < width; ++c) {
-    const bool zero = kept[c] <= whole[c] * 1e-30;  // what rounding leaves of a vector in the null space
+    const bool zero = kept[c] <= whole[c] * 1e-30;  // b lies in the null space, up to rounding
     for (std::int64_t i = 0; i < n; ++i) {
       columns.x[i * columns.stride + c] = zero ? 0.0 : std::ldexp(x[i * width + c], exponent[c] + std::ilogb(scale_));
     }

@@ -1,8 +1,7 @@
 // Exact elimination of small systems, dense.
 //
-// The algorithm of Grassmann, Taksar and Heyman (1985) for M-matrices: a pivot is the sum of the
-// weights that are left, not a difference, so every entry of the factor has full relative accuracy
-// however far the weights are apart.
+// The algorithm of Grassmann, Taksar and Heyman (1985) for M-matrices: a pivot is the sum of the remaining weights, not
+// a difference, so every entry of the factor has full relative accuracy for any contrast of weights.
 #pragma once
 
 #include "graph/csr.hpp"
@@ -16,17 +15,17 @@ namespace ohm {
 
 class DenseFactor {
  public:
-  // The factor of scale * (L + D): keeps sums of weights in the range of double.
+  // The factor of scale * (L + D). The scale keeps sums of weights in the range of double.
   DenseFactor(const CsrView& graph, const double* ground, double scale = 1.0);
   std::int64_t entries() const { return static_cast<std::int64_t>(share_.size()); }
-  // y <- (scale (L + D))^-1 y for row-major y with `width` columns; on a component without ground, whose part
-  // of y must sum to zero, the answer whose value at the first node is zero.
+  // y <- (scale (L + D))^-1 y for row-major y with `width` columns; on a component without ground, whose part of y must
+  // sum to zero, the solution whose value at the first node is zero.
   void solve(double* y, std::int64_t width) const;
 
  private:
   std::int64_t n_;
   std::vector<double> share_;  // (i, k), i < k: conductance from k to i over the pivot of k
-  std::vector<double> pivot_;  // 0 where nothing is left to eliminate
+  std::vector<double> pivot_;  // 0 for the last node of a component without ground
 };
 
 // Solves (L + D) x = b with a dense factor. Weights and columns are scaled by powers of two, which is exact, so that

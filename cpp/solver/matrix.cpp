@@ -10,7 +10,7 @@ namespace ohm {
 
 std::vector<double> NullSpace::means(const double* columns, std::int64_t stride, int width) const {
   std::vector<double> mean(singular.size() * width, 0.0);
-  // Summed with compensation (Kahan): of a constant vector, then, nothing but its last bit is left.
+  // Summed with compensation (Kahan), so that a constant vector minus its mean is zero up to the last bit.
   std::vector<double> lost(mean.size(), 0.0);
   std::vector<double> count(singular.size(), 0.0);
   for (std::size_t i = 0; i < component.size(); ++i) {
@@ -110,8 +110,7 @@ Matrix make_matrix(const CsrView& graph, const double* ground, std::vector<std::
   } else {
     a.weight = std::vector<double>(entries);
   }
-  std::visit(
-      [&](auto& weight) {
+  std::visit([&](auto& weight) {
         std::int64_t out = 0;
         for (std::int32_t k = 0; k < a.n; ++k) {
           const std::int32_t u = a.order[k];

@@ -13,7 +13,7 @@ namespace ohm {
 // The indicator vectors of the components without ground.
 struct NullSpace {
   std::vector<std::int32_t> component;  // of each node
-  std::vector<char> singular;           // per component: nothing of it is grounded
+  std::vector<char> singular;           // per component: whether no node of it is grounded
 
   // means[component * width + c] = mean of column c over a singular component, else zero.
   std::vector<double> means(const double* columns, std::int64_t stride, int width) const;
@@ -33,17 +33,17 @@ struct Matrix {
   std::variant<std::vector<float>, std::vector<double>> weight;  // float where that loses nothing
   std::vector<double> ground;                                    // empty: none
   std::vector<double> inverse_diagonal;
-  std::vector<std::int32_t> chunk;  // row boundaries of about equal work, whatever the number of threads
+  std::vector<std::int32_t> chunk;  // row boundaries of about equal work, independent of the number of threads
 };
 
 // How far apart weights and grounds are.
 struct WeightRange {
-  double scale = 1.0;      // a power of two that brings the largest near one
-  bool fits_float = true;  // scaled, also the smallest and its inverse are well within the range of float
+  double scale = 1.0;      // a power of two that scales the largest to about one
+  bool fits_float = true;  // after scaling, the smallest and its inverse are well within the range of float
 };
 WeightRange weight_range(const CsrView& graph, const double* ground);
 
 Matrix make_matrix(const CsrView& graph, const double* ground, std::vector<std::int32_t> order);
-Matrix make_matrix(const Triangle& edges, std::span<const double> degree);  // no ground, numbers as they are
+Matrix make_matrix(const Triangle& edges, std::span<const double> degree);  // without ground or renumbering
 
 }  // namespace ohm

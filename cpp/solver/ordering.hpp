@@ -1,4 +1,4 @@
-// Breadth-first numbering: neighbours get close numbers, so that kernels meet them in cache.
+// Breadth-first numbering: neighbours get close numbers, so that kernels find them in cache.
 #pragma once
 
 #include "graph/csr.hpp"
@@ -8,9 +8,9 @@
 
 namespace ohm {
 
-// Steps a breadth-first search takes to see a 64th of the nodes (at most 2^14). Small where the graph expands
-// like a random one, large where it is spread out like a mesh: there diagonal scaling converges slowly and
-// numbers can be made local.
+// Steps that a breadth-first search takes to reach 1/64 of the nodes (at most 2^14). It is small if the graph expands
+// like a random graph, and large if the graph is like a mesh. On a mesh, diagonal scaling converges slowly and numbers
+// can be made local.
 int ball_radius(const CsrView& graph);
 
 // True when the numbers of neighbours are so far apart that renumbering pays for itself.

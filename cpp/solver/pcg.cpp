@@ -1,8 +1,8 @@
 #include "solver/pcg.hpp"
 
+#include "base/parallel.hpp"
 #include "solver/convergence.hpp"
 #include "solver/pcg_kernels.hpp"
-#include "base/parallel.hpp"
 #include "solver/right_hand_sides.hpp"
 
 #include <algorithm>
@@ -29,8 +29,7 @@ bool substitute(const Preconditioner& preconditioner, std::int64_t n, Row<Value,
 template <class Value, class Weight, int Width>
 class Block {
  public:
-  Block(const System& system, const Columns& columns, const SolveOptions& options, int threads,
-        ColumnReport* reports)
+  Block(const System& system, const Columns& columns, const SolveOptions& options, int threads, ColumnReport* reports)
       : a_(system.matrix),
         weight_(std::get<std::vector<Weight>>(a_.weight).data()),
         null_(system.null_space),
@@ -66,10 +65,10 @@ class Block {
   using R = Row<Value, Width>;
   using Wide = Row<double, Width>;
   using State = Convergence<Value, Width>;
-  // A start with a larger residual (that of zero is 1) is no help and strains the range of float.
+  // A start with a larger residual (that of zero is 1) does not help and may leave the range of float.
   static constexpr double kWildStart = 1e8;
   static constexpr std::int64_t kStretch = 32;  // rows of a true residual at a time
-  // Less work between two barriers than this, about half a millisecond, is not worth a thread.
+  // A thread is worthwhile for at least this much work between two barriers, about half a millisecond.
   static constexpr std::int64_t kChunksPerThread = 16;
 
   template <class F>
@@ -81,7 +80,7 @@ class Block {
     }
   }
 
-  // Every thread adds the chunks' sums in the same order, after all have met.
+  // Every thread adds the sums of the chunks in the same order, after a barrier.
   void total(double* sum) {
     team_.meet();
     std::fill_n(sum, Width, 0.0);
@@ -107,7 +106,7 @@ class Block {
     team_.meet();
   }
 
-  // Starts columns at zero whose start is wild or not finite; true if there were any.
+  // Sets starts that are too large or not finite to zero; true if there were any.
   bool drop_wild_start(int rank, const Column* column) {
     const auto is_wild = [](const Column& each) { return !(each.norm <= kWildStart); };
     if (std::none_of(column, column + width_, is_wild)) return false;
@@ -157,8 +156,8 @@ class Block {
     }
   }
 
-  // Rounding x to double may itself leave a residual near the tolerance: where the answer is huge against
-  // b / A. Measures what the caller gets, and says so if no better answer could be stored.
+  // If the answer is huge compared with b / A, rounding x to double may itself leave a residual near the tolerance.
+  // Measures the residual of the rounded answer, and reports if doubles cannot store a better one.
   void judge_rounded(int c, double floor) {
     double sum = 0.0;
     const auto at = [&](std::int64_t node) { return b_.from_answer(c, columns_.x[node * columns_.stride + c]); };
@@ -251,7 +250,7 @@ class Block {
   // z += sum over clusters A of 1_A 1_A'r / cut(A): sums upwards, then corrections downwards.
   void add_clusters(const ClusterTree& tree) {
     const auto count = std::ssize(tree.clusters);
-    const Rows<double, Width> sum(count + 1);  // the last one is for nodes of no cluster
+    const Rows<double, Width> sum(count + 1);  // the last one is for nodes outside all clusters
     std::fill_n(&sum[0], count + 1, Wide{});
     for (std::int64_t k = 0; k < a_.n; ++k) sum[tree.smallest[a_.order[k]]] += widen<Value, Width>(r_[k]);
     for (std::int64_t k = 0; k < count; ++k) sum[tree.clusters[k].parent] += sum[k];
@@ -356,10 +355,9 @@ class Block {
   bool zero_start_ = true;
 };
 
-// Several blocks share the threads out among them; a single one uses them all.
+// Several blocks share the threads; a single block uses all of them.
 template <class Value, class Weight, int Width>
-void solve_blocks(const System& system, const Columns& columns, const SolveOptions& options,
-                  ColumnReport* reports) {
+void solve_blocks(const System& system, const Columns& columns, const SolveOptions& options, ColumnReport* reports) {
   const std::int64_t blocks = (columns.count + Width - 1) / Width;
   const int outer = static_cast<int>(std::clamp<std::int64_t>(blocks, 1, std::max(1, options.threads)));
   parallel_for(outer, blocks, [&](std::int64_t k) {
@@ -372,9 +370,8 @@ void solve_blocks(const System& system, const Columns& columns, const SolveOptio
 }
 
 template <class Value, class Weight>
-void solve_columns(const System& system, const Columns& columns, const SolveOptions& options,
-                   ColumnReport* reports) {
-  // Wider blocks save a little more traffic but hold more memory and leave less to share out among threads.
+void solve_columns(const System& system, const Columns& columns, const SolveOptions& options, ColumnReport* reports) {
+  // Wider blocks save a little more memory traffic, but need more memory and leave fewer blocks for the threads.
   if (columns.count <= 1) {
     solve_blocks<Value, Weight, 1>(system, columns, options, reports);
   } else if (columns.count <= 4) {

@@ -1,15 +1,14 @@
 // Preconditioned conjugate gradients on (L + D) x = b for a block of right-hand sides.
 //
-// Vectors may be float: L is applied in difference form, sum of w (p_i - p_j), which is accurate relative
-// to the p that is stored, and the solution is summed up in double. The residual is computed anew
-// in double now and then while the search direction is kept ("reliable updates", Clark et al. 2010).
-// So the answer has double accuracy at nearly the memory traffic of float; a column counts as converged
-// only by such a true residual. Results do not depend on the number of threads: sums are taken per
-// chunk of rows and the chunks are added in order.
+// Vectors may be float: L is applied in difference form, sum of w (p_i - p_j), which is accurate relative to the p that
+// is stored, and the solution is summed up in double. The residual is recomputed in double from time to time while the
+// search direction is kept ("reliable updates", Clark et al. 2010). So the answer has double accuracy at nearly the
+// memory traffic of float. Only such a true residual decides whether a column has converged. Results do not depend on
+// the number of threads: sums are taken per chunk of rows and the chunks are added in order.
 #pragma once
 
-#include "solver/approx_cholesky.hpp"
 #include "graph/clusters.hpp"
+#include "solver/approx_cholesky.hpp"
 #include "solver/matrix.hpp"
 #include "solver/right_hand_sides.hpp"
 
@@ -20,8 +19,8 @@
 
 namespace ohm {
 
-// None: the diagonal. Clusters: to the diagonal's is added, for each cluster A, 1_A 1_A' / cut(A), 1_A its indicator
-// vector. Where heavy edges hold a cluster together, the diagonal alone takes ages to move it as a whole.
+// None means the diagonal. A tree of clusters adds 1_A 1_A' / cut(A) to the inverse diagonal for each cluster A, whose
+// indicator vector is 1_A: if heavy edges hold a cluster together, the diagonal alone needs many iterations to move it.
 using Preconditioner = std::variant<std::monostate, const ClusterTree*, Factor<float>, Factor<double>>;
 
 struct System {
@@ -36,18 +35,19 @@ constexpr int kBlockColumns = 8;
 struct SolveOptions {
   double tolerance = 1e-8;
   std::int32_t max_iterations = 1000;
-  // Stop early once the convergence so far says that more iterations than this would be needed.
+  // Stop early if the convergence so far suggests that more iterations than this would be needed.
   double hopeless_beyond = std::numeric_limits<double>::infinity();
   bool float_vectors = true;
-  // Whether r'M^-1 r, M the preconditioner, must fall by tolerance^2, too. It is about the energy of the error, in which
-  // all modes count alike, if the preconditioner is a good one; in |r| light edges count for nothing beside heavy ones.
+  // Whether r'M^-1 r must fall by tolerance^2, too, where M is the preconditioner. With a good preconditioner this is
+  // about the energy of the error, in which all modes have equal weight; |r| hardly depends on light edges beside heavy
+  // ones.
   bool measure_energy = false;
   int threads = 1;
 };
 
 void pcg(const System& system, const Columns& columns, const SolveOptions& options, ColumnReport* reports);
 
-// x <- M b: the preconditioner alone, as scipy's Krylov methods want it.
+// x <- M^-1 b: the preconditioner alone, for scipy's Krylov methods.
 void precondition(const System& system, const Columns& columns);
 
 }  // namespace ohm

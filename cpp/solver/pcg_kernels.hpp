@@ -1,9 +1,9 @@
-// The passes of conjugate gradients over rows begin..end of a block of vectors; `dot` receives sums over these rows.
+// The steps of conjugate gradients on rows begin..end of a block of vectors; `dot` receives sums over these rows.
 #pragma once
 
+#include "base/simd.hpp"
 #include "solver/approx_cholesky.hpp"
 #include "solver/matrix.hpp"
-#include "base/simd.hpp"
 
 #include <cstdint>
 #include <type_traits>
@@ -20,7 +20,7 @@ auto lanes(R* row) {
   }
 }
 
-// Long sums: a few rows in the vectors' own precision, then added up in double.
+// Long sums: a few rows in the precision of the vectors, which are then added in double.
 template <class Value, int Width>
 class Sum {
  public:
@@ -46,7 +46,7 @@ class Sum {
   double total_[Width] = {};
 };
 
-// Long rows are summed in several strands: one alone would wait for each addition to end.
+// Long rows are summed in several strands, so that an addition need not wait for the one before it.
 template <class Value, class Weight, int Width>
 OHM_INLINE Row<Value, Width> product_row(const Matrix& a, const Weight* weight, std::int64_t i,
                                          const Row<Value, Width>* p) {
@@ -139,8 +139,8 @@ OHM_KERNEL void scale_by_diagonal(const Matrix& a, std::int32_t begin, std::int3
   sum.store(dot);
 }
 
-// Columns of the factor jump about in memory: ask for the rows of a column this many columns ahead. With
-// a single column the vector is mostly in cache and asking costs more than it saves.
+// Columns of the factor refer to scattered rows, so the rows of a column are prefetched this many columns ahead. With a
+// single right-hand side the vector is mostly in cache, and prefetching costs more than it saves.
 constexpr std::int64_t kAhead = 12;
 
 template <class Weight, class Row>

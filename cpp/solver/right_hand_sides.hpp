@@ -1,4 +1,4 @@
-// What the caller's columns look like from inside a solve: null space taken out, scaled to the range of float.
+// The columns of a solve: the null space is projected out, and they are scaled to the range of float.
 #pragma once
 
 #include "solver/matrix.hpp"
@@ -13,12 +13,12 @@ namespace ohm {
 // Columns of row-major arrays with `stride` columns, in the graph's numbering.
 struct Columns {
   const double* b;
-  double* x;  // holds the starting point, then the answer, of mean zero on components without ground
+  double* x;  // the starting point, then the answer, which has mean zero on components without ground
   std::int64_t stride;
   std::int64_t count;
 };
 
-// rounding: no better answer could be stored in doubles, as its entries are so large against b / A.
+// rounding: doubles cannot store a better answer, because its entries are so large compared with b / A.
 enum class Outcome : std::uint8_t { converged, iteration_limit, stagnated, hopeless, rounding };
 
 struct ColumnReport {
@@ -28,13 +28,13 @@ struct ColumnReport {
   Outcome outcome = Outcome::converged;
 };
 
-// Measures up to `Width` right-hand sides. All units are powers of two, so that scaling is exact: b to its
-// largest value while squares are summed, then to its norm.
+// Measures up to `Width` right-hand sides. All units are powers of two, so that scaling is exact: b to its largest
+// value while squares are summed, then to its norm.
 template <int Width>
 class RightHandSides {
  public:
   double projected_out[Width] = {};  // share of the norm that lies in the null space
-  double inverse_unit[Width] = {};   // b * inverse_unit has norm 1 to 2; 0 where there is nothing to solve
+  double inverse_unit[Width] = {};   // b * inverse_unit has norm 1 to 2; 0 if there is nothing to solve
   double unit_over_norm[Width] = {};
 
   RightHandSides(const Columns& columns, const NullSpace& null, double matrix_scale)
@@ -69,13 +69,13 @@ class RightHandSides {
     }
     for (int c = 0; c < width_; ++c) {
       if (whole[c] > 0.0) projected_out[c] = std::min(1.0, std::sqrt(removed[c] / whole[c]));
-      // What rounding leaves of a vector in the null space is nothing; its answer is zero.
+      // A vector in the null space, up to rounding: its answer is zero.
       if (kept[c] <= whole[c] * 1e-30) continue;
       const double norm = std::sqrt(kept[c]);
       const int e = within_range(exponent[c] + std::ilogb(norm));
       inverse_unit[c] = std::exp2(-e);
       unit_over_norm[c] = 1.0 / std::ldexp(norm, exponent[c] - e);
-      // In two factors: the unit itself may be beyond the range of double.
+      // As two factors, because the unit itself may be outside the range of double.
       const int answer = e + std::ilogb(matrix_scale);
       for (const int part : {0, 1}) {
         const int exponent_of_part = (answer + part) >> 1;
@@ -85,17 +85,17 @@ class RightHandSides {
     }
   }
 
-  // Between the solution for the scaled b and matrix and the answer.
+  // Conversions between the solution of the scaled system and the answer.
   double to_answer(int c, double x) const { return x * answer_unit_[c][0] * answer_unit_[c][1]; }
   double from_answer(int c, double x) const { return x * inverse_answer_unit_[c][0] * inverse_answer_unit_[c][1]; }
 
-  // Means of the columns over the component of a node; zero where that is grounded.
+  // Means of the columns over the component of a node; zero if that is grounded.
   const double* mean(std::int64_t node) const { return means_.data() + std::int64_t{null_.component[node]} * width_; }
 
  private:
   static int within_range(int exponent) { return std::clamp(exponent, -1022, 1022); }
 
-  double answer_unit_[Width][2] = {};  // 0 where there is nothing to solve
+  double answer_unit_[Width][2] = {};  // 0 if there is nothing to solve
   double inverse_answer_unit_[Width][2] = {};
   const NullSpace& null_;
   int width_;

@@ -1,16 +1,16 @@
 // Chooses how to solve (L + D) x = b, keeps the factor between solves, and falls back when a method fails.
 //
-// auto: n <= 500 is eliminated exactly. A graph spread out like a mesh gets an approximate Cholesky factor at
-// once. On others conjugate gradients with the diagonal begin; after 20 iterations, and every 20 from
-// there, their rate is extrapolated, and a factor is built when it promises to be cheaper, set-up
-// included. A factor in float with float vectors comes first; columns on which that stagnates go on with
-// double vectors, and at last with an AC2 factor in double.
+// auto: a graph with at most 500 nodes is eliminated exactly. A graph like a mesh gets an approximate Cholesky factor
+// at once. On other graphs conjugate gradients with the diagonal begin. Every 20 iterations their rate is extrapolated,
+// and a factor is built if that seems cheaper, including its set-up. The first attempt is a factor in float with float
+// vectors; columns on which it stagnates continue with double vectors, and finally with an AC2 factor in double.
 //
-// Every solve takes these steps from the first: factors are kept, what an earlier solve has found out is not. So an
-// answer depends on the system, the options and its right-hand sides, to the last bit, and not on the solves before
-// it. Where auto ends with a factor, later solves pay for that with some 20 iterations of the diagonal.
+// Every solve takes these steps from the beginning: factors are kept between solves, decisions are not. So the bits of
+// an answer depend on the system, the options and the right-hand sides alone, and not on earlier solves. The price is
+// about 20 iterations with the diagonal in each solve that ends with a factor.
 #pragma once
 
+#include "graph/clusters.hpp"
 #include "solver/direct.hpp"
 #include "solver/matrix.hpp"
 #include "solver/pcg.hpp"
@@ -31,9 +31,6 @@ struct SolverOptions {
   bool measure_energy = false;  // as in SolveOptions
 };
 
-// Whether a factor of a graph with so many entries and nodes fits in about the memory of the graph.
-bool factor_is_cheap(std::int64_t entries, std::int64_t n);
-
 class Solver {
  public:
   // The largest system that `direct` takes, and the largest that `automatic` gives to it.
@@ -45,15 +42,15 @@ class Solver {
   Solver(const Solver&) = delete;
   Solver& operator=(const Solver&) = delete;
 
-  // Not to be called from two threads at once: a solve may build a factor.
+  // Must not be called from two threads at once, because a solve may build a factor.
   std::vector<ColumnReport> solve(const Columns& columns, double tolerance, std::int32_t max_iterations);
   void precondition(const Columns& columns);
 
   const NullSpace& null_space() const { return null_; }
-  // Of the last solve; before the first, what is known of it: automatic where that is nothing.
+  // The method of the last solve; before the first solve, the planned one, which may be `automatic`.
   Method method() const { return method_; }
   const std::string& reason() const { return reason_; }
-  std::int64_t factor_entries() const;  // of the last factor that it used
+  std::int64_t factor_entries() const;  // of the factor of the last solve
   double setup_seconds() const { return setup_seconds_; }
 
  private:
@@ -71,13 +68,13 @@ class Solver {
   CsrView graph_;
   const double* ground_;
   SolverOptions options_;
-  Method plan_;  // what every solve begins with; automatic: the diagonal, on trial
+  Method plan_;  // what every solve begins with; automatic: the diagonal, as a trial
   std::string plan_reason_;
   Method method_;
   std::string reason_;
   NullSpace null_;
   Matrix matrix_;
-  // Factors are built when they are needed first.
+  // Factors are built when they are first needed.
   Preconditioner diagonal_;
   Preconditioner factor_;       // in float where the weights allow it
   Preconditioner fine_factor_;  // AC2 in double
@@ -85,5 +82,20 @@ class Solver {
   std::optional<DirectSolver> direct_;
   double setup_seconds_ = 0.0;
 };
+
+struct ClusteredGraph {
+  const Triangle& edges;
+  const NullSpace& null_space;
+  std::span<const double> degree;
+  const ClusterTree& tree;
+};
+
+// Solves L x = b to low accuracy, for the embeddings of the sampler.
+//
+// Conjugate gradients with the diagonal and the clusters are enough for most graphs; the clusters make the number of
+// iterations independent of the contrast of the weights. Floats cannot hold the differences of potentials across very
+// heavy edges, so doubles take over there. Where convergence is slow for another reason, as on a mesh, a factor is
+// built.
+void solve_with_clusters(const ClusteredGraph& graph, std::uint64_t seed, int threads, const Columns& columns);
 
 }  // namespace ohm

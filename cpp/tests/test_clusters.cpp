@@ -1,10 +1,10 @@
-#include "check.hpp"
+#include "graph/clusters.hpp"
 
 #include "graph/components.hpp"
-#include "graph/clusters.hpp"
 #include "solver/direct.hpp"
-#include "graphs.hpp"
 #include "solver/matrix.hpp"
+#include "check.hpp"
+#include "graphs.hpp"
 
 #include <algorithm>
 #include <cmath>

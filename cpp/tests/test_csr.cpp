@@ -1,5 +1,6 @@
-#include "graph/components.hpp"
 #include "graph/csr.hpp"
+
+#include "graph/components.hpp"
 
 #include <algorithm>
 #include <limits>

@@ -20,7 +20,7 @@ TEST(dense_elimination_solves_grounded_systems) {
   }
 }
 
-// A chain to ground, conductances 1e-12 .. 1e12: x_i is the sum of resistances before i, all digits of it.
+// A chain to ground, conductances 1e-12 .. 1e12: x_i is the sum of resistances before i, to all digits.
 TEST(dense_elimination_keeps_relative_accuracy) {
   constexpr int n = 25;
   std::vector<graphs::Edge> edges;

@@ -1,8 +1,9 @@
-#include "check.hpp"
-#include "points/exponential.hpp"
 #include "points/knn.hpp"
+
 #include "base/rng.hpp"
+#include "points/exponential.hpp"
 #include "points/kernel_edges.hpp"
+#include "check.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,7 @@
-#include "check.hpp"
 #include "text/nodes.hpp"
+
 #include "base/rng.hpp"
+#include "check.hpp"
 
 #include <string>
 #include <unordered_map>

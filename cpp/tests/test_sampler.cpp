@@ -1,6 +1,7 @@
-#include "check.hpp"
-#include "base/rng.hpp"
 #include "sampling/sampler.hpp"
+
+#include "base/rng.hpp"
+#include "check.hpp"
 
 #include <cmath>
 #include <limits>

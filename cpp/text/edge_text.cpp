@@ -20,7 +20,7 @@ std::string_view trim(std::string_view s) {
   return s;
 }
 
-// Well-formed UTF-8: no overlong forms, no surrogates, nothing past U+10FFFF.
+// Whether it is valid UTF-8: no overlong forms, no surrogates, nothing above U+10FFFF.
 bool is_utf8(std::string_view s) {
   const auto* p = reinterpret_cast<const unsigned char*>(s.data());
   const auto* const end = p + s.size();
@@ -52,7 +52,7 @@ inline void append(TextEdges& edges, std::string_view u, std::string_view v) {
   edges.v_offset.push_back(std::ssize(edges.v_data));
 }
 
-// Whether a decimal number without blanks is less than one in size.
+// Whether the absolute value of a decimal number without blanks is less than one.
 bool is_below_one(const char* begin, const char* end) {
   const char* const e = std::find_if(begin, end, [](char c) { return c == 'e' || c == 'E'; });
   std::int64_t places = 0;  // of the first digit that is not 0, before the point
@@ -74,17 +74,18 @@ bool is_below_one(const char* begin, const char* end) {
   return places + exponent <= 0;
 }
 
-// Reads the number at `begin`; returns where it ends, `begin` if there is none. Too large is infinity, too small 0.
+// Reads the number at `begin`; returns where it ends, or `begin` if there is none. Overflow gives infinity, underflow
+// 0.
 const char* parse_number(const char* begin, const char* end, double& value) {
 #if defined(__cpp_lib_to_chars)
   const auto [after, error] = std::from_chars(begin, end, value);
   if (error == std::errc::result_out_of_range) {
-    // It does not say which of the two; strtod would, but asks the locale what a point is.
+    // from_chars does not say which of the two it is; strtod would, but its decimal point depends on the locale.
     value = is_below_one(begin, after) ? 0.0 : std::numeric_limits<double>::infinity();
     if (*begin == '-') value = -value;
   }
   return after;
-#else  // Some libraries have from_chars for integers only. What strtod knows besides is kept from it.
+#else  // Some libraries have from_chars for integers only. Formats that strtod alone accepts are excluded first.
   const auto belongs = [](char c) { return is_digit(c) || std::strchr("+-.eEinfatyINFATY", c) != nullptr; };
   const char* stop = begin;
   while (stop < end && *stop != '\0' && belongs(*stop)) ++stop;
@@ -96,18 +97,18 @@ const char* parse_number(const char* begin, const char* end, double& value) {
 #endif
 }
 
-// Up to 18 digits at p; leaves it behind them. Longer numbers and those with leading zeros go the slow way.
+// Reads up to 18 digits at p and moves p behind them. Longer numbers and leading zeros are left to the slow path.
 inline bool take_integer(const char*& p, std::int64_t& value) {
   const char* const start = p;
   if (!is_digit(*p) || (*p == '0' && is_digit(p[1]))) return false;
-  std::uint64_t number = 0;  // may run over, in numbers that are not taken
-  for (; is_digit(*p); ++p) number = number * 10 + static_cast<std::uint64_t>(*p - '0');  // lines end, so this does
+  std::uint64_t number = 0;  // may overflow, in numbers that are rejected afterwards
+  for (; is_digit(*p); ++p) number = number * 10 + static_cast<std::uint64_t>(*p - '0');  // the newline ends this loop
   value = static_cast<std::int64_t>(number);
   return p - start <= 18;
 }
 
-// A field of the line at `at`; leaves `at` behind the delimiter, or past the end of the line after the last field.
-// False if a quote is not closed.
+// Reads the field of the line at `at`. Moves `at` behind the delimiter, or past the end of the line after the last
+// field. Returns false if a quote is not closed.
 bool take_field(std::string_view line, std::size_t& at, const TextLayout& layout, std::string& unquoted,
                 std::string_view& field) {
   const auto ends = [&](char c) { return layout.delimiter == 0 ? is_blank(c) : c == layout.delimiter; };
@@ -155,7 +156,7 @@ struct FieldsEnd {
   bool has_stray_return = false;
 };
 
-// The end of the line after a row of fields, quoted ones with newlines among them.
+// Finds the end of a record whose quoted fields may contain newlines.
 FieldsEnd find_fields_end(std::string_view text, const TextLayout& layout) {
   const auto ends = [&](char c) { return layout.delimiter == 0 ? is_blank(c) : c == layout.delimiter; };
   bool has_stray_return = false;
@@ -210,7 +211,7 @@ void EdgeText::fail(LineFault::Kind kind, int column, std::string_view text) {
   if (!first_fault_) first_fault_ = LineFault{kind, line_, column, std::string(text.substr(0, 200))};
 }
 
-// By rule, field by field.
+// The general case: a record, field by field.
 void EdgeText::take_line(std::string_view line, TextEdges& edges) {
   using Kind = LineFault::Kind;
   const int last = std::max({layout_.u, layout_.v, layout_.w});
@@ -255,7 +256,7 @@ void EdgeText::take_line(std::string_view line, TextEdges& edges) {
   if (layout_.w >= 0) edges.w.push_back(weight);
 }
 
-// The usual form of a line, in one go: leaves p behind the newline if it is that.
+// The usual form of a line, in one pass. If the line has that form, moves p behind its newline.
 template <bool strings>
 bool EdgeText::take_usual_line(const char*& p, const char* end, TextEdges& edges) const {
   const char* q = p;
@@ -290,7 +291,7 @@ bool EdgeText::take_usual_line(const char*& p, const char* end, TextEdges& edges
     q = after;
   }
   if (layout_.delimiter == 0 ? is_blank(*q) : *q == layout_.delimiter) {
-    // Columns that nobody asked for. Quotes in them may hold newlines, and carriage returns may end other lines.
+    // Columns that are not read. Quotes in them may contain newlines, and carriage returns may end other lines.
     const char* const rest = q;
     q = static_cast<const char*>(std::memchr(q, '\n', end - q));
     if (layout_.quotes && std::memchr(rest, '"', q - rest) != nullptr) {
@@ -317,7 +318,7 @@ bool EdgeText::take_usual_line(const char*& p, const char* end, TextEdges& edges
 
 EdgeText::EdgeText(TextLayout layout, std::int64_t line) : layout_(std::move(layout)), line_(line) {
   usual_ = layout_.u == 0 && layout_.v == 1 && (layout_.w == -1 || layout_.w == 2);
-  // What a string can be made of without a second look: comments begin with something else.
+  // Characters that a string id may have on the fast path: comments begin with other characters.
   for (int c = ' '; c < 0x7f; ++c) is_plain_in_quotes_[c] = c != '"';
   for (int c = '!'; c < 0x7f; ++c) {
     is_plain_[c] = c != '"' && c != layout_.delimiter && layout_.comments.find(static_cast<char>(c)) == std::string::npos;
@@ -332,7 +333,7 @@ Record first_record(std::string_view text, const TextLayout& layout, bool last) 
     if (record.content.ends_with('\r')) record.content.remove_suffix(1);
     return record;
   };
-  // What it is if it is a line.
+  // The fault if this is a record.
   Record line = cut(text.find('\n') + 1);
   const std::string_view words = trim(line.content);
   line.is_empty = words.empty() || layout.comments.find(words[0]) != std::string::npos;

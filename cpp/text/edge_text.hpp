@@ -1,12 +1,13 @@
-// Edges from text, one a line: CSV, TSV, blank-separated files with comments, the body of MatrixMarket files.
+// Edges from text with one edge per line: CSV, TSV, blank-separated files with comments, the body of MatrixMarket
+// files.
 //
-// A line in the usual form (integers in the first two columns, perhaps a weight in the third) is read in one go;
-// whatever looks different at any point is read again by rule: fields are cut at the delimiter or at runs of
-// blanks, blanks around them are dropped, quotes may enclose one ("" stands for "). A line that is no edge is a
-// fault with its number, never a crash and never a guess.
+// A line in the usual form (integers in the first two columns, and optionally a weight in the third) is read in one
+// pass. Any other line is read again by the general rules: fields are separated by the delimiter or by runs of blanks,
+// blanks around them are dropped, and they may be quoted ("" in quotes means "). A line that is not an edge is reported
+// with its number.
 //
-// A record is usually a line. Quotes that are closed in front of a delimiter or the end of a line may hold newlines, as
-// in RFC 4180, and then the record has several lines; a quote that is not closed like this concerns its own line only.
+// A record is usually a line. Quotes that are closed before a delimiter or the end of a line may contain newlines, as
+// in RFC 4180; then the record has several lines. A quote that is not closed like this affects its own line only.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +21,12 @@ namespace ohm {
 struct TextLayout {
   char delimiter = ',';  // 0: runs of blanks and tabs
   bool quotes = true;    // fields may be enclosed in double quotes
-  std::string comments;  // lines that begin with one of these are none
+  std::string comments;  // lines that start with one of these characters are comments
   int u = 0;             // columns, from 0
   int v = 1;
   int w = -1;                 // -1: no weights
   bool strings = false;       // ids are strings, else integers
-  bool skips_faults = false;  // else the first fault ends it
+  bool skips_faults = false;  // otherwise reading stops at the first fault
 };
 
 struct LineFault {
@@ -33,15 +34,15 @@ struct LineFault {
   Kind kind;
   std::int64_t line;  // from 1
   int column;
-  std::string text;  // of the field, or of the line where it has too few fields
+  std::string text;  // of the field, or of the line if it has too few fields
 };
 
-// A quote that is not closed within so many bytes counts as never closed.
+// A quote that is not closed within this many bytes is treated as never closed.
 inline constexpr std::size_t kLongestRecord = std::size_t{1} << 24;
 
 struct Record {
   std::string_view content;       // without the end of its last line
-  std::size_t size = 0;           // with it; 0 if more text is needed to find the end
+  std::size_t size = 0;           // including it; 0 if more text is needed to find the end
   bool is_empty = false;          // blank, or a comment
   bool has_stray_return = false;  // a carriage return outside of quotes that does not end the line
 };
@@ -49,7 +50,7 @@ struct Record {
 // The first record of a text that ends with a newline. `last`: nothing follows the text.
 Record first_record(std::string_view text, const TextLayout& layout, bool last);
 
-// Edges of some lines; ids either as integers or as strings one after the other.
+// Edges of some lines. Ids are either integers or strings, which are concatenated.
 struct TextEdges {
   std::vector<std::int64_t> u, v;
   std::vector<std::int64_t> u_offset, v_offset;
@@ -59,11 +60,11 @@ struct TextEdges {
 
 class EdgeText {
  public:
-  // The first line that comes has number `line`.
+  // `line` is the number of the first line.
   EdgeText(TextLayout layout, std::int64_t line);
 
   // Reads whole records of a text that ends with a newline. Unless the text is the `last` one, a record whose quotes
-  // are not closed yet stays for the next call: n_consumed() bytes were read.
+  // are not closed yet is left for the next call; n_consumed() bytes have been read.
   TextEdges parse(std::string_view text, bool last);
 
   std::size_t n_consumed() const { return n_consumed_; }
@@ -88,10 +89,10 @@ class EdgeText {
   bool is_plain_in_quotes_[256] = {};
 };
 
-// Cuts a line into fields as EdgeText does; nothing if a quote is not closed.
+// Splits a line into fields as EdgeText does; no value if a quote is not closed.
 std::optional<std::vector<std::string>> split_line(std::string_view line, const TextLayout& layout);
 
-// Whether it is written as int64 would be: no plus sign, no leading zeros, in range.
+// Whether the text is an int64 in canonical form: no plus sign, no leading zeros, in range.
 bool parse_integer(std::string_view text, std::int64_t& value);
 
 }  // namespace ohm

@@ -68,7 +68,7 @@ std::int32_t IntegerNodes::append(std::int64_t key) {
   if (size() >= kMaxNodes) throw TooManyNodes{};
   if (!is_direct(key) && 2 * (used_ + 1) > std::ssize(slots_)) grow_slots();
   const auto number = static_cast<std::int32_t>(size());
-  keys_.push_back(key);  // what follows cannot fail
+  keys_.push_back(key);  // nothing after this line throws
   if (is_direct(key)) {
     direct_[key] = number;
   } else {
@@ -85,7 +85,7 @@ void IntegerNodes::grow_slots() {
   old.swap(slots_);
   used_ = 0;
   for (const Slot& slot : old) {
-    if (slot.number < 0 || is_direct(slot.key)) continue;  // those have found their place meanwhile
+    if (slot.number < 0 || is_direct(slot.key)) continue;  // these are in the array now
     slots_[slot_of(slot.key)] = slot;
     ++used_;
   }
@@ -146,7 +146,7 @@ inline std::uint64_t StringNodes::Mark::hash() const { return fold(head ^ kOdd0,
 inline StringNodes::Mark StringNodes::mark_of(std::string_view key) {
   const char* p = key.data();
   const std::size_t size = key.size();
-  // The first and the last bytes; between them they have all.
+  // The first and the last bytes, which together cover the whole string.
   if (size <= 16) {
     if (size >= 8) return {load<std::uint64_t>(p), load<std::uint64_t>(p + size - 8)};
     if (size >= 4) return {load<std::uint32_t>(p), load<std::uint32_t>(p + size - 4) + (std::uint64_t{size} << 32)};
@@ -179,10 +179,10 @@ std::int32_t StringNodes::number(std::string_view key, const Mark& mark) {
     at = slot_of(key, mark);
   }
   const auto number = static_cast<std::int32_t>(size());
-  data_.resize(offset_.back());  // of a call that failed here, something may be left
+  data_.resize(offset_.back());  // a call that failed here may have left bytes
   data_.insert(data_.end(), key.begin(), key.end());
   offset_.push_back(std::ssize(data_));
-  slots_[at] = {mark, static_cast<std::uint32_t>(key.size()), number};  // the last: it cannot fail
+  slots_[at] = {mark, static_cast<std::uint32_t>(key.size()), number};  // last, because it cannot throw
   return number;
 }
 
@@ -199,8 +199,8 @@ void StringNodes::grow() {
   slots_ = std::move(larger);
 }
 
-// Marks of a group of strings first, then their slots: the misses overlap. `string(i)` is the i-th of `count`
-// strings, `take(i, string, mark)` is called for each in order.
+// Computes the marks of a group of strings before it reads their slots, so that cache misses overlap. `string(i)` is
+// the i-th of `count` strings; `take(i, string, mark)` is called for each in order.
 template <class String, class Take>
 void StringNodes::in_groups(std::int64_t count, const String& string, const Take& take) const {
   constexpr std::int64_t kGroup = 32;

@@ -1,7 +1,7 @@
 // Tables that number node ids 0, 1, 2, ... in the order of their first appearance.
 //
-// Edges are taken one after the other, u before v, so the numbers do not depend on how a stream is cut. Slots of
-// the hash tables are asked for a few edges ahead: a lookup is a cache miss, and several wait together.
+// Edges are taken one after the other, u before v, so the numbers do not depend on the batches of a stream. Slots of
+// the hash tables are prefetched a few edges ahead: a lookup is a cache miss, and several misses overlap.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +17,19 @@ constexpr std::int64_t kMaxNodes = std::numeric_limits<std::int32_t>::max();
 // Thrown when there are more different ids than 32-bit numbers.
 struct TooManyNodes {};
 
-// Ids that are integers. Most are small and dense: those below a few times the number of nodes are found in a
-// plain array, all others in a hash table with linear probing. A huge id costs no more than a small one.
+// Integer ids. Most are small and dense: those below a few times the number of nodes are stored in an array, all others
+// in a hash table with linear probing. A huge id costs no more than a small one.
 class IntegerNodes {
  public:
   IntegerNodes();
   std::int64_t size() const { return std::ssize(keys_); }
   std::span<const std::int64_t> keys() const { return keys_; }
 
-  // Numbers of the ids; new ones are added.
+  // Writes the numbers of the ids; new ids are added.
   template <class Key>
   void add_edges(std::span<const Key> u, std::span<const Key> v, std::int32_t* to_u, std::int32_t* to_v);
   void add(std::span<const std::int64_t> ids, std::int32_t* to);
-  // Numbers of the ids, -1 for those that are not here.
+  // Writes the numbers of the ids, -1 for unknown ones.
   void find(std::span<const std::int64_t> ids, std::int32_t* to) const;
 
  private:
@@ -47,12 +47,12 @@ class IntegerNodes {
   void grow_direct();
 
   std::vector<std::int64_t> keys_;    // by number
-  std::vector<std::int32_t> direct_;  // number by key, -1: not here
+  std::vector<std::int32_t> direct_;  // number by key, -1: unknown
   std::vector<Slot> slots_;           // a power of two, at most half full
   std::int64_t used_ = 0;             // slots
 };
 
-// Strings one after the other: string i is data[offset[i]], ..., data[offset[i + 1] - 1], as Arrow has them.
+// Concatenated strings: string i is data[offset[i]], ..., data[offset[i + 1] - 1], as in Arrow.
 template <class Offset>
 struct Strings {
   std::span<const Offset> offset;  // one more than strings
@@ -63,7 +63,7 @@ struct Strings {
   }
 };
 
-// Ids that are strings of bytes. A slot holds the whole of a short string, so that finding one is one cache miss.
+// Ids that are byte strings. A slot holds the whole of a short string, so a lookup costs one cache miss.
 class StringNodes {
  public:
   StringNodes();
@@ -79,7 +79,7 @@ class StringNodes {
   void find(const Strings<Offset>& ids, std::int32_t* to) const;
 
  private:
-  // Two strings of equal size up to 16 are equal if their marks are; of longer ones these are hashes.
+  // Two strings of the same size, up to 16, are equal if their marks are equal. For longer strings marks are hashes.
   struct Mark {
     std::uint64_t head;
     std::uint64_t tail;
@@ -91,7 +91,7 @@ class StringNodes {
     std::int32_t number = -1;  // -1: empty
   };
   static Mark mark_of(std::string_view key);
-  // Of the string's slot, or the empty one where it belongs.
+  // The position of the slot of the string, or of the empty slot where it belongs.
   std::int64_t slot_of(std::string_view key, const Mark& mark) const;
   std::int32_t number(std::string_view key, const Mark& mark);
   void grow();

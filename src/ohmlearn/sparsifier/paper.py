@@ -246,7 +246,7 @@ class KelnerLevin:
         seen, loops, zeros = (numbers[name] for name in COUNTERS[1:])
         if len(rows) + len(buffer) > seen - loops - zeros:
             raise ValueError(
-                f"{len(rows) + len(buffer)} rows are kept of {seen - loops - zeros} edges"
+                f"{len(rows) + len(buffer)} rows come from {seen - loops - zeros} edges"
             )
 
     def _check_parameters(self, others: dict[str, Any]) -> None:
