@@ -7,10 +7,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
-#include <limits>
 #include <optional>
 #include <span>
-#include <string>
 #include <tuple>
 #include <utility>
 #include <variant>
@@ -132,8 +130,7 @@ void bind_solver(nb::module_& m) {
                     std::optional<ArrayIn<double>>, ohm::Method, std::uint64_t, int>(),
            "indptr"_a.noconvert(), "indices"_a.noconvert(), "weights"_a.noconvert(),
            "ground"_a.noconvert().none(), "method"_a, "seed"_a, "threads"_a)
-      .def("solve", &Solver::solve, "b"_a.noconvert(), "x"_a.noconvert(), "tolerance"_a,
-           "max_iterations"_a,
+      .def("solve", &Solver::solve, "b"_a.noconvert(), "x"_a.noconvert(), "tolerance"_a, "max_iterations"_a,
            "Overwrites x. Returns for each column: iterations, residual, share projected out, limited by rounding.")
       .def("precondition", &Solver::precondition, "b"_a.noconvert(), "x"_a.noconvert())
       .def_prop_ro("method", &Solver::ask<&ohm::Solver::method>)
@@ -145,9 +142,8 @@ void bind_solver(nb::module_& m) {
 
 // ---- resistances --------------------------------------------------------------------------------
 
-void sketch_right_hand_sides(ArrayIn<std::int64_t> indptr, ArrayIn<std::int32_t> indices,
-                             ArrayIn<double> weights, std::uint64_t seed, std::uint64_t round,
-                             int threads, MatrixInOut<double> y) {
+void sketch_right_hand_sides(ArrayIn<std::int64_t> indptr, ArrayIn<std::int32_t> indices, ArrayIn<double> weights,
+                             std::uint64_t seed, std::uint64_t round, int threads, MatrixInOut<double> y) {
   const ohm::CsrView graph = as_csr(indptr, indices, weights);
   require(y.shape(0) + 1 == indptr.size() && y.shape(1) == ohm::kSketchColumns, "y has the wrong shape");
   nb::gil_scoped_release release;
@@ -185,8 +181,7 @@ void bind_resistance(nb::module_& m) {
   m.def("sketch_right_hand_sides", sketch_right_hand_sides, "indptr"_a.noconvert(), "indices"_a.noconvert(),
         "weights"_a.noconvert(), "seed"_a, "round"_a, "threads"_a, "y"_a.noconvert());
   m.def("add_estimates", add_estimates, "z"_a.noconvert(), "u"_a.noconvert(), "v"_a.noconvert(),
-        "w"_a.noconvert().none(), "seed"_a, "round"_a, "threads"_a, "squares"_a.noconvert(),
-        "products"_a.noconvert());
+        "w"_a.noconvert().none(), "seed"_a, "round"_a, "threads"_a, "squares"_a.noconvert(), "products"_a.noconvert());
   m.def("combine_estimates", combine_estimates, "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert().none(),
         "degrees"_a.noconvert(), "q"_a, "squares"_a.noconvert(), "products"_a.noconvert());
 }

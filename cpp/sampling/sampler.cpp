@@ -286,6 +286,7 @@ Csr Sampler::snapshot() const {
   State state;  // without the rows, which may be most of the memory
   state.n_nodes = state_.n_nodes;
   state.nodes = state_.nodes;
+  state.clusters = state_.clusters;  // records of nodes refer to them
   state.n_resamples = state_.n_resamples;
   state.beta = state_.beta;
   Sampler copy(std::move(state), options_);

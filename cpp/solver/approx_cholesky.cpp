@@ -365,8 +365,7 @@ class Elimination {
 }  // namespace
 
 template <class Real>
-Factor<Real> approximate_cholesky(const CsrView& graph, const double* ground,
-                                  std::span<const std::int32_t> relabel,
+Factor<Real> approximate_cholesky(const CsrView& graph, const double* ground, std::span<const std::int32_t> relabel,
                                   const EliminationOptions& options) {
   return Elimination<Real>(graph, ground, relabel, options).run();
 }

@@ -72,8 +72,7 @@ struct EliminationOptions {
 
 // Rows are the graph's nodes renumbered: row k is node relabel[k].
 template <class Weight>
-Factor<Weight> approximate_cholesky(const CsrView& graph, const double* ground,
-                                  std::span<const std::int32_t> relabel,
+Factor<Weight> approximate_cholesky(const CsrView& graph, const double* ground, std::span<const std::int32_t> relabel,
                                   const EliminationOptions& options);
 
 // y <- C^-1 y, one column with entries begin..end, on vectors whose rows are `Row`.

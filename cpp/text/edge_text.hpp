@@ -19,10 +19,10 @@
 namespace ohm {
 
 struct TextLayout {
-  char delimiter = ',';  // 0: runs of blanks and tabs
-  bool quotes = true;    // fields may be enclosed in double quotes
-  std::string comments;  // lines that start with one of these characters are comments
-  int u = 0;             // columns, from 0
+  char delimiter = ',';       // 0: runs of blanks and tabs
+  bool quotes = true;         // fields may be enclosed in double quotes
+  std::string comments = "";  // lines that start with one of these characters are comments
+  int u = 0;                  // columns, from 0
   int v = 1;
   int w = -1;                 // -1: no weights
   bool strings = false;       // ids are strings, else integers

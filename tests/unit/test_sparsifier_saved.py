@@ -301,7 +301,10 @@ def test_pickles_of_tables_of_nodes_are_checked():
     table.add(["a", "bc", "d"])
     offsets, data = table.get_state()["node_offsets"], table.get_state()["node_bytes"]
     for state, message in [
-        ({"node_offsets": offsets + 1, "node_bytes": data}, "offsets exceed the length of the strings"),
+        (
+            {"node_offsets": offsets + 1, "node_bytes": data},
+            "offsets exceed the length of the strings",
+        ),
         ({"node_offsets": offsets[::-1].copy(), "node_bytes": data}, "offsets must not decrease"),
         ({"node_offsets": offsets.astype(float), "node_bytes": data}, "a vector of int64"),
         ({"node_offsets": offsets}, "node_bytes is missing"),
