@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 BENCH := .venv-bench
 SOURCES = $(shell find src -name '*.py')
-NATIVE := CMakeLists.txt pyproject.toml $(wildcard cpp/*.cpp cpp/*.hpp)
+NATIVE := CMakeLists.txt pyproject.toml $(filter-out cpp/tests/%,$(wildcard cpp/*/*.?pp))
 
 export PYTHONNOUSERSITE := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1

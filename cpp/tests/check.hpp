@@ -1,4 +1,4 @@
-// The whole test framework: TEST registers a function, CHECK counts a failure and goes on.
+// The whole test framework: TEST registers a function, CHECK counts a failure and continues.
 #pragma once
 
 #include <cstdio>

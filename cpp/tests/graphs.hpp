@@ -1,12 +1,11 @@
 // Small graphs and dense arithmetic for the tests.
 #pragma once
 
-#include "csr.hpp"
+#include "graph/csr.hpp"
 
 #include <cmath>
 #include <cstdint>
 #include <random>
-#include <utility>
 #include <vector>
 
 namespace graphs {

@@ -1,4 +1,4 @@
-#include "approx_cholesky.hpp"
+#include "solver/approx_cholesky.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -75,7 +75,7 @@ void check_exact(const graphs::Graph& graph, const double* ground, double relati
 
 }  // namespace
 
-// Where no eliminated node has more than two neighbours the clique is an edge, and nothing is sampled.
+// If no eliminated node has more than two neighbours, the clique is an edge, and nothing is sampled.
 TEST(elimination_is_exact_on_trees_and_rings) {
   for (unsigned seed = 0; seed < 5; ++seed) {
     std::vector<double> ground(40, 0.0);
@@ -90,8 +90,8 @@ TEST(elimination_is_exact_on_trees_and_rings) {
   }
 }
 
-// The mean over seeds approaches L + D: 4000 seeds, entries of size about one, standard deviation of a
-// mean below 0.02; five of those are exceeded with a probability below 1e-4 over all entries.
+// The mean over seeds approaches L + D: 4000 seeds, entries of size about one, standard deviation of a mean below 0.02;
+// five of those are exceeded with a probability below 1e-4 over all entries.
 TEST(elimination_is_right_in_expectation) {
   const graphs::Graph graph = graphs::grid(4, 1, 1);
   std::vector<double> ground(16, 0.0);
@@ -174,7 +174,7 @@ TEST(factors_of_nothing_and_of_isolated_nodes) {
   for (std::size_t k = 0; k < 3; ++k) CHECK(factor.inverse_diagonal[k] == (factor.order[k] == 1 ? 0.5F : 0.0F));
 }
 
-// As a hub with more entries than 32 bits can count would be: at the start, or where its list grows.
+// A node with more entries than the limit is refused: at the start, or when its list grows.
 TEST(nodes_with_too_many_entries_are_refused) {
   const auto refusal = [](const graphs::Graph& graph, std::int32_t most_entries) -> std::string {
     ohm::EliminationOptions options;

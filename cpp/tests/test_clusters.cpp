@@ -1,12 +1,13 @@
+#include "graph/clusters.hpp"
+
+#include "graph/components.hpp"
+#include "solver/direct.hpp"
+#include "solver/matrix.hpp"
 #include "check.hpp"
-#include "clusters.hpp"
-#include "dense.hpp"
 #include "graphs.hpp"
-#include "matrix.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <random>
 
 namespace {

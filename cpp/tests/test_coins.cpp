@@ -1,7 +1,8 @@
+#include "sampling/coins.hpp"
+
+#include "base/rng.hpp"
+#include "sampling/sampler.hpp"
 #include "check.hpp"
-#include "coins.hpp"
-#include "rng.hpp"
-#include "sampler.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -27,7 +28,7 @@ TEST(the_bound_of_a_coin_changes_nothing) {
   const ohm::Sampler sampler = clusters();
   std::vector<ohm::NodeRecord> nodes = sampler.state().nodes;
   const ohm::Embedding embedding{nodes, sampler.state().clusters};
-  nodes[7] = {};  // one without an embedding, of which edges have been kept
+  nodes[7] = {};  // a node without an embedding, although edges of it have been kept
   nodes[7].degree_now = 1000.0f;
   nodes[7].cluster = static_cast<std::int32_t>(sampler.state().clusters.size());
   std::vector<std::int32_t> u, v;

@@ -1,6 +1,7 @@
-#include "csr.hpp"
+#include "graph/csr.hpp"
 
-#include <algorithm>
+#include "graph/components.hpp"
+
 #include <limits>
 #include <map>
 #include <numeric>
@@ -17,8 +18,7 @@ using Pair = std::pair<std::int64_t, std::int64_t>;
 
 template <class Index, class Weight>
 std::variant<ohm::BuiltCsr, ohm::EdgeFault> build(std::int32_t n, const std::vector<Index>& u,
-                                                  const std::vector<Index>& v,
-                                                  const std::vector<Weight>& w) {
+                                                  const std::vector<Index>& v, const std::vector<Weight>& w) {
   return ohm::build_csr<Index, Weight>(n, u, v, w);
 }
 

@@ -1,6 +1,7 @@
+#include "text/edge_text.hpp"
+
+#include "base/rng.hpp"
 #include "check.hpp"
-#include "edge_text.hpp"
-#include "rng.hpp"
 
 #include <algorithm>
 
@@ -9,9 +10,7 @@ namespace {
 using Integers = std::vector<std::int64_t>;
 
 TEST(usual_and_unusual_lines_read_alike) {
-  ohm::TextLayout layout;
-  layout.w = 2;
-  ohm::EdgeText text(layout, 1);
+  ohm::EdgeText text({.w = 2}, 1);
   const auto edges = text.parse("1,2,0.5\n 3 , 4 ,\"2\"\r\n\n5,6,1e1,more,\"\n-7,9223372036854775807,0\n", true);
   CHECK(edges.u == Integers({1, 3, 5, -7}));
   CHECK(edges.v == Integers({2, 4, 6, 9223372036854775807}));
@@ -23,12 +22,7 @@ TEST(usual_and_unusual_lines_read_alike) {
 TEST(faults_have_kind_and_line) {
   using Kind = ohm::LineFault::Kind;
   const auto first = [](const char* text, bool strings, int w) {
-    ohm::TextLayout layout;
-    layout.strings = strings;
-    layout.w = w;
-    layout.skips_faults = true;
-    layout.comments = "#";
-    ohm::EdgeText reader(layout, 1);
+    ohm::EdgeText reader({.comments = "#", .w = w, .strings = strings, .skips_faults = true}, 1);
     const auto edges = reader.parse(std::string("# c\n1,2,3\n") + text + "\n4,5,6\n", true);
     CHECK(reader.n_faults() == 1);
     CHECK((strings ? edges.u_offset.size() - 1 : edges.u.size()) == 2);
@@ -75,11 +69,7 @@ std::vector<std::string> names(const std::vector<std::int64_t>& offset, const st
 TEST(quotes_may_hold_line_ends) {
   using Names = std::vector<std::string>;
   const auto read = [](std::string_view text, char delimiter, std::int64_t faults) {
-    ohm::TextLayout layout;
-    layout.delimiter = delimiter;
-    layout.strings = true;
-    layout.skips_faults = true;
-    ohm::EdgeText reader(layout, 1);
+    ohm::EdgeText reader({.delimiter = delimiter, .strings = true, .skips_faults = true}, 1);
     const auto edges = reader.parse(text, true);
     CHECK(reader.n_faults() == faults);
     CHECK(reader.next_line() == std::count(text.begin(), text.end(), '\n') + 1);
@@ -92,10 +82,10 @@ TEST(quotes_may_hold_line_ends) {
   CHECK(read("\"a\nb,c\",d\ne,f\n", ',', 0) == Names({"a\nb,c|d", "e|f"}));
   CHECK(read("a,\"b\r\n\"\"\r c\"\r\ne,f\r\n", ',', 0) == Names({"a|b\r\n\"\r c", "e|f"}));
   CHECK(read("\"a b\" \"c\nd\"\ne f\n", 0, 0) == Names({"a b|c\nd", "e|f"}));
-  // In columns that nobody asked for, too.
+  // Also in columns that are not read.
   CHECK(read("a,b,\"x\ny,z\"\ne,f,\n", ',', 0) == Names({"a|b", "e|f"}));
   CHECK(read("a,b,\"x\ny,z\",\"\n\"\ne,f,\n", ',', 0) == Names({"a|b", "e|f"}));
-  // A quote that is never closed, or not where a field ends, concerns its own line.
+  // A quote that is never closed, or not where a field ends, affects its own line only.
   CHECK(read("\"a,b\ne,f\n", ',', 1) == Names({"e|f"}));
   CHECK(read("\"a,b\ne,\"f\"\n", ',', 1) == Names({"e|f"}));
   CHECK(read("a,b,\"\ne,f\n", ',', 0) == Names({"a|b", "e|f"}));
@@ -103,9 +93,7 @@ TEST(quotes_may_hold_line_ends) {
 
 TEST(records_are_read_alike_however_the_text_is_cut) {
   const std::string_view text = "a,\"b\nc\"\n\"d\n\n\",e,\"\n\"\nf,g\n\"h,i\nj,k\n";
-  ohm::TextLayout layout;
-  layout.strings = true;
-  layout.skips_faults = true;
+  const ohm::TextLayout layout{.strings = true, .skips_faults = true};
   ohm::EdgeText whole(layout, 1);
   const auto expected = whole.parse(text, true);
   CHECK(whole.n_faults() == 1);
@@ -128,10 +116,7 @@ TEST(a_quote_reaches_only_so_far) {
   std::string text = "a,\"b\n";
   while (text.size() < ohm::kLongestRecord) text += "c,d\n";
   text += "e\",f\n";
-  ohm::TextLayout layout;
-  layout.strings = true;
-  layout.skips_faults = true;
-  ohm::EdgeText reader(layout, 1);
+  ohm::EdgeText reader({.strings = true, .skips_faults = true}, 1);
   const auto edges = reader.parse(text, false);
   CHECK(reader.n_consumed() == text.size());
   CHECK(reader.n_faults() == 1);

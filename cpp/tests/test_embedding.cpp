@@ -1,15 +1,15 @@
-#include "check.hpp"
+#include "sampling/embedding.hpp"
 
-#include "embedding.hpp"
-#include "rng.hpp"
+#include "base/rng.hpp"
+#include "check.hpp"
 
 #include <cmath>
 #include <vector>
 
 using namespace ohm;
 
-// The 4-cycle 0-1-3-2: summed over nodes 0 and 1, a right-hand side has the factors of the two edges between
-// {0, 1} and {2, 3}, and the others cancel. Signs alone would sum to zero in all columns in 1 of 256 rounds.
+// The 4-cycle 0-1-3-2: summed over nodes 0 and 1, a right-hand side has the factors of the two edges between {0, 1} and
+// {2, 3}, and the others cancel. Signs alone would sum to zero in all columns in 1 of 256 rounds.
 TEST(rough_sketch_sees_a_cut_of_two_equal_edges) {
   const std::vector<std::int32_t> u = {0, 0, 1, 2}, v = {1, 2, 3, 3};
   const std::vector<float> w(4, 1.0f);

@@ -1,8 +1,9 @@
+#include "points/knn.hpp"
+
+#include "base/rng.hpp"
+#include "points/exponential.hpp"
+#include "points/kernel_edges.hpp"
 #include "check.hpp"
-#include "exponential.hpp"
-#include "knn.hpp"
-#include "rng.hpp"
-#include "similarity.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,7 @@
+#include "text/nodes.hpp"
+
+#include "base/rng.hpp"
 #include "check.hpp"
-#include "nodes.hpp"
-#include "rng.hpp"
 
 #include <string>
 #include <unordered_map>

@@ -1,4 +1,4 @@
-#include "ordering.hpp"
+#include "solver/ordering.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -1,4 +1,4 @@
-#include "parallel.hpp"
+#include "base/parallel.hpp"
 
 #include <numeric>
 #include <stdexcept>
@@ -33,7 +33,7 @@ TEST(parallel_for_hands_on_an_exception_and_stops) {
   }
 }
 
-// Each member adds to its own place, all read the others' after the barrier.
+// Each member writes its entry, and all read the entries of the others after the barrier.
 TEST(team_members_meet) {
   for (const int size : {1, 2, 5}) {
     ohm::Team team(size);

@@ -1,4 +1,6 @@
-#include "product.hpp"
+#include "graph/product.hpp"
+
+#include "graph/components.hpp"
 
 #include <numeric>
 #include <random>
@@ -33,7 +35,7 @@ std::vector<double> random_columns(std::int64_t size, unsigned seed) {
 
 }  // namespace
 
-// Numbers that are exact in binary: all orders of summation give the same.
+// Numbers that are exact in binary, so that all orders of summation give the same sum.
 TEST(products_of_edges_and_of_their_graph_agree) {
   constexpr std::int32_t n = 300;
   const Edges edges = random_edges(n, 200'000, 1);  // enough for threads

@@ -1,6 +1,7 @@
+#include "sampling/sampler.hpp"
+
+#include "base/rng.hpp"
 #include "check.hpp"
-#include "rng.hpp"
-#include "sampler.hpp"
 
 #include <cmath>
 #include <limits>

@@ -1,4 +1,4 @@
-#include "solver.hpp"
+#include "solver/solver.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -76,7 +76,7 @@ TEST(threads_do_not_change_a_bit) {
   }
 }
 
-// Neither what an earlier solve has built nor what it has found out changes an answer.
+// Neither the factors nor the decisions of an earlier solve change an answer.
 TEST(answers_do_not_depend_on_the_solves_before) {
   const graphs::Graph hard = graphs::tree(3000, 4, 1);  // auto ends with a factor
   const graphs::Graph harder = graphs::grid(30, 24, 1);  // a float factor is not enough
@@ -120,7 +120,7 @@ TEST(a_numbering_other_than_the_graphs_is_undone) {
   }
 }
 
-// Columns of a wider array: what lies between them is neither read nor written.
+// Columns of a wider array: other columns are neither read nor written.
 TEST(strided_columns) {
   const graphs::Graph graph = graphs::grid(25, 1, 1);
   const double nan = std::numeric_limits<double>::quiet_NaN();

@@ -1,6 +1,8 @@
+#include "sampling/thinning.hpp"
+
+#include "base/rng.hpp"
+#include "graph/components.hpp"
 #include "check.hpp"
-#include "rng.hpp"
-#include "thinning.hpp"
 
 #include <cmath>
 
@@ -8,7 +10,7 @@ namespace {
 
 constexpr std::int32_t kNodes = 200;
 
-// Random edges among nodes of one component, and what is known of them without a sketch.
+// Random edges among nodes of one component, and their estimates without a sketch.
 struct Case {
   ohm::Triangle h;
   std::vector<ohm::NodeRecord> nodes;
@@ -48,8 +50,8 @@ void each_edge(const ohm::Triangle& h, Visit visit) {
   }
 }
 
-// Each edge is kept with its chance, and the weight that leaves each set hardly changes: the first set is the nodes
-// i with set[i] = 0, and so on.
+// Each edge is kept with its chance, and the weight that leaves each set hardly changes: the first set is the nodes i
+// with set[i] = 0, and so on.
 void check_choice(const Case& c, const std::vector<std::int32_t>& set, double most_spread) {
   const auto rows = static_cast<std::size_t>(c.h.edges());
   std::vector<float> chance(rows);
@@ -74,7 +76,7 @@ void check_choice(const Case& c, const std::vector<std::int32_t>& set, double mo
     for (const double x : excess) spread += x * x;
   }
   CHECK(spread < most_spread * independent);
-  // Seven standard deviations: a right program fails with probability below 1e-7.
+  // Seven standard deviations: a correct program fails with probability below 1e-7.
   for (std::size_t e = 0; e < rows; ++e) {
     const double p = static_cast<double>(chance[e]);
     CHECK(std::abs(kept[e] / kRuns - p) <= 7.0 * std::sqrt(p * (1 - p) / kRuns) + 1e-12);

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 MAGIC = b"OHMLEARN"
-VERSION = 1
+VERSION = 2
 HEAD = len(MAGIC) + 4 + hashlib.sha256().digest_size
 
 
@@ -60,6 +60,11 @@ def read_arrays(path: str | os.PathLike[str]) -> dict[str, Any]:
     if content[: len(MAGIC)] != MAGIC:
         raise ValueError(f"{path} was not saved by ohmlearn; give a file that save has written")
     version = int.from_bytes(content[len(MAGIC) : len(MAGIC) + 4], "little")
+    if len(content) >= HEAD and version == 1:
+        raise ValueError(
+            f"{path} has format version 1: ohmlearn 0.1 wrote it, and this ohmlearn reads version "
+            f"{VERSION}; sparsify the edges again"
+        )
     if len(content) >= HEAD and version != VERSION:
         raise ValueError(
             f"{path} has format version {version}, but this ohmlearn reads version {VERSION}; use "

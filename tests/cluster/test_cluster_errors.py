@@ -150,8 +150,8 @@ def test_passes_need_the_numbers_of_the_nodes():
         ({"v": np.array([1, -1], np.int32)}, "partition 1: its rows and its nodes do not fit"),
         ({"u": np.array([0.0, 1.0])}, "partition 1: u must be a vector of int32, got float64"),
         ({"w": np.array([1.0, np.nan], np.float32)}, "row 1 has weight nan"),
-        ({"counters": np.zeros(3, np.int64)}, "partition 1: its rows and its nodes do not fit"),
-        ({"counters": np.full(6, -1)}, "-1 edges are said to be seen"),
+        ({"capacity": np.zeros(3, np.int64)}, "capacity must be a single int64, got int64"),
+        ({"position": np.array(-1)}, "the number of edges seen is -1"),
         ({"node_ids": np.array([5])}, "partition 1: its rows and its nodes do not fit"),
     ],
 )

@@ -80,6 +80,8 @@ def saved() -> list[dict[str, np.ndarray]]:
 def change_array(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Return an array with another entry, type or shape."""
     kind = int(rng.integers(0, 9))
+    if array.ndim == 0 and rng.random() < 0.75:  # other types and shapes are always refused
+        kind = int(rng.choice([0, 6]))
     if array.dtype.kind in "UMc" or (kind < 6 and array.size == 0):
         kind = 8
     result = array.copy()
@@ -93,6 +95,10 @@ def change_array(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         data[int(rng.integers(0, data.size))] ^= 1 << int(rng.integers(0, 8))
     elif kind == 5:
         result[at] = result.reshape(-1)[int(rng.integers(0, result.size))]
+    elif kind == 6 and array.ndim == 0:  # a number close to the right one
+        near = (-1, 1) if array.dtype.kind in "iu" else (-1e-3 * result, 1e-3 * result)
+        with np.errstate(all="ignore"):
+            result = (result + near[int(rng.integers(0, 2))]).astype(array.dtype).reshape(())
     elif kind == 6:
         cut = int(rng.integers(0, array.size + 1))
         ends = (result.reshape(-1)[:cut], np.tile(result.reshape(-1), 2), result.reshape(-1)[::-1])
@@ -103,7 +109,7 @@ def change_array(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
             warnings.simplefilter("ignore")
             result = array.astype(np.float64).astype(types[int(rng.integers(0, len(types)))])
     else:
-        shapes = ((1, array.size), (array.size, 1), (1, 1, array.size))
+        shapes = ((array.size,), (1, array.size), (array.size, 1), (1, 1, array.size))
         result = result.reshape(shapes[int(rng.integers(0, len(shapes)))])
     return result
 

@@ -10,7 +10,6 @@ import re
 import numpy as np
 import pytest
 
-from ohmlearn import _core
 from ohmlearn._storage import MAGIC, VERSION, read_arrays, write_arrays
 from ohmlearn.nodes import NodeTable
 from ohmlearn.sparsifier import StreamingSparsifier
@@ -20,6 +19,26 @@ def stream(n_edges=12_000, n_nodes=60):
     rng = np.random.default_rng(0)
     u, v = rng.integers(0, n_nodes, (2, n_edges))
     return u, v, rng.lognormal(size=n_edges)
+
+
+# The arrays of a state of the C++ sampler.
+STATE = [
+    "nodes",
+    "clusters",
+    "u",
+    "v",
+    "w",
+    "n_sorted",
+    "position",
+    "n_self_loops",
+    "n_zero_weights",
+    "n_resamples",
+    "capacity",
+    "n_expected",
+    "beta",
+    "correction",
+    "weight_seen",
+]
 
 
 @pytest.fixture(scope="module")
@@ -62,11 +81,6 @@ def put(at, value):
     return change
 
 
-def spoil_record(nodes):
-    nodes[3 * _core.RECORD_BYTES : 4 * _core.RECORD_BYTES] = 255  # each float is nan
-    return nodes
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -78,28 +92,39 @@ def spoil_record(nodes):
         ({"u": put(0, -1)}, r"row 0 joins nodes -1 and \d+ of 60"),
         ({"v": put(0, 60)}, r"row 0 joins nodes \d+ and 60 of 60"),
         ({"u": put(300, 0)}, "row 300 is not in order"),
-        ({"nodes": lambda nodes: nodes[: 59 * _core.RECORD_BYTES]}, "records for 59 of 60 nodes"),
-        ({"nodes": lambda nodes: nodes[:-1]}, "records for 59 of 60 nodes"),
-        ({"nodes": lambda nodes: np.append(nodes, nodes[:1])}, "one record per node"),
-        ({"nodes": spoil_record}, "the record of node 3 holds a number out of its range"),
-        ({"counters": lambda counters: counters[:-1]}, "counters must have 6 entries"),
-        ({"counters": put(0, -1)}, "-1 edges are said to be seen"),
-        ({"counters": put(1, 12_001)}, "12001 of 12000 edges are said to be loops"),
-        ({"counters": put(3, -1)}, "-1 resamples are said to be done"),
-        ({"counters": put(4, 7)}, "the capacity is 7 rows"),
-        ({"counters": put(5, 10**9)}, r"1000000000 of \d+ rows are said to be sorted"),
-        ({"numbers": put(8, np.nan)}, r"the rate beta is nan after \d+ resamples"),
-        ({"numbers": put(8, 0.0)}, r"the rate beta is 0 after \d+ resamples"),
-        ({"numbers": put(0, np.inf)}, "the weight seen is inf"),
-        ({"numbers": lambda numbers: numbers[1:]}, "numbers must have 11 entries"),
+        ({"nodes": lambda nodes: nodes[:59]}, "records for 59 of 60 nodes"),
+        (
+            {"nodes": lambda nodes: nodes[:, :-1]},
+            r"nodes must be rows of 64 uint8, got uint8 of shape \(60, 63\)",
+        ),
+        ({"nodes": np.ravel}, r"nodes must be rows of 64 uint8, got uint8 of shape \(3840,\)"),
+        # Each float of the record becomes nan.
+        ({"nodes": put(3, 255)}, "the record of node 3 holds a number out of its range"),
+        (
+            {"clusters": lambda clusters: clusters.astype(np.int8)},
+            r"clusters must be rows of \d+ uint8, got int8 of shape",
+        ),
+        ({"position": put((), -1)}, "the number of edges seen is -1"),
+        ({"position": np.float64}, r"position must be a single int64, got float64 of shape \(\)"),
+        ({"position": np.ravel}, r"position must be a single int64, got int64 of shape \(1,\)"),
+        ({"n_self_loops": put((), 12_001)}, "12001 of 12000 edges are self-loops"),
+        ({"n_zero_weights": put((), -1)}, r"-1 of \d+ edges have zero weight"),
+        ({"n_resamples": put((), -1)}, "the number of resamples is -1"),
+        ({"capacity": put((), 7)}, "the capacity is 7 rows"),
+        ({"n_sorted": put((), 10**9)}, r"1000000000 of \d+ rows are sorted"),
+        ({"n_expected": put((), -1.0)}, "-1 rows are expected"),
+        ({"correction": put((), 0.5)}, "the correction of leverages is 0.5"),
+        ({"beta": put((), np.nan)}, r"the rate beta is nan after \d+ resamples"),
+        ({"beta": put((), 0.0)}, r"the rate beta is 0 after \d+ resamples"),
+        ({"weight_seen": put(0, np.inf)}, "the weight seen is inf"),
+        ({"weight_seen": lambda lanes: lanes[1:]}, "weight_seen must have 8 entries, got 7"),
         ({"u": lambda u: u.astype(np.int64)}, r"u must be a vector of int32, got int64 of shape"),
         (
             {"w": lambda w: w[np.newaxis]},
             r"w must be a vector of float32, got float32 of shape \(1",
         ),
         ({"w": lambda w: w.astype(">f4")}, r"w must be a vector of float32, got >f4 of shape"),
-        *(({name: None}, f"{name} is missing") for name in ("nodes", "u", "v", "w", "counters")),
-        ({"numbers": None}, "numbers is missing"),
+        *(({name: None}, f"{name} is missing") for name in STATE),
         ({"parameters": None}, "its parameters are missing"),
         ({"parameters": lambda _: np.array(3)}, "its parameters are missing"),
     ],
@@ -129,7 +154,7 @@ def test_arrays_that_no_sampler_has(native, tmp_path, changes, message):
         ({"seed": put((), 1)}, "seed = 1 is not that of the parameters, 0"),
         ({"seed": None}, "seed must be there, as a single number"),
         ({"n_blocks": put((), -1)}, "n_blocks = -1 is out of range"),
-        ({"n_edges_seen": put((), 5)}, r"\d+ rows are kept of -?\d+ edges"),
+        ({"n_edges_seen": put((), 5)}, r"\d+ rows come from -?\d+ edges"),
         ({"merged": lambda _: np.array(0.5)}, "merged must be an integer, got 0.5"),
         ({"weight_seen": put((), np.nan)}, "weight_seen must be there, as a single number"),
         ({"weight_seen": put((), -1.0)}, "weight_seen = -1.0 is out of range"),
@@ -139,6 +164,25 @@ def test_arrays_that_no_sampler_has(native, tmp_path, changes, message):
 )
 def test_arrays_that_the_scheme_of_the_paper_does_not_have(paper, tmp_path, changes, message):
     assert re.search(message, refusal(paper, tmp_path, **changes))
+
+
+def test_states_of_both_samplers_are_arrays_by_name(native, paper):
+    assert list(native._get_arrays()) == STATE
+    for sparsifier in (native, paper):
+        assert {type(array) for array in sparsifier._get_arrays().values()} == {np.ndarray}
+
+
+def test_files_of_version_1_are_refused(native, tmp_path):
+    path = tmp_path / "old.ohm"
+    native.save(path)
+    content = path.read_bytes()
+    path.write_bytes(content[:8] + (1).to_bytes(4, "little") + content[12:])
+    message = (
+        f"{path} has format version 1: ohmlearn 0.1 wrote it, and this ohmlearn reads version 2; "
+        f"sparsify the edges again"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        StreamingSparsifier.load(path)
 
 
 def test_more_waiting_edges_than_a_block_has(paper, tmp_path):
@@ -257,8 +301,11 @@ def test_pickles_of_tables_of_nodes_are_checked():
     table.add(["a", "bc", "d"])
     offsets, data = table.get_state()["node_offsets"], table.get_state()["node_bytes"]
     for state, message in [
-        ({"node_offsets": offsets + 1, "node_bytes": data}, "offsets pass the end of the strings"),
-        ({"node_offsets": offsets[::-1].copy(), "node_bytes": data}, "offsets must not fall"),
+        (
+            {"node_offsets": offsets + 1, "node_bytes": data},
+            "offsets exceed the length of the strings",
+        ),
+        ({"node_offsets": offsets[::-1].copy(), "node_bytes": data}, "offsets must not decrease"),
         ({"node_offsets": offsets.astype(float), "node_bytes": data}, "a vector of int64"),
         ({"node_offsets": offsets}, "node_bytes is missing"),
         ({"node_ids": np.array([3, 4, 3])}, "ids of nodes are there more than once"),

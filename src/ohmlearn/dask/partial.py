@@ -20,13 +20,12 @@ from ohmlearn.dask.partitions import PartitionError, in_partition, open_partitio
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.ids import Ids, Strings
 from ohmlearn.sparsifier import StreamingSparsifier
-from ohmlearn.sparsifier.state import STATE
 from ohmlearn.streams.options import ReadOptions
 
 __all__ = ["Partial", "derive_seed", "merge_partials", "sparsify_partition"]
 
-N_SORTED = 5  # among the counters, that of rows known to be in order
-ESTIMATES = ("nodes", "clusters")  # of the state: what is known of resistances
+ESTIMATES = ("nodes", "clusters", "pairs")  # what the sampler knows of resistances
+LEFT_BEHIND = ("parameters", *ESTIMATES)
 
 
 @dataclass
@@ -80,7 +79,7 @@ def _size_of(partial: Partial) -> int:
 @dask_serialize.register(Partial)
 def _serialize(partial: Partial) -> tuple[dict[str, Any], list[Any]]:
     header = {
-        "arrays": [(name, array.dtype.str) for name, array in partial.arrays.items()],
+        "arrays": [(name, array.dtype.str, array.shape) for name, array in partial.arrays.items()],
         "partitions": partial.partitions,
         "n_bad": partial.n_bad,
         "first_bad": partial.first_bad,
@@ -93,8 +92,8 @@ def _serialize(partial: Partial) -> tuple[dict[str, Any], list[Any]]:
 @dask_deserialize.register(Partial)
 def _deserialize(header: dict[str, Any], frames: list[Any]) -> Partial:
     arrays = {
-        name: np.frombuffer(frame, dtype=dtype)
-        for (name, dtype), frame in zip(header["arrays"], frames, strict=True)
+        name: np.frombuffer(frame, dtype=dtype).reshape(shape)
+        for (name, dtype, shape), frame in zip(header["arrays"], frames, strict=True)
     }
     return Partial(
         arrays,
@@ -129,8 +128,7 @@ def sparsify_partition(
     with in_partition(name):
         stream = open_partition(content, options)
         sparsifier = StreamingSparsifier(**parameters, random_state=seed)
-        for batch in stream:
-            sparsifier.update(*batch)
+        sparsifier.update(stream)
         arrays = _take_state(sparsifier) | stream.nodes.get_state()
         return Partial(arrays, (number, number), stream.n_bad, stream.first_bad)
 
@@ -151,12 +149,10 @@ def merge_partials(parts: list[Partial], parameters: dict[str, Any], seed: int) 
             numbers = nodes.add(ids)
         except TypeError as error:
             raise PartitionError(f'{part.name}: {error}, or use id_type="string"') from None
-        if merged.max_edges is not None:
-            merged._check_room(merged.max_edges, len(nodes))
-        arrays = {**part.arrays, "counters": part.arrays["counters"].copy()}
-        arrays["counters"][N_SORTED] = 0  # new numbers, a new order
-        for end in ("u", "v"):
-            arrays[end] = numbers[arrays[end]]
+        merged.options.check_room(len(nodes))
+        ends = {end: numbers[part.arrays[end]] for end in ("u", "v")}
+        # The rows are not in order of the new numbers.
+        arrays = {**part.arrays, **ends, "n_sorted": np.zeros((), np.int64)}
         merged.merge(_restore(arrays, len(nodes), parameters, seed))
     levels = [sum(level) for level in zip_longest(*(p.traffic for p in parts), fillvalue=0)]
     return Partial(
@@ -171,30 +167,30 @@ def merge_partials(parts: list[Partial], parameters: dict[str, Any], seed: int) 
 def _check_part(arrays: dict[str, NDArray[Any]]) -> Ids:
     """Return the ids of the nodes of a part whose rows can be renumbered."""
     ids = _ids_of(arrays)
-    check_arrays(arrays, {name: dtype for name, dtype in STATE.items() if name not in ESTIMATES})
+    check_arrays(arrays, {"u": np.int32, "v": np.int32})
     ends = arrays["u"], arrays["v"]
     fit = all(end.min(initial=0) >= 0 and end.max(initial=-1) < ids.size for end in ends)
-    if not fit or len(arrays["counters"]) <= N_SORTED:
+    if not fit:
         raise ValueError("its rows and its nodes do not fit; read the partition again")
     return ids
 
 
 def _take_state(sparsifier: StreamingSparsifier) -> dict[str, NDArray[Any]]:
     """Return the state without the estimates."""
-    arrays = sparsifier._get_arrays()
-    for name in ESTIMATES:
-        del arrays[name]
-    return arrays
+    sparsifier.nodes = None  # the table travels beside it
+    state = sparsifier.get_state()
+    return {name: array for name, array in state.items() if name not in LEFT_BEHIND}
 
 
 def _restore(
     arrays: dict[str, NDArray[Any]], n_nodes: int, parameters: dict[str, Any], seed: int
 ) -> StreamingSparsifier:
     """Make a sparsifier whose nodes have no estimates yet: edges are kept until it resamples."""
-    blank = StreamingSparsifier(n_nodes=n_nodes)._get_arrays()
-    restored = StreamingSparsifier(**parameters, random_state=seed)
-    restored._set_arrays({**arrays, **{name: blank[name] for name in ESTIMATES}})
-    return restored
+    blank = StreamingSparsifier(n_nodes=n_nodes).get_state()
+    own = StreamingSparsifier(**parameters, random_state=seed).get_state()
+    rows = {name: array for name, array in arrays.items() if not name.startswith("node_")}
+    estimates = {name: blank[name] for name in ESTIMATES}
+    return StreamingSparsifier.from_state({**rows, **estimates, "parameters": own["parameters"]})
 
 
 def _ids_of(arrays: dict[str, NDArray[Any]]) -> Ids:

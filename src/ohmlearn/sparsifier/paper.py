@@ -14,7 +14,7 @@ printed takes p' before the minimum and so comes out too low wherever the minimu
 
 import copy
 import math
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -246,7 +246,7 @@ class KelnerLevin:
         seen, loops, zeros = (numbers[name] for name in COUNTERS[1:])
         if len(rows) + len(buffer) > seen - loops - zeros:
             raise ValueError(
-                f"{len(rows) + len(buffer)} rows are kept of {seen - loops - zeros} edges"
+                f"{len(rows) + len(buffer)} rows come from {seen - loops - zeros} edges"
             )
 
     def _check_parameters(self, others: dict[str, Any]) -> None:
@@ -278,6 +278,7 @@ class PaperSampler:
     """The scheme "paper" behind the interface of the C++ sampler."""
 
     beta = math.inf  # probabilities only fall; there is no rate of sampling
+    changes_at_once = True  # an update that is cut off leaves the sampler as it was
 
     def __init__(self, n_nodes: int, epsilon: float, seed: int, constant: float, threads: int):
         self._now = KelnerLevin(n_nodes, epsilon, seed, constant, threads), 0.0
@@ -301,9 +302,10 @@ class PaperSampler:
         sketch.update(u, v, weights)
         self._now = sketch, seen
 
-    def snapshot(self) -> Graph:
+    def snapshot(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
         u, v, w = self._sketch.snapshot_edges()
-        return Graph.from_edges(u, v, w, n_nodes=self.n_nodes)
+        h = Graph.from_edges(u, v, w, n_nodes=self.n_nodes)
+        return h.indptr, h.indices, h.weights
 
     def merge(self, other: "PaperSampler") -> None:
         sketch = copy.copy(self._sketch)
@@ -311,16 +313,22 @@ class PaperSampler:
         self._now = sketch, self.weight_seen + other.weight_seen
 
     def get_state(self) -> dict[str, Any]:
-        return {**self._sketch.get_state(), "weight_seen": self.weight_seen}
+        state = {**self._sketch.get_state(), "weight_seen": self.weight_seen}
+        return {name: np.asarray(value) for name, value in state.items()}
 
-    def set_state(self, state: dict[str, Any]) -> None:
+    @classmethod
+    def from_state(cls, state: dict[str, Any], *parameters: Any) -> Self:
+        """Make a sampler with these parameters that continues from a state."""
+        sampler = cls(*parameters)
+        sketch = sampler._sketch
         seed, seen = _number(state, "seed"), _number(state, "weight_seen")
-        if seed != self._sketch.seed:
-            raise ValueError(f"seed = {seed} is not that of the parameters, {self._sketch.seed}")
+        if seed != sketch.seed:
+            raise ValueError(f"seed = {seed} is not that of the parameters, {sketch.seed}")
         if not 0 <= seen <= LARGEST_WEIGHT * MOST_EDGES:
             raise ValueError(f"weight_seen = {seen} is out of range")
-        self._sketch.set_state(state)
-        self._now = self._sketch, seen
+        sketch.set_state(state)
+        sampler._now = sketch, seen
+        return sampler
 
     @property
     def position(self) -> int:

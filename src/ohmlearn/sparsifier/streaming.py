@@ -18,7 +18,6 @@ from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.identity import join_tables, nodes_of
 from ohmlearn.sparsifier.options import CONSTANTS, PAPER_CONSTANTS, SparsifierOptions
 from ohmlearn.sparsifier.paper import PaperSampler
-from ohmlearn.sparsifier.state import STATE, check_state
 from ohmlearn.validation.edges import MAX_NODES, EdgeNames, check_batch, raise_edge_fault
 from ohmlearn.validation.parameters import check_seed, naming_size
 
@@ -105,11 +104,13 @@ class StreamingSparsifier(Shared):
         )
         self._start(options, check_seed(random_state))
 
-    def _start(self, options: SparsifierOptions, seed: int) -> None:
+    def _start(
+        self, options: SparsifierOptions, seed: int, state: dict[str, Any] | None = None
+    ) -> None:
         self.options = options
         self.seed = seed
         self.nodes: NodeTable | None = None
-        self._core = self._make_sampler()
+        self._core = self._make_sampler(state)
         self._is_cut_off = False
         self._snapshot: Graph | None = None
         self._share()
@@ -118,7 +119,7 @@ class StreamingSparsifier(Shared):
         return f"StreamingSparsifier({self.options.describe()})"
 
     def _cut_off(self) -> None:
-        if isinstance(self._core, PaperSampler):  # changes at once, or not at all
+        if self._core.changes_at_once:
             return
         _core.never_free(self._core)  # its destructor could fail
         self._is_cut_off = True
@@ -129,25 +130,28 @@ class StreamingSparsifier(Shared):
             refuse_cut_off("sparsifier")
         return self._core
 
-    def _make_sampler(self) -> "_core.Sampler | PaperSampler":
+    def _make_sampler(self, state: dict[str, Any] | None) -> Any:
+        """Return a sampler that continues from a state, or a new one."""
         options, n = self.options, self.options.n_nodes
+        make: Any = PaperSampler if options.scheme == "paper" else _core.Sampler
+        arguments: tuple[Any, ...]
         if options.scheme == "paper":
-            assert n is not None  # checked by the options
             copies = PAPER_CONSTANTS[options.constants]
-            return PaperSampler(n, options.epsilon, self.seed, copies, options.threads)
-        constant, offset = CONSTANTS[options.constants]
-        with naming_size(f"n_nodes = {n}"):
-            return _core.Sampler(
+            arguments = (n, options.epsilon, self.seed, copies, options.threads)
+        else:
+            retracts = options.scheme == "resample"
+            arguments = (
                 n or 0,
                 self.seed,
                 options.epsilon,
-                constant,
-                offset,
+                *CONSTANTS[options.constants],
                 options.budget,
-                options.scheme == "resample",
+                retracts,
                 options.threads,
                 n is None,
             )
+        with naming_size(f"n_nodes = {n}"):
+            return make(*arguments) if state is None else make.from_state(state, *arguments)
 
     def update(self, edges: Any, v: ArrayLike | None = None, w: ArrayLike | None = None) -> Self:
         """Take in edges.
@@ -362,8 +366,6 @@ class StreamingSparsifier(Shared):
         2
         """
         state = self._sampler().get_state()
-        if not isinstance(state, dict):
-            state = dict(zip(STATE, state, strict=True))
         ids = {} if self.nodes is None else self.nodes.get_state()
         return {"parameters": np.array(self.options.to_json(self.seed)), **state, **ids}
 
@@ -377,15 +379,9 @@ class StreamingSparsifier(Shared):
             Says what in the state no sparsifier can have.
         """
         options, seed = SparsifierOptions.from_json(state.get("parameters"))
-        if options.scheme != "paper":  # before memory is taken for as many nodes as n_nodes says
-            options.check_room(check_state(state, options.n_nodes or 0))
         found = cls.__new__(cls)
-        found._start(options, seed)
-        sampler: Any = found._core
-        if options.scheme == "paper":
-            sampler.set_state(state)
-        else:
-            sampler.set_state(*(np.ascontiguousarray(state[name]) for name in STATE))
+        found._start(options, seed, state)
+        options.check_room(found._core.n_nodes)
         if "node_ids" in state or "node_offsets" in state:
             found.nodes = NodeTable.from_state(state)
         return found

@@ -1,0 +1,54 @@
+// Rows of a block of vectors as machine vectors, and kernels compiled for several x86-64 levels.
+#pragma once
+
+#include "base/huge_pages.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+
+// The version is chosen at load time; other processors use the plain build. (Sanitizers do not support the choice.)
+#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define OHM_KERNEL [[gnu::target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")]]
+#else
+#define OHM_KERNEL
+#endif
+#define OHM_INLINE [[gnu::always_inline]] inline
+
+namespace ohm {
+
+// `Width` values of a row, with elementwise operations. A row of one column is a scalar.
+template <class Value, int Width>
+struct RowOf {
+  typedef Value type __attribute__((vector_size(Width * sizeof(Value)), may_alias));
+};
+template <class Value>
+struct RowOf<Value, 1> {
+  using type = Value;
+};
+template <class Value, int Width>
+using Row = typename RowOf<Value, Width>::type;
+
+// Storage for rows, aligned to cache lines and not initialised.
+template <class Value, int Width>
+class Rows {
+  using R = Row<Value, Width>;
+
+ public:
+  explicit Rows(std::int64_t rows)
+      : bytes_(static_cast<std::byte*>(::operator new[](rows * sizeof(R) + kLine, std::align_val_t{kLine}))) {
+    prefer_huge_pages(bytes_.get(), rows * sizeof(R));
+  }
+  operator R*() const { return reinterpret_cast<R*>(bytes_.get()); }
+
+ private:
+  static constexpr std::size_t kLine = 64;
+  struct Free {
+    void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t{kLine}); }
+  };
+  std::unique_ptr<std::byte[], Free> bytes_;
+};
+
+}  // namespace ohm

@@ -1,0 +1,48 @@
+// The part of the Python module that multiplies by Laplacians.
+#include "bindings/arrays.hpp"
+#include "graph/components.hpp"
+#include "graph/product.hpp"
+
+namespace ohm::python {
+namespace {
+
+void laplacian_product(ArrayIn<std::int64_t> indptr, ArrayIn<std::int32_t> indices, ArrayIn<double> weights,
+                       MatrixIn<double> x, MatrixInOut<double> y, int threads) {
+  const ohm::CsrView graph = as_csr(indptr, indices, weights);
+  require(x.shape(0) + 1 == indptr.size() && y.shape(0) == x.shape(0) && y.shape(1) == x.shape(1),
+          "x and y must have one row per node and equal shapes");
+  nb::gil_scoped_release release;
+  ohm::laplacian_product(graph, x.data(), static_cast<std::int64_t>(x.shape(1)), threads, y.data());
+}
+
+void add_edge_products(const MatrixIn<double>& x, const MatrixInOut<double>& y, int threads, const Ids& u, const Ids& v,
+                       const Weights& w) {
+  require(y.shape(0) == x.shape(0) && y.shape(1) == x.shape(1), "x and y must have equal shapes");
+  with_edges(u, v, w, [&](auto a, auto b, auto c) {
+    ohm::add_edge_products(a, b, c, static_cast<std::int32_t>(x.shape(0)), x.data(),
+                           static_cast<std::int64_t>(x.shape(1)), threads, y.data());
+  });
+}
+
+std::int64_t join_ends(const ArrayIn<std::int32_t>& component, const ArrayInOut<std::int32_t>& parent, const Ids& u,
+                       const Ids& v, const Weights& w) {
+  require(component.size() == parent.size(), "one component per node is needed");
+  return with_edges(u, v, w, [&](auto a, auto b, auto c) {
+    return ohm::join_ends(a, b, c, as_span(component), std::span(parent.data(), parent.size()));
+  });
+}
+
+}  // namespace
+
+void bind_products(nb::module_& m) {
+  m.def("laplacian_product", laplacian_product, "indptr"_a.noconvert(), "indices"_a.noconvert(),
+        "weights"_a.noconvert(), "x"_a.noconvert(), "y"_a.noconvert(), "threads"_a);
+  m.def("add_edge_products", add_edge_products, "x"_a.noconvert(), "y"_a.noconvert(), "threads"_a, "u"_a.noconvert(),
+        "v"_a.noconvert(), "w"_a.noconvert() = nb::none());
+  m.def("join_ends", join_ends, "component"_a.noconvert(), "parent"_a.noconvert(), "u"_a.noconvert(), "v"_a.noconvert(),
+        "w"_a.noconvert() = nb::none());
+  m.def("find_roots", [](ArrayInOut<std::int32_t> parent) { ohm::find_roots({parent.data(), parent.size()}); },
+        "parent"_a.noconvert());
+}
+
+}  // namespace ohm::python

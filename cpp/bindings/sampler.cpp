@@ -1,0 +1,187 @@
+// The sampler, in ohmlearn._core.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/tuple.h>
+
+#include <array>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <type_traits>
+
+#include "bindings/arrays.hpp"
+#include "sampling/sampler.hpp"
+
+namespace ohm::python {
+namespace {
+
+// ---- states -------------------------------------------------------------------------------------
+// A state crosses to Python as arrays by name, and so into files and between the workers of a cluster. Records of nodes
+// and clusters are rows of bytes; numbers are arrays without dimensions.
+
+using State = nb::typed<nb::dict, nb::str, nb::object>;
+
+template <class S, class Visit>
+void visit_state(S& state, const Visit& visit) {
+  visit("nodes", state.nodes);
+  visit("clusters", state.clusters);
+  visit("u", state.u);
+  visit("v", state.v);
+  visit("w", state.w);
+  visit("n_sorted", state.n_sorted);
+  visit("position", state.position);
+  visit("n_self_loops", state.n_self_loops);
+  visit("n_zero_weights", state.n_zero_weights);
+  visit("n_resamples", state.n_resamples);
+  visit("capacity", state.capacity);
+  visit("n_expected", state.n_expected);
+  visit("beta", state.beta);
+  visit("correction", state.correction);
+  visit("weight_seen", state.weight_seen);
+}
+
+template <class T>
+using Number = nb::ndarray<nb::numpy, T, nb::ndim<0>>;
+
+template <class T>
+  requires std::is_arithmetic_v<T>
+nb::object to_python(T value) {
+  return nb::cast(Number<T>(&value, 0, nullptr), nb::rv_policy::copy);
+}
+
+template <std::size_t Size>
+nb::object to_python(const std::array<double, Size>& values) {
+  return nb::cast(to_numpy(std::vector<double>(values.begin(), values.end())));
+}
+
+template <class T>
+nb::object to_python(const std::vector<T>& values) {
+  if constexpr (std::is_arithmetic_v<T>) {
+    return nb::cast(to_numpy(std::vector<T>(values)));
+  } else {
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(values.data());
+    auto* owned = new std::vector<std::uint8_t>(bytes, bytes + values.size() * sizeof(T));
+    nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<std::uint8_t>*>(p); });
+    using Records = nb::ndarray<nb::numpy, const std::uint8_t, nb::ndim<2>, nb::c_contig>;
+    return nb::cast(Records(owned->data(), {values.size(), sizeof(T)}, owner));
+  }
+}
+
+State get_state(const Sampler& sampler) {
+  nb::dict result;
+  visit_state(sampler.state(), [&](const char* name, const auto& field) { result[name] = to_python(field); });
+  // Room for more nodes than have been seen may be left by a call that failed.
+  result["nodes"] = result["nodes"][nb::slice(sampler.state().n_nodes)];
+  return State(result);
+}
+
+// The array of a state with this name, if it has the type.
+template <class Array>
+Array find_array(const nb::dict& state, const char* name, const std::string& type) {
+  if (!state.contains(name)) throw std::invalid_argument(std::string(name) + " is missing");
+  const nb::handle value = state[name];
+  Array array;
+  if (nb::try_cast(value, array, false)) return array;
+  const auto text = [&](const char* attribute) {
+    return std::string(nb::str(nb::getattr(value, attribute, nb::none())).c_str());
+  };
+  throw std::invalid_argument(std::string(name) + " must be " + type + ", got " + text("dtype") + " of shape " +
+                              text("shape"));
+}
+
+template <class T>
+const char* type_name() {
+  if constexpr (std::is_same_v<T, float>) return "float32";
+  if constexpr (std::is_same_v<T, double>) return "float64";
+  return sizeof(T) == 4 ? "int32" : "int64";
+}
+
+template <class T>
+void read_field(const nb::dict& state, const char* name, T& number) {
+  using Array = nb::ndarray<const T, nb::ndim<0>, nb::device::cpu>;
+  number = *find_array<Array>(state, name, std::string("a single ") + type_name<T>()).data();
+}
+
+template <std::size_t Size>
+void read_field(const nb::dict& state, const char* name, std::array<double, Size>& values) {
+  const auto array = find_array<ArrayIn<double>>(state, name, "a vector of float64");
+  if (array.size() != Size) {
+    throw std::invalid_argument(std::string(name) + " must have " + std::to_string(Size) + " entries, got " +
+                                std::to_string(array.size()));
+  }
+  std::copy_n(array.data(), Size, values.begin());
+}
+
+template <class T>
+void read_field(const nb::dict& state, const char* name, std::vector<T>& values) {
+  if constexpr (std::is_arithmetic_v<T>) {
+    const auto array = find_array<ArrayIn<T>>(state, name, std::string("a vector of ") + type_name<T>());
+    values.assign(array.data(), array.data() + array.size());
+  } else {
+    const std::string type = "rows of " + std::to_string(sizeof(T)) + " uint8";
+    using Records = nb::ndarray<const std::uint8_t, nb::shape<-1, sizeof(T)>, nb::c_contig, nb::device::cpu>;
+    const auto array = find_array<Records>(state, name, type);
+    require(array.shape(0) <= std::numeric_limits<std::int32_t>::max(), "a state has at most 2**31 - 1 records");
+    values.resize(array.shape(0));
+    if (!values.empty()) std::memcpy(static_cast<void*>(values.data()), array.data(), array.size());
+  }
+}
+
+Sampler::State read_state(const nb::dict& state) {
+  Sampler::State result;
+  visit_state(result, [&](const char* name, auto& field) { read_field(state, name, field); });
+  result.n_nodes = static_cast<std::int32_t>(result.nodes.size());
+  return result;
+}
+
+}  // namespace
+
+void bind_sampler(nb::module_& m) {
+  nb::class_<Sampler> c(m, "Sampler", "Trusts the edges it is given: see find_fault.");
+  c.def("__init__", [](Sampler* self, std::int32_t n_nodes, std::uint64_t seed, double epsilon, double constant,
+                       double offset, std::int64_t max_rows, bool retracts, int threads, bool grows) {
+    new (self) Sampler(n_nodes, {seed, epsilon, constant, offset, max_rows, retracts, threads, grows});
+  }, "n_nodes"_a, "seed"_a, "epsilon"_a, "constant"_a, "offset"_a, "max_rows"_a, "retracts"_a, "threads"_a,
+        "grows"_a);
+  c.def_static("from_state", [](State state, std::int32_t n_nodes, std::uint64_t seed, double epsilon, double constant,
+                                double offset, std::int64_t max_rows, bool retracts, int threads, bool grows) {
+    Sampler::State read = read_state(state);
+    return without_gil([&] {
+      return Sampler::from_state(std::move(read), n_nodes,
+                                 {seed, epsilon, constant, offset, max_rows, retracts, threads, grows});
+    });
+  }, "state"_a, "n_nodes"_a, "seed"_a, "epsilon"_a, "constant"_a, "offset"_a, "max_rows"_a, "retracts"_a, "threads"_a,
+               "grows"_a, "Continue from a state; ValueError if no sampler with these options can have it.");
+  c.attr("changes_at_once") = false;  // an update that is interrupted by a fork leaves an unusable sampler
+  m.def("find_fault", [](std::int64_t limit, int threads, Ids u, Ids v, Weights w) {
+    return with_edges(u, v, w, [&](auto a, auto b, auto c) { return find_fault(a, b, c, limit, threads); });
+  }, "limit"_a, "threads"_a, "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert() = nb::none());
+  c.def("update", [](Sampler& self, Ids u, Ids v, Weights w) {
+    with_edges(u, v, w, [&](auto a, auto b, auto c) { self.update(a, b, c); });
+  }, "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert() = nb::none());
+  c.def("merge", [](Sampler& self, const Sampler& other) {
+     require(&self != &other, "a sparsifier cannot be merged with itself");
+     nb::gil_scoped_release release;
+     self.merge(other.state());
+   }, "other"_a)
+      .def("snapshot", [](const Sampler& self) {
+        Csr csr = without_gil([&] { return self.snapshot(); });
+        return std::tuple(to_numpy(std::move(csr.indptr)), to_numpy(std::move(csr.indices)),
+                          to_numpy(std::move(csr.weights)));
+      })
+      .def("get_state", get_state, "All that the future depends on, as arrays by name.")
+      .def_prop_ro("n_nodes", [](const Sampler& s) { return s.state().n_nodes; })
+      .def_prop_ro("n_rows", &Sampler::n_rows)
+      .def_prop_ro("position", [](const Sampler& s) { return s.state().position; })
+      .def_prop_ro("n_self_loops", [](const Sampler& s) { return s.state().n_self_loops; })
+      .def_prop_ro("n_zero_weights", [](const Sampler& s) { return s.state().n_zero_weights; })
+      .def_prop_ro("n_resamples", [](const Sampler& s) { return s.state().n_resamples; })
+      .def_prop_ro("capacity", [](const Sampler& s) { return s.state().capacity; })
+      .def_prop_ro("beta", [](const Sampler& s) { return s.state().beta; })
+      .def_prop_ro("weight_seen", [](const Sampler& s) {
+        double sum = 0.0;
+        for (const double lane : s.state().weight_seen) sum += lane;
+        return sum;
+      });
+}
+
+}  // namespace ohm::python

@@ -1,0 +1,293 @@
+// Sources of edges, in ohmlearn._core.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <tuple>
+
+#include "bindings/arrays.hpp"
+#include "points/kernel_edges.hpp"
+#include "points/knn.hpp"
+#include "sampling/coins.hpp"
+#include "sampling/sampler.hpp"
+#include "text/edge_text.hpp"
+#include "text/nodes.hpp"
+
+namespace ohm::python {
+namespace {
+
+// ---- edges from points --------------------------------------------------------------------------
+
+template <class Value>
+void require_rows(const Points<Value>& points, std::int64_t begin, std::int64_t end) {
+  require(0 <= begin && begin <= end && end <= points.n(), "no such points");
+}
+
+// Memory that is written completely before it is read.
+template <class T>
+ArrayInOut<T> uninitialised(std::int64_t size) {
+  auto* values = new T[size];
+  return ArrayInOut<T>(values, {static_cast<std::size_t>(size)},
+                       nb::capsule(values, [](void* p) noexcept { delete[] static_cast<T*>(p); }));
+}
+
+template <class T>
+ArrayOut<T> read_only(const ArrayInOut<T>& array) {
+  return ArrayOut<T>(array);
+}
+
+using Edges = std::tuple<ArrayOut<std::int32_t>, ArrayOut<std::int32_t>, std::optional<ArrayOut<float>>>;
+
+template <class Value>
+Edges knn_edges(const Points<Value>& points, ArrayIn<Value> distance, ArrayIn<std::int32_t> index,
+                std::optional<ArrayIn<Value>> scale, std::int64_t begin, std::int64_t end, int threads) {
+  const auto n = static_cast<std::size_t>(points.n());
+  require(distance.size() == n && index.size() == n && (!scale || scale->size() == n), "one entry per point is needed");
+  require_rows(points, begin, end);
+  EdgeBlock found = without_gil([&] {
+    return neighbour_edges<Value>(points, as_span(distance), as_span(index),
+                                  scale ? as_span(*scale) : std::span<const Value>{}, begin, end, threads);
+  });
+  std::optional<ArrayOut<float>> w;
+  if (scale) w = to_numpy(std::move(found.w));
+  return {to_numpy(std::move(found.u)), to_numpy(std::move(found.v)), w};
+}
+
+template <class Value>
+auto all_edges(const Points<Value>& points, Kernel kernel, double gamma, std::int64_t begin, std::int64_t end,
+               int threads) {
+  require_rows(points, begin, end);
+  const std::int64_t size = count_pairs(points.n(), begin, end);
+  auto u = uninitialised<std::int32_t>(size);
+  auto v = uninitialised<std::int32_t>(size);
+  auto w = uninitialised<float>(size);
+  without_gil([&] { kernel_edges(points, kernel, gamma, begin, end, threads, u.data(), v.data(), w.data()); });
+  return std::tuple(read_only(u), read_only(v), read_only(w));
+}
+
+// Feeds all pairs to a sampler, a few rows at a time, so that they are never stored.
+template <class Value>
+void feed_kernel(const Points<Value>& points, Sampler& sampler, Kernel kernel, double gamma, std::int64_t begin,
+                 std::int64_t end, int threads) {
+  require_rows(points, begin, end);
+  nb::gil_scoped_release release;
+  const std::int64_t rows = Points<Value>::kRows * threads;
+  const auto room = static_cast<std::size_t>(count_pairs(points.n(), begin, std::min(end, begin + rows)));
+  std::vector<std::int32_t> u(room), v(room);
+  std::vector<float> w(room);
+  for (std::int64_t first = begin; first < end; first += rows) {
+    const std::int64_t last = std::min(end, first + rows);
+    const auto size = static_cast<std::size_t>(count_pairs(points.n(), first, last));
+    kernel_edges(points, kernel, gamma, first, last, threads, u.data(), v.data(), w.data());
+    sampler.update<std::int32_t, float>({u.data(), size}, {v.data(), size}, {w.data(), size});
+  }
+}
+
+template <class Value>
+void bind_points(nb::module_& m, const char* name) {
+  nb::class_<Points<Value>>(m, name, "A copy of points, laid out for distances. They must be finite.")
+      .def("__init__", [](Points<Value>* self, MatrixIn<Value> x) {
+        new (self) Points<Value>(x.data(), static_cast<std::int64_t>(x.shape(0)), static_cast<std::int64_t>(x.shape(1)));
+      }, "x"_a.noconvert())
+      .def("find_reach", [](const Points<Value>& self, std::int64_t k, std::int64_t begin, std::int64_t end,
+                            int threads) {
+        require(1 <= k && k < self.n(), "k must lie between 1 and n - 1");
+        require_rows(self, begin, end);
+        Reach<Value> reach = without_gil([&] { return find_reach(self, k, begin, end, threads); });
+        return std::tuple(to_numpy(std::move(reach.distance)), to_numpy(std::move(reach.index)));
+      }, "k"_a, "begin"_a, "end"_a, "threads"_a, "Squared distance and index of the k-th neighbour of each point.")
+      .def("knn_edges", knn_edges<Value>, "distance"_a.noconvert(), "index"_a.noconvert(),
+           "scale"_a.noconvert().none(), "begin"_a, "end"_a, "threads"_a)
+      .def("kernel_edges", all_edges<Value>, "kernel"_a, "gamma"_a, "begin"_a, "end"_a, "threads"_a)
+      .def("feed_kernel", feed_kernel<Value>, "sampler"_a, "kernel"_a, "gamma"_a, "begin"_a, "end"_a, "threads"_a);
+}
+
+// ---- nodes --------------------------------------------------------------------------------------
+
+// An array of `size` numbers that `fill` writes.
+template <class Fill>
+ArrayOut<std::int32_t> numbers(std::size_t size, const Fill& fill) {
+  auto to = uninitialised<std::int32_t>(static_cast<std::int64_t>(size));
+  without_gil([&] { fill(to.data()); });
+  return read_only(to);
+}
+
+template <class Fill>
+auto pairs_of_numbers(std::size_t size, const Fill& fill) {
+  auto u = uninitialised<std::int32_t>(static_cast<std::int64_t>(size));
+  auto v = uninitialised<std::int32_t>(static_cast<std::int64_t>(size));
+  without_gil([&] { fill(u.data(), v.data()); });
+  return std::tuple(read_only(u), read_only(v));
+}
+
+template <class Key>
+void bind_add_edges(nb::class_<IntegerNodes>& c) {
+  c.def("add_edges", [](IntegerNodes& self, ArrayIn<Key> u, ArrayIn<Key> v) {
+    require(u.size() == v.size(), "u and v must have the same length");
+    return pairs_of_numbers(u.size(), [&](auto* a, auto* b) { self.add_edges(as_span(u), as_span(v), a, b); });
+  }, "u"_a.noconvert(), "v"_a.noconvert());
+}
+
+// Offsets may come from a corrupt file.
+template <class Offset>
+Strings<Offset> as_strings(const ArrayIn<Offset>& offset, const ArrayIn<std::uint8_t>& data) {
+  require(offset.size() > 0, "offsets must have one entry more than there are strings");
+  Offset last = 0;
+  for (std::size_t i = 0; i < offset.size(); ++i) {
+    require(offset.data()[i] >= last, "offsets must not decrease");
+    last = offset.data()[i];
+  }
+  require(static_cast<std::uint64_t>(last) <= data.size(), "offsets exceed the length of the strings");
+  return {as_span(offset), reinterpret_cast<const char*>(data.data())};
+}
+
+template <class Offset>
+void bind_strings(nb::class_<StringNodes>& c) {
+  using Offsets = ArrayIn<Offset>;
+  using Bytes = ArrayIn<std::uint8_t>;
+  c.def("add_edges", [](StringNodes& self, Offsets u, Bytes u_data, Offsets v, Bytes v_data) {
+     require(u.size() == v.size(), "u and v must have the same length");
+     const auto a = as_strings(u, u_data);
+     const auto b = as_strings(v, v_data);
+     return pairs_of_numbers(u.size() - 1, [&](auto* to_u, auto* to_v) { self.add_edges(a, b, to_u, to_v); });
+   }, "u"_a.noconvert(), "u_data"_a.noconvert(), "v"_a.noconvert(), "v_data"_a.noconvert())
+      .def("add", [](StringNodes& self, Offsets offsets, Bytes data) {
+        const auto ids = as_strings(offsets, data);
+        return numbers(offsets.size() - 1, [&](auto* to) { self.add(ids, to); });
+      }, "offsets"_a.noconvert(), "data"_a.noconvert())
+      .def("find", [](const StringNodes& self, Offsets offsets, Bytes data) {
+        const auto ids = as_strings(offsets, data);
+        return numbers(offsets.size() - 1, [&](auto* to) { self.find(ids, to); });
+      }, "offsets"_a.noconvert(), "data"_a.noconvert());
+}
+
+void bind_nodes(nb::module_& m) {
+  nb::register_exception_translator([](const std::exception_ptr& error, void*) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const TooManyNodes&) {
+      PyErr_SetString(PyExc_OverflowError, "more than 2**31 - 1 different node ids");
+    }
+  });
+  nb::class_<IntegerNodes> integers(m, "IntegerNodes", "Numbers integers in the order of first appearance.");
+  integers.def(nb::init<>())
+      .def("__len__", &IntegerNodes::size)
+      .def("add", [](IntegerNodes& self, ArrayIn<std::int64_t> ids) {
+        return numbers(ids.size(), [&](auto* to) { self.add(as_span(ids), to); });
+      }, "ids"_a.noconvert())
+      .def("find", [](const IntegerNodes& self, ArrayIn<std::int64_t> ids) {
+        return numbers(ids.size(), [&](auto* to) { self.find(as_span(ids), to); });
+      }, "ids"_a.noconvert())
+      .def("keys", [](const IntegerNodes& self) {
+        return to_numpy(std::vector<std::int64_t>(self.keys().begin(), self.keys().end()));
+      });
+  bind_add_edges<std::int32_t>(integers);
+  bind_add_edges<std::int64_t>(integers);
+  nb::class_<StringNodes> strings(m, "StringNodes", "Numbers strings in the order of first appearance.");
+  strings.def(nb::init<>())
+      .def("__len__", &StringNodes::size)
+      .def("keys", [](const StringNodes& self) {
+        const auto offset = self.keys().offset;
+        const auto* bytes = reinterpret_cast<const std::uint8_t*>(self.bytes().data());
+        return std::tuple(to_numpy(std::vector<std::int64_t>(offset.begin(), offset.end())),
+                          to_numpy(std::vector<std::uint8_t>(bytes, bytes + self.bytes().size())));
+      });
+  bind_strings<std::int32_t>(strings);
+  bind_strings<std::int64_t>(strings);
+}
+
+// ---- text ---------------------------------------------------------------------------------------
+
+std::string_view as_text(const ArrayIn<std::uint8_t>& text) {
+  return {reinterpret_cast<const char*>(text.data()), text.size()};
+}
+
+// (u, v, w) for integers, (u offsets, u bytes, v offsets, v bytes, w) for strings.
+nb::typed<nb::tuple, nb::object, nb::ellipsis> parse_text(EdgeText& self, ArrayIn<std::uint8_t> text, bool strings,
+                                                         bool last) {
+  require(text.size() == 0 || as_text(text).back() == '\n', "text must end with a newline");
+  TextEdges edges = without_gil([&] { return self.parse(as_text(text), last); });
+  auto w = to_numpy(std::move(edges.w));
+  if (!strings) return nb::make_tuple(to_numpy(std::move(edges.u)), to_numpy(std::move(edges.v)), w);
+  const auto bytes = [](const std::vector<char>& data) {
+    const auto* from = reinterpret_cast<const std::uint8_t*>(data.data());
+    return to_numpy(std::vector<std::uint8_t>(from, from + data.size()));
+  };
+  return nb::make_tuple(to_numpy(std::move(edges.u_offset)), bytes(edges.u_data), to_numpy(std::move(edges.v_offset)),
+                        bytes(edges.v_data), w);
+}
+
+void bind_text(nb::module_& m) {
+  m.attr("LARGEST_WEIGHT") = kLargestWeight;
+  nb::class_<TextLayout>(m, "TextLayout", "How text holds edges; see edge_text.hpp.")
+      .def(nb::init<>())
+      .def_prop_rw("delimiter", [](const TextLayout& self) { return std::string(self.delimiter != 0, self.delimiter); },
+                   [](TextLayout& self, const std::string& value) { self.delimiter = value.empty() ? '\0' : value[0]; })
+      .def_rw("quotes", &TextLayout::quotes)
+      .def_rw("comments", &TextLayout::comments)
+      .def_rw("u", &TextLayout::u)
+      .def_rw("v", &TextLayout::v)
+      .def_rw("w", &TextLayout::w)
+      .def_rw("strings", &TextLayout::strings)
+      .def_rw("empty_v", &TextLayout::empty_v)
+      .def_rw("skips_faults", &TextLayout::skips_faults);
+  nb::class_<LineFault> fault(m, "LineFault");
+  nb::enum_<LineFault::Kind>(fault, "Kind")
+      .value("columns", LineFault::Kind::columns)
+      .value("quote", LineFault::Kind::quote)
+      .value("integer", LineFault::Kind::integer)
+      .value("utf8", LineFault::Kind::utf8)
+      .value("empty_id", LineFault::Kind::empty_id)
+      .value("number", LineFault::Kind::number)
+      .value("weight", LineFault::Kind::weight)
+      .value("carriage_return", LineFault::Kind::carriage_return);
+  fault.def_ro("kind", &LineFault::kind)
+      .def_ro("line", &LineFault::line)
+      .def_ro("column", &LineFault::column)
+      .def_prop_ro("text", [](const LineFault& self) { return nb::bytes(self.text.data(), self.text.size()); });
+  nb::class_<EdgeText>(m, "EdgeText", "Reads whole lines.")
+      .def(nb::init<TextLayout, std::int64_t>(), "layout"_a, "line"_a)
+      .def("parse", parse_text, "text"_a.noconvert(), "strings"_a, "last"_a)
+      .def_prop_ro("n_consumed", &EdgeText::n_consumed)
+      .def_prop_ro("next_line", &EdgeText::next_line)
+      .def_prop_ro("n_faults", &EdgeText::n_faults)
+      .def_prop_ro("first_fault", [](const EdgeText& self) { return self.first_fault(); });
+  m.def("split_line", [](nb::bytes line, const TextLayout& layout) -> std::optional<std::vector<nb::bytes>> {
+    const auto fields = split_line({line.c_str(), line.size()}, layout);
+    if (!fields) return std::nullopt;
+    std::vector<nb::bytes> result;
+    for (const std::string& field : *fields) result.emplace_back(field.data(), field.size());
+    return result;
+  }, "line"_a, "layout"_a);
+  m.def("first_record", [](nb::bytes text, std::size_t start, const TextLayout& layout, bool last) {
+    const std::string_view whole(text.c_str(), text.size());
+    require(start < whole.size() && whole.back() == '\n', "text must end with a newline");
+    const Record record = first_record(whole.substr(start), layout, last);
+    return std::tuple(nb::bytes(record.content.data(), record.content.size()), start + record.size, record.is_empty,
+                      record.has_stray_return);
+  }, "text"_a, "start"_a, "layout"_a, "last"_a = true,
+     "Content of the record at `start`, where it ends (`start` if more text is needed), is_empty, has_stray_return.");
+  m.def("is_integer", [](nb::bytes text) {
+    std::int64_t value;
+    return parse_integer({text.c_str(), text.size()}, value);
+  }, "text"_a);
+}
+
+}  // namespace
+
+void bind_streams(nb::module_& m) {
+  nb::enum_<Kernel>(m, "Kernel")
+      .value("rbf", Kernel::rbf)
+      .value("laplacian", Kernel::laplacian)
+      .value("cosine", Kernel::cosine);
+  bind_points<float>(m, "Points32");
+  bind_points<double>(m, "Points64");
+  bind_nodes(m);
+  bind_text(m);
+}
+
+}  // namespace ohm::python

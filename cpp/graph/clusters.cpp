@@ -1,0 +1,125 @@
+#include "graph/clusters.hpp"
+
+#include "base/simd.hpp"
+#include "graph/components.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+namespace ohm {
+namespace {
+
+// A cluster stays in the tree if, for at least one of its nodes, its share is this many times the best smaller one.
+constexpr float kWorthwhile = 1.25f;
+constexpr std::int32_t kNone = std::numeric_limits<std::int32_t>::max();
+
+// Edges are grouped by the exponent of their weight.
+OHM_KERNEL void find_exponents(std::span<const float> weight, unsigned char* exponent) {
+  const std::int64_t size = std::ssize(weight);
+  for (std::int64_t e = 0; e < size; ++e) {
+    exponent[e] = static_cast<unsigned char>(std::bit_cast<std::uint32_t>(weight[e]) >> 23);
+  }
+}
+
+// The tree of all clusters, by Kruskal's algorithm on one group of edges after the other. Vertices 0..n-1 are the
+// nodes, the following ones are clusters; the result holds the parent of each. Whole components are not counted as
+// clusters.
+std::vector<std::int32_t> join_heaviest_first(const Triangle& edges, std::int32_t n_components) {
+  const std::int32_t n = edges.n();
+  std::vector<unsigned char> exponent(edges.weight.size());
+  find_exponents(edges.weight, exponent.data());
+  std::int64_t count[256] = {};
+  for (const unsigned char b : exponent) ++count[b];
+
+  std::vector<std::int32_t> set = lone_nodes(n);
+  std::vector<std::int32_t> vertex = set;  // of the tree, for each root of `set`
+  std::vector<std::int32_t> parent(n, kNone);
+  std::vector<char> is_joined(n);
+  std::vector<std::int32_t> joined;  // roots that the present group of edges has joined to others
+  std::int32_t missing = n - n_components;
+  for (int group = 255; group >= 0 && missing > 0; --group) {
+    std::int32_t u = 0;
+    auto at = exponent.begin();
+    for (std::int64_t left = count[group]; left > 0; ++at, --left) {
+      at = std::find(at, exponent.end(), static_cast<unsigned char>(group));
+      const std::int64_t e = at - exponent.begin();
+      while (edges.start[u + 1] <= e) ++u;
+      const std::int32_t a = find_root(set, u);
+      const std::int32_t b = find_root(set, edges.other[e]);
+      if (a == b) continue;
+      for (const std::int32_t root : {a, b}) {
+        if (!is_joined[root]) joined.push_back(root);
+        is_joined[root] = 1;
+      }
+      set[std::max(a, b)] = std::min(a, b);
+      if (--missing == 0) return parent;  // what remains are whole components
+    }
+    for (const std::int32_t root : joined) {
+      if (find_root(set, root) != root) continue;
+      parent[vertex[root]] = static_cast<std::int32_t>(parent.size());
+      vertex[root] = static_cast<std::int32_t>(parent.size());
+      parent.push_back(kNone);
+    }
+    for (const std::int32_t root : joined) {
+      const std::int32_t whole = find_root(set, root);
+      if (whole != root) parent[vertex[root]] = vertex[whole];
+      is_joined[root] = 0;
+    }
+    joined.clear();
+  }
+  return parent;
+}
+
+}  // namespace
+
+ClusterTree find_clusters(const Triangle& edges, std::span<const double> degree, std::int32_t n_components) {
+  const std::int32_t n = edges.n();
+  const std::vector<std::int32_t> parent = join_heaviest_first(edges, n_components);
+  const std::int64_t count = std::ssize(parent) - n;
+  ClusterTree tree;
+  tree.smallest.assign(n, 0);
+  if (count == 0) return tree;
+
+  // Cuts are added up edge by edge. As degrees minus inner weights they would be lost to rounding.
+  std::vector<double> cut(count);
+  for (std::int32_t u = 0; u < n; ++u) {
+    for (std::int64_t e = edges.start[u]; e < edges.start[u + 1]; ++e) {
+      std::int32_t a = parent[u];
+      std::int32_t b = parent[edges.other[e]];
+      while (a != b) {
+        std::int32_t& smaller = a < b ? a : b;
+        cut[smaller - n] += static_cast<double>(edges.weight[e]);
+        smaller = parent[smaller];
+      }
+    }
+  }
+
+  // Upwards: which clusters stay. `least` is the smallest, over the nodes of a cluster, of their best shares below it.
+  std::vector<float> least(count, std::numeric_limits<float>::infinity());
+  std::vector<std::int32_t> number(count, -1);  // among the clusters that stay
+  const auto lower_least = [&](std::int32_t vertex, float share) {
+    if (vertex != kNone) least[vertex - n] = std::min(least[vertex - n], share);
+  };
+  for (std::int32_t i = 0; i < n; ++i) lower_least(parent[i], static_cast<float>(1.0 / degree[i]));
+  for (std::int64_t k = 0; k < count; ++k) {
+    const auto share = static_cast<float>(1.0 / cut[k]);
+    const bool stays = cut[k] > 0.0 && share > kWorthwhile * least[k];
+    if (stays) {
+      number[k] = static_cast<std::int32_t>(tree.clusters.size());
+      tree.clusters.push_back({parent[n + k], share, share, static_cast<float>(cut[k])});
+    }
+    lower_least(parent[n + k], stays ? std::max(share, least[k]) : least[k]);
+  }
+
+  // Downwards: `above` is the number of the smallest remaining cluster that contains a cluster.
+  const auto n_kept = static_cast<std::int32_t>(tree.clusters.size());
+  std::vector<std::int32_t> above(count);
+  const auto find_kept = [&](std::int32_t vertex) { return vertex == kNone ? n_kept : above[vertex - n]; };
+  for (std::int64_t k = count - 1; k >= 0; --k) above[k] = number[k] >= 0 ? number[k] : find_kept(parent[n + k]);
+  for (Cluster& cluster : tree.clusters) cluster.parent = find_kept(cluster.parent);
+  for (std::int32_t i = 0; i < n; ++i) tree.smallest[i] = find_kept(parent[i]);
+  return tree;
+}
+
+}  // namespace ohm

@@ -1,0 +1,72 @@
+#include "graph/components.hpp"
+
+#include <numeric>
+
+namespace ohm {
+namespace {
+
+// Row u of `other` holds neighbours of u; each edge is there once or twice.
+Components find_components(std::int32_t n, const std::int64_t* start, std::span<const std::int32_t> other) {
+  std::vector<std::int32_t> parent = lone_nodes(n);
+  std::vector<char> has_edges(n);
+  for (std::int32_t u = 0; u < n; ++u) has_edges[u] = start[u] < start[u + 1];
+  for (const std::int32_t v : other) has_edges[v] = 1;
+  // Once all nodes that have edges are in one set, the remaining edges need not be read.
+  auto missing = std::count(has_edges.begin(), has_edges.end(), 1) - 1;
+  for (std::int32_t u = 0; u < n && missing > 0; ++u) {
+    for (std::int64_t e = start[u]; e < start[u + 1]; ++e) missing -= join_sets(parent, u, other[e]);
+  }
+  Components result;
+  result.labels.resize(n);
+  for (std::int32_t i = 0; i < n; ++i) {
+    const std::int32_t first = find_root(parent, i);
+    result.labels[i] = first == i ? result.count++ : result.labels[first];
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<std::int32_t> lone_nodes(std::int32_t n) {
+  std::vector<std::int32_t> parent(n);
+  std::iota(parent.begin(), parent.end(), 0);
+  return parent;
+}
+
+Components components(const CsrView& graph) {
+  return find_components(graph.n, graph.indptr, {graph.indices, static_cast<std::size_t>(graph.entries())});
+}
+
+Components components(const Triangle& edges) { return find_components(edges.n(), edges.start.data(), edges.other); }
+
+template <class Index, class Weight>
+std::int64_t join_ends(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
+                       std::span<const std::int32_t> component, std::span<std::int32_t> parent) {
+  const auto n = std::ssize(parent);
+  std::int64_t lost = -1;
+  for (std::int64_t e = 0; e < std::ssize(u); ++e) {
+    if (u[e] == v[e]) continue;
+    if (!(weight_at(w, e) > 0.0)) continue;
+    const bool inside = u[e] < n && v[e] < n;
+    if (lost < 0 && (!inside || component[u[e]] != component[v[e]])) lost = e;
+    if (!inside) continue;
+    const auto a = static_cast<std::int32_t>(u[e]);
+    const auto b = static_cast<std::int32_t>(v[e]);
+    if (parent[a] == parent[b]) continue;  // nearly always, after a while
+    join_sets(parent, a, b);
+  }
+  return lost;
+}
+
+void find_roots(std::span<std::int32_t> parent) {
+  // Parents come first, so theirs are replaced already.
+  for (std::int32_t& node : parent) node = parent[node];
+}
+
+#define OHM_INSTANTIATE(Index, Weight)                                                             \
+  template std::int64_t join_ends(std::span<const Index>, std::span<const Index>,                  \
+                                  std::span<const Weight>, std::span<const std::int32_t>, std::span<std::int32_t>);
+OHM_FOR_EDGE_TYPES(OHM_INSTANTIATE)
+#undef OHM_INSTANTIATE
+
+}  // namespace ohm

@@ -1,0 +1,71 @@
+// A weighted undirected graph as the symmetric CSR of its adjacency, and how to build one from edges.
+#pragma once
+
+#include "graph/edges.hpp"
+
+#include <cstdint>
+#include <span>
+#include <variant>
+#include <vector>
+
+namespace ohm {
+
+// Node ids fit 32 bits, entry offsets 64: more than 2^31 entries are possible, 2^31 nodes are not. Rows are sorted,
+// without duplicates and without a diagonal; each edge is stored twice.
+struct CsrView {
+  std::int32_t n = 0;
+  const std::int64_t* indptr = nullptr;
+  const std::int32_t* indices = nullptr;
+  const double* weights = nullptr;
+  std::int64_t entries() const { return n == 0 ? 0 : indptr[n]; }
+};
+
+struct Csr {
+  std::vector<std::int64_t> indptr;
+  std::vector<std::int32_t> indices;
+  std::vector<double> weights;
+};
+
+// A graph, and the numbers of edges that were dropped.
+struct BuiltCsr {
+  Csr csr;
+  std::int64_t n_self_loops = 0;
+  std::int64_t n_zero_weights = 0;
+};
+
+// Builds the graph on nodes 0..n-1 whose i-th edge is u[i] - v[i] with weight w[i] (`Unit`: w is empty and all weights
+// are one). Parallel edges, in either direction, are summed in the order of the input; self-loops and zero weights are
+// dropped and counted. u and v (and w) have the same length.
+//
+// Time O(n + edges). Besides the result it needs 12 bytes per edge (8 with float weights, 4 without weights), and twice
+// that before the result exists, unless the edges are in order and u < v.
+//
+// Instantiated for Index int32 and int64, Weight float, double and Unit.
+template <class Index, class Weight>
+std::variant<BuiltCsr, EdgeFault> build_csr(std::int32_t n, std::span<const Index> u,
+                                            std::span<const Index> v, std::span<const Weight> w);
+
+// The edges of a graph, each once: row u holds the neighbours above u, in order.
+struct Triangle {
+  std::vector<std::int64_t> start;  // n + 1
+  std::vector<std::int32_t> other;
+  std::vector<float> weight;
+  std::int32_t n() const { return static_cast<std::int32_t>(start.size() - 1); }
+  std::int64_t edges() const { return start.back(); }
+};
+
+// Like build_csr, for edges that are known to be valid: for others it throws std::invalid_argument, or
+// std::overflow_error if the sum of parallel ones exceeds the largest float. The first `n_sorted` edges must be in
+// order, each once and with u < v; they are merged without being sorted again, with the same result.
+Triangle sort_edges(std::int32_t n, std::span<const std::int32_t> u, std::span<const std::int32_t> v,
+                    std::span<const float> w, std::int64_t n_sorted = 0);
+
+// Sums of the weights at each node.
+std::vector<double> degrees(const Triangle& edges);
+
+// Both halves of the matrix, weights multiplied by `scale`. `Weight`: float or double.
+template <class Weight>
+void mirror(const Triangle& edges, double scale, std::vector<std::int64_t>& start, std::vector<std::int32_t>& index,
+            std::vector<Weight>& weight);
+
+}  // namespace ohm

@@ -1,0 +1,63 @@
+#include "graph/edges.hpp"
+
+#include "base/parallel.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <limits>
+
+namespace ohm {
+namespace {
+
+// Branch-free, so that it runs at the speed of memory.
+template <class Index, class Weight>
+OHM_KERNEL bool are_valid(const Index* u, const Index* v, const Weight* w, std::int64_t count, std::int64_t limit) {
+  using Unsigned = std::make_unsigned_t<Index>;
+  const auto bound = static_cast<Unsigned>(std::min<std::int64_t>(limit, std::numeric_limits<Index>::max()));
+  bool bad = false;
+  for (std::int64_t i = 0; i < count; ++i) {
+    bad |= static_cast<Unsigned>(u[i]) >= bound;
+    bad |= static_cast<Unsigned>(v[i]) >= bound;
+  }
+  if constexpr (!std::is_same_v<Weight, Unit>) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      bad |= !(w[i] >= Weight{0} && w[i] <= static_cast<Weight>(kLargestWeight));
+    }
+  }
+  return !bad;
+}
+
+}  // namespace
+
+template <class Index, class Weight>
+std::optional<EdgeFault> find_fault(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
+                                    std::int64_t limit, int threads) {
+  using Kind = EdgeFault::Kind;
+  constexpr std::int64_t kPart = 1 << 16;
+  const std::int64_t size = std::ssize(u);
+  std::atomic<std::int64_t> first = size;  // beginning of the first part with a fault
+  parallel_for(threads, (size + kPart - 1) / kPart, [&](std::int64_t part) {
+    const std::int64_t begin = part * kPart;
+    const Weight* weights = w.empty() ? nullptr : w.data() + begin;
+    if (are_valid(u.data() + begin, v.data() + begin, weights, std::min(kPart, size - begin), limit)) return;
+    for (std::int64_t known = first; begin < known && !first.compare_exchange_weak(known, begin);) {}
+  });
+  for (std::int64_t i = first; i < size; ++i) {
+    if (u[i] < 0 || u[i] >= limit) return EdgeFault{Kind::node_u, i, static_cast<std::int64_t>(u[i])};
+    if (v[i] < 0 || v[i] >= limit) return EdgeFault{Kind::node_v, i, static_cast<std::int64_t>(v[i])};
+    if constexpr (!std::is_same_v<Weight, Unit>) {
+      if (!(w[i] >= Weight{0} && w[i] <= static_cast<Weight>(kLargestWeight))) {
+        return EdgeFault{Kind::weight, i, 0, static_cast<double>(w[i])};
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+#define OHM_INSTANTIATE(Index, Weight)                                                          \
+  template std::optional<EdgeFault> find_fault(std::span<const Index>, std::span<const Index>,  \
+                                               std::span<const Weight>, std::int64_t, int);
+OHM_FOR_EDGE_TYPES(OHM_INSTANTIATE)
+#undef OHM_INSTANTIATE
+
+}  // namespace ohm

@@ -1,0 +1,104 @@
+#include "graph/product.hpp"
+
+#include "base/parallel.hpp"
+#include "base/simd.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace ohm {
+namespace {
+
+constexpr std::int64_t kPiece = 1 << 12;       // rows that a thread takes at a time
+constexpr std::int64_t kThreadEdges = 1 << 16;  // fewer edges than this per thread are not worthwhile
+
+// Columns at x, y of rows `stride` apart.
+template <int Columns>
+OHM_KERNEL void multiply_rows(const CsrView& graph, std::int64_t first, std::int64_t last, const double* x,
+                              std::int64_t stride, double* y) {
+  for (std::int64_t i = first; i < last; ++i) {
+    const double* xi = x + i * stride;
+    double sum[Columns] = {};
+    for (std::int64_t e = graph.indptr[i]; e < graph.indptr[i + 1]; ++e) {
+      const double* xj = x + graph.indices[e] * stride;
+      const double w = graph.weights[e];
+      for (int c = 0; c < Columns; ++c) sum[c] += w * (xi[c] - xj[c]);
+    }
+    for (int c = 0; c < Columns; ++c) y[i * stride + c] = sum[c];
+  }
+}
+
+// Adds to the rows in [first, last) only; `All` says that these are all rows.
+template <int Columns, bool All, class Index, class Weight>
+OHM_KERNEL void add_edges(const Index* u, const Index* v, const Weight* w, std::int64_t edges, std::int64_t n,
+                                 std::int64_t first, std::int64_t last, const double* x, std::int64_t stride,
+                                 double* y) {
+  for (std::int64_t e = 0; e < edges; ++e) {
+    const std::int64_t a = u[e];
+    const std::int64_t b = v[e];
+    if (a >= n || b >= n) continue;
+    const bool mine_a = All || (a >= first && a < last);
+    const bool mine_b = All || (b >= first && b < last);
+    if (!mine_a && !mine_b) continue;
+    double weight = 1.0;
+    if constexpr (!std::is_same_v<Weight, Unit>) weight = static_cast<double>(w[e]);
+    const double* xa = x + a * stride;
+    const double* xb = x + b * stride;
+    double flow[Columns];
+    for (int c = 0; c < Columns; ++c) flow[c] = weight * (xa[c] - xb[c]);
+    if (mine_a) {
+      for (int c = 0; c < Columns; ++c) y[a * stride + c] += flow[c];
+    }
+    if (mine_b) {
+      for (int c = 0; c < Columns; ++c) y[b * stride + c] -= flow[c];
+    }
+  }
+}
+
+// Calls f with groups of columns, as compile-time counts and the offset of each.
+template <class F>
+void for_column_groups(std::int64_t columns, F&& f) {
+  std::int64_t at = 0;
+  for (; columns - at >= 8; at += 8) f(std::integral_constant<int, 8>{}, at);
+  const auto rest = [&]<int... Counts>(std::integer_sequence<int, Counts...>) {
+    ((columns - at == Counts ? f(std::integral_constant<int, Counts>{}, at) : void()), ...);
+  };
+  rest(std::integer_sequence<int, 1, 2, 3, 4, 5, 6, 7>{});
+}
+
+}  // namespace
+
+void laplacian_product(const CsrView& graph, const double* x, std::int64_t columns, int threads, double* y) {
+  parallel_for(threads, (graph.n + kPiece - 1) / kPiece, [&](std::int64_t piece) {
+    const std::int64_t last = std::min<std::int64_t>(graph.n, (piece + 1) * kPiece);
+    for_column_groups(columns, [&](auto count, std::int64_t at) {
+      multiply_rows<count.value>(graph, piece * kPiece, last, x + at, columns, y + at);
+    });
+  });
+}
+
+template <class Index, class Weight>
+void add_edge_products(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
+                       std::int32_t n, const double* x, std::int64_t columns, int threads, double* y) {
+  const std::int64_t edges = std::ssize(u);
+  const std::int64_t parts = std::clamp<std::int64_t>(edges / kThreadEdges, 1, threads);
+  for_column_groups(columns, [&](auto count, std::int64_t at) {
+    if (parts == 1) {
+      add_edges<count.value, true>(u.data(), v.data(), w.data(), edges, n, 0, n, x + at, columns, y + at);
+      return;
+    }
+    parallel_for(threads, parts, [&](std::int64_t part) {
+      add_edges<count.value, false>(u.data(), v.data(), w.data(), edges, n, n * part / parts, n * (part + 1) / parts,
+                                    x + at, columns, y + at);
+    });
+  });
+}
+
+#define OHM_INSTANTIATE(Index, Weight)                                                                             \
+  template void add_edge_products<Index, Weight>(std::span<const Index>, std::span<const Index>,                   \
+                                                 std::span<const Weight>, std::int32_t, const double*,             \
+                                                 std::int64_t, int, double*);
+OHM_FOR_EDGE_TYPES(OHM_INSTANTIATE)
+#undef OHM_INSTANTIATE
+
+}  // namespace ohm

@@ -1,0 +1,34 @@
+// The coins of arriving edges: the probability of an edge, from what is known of H, and whether it passes.
+#pragma once
+
+#include "graph/edges.hpp"
+#include "sampling/estimates.hpp"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace ohm {
+
+// An edge that has passed its coin. A certain one is kept; half of the others are, see Sampler::is_kept.
+struct Candidate {
+  std::int64_t position;  // in the stream
+  std::int32_t u;
+  std::int32_t v;
+  float w;  // divided by the probability of the coin
+  bool certain;
+  bool tie;  // a fair coin, which decides ties
+};
+
+// Tosses independent coins for edges begin..end of a batch whose first edge has number `position` in the stream, and
+// appends those that pass. An edge that is not in H has leverage w / (w + C) once added, where C is the conductance of
+// H between its ends. It is to be kept with probability p = min(1, beta times leverage), and for certain where C is
+// zero: between components, or at a node that has no embedding yet. The coin has probability 2 p if that is at most 1,
+// so that every second candidate remains; otherwise p. Most coins are settled by the bound alone, which takes two
+// floats instead of two records; it does not change what passes.
+template <class Index, class Weight>
+void toss_edges(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w, std::int64_t begin,
+                std::int64_t end, std::int64_t position, std::uint64_t key, float beta, const Embedding& embedding,
+                std::span<const float> bound, std::vector<Candidate>& candidates);
+
+}  // namespace ohm

@@ -1,0 +1,137 @@
+#include "sampling/embedding.hpp"
+
+#include "base/parallel.hpp"
+#include "base/rng.hpp"
+#include "graph/clusters.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace ohm {
+namespace {
+
+constexpr std::int64_t kPiece = 1 << 14;  // rows or pairs that a thread takes at a time
+
+std::uint64_t edge_bits(std::uint64_t key, std::int32_t u, std::int32_t v) {
+  const auto [low, high] = std::minmax(u, v);
+  return draw(key, static_cast<std::uint64_t>(low) << 32 | static_cast<std::uint32_t>(high));
+}
+
+// The random sign of column c: a bit that is set means plus.
+double sign_bit(std::uint32_t signs, int c) { return (signs >> c & 1u) != 0 ? 1.0 : -1.0; }
+
+// row += value with the signs of 8 columns, the lowest bits of `signs`: a bit that is set means plus.
+OHM_INLINE void add_signed(Row<double, 8>& row, double value, std::uint32_t signs) {
+  using Bits = Row<std::int64_t, 8>;
+  constexpr Bits kShift = {63, 62, 61, 60, 59, 58, 57, 56};
+  const Bits minus = ((Bits{} + static_cast<std::int64_t>(~signs)) << kShift) & std::numeric_limits<std::int64_t>::min();
+  row += reinterpret_cast<Row<double, 8>>(reinterpret_cast<Bits>(Row<double, 8>{} + value) ^ minus);
+}
+
+// The value times a random sign and magnitude for each of 8 columns, a byte of `bits` each. The magnitudes are uniform
+// in [0.43, 1.476], so that their mean square is 1.
+OHM_INLINE Row<double, 8> spread(double value, std::uint64_t bits) {
+  using Bits = Row<std::int64_t, 8>;
+  constexpr Bits kShift = {56, 48, 40, 32, 24, 16, 8, 0};
+  constexpr double kLeast = 0.43;
+  constexpr double kStep = 1.0462 / 128.0;
+  const Bits bytes = ((Bits{} + static_cast<std::int64_t>(bits)) << kShift) >> 56;  // with their signs
+  const Bits minus = bytes & std::numeric_limits<std::int64_t>::min();
+  const Bits least = reinterpret_cast<Bits>(Row<double, 8>{} + kLeast) | minus;
+  const Row<double, 8> x = __builtin_convertvector(bytes, Row<double, 8>) + 0.5;
+  return value * (reinterpret_cast<Row<double, 8>>(least) + kStep * x);
+}
+
+OHM_KERNEL void sketch_row(const CsrView& graph, std::uint64_t key, std::int32_t i, double* row) {
+  Row<double, 8> low{}, high{};
+  for (std::int64_t e = graph.indptr[i]; e < graph.indptr[i + 1]; ++e) {
+    const std::int32_t j = graph.indices[e];
+    const auto signs = static_cast<std::uint32_t>(edge_bits(key, i, j));
+    const double root = std::sqrt(graph.weights[e]) * (i < j ? 1.0 : -1.0);
+    add_signed(low, root, signs);
+    add_signed(high, root, signs >> 8);
+  }
+  for (int c = 0; c < 8; ++c) {
+    row[c] = low[c];
+    row[c + 8] = high[c];
+  }
+}
+
+template <class Row>
+void each_row(std::int32_t n, int threads, Row&& row) {
+  parallel_for(threads, (n + kPiece - 1) / kPiece, [&](std::int64_t piece) {
+    const std::int64_t end = std::min<std::int64_t>(n, (piece + 1) * kPiece);
+    for (std::int64_t i = piece * kPiece; i < end; ++i) row(static_cast<std::int32_t>(i));
+  });
+}
+
+OHM_KERNEL void estimate_pair(const double* zu, const double* zv, std::uint32_t signs, double& square, double& product) {
+  double squares = 0.0;
+  double products = 0.0;
+  for (int c = 0; c < kSketchColumns; ++c) {
+    const double difference = zu[c] - zv[c];
+    squares += difference * difference;
+    products += difference * sign_bit(signs, c);
+  }
+  square += squares;
+  product = products;
+}
+
+}  // namespace
+
+void sketch_right_hand_sides(const CsrView& graph, std::uint64_t seed, std::uint64_t round, int threads, double* y) {
+  const std::uint64_t key = hash(seed, round);
+  each_row(graph.n, threads, [&](std::int32_t i) { sketch_row(graph, key, i, y + std::int64_t{i} * kSketchColumns); });
+}
+
+OHM_KERNEL void rough_right_hand_sides(const Triangle& edges, std::uint64_t key, Row<double, kRoughColumns>* y) {
+  std::fill_n(y, edges.n(), Row<double, kRoughColumns>{});
+  for (std::int32_t u = 0; u < edges.n(); ++u) {
+    Row<double, 8> sum{};
+    for (std::int64_t e = edges.start[u]; e < edges.start[u + 1]; ++e) {
+      const std::int32_t v = edges.other[e];
+      const Row<double, 8> flow = spread(std::sqrt(static_cast<double>(edges.weight[e])), edge_bits(key, u, v));
+      sum += flow;
+      y[v] -= flow;
+    }
+    y[u] += sum;
+  }
+}
+
+void add_estimates(const double* z, std::span<const std::int32_t> u, std::span<const std::int32_t> v,
+                   std::span<const double> w, std::uint64_t seed, std::uint64_t round, int threads, double* squares,
+                   double* products) {
+  const std::uint64_t key = hash(seed, round);
+  const std::int64_t pairs = std::ssize(u);
+  parallel_for(threads, (pairs + kPiece - 1) / kPiece, [&](std::int64_t piece) {
+    const std::int64_t end = std::min(pairs, (piece + 1) * kPiece);
+    for (std::int64_t i = piece * kPiece; i < end; ++i) {
+      const std::uint32_t signs = w.empty() ? 0 : static_cast<std::uint32_t>(edge_bits(key, u[i], v[i]));
+      double product = 0.0;
+      estimate_pair(z + std::int64_t{u[i]} * kSketchColumns, z + std::int64_t{v[i]} * kSketchColumns, signs,
+                    squares[i], product);
+      if (!w.empty()) products[i] += (u[i] < v[i] ? product : -product) / std::sqrt(w[i]);
+    }
+  });
+}
+
+void combine_estimates(std::span<const std::int32_t> u, std::span<const std::int32_t> v, std::span<const double> w,
+                       const double* degrees, double q, double* squares, const double* products) {
+  for (std::size_t i = 0; i < u.size(); ++i) {
+    double resistance = squares[i] / q;
+    const double weight = w.empty() ? 0.0 : w[i];
+    if (weight > 0.0) {
+      // With variances 2(1 - t^2), (1 - t)/t and covariance 2(1 - t), all over q, the best share of the first estimate
+      // is (1 - 2t)/(2t^2 - 2t + 1), none beyond t = 1/2.
+      const double t = std::clamp(0.5 * weight * (resistance + products[i] / q), 0.0, 1.0);
+      const double share = t < 0.5 ? (1.0 - 2.0 * t) / (2.0 * t * t - 2.0 * t + 1.0) : 0.0;
+      resistance = share * resistance + (1.0 - share) * (products[i] / q);
+    }
+    resistance = std::max(resistance, resistance_floor(degrees[u[i]] - weight, degrees[v[i]] - weight, weight));
+    if (weight > 0.0) resistance = std::min(resistance, 1.0 / weight);
+    squares[i] = resistance;
+  }
+}
+
+}  // namespace ohm

@@ -1,0 +1,443 @@
+#include "sampling/sampler.hpp"
+
+#include "base/huge_pages.hpp"
+#include "base/parallel.hpp"
+#include "base/rng.hpp"
+#include "base/simd.hpp"
+#include "sampling/embedding.hpp"
+#include "sampling/thinning.hpp"
+#include "solver/solver.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+namespace ohm {
+namespace {
+
+constexpr std::int64_t kPiece = 1 << 14;     // edges a thread tosses at a time
+constexpr std::int64_t kMostPieces = 32;     // pieces per thread before the candidates are processed
+constexpr std::int64_t kAhead = 16;          // candidates between the prefetch of a record and its use
+constexpr double kStretches = 8.0;           // updates of degrees and cuts between two resamples
+constexpr double kGrowth = 2.5;              // growth of H between two resamples
+constexpr float kOutweighs = 4.0f;           // see grow_cuts
+constexpr std::int64_t kSmallest = 1 << 12;  // rows below which resampling is not worth it
+constexpr std::int64_t kLarge = 1 << 20;     // rows above which freed memory is returned to the system
+constexpr double kWrongSketch = 0.25;     // relative error of the sum of sketched leverages that shows a failed solve
+constexpr double kLargestCoordinate = std::numeric_limits<float>::max();
+constexpr std::uint64_t kResampleCoins = 0x7265736d706c65ull;
+
+// The beta for which the sum of min(1, beta t) is `rows`, by Newton's method; there must be more leverages than `rows`.
+// The sum is concave in beta, and a step is exact once the right terms are cut off at 1.
+double fit_beta(std::span<const float> leverage, std::int64_t rows) {
+  double beta = 1.0 / static_cast<double>(kCertain);
+  for (;;) {
+    std::int64_t whole = 0;
+    double rest = 0.0;
+    for (const float t : leverage) {
+      const bool cut = beta * static_cast<double>(t) >= 1.0;
+      whole += cut;
+      rest += cut ? 0.0 : static_cast<double>(t);
+    }
+    const double next = whole < rows ? static_cast<double>(rows - whole) / rest : beta;
+    if (!(next > beta * (1.0 + 1e-12))) return beta;
+    beta = next;
+  }
+}
+
+template <class Index>
+OHM_KERNEL std::int64_t find_last(const Index* u, const Index* v, std::int64_t count) {
+  Index last = -1;
+  for (std::int64_t i = 0; i < count; ++i) last = std::max(last, std::max(u[i], v[i]));
+  return last;
+}
+
+// Adds a batch to the counters. Weights are summed in lanes by position in the stream.
+template <class Index, class Weight>
+OHM_KERNEL void count_edges(const Index* u, const Index* v, const Weight* w, std::int64_t count,
+                            Sampler::State& state) {
+  std::int64_t loops = 0;
+  for (std::int64_t i = 0; i < count; ++i) loops += u[i] == v[i];
+  state.n_self_loops += loops;
+  if constexpr (std::is_same_v<Weight, Unit>) {
+    state.weight_seen[0] += static_cast<double>(count - loops);
+  } else {
+    std::int64_t zeros = 0;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const bool is_zero = static_cast<float>(w[i]) < static_cast<float>(kSmallestWeight);  // as coins see it
+      const bool counts = u[i] != v[i] && !is_zero;
+      zeros += u[i] != v[i] && is_zero;
+      state.weight_seen[(state.position + i) % 8] += counts ? static_cast<double>(w[i]) : 0.0;
+    }
+    state.n_zero_weights += zeros;
+  }
+  state.position += count;
+}
+
+}  // namespace
+
+Sampler::Sampler(std::int32_t n_nodes, const SamplerOptions& options) : options_(options) {
+  state_.n_nodes = n_nodes;
+  make_room(n_nodes);
+  state_.capacity = capacity_for(most_rows());
+}
+
+Sampler::Sampler(State state, const SamplerOptions& options)
+    : options_(options), state_(std::move(state)), bound_(bound_resistances(embedding())) {}
+
+// The nodes come last, because their number says how many nodes there is room for.
+void Sampler::make_room(std::int64_t n_nodes) {
+  bound_.resize(n_nodes, NodeRecord::kInfinity);
+  NodeRecord unknown;
+  unknown.cluster = static_cast<std::int32_t>(state_.clusters.size());
+  state_.nodes.resize(n_nodes, unknown);
+}
+
+// The rows at which H is resampled, if it has `rows` after a resample.
+std::int64_t Sampler::capacity_for(double rows) const {
+  if (options_.max_rows > 0) rows = static_cast<double>(std::min(options_.max_rows, kMostEdges));
+  const auto grown = static_cast<std::int64_t>(std::min(0x1p62, kGrowth * rows));  // NaN gives 2^62
+  return options_.max_rows > 0 ? grown : std::max(kSmallest, grown);
+}
+
+// The most rows after a resample: leverages add up to less than n.
+double Sampler::most_rows() const { return beta_for(state_.n_nodes) * static_cast<double>(state_.n_nodes); }
+
+double Sampler::beta_for(std::int64_t n) const {
+  return options_.constant * (std::log(std::max<double>(2.0, static_cast<double>(n))) + options_.offset) /
+         (options_.epsilon * options_.epsilon);
+}
+
+template <class Index, class Weight>
+void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w) {
+  const std::uint64_t key = mix(options_.seed);
+  const std::int64_t size = std::ssize(u);
+  const std::int64_t start = state_.position;
+  std::int64_t pieces = options_.threads;  // tossed at once
+  std::vector<std::vector<Candidate>> candidates;
+  for (std::int64_t begin = 0; begin < size;) {
+    // If the limit is reached among these edges, the coins after that edge are discarded and tossed again with new
+    // estimates.
+    const double limit = (std::floor(state_.n_expected / stretch()) + 1.0) * stretch();
+    pieces = std::min((size - begin + kPiece - 1) / kPiece, pieces);
+    candidates.resize(std::max<std::size_t>(candidates.size(), pieces));
+    const std::int64_t end = std::min(size, begin + pieces * kPiece);
+    std::int64_t last = -1;
+    if (options_.grows) {
+      last = find_last(u.data() + begin, v.data() + begin, end - begin);
+      if (last >= std::ssize(state_.nodes)) make_room(last + 1);
+    }
+    parallel_for(options_.threads, pieces, [&](std::int64_t piece) {
+      candidates[piece].clear();
+      const std::int64_t from = begin + piece * kPiece;
+      toss_edges(u, v, w, from, std::min(end, from + kPiece), start, key,
+                 static_cast<float>(state_.correction * state_.beta), embedding(), bound_, candidates[piece]);
+    });
+    std::int64_t next = end;
+    std::int64_t most = n_rows();
+    for (std::int64_t piece = 0; piece < pieces; ++piece) most += std::ssize(candidates[piece]);
+    grow_rows(most);  // so that the following loop cannot fail
+    std::int64_t rows = n_rows();
+    resize_rows(most);
+    for (std::int64_t piece = 0; piece < pieces && next == end; ++piece) {
+      const std::span<const Candidate> part = candidates[piece];
+      for (std::int64_t k = 0; k < std::ssize(part); ++k) {
+        if (k + kAhead < std::ssize(part)) {
+          __builtin_prefetch(&state_.nodes[part[k + kAhead].u].share, 1);
+          __builtin_prefetch(&state_.nodes[part[k + kAhead].v].share, 1);
+        }
+        grow_cuts(part[k]);
+        state_.u[rows] = part[k].u;  // a row is written before it is known whether it stays
+        state_.v[rows] = part[k].v;
+        state_.w[rows] = part[k].certain ? part[k].w : 2.0f * part[k].w;
+        rows += is_kept(part[k]);
+        state_.n_expected += part[k].certain ? 1.0 : 0.5;
+        if (state_.n_expected >= limit) {
+          next = part[k].position - start + 1;
+          break;
+        }
+      }
+    }
+    resize_rows(rows);
+    count_edges(u.data() + begin, v.data() + begin, w.empty() ? nullptr : w.data() + begin, next - begin, state_);
+    if (last >= state_.n_nodes) {
+      if (next < end) last = find_last(u.data() + begin, v.data() + begin, next - begin);
+      state_.n_nodes = std::max(state_.n_nodes, static_cast<std::int32_t>(last + 1));
+    }
+    begin = next;
+    pieces = options_.threads > 1 ? std::min<std::int64_t>(2 * pieces, kMostPieces * options_.threads) : 1;
+    if (state_.n_expected < limit) continue;
+    // Nodes may have appeared since the capacity was set.
+    if (state_.n_resamples == 0) state_.capacity = std::max(state_.capacity, capacity_for(most_rows()));
+    if (state_.n_expected >= (state_.n_resamples == 0 ? 1.0 : kStretches) * stretch()) {
+      resample();
+    } else if (state_.n_resamples > 0) {
+      refresh();
+    }
+    pieces = options_.threads;
+  }
+}
+
+// Makes room for this many rows, or for more, so that few calls move them.
+void Sampler::grow_rows(std::int64_t rows) {
+  if (rows <= static_cast<std::int64_t>(std::min({state_.u.capacity(), state_.v.capacity(), state_.w.capacity()}))) {
+    return;
+  }
+  const std::int64_t room = std::max(rows, std::min(state_.capacity, 2 * n_rows()));
+  state_.u.reserve(room);
+  state_.v.reserve(room);
+  state_.w.reserve(room);
+}
+
+void Sampler::resize_rows(std::int64_t rows) {
+  state_.u.resize(rows);
+  state_.v.resize(rows);
+  state_.w.resize(rows);
+}
+
+// Rows between two updates of degrees and cuts. Before the first resample there is nothing to update.
+double Sampler::stretch() const {
+  const auto rows = static_cast<double>(std::max<std::int64_t>(1, state_.capacity - state_.n_sorted));
+  return state_.n_resamples == 0 ? rows : rows / kStretches;
+}
+
+// Whether a candidate is kept.
+//
+// Half of the candidates that are not certain are dropped, such that the weight at each node, or in the cut of its
+// cluster, stays close to that of all candidates, as in choose_rows. Since the last resample neither the candidates nor
+// what coins know of H have depended on these choices, so keeping and dropping are equally likely for each candidate.
+bool Sampler::is_kept(const Candidate& c) {
+  if (c.certain) return true;
+  const Sides sides = find_sides(embedding(), c.u, c.v);
+  const auto balance_of = [&](std::int32_t vertex) -> float& {
+    const std::int64_t cluster = vertex - std::ssize(state_.nodes);
+    return cluster < 0 ? state_.nodes[vertex].balance : state_.clusters[cluster].balance;
+  };
+  float& balance_u = balance_of(sides.vertex_u);
+  float& balance_v = balance_of(sides.vertex_v);
+  const bool kept = balance_u + balance_v + (c.tie ? 1e-30f : -1e-30f) < 0.0f;
+  const float signed_weight = kept ? c.w : -c.w;
+  balance_u += signed_weight * sides.share_u;
+  balance_v += signed_weight * sides.share_v;
+  return kept;
+}
+
+// Adds a candidate to the degrees and cuts around its ends.
+//
+// Behind an edge of weight w to v lies the cut around v, in series with it: together they add w c / (w + c) to the cuts
+// around u. An edge that outweighs the cuts at both ends makes one cluster of the two, but which others that joins is
+// not known before the next resample. Until then nothing is added, so the resistances around it are estimated too high.
+void Sampler::grow_cuts(const Candidate& c) {
+  NodeRecord& a = state_.nodes[c.u];
+  NodeRecord& b = state_.nodes[c.v];
+  std::span<Cluster> clusters(state_.clusters);
+  float share_a = a.share_now, share_b = b.share_now;
+  climb(a.cluster, b.cluster, clusters,
+        [&](std::int32_t k) { share_a = std::max(share_a, clusters[k].share_now); },
+        [&](std::int32_t k) { share_b = std::max(share_b, clusters[k].share_now); });
+  if (c.w * std::min(share_a, share_b) > kOutweighs) return;
+  const float more_a = c.w / (1.0f + c.w * share_b);
+  const float more_b = c.w / (1.0f + c.w * share_a);
+  a.degree_now += more_a;
+  b.degree_now += more_b;
+  climb(a.cluster, b.cluster, clusters, [&](std::int32_t k) { clusters[k].cut_now += more_a; },
+        [&](std::int32_t k) { clusters[k].cut_now += more_b; });
+}
+
+// Updates the estimates with all candidates so far.
+void Sampler::refresh() {
+  for (NodeRecord& node : state_.nodes) node.share_now = 1.0f / node.degree_now;
+  for (Cluster& cluster : state_.clusters) cluster.share_now = 1.0f / cluster.cut_now;
+  bound_ = bound_resistances(embedding());
+}
+
+// Adds the rows and counters of another sampler.
+void Sampler::add(const State& other) {
+  state_.n_nodes = std::max(state_.n_nodes, other.n_nodes);
+  if (other.n_nodes > std::ssize(state_.nodes)) make_room(other.n_nodes);
+  grow_rows(n_rows() + std::ssize(other.u));
+  state_.u.insert(state_.u.end(), other.u.begin(), other.u.end());
+  state_.v.insert(state_.v.end(), other.v.begin(), other.v.end());
+  state_.w.insert(state_.w.end(), other.w.begin(), other.w.end());
+  state_.position += other.position;
+  state_.n_self_loops += other.n_self_loops;
+  state_.n_zero_weights += other.n_zero_weights;
+  state_.beta = std::min(state_.beta, other.beta);
+  for (int lane = 0; lane < 8; ++lane) state_.weight_seen[lane] += other.weight_seen[lane];
+}
+
+// Works on a copy, because merged rows cannot be separated again. That costs the memory of the rows and records of one
+// sampler while the merged rows are embedded.
+void Sampler::merge(const State& other) {
+  if (other.position > kMostEdges - state_.position) {
+    throw std::length_error("the two sparsifiers have seen more than 2**60 edges");
+  }
+  Sampler merged(*this);
+  merged.add(other);
+  merged.resample();
+  *this = std::move(merged);
+}
+
+Triangle Sampler::gather() const {
+  return sort_edges(state_.n_nodes, state_.u, state_.v, state_.w, state_.n_sorted);
+}
+
+Csr Sampler::snapshot() const {
+  State state;  // without the rows, which may be most of the memory
+  state.n_nodes = state_.n_nodes;
+  state.nodes = state_.nodes;
+  state.clusters = state_.clusters;  // records of nodes refer to them
+  state.n_resamples = state_.n_resamples;
+  state.beta = state_.beta;
+  Sampler copy(std::move(state), options_);
+  Triangle rows = gather();
+  copy.thin(rows);
+  Csr h;
+  mirror(copy.gather(), 1.0, h.indptr, h.indices, h.weights);
+  return h;
+}
+
+// Computes the records of the nodes of H and its clusters; returns the number of components.
+std::int32_t Sampler::embed(const Triangle& h, std::uint64_t key) {
+  constexpr int kColumns = NodeRecord::kColumns;
+  static_assert(kColumns == kRoughColumns);
+  const Rows<double, kColumns> y(h.n());
+  rough_right_hand_sides(h, key, y);
+  std::vector<double> z(static_cast<std::size_t>(h.n()) * kColumns);
+  const NullSpace space = null_space(h);
+  const std::vector<double> degree = degrees(h);
+  const ClusterTree tree = find_clusters(h, degree, static_cast<std::int32_t>(space.singular.size()));
+  auto* right = reinterpret_cast<double*>(&y[0]);
+  solve_with_clusters({h, space, degree, tree}, key, options_.threads, Columns{right, z.data(), kColumns, kColumns});
+  const double unit = 1.0 / std::sqrt(static_cast<double>(kColumns));
+  state_.clusters = tree.clusters;
+  for (std::size_t i = h.n(); i < state_.nodes.size(); ++i) {
+    state_.nodes[i].cluster = static_cast<std::int32_t>(state_.clusters.size());
+  }
+  for (std::int32_t i = 0; i < h.n(); ++i) {
+    NodeRecord& node = state_.nodes[i];
+    node.degree_now = static_cast<float>(degree[i]);
+    node.share = node.share_now = 1.0f / node.degree_now;
+    node.cluster = tree.smallest[i];
+    node.balance = 0.0f;
+    node.component = degree[i] > 0.0 ? space.component[i] : -1;
+    for (int c = 0; c < kColumns; ++c) {
+      const double value = unit * z[static_cast<std::size_t>(i) * kColumns + c];
+      // If the contrast of weights is too large for the solver, a column may be lost; then the floors remain.
+      node.z[c] = std::abs(value) <= kLargestCoordinate ? static_cast<float>(value) : 0.0f;
+    }
+  }
+  measure_distances(state_.nodes);
+  bound_ = bound_resistances(embedding());
+  return static_cast<std::int32_t>(space.singular.size());
+}
+
+// Leverages of the rows, corrected where their sum shows that they are wrong.
+//
+// If the sum of the sketch is far off, the solve has failed, because the contrast of weights is too large even for
+// doubles: the sketch is dropped and only the floors are used. If the estimates add up to too little, all are
+// multiplied by the same correction, and so are those of arriving edges until the next resample. Too large a sum only
+// costs memory.
+std::vector<float> Sampler::estimate_leverages(const Triangle& h, std::int32_t n_components) {
+  std::vector<float> leverage(h.edges());
+  const auto rank = static_cast<double>(h.n() - n_components);
+  LeverageSums sums = row_leverages(h, embedding(), leverage);
+  const double deviation = std::sqrt(2.0 * rank / NodeRecord::kColumns);  // of a right sketch
+  if (!(std::abs(sums.sketch - rank) <= kWrongSketch * rank + 6.0 * deviation)) {
+    for (NodeRecord& node : state_.nodes) std::fill_n(node.z, NodeRecord::kColumns, 0.0f);
+    measure_distances(state_.nodes);
+    bound_ = bound_resistances(embedding());
+    sums = row_leverages(h, embedding(), leverage);
+  }
+  state_.correction = std::max(1.0, rank / sums.estimates);
+  for (float& t : leverage) t = std::min(1.0f, static_cast<float>(state_.correction) * t);
+  return leverage;
+}
+
+// The edges of H, which are moved, become the rows. Does not fail if state_.u has the capacity.
+void Sampler::take_rows(Triangle& h) {
+  state_.u.resize(h.edges());
+  for (std::int32_t u = 0; u < h.n(); ++u) {
+    std::fill(state_.u.begin() + h.start[u], state_.u.begin() + h.start[u + 1], u);
+  }
+  state_.v = std::move(h.other);
+  state_.w = std::move(h.weight);
+  state_.n_sorted = n_rows();
+}
+
+void Sampler::resample() {
+  Triangle h = gather();
+  // The solver needs memory, so the rows exist only in the triangle meanwhile. To restore them without failing, the
+  // array that the triangle lacks is reserved; it takes hardly any memory before it is written.
+  std::vector<std::int32_t> reserved;
+  reserved.reserve(h.edges());
+  state_.u = std::move(reserved);
+  state_.v = std::vector<std::int32_t>();
+  state_.w = std::vector<float>();
+  state_.n_sorted = 0;
+  try {
+    thin(h);
+  } catch (...) {
+    take_rows(h);
+    throw;
+  }
+  if (state_.capacity <= 4 * n_rows()) grow_rows(state_.capacity);
+}
+
+// Decides for each edge of H whether it is kept, and stores the kept ones as rows.
+void Sampler::thin(Triangle& h) {
+  const std::int32_t n = state_.n_nodes;
+  const std::uint64_t coins = hash(options_.seed ^ kResampleCoins, state_.n_resamples + 1);
+  const bool large = h.edges() > kLarge;
+  if (large) return_freed_memory();
+  const std::int32_t n_components = embed(h, coins);
+  if (large) return_freed_memory();
+  ++state_.n_resamples;
+  state_.n_expected = 0.0;
+  if (!options_.retracts) {
+    take_rows(h);
+    state_.beta = beta_for(n);
+    state_.capacity = capacity_for(static_cast<double>(n_rows()));
+    return;
+  }
+  if (options_.max_rows > 0 && h.edges() <= options_.max_rows) {  // all fit: nothing is dropped
+    take_rows(h);
+    return;
+  }
+
+  std::vector<float> chance = estimate_leverages(h, n_components);
+  if (options_.max_rows == 0 || options_.max_rows >= 2 * std::int64_t{n}) {  // otherwise there is no room for a forest
+    keep_forest(h, n_components, chance);
+  }
+  // Under a budget beta never increases: what was dropped at a lower rate is gone.
+  state_.beta = options_.max_rows > 0 ? std::min(state_.beta, fit_beta(chance, options_.max_rows)) : beta_for(n);
+  for (float& p : chance) p = static_cast<float>(std::min(1.0, state_.beta * static_cast<double>(p)));
+  const std::vector<char> keep = choose_rows(h, embedding(), chance, coins);
+  const auto left = static_cast<std::size_t>(std::count(keep.begin(), keep.end(), 1));
+  std::vector<std::int32_t> from(left + 1), to(left + 1);  // one more, see update
+  std::vector<float> weight(left + 1);
+  std::size_t row = 0;
+  for (std::int32_t u = 0; u < n; ++u) {
+    for (std::int64_t e = h.start[u]; e < h.start[u + 1]; ++e) {
+      from[row] = u;
+      to[row] = h.other[e];
+      weight[row] = h.weight[e] / chance[e];
+      row += keep[e];
+    }
+  }
+  from.pop_back();
+  to.pop_back();
+  weight.pop_back();
+  state_.u = std::move(from);
+  state_.v = std::move(to);
+  state_.w = std::move(weight);
+  state_.n_sorted = n_rows();
+  state_.capacity = capacity_for(static_cast<double>(n_rows()));
+}
+
+#define OHM_INSTANTIATE(Index, Weight) \
+  template void Sampler::update(std::span<const Index>, std::span<const Index>, std::span<const Weight>);
+OHM_FOR_EDGE_TYPES(OHM_INSTANTIATE)
+#undef OHM_INSTANTIATE
+
+}  // namespace ohm

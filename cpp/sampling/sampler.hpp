@@ -1,0 +1,119 @@
+// One pass over a stream of edges that keeps a spectral sparsifier H of all edges seen.
+//
+// After Kyng, Pachocki, Peng and Sachdeva (2016). H is a list of rows (u, v, w). An arriving edge, and every row at a
+// resample, is kept with probability p = min(1, beta t), where t estimates its leverage (w R for a row of H, w R / (1 +
+// w R) for an edge that H does not have yet), and then weighs w / p. So the expectation of H is right for any
+// estimates. Insertions only lower resistances, so stale estimates are too high; that costs rows, not accuracy.
+// Therefore:
+//  - an edge is tossed on arrival and stored only if kept. One that joins two components, or touches a node that has no
+//    embedding yet, is kept for certain;
+//  - H is resampled (parallel rows summed, a new embedding, every row kept or dropped) only when its rows reach the
+//    capacity: kGrowth times the rows after the last resample, or the budget. A spanning forest is kept for certain, so
+//    H is as connected as the edges seen, for any estimates;
+//  - between two resamples the degrees of nodes and the cuts of clusters are brought up to date a few times, which
+//    updates the floors of all estimates (estimates.hpp). In dense graphs that is most of the resistance, and saves a
+//    third of the resamples.
+// Coins are not independent: on arrival twice as many edges pass as are wanted, and of these every second one is dropped
+// so that degrees stay balanced (Sampler::is_kept); choose_rows does the same at a resample. The noise of degrees is most
+// of the error of a sparsifier.
+// Coins of arriving edges are hashes of (seed, position in the stream), those at a resample of (seed, resample, edge),
+// and resamples happen at exact positions: neither the split into batches nor the number of threads changes a bit.
+#pragma once
+
+#include "graph/csr.hpp"
+#include "sampling/coins.hpp"
+#include "sampling/estimates.hpp"
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ohm {
+
+// The longest stream. Counters up to this limit can be added without overflow.
+constexpr std::int64_t kMostEdges = std::int64_t{1} << 60;
+
+struct SamplerOptions {
+  std::uint64_t seed = 0;
+  // beta = constant (ln n + offset) / epsilon^2, or, with a budget, what leaves `max_rows` rows.
+  double epsilon = 0.5;
+  double constant = 1.2;
+  double offset = 0.0;
+  std::int64_t max_rows = 0;  // 0: no budget
+  bool retracts = true;       // false: rows are never dropped ("online")
+  int threads = 1;
+  bool grows = true;  // false: no edge has a new node
+};
+
+class Sampler {
+ public:
+  // All that the future depends on: two samplers with equal states and options continue alike.
+  struct State {
+    std::int32_t n_nodes = 0;  // given, or one more than the largest id seen
+    std::vector<NodeRecord> nodes;
+    std::vector<Cluster> clusters;
+    std::vector<std::int32_t> u, v;
+    std::vector<float> w;
+    std::int64_t n_sorted = 0;  // rows from the last resample, which come first; later ones follow
+    std::int64_t position = 0;  // edges seen, including dropped ones
+    std::int64_t n_self_loops = 0;
+    std::int64_t n_zero_weights = 0;
+    std::int64_t n_resamples = 0;
+    std::int64_t capacity = 0;
+    double n_expected = 0.0;  // expected number of rows kept since the last resample: the sum of their probabilities
+    double beta = std::numeric_limits<double>::infinity();
+    double correction = 1.0;  // of estimated leverages, see estimate_leverages
+    std::array<double, 8> weight_seen = {};  // in lanes by position, so that batches do not change the sum
+  };
+
+  Sampler(std::int32_t n_nodes, const SamplerOptions& options);
+
+  // Continues from the state of a sampler that was made with the same arguments. A state that none can have is refused
+  // with std::invalid_argument, because it may come from a file that anyone can write.
+  static Sampler from_state(State state, std::int32_t n_nodes, const SamplerOptions& options);
+
+  // Adds edges in which find_fault finds no fault. New nodes are added.
+  template <class Index, class Weight>
+  void update(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w);
+
+  // Adds the rows of another sampler and resamples. If that fails, this sampler is unchanged.
+  void merge(const State& other);
+
+  // H, resampled to the target; the sampler is unchanged.
+  Csr snapshot() const;
+
+  const State& state() const { return state_; }
+  std::int64_t n_rows() const { return std::ssize(state_.u); }
+
+ private:
+  Sampler(State state, const SamplerOptions& options);
+  std::string find_fault(const State& state, std::int32_t n_nodes) const;  // sampler_state.cpp
+  Triangle gather() const;  // H as it is
+  double stretch() const;
+  bool is_kept(const Candidate& candidate);
+  void resize_rows(std::int64_t rows);
+  void grow_cuts(const Candidate& candidate);
+  void refresh();
+  void add(const State& other);
+  void resample();
+  void thin(Triangle& h);
+  std::int32_t embed(const Triangle& h, std::uint64_t key);
+  std::vector<float> estimate_leverages(const Triangle& h, std::int32_t n_components);
+  void take_rows(Triangle& h);
+  void make_room(std::int64_t n_nodes);
+  void grow_rows(std::int64_t rows);
+  std::int64_t capacity_for(double rows) const;
+  double most_rows() const;
+  double beta_for(std::int64_t n) const;
+
+  Embedding embedding() const { return {state_.nodes, state_.clusters}; }
+
+  SamplerOptions options_;
+  State state_;
+  std::vector<float> bound_;  // of resistances; computed from nodes and clusters
+};
+
+}  // namespace ohm

@@ -1,0 +1,161 @@
+#include "sampling/thinning.hpp"
+
+#include "base/rng.hpp"
+#include "graph/components.hpp"
+
+#include <array>
+#include <bit>
+
+namespace ohm {
+namespace {
+
+constexpr int kAhead = 24;  // edges between the prefetch of a record and its use
+constexpr int kBits = 3;    // of a chance, after rounding
+constexpr int kWhole = 1 << kBits;
+
+// Edges are grouped by powers of four of their leverage: group 0 has leverages of at least 1/4.
+constexpr int kGroups = 11;
+OHM_KERNEL void find_groups(std::span<const float> leverage, unsigned char* group) {
+  const std::int64_t size = std::ssize(leverage);
+  for (std::int64_t e = 0; e < size; ++e) {
+    const int exponent = std::bit_cast<std::int32_t>(leverage[e]) >> 23;  // 125 means from 1/4 to 1/2
+    group[e] = static_cast<unsigned char>(std::clamp((126 - exponent) / 2, 0, kGroups - 1));
+  }
+}
+
+// For each bit the weight that a vertex of `Sides` has gained, relative to its cut; the last lane holds its share.
+using Balance = Row<float, 4>;
+static_assert(kBits == 3);
+
+// The result for a chance of `units` eighths, given which of its bits would be rounded up.
+struct Fate {
+  Balance sign = {};  // of what the ends gain by each bit: 0 for a bit that is not set
+  bool keep = false;
+};
+
+struct Tables {
+  Fate fate[kWhole + 1][kWhole];  // by units, and by the set of bits that go up
+  Balance tie[kWhole] = {};       // decides if the balance is 0; too small to matter otherwise
+
+  Tables() {
+    for (unsigned set = 0; set < kWhole; ++set) {
+      for (int bit = 0; bit < kBits; ++bit) tie[set][bit] = (set >> bit & 1u) != 0 ? 1e-30f : -1e-30f;
+      for (unsigned units = 0; units <= kWhole; ++units) {
+        unsigned rounded = units;
+        for (int bit = 0; bit < kBits; ++bit) {
+          const unsigned part = rounded & 1u << bit;
+          const bool up = (set >> bit & 1u) != 0;
+          if (part != 0) fate[units][set].sign[bit] = up ? 1.0f : -1.0f;
+          rounded = up ? rounded + part : rounded - part;
+        }
+        fate[units][set].keep = rounded == kWhole;
+      }
+    }
+  }
+};
+
+// A walk through a part of the edges.
+struct Walk {
+  std::int32_t u;
+  std::int64_t e;
+  std::int64_t end;
+};
+
+OHM_KERNEL void balance_rows(const Triangle& h, const Embedding& embedding, std::span<const float> chance,
+                             std::uint64_t key, Balance* balance, char* keep) {
+  static const Tables tables;
+  // Four interleaved walks, each through a quarter of the edges: in a single walk, edges that share a node would have
+  // to wait for each other.
+  constexpr int kWalks = 4;
+  Walk walks[kWalks];
+  for (int k = 0; k < kWalks; ++k) {
+    const std::int64_t begin = h.edges() * k / kWalks;
+    const auto row = std::upper_bound(h.start.begin(), h.start.end(), begin) - h.start.begin() - 1;
+    walks[k] = {static_cast<std::int32_t>(row), begin, h.edges() * (k + 1) / kWalks};
+  }
+  for (std::int64_t step = 0; step < (h.edges() + kWalks - 1) / kWalks; ++step) {
+    for (Walk& walk : walks) {
+      if (walk.e == walk.end) continue;
+      const std::int64_t e = walk.e++;
+      while (h.start[walk.u + 1] <= e) ++walk.u;
+      if (chance[e] >= 1.0f) {
+        keep[e] = 1;
+        continue;
+      }
+      std::int32_t a = walk.u;
+      std::int32_t b = h.other[e];
+      if (!embedding.clusters.empty()) {
+        const Sides best = find_sides(embedding, a, b);
+        a = best.vertex_u;
+        b = best.vertex_v;
+      }
+      const std::uint64_t random = draw(key, static_cast<std::uint64_t>(e));
+      const auto units = static_cast<unsigned>(static_cast<double>(chance[e]) * kWhole + uniform(random));
+      // A bit is rounded up if the two ends together have lost weight. The bits are read from signs, because half of
+      // the branches would be predicted wrong.
+      const Balance excess = balance[a] + balance[b] + tables.tie[random % kWhole];
+      const auto lanes = std::bit_cast<std::array<std::uint64_t, 2>>(excess);
+      const std::uint64_t up = (lanes[0] >> 31 & 1u) | (lanes[0] >> 62 & 2u) | (lanes[1] >> 29 & 4u);
+      const Fate& fate = tables.fate[units][up];
+      keep[e] = static_cast<char>(fate.keep);
+      const float weight = h.weight[e] / chance[e];
+      balance[a] += fate.sign * (weight * balance[a][kBits]);
+      balance[b] += fate.sign * (weight * balance[b][kBits]);
+    }
+  }
+}
+
+}  // namespace
+
+OHM_KERNEL LeverageSums row_leverages(const Triangle& h, const Embedding& embedding, std::span<float> leverage) {
+  LeverageSums sums;
+  for (std::int32_t u = 0; u < h.n(); ++u) {
+    float estimates = 0.0f, sketches = 0.0f;  // of a row, which is short enough for floats
+    for (std::int64_t e = h.start[u]; e < h.start[u + 1]; ++e) {
+      if (e + kAhead < h.edges()) __builtin_prefetch(&embedding.nodes[h.other[e + kAhead]]);
+      const float w = h.weight[e];
+      const Sides best = find_sides(embedding, u, h.other[e]);
+      const float floor = resistance_floor(1.0f / best.share_u - w, 1.0f / best.share_v - w, w);
+      const float square = sketch(embedding.nodes[u], embedding.nodes[h.other[e]]);
+      leverage[e] = std::min(1.0f, w * resistance(square, floor, floor));
+      estimates += leverage[e];
+      sketches += w * square;
+    }
+    sums.estimates += static_cast<double>(estimates);
+    sums.sketch += static_cast<double>(sketches);
+  }
+  return sums;
+}
+
+void keep_forest(const Triangle& h, std::int32_t n_components, std::span<float> leverage) {
+  // In groups, because sorting all edges would gain little.
+  std::vector<unsigned char> group(leverage.size());
+  find_groups(leverage, group.data());
+  std::vector<std::int32_t> parent = lone_nodes(h.n());
+  std::int32_t missing = h.n() - n_components;
+  for (unsigned char wanted = 0; wanted < kGroups && missing > 0; ++wanted) {
+    std::int32_t u = 0;
+    for (auto at = group.begin(); missing > 0; ++at) {
+      at = std::find(at, group.end(), wanted);
+      if (at == group.end()) break;
+      const std::int64_t e = at - group.begin();
+      while (h.start[u + 1] <= e) ++u;
+      if (!join_sets(parent, u, h.other[e])) continue;
+      leverage[e] = kCertain;
+      --missing;
+    }
+  }
+}
+
+std::vector<char> choose_rows(const Triangle& h, const Embedding& embedding, std::span<const float> chance,
+                              std::uint64_t key) {
+  const Rows<float, 4> balance(std::ssize(embedding.nodes) + std::ssize(embedding.clusters));
+  Balance* next = balance;
+  for (const NodeRecord& node : embedding.nodes) *next++ = Balance{0.0f, 0.0f, 0.0f, node.share};
+  for (const Cluster& cluster : embedding.clusters) *next++ = Balance{0.0f, 0.0f, 0.0f, cluster.share};
+  std::vector<char> keep(h.edges());
+  balance_rows(h, embedding, chance, key, balance, keep.data());
+  return keep;
+}
+
+}  // namespace ohm

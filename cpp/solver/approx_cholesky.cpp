@@ -1,0 +1,378 @@
+#include "solver/approx_cholesky.hpp"
+
+#include "base/huge_pages.hpp"
+#include "base/rng.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <stdexcept>
+#include <string>
+
+namespace ohm {
+namespace {
+
+// Buckets of nodes by degree: one per degree below 64, then eight per doubling. Entries are lazy: a node is queued
+// again when its degree falls, and an outdated entry is detected when it is popped.
+class DegreeQueue {
+ public:
+  DegreeQueue() : buckets_(64 + 8 * 32), heads_(buckets_.size(), 0) {}
+
+  static std::int32_t bucket_of(std::int32_t degree) {
+    if (degree < 64) return degree;
+    const int octave = std::bit_width(static_cast<std::uint32_t>(degree)) - 7;
+    return 64 + 8 * octave + ((degree >> (octave + 3)) & 7);
+  }
+
+  void push(std::int32_t node, std::int32_t bucket) {
+    buckets_[bucket].push_back(node);
+    lowest_ = std::min(lowest_, bucket);
+  }
+
+  // Next (node, bucket); the caller checks that the entry is not stale. False when all are empty.
+  bool pop(std::int32_t& node, std::int32_t& bucket) {
+    for (; lowest_ < static_cast<std::int32_t>(buckets_.size()); ++lowest_) {
+      auto& queue = buckets_[lowest_];
+      auto& head = heads_[lowest_];
+      if (head < queue.size()) {
+        node = queue[head++];
+        bucket = lowest_;
+        return true;
+      }
+      queue.clear();
+      head = 0;
+    }
+    return false;
+  }
+
+  // The node `distance` places behind the one popped last; if there is none, any node.
+  std::int32_t upcoming(std::size_t distance) const {
+    const auto& queue = buckets_[lowest_];
+    const std::size_t at = heads_[lowest_] - 1 + distance;
+    return at < queue.size() ? queue[at] : queue.back();
+  }
+
+ private:
+  std::vector<std::vector<std::int32_t>> buckets_;
+  std::vector<std::size_t> heads_;
+  std::int32_t lowest_ = 0;
+};
+
+template <class Real>
+class Elimination {
+ public:
+  Elimination(const CsrView& graph, const double* ground, std::span<const std::int32_t> relabel,
+              const EliminationOptions& options)
+      : graph_(graph), relabel_(relabel), options_(options) {
+    resize_huge(nodes_, graph.n);
+    load(ground);
+  }
+
+  Factor<Real> run() {
+    const std::int32_t n = graph_.n;
+    factor_.order.resize(n);
+    factor_.count.reserve(n);
+    factor_.inverse_diagonal.reserve(n);
+    const auto guess = static_cast<std::size_t>(graph_.entries() / 2 + graph_.entries() / 4 + n);
+    reserve_huge(factor_.row, guess);
+    reserve_huge(factor_.coefficient, guess);
+
+    std::int32_t v = 0;
+    std::int32_t bucket = 0;
+    std::int32_t eliminated = 0;
+    while (queue_.pop(v, bucket)) {
+      fetch_ahead();
+      Node& node = nodes_[v];
+      if (node.degree < 0 || node.queued != bucket) continue;
+      const std::int32_t now = DegreeQueue::bucket_of(node.degree);
+      if (now > bucket) {
+        node.queued = now;
+        queue_.push(v, now);
+        continue;
+      }
+      eliminate(v);
+      factor_.order[eliminated++] = v;
+    }
+    return std::move(factor_);
+  }
+
+ private:
+  using Coefficient = typename Factor<Real>::Coefficient;
+  struct Entry {
+    std::int32_t node;
+    Real weight;
+  };
+  // Counts of entries have 32 bits, which keeps a node in half a cache line. `room_for` checks that the capacity fits,
+  // and size <= capacity, degree <= size, and the parallel edges to one neighbour are no more than the entries.
+  struct Node {
+    std::int64_t begin;       // of its entries in the pool
+    std::int32_t size;        // entries, some of them to eliminated nodes
+    std::int32_t capacity;
+    std::int32_t degree;      // live entries, parallel ones counted; -1 once eliminated
+    std::int32_t mark = -1;   // position among the neighbours being gathered
+    std::int32_t queued = 0;  // bucket where the node waits
+    Real ground = 0;
+  };
+  struct Neighbour {
+    std::int32_t node;
+    std::int32_t count;  // parallel edges merged
+    double weight;
+  };
+  struct Item {
+    std::int32_t neighbour;
+    double weight;
+  };
+
+  // In longer lists a dead entry is not searched for; the next clean-up removes it.
+  static constexpr std::int32_t kSearchLimit = 48;
+
+  void load(const double* ground) {
+    const std::int32_t n = graph_.n;
+    std::vector<std::int32_t> number(n);
+    for (std::int32_t k = 0; k < n; ++k) number[relabel_[k]] = k;
+    const int copies = options_.copies;
+    std::int64_t room = 0;
+    for (std::int32_t k = 0; k < n; ++k) {
+      const std::int32_t u = relabel_[k];
+      const std::int64_t degree = (graph_.indptr[u + 1] - graph_.indptr[u]) * copies;
+      nodes_[k].begin = room;
+      nodes_[k].capacity = room_for(degree + degree / 4 + 2);
+      nodes_[k].size = nodes_[k].degree = static_cast<std::int32_t>(degree);
+      room += nodes_[k].capacity;
+      if (ground != nullptr) nodes_[k].ground = static_cast<Real>(ground[u] * options_.scale);
+    }
+    reserve_huge(pool_, room + room / 4);
+    pool_.resize(room);
+    for (std::int32_t k = 0; k < n; ++k) {
+      const std::int32_t u = relabel_[k];
+      Entry* out = pool_.data() + nodes_[k].begin;
+      for (std::int64_t e = graph_.indptr[u]; e < graph_.indptr[u + 1]; ++e) {
+        const std::int32_t v = graph_.indices[e];
+        const Entry entry{number[v],
+                          static_cast<Real>(graph_.weights[e] * options_.scale / copies)};
+        for (int c = 0; c < copies; ++c) *out++ = entry;
+      }
+      nodes_[k].queued = DegreeQueue::bucket_of(nodes_[k].degree);
+      queue_.push(k, nodes_[k].queued);
+    }
+  }
+
+  std::int32_t room_for(std::int64_t entries) const {
+    if (entries > options_.most_entries) {
+      throw std::length_error("a node needs room for " + std::to_string(entries) +
+                              " entries of the approximate Cholesky factor, more than " +
+                              std::to_string(options_.most_entries) + "; use method=\"diagonal\"");
+    }
+    return static_cast<std::int32_t>(entries);
+  }
+
+  // Elimination is bound by cache misses; the queue shows which nodes come next.
+  void fetch_ahead() {
+    __builtin_prefetch(&nodes_[queue_.upcoming(6)]);
+    const Node& soon = nodes_[queue_.upcoming(4)];
+    __builtin_prefetch(pool_.data() + soon.begin);
+    __builtin_prefetch(pool_.data() + soon.begin + soon.size);
+    const Node& next = nodes_[queue_.upcoming(2)];
+    if (next.degree < 0 || next.size > kSearchLimit) return;
+    for (std::int32_t e = 0; e < next.size; ++e) {
+      __builtin_prefetch(&nodes_[pool_[next.begin + e].node]);
+    }
+  }
+
+  void gather(Node& node) {
+    neighbours_.clear();
+    const Entry* entries = pool_.data() + node.begin;
+    for (std::int32_t e = 0; e < node.size; ++e) {
+      Node& other = nodes_[entries[e].node];
+      if (other.degree < 0) continue;
+      if (other.mark < 0) {
+        other.mark = static_cast<std::int32_t>(neighbours_.size());
+        __builtin_prefetch(pool_.data() + other.begin);  // searched when edges are attached
+        __builtin_prefetch(pool_.data() + other.begin + other.size);
+        neighbours_.push_back({entries[e].node, 1, static_cast<double>(entries[e].weight)});
+      } else {
+        Neighbour& known = neighbours_[other.mark];
+        known.weight += static_cast<double>(entries[e].weight);
+        ++known.count;
+      }
+    }
+    for (const Neighbour& j : neighbours_) nodes_[j.node].mark = -1;
+    const auto lighter = [](const Neighbour& a, const Neighbour& b) {
+      return a.weight < b.weight || (a.weight == b.weight && a.node < b.node);
+    };
+    if (neighbours_.size() > 24) {
+      std::sort(neighbours_.begin(), neighbours_.end(), lighter);
+      return;
+    }
+    for (std::size_t i = 1; i < neighbours_.size(); ++i) {
+      const Neighbour moving = neighbours_[i];
+      std::size_t at = i;
+      for (; at > 0 && lighter(moving, neighbours_[at - 1]); --at) neighbours_[at] = neighbours_[at - 1];
+      neighbours_[at] = moving;
+    }
+  }
+
+  void eliminate(std::int32_t v) {
+    Node& node = nodes_[v];
+    gather(node);
+    node.degree = -1;
+    const double ground = static_cast<double>(node.ground);
+    double total = ground;
+    for (const Neighbour& j : neighbours_) total += j.weight;
+    emit_column(ground, total);
+    if (total > 0.0) {
+      for (const Neighbour& j : neighbours_) {
+        Node& other = nodes_[j.node];
+        other.degree -= j.count;
+        if (ground > 0.0) other.ground = static_cast<Real>(other.ground + j.weight * (ground / total));
+      }
+      sample_tree(v, total);
+      for (const Neighbour& j : neighbours_) requeue(j.node);
+    }
+  }
+
+  void emit_column(double ground, double total) {
+    const std::size_t d = neighbours_.size();
+    if (total > 0.0) {
+      const double share = ground / total;
+      for (std::size_t i = 0; i < d; ++i) {
+        const double a = neighbours_[i].weight / total;
+        const bool implied = i + 1 == d && share <= 0.5;
+        factor_.row.push_back(neighbours_[i].node);
+        factor_.coefficient.push_back(Coefficient(static_cast<Real>(implied ? -share : a)));
+      }
+    }
+    factor_.count.push_back(total > 0.0 ? static_cast<std::int32_t>(d) : 0);
+    factor_.inverse_diagonal.push_back(static_cast<Real>(total > 0.0 ? 1.0 / total : 0.0));
+  }
+
+  // Item i, in increasing weight, is joined to a later item j drawn in proportion to weight; the edge gets i's whole
+  // share of the clique with later items, w_i * (sum of later weights) / total.
+  void sample_tree(std::int32_t v, double total) {
+    const std::size_t n_neighbours = neighbours_.size();
+    items_.clear();
+    for (std::size_t i = 0; i < n_neighbours; ++i) {
+      const int copies = std::min(neighbours_[i].count, options_.copies);
+      for (int c = 0; c < copies; ++c) {
+        items_.push_back({static_cast<std::int32_t>(i), neighbours_[i].weight / copies});
+      }
+    }
+    const std::size_t d = items_.size();
+    if (d < 2) {
+      if (d == 1) forget(v, nodes_[neighbours_[0].node]);
+      return;
+    }
+    later_.resize(d);
+    double sum = 0.0;
+    for (std::size_t i = d; i-- > 0;) {
+      later_[i] = sum;
+      sum += items_[i].weight;
+    }
+    freed_.assign(neighbours_.size(), false);
+    std::uint64_t stream = hash(options_.seed, static_cast<std::uint64_t>(v));
+    for (std::size_t i = 0; i + 1 < d; ++i) {
+      stream += 0x9e3779b97f4a7c15u;
+      const double target = uniform(mix(stream)) * later_[i];
+      // later_ falls; the item drawn is the last j with target < later_[j - 1], the heavy end first.
+      std::size_t j = d - 1;
+      if (d > 64) {
+        j = std::partition_point(later_.begin() + i, later_.end(), [&](double s) { return s > target; }) -
+            later_.begin();
+      } else {
+        while (j > i + 1 && later_[j - 1] <= target) --j;
+      }
+      const std::int32_t a = items_[i].neighbour;
+      const std::int32_t b = items_[j].neighbour;
+      if (a == b) continue;
+      const auto weight = static_cast<Real>(items_[i].weight * (later_[i] / total));
+      if (!(weight > 0)) continue;
+      attach(v, a, neighbours_[b].node, weight);
+      attach(v, b, neighbours_[a].node, weight);
+    }
+    for (std::size_t i = 0; i < neighbours_.size(); ++i) {
+      if (!freed_[i]) forget(v, nodes_[neighbours_[i].node]);
+    }
+  }
+
+  // Adds an entry to a neighbour of v, in the place of its entry to v when that is still there.
+  void attach(std::int32_t v, std::int32_t neighbour, std::int32_t other, Real weight) {
+    const std::int32_t u = neighbours_[neighbour].node;
+    Node& node = nodes_[u];
+    ++node.degree;
+    if (!freed_[neighbour]) {
+      freed_[neighbour] = true;
+      if (Entry* dead = find(node, v)) {
+        *dead = {other, weight};
+        return;
+      }
+    }
+    if (node.size == node.capacity) make_room(node);
+    pool_[node.begin + node.size++] = {other, weight};
+  }
+
+  void forget(std::int32_t v, Node& node) {
+    if (Entry* dead = find(node, v)) *dead = pool_[node.begin + --node.size];
+  }
+
+  Entry* find(const Node& node, std::int32_t v) {
+    if (node.size > kSearchLimit) return nullptr;
+    Entry* entries = pool_.data() + node.begin;
+    for (std::int32_t e = 0; e < node.size; ++e) {
+      if (entries[e].node == v) return entries + e;
+    }
+    return nullptr;
+  }
+
+  // Moves a full list to the end of the pool. In a long list, where dead entries are not searched for, they are dropped
+  // first. A short list has hardly any, and looking for them would cost a cache miss each.
+  void make_room(Node& node) {
+    if (node.size > kSearchLimit) {
+      Entry* entries = pool_.data() + node.begin;
+      const Entry* live = std::remove_if(entries, entries + node.size,
+                                         [&](const Entry& entry) { return nodes_[entry.node].degree < 0; });
+      node.size = static_cast<std::int32_t>(live - entries);
+      if (node.size <= node.capacity - node.capacity / 4) return;
+    }
+    const std::int32_t capacity = room_for(std::int64_t{node.capacity} + std::max(4, node.capacity / 2));
+    const auto begin = static_cast<std::int64_t>(pool_.size());
+    pool_.resize(pool_.size() + capacity);
+    std::copy_n(pool_.begin() + node.begin, node.size, pool_.begin() + begin);
+    node.begin = begin;
+    node.capacity = capacity;
+  }
+
+  void requeue(std::int32_t u) {
+    Node& node = nodes_[u];
+    const std::int32_t bucket = DegreeQueue::bucket_of(node.degree);
+    if (bucket < node.queued) {
+      node.queued = bucket;
+      queue_.push(u, bucket);
+    }
+  }
+
+  const CsrView& graph_;
+  std::span<const std::int32_t> relabel_;
+  EliminationOptions options_;
+  std::vector<Node> nodes_;
+  std::vector<Entry> pool_;
+  DegreeQueue queue_;
+  Factor<Real> factor_;
+  std::vector<Neighbour> neighbours_;
+  std::vector<Item> items_;
+  std::vector<double> later_;
+  std::vector<char> freed_;
+};
+
+}  // namespace
+
+template <class Real>
+Factor<Real> approximate_cholesky(const CsrView& graph, const double* ground, std::span<const std::int32_t> relabel,
+                                  const EliminationOptions& options) {
+  return Elimination<Real>(graph, ground, relabel, options).run();
+}
+
+template Factor<float> approximate_cholesky(const CsrView&, const double*, std::span<const std::int32_t>,
+                                            const EliminationOptions&);
+template Factor<double> approximate_cholesky(const CsrView&, const double*, std::span<const std::int32_t>,
+                                             const EliminationOptions&);
+
+}  // namespace ohm

@@ -1,0 +1,153 @@
+#include "solver/matrix.hpp"
+
+#include "graph/components.hpp"
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace ohm {
+
+std::vector<double> NullSpace::means(const double* columns, std::int64_t stride, int width) const {
+  std::vector<double> mean(singular.size() * width, 0.0);
+  // Summed with compensation (Kahan), so that a constant vector minus its mean is zero up to the last bit.
+  std::vector<double> lost(mean.size(), 0.0);
+  std::vector<double> count(singular.size(), 0.0);
+  for (std::size_t i = 0; i < component.size(); ++i) {
+    const std::size_t k = component[i];
+    if (!singular[k]) continue;
+    count[k] += 1.0;
+    for (int c = 0; c < width; ++c) {
+      double& sum = mean[k * width + c];
+      const double term = columns[i * stride + c] - lost[k * width + c];
+      const double next = sum + term;
+      lost[k * width + c] = (next - sum) - term;
+      sum = next;
+    }
+  }
+  for (std::size_t k = 0; k < count.size(); ++k) {
+    for (int c = 0; c < width; ++c) mean[k * width + c] /= std::max(count[k], 1.0);
+  }
+  return mean;
+}
+
+NullSpace null_space(const CsrView& graph, const double* ground) {
+  Components found = components(graph);
+  NullSpace space{std::move(found.labels), std::vector<char>(found.count, true)};
+  if (ground != nullptr) {
+    for (std::int32_t i = 0; i < graph.n; ++i) {
+      if (ground[i] > 0.0) space.singular[space.component[i]] = false;
+    }
+  }
+  return space;
+}
+
+NullSpace null_space(const Triangle& edges) {
+  Components found = components(edges);
+  return {std::move(found.labels), std::vector<char>(found.count, true)};
+}
+
+namespace {
+
+WeightRange weight_range(double largest, double smallest) {
+  constexpr double kSmallestInFloat = 1e-25;  // products of a few residuals and inverses must not overflow
+  if (largest == 0.0) return {};
+  const double scale = std::exp2(std::min(1022, -std::ilogb(largest)));  // subnormal weights stay below one
+  return {scale, smallest * scale >= kSmallestInFloat};
+}
+
+void cut_chunks(Matrix& a) {
+  constexpr std::int64_t kChunkWork = 1 << 16;
+  a.chunk.push_back(0);
+  std::int64_t work = 0;
+  for (std::int32_t k = 0; k < a.n; ++k) {
+    work += a.start[k + 1] - a.start[k] + 8;
+    if (work >= kChunkWork || k + 1 == a.n) {
+      a.chunk.push_back(k + 1);
+      work = 0;
+    }
+  }
+}
+
+}  // namespace
+
+WeightRange weight_range(const CsrView& graph, const double* ground) {
+  double largest = 0.0;
+  double smallest = std::numeric_limits<double>::infinity();
+  const auto take = [&](double value) {
+    largest = std::max(largest, value);
+    if (value > 0.0) smallest = std::min(smallest, value);
+  };
+  for (std::int64_t e = 0; e < graph.entries(); ++e) take(graph.weights[e]);
+  if (ground != nullptr) {
+    for (std::int32_t i = 0; i < graph.n; ++i) take(ground[i]);
+  }
+  return weight_range(largest, smallest);
+}
+
+Matrix make_matrix(const CsrView& graph, const double* ground, std::vector<std::int32_t> order) {
+  Matrix a;
+  a.n = graph.n;
+  a.order = std::move(order);
+  const std::int64_t entries = graph.entries();
+  const WeightRange range = weight_range(graph, ground);
+  a.scale = range.scale;
+  a.float_range = range.fits_float;
+  bool fits_float = true;
+  for (std::int64_t e = 0; e < entries && fits_float; ++e) {
+    const double w = graph.weights[e] * a.scale;
+    fits_float = static_cast<double>(static_cast<float>(w)) == w;
+  }
+
+  std::vector<std::int32_t> number(a.n);
+  for (std::int32_t k = 0; k < a.n; ++k) number[a.order[k]] = k;
+  a.start.resize(static_cast<std::size_t>(a.n) + 1);
+  a.index.resize(entries);
+  a.inverse_diagonal.resize(a.n);
+  if (ground != nullptr) a.ground.resize(a.n);
+  if (fits_float) {
+    a.weight = std::vector<float>(entries);
+  } else {
+    a.weight = std::vector<double>(entries);
+  }
+  std::visit([&](auto& weight) {
+        std::int64_t out = 0;
+        for (std::int32_t k = 0; k < a.n; ++k) {
+          const std::int32_t u = a.order[k];
+          double diagonal = 0.0;
+          if (ground != nullptr) diagonal = a.ground[k] = ground[u] * a.scale;
+          for (std::int64_t e = graph.indptr[u]; e < graph.indptr[u + 1]; ++e, ++out) {
+            const double w = graph.weights[e] * a.scale;
+            a.index[out] = number[graph.indices[e]];
+            weight[out] = static_cast<std::decay_t<decltype(weight[0])>>(w);
+            diagonal += w;
+          }
+          a.inverse_diagonal[k] = diagonal > 0.0 ? 1.0 / diagonal : 0.0;
+          a.start[k + 1] = out;
+        }
+      },
+      a.weight);
+
+  cut_chunks(a);
+  return a;
+}
+
+Matrix make_matrix(const Triangle& edges, std::span<const double> degree) {
+  Matrix a;
+  a.n = edges.n();
+  const auto [smallest, largest] = std::minmax_element(edges.weight.begin(), edges.weight.end());
+  if (edges.edges() > 0) {
+    const WeightRange range = weight_range(static_cast<double>(*largest), static_cast<double>(*smallest));
+    a.scale = range.scale;
+    a.float_range = range.fits_float;
+  }
+  mirror(edges, a.scale, a.start, a.index, a.weight.emplace<std::vector<float>>());
+  a.order.resize(a.n);
+  std::iota(a.order.begin(), a.order.end(), 0);
+  a.inverse_diagonal.resize(a.n);
+  for (std::int32_t u = 0; u < a.n; ++u) a.inverse_diagonal[u] = degree[u] > 0.0 ? 1.0 / (degree[u] * a.scale) : 0.0;
+  cut_chunks(a);
+  return a;
+}
+
+}  // namespace ohm

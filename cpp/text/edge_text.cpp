@@ -1,0 +1,377 @@
+#include "text/edge_text.hpp"
+
+#include "sampling/coins.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+
+namespace ohm {
+namespace {
+
+bool is_blank(char c) { return c == ' ' || c == '\t'; }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+std::string_view trim(std::string_view s) {
+  while (!s.empty() && is_blank(s.front())) s.remove_prefix(1);
+  while (!s.empty() && is_blank(s.back())) s.remove_suffix(1);
+  return s;
+}
+
+// Whether it is valid UTF-8: no overlong forms, no surrogates, nothing above U+10FFFF.
+bool is_utf8(std::string_view s) {
+  const auto* p = reinterpret_cast<const unsigned char*>(s.data());
+  const auto* const end = p + s.size();
+  while (p < end) {
+    if (*p < 0x80) {
+      ++p;
+      continue;
+    }
+    const int more = *p >= 0xf0 ? 3 : *p >= 0xe0 ? 2 : 1;
+    if (*p < 0xc2 || *p > 0xf4 || end - p <= more) return false;
+    const unsigned first = p[0];
+    const unsigned second = p[1];
+    if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) || (first == 0xf0 && second < 0x90) ||
+        (first == 0xf4 && second > 0x8f)) {
+      return false;
+    }
+    for (int i = 1; i <= more; ++i) {
+      if ((p[i] & 0xc0) != 0x80) return false;
+    }
+    p += more + 1;
+  }
+  return true;
+}
+
+inline void append(TextEdges& edges, std::string_view u, std::string_view v) {
+  edges.u_data.insert(edges.u_data.end(), u.begin(), u.end());
+  edges.v_data.insert(edges.v_data.end(), v.begin(), v.end());
+  edges.u_offset.push_back(std::ssize(edges.u_data));
+  edges.v_offset.push_back(std::ssize(edges.v_data));
+}
+
+// Whether the absolute value of a decimal number without blanks is less than one.
+bool is_below_one(const char* begin, const char* end) {
+  const char* const e = std::find_if(begin, end, [](char c) { return c == 'e' || c == 'E'; });
+  std::int64_t places = 0;  // of the first digit that is not 0, before the point
+  bool behind_point = false;
+  bool begun = false;
+  for (const char* p = begin; p < e; ++p) {
+    behind_point |= *p == '.';
+    if (!is_digit(*p)) continue;
+    begun |= *p != '0';
+    if (begun) places += !behind_point;
+    else places -= behind_point;
+  }
+  std::int64_t exponent = 0;
+  if (e < end) {
+    const char* const digits = e + 1 + (e[1] == '+');
+    const auto [_, error] = std::from_chars(digits, end, exponent);
+    if (error == std::errc::result_out_of_range) return *digits == '-';
+  }
+  return places + exponent <= 0;
+}
+
+// Reads the number at `begin`; returns where it ends, or `begin` if there is none. Overflow gives infinity, underflow
+// 0.
+const char* parse_number(const char* begin, const char* end, double& value) {
+#if defined(__cpp_lib_to_chars)
+  const auto [after, error] = std::from_chars(begin, end, value);
+  if (error == std::errc::result_out_of_range) {
+    // from_chars does not say which of the two it is; strtod would, but its decimal point depends on the locale.
+    value = is_below_one(begin, after) ? 0.0 : std::numeric_limits<double>::infinity();
+    if (*begin == '-') value = -value;
+  }
+  return after;
+#else  // Some libraries have from_chars for integers only. Formats that strtod alone accepts are excluded first.
+  const auto belongs = [](char c) { return is_digit(c) || std::strchr("+-.eEinfatyINFATY", c) != nullptr; };
+  const char* stop = begin;
+  while (stop < end && *stop != '\0' && belongs(*stop)) ++stop;
+  if (stop == begin || *begin == '+') return begin;
+  const std::string text(begin, stop);
+  char* after = nullptr;
+  value = std::strtod(text.c_str(), &after);
+  return begin + (after - text.c_str());
+#endif
+}
+
+// Reads up to 18 digits at p and moves p behind them. Longer numbers and leading zeros are left to the slow path.
+inline bool take_integer(const char*& p, std::int64_t& value) {
+  const char* const start = p;
+  if (!is_digit(*p) || (*p == '0' && is_digit(p[1]))) return false;
+  std::uint64_t number = 0;  // may overflow, in numbers that are rejected afterwards
+  for (; is_digit(*p); ++p) number = number * 10 + static_cast<std::uint64_t>(*p - '0');  // the newline ends this loop
+  value = static_cast<std::int64_t>(number);
+  return p - start <= 18;
+}
+
+// Reads the field of the line at `at`. Moves `at` behind the delimiter, or past the end of the line after the last
+// field. Returns false if a quote is not closed.
+bool take_field(std::string_view line, std::size_t& at, const TextLayout& layout, std::string& unquoted,
+                std::string_view& field) {
+  const auto ends = [&](char c) { return layout.delimiter == 0 ? is_blank(c) : c == layout.delimiter; };
+  const auto skip_blanks = [&] {
+    while (at < line.size() && is_blank(line[at]) && line[at] != layout.delimiter) ++at;
+  };
+  skip_blanks();
+  if (layout.quotes && at < line.size() && line[at] == '"') {
+    unquoted.clear();
+    for (++at;; ++at) {
+      if (at >= line.size()) return false;
+      if (line[at] == '"') {
+        if (at + 1 >= line.size() || line[at + 1] != '"') break;
+        ++at;
+      }
+      unquoted.push_back(line[at]);
+    }
+    ++at;
+    if (at < line.size() && !is_blank(line[at]) && !ends(line[at])) return false;  // text after the quotes
+    skip_blanks();
+    if (at < line.size() && layout.delimiter != 0 && !ends(line[at])) return false;
+    field = unquoted;
+  } else {
+    const std::size_t start = at;
+    while (at < line.size() && !ends(line[at])) ++at;
+    field = trim(line.substr(start, at - start));
+  }
+  if (layout.delimiter == 0) {
+    skip_blanks();
+    if (at >= line.size()) at = line.size() + 1;
+  } else {
+    ++at;
+  }
+  return true;
+}
+
+struct FieldsEnd {
+  enum class Kind {
+    found,
+    unknown,  // the text ends first
+    broken    // text follows a quote
+  };
+  Kind kind;
+  std::size_t size = 0;  // with the newline
+  bool has_stray_return = false;
+};
+
+// Finds the end of a record whose quoted fields may contain newlines.
+FieldsEnd find_fields_end(std::string_view text, const TextLayout& layout) {
+  const auto ends = [&](char c) { return layout.delimiter == 0 ? is_blank(c) : c == layout.delimiter; };
+  bool has_stray_return = false;
+  std::size_t at = 0;
+  const auto skip_blanks = [&] {
+    while (at < text.size() && is_blank(text[at]) && text[at] != layout.delimiter) ++at;
+  };
+  const auto is_line_end = [&] { return text[at] == '\n' || text.substr(at, 2) == "\r\n"; };
+  for (; at < text.size(); ++at) {
+    skip_blanks();
+    while (at < text.size() && text[at] == '"') {
+      do {
+        at = text.find('"', at + 1);
+        if (at == std::string_view::npos) return {FieldsEnd::Kind::unknown};
+      } while (at + 1 < text.size() && text[at + 1] == '"' && ++at);
+      const std::size_t after = ++at;
+      skip_blanks();
+      if (at == text.size()) return {FieldsEnd::Kind::unknown};
+      const bool divided = ends(text[at]) || (layout.delimiter == 0 && at > after);
+      if (!divided && !is_line_end()) return {FieldsEnd::Kind::broken};
+    }
+    for (; at < text.size() && !ends(text[at]) && text[at] != '\n'; ++at) {
+      has_stray_return |= text[at] == '\r' && !is_line_end();
+    }
+    if (at < text.size() && text[at] == '\n') return {FieldsEnd::Kind::found, at + 1, has_stray_return};
+  }
+  return {FieldsEnd::Kind::unknown};
+}
+
+}  // namespace
+
+bool parse_integer(std::string_view text, std::int64_t& value) {
+  const std::size_t sign = !text.empty() && text[0] == '-';
+  if (text.size() > sign + 1 && text[sign] == '0') return false;  // 007 is a name, not a number
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && end == text.data() + text.size() && !text.empty() && text != "-0";
+}
+
+std::optional<std::vector<std::string>> split_line(std::string_view line, const TextLayout& layout) {
+  std::vector<std::string> fields;
+  std::string unquoted;
+  for (std::size_t at = 0; at <= line.size();) {
+    std::string_view field;
+    if (!take_field(line, at, layout, unquoted, field)) return std::nullopt;
+    fields.emplace_back(field);
+  }
+  return fields;
+}
+
+void EdgeText::fail(LineFault::Kind kind, int column, std::string_view text) {
+  ++n_faults_;
+  if (!first_fault_) first_fault_ = LineFault{kind, line_, column, std::string(text.substr(0, 200))};
+}
+
+// The general case: a record, field by field.
+void EdgeText::take_line(std::string_view line, TextEdges& edges) {
+  using Kind = LineFault::Kind;
+  const int last = std::max({layout_.u, layout_.v, layout_.w});
+  std::string_view field[3];
+  std::size_t at = 0;
+  const int columns[3] = {layout_.u, layout_.v, layout_.w};
+  std::string scratch;
+  for (int column = 0; column <= last; ++column) {
+    if (at > line.size()) return fail(Kind::columns, column, line);
+    std::string_view found;
+    const auto* const wanted = std::find(columns, columns + 3, column);
+    std::string& room = wanted == columns + 3 ? scratch : unquoted_[wanted - columns];
+    if (!take_field(line, at, layout_, room, found)) return fail(Kind::quote, column, line);
+    for (int k = 0; k < 3; ++k) {
+      if (columns[k] == column) field[k] = found;
+    }
+  }
+  double weight = 1.0;
+  if (layout_.w >= 0) {
+    std::string_view text = field[2];
+    if (text.size() > 1 && text[0] == '+') text.remove_prefix(1);
+    const char* const end = text.data() + text.size();
+    if (text.empty() || parse_number(text.data(), end, weight) != end) return fail(Kind::number, layout_.w, field[2]);
+    if (!(weight >= 0.0 && weight <= kLargestWeight)) return fail(Kind::weight, layout_.w, field[2]);
+  }
+  for (int k = 0; k < 2; ++k) {
+    if (field[k].empty() && !(k == 1 && layout_.empty_v)) return fail(Kind::empty_id, columns[k], line);
+  }
+  if (layout_.strings) {
+    for (int k = 0; k < 2; ++k) {
+      if (!is_utf8(field[k])) return fail(Kind::utf8, columns[k], field[k]);
+    }
+    append(edges, field[0], field[1]);
+  } else {
+    std::int64_t u;
+    std::int64_t v;
+    if (!parse_integer(field[0], u)) return fail(Kind::integer, layout_.u, field[0]);
+    if (!parse_integer(field[1], v)) return fail(Kind::integer, layout_.v, field[1]);
+    edges.u.push_back(u);
+    edges.v.push_back(v);
+  }
+  if (layout_.w >= 0) edges.w.push_back(weight);
+}
+
+// The usual form of a line, in one pass. If the line has that form, moves p behind its newline.
+template <bool strings>
+bool EdgeText::take_usual_line(const char*& p, const char* end, TextEdges& edges) const {
+  const char* q = p;
+  const bool weighted = layout_.w >= 0;
+  const auto take_delimiter = [&] {
+    if (layout_.delimiter != 0) return *q++ == layout_.delimiter;
+    if (!is_blank(*q)) return false;
+    while (is_blank(*q)) ++q;
+    return true;
+  };
+  std::int64_t number[2];
+  std::string_view name[2];
+  double w = 0.0;
+  for (int k = 0; k < 2; ++k) {
+    if (k == 1 && !take_delimiter()) return false;
+    if constexpr (strings) {
+      const bool quoted = layout_.quotes && *q == '"';
+      q += quoted;
+      const char* const start = q;
+      const bool* const plain = quoted ? is_plain_in_quotes_ : is_plain_;
+      while (plain[static_cast<unsigned char>(*q)]) ++q;
+      name[k] = {start, static_cast<std::size_t>(q - start)};
+      if (q == start || (quoted && *q++ != '"')) return false;
+    } else {
+      if (!take_integer(q, number[k])) return false;
+    }
+  }
+  if (weighted) {
+    if (!take_delimiter()) return false;
+    const char* const after = parse_number(q, end, w);
+    if (after == q || !(w >= 0.0 && w <= kLargestWeight)) return false;
+    q = after;
+  }
+  if (layout_.delimiter == 0 ? is_blank(*q) : *q == layout_.delimiter) {
+    // Columns that are not read. Quotes in them may contain newlines, and carriage returns may end other lines.
+    const char* const rest = q;
+    q = static_cast<const char*>(std::memchr(q, '\n', end - q));
+    if (layout_.quotes && std::memchr(rest, '"', q - rest) != nullptr) {
+      const std::string_view fields(rest, q + 1 - rest);
+      const FieldsEnd found = find_fields_end(fields, layout_);
+      if (found.kind != FieldsEnd::Kind::found || found.has_stray_return) return false;
+    } else if (std::memchr(rest, '\r', q - rest - (q[-1] == '\r')) != nullptr) {
+      return false;
+    }
+  } else if (*q == '\r') {
+    ++q;
+  }
+  if (*q != '\n') return false;
+  if constexpr (strings) {
+    append(edges, name[0], name[1]);
+  } else {
+    edges.u.push_back(number[0]);
+    edges.v.push_back(number[1]);
+  }
+  if (weighted) edges.w.push_back(w);
+  p = q + 1;
+  return true;
+}
+
+EdgeText::EdgeText(TextLayout layout, std::int64_t line) : layout_(std::move(layout)), line_(line) {
+  usual_ = layout_.u == 0 && layout_.v == 1 && (layout_.w == -1 || layout_.w == 2);
+  // Characters that a string id may have on the fast path: comments begin with other characters.
+  for (int c = ' '; c < 0x7f; ++c) is_plain_in_quotes_[c] = c != '"';
+  for (int c = '!'; c < 0x7f; ++c) {
+    is_plain_[c] = c != '"' && c != layout_.delimiter && layout_.comments.find(static_cast<char>(c)) == std::string::npos;
+  }
+}
+
+Record first_record(std::string_view text, const TextLayout& layout, bool last) {
+  const auto cut = [&](std::size_t size) {
+    Record record;
+    record.size = size;
+    record.content = text.substr(0, size - 1);
+    if (record.content.ends_with('\r')) record.content.remove_suffix(1);
+    return record;
+  };
+  // The fault if this is a record.
+  Record line = cut(text.find('\n') + 1);
+  const std::string_view words = trim(line.content);
+  line.is_empty = words.empty() || layout.comments.find(words[0]) != std::string::npos;
+  line.has_stray_return = line.content.find('\r') != std::string_view::npos;
+  if (line.is_empty || !layout.quotes || line.content.find('"') == std::string_view::npos) return line;
+  const FieldsEnd found = find_fields_end(text.substr(0, kLongestRecord), layout);
+  if (found.kind == FieldsEnd::Kind::unknown && !last && text.size() <= kLongestRecord) return {};
+  if (found.kind != FieldsEnd::Kind::found) return line;
+  Record record = cut(found.size);
+  record.has_stray_return = found.has_stray_return;
+  return record;
+}
+
+TextEdges EdgeText::parse(std::string_view text, bool last) {
+  TextEdges edges;
+  if (layout_.strings) {
+    edges.u_offset.push_back(0);
+    edges.v_offset.push_back(0);
+    edges.u_data.reserve(text.size() / 2);
+    edges.v_data.reserve(text.size() / 2);
+  }
+  const char* p = text.data();
+  const char* const end = p + text.size();
+  while (p < end) {
+    if (usual_ && (layout_.strings ? take_usual_line<true>(p, end, edges) : take_usual_line<false>(p, end, edges))) {
+      ++line_;
+      continue;
+    }
+    const Record record = first_record({p, static_cast<std::size_t>(end - p)}, layout_, last);
+    if (record.size == 0) break;
+    if (record.has_stray_return) fail(LineFault::Kind::carriage_return, 0, record.content);
+    else if (!record.is_empty) take_line(record.content, edges);
+    line_ += std::count(p, p + record.size, '\n');
+    p += record.size;
+    if (n_faults_ > 0 && !layout_.skips_faults) break;
+  }
+  n_consumed_ = p - text.data();
+  return edges;
+}
+
+}  // namespace ohm

@@ -1,0 +1,99 @@
+// Edges from text with one edge per line: CSV, TSV, blank-separated files with comments, the body of MatrixMarket
+// files.
+//
+// A line in the usual form (integers in the first two columns, and optionally a weight in the third) is read in one
+// pass. Any other line is read again by the general rules: fields are separated by the delimiter or by runs of blanks,
+// blanks around them are dropped, and they may be quoted ("" in quotes means "). A line that is not an edge is reported
+// with its number.
+//
+// A record is usually a line. Quotes that are closed before a delimiter or the end of a line may contain newlines, as
+// in RFC 4180; then the record has several lines. A quote that is not closed like this affects its own line only.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ohm {
+
+struct TextLayout {
+  char delimiter = ',';       // 0: runs of blanks and tabs
+  bool quotes = true;         // fields may be enclosed in double quotes
+  std::string comments = "";  // lines that start with one of these characters are comments
+  int u = 0;                  // columns, from 0
+  int v = 1;
+  int w = -1;                 // -1: no weights
+  bool strings = false;       // ids are strings, else integers
+  bool empty_v = false;       // the second id may be an empty string
+  bool skips_faults = false;  // otherwise reading stops at the first fault
+};
+
+struct LineFault {
+  enum class Kind { columns, quote, integer, utf8, empty_id, number, weight, carriage_return };
+  Kind kind;
+  std::int64_t line;  // from 1
+  int column;
+  std::string text;  // of the field, or of the line if it has too few fields
+};
+
+// A quote that is not closed within this many bytes is treated as never closed.
+inline constexpr std::size_t kLongestRecord = std::size_t{1} << 24;
+
+struct Record {
+  std::string_view content;       // without the end of its last line
+  std::size_t size = 0;           // including it; 0 if more text is needed to find the end
+  bool is_empty = false;          // blank, or a comment
+  bool has_stray_return = false;  // a carriage return outside of quotes that does not end the line
+};
+
+// The first record of a text that ends with a newline. `last`: nothing follows the text.
+Record first_record(std::string_view text, const TextLayout& layout, bool last);
+
+// Edges of some lines. Ids are either integers or strings, which are concatenated.
+struct TextEdges {
+  std::vector<std::int64_t> u, v;
+  std::vector<std::int64_t> u_offset, v_offset;
+  std::vector<char> u_data, v_data;
+  std::vector<double> w;
+};
+
+class EdgeText {
+ public:
+  // `line` is the number of the first line.
+  EdgeText(TextLayout layout, std::int64_t line);
+
+  // Reads whole records of a text that ends with a newline. Unless the text is the `last` one, a record whose quotes
+  // are not closed yet is left for the next call; n_consumed() bytes have been read.
+  TextEdges parse(std::string_view text, bool last);
+
+  std::size_t n_consumed() const { return n_consumed_; }
+  std::int64_t next_line() const { return line_; }
+  std::int64_t n_faults() const { return n_faults_; }
+  const std::optional<LineFault>& first_fault() const { return first_fault_; }
+
+ private:
+  template <bool strings>
+  bool take_usual_line(const char*& p, const char* end, TextEdges& edges) const;
+  void take_line(std::string_view line, TextEdges& edges);
+  void fail(LineFault::Kind kind, int column, std::string_view text);
+
+  TextLayout layout_;
+  std::int64_t line_;
+  std::size_t n_consumed_ = 0;
+  std::int64_t n_faults_ = 0;
+  std::optional<LineFault> first_fault_;
+  std::string unquoted_[3];
+  bool usual_;
+  bool is_plain_[256] = {};
+  bool is_plain_in_quotes_[256] = {};
+};
+
+// Splits a line into fields as EdgeText does; no value if a quote is not closed.
+std::optional<std::vector<std::string>> split_line(std::string_view line, const TextLayout& layout);
+
+// Whether the text is an int64 in canonical form: no plus sign, no leading zeros, in range.
+bool parse_integer(std::string_view text, std::int64_t& value);
+
+}  // namespace ohm
