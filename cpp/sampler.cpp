@@ -286,9 +286,11 @@ void Sampler::grow_cuts(const Candidate& c) {
   climb(a.cluster, b.cluster, clusters,
         [&](std::int32_t k) { share_a = std::max(share_a, clusters[k].share_now); },
         [&](std::int32_t k) { share_b = std::max(share_b, clusters[k].share_now); });
-  if (c.w * std::min(share_a, share_b) > kOutweighs) return;
-  const float more_a = c.w / (1.0f + c.w * share_b);
-  const float more_b = c.w / (1.0f + c.w * share_a);
+  const float before = state_.pairs.empty() ? 0.0f : add_to_pair(state_.pairs, c.u, c.v, c.w);
+  const float w = before + c.w;
+  if (w * std::min(share_a, share_b) > kOutweighs) return;
+  const float more_a = w / (1.0f + w * share_b) - before / (1.0f + before * share_b);
+  const float more_b = w / (1.0f + w * share_a) - before / (1.0f + before * share_a);
   a.degree_now += more_a;
   b.degree_now += more_b;
   climb(a.cluster, b.cluster, clusters, [&](std::int32_t k) { clusters[k].cut_now += more_a; },
@@ -361,6 +363,7 @@ std::int32_t Sampler::embed(const Triangle& h, std::uint64_t key) {
   solve(h, space, degree, tree, key, options_.threads, Columns{right, z.data(), kColumns, kColumns});
   const double unit = 1.0 / std::sqrt(static_cast<double>(kColumns));
   state_.clusters = tree.clusters;
+  state_.pairs = make_pair_table(h.n());
   for (std::size_t i = h.n(); i < state_.nodes.size(); ++i) {
     state_.nodes[i].cluster = static_cast<std::int32_t>(state_.clusters.size());
   }

@@ -23,6 +23,7 @@
 #include "coins.hpp"
 #include "csr.hpp"
 #include "estimates.hpp"
+#include "recent_pairs.hpp"
 
 #include <cstdint>
 #include <limits>
@@ -54,6 +55,7 @@ class Sampler {
     std::int32_t n_nodes = 0;  // given, or what the edges up to `position` ask for
     std::vector<NodeRecord> nodes;
     std::vector<Cluster> clusters;
+    std::vector<PairWeight> pairs;  // since the last resample, see grow_cuts; empty before the first
     std::vector<std::int32_t> u, v;
     std::vector<float> w;
     std::int64_t n_sorted = 0;  // rows from the last resample; those taken in since follow
