@@ -278,7 +278,7 @@ void bind_update(nb::module_& m, nb::class_<ohm::Sampler>& c) {
 }
 
 // A state as arrays: the records of the nodes as bytes, rows, counters, and numbers.
-using SamplerState = std::tuple<ArrayOut<std::uint8_t>, ArrayOut<std::uint8_t>, ArrayOut<std::int32_t>,
+using SamplerState = std::tuple<ArrayOut<std::uint8_t>, ArrayOut<std::uint8_t>, ArrayOut<std::uint8_t>, ArrayOut<std::int32_t>,
                                 ArrayOut<std::int32_t>, ArrayOut<float>, ArrayOut<std::int64_t>, ArrayOut<double>>;
 
 SamplerState get_state(const ohm::Sampler& sampler) {
@@ -286,10 +286,12 @@ SamplerState get_state(const ohm::Sampler& sampler) {
   // Room for more nodes than have been seen may be left by a call that failed.
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(s.nodes.data());
   const auto* more = reinterpret_cast<const std::uint8_t*>(s.clusters.data());
+  const auto* table = reinterpret_cast<const std::uint8_t*>(s.pairs.data());
   std::vector<double> numbers(s.weight_seen, s.weight_seen + 8);
   for (const double x : {s.beta, s.n_expected, s.correction}) numbers.push_back(x);
   return {to_numpy(std::vector<std::uint8_t>(bytes, bytes + s.n_nodes * sizeof(ohm::NodeRecord))),
           to_numpy(std::vector<std::uint8_t>(more, more + s.clusters.size() * sizeof(ohm::Cluster))),
+          to_numpy(std::vector<std::uint8_t>(table, table + s.pairs.size() * sizeof(ohm::PairWeight))),
           to_numpy(std::vector<std::int32_t>(s.u)),
           to_numpy(std::vector<std::int32_t>(s.v)),
           to_numpy(std::vector<float>(s.w)),
@@ -298,11 +300,12 @@ SamplerState get_state(const ohm::Sampler& sampler) {
 }
 
 void set_state(ohm::Sampler& sampler, ArrayIn<std::uint8_t> nodes, ArrayIn<std::uint8_t> clusters,
-               ArrayIn<std::int32_t> u, ArrayIn<std::int32_t> v, ArrayIn<float> w, ArrayIn<std::int64_t> counters, ArrayIn<double> numbers) {
+               ArrayIn<std::uint8_t> pairs, ArrayIn<std::int32_t> u, ArrayIn<std::int32_t> v, ArrayIn<float> w, ArrayIn<std::int64_t> counters, ArrayIn<double> numbers) {
   const std::size_t n_nodes = nodes.size() / sizeof(ohm::NodeRecord);
   require(nodes.size() % sizeof(ohm::NodeRecord) == 0 && n_nodes <= std::numeric_limits<std::int32_t>::max(),
           "nodes must have one record per node");
   require(clusters.size() % sizeof(ohm::Cluster) == 0, "clusters must have whole records");
+  require(pairs.size() % sizeof(ohm::PairWeight) == 0, "pairs must have whole records");
   require(counters.size() == 6, "counters must have 6 entries");
   require(numbers.size() == 11, "numbers must have 11 entries");
   nb::gil_scoped_release release;
@@ -312,6 +315,8 @@ void set_state(ohm::Sampler& sampler, ArrayIn<std::uint8_t> nodes, ArrayIn<std::
   if (n_nodes > 0) std::memcpy(static_cast<void*>(s.nodes.data()), nodes.data(), nodes.size());
   s.clusters.resize(clusters.size() / sizeof(ohm::Cluster));
   if (clusters.size() > 0) std::memcpy(static_cast<void*>(s.clusters.data()), clusters.data(), clusters.size());
+  s.pairs.resize(pairs.size() / sizeof(ohm::PairWeight));
+  if (pairs.size() > 0) std::memcpy(static_cast<void*>(s.pairs.data()), pairs.data(), pairs.size());
   s.u.assign(u.data(), u.data() + u.size());
   s.v.assign(v.data(), v.data() + v.size());
   s.w.assign(w.data(), w.data() + w.size());
@@ -357,7 +362,7 @@ void bind_sparsifier(nb::module_& m) {
                           to_numpy(std::move(csr.weights)));
       })
       .def("get_state", get_state)
-      .def("set_state", set_state, "nodes"_a.noconvert(), "clusters"_a.noconvert(), "u"_a.noconvert(),
+      .def("set_state", set_state, "nodes"_a.noconvert(), "clusters"_a.noconvert(), "pairs"_a.noconvert(), "u"_a.noconvert(),
            "v"_a.noconvert(), "w"_a.noconvert(),
            "counters"_a.noconvert(), "numbers"_a.noconvert())
       .def_prop_ro("n_nodes", [](const ohm::Sampler& s) { return s.state().n_nodes; })

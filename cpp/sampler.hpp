@@ -23,6 +23,8 @@
 #include "coins.hpp"
 #include "csr.hpp"
 #include "estimates.hpp"
+#include "matrix.hpp"
+#include "recent_pairs.hpp"
 
 #include <cstdint>
 #include <limits>
@@ -54,6 +56,7 @@ class Sampler {
     std::int32_t n_nodes = 0;  // given, or what the edges up to `position` ask for
     std::vector<NodeRecord> nodes;
     std::vector<Cluster> clusters;
+    std::vector<PairWeight> pairs;  // since the last resample, see grow_cuts; empty before the first
     std::vector<std::int32_t> u, v;
     std::vector<float> w;
     std::int64_t n_sorted = 0;  // rows from the last resample; those taken in since follow
@@ -98,8 +101,15 @@ class Sampler {
   void add(const State& other);
   void resample();
   void thin(Triangle& h);
-  std::int32_t embed(const Triangle& h, std::uint64_t key);
-  std::vector<float> estimate_leverages(const Triangle& h, std::int32_t n_components);
+  // The Laplacian of H, as the solver needs it.
+  struct System {
+    NullSpace space;
+    std::vector<double> degree;
+    ClusterTree tree;
+  };
+  System embed(const Triangle& h, std::uint64_t key);
+  void sketch_nodes(const Triangle& h, const System& system, std::uint64_t key);
+  std::vector<float> estimate_leverages(const Triangle& h, const System& system, std::uint64_t key);
   void take_rows(Triangle& h);
   void make_room(std::int64_t n_nodes);
   void grow_rows(std::int64_t rows);

@@ -10,6 +10,7 @@ namespace ohm {
 namespace {
 
 constexpr int kAhead = 24;  // edges between asking for a record and using it
+constexpr float kFar = 4.0f;  // times a floor: eight columns of noise hardly ever are so far above it
 constexpr int kBits = 3;    // of a chance, after rounding
 constexpr int kWhole = 1 << kBits;
 
@@ -107,10 +108,20 @@ OHM_KERNEL void balance_rows(const Triangle& h, const Embedding& embedding, std:
 
 }  // namespace
 
-OHM_KERNEL LeverageSums row_leverages(const Triangle& h, const Embedding& embedding, std::span<float> leverage) {
+OHM_KERNEL void add_sketches(const Triangle& h, const Embedding& embedding, float factor, std::span<float> squares) {
+  for (std::int32_t u = 0; u < h.n(); ++u) {
+    for (std::int64_t e = h.start[u]; e < h.start[u + 1]; ++e) {
+      if (e + kAhead < h.edges()) __builtin_prefetch(&embedding.nodes[h.other[e + kAhead]]);
+      squares[e] += factor * sketch(embedding.nodes[u], embedding.nodes[h.other[e]]);
+    }
+  }
+}
+
+OHM_KERNEL LeverageSums row_leverages(const Triangle& h, const Embedding& embedding, std::span<const float> squares,
+                                      float certain, std::span<float> leverage) {
   LeverageSums sums;
   for (std::int32_t u = 0; u < h.n(); ++u) {
-    float estimates = 0.0f, sketches = 0.0f;  // of a row: short enough for floats
+    float estimates = 0.0f, sketches = 0.0f, unexplained = 0.0f;  // of a row: short enough for floats
     for (std::int64_t e = h.start[u]; e < h.start[u + 1]; ++e) {
       if (e + kAhead < h.edges()) __builtin_prefetch(&embedding.nodes[h.other[e + kAhead]]);
       const float w = h.weight[e];
@@ -119,11 +130,13 @@ OHM_KERNEL LeverageSums row_leverages(const Triangle& h, const Embedding& embedd
       const float dv = std::max(0.0f, 1.0f / best.share_v - w);
       const float around = du > 0.0f && dv > 0.0f ? du * (dv / (du + dv)) : 0.0f;  // in this order it cannot overflow
       const float floor = 1.0f / (w + around);
-      const float square = sketch(embedding.nodes[u], embedding.nodes[h.other[e]]);
+      const float square = squares.empty() ? sketch(embedding.nodes[u], embedding.nodes[h.other[e]]) : squares[e];
       leverage[e] = std::min(1.0f, w * resistance(square, floor, floor));
       estimates += leverage[e];
       sketches += w * square;
+      unexplained += square > kFar * floor && w * floor < certain ? w * square : 0.0f;
     }
+    sums.unexplained += static_cast<double>(unexplained);
     sums.estimates += static_cast<double>(estimates);
     sums.sketch += static_cast<double>(sketches);
   }

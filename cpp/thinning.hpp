@@ -17,8 +17,14 @@ namespace ohm {
 struct LeverageSums {
   double estimates = 0.0;
   double sketch = 0.0;
+  double unexplained = 0.0;  // of w times the sketch, for edges that are far above a floor that is below `certain`
 };
-LeverageSums row_leverages(const Triangle& h, const Embedding& embedding, std::span<float> leverage);
+// `squares` holds the sketch of each edge as the mean of several; if it is empty, that of the embedding is used.
+LeverageSums row_leverages(const Triangle& h, const Embedding& embedding, std::span<const float> squares,
+                           float certain, std::span<float> leverage);
+
+// Adds `factor` times the sketch of each edge to its square.
+void add_sketches(const Triangle& h, const Embedding& embedding, float factor, std::span<float> squares);
 
 // Sets the leverage of the edges of a spanning forest of H to kCertain, so that H stays as connected as it is whatever
 // the estimates say. Edges of high leverage go first. The forest is chosen before any coin, so it does not bias H.

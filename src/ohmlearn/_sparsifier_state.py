@@ -30,6 +30,7 @@ PARAMETERS: dict[str, tuple[type, ...]] = {
 STATE: dict[str, type] = {
     "nodes": np.uint8,
     "clusters": np.uint8,
+    "pairs": np.uint8,
     "u": np.int32,
     "v": np.int32,
     "w": np.float32,

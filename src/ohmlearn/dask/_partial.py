@@ -25,7 +25,7 @@ from ohmlearn.sparsifier import StreamingSparsifier
 __all__ = ["Partial", "derive_seed", "merge_partials", "sparsify_partition"]
 
 N_SORTED = 5  # among the counters, that of rows known to be in order
-ESTIMATES = ("nodes", "clusters")  # of the state: what is known of resistances
+ESTIMATES = ("nodes", "clusters", "pairs")  # of the state: what is known of resistances
 
 
 @dataclass
