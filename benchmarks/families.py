@@ -96,6 +96,12 @@ def _union() -> Family:
     return Family(graph, np.repeat(np.arange(5), [180, 90, 90, 30, 1]))
 
 
+def _long_range() -> Family:
+    """All pairs of nodes on a line; weights fall with the third power of the distance."""
+    u, v, _ = gallery.complete(400).edges()
+    return _halves(Graph.from_edges(u, v, (v - u) ** -3.0))
+
+
 # A sparse graph is kept whole if each edge comes once. Split into parts, it has edges to drop.
 FAMILIES: dict[str, Callable[[], Family]] = {
     "paper": _paper,
@@ -107,6 +113,7 @@ FAMILIES: dict[str, Callable[[], Family]] = {
     ),
     "complete": lambda: _halves(gallery.complete(400)),
     "union": _union,
+    "long range": _long_range,
     "grid": lambda: _halves(gallery.grid2d(20, 20)),
     "star": lambda: _halves(gallery.star(400)),
     "path": lambda: _halves(gallery.path(400)),
@@ -196,6 +203,12 @@ def _matching(contrast: float) -> Contrast:
     return Contrast(_complete(2), _linked(even, even + 1, contrast))
 
 
+def _repeated_pairs(contrast: float) -> Contrast:
+    """A quarter of the nodes in pairs, each joined by 20 parallel edges."""
+    even = np.arange(0, CONTRAST_NODES // 2, 2)
+    return Contrast(_complete(2), _repeat(_linked(even, even + 1, contrast / 20), 20))
+
+
 def _duplicates(contrast: float) -> Contrast:
     kept = np.random.default_rng(1).random(len(_pairs()[0])) < 0.35
     u, v = (ends[kept] for ends in _pairs())
@@ -277,6 +290,7 @@ def _heavy_tail(contrast: float) -> Contrast:
 
 CONTRASTS: dict[str, Callable[[float], Contrast]] = {
     "heavy matching": _matching,
+    "repeated pairs": _repeated_pairs,
     "near-duplicates": _duplicates,
     "cliques of 5": functools.partial(_cliques, 5),
     "cliques of 20": functools.partial(_cliques, 20),

@@ -24,6 +24,7 @@ template <class S, class Visit>
 void visit_state(S& state, const Visit& visit) {
   visit("nodes", state.nodes);
   visit("clusters", state.clusters);
+  visit("pairs", state.pairs);
   visit("u", state.u);
   visit("v", state.v);
   visit("w", state.w);

@@ -24,26 +24,10 @@ constexpr float kOutweighs = 4.0f;           // see grow_cuts
 constexpr std::int64_t kSmallest = 1 << 12;  // rows below which resampling is not worth it
 constexpr std::int64_t kLarge = 1 << 20;     // rows above which freed memory is returned to the system
 constexpr double kWrongSketch = 0.25;     // relative error of the sum of sketched leverages that shows a failed solve
+constexpr double kUnexplained = 0.002;    // share of the rank, see estimate_leverages
+constexpr int kSketches = 4;              // averaged, see estimate_leverages
 constexpr double kLargestCoordinate = std::numeric_limits<float>::max();
 constexpr std::uint64_t kResampleCoins = 0x7265736d706c65ull;
-
-// The beta for which the sum of min(1, beta t) is `rows`, by Newton's method; there must be more leverages than `rows`.
-// The sum is concave in beta, and a step is exact once the right terms are cut off at 1.
-double fit_beta(std::span<const float> leverage, std::int64_t rows) {
-  double beta = 1.0 / static_cast<double>(kCertain);
-  for (;;) {
-    std::int64_t whole = 0;
-    double rest = 0.0;
-    for (const float t : leverage) {
-      const bool cut = beta * static_cast<double>(t) >= 1.0;
-      whole += cut;
-      rest += cut ? 0.0 : static_cast<double>(t);
-    }
-    const double next = whole < rows ? static_cast<double>(rows - whole) / rest : beta;
-    if (!(next > beta * (1.0 + 1e-12))) return beta;
-    beta = next;
-  }
-}
 
 template <class Index>
 OHM_KERNEL std::int64_t find_last(const Index* u, const Index* v, std::int64_t count) {
@@ -225,8 +209,9 @@ bool Sampler::is_kept(const Candidate& c) {
 // Adds a candidate to the degrees and cuts around its ends.
 //
 // Behind an edge of weight w to v lies the cut around v, in series with it: together they add w c / (w + c) to the cuts
-// around u. An edge that outweighs the cuts at both ends makes one cluster of the two, but which others that joins is
-// not known before the next resample. Until then nothing is added, so the resistances around it are estimated too high.
+// around u, where w includes earlier edges between the same two nodes. Once these outweigh the cuts at both ends, the two
+// nodes make one cluster, but which others that joins is not known before the next resample. Until then nothing is added,
+// so the resistances around it are estimated too high.
 void Sampler::grow_cuts(const Candidate& c) {
   NodeRecord& a = state_.nodes[c.u];
   NodeRecord& b = state_.nodes[c.v];
@@ -235,9 +220,12 @@ void Sampler::grow_cuts(const Candidate& c) {
   climb(a.cluster, b.cluster, clusters,
         [&](std::int32_t k) { share_a = std::max(share_a, clusters[k].share_now); },
         [&](std::int32_t k) { share_b = std::max(share_b, clusters[k].share_now); });
-  if (c.w * std::min(share_a, share_b) > kOutweighs) return;
-  const float more_a = c.w / (1.0f + c.w * share_b);
-  const float more_b = c.w / (1.0f + c.w * share_a);
+  const float before = state_.pairs.empty() ? 0.0f : add_to_pair(state_.pairs, c.u, c.v, c.w);
+  const float w = before + c.w;
+  if (w * std::min(share_a, share_b) > kOutweighs) return;
+  const auto through = [](float weight, float share) { return weight > 0.0f ? weight / (1.0f + weight * share) : 0.0f; };
+  const float more_a = through(w, share_b) - through(before, share_b);
+  const float more_b = through(w, share_a) - through(before, share_a);
   a.degree_now += more_a;
   b.degree_now += more_b;
   climb(a.cluster, b.cluster, clusters, [&](std::int32_t k) { clusters[k].cut_now += more_a; },
@@ -297,57 +285,78 @@ Csr Sampler::snapshot() const {
   return h;
 }
 
-// Computes the records of the nodes of H and its clusters; returns the number of components.
-std::int32_t Sampler::embed(const Triangle& h, std::uint64_t key) {
-  constexpr int kColumns = NodeRecord::kColumns;
-  static_assert(kColumns == kRoughColumns);
-  const Rows<double, kColumns> y(h.n());
-  rough_right_hand_sides(h, key, y);
-  std::vector<double> z(static_cast<std::size_t>(h.n()) * kColumns);
-  const NullSpace space = null_space(h);
-  const std::vector<double> degree = degrees(h);
-  const ClusterTree tree = find_clusters(h, degree, static_cast<std::int32_t>(space.singular.size()));
-  auto* right = reinterpret_cast<double*>(&y[0]);
-  solve_with_clusters({h, space, degree, tree}, key, options_.threads, Columns{right, z.data(), kColumns, kColumns});
-  const double unit = 1.0 / std::sqrt(static_cast<double>(kColumns));
-  state_.clusters = tree.clusters;
+// Computes the records of the nodes of H and its clusters.
+Sampler::Laplacian Sampler::embed(const Triangle& h, std::uint64_t key) {
+  Laplacian laplacian{null_space(h), degrees(h), {}};
+  laplacian.tree = find_clusters(h, laplacian.degree, static_cast<std::int32_t>(laplacian.space.singular.size()));
+  state_.clusters = laplacian.tree.clusters;
+  state_.pairs = make_pair_table(h.n());
   for (std::size_t i = h.n(); i < state_.nodes.size(); ++i) {
     state_.nodes[i].cluster = static_cast<std::int32_t>(state_.clusters.size());
   }
   for (std::int32_t i = 0; i < h.n(); ++i) {
     NodeRecord& node = state_.nodes[i];
-    node.degree_now = static_cast<float>(degree[i]);
+    node.degree_now = static_cast<float>(laplacian.degree[i]);
     node.share = node.share_now = 1.0f / node.degree_now;
-    node.cluster = tree.smallest[i];
+    node.cluster = laplacian.tree.smallest[i];
     node.balance = 0.0f;
-    node.component = degree[i] > 0.0 ? space.component[i] : -1;
+    node.component = laplacian.degree[i] > 0.0 ? laplacian.space.component[i] : -1;
+  }
+  sketch_nodes(h, laplacian, key);
+  return laplacian;
+}
+
+// Computes the sketch of the resistances in H.
+void Sampler::sketch_nodes(const Triangle& h, const Laplacian& laplacian, std::uint64_t key) {
+  constexpr int kColumns = NodeRecord::kColumns;
+  static_assert(kColumns == kRoughColumns);
+  const Rows<double, kColumns> y(h.n());
+  rough_right_hand_sides(h, key, y);
+  std::vector<double> z(static_cast<std::size_t>(h.n()) * kColumns);
+  auto* right = reinterpret_cast<double*>(&y[0]);
+  solve_with_clusters({h, laplacian.space, laplacian.degree, laplacian.tree}, key, options_.threads,
+                      Columns{right, z.data(), kColumns, kColumns});
+  const double unit = 1.0 / std::sqrt(static_cast<double>(kColumns));
+  for (std::int32_t i = 0; i < h.n(); ++i) {
     for (int c = 0; c < kColumns; ++c) {
       const double value = unit * z[static_cast<std::size_t>(i) * kColumns + c];
       // If the contrast of weights is too large for the solver, a column may be lost; then the floors remain.
-      node.z[c] = std::abs(value) <= kLargestCoordinate ? static_cast<float>(value) : 0.0f;
+      state_.nodes[i].z[c] = std::abs(value) <= kLargestCoordinate ? static_cast<float>(value) : 0.0f;
     }
   }
   measure_distances(state_.nodes);
   bound_ = bound_resistances(embedding());
-  return static_cast<std::int32_t>(space.singular.size());
 }
 
-// Leverages of the rows, corrected where their sum shows that they are wrong.
+// Leverages of the rows, corrected if their sum shows that they are wrong.
 //
 // If the sum of the sketch is far off, the solve has failed, because the contrast of weights is too large even for
-// doubles: the sketch is dropped and only the floors are used. If the estimates add up to too little, all are
-// multiplied by the same correction, and so are those of arriving edges until the next resample. Too large a sum only
-// costs memory.
-std::vector<float> Sampler::estimate_leverages(const Triangle& h, std::int32_t n_components) {
+// doubles: the sketch is dropped and only the floors are used. If some rows have sketches far above their floors, several
+// sketches are averaged. The rows between two distant parts of a graph have nearly the same sketch, so its errors do not
+// cancel, and each resample would drop the rows that a new sketch happens to underestimate. If the estimates add up to too
+// little, all are multiplied by the same correction, and so are those of arriving edges until the next resample. Too
+// large a sum only costs memory.
+std::vector<float> Sampler::estimate_leverages(const Triangle& h, const Laplacian& laplacian, std::uint64_t key) {
   std::vector<float> leverage(h.edges());
-  const auto rank = static_cast<double>(h.n() - n_components);
-  LeverageSums sums = row_leverages(h, embedding(), leverage);
+  const auto rank = static_cast<double>(h.n()) - static_cast<double>(laplacian.space.singular.size());
+  const double beta = options_.max_rows > 0 ? static_cast<double>(options_.max_rows) / rank : beta_for(h.n());
+  const auto certain = static_cast<float>(1.0 / beta);
+  LeverageSums sums = row_leverages(h, embedding(), {}, certain, leverage);
   const double deviation = std::sqrt(2.0 * rank / NodeRecord::kColumns);  // of a right sketch
   if (!(std::abs(sums.sketch - rank) <= kWrongSketch * rank + 6.0 * deviation)) {
     for (NodeRecord& node : state_.nodes) std::fill_n(node.z, NodeRecord::kColumns, 0.0f);
     measure_distances(state_.nodes);
     bound_ = bound_resistances(embedding());
-    sums = row_leverages(h, embedding(), leverage);
+    sums = row_leverages(h, embedding(), {}, certain, leverage);
+  } else if (sums.unexplained > 1.0 + kUnexplained * rank) {
+    std::vector<float> squares(h.edges());
+    constexpr float kPart = 1.0f / kSketches;
+    for (int k = 1; k < kSketches; ++k) {
+      add_sketches(h, embedding(), kPart, squares);
+      sketch_nodes(h, laplacian, hash(key, static_cast<std::uint64_t>(k)));
+    }
+    add_sketches(h, embedding(), kPart, squares);
+    sums = row_leverages(h, embedding(), squares, certain, leverage);
   }
   state_.correction = std::max(1.0, rank / sums.estimates);
   for (float& t : leverage) t = std::min(1.0f, static_cast<float>(state_.correction) * t);
@@ -390,7 +399,8 @@ void Sampler::thin(Triangle& h) {
   const std::uint64_t coins = hash(options_.seed ^ kResampleCoins, state_.n_resamples + 1);
   const bool large = h.edges() > kLarge;
   if (large) return_freed_memory();
-  const std::int32_t n_components = embed(h, coins);
+  const Laplacian laplacian = embed(h, coins);
+  const auto n_components = static_cast<std::int32_t>(laplacian.space.singular.size());
   if (large) return_freed_memory();
   ++state_.n_resamples;
   state_.n_expected = 0.0;
@@ -405,7 +415,7 @@ void Sampler::thin(Triangle& h) {
     return;
   }
 
-  std::vector<float> chance = estimate_leverages(h, n_components);
+  std::vector<float> chance = estimate_leverages(h, laplacian, coins);
   if (options_.max_rows == 0 || options_.max_rows >= 2 * std::int64_t{n}) {  // otherwise there is no room for a forest
     keep_forest(h, n_components, chance);
   }

@@ -23,6 +23,8 @@
 #include "graph/csr.hpp"
 #include "sampling/coins.hpp"
 #include "sampling/estimates.hpp"
+#include "sampling/recent_pairs.hpp"
+#include "solver/matrix.hpp"
 
 #include <array>
 #include <cstdint>
@@ -55,6 +57,7 @@ class Sampler {
     std::int32_t n_nodes = 0;  // given, or one more than the largest id seen
     std::vector<NodeRecord> nodes;
     std::vector<Cluster> clusters;
+    std::vector<PairWeight> pairs;  // since the last resample, see grow_cuts; empty before the first
     std::vector<std::int32_t> u, v;
     std::vector<float> w;
     std::int64_t n_sorted = 0;  // rows from the last resample, which come first; later ones follow
@@ -100,8 +103,14 @@ class Sampler {
   void add(const State& other);
   void resample();
   void thin(Triangle& h);
-  std::int32_t embed(const Triangle& h, std::uint64_t key);
-  std::vector<float> estimate_leverages(const Triangle& h, std::int32_t n_components);
+  struct Laplacian {  // of H, as the solver needs it
+    NullSpace space;
+    std::vector<double> degree;
+    ClusterTree tree;
+  };
+  Laplacian embed(const Triangle& h, std::uint64_t key);
+  void sketch_nodes(const Triangle& h, const Laplacian& laplacian, std::uint64_t key);
+  std::vector<float> estimate_leverages(const Triangle& h, const Laplacian& laplacian, std::uint64_t key);
   void take_rows(Triangle& h);
   void make_room(std::int64_t n_nodes);
   void grow_rows(std::int64_t rows);

@@ -2,6 +2,8 @@
 // snapshot index with what a state holds.
 #include "sampling/sampler.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdio>
 #include <limits>
@@ -55,6 +57,17 @@ std::string find_record_fault(const Sampler::State& state) {
     if (!is_sound(state.clusters[k], k, state)) {
       return "the record of cluster " + std::to_string(k) + " holds a number out of its range";
     }
+  }
+  return {};
+}
+
+std::string find_pair_fault(const Sampler::State& state) {
+  const std::size_t size = state.pairs.size();
+  if (size > 0 && (!std::has_single_bit(size) || size > 2 * std::max<std::size_t>(1, state.nodes.size()))) {
+    return "the table of pairs has " + std::to_string(size) + " slots for " + std::to_string(state.n_nodes) + " nodes";
+  }
+  for (const PairWeight& pair : state.pairs) {
+    if (!(pair.weight >= 0.0f && std::isfinite(pair.weight))) return "a pair of nodes has weight " + number(static_cast<double>(pair.weight));
   }
   return {};
 }
@@ -137,6 +150,7 @@ std::string Sampler::find_fault(const State& state, std::int32_t n_nodes) const 
   if (std::string fault = find_counter_fault(state); !fault.empty()) return fault;
   if (std::string fault = find_row_fault(state); !fault.empty()) return fault;
   if (std::string fault = find_record_fault(state); !fault.empty()) return fault;
+  if (std::string fault = find_pair_fault(state); !fault.empty()) return fault;
   const std::int64_t least = capacity_for(0.0);
   const std::int64_t most = options_.max_rows > 0 ? least : capacity_for(std::numeric_limits<double>::infinity());
   if (state.capacity < least || state.capacity > most) {

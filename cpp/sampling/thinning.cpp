@@ -10,6 +10,7 @@ namespace ohm {
 namespace {
 
 constexpr int kAhead = 24;  // edges between the prefetch of a record and its use
+constexpr float kFar = 4.0f;  // times the floor: eight columns are hardly ever so far above it by chance
 constexpr int kBits = 3;    // of a chance, after rounding
 constexpr int kWhole = 1 << kBits;
 
@@ -107,20 +108,32 @@ OHM_KERNEL void balance_rows(const Triangle& h, const Embedding& embedding, std:
 
 }  // namespace
 
-OHM_KERNEL LeverageSums row_leverages(const Triangle& h, const Embedding& embedding, std::span<float> leverage) {
+OHM_KERNEL void add_sketches(const Triangle& h, const Embedding& embedding, float factor, std::span<float> squares) {
+  for (std::int32_t u = 0; u < h.n(); ++u) {
+    for (std::int64_t e = h.start[u]; e < h.start[u + 1]; ++e) {
+      if (e + kAhead < h.edges()) __builtin_prefetch(&embedding.nodes[h.other[e + kAhead]]);
+      squares[e] += factor * sketch(embedding.nodes[u], embedding.nodes[h.other[e]]);
+    }
+  }
+}
+
+OHM_KERNEL LeverageSums row_leverages(const Triangle& h, const Embedding& embedding, std::span<const float> squares,
+                                      float certain, std::span<float> leverage) {
   LeverageSums sums;
   for (std::int32_t u = 0; u < h.n(); ++u) {
-    float estimates = 0.0f, sketches = 0.0f;  // of a row, which is short enough for floats
+    float estimates = 0.0f, sketches = 0.0f, unexplained = 0.0f;  // of a row, which is short enough for floats
     for (std::int64_t e = h.start[u]; e < h.start[u + 1]; ++e) {
       if (e + kAhead < h.edges()) __builtin_prefetch(&embedding.nodes[h.other[e + kAhead]]);
       const float w = h.weight[e];
       const Sides best = find_sides(embedding, u, h.other[e]);
       const float floor = resistance_floor(1.0f / best.share_u - w, 1.0f / best.share_v - w, w);
-      const float square = sketch(embedding.nodes[u], embedding.nodes[h.other[e]]);
+      const float square = squares.empty() ? sketch(embedding.nodes[u], embedding.nodes[h.other[e]]) : squares[e];
       leverage[e] = std::min(1.0f, w * resistance(square, floor, floor));
       estimates += leverage[e];
       sketches += w * square;
+      unexplained += square > kFar * floor && w * floor < certain ? w * square : 0.0f;
     }
+    sums.unexplained += static_cast<double>(unexplained);
     sums.estimates += static_cast<double>(estimates);
     sums.sketch += static_cast<double>(sketches);
   }
@@ -144,6 +157,22 @@ void keep_forest(const Triangle& h, std::int32_t n_components, std::span<float> 
       leverage[e] = kCertain;
       --missing;
     }
+  }
+}
+
+double fit_beta(std::span<const float> leverage, std::int64_t rows) {
+  double beta = 1.0 / static_cast<double>(kCertain);
+  for (;;) {
+    std::int64_t whole = 0;
+    double rest = 0.0;
+    for (const float t : leverage) {
+      const bool cut = beta * static_cast<double>(t) >= 1.0;
+      whole += cut;
+      rest += cut ? 0.0 : static_cast<double>(t);
+    }
+    const double next = whole < rows ? static_cast<double>(rows - whole) / rest : beta;
+    if (!(next > beta * (1.0 + 1e-12))) return beta;
+    beta = next;
   }
 }
 

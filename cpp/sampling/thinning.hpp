@@ -17,13 +17,23 @@ namespace ohm {
 struct LeverageSums {
   double estimates = 0.0;
   double sketch = 0.0;
+  double unexplained = 0.0;  // of w times the sketch, for edges that are far above a floor that is below `certain`
 };
-LeverageSums row_leverages(const Triangle& h, const Embedding& embedding, std::span<float> leverage);
+// `squares` holds the sketch of each edge as the mean of several; if it is empty, that of the embedding is used.
+LeverageSums row_leverages(const Triangle& h, const Embedding& embedding, std::span<const float> squares,
+                           float certain, std::span<float> leverage);
+
+// Adds `factor` times the sketch of each edge to its square.
+void add_sketches(const Triangle& h, const Embedding& embedding, float factor, std::span<float> squares);
 
 // Sets the leverage of the edges of a spanning forest of H to kCertain, so that H stays as connected as it is whatever
 // the estimates say. Edges of high leverage are preferred. The forest is chosen before any coin, so it does not bias H.
 constexpr float kCertain = 1e30f;
 void keep_forest(const Triangle& h, std::int32_t n_components, std::span<float> leverage);
+
+// The beta for which the sum of min(1, beta t) is `rows`, by Newton's method; there must be more leverages than `rows`.
+// The sum is concave in beta, and a step is exact once the right terms are cut off at 1.
+double fit_beta(std::span<const float> leverage, std::int64_t rows);
 
 // Chooses edges so that each is kept with its own chance, and the weight at every node hardly changes.
 //

@@ -96,7 +96,7 @@ std::int64_t odd_integer(Dice& dice, std::int64_t near) {
 void change(State& state, Dice& dice) {
   const std::int64_t rows = std::ssize(state.u);
   const std::int64_t row = rows > 0 ? dice.below(rows) : 0;
-  switch (dice.below(rows > 0 ? 14 : 9)) {
+  switch (dice.below(rows > 0 ? 15 : 9)) {
     case 0: {
       std::int64_t* counters[] = {&state.position,    &state.n_self_loops, &state.n_zero_weights,
                                   &state.n_resamples, &state.capacity,     &state.n_sorted};
@@ -133,6 +133,11 @@ void change(State& state, Dice& dice) {
       float* numbers[] = {&cluster.share, &cluster.share_now, &cluster.cut_now, &cluster.balance};
       if (dice.below(2) > 0) *dice.one_of(numbers) = odd_float(dice);
       else cluster.parent = static_cast<std::int32_t>(odd_integer(dice, cluster.parent));
+      return;
+    }
+    case 13: {
+      if (dice.below(3) == 0) state.pairs.resize(dice.below(200));
+      if (!state.pairs.empty()) state.pairs[dice.below(std::ssize(state.pairs))].weight = odd_float(dice);
       return;
     }
     case 8: (dice.below(2) > 0 ? state.n_expected : state.correction) = odd_double(dice); return;
@@ -203,6 +208,9 @@ TEST(each_fault_of_a_state_is_named) {
   CHECK(fault([](State& s) { s.clusters[1].parent = 1; }) == cluster);
   CHECK(fault([](State& s) { s.clusters[1].parent = static_cast<std::int32_t>(s.clusters.size()) + 1; }) == cluster);
   CHECK(fault([](State& s) { s.clusters[1].cut_now = kNan; }) == cluster);
+  CHECK(fault([](State& s) { s.pairs.pop_back(); }) == "the table of pairs has 63 slots for 60 nodes");
+  CHECK(fault([](State& s) { s.pairs.resize(128); }) == "the table of pairs has 128 slots for 60 nodes");
+  CHECK(fault([](State& s) { s.pairs[5].weight = -2.0f; }) == "a pair of nodes has weight -2");
   CHECK(fault([](State& s) { s.correction = 0.5; }) == "the correction of leverages is 0.5");
   CHECK(fault([](State& s) { s.n_expected = -1.0; }).find("-1 rows are expected from ") == 0);
   CHECK(fault([](State& s) { s.nodes[3].share_now = kNan; }) == record);

@@ -125,7 +125,7 @@ TEST(leverages_add_up_to_nearly_the_rank_under_any_contrast) {
   for (const double contrast : {1.0, 1e4, 1e8, 1e12, 1e20}) {
     const Case c = make_case(contrast);
     std::vector<float> leverage(c.h.edges());
-    const ohm::LeverageSums sums = ohm::row_leverages(c.h, c.embedding(), leverage);
+    const ohm::LeverageSums sums = ohm::row_leverages(c.h, c.embedding(), {}, 1.0f, leverage);
     CHECK(std::abs(sums.estimates / (kNodes - 1) - 1.0) < 0.1);
     CHECK(sums.sketch == 0.0);
   }
