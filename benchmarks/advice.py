@@ -123,7 +123,8 @@ def unequal_digits(draws: int) -> Figure:
     X, truth = load_digits(return_X_y=True)
     ways = {
         "stable": HFSClassifier(epsilon=None, random_state=0),
-        "cmn, uniform": HFSClassifier(epsilon=None, normalization="cmn", class_prior=np.full(10, 0.1), random_state=0
+        "cmn, uniform": HFSClassifier(
+            epsilon=None, normalization="cmn", class_prior=np.full(10, 0.1), random_state=0
         ),
     }
     found: dict[str, list[float]] = {name: [] for name in ways}

@@ -186,9 +186,6 @@ def draw(figures: list[Figure], path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    from ohmlearn.sparsifier import StreamingSparsifier
-    from ohmlearn.sparsifier.options import CONSTANTS
-
     runs = group(figures)
     # Leave out families of which no edge was dropped: their error is zero.
     shown = [f for f in FAMILIES if max(r.q95 for r in runs[f, EPSILONS[-1]].values()) > 1e-3]
@@ -203,7 +200,7 @@ def draw(figures: list[Figure], path: Path) -> None:
             axis.plot(x, y, "o-", ms=3.5, lw=1.3, color=colours[at % 10],
                       label=family)  # fmt: skip
         axis.axhline(1.0, color="0.2", lw=1)
-        axis.axvline(sparsifier.CONSTANTS["practical"][0], color="0.2", lw=1, ls=":")
+        axis.axvline(CONSTANTS["practical"][0], color="0.2", lw=1, ls=":")
         axis.set_title(f"requested ε = {epsilon:g}")
         axis.set_xlabel("constant c")
         axis.grid(alpha=0.25)

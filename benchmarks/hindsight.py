@@ -65,9 +65,9 @@ def compare(family: Family, ruler: Ruler, order: str, budget: int, seeds: int) -
         one = StreamingSparsifier(n_nodes=n, max_edges=budget, random_state=seed).update(u, v, w)
         ways["stream"].append(one.snapshot())
         leaves = [
-            StreamingSparsifier(n_nodes=n, max_edges=budget, random_state=seed + 1000 * (leaf + 1)).update(
-                u[part], v[part], w[part]
-            )
+            StreamingSparsifier(
+                n_nodes=n, max_edges=budget, random_state=seed + 1000 * (leaf + 1)
+            ).update(u[part], v[part], w[part])
             for leaf, part in enumerate(np.array_split(np.arange(len(u)), LEAVES))
         ]
         while len(leaves) > 1:

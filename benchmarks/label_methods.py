@@ -73,7 +73,9 @@ def exact(graph: Any, y: Labels, seed: int) -> Labels:
     """Stable-HFS on the whole graph."""
     from ohmlearn import HFSClassifier
 
-    return np.asarray(HFSClassifier(epsilon=None, random_state=seed).fit_edges(graph, y).transduction_)
+    return np.asarray(
+        HFSClassifier(epsilon=None, random_state=seed).fit_edges(graph, y).transduction_
+    )
 
 
 def poisson(matrix: sp.csr_matrix, y: Labels, seed: int) -> Labels:

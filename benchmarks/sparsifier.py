@@ -101,7 +101,9 @@ def _paper(neighbours: int) -> None:
     del order
 
     def sparsify(u: Ends = u, v: Ends = v) -> StreamingSparsifier:
-        return StreamingSparsifier(n_nodes=n, epsilon=EPSILON, random_state=0, n_jobs=1).update(u, v)
+        return StreamingSparsifier(n_nodes=n, epsilon=EPSILON, random_state=0, n_jobs=1).update(
+            u, v
+        )
 
     def symmetric_csr(weights: npt.NDArray[np.floating], u: Ends = u, v: Ends = v) -> sp.csr_array:
         half = sp.coo_array((weights, (u, v)), shape=(n, n)).tocsr()
@@ -170,7 +172,9 @@ def _pass(n: int, size: int) -> Figure:
     """Measure a pass over random edges with a budget; the time to make them is not counted."""
     from ohmlearn import StreamingSparsifier
 
-    sparsifier = StreamingSparsifier(n_nodes=n, max_edges=ROWS_PER_NODE * n, random_state=0, n_jobs=1)
+    sparsifier = StreamingSparsifier(
+        n_nodes=n, max_edges=ROWS_PER_NODE * n, random_state=0, n_jobs=1
+    )
     cpu_s = 0.0
     baseline = reset_peak()
     for u, v in _random_edges(n, size):

@@ -16,8 +16,6 @@ from sklearn.utils.estimator_checks import check_estimator
 from ohmlearn.semi_supervised import (
     HFSClassifier,
     HFSRegressor,
-    HFSClassifier,
-    HFSRegressor,
 )
 
 CLASSIFIERS = (HFSClassifier, HFSClassifier)
@@ -116,7 +114,9 @@ def test_new_points_have_the_mean_of_their_neighbours():
     rows[0, [3, 5]] = [1.0, 3.0]
     rows[1, 7] = 2.0
     graph = HFSClassifier(epsilon=None).fit(X, y).graph_
-    model = HFSRegressor(epsilon=None, affinity="precomputed").fit(graph, np.where(y < 0, np.nan, y))
+    model = HFSRegressor(epsilon=None, affinity="precomputed").fit(
+        graph, np.where(y < 0, np.nan, y)
+    )
     values = model.transduction_
     expected_values = [(values[3] + 3 * values[5]) / 4, values[7]]
     np.testing.assert_allclose(model.predict(rows), expected_values)

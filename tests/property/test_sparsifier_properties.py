@@ -22,8 +22,10 @@ U, V, W = stream()
 
 
 def run(cuts, scheme, n_jobs=1):
-    sparsifier = StreamingSparsifier(n_nodes=None if scheme != "paper" else 120, epsilon=0.9, scheme=scheme,
-                                     random_state=5, n_jobs=n_jobs)  # fmt: skip
+    n_nodes = 120 if scheme == "paper" else None
+    sparsifier = StreamingSparsifier(
+        n_nodes=n_nodes, epsilon=0.9, scheme=scheme, random_state=5, n_jobs=n_jobs
+    )
     for u, v, w in zip(*(np.split(array, cuts) for array in (U, V, W)), strict=True):
         sparsifier.update(u, v, w)
     return sparsifier

@@ -73,7 +73,9 @@ def test_small_gamma_is_label_propagation():
 
 
 def test_two_blocks_have_mirrored_shares():
-    model = HFSClassifier(epsilon=None).fit_edges(gallery.barbell(6, bridge=2), {0: False, 12: True})
+    model = HFSClassifier(epsilon=None).fit_edges(
+        gallery.barbell(6, bridge=2), {0: False, 12: True}
+    )
     assert model.classes_.dtype == bool
     assert model.transduction_.tolist() == [False] * 6 + [model.transduction_[6]] + [True] * 6
     shares = model.label_distributions_
@@ -84,7 +86,9 @@ def test_two_blocks_have_mirrored_shares():
 def test_labels_of_another_component_do_not_decide():
     paths = ([0, 1, 2, 5, 6, 7], [1, 2, 3, 6, 7, 8])  # 0-1-2-3, 4 by itself, 5-6-7-8
     with pytest.warns(UserWarning, match="1 of the 4 labelled nodes are in no edge, such as 4"):
-        model = HFSClassifier(epsilon=None).fit_edges(paths, {0: "a", 3: "b", 4: "b", 5: "b"}, n_nodes=9)
+        model = HFSClassifier(epsilon=None).fit_edges(
+            paths, {0: "a", 3: "b", 4: "b", 5: "b"}, n_nodes=9
+        )
     assert "".join(model.transduction_) == "aabbbbbbb"
 
 
@@ -165,7 +169,9 @@ def test_labels_that_cannot_be():
         find_classes([0.5, 1.25, np.nan])
     with pytest.raises(ValueError, match="y must be numbers, None or NaN"):
         find_values(["a"])
-    with pytest.raises(ValueError, match=r"one entry for each of the 3 nodes, got 2; mark unlabelled"):
+    with pytest.raises(
+        ValueError, match=r"one entry for each of the 3 nodes, got 2; mark unlabelled"
+    ):
         find_classes([0, 1], 3)
 
 
@@ -180,7 +186,11 @@ def test_nodes_without_evidence_are_told_apart():
     guesses = set()
     for seed in range(8):  # one of the likeliest classes, not always the first: 2^-7
         with pytest.warns(UserWarning, match="label some of them"):
-            guess = HFSClassifier(epsilon=None, random_state=seed).fit_edges(graph, y).transduction_[3:6]
+            guess = (
+                HFSClassifier(epsilon=None, random_state=seed)
+                .fit_edges(graph, y)
+                .transduction_[3:6]
+            )
         guesses |= set(guess.tolist())
     assert guesses == {3, 8}
     with pytest.warns(UserWarning, match="they get the mean of the given values"):
@@ -195,7 +205,9 @@ def test_class_prior():
     weighed = even * [0.2, 0.8]
     expected = weighed / weighed.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(model.label_distributions_, expected, atol=1e-9)
-    masses = HFSClassifier(epsilon=None, class_prior=[1, 3], normalization="cmn").fit_edges(graph, y)
+    masses = HFSClassifier(epsilon=None, class_prior=[1, 3], normalization="cmn").fit_edges(
+        graph, y
+    )
     weighed = masses.scores_ / masses.scores_.sum(axis=0) * [0.25, 0.75]
     np.testing.assert_allclose(
         masses.label_distributions_, weighed / weighed.sum(axis=1, keepdims=True), atol=1e-9
@@ -503,7 +515,9 @@ def test_the_sparsifier_does_not_depend_on_the_labels(ids, tmp_path):
     u, v, _ = gallery.complete(120).edges()
     names = [f"n{i:03}" if ids == "names" else str(7 * i) for i in range(120)]
     path = tmp_path / "e.csv"
-    path.write_text("u,v\n" + "".join(f"{names[a]},{names[b]}\n" for a, b in zip(u, v, strict=True)))
+    path.write_text(
+        "u,v\n" + "".join(f"{names[a]},{names[b]}\n" for a, b in zip(u, v, strict=True))
+    )
     kept = []
     for labelled in ((0, 1), (119, 60, 3)):
         edges = read_edges(path)

@@ -100,7 +100,8 @@ shared.update(u, v)  # the parent can continue
 
 MERGE = """
 u, v = rng.integers(0, 3000, (2, 4_000_000), dtype=np.int32)
-shared, other = (StreamingSparsifier(n_nodes=3000, epsilon=0.9, random_state=i).update(u, v) for i in (0, 1))
+shared, other = (StreamingSparsifier(n_nodes=3000, epsilon=0.9, random_state=i) for i in (0, 1))
+shared.update(u, v), other.update(u, v)
 def look():
     assert other.snapshot().n_nodes == 3000  # it is only read
     return shared.snapshot()

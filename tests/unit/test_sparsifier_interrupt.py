@@ -72,7 +72,9 @@ def test_the_scheme_of_the_paper_is_not_torn_by_an_interrupt(monkeypatch):
     u, v, w = gallery.complete(60).edges()
     u, v, w = (np.tile(array, 20) for array in (u, v, w))
     half = len(u) // 2
-    whole = StreamingSparsifier(n_nodes=60, epsilon=0.8, scheme="paper", random_state=1).update(u, v, w)
+    whole = StreamingSparsifier(n_nodes=60, epsilon=0.8, scheme="paper", random_state=1).update(
+        u, v, w
+    )
     stopped = StreamingSparsifier(n_nodes=60, epsilon=0.8, scheme="paper", random_state=1)
     stopped.update(u[:half], v[:half], w[:half])
     before = stopped.stats_

@@ -48,7 +48,9 @@ def native():
 
 @pytest.fixture(scope="module")
 def paper():
-    return StreamingSparsifier(n_nodes=60, epsilon=0.9, scheme="paper", random_state=0).update(*stream())
+    return StreamingSparsifier(n_nodes=60, epsilon=0.9, scheme="paper", random_state=0).update(
+        *stream()
+    )
 
 
 def refusal(sparsifier, tmp_path, **changes):

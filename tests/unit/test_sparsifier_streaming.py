@@ -50,15 +50,21 @@ def test_a_budget_is_kept_and_epsilon_is_an_output():
 
 
 def test_memory_is_a_budget_of_edges():
-    few = StreamingSparsifier(n_nodes=400, memory="1.2MB", random_state=0).update(gallery.complete(400))
-    more = StreamingSparsifier(n_nodes=400, memory="2.4MB", random_state=0).update(gallery.complete(400))
+    few = StreamingSparsifier(n_nodes=400, memory="1.2MB", random_state=0).update(
+        gallery.complete(400)
+    )
+    more = StreamingSparsifier(n_nodes=400, memory="2.4MB", random_state=0).update(
+        gallery.complete(400)
+    )
     assert few.snapshot().n_edges < 0.6 * more.snapshot().n_edges
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_snapshots_change_nothing(scheme):
     u, v, w = blocks_with_bridges().edges()
-    plain = StreamingSparsifier(n_nodes=450, epsilon=0.8, scheme=scheme, random_state=1).update(u, v, w)
+    plain = StreamingSparsifier(n_nodes=450, epsilon=0.8, scheme=scheme, random_state=1).update(
+        u, v, w
+    )
     watched = StreamingSparsifier(n_nodes=450, epsilon=0.8, scheme=scheme, random_state=1)
     for part in np.array_split(np.arange(len(u)), 5):
         watched.update(u[part], v[part], w[part]).snapshot()
@@ -70,7 +76,9 @@ def test_snapshots_change_nothing(scheme):
 def test_going_on_from_a_copy_gives_the_same_bits(scheme, way, tmp_path):
     u, v, w = blocks_with_bridges().edges()
     half = len(u) // 2
-    whole = StreamingSparsifier(n_nodes=450, epsilon=0.8, scheme=scheme, random_state=2).update(u, v, w)
+    whole = StreamingSparsifier(n_nodes=450, epsilon=0.8, scheme=scheme, random_state=2).update(
+        u, v, w
+    )
     first = StreamingSparsifier(n_nodes=450, epsilon=0.8, scheme=scheme, random_state=2)
     first.update(u[:half], v[:half], w[:half])
     if way == "file":
@@ -88,7 +96,9 @@ def test_merging_is_as_good_as_one_stream():
     u, v, w = graph.edges()
     order = np.random.default_rng(0).permutation(len(u))
     leaves = [
-        StreamingSparsifier(n_nodes=450, epsilon=0.8, random_state=leaf).update(u[part], v[part], w[part])
+        StreamingSparsifier(n_nodes=450, epsilon=0.8, random_state=leaf).update(
+            u[part], v[part], w[part]
+        )
         for leaf, part in enumerate(np.array_split(order, 4))
     ]
     root = leaves[0].merge(leaves[1]).merge(leaves[2].merge(leaves[3]))
@@ -132,7 +142,10 @@ def test_a_bad_batch_leaves_all_as_it_was():
 def test_a_batch_may_come_as_one_tuple():
     u, v, w = blocks_with_bridges().edges()
     apart = StreamingSparsifier(n_nodes=450, epsilon=0.8, random_state=3).update(u, v, w)
-    assert StreamingSparsifier(n_nodes=450, epsilon=0.8, random_state=3).update((u, v, w)).stats_ == apart.stats_
+    assert (
+        StreamingSparsifier(n_nodes=450, epsilon=0.8, random_state=3).update((u, v, w)).stats_
+        == apart.stats_
+    )
     unit = StreamingSparsifier(n_nodes=450, random_state=3).update((u, v)).update((u, v, None))
     assert unit.weight_seen_ == 2 * len(u)
 
@@ -241,7 +254,9 @@ def test_merges_that_cannot_be_are_refused():
         sparsifier.merge(([0], [1]))
     with pytest.raises(ValueError, match="cannot be merged with itself"):
         sparsifier.merge(sparsifier)
-    with pytest.raises(ValueError, match="with the same scheme can be merged, got 'resample' and 'paper'"):
+    with pytest.raises(
+        ValueError, match="with the same scheme can be merged, got 'resample' and 'paper'"
+    ):
         sparsifier.merge(StreamingSparsifier(n_nodes=2, scheme="paper"))
     assert sparsifier.n_edges_seen_ == 1
 
@@ -298,7 +313,8 @@ def test_threads_that_share_a_sparsifier_take_turns():
 
 def test_two_merges_at_once_do_not_wait_for_each_other():
     a, b = (
-        StreamingSparsifier(n_nodes=300, random_state=seed).update(gallery.complete(300)) for seed in (1, 2)
+        StreamingSparsifier(n_nodes=300, random_state=seed).update(gallery.complete(300))
+        for seed in (1, 2)
     )
     threads = [threading.Thread(target=x.merge, args=(y,)) for x, y in [(a, b), (b, a)] * 5]
     for thread in threads:
@@ -329,7 +345,9 @@ def test_arrays_that_are_not_aligned():
 
 @pytest.mark.parametrize("text", ["500mb", "0.5GB", " 500 MB "])
 def test_memory_as_people_write_it(text):
-    assert StreamingSparsifier(n_nodes=1000, memory=text, random_state=0).update([0], [1]).n_rows_ == 1
+    assert (
+        StreamingSparsifier(n_nodes=1000, memory=text, random_state=0).update([0], [1]).n_rows_ == 1
+    )
 
 
 def test_the_smallest_weights_are_counted_as_they_are_kept():

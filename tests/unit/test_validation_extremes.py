@@ -10,10 +10,9 @@ from click.testing import CliRunner
 
 from ohmlearn import (
     Graph,
-    LaplacianSolver,
     HFSClassifier,
     HFSRegressor,
-    HFSClassifier,
+    LaplacianSolver,
     StreamingSparsifier,
     certify,
     effective_resistance,
@@ -50,7 +49,6 @@ CALLS = {
     "effective_resistance": lambda **p: effective_resistance(GRID, **p),
     "HFSClassifier": lambda **p: fit(HFSClassifier, **p),
     "HFSRegressor": lambda **p: fit(HFSRegressor, **p),
-    "HFSClassifier": lambda **p: fit(HFSClassifier, **p),
     "knn_edges": lambda **p: list(knn_edges(X, **{"n_neighbors": 3, **p})),
     "kernel_edges": lambda **p: list(kernel_edges(X, **p)),
     "suggest_neighbors": lambda **p: suggest_neighbors(X, Y, **p),
@@ -71,7 +69,6 @@ CALLS = {
         "effective_resistance",
         "HFSClassifier",
         "HFSRegressor",
-        "HFSClassifier",
         "knn_edges",
         "kernel_edges",
         "suggest_neighbors",
@@ -125,9 +122,7 @@ def test_gamma_that_is_no_number(name, value):
 
 @pytest.mark.parametrize("parameter", ["gamma", "kernel_gamma"])
 @pytest.mark.parametrize("value", [1e308, 5e-324, math.nan, math.inf, HUGE])
-@pytest.mark.parametrize(
-    "name", ["HFSClassifier", "HFSRegressor", "HFSClassifier"]
-)
+@pytest.mark.parametrize("name", ["HFSClassifier", "HFSRegressor"])
 def test_gamma_of_estimators(name, value, parameter):
     message = rf"^{parameter} of {name} must be .* or a number in \[1e-100, 1e\+100\], got"
     with pytest.raises(ValueError, match=message):

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from ohmlearn.certificate.lanczos import Lanczos
-from ohmlearn.nodes.identity import nodes_of
 from ohmlearn.graph.passes import check_first_pass, check_sparsifier, open_passes
 from ohmlearn.nodes import NodeTable
+from ohmlearn.nodes.identity import nodes_of
 from ohmlearn.validation.parameters import check_count, check_fraction, check_seed
 
 __all__ = ["Certificate", "certify"]

@@ -56,7 +56,7 @@ def open_on_cluster(options: dict[str, Any]) -> Iterator["ClusterEdges"]:
         with PartitionProgress(options["as_json"], options["quiet"]) as progress:
             edges = ClusterEdges(
                 list(options["edges"]),
-                client,
+                client=client,
                 progress=progress.show,
                 **asdict(reading_options(options)),
             )

@@ -10,6 +10,7 @@ from ohmlearn.cli.edges import (
     edge_options,
     fraction,
     open_edges,
+    print_bad,
     seed_option,
     threads_option,
 )
@@ -128,7 +129,7 @@ def certify(h: str, **options: Any) -> None:
         random_state=options["seed"],
         n_jobs=options["threads"],
     )
-    tell_bad(stream, options)
+    print_bad(stream, options)
     if options["as_json"]:
         names = [field.name for field in fields(found) if field.name != "nodes"]
         figures = {name: getattr(found, name) for name in [*names, "epsilon", "epsilon_bound"]}

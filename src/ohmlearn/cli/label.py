@@ -70,8 +70,9 @@ def label(**options: Any) -> None:
     """Label every node of a graph from a few labelled ones.
 
     EDGES are files, patterns, folders, or - for standard input: CSV, TSV, blank-separated text,
-    JSON lines, Parquet, Arrow, MatrixMarket, numpy; text may be compressed. They are never stored: one pass makes a
-    sparsifier, and some more passes bring the answer close to that of the full graph.
+    JSON lines, Parquet, Arrow, MatrixMarket, numpy; text may be compressed. They are never stored:
+    one pass makes a sparsifier, and some more passes bring the answer close to that of the full
+    graph.
     """
     from ohmlearn.report.tables import check_table_path, write_table
     from ohmlearn.streams.labels import read_labels

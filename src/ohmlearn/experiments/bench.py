@@ -147,7 +147,9 @@ def sparsify(ours: bool, size: int) -> Outcome:
         return half + half.T
 
     if ours:
-        held, seconds = _timed(lambda: StreamingSparsifier(n_nodes=n, epsilon=0.8, random_state=0).update(u, v))
+        held, seconds = _timed(
+            lambda: StreamingSparsifier(n_nodes=n, epsilon=0.8, random_state=0).update(u, v)
+        )
         rows = held.snapshot().n_edges
     else:
         stored, seconds = _timed(store)

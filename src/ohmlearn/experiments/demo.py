@@ -89,13 +89,12 @@ def run(n_points: int = 12_100, n_neighbors: int = 4500, seed: int = 0) -> Demo:
     edges = knn_edges(points, n_neighbors=n_neighbors)
     given = {int(node): NAMES[classes[node]] for node in labelled}
 
-    model = HFSClassifier(
-        gamma=1.0, epsilon=EPSILON, passes=1, tol=EXACT_TOL, random_state=seed
-    )
+    model = HFSClassifier(gamma=1.0, epsilon=EPSILON, passes=1, tol=EXACT_TOL, random_state=seed)
     began = time.perf_counter()
     model.fit_edges(edges, given)
     one_pass = _read_answer(model, classes, labelled, began)
     sparsifier = model.sparsifier_
+    assert sparsifier is not None  # epsilon is a number
 
     began = time.perf_counter()
     certificate = certify(edges, model.graph_, random_state=seed)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from ohmlearn import _core
 from ohmlearn.graph import interop
 from ohmlearn.nodes import NodeTable
+from ohmlearn.nodes.identity import nodes_of
 from ohmlearn.validation.edges import (
     EdgeNames,
     check_batch,

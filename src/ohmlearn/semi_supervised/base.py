@@ -350,9 +350,9 @@ class BaseHFS(FromPoints):
     def _choose_gamma(self, n_nodes: int) -> float:
         """Set and return `gamma_`."""
         if self.gamma == "auto":
-            graph, kept = self._all_edges, self.sparsifier_
-            total = kept.weight_seen_ if kept is not None else float(graph.weights.sum()) / 2.0
-            self.gamma_ = self._automatic_gamma(2.0 * total / n_nodes)
+            kept = self.sparsifier_
+            total = float(self.graph_.weights.sum()) if kept is None else 2.0 * kept.weight_seen_
+            self.gamma_ = self._automatic_gamma(total / n_nodes)
         else:
             self.gamma_ = float(self.gamma)
         return self.gamma_

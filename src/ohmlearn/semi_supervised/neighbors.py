@@ -142,7 +142,7 @@ def suggest_neighbors(
     10
     """
     points = check_array(X, dtype=[np.float64, np.float32], ensure_min_samples=3)
-    nodes, labels = find_classes(y, len(points))
+    nodes, labels, *_ = find_classes(y, len(points))
     classes, codes = np.unique(labels, return_inverse=True)
     rng = np.random.default_rng(check_seed(random_state))
     points, nodes = _sample(points, nodes, check_count("max_points", max_points), rng)

@@ -50,7 +50,9 @@ def number_labels(labels: Labels, ids: NodeTable | None) -> Labels:
         refuse_source(labels.path, f"no edge has any of these nodes, such as {nodes.tolist()[0]!r}")
     if labels.heading is not None and [labels.nodes[at] for at in unknown] == [labels.heading]:
         why = "seems to be a heading, but no column has a usual name"
-        refuse_source(labels.path, f"{why}; name them (--node-col, --label-col) or take it out", "row 1")
+        refuse_source(
+            labels.path, f"{why}; name them (--node-col, --label-col) or take it out", "row 1"
+        )
     numbers = ids.add(nodes).astype(np.int64)
     first: dict[int, Any] = {}
     for number, value, node in zip(numbers.tolist(), labels.values, nodes.tolist(), strict=True):

@@ -22,8 +22,8 @@ from ohmlearn.validation.parameters import (
 __all__ = ["CONSTANTS", "MAX_EDGES", "PAPER_CONSTANTS", "SparsifierOptions"]
 
 SCHEMES = ("resample", "online", "paper")
-# beta = constant * (ln n + offset) / epsilon^2. "theory" is the matrix Chernoff bound for independent
-# coins at failure probability 0.01; "practical" comes from measurements (docs/calibration.md).
+# beta = constant * (ln n + offset) / epsilon^2. "theory" is the matrix Chernoff bound for
+# independent coins at failure probability 0.01; "practical" is measured (docs/calibration.md).
 CONSTANTS = {"theory": (3.0, math.log(2 / 0.01)), "practical": (1.2, 0.0)}
 # Factor on the number of copies of the scheme "paper": as printed, and from measurements.
 PAPER_CONSTANTS = {"theory": 1.0, "practical": 0.1}

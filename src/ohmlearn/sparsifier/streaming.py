@@ -312,7 +312,7 @@ class StreamingSparsifier(Shared):
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the sparsifier to a file, with a checksum; the file is replaced whole or not at all.
+        """Write the sparsifier to a file with a checksum, completely or not at all.
 
         Parameters
         ----------

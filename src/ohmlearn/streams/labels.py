@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from ohmlearn import _core
 from ohmlearn.nodes.ids import Ids, Strings, decode_strings
-from ohmlearn.nodes.table import NodeTable
 from ohmlearn.streams.errors import refuse_source
 from ohmlearn.streams.options import LabelOptions, ReadOptions
 from ohmlearn.streams.read import find_sources

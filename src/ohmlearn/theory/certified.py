@@ -36,7 +36,8 @@ class CertifiedBound:
     --------
     >>> from ohmlearn import HFSClassifier, gallery
     >>> from ohmlearn.theory import certified_bound
-    >>> model = HFSClassifier(gamma=1.0, epsilon=None).fit_edges(gallery.complete(50), {0: "a", 1: "b"})
+    >>> model = HFSClassifier(gamma=1.0, epsilon=None)
+    >>> model = model.fit_edges(gallery.complete(50), {0: "a", 1: "b"})
     >>> bound = certified_bound(model)
     >>> sorted(bound.bounds), bound.vacuous
     (['a', 'b'], True)
