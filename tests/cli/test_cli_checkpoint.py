@@ -1,15 +1,17 @@
 """``ohmlearn label --checkpoint``: a run is resumed with the edges it has seen, or refused."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from python_labels import write_python_labels
 
-from ohmlearn import StreamingSparsifier
+from ohmlearn import StreamingSparsifier, read_edges, sparsify
 from ohmlearn.cli import checkpoint, main
-from ohmlearn.semi_supervised import HFSClassifier
+from ohmlearn.report.progress import EdgeProgress
 from ohmlearn.streams import bytes as byte_streams
 
 N_EDGES = 4000
@@ -33,16 +35,17 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
 
 def interrupt_after(n_batches: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Press Ctrl-C in the middle of a batch: its first half has been seen."""
-    update, count = HFSClassifier.update, iter(range(n_batches))
+    add, count = StreamingSparsifier._add, iter(range(n_batches))
 
-    def interrupted(self: HFSClassifier, batch: tuple) -> HFSClassifier:
-        if len(batch) == 0 or next(count, None) is not None:
-            return update(self, batch)
+    def interrupted(self: StreamingSparsifier, batch: tuple, number: int) -> None:
+        if next(count, None) is not None:
+            add(self, batch, number)
+            return
         half = len(batch[0]) // 2
-        update(self, tuple(None if part is None else part[:half] for part in batch))
+        add(self, tuple(None if part is None else part[:half] for part in batch), number)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(HFSClassifier, "update", interrupted)
+    monkeypatch.setattr(StreamingSparsifier, "_add", interrupted)
 
 
 def save(files: tuple[Path, Path], *args: object, n_batches: int = 10) -> Path:
@@ -77,6 +80,82 @@ def test_an_interrupted_run_ends_as_if_it_had_not_been(files: tuple[Path, Path],
     assert result.exit_code == 0, result.output
     assert out.read_bytes() == whole.read_bytes()
     assert not kept.exists()
+
+
+LABELS = {
+    "few": "node,label\n10,red\n80,blue\n",
+    "many": "node,label\n" + "".join(f"{i},{i % 3}\n" for i in range(89, 40, -1)),
+    "in no edge": "node,label\n7777,green\n80,blue\n-5,red\n10,red\n",
+}
+
+
+@pytest.mark.filterwarnings("ignore:2 of the 4 labelled nodes are in no edge")
+@pytest.mark.parametrize("kind", LABELS)
+def test_after_the_first_pass_labels_can_be_replaced(
+    files: tuple[Path, Path], tmp_path: Path, kind: str
+):
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    edges, labels = files
+    kept, out, python = tmp_path / "run.ohm", tmp_path / "out.csv", tmp_path / "python.csv"
+    args = [edges, "--max-edges", 200, "--seed", 4, "--checkpoint", kept, "-o", out, "--json"]
+    labels.write_text(LABELS[kind])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ohmlearn.semi_supervised.base.refine", interrupt)
+        assert label(*args, "--labels", labels).exit_code == 130
+    found = StreamingSparsifier.load(kept).snapshot().edges()
+    h = sparsify(read_edges(edges), max_edges=200, random_state=4)
+    assert h.n_edges < N_EDGES / 10
+    for here, there in zip(found, h.edges(), strict=True):
+        np.testing.assert_array_equal(here, there)
+
+    content = kept.read_bytes()
+    for text in LABELS.values():
+        kept.write_bytes(content)
+        labels.write_text(text)
+        result = label(*args, "--labels", labels)
+        assert result.exit_code == 0, result.output
+        assert "Continuing from" in result.stderr
+        assert json.loads(result.stderr.splitlines()[-1])["n_edges_kept"] == h.n_edges
+        write_python_labels(python, edges, labels, max_edges=200, random_state=4)
+        assert out.read_bytes() == python.read_bytes()
+
+
+def test_each_pass_of_a_resumed_run_reads_all_edges_and_shows_it(
+    files: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    edges, labels = files
+    out, python = tmp_path / "out.csv", tmp_path / "python.csv"
+    options = ["--max-edges", 200, "--passes", 3]
+    kept = save(files, *options)
+    n_seen = StreamingSparsifier.load(kept).n_edges_seen_
+    shown: list[tuple[int, int | None]] = []
+
+    def show(_: object, n_edges: int, fraction: float, sparsifier: object) -> None:
+        assert 0.0 <= fraction <= 1.0
+        rows = None if sparsifier is None else sparsifier.n_edges_seen_
+        shown.append((n_edges, rows))
+
+    monkeypatch.setattr(EdgeProgress, "show", show)
+    args = [edges, "--labels", labels, "--checkpoint", kept, "-o", out, "--json"]
+    result = label(*args, *options)
+    assert result.exit_code == 0, result.output
+    summary = json.loads(result.stderr.splitlines()[-1])
+    assert summary["passes"] == 3
+    assert summary["n_edges_seen"] + summary["n_self_loops_dropped"] == N_EDGES
+
+    ends = [at for at, (n_edges, _) in enumerate(shown) if n_edges == N_EDGES]
+    assert len(ends) == 3
+    first, *later = shown[: ends[0] + 1], shown[ends[0] + 1 : ends[1] + 1], shown[ends[1] + 1 :]
+    assert first[0][1] == n_seen  # skipped rows are shown, too, while the sparsifier waits
+    assert first[-1][1] == summary["n_edges_seen"]
+    for reading in later:
+        assert [n_edges for n_edges, _ in reading] == [n_edges for n_edges, _ in first]
+        assert {rows for _, rows in reading} == {None}
+
+    write_python_labels(python, edges, labels, max_edges=200, passes=3, random_state=0)
+    assert out.read_bytes() == python.read_bytes()
 
 
 @pytest.mark.parametrize(

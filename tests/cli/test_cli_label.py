@@ -12,13 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from python_labels import write_python_labels
 
 from ohmlearn import gallery
 from ohmlearn.cli import main
-from ohmlearn.report.tables import write_table
-from ohmlearn.semi_supervised import HFSClassifier
-from ohmlearn.streams import read_edges
-from ohmlearn.streams.labels import read_labels
 
 OHMLEARN = [sys.executable, "-c", "from ohmlearn.cli import main; main()"]
 
@@ -49,12 +46,7 @@ def test_labels_are_right_and_equal_those_of_python(files: tuple[Path, Path], tm
     assert "360, 5 of them with a label given" in result.output
     assert "blue: 120, green: 120, red: 120" in result.output
 
-    stream = read_edges(edges)
-    model = HFSClassifier(random_state=3).fit_edges(stream, dict(read_labels(str(labels))))
-    columns = {"node": stream.nodes.ids(), "label": model.transduction_}
-    for at, name in enumerate(model.classes_):
-        columns[f"score_{name}"] = model.label_distributions_[:, at]
-    write_table(str(tmp_path / "python.csv"), columns | {"reached": model.reached_})
+    write_python_labels(tmp_path / "python.csv", edges, labels, random_state=3)
     assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "python.csv").read_bytes()
 
     truth = {f"p{i}": ("red", "green", "blue")[i // 120] for i in range(360)}
@@ -177,7 +169,7 @@ def test_interrupted_it_says_how_to_go_on(tmp_path: Path):
     _, err = process.communicate()
     assert process.returncode == 130
     assert b"Interrupted after" in err
-    assert f"the same command goes on from {save}".encode() in err
+    assert f"the same command continues from {save}".encode() in err
     assert save.exists()
 
 
@@ -188,7 +180,7 @@ def test_interrupted_it_says_how_to_go_on(tmp_path: Path):
         ({"labels": "node,label\np0,red\np0,blue\n"}, "node 'p0' has two labels"),
         ({"labels": "node,label\n"}, "has no label; a row is a node and its label"),
         ({"edges": "src,dst,w\na,b,-1\n"}, "row 2"),
-        ({"args": ["--memory", "1GB"]}, "give --n-nodes, too"),
+        ({"args": ["--memory", "1GB"]}, "give --n-nodes as well"),
         ({"args": ["--epsilon", "2"]}, "2.0 is not in the range 0.0<x<1.0"),
         ({"args": ["-o", "labels.xls"]}, "labels.xls: the name must end in one of .parquet"),
         ({"edges": "1,2\n2,3\n", "labels": "node,label\nann,red\n"}, "'ann' is not an integer"),
@@ -239,17 +231,19 @@ def test_interrupted_after_the_first_pass_it_keeps_what_it_has(
     save, whole, out = tmp_path / "save.ohm", tmp_path / "whole.csv", tmp_path / "out.csv"
     label(edges, "--labels", labels, "-o", whole)
 
-    def interrupt(*_: object) -> None:
+    def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(HFSClassifier, "refine", interrupt)
+        patch.setattr("ohmlearn.semi_supervised.base.refine", interrupt)
         result = label(edges, "--labels", labels, "-o", out, "--checkpoint", save)
     assert result.exit_code == 130
-    assert f"Interrupted after 19,335 edges; the same command goes on from {save}" in result.output
+    assert (
+        f"Interrupted after 19,335 edges; the same command continues from {save}" in result.output
+    )
     assert not out.exists()
     result = label(edges, "--labels", labels, "-o", out, "--checkpoint", save)
-    assert "Going on from" in result.output
+    assert "Continuing from" in result.output
     assert out.read_bytes() == whole.read_bytes()
 
 

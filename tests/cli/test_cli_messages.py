@@ -53,21 +53,19 @@ def test_summaries_warnings_and_columns(odd: str):
 
 
 def test_checkpoints_and_pages(odd: str, monkeypatch: pytest.MonkeyPatch):
-    from ohmlearn.semi_supervised import HFSClassifier
-
-    def interrupt(*_: object) -> None:
+    def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     args = ["label", odd, "--labels", f"labels{ODD}.csv", "--checkpoint", f"run{ODD}.ohm"]
     with monkeypatch.context() as patch:
-        patch.setattr(HFSClassifier, "relabel", interrupt)
+        patch.setattr("ohmlearn.semi_supervised.base.solve_hfs", interrupt)
         result = invoke(*args)
     assert result.exit_code == 130
     assert is_clean(result)
-    assert f"goes on from run{SHOWN}.ohm" in result.stderr
+    assert f"continues from run{SHOWN}.ohm" in result.stderr
     result = invoke(*args)
     assert is_clean(result)
-    assert f"Going on from run{SHOWN}.ohm" in result.stderr
+    assert f"Continuing from run{SHOWN}.ohm" in result.stderr
 
 
 @pytest.mark.parametrize(

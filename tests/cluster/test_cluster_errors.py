@@ -30,7 +30,7 @@ GOOD = dask.delayed(([0, 1], [1, 2]))
 )
 def test_a_bad_partition_is_named(two: Client, batch: Any, message: str):
     with pytest.raises(PartitionError, match=message) as caught:
-        sparsify([GOOD, dask.delayed(batch), GOOD], two, random_state=0)
+        sparsify([GOOD, dask.delayed(batch), GOOD], client=two, random_state=0)
     assert isinstance(caught.value, SourceError)
     # And with threads of this process.
     with dask.config.set(scheduler="threads"), pytest.raises(PartitionError, match=message):
@@ -42,11 +42,11 @@ def test_a_partition_that_cannot_be_made_is_named(two: Client):
         raise RuntimeError("no such bucket")
 
     with pytest.raises(PartitionError, match=r"^partition 2: RuntimeError: no such bucket$"):
-        sparsify([GOOD, GOOD, dask.delayed(fail)()], two)
+        sparsify([GOOD, GOOD, dask.delayed(fail)()], client=two)
 
 
 def test_a_corrupt_file_is_named_with_its_row_groups(two: Client, files: list[Path]):
-    edges = ClusterEdges(files[:2], two, partition_edges=20_000)
+    edges = ClusterEdges(files[:2], client=two, partition_edges=20_000)
     content = files[1].read_bytes()
     try:
         damaged = bytearray(content)
@@ -72,11 +72,11 @@ def test_rows_of_a_file_are_counted_from_its_beginning(two: Client, tmp_path: Pa
     path = tmp_path / "edges.parquet"
     parquet.write_table(table, path, row_group_size=100)
     with pytest.raises(PartitionError, match=r"partition 3 \(.*, row groups 6 to 7\): .*row 777: "):
-        sparsify(path, two, partition_edges=200)
-    found = sparsify(path, two, partition_edges=200, on_bad="skip")
-    assert found.edges.n_bad == 1
-    assert "row 777" in str(found.edges.first_bad)
-    assert found.sparsifier.n_edges_seen_ == 999
+        sparsify(path, client=two, partition_edges=200)
+    edges = ClusterEdges(path, client=two, partition_edges=200, on_bad="skip")
+    assert edges.sparsify().n_edges_seen_ == 999
+    assert edges.n_bad == 1
+    assert "row 777" in str(edges.first_bad)
 
 
 def test_a_worker_out_of_memory_is_told_with_the_partition():
@@ -101,7 +101,7 @@ def test_a_worker_out_of_memory_is_told_with_the_partition():
         Client(cluster) as client,
         pytest.raises(WorkerError, match=r"^partition 1: 2 workers died of it, .* memory; give"),
     ):
-        sparsify(parts, client)
+        sparsify(parts, client=client)
 
 
 def test_a_cluster_without_workers_is_not_waited_for(monkeypatch: pytest.MonkeyPatch):
@@ -113,7 +113,7 @@ def test_a_cluster_without_workers_is_not_waited_for(monkeypatch: pytest.MonkeyP
         Client(cluster) as client,
         pytest.raises(WorkerError, match="the cluster has had no worker for 1 s"),
     ):
-        sparsify([GOOD], client)
+        sparsify([GOOD], client=client)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_what_cannot_be_right_is_refused_before_the_work(
 
 
 def test_passes_need_the_numbers_of_the_nodes():
-    with pytest.raises(ValueError, match="call sparsify of these edges first"):
+    with pytest.raises(ValueError, match="call the method sparsify of these edges first"):
         ClusterEdges([GOOD]).open_passes(np.zeros(3, dtype=np.int32), "refine")
 
 

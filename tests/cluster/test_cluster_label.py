@@ -29,7 +29,14 @@ KNOWN = {f"person {i}": ("even", "odd")[i % 2] for i in range(20)}
 
 def run(client: Client | None, files: list[Path], **options: Any) -> Labelled:
     return label(
-        files, KNOWN, client, 0.9, random_state=3, partition_edges=40_000, split_every=2, **options
+        files,
+        KNOWN,
+        client=client,
+        epsilon=0.9,
+        random_state=3,
+        partition_edges=40_000,
+        split_every=2,
+        **options,
     )
 
 
@@ -67,8 +74,9 @@ def test_many_passes_give_the_answer_of_the_full_graph(two: Client, files: list[
     batches = list(stream)
     u, v, w = (np.concatenate([batch[part] for batch in batches]) for part in range(3))
     graph = Graph.from_edges(u, v, w)
-    nodes, codes = found.model._labels
-    exact = solve_hfs(graph, nodes, np.eye(2)[codes], gamma=0.5).f
+    labelled = found.model.labelled_
+    codes = [int(KNOWN[node] == "odd") for node in found.ids[labelled]]
+    exact = solve_hfs(graph, labelled, np.eye(2)[codes], gamma=0.5).f
     assert abs(found.model.scores_ - exact).max() < 1e-4 * abs(exact).max()
     labels = dict(zip(found.ids, found.labels, strict=True))
     assert labels == {
@@ -77,10 +85,10 @@ def test_many_passes_give_the_answer_of_the_full_graph(two: Client, files: list[
 
 
 def test_the_certificate_is_that_of_edges_in_this_process(two: Client, files: list[Path]):
-    found = sparsify_on_cluster(files, two, epsilon=0.7, random_state=0, partition_edges=40_000)
-    h = found.snapshot()
-    here = certify(list(read_edges(files, nodes=found.nodes)), h, random_state=1)
-    there = certify(found.edges, h, random_state=1)
+    edges = ClusterEdges(files, client=two, partition_edges=40_000)
+    h = sparsify_on_cluster(edges, epsilon=0.7, random_state=0)
+    here = certify(list(read_edges(files, nodes=h.nodes)), h, random_state=1)
+    there = certify(edges, h, random_state=1)
     assert there.passes == here.passes
     assert there.edges_read == here.edges_read
     assert [there.lower, there.upper, there.lower_bound, there.upper_bound] == pytest.approx(
@@ -95,8 +103,16 @@ def test_entries_that_mean_unlabelled_do_not_count():
         with pytest.warns(UserWarning, match="all labels are 'known'"):
             found = label(parts, pandas.Series({"a": "known"} | nothing), random_state=0)
         assert found.labels.tolist() == ["known"] * 3
-        with pytest.raises(ValueError, match="labels has 4 entries, none of them a label"):
+        with pytest.raises(ValueError, match="y has no label: all entries are -1, None or NaN"):
             label(parts, nothing)
+
+
+def test_all_edges_of_a_cluster_are_not_kept_here():
+    with (
+        dask.config.set(scheduler="threads"),
+        pytest.raises(ValueError, match="epsilon = None keeps every edge in this process, but"),
+    ):
+        label([dask.delayed((["a"], ["b"]))], {"a": "x", "b": "y"}, epsilon=None)
 
 
 def test_components_are_compared_across_partitions(two: Client):
@@ -104,28 +120,34 @@ def test_components_are_compared_across_partitions(two: Client):
     path = gallery.path(30)
     u, v, w = path.edges()
     parts = [dask.delayed((u[i::4], v[i::4], w[i::4])) for i in range(4)]
-    found = sparsify_on_cluster(parts, two, random_state=0, split_every=2)
-    scores = refine(found.edges, found, [0, 1], [1.0, -1.0]).f
+    edges = ClusterEdges(parts, client=two, split_every=2)
+    found = edges.sparsify(random_state=0)
+    scores = refine(edges, found, [0, 1], [1.0, -1.0]).f
     kept = found.snapshot()
     np.testing.assert_allclose(scores, solve_hfs(kept, [0, 1], [1.0, -1.0]).f, atol=1e-6)
-    assert certify(found.edges, kept, random_state=0).extra_edge is None
+    assert certify(edges, kept, random_state=0).extra_edge is None
     torn = Graph.from_edges(*(part[1:] for part in kept.edges()), n_nodes=kept.n_nodes)
-    assert certify(found.edges, torn, random_state=0).lost_edge is not None
+    assert certify(edges, torn, random_state=0).lost_edge is not None
     joined = Graph.from_edges([*kept.edges()[0], 0], [*kept.edges()[1], 30], n_nodes=31)
     with pytest.warns(UserWarning, match="30 edges, more than the 29 of the graph"):
-        more = certify(found.edges, joined, random_state=0)
+        more = certify(edges, joined, random_state=0)
     assert more.extra_edge == (0, 30)
 
 
 def test_edges_that_came_later_are_found_out(two: Client, tmp_path: Path):
     path = tmp_path / "edges.csv"
     path.write_text("u,v\na,b\nb,c\nc,a\n")
-    edges = ClusterEdges(path, two)
+    edges = ClusterEdges(path, client=two)
     sparsifier = edges.sparsify(random_state=0)
-    path.write_text("u,v\na,b\nb,c\nc,a\nc,newcomer\n")
-    with pytest.raises(ValueError, match="the sparsifier has not seen all edges"):
-        refine(edges, sparsifier, [0, 1], [1.0, -1.0])
+    for row, ids in (("c,newcomer", "('c', None)"), ("one newcomer,another", "(None, None)")):
+        path.write_text(f"u,v\na,b\nb,c\nc,a\n{row}\n")
+        with pytest.raises(ValueError, match="the sparsifier has not seen all edges"):
+            refine(edges, sparsifier, [0, 1], [1.0, -1.0])
+        found = certify(edges, sparsifier, random_state=0)
+        assert f"edge {ids} of G joins nodes that H does not connect" in str(found)
     assert len(edges.nodes) == 3
+    path.write_text("u,v\na,b\nb,c\nc,a\nnewcomer,newcomer\n")  # self-loops never count
+    refine(edges, sparsifier, [0, 1], [1.0, -1.0])
 
 
 def on_cluster(client: Client, files: list[Path], known: Path, *args: object) -> Result:
@@ -149,7 +171,7 @@ def test_the_command_writes_what_python_returns(
     assert result.exit_code == 0, result.output
     assert "Dashboard http://127.0.0.1:" in result.output
     assert "u = 'src', v = 'dst', weights = 'weight' (guessed)" in result.output
-    found = label(files, str(known), two, random_state=3, passes=2)
+    found = label(files, str(known), client=two, random_state=3, passes=2)
     rows = [line.split(",") for line in out.read_text().splitlines()]
     assert rows[0] == ["node", "label", "score_even", "score_odd", "reached"]
     assert [row[:2] for row in rows[1:]] == list(

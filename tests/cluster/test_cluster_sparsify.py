@@ -13,7 +13,7 @@ from worker_deaths import disturbed_runs
 
 from benchmarks.families import FAMILIES, Ruler
 from ohmlearn import Graph, StreamingSparsifier, gallery, sparsify
-from ohmlearn.dask import ClusterEdges, Sparsified
+from ohmlearn.dask import ClusterEdges
 from ohmlearn.dask import sparsify as sparsify_on_cluster
 from ohmlearn.dask.partial import Partial, derive_seed, merge_partials, sparsify_partition
 from ohmlearn.nodes import NodeTable
@@ -21,11 +21,10 @@ from ohmlearn.report.process import peak_memory
 from ohmlearn.streams import ReadOptions, read_edges
 
 
-def content(found: Sparsified) -> bytes:
-    """All that the result is made of."""
-    state = found.sparsifier._sampler().get_state()
-    ids = found.nodes.get_state()
-    return b"".join(array.tobytes() for array in (*state.values(), *ids.values()))
+def content(found: StreamingSparsifier) -> bytes:
+    """All that the result consists of: the state of the sampler, parameters, seed and node ids."""
+    assert found.nodes is not None
+    return b"".join(array.tobytes() for array in found.get_state().values())
 
 
 def edges_by_id(graph: Graph, nodes: NodeTable) -> dict[frozenset[Any], float]:
@@ -34,10 +33,10 @@ def edges_by_id(graph: Graph, nodes: NodeTable) -> dict[frozenset[Any], float]:
     return {frozenset((ids[a], ids[b])): float(w) for a, b, w in pairs}
 
 
-def run(client: Client | None, files: list[Path], **options: Any) -> Sparsified:
-    return sparsify_on_cluster(
-        files, client, epsilon=0.9, random_state=3, partition_edges=20_000, split_every=3, **options
-    )
+def run(client: Client | None, files: list[Path]) -> StreamingSparsifier:
+    edges = ClusterEdges(files, client=client, partition_edges=20_000, split_every=3)
+    assert edges.n_partitions == 10
+    return edges.sparsify(epsilon=0.9, random_state=3)
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +44,7 @@ def undisturbed(files: list[Path]) -> bytes:
     """The result of threads of this process."""
     with dask.config.set(scheduler="threads"):
         found = run(None, files)
-    assert found.edges.n_partitions == 10
-    assert found.sparsifier.n_rows_ < found.sparsifier.n_edges_seen_ / 10
+    assert found.n_rows_ < found.n_edges_seen_ / 10
     return content(found)
 
 
@@ -67,7 +65,8 @@ def test_the_order_of_finishing_does_not_matter(four: Client):
     results = []
     for order in (range(6), range(5, -1, -1)):
         parts = [dask.delayed(late)(0.1 * i, b) for i, b in zip(order, batches, strict=True)]
-        results.append(content(sparsify_on_cluster(parts, four, 0.9, random_state=1)))
+        edges = ClusterEdges(parts, client=four)
+        results.append(content(edges.sparsify(epsilon=0.9, random_state=1)))
     assert results[0] == results[1]
 
 
@@ -81,18 +80,17 @@ def test_workers_killed_at_random_moments_change_nothing(
 def test_it_is_the_merge_of_sparsifiers_of_the_partitions(two: Client):
     generator = np.random.default_rng(1)
     batches = [tuple(generator.integers(0, 150, (2, 20_000))) for _ in range(3)]
-    found = sparsify_on_cluster(
-        [dask.delayed(batch) for batch in batches], two, 0.8, random_state=9, split_every=2
-    )
+    edges = ClusterEdges([dask.delayed(batch) for batch in batches], client=two, split_every=2)
+    found = edges.sparsify(epsilon=0.8, random_state=9)
     nodes = NodeTable()
     numbered = [nodes.add_edges(u, v) for u, v in batches]
     single = [
         StreamingSparsifier(epsilon=0.8, random_state=derive_seed(9, 0, at)).update(u, v)
         for at, (u, v) in enumerate(numbered)
     ]
-    assert found.sparsifier.n_edges_seen_ == sum(s.n_edges_seen_ for s in single)
-    assert found.sparsifier.weight_seen_ == sum(s.weight_seen_ for s in single)
-    np.testing.assert_array_equal(found.nodes.ids(), nodes.ids())
+    assert found.n_edges_seen_ == sum(s.n_edges_seen_ for s in single)
+    assert found.weight_seen_ == sum(s.weight_seen_ for s in single)
+    np.testing.assert_array_equal(edges.nodes.ids(), nodes.ids())
     # The leaves by hand, the tree by hand: partitions 0 and 1, then 2.
     parameters = {"epsilon": 0.8, "max_edges": None, "constants": "practical"}
     leaves = [
@@ -101,9 +99,10 @@ def test_it_is_the_merge_of_sparsifiers_of_the_partitions(two: Client):
     ]
     lower = merge_partials(leaves[:2], parameters, derive_seed(9, 1, 0))
     root = merge_partials([lower, leaves[2]], parameters, derive_seed(9, 2, 0))
-    expected = Sparsified(root.sparsifier(parameters, 9), root.nodes(), found.edges)
+    expected = root.sparsifier(parameters, 9)
+    expected.nodes = root.nodes()
     assert content(found) == content(expected)
-    assert found.edges.traffic == (
+    assert edges.traffic == (
         sum(p.nbytes for p in leaves[:2]),
         lower.nbytes + leaves[2].nbytes,
     )
@@ -120,42 +119,44 @@ def test_where_nothing_is_dropped_it_is_the_graph_itself(two: Client, kind: str)
     ]
     if kind == "strings":
         batches = [([str(a) for a in u], [str(b) for b in v], *w) for u, v, *w in batches]
-    found = sparsify_on_cluster([dask.delayed(b) for b in batches], two, random_state=0)
+    edges = ClusterEdges([dask.delayed(b) for b in batches], client=two)
+    found = edges.sparsify(random_state=0)
     ids = (5, 2**62, -3, 7, 8, 11)
     five, large, three, seven, eight, eleven = ids if kind == "integers" else map(str, ids)
-    assert edges_by_id(found.snapshot(), found.nodes) == {
+    assert edges_by_id(found.snapshot(), edges.nodes) == {
         frozenset((five, large)): 1.25,
         frozenset((large, three)): 2.0,
         frozenset((three, five)): 0.5,
         frozenset((seven, eleven)): 4.0,
     }
-    assert set(found.nodes.ids()) == {five, large, three, seven, eight, eleven}
-    stats = found.sparsifier.stats_
+    assert set(edges.nodes.ids()) == {five, large, three, seven, eight, eleven}
+    stats = found.stats_
     assert (stats["n_self_loops_dropped"], stats["n_zero_weights_dropped"]) == (1, 1)
 
 
 def test_one_partition_is_the_plain_sparsifier(four: Client):
     u, v, w = gallery.complete(300).edges()
-    found = sparsify_on_cluster([dask.delayed((u, v, w))], four, 0.9, random_state=2)
+    edges = ClusterEdges([dask.delayed((u, v, w))], client=four)
+    state = edges.sparsify(epsilon=0.9, random_state=2).get_state()
     nodes = NodeTable()
     plain = StreamingSparsifier(epsilon=0.9, random_state=derive_seed(2, 0, 0))
     plain.update(*nodes.add_edges(u, v), w)
-    state = found.sparsifier._sampler().get_state()
     for name in ("u", "v", "w"):
-        np.testing.assert_array_equal(state[name], plain._sampler().get_state()[name])
+        np.testing.assert_array_equal(state[name], plain.get_state()[name])
 
 
 def test_a_dask_dataframe_and_its_files_have_the_same_edges(two: Client, files: list[Path]):
     dd = pytest.importorskip("dask.dataframe")
     frame = dd.read_parquet(files)
-    found = sparsify_on_cluster(frame, two, epsilon=0.9, random_state=0)
-    assert found.edges.columns == "u = 'src', v = 'dst', weights = 'weight' (guessed)"
+    edges = ClusterEdges(frame, client=two)
+    found = edges.sparsify(epsilon=0.9, random_state=0)
+    assert edges.columns == "u = 'src', v = 'dst', weights = 'weight' (guessed)"
     stream = read_edges(files)
     weight = sum(float(batch.w[batch.u != batch.v].sum()) for batch in stream)
-    loops = found.sparsifier.stats_["n_self_loops_dropped"]
-    assert found.sparsifier.n_edges_seen_ + loops == 200_000
-    assert found.sparsifier.weight_seen_ == pytest.approx(weight)
-    assert set(found.nodes.ids()) == set(stream.nodes.ids())
+    loops = found.stats_["n_self_loops_dropped"]
+    assert found.n_edges_seen_ + loops == 200_000
+    assert found.weight_seen_ == pytest.approx(weight)
+    assert set(edges.nodes.ids()) == set(stream.nodes.ids())
 
 
 def test_files_are_cut_between_row_groups_and_put_together(files: list[Path], tmp_path: Path):
@@ -181,9 +182,9 @@ def test_measured_epsilon_is_that_of_a_single_stream_at_equal_rows(two: Client):
     merged, single = [], []
     for seed in range(10):
         parts = [dask.delayed((u[cut], v[cut], w[cut])) for cut in cuts]
-        found = sparsify_on_cluster(parts, two, max_edges=6000, random_state=seed, split_every=2)
-        h = found.snapshot()
-        ids = found.nodes.ids()
+        h = sparsify_on_cluster(parts, client=two, max_edges=6000, random_state=seed, split_every=2)
+        assert h.nodes is not None
+        ids = h.nodes.ids()
         a, b, weights = h.edges()
         h = Graph.from_edges(ids[a], ids[b], weights, n_nodes=family.graph.n_nodes)
         merged.append(ruler.epsilon(h))
@@ -198,10 +199,12 @@ def test_the_result_goes_on_with_more_edges(two: Client):
     u, v, w = family.edges()
     half = len(u) // 2
     parts = [dask.delayed((u[:half], v[:half], w[:half])) for _ in range(2)]
-    found = sparsify_on_cluster(parts, two, 0.5, random_state=0)
-    a, b = found.nodes.add_edges(u[half:], v[half:])
-    found.sparsifier.update(a, b, 2.0 * w[half:])
-    ids = found.nodes.ids()
+    edges = ClusterEdges(parts, client=two)
+    found = edges.sparsify(epsilon=0.5, random_state=0)
+    a, b = edges.nodes.add_edges(u[half:], v[half:])
+    found.update(a, b, 2.0 * w[half:])
+    assert found.nodes is edges.nodes
+    ids = edges.nodes.ids()
     a, b, weights = found.snapshot().edges()
     h = Graph.from_edges(ids[a], ids[b], weights / 2, n_nodes=200)
     assert Ruler(family).epsilon(h) < 0.5
@@ -235,8 +238,8 @@ def test_memory_of_a_worker_does_not_grow_with_the_partition(two: Client, tmp_pa
             for _ in range(copies):
                 writer.write_table(table)
         two.run(lambda: Path("/proc/self/clear_refs").write_text("5"))
-        found = sparsify_on_cluster(path, two, 0.9, random_state=0)
-        assert found.sparsifier.n_edges_seen_ > copies * 990_000
+        found = ClusterEdges(path, client=two).sparsify(epsilon=0.9, random_state=0)
+        assert found.n_edges_seen_ > copies * 990_000
         peaks.append(max(two.run(peak_memory).values()))
     # Seven million more edges are 112 MB as they come.
     assert peaks[1] - peaks[0] < 40e6

@@ -112,7 +112,10 @@ SNAPSHOT = """
 u, v = rng.integers(0, 3000, (2, 2_000_000), dtype=np.int32)
 shared = StreamingSparsifier(n_nodes=3000, epsilon=0.9, random_state=0).update(u, v)
 expected = shared.snapshot()
-fork_while_busy(shared, shared.snapshot, lambda: shared.snapshot() == expected, changing=False)
+def work():
+    shared._snapshot = None  # which would be the answer
+    shared.snapshot()
+fork_while_busy(shared, work, lambda: shared.snapshot() == expected, changing=False)
 """
 
 PAPER = """

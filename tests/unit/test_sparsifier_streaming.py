@@ -134,7 +134,7 @@ def test_a_bad_batch_leaves_all_as_it_was():
         sparsifier.update([0, 0], [1, 450])
     with pytest.raises(ValueError, match=r"at most 1e27, but w\[0\] = 1e\+28; divide all"):
         sparsifier.update([0], [1], [1e28])
-    with pytest.raises(ValueError, match="the batch is tuple of length 1"):
+    with pytest.raises(ValueError, match="batch 0 is tuple of length 1"):
         sparsifier.update(([0],))
     assert pickle.dumps(sparsifier) == before
 

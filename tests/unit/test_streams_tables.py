@@ -9,8 +9,9 @@ from stream_cases import edges
 
 from ohmlearn.nodes import NodeTable
 from ohmlearn.report.tables import write_table
+from ohmlearn.semi_supervised.targets import Labels, number_labels
 from ohmlearn.streams import SourceError, read_edges
-from ohmlearn.streams.labels import find_labelled, read_labels
+from ohmlearn.streams.labels import read_labels
 
 
 @pytest.mark.parametrize(
@@ -27,7 +28,7 @@ from ohmlearn.streams.labels import find_labelled, read_labels
 def test_labels_in_text(tmp_path, text, pairs):
     path = tmp_path / "labels.csv"
     path.write_bytes(text.encode())
-    assert read_labels(str(path)) == pairs
+    assert read_labels(str(path)) == dict(pairs)
 
 
 ROWS = {"node": [1, 2, 3, 4], "label": ["x", None, "y", ""]}
@@ -50,7 +51,7 @@ def test_labels_are_read_from_the_formats_of_edges(tmp_path, ending):
         path.write_text("\n".join(json.dumps({"node": a, "label": b}) for a, b in rows))
     else:
         path.write_text("node\tlabel\n1\tx\n2\t\n3\ty\n4\t-1\n")
-    assert read_labels(str(path)) == [("1", "x"), ("3", "y")]
+    assert read_labels(str(path)) == {"1": "x", "3": "y"}
 
 
 @pytest.mark.parametrize("kind", ["int8", "float64", "string"])
@@ -59,7 +60,7 @@ def test_numbers_are_integer_labels_whatever_their_type(tmp_path, kind):
     parquet = pytest.importorskip("pyarrow.parquet")
     labels = pa.array([3, None, -1, 7]).cast(kind)
     parquet.write_table(pa.table({"label": labels, "node": list("abcd")}), tmp_path / "y.parquet")
-    assert read_labels(str(tmp_path / "y.parquet")) == [("a", 3), ("d", 7)]
+    assert read_labels(str(tmp_path / "y.parquet")) == {"a": 3, "d": 7}
 
 
 @pytest.mark.parametrize(
@@ -81,8 +82,9 @@ def test_bad_labels(tmp_path, text, message):
 def test_columns_of_labels(tmp_path):
     path = tmp_path / "y.csv"
     path.write_text("year,2020,who\n1,x,a\n2,y,b\n")
-    assert read_labels(str(path), "who", "2020") == [("a", "x"), ("b", "y")]
-    assert read_labels(str(path), 2, 1)[1:] == [("a", "x"), ("b", "y")]  # by position: no header
+    assert read_labels(str(path), "who", "2020") == {"a": "x", "b": "y"}
+    by_position = {"who": "2020", "a": "x", "b": "y"}  # then the first row is not a header
+    assert read_labels(str(path), 2, 1) == by_position
     with pytest.raises(SourceError, match="a label needs different columns, got 1 and 1; name"):
         read_labels(str(path), 1, 1)
 
@@ -92,7 +94,7 @@ def test_ids_of_labels_that_no_edge_can_have(tmp_path):
     nodes.add([7])
     for name in ("ann", "007", str(2**63)):
         with pytest.raises(SourceError, match=f"y.csv, label 0: '{name}' is not an integer, but"):
-            find_labelled("y.csv", [(name, "x")], nodes)
+            number_labels(Labels([name], np.array(["x"]), "y.csv"), nodes)
 
 
 def test_a_quote_that_is_not_closed_swallows_no_label(tmp_path):
@@ -107,7 +109,7 @@ def test_any_name_comes_back(tmp_path, ending):
     names = ["a\nb", "c\u2028d", "e\x85f", '"g"', "h,\t;i", "#j", "=k", "l\rm"]
     path = tmp_path / f"table.{ending}"
     write_table(str(path), {"node": np.array(names, dtype=object), "label": np.array(names)})
-    assert read_labels(str(path)) == [(name, name) for name in names]
+    assert read_labels(str(path)) == {name: name for name in names}
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv"])

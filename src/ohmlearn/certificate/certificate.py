@@ -94,10 +94,17 @@ class Certificate:
         return max(1.0 - self.lower_bound, self.upper_bound - 1.0)
 
     def ids(self, edge: tuple[int, int] | None) -> tuple[Any, ...] | None:
-        """Return the ids of the ends of an edge; their numbers without a table of ids."""
-        if edge is None or self.nodes is None:
+        """Return the ids of the ends of an edge; their numbers without a table of ids.
+
+        An end that the table does not have is None: a node that came after the sparsifier, in edges
+        on a cluster.
+        """
+        nodes = self.nodes
+        if edge is None or nodes is None:
             return edge
-        return tuple(self.nodes.ids(edge).tolist())
+        known = [end for end in edge if end < len(nodes)]
+        names = dict(zip(known, nodes.ids(known).tolist(), strict=True))
+        return tuple(names.get(end) for end in edge)
 
     def __str__(self) -> str:
         passes = f"{self.passes} pass{'es' * (self.passes != 1)}"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["cluster_option", "open_on_cluster"]
 
 REFUSED = {
-    "checkpoint": "the cluster makes lost work anew by itself, and a run cannot go on from a file",
+    "checkpoint": "the cluster repeats lost work by itself, and no run continues from a file",
     "memory": "a budget of memory is one process's; give --max-edges or --epsilon",
     "n_nodes": "workers find the nodes themselves",
 }

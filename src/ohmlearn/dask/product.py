@@ -24,7 +24,17 @@ class PartialProduct(NamedTuple):
 
 
 class KnownNodes(NodeTable):
-    """A table that stays as it is; nodes it does not have get the number after the last."""
+    """A table that stays as it is; nodes it does not have get numbers after the last.
+
+    Those numbers differ within a batch, so that an edge between two such nodes is no self-loop.
+
+    Examples
+    --------
+    >>> table = NodeTable()
+    >>> _ = table.add([10, 20])
+    >>> KnownNodes(table).add_edges([10, 30, 30], [20, 40, 30])
+    (array([0, 4, 4], dtype=int32), array([1, 5, 4], dtype=int32))
+    """
 
     def __init__(self, table: NodeTable) -> None:
         super().__init__()  # not the lock of `table`: readers need not wait for one another
@@ -32,9 +42,12 @@ class KnownNodes(NodeTable):
 
     def add_edges(self, u: ArrayLike | Any, v: ArrayLike | Any) -> tuple[Numbers, Numbers]:
         """Return the numbers of both ends of edges."""
-        first, second = (self.find(ids) for ids in (u, v))
-        for numbers in (first, second):
-            numbers[numbers < 0] = len(self)
+        first, second = self.find(u), self.find(v)
+        if min(first.min(initial=0), second.min(initial=0)) < 0:
+            batch = NodeTable().add_edges(u, v)
+            for numbers, others in zip((first, second), batch, strict=True):
+                unknown = numbers < 0
+                numbers[unknown] = len(self) + others[unknown]
         return first, second
 
 

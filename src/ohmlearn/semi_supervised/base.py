@@ -145,7 +145,8 @@ class BaseHFS(FromPoints):
         """Read edges, solve on what is kept of them, refine on all of them."""
         # Labels are checked before the edges are read, and numbered afterwards.
         labels = self._read_labels(y, n_nodes, nodes_of(edges))
-        if self.epsilon is not None and self.passes > 1 and not isinstance(edges, Graph | tuple):
+        in_memory = isinstance(edges, Graph | tuple) or self.epsilon is None
+        if self.passes > 1 and not in_memory and not _is_on_cluster(edges):
             check_rereadable(batches_of(edges), READER)
         self._start(n_nodes, sparsifier)
         self._take(edges)
@@ -178,18 +179,27 @@ class BaseHFS(FromPoints):
         """Take in edges: into the sparsifier, or into a graph of all edges."""
         self._answer, self.n_iter_ = None, 1
         if self.sparsifier_ is None:
+            nodes = nodes_of(edges)
+            if _is_on_cluster(edges):
+                raise ValueError(
+                    "epsilon = None keeps every edge in this process, but these edges are on a "
+                    "cluster; give an epsilon between 0 and 1"
+                )
             known = [] if self._all_edges is None else [self._all_edges.edges()]
-            self._check_same_nodes(nodes_of(edges))
+            self._check_same_nodes(nodes)
             if known:
                 edges = chain(known, batches_of(edges))
-            self._all_edges = graph_of(edges, self._n_nodes)
-        elif hasattr(edges, "sparsify"):  # edges on a cluster, which stay there
+            graph = graph_of(edges, self._n_nodes)
+            self._nodes = join_tables(self._nodes, nodes)  # a stream may number as it is read
+            self._all_edges = graph
+            return
+        if _is_on_cluster(edges):
             self.sparsifier_ = edges.sparsify(
                 epsilon=self.epsilon, max_edges=self.max_edges, random_state=self._seed
             )
         else:
             self.sparsifier_.update(edges)
-        self._nodes = nodes_of(edges) if self.sparsifier_ is None else self.sparsifier_.nodes
+        self._nodes = self.sparsifier_.nodes
 
     def _holds_all_edges(self) -> bool:
         kept = self.sparsifier_
@@ -365,7 +375,7 @@ class BaseHFS(FromPoints):
         component, labelled = self._solve().component, self.labelled_
         alone = labelled[np.bincount(component)[component[labelled]] == 1]
         if len(alone) > 0:
-            first = alone[0] if self._nodes is None else self._nodes.ids(alone[:1]).tolist()[0]
+            first = (alone if self._nodes is None else self._nodes.ids(alone[:1])).tolist()[0]
             warnings.warn(
                 f"{len(alone)} of the {len(labelled)} labelled nodes are in no edge, such as "
                 f"{first!r}",
@@ -414,6 +424,16 @@ class BaseHFS(FromPoints):
     def residual_(self) -> Floats:
         """Relative residual of each column of `scores_`; see `HFSResult.residual`."""
         return self._solve().residual
+
+    @property
+    def converged_(self) -> NDArray[np.bool_]:
+        """Whether each column of `scores_` has reached the tolerance."""
+        return self._solve().converged
+
+
+def _is_on_cluster(edges: Any) -> bool:
+    """Whether edges are a `ClusterEdges`, whose workers sparsify them and read them in passes."""
+    return hasattr(edges, "sparsify")
 
 
 def with_nodes(graph: Graph, n_nodes: int) -> Graph:

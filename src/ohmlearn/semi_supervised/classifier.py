@@ -143,6 +143,8 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
     residual_ : ndarray of shape (n_columns,)
         Relative residual of `scores_`, on the full graph if there was more than one pass; see
         `HFSResult.residual`.
+    converged_ : ndarray of shape (n_columns,)
+        Whether `residual_` has reached `tol`; see `HFSResult.converged`.
     graph_ : Graph
         The graph in memory: the sparsifier, or all edges if ``epsilon=None``.
     sparsifier_ : StreamingSparsifier or None

@@ -17,6 +17,7 @@ from ohmlearn.validation.parameters import (
     check_memory,
     check_n_jobs,
     check_option,
+    check_seed,
 )
 
 __all__ = ["CONSTANTS", "MAX_EDGES", "PAPER_CONSTANTS", "SparsifierOptions"]
@@ -140,5 +141,5 @@ class SparsifierOptions:
         for name, types in expected.items():
             if not isinstance(found[name], types):
                 raise ValueError(f"its parameter {name} = {found[name]!r:.80} has the wrong type")
-        seed = found.pop("seed")
+        seed = check_seed(found.pop("seed"))
         return cls(**found), seed

@@ -115,10 +115,10 @@ def certified_bound(
                 f"is that of the full graph; pass "
                 f"certificate=certify(edges, estimator.sparsifier_) or fit with passes=1"
             )
-        if not estimator._result().converged.all():
+        if not estimator.converged_.all():
             raise ValueError(
                 f"the answer after {estimator.n_iter_} passes is not yet that of the full graph, "
-                f"which the bounds need: its residual is {estimator.residuals_.max():.2g}; "
+                f"which the bounds need: its residual is {estimator.residual_.max():.2g}; "
                 f"fit with more passes, for example 20, or with passes=1"
             )
         lambda_1 /= certificate.upper_bound  # as L_H <= upper_bound L_G

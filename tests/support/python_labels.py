@@ -1,0 +1,20 @@
+"""The table of ``ohmlearn label``, made in Python."""
+
+from pathlib import Path
+from typing import Any
+
+from ohmlearn.report.tables import write_table
+from ohmlearn.semi_supervised import HFSClassifier
+from ohmlearn.streams import read_edges
+from ohmlearn.streams.labels import read_labels
+
+
+def write_python_labels(path: Path, edges: Path, labels: Path, **parameters: Any) -> HFSClassifier:
+    """Write what `HFSClassifier.fit_edges` finds, as the command does, and return the model."""
+    stream = read_edges(edges)
+    model = HFSClassifier(**parameters).fit_edges(stream, dict(read_labels(str(labels))))
+    columns = {"node": stream.nodes.ids(), "label": model.transduction_}
+    for at, name in enumerate(model.classes_):
+        columns[f"score_{name}"] = model.label_distributions_[:, at]
+    write_table(str(path), columns | {"reached": model.reached_})
+    return model
