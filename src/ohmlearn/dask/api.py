@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from distributed import Client
 from numpy.typing import NDArray
 
 from ohmlearn.certificate import Certificate
 from ohmlearn.certificate import certify as certify_edges
-from ohmlearn.dask.edges import PARTITION_EDGES, ClusterEdges
-from ohmlearn.dask.tree import Progress
+from ohmlearn.dask.edges import ClusterEdges
 from ohmlearn.graph import Graph
 from ohmlearn.semi_supervised import HFSClassifier
 from ohmlearn.streams.labels import read_labels
@@ -28,10 +26,6 @@ def sparsify(
     max_edges: int | None = None,
     constants: Literal["practical", "theory"] = "practical",
     random_state: Any = None,
-    client: Client | None = None,
-    split_every: int = 8,
-    partition_edges: int = PARTITION_EDGES,
-    progress: Progress | None = None,
     **options: Any,
 ) -> Graph:
     """Sparsify edges on a cluster: each partition on a worker, then merge the sparsifiers.
@@ -41,11 +35,12 @@ def sparsify(
 
     Parameters
     ----------
-    edges, client, split_every, partition_edges, progress, **options
-        See `ClusterEdges`. If you also need the edges for `certify`, make a `ClusterEdges` first
-        and pass it here.
+    edges : ClusterEdges, or whatever it accepts
+        If you also need the edges for `certify`, make a `ClusterEdges` first and pass it here.
     epsilon, max_edges, constants, random_state
         See `StreamingSparsifier`.
+    **options
+        `client`, `split_every`, `partition_edges`, `progress` and how to read: see `ClusterEdges`.
 
     Returns
     -------
@@ -73,14 +68,7 @@ def sparsify(
     >>> certify(edges, h, random_state=0).epsilon < 0.9
     True
     """
-    source = _on_cluster(
-        edges,
-        client=client,
-        split_every=split_every,
-        partition_edges=partition_edges,
-        progress=progress,
-        **options,
-    )
+    source = edges if isinstance(edges, ClusterEdges) else ClusterEdges(edges, **options)
     found = source.sparsify(
         epsilon=epsilon, max_edges=max_edges, constants=constants, random_state=random_state
     )
@@ -134,10 +122,6 @@ def label(
     certify: bool = False,
     random_state: Any = None,
     n_jobs: int | None = None,
-    client: Client | None = None,
-    split_every: int = 8,
-    partition_edges: int = PARTITION_EDGES,
-    progress: Progress | None = None,
     **options: Any,
 ) -> Labelled:
     """Label every node of edges on a cluster from a few labelled ones.
@@ -148,8 +132,7 @@ def label(
 
     Parameters
     ----------
-    edges, client, split_every, partition_edges, progress, **options
-        See `ClusterEdges`.
+    edges : ClusterEdges, or whatever it accepts
     y : dict or Series {node id: label}, or path
         -1, None and NaN mean unlabelled. A file is read as by ``ohmlearn label``.
     epsilon, max_edges, passes, gamma, normalization, random_state
@@ -158,6 +141,8 @@ def label(
         Whether to measure the sparsifier, in up to 20 more passes.
     n_jobs : int, optional
         Number of threads of this process, which solves the systems with the sparsifier.
+    **options
+        `client`, `split_every`, `partition_edges`, `progress` and how to read: see `ClusterEdges`.
 
     Returns
     -------
@@ -174,14 +159,7 @@ def label(
     """
     if isinstance(y, str | os.PathLike):
         y = read_labels(os.fspath(y))
-    source = _on_cluster(
-        edges,
-        client=client,
-        split_every=split_every,
-        partition_edges=partition_edges,
-        progress=progress,
-        **options,
-    )
+    source = edges if isinstance(edges, ClusterEdges) else ClusterEdges(edges, **options)
     model = HFSClassifier(
         gamma=gamma,
         epsilon=epsilon,
@@ -205,7 +183,3 @@ def label(
         certificate,
         source,
     )
-
-
-def _on_cluster(edges: Any, **how: Any) -> ClusterEdges:
-    return edges if isinstance(edges, ClusterEdges) else ClusterEdges(edges, **how)

@@ -177,11 +177,10 @@ def solve_hfs(
         _warn_unconverged(float(report.residual.max()), tol, "raise tol")
     elif not excess.max() <= 1.0:
         _warn_unconverged(float(residual.max()), tol, PRECISION)
-    return HFSResult(
-        f=f[:, 0] if system.one_column else f,
-        mu=mu,
-        reached=system.reached,
-        component=system.component,
+    return _result(
+        system,
+        f,
+        mu,
         residual=residual,
         converged=solved[:q] & solved[q:].all() & (excess <= 1.0),
         iterations=np.maximum(iterations[:q], iterations[q:].max(initial=0)),
@@ -304,11 +303,10 @@ def refine(
     if ahead:
         columns = system.centre(cg.look_ahead())
         f, mu = system.combine(columns)
-    return HFSResult(
-        f=f[:, 0] if system.one_column else f,
-        mu=mu,
-        reached=system.reached,
-        component=system.component,
+    return _result(
+        system,
+        f,
+        mu,
         residual=residual,
         converged=converged,
         iterations=np.full(len(mu), source.passes),
@@ -317,6 +315,11 @@ def refine(
         stepped_ahead=ahead,
         columns=columns,
     )
+
+
+def _result(system: HFSSystem, f: Floats, mu: Floats, **more: Any) -> HFSResult:
+    f = f[:, 0] if system.one_column else f
+    return HFSResult(f=f, mu=mu, reached=system.reached, component=system.component, **more)
 
 
 def _check_components(source: Passes, h: Graph) -> None:

@@ -4,7 +4,6 @@ import json
 import sys
 import time
 from contextlib import ExitStack
-from types import TracebackType
 from typing import Any, Self
 
 from ohmlearn.report.process import peak_memory
@@ -53,13 +52,8 @@ class Progress:
         seconds = time.perf_counter() - self._start
         print(f"[{self.done}/{self.total}, {seconds:.0f} s] {message}", file=sys.stderr, flush=True)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stack.__exit__(kind, error, trace)
+    def __exit__(self, *error: Any) -> None:
+        self._stack.__exit__(*error)
 
 
 class StatusLine:
@@ -96,12 +90,7 @@ class StatusLine:
         print("\r\x1b[K" + ", ".join(parts), end="", file=sys.stderr, flush=True)
         self._drawn = True
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._drawn:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 

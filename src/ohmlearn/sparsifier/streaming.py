@@ -390,65 +390,56 @@ class StreamingSparsifier(Shared):
         return type(self).from_state, (self.get_state(),)
 
     @property
-    @in_turn
     def n_edges_seen_(self) -> int:
         """Number of edges taken in, without self-loops and edges of weight zero."""
-        sampler = self._sampler()
-        seen: int = sampler.position - sampler.n_self_loops - sampler.n_zero_weights
-        return seen
+        return int(self.stats_["n_edges_seen"])
 
     @property
-    @in_turn
     def weight_seen_(self) -> float:
         """Sum of the weights of these edges."""
-        weight: float = self._sampler().weight_seen
-        return weight
+        return self.stats_["weight_seen"]
 
     @property
-    @in_turn
     def n_rows_(self) -> int:
         """Number of weighted edges held at present."""
-        rows: int = self._sampler().n_rows
-        return rows
+        return int(self.stats_["n_rows"])
 
     @property
-    @in_turn
     def n_resamples_(self) -> int:
         """Number of resamples so far, without those of snapshots."""
-        resamples: int = self._sampler().n_resamples
-        return resamples
+        return int(self.stats_["n_resamples"])
 
     @property
-    @in_turn
     def epsilon_nominal_(self) -> float:
         """The epsilon that corresponds to the present sampling rate; 0 if no edge was dropped.
 
         Without a budget it is the `epsilon` asked for. It is not a measurement: use `certify` for
         that.
         """
-        sampler, options = self._sampler(), self.options
-        if options.scheme != "paper" and sampler.beta == math.inf:
-            return 0.0
-        if not options.budget:
-            return options.epsilon
-        constant, offset = CONSTANTS[options.constants]
-        return math.sqrt(constant * (math.log(max(2, sampler.n_nodes)) + offset) / sampler.beta)
+        return self.stats_["epsilon_nominal"]
 
     @property
     @in_turn
     def stats_(self) -> dict[str, float]:
         """All counters."""
-        sampler = self._sampler()
+        sampler, options = self._sampler(), self.options
+        epsilon = options.epsilon
+        if sampler.beta == math.inf and options.scheme != "paper":
+            epsilon = 0.0
+        elif options.budget:
+            constant, offset = CONSTANTS[options.constants]
+            logarithm = math.log(max(2, sampler.n_nodes)) + offset
+            epsilon = math.sqrt(constant * logarithm / sampler.beta)
         return {
             "n_nodes": sampler.n_nodes,
-            "n_edges_seen": self.n_edges_seen_,
-            "weight_seen": self.weight_seen_,
+            "n_edges_seen": sampler.position - sampler.n_self_loops - sampler.n_zero_weights,
+            "weight_seen": sampler.weight_seen,
             "n_self_loops_dropped": sampler.n_self_loops,
             "n_zero_weights_dropped": sampler.n_zero_weights,
             "n_rows": sampler.n_rows,
             "row_capacity": sampler.capacity,
             "n_resamples": sampler.n_resamples,
-            "epsilon_nominal": self.epsilon_nominal_,
+            "epsilon_nominal": epsilon,
         }
 
 
