@@ -69,9 +69,11 @@ def test_probabilities_are_probabilities_and_names_do_not_matter(problem, normal
     by_name = {node: f"class {c}" for node, c in by_number.items()}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of nodes without evidence
-        shares = model.fit_edges(graph, by_number, graph.n_nodes).label_distributions_.copy()
+        shares = model.fit_edges(
+            graph, by_number, n_nodes=graph.n_nodes
+        ).label_distributions_.copy()
         numbers = model.transduction_
-        names = model.fit_edges(graph, by_name, graph.n_nodes).transduction_
+        names = model.fit_edges(graph, by_name, n_nodes=graph.n_nodes).transduction_
     np.testing.assert_allclose(shares.sum(axis=1), 1.0)
     assert shares.min() >= 0
     assert [f"class {c}" for c in numbers] == names.tolist()

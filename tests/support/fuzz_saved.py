@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -162,12 +163,9 @@ def run(seed: int, folder: str) -> str:
         if not str(error).startswith(f"{path} "):
             raise AssertionError(f"seed {seed}: the file is not named in {error}") from error
         return "refused"
-    other = StreamingSparsifier(
-        loaded.n_nodes, loaded.epsilon, loaded.max_edges, loaded.memory, loaded.scheme,
-        loaded.constants, random_state=2,
-    )  # fmt: skip
+    other = StreamingSparsifier(**asdict(loaded.options), random_state=2)
     u, v, w = edges(3000, seed)
-    n = NODES if loaded.n_nodes is None else loaded.n_nodes
+    n = NODES if loaded.options.n_nodes is None else loaded.options.n_nodes
     inside = (u < n) & (v < n)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # weights of any size need not converge
