@@ -156,7 +156,9 @@ class BaseHFS(FromPoints):
         self._solve()
 
     def _start(self, n_nodes: int | None, sparsifier: StreamingSparsifier | None = None) -> None:
-        """Forget earlier edges and answers."""
+        """Forget earlier edges, labels and answers."""
+        for name in ("_labels", "labelled_"):
+            self.__dict__.pop(name, None)
         self._seed = check_seed(self.random_state)
         self._n_nodes = n_nodes
         self._nodes: NodeTable | None = None
