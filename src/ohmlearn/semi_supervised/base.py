@@ -124,7 +124,7 @@ class BaseHFS(FromPoints):
         ['a', 'a', 'a', 'b', 'b']
         """
         self._check_parameters()
-        if n_nodes is None:
+        if n_nodes is None and nodes_of(edges) is None:  # a table only knows the nodes read so far
             n_nodes = getattr(edges, "n_nodes", None)
         if n_nodes is None and y is not None and not is_mapping(y, nodes_of(edges)):
             n_nodes = len(y)
@@ -196,9 +196,12 @@ class BaseHFS(FromPoints):
             self._all_edges = graph
             return
         if _is_on_cluster(edges):
-            self.sparsifier_ = edges.sparsify(
+            found = edges.sparsify(
                 epsilon=self.epsilon, max_edges=self.max_edges, random_state=self._seed
             )
+            if self.sparsifier_.n_edges_seen_ > 0:
+                found = self.sparsifier_.merge(found)
+            self.sparsifier_ = found
         else:
             self.sparsifier_.update(edges)
         self._nodes = self.sparsifier_.nodes
