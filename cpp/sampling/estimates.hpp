@@ -31,6 +31,7 @@ struct alignas(64) NodeRecord {
   std::int32_t component = -1;   // -1: the node has no embedding yet
   std::int32_t cluster = 0;      // the smallest around it; the number of clusters if there is none
   float balance = 0.0f;          // see Sampler::is_kept
+  std::uint32_t unused = 0;      // records are saved as bytes, so none is left without a value
 };
 static_assert(sizeof(NodeRecord) == 64);
 

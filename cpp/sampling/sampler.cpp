@@ -289,8 +289,9 @@ Csr Sampler::snapshot() const {
 Sampler::Laplacian Sampler::embed(const Triangle& h, std::uint64_t key) {
   Laplacian laplacian{null_space(h), degrees(h), {}};
   laplacian.tree = find_clusters(h, laplacian.degree, static_cast<std::int32_t>(laplacian.space.singular.size()));
-  state_.clusters = laplacian.tree.clusters;
-  state_.pairs = make_pair_table(h.n());
+  std::vector<PairWeight> pairs = make_pair_table(h.n());
+  state_.clusters = laplacian.tree.clusters;  // the last step that may fail before the records match the clusters
+  state_.pairs = std::move(pairs);
   for (std::size_t i = h.n(); i < state_.nodes.size(); ++i) {
     state_.nodes[i].cluster = static_cast<std::int32_t>(state_.clusters.size());
   }
@@ -404,6 +405,7 @@ void Sampler::thin(Triangle& h) {
   if (large) return_freed_memory();
   ++state_.n_resamples;
   state_.n_expected = 0.0;
+  std::vector<float> chance = estimate_leverages(h, laplacian, coins);
   if (!options_.retracts) {
     take_rows(h);
     state_.beta = beta_for(n);
@@ -414,8 +416,6 @@ void Sampler::thin(Triangle& h) {
     take_rows(h);
     return;
   }
-
-  std::vector<float> chance = estimate_leverages(h, laplacian, coins);
   if (options_.max_rows == 0 || options_.max_rows >= 2 * std::int64_t{n}) {  // otherwise there is no room for a forest
     keep_forest(h, n_components, chance);
   }

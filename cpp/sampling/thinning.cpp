@@ -92,6 +92,7 @@ OHM_KERNEL void balance_rows(const Triangle& h, const Embedding& embedding, std:
       }
       const std::uint64_t random = draw(key, static_cast<std::uint64_t>(e));
       const auto units = static_cast<unsigned>(static_cast<double>(chance[e]) * kWhole + uniform(random));
+      if (units == 0) continue;  // dropped; the weight of such an edge over its chance may be infinite
       // A bit is rounded up if the two ends together have lost weight. The bits are read from signs, because half of
       // the branches would be predicted wrong.
       const Balance excess = balance[a] + balance[b] + tables.tie[random % kWhole];

@@ -44,6 +44,7 @@ class Block {
         p_(a_.n),
         z_(a_.n),
         x_(a_.n),
+        cluster_sums_(count_clusters() + 1),
         partial_((a_.chunk.size() - 1) * Width),
         size_(partial_.size()) {}
 
@@ -247,10 +248,15 @@ class Block {
     total(rz);
   }
 
+  std::int64_t count_clusters() const {
+    const auto* tree = std::get_if<const ClusterTree*>(&preconditioner_);
+    return tree == nullptr ? 0 : std::ssize((*tree)->clusters);
+  }
+
   // z += sum over clusters A of 1_A 1_A'r / cut(A): sums upwards, then corrections downwards.
   void add_clusters(const ClusterTree& tree) {
     const auto count = std::ssize(tree.clusters);
-    const Rows<double, Width> sum(count + 1);  // the last one is for nodes outside all clusters
+    const Rows<double, Width>& sum = cluster_sums_;  // the last one is for nodes outside all clusters
     std::fill_n(&sum[0], count + 1, Wide{});
     for (std::int64_t k = 0; k < a_.n; ++k) sum[tree.smallest[a_.order[k]]] += widen<Value, Width>(r_[k]);
     for (std::int64_t k = 0; k < count; ++k) sum[tree.clusters[k].parent] += sum[k];
@@ -349,6 +355,7 @@ class Block {
   ColumnReport* reports_;
   Rows<Value, Width> r_, p_, z_;
   Rows<double, Width> x_;
+  Rows<double, Width> cluster_sums_;  // here, because what a team runs must not fail
   std::vector<double> partial_;  // sums of each chunk
   std::vector<double> size_;     // of each chunk: |diagonal x|^2 at the last true residual
   std::vector<double> start_mean_;  // of the starting point

@@ -16,7 +16,7 @@ thread_local std::int64_t allocations_left = -1;  // of at least kWorthFailing b
 thread_local bool memory_returns = true;          // false: all those after it fail, too
 constexpr std::size_t kWorthFailing = 2048;
 
-void* allocate(std::size_t size) {
+void* allocate(std::size_t size, std::size_t align = alignof(std::max_align_t)) {
   if (allocations_left >= 0 && size >= kWorthFailing) {
     if (allocations_left == 0) {
       if (memory_returns) allocations_left = -1;
@@ -24,7 +24,7 @@ void* allocate(std::size_t size) {
     }
     --allocations_left;
   }
-  void* memory = std::malloc(size);
+  void* memory = std::aligned_alloc(align, (size + align - 1) / align * align);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
@@ -48,6 +48,7 @@ int fail_each(const Make& make, const F& f, const Look& look) {
 
 struct Edges {
   std::vector<std::int32_t> u, v;
+  std::vector<float> w;
 };
 
 Edges complete(std::int32_t n) {
@@ -56,13 +57,32 @@ Edges complete(std::int32_t n) {
     for (std::int32_t j = i + 1; j < n; ++j) {
       edges.u.push_back(i);
       edges.v.push_back(j);
+      edges.w.push_back(1.0f);
     }
   }
   return edges;
 }
 
+// The same with a number of clusters that changes: pairs and later groups of four with heavy edges.
+Edges clustered(std::int32_t n) {
+  Edges edges;
+  const Edges light = complete(n);
+  for (const std::int32_t size : {2, 4, 2, 4}) {
+    for (std::int32_t i = 0; i + 1 < n; ++i) {
+      if ((i + 1) % size == 0) continue;
+      edges.u.push_back(i);
+      edges.v.push_back(i + 1);
+      edges.w.push_back(static_cast<float>(1e4 * size));
+    }
+    edges.u.insert(edges.u.end(), light.u.begin(), light.u.end());
+    edges.v.insert(edges.v.end(), light.v.begin(), light.v.end());
+    edges.w.insert(edges.w.end(), light.w.begin(), light.w.end());
+  }
+  return edges;
+}
+
 void feed(ohm::Sampler& sampler, const Edges& edges) {
-  sampler.update<std::int32_t, ohm::Unit>(edges.u, edges.v, {});
+  sampler.update<std::int32_t, float>(edges.u, edges.v, edges.w);
 }
 
 double total(const ohm::Sampler::State& state) {
@@ -90,6 +110,29 @@ TEST(a_sampler_is_whole_after_memory_ran_out) {
           });
       CHECK(failures > 10);
     }
+  }
+  memory_returns = true;
+}
+
+TEST(records_of_nodes_match_the_clusters_after_memory_ran_out) {
+  const Edges edges = clustered(300);
+  for (const bool returns : {true, false}) {
+    memory_returns = returns;
+    const auto make = [&] {
+      ohm::Sampler sampler(300, {.epsilon = 0.9});
+      feed(sampler, edges);
+      return sampler;
+    };
+    CHECK(make().state().clusters.size() > 2);
+    const int failures = fail_each(make, [&](ohm::Sampler& sampler) { feed(sampler, edges); },
+                                   [&](ohm::Sampler& sampler) {
+                                     const ohm::Sampler::State& state = sampler.state();
+                                     for (const ohm::NodeRecord& node : state.nodes) {
+                                       CHECK(node.cluster <= std::ssize(state.clusters));
+                                     }
+                                     feed(sampler, edges);
+                                   });
+    CHECK(failures > 10);
   }
   memory_returns = true;
 }
@@ -147,6 +190,9 @@ TEST(tables_of_ids_are_whole_after_memory_ran_out) {
 
 void* operator new(std::size_t size) { return allocate(size); }
 void* operator new[](std::size_t size) { return allocate(size); }
+void* operator new(std::size_t size, std::align_val_t align) { return allocate(size, static_cast<std::size_t>(align)); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete[](void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }

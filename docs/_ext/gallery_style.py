@@ -1,4 +1,4 @@
-"""How the pictures of the gallery look, on a light page and on a dark one."""
+"""Style of the figures in the gallery, readable on light and dark pages."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from ohmlearn.report.page import COLOURS, INK
 
 
 def reset(gallery_conf: Any, fname: str) -> None:
-    """Set matplotlib up before an example; the examples themselves speak of data only."""
+    """Set matplotlib up before each example, so that examples contain no style settings."""
     matplotlib.use("agg")
     matplotlib.rcdefaults()
     matplotlib.rcParams.update(

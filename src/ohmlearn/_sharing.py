@@ -1,8 +1,8 @@
-"""Objects that threads share, and what becomes of them in a forked child.
+"""Objects that threads share, and how they behave in a forked child.
 
-Kernels work without the GIL, so threads take turns on an object by its lock. A child that is forked
-has the forking thread alone: a lock that another thread held would never be released there, and an
-object that another thread was changing would stay half-changed.
+Kernels run without the GIL, so each object has a lock that lets one thread in at a time. A forked
+child has only the thread that called fork. A lock that another thread held would never be released
+in the child, and an object that another thread was changing would stay half-changed.
 """
 
 import functools
@@ -19,12 +19,12 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 class Shared:
-    """Base of objects with a lock, which a forked child can use as well.
+    """Base class of objects with a lock that also work in a forked child.
 
     Attributes
     ----------
     _lock : RLock
-        Held while a kernel works on the object. Not copied or pickled: see `_state`.
+        Held while a kernel works on the object. It is not copied or pickled; see `_state`.
 
     Examples
     --------
@@ -44,14 +44,14 @@ class Shared:
     _lock: Any
 
     def _share(self) -> None:
-        """Make the lock; called when the object is made or unpickled."""
+        """Make the lock; call this when the object is made or unpickled."""
         self._lock = RLock()
         self._in_change = False
         _shared[id(self)] = self
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
-        """Mark the time in which a kernel writes to the object."""
+        """Mark the object as half-changed while a kernel writes to it."""
         self._in_change = True
         try:
             yield
@@ -59,21 +59,21 @@ class Shared:
             self._in_change = False
 
     def _state(self) -> dict[str, Any]:
-        """Return the attributes without those that belong to this process."""
+        """Return all attributes except those that belong to this process."""
         own = ("_lock", "_in_change")
         return {name: value for name, value in self.__dict__.items() if name not in own}
 
     def _cut_off(self) -> None:
-        """Deal with a half-changed object; called in a child that was forked meanwhile.
+        """Handle a half-changed object; called in a child that was forked during the change.
 
-        What the kernel was writing to must never be freed (``_core.never_free``), because its
-        destructor could fail.
+        The data that the kernel was writing must never be freed (``_core.never_free``), because
+        its destructor could fail.
         """
         raise NotImplementedError
 
 
 def in_turn(method: Method) -> Method:
-    """Let threads that share an object take turns in a method."""
+    """Decorate a method so that only one thread at a time runs it on the same object."""
 
     @functools.wraps(method)
     def locked(self: Shared, *args: Any, **options: Any) -> Any:
@@ -104,7 +104,7 @@ _shared: WeakValueDictionary[int, Shared] = WeakValueDictionary()
 
 def _after_fork_in_child() -> None:
     for shared in list(_shared.values()):
-        if shared._lock.acquire(blocking=False):  # nobody has it, or the thread that forked
+        if shared._lock.acquire(blocking=False):  # free, or held by the thread that forked
             shared._lock.release()
             continue
         shared._lock = RLock()
@@ -113,5 +113,5 @@ def _after_fork_in_child() -> None:
             shared._cut_off()
 
 
-if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
+if hasattr(os, "register_at_fork"):  # Windows has no fork
     os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,6 +1,6 @@
-"""Arrays in a file that is either whole or refused.
+"""Save arrays in a file, and refuse a file that is incomplete or damaged.
 
-Layout: 8 bytes of magic, a 4-byte version, the SHA-256 of what follows, then an .npz archive.
+Layout: 8 magic bytes, a 4-byte version, the SHA-256 of the rest, then an .npz archive.
 """
 
 import hashlib
@@ -25,11 +25,11 @@ HEAD = len(MAGIC) + 4 + hashlib.sha256().digest_size
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Write aside, flush to the disk, rename: a crash leaves the old file or the new one."""
+    """Write a temporary file, flush it to disk, rename it: a crash leaves the old or new file."""
     target = Path(path)
     aside = target.with_name(f"{target.name}.{secrets.token_hex(4)}.tmp")
     try:
-        with open(aside, "xb") as file:  # not tempfile, whose files none but the owner may read
+        with open(aside, "xb") as file:  # not tempfile: only the owner may read its files
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -40,7 +40,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file whole or not at all."""
+    """Write a file completely or not at all."""
     with whole_file(path) as file:
         file.write(content)
 
@@ -55,7 +55,7 @@ def write_arrays(path: str | os.PathLike[str], arrays: dict[str, Any]) -> None:
 
 
 def read_arrays(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read what `write_arrays` has written; anything else is a ValueError that says what it is."""
+    """Read a file of `write_arrays`; raise a ValueError with the reason for any other file."""
     content = Path(path).read_bytes()
     if content[: len(MAGIC)] != MAGIC:
         raise ValueError(f"{path} was not saved by ohmlearn; give a file that save has written")
@@ -77,14 +77,14 @@ def read_arrays(path: str | os.PathLike[str]) -> dict[str, Any]:
         )
     try:
         return _unpack(content[HEAD:])
-    except UNREADABLE as error:  # a right checksum can be written to anything
+    except UNREADABLE as error:  # a correct checksum does not mean that the content is valid
         raise ValueError(
             f"{path} holds no arrays that ohmlearn has saved: {error}; give a file that save has "
             f"written"
         ) from error
 
 
-# What zipfile and numpy raise for archives and headers that are not what they seem.
+# Errors that zipfile and numpy raise for invalid archives and headers.
 UNREADABLE = (
     ValueError,
     zipfile.BadZipFile,
@@ -99,17 +99,17 @@ UNREADABLE = (
 
 
 def _unpack(content: bytes) -> dict[str, Any]:
-    """Return the arrays of an .npz archive as `write_arrays` makes it: stored, not compressed."""
+    """Return the arrays of an uncompressed .npz archive, as `write_arrays` writes it."""
     arrays = {}
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         for member in archive.infolist():
-            if member.compress_type != zipfile.ZIP_STORED:  # may unpack to any size
+            if member.compress_type != zipfile.ZIP_STORED:  # could decompress to any size
                 raise ValueError(f"{member.filename} is compressed")
             file = io.BytesIO(archive.read(member))
             if np.lib.format.read_magic(file) != (1, 0):
                 raise ValueError(f"{member.filename} has another version of the npy format")
             shape, _, dtype = np.lib.format.read_array_header_1_0(file)
-            # Before numpy takes memory for it.
+            # Check this before numpy allocates memory for the array.
             if math.prod(shape) * dtype.itemsize != len(file.getbuffer()) - file.tell():
                 raise ValueError(f"{member.filename} is not as long as its shape {shape} says")
             file.seek(0)
@@ -121,7 +121,7 @@ def _unpack(content: bytes) -> dict[str, Any]:
 def check_arrays(
     arrays: Mapping[str, Any], expected: Mapping[str, DTypeLike], ndim: int = 1
 ) -> None:
-    """Raise ValueError unless all expected arrays are there, with their dtype and `ndim`.
+    """Raise ValueError unless all expected arrays are present with the right dtype and `ndim`.
 
     Examples
     --------

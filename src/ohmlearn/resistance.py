@@ -1,4 +1,4 @@
-"""Effective resistances: distances of nodes that take all paths between them into account."""
+"""Effective resistances: distances between nodes that take all paths into account."""
 
 import math
 from typing import Any
@@ -14,11 +14,12 @@ from ohmlearn.validation.parameters import check_fraction, check_n_jobs, check_s
 
 __all__ = ["effective_resistance"]
 
-EXACT_UP_TO = 500  # nodes; there an exact answer costs milliseconds
+EXACT_UP_TO = 500  # nodes; up to this size an exact answer takes milliseconds
 EXACT_TOL = 1e-10
 EXACT_BATCH = 64  # right-hand sides solved together
-# Tight, although the sketch is rough: a weak link between clusters is one slow mode among n, a tiny
-# part of a random right-hand side, and its resistance is lost where that mode is not resolved.
+# The tolerance is tight although the sketch is rough: a weak link between clusters is one slow mode
+# among n and only a tiny part of a random right-hand side. If the solver does not resolve that
+# mode, the resistance of the link is lost.
 SKETCH_TOL = 1e-8
 
 
@@ -33,10 +34,10 @@ def effective_resistance(
 ) -> NDArray[np.float64]:
     """Effective resistance of every edge, or between given pairs of nodes.
 
-    The voltage between two nodes when one ampere flows from one to the other, edges being
-    conductors of their weight. For an edge, weight times resistance lies between 0 and 1 and is
-    the probability that a random spanning tree contains it; these products sum to the number of
-    nodes minus the number of components.
+    This is the voltage between two nodes when one ampere flows from one to the other, if each edge
+    is a conductor whose conductance is its weight. For an edge, weight times resistance lies
+    between 0 and 1 and is the probability that a random spanning tree contains the edge; these
+    products sum to the number of nodes minus the number of components.
 
     Parameters
     ----------
@@ -44,13 +45,13 @@ def effective_resistance(
     pairs : array-like of int of shape (n_pairs, 2), optional
         By default all edges, in the order of ``graph.edges()``.
     epsilon : float
-        95 in 100 of the estimates have at most this relative error: their standard error is
-        ``epsilon / 2``. Estimates for edges are better; those for bridges are exact. Time grows as
-        ``1 / epsilon**2``.
+        About 95% of the estimates have at most this relative error, because their standard error
+        is ``epsilon / 2``. Estimates for edges are better; those for bridges are exact. Time grows
+        as ``1 / epsilon**2``.
     exact : bool, optional
         Whether to solve for each answer, to a relative accuracy of about 1e-9, instead of
-        estimating it; by default for at most 500 nodes. This takes a solve per pair, or per node if
-        there are more pairs than nodes.
+        estimating it; by default True for at most 500 nodes. This takes one solve per pair, or one
+        per node if there are more pairs than nodes.
     random_state : int, Generator, RandomState or None
         Seeds the estimates.
     n_jobs : int, optional
@@ -99,7 +100,7 @@ def effective_resistance(
 def _solve(
     solver: LaplacianSolver, u: NDArray[np.int32], v: NDArray[np.int32]
 ) -> NDArray[np.float64]:
-    """A solve per pair or, with more pairs than nodes, per node."""
+    """Solve once per pair or, if there are more pairs than nodes, once per node."""
     n = solver.graph.n_nodes
     result = np.empty(len(u))
     if len(u) <= n:

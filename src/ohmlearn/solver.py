@@ -53,7 +53,7 @@ class SolveReport:
     method : str
         The method that found the answer: "diagonal", "cholesky" or "direct".
     reason : str
-        Why it was chosen.
+        Why this method was chosen.
     iterations : ndarray of int
     residual : ndarray of float
         True relative residuals ``norm(b - (L + D) x) / norm(b)``, with b after projection.
@@ -67,9 +67,9 @@ class SolveReport:
     setup_seconds : float
         Time spent on factors so far, in this solve and in earlier ones.
     solve_seconds : float
-        Time of this solve without its part of `setup_seconds`.
+        Time of this solve, without the part that counts as `setup_seconds`.
     factor_entries : int
-        Off-diagonal entries of the factor; 0 without one.
+        Number of off-diagonal entries of the factor; 0 if there is none.
 
     Examples
     --------
@@ -96,10 +96,10 @@ class SolveReport:
 class LaplacianSolver(Shared):
     """Solver for (L + D) x = b, L the Laplacian of a graph and D >= 0 diagonal.
 
-    Where D is zero on a whole component, L + D is singular: there b is projected on vectors that
-    sum to zero over the component, and so does the answer (the pseudo-inverse). Factors are kept
-    between solves. The same `random_state` gives the same answer to the last bit, for any number of
-    threads and after any earlier solves.
+    If D is zero on a whole component, L + D is singular. Then b is projected on the vectors that
+    sum to zero over the component, and the answer sums to zero as well, as with the pseudo-inverse.
+    Factors are kept between solves. The same `random_state` gives the same answer to the last bit,
+    for any number of threads and after any earlier solves.
 
     Threads may share a solver and take turns. The arrays of a call must not be changed by another
     thread before it returns. A forked child can use the solver; if another thread was solving at
@@ -175,7 +175,7 @@ class LaplacianSolver(Shared):
         )
 
     def _solver(self) -> _core.Solver:
-        """Return the solver of the core; the lock is held."""
+        """Return the solver of the core; the caller must hold the lock."""
         if self._core is None:
             self._core = self._build()
         return self._core
@@ -214,7 +214,7 @@ class LaplacianSolver(Shared):
         ----------
         b : array-like of shape (n_nodes,) or (n_nodes, n_columns)
             On each component without ground, the means of b and x are subtracted, so that the
-            answer is that of the pseudo-inverse. ``report_.projected_out`` has the share removed.
+            answer is that of the pseudo-inverse. ``report_.projected_out`` has the removed share.
         tol : float
             Relative residual at which a column has converged.
         max_iter : int, optional
@@ -254,7 +254,7 @@ class LaplacianSolver(Shared):
         max_iter: int | None = None,
         x0: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
-        """Solve without a warning, for callers that word their own."""
+        """Solve without a warning, for callers that give their own."""
         columns = check_columns(b, "b", self.graph.n_nodes)
         tolerance = check_fraction("tol", tol)
         limit = check_max_iter(max_iter, DEFAULT_MAX_ITER)
@@ -287,7 +287,7 @@ class LaplacianSolver(Shared):
         return x[:, 0] if np.ndim(b) == 1 else x
 
     def _warn(self, tolerance: float) -> None:
-        from sklearn.exceptions import ConvergenceWarning  # late: takes a second to import
+        from sklearn.exceptions import ConvergenceWarning  # here because it takes a second
 
         report = self.report_
         open_columns = np.flatnonzero(~report.converged)

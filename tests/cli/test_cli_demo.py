@@ -1,4 +1,4 @@
-"""The demo tells the truth about what it did, and its page stands alone."""
+"""The demo prints what it really did, and its page needs no other file."""
 
 import json
 import re

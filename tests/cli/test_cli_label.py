@@ -84,11 +84,11 @@ def two_pieces(tmp_path: Path) -> tuple[Path, Path]:
     return edges, labels
 
 
-def test_a_warning_is_told_once(two_pieces: tuple[Path, Path]):
+def test_a_warning_is_printed_once(two_pieces: tuple[Path, Path]):
     edges, labels = two_pieces
-    told = label(edges, "--labels", labels).stderr
-    assert told.count("so 'time' and 'a', by their order, are taken") == 1
-    assert "name them with --source-col and --target-col" in told
+    printed = label(edges, "--labels", labels).stderr
+    assert printed.count("so 'time' and 'a', by their order, are taken") == 1
+    assert "name them with --source-col and --target-col" in printed
 
 
 def test_warnings_by_the_way_of_output(two_pieces: tuple[Path, Path]):

@@ -39,7 +39,7 @@ def four() -> Iterator[distributed.Client]:
 
 @pytest.fixture(scope="session")
 def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Five files of weighted edges among 300 people; the last has people of its own."""
+    """Five files of weighted edges among 300 people, some of whom are only in the last one."""
     folder = tmp_path_factory.mktemp("edges")
     generator = np.random.default_rng(5)
     names = np.array([f"person {i}" for i in range(300)])

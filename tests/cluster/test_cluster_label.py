@@ -240,11 +240,11 @@ def test_interrupted_it_ends_with_one_line(known: Path, tmp_path: Path):
         start_new_session=True,
     )
     assert process.stderr is not None
-    told = ""
-    while "guessed" not in told:
-        told = process.stderr.readline()
+    line = ""
+    while "guessed" not in line:
+        line = process.stderr.readline()
     time.sleep(1.0)
-    # Python drops an interrupt that falls into a callback of the garbage collector, and tells so.
+    # Python drops an interrupt during a callback of the garbage collector and prints a message.
     for _ in range(3):
         os.killpg(process.pid, signal.SIGINT)  # what a terminal does for Ctrl-C
         try:

@@ -24,12 +24,12 @@ REGRESSORS = (HFSRegressor, HFSRegressor)
 EXPECTED = {"check_classifiers_classes": "-1 means unlabelled, and the check uses it as a class"}
 
 
-@pytest.mark.filterwarnings("ignore:all labels are")  # meant, in one of the checks
+@pytest.mark.filterwarnings("ignore:all labels are")  # one of the checks does this on purpose
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("estimator", [*CLASSIFIERS, *REGRESSORS])
 def test_estimator_checks(estimator):
     expected = EXPECTED if estimator in CLASSIFIERS else {}
-    with pytest.warns(SkipTestWarning):  # those that need other packages
+    with pytest.warns(SkipTestWarning):  # checks that need other packages are skipped
         results = check_estimator(estimator(), expected_failed_checks=expected)
     failed = {result["check_name"] for result in results if result["status"] == "xfail"}
     assert failed == set(expected)
@@ -58,7 +58,7 @@ def test_pipeline_search_clone_and_pickle(classifier, moons):
     for other in (again, loaded):
         assert np.array_equal(other.label_distributions_, fitted.label_distributions_)
         assert np.array_equal(other.predict_proba(X), fitted.predict_proba(X))
-    # A pickled stream goes on.
+    # An unpickled stream continues.
     if classifier is HFSClassifier:
         more = (np.arange(299), np.arange(1, 300))
         assert np.array_equal(loaded.update(more).scores_, fitted.update(more).scores_)

@@ -16,7 +16,7 @@ edges = [(u, v, float(d["weight"])) for u, v, d in club.edges(data=True)]
 laplacian = sp.csc_array(nx.laplacian_matrix(club).astype(float))
 n = club.number_of_nodes()
 
-# Two leaders labelled: 0.1 L + I_S. And one ampere from one to the other, mean zero.
+# First 0.1 L + I_S with the two leaders labelled; then one ampere from one to the other, mean zero.
 ground = np.zeros(n)
 ground[[0, 33]] = 1.0
 labels = np.zeros(n)

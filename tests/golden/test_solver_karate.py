@@ -1,4 +1,4 @@
-"""Answers of scipy's sparse LU, stored by make_karate_solutions.py."""
+"""Compare with the answers of scipy's sparse LU, stored by make_karate_solutions.py."""
 
 import json
 from pathlib import Path

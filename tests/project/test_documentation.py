@@ -45,10 +45,10 @@ def test_examples_of_a_page(page: Path, tmp_path: Path, monkeypatch: pytest.Monk
 def run_python(code: str, names: dict[str, object], page: Path, line: int) -> None:
     example = doctest.DocTestParser().get_doctest(code, names, page.name, str(page), line)
     runner = doctest.DocTestRunner(optionflags=FLAGS | doctest.REPORT_ONLY_FIRST_FAILURE)
-    told: list[str] = []
-    runner.run(example, out=told.append, clear_globs=False)
+    printed: list[str] = []
+    runner.run(example, out=printed.append, clear_globs=False)
     names |= example.globs
-    assert runner.summarize(verbose=False).failed == 0, "".join(told)
+    assert runner.summarize(verbose=False).failed == 0, "".join(printed)
 
 
 def run_console(session: str, page: Path, line: int) -> None:
@@ -58,10 +58,10 @@ def run_console(session: str, page: Path, line: int) -> None:
     for command, promised in zip(parts[1::2], parts[2::2], strict=True):
         program, *words = shlex.split(command, comments=True)
         if program == "ohmlearn":
-            told = CliRunner().invoke(main, words).output
+            printed = CliRunner().invoke(main, words).output
         else:
-            told = subprocess.run([program, *words], capture_output=True, text=True).stdout
-        assert without_numbers(told) == without_numbers(promised), f"{page}:{line}: {command}"
+            printed = subprocess.run([program, *words], capture_output=True, text=True).stdout
+        assert without_numbers(printed) == without_numbers(promised), f"{page}:{line}: {command}"
 
 
 def without_numbers(text: str) -> list[str]:

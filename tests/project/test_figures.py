@@ -25,7 +25,7 @@ def results() -> Results:
 def test_tables_are_those_of_the_results(path, results: Results):
     text = path.read_text(encoding="utf-8")
     assert page.BLOCK.search(text)
-    assert text == page.fill(text, results), "make bench-page fills the tables anew"
+    assert text == page.fill(text, results), "run make bench-page to fill the tables again"
 
 
 def test_readme_has_no_other_figures():

@@ -1,4 +1,4 @@
-"""Scores on random graphs, whatever their components, against dense elimination."""
+"""Scores on random graphs with any components, against dense elimination."""
 
 import warnings
 
@@ -68,7 +68,7 @@ def test_probabilities_are_probabilities_and_names_do_not_matter(problem, normal
     by_number = dict(zip(labelled.tolist(), classes, strict=True))
     by_name = {node: f"class {c}" for node, c in by_number.items()}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of nodes without evidence
+        warnings.simplefilter("ignore", UserWarning)  # warnings of nodes without evidence
         shares = model.fit_edges(
             graph, by_number, n_nodes=graph.n_nodes
         ).label_distributions_.copy()

@@ -1,4 +1,4 @@
-"""Tables of nodes against a dict, the simplest table there is."""
+"""Tables of nodes against a dict."""
 
 import pickle
 

@@ -56,7 +56,7 @@ def test_linear_in_the_right_hand_side(system, method):
 
 @given(systems(), methods, st.integers(-300, 300))
 def test_powers_of_two_scale_exactly(system, method, exponent):
-    """c (L + D) x = b has x / c, and c b has c x: to the last bit if c is a power of two."""
+    """Scaling L + D or b by c scales x by 1 / c or c; exactly if c is a power of two."""
     graph, ground, rng = system
     factor = 2.0**exponent
     b = rng.standard_normal(graph.n_nodes)
@@ -89,7 +89,7 @@ def test_relabelling_changes_nothing_but_labels(system, method):
 @given(systems(decades=8, least=501, most=900), st.sampled_from(METHODS[:3]), columns)
 @settings(max_examples=25, deadline=None)
 def test_honest_and_repeatable_on_hard_systems(system, method, n_columns):
-    """Converged or not: finite, sums to zero, the same bits on two threads, and a true report."""
+    """Converged or not, x is finite and sums to zero, with a true report, for any threads."""
     graph, ground, rng = system
     b = rng.standard_normal((graph.n_nodes, n_columns))
     answers = []
@@ -117,7 +117,7 @@ def test_honest_and_repeatable_on_hard_systems(system, method, n_columns):
     norms = np.linalg.norm(b, axis=0)
     norms[norms <= 1e-14] = np.inf  # all of b was in the null space: nothing is left to solve
     found = np.linalg.norm(b - product, axis=0) / norms
-    # Measuring it rounds, too: by a few last bits of the largest currents.
+    # Computing the residual here also rounds, by a few last bits of the largest currents.
     slack = 1e-15 * np.linalg.norm((graph.degrees + ground)[:, None] * x, axis=0) / norms
     assert (abs(found - report.residual) <= 1e-9 * found + slack + 1e-14).all()
     assert (report.converged == (report.residual <= 1e-8)).all()

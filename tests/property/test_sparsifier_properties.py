@@ -1,4 +1,4 @@
-"""The same seed gives the same sparsifier, however the stream is cut and shared out."""
+"""The same seed gives the same sparsifier, for any batches and any number of threads."""
 
 import numpy as np
 import pytest
@@ -57,7 +57,7 @@ def test_threads_do_not_matter(n_jobs):
 @given(cuts=st.lists(st.integers(0, 30_000), max_size=6), n_jobs=st.sampled_from([1, 3]))
 @settings(max_examples=10, deadline=None)
 def test_nodes_that_appear_late_do_not_matter(cuts, n_jobs):
-    # Ever larger ids: at a resample, the number of nodes must be that of the edges up to it.
+    # Ids keep increasing. At a resample, the number of nodes must be that of the edges so far.
     random = np.random.default_rng(3)
     top = np.linspace(50, 400, 30_000).astype(np.int64)
     u, v = random.integers(0, top), random.integers(0, top)

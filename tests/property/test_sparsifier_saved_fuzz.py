@@ -1,4 +1,4 @@
-"""Changed files of sparsifiers are refused or usable; support/fuzz_saved.py can run many more."""
+"""Changed files of sparsifiers are refused or can be used; support/fuzz_saved.py runs many more."""
 
 import os
 

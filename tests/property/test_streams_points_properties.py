@@ -1,4 +1,4 @@
-"""Streams of edges: neither blocks nor threads change a bit."""
+"""Streams of edges from points do not depend on blocks or threads, to the last bit."""
 
 import hypothesis.strategies as st
 import numpy as np

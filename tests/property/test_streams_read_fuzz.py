@@ -1,4 +1,4 @@
-"""Damaged files end in edges or in a clear error; support/fuzz_readers.py can run many more."""
+"""Damaged files give edges or a clear error; support/fuzz_readers.py runs many more."""
 
 import pytest
 

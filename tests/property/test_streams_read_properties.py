@@ -1,4 +1,4 @@
-"""What is written is read: round trips, and rows that are no edges."""
+"""Edges that are written are read again unchanged, and rows that are not edges are refused."""
 
 import csv
 import io
@@ -15,7 +15,7 @@ ipc = pytest.importorskip("pyarrow.ipc")
 parquet = pytest.importorskip("pyarrow.parquet")
 
 integers = st.one_of(st.integers(0, 20), st.integers(-(2**63), 2**63 - 1))
-# A field of CSV is on one line, and blanks around it are not part of it.
+# An unquoted CSV field is on one line, and blanks around it are not part of it.
 words = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n"), min_size=1)
 names = words.filter(lambda s: s.strip(" \t") == s and s != "")
 weights = st.floats(0, 1e27, allow_subnormal=False)
@@ -54,7 +54,7 @@ def test_csv_round_trip(tmp_path_factory, edges, mark):
     assert read_back(read_edges(path, delimiter=mark, id_type=kind)) == edges
 
 
-# Quoted, a field may hold anything; delimiters, quotes and line ends are drawn often.
+# A quoted field may contain anything; delimiters, quotes and line ends are drawn often.
 quoted = st.text(
     st.one_of(st.sampled_from(',;"\n\r #a1'), st.characters(exclude_categories=["Cs"])), min_size=1
 )
@@ -64,7 +64,7 @@ quoted = st.text(
 @given(edge_lists(quoted), st.sampled_from(["\n", "\r\n", "\r"]), st.booleans(), st.data())
 def test_quoted_csv_round_trip(tmp_path_factory, edges, end, skip, data):
     u, v, w = edges
-    if end == "\r":  # quoted ones would be translated, too
+    if end == "\r":  # line ends inside quotes would be translated as well
         u, v = ([name.replace("\r", "").replace("\n", "") or "x" for name in x] for x in (u, v))
     notes = data.draw(st.lists(quoted, min_size=len(u), max_size=len(u)))
     if end == "\r":

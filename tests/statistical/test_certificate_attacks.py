@@ -1,4 +1,4 @@
-"""Certificates of pairs of graphs made to deceive them: ratios, weights and sizes far apart."""
+"""Certificates of adversarial pairs of graphs: ratios, weights and sizes are far apart."""
 
 import os
 
@@ -12,9 +12,10 @@ N_PAIRS = 10_000 if os.environ.get("OHMLEARN_LONG") else 400
 
 
 def test_certificates_claim_only_what_is_so():
-    # By the theory the bounds of a pair may fail with probability 0.001, so that a right program
-    # would fail here with probability 0.33 at most, and in the long form at up to 10 pairs. They
-    # hold with a margin: none fails for these seeds. Estimates must not fail for any seed.
+    # By the theory the bounds of a pair may fail with probability 0.001, so a correct program may
+    # fail here with probability up to 0.33, and in the long form for up to 10 pairs. In practice
+    # the bounds hold with a margin, and none fails for these seeds. Estimates must hold for any
+    # seed.
     wrong, tight, far = [], 0, 0
     for seed in range(N_PAIRS):
         rng = np.random.default_rng(seed)
@@ -33,4 +34,4 @@ def test_certificates_claim_only_what_is_so():
             far += 1
             tight += certificate.upper_bound <= 1.5 * pair.ratios[1]
     assert wrong == []
-    assert tight > 0.25 * far  # and they say something, too
+    assert tight > 0.25 * far  # and the bounds are not trivial

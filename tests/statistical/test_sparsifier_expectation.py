@@ -9,8 +9,8 @@ from ohmlearn.sparsifier import StreamingSparsifier
 
 @pytest.mark.parametrize("scheme", ["resample", "online"])
 def test_expected_laplacian_is_that_of_the_graph(scheme):
-    # 100 seeds, 20 energies each compared by their own standard error: a right program exceeds
-    # 4.5 in one of 40 comparisons with probability below 1e-3.
+    # 100 seeds, 20 energies, each compared in units of its standard error. A correct program
+    # exceeds 4.5 in one of 40 comparisons with probability below 1e-3.
     graph = gallery.stochastic_blocks([100, 100], 0.9, bridges=2, random_state=0)
     u, v, w = graph.edges()
     probes = np.random.default_rng(0).standard_normal((200, 20))

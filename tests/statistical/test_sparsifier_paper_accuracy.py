@@ -1,4 +1,4 @@
-"""The scheme "paper": expectation, and the accuracy it was asked for. Seeds are fixed."""
+"""The scheme "paper": expectation, and the requested accuracy. Seeds are fixed."""
 
 import math
 
@@ -17,7 +17,7 @@ Z_LIMIT = 4.42
 
 
 def two_clusters():
-    """A cluster, a bridge, then a longer cluster: the first sits through blocks of no news."""
+    """A cluster, a bridge, then a longer cluster, during which the first one does not change."""
     rng = np.random.default_rng(0)
     u = rng.integers(0, 8, 300)
     v = (u + rng.integers(1, 8, 300)) % 8
@@ -43,7 +43,7 @@ def energy_ratios(edges, graph, forms):
 
 
 def make(n_nodes, seed, weight_rule):
-    """A tenth of the copies, and of the edges of a block: a short stream has several."""
+    """A tenth of the copies and of the block size, so that a short stream has several blocks."""
     block = math.ceil(0.1 * n_nodes * math.log(n_nodes) ** 2 / 0.25)
     return KelnerLevin(n_nodes, 0.5, seed, 0.1, weight_rule=weight_rule, block_size=block)
 
@@ -76,14 +76,14 @@ def test_expected_laplacian_is_the_graphs(stream, merge):
 
 
 def test_weights_as_printed_are_biased_low():
-    """The same check, which the paper's rule fails by a wide margin."""
+    """The weight rule printed in the paper fails the same check by a wide margin."""
     z = z_scores(two_clusters(), "printed")
     assert z[-1] < -2 * Z_LIMIT
     assert z.max() < 0
 
 
 def measured_epsilon(edges, graph):
-    """Largest |x'L_H x / x'L_G x - 1|: generalised eigenvalues off the constants."""
+    """Largest |x'L_H x / x'L_G x - 1| over x that are not constant, by generalised eigenvalues."""
     n = graph.n_nodes
     basis = scipy.linalg.null_space(np.ones((1, n)))
     sparse = Graph.from_edges(*edges, n_nodes=n).laplacian().toarray()
@@ -107,8 +107,8 @@ FAMILIES = {
 def test_measured_epsilon_meets_the_asked(family, epsilon):
     """Every edge comes in 30 parts, in random order, so that much can be dropped.
 
-    With 20 seeds the largest epsilon measured was 0.27, the standard deviation below 0.04: with
-    other seeds a failure is a matter of 6 standard deviations or more.
+    With 20 seeds the largest measured epsilon was 0.27 and the standard deviation below 0.04, so
+    with other seeds a failure needs 6 standard deviations or more.
     """
     graph = FAMILIES[family]()
     u, v, w = graph.edges()

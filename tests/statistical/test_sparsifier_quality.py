@@ -1,7 +1,7 @@
-"""Every family in every order: H is as connected as G, keeps its bridges, and meets epsilon.
+"""For every family and order, H has the components and bridges of G and reaches epsilon.
 
-Seeds are fixed. How often a right program would fail with others is what
-``benchmarks/calibration.py`` measures: docs/calibration.md.
+Seeds are fixed. ``benchmarks/calibration.py`` measures how often a correct program would fail with
+other seeds; see docs/calibration.md.
 """
 
 import os
@@ -38,7 +38,7 @@ def test_quality(name: str, order: str) -> None:
         sparsifier = StreamingSparsifier(n_nodes=graph.n_nodes, epsilon=EPSILON, random_state=seed)
         kept = sparsifier.update(*family.stream(order, seed)).snapshot()
         np.testing.assert_array_equal(kept.components()[1], graph.components()[1])
-        if family.parts == 1:  # parts of an edge may be dropped one by one
+        if family.parts == 1:  # with several parts, some parts of an edge may be dropped
             a, b, weight = kept.edges()
             at = np.searchsorted(a.astype(np.int64) * graph.n_nodes + b,
                                  u[cut].astype(np.int64) * graph.n_nodes + v[cut])  # fmt: skip
@@ -50,9 +50,9 @@ def test_quality(name: str, order: str) -> None:
 
 @pytest.mark.parametrize("name", ["paper", "blocks", "attachment"])
 def test_eight_merged_sparsifiers_are_as_good_as_one(name: str) -> None:
-    """Means over 8 seeds; benchmarks/hindsight.py has ratios of 0.9 to 1.13 over 20.
+    """Compare means over 8 seeds; benchmarks/hindsight.py measures ratios of 0.9 to 1.13 over 20.
 
-    The standard deviation of a mean of 8 is below 4%: the bar is six of them above 1.
+    The standard deviation of a mean of 8 is below 4%; the limit is six standard deviations above 1.
     """
     family, ruler = family_and_ruler(name)
     n = family.graph.n_nodes
@@ -78,7 +78,7 @@ def test_eight_merged_sparsifiers_are_as_good_as_one(name: str) -> None:
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("name", ["blocks", "union", "attachment", "6 decades"])
 def test_components_stay_whole_with_two_edges_a_node(name: str, order: str) -> None:
-    """Not a matter of chance: from that budget on a spanning forest is kept for certain."""
+    """This is not random: from that budget on, a spanning forest is always kept."""
     family, _ = family_and_ruler(name)
     graph = family.graph
     for seed in range(4):
@@ -114,11 +114,11 @@ def test_repeated_edges_between_two_nodes_do_not_hide_the_others() -> None:
         u, v, w = family.stream("heavy middle", seed)
         sparsifier = StreamingSparsifier(family.graph.n_nodes, EPSILON, random_state=seed)
         measured.append(ruler.epsilon(sparsifier.update(u, v, w).snapshot()))
-    assert np.mean(measured) < 0.7  # 0.51 to 0.57; 0.95 if each edge counted
+    assert np.mean(measured) < 0.7  # measured: 0.51 to 0.57; it would be 0.95 if each edge counted
 
 
 def test_many_resamples_do_not_wear_out_long_edges() -> None:
-    """Each merge is a resample with a new sketch, and long edges have little else to go by."""
+    """Each merge resamples with a new sketch; estimates for long edges depend mostly on it."""
     family = FAMILIES["long range"]()
     ruler = Ruler(family.graph)
     measured = []
@@ -133,16 +133,17 @@ def test_many_resamples_do_not_wear_out_long_edges() -> None:
         for other in others:
             first.merge(other)
         measured.append(ruler.epsilon(first.snapshot()))
-    assert np.mean(measured) < 0.67  # 0.53; 0.80 with one sketch for each resample
+    assert np.mean(measured) < 0.67  # measured: 0.53; 0.80 with one sketch per resample
 
 
 @pytest.mark.parametrize("level", [1e6, 1e12, 1e20])
 @pytest.mark.parametrize("name", ["heavy matching", "nested groups", "chain of blocks"])
 def test_cuts_are_right_on_average_whatever_the_contrast(name: str, level: float) -> None:
-    """Eight cuts, each compared by its own standard error.
+    """Compare eight cuts, each in units of its standard error.
 
-    A right program exceeds 4.5 in one of 72 comparisons with probability below 1e-3. Float rows
-    round cuts by up to 1e-6, which shows where heavy edges are cut and all of them are certain.
+    A correct program exceeds 4.5 in one of 72 comparisons with probability below 1e-3. Rows in
+    single precision round cuts by up to 1e-6, which is visible for cuts of heavy edges that are all
+    kept with certainty.
     """
     family = CONTRASTS[name](level)
     n = family.graph.n_nodes

@@ -1,8 +1,9 @@
-"""Pairs (G, H) of graphs whose ratios of energies are known, however far these are apart.
+"""Pairs (G, H) of graphs with known ratios of energies, which may be many decades apart.
 
-Where two parts of a graph share one node at most, the differences of x within one part do not
-restrict those within the other. So, if H is made of the same parts, the ratios x'L_H x / x'L_G x
-range from the least to the largest of all parts, each multiplied by any factor.
+If two parts of a graph share at most one node, the differences of x within one part do not
+restrict those within the other. So if H consists of the same parts, the ratios x'L_H x / x'L_G x
+range from the smallest to the largest ratio of all parts. Each part may be multiplied by any
+factor.
 """
 
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ KINDS = ("pendant", "parts", "tree", "tiny", "large")
 
 @dataclass
 class Pair:
-    """G, H, and the least and the largest ratio, None where `count_below` has to say."""
+    """G, H, and the smallest and largest ratio; None if only `count_below` can check them."""
 
     g: Graph
     h: Graph
@@ -26,14 +27,14 @@ class Pair:
 
 
 def draw_pair(kind, rng):
-    """Return a pair whose ratios span 2 to 12 decades, and often its weights, too."""
+    """Return a pair whose ratios, and often also its weights, span 2 to 12 decades."""
     return {"pendant": _pendant, "tree": _tree, "tiny": _tiny, "large": _large}.get(kind, _parts)(
         rng
     )
 
 
 def faults(pair, certificate, rounding=1e-9):
-    """Return what the certificate says that is not so, in words."""
+    """Return a description of each wrong statement of the certificate."""
     found = []
     lower, upper = certificate.lower, certificate.upper
     low, high = certificate.lower_bound, certificate.upper_bound
@@ -85,7 +86,7 @@ def count_below(pair, t):
 
 
 def _spread(rng, count, decades):
-    """Return factors that span so many decades, in any order and over any size."""
+    """Return factors in random order that span this many decades around a random size."""
     exponents = np.append(rng.uniform(0, decades, max(count - 2, 0)), [0.0, decades])[-count:]
     return 10.0 ** (rng.permutation(exponents) - rng.choice([0.0, decades / 2, decades]))
 
@@ -123,7 +124,7 @@ def _multiply(u, v, w, times, n):
 
 
 def _large(rng):
-    """More nodes than are solved without iterations."""
+    """More nodes than the direct method solves."""
     return _pendant(rng, n=int(rng.integers(502, 560)))
 
 

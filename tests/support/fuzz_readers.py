@@ -1,8 +1,8 @@
-"""Feeds damaged files to the readers: each must end in edges or in a SourceError.
+"""Read damaged files: each must give edges or raise a SourceError.
 
-Text must also give the same edges, or the same error, whatever the blocks that it is read in.
-The suite runs a few per reader. For more, each batch in a process of its own, so that a crash or a
-hang is seen and named with its seed:
+Text must also give the same edges, or the same error, for any size of the blocks that are read.
+The suite runs a few files per reader. The following commands run more, each batch in a separate
+process, so that a crash or a hang is reported with its seed:
 
     python tests/support/fuzz_readers.py --count 10000
     python tests/support/fuzz_readers.py --reader parquet --first 4711 --count 1  # one seed again
@@ -63,7 +63,7 @@ def _json(ids: list) -> bytes:
 
 
 def _bomb(names: list[str], count: int, claimed: int) -> bytes:
-    """Columns of zeros, which compress a thousandfold, and a header that may not be true."""
+    """Columns of zeros, which compress a thousandfold, and a header that may be wrong."""
     header = io.BytesIO()
     form = {"descr": "<i8", "fortran_order": False, "shape": (claimed,)}
     np.lib.format.write_array_header_1_0(header, form)
@@ -106,7 +106,7 @@ def _dictionaries(file) -> None:
     feather.write_feather(pa.table({n: table[n].dictionary_encode() for n in "uv"}), file)
 
 
-# Name -> ending of the file, and good files to damage.
+# Name -> suffix of the file, and valid files to damage.
 READERS = {
     "csv": (".csv", [_csv(), _csv("\r"), _mixed_ends(), _quoted_ends()]),
     "gzip": (".csv.gz", [gzip.compress(_csv())]),
@@ -159,8 +159,8 @@ READERS = {
         ],
     ),
 }
-TEXT = ("csv", "text", "matrix_market")  # not compressed: the end may be damaged
-CAPS = {"SMALL_MATRIX": 1 << 18, "BATCH_BYTES": 1 << 16}  # so that small bombs are large
+TEXT = ("csv", "text", "matrix_market")  # not compressed, so that the end may be damaged
+CAPS = {"SMALL_MATRIX": 1 << 18, "BATCH_BYTES": 1 << 16}  # small files exceed these limits
 LIVELY = [
     b"\n",
     b"\r",
@@ -207,7 +207,7 @@ def damage(data: bytes, rng: np.random.Generator) -> bytes:
 
 
 def read(reader: str, seed: int, path: Path, on_bad: str) -> list:
-    """Return the edges of a file as [u, v, w, ...] with names, and what was left out."""
+    """Return the edges of a file as [u, v, w, ...] with names, and the number of dropped rows."""
     stream = read_edges(path, on_bad=on_bad)
     batches = list(stream)
     ids = stream.nodes.ids()

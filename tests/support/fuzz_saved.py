@@ -1,7 +1,7 @@
-"""Changes saved sparsifiers and gives them a right checksum: each is refused, or can be used.
+"""Change saved sparsifiers and correct their checksums: each file is refused or can be used.
 
-The suite runs a few. For more, each batch in a process of its own, so that a crash or a hang is
-seen and named with its seed:
+The suite runs a few. The following commands run more, each batch in a separate process, so that a
+crash or a hang is reported with its seed:
 
     python tests/support/fuzz_saved.py --count 20000
     python tests/support/fuzz_saved.py --alone --first 4711 --count 1  # one seed again
@@ -67,7 +67,7 @@ def edges(n_edges: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 @functools.cache
 def saved() -> list[dict[str, np.ndarray]]:
-    """Arrays of good files: new ones, some with all edges kept, some that were resampled."""
+    """Arrays of valid files: new sparsifiers, some that kept all edges, some that resampled."""
     found = []
     with tempfile.TemporaryDirectory() as folder:
         for kind in KINDS:
@@ -132,7 +132,7 @@ def change_parameters(text: str, rng: np.random.Generator) -> str:
 
 
 def change_file(seed: int) -> bytes:
-    """Return a changed file with a right checksum."""
+    """Return a changed file with a correct checksum."""
     rng = np.random.default_rng(seed)
     arrays = dict(saved()[int(rng.integers(0, len(saved())))])
     way = rng.choice(["bytes", "parameters", "arrays"], p=[0.15, 0.2, 0.65])
@@ -168,7 +168,7 @@ def run(seed: int, folder: str) -> str:
     n = NODES if loaded.options.n_nodes is None else loaded.options.n_nodes
     inside = (u < n) & (v < n)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # weights of any size need not converge
+        warnings.simplefilter("ignore")  # solves with extreme weights may not converge
         loaded.snapshot()
         loaded.stats_  # noqa: B018
         loaded.update(u[inside], v[inside], w[inside])

@@ -1,4 +1,4 @@
-"""Reading pages as a browser would: what they load, their ids, their tables and text."""
+"""Parse pages like a browser: what they load, their ids, their tables and text."""
 
 import re
 from html.parser import HTMLParser
@@ -9,7 +9,7 @@ LIMIT = 1_000_000  # bytes of a page
 
 
 class Page(HTMLParser):
-    """Collects what the tests ask for; `faults` lists what is wrong with the page."""
+    """Collect the parts that the tests need; `faults` lists the errors of the page."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()

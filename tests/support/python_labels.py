@@ -10,7 +10,7 @@ from ohmlearn.streams.labels import read_labels
 
 
 def write_python_labels(path: Path, edges: Path, labels: Path, **parameters: Any) -> HFSClassifier:
-    """Write what `HFSClassifier.fit_edges` finds, as the command does, and return the model."""
+    """Write the result of `HFSClassifier.fit_edges` as the command does; return the model."""
     stream = read_edges(edges)
     model = HFSClassifier(**parameters).fit_edges(stream, dict(read_labels(str(labels))))
     columns = {"node": stream.nodes.ids(), "label": model.transduction_}

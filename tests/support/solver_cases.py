@@ -61,7 +61,7 @@ def dense_matrix(graph, ground=None):
 
 
 def relative_residual(graph, ground, b, x):
-    """Residual against b without its null-space part, summed over edge differences."""
+    """Residual for b without its null-space part, computed from differences over edges."""
     n_components, labels = graph.components()
     singular = np.ones(n_components, dtype=bool)
     if ground is not None:

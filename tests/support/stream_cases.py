@@ -1,4 +1,4 @@
-"""What tests of streams of edges share."""
+"""Shared code of the tests of streams of edges."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Work on a cluster whose workers are killed meanwhile."""
+"""Run work on a cluster while workers are killed."""
 
 import os
 import random
@@ -14,7 +14,7 @@ KILLS = int(os.environ.get("OHMLEARN_KILLS", "2"))  # 20 for the long form
 
 
 def disturbed_runs(client: Client, work: Callable[[], Any], seed: int) -> Iterator[Any]:
-    """Yield results of runs in each of which one of the workers got SIGKILL at a random moment."""
+    """Yield the results of runs; in each run one worker gets SIGKILL at a random time."""
     moments = random.Random(seed)
     work()
     start = time.perf_counter()
@@ -32,7 +32,7 @@ def disturbed_runs(client: Client, work: Callable[[], Any], seed: int) -> Iterat
 
 
 def _wait_until_whole(client: Client) -> None:
-    """Dask does not start a worker again that dies before it has fully started: wait for that."""
+    """Wait until workers have started; Dask does not restart one that dies before that."""
     nannies = client.cluster.workers.values()
     while not all(n.process is not None and n.process.status.name == "running" for n in nannies):
         time.sleep(0.05)

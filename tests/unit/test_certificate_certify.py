@@ -32,7 +32,7 @@ def true_ratios(h, g):
 
 
 def sample(g, seed, share=0.5):
-    """Keep a spanning forest and a share of the other edges, reweighted to keep the mean."""
+    """Keep a spanning forest and a share of the other edges; expected weights are those of g."""
     u, v, w = g.edges()
     tree = scipy.sparse.csgraph.minimum_spanning_tree(g.to_scipy()).tocoo()
     in_tree = {(min(a, b), max(a, b)) for a, b in zip(tree.row, tree.col, strict=True)}
@@ -60,7 +60,7 @@ GRAPHS = {
 
 
 def assert_contains(certificate, lower, upper):
-    """The estimate lies inside the truth, the bounds outside."""
+    """The estimates lie inside the true range of ratios, the bounds outside."""
     slack = ROUNDING * upper
     assert lower - slack <= certificate.lower <= certificate.upper <= upper + slack
     assert certificate.lower_bound <= lower + slack
@@ -120,8 +120,8 @@ def test_stops_when_bounds_are_as_close_as_asked(eta):
 
 
 def test_bounds_hold_as_often_as_they_say():
-    # With little confidence, so that failures are seen: each of the 400 runs may fail with
-    # probability 0.3, and more than 165 failures are 5 standard deviations above the mean.
+    # The confidence is low, so that failures occur: each of the 400 runs may fail with probability
+    # 0.3, and more than 165 failures are 5 standard deviations above the mean.
     g = GRAPHS["grid"]
     h = sample(g, 0)
     lower, upper = true_ratios(h, g)
@@ -180,7 +180,7 @@ def test_bad_solves_guarantee_nothing(monkeypatch):
 
 @pytest.mark.parametrize("tol", [0.3, 1e-2])
 def test_inexact_solves_are_corrected_without_a_warning(monkeypatch, tol):
-    # Warnings are errors: what the solver cannot do is in the bounds, not in its warnings.
+    # Warnings are errors here: the bounds allow for inexact solves, so the solver must not warn.
     solve = LaplacianSolver._solve_quietly
     monkeypatch.setattr(
         LaplacianSolver, "_solve_quietly", lambda self, b, _: solve(self, b, tol, max_iter=15)
@@ -203,7 +203,7 @@ def test_unsolvable_systems_are_not_warned_about():
 
 
 def pendant_pair(n, *factors):
-    """A complete graph with pendant edges, which H multiplies: these are the ratios, and 1."""
+    """A complete graph with pendant edges that H scales; the ratios are these factors and 1."""
     u, v = np.triu_indices(n, 1)
     count = len(factors)
     u, v = np.r_[u, np.arange(count)], np.r_[v, np.arange(n, n + count)]
@@ -213,7 +213,7 @@ def pendant_pair(n, *factors):
 
 @pytest.mark.parametrize("n", [60, 600])
 def test_a_tiny_ratio_does_not_hide_a_large_one(n):
-    # Directions seven orders of magnitude below the largest eigenvalue once counted as rounding.
+    # Directions seven decades below the largest eigenvalue were once mistaken for rounding errors.
     g, h = pendant_pair(n, 2e-7, 20.0)
     for seed in range(10):
         found = certify(g, h, random_state=seed)
@@ -236,7 +236,7 @@ def test_exact_only_if_rounding_is_negligible(span):
 
 
 class Batches:
-    """Begins anew at each pass."""
+    """Start from the beginning in each pass."""
 
     def __init__(self, graph, size):
         self.edges, self.size = graph.edges(), size
@@ -333,7 +333,7 @@ def test_words(capsys):
 
 
 class RunsDry:
-    """Hands out its batches once, and nothing afterwards."""
+    """Yield the batches in the first pass and nothing in later ones."""
 
     def __init__(self, batches):
         self.batches = batches

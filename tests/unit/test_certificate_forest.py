@@ -11,7 +11,7 @@ GRAPHS = {
     "complete": gallery.complete(30),
     "grid": gallery.grid2d(9, 8),
     "weighted": gallery.log_uniform_weights(gallery.grid2d(9, 8), 4, random_state=0),
-    "apart": Graph.from_edges(*BLOCKS.edges(), n_nodes=37),  # and two nodes without edges
+    "apart": Graph.from_edges(*BLOCKS.edges(), n_nodes=37),  # with two nodes without edges
     "tree": gallery.log_uniform_weights(gallery.path(40), 3, random_state=1),
 }
 
@@ -40,15 +40,15 @@ def test_norms_are_bounds(name):
 
 
 def test_heavy_edges_are_chosen():
-    # A triangle: the current between the ends of the light edge takes the two heavy ones.
+    # In a triangle, the current between the ends of the light edge takes the two heavy edges.
     graph = Graph.from_edges([0, 1, 2], [1, 2, 0], [100.0, 100.0, 1.0])
     forest = SpanningForest(graph, graph.components()[1])
     assert forest.norms(np.array([[1.0], [0.0], [-1.0]]))[0] == pytest.approx(0.02**0.5)
 
 
 def test_contrast_of_a_weak_bridge():
-    # Two heavy edges and a bridge of weight 1e-6: one end is a million ohms from the root, and its
-    # degree is 1. A weak pendant edge alone makes no contrast.
+    # With two heavy edges and a bridge of weight 1e-6, one node has degree 1 and a resistance of a
+    # million ohms to the root. A weak pendant edge alone gives no contrast.
     bridge = Graph.from_edges([0, 1, 2], [1, 2, 3], [1.0, 1e-6, 1.0])
     assert SpanningForest(bridge, bridge.components()[1]).contrast == pytest.approx(1e6, rel=1e-5)
     leaf = Graph.from_edges([0, 0, 0], [1, 2, 3], [1.0, 1.0, 1e-6])

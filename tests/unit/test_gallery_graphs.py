@@ -1,4 +1,4 @@
-"""Gallery graphs against counts, closed forms and shapes known beforehand."""
+"""Gallery graphs against known counts, closed forms and shapes."""
 
 import numpy as np
 import pytest

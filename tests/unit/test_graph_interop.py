@@ -106,7 +106,7 @@ def test_networkx():
     G.add_edge("b", "a", weight=1.5)
     G.add_edge("a", "d", weight=3.0)
     assert Graph.from_networkx(G) == path()
-    G.add_edge("c", "b")  # without a weight: 1
+    G.add_edge("c", "b")  # has weight 1, because it has no attribute
     assert Graph.from_networkx(G).weights[-1] == 1.0
     np.testing.assert_array_equal(Graph.from_networkx(G, weight=None).edges()[2], [2, 1, 1])
 
@@ -143,7 +143,7 @@ def test_bad_igraph_is_named():
 
 
 class Tensor:
-    """As much of a torch tensor as is used."""
+    """The part of the interface of a torch tensor that is used."""
 
     def __init__(self, values):
         self.values = np.array(values)

@@ -15,7 +15,7 @@ N = 60
 
 @pytest.fixture
 def systems():
-    """A = C S C', M = C C', S diagonal from 0.6 to 1.9: quotients of A and M are its entries."""
+    """A = C S C' and M = C C'; the diagonal S, from 0.6 to 1.9, has the quotients of A and M."""
     rng = np.random.default_rng(0)
     c = np.linalg.qr(rng.standard_normal((N, N)))[0] * 10.0 ** rng.uniform(-1, 1, N)
     spectrum = np.linspace(0.6, 1.9, N)
@@ -45,7 +45,7 @@ def test_look_ahead_brings_the_error_down_without_a_product(systems):
         before, after = (energy_norms(a, exact - x) for x in (cg.x, cg.look_ahead()))
         assert np.all(after <= factor * before + 1e-12)
         assert products == number
-    assert factor < 0.6  # by now the quotients seen are nearly all there are
+    assert factor < 0.6  # by now nearly all quotients were seen
 
 
 def test_smallest_quotient_is_that_of_all_directions_together():

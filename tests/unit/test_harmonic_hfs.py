@@ -12,7 +12,7 @@ from ohmlearn.sparsifier import sparsify
 
 
 def solve_exactly(graph, labelled, y, gamma, stable):
-    """f for a graph whose components all have labels, by Gaussian elimination of fractions."""
+    """Solve for f by Gaussian elimination with fractions; all components must have labels."""
     n, c = graph.n_nodes, Fraction(gamma) * len(labelled)
     rows = [[Fraction(0)] * (n + 2) for _ in range(n + 1)]
     for u, v, w in zip(*graph.edges(), strict=True):
@@ -23,7 +23,7 @@ def solve_exactly(graph, labelled, y, gamma, stable):
     for node, value in zip(labelled, y, strict=True):
         rows[node][node] += 1
         rows[node][n + 1] += Fraction(float(value))
-    for i in range(n):  # the multiplier, and the constraint as last row
+    for i in range(n):  # the column of the multiplier, and the constraint as last row
         rows[i][n] = rows[n][i] = Fraction(int(stable))
     if not stable:
         rows[n][n] = Fraction(1)
@@ -58,7 +58,7 @@ def test_equals_exact_elimination(name, gamma, stable):
     labelled, y = [0, 5, 6], [1.0, -1.0, 0.5]
     expected, mu = solve_exactly(graph, labelled, y, gamma, stable)
     found = solve_hfs(graph, labelled, y, gamma=gamma, normalization="stable" if stable else None)
-    # Against the differences within f, which are 1e-6 of its size for a large gamma.
+    # Relative to the differences within f, which are 1e-6 of its size for a large gamma.
     assert np.abs(found.f - expected).max() <= 1e-8 * spread(expected)
     assert found.converged.all()
     assert found.residual.max() <= 1e-8
@@ -89,7 +89,7 @@ FAR_APART = {
 @pytest.mark.parametrize("gamma", [1e-12, 1e-9, 1e-4, 1.0, 1e5, 1e9, 1e12])
 @pytest.mark.parametrize("name", FAR_APART)
 def test_any_gamma_and_weights_over_twelve_decades(name, gamma, stable):
-    # Constants that nearly cancel once cost gamma times the weights in units of rounding.
+    # Constants that nearly cancel once amplified rounding errors by gamma times the weights.
     graph = FAR_APART[name]
     for labelled, y in [([0, 5, 6], [1.0, -1.0, 0.5]), ([0, 1, 5, 6], [1.0, 0.0, 1.0, 0.0])]:
         expected, _ = solve_exactly(graph, labelled, y, gamma, stable)
@@ -101,7 +101,7 @@ def test_any_gamma_and_weights_over_twelve_decades(name, gamma, stable):
 
 
 def test_components_whose_constants_cancel():
-    # Labels per node and their sums differ, but 1 of 10 and 2 of 20 nodes have the value 1.
+    # The number of nodes and the sum of labels differ, but 1 of 10 and 2 of 20 nodes have value 1.
     graph = gallery.disjoint_union(gallery.path(10), gallery.path(20))
     labelled, y = [0, 4, 9, 10, 15, 20, 25, 29], [1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0]
     expected, _ = solve_exactly(graph, labelled, y, 1e12, True)
@@ -110,7 +110,7 @@ def test_components_whose_constants_cancel():
 
 
 def exact_residual(graph, labelled, y, gamma, found):
-    """Relative residual of f as it is stored, in fractions; all components have labels."""
+    """Relative residual of the stored f, in fractions; all components have labels."""
     left = [-Fraction(float(found.mu[0]))] * graph.n_nodes
     for node, value in zip(labelled, y, strict=True):
         left[node] += Fraction(value)
@@ -129,7 +129,7 @@ def exact_residual(graph, labelled, y, gamma, found):
 @pytest.mark.parametrize("gamma", [1e-9, 1.0, 1e9, 1e12])
 @pytest.mark.parametrize("name", ["path", "grid from 1", "complete"])
 def test_residuals_are_those_of_the_stored_scores(name, gamma, stable):
-    # With a large gamma HFS is nearly constant: rounding it leaves little of its differences.
+    # With a large gamma the scores are nearly constant; rounding removes most of the differences.
     graph, labelled, y = FAR_APART[name], [0, 5, 6], [1.0, -1.0, 0.5]
     found = solve_hfs(graph, labelled, y, gamma=gamma, normalization="stable" if stable else None)
     expected = exact_residual(graph, labelled, y, gamma, found)
@@ -137,7 +137,7 @@ def test_residuals_are_those_of_the_stored_scores(name, gamma, stable):
 
 
 def test_precision_that_is_lost_is_reported():
-    # gamma times the weights is up to 1e36: the scores are off by some percent.
+    # gamma times the weights is up to 1e36, so the scores have errors of some percent.
     graph, labelled, y = spread_weights(gallery.grid2d(3, 4), 0, 12, 1), [0, 5, 6], [1.0, -1.0, 0.5]
     with pytest.warns(ConvergenceWarning, match=r"above tol = 1e-08; rounding .* lower gamma"):
         found = solve_hfs(graph, labelled, y, gamma=1e24)
@@ -149,7 +149,7 @@ def test_precision_that_is_lost_is_reported():
 
 @pytest.mark.parametrize("seed", [3, 7])
 def test_combined_scores_reach_the_tolerance_of_their_parts(seed):
-    # The solutions for the values and for the multiplier are within tol at first, f is not.
+    # At first the solutions for the values and for the multiplier are within tol, but f is not.
     graph = gallery.stochastic_blocks([300, 300, 300], 0.05, bridges=2, random_state=seed)
     found = solve_hfs(graph, [0, 300, 599], np.eye(3), tol=1e-3)
     assert found.converged.all()
@@ -219,7 +219,7 @@ def test_isolated_labelled_node_and_single_label():
     found = solve_hfs(graph, [4], [3.0], normalization=None)
     assert found.f.tolist() == [0.0, 0.0, 0.0, 0.0, 3.0]
     assert found.reached.tolist() == [False, False, False, False, True]
-    # One label and f must sum to zero: one node alone can only be 0.
+    # f must sum to zero, so a single node can only have the score 0.
     assert solve_hfs(graph, [4], [3.0]).f.tolist() == [0.0] * 5
 
 

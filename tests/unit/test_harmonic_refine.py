@@ -8,7 +8,7 @@ from ohmlearn.harmonic.block_cg import BlockCG
 
 
 class Batches:
-    """Begins anew at each pass."""
+    """Start from the beginning in each pass."""
 
     def __init__(self, graph, size):
         self.edges, self.size = graph.edges(), size
@@ -33,7 +33,7 @@ def paper_sparsifier():
 
 
 def test_paper_graph_in_four_and_ten_passes(paper_sparsifier):
-    # The first pass is the sparsifier's.
+    # The first pass is the one that made the sparsifier.
     exact = solve_hfs(PAPER, OUTER, SIGNS)
     four = refine(Batches(PAPER, 10_000), paper_sparsifier, OUTER, SIGNS, passes=3, tol=1e-9)
     ten = refine(Batches(PAPER, 10_000), paper_sparsifier, OUTER, SIGNS, passes=9, tol=1e-9)
@@ -73,7 +73,7 @@ def test_reported_residuals_and_errors(paper_sparsifier, gamma, normalization):
 
     found, residual, error = measure(40, 1e-5)
     assert found.converged.all()
-    # gamma times the degrees times the rounding of f, nearly constant here.
+    # gamma times the degrees times the rounding error of f, which is nearly constant here.
     np.testing.assert_allclose(found.residual, residual, rtol=0.1, atol=1e-11 * gamma)
     # The sparsifier's energies are within a factor 3 of the graph's.
     assert np.all(found.error <= 3 * error + 1e-9)
@@ -147,8 +147,8 @@ def energy_norms(graph, x, scale, labelled):
 
 @pytest.mark.parametrize("normalization", ["stable", None])
 def test_converged_means_that_errors_are_below_the_tolerance(normalization):
-    # Energies of the sparsifier up to a factor 1000 off. The errors are estimates: in about 4,000
-    # similar cases with other seeds none of the true errors was above the tolerance.
+    # Energies of the sparsifier are wrong by a factor of up to 1000. The errors are estimates; in
+    # about 4,000 similar cases with other seeds no true error was above the tolerance.
     for seed in range(60):
         graph, poor, labelled, Y, rng = draw_poor_case(seed)
         gamma, tol = 10.0 ** rng.uniform(-5, 3), float(rng.choice([0.1, 1e-2, 1e-4, 1e-6]))
@@ -179,8 +179,8 @@ def test_converged_means_that_errors_are_below_the_tolerance(normalization):
 
 
 def test_rounding_is_not_convergence():
-    # Nothing is left to gain long before the residual comes down to tol, as c times the weights is
-    # up to 1e31.
+    # Rounding stops all progress long before the residual reaches tol, because c times the weights
+    # is up to 1e31.
     graph = reweighted(gallery.grid2d(3, 4), 0, 12, 0)
     found = refine(
         graph, reweighted(graph, -0.3, 0.3, 1), [0, 5], [1.0, 1.0], passes=60, tol=1e-6, gamma=1e18

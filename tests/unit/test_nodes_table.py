@@ -82,7 +82,7 @@ def test_empty():
     assert table.find([1, 2]).tolist() == [-1, -1]
     assert len(table.ids()) == 0
     assert len(table.add([])) == 0
-    assert table.add(["a"]).tolist() == [0]  # nothing came before that would decide the kind
+    assert table.add(["a"]).tolist() == [0]  # earlier calls did not decide the kind of ids
     assert len(NodeTable().merge(NodeTable())) == 0
     assert NodeTable.from_state(NodeTable().get_state()).kind is None
 
@@ -126,7 +126,7 @@ def table(ids):
         (["a", "b"], ["a", "b"], True),
         (["a", "b"], [], True),
         (["a", "b"], ["b", "a"], False),
-        (["ab", "c"], ["a", "bc"], False),  # the same bytes, cut elsewhere
+        (["ab", "c"], ["a", "bc"], False),  # the same bytes, split elsewhere
         (["a", "b"], ["a", "c", "d"], False),
         ([7, -3], [7, -3, 2**62], True),
         ([7, -3], [7, 3], False),

@@ -1,4 +1,4 @@
-"""Pages are self-contained, escape what they show, and are written whole or not at all."""
+"""Pages need no other file, escape names, and are written completely or not at all."""
 
 import os
 from pathlib import Path

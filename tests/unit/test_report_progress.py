@@ -1,4 +1,4 @@
-"""Progress is plain lines where stderr is no terminal, and a bar where it is one."""
+"""Progress is a bar if stderr is a terminal, and plain lines otherwise."""
 
 import io
 import subprocess
@@ -30,7 +30,7 @@ def test_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch):
         progress.step("[one]")
         progress.step("two")
     printed = sys.stderr.getvalue()
-    assert "[one]" in printed  # not taken for markup
+    assert "[one]" in printed  # not interpreted as markup
     assert "work" in printed
     assert "100%" in printed
 
@@ -44,7 +44,7 @@ def test_lines_on_a_terminal_without_rich(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_peak_memory_is_that_of_the_process_itself():
-    """In a fresh process, whose parent has held far more."""
+    """Measured in a new process, whose parent has used far more memory."""
     block = b"\1" * 400_000_000
     code = """
 from ohmlearn.report.process import cpu_seconds, peak_memory

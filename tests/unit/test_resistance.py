@@ -7,7 +7,7 @@ from ohmlearn import Graph, effective_resistance
 
 
 def pseudo_inverse(graph):
-    """Of a connected graph: adding the constant vector makes its Laplacian invertible."""
+    """Invert L + 11'/n; with the constant vector added, L of a connected graph is invertible."""
     return np.linalg.inv(graph.laplacian().toarray() + 1 / graph.n_nodes)
 
 
@@ -83,7 +83,7 @@ def test_sketch_keeps_its_stated_error():
         apart = true_between > 0
         off_edges = np.abs(edges / truth - 1)
         off_pairs = np.abs(between[apart] / true_between[apart] - 1)
-        # Estimates share columns, so the share beyond epsilon varies: 5 in 100 expected at most.
+        # At most 5% of the estimates are expected beyond epsilon. It varies, as they share columns.
         assert np.mean(off_edges > epsilon) < 0.05
         assert np.mean(off_pairs > epsilon) < 0.08
         assert off_edges.std() < epsilon / 2
@@ -99,7 +99,7 @@ def test_sketch_is_exact_on_bridges():
 
 
 def test_sketch_sees_weak_links_between_dense_clusters():
-    # Three links between two cliques of 300: their mode is 1e-5 of a random right-hand side.
+    # The mode of three links between two cliques of 300 is 1e-5 of a random right-hand side.
     u, v = complete(300)
     links = np.array([0, 1, 2])
     graph = Graph.from_edges(

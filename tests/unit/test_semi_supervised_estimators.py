@@ -46,7 +46,7 @@ def test_scores_are_the_dense_ones(normalization):
     if normalization is None:
         np.testing.assert_allclose(shares, expected, atol=1e-7)
     if normalization == "stable":
-        expected /= np.sqrt([2, 1, 1])  # labels of the classes
+        expected /= np.sqrt([2, 1, 1])  # numbers of labels of the classes
     if normalization != "cmn":
         assert model.transduction_.tolist() == model.classes_[expected.argmax(axis=1)].tolist()
 
@@ -59,7 +59,7 @@ def test_karate_club_splits_as_it_did():
 
 
 def test_small_gamma_is_label_propagation():
-    # Clamped labels and harmonic elsewhere: what scikit-learn's propagation converges to.
+    # scikit-learn's propagation converges to this: labels are fixed, other scores are harmonic.
     graph = gallery.knn_points(120, 8, random_state=1)
     weights = graph.to_scipy().toarray()
     y = np.full(120, -1)
@@ -142,7 +142,7 @@ def test_nodes_without_evidence_are_told_apart():
     np.testing.assert_allclose(model.label_distributions_[3:6], 0.5)
     assert np.isfinite(model.label_distributions_).all()
     guesses = set()
-    for seed in range(8):  # one of the likeliest classes, not always the first: 2^-7
+    for seed in range(8):  # a random one of two equal classes; all the same with probability 2^-7
         with pytest.warns(UserWarning, match="label some of them"):
             guess = (
                 HFSClassifier(epsilon=None, random_state=seed)
@@ -276,8 +276,8 @@ def test_an_affinity_that_returns_the_wrong_shape():
 
 
 def test_a_class_without_label_in_a_component_is_not_chosen_there():
-    # Of three cliques the two larger have class 0 only. To make its scores sum to zero they are
-    # pushed below zero in the largest.
+    # The two larger of three cliques have only class 0. Its scores must sum to zero, so they are
+    # negative in the largest clique.
     sizes = [150, 12, 3]
     starts = np.cumsum([0, *sizes])
     pairs = [np.triu_indices(size, 1) for size in sizes]
@@ -300,5 +300,5 @@ def test_unlabelled_among_strings(unknown, make):
 
 
 def test_what_numpy_makes_of_unlabelled_among_strings_is_told():
-    with pytest.warns(UserWarning, match="y has the class '-1': arrays of strings hold neither"):
+    with pytest.warns(UserWarning, match="y has the class '-1', because an array of strings"):
         HFSClassifier(epsilon=None).fit_edges(gallery.path(3), np.array(["left", -1, "right"]))

@@ -138,7 +138,7 @@ def test_nodes_that_only_labels_know():
 
 
 def test_snapshots_that_drop_edges_are_refined():
-    # Few enough edges to hold them all during the stream, too many for the snapshot.
+    # Few enough edges to keep all of them during the stream, but too many for the snapshot.
     graph = gallery.complete(100)
     y = {0: 0, 1: 1, 2: 2}
     model = HFSClassifier(epsilon=0.5, passes=40, tol=1e-9, random_state=0)
@@ -221,7 +221,7 @@ def test_all_edges_can_be_kept_and_more_taken_in():
     assert model.graph_ == whole.graph_
     assert model.sparsifier_ is None
     np.testing.assert_allclose(model.scores_, whole.scores_, atol=1e-9)
-    assert model.refine((u, v)).n_iter_ == 1  # it is the answer of all edges already
+    assert model.refine((u, v)).n_iter_ == 1  # the answer already counts all edges
 
 
 def test_ids_of_labels_are_read_as_those_of_the_edges(tmp_path):

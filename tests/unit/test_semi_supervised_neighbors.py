@@ -33,7 +33,7 @@ def test_suggested_neighbours_where_density_helps():
     assert advice.n_neighbors == 12
     assert advice.reached[0] < 0.5
     assert advice.n_components[1] == 2
-    assert "try larger k, too" in str(advice)
+    assert "try larger k as well" in str(advice)
 
 
 def test_suggested_neighbours_from_one_label_a_class():
@@ -43,5 +43,5 @@ def test_suggested_neighbours_from_one_label_a_class():
         k for k, share in zip(advice.candidates, advice.reached, strict=True) if share == 1
     )
     assert "too few labels to leave any out" in str(advice)
-    with pytest.raises(ValueError, match="candidates must have a number below that of the points"):
+    with pytest.raises(ValueError, match="candidates must be below the number of points, 1210"):
         suggest_neighbors(POINTS, {3: 0, 1100: 1}, candidates=(5000,))

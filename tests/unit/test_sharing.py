@@ -1,4 +1,4 @@
-"""Threads on one object, and children forked while another thread is at work on it."""
+"""Threads that share an object, and children forked while another thread works on it."""
 
 import os
 import subprocess
@@ -22,7 +22,7 @@ def test_a_thread_sees_the_report_of_its_own_solve():
         reports = []
         for _ in range(20):
             solver.solve(b, tol=10.0 ** -(columns + 2))
-            meeting.wait(60)  # all have solved: what is kept once would now be that of the last
+            meeting.wait(60)  # all have solved; a shared report would now be the last thread's
             reports.append(solver.report_)
             meeting.wait(60)
         return reports
@@ -51,7 +51,7 @@ import numpy as np
 from ohmlearn import LaplacianSolver, StreamingSparsifier, gallery
 from ohmlearn.nodes import NodeTable
 
-warnings.simplefilter("ignore", DeprecationWarning)  # of a fork with threads about
+warnings.simplefilter("ignore", DeprecationWarning)  # about a fork with threads
 sys.setswitchinterval(100)  # between a look at the other thread and the fork it does not get on
 rng = np.random.default_rng(0)
 

@@ -22,7 +22,7 @@ from ohmlearn import Graph, LaplacianSolver
 
 
 def assert_solves(graph, ground=None, method="auto", tol=1e-10, rtol=1e-7, columns=3):
-    """Compare with the pseudo-inverse; b has a part in the null space."""
+    """Compare with the pseudo-inverse; b is not orthogonal to the null space."""
     b = np.random.default_rng(1).standard_normal((graph.n_nodes, columns)) + 0.5
     solver = LaplacianSolver(graph, ground=ground, random_state=0, method=method)
     x = solver.solve(b, tol=tol)
@@ -68,7 +68,7 @@ def test_regularised_systems_of_label_propagation(factor, method):
     scaled = Graph.from_edges(u, v, factor * w)
     b = np.zeros((81, 2))
     b[3, 0] = b[40, 1] = 1.0
-    # Where the ground is large, currents are a millionth of b: so must be the residual.
+    # Where the ground is large, currents are a millionth of b, so the residual must be that small.
     tol = 1e-8 if factor > 1 else 1e-14
     x = LaplacianSolver(scaled, ground=ground, random_state=0, method=method).solve(b, tol=tol)
     expected = np.linalg.solve(dense_matrix(scaled, ground), b)
@@ -90,7 +90,7 @@ def test_no_columns(method):
     assert solver.solve(np.zeros((600, 0))).shape == (600, 0)
     assert solver.report_.residual.tolist() == []
     b = np.arange(600.0)
-    currents = np.cumsum(299.5 - b)[:-1]  # a path carries the sum of what was put in before
+    currents = np.cumsum(299.5 - b)[:-1]  # an edge carries the sum of the inputs before it
     np.testing.assert_allclose(np.diff(solver.solve(b, tol=1e-10)), currents, rtol=0, atol=1e-3)
 
 
@@ -109,7 +109,7 @@ def test_just_above_the_direct_limit(n, method):
 
 @pytest.mark.parametrize("method", ["auto", "cholesky"])
 def test_hub_and_ring_beyond_the_direct_limit(method):
-    """Closed form: current from the hub to all of the rim, then back, falls only on the spokes."""
+    """Closed form: with equal currents from the hub to the rim, all voltage is on the spokes."""
     n = 3000
     b = np.full(n, -1.0)
     b[0] = n - 1
@@ -128,7 +128,7 @@ def test_weights_over_twelve_decades_never_fail(method):
 
 
 def longdouble_grounded_solve(graph, ground, b):
-    """Elimination without pivoting or subtraction of like signs (GTH), in extended precision."""
+    """Eliminate in extended precision without pivoting or cancellation (GTH algorithm)."""
     n = graph.n_nodes
     weights = graph.to_scipy().toarray().astype(np.longdouble)
     ground = ground.astype(np.longdouble)
@@ -153,10 +153,10 @@ def test_twelve_decades_against_extended_precision(method):
     graph = grid(14, decades=12, seed=3)
     ground = np.zeros(196)
     ground[100] = 1e-3
-    b = np.random.default_rng(0).uniform(0, 1, 196)  # one sign: no cancellation in the reference
+    b = np.random.default_rng(0).uniform(0, 1, 196)  # positive, so no cancellation in the reference
     expected = longdouble_grounded_solve(graph, ground, b)
     solver = LaplacianSolver(graph, ground=ground, method=method, random_state=0)
-    if method == "diagonal":  # takes as many iterations as there are decades, and then some
+    if method == "diagonal":  # needs more iterations than there are decades
         x = solver.solve(b, tol=1e-6, max_iter=50_000)
         np.testing.assert_allclose(x, expected, rtol=1e-2)
     else:
@@ -193,7 +193,7 @@ def test_any_scale_of_right_hand_sides(scale, method):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("decades", [20, 46, 200])
 def test_hopeless_weights_give_numbers_and_a_warning(decades, method):
-    """Beyond the range of float, and beyond what float64 can hold, but never NaN."""
+    """Results beyond the range of float32 and even of float64 are never NaN."""
     graph = grid(23, decades=decades)
     b = np.random.default_rng(0).standard_normal(529)
     solver = LaplacianSolver(graph, method=method, random_state=0)
@@ -204,7 +204,7 @@ def test_hopeless_weights_give_numbers_and_a_warning(decades, method):
 
 
 def test_limit_of_rounding_is_recognised():
-    """Ground 1e-10 below the weights: x is so large that its last bit moves currents by 1e-7."""
+    """A ground of 1e-10 makes x so large that its last bit changes currents by 1e-7."""
     ground = np.zeros(900)
     ground[5] = 1e-10
     b = np.random.default_rng(0).uniform(0, 1, 900)
@@ -215,19 +215,19 @@ def test_limit_of_rounding_is_recognised():
         assert solver.report_.rounding.all()
         assert solver.report_.iterations[0] < 1000
         np.testing.assert_allclose(x, b.sum() / 1e-10, rtol=1e-6)
-        # The residual reported is the one of the x returned, up to the rounding of measuring it.
+        # The reported residual is that of the returned x, up to the rounding of this computation.
         found = relative_residual(grid(30), ground, b, x)
         assert found / 3 <= solver.report_.residual[0] <= found * 3
 
 
 @pytest.mark.parametrize(("weight", "b"), [(1e100, 1e-250), (1e250, 1e-30), (1e-150, 1e100)])
 def test_answers_near_the_ends_of_the_range(weight, b):
-    n = 600  # beyond exact elimination
+    n = 600  # too large for the direct method
     graph = Graph.from_edges(np.arange(n - 1), np.arange(1, n), np.full(n - 1, weight))
     right = np.zeros(n)
     right[0], right[-1] = b, -b
     x = LaplacianSolver(graph, random_state=0).solve(right)
-    np.testing.assert_allclose(x[:-1] - x[1:], b / weight, rtol=1e-5)  # 0 if that is what is stored
+    np.testing.assert_allclose(x[:-1] - x[1:], b / weight, rtol=1e-5)  # 0 if it is stored as 0
 
 
 def test_a_weight_too_small_to_divide_by():

@@ -1,4 +1,4 @@
-"""What LaplacianSolver promises besides the answer: report, bits, threads, operators, errors."""
+"""Everything except the answers of LaplacianSolver: report, bits, threads, operators, errors."""
 
 import copy
 import multiprocessing
@@ -93,7 +93,7 @@ def test_max_iter_is_kept_and_warned_about(method, max_iter):
         rf"^3 of 3 right-hand sides did not reach the relative residual 1e-12; the worst is "
         rf"column \d with .* after {max_iter} iterations \(.*\); raise max_iter or tol$"
     )
-    if method == "auto" and max_iter == 30:  # the factor comes after 20 and is exact on a path
+    if method == "auto" and max_iter == 30:  # the factor, made after 20, is exact on a path
         text = "did not reach"
     with pytest.warns(ConvergenceWarning, match=text):
         x = solver.solve(b, tol=1e-12, max_iter=max_iter)
@@ -116,7 +116,7 @@ def easy_and_hard():
 
 
 def test_auto_chooses_for_each_solve_alone():
-    """Bits depend on the graph, b and the options: not on what was solved before."""
+    """Bits depend on the graph, b and the options, but not on earlier solves."""
     graph, easy, hard = easy_and_hard()
     solver = LaplacianSolver(graph, random_state=0)
     many = np.concatenate([np.zeros((4000, 20)), hard[:, None]], axis=1)
@@ -145,7 +145,7 @@ def test_auto_names_a_limit_as_its_reason():
 
 
 def test_a_column_does_not_use_up_the_iterations_of_others():
-    """They end at different iterations in float; each goes on in double with what it has left."""
+    """Columns end at different iterations in float; each continues in double from there."""
     graph = grid(23, decades=5)
     b = np.random.default_rng(0).standard_normal((529, 4))
     solver = LaplacianSolver(graph, random_state=0, method="diagonal")
@@ -218,7 +218,7 @@ def test_random_state_and_copies_repeat_every_bit(method):
     first = solver.solve(b)
     again = LaplacianSolver(graph, random_state=5, method=method).solve(b)
     assert first.tobytes() == again.tobytes() == fresh.solve(b).tobytes()
-    # After a solve, too; copies have its report.
+    # The same after a solve; copies keep its report.
     for other in (pickle.loads(pickle.dumps(solver)), copy.copy(solver), copy.deepcopy(solver)):
         assert other.report_.reason == solver.report_.reason
         assert other.solve(b).tobytes() == first.tobytes()
@@ -253,7 +253,7 @@ def solve_and_send(solver, b, connection):
     connection.close()
 
 
-# Python warns of fork with threads about; ours have ended when a solve returns.
+# Python warns if a process with threads forks; our threads have ended when a solve returns.
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_solve_in_a_forked_child_after_threads():
     graph = hub_and_ring(20_000)
@@ -349,7 +349,7 @@ def test_right_hand_sides_of_any_layout_and_type(method):
     graph = grid(23)
     solver = LaplacianSolver(graph, random_state=0, method=method)
     b = np.random.default_rng(0).integers(-5, 6, (529, 4))
-    solver.solve(b)  # "auto" settles here, so that the rest is equal bit for bit
+    solver.solve(b)  # "auto" chooses its method here, so that later answers are equal bit for bit
     expected = solver.solve(b.astype(float))
     wide = np.zeros((1058, 8))
     wide[::2, ::2] = b

@@ -1,4 +1,4 @@
-"""Ctrl-C during an update: the sparsifier is as if the batch had ended where it was stopped."""
+"""After Ctrl-C during an update, the sparsifier is as if the batch had ended at that edge."""
 
 import subprocess
 import sys

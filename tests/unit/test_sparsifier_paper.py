@@ -1,4 +1,4 @@
-"""The scheme "paper": what it must keep whatever the coins say."""
+"""The scheme "paper": properties that hold for all random numbers."""
 
 import math
 
@@ -10,7 +10,7 @@ from ohmlearn.sparsifier.paper import KelnerLevin
 
 
 def make_small(n_nodes, epsilon, seed, constant, **options):
-    """Fewer copies, and blocks as much smaller: several of them in a short stream."""
+    """A sketch with fewer copies and smaller blocks, so that a short stream has several blocks."""
     block = math.ceil(constant * n_nodes * math.log(n_nodes) ** 2 / epsilon**2)
     return KelnerLevin(n_nodes, epsilon, seed, constant, block_size=block, **options)
 
@@ -29,7 +29,7 @@ def feed(sketch, edges, cuts=()):
 
 
 def assert_same(a, b):
-    """Bit for bit, now and later."""
+    """Check that the states and snapshots of two sketches are equal bit for bit."""
     state, other = a.get_state(), b.get_state()
     assert state.keys() == other.keys()
     for name, value in state.items():
@@ -79,7 +79,7 @@ def test_snapshot_is_a_flush_and_changes_nothing():
     sketch = feed(make_small(30, 0.8, 1, constant=0.2), edges)
     twin = feed(make_small(30, 0.8, 1, constant=0.2), edges)
     u, v, weight = sketch.snapshot_edges()
-    u[:], weight[:] = 0, 0  # nobody else's
+    u[:], weight[:] = 0, 0  # the arrays are copies
     assert_same(sketch, twin)
     twin.flush()
     assert len(twin.get_state()["buffer_u"]) == 0
@@ -93,7 +93,7 @@ def test_snapshot_is_a_flush_and_changes_nothing():
 
 def test_probabilities_and_copies_only_fall():
     u, v, w = random_stream(12, 600)
-    w += np.arange(600)  # weights tell the rows apart
+    w += np.arange(600)  # different weights identify the rows
     sketch = make_small(12, 0.5, 0, constant=0.1)
     before, dropped = {}, set()
     for at in range(0, 600, 30):
@@ -134,7 +134,7 @@ def test_parallel_arrivals_are_rows_of_their_own():
     state = sketch.get_state()
     assert sketch.n_rows == 3
     assert state["row_a"].tolist() == [1.0, 2.0, 1.0]
-    # The pair has resistance 1 / 4, whichever row asks.
+    # The resistance of the pair is 1 / 4 for each of its rows.
     np.testing.assert_allclose(state["row_p"], np.array([1, 2, 1]) / 4 * 0.7)
 
 
@@ -168,7 +168,7 @@ def test_state_goes_on_to_the_same_bits():
     assert_same(sketch, resumed)
     assert_same(feed(sketch, second), feed(resumed, second))
     again = make_small(30, 0.8, seed=0, constant=0.2)
-    again.set_state(state)  # a copy: going on did not change it
+    again.set_state(state)  # the state is a copy, so later updates did not change it
     assert_same(again, feed(make_small(30, 0.8, 9, constant=0.2), first))
 
 
@@ -180,7 +180,7 @@ def test_merge_keeps_rows_then_resamples():
     rows = {name: np.r_[a.get_state()[name], b.get_state()[name]] for name in ("row_p", "row_q")}
     expected = a.n_edges_seen + b.n_edges_seen
     buffered = len(a.get_state()["buffer_u"]) + len(b.get_state()["buffer_u"])
-    assert buffered < a.block_size  # nothing is resampled by the merge itself
+    assert buffered < a.block_size  # the merge itself does not resample
     n_blocks = max(a.n_blocks, b.n_blocks)
     a.merge(b)
     for name, column in rows.items():
@@ -214,7 +214,7 @@ def test_different_parameters_do_not_combine():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_components_stay_connected(seed):
-    """Two dense clusters with one bridge, a third apart, a node alone.
+    """Two dense clusters joined by one bridge, a separate third cluster, and an isolated node.
 
     The bridge is lost with probability exp(-alpha ln(n)^2 / epsilon^2) < 1e-40.
     """

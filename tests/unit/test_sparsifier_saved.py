@@ -1,4 +1,4 @@
-"""Files, pickles and states that no sparsifier can have are refused, by what is wrong with them."""
+"""Invalid files, pickles and states are refused with a message that names the fault."""
 
 import hashlib
 import io
@@ -54,7 +54,7 @@ def paper():
 
 
 def refusal(sparsifier, tmp_path, **changes):
-    """Save, change arrays (None removes one), and return why the file is refused."""
+    """Save, change arrays (None removes one), and return the message of the refusal."""
     path = tmp_path / "changed.ohm"
     sparsifier.save(path)
     arrays = read_arrays(path)
@@ -154,14 +154,14 @@ def test_arrays_that_no_sampler_has(native, tmp_path, changes, message):
         ),
         ({"row_q": None}, "row_q is missing"),
         ({"seed": put((), 1)}, "seed = 1 is not that of the parameters, 0"),
-        ({"seed": None}, "seed must be there, as a single number"),
+        ({"seed": None}, "seed must be present as a single finite number"),
         ({"n_blocks": put((), -1)}, "n_blocks = -1 is out of range"),
-        ({"n_edges_seen": put((), 5)}, r"\d+ rows come from -?\d+ edges"),
+        ({"n_edges_seen": put((), 5)}, r"\d+ rows cannot come from -?\d+ edges"),
         ({"merged": lambda _: np.array(0.5)}, "merged must be an integer, got 0.5"),
-        ({"weight_seen": put((), np.nan)}, "weight_seen must be there, as a single number"),
+        ({"weight_seen": put((), np.nan)}, "weight_seen must be present as a single finite number"),
         ({"weight_seen": put((), -1.0)}, "weight_seen = -1.0 is out of range"),
         ({"epsilon": put((), 0.5)}, "sketches differ: epsilon = 0.9 and 0.5"),
-        ({"n_nodes": lambda _: np.arange(3)}, "n_nodes must be there, as a single number"),
+        ({"n_nodes": lambda _: np.arange(3)}, "n_nodes must be present as a single finite number"),
     ],
 )
 def test_arrays_that_the_scheme_of_the_paper_does_not_have(paper, tmp_path, changes, message):
@@ -206,7 +206,7 @@ def test_more_waiting_edges_than_a_block_has(paper, tmp_path):
         ("epsilon", 10**400, "its parameter epsilon = 1000"),
         ("epsilon", float("nan"), "epsilon must be a number above 0 and below 1, got nan"),
         ("scheme", "best", "scheme must be one of"),
-        ("scheme", "paper", "seed must be there, as a single number"),
+        ("scheme", "paper", "seed must be present as a single finite number"),
         ("memory", "9" * 400 + "TB", ""),
         ("max_edges", 120, "the capacity is"),
         ("max_edges", 10, "max_edges = 10 is fewer than two edges for each of 60 nodes"),
@@ -263,7 +263,7 @@ def test_a_right_checksum_of_something_else(tmp_path, content, message):
 
 
 def test_an_array_that_says_it_is_huge_takes_no_memory(tmp_path, monkeypatch):
-    """Its header is right in itself, and in the archive's checksum."""
+    """The header is valid and agrees with the checksum of the archive."""
     write = np.lib.format.write_array
 
     def lie(file, array, **options):
@@ -284,7 +284,7 @@ def test_pickles_are_checked_as_files_are(native, paper):
         assert restore(state).stats_ == sparsifier.stats_
         with pytest.raises(ValueError, match=r"weight of row 0 is|row 0 has weight"):
             restore(state | {name: -state[name]})
-        with pytest.raises(ValueError, match=r"is missing|must be there"):
+        with pytest.raises(ValueError, match=r"is missing|must be present"):
             restore({"parameters": state["parameters"]})
         with pytest.raises(ValueError, match="its parameters are missing"):
             restore({key: value for key, value in state.items() if key != "parameters"})
@@ -321,7 +321,7 @@ def test_numbers_of_numpy_as_parameters_are_saved(tmp_path):
 
 
 def test_weights_at_both_ends_of_the_range_can_be_saved(tmp_path):
-    """Too far apart for the solver: columns of an embedding are lost, but the file is not."""
+    """Weights too far apart for the solver lose columns of an embedding, but not the file."""
     rng = np.random.default_rng(4)
     u, v = rng.integers(0, 300, (2, 20_000))
     w = np.where(rng.random(20_000) < 0.001, 1e27, 1.2e-38)

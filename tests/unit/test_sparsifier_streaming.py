@@ -44,7 +44,7 @@ def test_bridges_keep_their_weight():
 def test_a_budget_is_kept_and_epsilon_is_an_output():
     graph = gallery.complete(400)
     sparsifier = StreamingSparsifier(n_nodes=400, max_edges=6000, random_state=0).update(graph)
-    assert sparsifier.n_rows_ <= 15100  # two and a half times the budget, but for rounding
+    assert sparsifier.n_rows_ <= 15100  # two and a half times the budget, up to rounding
     assert 4500 < sparsifier.snapshot().n_edges < 6300
     assert 0.5 < sparsifier.epsilon_nominal_ < 2.0
 
@@ -331,7 +331,7 @@ def test_a_merge_leaves_room_for_a_connected_graph():
         small.merge(path)
     assert small.n_edges_seen_ == 1
     large = StreamingSparsifier(max_edges=10**13, random_state=0).update([0], [1])
-    assert large.merge(path).snapshot().n_edges == 999  # and asks for no room for 10^13
+    assert large.merge(path).snapshot().n_edges == 999  # and allocates nothing for 10^13 nodes
 
 
 def test_arrays_that_are_not_aligned():
@@ -351,6 +351,6 @@ def test_memory_as_people_write_it(text):
 
 
 def test_the_smallest_weights_are_counted_as_they_are_kept():
-    weight = np.nextafter(2.0**-126, 0.0)  # in float the smallest that counts
+    weight = np.nextafter(2.0**-126, 0.0)  # just below the smallest normal float32
     found = StreamingSparsifier(random_state=0).update([0], [1], [weight])
     assert found.n_edges_seen_ == found.n_rows_

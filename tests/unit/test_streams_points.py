@@ -90,7 +90,7 @@ def test_knn_of_the_papers_points():
 
 def test_knn_self_tuning_weights():
     x = np.random.default_rng(3).normal(size=(150, 4))
-    x[:8] = x[8]  # nine copies: their 8th neighbour is at distance 0
+    x[:8] = x[8]  # nine copies, whose 8th neighbour is at distance 0
     k = 8
     u, v, w = collect(knn_edges(x, n_neighbors=k, weights="gaussian"))
     _, distance = brute_force_knn(x, k)
@@ -127,7 +127,7 @@ def test_kernel_default_gamma_follows_the_units():
 
 
 def test_kernel_weights_over_all_of_float():
-    # One point at 0, the others where the exponent runs from 0 to below the smallest float.
+    # One point at 0, and others such that the exponent goes from 0 to below the smallest float.
     x = np.sqrt(np.linspace(0, 90, 100_000))[:, None]
     w = next(iter(kernel_edges(x, gamma=1.0, block=1))).w.astype(float)
     exponent = (x[1:, 0] - x[0, 0]) ** 2

@@ -1,4 +1,4 @@
-"""Readers of edges: every kind of source gives the edges that went in."""
+"""Readers of edges: every kind of source gives the edges that were written."""
 
 import bz2
 import gzip
@@ -67,7 +67,7 @@ def test_text(tmp_path, suffix, text, weighted):
     assert edges(stream) == (U, V, W if weighted else None)
     assert stream.n_edges == 4
     assert stream.n_nodes == 4
-    assert edges(stream) == (U, V, W if weighted else None)  # again, with the same numbers
+    assert edges(stream) == (U, V, W if weighted else None)  # read again, with the same numbers
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".txt"])
@@ -87,7 +87,7 @@ def test_text_names_with_blanks_between_tabs(tmp_path):
 
 def test_text_header_or_not(tmp_path):
     path = tmp_path / "edges.csv"
-    path.write_text("ann,bob\nbob,cy\n")  # a CSV file has a header unless it cannot be one
+    path.write_text("ann,bob\nbob,cy\n")  # in CSV the first line is a header if it can be one
     assert edges(read_edges(path))[0] == ["bob"]
     assert edges(read_edges(path, header=False))[0] == ["ann", "bob"]
     text = tmp_path / "edges.txt"

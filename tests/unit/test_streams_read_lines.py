@@ -1,4 +1,4 @@
-"""Where lines and records of text end: line ends of all kinds, quotes, long comments."""
+"""Ends of lines and records in text: all kinds of line ends, quotes, long comments."""
 
 import gzip
 import io
@@ -130,7 +130,7 @@ def test_quoted_text_across_blocks(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["e.csv", "e.txt", "e.mtx"])
-@pytest.mark.parametrize("size", [3_000_000, (1 << 20) - 5])  # the header ends a block, then
+@pytest.mark.parametrize("size", [3_000_000, (1 << 20) - 5])  # the second ends a block
 def test_long_comments_before_the_first_edge(tmp_path, name, size):
     mark, banner, body = "#", "", "u v\nann bob\nbob cy\n"
     if name.endswith("mtx"):

@@ -1,4 +1,4 @@
-"""Small files that decompress to much: .npz archives are read in pieces, or refused."""
+"""Small files that decompress to large arrays: .npz archives are read in pieces or refused."""
 
 import io
 import subprocess
@@ -14,7 +14,7 @@ from ohmlearn.streams import SourceError, arrays, read_edges
 
 
 def write_bomb(path, names, n_bytes, *, n_claimed=None):
-    """Write arrays of zeros that compress a thousandfold, without ever holding them."""
+    """Write arrays of zeros, which compress a thousandfold, without having them in memory."""
     header = io.BytesIO()
     count = (n_claimed or n_bytes) // 8
     np.lib.format.write_array_header_1_0(

@@ -1,4 +1,4 @@
-"""Readers of edges: what is refused, and how it is said."""
+"""Readers of edges: invalid input and the messages that refuse it."""
 
 import bz2
 import gzip

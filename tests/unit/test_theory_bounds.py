@@ -1,4 +1,4 @@
-"""Theorem 1: the repaired form holds for every draw of labels on small graphs, the printed fails.
+"""On small graphs the repaired Theorem 1 holds for every draw of labels; the printed one fails.
 
 Everything is compared with dense answers for all sets of labelled nodes, not for a sample of them.
 """
@@ -34,7 +34,7 @@ def random_graph(n, rng, density=0.6):
 
 
 def random_sparsifier(graph, rng):
-    """Some edges dropped, the others reweighted; its ratios of energies, exactly."""
+    """Drop some edges and change other weights; return the exact ratios of energies as well."""
     u, v, w = graph.edges()
     while True:
         keep = rng.random(len(u)) < 0.8
@@ -123,7 +123,7 @@ def largest_swap(laplacian, y, l_, gamma):
 
 @pytest.mark.parametrize("k", [1.0, 10.0])
 def test_printed_beta_is_exceeded(k):
-    """It bounds |f - f'|, not the change of the loss: the factor 2c is missing."""
+    """It bounds |f - f'| instead of the change of the loss, because the factor 2c is missing."""
     n, l_, gamma = 8, 3, 4.0
     labels = k * np.where(np.arange(n) < n // 2, 1.0, -1.0)
     largest = largest_swap(gallery.complete(n).laplacian().toarray(), labels, l_, gamma)
@@ -190,10 +190,10 @@ def test_repaired_bound_holds_over_all_draws(draws, delta):
 @pytest.mark.parametrize(("n", "l_"), [(10, 2), (10, 5), (12, 4), (14, 7)])
 @pytest.mark.parametrize("delta", [0.5, 0.3, 0.1, 0.02])
 def test_deviation_of_a_fixed_answer_over_all_draws(n, l_, delta):
-    """beta = 0: the share of draws beyond the deviation is at most delta, and some come near.
+    """With beta = 0 the share of draws beyond the deviation is at most delta, and can be close.
 
     An answer that does not depend on the draw, with losses c^2 on half of the nodes and 0 on the
-    others, is the worst case of the concentration inequality; here k stands for c.
+    others, is the worst case of the concentration inequality; here c = k.
     """
     losses = np.repeat([0.0, 1.0], n // 2)
     huge = 1e12  # lambda_1 so large that beta vanishes and c is k
@@ -223,7 +223,7 @@ def test_vacuous_bounds_are_called_so():
     assert loose.vacuous
     assert math.isinf(loose.printed.value)
     assert str(loose).count("vacuous") == 2
-    assert "needs l gamma (1 - epsilon) lambda_1 > 1, which is 0.0004" in str(loose)
+    assert "needs l gamma (1 - epsilon) lambda_1 > 1, but it is 0.0004" in str(loose)
     disconnected = generalization_bound(1.0, 2, 98, gamma=1.0, lambda_1=0.0, lambda_n=10.0)
     assert disconnected.vacuous
     assert math.isinf(disconnected.repaired.value)
@@ -232,7 +232,7 @@ def test_vacuous_bounds_are_called_so():
 def test_a_bound_no_better_than_answering_zero_is_told():
     bound = generalization_bound(0.99, 10**6, 50, gamma=1e-3, lambda_1=1.0, lambda_n=9.0)
     assert bound.label_bound**2 <= bound.repaired.value < bound.repaired.trivial
-    assert "answering 0 everywhere has a bound as good" in str(bound)
+    assert "the answer 0 everywhere has a bound at least as good" in str(bound)
 
 
 def test_exact_algorithm_adds_nothing_and_terms_add_up():

@@ -1,4 +1,4 @@
-"""Numbers far beyond all sense are refused with a message about the number."""
+"""Numbers far out of range are refused with a message about the number."""
 
 import math
 import subprocess
@@ -157,7 +157,7 @@ def test_fractions(name, parameter, value):
 
 @pytest.mark.parametrize("epsilon", [5e-324, 1e-300, 1e-9, 1 - 1e-12])
 def test_the_paper_needs_a_moderate_epsilon(epsilon):
-    with pytest.raises(ValueError, match=f"^epsilon = {epsilon} is too near to 0 or 1 for scheme="):
+    with pytest.raises(ValueError, match=f"^epsilon = {epsilon} is too close to 0 or 1 for "):
         sparsify(GRID, epsilon=epsilon, scheme="paper")
 
 

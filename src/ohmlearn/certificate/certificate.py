@@ -5,8 +5,8 @@ ratios lie in [1 - epsilon, 1 + epsilon]. Their inverses are the eigenvalues of 
 symmetric in the inner product x'L_H y: the smallest ratio is 1 / lambda_max, the largest is
 1 / lambda_min. A step of Lanczos on M is a pass over G and a solve with H.
 
-Rayleigh-Ritz values lie within [lambda_min, lambda_max], so that an epsilon from them is a bound
-from below; random starts make a bound from above possible (`lanczos`).
+Rayleigh-Ritz values lie within [lambda_min, lambda_max], so they give a lower bound of epsilon.
+Random starting vectors make an upper bound possible (see `lanczos`).
 """
 
 import math
@@ -27,7 +27,7 @@ __all__ = ["Certificate", "certify"]
 CALL = "certify(edges, h)"
 MAX_PASSES = 100  # a sparsifier worth having takes about ten
 AGREES = 1e-6  # relative difference of estimates and bounds that counts as rounding
-MAX_STARTS = 1000  # each is a vector in memory, for every pass
+MAX_STARTS = 1000  # each keeps one vector in memory for every pass
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,13 @@ class Certificate:
     Attributes
     ----------
     lower, upper : float
-        Smallest and largest ratio x'L_H x / x'L_G x of energies seen, without what rounding may
-        have added; the extremes over all x lie at or beyond them. NaN if not measured, because
+        Smallest and largest ratio x'L_H x / x'L_G x of energies seen, reduced by possible rounding
+        errors; the extremes over all x lie at or beyond them. NaN if not measured, because
         components differ or the weights of H are too far apart for double precision.
     lower_bound, upper_bound : float
         All ratios lie between these, with probability `confidence`. They allow for rounding and
-        inexact solves: where these hide the extremes, which happens from ratios of about 1e9 to 1
-        on, a bound is 0 or infinite.
+        inexact solves. If these errors hide the extremes, which happens when ratios differ by a
+        factor of about 1e9 or more, a bound is 0 or infinite.
     confidence : float
         As passed to `certify`.
     passes, edges_read : int
@@ -94,10 +94,10 @@ class Certificate:
         return max(1.0 - self.lower_bound, self.upper_bound - 1.0)
 
     def ids(self, edge: tuple[int, int] | None) -> tuple[Any, ...] | None:
-        """Return the ids of the ends of an edge; their numbers without a table of ids.
+        """Return the ids of the ends of an edge, or their numbers if there is no table of ids.
 
-        An end that the table does not have is None: a node that came after the sparsifier, in edges
-        on a cluster.
+        The id of an end that the table does not have is None. On a cluster, this happens for nodes
+        that first appear in edges read after the sparsifier was made.
         """
         nodes = self.nodes
         if edge is None or nodes is None:

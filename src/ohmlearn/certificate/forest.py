@@ -1,8 +1,8 @@
 """A bound of r'L^+ r, the energy of an error with residual r, that needs no solve.
 
-By Thomson's principle no current from the nodes where r is positive to those where it is negative
-has less energy than r'L^+ r. A spanning forest carries exactly one such current: through the edge
-above a node flows the sum of r over the nodes below.
+By Thomson's principle every current that enters and leaves the nodes as r prescribes has at least
+the energy r'L^+ r. On a spanning forest there is exactly one such current: the edge above a node
+carries the sum of r over that node and the nodes below it.
 """
 
 import numpy as np
@@ -51,7 +51,7 @@ class SpanningForest:
         tree = minimum_spanning_tree(scipy.sparse.csr_array((ranks, (u, v)), shape=(n, n))).tocoo()
         weights = w[by_weight[tree.data.astype(np.int64) - 1]]
 
-        # Each component hangs by the node of largest degree from a node n that all share.
+        # The node of largest degree in each component becomes a child of a common extra node n.
         heaviest = np.lexsort((degrees, component))
         roots = heaviest[np.append(component[heaviest][1:] != component[heaviest][:-1], True)]
         ends = np.append(tree.row, roots), np.append(tree.col, np.full(len(roots), n))
@@ -66,7 +66,8 @@ class SpanningForest:
         entries = np.append(np.ones(n + 1), np.full(n, -1.0))
         rows = np.append(np.arange(n + 1), place[above[nodes]])
         columns = np.append(np.arange(n + 1), place[nodes])
-        # Upper triangular: its inverse sums over the nodes below each node, without fill.
+        # The matrix is upper triangular and its factor has no fill. Its inverse sums over the
+        # nodes below each node.
         self._below = splu(
             scipy.sparse.csc_array((entries, (rows, columns)), shape=(n + 1, n + 1)),
             permc_spec="NATURAL",
@@ -78,7 +79,7 @@ class SpanningForest:
         self.contrast = float(np.nan_to_num(degrees * to_root, nan=np.inf).max(initial=0.0))
 
     def norms(self, r: Floats) -> Floats:
-        """Return bounds of sqrt(r'L^+ r), one for each column that sums to zero over components."""
+        """Return a bound of sqrt(r'L^+ r) per column; each must sum to zero over each component."""
         padded = np.vstack([r, np.zeros((1, r.shape[1]))])[self._order]
         currents = self._below.solve(padded)
         norms: Floats = np.sqrt((self._resistance * currents**2).sum(axis=0))

@@ -1,15 +1,15 @@
 """Extreme eigenvalues of M = L_H^+ L_G by Lanczos, with bounds that hold with high probability.
 
 M is symmetric in the inner product x'L_H y. In it the starts L_H^+ B_H' W_H^(1/2) z, z Gaussian,
-have no preferred direction among the r = n - components dimensions. So the share that a given
-eigenvector has of the squared norm of a start follows Beta(1/2, (r - 1)/2), and there is a c, made
-of r, delta and the number of starts only, such that at least one gives it more than c^2, but for
-probability delta / 2. With that for both ends nothing below is random: in particular, when to
-stop may depend on what was found.
+have no preferred direction among the r = n - components dimensions. So the share of a given
+eigenvector in the squared norm of a start follows Beta(1/2, (r - 1)/2). There is a c, which
+depends only on r, delta and the number of starts, such that with probability 1 - delta / 2 this
+share is above c^2 for at least one start. If this holds for both ends of the spectrum, nothing
+below is random; in particular, the decision to stop may depend on the results so far.
 
 Let x be an eigenvector of norm 1 for an eigenvalue t, and q_1, ..., q_k the Lanczos vectors of a
-start that has c^2 of it. The products g_i of x and q_i follow the three-term recurrence of the
-Jacobi matrix J, with diagonal a_i and b_i beside it,
+start in which x has a share above c^2. The products g_i of x and q_i follow the three-term
+recurrence of the Jacobi matrix J, with diagonal a_i and off-diagonal entries b_i,
 
     b_(i+1) g_(i+1) = (t - a_i) g_i - b_i g_(i-1),    |g_1| >= c.
 
@@ -23,23 +23,23 @@ In the same way (U - t) g g' is at most U - J, which bounds lambda_min from belo
 space is exhausted, b_(k+1) is nearly 0, g_(k+1) would be enormous, and the sum of all g_i^2, which
 is at most 1, gives the bound. Van Dorsselaer, Hochstenbach and van der Vorst (SIAM J. Matrix Anal.
 Appl. 22, 2000) use one Lanczos polynomial; the sums use all p_j and the last diagonal entry of J.
-Which start has the mass is not known, so the worst bound of all starts counts.
+It is not known which start has the share above c^2, so the worst bound over all starts is used.
 
-Rounding and inexact solves make each step of the recurrence wrong by some eta
-(`space`). Beyond the Ritz values the recurrence with the right-hand side eta has a
-positive solution h, like that without, and so
+Rounding and inexact solves make each step of the recurrence wrong by at most some eta (see
+`space`). Beyond the Ritz values the recurrence with eta added has a positive solution h, as the
+recurrence without eta does, and so
 
     |g_i| >= c p_(i-1)(t) - h_i,    b_(i+1) h_(i+1) = (t - a_i) h_i - b_i h_(i-1) + eta,    h_1 = 0.
 
-J is off by a matrix of known norm, which is added to it as a multiple of the identity. So the
-bounds hold for any eta; where eta is too large for a finite one, they are 0 or infinite.
+The error of J is a matrix of known norm; that norm times the identity is added to J. So the bounds
+hold for any eta; if eta is too large for a finite bound, they are 0 or infinite.
 
-Why not Kuczynski and Wozniakowski (SIAM J. Matrix Anal. Appl. 13, 1992)? They say that from one
+Why not Kuczynski and Wozniakowski (SIAM J. Matrix Anal. Appl. 13, 1992)? They show that for one
 start lambda_max - xi_max > eta (lambda_max - lambda_min) has probability at most
-1.648 sqrt(r) exp(-sqrt(eta) (2k - 1)), and likewise at the other end. The bounds of this,
-U = xi_max / (1 - eta) and lambda_min >= U - (U - xi_min) / (1 - eta), hold, but the second is void
-as soon as eta lambda_max > lambda_min. The sums see how far Lanczos really got, and were never
-looser in experiments.
+1.648 sqrt(r) exp(-sqrt(eta) (2k - 1)), and the same for the other end. The resulting bounds,
+U = xi_max / (1 - eta) and lambda_min >= U - (U - xi_min) / (1 - eta), hold, but the second is
+useless as soon as eta lambda_max > lambda_min. The sums above depend on how far Lanczos has really
+converged, and were never looser in experiments.
 """
 
 import math
@@ -56,13 +56,13 @@ from ohmlearn.graph import Graph
 __all__ = ["Lanczos"]
 
 Floats = NDArray[np.float64]
-# Errors of solves that change no bound noticeably, relative to what they are compared with.
+# Relative errors of solves that are small enough not to change a bound noticeably.
 START_GOAL, IMAGE_GOAL = 1e-3, 1e-7
-ROUNDED = 1e-6  # relative rounding below which two such estimates count as equal
+ROUNDED = 1e-6  # if the relative rounding is below this, both estimates are taken as equal
 
 
 class Lanczos:
-    """The range of the eigenvalues of M, from one product with L_G after another.
+    """The range of the eigenvalues of M, improved by each product with L_G.
 
     Parameters
     ----------
@@ -81,11 +81,11 @@ class Lanczos:
     block : ndarray of shape (n_nodes, width)
         The vectors to multiply by L_G next.
     low, high : float
-        Two numbers within the range of the eigenvalues; NaN if rounding leaves none.
+        Estimates, which lie within the range of the eigenvalues; NaN if rounding is too large.
     least, most : float
         Bounds of the eigenvalues.
 
-    Weights may be so far apart that squares overflow. Bounds are 0 and infinite then.
+    Weights may be so far apart that squares overflow. Then the bounds are 0 and infinite.
     """
 
     @np.errstate(over="ignore", invalid="ignore")
@@ -113,7 +113,7 @@ class Lanczos:
 
     @np.errstate(over="ignore", invalid="ignore")
     def project(self, image: Floats) -> None:
-        """Take L_G times the block into account."""
+        """Update estimates and bounds, given L_G times the block."""
         if self.block.shape[1] == 0:
             return
         space, errors = self._space, self._space.errors
@@ -132,7 +132,7 @@ class Lanczos:
             self.least = max(low - off, 0.0) / (1.0 + tilt)
         else:
             self._bound(low, high, self._steps - 1)
-        # Quotients x'L_G x / x'L_H x of the Ritz vectors, as far as rounding leaves them.
+        # Quotients x'L_G x / x'L_H x of the Ritz vectors, reduced by possible rounding errors.
         off = errors.projection + errors.rounding * self._largest(high)
         if low + off <= high - off and tilt < 1.0:
             self.low, self.high = (low + off) / (1.0 - tilt), (high - off) / (1.0 + tilt)
@@ -141,7 +141,7 @@ class Lanczos:
 
     @np.errstate(over="ignore", invalid="ignore")
     def extend(self) -> None:
-        """Find the next block. If there is none, the images of all vectors so far are known."""
+        """Find the next block; without one, all of T is known and gives the final bounds."""
         space = self._space
         space.extend(IMAGE_GOAL * self._share * self.low)
         self.block = space.block
@@ -162,7 +162,7 @@ class Lanczos:
         for chain in chains:
             test = _Test(chain, share, 0.0, errors)
             most = _bisect(test, most, _double(test, most))
-        end = 1.01 * most  # any number above lambda_max will do, and U - J may be singular
+        end = 1.01 * most  # any number above lambda_max works, but U - J could be singular
         least = max(low, 0.0) if most < math.inf else 0.0
         for chain in chains if least > 0.0 else []:
             test = _Test(chain, share, end, errors)
@@ -170,10 +170,10 @@ class Lanczos:
         self.least, self.most = least, most
 
     def _largest(self, high: float) -> float:
-        """Return the factor that the rounding of products with L_G is proportional to.
+        """Return the factor that the rounding error of products with L_G is proportional to.
 
-        An edge of G that no vector of the basis stretches much still has a part in it: the error
-        of a product is in proportion to the root of the quotient seen times lambda_max.
+        It is the square root of the largest quotient seen times lambda_max, because edges of G on
+        which all basis vectors have small differences contribute to the error as well.
         """
         most = self.most if self.most < math.inf else high / self._share**2
         return math.sqrt(high * most) if high > 0.0 else math.inf
@@ -190,7 +190,7 @@ class Lanczos:
 
 
 def _least_share(rank: int, n_starts: int, delta: float) -> float:
-    """Return c: some start has more than c^2 of an eigenvector, but for probability delta / 2.
+    """Return c: an eigenvector has a share above c^2 in a start, with probability 1 - delta / 2.
 
     Examples
     --------
@@ -205,10 +205,10 @@ def _least_share(rank: int, n_starts: int, delta: float) -> float:
 
 @dataclass
 class _Chain:
-    """Rows of a Jacobi matrix: its diagonal, and what follows each entry beside the diagonal.
+    """Rows of a Jacobi matrix: each diagonal entry and the off-diagonal entry after it.
 
     If one more diagonal entry is known, `values` and `vectors` are the eigenpairs of the matrix
-    with it.
+    that includes it.
     """
 
     diagonal: list[float]
@@ -218,7 +218,7 @@ class _Chain:
 
 
 def _run_lanczos(matrix: Floats, start: Floats, rows: int, floor: float) -> _Chain:
-    """Return `rows` rows, or fewer if the rest is below `floor`."""
+    """Return `rows` rows, or fewer if an off-diagonal entry falls to `floor`."""
     q = np.zeros((len(matrix), 1))
     q[: len(start), 0] = start / np.linalg.norm(start)
     diagonal: list[float] = []
@@ -237,9 +237,10 @@ def _run_lanczos(matrix: Floats, start: Floats, rows: int, floor: float) -> _Cha
 
 
 class _Test:
-    """Whether t, beyond the Ritz values, is too far out to be an eigenvalue.
+    """Test whether t, beyond the Ritz values, is too far out to be an eigenvalue.
 
-    `end` is 0 for the largest eigenvalue, and a number above it for the smallest.
+    `end` is 0 in the test for the largest eigenvalue, and a number above the largest eigenvalue in
+    the test for the smallest.
     """
 
     def __init__(self, chain: _Chain, share: float, end: float, errors: Errors) -> None:
@@ -248,7 +249,7 @@ class _Test:
 
     def __call__(self, t: float) -> bool:
         chain, errors, largest = self.chain, self.errors, max(t, self.end)
-        # Twice the error, so that the difference of two large numbers below is no rounding error.
+        # Double the error, so that the difference of two large numbers below is not just rounding.
         eta = 2.0 * (errors.image + errors.rounding * largest)
         longest = 1.0 + errors.gram + errors.rounding
         p, h = [1.0], [0.0]
@@ -263,7 +264,7 @@ class _Test:
             total += max(self.share * next_p - next_h, 0.0) ** 2
             if total >= longest:
                 return True
-            if next_h >= self.share * next_p:  # and so it remains: nothing more is known
+            if next_h >= self.share * next_p:  # this stays so, and later steps give no bound
                 return False
         if chain.values is None or chain.vectors is None:
             return False
@@ -279,7 +280,7 @@ class _Test:
 
 
 def _double(test: _Test, t: float) -> float:
-    """Double t until the test holds; infinite if that does not help."""
+    """Double t until the test holds; return infinity if it does not after 100 times."""
     for _ in range(100):
         t *= 2.0
         if test(t):
@@ -288,7 +289,7 @@ def _double(test: _Test, t: float) -> float:
 
 
 def _bisect(test: _Test, inside: float, outside: float) -> float:
-    """Return the outer side of the point where the test, false inside, becomes true."""
+    """Return a point just outside the one where the test, false inside, becomes true."""
     if test(inside) or outside == math.inf:
         return inside if outside < math.inf else math.inf
     for _ in range(40):

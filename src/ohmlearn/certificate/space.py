@@ -3,18 +3,19 @@
 The basis V is orthonormal in the inner product x'L_H y. T = V'L_G V is M in this basis, block
 tridiagonal, and S holds the coordinates of the random starts:
 
-    M V = V T + F    but for the last block of V,        starts = V S + D.
+    M V = V T + F    except for the last block of V,        starts = V S + D.
 
-F and D would be zero in exact arithmetic. They follow from vectors at hand, however V, T and S were
-computed, because
+F and D would be zero in exact arithmetic. However V, T and S were computed, known vectors determine
+F and D, because
 
     L_H F = L_G V - L_H V T    and    L_H D = currents of the starts - L_H V S
 
-need no solve; a spanning forest of H then bounds their norms. The rounding of these residuals
-themselves is estimated: a sum is wrong by about the machine epsilon times the sum of the sizes of
-its terms. A node's degree in G is at most lambda_max times that in H, so these errors are in
-proportion to lambda_max. They grow with the contrast of the weights of H: a vector of norm 1 may
-have entries as large as the square root of a resistance between two nodes.
+need no solve; a spanning forest of H then bounds their norms. The rounding errors of these
+residuals are estimated: the error of a sum is about the machine epsilon times the sum of the
+absolute values of its terms. The degree of a node in G is at most lambda_max times that in H, so
+these errors are proportional to lambda_max. They grow with the contrast of the weights of H,
+because a vector of norm 1 may have entries as large as the square root of a resistance between two
+nodes.
 """
 
 import math
@@ -36,7 +37,7 @@ __all__ = ["Errors", "LaplacianSpace"]
 Columns = NDArray[np.float64]
 SOLVE_TOL, CORRECTION_TOL = 1e-10, 1e-4
 MAX_CORRECTIONS = 4
-EPS = 8.0 * float(np.finfo(np.float64).eps)  # of a sum of terms of size 1, with a margin
+EPS = 8.0 * float(np.finfo(np.float64).eps)  # error of a sum of terms of size 1, with a margin
 
 
 @dataclass
@@ -48,9 +49,9 @@ class Errors:
     start : float
         Norm of a column of D, relative to that start.
     image, projection, gram : float
-        Norms of F, of V'L_G V - T and of V'L_H V - 1, as far as they could be measured.
+        Measured norms of F, of V'L_G V - T and of V'L_H V - 1.
     rounding : float
-        What the measuring may have missed of each, in units of lambda_max, lambda_max and 1.
+        Rounding error of these three norms, in units of lambda_max, lambda_max and 1.
     """
 
     start: float = math.inf
@@ -72,7 +73,7 @@ class LaplacianSpace:
     seed : int
         Seeds the starts and the solver.
     n_jobs : int, optional
-        Threads, read as scikit-learn does.
+        Number of threads, as in scikit-learn.
 
     Attributes
     ----------
@@ -81,7 +82,7 @@ class LaplacianSpace:
     projected : ndarray
         T. The diagonal block that belongs to `block` is zero until `project`.
     starts : ndarray
-        S, a column for each start; rows beyond the first block are zero and left out.
+        S, one column per start; rows after the first block are zero and not stored.
     errors : Errors
     """
 
@@ -96,7 +97,7 @@ class LaplacianSpace:
         self._rng = np.random.default_rng(seed)
         self._blocks: list[Columns] = []
         self._image = self.block  # L_G times the last block
-        self._spread = 0.0  # squares of the entries of V times degrees, summed up
+        self._spread = 0.0  # sum of the squared entries of V times degrees
         totals = np.bincount(component, h.degrees)
         shares = h.degrees / np.where(totals > 0.0, totals, 1.0)[component]
         members = (component, np.arange(h.n_nodes))
@@ -131,7 +132,7 @@ class LaplacianSpace:
     def extend(self, goal: float) -> None:
         """Find the next block; it has no columns if the space is exhausted.
 
-        What M V is off by is to be below `goal`.
+        The error of M V should be below `goal`.
         """
         last = self.block.shape[1]
         x, error = self._solve(self._image, goal)
@@ -156,13 +157,13 @@ class LaplacianSpace:
     def _centre(self, x: Columns) -> Columns:
         """Subtract the mean over each component, weighted by degrees.
 
-        Constants have no energy, but rounding does in proportion to the entries and the degrees.
+        Constants have no energy, but rounding errors have, and they grow with the entries.
         """
         centred: Columns = x - (self._average @ x)[self.component]
         return centred
 
     def _solve(self, b: Columns, goal: float) -> tuple[Columns, float]:
-        """Return L_H^+ b and a bound of its error; correct it until that is below `goal`."""
+        """Return L_H^+ b and a bound of its error; correct it until the bound is below `goal`."""
         x = self._centre(self._solver._solve_quietly(b, SOLVE_TOL))
         rest = b - self._multiply(x)
         error = float(self._forest.norms(rest).max())
@@ -182,7 +183,7 @@ class LaplacianSpace:
 
         Directions that are shorter than `error` are left out.
         """
-        for least in (error, 0.5):  # twice: a column whose norm is then far from 1 was rounding
+        for least in (error, 0.5):  # if the norm is far from 1 the second time, it was rounding
             products = self._multiply(x)
             x = x - sum((v @ (v.T @ products) for v in self._blocks), np.zeros_like(x))
             x = self._orthonormalise(self._centre(x), least)
@@ -199,7 +200,7 @@ class LaplacianSpace:
         errors.rounding = EPS * largest
 
     def _orthonormalise(self, x: Columns, least: float) -> Columns:
-        """Gram-Schmidt, the longest column first: short ones keep their digits beside long ones."""
+        """Run Gram-Schmidt from the longest column on, so that short columns keep their digits."""
         chosen: list[Columns] = []
         while x.shape[1] > 0:
             products = self._multiply(x)

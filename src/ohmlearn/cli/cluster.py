@@ -104,7 +104,7 @@ def _connect(address: str | None, n_workers: int | None) -> Iterator[Any]:
             n_workers=n_workers or joblib.cpu_count(),
             threads_per_worker=1,
             dashboard_address="127.0.0.1:0",
-            silence_logs=logging.CRITICAL,  # deaths of workers are told by our errors
+            silence_logs=logging.CRITICAL,  # our own errors report dead workers
             preload=[DEAF],
         ) as cluster,
         Client(cluster) as client,

@@ -114,7 +114,7 @@ class WatchedEdges:
     options : dict
         Those of `edge_options`.
     sparsifier : StreamingSparsifier, optional
-        Takes in the edges of the first reading; its size is shown, too.
+        Receives the edges of the first reading; its size is shown as well.
     checkpoint : Checkpoint, optional
         Saves the sparsifier during the first reading and skips edges that it has seen.
     """

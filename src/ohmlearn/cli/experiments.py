@@ -95,11 +95,12 @@ def paper(output: Path, quick: bool, paper_scheme: str, **wanted: Any) -> None:
 
 @main.command()
 @click.option("--size", type=click.IntRange(5, 100), default=100, help="In percent of the usual.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def bench(size: int, as_json: bool) -> None:
     """Measure a few jobs on this machine, beside numpy, scipy and scikit-learn, on one thread.
 
-    Either side has a process of its own; memory is its peak, with what the job starts from.
+    Each measurement runs in a separate process. Memory is the peak of that process, including the
+    data that the job starts from.
     """
     import json
     from dataclasses import asdict

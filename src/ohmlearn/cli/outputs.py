@@ -85,7 +85,7 @@ def _find_overwritten(output: str, name: str) -> str | None:
 
 
 def _is_same(path: str, other: str) -> bool:
-    """Tell whether two names are one file, by symbolic or hard links, too."""
+    """Whether two names are the same file, also by symbolic or hard links."""
     if os.path.exists(path) and os.path.exists(other):
         return os.path.samefile(path, other)
     return os.path.realpath(path) == os.path.realpath(other)

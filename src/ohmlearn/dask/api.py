@@ -68,7 +68,7 @@ def sparsify(
     >>> certify(edges, h, random_state=0).epsilon < 0.9
     True
     """
-    source = edges if isinstance(edges, ClusterEdges) else ClusterEdges(edges, **options)
+    source = _on_cluster(edges, options)
     found = source.sparsify(
         epsilon=epsilon, max_edges=max_edges, constants=constants, random_state=random_state
     )
@@ -159,7 +159,7 @@ def label(
     """
     if isinstance(y, str | os.PathLike):
         y = read_labels(os.fspath(y))
-    source = edges if isinstance(edges, ClusterEdges) else ClusterEdges(edges, **options)
+    source = _on_cluster(edges, options)
     model = HFSClassifier(
         gamma=gamma,
         epsilon=epsilon,
@@ -183,3 +183,11 @@ def label(
         certificate,
         source,
     )
+
+
+def _on_cluster(edges: Any, options: dict[str, Any]) -> ClusterEdges:
+    if not isinstance(edges, ClusterEdges):
+        return ClusterEdges(edges, **options)
+    if options:
+        raise TypeError(f"the edges are a ClusterEdges already; give it {', '.join(options)}")
+    return edges

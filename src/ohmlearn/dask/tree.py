@@ -24,7 +24,8 @@ __all__ = ["Progress", "WorkerError", "find_client", "hold", "run_tree"]
 
 Progress = Callable[[str, int, int], None]  # stage, partitions done, partitions
 PATIENCE = 60.0  # seconds without any worker
-# Tables of nodes and blocks of columns go with the graph, so that the scheduler can make them anew.
+# Tables of nodes and blocks of columns are part of the task graph, so that the scheduler can send
+# them again.
 QUIET = {"distributed.admin.large-graph-warning-threshold": "1 TB"}
 
 
@@ -163,7 +164,7 @@ def _run(
 def _next_done(
     done: SimpleQueue[Any], client: Client, waiting: list[Future], names: dict[Any, str]
 ) -> Any:
-    """Return the next task that has ended; give up where there is nobody to work."""
+    """Return the next task that has ended; give up if there are no workers."""
     alone_since: float | None = None
     while True:
         try:
@@ -216,9 +217,9 @@ def _explain(client: Client, failed: list[Future], names: dict[Any, str]) -> Exc
 
 
 def _begun(client: Client, leaves: list[Future]) -> list[Future]:
-    """Return the tasks that were at work when workers died, not those that waited there."""
+    """Return the tasks that were running when workers died, not those that were waiting."""
     if not leaves:
         return []
     token = leaves[0].key[0].rpartition("-")[2]
-    told = [message for _, message in client.get_events(f"ohmlearn-{token}")]
-    return [task for task in leaves if told.count(task.key[1]) > told.count(-1 - task.key[1])]
+    events = [message for _, message in client.get_events(f"ohmlearn-{token}")]
+    return [task for task in leaves if events.count(task.key[1]) > events.count(-1 - task.key[1])]

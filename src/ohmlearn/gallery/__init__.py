@@ -1,6 +1,7 @@
 """Test graphs: meshes, point clouds, networks, random composites, and the paper's own experiment.
 
-Every function is deterministic in its arguments and returns a `Graph`, except `paper_points`.
+Every function returns a `Graph`, except `paper_points`. The same `random_state` gives the same
+graph.
 """
 
 from ohmlearn.gallery.graphs import *  # noqa: F403

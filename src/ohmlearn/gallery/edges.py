@@ -14,12 +14,12 @@ Ends = tuple[Nodes, Nodes]
 
 
 def path(n: int) -> Ends:
-    """Each node joined to the next."""
+    """Join each node to the next."""
     return np.arange(n - 1), np.arange(1, n)
 
 
 def grid(shape: tuple[int, ...]) -> Ends:
-    """Neighbours along each axis, nodes numbered in row-major order."""
+    """Join neighbours along each axis; nodes are numbered in row-major order."""
     ids = np.arange(np.prod(shape)).reshape(shape)
     ahead = [np.moveaxis(ids, axis, 0) for axis in range(len(shape))]
     return join([(rows[:-1].ravel(), rows[1:].ravel()) for rows in ahead])
@@ -32,8 +32,9 @@ def expander(n: int, degree: int, rng: np.random.Generator) -> Ends:
 
 
 def preferential(n: int, k: int, rng: np.random.Generator) -> Ends:
-    """Batagelj-Brandes 2005: the end of a uniform random earlier edge is a node picked by degree.
+    """Pick nodes by degree with the algorithm of Batagelj and Brandes (2005).
 
+    A random end of a random earlier edge is a node with probability proportional to its degree.
     Edge e has ends 2e (the new node) and 2e + 1 (a copy of a random earlier end). Copies of copies
     are resolved for all edges at once, in O(log n) rounds.
     """
@@ -43,14 +44,14 @@ def preferential(n: int, k: int, rng: np.random.Generator) -> Ends:
     end = copied.copy()
     while (odd := np.flatnonzero((end & 1 == 1) & (end > 2 * k - 1))).size:
         end[odd] = copied[end[odd] >> 1]
-    # What is left odd points into the k edges of node 1, whose other end is node 0.
+    # Ends that are still odd belong to the k edges of node 1, whose other end is node 0.
     target = np.where(end & 1 == 1, 0, new[end >> 1])
     target[:k] = 0
     return unique(new, target, n)
 
 
 def union_knn(points: Points, k: int) -> Ends:
-    """i and j are joined when either is among the k nearest of the other."""
+    """Join i and j if either is among the k nearest neighbours of the other."""
     n = len(points)
     if n > 20_000:
         near = cKDTree(points).query(points, k + 1)[1]
@@ -73,12 +74,12 @@ def union_knn(points: Points, k: int) -> Ends:
 
 
 def join(parts: Sequence[Ends]) -> Ends:
-    """All the edges of the parts, one after the other."""
+    """Concatenate the edges of the parts."""
     return np.concatenate([u for u, _ in parts]), np.concatenate([v for _, v in parts])
 
 
 def unique(u: Nodes, v: Nodes, n: int) -> Ends:
-    """Each undirected pair once, without self-loops."""
+    """Return each undirected pair once, without self-loops."""
     keys = np.sort((np.minimum(u, v) * n + np.maximum(u, v))[u != v])
-    keys = keys[np.diff(keys, prepend=-1) > 0]  # np.unique hashes first: several times slower
+    keys = keys[np.diff(keys, prepend=-1) > 0]  # np.unique hashes and is several times slower
     return keys // n, keys % n

@@ -1,7 +1,7 @@
 """Test graphs: meshes, point clouds, networks, random composites, and the paper's own experiment.
 
-Every function returns a `Graph`, except `paper_points`. The same
-`random_state` gives the same graph.
+Every function returns a `Graph`, except `paper_points`. The same `random_state` gives the same
+graph.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
 
 
 def path(n_nodes: int) -> Graph:
-    """Nodes in a row: the effective resistance between two of them is their distance.
+    """Path of nodes, in which the effective resistance between two nodes is their distance.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def path(n_nodes: int) -> Graph:
 
 
 def star(n_nodes: int) -> Graph:
-    """Node 0 joined to all the others.
+    """Star: node 0 is joined to all other nodes.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def star(n_nodes: int) -> Graph:
 
 
 def complete(n_nodes: int) -> Graph:
-    """All pairs: every effective resistance is 2 / n_nodes.
+    """Complete graph, in which every effective resistance is 2 / n_nodes.
 
     Examples
     --------
@@ -121,7 +121,9 @@ def knn_points(n_points: int, n_neighbors: int, *, dim: int = 2, random_state: A
 
 
 def preferential_attachment(n_nodes: int, k: int, *, random_state: Any = None) -> Graph:
-    """Barabasi-Albert graph: each node joins ``k`` earlier ones picked by degree, repeats merged.
+    """Barabasi-Albert graph: each node is joined to ``k`` earlier ones, picked by degree.
+
+    A node that is picked more than once gives one edge of weight 1.
 
     Examples
     --------
@@ -137,9 +139,9 @@ def preferential_attachment(n_nodes: int, k: int, *, random_state: Any = None) -
 def stochastic_blocks(
     sizes: Sequence[int], p: float, *, bridges: int = 1, random_state: Any = None
 ) -> Graph:
-    """Blocks of ``sizes``, each pair inside joined with probability ``p``.
+    """Blocks of nodes of the given sizes; each pair in a block is joined with probability ``p``.
 
-    ``bridges`` random edges lead from each block to the next.
+    ``bridges`` random edges join each block to the next.
 
     Examples
     --------
@@ -161,7 +163,7 @@ def stochastic_blocks(
 
 
 def disjoint_union(*graphs: Graph) -> Graph:
-    """All graphs side by side, without an edge between them; nodes numbered in their order.
+    """Disjoint union of graphs; nodes are numbered in the order of the graphs.
 
     Examples
     --------
@@ -177,9 +179,10 @@ def disjoint_union(*graphs: Graph) -> Graph:
 
 
 def paper_points(n_points: int = 12_100) -> Points:
-    """Return the plane points of the Sparse-HFS experiment: four clusters from top to bottom.
+    """Return the points of the Sparse-HFS experiment: four clusters in the plane.
 
-    The two outer clusters stand far off the two inner ones; scaled to ``n_points``.
+    The clusters lie one below the other. The two outer ones are far from the two inner ones. Their
+    sizes are scaled to ``n_points`` in total.
 
     Examples
     --------
@@ -213,10 +216,10 @@ def paper_knn(n_neighbors: int, *, n_points: int = 12_100) -> Graph:
 def dense_clusters(
     n_points: int = 12_100, *, n_neighbors: int | None = None, bridges: int = 3
 ) -> Graph:
-    """`paper_knn`, by default with 9.5% of the points as neighbours, made connected.
+    """`paper_knn` made connected, by default with 9.5% of the points as neighbours.
 
-    The kNN graph falls into parts; ``bridges`` edges join each cluster to the next. The defaults
-    give 16.2 million Laplacian entries on 12,100 nodes.
+    The kNN graph is not connected, so ``bridges`` edges join each cluster to the next. The defaults
+    give 16.2 million Laplacian entries for 12,100 nodes.
 
     Examples
     --------
@@ -233,8 +236,8 @@ def dense_clusters(
 def chimera(n_nodes: int, *, random_state: Any = None, decades: float = 6) -> Graph:
     """Random composite of grids, trees, paths and expanders, in random order.
 
-    A few random edges join each piece to the ones before it; weights are log-uniform over
-    ``decades``. After the chimeras of Laplacians.jl.
+    A few random edges join each piece to earlier ones; weights are log-uniform over ``decades``
+    powers of ten. Modelled on the chimeras of Laplacians.jl.
 
     Examples
     --------
@@ -255,10 +258,10 @@ def chimera(n_nodes: int, *, random_state: Any = None, decades: float = 6) -> Gr
     while start < n_nodes:
         size = min(n_nodes - start, max(2, round(n_nodes * 10 ** rng.uniform(-2, -0.7))))
         kind = kinds[rng.integers(len(kinds))]
-        if kind is edges.path:  # on a long one with such weights rounding alone passes 1e-8
+        if kind is edges.path:  # rounding on longer paths with such weights exceeds 1e-8
             size = min(size, 1000)
         u, v = kind(size)
-        inside = (u < size) & (v < size)  # grids are cut to the size asked
+        inside = (u < size) & (v < size)  # cut grids to the requested size
         parts.append((start + u[inside], start + v[inside]))
         if start:
             links = max(1, round(size**0.5 * rng.random()))
@@ -271,7 +274,9 @@ def chimera(n_nodes: int, *, random_state: Any = None, decades: float = 6) -> Gr
 
 
 def log_uniform_weights(graph: Graph, decades: float, *, random_state: Any = None) -> Graph:
-    """Return the same edges with weights log-uniform over ``decades`` powers of ten around 1.
+    """Return the same edges with weights that are log-uniform over ``decades`` powers of ten.
+
+    The powers are centred at 1.
 
     Examples
     --------

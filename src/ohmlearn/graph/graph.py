@@ -103,7 +103,7 @@ class Graph:
             interop.directions_agree(forward.weights, doubled - forward.weights, entries)
         ):
             interop.raise_asymmetric(graph.edges(), forward.edges(), entries)
-        graph.weights = doubled / 2  # exact, and the mean where rounding made a difference
+        graph.weights = doubled / 2  # exact; the mean if the directions differ by rounding
         graph.weights.flags.writeable = False
         graph.n_zero_weights_dropped = forward.n_zero_weights_dropped
         return graph
@@ -288,7 +288,7 @@ class Graph:
 
     @cached_property
     def degrees(self) -> NDArray[np.float64]:
-        """Sum of the weights at each node, read-only.
+        """Sum of the weights of the edges at each node, read-only.
 
         Examples
         --------
@@ -361,7 +361,7 @@ class Graph:
         return f"Graph(n_nodes={self.n_nodes}, n_edges={self.n_edges})"
 
     def __eq__(self, other: object) -> bool:
-        """Same nodes, edges and weights, to the last bit."""
+        """Whether nodes, edges and weights are equal to the last bit."""
         if not isinstance(other, Graph):
             return NotImplemented
         return all(

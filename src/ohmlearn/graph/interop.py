@@ -1,7 +1,7 @@
 """Graphs of other libraries as edge arrays.
 
-Matrices and ``edge_index`` list each edge in both directions; `BothDirections` says so, and
-`Graph` turns them into edges that count once. The others list each edge once.
+Matrices and ``edge_index`` list each edge in both directions. They are read as `BothDirections`,
+which `Graph` turns into edges that count once. The other formats list each edge once.
 """
 
 from typing import Any, NamedTuple, NoReturn
@@ -56,7 +56,7 @@ def _tolerance(dtype: np.dtype[Any]) -> float:
 def directions_agree(
     forward: NDArray[np.float64], backward: NDArray[np.float64], entries: BothDirections
 ) -> NDArray[np.bool_]:
-    """Whether the weights of edges met in the two directions are equal up to rounding."""
+    """Whether the weights of edges in the two directions are equal up to rounding."""
     tolerance = 0.0 if entries.w is None else _tolerance(entries.w.dtype)
     return np.asarray(np.abs(forward - backward) <= tolerance * np.maximum(forward, backward))
 
@@ -185,8 +185,8 @@ def networkx_edges(graph: Any, weight: str | None) -> tuple[Any, Any, Any, int]:
     if weight is None:
         return u, v, None, len(number)
     found = [value for _, _, value in graph.edges(data=weight)]
-    # Edges without the attribute weigh 1, as everywhere in networkx; a name that no edge has is
-    # a typing error, unless it is the default.
+    # Edges without the attribute have weight 1, as everywhere in networkx. A name that no edge has
+    # is probably a typing error, unless it is the default.
     if found and weight != "weight" and all(value is None for value in found):
         raise ValueError(f"no edge of G has the attribute {weight!r}; pass weight=None for ones")
     w = [1.0 if value is None else value for value in found]

@@ -36,7 +36,7 @@ __all__ = [
 
 
 class PassTotals(NamedTuple):
-    """What a pass over edges, or over some of them, found."""
+    """Results of a pass over all edges, or over some of them."""
 
     product: NDArray[np.float64]  # L x
     n_edges: int
@@ -45,7 +45,7 @@ class PassTotals(NamedTuple):
 
 
 class Passes(ABC):
-    """Edges of a graph G, wherever they are, seen from a graph H on nodes 0, ..., n_nodes - 1.
+    """Passes over the edges of a graph G, compared with a graph H on nodes 0, ..., n_nodes - 1.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Passes(ABC):
         self.edges_read = 0
         self.lost_edge: tuple[int, int] | None = None
         self._reader = reader
-        self._roots = np.arange(self.n_nodes, dtype=np.int32)  # a node of the component in G
+        self._roots = np.arange(self.n_nodes, dtype=np.int32)  # a node of the same component of G
         self._first: tuple[int, float] | None = None  # edges and weight of the first pass
 
     @abstractmethod
@@ -96,10 +96,10 @@ class Passes(ABC):
 
 
 class EdgePasses(Passes):
-    """The edges of a graph G in this process, seen from a graph H.
+    """Passes over the edges of a graph G in this process, compared with a graph H.
 
-    The first pass also compares components. A product does not depend on the batches the edges come
-    in or on the number of threads, to the last bit.
+    The first pass also compares components. To the last bit, a product does not depend on the
+    batches of the edges or on the number of threads.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class EdgePasses(Passes):
     component : ndarray of int32
         Component of H for each node.
     reader : str
-        Who reads, for messages.
+        Name of the function that reads the edges, for messages.
     n_jobs : int, optional
         Number of threads, as in scikit-learn.
 
@@ -154,7 +154,7 @@ def check_sparsifier(edges: Any, h: Any, call: str) -> Graph:
         The edges of the full graph.
     h : Graph, or an object whose ``snapshot()`` returns one
     call : str
-        How the caller is called, for messages.
+        The call as the user writes it, for messages.
     """
     if hasattr(edges, "snapshot"):
         raise TypeError(
@@ -238,7 +238,7 @@ def read_pass(
 def multiply_laplacian(
     graph: Graph, x: NDArray[np.float64], threads: int = 1
 ) -> NDArray[np.float64]:
-    """Return L x for an (n_nodes, n_columns) array, accurate relative to differences of x.
+    """Return L x for an (n_nodes, n_columns) array; the error is relative to differences of x.
 
     Examples
     --------

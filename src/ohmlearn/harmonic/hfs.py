@@ -170,7 +170,7 @@ def solve_hfs(
         if not 1.0 < excess.max() < TOO_MUCH or not report.converged.all():
             break
         tighter /= 2.0 * float(excess.max())  # solutions within tol may combine to an f that is not
-    # The answer of a column is made of its own solution and, if stable, of the last one.
+    # The answer of a column combines the solution for it and, if stable, the last solution.
     q = len(mu)
     solved = (report.residual <= tol) | report.rounding
     if not solved.all():

@@ -1,4 +1,4 @@
-"""The graph of a set of points, as a stream of edges, and what joins new points to it."""
+"""The graph of a set of points as a stream of edges, and the edges of new points to it."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ from ohmlearn.streams.kernel import default_gamma
 __all__ = ["AFFINITIES", "Affinity", "CallableEdges"]
 
 AFFINITIES = ("knn", "rbf", "precomputed")
-PAIRS = 1 << 22  # weights that are in memory at once
+PAIRS = 1 << 22  # number of weights in memory at the same time
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Affinity:
-    """How points are joined: the parameters of an estimator that say so.
+    """How points are joined by edges: the parameters of an estimator that control this.
 
     Examples
     --------
@@ -44,7 +44,7 @@ class Affinity:
         if self.kind == "precomputed":
             return X if isinstance(X, Graph) else Graph.from_scipy(X)
         if self.kind == "knn":
-            k = min(self.n_neighbors, len(X) - 1)  # fewer points: all pairs
+            k = min(self.n_neighbors, len(X) - 1)  # all pairs if there are fewer points
             return knn_edges(X, n_neighbors=k, weights=self.weights, n_jobs=self.n_jobs)
         if self.kind == "rbf":
             return kernel_edges(X, gamma=self.kernel_gamma, n_jobs=self.n_jobs)
@@ -52,9 +52,9 @@ class Affinity:
         return CallableEdges(X, self.kind)
 
     def extend(self, new: Any, X: Any, values: Floats) -> Floats:
-        """Return sums of weight times value over the points that new ones are joined to.
+        """Return, for each new point, the sum of weight times value over its neighbours in X.
 
-        The scale of the weights of a new point is arbitrary.
+        The weights of each new point have an arbitrary scale.
         """
         total = np.zeros((new.shape[0], values.shape[1]))
         rows = max(1, PAIRS // max(1, len(values)))
@@ -65,7 +65,7 @@ class Affinity:
         return total
 
     def _joiner(self, X: Any) -> Callable[[Any], Any]:
-        """Return a function that gives the weights between new points and X."""
+        """Return a function that computes the weights between new points and X."""
         if self.kind == "precomputed":
             return lambda new: scipy.sparse.csr_array(new)
         if callable(self.kind):
@@ -106,7 +106,7 @@ class Affinity:
 
 
 class CallableEdges:
-    """Stream of the edges that a function ``affinity(A, B)`` gives, for blocks A of the points.
+    """Stream of edges whose weights ``affinity(A, B)`` computes, for blocks A of the points.
 
     Examples
     --------

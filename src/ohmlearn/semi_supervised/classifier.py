@@ -60,7 +60,7 @@ def classes_there(
 ) -> NDArray[np.bool_]:
     """Return for each node and class whether the node's component has a label of that class.
 
-    Without one there is no evidence for the class, although centring moves its scores, too.
+    Without one there is no evidence for the class, although centring moves its scores as well.
     """
     there = np.zeros((int(result.component.max()) + 1, result.f.shape[1]), dtype=bool)
     there[result.component[nodes], codes] = True

@@ -1,4 +1,4 @@
-"""How many neighbours: what the labels themselves say."""
+"""Choose the number of neighbours of a kNN graph from the labels."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ __all__ = ["NeighborAdvice", "suggest_neighbors"]
 
 CANDIDATES = (5, 10, 20, 50, 100)
 MAX_SPLITS = 10_000
-ABOUT = 0.01  # of the points: a sparser graph may reach so many fewer
+ABOUT = 0.01  # a sparser graph may reach fewer points, by at most this share of them
 
 
 @dataclass(frozen=True)
@@ -34,16 +34,17 @@ class NeighborAdvice:
     Attributes
     ----------
     n_neighbors : int
-        The number to use: the smallest that is as good as the best up to the standard error.
+        The suggested number: the smallest one whose accuracy is within a standard error of the
+        best.
     candidates : tuple of int
     accuracy, error : tuple of float
-        Share of left-out labels that were found, and its standard error; NaN if no class has two
-        labels.
+        Share of left-out labels that were predicted correctly, and its standard error; NaN if no
+        class has two labels.
     reached : tuple of float
-        Share of the points connected to a labelled one.
+        Share of the points that are connected to a labelled one.
     n_components : tuple of int
     n_labels, n_points : int
-        Labels, and points that were looked at.
+        Number of labels, and of points in the compared graphs.
 
     Examples
     --------
@@ -78,7 +79,7 @@ class NeighborAdvice:
     def _verdict(self) -> str:
         last, chosen = len(self.candidates) - 1, self.candidates.index(self.n_neighbors)
         if np.isnan(self.accuracy[chosen]):
-            return "without labels to leave out: the sparsest graph that reaches as much as any"
+            return "no labels could be left out; suggested is the sparsest graph that reaches most"
         gap = self.accuracy[chosen] - self.accuracy[last]
         noise = float(np.hypot(self.error[chosen], self.error[last]))
         if chosen < last and gap > 2 * noise:
@@ -88,7 +89,7 @@ class NeighborAdvice:
             )
         if chosen < last:
             return "denser graphs are no better here, and cost more"
-        return "denser graphs do better here: try larger k, too"
+        return "denser graphs do better here; try larger k as well"
 
 
 def suggest_neighbors(
@@ -104,9 +105,8 @@ def suggest_neighbors(
 ) -> NeighborAdvice:
     """Compare numbers of neighbours for a kNN graph by leaving out labels.
 
-    Half of the labels of each class, rounded down, are left out, several times, and found again by
-    stable-HFS.
-    Where no class has two labels, only what the graphs connect can be compared.
+    Several times, half of the labels of each class, rounded down, are left out and predicted by
+    stable-HFS. If no class has two labels, only the connectivity of the graphs is compared.
 
     Parameters
     ----------
@@ -114,17 +114,17 @@ def suggest_neighbors(
     y : array-like of shape (n_points,), or dict {point: label}
         Classes; -1, None and NaN mean unlabelled.
     candidates : sequence of int
-        Numbers to compare; those that reach the number of points are left out.
+        Numbers to compare; those not below the number of points are ignored.
     weights : {"uniform", "gaussian"}
-        Of the edges.
+        Weights of the edges, as in `knn_edges`.
     n_splits : int
         How often labels are left out.
     max_points : int
-        With more points, the labelled ones and a sample of the others stand for all. Neighbours
-        are then farther away: an absolute number is what is compared.
+        With more points, only the labelled ones and a random sample of the others are used. In a
+        sample the neighbours of a point are farther away, but the same numbers are compared.
     random_state : int, Generator, RandomState or None
     n_jobs : int, optional
-        Threads, read as scikit-learn does.
+        Number of threads, as in scikit-learn.
 
     Returns
     -------
@@ -150,8 +150,8 @@ def suggest_neighbors(
     sizes = sorted({check_count("candidates", k) for k in candidates if k < len(points)})
     if not sizes:
         raise ValueError(
-            f"candidates must have a number below that of the points, {len(points)}, got "
-            f"{list(candidates)}"
+            f"at least one of the candidates must be below the number of points, {len(points)}, "
+            f"got {list(candidates)}"
         )
     accuracy, error, reached, components = [], [], [], []
     for k in sizes:
@@ -177,7 +177,7 @@ def suggest_neighbors(
 def _sample(
     points: NDArray[Any], nodes: NDArray[np.int64], limit: int, rng: np.random.Generator
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return the labelled points first and some of the others, and the numbers of the labelled."""
+    """Return the labelled points followed by some others, and the indices of the labelled."""
     if len(points) <= limit:
         return points, nodes
     others = np.setdiff1d(np.arange(len(points)), nodes)
@@ -189,7 +189,7 @@ def _sample(
 def _splits(
     codes: NDArray[Any], n_splits: int, rng: np.random.Generator
 ) -> list[NDArray[np.bool_]]:
-    """Masks of the labels that are kept: more than half of each class, at least one."""
+    """Return masks of the labels to keep: at least half of each class, and at least one."""
     if np.bincount(codes).max() < 2:
         return []
     masks = []
@@ -210,7 +210,7 @@ def _share_found(
     kept: NDArray[np.bool_],
     n_jobs: int | None,
 ) -> float:
-    """Share of the labels left out that the others lead to; those not reached are not found."""
+    """Return the share of left-out labels predicted correctly; an unreached node is an error."""
     degree = float(graph.degrees.mean())
     gamma = automatic_gamma(int(np.count_nonzero(kept)), n_classes, degree)
     Y = np.eye(n_classes)[codes[kept]]
@@ -224,7 +224,7 @@ def _share_found(
 def _choose(
     sizes: list[int], accuracy: list[float], error: list[float], reached: list[float]
 ) -> int:
-    """Return the smallest number that is as good as the best and reaches about as much."""
+    """Return the smallest number with about the best accuracy that reaches about as many points."""
     if np.isnan(accuracy[0]):
         return next(k for k, share in zip(sizes, reached, strict=True) if share == max(reached))
     best = int(np.argmax(accuracy))

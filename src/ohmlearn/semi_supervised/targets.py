@@ -1,4 +1,4 @@
-"""Which nodes are labelled, and with what."""
+"""Find the labelled nodes and their labels in the argument y."""
 
 import math
 import warnings
@@ -28,12 +28,12 @@ class Labels(NamedTuple):
 
 
 def is_mapping(y: Any, ids: NodeTable | None) -> bool:
-    """Whether y has nodes as keys. A Series of pandas does if the nodes have ids: its index."""
+    """Whether y has nodes as keys; for nodes with ids, the index of a pandas Series has them."""
     return isinstance(y, Mapping) or (ids is not None and type(y).__name__ == "Series")
 
 
 def number_labels(labels: Labels, ids: NodeTable | None) -> Labels:
-    """Return labels whose nodes are numbers; ids that no edge has get the next numbers.
+    """Replace node ids by numbers; ids that no edge has get the next free numbers.
 
     Examples
     --------
@@ -134,7 +134,7 @@ def _choose(nodes: Any, known: NDArray[np.bool_]) -> Any:
 
 
 def _split(y: Any, n_nodes: int | None, ids: NodeTable | None) -> Labels:
-    """Return nodes and entries of a mapping, or of an array with one entry for each node."""
+    """Return the nodes and entries of a mapping, or of an array with one entry per node."""
     if y is None:
         raise ValueError(
             "requires y to be passed, but the target y is None; give an array with one entry for "
@@ -156,7 +156,7 @@ def _split(y: Any, n_nodes: int | None, ids: NodeTable | None) -> Labels:
         return Labels(check_node_ids(list(y), "y.keys()").astype(np.int64), entries)
     values = np.asarray(y)
     if values.dtype.kind in "UT" and not isinstance(y, np.ndarray):
-        values = np.asarray(y, dtype=object)  # numpy has made strings of None, NaN and -1
+        values = np.asarray(y, dtype=object)  # numpy turned None, NaN and -1 into strings
     elif values.dtype.kind in "UT":
         _warn_numbers_as_strings(values)
     values = column_or_1d(values, warn=True)
@@ -169,19 +169,19 @@ def _split(y: Any, n_nodes: int | None, ids: NodeTable | None) -> Labels:
 
 
 def _warn_numbers_as_strings(values: NDArray[Any]) -> None:
-    """Warn of what numpy makes of -1 and NaN among strings."""
+    """Warn of "-1" and "nan", into which numpy turns -1 and NaN among strings."""
     strange = [name for name in ("-1", "nan") if np.any(values == name)]
     if strange:
         warnings.warn(
-            f"y has the class {strange[0]!r}: arrays of strings hold neither -1 nor NaN; mark "
-            f"unlabelled nodes by None in an array of dtype object",
+            f"y has the class {strange[0]!r}, because an array of strings cannot hold -1 or NaN; "
+            f"mark unlabelled nodes by None in an array of dtype object",
             UserWarning,
             stacklevel=4,
         )
 
 
 def is_unlabelled(value: Any) -> bool:
-    """Whether an entry means that a label is not known: None, NaN, pandas.NA or -1.
+    """Whether an entry means "unlabelled": None, NaN, pandas.NA or -1.
 
     Examples
     --------
@@ -196,7 +196,7 @@ def is_unlabelled(value: Any) -> bool:
 
 
 def _check_scalars(values: NDArray[Any]) -> None:
-    """Refuse labels that cannot be classes side by side."""
+    """Refuse labels that are not scalars, and a mixture of strings and numbers."""
     for value in values:
         if np.ndim(value) > 0 or isinstance(value, dict | set | frozenset):
             raise ValueError(f"a label must be a single string or number, got {value!r}")
@@ -204,7 +204,7 @@ def _check_scalars(values: NDArray[Any]) -> None:
     if len(first) > 1:
         raise ValueError(
             f"labels must be all strings or all numbers, got {first[True]!r} and {first[False]!r}; "
-            f"make them all strings, say, with str"
+            f"convert all of them, for example with str"
         )
 
 

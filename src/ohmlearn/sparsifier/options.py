@@ -20,7 +20,7 @@ from ohmlearn.validation.parameters import (
     check_seed,
 )
 
-__all__ = ["CONSTANTS", "MAX_EDGES", "PAPER_CONSTANTS", "SparsifierOptions"]
+__all__ = ["CONSTANTS", "MAX_EDGES", "MOST_NODES", "PAPER_CONSTANTS", "SparsifierOptions"]
 
 SCHEMES = ("resample", "online", "paper")
 # beta = constant * (ln n + offset) / epsilon^2. "theory" is the matrix Chernoff bound for
@@ -30,6 +30,7 @@ CONSTANTS = {"theory": (3.0, math.log(2 / 0.01)), "practical": (1.2, 0.0)}
 PAPER_CONSTANTS = {"theory": 1.0, "practical": 0.1}
 # Bytes at the peak of a resample, per row of the target (2.5 times as many are held) and per node.
 ROW_BYTES, NODE_BYTES = 160, 400
+MOST_NODES = 2**30  # clusters are numbered after the nodes, with 32 bits
 MAX_EDGES = 2**53  # the largest budget; such numbers are exact as float64
 TYPES: dict[str, tuple[type, ...]] = {  # in a file
     "n_nodes": (int, NoneType),
@@ -67,6 +68,8 @@ class SparsifierOptions:
         if n is not None:
             nothing = np.empty(0, dtype=np.int32)
             n = check_n_nodes(n, nothing, nothing)
+            if n > MOST_NODES:
+                raise ValueError(f"n_nodes must be at most 2**30 = {MOST_NODES}, got {n}")
         check_fraction("epsilon", self.epsilon)
         check_option("scheme", self.scheme, SCHEMES)
         check_option("constants", self.constants, CONSTANTS)

@@ -1,15 +1,17 @@
-"""Scheme "paper": Kelner and Levin's sparsification of a stream, kept as copies of its edges.
+"""Scheme "paper": Kelner and Levin's sparsification of a stream, which keeps copies of edges.
 
-After Algorithms 1 and 2 of Calandriello, Lazaric and Valko, "Large-scale semi-supervised learning
-with online spectral graph sparsification" (2015). Every edge stands for N copies, each kept with
-a probability p that only falls, as resistances fall while the graph grows:
+It follows Algorithms 1 and 2 of Calandriello, Lazaric and Valko, "Large-scale semi-supervised
+learning with online spectral graph sparsification" (2015). Every edge is treated as N copies. Each
+copy is kept with a probability p that only decreases, because resistances decrease as the graph
+grows:
 
     p' = min(p, a R / (alpha (n - 1))),   q' ~ Binomial(q, p' / p),   weight = q' a / (N p').
 
-a is the weight the edge came with, R its effective resistance in H + A: H what was kept so far, A
-the block of edges since. Arriving edges enter with p = 1 and q = N: one rule serves both loops of
-Algorithm 2. Given the past, the expected weight is the weight before, whatever R is. The weight as
-printed takes p' before the minimum and so comes out too low wherever the minimum matters.
+Here a is the original weight of the edge, q the number of copies left, and R the effective
+resistance in H + A, where H is the sparsifier so far and A the block of edges read since. New edges
+have p = 1 and q = N, so that the same rule covers both loops of Algorithm 2. Given the past, the
+expected new weight equals the old weight for any value of R. The formula printed in the paper
+uses p' before the minimum, so its weights are too low wherever the minimum takes effect.
 """
 
 import copy
@@ -28,7 +30,7 @@ EDGE = [("u", np.int32), ("v", np.int32), ("a", np.float64)]
 ROW = [*EDGE, ("p", np.float64), ("q", np.int64)]
 PRINTED_ROW = [*ROW, ("p_printed", np.float64)]
 MAX_COPIES = 2**53
-PARAMETERS = ("n_nodes", "epsilon", "constant", "printed")  # alike in sketches to be merged
+PARAMETERS = ("n_nodes", "epsilon", "constant", "printed")  # must be equal to merge two sketches
 COUNTERS = ("n_blocks", "n_edges_seen", "n_self_loops_dropped", "n_zero_weights_dropped")
 MOST_EDGES, LARGEST_WEIGHT = 2**60, 1e27  # as in the C++ sampler
 
@@ -40,25 +42,27 @@ class KelnerLevin:
     ----------
     n_nodes : int
     epsilon : float
-        Energies are to be kept within a factor 1 ± epsilon; between 0 and 1.
+        Target accuracy: energies should stay within a factor 1 ± epsilon. Between 0 and 1.
     seed : int
-        In 0, ..., 2**64 - 1. Coins depend on it and the number of the block, nothing else. Give
-        sketches to be merged different ones: with equal coins their errors add up.
+        In 0, ..., 2**64 - 1. Random numbers depend only on the seed and the number of the block.
+        Use different seeds for sketches that will be merged, because with equal random numbers
+        their errors add up.
     constant : float
         Factor on `n_copies`.
     n_jobs : int
-        Threads; the result does not depend on it.
+        Number of threads; the result does not depend on it.
     weight_rule : {"corrected", "printed"}
-        "printed" weighs by the probability before the minimum; kept to show that it is biased.
+        "printed" computes weights from the probability before the minimum; it is kept to show that
+        it is biased.
     block_size : int, optional
-        As below; n ln(n)^2 / epsilon^2 by default, as in the paper.
+        See the attribute; n ln(n)^2 / epsilon^2 by default, as in the paper.
 
     Attributes
     ----------
     n_copies : int
-        N, the copies that an arriving edge stands for.
+        N, the number of copies of a new edge.
     block_size : int
-        Edges, dropped ones not counted, after which H is sampled anew.
+        Number of edges after which H is sampled again; dropped edges are not counted.
     n_blocks, n_edges_seen, n_self_loops_dropped, n_zero_weights_dropped : int
 
     Examples
@@ -89,8 +93,8 @@ class KelnerLevin:
         size = n_nodes * math.log(max(n_nodes, 2)) ** 2 / square if square > 0 else math.inf
         if constant * self.alpha**2 * size > MAX_COPIES:
             raise ValueError(
-                f'epsilon = {epsilon} is too near to 0 or 1 for scheme="paper": it asks for more '
-                f"than {MAX_COPIES} copies of an edge among {n_nodes} nodes"
+                f'epsilon = {epsilon} is too close to 0 or 1 for scheme="paper" with {n_nodes} '
+                f"nodes, because it needs more than {MAX_COPIES} copies of each edge"
             )
         self.block_size = math.ceil(size) if block_size is None else block_size
         self.n_copies = math.ceil(constant * self.alpha**2 * size)
@@ -99,15 +103,15 @@ class KelnerLevin:
         self._rows = np.empty(0, PRINTED_ROW if self.printed else ROW)
         self._buffer = np.empty(0, EDGE)  # grows up to block_size
         self._n_buffered = 0
-        self.merged = False  # rows of two sketches, not sampled together yet
+        self.merged = False  # True if rows of two sketches were not sampled together yet
 
     @property
     def n_rows(self) -> int:
-        """Rows of H, without the edges that wait for the end of their block."""
+        """Number of rows of H, without the edges that wait for the end of their block."""
         return len(self._rows)
 
     def update(self, u: NDArray[Any], v: NDArray[Any], w: NDArray[Any]) -> None:
-        """Take in edges that have been checked; parallel ones are rows of their own."""
+        """Add checked edges; each of several parallel edges becomes a separate row."""
         loops = u == v
         zeros = (w == 0) & ~loops
         self.n_edges_seen += len(u)
@@ -133,12 +137,12 @@ class KelnerLevin:
                 self._resample()
 
     def flush(self) -> None:
-        """End the current block here; nothing happens if it is empty."""
+        """End the current block now; do nothing if it is empty."""
         if self._n_buffered > 0 or self.merged:
             self._resample()
 
     def _resample(self) -> None:
-        """Algorithm 2 on H + A."""
+        """Run Algorithm 2 on H + A."""
         key = np.array([self.seed, self.n_blocks], dtype=np.uint64)
         rng = np.random.Generator(np.random.Philox(key=key))
         new = np.ones(self._n_buffered, self._rows.dtype)  # p = 1
@@ -151,19 +155,21 @@ class KelnerLevin:
         rows["p_printed" if self.printed else "p"] = asked
         rows["p"] = p
         self._rows = rows[rows["q"] > 0]
-        # A new buffer: copies of this sketch may still look at the old one.
+        # Make a new buffer, because copies of this sketch may still use the old one.
         self._buffer, self._n_buffered, self.merged = np.empty(0, EDGE), 0, False
         self.n_blocks += 1
 
     def _resistances(self, rows: NDArray[np.void], rng: np.random.Generator) -> NDArray[np.float64]:
         graph = Graph.from_edges(rows["u"], rows["v"], self._weights(rows), n_nodes=self.n_nodes)
-        # The analysis wants every estimate within a factor alpha. One from q columns is below
-        # 1 / alpha with probability at most exp(-q (ln(alpha) + 1 / alpha - 1) / 2), made e^-18;
-        # the sketch has q = 8 / accuracy^2.
+        # The analysis needs every estimate within a factor alpha. An estimate from q columns is
+        # below 1 / alpha times the resistance with probability at most
+        # exp(-q (ln(alpha) + 1 / alpha - 1) / 2). The sketch has q = 8 / accuracy^2 columns; this
+        # accuracy makes the probability e^-18.
         accuracy = math.sqrt((math.log(self.alpha) + 1 / self.alpha - 1) / 4.5)
         r = effective_resistance(graph, epsilon=accuracy, random_state=rng, n_jobs=self.n_jobs)
         u, v, _ = graph.edges()
-        # Shorting all other nodes; rounding may not drive a probability to zero or below.
+        # Shorting all other nodes gives a lower bound of the resistance. It prevents rounding from
+        # making a probability zero or negative.
         floored = np.fmax(r, 1 / np.minimum(graph.degrees[u], graph.degrees[v]))
         keys, wanted = (np.int64(self.n_nodes) * i.astype(np.int64) for i in (u, rows["u"]))
         return np.asarray(floored[np.searchsorted(keys + v, wanted + rows["v"])], np.float64)
@@ -173,14 +179,14 @@ class KelnerLevin:
         return np.asarray(rows["a"] * (rows["q"] / (self.n_copies * p)), np.float64)
 
     def snapshot_edges(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
-        """Return (u, v, weight), u < v, as they would be after a flush; nothing is changed."""
-        flushed = copy.copy(self)  # shares the arrays, of which a flush writes none
+        """Return (u, v, weight), u < v, as they would be after a flush; change nothing."""
+        flushed = copy.copy(self)  # shares the arrays, which a flush does not write to
         flushed.flush()
         rows = flushed._rows
         return rows["u"].copy(), rows["v"].copy(), self._weights(rows)
 
     def merge(self, other: "KelnerLevin") -> None:
-        """Add what another sketch holds, its rows with their p and q; the next block resamples."""
+        """Add the rows of another sketch with their p and q; the next block resamples them."""
         self._check_parameters({name: getattr(other, name) for name in PARAMETERS})
         if self.n_edges_seen + other.n_edges_seen > MOST_EDGES:
             raise ValueError("the two sparsifiers have seen more than 2**60 edges")
@@ -188,12 +194,12 @@ class KelnerLevin:
         self.merged = True
         for name in COUNTERS[1:]:
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        # Coins that either has tossed are not used again.
+        # Random numbers that either sketch has used are not used again.
         self.n_blocks = max(self.n_blocks, other.n_blocks)
         self._append(other._buffer[: other._n_buffered].copy())
 
     def get_state(self) -> dict[str, Any]:
-        """Return all that is needed to go on, as arrays and numbers."""
+        """Return everything that is needed to continue, as arrays and numbers."""
         state = {name: getattr(self, name) for name in ("seed", *PARAMETERS, *COUNTERS, "merged")}
         for kind, table in ("row", self._rows), ("buffer", self._buffer[: self._n_buffered]):
             for name in table.dtype.names or ():
@@ -201,12 +207,12 @@ class KelnerLevin:
         return state
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Continue from a state of a sketch with the same parameters; the seed comes with it.
+        """Continue from the state of a sketch with the same parameters; also set its seed.
 
         Raises
         ------
         ValueError
-            Says what no sketch can hold: the state may come from a file that anyone can write.
+            If no sketch can have this state, which may come from a damaged or forged file.
         """
         numbers = {
             name: _number(state, name) for name in ("seed", *PARAMETERS, *COUNTERS, "merged")
@@ -246,7 +252,7 @@ class KelnerLevin:
         seen, loops, zeros = (numbers[name] for name in COUNTERS[1:])
         if len(rows) + len(buffer) > seen - loops - zeros:
             raise ValueError(
-                f"{len(rows) + len(buffer)} rows come from {seen - loops - zeros} edges"
+                f"{len(rows) + len(buffer)} rows cannot come from {seen - loops - zeros} edges"
             )
 
     def _check_parameters(self, others: dict[str, Any]) -> None:
@@ -262,10 +268,10 @@ def _check_all(good: NDArray[np.bool_], kind: str, what: str) -> None:
 
 
 def _number(state: dict[str, Any], name: str) -> Any:
-    """Return a single number of a state; from a file it comes as an array without dimensions."""
+    """Return a single number of a state; in a file it is an array without dimensions."""
     value = np.asarray(state.get(name))
     if value.ndim != 0 or value.dtype.kind not in "biuf" or not np.isfinite(value):
-        raise ValueError(f"{name} must be there, as a single number")
+        raise ValueError(f"{name} must be present as a single finite number")
     number = value.item()
     if name in ("epsilon", "constant", "weight_seen"):
         return float(number)
@@ -275,10 +281,10 @@ def _number(state: dict[str, Any], name: str) -> Any:
 
 
 class PaperSampler:
-    """The scheme "paper" behind the interface of the C++ sampler."""
+    """The scheme "paper" with the interface of the C++ sampler."""
 
-    beta = math.inf  # probabilities only fall; there is no rate of sampling
-    changes_at_once = True  # an update that is cut off leaves the sampler as it was
+    beta = math.inf  # this scheme has no sampling rate; probabilities only decrease
+    changes_at_once = True  # an interrupted update leaves the sampler as it was
 
     def __init__(self, n_nodes: int, epsilon: float, seed: int, constant: float, threads: int):
         self._now = KelnerLevin(n_nodes, epsilon, seed, constant, threads), 0.0
@@ -294,10 +300,11 @@ class PaperSampler:
 
     def update(self, u: NDArray[Any], v: NDArray[Any], w: NDArray[Any] | None = None) -> None:
         weights = np.ones(len(u)) if w is None else w.astype(np.float64)
-        # Added one by one, so that the split into batches makes no difference.
+        # Add the weights one by one, so that the result does not depend on the batches.
         kept = np.where(u == v, 0.0, weights)
         seen = float(np.cumsum(np.append(self.weight_seen, kept))[-1])
-        # On a copy that takes the place of the original at once: Ctrl-C leaves one or the other.
+        # Update a copy, which then replaces the original in one step: after Ctrl-C the sampler is
+        # either the old or the new one.
         sketch = copy.copy(self._sketch)
         sketch.update(u, v, weights)
         self._now = sketch, seen

@@ -16,9 +16,14 @@ from ohmlearn.graph import Graph
 from ohmlearn.graph.batches import batches_of
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.identity import join_tables, nodes_of
-from ohmlearn.sparsifier.options import CONSTANTS, PAPER_CONSTANTS, SparsifierOptions
+from ohmlearn.sparsifier.options import (
+    CONSTANTS,
+    MOST_NODES,
+    PAPER_CONSTANTS,
+    SparsifierOptions,
+)
 from ohmlearn.sparsifier.paper import PaperSampler
-from ohmlearn.validation.edges import MAX_NODES, EdgeNames, check_batch, raise_edge_fault
+from ohmlearn.validation.edges import EdgeNames, check_batch, raise_edge_fault
 from ohmlearn.validation.parameters import check_seed, naming_size
 
 __all__ = ["StreamingSparsifier", "sparsify"]
@@ -228,7 +233,7 @@ class StreamingSparsifier(Shared):
         """Take in a batch, or nothing of it."""
         sampler, options = self._sampler(), self.options
         arrays = check_batch(batch, number)
-        limit = MAX_NODES if options.n_nodes is None else options.n_nodes
+        limit = MOST_NODES if options.n_nodes is None else options.n_nodes
         fault = _core.find_fault(limit, options.threads, *arrays)
         if fault is not None:
             raise_edge_fault(fault, limit, EdgeNames())

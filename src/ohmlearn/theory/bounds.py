@@ -1,4 +1,4 @@
-"""Theorem 1 as printed, and as it holds; the symbols are explained in the package."""
+"""Theorem 1 as printed and as repaired; `ohmlearn.theory` explains the symbols."""
 
 import math
 from dataclasses import dataclass
@@ -21,13 +21,13 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Stability:
-    """How much the loss at a node may change when one labelled node is swapped for another.
+    """How much the loss at a node may change when one labelled node is replaced by another.
 
     Attributes
     ----------
     printed : float
-        The paper's beta; infinite where its condition l gamma (1 - epsilon) lambda_1 > 1 fails. It
-        lacks a factor 2c and is not a bound.
+        The paper's beta; infinite if its condition l gamma (1 - epsilon) lambda_1 > 1 fails. It is
+        not a bound, because a factor 2c is missing.
     repaired : float
         A bound that holds.
     margin : float
@@ -62,7 +62,7 @@ def stability_beta(
     """Bound the stability beta of stable-HFS on a sparsifier, as printed and repaired.
 
     With a = l gamma (1 - epsilon) lambda_1 the repaired form is beta = 2 sqrt(2) c^2 / a, at most
-    c^2. Unlike the printed one it needs no a > 1.
+    c^2. Unlike the printed form it does not need a > 1.
 
     Parameters
     ----------
@@ -77,10 +77,10 @@ def stability_beta(
     label_bound : float
         The number k, the largest absolute label.
     deviation_bound : float, optional
-        A number c that \\|f - y\\| never exceeds, whichever nodes are labelled. By default, what
-        follows from the other arguments; it is not exceeded in any case.
+        A number c that \\|f - y\\| never exceeds, whichever nodes are labelled. By default, the
+        bound that follows from the other arguments; a larger number is replaced by that bound.
     lower : float, optional
-        The smallest ratio x'L_H x / x'L_G x where it is known; 1 - epsilon by default.
+        The smallest ratio x'L_H x / x'L_G x, if it is known; 1 - epsilon by default.
 
     Examples
     --------
@@ -110,8 +110,8 @@ def _check_ratios(epsilon: float, lower: float | None) -> tuple[float, float]:
         return epsilon, check_positive("lower", lower)
     if epsilon >= 1.0:
         raise ValueError(
-            f"epsilon must be below 1, got {epsilon:g}; a sparsifier with ratios of energies above "
-            f"0 may have more: pass the smallest ratio as lower"
+            f"epsilon must be below 1, got {epsilon:g}; if the smallest ratio of energies is known "
+            f"and above 0, pass it as lower"
         )
     return epsilon, 1.0 - epsilon
 
@@ -133,7 +133,7 @@ class BoundTerms:
     empirical : float
         Mean squared error on the labelled nodes.
     sparsification : float
-        What the sparsifier may add to it.
+        How much the sparsifier may add to that error.
     stability : float
         beta.
     deviation : float
@@ -162,23 +162,23 @@ class BoundTerms:
 
     @property
     def vacuous(self) -> bool:
-        """Whether it says no more than what holds without it, or is infinite."""
+        """Whether the bound is infinite or not below the trivial one."""
         return not self.value < self.trivial
 
 
 @dataclass(frozen=True)
 class GeneralizationBound:
-    """Theorem 1 as printed and as it holds; ``print`` shows both, term by term.
+    """Theorem 1 as printed and as repaired; ``print`` shows both, term by term.
 
     Attributes
     ----------
     printed, repaired : BoundTerms
-        The printed form is infinite where its condition fails; where it is not, it is no bound
-        all the same: two of its steps are wrong.
+        The printed form is infinite if its condition fails. Even if it is finite it is not a bound,
+        because two steps of its proof are wrong.
     confidence : float
         Probability, over the draw of the labelled nodes, with which the repaired form holds.
     margin : float
-        l gamma (1 - epsilon) lambda_1, which the printed form needs above 1.
+        l gamma (1 - epsilon) lambda_1, which must be above 1 for the printed form.
     label_bound, deviation_bound : float
         The numbers k and c.
 
@@ -201,7 +201,7 @@ class GeneralizationBound:
 
     @property
     def vacuous(self) -> bool:
-        """Whether the repaired bound says nothing."""
+        """Whether the repaired bound is vacuous."""
         return self.repaired.vacuous
 
     def __str__(self) -> str:
@@ -221,10 +221,10 @@ class GeneralizationBound:
             f"c = {self.deviation_bound:.4g}, k = {self.label_bound:.4g}"
         )
         if not self.vacuous and self.repaired.value >= self.label_bound**2:
-            lines.append("but answering 0 everywhere has a bound as good, k^2")
+            lines.append("but the answer 0 everywhere has a bound at least as good, k^2")
         if math.isinf(self.printed.value):
             lines.append(
-                f"printed: needs l gamma (1 - epsilon) lambda_1 > 1, which is {self.margin:.4g}"
+                f"printed: needs l gamma (1 - epsilon) lambda_1 > 1, but it is {self.margin:.4g}"
             )
         else:
             lines.append("printed: lacks a factor 2c in beta and a cross term, not a bound")
@@ -254,9 +254,9 @@ def generalization_bound(
     Parameters
     ----------
     empirical_error : float
-        Mean squared error on the labelled nodes of the exact answer f^. With that of Sparse-HFS
-        itself nothing is added by sparsification: then pass that of f~, ``epsilon=0`` and the
-        `lambda_1` of the sparsifier.
+        Mean squared error of the exact answer f^ on the labelled nodes. If you know the error of
+        the Sparse-HFS answer f~ instead, pass that with ``epsilon=0`` and the `lambda_1` of the
+        sparsifier; then sparsification adds nothing to the bound.
     n_labelled, n_unlabelled : int
         The numbers l and u.
     gamma, lambda_1, epsilon, label_bound, deviation_bound, lower
@@ -333,7 +333,7 @@ def _change_on_labelled(g: float, epsilon: float, lower: float, k: float) -> flo
     """Bound Delta = |f~ - f^|^2 / l over the labelled nodes; g is l gamma lambda_1 of the graph."""
     if epsilon == 0.0:
         return 0.0
-    energy, solve = 0.25, 0.25 / lower  # what holds for any lambda_1
+    energy, solve = 0.25, 0.25 / lower  # these hold for any lambda_1
     if g > 0.0:
         energy, solve = min(energy, 1.0 / g), min(solve, 1.0 / (lower * lower * g))
     return (k * epsilon) ** 2 * energy * solve

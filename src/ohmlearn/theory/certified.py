@@ -1,4 +1,4 @@
-"""Bounds for the answer of a fitted classifier."""
+"""Error bounds for the answer of a fitted classifier."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -24,10 +24,10 @@ class CertifiedBound:
     Attributes
     ----------
     bounds : dict
-        A `GeneralizationBound` for each class: of the mean square of score minus 1 on the nodes of
-        the class, and of the score on the others, over the unlabelled nodes.
+        A `GeneralizationBound` for each class. It bounds the mean over the unlabelled nodes of the
+        squared error of the score, which should be 1 for nodes of the class and 0 for others.
     lambda_1 : float
-        Second smallest eigenvalue of the graph of the answer, or a lower bound of it.
+        Second smallest eigenvalue, or a lower bound of it, of the graph that the answer belongs to.
     n_labelled, n_unlabelled : int
     confidence : float
         Probability with which the repaired bounds of all classes hold together.
@@ -51,18 +51,18 @@ class CertifiedBound:
 
     @property
     def vacuous(self) -> bool:
-        """Whether the repaired bound of every class says nothing."""
+        """Whether the repaired bound of every class is vacuous."""
         return all(bound.vacuous for bound in self.bounds.values())
 
     def __str__(self) -> str:
         worst, bound = max(self.bounds.items(), key=lambda item: item[1].repaired.value)
-        verdict = "vacuous: they say nothing" if self.vacuous else "not all vacuous"
+        verdict = "are all vacuous" if self.vacuous else "are not all vacuous"
         return (
             f"{len(self.bounds)} classes, {self.n_labelled:,} labelled and {self.n_unlabelled:,} "
             f"other nodes, lambda_1 = {self.lambda_1:.4g}; bounds {verdict}\n"
-            f"the loosest, of class {worst}:\n{bound}\n"
-            f"all classes together: with probability {self.confidence:g}, if the labelled nodes "
-            f"were drawn uniformly"
+            f"the largest bound is that of class {worst}:\n{bound}\n"
+            f"the bounds of all classes hold together with probability {self.confidence:g}, if the "
+            f"labelled nodes were drawn uniformly"
         )
 
 
@@ -74,23 +74,24 @@ def certified_bound(
     random_state: Any = None,
     n_jobs: int | None = None,
 ) -> CertifiedBound:
-    """Fill the bounds from a fitted `HFSClassifier`.
+    """Compute the bounds for the answer of a fitted `HFSClassifier`.
 
-    The error on the labelled nodes is that of the answer itself, so that nothing is added for
-    sparsification. The answer of one pass belongs to the sparsifier, whose eigenvalues are
-    computed. The answer of more passes, which must have reached `tol`, belongs to the full graph,
-    whose eigenvalues follow from a certificate.
+    The error on the labelled nodes is that of the answer itself, so sparsification adds nothing.
+    The answer of one pass belongs to the sparsifier, whose eigenvalues are computed. The answer of
+    more passes, which must have reached `tol`, belongs to the full graph; a certificate bounds its
+    eigenvalues.
 
     Parameters
     ----------
     estimator : fitted classifier with ``normalization="stable"``
     certificate : Certificate, optional
-        From `certify`, of the sparsifier; needed if the estimator made more than one pass. Its
-        confidence counts.
+        Certificate of the sparsifier, from `certify`; needed if the estimator made more than one
+        pass. The probability that it fails is subtracted from the confidence of the bounds.
     delta : float
-        One minus the confidence, for all classes together and without that of the certificate.
+        Probability with which the bounds of all classes together may fail, without the probability
+        that the certificate fails.
     random_state, n_jobs
-        For the eigenvalues.
+        Used to compute the eigenvalues.
 
     Examples
     --------
@@ -111,7 +112,7 @@ def certified_bound(
     if hasattr(estimator, "sparsifier_") and estimator.n_iter_ > 1:
         if certificate is None:
             raise ValueError(
-                f"{type(estimator).__name__} made {estimator.n_iter_} passes, so that its answer "
+                f"{type(estimator).__name__} made {estimator.n_iter_} passes, so its answer "
                 f"is that of the full graph; pass "
                 f"certificate=certify(edges, estimator.sparsifier_) or fit with passes=1"
             )
@@ -132,7 +133,7 @@ def certified_bound(
             n_unlabelled,
             gamma=estimator.gamma_,
             lambda_1=lambda_1,
-            lambda_n=max(extremes.lambda_n, lambda_1),  # of no account without sparsification
+            lambda_n=max(extremes.lambda_n, lambda_1),  # has no effect with epsilon=0
             delta=delta / len(errors),
         )
         for label, error in zip(estimator.classes_.tolist(), errors, strict=True)
@@ -157,5 +158,5 @@ def _check_classifier(estimator: Any) -> tuple[Graph, NDArray[np.int64], NDArray
     labelled = estimator.labelled_
     graph = estimator.graph_
     if graph.n_nodes == len(labelled):
-        raise ValueError("all nodes are labelled: there is no error on others to bound")
+        raise ValueError("all nodes are labelled, so there is no error on other nodes to bound")
     return graph, labelled, estimator._columns()

@@ -48,14 +48,14 @@ def spectral_extremes(
 ) -> SpectralExtremes:
     """Compute the second smallest and the largest eigenvalue of the Laplacian.
 
-    All eigenvalues of up to 500 nodes are computed; beyond that, Lanczos on L, and on its
-    pseudo-inverse with `LaplacianSolver`, to about eight digits.
+    For up to 500 nodes all eigenvalues are computed. For larger graphs, Lanczos finds the largest
+    eigenvalues of L and, with `LaplacianSolver`, of its pseudo-inverse, to about eight digits.
 
     Parameters
     ----------
     graph : Graph, or a matrix that `Graph.from_scipy` accepts
     random_state : int, Generator, RandomState or None
-        Seeds the starts of Lanczos and the solver.
+        Seeds the starting vector of Lanczos and the solver.
     n_jobs : int, optional
         Number of threads of the solver, as in scikit-learn.
 
@@ -70,7 +70,7 @@ def spectral_extremes(
     g = check_graph(graph, Graph)
     if g.n_nodes < 2:
         raise ValueError(
-            f"a graph of at least two nodes has a second eigenvalue, got one of {g.n_nodes}"
+            f"the graph must have at least two nodes to have a second eigenvalue, got {g.n_nodes}"
         )
     n_components, _ = g.components()
     seed = check_seed(random_state)

@@ -145,7 +145,7 @@ def raise_edge_fault(fault: EdgeFault, n_nodes: int, names: EdgeNames) -> NoRetu
     if fault.kind in (EdgeFault.Kind.node_u, EdgeFault.Kind.node_v):
         name = (names.u if fault.kind == EdgeFault.Kind.node_u else names.v)(at)
         remedy = "; raise n_nodes, or leave it out to fit the largest id"
-        if fault.node < 0 or n_nodes == MAX_NODES:  # no n_nodes would help
+        if fault.node < 0 or n_nodes >= 2**30:  # no n_nodes would help
             remedy = f"; {RENUMBER}"
         raise ValueError(
             f"node ids must lie in 0, ..., n_nodes - 1 with n_nodes = {n_nodes}, "
