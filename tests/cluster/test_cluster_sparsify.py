@@ -1,4 +1,4 @@
-"""``ohmlearn.dask.sparsify``: the same bytes whatever the cluster does, as good as one stream."""
+"""``ohmlearn.dask.sparsify`` gives the same bytes on any cluster, as accurate as one stream."""
 
 import time
 from pathlib import Path

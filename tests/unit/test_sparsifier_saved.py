@@ -199,7 +199,7 @@ def test_more_waiting_edges_than_a_block_has(paper, tmp_path):
     ("name", "value", "message"),
     [
         ("n_nodes", 61, "there are records for 60 of 61 nodes"),
-        ("n_nodes", 2**31 - 1, "there are records for 60 of 2147483647 nodes"),
+        ("n_nodes", 2**30, "there are records for 60 of 1073741824 nodes"),
         ("n_nodes", 2**40, "n_nodes must lie between"),
         ("n_nodes", "60", "its parameter n_nodes = '60' has the wrong type"),
         ("epsilon", None, "its parameter epsilon = None has the wrong type"),

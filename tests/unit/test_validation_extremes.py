@@ -194,7 +194,7 @@ import resource
 from ohmlearn import Graph, StreamingSparsifier
 resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
 for call in (
-    lambda: StreamingSparsifier(n_nodes=2**31 - 1).update([0], [1]),
+    lambda: StreamingSparsifier(n_nodes=2**30).update([0], [1]),
     lambda: Graph.from_edges([0], [1], n_nodes=2**31 - 1),
 ):
     try:

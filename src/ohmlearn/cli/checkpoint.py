@@ -70,6 +70,7 @@ class Checkpoint:
             )
         reading = json.loads(str(arrays["reading"]))
         self._check_reading(reading)
+        saved = saved.with_threads(self.sparsifier.options.n_jobs)
         saved.nodes = None  # the stream numbers its nodes again, in the same way: see _check_digest
         self.sparsifier, self._expected = saved, reading["digest"]
         self.n_resumed = _position(saved)

@@ -93,13 +93,13 @@ def _as_options(text: str, command: click.Command | None) -> str:
     'correct it, or use --on-bad skip'
     """
     for name, other in ALIASES.items():
-        text = re.sub(rf"(?<![\w./-]){name}(?![\w./-])", other, text)
+        text = re.sub(rf"(?<![\w./'-]){name}(?![\w./'-])", other, text)
     for parameter in command.params if command else []:
         name, option = str(parameter.name), max(parameter.opts, key=len)
         if option.startswith("--"):
             text = re.sub(rf'\b{name}="([^"]*)"', rf"{option} \1", text)
             if "_" in name:  # a word on its own, not a part of a path
-                text = re.sub(rf"(?<![\w./-]){name}(?![\w./-])", option, text)
+                text = re.sub(rf"(?<![\w./'-]){name}(?![\w./'-])", option, text)
     return text
 
 

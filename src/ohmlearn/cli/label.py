@@ -56,7 +56,7 @@ __all__ = ["label"]
     help="How the scores of the classes are made comparable.",
 )  # fmt: skip
 @click.option("--gamma", type=float, help="Weight of the energy; chosen by the labels by default.")
-@click.option("--report", type=click.Path(dir_okay=False), help="Write a page about the result.")
+@click.option("--report", type=click.Path(dir_okay=False), help="Write a page about the result; up to 20 more passes measure the sparsifier.")
 @click.option(
     "--checkpoint",
     type=click.Path(dir_okay=False),
@@ -98,7 +98,7 @@ def label(**options: Any) -> None:
             edges = WatchedEdges(stream, options, sparsifier, checkpoint)
         try:
             model.fit_edges(edges, labels, sparsifier=sparsifier)
-            certificate = _certify(model, stream, options) if options["report"] else None
+            certificate = _certify(model, edges, options) if options["report"] else None
         except KeyboardInterrupt:
             _save(sparsifier, checkpoint)
             raise click.exceptions.Exit(130) from None
@@ -169,15 +169,13 @@ def _save(sparsifier: "StreamingSparsifier | None", checkpoint: "Checkpoint | No
     tell(f"Interrupted after {sparsifier.n_edges_seen_:,} edges; {hint}")
 
 
-def _certify(
-    model: "HFSClassifier", stream: "Source", options: dict[str, Any]
-) -> "Certificate | None":
+def _certify(model: "HFSClassifier", edges: Any, options: dict[str, Any]) -> "Certificate | None":
     from ohmlearn.certificate import certify
 
-    if not stream.rereadable:
+    if not edges.rereadable:
         return None
     return certify(
-        stream, model.graph_, eta=0.2, max_passes=20, random_state=options["seed"],
+        edges, model.graph_, eta=0.2, max_passes=20, random_state=options["seed"],
         n_jobs=options["threads"],
     )  # fmt: skip
 

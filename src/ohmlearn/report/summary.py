@@ -46,7 +46,7 @@ class EdgeSummary:
         self._n_loops += len(u) - int(np.count_nonzero(keep))
         if w is not None:
             self._weighted = True
-            zero = keep & (w == 0)
+            zero = keep & (w < 2.0**-126)  # as the sampler counts them
             self._n_zero += int(np.count_nonzero(zero))
             keep &= ~zero
         u, v = u[keep], v[keep]

@@ -1,7 +1,8 @@
 """The labelling job: edges -> graph in memory -> scores -> scores of the full graph.
 
-`BaseHFS.fit_edges` is the only place where these steps follow each other. `fit`, the command line
-and `ohmlearn.dask` call it. Progress bars and checkpoints wrap the stream of edges.
+`BaseHFS._label` is the only place where these steps follow each other. `fit` and `fit_edges` call
+it, and the command line and `ohmlearn.dask` call `fit_edges`. Progress bars and checkpoints wrap
+the stream of edges.
 """
 
 import warnings
@@ -99,7 +100,7 @@ class BaseHFS(FromPoints):
         Parameters
         ----------
         edges : stream, Graph, or tuple (u, v) or (u, v, w) of arrays
-            A stream is any iterable of such tuples, for example `read_edges(...)` or a list. Each
+            A stream is any iterable of such tuples, for example ``read_edges(...)`` or a list. Each
             edge is listed once, in either direction; the weights of parallel edges add up. With
             ``passes > 1`` the stream is read several times.
         y : array-like of shape (n_nodes,), or dict {node: label}
@@ -340,7 +341,7 @@ class BaseHFS(FromPoints):
         """
         check_is_fitted(self, "_labels")
         self._check_same_nodes(nodes_of(edges))
-        if self.sparsifier_ is not None:
+        if not self._holds_all_edges():
             before = self._answer if self._answer is not None and self._answer.passes else None
             done = self.n_iter_ - 1 if before is not None else 0
             self._refine(edges, passes, before)
@@ -427,7 +428,7 @@ class BaseHFS(FromPoints):
 
     @property
     def residual_(self) -> Floats:
-        """Relative residual of each column of `scores_`; see `HFSResult.residual`."""
+        """Relative residual of each column of `scores_`; see ``HFSResult.residual``."""
         return self._solve().residual
 
     @property

@@ -142,9 +142,9 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
         answer is the class prior.
     residual_ : ndarray of shape (n_columns,)
         Relative residual of `scores_`, on the full graph if there was more than one pass; see
-        `HFSResult.residual`.
+        ``HFSResult.residual``.
     converged_ : ndarray of shape (n_columns,)
-        Whether `residual_` has reached `tol`; see `HFSResult.converged`.
+        Whether `residual_` has reached `tol`; see ``HFSResult.converged``.
     graph_ : Graph
         The graph in memory: the sparsifier, or all edges if ``epsilon=None``.
     sparsifier_ : StreamingSparsifier or None

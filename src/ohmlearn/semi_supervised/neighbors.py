@@ -100,7 +100,7 @@ def suggest_neighbors(
     weights: Literal["uniform", "gaussian"] = "gaussian",
     n_splits: int = 8,
     max_points: int = 5000,
-    random_state: Any = 0,
+    random_state: Any = None,
     n_jobs: int | None = None,
 ) -> NeighborAdvice:
     """Compare numbers of neighbours for a kNN graph by leaving out labels.

@@ -67,8 +67,8 @@ def find_classes(y: Any, n_nodes: int | None = None, ids: NodeTable | None = Non
 
     Examples
     --------
-    >>> nodes, classes = find_classes(["spam", None, "ham"])
-    >>> nodes.tolist(), classes.tolist()
+    >>> labels = find_classes(["spam", None, "ham"])
+    >>> labels.nodes.tolist(), labels.values.tolist()
     ([0, 2], ['spam', 'ham'])
     >>> find_classes({7: 1, 3: 0})
     Labels(nodes=array([7, 3]), values=array([1, 0]), path='y', heading=None)

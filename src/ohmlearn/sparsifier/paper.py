@@ -32,7 +32,7 @@ PRINTED_ROW = [*ROW, ("p_printed", np.float64)]
 MAX_COPIES = 2**53
 PARAMETERS = ("n_nodes", "epsilon", "constant", "printed")  # must be equal to merge two sketches
 COUNTERS = ("n_blocks", "n_edges_seen", "n_self_loops_dropped", "n_zero_weights_dropped")
-MOST_EDGES, LARGEST_WEIGHT = 2**60, 1e27  # as in the C++ sampler
+MOST_EDGES, SMALLEST_WEIGHT, LARGEST_WEIGHT = 2**60, 2.0**-126, 1e27  # as in the C++ sampler
 
 
 class KelnerLevin:
@@ -113,7 +113,7 @@ class KelnerLevin:
     def update(self, u: NDArray[Any], v: NDArray[Any], w: NDArray[Any]) -> None:
         """Add checked edges; each of several parallel edges becomes a separate row."""
         loops = u == v
-        zeros = (w == 0) & ~loops
+        zeros = (w < SMALLEST_WEIGHT) & ~loops
         self.n_edges_seen += len(u)
         self.n_self_loops_dropped += int(np.count_nonzero(loops))
         self.n_zero_weights_dropped += int(np.count_nonzero(zeros))

@@ -4,6 +4,7 @@ import math
 import os
 import sys
 import time
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -164,13 +165,13 @@ class StreamingSparsifier(Shared):
         Parameters
         ----------
         edges : stream, Graph, tuple (u, v) or (u, v, w) of arrays, or array-like of int
-            A stream is any iterable of such tuples, for example `read_edges(...)` or a list. An
+            A stream is any iterable of such tuples, for example ``read_edges(...)`` or a list. An
             array holds one end of each edge; `v` then holds the other.
         v : array-like of int, optional
             The other ends.
         w : array-like of float, optional
             Weights, at most 1e27; all 1 by default. Self-loops and edges of weight zero (below
-            1e-38) are dropped and counted.
+            1.2e-38) are dropped and counted.
 
         Returns
         -------
@@ -390,6 +391,12 @@ class StreamingSparsifier(Shared):
         if "node_ids" in state or "node_offsets" in state:
             found.nodes = NodeTable.from_state(state)
         return found
+
+    def with_threads(self, n_jobs: int | None) -> Self:
+        """Return a copy that uses another number of threads; its answers are the same."""
+        options = replace(self.options, n_jobs=n_jobs)
+        parameters = np.array(options.to_json(self.seed))
+        return self.from_state(self.get_state() | {"parameters": parameters})
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self).from_state, (self.get_state(),)
