@@ -4,8 +4,9 @@
 with beta = c ln(n) / epsilon^2. It appends one JSON line per combination to a file and skips
 combinations that are already in it. The stored results come from
 
+    python -m benchmarks.calibration --seeds 100 --constants 1.2 --epsilons 0.8
+    python -m benchmarks.calibration --seeds 30 --constants 1.2 --epsilons 0.5
     python -m benchmarks.calibration --seeds 20 --constants 0.8 1.0 1.2 1.6 --no-contrasts
-    python -m benchmarks.calibration --seeds 100 --constants 1.2
 
 ``--table`` prints such a file and ``--figure`` draws it.
 """
@@ -57,7 +58,7 @@ def main() -> None:
     ):
         for number, figures in enumerate(pool.imap_unordered(_study, tasks)):
             for figure in figures:
-                print(json.dumps(figure), file=file, flush=True)
+                print(json.dumps(figure, separators=(",", ":")), file=file, flush=True)
             first = figures[0]
             print(
                 f"{number + 1}/{len(tasks)}: {first['family']}, {first['order']}, "
@@ -186,6 +187,8 @@ def draw(figures: list[Figure], path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
+    from ohmlearn.sparsifier.options import CONSTANTS as NAMED
+
     runs = group(figures)
     # Leave out families of which no edge was dropped: their error is zero.
     shown = [f for f in FAMILIES if max(r.q95 for r in runs[f, EPSILONS[-1]].values()) > 1e-3]
@@ -197,10 +200,10 @@ def draw(figures: list[Figure], path: Path) -> None:
         for at, family in enumerate(shown):
             x = list(runs[family, epsilon])
             y = [runs[family, epsilon][c].q95 / epsilon for c in x]
-            axis.plot(x, y, "o-", ms=3.5, lw=1.3, color=colours[at % 10],
+            axis.plot(x, y, "o-" if at < 10 else "o--", ms=3.5, lw=1.3, color=colours[at % 10],
                       label=family)  # fmt: skip
         axis.axhline(1.0, color="0.2", lw=1)
-        axis.axvline(CONSTANTS["practical"][0], color="0.2", lw=1, ls=":")
+        axis.axvline(NAMED["practical"][0], color="0.2", lw=1, ls=":")
         axis.set_title(f"requested ε = {epsilon:g}")
         axis.set_xlabel("constant c")
         axis.grid(alpha=0.25)

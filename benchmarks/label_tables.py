@@ -61,9 +61,9 @@ def label_scale(results: Results) -> str:
         np.mean([row[name]["accuracy"] for row in both]) for name in ("3 passes", "Poisson")
     )
     lines = [
-        f"On real data, the accuracy of three passes is within {digits(max(gaps))} points of the "
-        f"exact answer. The mean accuracy is {ours:.1f}%, and {poisson:.1f}% for Poisson learning "
-        f"([table](docs/labels.md))."
+        f"On real data the accuracy after three passes is {ours:.1f}% on average, at most "
+        f"{digits(max(gaps))} points from the exact solution. Poisson learning reaches "
+        f"{poisson:.1f}% ([table](docs/labels.md))."
     ]
     large = results.one("label_cost", case="kNN k=1000 n=200000 d=20, 1 pass")
     if "edges_seen" in large:

@@ -100,19 +100,34 @@ def loss_sentence(results: Results) -> str:
     if not losses:
         return "No peer is faster on any of these graphs."
     parts = []
-    for rhs, title in ((1, "for one right-hand side"), (16, "for sixteen")):
+    for rhs, title in ((1, "With one right-hand side"), (16, "With sixteen")):
         where: dict[str, list[str]] = {}
         for _, f, _ in losses:
             if f["rhs"] == rhs:
                 name = SOLVERS.get(f["solver"], "scipy's CG")
                 where.setdefault(name, []).append(short_name(f["graph"]))
-        named = [f"{name} on {', '.join(graphs)}" for name, graphs in where.items()]
-        parts.append(f"{title}, {' and '.join(named) or 'none'}")
+        parts.append(f"{title}, {_list_faster(where)}.")
     ratio, f, ours = losses[0]
     return (
-        f"Some peers are faster: {'; '.join(parts)}. The largest ratio is {ratio:.1f}: "
+        f"{' '.join(parts)} The largest ratio is {ratio:.1f}: "
         f"{seconds(total(f))} compared with {seconds(total(ours))} for ohmlearn."
     )
+
+
+def _list_faster(where: dict[str, list[str]]) -> str:
+    """Name the peers that are faster, and the graphs on which they are.
+
+    Examples
+    --------
+    >>> _list_faster({"pyamg": ["e-mail", "Internet"], "AMGCL": ["grid 1000²"]})
+    'pyamg is faster on 2 graphs (e-mail, Internet), AMGCL on 1 (grid 1000²)'
+    """
+    named = []
+    for name, graphs in where.items():
+        verb = "" if named else " is faster"
+        noun = "" if named else " graph" + "s" * (len(graphs) > 1)
+        named.append(f"{name}{verb} on {len(graphs)}{noun} ({', '.join(graphs)})")
+    return ", ".join(named) or "no peer is faster"
 
 
 def readme_sentences(results: Results) -> str:

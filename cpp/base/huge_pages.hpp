@@ -24,13 +24,14 @@ inline void prefer_huge_pages([[maybe_unused]] void* data, [[maybe_unused]] std:
 #endif
 }
 
-// Resizes an empty vector.
+// Reserves memory for an empty vector.
 template <class T>
 void reserve_huge(std::vector<T>& values, std::size_t size) {
   values.reserve(size);
   prefer_huge_pages(values.data(), size * sizeof(T));
 }
 
+// Resizes an empty vector.
 template <class T>
 void resize_huge(std::vector<T>& values, std::size_t size) {
   reserve_huge(values, size);

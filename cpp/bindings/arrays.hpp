@@ -80,7 +80,8 @@ using Weights = std::variant<std::monostate, ArrayIn<float>, ArrayIn<double>>;
 // Returns run(u, v, w) without the GIL; the arguments are spans of the types of the batch.
 template <class Run>
 auto with_edges(const Ids& u, const Ids& v, const Weights& w, const Run& run) {
-  using Result = decltype(run(std::span<const std::int32_t>(), std::span<const std::int32_t>(), std::span<const Unit>()));
+  using Ends = std::span<const std::int32_t>;
+  using Result = decltype(run(Ends(), Ends(), std::span<const Unit>()));
   return std::visit([&](const auto& a, const auto& weights) -> Result {
     const auto* b = std::get_if<std::decay_t<decltype(a)>>(&v);
     if (b == nullptr) throw nb::type_error("u and v must have the same type");

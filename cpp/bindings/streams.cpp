@@ -91,7 +91,8 @@ template <class Value>
 void bind_points(nb::module_& m, const char* name) {
   nb::class_<Points<Value>>(m, name, "A copy of points, laid out for distances. They must be finite.")
       .def("__init__", [](Points<Value>* self, MatrixIn<Value> x) {
-        new (self) Points<Value>(x.data(), static_cast<std::int64_t>(x.shape(0)), static_cast<std::int64_t>(x.shape(1)));
+        new (self) Points<Value>(x.data(), static_cast<std::int64_t>(x.shape(0)),
+                                 static_cast<std::int64_t>(x.shape(1)));
       }, "x"_a.noconvert())
       .def("find_reach", [](const Points<Value>& self, std::int64_t k, std::int64_t begin, std::int64_t end,
                             int threads) {

@@ -10,7 +10,8 @@
 namespace ohm {
 namespace {
 
-// A cluster stays in the tree if, for at least one of its nodes, its share is this many times the best smaller one.
+// A cluster stays in the tree if, for at least one of its nodes, its share exceeds kWorthwhile times the largest share
+// of a smaller set around that node.
 constexpr float kWorthwhile = 1.25f;
 constexpr std::int32_t kNone = std::numeric_limits<std::int32_t>::max();
 
@@ -95,7 +96,8 @@ ClusterTree find_clusters(const Triangle& edges, std::span<const double> degree,
     }
   }
 
-  // Upwards: which clusters stay. `least` is the smallest, over the nodes of a cluster, of their best shares below it.
+  // Upwards: which clusters stay. least[k] is the minimum over the nodes in cluster k of the largest share among the
+  // node and the smaller clusters around it that stay.
   std::vector<float> least(count, std::numeric_limits<float>::infinity());
   std::vector<std::int32_t> number(count, -1);  // among the clusters that stay
   const auto lower_least = [&](std::int32_t vertex, float share) {

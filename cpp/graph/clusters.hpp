@@ -38,16 +38,16 @@ OHM_INLINE Real resistance_floor(Real rest_a, Real rest_b, Real w) {
 }
 
 struct Cluster {
-  std::int32_t parent;    // the next larger cluster, which has a larger number; the number of clusters if there is none
-  float share;            // 1 / cut when the tree was built
-  float share_now;        // the same, brought up to date from time to time
-  float cut_now;          // with the edges seen since
-  float balance = 0.0f;   // see Sampler::is_kept
+  std::int32_t parent;   // the next larger cluster, which has a larger number, or clusters.size() if there is none
+  float share;           // 1 / cut when the tree was built
+  float share_now;       // the same at the last Sampler::refresh
+  float cut_now;         // with the edges seen since
+  float balance = 0.0f;  // see Sampler::is_kept
 };
 
 struct ClusterTree {
   std::vector<Cluster> clusters;
-  std::vector<std::int32_t> smallest;  // the smallest cluster around each node; the number of clusters if there is none
+  std::vector<std::int32_t> smallest;  // the smallest cluster around each node, or clusters.size() if there is none
 };
 
 // `degree` holds the weighted degrees of the nodes.

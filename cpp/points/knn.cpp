@@ -93,7 +93,8 @@ OHM_KERNEL void mark(const Value* d, const Value* reach, Value own, std::int64_t
 }  // namespace
 
 template <class Value>
-Reach<Value> find_reach(const Points<Value>& points, std::int64_t k, std::int64_t begin, std::int64_t end, int threads) {
+Reach<Value> find_reach(const Points<Value>& points, std::int64_t k, std::int64_t begin, std::int64_t end,
+                        int threads) {
   constexpr std::int64_t kRows = Points<Value>::kRows;
   const std::int64_t n = points.n();
   Reach<Value> reach{std::vector<Value>(end - begin), std::vector<std::int32_t>(end - begin)};

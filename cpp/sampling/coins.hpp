@@ -23,9 +23,9 @@ struct Candidate {
 // Tosses independent coins for edges begin..end of a batch whose first edge has number `position` in the stream, and
 // appends those that pass. An edge that is not in H has leverage w / (w + C) once added, where C is the conductance of
 // H between its ends. It is to be kept with probability p = min(1, beta times leverage), and for certain where C is
-// zero: between components, or at a node that has no embedding yet. The coin has probability 2 p if that is at most 1,
-// so that every second candidate remains; otherwise p. Most coins are settled by the bound alone, which takes two
-// floats instead of two records; it does not change what passes.
+// zero: between components, or at a node that has no embedding yet. If 2 p <= 1, the coin has probability 2 p and half
+// of the candidates are dropped later; otherwise it has probability p. Most coins are decided by the bound alone. This
+// reads two floats instead of two records and gives the same result.
 template <class Index, class Weight>
 void toss_edges(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w, std::int64_t begin,
                 std::int64_t end, std::int64_t position, std::uint64_t key, float beta, const Embedding& embedding,

@@ -25,7 +25,8 @@ double sign_bit(std::uint32_t signs, int c) { return (signs >> c & 1u) != 0 ? 1.
 OHM_INLINE void add_signed(Row<double, 8>& row, double value, std::uint32_t signs) {
   using Bits = Row<std::int64_t, 8>;
   constexpr Bits kShift = {63, 62, 61, 60, 59, 58, 57, 56};
-  const Bits minus = ((Bits{} + static_cast<std::int64_t>(~signs)) << kShift) & std::numeric_limits<std::int64_t>::min();
+  const Bits shifted = (Bits{} + static_cast<std::int64_t>(~signs)) << kShift;
+  const Bits minus = shifted & std::numeric_limits<std::int64_t>::min();
   row += reinterpret_cast<Row<double, 8>>(reinterpret_cast<Bits>(Row<double, 8>{} + value) ^ minus);
 }
 
@@ -66,7 +67,8 @@ void each_row(std::int32_t n, int threads, Row&& row) {
   });
 }
 
-OHM_KERNEL void estimate_pair(const double* zu, const double* zv, std::uint32_t signs, double& square, double& product) {
+OHM_KERNEL void estimate_pair(const double* zu, const double* zv, std::uint32_t signs, double& square,
+                              double& product) {
   double squares = 0.0;
   double products = 0.0;
   for (int c = 0; c < kSketchColumns; ++c) {

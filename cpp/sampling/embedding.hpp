@@ -21,8 +21,8 @@ constexpr int kSketchColumns = 16;
 // y = B' W^1/2 s, row-major (n, kSketchColumns).
 void sketch_right_hand_sides(const CsrView& graph, std::uint64_t seed, std::uint64_t round, int threads, double* y);
 
-// The same with fewer columns, for coins; s has random magnitudes as well. Signs alone cancel across a cut of two equal
-// edges in all columns once in 256 draws, and such edges would seem to have no resistance.
+// The same with fewer columns, for coins; s has random magnitudes as well. With eight columns, signs alone would cancel
+// across a cut of two equal edges in all columns once in 256 draws. The edges would then seem to have no resistance.
 constexpr int kRoughColumns = 8;
 void rough_right_hand_sides(const Triangle& edges, std::uint64_t key, Row<double, kRoughColumns>* y);
 

@@ -28,7 +28,7 @@ void measure_distances(std::span<NodeRecord> nodes) {
 }
 
 std::vector<float> bound_resistances(const Embedding& h) {
-  std::vector<float> highest(h.clusters.size() + 1);  // share of a cluster or of those around it
+  std::vector<float> highest(h.clusters.size() + 1);  // largest share of the cluster and its ancestors
   for (std::int64_t k = std::ssize(h.clusters) - 1; k >= 0; --k) {
     highest[k] = std::max(h.clusters[k].share_now, highest[h.clusters[k].parent]);
   }

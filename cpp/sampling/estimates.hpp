@@ -1,11 +1,11 @@
 // What the sampler knows of H between two resamples, and the estimates of resistances from it.
 //
 // The resistance between u and v is estimated by floor + max(0, sketch - 1.5 floor). The sketch is |z_u - z_v|^2, from
-// a random projection with only eight columns. The floor is a lower bound from cuts (clusters.hpp) and removes the
-// harmful underestimates of so small a sketch. The maximum of a noisy sketch and a floor of about the same size would
-// be too large on average; subtracting 1.5 floors corrects that and hardly changes a sketch far above the floor. Cuts
-// are brought up to date between embeddings, so floors fall as edges arrive and fewer of them are kept; only the part
-// of the sketch above its floor can be stale.
+// a random projection with only eight columns. The floor is a lower bound from cuts (clusters.hpp). It prevents large
+// underestimates, which are likely with eight columns. The maximum of a noisy sketch and a floor of about the same size
+// would be too large on average; subtracting 1.5 floors corrects that and hardly changes a sketch far above the floor.
+// Cuts are updated between embeddings, so floors fall as edges arrive and fewer of them are kept; only the part of the
+// sketch above its floor can be stale.
 #pragma once
 
 #include "base/simd.hpp"
@@ -25,7 +25,7 @@ struct alignas(64) NodeRecord {
   static constexpr float kInfinity = std::numeric_limits<float>::infinity();
   float z[kColumns] = {};        // R_uv is about |z_u - z_v|^2
   float share = kInfinity;       // 1 / weighted degree, in H as it was embedded
-  float share_now = kInfinity;   // the same, brought up to date from time to time
+  float share_now = kInfinity;   // the same at the last refresh
   float degree_now = 0.0f;       // with the edges seen since the embedding
   float distance = kInfinity;    // |z - centre|^2, see measure_distances
   std::int32_t component = -1;   // -1: the node has no embedding yet
@@ -50,12 +50,13 @@ OHM_INLINE float sketch(const NodeRecord& a, const NodeRecord& b) {
   return h[0] + h[1];
 }
 
-// `floor` is as old as the sketch, `floor_now` is current.
+// `floor` dates from the embedding, `floor_now` from the last refresh.
 OHM_INLINE float resistance(float sketch, float floor, float floor_now) {
   return floor_now + std::max(0.0f, sketch - 1.5f * floor);
 }
 
-// The set with the largest share on either side of a pair of nodes: vertex i is node i, vertex n + k is cluster k.
+// For u, the node or cluster with the smallest cut that contains u but not v; likewise for v. Vertex i is node i,
+// vertex n + k is cluster k.
 struct Sides {
   std::int32_t vertex_u, vertex_v;
   float share_u, share_v;
@@ -78,9 +79,8 @@ OHM_INLINE Sides find_sides(const Embedding& h, std::int32_t u, std::int32_t v) 
 // Sets `distance`. The centre is that of the largest component; in other components distances are infinite.
 void measure_distances(std::span<NodeRecord> nodes);
 
-// For each node a bound on its part of any estimate: R_uv <= bound_u + bound_v, because |z_u - z_v|^2 <= 2 |z_u -
-// centre|^2 + 2 |z_v - centre|^2. It is infinite outside the largest component, so two nodes with finite bounds are
-// connected in H.
+// Numbers b with estimate(u, v) <= b_u + b_v. They exist because |z_u - z_v|^2 <= 2 |z_u - centre|^2 + 2 |z_v -
+// centre|^2. They are infinite outside the largest component, so two nodes with finite bounds are connected in H.
 std::vector<float> bound_resistances(const Embedding& h);
 
 }  // namespace ohm

@@ -1,8 +1,8 @@
 // How much weight recent edges have put on the same pair of nodes.
 //
-// A table of fixed size, in which pairs that share a slot take a majority vote (Boyer and Moore, with weights): an edge
-// of the pair that holds the slot adds its weight, one of another pair takes it away, and a pair whose weight is used up
-// gives way. So a pair is found if its weight exceeds that of all others in its slot.
+// A table of fixed size. Each slot stores one pair and a weight (the majority vote of Boyer and Moore, with weights).
+// An edge of the stored pair adds its weight; an edge of another pair subtracts it. When the weight falls below zero,
+// the other pair is stored. A pair is found if it has more than half of the weight in its slot.
 #pragma once
 
 #include "base/rng.hpp"
@@ -24,10 +24,18 @@ inline std::vector<PairWeight> make_pair_table(std::int32_t n_nodes) {
   return std::vector<PairWeight>(std::bit_ceil(static_cast<std::size_t>(std::max(1, n_nodes))));
 }
 
+inline std::uint64_t hash_pair(std::int32_t u, std::int32_t v) {
+  const auto low = static_cast<std::uint64_t>(std::min(u, v)), high = static_cast<std::uint64_t>(std::max(u, v));
+  return mix(low << 32 | high);
+}
+
+inline void prefetch_pair(const std::vector<PairWeight>& table, std::int32_t u, std::int32_t v) {
+  if (!table.empty()) __builtin_prefetch(&table[hash_pair(u, v) & (table.size() - 1)], 1);
+}
+
 // Adds an edge; returns the weight of its pair before, as far as it is known. The size of the table is a power of two.
 inline float add_to_pair(std::vector<PairWeight>& table, std::int32_t u, std::int32_t v, float w) {
-  const auto low = static_cast<std::uint64_t>(std::min(u, v)), high = static_cast<std::uint64_t>(std::max(u, v));
-  const std::uint64_t bits = mix(low << 32 | high);
+  const std::uint64_t bits = hash_pair(u, v);
   PairWeight& slot = table[bits & (table.size() - 1)];
   const auto tag = static_cast<std::uint32_t>(bits >> 32);
   if (slot.tag == tag) {

@@ -18,14 +18,14 @@ namespace {
 constexpr std::int64_t kPiece = 1 << 14;     // edges a thread tosses at a time
 constexpr std::int64_t kMostPieces = 32;     // pieces per thread before the candidates are processed
 constexpr std::int64_t kAhead = 16;          // candidates between the prefetch of a record and its use
-constexpr double kStretches = 8.0;           // updates of degrees and cuts between two resamples
+constexpr double kRefreshes = 8.0;           // updates of degrees and cuts between two resamples
 constexpr double kGrowth = 2.5;              // growth of H between two resamples
 constexpr float kOutweighs = 4.0f;           // see grow_cuts
 constexpr std::int64_t kSmallest = 1 << 12;  // rows below which resampling is not worth it
 constexpr std::int64_t kLarge = 1 << 20;     // rows above which freed memory is returned to the system
-constexpr double kWrongSketch = 0.25;     // relative error of the sum of sketched leverages that shows a failed solve
-constexpr double kUnexplained = 0.002;    // share of the rank, see estimate_leverages
-constexpr int kSketches = 4;              // averaged, see estimate_leverages
+constexpr double kWrongSketch = 0.25;        // relative error of the sum of sketches that shows a failed solve
+constexpr double kUnexplained = 0.002;       // share of the rank, see estimate_leverages
+constexpr int kSketches = 4;                 // averaged, see estimate_leverages
 constexpr double kLargestCoordinate = std::numeric_limits<float>::max();
 constexpr std::uint64_t kResampleCoins = 0x7265736d706c65ull;
 
@@ -36,7 +36,7 @@ OHM_KERNEL std::int64_t find_last(const Index* u, const Index* v, std::int64_t c
   return last;
 }
 
-// Adds a batch to the counters. Weights are summed in lanes by position in the stream.
+// Adds a batch to the counters. Weights are added to the partial sums of State::weight_seen.
 template <class Index, class Weight>
 OHM_KERNEL void count_edges(const Index* u, const Index* v, const Weight* w, std::int64_t count,
                             Sampler::State& state) {
@@ -62,15 +62,15 @@ OHM_KERNEL void count_edges(const Index* u, const Index* v, const Weight* w, std
 
 Sampler::Sampler(std::int32_t n_nodes, const SamplerOptions& options) : options_(options) {
   state_.n_nodes = n_nodes;
-  make_room(n_nodes);
+  reserve_nodes(n_nodes);
   state_.capacity = capacity_for(most_rows());
 }
 
 Sampler::Sampler(State state, const SamplerOptions& options)
     : options_(options), state_(std::move(state)), bound_(bound_resistances(embedding())) {}
 
-// The nodes come last, because their number says how many nodes there is room for.
-void Sampler::make_room(std::int64_t n_nodes) {
+// Resizes `nodes` last: its size is the number of nodes with memory, also if an earlier resize throws.
+void Sampler::reserve_nodes(std::int64_t n_nodes) {
   bound_.resize(n_nodes, NodeRecord::kInfinity);
   NodeRecord unknown;
   unknown.cluster = static_cast<std::int32_t>(state_.clusters.size());
@@ -100,16 +100,16 @@ void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::sp
   std::int64_t pieces = options_.threads;  // tossed at once
   std::vector<std::vector<Candidate>> candidates;
   for (std::int64_t begin = 0; begin < size;) {
-    // If the limit is reached among these edges, the coins after that edge are discarded and tossed again with new
-    // estimates.
-    const double limit = (std::floor(state_.n_expected / stretch()) + 1.0) * stretch();
+    // If an edge reaches the limit, later edges of this round are tossed again with new estimates.
+    const double spacing = rows_between_refreshes();
+    const double limit = (std::floor(state_.n_expected / spacing) + 1.0) * spacing;
     pieces = std::min((size - begin + kPiece - 1) / kPiece, pieces);
     candidates.resize(std::max<std::size_t>(candidates.size(), pieces));
     const std::int64_t end = std::min(size, begin + pieces * kPiece);
     std::int64_t last = -1;
     if (options_.grows) {
       last = find_last(u.data() + begin, v.data() + begin, end - begin);
-      if (last >= std::ssize(state_.nodes)) make_room(last + 1);
+      if (last >= std::ssize(state_.nodes)) reserve_nodes(last + 1);
     }
     parallel_for(options_.threads, pieces, [&](std::int64_t piece) {
       candidates[piece].clear();
@@ -120,7 +120,7 @@ void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::sp
     std::int64_t next = end;
     std::int64_t most = n_rows();
     for (std::int64_t piece = 0; piece < pieces; ++piece) most += std::ssize(candidates[piece]);
-    grow_rows(most);  // so that the following loop cannot fail
+    reserve_rows(most);  // so that the following loop cannot fail
     std::int64_t rows = n_rows();
     resize_rows(most);
     for (std::int64_t piece = 0; piece < pieces && next == end; ++piece) {
@@ -129,6 +129,7 @@ void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::sp
         if (k + kAhead < std::ssize(part)) {
           __builtin_prefetch(&state_.nodes[part[k + kAhead].u].share, 1);
           __builtin_prefetch(&state_.nodes[part[k + kAhead].v].share, 1);
+          prefetch_pair(state_.pairs, part[k + kAhead].u, part[k + kAhead].v);
         }
         grow_cuts(part[k]);
         state_.u[rows] = part[k].u;  // a row is written before it is known whether it stays
@@ -153,7 +154,7 @@ void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::sp
     if (state_.n_expected < limit) continue;
     // Nodes may have appeared since the capacity was set.
     if (state_.n_resamples == 0) state_.capacity = std::max(state_.capacity, capacity_for(most_rows()));
-    if (state_.n_expected >= (state_.n_resamples == 0 ? 1.0 : kStretches) * stretch()) {
+    if (state_.n_expected >= (state_.n_resamples == 0 ? 1.0 : kRefreshes) * rows_between_refreshes()) {
       resample();
     } else if (state_.n_resamples > 0) {
       refresh();
@@ -162,8 +163,8 @@ void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::sp
   }
 }
 
-// Makes room for this many rows, or for more, so that few calls move them.
-void Sampler::grow_rows(std::int64_t rows) {
+// Reserves memory for this many rows, or for more, so that few calls move them.
+void Sampler::reserve_rows(std::int64_t rows) {
   if (rows <= static_cast<std::int64_t>(std::min({state_.u.capacity(), state_.v.capacity(), state_.w.capacity()}))) {
     return;
   }
@@ -179,17 +180,18 @@ void Sampler::resize_rows(std::int64_t rows) {
   state_.w.resize(rows);
 }
 
-// Rows between two updates of degrees and cuts. Before the first resample there is nothing to update.
-double Sampler::stretch() const {
+// Expected rows between two updates of degrees and cuts. Before the first resample there is nothing to update, and the
+// result is the number of rows before that resample.
+double Sampler::rows_between_refreshes() const {
   const auto rows = static_cast<double>(std::max<std::int64_t>(1, state_.capacity - state_.n_sorted));
-  return state_.n_resamples == 0 ? rows : rows / kStretches;
+  return state_.n_resamples == 0 ? rows : rows / kRefreshes;
 }
 
 // Whether a candidate is kept.
 //
 // Half of the candidates that are not certain are dropped, such that the weight at each node, or in the cut of its
-// cluster, stays close to that of all candidates, as in choose_rows. Since the last resample neither the candidates nor
-// what coins know of H have depended on these choices, so keeping and dropping are equally likely for each candidate.
+// cluster, stays close to that of all candidates, as in choose_rows. Since the last resample, no candidate and no
+// estimate has depended on which candidates were kept. So each candidate is kept with probability 1/2.
 bool Sampler::is_kept(const Candidate& c) {
   if (c.certain) return true;
   const Sides sides = find_sides(embedding(), c.u, c.v);
@@ -208,10 +210,10 @@ bool Sampler::is_kept(const Candidate& c) {
 
 // Adds a candidate to the degrees and cuts around its ends.
 //
-// Behind an edge of weight w to v lies the cut around v, in series with it: together they add w c / (w + c) to the cuts
-// around u, where w includes earlier edges between the same two nodes. Once these outweigh the cuts at both ends, the two
-// nodes make one cluster, but which others that joins is not known before the next resample. Until then nothing is added,
-// so the resistances around it are estimated too high.
+// An edge of weight w to v is in series with the cut c around v. The two together add w c / (w + c) to the cuts around
+// u. Here w includes earlier edges between u and v. If w exceeds kOutweighs times both cuts, u and v belong to one
+// cluster. The members of that cluster are known only after the next resample. Until then nothing is added, so
+// resistances near it are overestimated.
 void Sampler::grow_cuts(const Candidate& c) {
   NodeRecord& a = state_.nodes[c.u];
   NodeRecord& b = state_.nodes[c.v];
@@ -223,7 +225,9 @@ void Sampler::grow_cuts(const Candidate& c) {
   const float before = state_.pairs.empty() ? 0.0f : add_to_pair(state_.pairs, c.u, c.v, c.w);
   const float w = before + c.w;
   if (w * std::min(share_a, share_b) > kOutweighs) return;
-  const auto through = [](float weight, float share) { return weight > 0.0f ? weight / (1.0f + weight * share) : 0.0f; };
+  const auto through = [](float weight, float share) {
+    return weight > 0.0f ? weight / (1.0f + weight * share) : 0.0f;
+  };
   const float more_a = through(w, share_b) - through(before, share_b);
   const float more_b = through(w, share_a) - through(before, share_a);
   a.degree_now += more_a;
@@ -242,8 +246,8 @@ void Sampler::refresh() {
 // Adds the rows and counters of another sampler.
 void Sampler::add(const State& other) {
   state_.n_nodes = std::max(state_.n_nodes, other.n_nodes);
-  if (other.n_nodes > std::ssize(state_.nodes)) make_room(other.n_nodes);
-  grow_rows(n_rows() + std::ssize(other.u));
+  if (other.n_nodes > std::ssize(state_.nodes)) reserve_nodes(other.n_nodes);
+  reserve_rows(n_rows() + std::ssize(other.u));
   state_.u.insert(state_.u.end(), other.u.begin(), other.u.end());
   state_.v.insert(state_.v.end(), other.v.begin(), other.v.end());
   state_.w.insert(state_.w.end(), other.w.begin(), other.w.end());
@@ -321,7 +325,8 @@ void Sampler::sketch_nodes(const Triangle& h, const Laplacian& laplacian, std::u
   for (std::int32_t i = 0; i < h.n(); ++i) {
     for (int c = 0; c < kColumns; ++c) {
       const double value = unit * z[static_cast<std::size_t>(i) * kColumns + c];
-      // If the contrast of weights is too large for the solver, a column may be lost; then the floors remain.
+      // If the contrast of weights is too large for the solver, values may not be finite. They are set to zero, and the
+      // floors are used.
       state_.nodes[i].z[c] = std::abs(value) <= kLargestCoordinate ? static_cast<float>(value) : 0.0f;
     }
   }
@@ -331,12 +336,12 @@ void Sampler::sketch_nodes(const Triangle& h, const Laplacian& laplacian, std::u
 
 // Leverages of the rows, corrected if their sum shows that they are wrong.
 //
-// If the sum of the sketch is far off, the solve has failed, because the contrast of weights is too large even for
-// doubles: the sketch is dropped and only the floors are used. If some rows have sketches far above their floors, several
-// sketches are averaged. The rows between two distant parts of a graph have nearly the same sketch, so its errors do not
-// cancel, and each resample would drop the rows that a new sketch happens to underestimate. If the estimates add up to too
-// little, all are multiplied by the same correction, and so are those of arriving edges until the next resample. Too
-// large a sum only costs memory.
+// If the sum of w times the sketch differs much from the rank, the solve has failed, because the contrast of weights is
+// too large even for doubles: the sketch is dropped and only the floors are used. If some rows have sketches far above
+// their floors, several sketches are averaged. Edges between two distant parts of the graph have nearly equal sketches,
+// so their errors are correlated. A single sketch that is too small would drop many of them at once. If the sum of the
+// estimates is less than the rank, all are multiplied by the same correction, and so are those of arriving edges until
+// the next resample. Too large a sum only costs memory.
 std::vector<float> Sampler::estimate_leverages(const Triangle& h, const Laplacian& laplacian, std::uint64_t key) {
   std::vector<float> leverage(h.edges());
   const auto rank = static_cast<double>(h.n()) - static_cast<double>(laplacian.space.singular.size());
@@ -377,8 +382,8 @@ void Sampler::take_rows(Triangle& h) {
 
 void Sampler::resample() {
   Triangle h = gather();
-  // The solver needs memory, so the rows exist only in the triangle meanwhile. To restore them without failing, the
-  // array that the triangle lacks is reserved; it takes hardly any memory before it is written.
+  // To save memory, rows are stored only in `h` during the solve. Array u is reserved here, so that `take_rows` cannot
+  // throw; it takes hardly any memory before it is written.
   std::vector<std::int32_t> reserved;
   reserved.reserve(h.edges());
   state_.u = std::move(reserved);
@@ -391,7 +396,7 @@ void Sampler::resample() {
     take_rows(h);
     throw;
   }
-  if (state_.capacity <= 4 * n_rows()) grow_rows(state_.capacity);
+  if (state_.capacity <= 4 * n_rows()) reserve_rows(state_.capacity);
 }
 
 // Decides for each edge of H whether it is kept, and stores the kept ones as rows.
@@ -419,12 +424,13 @@ void Sampler::thin(Triangle& h) {
   if (options_.max_rows == 0 || options_.max_rows >= 2 * std::int64_t{n}) {  // otherwise there is no room for a forest
     keep_forest(h, n_components, chance);
   }
-  // Under a budget beta never increases: what was dropped at a lower rate is gone.
+  // Under a budget beta never increases: edges dropped at a smaller beta cannot be recovered.
   state_.beta = options_.max_rows > 0 ? std::min(state_.beta, fit_beta(chance, options_.max_rows)) : beta_for(n);
   for (float& p : chance) p = static_cast<float>(std::min(1.0, state_.beta * static_cast<double>(p)));
   const std::vector<char> keep = choose_rows(h, embedding(), chance, coins);
   const auto left = static_cast<std::size_t>(std::count(keep.begin(), keep.end(), 1));
-  std::vector<std::int32_t> from(left + 1), to(left + 1);  // one more, see update
+  // One extra slot: a row is written before it is known whether it is kept.
+  std::vector<std::int32_t> from(left + 1), to(left + 1);
   std::vector<float> weight(left + 1);
   std::size_t row = 0;
   for (std::int32_t u = 0; u < n; ++u) {

@@ -3,19 +3,20 @@
 // After Kyng, Pachocki, Peng and Sachdeva (2016). H is a list of rows (u, v, w). An arriving edge, and every row at a
 // resample, is kept with probability p = min(1, beta t), where t estimates its leverage (w R for a row of H, w R / (1 +
 // w R) for an edge that H does not have yet), and then weighs w / p. So the expectation of H is right for any
-// estimates. Insertions only lower resistances, so stale estimates are too high; that costs rows, not accuracy.
-// Therefore:
+// estimates. Adding edges lowers resistances. Old estimates are therefore too high: more rows are kept than needed, and
+// accuracy does not suffer. So:
 //  - an edge is tossed on arrival and stored only if kept. One that joins two components, or touches a node that has no
 //    embedding yet, is kept for certain;
-//  - H is resampled (parallel rows summed, a new embedding, every row kept or dropped) only when its rows reach the
-//    capacity: kGrowth times the rows after the last resample, or the budget. A spanning forest is kept for certain, so
-//    H is as connected as the edges seen, for any estimates;
-//  - between two resamples the degrees of nodes and the cuts of clusters are brought up to date a few times, which
-//    updates the floors of all estimates (estimates.hpp). In dense graphs that is most of the resistance, and saves a
+//  - H is resampled (parallel rows summed, a new embedding, every row kept or dropped) only when the expected number of
+//    its rows reaches the capacity: kGrowth times the number of rows after the last resample, or kGrowth times the
+//    budget. Unless the budget is less than 2 n rows, a spanning forest is kept for certain, so H is as connected as
+//    the edges seen, for any estimates;
+//  - between two resamples the degrees of nodes and the cuts of clusters are updated a few times, and with them the
+//    floors of all estimates (estimates.hpp). In dense graphs the floor is most of the resistance. Updating it saves a
 //    third of the resamples.
-// Coins are not independent: on arrival twice as many edges pass as are wanted, and of these every second one is dropped
-// so that degrees stay balanced (Sampler::is_kept); choose_rows does the same at a resample. The noise of degrees is most
-// of the error of a sparsifier.
+// Coins are not independent: on arrival twice as many edges pass as are wanted, and of these every second one is
+// dropped so that degrees stay balanced (Sampler::is_kept); choose_rows does the same at a resample. With independent
+// coins most of the error of a sparsifier comes from random changes of node degrees.
 // Coins of arriving edges are hashes of (seed, position in the stream), those at a resample of (seed, resample, edge),
 // and resamples happen at exact positions: neither the split into batches nor the number of threads changes a bit.
 #pragma once
@@ -52,7 +53,7 @@ struct SamplerOptions {
 
 class Sampler {
  public:
-  // All that the future depends on: two samplers with equal states and options continue alike.
+  // The complete state: two samplers with equal states and options give equal results for the same edges.
   struct State {
     std::int32_t n_nodes = 0;  // given, or one more than the largest id seen
     std::vector<NodeRecord> nodes;
@@ -69,13 +70,15 @@ class Sampler {
     double n_expected = 0.0;  // expected number of rows kept since the last resample: the sum of their probabilities
     double beta = std::numeric_limits<double>::infinity();
     double correction = 1.0;  // of estimated leverages, see estimate_leverages
-    std::array<double, 8> weight_seen = {};  // in lanes by position, so that batches do not change the sum
+    // Eight partial sums, chosen by position modulo 8, so that the result does not depend on batches. Unit weights are
+    // all added to the first, which is exact.
+    std::array<double, 8> weight_seen = {};
   };
 
   Sampler(std::int32_t n_nodes, const SamplerOptions& options);
 
-  // Continues from the state of a sampler that was made with the same arguments. A state that none can have is refused
-  // with std::invalid_argument, because it may come from a file that anyone can write.
+  // Continues from the state of a sampler that was made with the same arguments. Throws std::invalid_argument for an
+  // invalid state, because states may come from untrusted files.
   static Sampler from_state(State state, std::int32_t n_nodes, const SamplerOptions& options);
 
   // Adds edges in which find_fault finds no fault. New nodes are added.
@@ -95,7 +98,7 @@ class Sampler {
   Sampler(State state, const SamplerOptions& options);
   std::string find_fault(const State& state, std::int32_t n_nodes) const;  // sampler_state.cpp
   Triangle gather() const;  // H as it is
-  double stretch() const;
+  double rows_between_refreshes() const;
   bool is_kept(const Candidate& candidate);
   void resize_rows(std::int64_t rows);
   void grow_cuts(const Candidate& candidate);
@@ -112,8 +115,8 @@ class Sampler {
   void sketch_nodes(const Triangle& h, const Laplacian& laplacian, std::uint64_t key);
   std::vector<float> estimate_leverages(const Triangle& h, const Laplacian& laplacian, std::uint64_t key);
   void take_rows(Triangle& h);
-  void make_room(std::int64_t n_nodes);
-  void grow_rows(std::int64_t rows);
+  void reserve_nodes(std::int64_t n_nodes);
+  void reserve_rows(std::int64_t rows);
   std::int64_t capacity_for(double rows) const;
   double most_rows() const;
   double beta_for(std::int64_t n) const;

@@ -67,7 +67,9 @@ std::string find_pair_fault(const Sampler::State& state) {
     return "the table of pairs has " + std::to_string(size) + " slots for " + std::to_string(state.n_nodes) + " nodes";
   }
   for (const PairWeight& pair : state.pairs) {
-    if (!(pair.weight >= 0.0f && std::isfinite(pair.weight))) return "a pair of nodes has weight " + number(static_cast<double>(pair.weight));
+    if (!(pair.weight >= 0.0f && std::isfinite(pair.weight))) {
+      return "a pair of nodes has weight " + number(static_cast<double>(pair.weight));
+    }
   }
   return {};
 }
@@ -127,8 +129,10 @@ std::string find_counter_fault(const Sampler::State& state) {
   if (!(state.correction >= 1.0 && std::isfinite(state.correction))) {
     return "the correction of leverages is " + number(state.correction);
   }
-  if (!(state.n_expected >= 0.0 && state.n_expected <= static_cast<double>(seen))) {
-    return number(state.n_expected) + " rows are expected from " + std::to_string(seen) + " edges";
+  if (!(state.n_expected >= 0.0)) return "n_expected = " + number(state.n_expected) + " must be at least 0";
+  if (state.n_expected > static_cast<double>(seen)) {
+    return "n_expected = " + number(state.n_expected) + " exceeds the " + std::to_string(seen) +
+           " edges that could be kept";
   }
   for (const double lane : state.weight_seen) {
     if (!(lane >= 0.0 && lane <= kLargestWeight * static_cast<double>(kMostEdges))) {
@@ -142,7 +146,8 @@ std::string find_counter_fault(const Sampler::State& state) {
 
 std::string Sampler::find_fault(const State& state, std::int32_t n_nodes) const {
   if (state.n_nodes < 0 || std::ssize(state.nodes) != state.n_nodes) {
-    return "there are " + std::to_string(state.nodes.size()) + " records for " + std::to_string(state.n_nodes) + " nodes";
+    return "there are " + std::to_string(state.nodes.size()) + " records for " + std::to_string(state.n_nodes) +
+           " nodes";
   }
   if (!options_.grows && state.n_nodes < n_nodes) {
     return "there are records for " + std::to_string(state.n_nodes) + " of " + std::to_string(n_nodes) + " nodes";

@@ -9,9 +9,9 @@
 namespace ohm {
 namespace {
 
-constexpr int kAhead = 24;  // edges between the prefetch of a record and its use
+constexpr int kAhead = 24;    // edges between the prefetch of a record and its use
 constexpr float kFar = 4.0f;  // times the floor: eight columns are hardly ever so far above it by chance
-constexpr int kBits = 3;    // of a chance, after rounding
+constexpr int kBits = 3;      // of a chance, after rounding
 constexpr int kWhole = 1 << kBits;
 
 // Edges are grouped by powers of four of their leverage: group 0 has leverages of at least 1/4.
@@ -65,8 +65,7 @@ struct Walk {
 OHM_KERNEL void balance_rows(const Triangle& h, const Embedding& embedding, std::span<const float> chance,
                              std::uint64_t key, Balance* balance, char* keep) {
   static const Tables tables;
-  // Four interleaved walks, each through a quarter of the edges: in a single walk, edges that share a node would have
-  // to wait for each other.
+  // Consecutive edges share a node; four interleaved walks, each through a quarter of the edges, avoid that dependency.
   constexpr int kWalks = 4;
   Walk walks[kWalks];
   for (int k = 0; k < kWalks; ++k) {
@@ -122,7 +121,6 @@ OHM_KERNEL LeverageSums row_leverages(const Triangle& h, const Embedding& embedd
                                       float certain, std::span<float> leverage) {
   LeverageSums sums;
   for (std::int32_t u = 0; u < h.n(); ++u) {
-    float estimates = 0.0f, sketches = 0.0f, unexplained = 0.0f;  // of a row, which is short enough for floats
     for (std::int64_t e = h.start[u]; e < h.start[u + 1]; ++e) {
       if (e + kAhead < h.edges()) __builtin_prefetch(&embedding.nodes[h.other[e + kAhead]]);
       const float w = h.weight[e];
@@ -130,13 +128,11 @@ OHM_KERNEL LeverageSums row_leverages(const Triangle& h, const Embedding& embedd
       const float floor = resistance_floor(1.0f / best.share_u - w, 1.0f / best.share_v - w, w);
       const float square = squares.empty() ? sketch(embedding.nodes[u], embedding.nodes[h.other[e]]) : squares[e];
       leverage[e] = std::min(1.0f, w * resistance(square, floor, floor));
-      estimates += leverage[e];
-      sketches += w * square;
-      unexplained += square > kFar * floor && w * floor < certain ? w * square : 0.0f;
+      const auto sketched = static_cast<double>(w * square);
+      sums.estimates += static_cast<double>(leverage[e]);
+      sums.sketch += sketched;
+      sums.unexplained += square > kFar * floor && w * floor < certain ? sketched : 0.0;
     }
-    sums.unexplained += static_cast<double>(unexplained);
-    sums.estimates += static_cast<double>(estimates);
-    sums.sketch += static_cast<double>(sketches);
   }
   return sums;
 }

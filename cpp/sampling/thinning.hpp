@@ -10,15 +10,18 @@
 
 namespace ohm {
 
-// Estimates the leverages w R of the edges of H.
+// Sums of leverages, compared with the rank to detect a failed solve.
 //
-// True leverages add up to the rank of the Laplacian, which is the number of nodes minus that of components. So the
-// sums of the estimates, and of w times the sketch alone, show whether they can be right.
+// True leverages add up to the rank of the Laplacian, which is the number of nodes minus that of components.
 struct LeverageSums {
   double estimates = 0.0;
-  double sketch = 0.0;
-  double unexplained = 0.0;  // of w times the sketch, for edges that are far above a floor that is below `certain`
+  double sketch = 0.0;  // sum of w times the sketch
+  // Sum of w times the sketch over edges whose sketch exceeds kFar floors and whose floor alone does not make them
+  // certain.
+  double unexplained = 0.0;
 };
+
+// Estimates the leverages w R of the edges of H. An edge whose leverage is at least `certain` is kept for certain.
 // `squares` holds the sketch of each edge as the mean of several; if it is empty, that of the embedding is used.
 LeverageSums row_leverages(const Triangle& h, const Embedding& embedding, std::span<const float> squares,
                            float certain, std::span<float> leverage);
@@ -31,19 +34,18 @@ void add_sketches(const Triangle& h, const Embedding& embedding, float factor, s
 constexpr float kCertain = 1e30f;
 void keep_forest(const Triangle& h, std::int32_t n_components, std::span<float> leverage);
 
-// The beta for which the sum of min(1, beta t) is `rows`, by Newton's method; there must be more leverages than `rows`.
-// The sum is concave in beta, and a step is exact once the right terms are cut off at 1.
+// The beta for which the sum of min(1, beta t) is `rows`; there must be more leverages than `rows`. The sum is concave
+// in beta. Newton's method is exact once it knows which terms equal 1.
 double fit_beta(std::span<const float> leverage, std::int64_t rows);
 
 // Chooses edges so that each is kept with its own chance, and the weight at every node hardly changes.
 //
 // The largest part of the error of a sparsifier with independent coins is in the degrees of nodes: they fluctuate with
 // the number of edges kept. So coins are made dependent. Chances are rounded, at random and without bias, to eighths,
-// and then decided bit by bit, the lowest first. A bit that is set is rounded up or down, whichever compensates what
-// earlier edges have added to, or taken from, the weight at the two ends. If there is nothing to compensate, a coin
-// decides. Swapping "up" and "down" everywhere gives an equally likely outcome, so each bit is rounded up with
-// probability 1/2, and every edge is kept with exactly its chance. If a cluster has a smaller cut than the node, the
-// weight that leaves the cluster is balanced instead.
+// and then decided bit by bit, the lowest first. Each set bit is rounded up or down so as to reduce the imbalance at
+// the two ends. If there is no imbalance, a coin decides. Swapping "up" and "down" everywhere gives an equally likely
+// outcome, so each bit is rounded up with probability 1/2, and every edge is kept with exactly its chance. If a cluster
+// has a smaller cut than the node, the weight that leaves the cluster is balanced instead.
 //
 // With about 30 edges per node, epsilon is a third smaller than with independent coins, or half as many edges suffice.
 // On a complete graph the result is close to a random regular graph, which is nearly the best possible.

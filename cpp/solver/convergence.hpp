@@ -17,9 +17,9 @@ struct Column {
   double anchor = std::numeric_limits<double>::infinity();  // of the latest true residual
   double best = std::numeric_limits<double>::infinity();    // least of all true residuals
   double floor = 0.0;         // the part of `norm` that the rounding of x may explain
-  double earlier = 0.0;       // `norm` half-way to the next forecast
-  double energy = 0.0;        // r'M^-1 r of the residual before the latest
-  double first_energy = 0.0;  // and of the first
+  double earlier = 0.0;       // `norm` ten iterations before the forecast that reads it
+  double energy = 0.0;        // r'M^-1 r at the start of the current iteration
+  double first_energy = 0.0;  // r'M^-1 r at the start of the first iteration
   int idle = 0;               // successive true residuals without progress
   int slow = 0;               // successive true residuals that are not half the best
   bool running = false;
@@ -31,8 +31,8 @@ struct Column {
 template <class Value, int Width>
 class Convergence {
  public:
-  // A stagnant residual below this many eps |diagonal x| / |b| is attributed to the rounding of x. After float vectors,
-  // double ones may still improve it a little.
+  // A residual that stagnates below kFloors * eps * |diagonal x| / |b| is due to the rounding of x. After float
+  // vectors, double vectors may still improve it a little.
   static constexpr double kFloors = sizeof(Value) == sizeof(float) ? 0.25 : 8.0;
 
   Convergence(const SolveOptions& options, int width) : options_(options), width_(width) {
@@ -72,8 +72,8 @@ class Convergence {
       Column& each = column[c];
       if (!each.running) continue;
       const bool done = each.norm <= options_.tolerance && !waits_for_energy(each);
-      // Either the recursion claims progress that the true residual does not show, or that residual is rounding error:
-      // the precision is exhausted. Before the first iteration there is no recursion.
+      // The precision is exhausted if the true residual is much larger than the recursive one, or is at the level of
+      // rounding. Before the first iteration there is no recursive residual.
       const bool overtaken = iterations > 0 && each.norm > 2.0 * each.recursive;
       const bool at_end = each.still || overtaken || each.norm <= kFloors * each.floor;
       each.idle = each.norm > 0.5 * each.best && at_end ? each.idle + 1 : 0;

@@ -158,7 +158,7 @@ class Block {
   }
 
   // If the answer is huge compared with b / A, rounding x to double may itself leave a residual near the tolerance.
-  // Measures the residual of the rounded answer, and reports if doubles cannot store a better one.
+  // Recomputes the residual of x as returned. Sets Outcome::rounding if double precision allows no better answer.
   void judge_rounded(int c, double floor) {
     double sum = 0.0;
     const auto at = [&](std::int64_t node) { return b_.from_answer(c, columns_.x[node * columns_.stride + c]); };
@@ -201,7 +201,8 @@ class Block {
         const std::int64_t node = a_.order[k];
         const double* b = columns_.b + node * columns_.stride;
         for (int c = 0; c < Width; ++c) {
-          const double value = c < width_ ? (b[c] - b_.mean(node)[c]) * b_.inverse_unit[c] - lanes(products + at)[c] : 0.0;
+          double value = 0.0;
+          if (c < width_) value = (b[c] - b_.mean(node)[c]) * b_.inverse_unit[c] - lanes(products + at)[c];
           lanes(r_ + k)[c] = lanes(z_ + k)[c] = static_cast<Value>(value);
           dot[c] += value * value;
           const double current = conductance * lanes(x_ + k)[c];
@@ -356,9 +357,9 @@ class Block {
   Rows<Value, Width> r_, p_, z_;
   Rows<double, Width> x_;
   Rows<double, Width> cluster_sums_;  // here, because what a team runs must not fail
-  std::vector<double> partial_;  // sums of each chunk
-  std::vector<double> size_;     // of each chunk: |diagonal x|^2 at the last true residual
-  std::vector<double> start_mean_;  // of the starting point
+  std::vector<double> partial_;       // sums of each chunk
+  std::vector<double> size_;          // of each chunk: |diagonal x|^2 at the last true residual
+  std::vector<double> start_mean_;    // of the starting point
   bool zero_start_ = true;
 };
 
@@ -407,7 +408,6 @@ void pcg(const System& system, const Columns& columns, const SolveOptions& optio
     }
   }
 }
-
 
 void precondition(const System& system, const Columns& columns) {
   const Matrix& a = system.matrix;

@@ -20,7 +20,7 @@
 namespace ohm {
 
 // None means the diagonal. A tree of clusters adds 1_A 1_A' / cut(A) to the inverse diagonal for each cluster A, whose
-// indicator vector is 1_A: if heavy edges hold a cluster together, the diagonal alone needs many iterations to move it.
+// indicator vector is 1_A. Heavy edges hold such clusters together, and the diagonal alone converges slowly on them.
 using Preconditioner = std::variant<std::monostate, const ClusterTree*, Factor<float>, Factor<double>>;
 
 struct System {
@@ -38,9 +38,8 @@ struct SolveOptions {
   // Stop early if the convergence so far suggests that more iterations than this would be needed.
   double hopeless_beyond = std::numeric_limits<double>::infinity();
   bool float_vectors = true;
-  // Whether r'M^-1 r must fall by tolerance^2, too, where M is the preconditioner. With a good preconditioner this is
-  // about the energy of the error, in which all modes have equal weight; |r| hardly depends on light edges beside heavy
-  // ones.
+  // If true, a column converges only when r'M^-1 r has also fallen by tolerance^2, where M is the preconditioner. Its
+  // root approximates the energy norm of the error. The norm of r alone does not show errors across light edges.
   bool measure_energy = false;
   int threads = 1;
 };

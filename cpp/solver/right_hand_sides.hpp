@@ -28,8 +28,8 @@ struct ColumnReport {
   Outcome outcome = Outcome::converged;
 };
 
-// Measures up to `Width` right-hand sides. All units are powers of two, so that scaling is exact: b to its largest
-// value while squares are summed, then to its norm.
+// Measures up to `Width` right-hand sides. b is scaled by its largest entry before squares are summed, and by its norm
+// afterwards. Both scales are rounded to powers of two, so that scaling is exact.
 template <int Width>
 class RightHandSides {
  public:

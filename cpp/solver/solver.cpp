@@ -21,23 +21,23 @@ constexpr double kFactorIterations = 35.0;
 // Columns that are solved together share the memory traffic of the matrix.
 constexpr double kBlockDiscount = 0.45;
 
-// Least ball radii (see ordering.hpp) for which local numbers exist, and for which a factor always pays.
+// Smallest ball radii (see ordering.hpp) for which renumbering helps, and for which a factor always pays.
 constexpr int kLocalRadius = 6;
 constexpr int kMeshRadius = 16;
-// Entries per row above which a factor takes several times the memory of the graph, so that it is a last resort, and
-// above which most of the memory traffic is the matrix, so that double vectors are nearly free.
+// Entries per row above which a factor takes several times the memory of the graph, so that it is a last resort.
 constexpr std::int64_t kFactorRow = 32;
+// Entries per row above which most of the memory traffic is the matrix, so that double vectors are nearly free.
 constexpr std::int64_t kMatrixRow = 64;
-// Forecast iterations above which a float factor is given up, with float vectors and then with double vectors.
+// A float factor is abandoned if more iterations than this are forecast: with float vectors, with double vectors.
 constexpr double kFloatPatience = 300.0;
 constexpr double kDoublePatience = 600.0;
 
-// A weak link between clusters is one slow mode among n: its share of a random right-hand side is tiny, and the links
-// are lost where it is not resolved (seen at 1e-3 on three blocks with three bridges).
+// A weak link between clusters is one slow mode among n, and its share of a random right-hand side is tiny. If that
+// mode is not resolved, the sampler drops such links (seen at tolerance 1e-3 on three blocks with three bridges).
 constexpr double kEmbeddingTolerance = 1e-4;
 constexpr std::int32_t kEmbeddingIterations = 1000;
-constexpr double kClusterPatience = 100.0;     // iterations without a factor, if a factor is cheap
-constexpr float kFloatContrast = 1e6f;  // the largest contrast of weights for which vectors may be floats
+constexpr double kClusterPatience = 100.0;  // iterations without a factor, if a factor is cheap
+constexpr float kFloatContrast = 1e6f;      // the largest contrast of weights for which vectors may be floats
 
 class Stopwatch {
  public:
@@ -171,7 +171,7 @@ std::vector<ColumnReport> Solver::solve(const Columns& columns, double tolerance
   return reports;
 }
 
-// Forecasts end a stage early only if a later stage can take over.
+// A forecast may stop a stage only if a finer factor can be tried next.
 double Solver::patience(double iterations) const {
   return std::holds_alternative<Factor<float>>(*in_use_) ? iterations : std::numeric_limits<double>::infinity();
 }
@@ -232,7 +232,7 @@ void Solver::retry_unfinished(const Columns& columns, const SolveOptions& option
       if (!std::holds_alternative<Factor<float>>(*in_use_)) return;
       const Stopwatch watch(setup_seconds_);
       use_fine_factor();
-      reason_ += "; AC2 in double after the float factor stagnated";
+      reason_ += "; continued with a finer factor in double precision, because the float factor did not converge";
     }
     for (const auto& [used, chosen] : open) {
       SolveOptions again = options;
@@ -292,7 +292,8 @@ void solve_with_clusters(const ClusteredGraph& graph, std::uint64_t seed, int th
     Solver solver(view, nullptr, SolverOptions{Method::cholesky, seed, threads, true});
     solver.solve(columns, kEmbeddingTolerance, kEmbeddingIterations);
   } catch (const std::length_error&) {
-    // Too many entries for a factor: x stays zero, and the sampler uses lower bounds alone (estimate_leverages).
+    // Too many entries for a factor. If the first factor was too large, x is zero; if the finer one was, x is what the
+    // first has reached. estimate_leverages detects a wrong x, and the sampler then uses lower bounds alone.
   }
 }
 

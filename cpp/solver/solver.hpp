@@ -3,7 +3,8 @@
 // auto: a graph with at most 500 nodes is eliminated exactly. A graph like a mesh gets an approximate Cholesky factor
 // at once. On other graphs conjugate gradients with the diagonal begin. Every 20 iterations their rate is extrapolated,
 // and a factor is built if that seems cheaper, including its set-up. The first attempt is a factor in float with float
-// vectors; columns on which it stagnates continue with double vectors, and finally with an AC2 factor in double.
+// vectors; columns on which it fails continue with double vectors, and finally with a finer factor in double (AC2, see
+// approx_cholesky.hpp).
 //
 // Every solve takes these steps from the beginning: factors are kept between solves, decisions are not. So the bits of
 // an answer depend on the system, the options and the right-hand sides alone, and not on earlier solves. The price is
@@ -50,7 +51,7 @@ class Solver {
   // The method of the last solve; before the first solve, the planned one, which may be `automatic`.
   Method method() const { return method_; }
   const std::string& reason() const { return reason_; }
-  std::int64_t factor_entries() const;  // of the factor of the last solve
+  std::int64_t factor_entries() const;  // of the factor that solve() or precondition() chose last
   double setup_seconds() const { return setup_seconds_; }
 
  private:

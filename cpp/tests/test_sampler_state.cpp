@@ -212,7 +212,8 @@ TEST(each_fault_of_a_state_is_named) {
   CHECK(fault([](State& s) { s.pairs.resize(128); }) == "the table of pairs has 128 slots for 60 nodes");
   CHECK(fault([](State& s) { s.pairs[5].weight = -2.0f; }) == "a pair of nodes has weight -2");
   CHECK(fault([](State& s) { s.correction = 0.5; }) == "the correction of leverages is 0.5");
-  CHECK(fault([](State& s) { s.n_expected = -1.0; }).find("-1 rows are expected from ") == 0);
+  CHECK(fault([](State& s) { s.n_expected = -1.0; }) == "n_expected = -1 must be at least 0");
+  CHECK(fault([](State& s) { s.n_expected = 1e9; }).find("n_expected = 1e+09 exceeds the ") == 0);
   CHECK(fault([](State& s) { s.nodes[3].share_now = kNan; }) == record);
   CHECK(fault([](State& s) { s.nodes[3].component = 60; }) == record);
   CHECK(fault([](State& s) { s.nodes[3].component = -2; }) == record);

@@ -132,4 +132,30 @@ TEST(leverages_add_up_to_nearly_the_rank_under_any_contrast) {
   }
 }
 
+TEST(sums_of_leverages_at_a_hub_are_exact_to_double_precision) {
+  constexpr std::int32_t kLeaves = 100'000;
+  std::vector<std::int32_t> u(kLeaves, 0), v(kLeaves);
+  std::vector<float> w(kLeaves);
+  Case c;
+  c.nodes.resize(kLeaves + 1);
+  for (std::int32_t i = 0; i < kLeaves; ++i) {
+    v[i] = i + 1;
+    w[i] = static_cast<float>(0.5 + ohm::uniform(ohm::hash(4, static_cast<std::uint64_t>(i))));
+    c.nodes[v[i]].share = 0.1f;
+    c.nodes[v[i]].z[0] = 2.0f * w[i];
+  }
+  c.nodes[0].share = 1e-6f;
+  c.h = ohm::sort_edges(kLeaves + 1, u, v, w);
+  std::vector<float> leverage(kLeaves);
+  const ohm::LeverageSums sums = ohm::row_leverages(c.h, c.embedding(), {}, 1.0f, leverage);
+  double estimates = 0.0, sketches = 0.0;
+  for (std::int32_t i = 0; i < kLeaves; ++i) {
+    estimates += static_cast<double>(leverage[i]);
+    sketches += static_cast<double>(w[i] * (4.0f * w[i] * w[i]));
+  }
+  CHECK(std::abs(sums.estimates / estimates - 1.0) < 1e-12);
+  CHECK(std::abs(sums.sketch / sketches - 1.0) < 1e-12);
+  CHECK(std::abs(sums.unexplained / sketches - 1.0) < 1e-12);
+}
+
 }  // namespace

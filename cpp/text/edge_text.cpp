@@ -321,7 +321,8 @@ EdgeText::EdgeText(TextLayout layout, std::int64_t line) : layout_(std::move(lay
   // Characters that a string id may have on the fast path: comments begin with other characters.
   for (int c = ' '; c < 0x7f; ++c) is_plain_in_quotes_[c] = c != '"';
   for (int c = '!'; c < 0x7f; ++c) {
-    is_plain_[c] = c != '"' && c != layout_.delimiter && layout_.comments.find(static_cast<char>(c)) == std::string::npos;
+    const bool is_comment = layout_.comments.find(static_cast<char>(c)) != std::string::npos;
+    is_plain_[c] = c != '"' && c != layout_.delimiter && !is_comment;
   }
 }
 

@@ -87,7 +87,7 @@ def two_pieces(tmp_path: Path) -> tuple[Path, Path]:
 def test_a_warning_is_printed_once(two_pieces: tuple[Path, Path]):
     edges, labels = two_pieces
     printed = label(edges, "--labels", labels).stderr
-    assert printed.count("so 'time' and 'a', by their order, are taken") == 1
+    assert printed.count("using columns 'time' and 'a', in the order of the file") == 1
     assert "name them with --source-col and --target-col" in printed
 
 
@@ -180,7 +180,7 @@ def test_interrupted_it_says_how_to_go_on(tmp_path: Path):
         ({"labels": "node,label\np0,red\np0,blue\n"}, "node 'p0' has two labels"),
         ({"labels": "node,label\n"}, "has no label; a row is a node and its label"),
         ({"edges": "src,dst,w\na,b,-1\n"}, "row 2"),
-        ({"args": ["--memory", "1GB"]}, "give --n-nodes as well"),
+        ({"args": ["--memory", "1GB"]}, "memory needs --n-nodes, because the nodes use part of it"),
         ({"args": ["--epsilon", "2"]}, "2.0 is not in the range 0.0<x<1.0"),
         ({"args": ["-o", "labels.xls"]}, "labels.xls: the name must end in one of .parquet"),
         ({"edges": "1,2\n2,3\n", "labels": "node,label\nann,red\n"}, "'ann' is not an integer"),

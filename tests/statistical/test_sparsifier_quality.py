@@ -83,7 +83,7 @@ def test_components_stay_whole_with_two_edges_a_node(name: str, order: str) -> N
     graph = family.graph
     for seed in range(4):
         sparsifier = StreamingSparsifier(
-            graph.n_nodes, max_edges=2 * graph.n_nodes, random_state=seed
+            n_nodes=graph.n_nodes, max_edges=2 * graph.n_nodes, random_state=seed
         )
         kept = sparsifier.update(*family.stream(order, seed)).snapshot()
         assert kept.n_edges < 2.2 * graph.n_nodes

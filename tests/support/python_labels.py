@@ -15,6 +15,6 @@ def write_python_labels(path: Path, edges: Path, labels: Path, **parameters: Any
     model = HFSClassifier(**parameters).fit_edges(stream, dict(read_labels(str(labels))))
     columns = {"node": stream.nodes.ids(), "label": model.transduction_}
     for at, name in enumerate(model.classes_):
-        columns[f"score_{name}"] = model.label_distributions_[:, at]
+        columns[f"probability_{name}"] = model.label_distributions_[:, at]
     write_table(str(path), columns | {"reached": model.reached_})
     return model

@@ -324,7 +324,7 @@ def test_words(capsys):
     found = Certificate(0.61, 1.43, 0.58, 1.52, 0.999, 12, 1200, 50)
     assert str(found) == (
         "measured: energies in H are 0.61 to 1.43 times those in G (epsilon 0.43)\n"
-        "guaranteed: 0.58 to 1.52 times (epsilon 0.52) with confidence 0.999\n"
+        "bound: 0.58 to 1.52 times, epsilon 0.52 (confidence 0.999)\n"
         "12 passes, 1,200 edges read, 50 nodes"
     )
     certify(BLOCKS, sample(BLOCKS, 0), max_passes=2, random_state=0, verbose=1)

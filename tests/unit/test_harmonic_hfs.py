@@ -139,7 +139,7 @@ def test_residuals_are_those_of_the_stored_scores(name, gamma, stable):
 def test_precision_that_is_lost_is_reported():
     # gamma times the weights is up to 1e36, so the scores have errors of some percent.
     graph, labelled, y = spread_weights(gallery.grid2d(3, 4), 0, 12, 1), [0, 5, 6], [1.0, -1.0, 0.5]
-    with pytest.warns(ConvergenceWarning, match=r"above tol = 1e-08; rounding .* lower gamma"):
+    with pytest.warns(ConvergenceWarning, match=r"above tol = 1e-08; float64 .* reduce gamma"):
         found = solve_hfs(graph, labelled, y, gamma=1e24)
     assert not found.converged.all()
     expected = exact_residual(graph, labelled, y, 1e24, found)

@@ -114,7 +114,7 @@ def put(at, value):
         ({"n_resamples": put((), -1)}, "the number of resamples is -1"),
         ({"capacity": put((), 7)}, "the capacity is 7 rows"),
         ({"n_sorted": put((), 10**9)}, r"1000000000 of \d+ rows are sorted"),
-        ({"n_expected": put((), -1.0)}, "-1 rows are expected"),
+        ({"n_expected": put((), -1.0)}, "n_expected = -1 must be at least 0"),
         ({"correction": put((), 0.5)}, "the correction of leverages is 0.5"),
         ({"beta": put((), np.nan)}, r"the rate beta is nan after \d+ resamples"),
         ({"beta": put((), 0.0)}, r"the rate beta is 0 after \d+ resamples"),
@@ -302,7 +302,7 @@ def test_pickles_of_tables_of_nodes_are_checked():
         ({"node_offsets": offsets[::-1].copy(), "node_bytes": data}, "offsets must not decrease"),
         ({"node_offsets": offsets.astype(float), "node_bytes": data}, "a vector of int64"),
         ({"node_offsets": offsets}, "node_bytes is missing"),
-        ({"node_ids": np.array([3, 4, 3])}, "ids of nodes are there more than once"),
+        ({"node_ids": np.array([3, 4, 3])}, "node ids are not unique"),
         ({"node_ids": np.array([3.0, 4.0])}, "node_ids must be a vector of int64, got float64"),
     ]:
         with pytest.raises(ValueError, match=message):

@@ -179,7 +179,7 @@ def test_weights_at_the_ends_of_the_range():
         ({"max_edges": 5, "memory": "1GB"}, "max_edges and memory both set the budget"),
         ({"max_edges": 0}, "max_edges must be an integer >= 1, got 0"),
         ({"max_edges": 9, "n_nodes": 5}, "max_edges = 9 is fewer than two edges for each of 5"),
-        ({"memory": "1GB"}, "give n_nodes as well"),
+        ({"memory": "1GB"}, "memory needs n_nodes, because the nodes use part of it"),
         ({"memory": "1 cup", "n_nodes": 3}, 'like "500MB"'),
         ({"memory": "1kB", "n_nodes": 1000}, "leaves room for 0 edges among 1000 nodes"),
         ({"max_edges": 9, "scheme": "online"}, "a budget needs scheme"),

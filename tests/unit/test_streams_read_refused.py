@@ -173,6 +173,7 @@ def test_bad_arguments(tmp_path):
         ({"format": "xls"}, "format must be one of"),
         ({"id_type": "float"}, "id_type must be one of"),
         ({"delimiter": ",,"}, "one ASCII character"),
+        ({"delimiter": "x"}, "one ASCII character that is not a letter, .*, got 'x'"),
         ({"comment": "a"}, "ASCII marks"),
         ({"header": "no"}, "header must be True, False or None, got 'no'"),
     ):

@@ -194,7 +194,7 @@ import resource
 from ohmlearn import Graph, StreamingSparsifier
 resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
 for call in (
-    lambda: StreamingSparsifier(n_nodes=2**30).update([0], [1]),
+    lambda: StreamingSparsifier(n_nodes=2**30),
     lambda: Graph.from_edges([0], [1], n_nodes=2**31 - 1),
 ):
     try:
@@ -204,7 +204,7 @@ for call in (
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.splitlines() == [
-        "there is not enough memory for n_nodes = 2147483647",
+        "there is not enough memory for n_nodes = 1073741824",
         "there is not enough memory for a graph of n_nodes = 2147483647 and 1 edges",
     ]
 

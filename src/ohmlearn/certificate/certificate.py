@@ -37,13 +37,13 @@ class Certificate:
     Attributes
     ----------
     lower, upper : float
-        Smallest and largest ratio x'L_H x / x'L_G x of energies seen, reduced by possible rounding
-        errors; the extremes over all x lie at or beyond them. NaN if not measured, because
-        components differ or the weights of H are too far apart for double precision.
+        Smallest and largest observed ratio x'L_H x / x'L_G x of energies, corrected for rounding.
+        The true extremes are at least as far out. NaN if not measured, because components differ or
+        the weights of H are too far apart for double precision.
     lower_bound, upper_bound : float
         All ratios lie between these, with probability `confidence`. They allow for rounding and
-        inexact solves. If these errors hide the extremes, which happens when ratios differ by a
-        factor of about 1e9 or more, a bound is 0 or infinite.
+        inexact solves. If rounding errors dominate, as they do if ratios differ by a factor of
+        about 1e9 or more, a bound is 0 or inf.
     confidence : float
         As passed to `certify`.
     passes, edges_read : int
@@ -96,8 +96,8 @@ class Certificate:
     def ids(self, edge: tuple[int, int] | None) -> tuple[Any, ...] | None:
         """Return the ids of the ends of an edge, or their numbers if there is no table of ids.
 
-        The id of an end that the table does not have is None. On a cluster, this happens for nodes
-        that first appear in edges read after the sparsifier was made.
+        The id is None for a node that is not in the table, for example one added on a cluster
+        after sparsification.
         """
         nodes = self.nodes
         if edge is None or nodes is None:
@@ -124,9 +124,9 @@ class Certificate:
         found += f" (epsilon {self.epsilon:.3g})"
         if self.exact:
             return f"{found}\nexact up to rounding\n{cost}"
-        bound = f"guaranteed: {self.lower_bound:.3g} to {self.upper_bound:.3g} times"
-        sure = f"(epsilon {self.epsilon_bound:.3g}) with confidence {self.confidence:g}"
-        return f"measured: {found}\n{bound} {sure}\n{cost}"
+        bound = f"bound: {self.lower_bound:.3g} to {self.upper_bound:.3g} times"
+        sure = f"epsilon {self.epsilon_bound:.3g} (confidence {self.confidence:g})"
+        return f"measured: {found}\n{bound}, {sure}\n{cost}"
 
 
 def certify(

@@ -1,8 +1,8 @@
 """A bound of r'L^+ r, the energy of an error with residual r, that needs no solve.
 
-By Thomson's principle every current that enters and leaves the nodes as r prescribes has at least
-the energy r'L^+ r. On a spanning forest there is exactly one such current: the edge above a node
-carries the sum of r over that node and the nodes below it.
+By Thomson's principle, every flow that satisfies the demand r has energy at least r'L^+ r. So the
+energy of the flow on a spanning forest is an upper bound. There is only one such flow: the edge
+above a node carries the sum of r over that node and the nodes below it.
 """
 
 import numpy as np

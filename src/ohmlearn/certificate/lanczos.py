@@ -2,10 +2,10 @@
 
 M is symmetric in the inner product x'L_H y. In it the starts L_H^+ B_H' W_H^(1/2) z, z Gaussian,
 have no preferred direction among the r = n - components dimensions. So the share of a given
-eigenvector in the squared norm of a start follows Beta(1/2, (r - 1)/2). There is a c, which
-depends only on r, delta and the number of starts, such that with probability 1 - delta / 2 this
-share is above c^2 for at least one start. If this holds for both ends of the spectrum, nothing
-below is random; in particular, the decision to stop may depend on the results so far.
+eigenvector in the squared norm of a start follows Beta(1/2, (r - 1)/2). There is a constant c,
+which depends only on r, delta and the number of starts. With probability at least 1 - delta / 2,
+this share is above c^2 in some start. If this holds for both ends of the spectrum, nothing below is
+random; in particular, the decision to stop may depend on the results so far.
 
 Let x be an eigenvector of norm 1 for an eigenvalue t, and q_1, ..., q_k the Lanczos vectors of a
 start in which x has a share above c^2. The products g_i of x and q_i follow the three-term
@@ -172,8 +172,8 @@ class Lanczos:
     def _largest(self, high: float) -> float:
         """Return the factor that the rounding error of products with L_G is proportional to.
 
-        It is the square root of the largest quotient seen times lambda_max, because edges of G on
-        which all basis vectors have small differences contribute to the error as well.
+        It is the square root of the largest quotient seen times lambda_max. Every edge of G
+        contributes to the rounding error, even if the basis vectors hardly differ across it.
         """
         most = self.most if self.most < math.inf else high / self._share**2
         return math.sqrt(high * most) if high > 0.0 else math.inf

@@ -5,15 +5,15 @@ tridiagonal, and S holds the coordinates of the random starts:
 
     M V = V T + F    except for the last block of V,        starts = V S + D.
 
-F and D would be zero in exact arithmetic. However V, T and S were computed, known vectors determine
-F and D, because
+F and D would be zero in exact arithmetic. Their norms can be bounded without a solve, for any V, T
+and S, because the residuals
 
     L_H F = L_G V - L_H V T    and    L_H D = currents of the starts - L_H V S
 
-need no solve; a spanning forest of H then bounds their norms. The rounding errors of these
-residuals are estimated: the error of a sum is about the machine epsilon times the sum of the
-absolute values of its terms. The degree of a node in G is at most lambda_max times that in H, so
-these errors are proportional to lambda_max. They grow with the contrast of the weights of H,
+can be computed, and a spanning forest of H bounds the norms that belong to them. The rounding
+errors of the residuals are estimated: the error of a sum is about the machine epsilon times the sum
+of the absolute values of its terms. The degree of a node in G is at most lambda_max times that in
+H, so these errors are proportional to lambda_max. They grow with the contrast of the weights of H,
 because a vector of norm 1 may have entries as large as the square root of a resistance between two
 nodes.
 """
@@ -51,7 +51,8 @@ class Errors:
     image, projection, gram : float
         Measured norms of F, of V'L_G V - T and of V'L_H V - 1.
     rounding : float
-        Rounding error of these three norms, in units of lambda_max, lambda_max and 1.
+        Rounding error of `image` and `projection` (relative to lambda_max) and of `gram`
+        (absolute).
     """
 
     start: float = math.inf
@@ -132,7 +133,7 @@ class LaplacianSpace:
     def extend(self, goal: float) -> None:
         """Find the next block; it has no columns if the space is exhausted.
 
-        The error of M V should be below `goal`.
+        `goal` is the target for the error of M V; `errors.image` bounds the error reached.
         """
         last = self.block.shape[1]
         x, error = self._solve(self._image, goal)
@@ -183,7 +184,8 @@ class LaplacianSpace:
 
         Directions that are shorter than `error` are left out.
         """
-        for least in (error, 0.5):  # if the norm is far from 1 the second time, it was rounding
+        # Orthogonalise twice. A column that is short the second time was rounding error.
+        for least in (error, 0.5):
             products = self._multiply(x)
             x = x - sum((v @ (v.T @ products) for v in self._blocks), np.zeros_like(x))
             x = self._orthonormalise(self._centre(x), least)
@@ -200,7 +202,7 @@ class LaplacianSpace:
         errors.rounding = EPS * largest
 
     def _orthonormalise(self, x: Columns, least: float) -> Columns:
-        """Run Gram-Schmidt from the longest column on, so that short columns keep their digits."""
+        """Run Gram-Schmidt, longest column first, to limit cancellation in short columns."""
         chosen: list[Columns] = []
         while x.shape[1] > 0:
             products = self._multiply(x)

@@ -102,7 +102,7 @@ class Checkpoint:
     def unseen(self, batches: Iterator[EdgeBatch]) -> Iterator[EdgeBatch]:
         """Yield what the sparsifier has not seen; save it now and then, and in the end.
 
-        The one who reads must give each batch to the sparsifier before the next one is asked for.
+        The caller must pass each batch to the sparsifier before requesting the next.
         """
         for batch in batches:
             n_seen = min(len(batch.u), self.n_resumed - self._digest.n_edges)

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 __all__ = ["cluster_option", "open_on_cluster"]
 
 REFUSED = {
-    "checkpoint": "the cluster repeats lost work by itself, and no run continues from a file",
-    "memory": "a budget of memory is one process's; give --max-edges or --epsilon",
+    "checkpoint": "Dask recomputes lost tasks; checkpoints are not supported",
+    "memory": "it limits a single process; give --max-edges or --epsilon",
     "n_nodes": "workers find the nodes themselves",
 }
 
 MAX_WORKERS = 1024  # each is a process
 
-# Ctrl-C comes to all processes of a terminal; workers are ended by the first one.
+# Workers ignore SIGINT (Ctrl-C). The main process stops them.
 DEAF = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
 
 cluster_option = click.option(

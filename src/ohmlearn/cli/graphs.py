@@ -59,7 +59,9 @@ def info(**options: Any) -> None:
 @output_options
 @click.option("--epsilon", type=fraction, default=0.5, help="Accuracy to aim at.")
 @click.option("--max-edges", type=click.IntRange(min=1), help="Edges to keep, instead of epsilon.")
-@click.option("--memory", help="Like 500MB, instead of epsilon; needs --n-nodes.")
+@click.option(
+    "--memory", help="Memory limit, such as 500MB; replaces --epsilon and needs --n-nodes."
+)
 @click.option("--n-nodes", type=click.IntRange(min=1), help="Number of nodes, if known.")
 @click.option("--scheme", type=click.Choice(["resample", "online", "paper"]), default="resample")
 @click.option("--constants", type=click.Choice(["practical", "theory"]), default="practical")
@@ -217,11 +219,12 @@ def solve(right_hand_sides: str, output: str, tol: float, **options: Any) -> Non
     check_outputs({"-o": output}, *options["edges"], right_hand_sides)
     stream = open_edges(options)
     graph, nodes = _load(stream, options), stream.nodes
-    named, names, values = read_node_values(right_hand_sides)
-    numbers = nodes.find(as_node_ids(right_hand_sides, named, nodes.kind))
+    named, names, values, rows = read_node_values(right_hand_sides)
+    numbers = nodes.find(as_node_ids(right_hand_sides, named, nodes.kind, rows=rows))
     if (numbers < 0).any():
         at = int(np.argmax(numbers < 0))
-        refuse_source(right_hand_sides, f"node {named[at]!r} is not in the graph", f"row {at}")
+        why = f"node {named[at]!r} is not in the graph"
+        refuse_source(right_hand_sides, why, f"row {rows[at]}")
     b = np.zeros((graph.n_nodes, len(names)))
     np.add.at(b, numbers, values)
     solver = LaplacianSolver(graph, random_state=options["seed"], n_jobs=options["threads"])

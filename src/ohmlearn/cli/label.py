@@ -48,15 +48,29 @@ __all__ = ["label"]
 @output_options
 @click.option("--epsilon", type=fraction, default=0.8, help="Accuracy of the sparsifier.")
 @click.option("--max-edges", type=click.IntRange(min=1), help="Edges to keep, instead of epsilon.")
-@click.option("--memory", help="Like 500MB, instead of epsilon; needs --n-nodes.")
+@click.option(
+    "--memory", help="Memory limit, such as 500MB; replaces --epsilon and needs --n-nodes."
+)
 @click.option("--n-nodes", type=click.IntRange(min=1), help="Number of nodes, for --memory.")
-@click.option("--passes", type=click.IntRange(min=1), help="Over the edges; 3, or 1 from a pipe.")
+@click.option(
+    "--passes",
+    type=click.IntRange(min=1),
+    help="Number of passes over the edges. Default: 3, or 1 for a pipe.",
+)
 @click.option(
     "--normalization", type=click.Choice(["stable", "cmn", "none"]), default="stable",
     help="How the scores of the classes are made comparable.",
 )  # fmt: skip
-@click.option("--gamma", type=float, help="Weight of the energy; chosen by the labels by default.")
-@click.option("--report", type=click.Path(dir_okay=False), help="Write a page about the result; up to 20 more passes measure the sparsifier.")
+@click.option(
+    "--gamma",
+    type=float,
+    help="Weight of the smoothness term. Default: chosen from the labels and the mean degree.",
+)
+@click.option(
+    "--report",
+    type=click.Path(dir_okay=False),
+    help="Write a page about the result; measures the sparsifier in up to 20 more passes.",
+)
 @click.option(
     "--checkpoint",
     type=click.Path(dir_okay=False),
@@ -184,7 +198,7 @@ def _result(model: "HFSClassifier", stream: "Source") -> dict[str, Any]:
     shares = model.label_distributions_
     columns = {"node": stream.nodes.ids(), "label": model.transduction_}
     for at, name in enumerate(model.classes_):
-        columns[f"score_{name}"] = shares[:, at]
+        columns[f"probability_{name}"] = shares[:, at]
     return columns | {"reached": model.reached_}
 
 
@@ -227,12 +241,12 @@ def _print_summary(summary: dict[str, Any], options: dict[str, Any]) -> None:
         classes += f", and {len(largest) - 10} more"
     if summary["n_unreached"]:
         classes += f" ({summary['n_unreached']:,} of them without evidence)"
-    where = "of the full graph's equation" if summary["passes"] > 1 else "on what was kept"
+    where = "full graph" if summary["passes"] > 1 else "sparsifier"
     lines = [
         f"Edges    {summary['n_edges_seen']:,} seen, {kept:,} kept ({share:.3g}%)",
         f"Nodes    {summary['n_nodes']:,}, {summary['n_labelled']} of them with a label given",
         f"Classes  {classes}",
-        f"Passes   {summary['passes']}, residual {max(summary['residual']):.2g} {where}",
+        f"Passes   {summary['passes']}, residual {max(summary['residual']):.2g} ({where})",
         f"Cost     {summary['seconds']:.1f} s, {summary['peak_memory'] / 2**20:.0f} MiB at peak",
     ]
     dropped = summary["n_self_loops_dropped"] + summary["n_zero_weights_dropped"]

@@ -1,4 +1,4 @@
-"""Messages for people: names from files are shown, but never obeyed by the terminal."""
+"""Messages with control characters escaped."""
 
 import click
 

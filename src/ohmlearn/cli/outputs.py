@@ -1,4 +1,4 @@
-"""What commands that write share: options, and no file that is read or written twice."""
+"""Output options, and a check that no output overwrites an input or another output."""
 
 import glob
 import os
@@ -68,7 +68,11 @@ def check_outputs(outputs: dict[str, str | None], *inputs: str | None) -> None:
 
 
 def _find_overwritten(output: str, name: str) -> str | None:
-    """Say which part of an input an output is, or would be when the input is read again."""
+    """Return the input file that the output would overwrite, or None.
+
+    An output in an input folder, or one that fits an input pattern, is described as well, because
+    the next run would read it.
+    """
     from ohmlearn.streams.files import find_files
 
     here, there = os.path.realpath(output), os.path.realpath(name)

@@ -67,7 +67,7 @@ class Partial:
         return NodeTable.from_state(self.arrays)
 
     def sparsifier(self, parameters: dict[str, Any], seed: int) -> StreamingSparsifier:
-        """Return the sparsifier, which uses separate random numbers from now on."""
+        """Return the sparsifier. Its later random choices use `seed`."""
         return _restore(self.arrays, _ids_of(self.arrays).size, parameters, seed)
 
 

@@ -1,4 +1,4 @@
-"""From what the user gives to partitions: pieces of files, or what Dask makes when it is asked."""
+"""From what the user gives to partitions: pieces of files, or Delayed objects."""
 
 from __future__ import annotations
 

@@ -24,9 +24,10 @@ class PartialProduct(NamedTuple):
 
 
 class KnownNodes(NodeTable):
-    """A table that stays as it is; nodes it does not have get numbers after the last.
+    """A table that finds nodes but adds none; unknown nodes get numbers after the last node.
 
     Those numbers differ within a batch, so that an edge between two such nodes is no self-loop.
+    The table that is given must not be changed meanwhile, because it is read without its lock.
 
     Examples
     --------

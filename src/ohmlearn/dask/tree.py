@@ -24,8 +24,8 @@ __all__ = ["Progress", "WorkerError", "find_client", "hold", "run_tree"]
 
 Progress = Callable[[str, int, int], None]  # stage, partitions done, partitions
 PATIENCE = 60.0  # seconds without any worker
-# Tables of nodes and blocks of columns are part of the task graph, so that the scheduler can send
-# them again.
+# Tables of nodes and blocks of columns are part of the Dask task graph, so that lost copies can be
+# recomputed. Dask would warn about the size of such a graph.
 QUIET = {"distributed.admin.large-graph-warning-threshold": "1 TB"}
 
 
@@ -195,7 +195,7 @@ def _explain(client: Client, failed: list[Future], names: dict[Any, str]) -> Exc
     name = names.get(future.key, "a task")
     if future.status != "error":
         return WorkerError(
-            f"the cluster has let go of {name} ({future.status}): is its scheduler still there?"
+            f"the task for {name} was {future.status}; check that the scheduler is running"
         )
     error = future.exception()
     if isinstance(error, PartitionError):
@@ -205,9 +205,9 @@ def _explain(client: Client, failed: list[Future], names: dict[Any, str]) -> Exc
         if "-merge-" in future.key[0]:
             killed = [names.get(error.task, name)]
         return WorkerError(
-            f"{' or '.join(killed)}: {error.allowed_failures + 1} workers died of it, most likely "
-            f"for want of memory; give them more, or a smaller partition_edges, a larger epsilon, "
-            f"or max_edges"
+            f"{' or '.join(killed)}: {error.allowed_failures + 1} workers died while running it, "
+            f"probably out of memory; increase their memory, reduce partition_edges, increase "
+            f"epsilon, or set max_edges"
         )
     try:
         with in_partition(name):

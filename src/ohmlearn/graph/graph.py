@@ -361,7 +361,7 @@ class Graph:
         return f"Graph(n_nodes={self.n_nodes}, n_edges={self.n_edges})"
 
     def __eq__(self, other: object) -> bool:
-        """Whether nodes, edges and weights are equal to the last bit."""
+        """Whether the number of nodes, the edges and the weights are equal; ids do not count."""
         if not isinstance(other, Graph):
             return NotImplemented
         return all(

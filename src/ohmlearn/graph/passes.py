@@ -40,12 +40,12 @@ class PassTotals(NamedTuple):
 
     product: NDArray[np.float64]  # L x
     n_edges: int
-    weight: float
+    weight: float  # sum over the edges; 0 for a Graph, which cannot change between passes
     lost_edge: tuple[int, int] | None = None
 
 
 class Passes(ABC):
-    """Passes over the edges of a graph G, compared with a graph H on nodes 0, ..., n_nodes - 1.
+    """Repeated passes over the edges of G, local or remote, restricted to the nodes of H.
 
     Attributes
     ----------

@@ -80,10 +80,11 @@ class BlockCG:
         return p is not None
 
     def look_ahead(self) -> Floats:
-        """Return x after one more step, along M^-1 residual, which costs no product with A.
+        """Return x after one preconditioned Richardson step, which needs no product with A.
 
-        Its length suits the quotients x'A x / x'M x seen so far: where all lie in [a, b], the error
-        falls at least by the factor (b - a) / (b + a), in the norm of A. Its residual is not known.
+        The step length is 2 / (a + b), where [a, b] is the range of the Rayleigh quotients
+        x'A x / x'M x seen so far. If all quotients lie in it, the error in the norm of A is
+        multiplied by at most (b - a) / (b + a). The residual after the step is not known.
         """
         low, high = self._quotients
         ahead: Floats = self.x + (2.0 / (low + high) if low <= high else 1.0) * self._next
@@ -93,7 +94,7 @@ class BlockCG:
         """Return the least x'A x / x'M x over the span of all directions so far; 1 without any.
 
         This Ritz value is at least the smallest eigenvalue of M^-1 A. As long as it is larger,
-        the steps have not yet reduced what the residual has of that eigenvector.
+        the iteration has not yet resolved that eigenvector.
         """
         if not self._diagonal:
             return 1.0

@@ -1,7 +1,7 @@
 """Harmonic functions from a few labels: HFS and stable-HFS, on a graph in memory or on a stream.
 
-With H, a sparsifier of the graph G of a stream, conjugate gradients on G preconditioned by H need
-one pass over the edges of G for each step, and about as many as a certificate of H.
+`refine` runs conjugate gradients on the graph G of a stream, preconditioned by a sparsifier H. Each
+step takes one pass over the edges of G. About as many passes are needed as for `certify`.
 """
 
 import sys
@@ -23,11 +23,11 @@ __all__ = ["HFSResult", "refine", "solve_hfs"]
 
 CALL = "refine(edges, h, labelled, Y)"
 PRECONDITIONER_TOL = 1e-6
-MOST_SOLVES, TOO_MUCH = 3, 1e4  # a residual further above tol is not for want of iterations
+# If the residual is above TOO_MUCH * tol, more iterations do not help.
+MOST_SOLVES, TOO_MUCH = 3, 1e4
 PRECISION = (
-    "rounding to float64 prevents a smaller one, because gamma times the weights is too large or "
-    "the weights are too far apart; lower gamma, which only multiplies the scores once it is "
-    "large, or raise tol"
+    "float64 cannot reach this tolerance, because gamma times the weights is too large or the "
+    "weights differ too much; reduce gamma (large values only rescale the scores) or increase tol"
 )
 
 
@@ -46,12 +46,11 @@ class HFSResult:
     component : ndarray of int32
         Component of each node.
     residual : ndarray of shape (n_columns,)
-        Relative residuals norm(b - A f) / norm(b) of f, with b = y_S - mu on reached nodes and
-        A = gamma l L + I_S, where l nodes are labelled. From `solve_hfs` they are those of f as it
-        is stored. HFS with a large gamma has an f so close to a constant that rounding f alone
-        makes them large. From `refine` they follow from the products of the passes, without the
-        rounding of f; if `stepped_ahead`, they are those of the f before the last step, because
-        another pass would be needed for those of f.
+        Relative residual norm(b - A f) / norm(b), with b = y_S - mu on reached nodes and
+        A = gamma l L + I_S, where l nodes are labelled. `solve_hfs` computes it from the stored f.
+        With HFS and a large gamma, f is so close to a constant that the rounding of f alone makes
+        it large. `refine` computes it from the passes, without the rounding of f; if
+        `stepped_ahead`, it is the residual before the last step.
     converged : ndarray of bool, shape (n_columns,)
         From `solve_hfs`: whether the solver and `residual` reached the tolerance, or the limit of
         float64. From `refine`: whether `residual` and `error` are below the tolerance.
@@ -60,11 +59,10 @@ class HFSResult:
     passes : int
         Passes over the edges of the full graph; 0 for `solve_hfs`.
     error : ndarray of shape (n_columns,) or None
-        From `refine`: estimates of the relative error of f in the norm x'A x, which for a small
-        gamma is mostly about the labelled nodes. They allow for how far the energies of the
-        sparsifier and of the full graph are apart along the directions of the iteration: the true
-        errors are larger only if they are further apart along others. Like `residual`, they are
-        those before the last step if `stepped_ahead`.
+        From `refine`: estimate of the relative error of f in the norm x'A x. For a small gamma,
+        the labelled nodes dominate this norm. The estimate uses the energy ratios of H and G
+        observed during the iteration. It is too small only if some unobserved direction has a more
+        extreme ratio. If `stepped_ahead`, it is the error before the last step.
     stepped_ahead : bool
         Whether `refine` ended with a step that reads no edge.
     columns : ndarray of shape (n_nodes, n_columns) or (n_nodes, n_columns + 1)
@@ -169,7 +167,8 @@ def solve_hfs(
         excess = residual / np.maximum(tol, system.rounding_residuals(f, mu, h.degrees))
         if not 1.0 < excess.max() < TOO_MUCH or not report.converged.all():
             break
-        tighter /= 2.0 * float(excess.max())  # solutions within tol may combine to an f that is not
+        # f may miss tol although both solutions meet it; solve more accurately.
+        tighter /= 2.0 * float(excess.max())
     # The answer of a column combines the solution for it and, if stable, the last solution.
     q = len(mu)
     solved = (report.residual <= tol) | report.rounding

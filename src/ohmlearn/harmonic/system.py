@@ -24,7 +24,7 @@ be the sums over all nodes of the two solutions A^-1 (...), and let nu be the li
 
     nu = sum(n_i S_i / l_i) / sum(n_i^2 / l_i),    mu = nu + (s - nu t) / (sum(n_i^2 / l_i) + t).
 
-S_i - nu n_i is computed such that it is exactly 0 where all S_i / n_i are equal, and the rest of
+We compute S_i - nu n_i so that it is exactly 0 if all S_i / n_i are equal. The remaining part of
 the third term is small. For a small gamma nu and mu - nu nearly cancel, and S_i - mu n_i is the
 accurate form.
 """
@@ -155,8 +155,8 @@ class HFSSystem:
     def start(self, b: Floats, degrees: Floats) -> Floats:
         """Return a first guess that makes relative residuals meaningful for any gamma.
 
-        With a small gamma the labelled rows of b are far larger than the others, so that a small
-        relative residual would say nothing about those. A step of Jacobi balances the rows.
+        For a small gamma the residual is dominated by the labelled rows. One Jacobi step balances
+        the rows.
         """
         diagonal = self.scale * degrees
         diagonal[self.labelled] += 1.0

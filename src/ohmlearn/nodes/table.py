@@ -248,7 +248,7 @@ class NodeTable(Shared):
             check_arrays(state, {"node_offsets": np.int64, "node_bytes": np.uint8})
             keys = Strings(state["node_offsets"], state["node_bytes"])
         if len(np.unique(table.add(keys))) < keys.size:
-            raise ValueError("ids of nodes are there more than once")
+            raise ValueError("node ids are not unique")
         return table
 
     def __getstate__(self) -> dict[str, NDArray[Any]]:
@@ -326,6 +326,6 @@ def check_node_numbers(values: Any, n_nodes: int) -> NDArray[Any]:
     bad = (array < 0) | (array >= n_nodes)
     if bad.any():
         raise ValueError(
-            f"there are nodes 0, ..., {n_nodes - 1}, but number {array[bad].flat[0]} was asked for"
+            f"node number {array[bad].flat[0]} is out of range; the table has {n_nodes} nodes"
         )
     return array.astype(np.int64)

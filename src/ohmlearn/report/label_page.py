@@ -62,13 +62,15 @@ def make_page(
     report.add_figure(_draw_classes(summary["classes"]), "Number of nodes in each class.")
     report.add_figure(
         _draw_certainty(certainty[model.reached_]),
-        "Certainty of the labels: the score of the best class, for nodes connected to a label.",
+        "Certainty of the labels: the probability of the most likely class, for nodes connected to "
+        "a label.",
     )
     report.add_figure(_draw_graph(h, model), _describe_drawing(h))
     report.add_heading("Nodes to label next")
     report.add_text("These nodes have the least certain labels.")
     report.add_table(
-        ["node", "label", "score", "second", "score"], _least_certain(model, ids, shares)
+        ["node", "label", "probability", "second label", "probability"],
+        _least_certain(model, ids, shares),
     )
     return report.add_command(command)
 
@@ -111,7 +113,7 @@ def _draw_certainty(certainty: Floats) -> Any:
     figure = new_figure(7.0, 2.6)
     axes = figure.subplots()
     axes.hist(certainty, bins=40, range=(0.0, 1.0), color=COLOURS[0])
-    style_axes(axes, xlabel="score of the best class", ylabel="nodes")
+    style_axes(axes, xlabel="probability of the most likely class", ylabel="nodes")
     return figure
 
 

@@ -42,7 +42,7 @@ from ohmlearn.validation.parameters import (
 __all__ = ["BaseHFS"]
 
 Floats = NDArray[np.float64]
-FAR = 1_000_000  # how far the number of a labelled node may be beyond those of the edges
+FAR = 1_000_000  # largest allowed gap between a labelled node and twice the number of nodes
 SOLVE_TOL = 1e-8  # a solve in memory is cheap, so it is at least this accurate
 READER = "an estimator with passes > 1 (passes=1 does not)"
 

@@ -60,7 +60,8 @@ def classes_there(
 ) -> NDArray[np.bool_]:
     """Return for each node and class whether the node's component has a label of that class.
 
-    Without one there is no evidence for the class, although centring moves its scores as well.
+    Without such a label there is no evidence for the class. Its centred scores may still be
+    nonzero.
     """
     there = np.zeros((int(result.component.max()) + 1, result.f.shape[1]), dtype=bool)
     there[result.component[nodes], codes] = True
@@ -265,7 +266,7 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
         return distributions
 
     def _soft_maximum(self, result: HFSResult) -> Floats:
-        """Return shares in the order of the scores, whose scale depends on gamma and is removed."""
+        """Return the softmax of the standardised scores, before rows are divided by their sums."""
         nodes, codes = self.labelled_, self._labels.values
         f = comparable_scores(result, codes)
         known = f[result.reached]
@@ -280,7 +281,8 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
 
     def _decide(self, shares: Floats, reached: NDArray[np.bool_]) -> NDArray[Any]:
         codes = np.argmax(shares, axis=1)
-        # Without evidence: the most likely class, chosen at random if there are several.
+        # All unreached nodes get the same class, the most likely one. If several classes are
+        # equally likely, one draw decides for all unreached nodes together.
         likeliest = np.flatnonzero(self.class_prior_ == self.class_prior_.max())
         codes[~reached] = np.random.default_rng(self._seed).choice(likeliest)
         decided: NDArray[Any] = self.classes_[codes]

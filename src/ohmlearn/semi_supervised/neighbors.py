@@ -24,7 +24,7 @@ __all__ = ["NeighborAdvice", "suggest_neighbors"]
 
 CANDIDATES = (5, 10, 20, 50, 100)
 MAX_SPLITS = 10_000
-ABOUT = 0.01  # a sparser graph may reach fewer points, by at most this share of them
+ABOUT = 0.01  # tolerated loss in the share of reached points
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def suggest_neighbors(
 ) -> NeighborAdvice:
     """Compare numbers of neighbours for a kNN graph by leaving out labels.
 
-    Several times, half of the labels of each class, rounded down, are left out and predicted by
+    Repeatedly leaves out half of the labels of each class, rounded down, and predicts them with
     stable-HFS. If no class has two labels, only the connectivity of the graphs is compared.
 
     Parameters
@@ -120,8 +120,8 @@ def suggest_neighbors(
     n_splits : int
         How often labels are left out.
     max_points : int
-        With more points, only the labelled ones and a random sample of the others are used. In a
-        sample the neighbours of a point are farther away, but the same numbers are compared.
+        If X has more points, all labelled ones and a random sample of the others are used. The
+        sample is less dense than X; the candidates are not adjusted for this.
     random_state : int, Generator, RandomState or None
     n_jobs : int, optional
         Number of threads, as in scikit-learn.
@@ -210,7 +210,7 @@ def _share_found(
     kept: NDArray[np.bool_],
     n_jobs: int | None,
 ) -> float:
-    """Return the share of left-out labels predicted correctly; an unreached node is an error."""
+    """Return the accuracy on the left-out labels. Unreached nodes count as errors."""
     degree = float(graph.degrees.mean())
     gamma = automatic_gamma(int(np.count_nonzero(kept)), n_classes, degree)
     Y = np.eye(n_classes)[codes[kept]]

@@ -100,8 +100,7 @@ class FromPoints(BaseEstimator, metaclass=ABCMeta):
     def _extend(self, X: Any, values: Floats) -> tuple[Floats, NDArray[np.bool_]]:
         """Return weighted means of values over the neighbours of new points.
 
-        Neighbours without evidence are ignored; the second array is False where there are no
-        others.
+        Neighbours that are not reached are ignored. The mask is False if no neighbour is reached.
         """
         if not hasattr(self, "n_features_in_"):
             raise ValueError(

@@ -196,7 +196,7 @@ def is_unlabelled(value: Any) -> bool:
 
 
 def _check_scalars(values: NDArray[Any]) -> None:
-    """Refuse labels that are not scalars, and a mixture of strings and numbers."""
+    """Raise ValueError for labels that are not scalars or mix strings and numbers."""
     for value in values:
         if np.ndim(value) > 0 or isinstance(value, dict | set | frozenset):
             raise ValueError(f"a label must be a single string or number, got {value!r}")

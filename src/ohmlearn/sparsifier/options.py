@@ -28,7 +28,7 @@ SCHEMES = ("resample", "online", "paper")
 CONSTANTS = {"theory": (3.0, math.log(2 / 0.01)), "practical": (1.2, 0.0)}
 # Factor on the number of copies of the scheme "paper": as printed, and from measurements.
 PAPER_CONSTANTS = {"theory": 1.0, "practical": 0.1}
-# Bytes at the peak of a resample, per row of the target (2.5 times as many are held) and per node.
+# Peak memory in bytes per target edge (up to 2.5 times as many edges are stored) and per node.
 ROW_BYTES, NODE_BYTES = 160, 400
 MOST_NODES = 2**30  # clusters are numbered after the nodes, with 32 bits
 MAX_EDGES = 2**53  # the largest budget; such numbers are exact as float64
@@ -81,7 +81,7 @@ class SparsifierOptions:
         if self.memory is not None:
             check_memory("memory", self.memory)
             if n is None:
-                raise ValueError("memory is shared between nodes and edges; give n_nodes as well")
+                raise ValueError("memory needs n_nodes, because the nodes use part of it")
             if self.budget < 2 * n:
                 raise ValueError(
                     f"memory={self.memory!r} leaves room for {max(self.budget, 0)} edges among {n} "

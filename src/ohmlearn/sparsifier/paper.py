@@ -10,8 +10,8 @@ grows:
 Here a is the original weight of the edge, q the number of copies left, and R the effective
 resistance in H + A, where H is the sparsifier so far and A the block of edges read since. New edges
 have p = 1 and q = N, so that the same rule covers both loops of Algorithm 2. Given the past, the
-expected new weight equals the old weight for any value of R. The formula printed in the paper
-uses p' before the minimum, so its weights are too low wherever the minimum takes effect.
+expected new weight equals the old weight for any value of R. The weights printed in the paper
+use p' before taking the minimum. The resulting weights are too low.
 """
 
 import copy
@@ -44,8 +44,8 @@ class KelnerLevin:
     epsilon : float
         Target accuracy: energies should stay within a factor 1 ± epsilon. Between 0 and 1.
     seed : int
-        In 0, ..., 2**64 - 1. Random numbers depend only on the seed and the number of the block.
-        Use different seeds for sketches that will be merged, because with equal random numbers
+        In 0, ..., 2**64 - 1. The random numbers depend only on the seed and the block number.
+        Sketches that will be merged should have different seeds, because with equal random numbers
         their errors add up.
     constant : float
         Factor on `n_copies`.
@@ -62,7 +62,7 @@ class KelnerLevin:
     n_copies : int
         N, the number of copies of a new edge.
     block_size : int
-        Number of edges after which H is sampled again; dropped edges are not counted.
+        H is resampled after this many edges (dropped edges are not counted).
     n_blocks, n_edges_seen, n_self_loops_dropped, n_zero_weights_dropped : int
 
     Examples

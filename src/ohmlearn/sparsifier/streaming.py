@@ -50,9 +50,9 @@ class StreamingSparsifier(Shared):
         Number of nodes. If it is not given, new nodes may appear at any time.
     epsilon : float
         Accuracy to aim at: (1 - epsilon) x'L_G x <= x'L_H x <= (1 + epsilon) x'L_G x for all x.
-        Between 0 and 1; ignored if there is a budget. In every family of graphs that we tried, at
-        least 95 of 100 runs met it, for any contrast of weights and for any order of edges that
-        does not depend on H (docs/calibration.md). `certify` measures it for a given sparsifier.
+        Between 0 and 1; ignored if there is a budget. Not guaranteed. In our tests at least 95% of
+        the runs met it in each family of graphs, for any contrast of weights and for orders of
+        edges that do not depend on H (docs/calibration.md). `certify` measures it.
     max_edges : int, optional
         Budget: the number of edges to keep in H, at least two for each node.
     memory : int or str, optional
@@ -63,8 +63,8 @@ class StreamingSparsifier(Shared):
         edge that was kept, and "paper" is the method of Kelner and Levin with copies of edges. The
         last needs `n_nodes` and takes no budget.
     constants : {"practical", "theory"}
-        How many edges an `epsilon` needs: as calibrated by measurements, or as in a proof for
-        independent coins that are tossed once.
+        How many edges an `epsilon` needs. "practical" is calibrated by measurements; "theory" is
+        the constant of the matrix Chernoff bound for independent sampling.
     random_state : int, Generator, RandomState or None
     n_jobs : int, optional
         Number of threads, as in scikit-learn.
@@ -140,22 +140,14 @@ class StreamingSparsifier(Shared):
         """Return a sampler that continues from a state, or a new one."""
         options, n = self.options, self.options.n_nodes
         make: Any = PaperSampler if options.scheme == "paper" else _core.Sampler
-        arguments: tuple[Any, ...]
         if options.scheme == "paper":
             copies = PAPER_CONSTANTS[options.constants]
-            arguments = (n, options.epsilon, self.seed, copies, options.threads)
+            arguments: Any = (n, options.epsilon, self.seed, copies, options.threads)
         else:
+            rates = (options.epsilon, *CONSTANTS[options.constants])
             retracts = options.scheme == "resample"
-            arguments = (
-                n or 0,
-                self.seed,
-                options.epsilon,
-                *CONSTANTS[options.constants],
-                options.budget,
-                retracts,
-                options.threads,
-                n is None,
-            )
+            how = (options.budget, retracts, options.threads, n is None)
+            arguments = (n or 0, self.seed, *rates, *how)
         with naming_size(f"n_nodes = {n}"):
             return make(*arguments) if state is None else make.from_state(state, *arguments)
 

@@ -17,7 +17,7 @@ from ohmlearn.nodes.ids import Ids, Strings, as_ids
 from ohmlearn.nodes.table import check_equal_sizes
 from ohmlearn.streams.columns import Columns, choose_columns
 from ohmlearn.streams.errors import reading, refuse_source
-from ohmlearn.streams.files import starts_with
+from ohmlearn.streams.files import read_start
 from ohmlearn.streams.options import ReadOptions
 from ohmlearn.streams.source import RawBatch, Source, drop_bad
 
@@ -163,7 +163,7 @@ class ArraySource(Source):
 
     def _load(self, stack: ExitStack) -> ArrayColumns:
         with reading(self.name, "a numpy file"):
-            first = starts_with(self.name, 2)
+            first = read_start(self.name, 2)
             if not first:
                 refuse_source(self.name, "is empty")
             if first == b"PK":

@@ -73,8 +73,8 @@ def choose_columns(
     if guessed and usual is None and len({*lower} - {*rows.weights}) > 2:
         ends = " and ".join(shorten((names or lower)[at]) for at in (u, v))
         warnings.warn(
-            f"{source}: no columns have usual names, so {ends}, by their order, are taken for the "
-            f"two columns of {rows.one}; {name_them}",
+            f"{source}: column names are not recognised; using columns {ends}, in the order of "
+            f"the file, for {rows.one}; {name_them}",
             UserWarning,
             stacklevel=2,
         )

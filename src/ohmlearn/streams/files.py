@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 
-__all__ = ["find_files", "find_format", "format_of_bytes", "starts_with"]
+__all__ = ["find_files", "find_format", "format_of_bytes", "read_start"]
 
 COMPRESSED = (".gz", ".zst", ".bz2", ".xz")
 ENDINGS = {
@@ -61,7 +61,7 @@ def find_format(path: str) -> str:
     for ending in COMPRESSED:
         base = base.removesuffix(ending)
     ending = os.path.splitext(base)[1]
-    return ENDINGS.get(ending) or format_of_bytes(starts_with(path, 16)) or "text"
+    return ENDINGS.get(ending) or format_of_bytes(read_start(path, 16)) or "text"
 
 
 def format_of_bytes(first: bytes) -> str | None:
@@ -69,7 +69,7 @@ def format_of_bytes(first: bytes) -> str | None:
     return next((kind for magic, kind in MAGIC.items() if first.startswith(magic)), None)
 
 
-def starts_with(path: str, count: int) -> bytes:
+def read_start(path: str, count: int) -> bytes:
     """Return the first bytes of a file."""
     with open(path, "rb") as file:
         return file.read(count)

@@ -65,7 +65,7 @@ class JsonLinesSource(Source):
         refuse_source(self.name, f"is empty: there is no line with {self.options.rows.one}")
 
     def _guess_ids(self, lines: list[bytes], columns: Columns) -> str:
-        """Return "int64" if all ids of the first block are integers."""
+        """Return "int64" if no id of the first block is a string, else "string"."""
         rows = (_parse_object(line)[0] or {} for line in lines if line.strip())
         names = [(columns.names or ())[at] for at in (columns.u, columns.v)]
         ids = (row.get(name) for row in rows for name in names)

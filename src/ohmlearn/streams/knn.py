@@ -68,10 +68,8 @@ def knn_edges(
     """Join each point to its nearest neighbours, without storing the graph.
 
     Points i and j are joined if either is among the nearest neighbours of the other. Each edge
-    comes once, with the smaller node first. Neighbours are exact for any `n_neighbors`. A point is
-    not its own neighbour, even if it has exact copies; of equally distant points, those with
-    smaller index are nearer. Every pass computes all distances again; only X and one distance per
-    point are stored.
+    comes once, with the smaller node first. A point is not its own neighbour, even if it has exact
+    copies.
 
     Parameters
     ----------
@@ -83,9 +81,11 @@ def knn_edges(
         All 1, or exp(-d² / (s_i s_j)), where s_i is the distance from i to its last neighbour
         (Zelnik-Manor and Perona 2004); if that is 0, it is the mean of the others.
     method : {"exact", "faiss"}
-        "exact" takes time proportional to n_points². "faiss" is for few neighbours of many points.
-        It computes in float32 and stores the neighbours that it finds. With more than 20,000 points
-        it searches only some cells, and may miss a neighbour.
+        "exact" finds the exact neighbours for any `n_neighbors`; of equally distant points, those
+        with smaller index are nearer. It takes time proportional to n_points² and computes all
+        distances again in every pass; only X and one distance per point are stored. "faiss" is for
+        few neighbours of many points. It computes in float32 and stores the neighbours that it
+        finds. With 20,000 points or more it searches only some cells, and may miss a neighbour.
     n_jobs : int, optional
         Number of threads, as in scikit-learn; the edges are the same for any number.
     block : int, optional

@@ -90,15 +90,26 @@ def _as_text(column: Ids) -> list[str]:
     return [str(name) for name in names]
 
 
-def as_node_ids(path: str, ids: list[Any], kind: str | None, *, row: str = "row") -> NDArray[Any]:
-    """Return the ids of a table as integers or strings, whichever `kind` the edges have."""
+def as_node_ids(
+    path: str,
+    ids: list[Any],
+    kind: str | None,
+    *,
+    row: str = "row",
+    rows: list[int] | None = None,
+) -> NDArray[Any]:
+    """Return the ids of a table as integers or strings, whichever `kind` the edges have.
+
+    A message names an id by its number in `rows`; by default, its position in `ids`.
+    """
     names = [str(node) for node in ids]
     if kind != "int64":
         return np.array(names, dtype=object)
     for at, name in enumerate(names):
         if not _core.is_integer(name.strip().encode()):
             why = f"{ids[at]!r} is not an integer, but the ids of the edges are"
-            refuse_source(path, f'{why}; read those with id_type="string"', f"{row} {at}")
+            number = at if rows is None else rows[at]
+            refuse_source(path, f'{why}; read those with id_type="string"', f"{row} {number}")
     return np.array([int(name) for name in names], dtype=np.int64)
 
 

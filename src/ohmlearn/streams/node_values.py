@@ -3,7 +3,7 @@
 import csv
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,15 +11,20 @@ from numpy.typing import NDArray
 from ohmlearn.streams.errors import reading, refuse_source
 from ohmlearn.validation.parameters import require_extra
 
-__all__ = ["read_node_values"]
+__all__ = ["NodeValues", "read_node_values"]
 
 
-def read_node_values(path: str) -> tuple[list[Any], list[str], NDArray[np.float64]]:
-    """Read a table whose first column is a node id and the others are numbers.
+class NodeValues(NamedTuple):
+    """Values of nodes, as read from a file."""
 
-    Returns the ids (strings from text, else of the type in the file), the names of the other
-    columns, and their values.
-    """
+    nodes: list[Any]  # strings from text, else of the type in the file
+    names: list[str]  # of the columns of values
+    values: NDArray[np.float64]
+    rows: list[int]  # of the file, from 1, for messages; in text, the header is the first
+
+
+def read_node_values(path: str) -> NodeValues:
+    """Read a table whose first column is a node id and the others are numbers."""
     if not os.path.exists(path):
         raise FileNotFoundError(f"there is no file {path}")
     ending = Path(path).suffix.lower()
@@ -30,31 +35,35 @@ def read_node_values(path: str) -> tuple[list[Any], list[str], NDArray[np.float6
             else:
                 table = require_extra("pyarrow.feather", "files").read_table(path)
             names = table.column_names
-            rows = [table.column(at).to_pylist() for at in range(len(names))]
+            columns = [table.column(at).to_pylist() for at in range(len(names))]
+            rows = list(range(1, table.num_rows + 1))
     else:
         with reading(path, "text"), open(path, encoding="utf-8-sig", newline="") as file:
             first = file.readline()
             mark = "\t" if "\t" in first else ","
             file.seek(0)
-            records = [row for row in csv.reader(file, delimiter=mark) if row]
-        names = records[0] if records else []
-        for at, record in enumerate(records, start=1):
+            lines = csv.reader(file, delimiter=mark)
+            records = [(lines.line_num, record) for record in lines if record]
+        names = records[0][1] if records else []
+        for row, record in records:
             if len(record) != len(names):
                 why = f"{len(names)} columns are needed, got {len(record)}"
-                refuse_source(path, why, f"row {at}")
-        rows = [list(column) for column in zip(*records[1:], strict=True)]
-    if len(names) < 2 or not rows or not rows[0]:
+                refuse_source(path, why, f"row {row}")
+        columns = [list(column) for column in zip(*(rec for _, rec in records[1:]), strict=True)]
+        rows = [row for row, _ in records[1:]]
+    if len(names) < 2 or not rows:
         refuse_source(path, "a header, a column of node ids and one or more of values are needed")
     if len({"node", *names[1:]}) < len(names):
         refuse_source(
             path,
             f"columns of values must have different names, and none may be 'node', got {names[1:]}",
         )
-    values = np.empty((len(rows[0]), len(names) - 1))
-    for at, column in enumerate(rows[1:]):
-        for row, value in enumerate(column):
+    values = np.empty((len(rows), len(names) - 1))
+    for at, column in enumerate(columns[1:]):
+        for i, value in enumerate(column):
             try:
-                values[row, at] = float(value)
+                values[i, at] = float(value)
             except (TypeError, ValueError):
-                refuse_source(path, f"{names[at + 1]!r} is not a number: {value!r}", f"row {row}")
-    return rows[0], names[1:], values
+                why = f"{names[at + 1]!r} is not a number: {value!r}"
+                refuse_source(path, why, f"row {rows[i]}")
+    return NodeValues(columns[0], names[1:], values, rows)

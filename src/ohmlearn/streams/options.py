@@ -41,7 +41,7 @@ LABELS = ("label", "class", "y", "target", "value")
 
 
 class Rows(NamedTuple):
-    """What a row of a source is: its words in messages, and the usual names of its columns."""
+    """How a row is described in messages, and the default column names."""
 
     one: str  # a row, in words
     first: str  # its first value, in words
@@ -70,7 +70,7 @@ class ReadOptions:
     >>> ReadOptions(delimiter=",,")
     Traceback (most recent call last):
     ...
-    ValueError: delimiter must be one ASCII character, such as ',', got ',,'
+    ValueError: delimiter must be one ASCII character that is not a letter, ... got ',,'
     """
 
     rows: ClassVar[Rows] = Rows("an edge", "node id", "node id", weights=("w", "weight", "weights"))
@@ -105,7 +105,10 @@ class ReadOptions:
             and mark not in '"\r\n'
             and not mark.isalnum()
         ):
-            raise ValueError(f"delimiter must be one ASCII character, such as ',', got {mark!r}")
+            raise ValueError(
+                f"delimiter must be one ASCII character that is not a letter, a digit, a double "
+                f"quote or a line break, such as ',', got {mark!r}"
+            )
         marks = self.comment
         if marks is not None and not (
             isinstance(marks, str)

@@ -27,7 +27,7 @@ __all__ = [
     "row_blocks",
 ]
 
-PAIRS = 1 << 18  # about as many in a block: they fit the cache, and outweigh the cost of a call
+PAIRS = 1 << 18  # per block: few enough for the cache, many enough to hide the call overhead
 TILE = 16  # rows that the kernel compares with all points at once; blocks are multiples of it
 
 Points = _core.Points32 | _core.Points64
