@@ -266,10 +266,11 @@ def test_threads_do_not_change_a_bit():
 def test_start_from_an_earlier_answer():
     graph = gallery.knn_points(5000, 10, random_state=0)
     labelled, y = [0, 1000, 2000], [1.0, -1.0, 1.0]
-    first = solve_hfs(sparsify(graph, max_edges=15_000, random_state=0), labelled, y)
-    cold = solve_hfs(graph, labelled, y)
-    again = solve_hfs(graph, labelled, y, x0=cold.columns)
-    warm = solve_hfs(graph, labelled, y, x0=first.columns)
+    sparse = sparsify(graph, max_edges=15_000, random_state=0)
+    first = solve_hfs(sparse, labelled, y, random_state=0)
+    cold = solve_hfs(graph, labelled, y, random_state=0)
+    again = solve_hfs(graph, labelled, y, x0=cold.columns, random_state=0)
+    warm = solve_hfs(graph, labelled, y, x0=first.columns, random_state=0)
     assert again.iterations.tolist() == [0]
     assert again.iterations < warm.iterations <= cold.iterations
     np.testing.assert_allclose(warm.f, cold.f, atol=1e-6 * spread(cold.f))
