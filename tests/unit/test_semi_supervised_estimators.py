@@ -246,8 +246,8 @@ def test_one_class_is_told():
     ("labels", "why"),
     [
         ({0: "a", 1: 2}, "all strings or all numbers, got 'a' and 2"),
-        ({0: ("a", "b"), 1: ("c", "d")}, r"a single string or number, got \('a', 'b'\)"),
-        ({0: {"a"}, 1: {"b"}}, "a single string or number"),
+        ({0: [("a", "b")], 1: "c"}, r"a label must be a string or number, .* got \('a', 'b'\)"),
+        ({0: [{"a"}, {"b"}]}, "a label must be a string or number"),
         ({0: 0.5, 1: 1.25}, "Unknown label type"),
     ],
 )

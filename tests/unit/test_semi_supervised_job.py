@@ -234,8 +234,9 @@ def test_ids_of_labels_are_read_as_those_of_the_edges(tmp_path):
         model.relabel({"x1": "a", "10": "b"})
     with pytest.raises(ValueError, match="no edge has any of these nodes, such as 11"):
         HFSClassifier(random_state=0).fit_edges(read_edges(path), {11: "a", 12: "b"})
-    with pytest.raises(ValueError, match="node 10 has two labels"):
+    with pytest.warns(UserWarning, match="1 node has contradicting labels, such as 10: a 1, b 1;"):
         model.relabel({10: "a", "10": "b"})
+    assert model.contradicting_.tolist() == [0]
 
 
 def test_the_same_stream_again_gives_the_same_sparsifier(tmp_path):

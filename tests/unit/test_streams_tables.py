@@ -9,7 +9,7 @@ from stream_cases import edges
 
 from ohmlearn.nodes import NodeTable
 from ohmlearn.report.tables import write_table
-from ohmlearn.semi_supervised.targets import Labels, number_labels
+from ohmlearn.semi_supervised.targets import find_classes, number_labels
 from ohmlearn.streams import SourceError, read_edges
 from ohmlearn.streams.labels import read_labels
 
@@ -93,8 +93,9 @@ def test_ids_of_labels_that_no_edge_can_have(tmp_path):
     nodes = NodeTable()
     nodes.add([7])
     for name in ("ann", "007", str(2**63)):
+        labels = find_classes({name: "x"}, ids=nodes)._replace(path="y.csv")
         with pytest.raises(SourceError, match=f"y.csv, label 0: '{name}' is not an integer, but"):
-            number_labels(Labels([name], np.array(["x"]), "y.csv"), nodes)
+            number_labels(labels, nodes)
 
 
 def test_a_quote_that_is_not_closed_swallows_no_label(tmp_path):

@@ -46,8 +46,9 @@ class HFSResult:
     component : ndarray of int32
         Component of each node.
     residual : ndarray of shape (n_columns,)
-        Relative residual norm(b - A f) / norm(b), with b = y_S - mu on reached nodes and
-        A = gamma l L + I_S, where l nodes are labelled. `solve_hfs` computes it from the stored f.
+        Relative residual norm(b - A f) / norm(b), with b = (s y)_S - mu on reached nodes and
+        A = gamma l L + diag(s)_S, where s are the weights of the labels (1 by default) and l is
+        their sum. `solve_hfs` computes it from the stored f.
         With HFS and a large gamma, f is so close to a constant that the rounding of f alone makes
         it large. `refine` computes it from the passes, without the rounding of f; if
         `stepped_ahead`, it is the residual before the last step.
@@ -100,6 +101,7 @@ def solve_hfs(
     *,
     gamma: float = 1.0,
     normalization: Normalization = "stable",
+    sample_weight: ArrayLike | None = None,
     tol: float = 1e-8,
     x0: ArrayLike | None = None,
     random_state: Any = None,
@@ -109,7 +111,7 @@ def solve_hfs(
 
     Minimises ``gamma f'Lf + mean((f[labelled] - Y)**2)``, L the Laplacian; with
     ``normalization="stable"`` among the f that sum to zero, over all nodes whose component has a
-    label. The others get 0 and are marked in `reached`.
+    label. The others get 0 and are marked in `reached`. With `sample_weight`, the mean is weighted.
 
     Parameters
     ----------
@@ -125,6 +127,9 @@ def solve_hfs(
     normalization : {"stable", "cmn", None}
         "stable" for stable-HFS. The others are HFS: class mass normalization ("cmn") changes the
         probabilities that the classifiers compute from the scores, not the scores.
+    sample_weight : array-like of shape (n_labelled,), optional
+        How much each label counts, above 0; 1 by default. A label of weight 2 equals the same
+        label given twice. Only the ratios of the weights matter.
     tol : float
         Relative residual for the solver.
     x0 : array-like, optional
@@ -150,10 +155,28 @@ def solve_hfs(
     >>> from ohmlearn import gallery, solve_hfs
     >>> solve_hfs(gallery.path(5), [0, 4], [1.0, -1.0], gamma=1.0).f.round(3) + 0.0
     array([ 0.5 ,  0.25,  0.  , -0.25, -0.5 ])
+
+    A label that is trusted less is met less closely:
+
+    >>> plain = solve_hfs(gallery.path(3), [0, 2], [1.0, -1.0], normalization=None)
+    >>> plain.f.round(3) + 0.0
+    array([ 0.333,  0.   , -0.333])
+    >>> weighted = solve_hfs(
+    ...     gallery.path(3), [0, 2], [1.0, -1.0], normalization=None, sample_weight=[3.0, 1.0]
+    ... )
+    >>> weighted.f.round(3) + 0.0
+    array([0.636, 0.364, 0.091])
     """
     h: Graph = check_graph(graph, Graph)
     check_fraction("tol", tol)
-    system = HFSSystem(h.components()[1], labelled, Y, gamma=gamma, normalization=normalization)
+    system = HFSSystem(
+        h.components()[1],
+        labelled,
+        Y,
+        gamma=gamma,
+        normalization=normalization,
+        sample_weight=sample_weight,
+    )
     solver = HFSSolver(h, system, random_state=check_seed(random_state), n_jobs=n_jobs)
     b = system.right_hand_sides
     start = _check_start(x0, b.shape)
@@ -197,6 +220,7 @@ def refine(
     tol: float = 1e-6,
     gamma: float = 1.0,
     normalization: Normalization = "stable",
+    sample_weight: ArrayLike | None = None,
     random_state: Any = None,
     n_jobs: int | None = None,
     verbose: int = 0,
@@ -216,7 +240,7 @@ def refine(
         once, for example a list.
     h : Graph, or an object whose ``snapshot()`` returns one
         A sparsifier of these edges.
-    labelled, Y, gamma, normalization
+    labelled, Y, gamma, normalization, sample_weight
         As for `solve_hfs`.
     passes : int
         Largest number of passes over the edges.
@@ -263,7 +287,13 @@ def refine(
     check_fraction("tol", tol)
     component = h.components()[1]
     system = HFSSystem(
-        component, labelled, Y, gamma=gamma, normalization=normalization, caller="refine"
+        component,
+        labelled,
+        Y,
+        gamma=gamma,
+        normalization=normalization,
+        sample_weight=sample_weight,
+        caller="refine",
     )
     solver = HFSSolver(h, system, random_state=check_seed(random_state), n_jobs=n_jobs)
     source = open_passes(edges, component, "refine", n_jobs)

@@ -1,22 +1,26 @@
 """The equations of HFS and stable-HFS, in a form that is accurate for any gamma.
 
-With S the l labelled nodes, y their values, L the Laplacian and c = gamma l, A = c L + I_S. HFS is
-the f with A f = y_S, the minimiser of gamma f'L f + |f_S - y|^2 / l. Stable-HFS minimises the same
-among the f that sum to zero: A f = y_S - mu 1, with mu such that they do.
+With S the labelled nodes, y their values, s > 0 their weights, l = sum(s), L the Laplacian and
+c = gamma l, A = c L + diag(s)_S. HFS is the f with A f = (s y)_S, the minimiser of
+gamma f'L f + sum(s (f_S - y)^2) / l. Stable-HFS minimises the same among the f that sum to zero:
+A f = (s y)_S - mu 1, with mu such that they do. A label of weight 2 is the same as that label given
+twice. Without weights, all s are 1, l is the number of labels and diag(s)_S is I_S.
 
 With few labels, f is nearly constant, and the differences between classes are far smaller than the
-constant. So constants are split off before anything is solved. Because A 1 = 1_S,
+constant. So constants are split off before anything is solved. Because A 1 = s_S,
 
-    A^-1 y_S = mean(y) 1 + A^-1 (y - mean(y))_S,
-    A^-1 1   = (n / l) 1 + A^-1 (1 - (n / l) 1_S),
+    A^-1 (s y)_S = mean(y) 1 + A^-1 (s (y - mean(y)))_S,
+    A^-1 1       = (n / l) 1 + A^-1 (1 - (n / l) s_S),
 
-and the remaining systems have right-hand sides that sum to zero and solutions that sum to zero over
-S. This holds for each component separately, with its mean, nodes and labels; only mu is shared.
-Components without a label are left out: f is 0 there, and the rest sums to zero.
+with the weighted mean sum(s y) / l. The remaining systems have right-hand sides that sum to zero
+and solutions x with sum(s x_S) = 0. This holds for each component separately, with its mean, nodes
+and labels; only mu is shared. Components without a label are left out: f is 0 there, and the rest
+sums to zero.
 
-So on component i, with n_i nodes and l_i labels whose values sum to S_i, stable-HFS is
+So on component i, with n_i nodes, l_i the sum of s over its labels and S_i that of s y, stable-HFS
+is
 
-    f = A^-1 (y - S_i / l_i)_S - mu A^-1 (1 - (n_i / l_i) 1_S) + (S_i - mu n_i) / l_i.
+    f = A^-1 (s (y - S_i / l_i))_S - mu A^-1 (1 - (n_i / l_i) s_S) + (S_i - mu n_i) / l_i.
 
 For a large gamma the first two terms are of the size 1 / gamma, and in a connected graph so is the
 third, although S_i and mu n_i are not small. Their difference would be all rounding. So let s and t
@@ -39,6 +43,8 @@ from ohmlearn.graph.passes import multiply_laplacian
 from ohmlearn.solver import LaplacianSolver, SolveReport
 from ohmlearn.validation.edges import check_columns, check_node_ids
 from ohmlearn.validation.parameters import (
+    LARGEST,
+    SMALLEST,
     Constraints,
     Options,
     check_n_jobs,
@@ -46,12 +52,19 @@ from ohmlearn.validation.parameters import (
     check_positive,
 )
 
-__all__ = ["HFSSolver", "HFSSystem", "Normalization", "check_label_values", "check_labelled"]
+__all__ = [
+    "HFSSolver",
+    "HFSSystem",
+    "Normalization",
+    "check_label_values",
+    "check_label_weights",
+    "check_labelled",
+]
 
 Normalization = Literal["stable", "cmn"] | None
 CONSTRAINTS: Constraints = {"normalization": (Options(("stable", "cmn")), None)}
 Floats = NDArray[np.float64]
-LARGEST = 1e150  # its square does not overflow
+LARGEST_SCALE = 1e150  # its square does not overflow
 EPS = 4.0 * float(np.finfo(np.float64).eps)  # of a difference of two rounded numbers
 
 
@@ -70,6 +83,8 @@ class HFSSystem:
         Weight of the energy against the fit to the labels.
     normalization : {"stable", "cmn", None}
         "stable" makes f sum to zero; the others do not change the equations.
+    sample_weight : array-like of shape (n_labelled,), optional
+        Weights of the labelled nodes, above 0; 1 by default.
     caller : str
         Name of the function, for messages.
 
@@ -90,66 +105,75 @@ class HFSSystem:
         *,
         gamma: float = 1.0,
         normalization: Normalization = "stable",
+        sample_weight: ArrayLike | None = None,
         caller: str = "solve_hfs",
     ) -> None:
         check_parameters(caller, CONSTRAINTS, {"normalization": normalization})
         self.n_nodes = len(component)
         self.labelled = check_labelled(labelled, self.n_nodes)
         self.values = check_label_values(Y, len(self.labelled))
+        self.weights = check_label_weights(sample_weight, len(self.labelled))
         self.one_column = np.ndim(Y) == 1
         self.stable = normalization == "stable"
         self.gamma = check_positive("gamma", gamma)
-        self.scale = self.gamma * len(self.labelled)  # c
+        self.total_weight = float(self.weights.sum())  # l
+        self.scale = self.gamma * self.total_weight  # c
         n_components = int(component.max()) + 1
         self.component = component
         self.at = component[self.labelled]
-        self.n_labels = np.bincount(self.at, minlength=n_components)
-        self.reached: NDArray[np.bool_] = (self.n_labels > 0)[component]
-        # Per component: mean of the values, nodes per label.
-        sizes = np.bincount(component, minlength=n_components) * (self.n_labels > 0)
+        # Per component: l_i, or 1 if it has no label; mean of the values; n_i / l_i.
+        weights = np.bincount(self.at, weights=self.weights, minlength=n_components)
+        self.reached: NDArray[np.bool_] = (weights > 0)[component]
+        self._weights_there: Floats = np.where(weights > 0, weights, 1.0)
+        sizes = np.bincount(component, minlength=n_components) * (weights > 0)
         self.means = self._label_means(self.values)
-        self.share = sizes / np.maximum(self.n_labels, 1)
+        self.share = sizes / self._weights_there
         # nu, and S_i / l_i - nu n_i / l_i, both relative to the component of the first label.
         sums, first = self._label_sums(self.values), self.at[0]
         off = sums * sizes[first] - sizes[:, np.newaxis] * sums[first]
-        off /= (sizes[first] * np.maximum(self.n_labels, 1))[:, np.newaxis]
+        off /= (sizes[first] * self._weights_there)[:, np.newaxis]
         self._total = float(sizes @ self.share)  # sum of n_i^2 / l_i
         shift = sizes @ off / self._total
         self._limit = sums[first] / sizes[first] + shift
         self._constants = off - self.share[:, np.newaxis] * shift
 
     def _label_sums(self, values: Floats) -> Floats:
-        """Sum over the labelled nodes of each component."""
-        sums = np.zeros((len(self.n_labels), values.shape[1]))
-        np.add.at(sums, self.at, values)
+        """Sum over the labelled nodes of each component, by weight."""
+        sums = np.zeros((len(self._weights_there), values.shape[1]))
+        np.add.at(sums, self.at, self._weigh(values))
         return sums
 
     def _label_means(self, values: Floats) -> Floats:
-        """Mean over the labelled nodes of each component."""
-        means: Floats = self._label_sums(values) / np.maximum(self.n_labels, 1)[:, np.newaxis]
+        """Mean over the labelled nodes of each component, by weight."""
+        means: Floats = self._label_sums(values) / self._weights_there[:, np.newaxis]
         return means
+
+    def _weigh(self, values: Floats) -> Floats:
+        """Return s times values at the labelled nodes."""
+        weighed: Floats = self.weights[:, np.newaxis] * values
+        return weighed
 
     @property
     def ground(self) -> Floats:
-        """I_S / c: A / c = L + I_S / c."""
+        """The diagonal of diag(s)_S / c: A / c = L + diag(s)_S / c."""
         ground = np.zeros(self.n_nodes)
-        ground[self.labelled] = 1.0 / self.scale
+        ground[self.labelled] = self.weights / self.scale
         return ground
 
     @property
     def right_hand_sides(self) -> Floats:
         """One column for each of the values, and one for mu if the answer is to sum to zero."""
         b = np.zeros((self.n_nodes, self.values.shape[1] + self.stable))
-        b[self.labelled, : self.values.shape[1]] = self.values - self.means[self.at]
+        b[self.labelled, : self.values.shape[1]] = self._weigh(self.values - self.means[self.at])
         if self.stable:
             b[self.reached, -1] = 1.0
-            b[self.labelled, -1] -= self.share[self.at]
+            b[self.labelled, -1] -= self.weights * self.share[self.at]
         return b
 
     def multiply(self, x: Floats, energy: Floats) -> Floats:
         """Return A x, given L x."""
         product: Floats = self.scale * energy
-        product[self.labelled] += x[self.labelled]
+        product[self.labelled] += self._weigh(x[self.labelled])
         return product
 
     def start(self, b: Floats, degrees: Floats) -> Floats:
@@ -159,11 +183,11 @@ class HFSSystem:
         the rows.
         """
         diagonal = self.scale * degrees
-        diagonal[self.labelled] += 1.0
+        diagonal[self.labelled] += self.weights
         return self.centre(b / np.where(diagonal > 0, diagonal, 1.0)[:, np.newaxis])
 
     def centre(self, x: Floats) -> Floats:
-        """Make solutions sum to zero over the labels of each component, as exact ones do.
+        """Make the weighted sum over the labels of each component zero, as for exact solutions.
 
         An error along a constant hardly changes the residual but would dominate f.
         """
@@ -192,14 +216,14 @@ class HFSSystem:
         return f, mu
 
     def _right_hand_side(self, mu: Floats) -> Floats:
-        """Return b = y_S - mu on reached nodes."""
+        """Return b = (s y)_S - mu on reached nodes."""
         b = np.zeros((self.n_nodes, len(mu)))
-        b[self.labelled] = self.values
+        b[self.labelled] = self._weigh(self.values)
         b[self.reached] -= mu
         return b
 
     def relative_residuals(self, f: Floats, mu: Floats, energy: Floats) -> Floats:
-        """Return norm(b - A f) / norm(b) with b = y_S - mu on reached nodes, given L f."""
+        """Return norm(b - A f) / norm(b) with b = (s y)_S - mu on reached nodes, given L f."""
         b = self._right_hand_side(mu)
         ratios: Floats = np.linalg.norm(b - self.multiply(f, energy), axis=0) / _sizes(b)
         return ratios
@@ -233,13 +257,13 @@ class HFSSystem:
         f, mu = self.combine(x)
         q = len(mu)
         scaled = self.right_hand_sides - residual  # A x, and from it c L x
-        scaled[self.labelled] -= x[self.labelled]
+        scaled[self.labelled] -= self._weigh(x[self.labelled])
         squares = np.diag(gram)[:q].copy()
         if self.stable:
             scaled = scaled[:, :q] - scaled[:, -1:] * mu
             squares += mu * (mu * gram[-1, -1] - 2.0 * gram[:q, -1])
-        # As f sums to zero, or mu is 0, f'A f = f'(y_S - mu 1) = f_S'y.
-        energy = np.einsum("ij,ij->j", f[self.labelled], self.values)
+        # As f sums to zero, or mu is 0, f'A f = f'((s y)_S - mu 1) = f_S'(s y).
+        energy = np.einsum("ij,ij->j", f[self.labelled], self._weigh(self.values))
         errors = np.sqrt(np.maximum(squares, 0.0) / np.where(energy > 0, energy, 1.0))
         return f, mu, self.relative_residuals(f, mu, scaled / self.scale), errors
 
@@ -250,16 +274,17 @@ def _sizes(b: Floats) -> Floats:
     return np.where(norms > 0.0, norms, 1.0)
 
 
-def _check_scale(gamma: float, n_labelled: int, degrees: Floats) -> None:
+def _check_scale(gamma: float, n_labels: float, degrees: Floats) -> None:
     """Raise ValueError if gamma times labels and degrees, or its square, is no float64."""
     weights = degrees[degrees > 0.0]
-    least = 1.0 / LARGEST / (n_labelled * float(weights.min(initial=1.0)))
-    most = LARGEST / (n_labelled * float(weights.max(initial=1.0)))
+    least = 1.0 / LARGEST_SCALE / (n_labels * float(weights.min(initial=1.0)))
+    most = LARGEST_SCALE / (n_labels * float(weights.max(initial=1.0)))
     if not least <= gamma <= most:
         raise ValueError(
             f"gamma = {gamma:g} is too {'large' if gamma > most else 'small'} for float64: with "
-            f"{n_labelled} labelled nodes and degrees from {weights.min(initial=1.0):g} to "
-            f"{weights.max(initial=1.0):g} it must be between {least:.1g} and {most:.1g}"
+            f"{n_labels:g} labels, counted by weight, and degrees from "
+            f"{weights.min(initial=1.0):g} to {weights.max(initial=1.0):g} it must be between "
+            f"{least:.1g} and {most:.1g}"
         )
 
 
@@ -290,7 +315,7 @@ class HFSSolver:
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        _check_scale(system.gamma, len(system.labelled), graph.degrees)
+        _check_scale(system.gamma, system.total_weight, graph.degrees)
         self.graph, self.system = graph, system
         self._solver = LaplacianSolver(
             graph, ground=system.ground, random_state=random_state, n_jobs=n_jobs
@@ -344,7 +369,7 @@ def check_labelled(labelled: Any, n_nodes: int) -> NDArray[np.int64]:
         first, second = order[again[0]], order[again[0] + 1]
         raise ValueError(
             f"node {nodes[first]} is labelled twice, by labelled[{first}] and labelled[{second}]; "
-            f"give each node once, with the mean of its values if they differ"
+            f"give each node once, with the mean of its values and their number as sample_weight"
         )
     return nodes
 
@@ -352,3 +377,32 @@ def check_labelled(labelled: Any, n_nodes: int) -> NDArray[np.int64]:
 def check_label_values(Y: Any, n_labelled: int) -> NDArray[np.float64]:
     """Return the values at the labelled nodes as (n_labelled, n_columns)."""
     return check_columns(Y, "Y", n_labelled, "labelled node")
+
+
+def check_label_weights(sample_weight: Any, n_labelled: int) -> Floats:
+    """Return the weights of the labelled nodes, all 1 by default.
+
+    Examples
+    --------
+    >>> check_label_weights([2, 0], 2)
+    Traceback (most recent call last):
+    ...
+    ValueError: sample_weight must lie between 1e-100 and 1e+100, but sample_weight[1] = 0.0; ...
+    """
+    if sample_weight is None:
+        return np.ones(n_labelled)
+    weights = check_columns(sample_weight, "sample_weight", n_labelled, "labelled node")
+    if np.ndim(sample_weight) != 1:
+        raise ValueError(
+            f"sample_weight must have one number per labelled node, shape ({n_labelled},), got "
+            f"shape {np.shape(sample_weight)}"
+        )
+    weights = weights[:, 0]
+    bad = ~((weights >= SMALLEST) & (weights <= LARGEST))
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise ValueError(
+            f"sample_weight must lie between {SMALLEST:g} and {LARGEST:g}, but "
+            f"sample_weight[{at}] = {weights[at]}; leave out labels that should not count"
+        )
+    return weights

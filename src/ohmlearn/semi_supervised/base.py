@@ -22,7 +22,13 @@ from ohmlearn.harmonic.system import Normalization
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.identity import join_tables, nodes_of
 from ohmlearn.semi_supervised.points import FromPoints
-from ohmlearn.semi_supervised.targets import Labels, is_mapping, number_labels
+from ohmlearn.semi_supervised.targets import (
+    Labels,
+    NodeLabels,
+    is_mapping,
+    merge_rows,
+    number_labels,
+)
 from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.sparsifier.options import MAX_EDGES
 from ohmlearn.validation.edges import check_rereadable
@@ -74,7 +80,9 @@ class BaseHFS(FromPoints):
     # What labels mean: the classifier and the regressor differ in these three.
 
     @abstractmethod
-    def _read_labels(self, y: Any, n_nodes: int | None, ids: NodeTable | None) -> Labels:
+    def _read_labels(
+        self, y: Any, n_nodes: int | None, ids: NodeTable | None, sample_weight: Any
+    ) -> Labels:
         """Check y and set the attributes that depend on it."""
 
     @abstractmethod
@@ -92,6 +100,7 @@ class BaseHFS(FromPoints):
         edges: Any,
         y: Any,
         *,
+        sample_weight: Any = None,
         n_nodes: int | None = None,
         sparsifier: StreamingSparsifier | None = None,
     ) -> Self:
@@ -106,7 +115,11 @@ class BaseHFS(FromPoints):
         y : array-like of shape (n_nodes,), or dict {node: label}
             Labels. None and NaN, and for classes -1, mean unlabelled. If the stream has ids, as
             that of `read_edges` does, the keys of a dict are ids, and results are in the order of
-            ``edges.nodes.ids()``. The labels have no influence on the sparsifier.
+            ``edges.nodes.ids()``. The labels have no influence on the sparsifier. A node may have
+            several labels or a distribution; see `fit`.
+        sample_weight : array-like of shape (n_nodes,), or dict {node: weight}, optional
+            How much each label counts; see `fit`. If a node of a dict has several labels, its
+            weight may be a list with one number for each of them.
         n_nodes : int, optional
             Number of nodes, if neither `y` nor the stream determines it. If it is unknown, nodes
             may appear at any time.
@@ -123,6 +136,13 @@ class BaseHFS(FromPoints):
         >>> batches = [([0, 1], [1, 2]), ([2, 3], [3, 4], [0.1, 1.0])]
         >>> HFSClassifier().fit_edges(batches, {0: "a", 4: "b"}).transduction_.tolist()
         ['a', 'a', 'a', 'b', 'b']
+
+        Node 2 is probably a "b", and this counts as much as five labels:
+
+        >>> y = {0: "a", 2: {"a": 0.1, "b": 0.9}, 4: "b"}
+        >>> model = HFSClassifier().fit_edges(batches, y, sample_weight={2: 5.0})
+        >>> model.transduction_.tolist()
+        ['a', 'a', 'b', 'b', 'b']
         """
         self._check_parameters()
         if n_nodes is None and nodes_of(edges) is None:  # a table only knows the nodes read so far
@@ -131,7 +151,7 @@ class BaseHFS(FromPoints):
             n_nodes = len(y)
         for name in ("X_", "n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
-        self._label(edges, y, n_nodes, sparsifier)
+        self._label(edges, y, sample_weight, n_nodes, sparsifier)
         if is_mapping(y, self._nodes):
             self._warn_isolated()
         return self
@@ -140,12 +160,13 @@ class BaseHFS(FromPoints):
         self,
         edges: Any,
         y: Any,
+        sample_weight: Any,
         n_nodes: int | None,
         sparsifier: StreamingSparsifier | None = None,
     ) -> None:
         """Read edges, solve on what is kept of them, refine on all of them."""
         # Labels are checked before the edges are read, and numbered afterwards.
-        labels = self._read_labels(y, n_nodes, nodes_of(edges))
+        labels = self._read_labels(y, n_nodes, nodes_of(edges), sample_weight)
         in_memory = isinstance(edges, Graph | tuple) or self.epsilon is None
         if self.passes > 1 and not in_memory and not _is_on_cluster(edges):
             check_rereadable(batches_of(edges), READER)
@@ -225,6 +246,7 @@ class BaseHFS(FromPoints):
                 columns,
                 gamma=self._choose_gamma(graph.n_nodes),
                 normalization=self.normalization,
+                sample_weight=self._label_weights,
                 tol=min(self.tol, SOLVE_TOL),
                 x0=x0,
                 random_state=self._seed,
@@ -247,6 +269,7 @@ class BaseHFS(FromPoints):
             tol=self.tol,
             gamma=self._choose_gamma(h.n_nodes),
             normalization=self.normalization,
+            sample_weight=self._label_weights,
             random_state=self._seed,
             n_jobs=self.n_jobs,
             verbose=self.verbose,
@@ -285,13 +308,15 @@ class BaseHFS(FromPoints):
         self._take(edges)
         return self
 
-    def relabel(self, y: Any) -> Self:
+    def relabel(self, y: Any, *, sample_weight: Any = None) -> Self:
         """Change the labels without reading the edges again.
 
         Parameters
         ----------
         y : array-like of shape (n_nodes,), or dict {node: label}
             All labels, including earlier ones that are still valid. As for `fit_edges`.
+        sample_weight : array-like of shape (n_nodes,), or dict {node: weight}, optional
+            As for `fit_edges`.
 
         Returns
         -------
@@ -305,7 +330,7 @@ class BaseHFS(FromPoints):
         ['b', 'b', 'a', 'a']
         """
         check_is_fitted(self, "_seed")
-        self._set_labels(self._read_labels(y, self._n_nodes, self._nodes))
+        self._set_labels(self._read_labels(y, self._n_nodes, self._nodes, sample_weight))
         self._answer = None
         self._solve()
         if self._nodes is not None:
@@ -354,9 +379,17 @@ class BaseHFS(FromPoints):
     def _check_parameters(self) -> None:
         check_parameters(type(self).__name__, self._constraints, self.get_params(deep=False))
 
-    def _set_labels(self, labels: Labels) -> None:
-        self._labels = number_labels(labels, self._nodes)
+    def _set_labels(self, labels: Labels) -> Labels:
+        """Number the labels and merge those of each node; return them before they are merged."""
+        rows = number_labels(labels, self._nodes)
+        self._labels: NodeLabels = merge_rows(rows)
         self.labelled_ = self._labels.nodes
+        return rows
+
+    @property
+    def _label_weights(self) -> Floats:
+        """Weight of each labelled node: the sum of the weights of its labels."""
+        return self._labels.weights
 
     def _check_same_nodes(self, nodes: NodeTable | None) -> None:
         """Refuse edges whose nodes are numbered by another table than those before."""

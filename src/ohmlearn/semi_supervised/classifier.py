@@ -13,7 +13,12 @@ from ohmlearn.harmonic import HFSResult
 from ohmlearn.harmonic.system import Normalization
 from ohmlearn.nodes import NodeTable
 from ohmlearn.semi_supervised.base import BaseHFS
-from ohmlearn.semi_supervised.targets import Labels, find_classes
+from ohmlearn.semi_supervised.targets import (
+    Labels,
+    find_classes,
+    find_contradictions,
+    find_single_classes,
+)
 from ohmlearn.validation.parameters import ARRAY, Constraints, Options
 
 __all__ = [
@@ -26,22 +31,25 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 
-def automatic_gamma(n_labels: int, n_classes: int, mean_degree: float) -> float:
+def automatic_gamma(n_labels: float, n_classes: int, mean_degree: float) -> float:
     """Return the gamma that gave the best accuracies on real data (docs/labels.md).
 
     With one label per class smoothness must dominate; with five or more the labels should be met.
+    Labels are counted by weight.
 
     Examples
     --------
     >>> automatic_gamma(2, 2, 10.0), automatic_gamma(50, 5, 10.0)
     (5.0, 0.002)
     """
-    stiffness = max(1.0, 100.0 * (n_classes / n_labels) ** 3)
+    stiffness = max(1.0, 100.0 * min(1.0, n_classes / n_labels) ** 3)
     return stiffness / (n_labels * (mean_degree if mean_degree > 0 else 1.0))
 
 
-def comparable_scores(result: HFSResult, codes: NDArray[Any]) -> Floats:
-    """Return scores of classes that can be compared at a node, given the classes of the labels.
+def comparable_scores(result: HFSResult, n_labels: NDArray[Any]) -> Floats:
+    """Return scores of classes that can be compared at a node.
+
+    `n_labels` is the number of labels of each class, by weight.
 
     The scores of a class sum to zero over all nodes. Within a single component they may not, so
     labels in other components would influence the decision; we centre them in each component. A
@@ -51,20 +59,21 @@ def comparable_scores(result: HFSResult, codes: NDArray[Any]) -> Floats:
     sums = np.zeros((len(sizes), result.f.shape[1]))
     np.add.at(sums, result.component, result.f)
     f: Floats = result.f - (sums / sizes[:, np.newaxis])[result.component]
-    f /= np.sqrt(np.bincount(codes, minlength=f.shape[1]))
+    f /= np.sqrt(np.where(n_labels > 0, n_labels, 1.0))
     return f
 
 
-def classes_there(
-    result: HFSResult, nodes: NDArray[np.int64], codes: NDArray[Any]
-) -> NDArray[np.bool_]:
+def classes_there(result: HFSResult, nodes: NDArray[np.int64], shares: Floats) -> NDArray[np.bool_]:
     """Return for each node and class whether the node's component has a label of that class.
+
+    `shares` are those of the classes at the labelled nodes.
 
     Without such a label there is no evidence for the class. Its centred scores may still be
     nonzero.
     """
     there = np.zeros((int(result.component.max()) + 1, result.f.shape[1]), dtype=bool)
-    there[result.component[nodes], codes] = True
+    labelled, codes = np.nonzero(shares)
+    there[result.component[nodes[labelled]], codes] = True
     found: NDArray[np.bool_] = there[result.component]
     return found
 
@@ -79,6 +88,13 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
     Three settings are methods of the literature: ``epsilon=None, normalization=None`` is HFS (Zhu
     et al., 2003), ``epsilon=None`` is stable-HFS (Belkin et al., 2004), and ``passes=1`` is
     Sparse-HFS (Calandriello et al., 2015).
+
+    Labels may be weighted by `sample_weight`, and need not be certain. The entry of a node in a
+    dict of labels may be a list, such as ``["ham", "spam", "spam"]``, or a distribution, such as
+    ``{"ham": 0.3, "spam": 0.7}``. Distributions of all nodes may also be a matrix y of shape
+    (n_nodes, n_classes); rows are divided by their sums, and rows with only 0 or NaN are
+    unlabelled. Several labels of a node count by their shares, with their number as weight; a
+    warning reports nodes whose labels contradict each other.
 
     Parameters
     ----------
@@ -125,9 +141,10 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The classes, sorted. Columns of the arrays below are in this order.
+        The classes, sorted; if y is a matrix, the numbers or names of its columns. Columns of the
+        arrays below are in this order.
     class_prior_ : ndarray of shape (n_classes,)
-        Shares of the classes, as given or among the labels.
+        Shares of the classes, as given or among the labels, by weight.
     gamma_ : float
         The gamma in use.
     transduction_ : ndarray of shape (n_nodes,)
@@ -138,6 +155,8 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
         Harmonic functions.
     labelled_ : ndarray of shape (n_labelled,)
         Numbers of the labelled nodes.
+    contradicting_ : ndarray of int
+        Numbers of the nodes that have labels of different classes.
     reached_ : ndarray of shape (n_nodes,)
         Whether a node is connected to any label. Where it is not, there is no evidence, and the
         answer is the class prior.
@@ -218,14 +237,20 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _read_labels(self, y: Any, n_nodes: int | None, ids: NodeTable | None) -> Labels:
-        labels = find_classes(y, n_nodes, ids)
-        self.classes_, codes = np.unique(labels.values, return_inverse=True)
-        counts = np.bincount(codes)
-        if len(counts) == 1:
+    def _read_labels(
+        self, y: Any, n_nodes: int | None, ids: NodeTable | None, sample_weight: Any
+    ) -> Labels:
+        labels = find_classes(y, n_nodes, ids, sample_weight)
+        if labels.classes is None:
+            classes, codes = np.unique(labels.values, return_inverse=True)
+        else:
+            classes, codes = labels.classes, labels.values
+        self.classes_ = classes
+        counts = np.bincount(codes, weights=labels.weights, minlength=len(classes))
+        if np.count_nonzero(counts) == 1:
             warnings.warn(
-                f"all labels are {self.classes_.tolist()[0]!r}, so all answers will be the same; "
-                f"give labels of another class, too",
+                f"all labels are {classes[counts > 0].tolist()[0]!r}, so all answers will be the "
+                f"same; give labels of another class, too",
                 UserWarning,
                 stacklevel=3,
             )
@@ -238,14 +263,34 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
                     f"{self.classes_.tolist()}, got {self.class_prior!r}"
                 )
             self.class_prior_ = prior / prior.sum()
-        return labels._replace(values=codes)
+        return labels._replace(values=codes, classes=classes)
+
+    def _set_labels(self, labels: Labels) -> Labels:
+        rows = super()._set_labels(labels)
+        self.contradicting_ = find_contradictions(rows)
+        if len(self.contradicting_) > 0:
+            self._warn_contradicting(rows)
+        return rows
+
+    def _warn_contradicting(self, rows: Labels) -> None:
+        nodes = self.contradicting_
+        first = (nodes if self._nodes is None else self._nodes.ids(nodes[:1])).tolist()[0]
+        counts = np.bincount(rows.values[(rows.nodes == nodes[0]) & ~rows.soft])
+        found = ", ".join(f"{self.classes_[code]} {counts[code]}" for code in counts.nonzero()[0])
+        what = "1 node has" if len(nodes) == 1 else f"{len(nodes)} nodes have"
+        warnings.warn(
+            f"{what} contradicting labels, such as {first!r}: {found}; each counts by its share",
+            UserWarning,
+            stacklevel=5,
+        )
 
     def _automatic_gamma(self, degree: float) -> float:
-        return automatic_gamma(len(self.labelled_), len(self.classes_), degree)
+        n_labels = float(self._label_weights.sum())
+        return automatic_gamma(n_labels, len(self.classes_), degree)
 
     def _columns(self) -> Floats:
-        columns: Floats = np.eye(len(self.classes_))[self._labels.values]
-        return columns
+        """Return the distribution of each labelled node over the classes."""
+        return self._labels.values
 
     @property
     def label_distributions_(self) -> Floats:
@@ -267,14 +312,14 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
 
     def _soft_maximum(self, result: HFSResult) -> Floats:
         """Return the softmax of the standardised scores, before rows are divided by their sums."""
-        nodes, codes = self.labelled_, self._labels.values
-        f = comparable_scores(result, codes)
+        nodes, shares_given, weights = self._labels
+        f = comparable_scores(result, (weights[:, np.newaxis] * shares_given).sum(axis=0))
         known = f[result.reached]
         spread = float(np.sqrt(np.mean((known - known.mean(axis=1, keepdims=True)) ** 2)))
         exponents = f / (spread if spread > 0 else 1.0)
         if self.class_prior is not None:
             exponents += np.log(self.class_prior_)
-        exponents[~classes_there(result, nodes, codes)] = -np.inf
+        exponents[~classes_there(result, nodes, shares_given)] = -np.inf
         exponents[~result.reached] = 0.0
         shares: Floats = np.exp(exponents - exponents.max(axis=1, keepdims=True))
         return shares
@@ -343,7 +388,7 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
         -------
         float
         """
-        samples, labels, *_ = find_classes(y)
+        samples, labels, *_ = find_single_classes(y)
         right = self.predict(X)[samples] == labels
         weights = None if sample_weight is None else np.asarray(sample_weight)[samples]
         return float(np.average(right, weights=weights))

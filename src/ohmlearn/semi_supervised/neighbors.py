@@ -17,7 +17,7 @@ from ohmlearn.semi_supervised.classifier import (
     classes_there,
     comparable_scores,
 )
-from ohmlearn.semi_supervised.targets import find_classes
+from ohmlearn.semi_supervised.targets import find_single_classes
 from ohmlearn.validation.parameters import check_count, check_seed
 
 __all__ = ["NeighborAdvice", "suggest_neighbors"]
@@ -142,7 +142,7 @@ def suggest_neighbors(
     10
     """
     points = check_array(X, dtype=[np.float64, np.float32], ensure_min_samples=3)
-    nodes, labels, *_ = find_classes(y, len(points))
+    nodes, labels, *_ = find_single_classes(y, len(points))
     classes, codes = np.unique(labels, return_inverse=True)
     rng = np.random.default_rng(check_seed(random_state))
     points, nodes = _sample(points, nodes, check_count("max_points", max_points), rng)
@@ -215,8 +215,8 @@ def _share_found(
     gamma = automatic_gamma(int(np.count_nonzero(kept)), n_classes, degree)
     Y = np.eye(n_classes)[codes[kept]]
     result = solve_hfs(graph, nodes[kept], Y, gamma=gamma, tol=1e-6, random_state=0, n_jobs=n_jobs)
-    there = classes_there(result, nodes[kept], codes[kept])
-    scores = np.where(there, comparable_scores(result, codes[kept]), -np.inf)
+    there = classes_there(result, nodes[kept], Y)
+    scores = np.where(there, comparable_scores(result, Y.sum(axis=0)), -np.inf)
     found = scores[nodes[~kept]].argmax(axis=1) == codes[~kept]
     return float(np.mean(found & result.reached[nodes[~kept]]))
 

@@ -46,7 +46,7 @@ class FromPoints(BaseEstimator, metaclass=ABCMeta):
         """Refuse parameters that cannot be used."""
 
     @abstractmethod
-    def _label(self, edges: Any, y: Any, n_nodes: int | None) -> None:
+    def _label(self, edges: Any, y: Any, sample_weight: Any, n_nodes: int | None) -> None:
         """Label the nodes of edges."""
 
     @property
@@ -54,7 +54,7 @@ class FromPoints(BaseEstimator, metaclass=ABCMeta):
     def reached_(self) -> NDArray[np.bool_]:
         """Whether a node is connected to any label."""
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to points, or to a graph if ``affinity="precomputed"``.
 
         Parameters
@@ -62,7 +62,13 @@ class FromPoints(BaseEstimator, metaclass=ABCMeta):
         X : array-like of shape (n_nodes, n_features)
             Points; or a symmetric matrix of weights, sparse or dense, or a Graph.
         y : array-like of shape (n_nodes,), or dict {node: label}
-            Labels. None and NaN, and for classes -1, mean unlabelled.
+            Labels. None and NaN, and for classes -1, mean unlabelled. A node may have several
+            labels, ``{3: ["a", "b"]}``, and for classes a distribution, ``{3: {"a": 0.7, "b":
+            0.3}}`` or a row of a matrix of shape (n_nodes, n_classes); see `HFSClassifier`.
+        sample_weight : array-like of shape (n_nodes,), or dict {node: weight}, optional
+            How much each label counts; an array if y is one, else a dict, in which the weight of
+            missing nodes is 1. A label of weight 2 equals the same label given twice. The weight 0
+            means unlabelled.
 
         Returns
         -------
@@ -71,7 +77,7 @@ class FromPoints(BaseEstimator, metaclass=ABCMeta):
         self._check_parameters()
         points = self._check_points(X, reset=True)
         edges = self._affinity().edges(points)
-        self._label(edges, y, edges.n_nodes)
+        self._label(edges, y, sample_weight, edges.n_nodes)
         self.__dict__.pop("X_", None)
         if self.affinity != "precomputed":
             self.X_ = points

@@ -22,7 +22,8 @@ class HFSRegressor(RegressorMixin, BaseHFS):
     """Computes a number for every node of a graph from the numbers of a few.
 
     Works like `HFSClassifier`. The answer is the mean of the given numbers plus a harmonic
-    function.
+    function. If a node has several numbers, as in ``{3: [1.0, 2.0]}``, their mean counts, with the
+    sum of their weights.
 
     Parameters
     ----------
@@ -40,7 +41,7 @@ n_jobs, verbose
     transduction_ : ndarray of shape (n_nodes,)
         Number for every node.
     mean_ : float
-        Mean of the given numbers, which is the answer where `reached_` is False.
+        Mean of the given numbers, by weight; it is the answer where `reached_` is False.
     gamma_, scores_, reached_, labelled_, residual_, converged_, graph_, sparsifier_, n_iter_, \
 n_features_in_
         See `HFSClassifier`.
@@ -94,18 +95,20 @@ n_features_in_
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _read_labels(self, y: Any, n_nodes: int | None, ids: NodeTable | None) -> Labels:
-        labels = find_values(y, n_nodes, ids)
-        self.mean_ = float(labels.values.mean())
+    def _read_labels(
+        self, y: Any, n_nodes: int | None, ids: NodeTable | None, sample_weight: Any
+    ) -> Labels:
+        labels = find_values(y, n_nodes, ids, sample_weight)
+        self.mean_ = float(np.average(labels.values, weights=labels.weights))
         return labels
 
     def _automatic_gamma(self, degree: float) -> float:
         # Close to interpolation: see docs/labels.md.
-        return 0.1 / (len(self.labelled_) * (degree if degree > 0 else 1.0))
+        return 0.1 / (float(self._label_weights.sum()) * (degree if degree > 0 else 1.0))
 
     def _columns(self) -> Floats:
         # Around their mean, because the constraint makes each column sum to zero.
-        column: Floats = (self._labels.values - self.mean_)[:, np.newaxis]
+        column: Floats = self._labels.values - self.mean_
         return column
 
     @property

@@ -1,4 +1,8 @@
-"""Find the labelled nodes and their labels in the argument y."""
+"""Find the labelled nodes, their labels and weights in the arguments y and sample_weight.
+
+Labels are kept in rows: a node, a class or number, and a weight. A node has one row for each of its
+labels, or for each class of its distribution. `merge_rows` makes one row per node of them.
+"""
 
 import math
 import warnings
@@ -11,35 +15,62 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from ohmlearn.nodes import NodeTable
+from ohmlearn.semi_supervised.label_weights import SEVERAL, normalise_shares, weigh_rows
 from ohmlearn.streams.errors import refuse_source
 from ohmlearn.streams.labels import as_node_ids
 from ohmlearn.validation.edges import check_node_ids
 
-__all__ = ["Labels", "find_classes", "find_values", "is_mapping", "is_unlabelled", "number_labels"]
+__all__ = [
+    "Labels",
+    "NodeLabels",
+    "find_classes",
+    "find_contradictions",
+    "find_single_classes",
+    "find_values",
+    "is_mapping",
+    "is_unlabelled",
+    "merge_rows",
+    "number_labels",
+]
+
+Floats = NDArray[np.float64]
 
 
 class Labels(NamedTuple):
-    """Labelled nodes, as numbers or as the ids of a stream, and their classes or values."""
+    """Labels in rows; a node may have several."""
 
-    nodes: Any
-    values: NDArray[Any]
+    nodes: Any  # numbers, or the ids of a stream
+    values: NDArray[Any]  # classes or numbers
+    weights: Floats
+    soft: NDArray[np.bool_]  # whether the row is a share of a distribution
+    classes: NDArray[Any] | None = None  # if values are positions in it
     path: str = "y"  # where they come from, for messages
     heading: Any = None  # a node that may be the heading of the file
 
 
+class NodeLabels(NamedTuple):
+    """What the labels say about each labelled node."""
+
+    nodes: NDArray[np.int64]
+    values: Floats  # shares of the classes, or one column of numbers
+    weights: Floats
+
+
 def is_mapping(y: Any, ids: NodeTable | None) -> bool:
-    """Whether y has nodes as keys; for nodes with ids, the index of a pandas Series has them."""
-    return isinstance(y, Mapping) or (ids is not None and type(y).__name__ == "Series")
+    """Whether y has nodes as keys; for nodes with ids, the index of a pandas object has them."""
+    is_indexed = type(y).__name__ in ("Series", "DataFrame")
+    return isinstance(y, Mapping) or (ids is not None and is_indexed)
 
 
 def number_labels(labels: Labels, ids: NodeTable | None) -> Labels:
-    """Replace node ids by numbers; ids that no edge has get the next free numbers.
+    """Replace node ids by numbers, and sort by them; ids that no edge has get the next free ones.
 
     Examples
     --------
     >>> table = NodeTable()
     >>> _ = table.add(["ann", "bob"])
-    >>> number_labels(Labels(["bob", "cy"], np.array([1, 0])), table).nodes
+    >>> labels = find_classes({"cy": 0, "bob": 1}, ids=table)
+    >>> number_labels(labels, table).nodes
     array([1, 2])
     """
     if ids is None or isinstance(labels.nodes, np.ndarray):
@@ -54,62 +85,118 @@ def number_labels(labels: Labels, ids: NodeTable | None) -> Labels:
             labels.path, f"{why}; name them (--node-col, --label-col) or take it out", "row 1"
         )
     numbers = ids.add(nodes).astype(np.int64)
-    first: dict[int, Any] = {}
-    for number, value, node in zip(numbers.tolist(), labels.values, nodes.tolist(), strict=True):
-        if first.setdefault(number, value) != value:
-            refuse_source(labels.path, f"node {node!r} has two labels")
-    numbers, at = np.unique(numbers, return_index=True)
-    return labels._replace(nodes=numbers, values=labels.values[at])
+    order = np.argsort(numbers, kind="stable")
+    return labels._replace(
+        nodes=numbers[order],
+        values=labels.values[order],
+        weights=labels.weights[order],
+        soft=labels.soft[order],
+    )
 
 
-def find_classes(y: Any, n_nodes: int | None = None, ids: NodeTable | None = None) -> Labels:
-    """Return the labelled nodes and their classes; -1, None and NaN mean unlabelled.
+def merge_rows(labels: Labels) -> NodeLabels:
+    """Return each node once, with the weighted mean of its rows and the sum of their weights.
+
+    Examples
+    --------
+    >>> labels = find_values({7: [1.0, 2.0], 3: 5.0})
+    >>> nodes, values, weights = merge_rows(labels)
+    >>> nodes.tolist(), values.ravel().tolist(), weights.tolist()
+    ([7, 3], [1.5, 5.0], [2.0, 1.0])
+    """
+    if labels.classes is None:
+        columns = labels.values[:, np.newaxis]
+    else:
+        columns = np.eye(len(labels.classes))[labels.values]
+    _, first, group = np.unique(labels.nodes, return_index=True, return_inverse=True)
+    order = np.argsort(first)  # nodes stay in the order of their first rows
+    group = np.argsort(order)[group]
+    weights = np.bincount(group, weights=labels.weights).astype(np.float64, copy=False)
+    sums = np.zeros((len(first), columns.shape[1]))
+    np.add.at(sums, group, labels.weights[:, np.newaxis] * columns)
+    return NodeLabels(labels.nodes[first[order]], sums / weights[:, np.newaxis], weights)
+
+
+def find_contradictions(labels: Labels) -> NDArray[np.int64]:
+    """Return the nodes with labels of different classes; a distribution is no contradiction.
+
+    Examples
+    --------
+    >>> labels = find_classes({4: ["a", "b", "b"], 5: ["a", "a"], 6: {"a": 0.5, "b": 0.5}})
+    >>> find_contradictions(labels)
+    array([4])
+    """
+    values = labels.values[~labels.soft]
+    nodes, first, group = np.unique(
+        labels.nodes[~labels.soft], return_index=True, return_inverse=True
+    )
+    found: NDArray[np.int64] = nodes[np.unique(group[values != values[first][group]])]
+    return found
+
+
+def find_classes(
+    y: Any, n_nodes: int | None = None, ids: NodeTable | None = None, sample_weight: Any = None
+) -> Labels:
+    """Return a row for each label; -1, None, NaN and the weight 0 mean unlabelled.
 
     Examples
     --------
     >>> labels = find_classes(["spam", None, "ham"])
-    >>> labels.nodes.tolist(), labels.values.tolist()
-    ([0, 2], ['spam', 'ham'])
-    >>> find_classes({7: 1, 3: 0})
-    Labels(nodes=array([7, 3]), values=array([1, 0]), path='y', heading=None)
+    >>> labels.nodes.tolist(), labels.values.tolist(), labels.weights.tolist()
+    ([0, 2], ['spam', 'ham'], [1.0, 1.0])
+    >>> labels = find_classes({7: ["a", "b"], 3: {"a": 1, "b": 3}})
+    >>> labels.nodes.tolist(), labels.values.tolist(), labels.weights.tolist()
+    ([7, 7, 3, 3], ['a', 'b', 'a', 'b'], [1.0, 1.0, 0.25, 0.75])
     """
-    labels = _split(y, n_nodes, ids)
+    labels = _split(y, n_nodes, ids, sample_weight, classes=True)
     values = labels.values
+    known = labels.weights > 0
     if values.dtype.kind == "O":
-        known = np.array([not is_unlabelled(value) for value in values], dtype=bool)
+        known &= np.array([not is_unlabelled(value) for value in values], dtype=bool)
         values = values[known]
         _check_scalars(values)
         values = np.array(values.tolist())
     elif values.dtype.kind == "f":
         _refuse_infinity(values)
-        known = ~np.isnan(values) & (values != -1)
+        known &= ~np.isnan(values) & (values != -1)
         values = values[known]
     elif values.dtype.kind == "i":
-        known = values != -1
+        known &= values != -1
         values = values[known]
     else:
-        known = np.ones(len(values), dtype=bool)
+        values = values[known]
     if len(values) == 0:
         raise ValueError(
-            "y has no label: all entries are -1, None or NaN, which mean unlabelled; at least one "
-            "class must be given"
+            "y has no label: all entries are -1, None or NaN, or have zero weight, which mean "
+            "unlabelled; at least one class must be given"
         )
     if values.dtype.kind == "f" and np.any(values != np.floor(values)):
         # Integers are always classes: with few labels per class scikit-learn would mistake them
         # for a regression target.
         check_classification_targets(values)
-    return labels._replace(nodes=_choose(labels.nodes, known), values=values)
+    return _choose(labels, known)._replace(values=values)
 
 
-def find_values(y: Any, n_nodes: int | None = None, ids: NodeTable | None = None) -> Labels:
-    """Return the nodes with a number and the numbers; None and NaN mean unknown.
+def find_single_classes(y: Any, n_nodes: int | None = None) -> Labels:
+    """Return the labels of `find_classes`, if no node has more than one."""
+    labels = find_classes(y, n_nodes)
+    if labels.soft.any() or len(np.unique(labels.nodes)) < len(labels.nodes):
+        raise ValueError("y must have at most one label for each node here")
+    return labels
+
+
+def find_values(
+    y: Any, n_nodes: int | None = None, ids: NodeTable | None = None, sample_weight: Any = None
+) -> Labels:
+    """Return a row for each number; None, NaN and the weight 0 mean unknown.
 
     Examples
     --------
-    >>> find_values([1.5, None, -1.0])
-    Labels(nodes=array([0, 2]), values=array([ 1.5, -1. ]), path='y', heading=None)
+    >>> labels = find_values([1.5, None, -1.0])
+    >>> labels.nodes.tolist(), labels.values.tolist()
+    ([0, 2], [1.5, -1.0])
     """
-    labels = _split(y, n_nodes, ids)
+    labels = _split(y, n_nodes, ids, sample_weight, classes=False)
     values = labels.values
     if values.dtype.kind == "O":
         values = np.array([math.nan if value is None else value for value in values])
@@ -118,54 +205,130 @@ def find_values(y: Any, n_nodes: int | None = None, ids: NodeTable | None = None
     except (TypeError, ValueError) as error:
         raise ValueError(f"y must be numbers, None or NaN, got {values.dtype}: {error}") from error
     _refuse_infinity(numbers)
-    known = ~np.isnan(numbers)
+    known = ~np.isnan(numbers) & (labels.weights > 0)
     if not known.any():
         raise ValueError(
-            "y has no value: all entries are None or NaN, which mean unknown; at least one number "
-            "must be given"
+            "y has no value: all entries are None or NaN, or have zero weight, which mean "
+            "unknown; at least one number must be given"
         )
-    return labels._replace(nodes=_choose(labels.nodes, known), values=numbers[known])
+    return _choose(labels, known)._replace(values=numbers[known])
 
 
-def _choose(nodes: Any, known: NDArray[np.bool_]) -> Any:
+def _choose(labels: Labels, known: NDArray[np.bool_]) -> Labels:
+    """Return some of the rows."""
+    nodes = labels.nodes
     if isinstance(nodes, np.ndarray):
-        return nodes[known]
-    return [node for node, labelled in zip(nodes, known, strict=True) if labelled]
+        nodes = nodes[known]
+    else:
+        nodes = [node for node, labelled in zip(nodes, known, strict=True) if labelled]
+    return labels._replace(
+        nodes=nodes,
+        values=labels.values[known],
+        weights=labels.weights[known],
+        soft=labels.soft[known],
+    )
 
 
-def _split(y: Any, n_nodes: int | None, ids: NodeTable | None) -> Labels:
-    """Return the nodes and entries of a mapping, or of an array with one entry per node."""
+def _split(
+    y: Any, n_nodes: int | None, ids: NodeTable | None, sample_weight: Any, *, classes: bool
+) -> Labels:
+    """Return the rows of a mapping, or of an array with one entry or row per node."""
     if y is None:
         raise ValueError(
             "requires y to be passed, but the target y is None; give an array with one entry for "
             "each node, or a dict {node: label}"
         )
+    path, heading, names = "y", None, None
+    nodes: Any
+    if classes and type(y).__name__ == "DataFrame" and y.shape[1] > 1:
+        names = np.array(y.columns.tolist())
     if is_mapping(y, ids):
         path, heading = getattr(y, "path", "y"), getattr(y, "heading", None)
-        y = dict(y)
-        entries = np.empty(len(y), dtype=object)
-        entries[:] = list(y.values())
-        if ids is not None:
-            return Labels(list(y), entries, path, heading)
-        named = next((key for key in y if isinstance(key, str)), None)
-        if named is not None:
+        nodes, entries = _split_mapping(y, ids)
+    else:
+        entries = _as_array(y, classes)
+        nodes = np.arange(len(entries))
+        if n_nodes is not None and len(entries) != n_nodes:
             raise ValueError(
-                f"y has the node {named!r}, but the nodes of these edges are numbers; read the "
-                f"edges with read_edges, which knows their ids, or number both with NodeTable"
+                f"y must have one entry for each of the {n_nodes} nodes, got {len(entries)}; mark "
+                f"unlabelled nodes by -1, None or NaN, or pass a dict {{node: label}}"
             )
-        return Labels(check_node_ids(list(y), "y.keys()").astype(np.int64), entries)
+    if entries.ndim == 2:
+        shares = normalise_shares(entries)
+        at, values = np.nonzero(shares)
+        parts, soft = shares[at, values], np.ones(len(at), dtype=bool)
+        names = np.arange(entries.shape[1]) if names is None else names
+    else:
+        at, values, parts, soft = _as_rows(entries, classes)
+    weights = parts * weigh_rows(
+        sample_weight, nodes, at, soft, is_mapping(y, ids), is_mapping(sample_weight, ids)
+    )
+    nodes = nodes[at] if isinstance(nodes, np.ndarray) else [nodes[entry] for entry in at]
+    return Labels(nodes, values, weights, soft, names, path, heading)
+
+
+def _split_mapping(y: Any, ids: NodeTable | None) -> tuple[Any, NDArray[Any]]:
+    """Return the nodes and the entries of a mapping."""
+    if type(y).__name__ == "DataFrame":
+        return y.index.tolist(), np.asarray(y)
+    y = dict(y)
+    entries = np.empty(len(y), dtype=object)
+    entries[:] = list(y.values())
+    if ids is not None:
+        return list(y), entries
+    named = next((key for key in y if isinstance(key, str)), None)
+    if named is not None:
+        raise ValueError(
+            f"y has the node {named!r}, but the nodes of these edges are numbers; read the "
+            f"edges with read_edges, which knows their ids, or number both with NodeTable"
+        )
+    return check_node_ids(list(y), "y.keys()").astype(np.int64), entries
+
+
+def _as_array(y: Any, classes: bool) -> NDArray[Any]:
+    """Return y as an array with one entry per node, or as a matrix of shares of the classes."""
     values = np.asarray(y)
+    if classes and values.ndim == 2 and values.shape[1] > 1:
+        return values
     if values.dtype.kind in "UT" and not isinstance(y, np.ndarray):
         values = np.asarray(y, dtype=object)  # numpy turned None, NaN and -1 into strings
     elif values.dtype.kind in "UT":
         _warn_numbers_as_strings(values)
-    values = column_or_1d(values, warn=True)
-    if n_nodes is not None and len(values) != n_nodes:
-        raise ValueError(
-            f"y must have one entry for each of the {n_nodes} nodes, got {len(values)}; mark "
-            f"unlabelled nodes by -1, None or NaN, or pass a dict {{node: label}}"
-        )
-    return Labels(np.arange(len(values)), values)
+    column: NDArray[Any] = column_or_1d(values, warn=True)
+    return column
+
+
+def _as_rows(
+    entries: NDArray[Any], classes: bool
+) -> tuple[NDArray[np.int64], NDArray[Any], Floats, NDArray[np.bool_]]:
+    """Return, for each row, the position of its entry, its value, its share, and whether it is one.
+
+    An entry that is a list has a row for each label, one that is a mapping for each class.
+    """
+    if entries.dtype.kind != "O" or not any(isinstance(entry, SEVERAL) for entry in entries):
+        n = len(entries)
+        return np.arange(n), entries, np.ones(n), np.zeros(n, dtype=bool)
+    at: list[int] = []
+    values: list[Any] = []
+    parts: list[float] = []
+    soft: list[bool] = []
+    for number, entry in enumerate(entries):
+        is_soft = isinstance(entry, Mapping)
+        if is_soft and not classes:
+            raise ValueError(f"a value must be a number or a list of numbers, got {entry!r}")
+        labels = list(entry) if isinstance(entry, SEVERAL) else [entry]
+        if is_soft:
+            row = np.array([list(entry.values())], dtype=object)
+            parts.extend(normalise_shares(row, f"the entry {entry!r} of y")[0])
+        else:
+            parts.extend([1.0] * len(labels))
+        values.extend(labels)
+        at.extend([number] * len(labels))
+        soft.extend([is_soft] * len(labels))
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    positions = np.array(at, dtype=np.int64)
+    return positions, column, np.array(parts, dtype=np.float64), np.array(soft, dtype=bool)
 
 
 def _warn_numbers_as_strings(values: NDArray[Any]) -> None:
@@ -199,7 +362,10 @@ def _check_scalars(values: NDArray[Any]) -> None:
     """Raise ValueError for labels that are not scalars or mix strings and numbers."""
     for value in values:
         if np.ndim(value) > 0 or isinstance(value, dict | set | frozenset):
-            raise ValueError(f"a label must be a single string or number, got {value!r}")
+            raise ValueError(
+                f"a label must be a string or number, or a list of them, or for classes a dict "
+                f"{{class: share}}, got {value!r}"
+            )
     first = {isinstance(value, str): value for value in values[::-1]}
     if len(first) > 1:
         raise ValueError(
