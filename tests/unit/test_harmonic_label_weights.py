@@ -6,7 +6,6 @@ from exact_hfs import solve_exactly
 
 from ohmlearn import Graph, gallery, refine, solve_hfs, sparsify
 
-
 TWO = gallery.disjoint_union(gallery.complete(5), gallery.path(4))
 GRAPHS = {
     "path": gallery.path(9),
