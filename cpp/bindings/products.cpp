@@ -24,6 +24,23 @@ void add_edge_products(const MatrixIn<double>& x, const MatrixInOut<double>& y, 
   });
 }
 
+void add_surroundings(const ArrayIn<std::int32_t>& column, const MatrixIn<float>& x, const ArrayInOut<double>& degrees,
+                      const ArrayInOut<double>& sums, const Ids& u, const Ids& v, const Weights& w) {
+  require(x.shape(0) == column.size() && degrees.size() == column.size() && sums.size() == x.shape(1),
+          "one degree and one row of x per node, and one sum per column of x, are needed");
+  const ohm::Surroundings to{.n = static_cast<std::int32_t>(column.size()),
+                             .columns = static_cast<std::int64_t>(x.shape(1)),
+                             .column = column.data(),
+                             .x = x.data(),
+                             .degrees = degrees.data(),
+                             .sums = sums.data()};
+  const auto columns = static_cast<std::int32_t>(x.shape(1));
+  for (std::size_t i = 0; i < column.size(); ++i) {
+    require(column.data()[i] >= -1 && column.data()[i] < columns, "each column must be one of x, or -1");
+  }
+  with_edges(u, v, w, [&](auto a, auto b, auto c) { ohm::add_surroundings(a, b, c, to); });
+}
+
 std::int64_t join_ends(const ArrayIn<std::int32_t>& component, const ArrayInOut<std::int32_t>& parent, const Ids& u,
                        const Ids& v, const Weights& w) {
   require(component.size() == parent.size(), "one component per node is needed");
@@ -39,6 +56,8 @@ void bind_products(nb::module_& m) {
         "weights"_a.noconvert(), "x"_a.noconvert(), "y"_a.noconvert(), "threads"_a);
   m.def("add_edge_products", add_edge_products, "x"_a.noconvert(), "y"_a.noconvert(), "threads"_a, "u"_a.noconvert(),
         "v"_a.noconvert(), "w"_a.noconvert() = nb::none());
+  m.def("add_surroundings", add_surroundings, "column"_a.noconvert(), "x"_a.noconvert(), "degrees"_a.noconvert(),
+        "sums"_a.noconvert(), "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert() = nb::none());
   m.def("join_ends", join_ends, "component"_a.noconvert(), "parent"_a.noconvert(), "u"_a.noconvert(), "v"_a.noconvert(),
         "w"_a.noconvert() = nb::none());
   m.def("find_roots", [](ArrayInOut<std::int32_t> parent) { ohm::find_roots({parent.data(), parent.size()}); },

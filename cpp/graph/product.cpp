@@ -94,7 +94,28 @@ void add_edge_products(std::span<const Index> u, std::span<const Index> v, std::
   });
 }
 
+template <class Index, class Weight>
+void add_surroundings(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
+                      const Surroundings& to) {
+  const auto add = [&](std::int64_t node, std::int64_t neighbour, double weight) {
+    to.degrees[node] += weight;
+    const std::int64_t at = to.column[node];
+    if (at >= 0) to.sums[at] += weight * static_cast<double>(to.x[neighbour * to.columns + at]);
+  };
+  for (std::size_t e = 0; e < u.size(); ++e) {
+    const std::int64_t a = u[e];
+    const std::int64_t b = v[e];
+    if (a >= to.n || b >= to.n || a == b) continue;
+    double weight = 1.0;
+    if constexpr (!std::is_same_v<Weight, Unit>) weight = static_cast<double>(w[e]);
+    add(a, b, weight);
+    add(b, a, weight);
+  }
+}
+
 #define OHM_INSTANTIATE(Index, Weight)                                                                             \
+  template void add_surroundings<Index, Weight>(std::span<const Index>, std::span<const Index>,                    \
+                                                std::span<const Weight>, const Surroundings&);                     \
   template void add_edge_products<Index, Weight>(std::span<const Index>, std::span<const Index>,                   \
                                                  std::span<const Weight>, std::int32_t, const double*,             \
                                                  std::int64_t, int, double*);

@@ -21,4 +21,19 @@ template <class Index, class Weight>
 void add_edge_products(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
                        std::int32_t n, const double* x, std::int64_t columns, int threads, double* y);
 
+// What a pass over the edges finds out about the surroundings of nodes.
+struct Surroundings {
+  std::int32_t n;
+  std::int64_t columns;
+  const std::int32_t* column;  // the column of x that belongs to a node, or -1
+  const float* x;              // row-major (n, columns)
+  double* degrees;             // += w at both ends of an edge
+  double* sums;                // one per column: += w x over the neighbours of its node
+};
+
+// Adds the edges, in their order and in one thread. Self-loops and edges with an end above n - 1 are ignored.
+template <class Index, class Weight>
+void add_surroundings(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
+                      const Surroundings& to);
+
 }  // namespace ohm

@@ -96,3 +96,30 @@ TEST(joined_ends_are_the_components) {
     CHECK(join(apart) == first);
   }
 }
+
+TEST(surroundings_are_degrees_and_sums_over_neighbours) {
+  constexpr std::int32_t n = 40;
+  constexpr std::int64_t columns = 2;
+  const Edges edges = random_edges(n, 500, 3);
+  const std::vector<double> values = random_columns(n * columns, 4);
+  const std::vector<float> x(values.begin(), values.end());
+  std::vector<std::int32_t> column(n, -1);
+  column[7] = 1;
+  column[20] = 0;
+  std::vector<double> degrees(n, 0.0), sums(columns, 0.0), expected(n, 0.0), expected_sums(columns, 0.0);
+  for (std::size_t e = 0; e < edges.u.size(); ++e) {
+    for (const auto& [a, b] : {std::pair(edges.u[e], edges.v[e]), std::pair(edges.v[e], edges.u[e])}) {
+      if (a == b) continue;
+      expected[a] += edges.w[e];
+      if (column[a] >= 0) expected_sums[column[a]] += edges.w[e] * values[b * columns + column[a]];
+    }
+  }
+  const ohm::Surroundings to{n, columns, column.data(), x.data(), degrees.data(), sums.data()};
+  ohm::add_surroundings<std::int32_t, double>(edges.u, edges.v, edges.w, to);
+  CHECK(degrees == expected);
+  CHECK(sums == expected_sums);
+  const std::vector<std::int64_t> u{0, 1}, v{1, n};  // the second edge has an unknown end
+  ohm::add_surroundings<std::int64_t, ohm::Unit>(u, v, {}, to);
+  CHECK(degrees[0] == expected[0] + 1.0);
+  CHECK(degrees[1] == expected[1] + 1.0);
+}

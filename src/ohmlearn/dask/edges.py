@@ -179,6 +179,7 @@ class ClusterPasses(Passes):
         edges, first = self._edges, self.passes == 0
         x_held = hold(x, edges.client)
         component = hold(self.component, edges.client) if first else None
+        watched = None if self.watched is None else hold(self.watched, edges.client)
         found: PartialProduct = run_tree(
             "multiply",
             edges.partitions,
@@ -187,7 +188,7 @@ class ClusterPasses(Passes):
             edges.split_every,
             edges.client,
             edges.progress,
-            (self._nodes, x_held, component),
+            (self._nodes, x_held, component, watched),
         )
         if first:
             self._roots = found.roots

@@ -57,19 +57,24 @@ def multiply_partition(
     nodes: NodeTable,
     x: NDArray[np.float64],
     component: NDArray[np.int32] | None,
+    watched: tuple[NDArray[np.float32], NDArray[np.int64]] | None,
     name: str,
     options: ReadOptions,
 ) -> PartialProduct:
-    """Read a partition, batch after batch, and multiply with its Laplacian."""
+    """Read a partition, batch after batch, and multiply with its Laplacian.
+
+    `watched` are the arguments of `Surroundings`, if those are wanted.
+    """
     roots = np.arange(0 if component is None else len(component), dtype=np.int32)
     with in_partition(name):
         stream = open_partition(content, options, KnownNodes(nodes))
-        return PartialProduct(read_pass(stream, x, component, roots), roots)
+        totals = read_pass(stream, x, component, roots, watched=watched)
+        return PartialProduct(totals, roots)
 
 
 def add_products(parts: list[PartialProduct]) -> PartialProduct:
     """Add up what partitions have found, in their order."""
-    (product, count, weight, lost), roots = parts[0]
+    (product, count, weight, lost, degrees, sums), roots = parts[0]
     product, roots = product.copy(), roots.copy()
     nodes = np.arange(len(roots), dtype=np.int32)
     anywhere = np.zeros(len(roots), dtype=np.int32)
@@ -78,5 +83,9 @@ def add_products(parts: list[PartialProduct]) -> PartialProduct:
         count += totals.n_edges
         weight += totals.weight
         lost = lost or totals.lost_edge
+        if degrees is not None and totals.degrees is not None:
+            degrees = degrees + totals.degrees
+        if sums is not None and totals.sums is not None:
+            sums = sums + totals.sums
         _core.join_ends(anywhere, roots, nodes, others)
-    return PartialProduct(PassTotals(product, count, weight, lost), roots)
+    return PartialProduct(PassTotals(product, count, weight, lost, degrees, sums), roots)

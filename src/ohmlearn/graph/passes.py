@@ -27,12 +27,51 @@ __all__ = [
     "EdgePasses",
     "PassTotals",
     "Passes",
+    "Surroundings",
     "check_first_pass",
     "check_sparsifier",
     "multiply_laplacian",
     "open_passes",
     "read_pass",
 ]
+
+
+class Surroundings:
+    """Degrees of all nodes, and sums over the neighbours of some nodes, found in a pass.
+
+    Parameters
+    ----------
+    x : ndarray of float32, shape (n_nodes, n_chosen)
+        A column for each of the chosen nodes.
+    nodes : ndarray of int, shape (n_chosen,)
+        The chosen nodes, each once.
+
+    Attributes
+    ----------
+    degrees : ndarray of shape (n_nodes,)
+        Sum of w over the edges of each node.
+    sums : ndarray of shape (n_chosen,)
+        For each chosen node the sum of w times its column of x, over its edges.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> around = Surroundings(np.array([[1.0], [2.0], [4.0]], np.float32), np.array([1]))
+    >>> around.add(np.array([0, 1]), np.array([1, 2]), np.array([1.0, 0.5]))
+    >>> around.degrees, around.sums
+    (array([1. , 1.5, 0.5]), array([3.]))
+    """
+
+    def __init__(self, x: NDArray[np.float32], nodes: NDArray[np.int64]) -> None:
+        self.x, self.nodes = np.ascontiguousarray(x), nodes
+        self._column = np.full(len(x), -1, dtype=np.int32)
+        self._column[nodes] = np.arange(len(nodes), dtype=np.int32)
+        self.degrees = np.zeros(len(x))
+        self.sums = np.zeros(len(nodes))
+
+    def add(self, *edges: NDArray[Any]) -> None:
+        """Add a batch of edges."""
+        _core.add_surroundings(self._column, self.x, self.degrees, self.sums, *edges)
 
 
 class PassTotals(NamedTuple):
@@ -42,6 +81,9 @@ class PassTotals(NamedTuple):
     n_edges: int
     weight: float  # sum over the edges; 0 for a Graph, which cannot change between passes
     lost_edge: tuple[int, int] | None = None
+    # In the first pass, if `Surroundings` are asked for.
+    degrees: NDArray[np.float64] | None = None
+    sums: NDArray[np.float64] | None = None
 
 
 class Passes(ABC):
@@ -53,6 +95,10 @@ class Passes(ABC):
         Passes done, and edges read in all of them together.
     lost_edge : (int, int) or None
         The first edge found between components of H or to a node that H does not have.
+    watched : (ndarray, ndarray) or None
+        If set before the first pass, the arguments of `Surroundings` that are found in it.
+    degrees, sums : ndarray or None
+        What it has found.
     """
 
     def __init__(self, component: NDArray[np.int32], reader: str) -> None:
@@ -61,6 +107,9 @@ class Passes(ABC):
         self.passes = 0
         self.edges_read = 0
         self.lost_edge: tuple[int, int] | None = None
+        self.watched: tuple[NDArray[np.float32], NDArray[np.int64]] | None = None
+        self.degrees: NDArray[np.float64] | None = None
+        self.sums: NDArray[np.float64] | None = None
         self._reader = reader
         self._roots = np.arange(self.n_nodes, dtype=np.int32)  # a node of the same component of G
         self._first: tuple[int, float] | None = None  # edges and weight of the first pass
@@ -75,6 +124,7 @@ class Passes(ABC):
         if self._first is None:
             self._first = found.n_edges, found.weight
             self.lost_edge = found.lost_edge
+            self.degrees, self.sums, self.watched = found.degrees, found.sums, None
             _core.find_roots(self._roots)
         elif self._first[0] != found.n_edges or not math.isclose(
             self._first[1], found.weight, rel_tol=1e-9
@@ -137,12 +187,21 @@ class EdgePasses(Passes):
     def _read(self, x: NDArray[np.float64]) -> PassTotals:
         component = self.component if self.passes == 0 else None
         if self._graph is None:
-            return read_pass(self._batches, x, component, self._roots, self._threads)
-        lost = None
-        if component is not None:
-            lost = _join(component, self._roots, *self._graph.edges())
-        product = multiply_laplacian(self._graph, x, self._threads)
-        return PassTotals(product, self._graph.n_edges, 0.0, lost)
+            return read_pass(
+                self._batches, x, component, self._roots, self._threads, self.watched
+            )
+        totals = PassTotals(
+            multiply_laplacian(self._graph, x, self._threads), self._graph.n_edges, 0.0
+        )
+        if component is None:
+            return totals
+        edges = self._graph.edges()
+        totals = totals._replace(lost_edge=_join(component, self._roots, *edges))
+        if self.watched is not None:
+            around = Surroundings(*self.watched)
+            around.add(*edges)
+            totals = totals._replace(degrees=around.degrees, sums=around.sums)
+        return totals
 
 
 def check_sparsifier(edges: Any, h: Any, call: str) -> Graph:
@@ -209,17 +268,21 @@ def read_pass(
     component: NDArray[np.int32] | None,
     roots: NDArray[np.int32],
     threads: int = 1,
+    watched: tuple[NDArray[np.float32], NDArray[np.int64]] | None = None,
 ) -> PassTotals:
     """Read batches once, multiply, and count; with `component`, join the ends of edges in `roots`.
+
+    `watched` are the arguments of `Surroundings`, if those are wanted.
 
     Examples
     --------
     >>> import numpy as np
     >>> read_pass([([0], [1], [2.0])], np.array([[1.0], [0.0]]), None, np.empty(0, np.int32))
-    PassTotals(product=array([[ 2.], [-2.]]), n_edges=1, weight=2.0, lost_edge=None)
+    PassTotals(product=array([[ 2.], [-2.]]), n_edges=1, weight=2.0, lost_edge=None, ...)
     """
     result, count, weight = np.zeros_like(x), 0, 0.0
     lost: tuple[int, int] | None = None
+    around = None if watched is None else Surroundings(*watched)
     for number, batch in enumerate(batches):
         arrays = check_batch(batch, number)
         fault = _core.find_fault(MAX_NODES, threads, *arrays)
@@ -229,10 +292,15 @@ def read_pass(
             found = _join(component, roots, *arrays)
             lost = found if lost is None else lost
         _core.add_edge_products(x, result, threads, *arrays)
+        if around is not None:
+            around.add(*arrays)
         n_edges = len(arrays[0])
         count += n_edges
         weight += float(arrays[2].sum(dtype=np.float64)) if len(arrays) == 3 else n_edges
-    return PassTotals(result, count, weight, lost)
+    totals = PassTotals(result, count, weight, lost)
+    if around is None:
+        return totals
+    return totals._replace(degrees=around.degrees, sums=around.sums)
 
 
 def multiply_laplacian(

@@ -7,7 +7,7 @@ step takes one pass over the edges of G. About as many passes are needed as for 
 import sys
 import warnings
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,11 +15,23 @@ from numpy.typing import ArrayLike, NDArray
 from ohmlearn.graph import Graph
 from ohmlearn.graph.passes import Passes, check_first_pass, check_sparsifier, open_passes
 from ohmlearn.harmonic.block_cg import BlockCG
+from ohmlearn.harmonic.leave_one_out import LeftOut, Responses, leave_out_labels, respond
+from ohmlearn.harmonic.restart import RestartSystem
 from ohmlearn.harmonic.system import Floats, HFSSolver, HFSSystem, Normalization
-from ohmlearn.validation.edges import check_columns, check_graph
-from ohmlearn.validation.parameters import check_count, check_fraction, check_seed
+from ohmlearn.validation.edges import check_columns, check_graph, check_node_ids
+from ohmlearn.validation.parameters import (
+    Constraints,
+    Options,
+    check_count,
+    check_fraction,
+    check_parameters,
+    check_seed,
+)
 
-__all__ = ["HFSResult", "refine", "solve_hfs"]
+__all__ = ["HFSResult", "Method", "refine", "solve_hfs"]
+
+Method = Literal["harmonic", "restart"]
+CONSTRAINTS: Constraints = {"method": (Options(("harmonic", "restart")),)}
 
 CALL = "refine(edges, h, labelled, Y)"
 PRECONDITIONER_TOL = 1e-6
@@ -69,6 +81,10 @@ class HFSResult:
     columns : ndarray of shape (n_nodes, n_columns) or (n_nodes, n_columns + 1)
         Solutions of the linear systems that f is made of; the last one, with
         ``normalization="stable"``, belongs to `mu`. Pass them as `x0` to start another solve here.
+    left_out : LeftOut or None
+        Leave-one-out scores, if `leave_out` was given: a tuple of the positions `labels`, the
+        scores `f`, and the means `means` of these scores over the node's component. If
+        `stepped_ahead`, they are those before the last step.
 
     Examples
     --------
@@ -92,6 +108,7 @@ class HFSResult:
     error: Floats | None = None
     stepped_ahead: bool = False
     columns: Floats = field(default_factory=lambda: np.empty((0, 0)), repr=False)
+    left_out: LeftOut | None = field(default=None, repr=False)
 
 
 def solve_hfs(
@@ -102,6 +119,8 @@ def solve_hfs(
     gamma: float = 1.0,
     normalization: Normalization = "stable",
     sample_weight: ArrayLike | None = None,
+    method: Method = "harmonic",
+    leave_out: ArrayLike | None = None,
     tol: float = 1e-8,
     x0: ArrayLike | None = None,
     random_state: Any = None,
@@ -130,6 +149,13 @@ def solve_hfs(
     sample_weight : array-like of shape (n_labelled,), optional
         How much each label counts, above 0; 1 by default. A label of weight 2 equals the same
         label given twice. Only the ratios of the weights matter.
+    method : {"harmonic", "restart"}
+        "restart" solves ``(D + gamma L) f = Y`` instead, D the degrees: random walks that start at
+        the labels and stop with chance 1 / (1 + gamma) before each step, divided by the degree. It
+        suits graphs with hubs. `normalization` has no effect then.
+    leave_out : array-like of int, optional
+        Positions of labels in `labelled`. For each of them the result has the scores that its node
+        would get without its own label, in `left_out`. Takes one more column to solve for each.
     tol : float
         Relative residual for the solver.
     x0 : array-like, optional
@@ -169,14 +195,11 @@ def solve_hfs(
     """
     h: Graph = check_graph(graph, Graph)
     check_fraction("tol", tol)
-    system = HFSSystem(
-        h.components()[1],
-        labelled,
-        Y,
-        gamma=gamma,
-        normalization=normalization,
-        sample_weight=sample_weight,
-    )
+    system = _make_system(
+        method, h, labelled, Y, gamma=gamma, normalization=normalization,
+        sample_weight=sample_weight, caller="solve_hfs",
+    )  # fmt: skip
+    labels = _check_left_out(leave_out, system)
     solver = HFSSolver(h, system, random_state=check_seed(random_state), n_jobs=n_jobs)
     b = system.right_hand_sides
     start = _check_start(x0, b.shape)
@@ -186,7 +209,8 @@ def solve_hfs(
         report = solver.report
         iterations += report.iterations
         f, mu = system.combine(x)
-        residual = system.relative_residuals(f, mu, solver.apply_laplacian(f))
+        energy = solver.apply_laplacian(f)
+        residual = system.relative_residuals(f, mu, energy)
         excess = residual / np.maximum(tol, system.rounding_residuals(f, mu, h.degrees))
         if not 1.0 < excess.max() < TOO_MUCH or not report.converged.all():
             break
@@ -199,6 +223,11 @@ def solve_hfs(
         _warn_unconverged(float(report.residual.max()), tol, "raise tol")
     elif not excess.max() <= 1.0:
         _warn_unconverged(float(residual.max()), tol, PRECISION)
+    left_out = None
+    if labels is not None:
+        left_out = leave_out_labels(
+            system, f, mu, energy, h.degrees, respond(solver, labels, tol)
+        )
     return _result(
         system,
         f,
@@ -207,6 +236,7 @@ def solve_hfs(
         converged=solved[:q] & solved[q:].all() & (excess <= 1.0),
         iterations=np.maximum(iterations[:q], iterations[q:].max(initial=0)),
         columns=x,
+        left_out=left_out,
     )
 
 
@@ -221,6 +251,8 @@ def refine(
     gamma: float = 1.0,
     normalization: Normalization = "stable",
     sample_weight: ArrayLike | None = None,
+    method: Method = "harmonic",
+    leave_out: ArrayLike | None = None,
     random_state: Any = None,
     n_jobs: int | None = None,
     verbose: int = 0,
@@ -240,8 +272,11 @@ def refine(
         once, for example a list.
     h : Graph, or an object whose ``snapshot()`` returns one
         A sparsifier of these edges.
-    labelled, Y, gamma, normalization, sample_weight
+    labelled, Y, gamma, normalization, sample_weight, method
         As for `solve_hfs`.
+    leave_out : array-like of int, optional
+        As for `solve_hfs`. The scores are those of the full graph; how they respond to single
+        labels is computed on the sparsifier, and kept for all nodes, 4 bytes for each label.
     passes : int
         Largest number of passes over the edges.
     tol : float
@@ -286,27 +321,31 @@ def refine(
     limit = check_count("passes", passes)
     check_fraction("tol", tol)
     component = h.components()[1]
-    system = HFSSystem(
-        component,
-        labelled,
-        Y,
-        gamma=gamma,
-        normalization=normalization,
-        sample_weight=sample_weight,
-        caller="refine",
-    )
+    system = _make_system(
+        method, h, labelled, Y, gamma=gamma, normalization=normalization,
+        sample_weight=sample_weight, caller="refine",
+    )  # fmt: skip
+    labels = _check_left_out(leave_out, system)
     solver = HFSSolver(h, system, random_state=check_seed(random_state), n_jobs=n_jobs)
     source = open_passes(edges, component, "refine", n_jobs)
+    responses: Responses | None = None
+    if labels is not None:
+        responses = respond(solver, labels, PRECONDITIONER_TOL, keep=True)
+        source.watched = responses.x, system.labelled[labels]
+    elif method == "restart":  # the degrees are wanted
+        source.watched = np.empty((h.n_nodes, 0), np.float32), np.empty(0, np.int64)
 
     # Least quotient of two energies seen, of the full graph over the sparsifier or the reverse.
     closeness = 1.0
 
     def multiply(x: Floats) -> Floats:
-        nonlocal closeness
+        nonlocal closeness, system
         product = source.multiply(x)
         if source.passes == 1:
             check_first_pass(edges, h, source, CALL)
             _check_components(source, h)
+            if source.degrees is not None:
+                system = system.with_degrees(source.degrees)
         energies = (np.einsum("ij,ij->j", x, y) for y in (product, solver.apply_laplacian(x)))
         lower, upper = np.sort(list(energies), axis=0)
         closeness = min([closeness, *(lower / np.where(upper > 0.0, upper, 1.0))[lower > 0.0]])
@@ -320,7 +359,7 @@ def refine(
     while True:
         if source.passes > 0 or not going:
             gram = cg.gram / min(closeness, cg.smallest_quotient())
-            f, mu, residual, error = system.assess(cg.x, cg.residual, gram)
+            f, mu, residual, error, energy = system.assess(cg.x, cg.residual, gram)
             if verbose > 0:
                 found = f"residual {residual.max():.2g}, error about {error.max():.2g}"
                 print(f"pass {source.passes}: {found}", file=sys.stderr)
@@ -328,6 +367,13 @@ def refine(
             if converged.all() or not going or source.passes == limit:
                 break
         going = cg.step(multiply)
+    left_out = None
+    if responses is not None and source.sums is not None and source.degrees is not None:
+        around = source.degrees[system.labelled[responses.labels]]
+        average = source.sums / np.where(around > 0, around, 1.0)
+        left_out = leave_out_labels(
+            system, f, mu, energy, source.degrees, responses._replace(average=average)
+        )
     columns, ahead = cg.x, step_ahead and going and not converged.all()
     if ahead:
         columns = system.centre(cg.look_ahead())
@@ -343,7 +389,35 @@ def refine(
         error=error,
         stepped_ahead=ahead,
         columns=columns,
+        left_out=left_out,
     )
+
+
+def _make_system(
+    method: Method, h: Graph, labelled: ArrayLike, Y: ArrayLike, *, caller: str,
+    normalization: Normalization, **options: Any,
+) -> HFSSystem:  # fmt: skip
+    check_parameters(caller, CONSTRAINTS, {"method": method})
+    component = h.components()[1]
+    if method == "restart":
+        return RestartSystem(h.degrees, component, labelled, Y, caller=caller, **options)
+    return HFSSystem(
+        component, labelled, Y, normalization=normalization, caller=caller, **options
+    )
+
+
+def _check_left_out(leave_out: Any, system: HFSSystem) -> NDArray[np.int64] | None:
+    """Return positions of labels, or None."""
+    if leave_out is None:
+        return None
+    labels = check_node_ids(leave_out, "leave_out").astype(np.int64)
+    bad = np.flatnonzero((labels < 0) | (labels >= len(system.labelled)))
+    if len(bad) > 0:
+        raise ValueError(
+            f"leave_out has positions of labels, 0, ..., {len(system.labelled) - 1}, but "
+            f"leave_out[{bad[0]}] = {labels[bad[0]]}"
+        )
+    return labels
 
 
 def _result(system: HFSSystem, f: Floats, mu: Floats, **more: Any) -> HFSResult:

@@ -170,11 +170,26 @@ class HFSSystem:
             b[self.labelled, -1] -= self.weights * self.share[self.at]
         return b
 
+    def with_values(self, Y: ArrayLike) -> "HFSSystem":
+        """Return the same system with other values."""
+        return HFSSystem(
+            self.component, self.labelled, Y, gamma=self.gamma,
+            normalization="stable" if self.stable else None, sample_weight=self.weights,
+        )  # fmt: skip
+
+    def with_degrees(self, degrees: Floats) -> "HFSSystem":
+        """Return the system of a graph with these degrees, on which this one does not depend."""
+        return self
+
     def multiply(self, x: Floats, energy: Floats) -> Floats:
         """Return A x, given L x."""
         product: Floats = self.scale * energy
-        product[self.labelled] += self._weigh(x[self.labelled])
+        self._add_ground(product, x)
         return product
+
+    def _add_ground(self, product: Floats, x: Floats, factor: float = 1.0) -> None:
+        """Add (A - c L) x to a product."""
+        product[self.labelled] += factor * self._weigh(x[self.labelled])
 
     def start(self, b: Floats, degrees: Floats) -> Floats:
         """Return a first guess that makes relative residuals meaningful for any gamma.
@@ -253,19 +268,38 @@ class HFSSystem:
         f, mu, residuals : ndarray
         errors : ndarray
             Errors of f in the norm x'A x, relative to f.
+        energy : ndarray
+            L f.
         """
         f, mu = self.combine(x)
         q = len(mu)
         scaled = self.right_hand_sides - residual  # A x, and from it c L x
-        scaled[self.labelled] -= self._weigh(x[self.labelled])
+        self._add_ground(scaled, x, -1.0)
         squares = np.diag(gram)[:q].copy()
         if self.stable:
             scaled = scaled[:, :q] - scaled[:, -1:] * mu
             squares += mu * (mu * gram[-1, -1] - 2.0 * gram[:q, -1])
         # As f sums to zero, or mu is 0, f'A f = f'((s y)_S - mu 1) = f_S'(s y).
-        energy = np.einsum("ij,ij->j", f[self.labelled], self._weigh(self.values))
-        errors = np.sqrt(np.maximum(squares, 0.0) / np.where(energy > 0, energy, 1.0))
-        return f, mu, self.relative_residuals(f, mu, scaled / self.scale), errors
+        size = np.einsum("ij,ij->j", f[self.labelled], self._weigh(self.values))
+        errors = np.sqrt(np.maximum(squares, 0.0) / np.where(size > 0, size, 1.0))
+        energy = scaled / self.scale
+        return f, mu, self.relative_residuals(f, mu, energy), errors, energy
+
+    def score_without_label(
+        self,
+        average: Floats,
+        degrees: Floats,
+        mu: Floats,
+        values: Floats,
+        kappa: Floats,
+        own_mu: Floats,
+    ) -> Floats:
+        """Return scores of labelled nodes without their labels; see `leave_one_out`."""
+        stiffness = self.scale * degrees
+        score: Floats = (stiffness * (average - kappa * values) - mu + own_mu * values) / (
+            stiffness * (1.0 - kappa) + own_mu
+        )
+        return score
 
 
 def _sizes(b: Floats) -> Floats:

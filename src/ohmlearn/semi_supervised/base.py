@@ -18,6 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 from ohmlearn.graph import Graph
 from ohmlearn.graph.batches import batches_of, graph_of
 from ohmlearn.harmonic import HFSResult, refine, solve_hfs
+from ohmlearn.harmonic.hfs import Method
+from ohmlearn.harmonic.leave_one_out import LeftOut
 from ohmlearn.harmonic.system import Normalization
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.identity import join_tables, nodes_of
@@ -50,6 +52,10 @@ __all__ = ["BaseHFS"]
 Floats = NDArray[np.float64]
 FAR = 1_000_000  # largest allowed gap between a labelled node and twice the number of nodes
 SOLVE_TOL = 1e-8  # a solve in memory is cheap, so it is at least this accurate
+MOST_LEFT_OUT = 512  # labels whose leave-one-out scores are computed
+LEAST_LEFT_OUT = 32
+LEFT_OUT_ENTRIES = 1 << 25  # in passes, numbers kept for them: 128 MiB
+LEFT_OUT_TOL = 1e-6
 READER = "an estimator with passes > 1 (passes=1 does not)"
 
 
@@ -92,6 +98,14 @@ class BaseHFS(FromPoints):
     @abstractmethod
     def _automatic_gamma(self, degree: float) -> float:
         """Return the value of ``gamma="auto"`` for a mean degree."""
+
+    def _wants_left_out(self) -> bool:
+        """Whether passes over the edges compute leave-one-out scores, too."""
+        return False
+
+    def _choose_method(self) -> None:
+        """Set `method_`, the equations to solve."""
+        self.method_: Method = "harmonic"
 
     # The labelling job.
 
@@ -173,6 +187,7 @@ class BaseHFS(FromPoints):
         self._start(n_nodes, sparsifier)
         self._take(edges)
         self._set_labels(labels)
+        self._choose_method()
         if self.passes > 1 and not self._holds_all_edges():
             self._refine(edges, self.passes - 1, None)
         self._solve()
@@ -187,6 +202,7 @@ class BaseHFS(FromPoints):
         self._all_edges: Graph | None = None
         self._answer: HFSResult | None = None
         self._before: HFSResult | None = None  # the last answer, where the next solve starts
+        self._known: Any = None  # what the classifier has found out about the answer
         self.n_iter_ = 1
         self.sparsifier_ = sparsifier
         if self.epsilon is not None and sparsifier is None:
@@ -236,26 +252,60 @@ class BaseHFS(FromPoints):
         """Return the present answer; it is computed when it is asked for."""
         check_is_fitted(self, "_labels")
         if self._answer is None:
-            graph, columns = self.graph_, self._columns()
-            x0 = None if self._before is None else self._before.columns
-            if x0 is not None and x0.shape[1] != columns.shape[1] + self._is_stable():
-                x0 = None  # labels with another number of classes
-            self._answer = solve_hfs(
-                graph,
-                self.labelled_,
-                columns,
-                gamma=self._choose_gamma(graph.n_nodes),
-                normalization=self.normalization,
-                sample_weight=self._label_weights,
-                tol=min(self.tol, SOLVE_TOL),
-                x0=x0,
-                random_state=self._seed,
-                n_jobs=self.n_jobs,
-            )
+            self._choose_method()
+            self._answer = self._solve_in_memory()
         if self._before is not self._answer:
             self._before = self._answer
             self._warn_unreached(self._answer.reached)
         return self._answer
+
+    def _solve_in_memory(
+        self, leave_out: NDArray[np.int64] | None = None, start: HFSResult | None = None
+    ) -> HFSResult:
+        """Return the answer of the graph in memory."""
+        graph, columns = self.graph_, self._columns()
+        before = self._before if start is None else start
+        x0 = None if before is None else before.columns
+        extra = self._is_stable() and self.method_ == "harmonic"
+        if x0 is not None and x0.shape[1] != columns.shape[1] + extra:
+            x0 = None  # labels with another number of classes, or another method
+        tol = min(self.tol, SOLVE_TOL)
+        return solve_hfs(
+            graph,
+            self.labelled_,
+            columns,
+            gamma=self._choose_gamma(graph.n_nodes),
+            normalization=self.normalization,
+            sample_weight=self._label_weights,
+            method=self.method_,
+            leave_out=leave_out,
+            tol=tol if leave_out is None else LEFT_OUT_TOL,
+            x0=x0,
+            random_state=self._seed,
+            n_jobs=self.n_jobs,
+        )
+
+    def _labels_to_leave_out(self, n_nodes: int = 0) -> NDArray[np.int64]:
+        """Return positions of labels, a random choice if there are many.
+
+        `n_nodes` is given if numbers are kept for all nodes.
+        """
+        most = MOST_LEFT_OUT
+        if n_nodes > 0:
+            most = min(most, max(LEAST_LEFT_OUT, LEFT_OUT_ENTRIES // n_nodes))
+        n_labels = len(self.labelled_)
+        if n_labels <= most:
+            return np.arange(n_labels)
+        chosen = np.random.default_rng(self._seed).choice(n_labels, most, replace=False)
+        return np.sort(chosen)
+
+    def _leave_one_out(self, answer: HFSResult) -> LeftOut:
+        """Return leave-one-out scores of the answer, or of the graph in memory if it has none."""
+        if answer.left_out is not None:
+            return answer.left_out
+        found = self._solve_in_memory(self._labels_to_leave_out(), answer).left_out
+        assert found is not None
+        return found
 
     def _refine(self, edges: Any, passes: int, before: HFSResult | None) -> None:
         """Set the answer of the full graph, after some passes over its edges."""
@@ -270,6 +320,8 @@ class BaseHFS(FromPoints):
             gamma=self._choose_gamma(h.n_nodes),
             normalization=self.normalization,
             sample_weight=self._label_weights,
+            method=self.method_,
+            leave_out=self._labels_to_leave_out(h.n_nodes) if self._wants_left_out() else None,
             random_state=self._seed,
             n_jobs=self.n_jobs,
             verbose=self.verbose,

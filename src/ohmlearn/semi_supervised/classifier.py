@@ -1,7 +1,7 @@
 """Classifiers: one harmonic function for each class, and probabilities from them."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -10,25 +10,27 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ohmlearn.harmonic import HFSResult
+from ohmlearn.harmonic.hfs import Method
+from ohmlearn.harmonic.leave_one_out import LeftOut
 from ohmlearn.harmonic.system import Normalization
 from ohmlearn.nodes import NodeTable
 from ohmlearn.semi_supervised.base import BaseHFS
+from ohmlearn.semi_supervised.calibration import AccuracyEstimate, Calibration, check_shares
+from ohmlearn.semi_supervised.evidence import Evidence
 from ohmlearn.semi_supervised.targets import (
     Labels,
     find_classes,
     find_contradictions,
     find_single_classes,
 )
-from ohmlearn.validation.parameters import ARRAY, Constraints, Options
+from ohmlearn.validation.parameters import ARRAY, Constraints, Options, check_fraction
 
-__all__ = [
-    "HFSClassifier",
-    "automatic_gamma",
-    "classes_there",
-    "comparable_scores",
-]
+__all__ = ["HFSClassifier", "automatic_gamma"]
 
 Floats = NDArray[np.float64]
+METHODS: tuple[Method, Method] = ("harmonic", "restart")
+RESTART_GAMMA = 30.0
+FEW = 3  # labels of a class
 
 
 def automatic_gamma(n_labels: float, n_classes: int, mean_degree: float) -> float:
@@ -44,38 +46,6 @@ def automatic_gamma(n_labels: float, n_classes: int, mean_degree: float) -> floa
     """
     stiffness = max(1.0, 100.0 * min(1.0, n_classes / n_labels) ** 3)
     return stiffness / (n_labels * (mean_degree if mean_degree > 0 else 1.0))
-
-
-def comparable_scores(result: HFSResult, n_labels: NDArray[Any]) -> Floats:
-    """Return scores of classes that can be compared at a node.
-
-    `n_labels` is the number of labels of each class, by weight.
-
-    The scores of a class sum to zero over all nodes. Within a single component they may not, so
-    labels in other components would influence the decision; we centre them in each component. A
-    class with more labels than others has larger scores; docs/labels.md explains the square root.
-    """
-    sizes = np.bincount(result.component)
-    sums = np.zeros((len(sizes), result.f.shape[1]))
-    np.add.at(sums, result.component, result.f)
-    f: Floats = result.f - (sums / sizes[:, np.newaxis])[result.component]
-    f /= np.sqrt(np.where(n_labels > 0, n_labels, 1.0))
-    return f
-
-
-def classes_there(result: HFSResult, nodes: NDArray[np.int64], shares: Floats) -> NDArray[np.bool_]:
-    """Return for each node and class whether the node's component has a label of that class.
-
-    `shares` are those of the classes at the labelled nodes.
-
-    Without such a label there is no evidence for the class. Its centred scores may still be
-    nonzero.
-    """
-    there = np.zeros((int(result.component.max()) + 1, result.f.shape[1]), dtype=bool)
-    labelled, codes = np.nonzero(shares)
-    there[result.component[nodes[labelled]], codes] = True
-    found: NDArray[np.bool_] = there[result.component]
-    return found
 
 
 class HFSClassifier(ClassifierMixin, BaseHFS):
@@ -126,9 +96,20 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
         How scores of different classes are made comparable. "stable" makes the scores of each
         class sum to zero, "cmn" gives each class the total mass of `class_prior`, and None uses
         the scores as they are.
-    class_prior : array-like of shape (n_classes,), optional
-        Shares of the classes; by default their shares among the labels. Used by "cmn" and for
-        nodes without evidence. If given, it also multiplies the probabilities of "stable".
+    method : {"harmonic", "restart", "auto"}
+        "restart" replaces harmonic functions by random walks that start at the labels and stop with
+        chance 1 / (1 + gamma) before each step (`gamma` is 30 by default then). It may suit graphs
+        with hubs, such as social networks. "auto" uses the one of the two with the smaller
+        log-loss on labels that are left out; `method_` names it.
+    class_prior : array-like of shape (n_classes,), dict {class: share}, "labels", or None
+        Known shares of the classes among all nodes, which the labels of the nodes then have.
+        "labels" takes their shares among the labels, which helps only if these are many and drawn
+        at random. By default no shares are enforced; nodes without evidence get the shares of the
+        labels.
+    calibration : {"loo", None}
+        "loo" fits probabilities to labels that are left out, one at a time (at most 512 of them).
+        None uses the soft maximum of standardised scores, which is not calibrated. The classes are
+        the same.
     tol : float
         Relative residual at which later passes stop.
     random_state : int, Generator, RandomState or None
@@ -150,7 +131,7 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
     transduction_ : ndarray of shape (n_nodes,)
         Class of every node.
     label_distributions_ : ndarray of shape (n_nodes, n_classes)
-        Probabilities; each row sums to 1.
+        Calibrated probabilities; each row sums to 1.
     scores_ : ndarray of shape (n_nodes, n_classes)
         Harmonic functions.
     labelled_ : ndarray of shape (n_labelled,)
@@ -200,7 +181,9 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
     _constraints: ClassVar[Constraints] = {
         **BaseHFS._constraints,
         "normalization": (Options(("stable", "cmn")), None),
-        "class_prior": (None, ARRAY),
+        "class_prior": (None, Options(("labels",)), ARRAY),
+        "method": (Options((*METHODS, "auto")),),
+        "calibration": (Options(("loo",)), None),
     }
     _without_evidence = "the class prior"
 
@@ -216,7 +199,9 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
         max_edges: int | None = None,
         passes: int = 3,
         normalization: Normalization = "stable",
-        class_prior: ArrayLike | None = None,
+        method: Method | Literal["auto"] = "harmonic",
+        class_prior: ArrayLike | Mapping[Any, float] | Literal["labels"] | None = None,
+        calibration: Literal["loo"] | None = "loo",
         tol: float = 1e-6,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -231,7 +216,9 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
         self.max_edges = max_edges
         self.passes = passes
         self.normalization = normalization
+        self.method = method
         self.class_prior = class_prior
+        self.calibration = calibration
         self.tol = tol
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -254,15 +241,7 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
                 UserWarning,
                 stacklevel=3,
             )
-        self.class_prior_: Floats = counts / counts.sum()
-        if self.class_prior is not None:
-            prior = np.asarray(self.class_prior, dtype=np.float64)
-            if prior.shape != (len(self.classes_),) or not np.all(prior > 0):
-                raise ValueError(
-                    f"class_prior must have one positive entry for each of the classes "
-                    f"{self.classes_.tolist()}, got {self.class_prior!r}"
-                )
-            self.class_prior_ = prior / prior.sum()
+        self._read_prior(counts)
         return labels._replace(values=codes, classes=classes)
 
     def _set_labels(self, labels: Labels) -> Labels:
@@ -285,6 +264,8 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
         )
 
     def _automatic_gamma(self, degree: float) -> float:
+        if self.method_ == "restart":
+            return RESTART_GAMMA
         n_labels = float(self._label_weights.sum())
         return automatic_gamma(n_labels, len(self.classes_), degree)
 
@@ -292,51 +273,154 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
         """Return the distribution of each labelled node over the classes."""
         return self._labels.values
 
+    # Shares of the classes.
+
+    def _read_prior(self, counts: Floats) -> None:
+        """Set the shares of the classes, given the number of their labels."""
+        self.class_prior_: Floats = counts / counts.sum()
+        self._wanted_shares: Floats | None = None
+        if self.class_prior is None:
+            return
+        if isinstance(self.class_prior, str):  # "labels"; none is impossible
+            self._wanted_shares = (counts + 1.0) / (counts.sum() + len(counts))
+            return
+        self.class_prior_ = self._wanted_shares = check_shares(self.class_prior, self.classes_)
+
+    # Answers.
+
+    @property
+    def _evidence(self) -> Evidence:
+        """What the present answer says about the classes."""
+        result = self._solve()
+        if self._known is None or self._known.result is not result:
+            self._known = self._weigh(result, self.method_, lambda: self._leave_one_out(result))
+        return self._known
+
+    def _weigh(
+        self, result: HFSResult, method: Method, left_out: Callable[[], LeftOut]
+    ) -> Evidence:
+        normalization: Any = self.normalization or "plain"
+        return Evidence(
+            result,
+            self._labels,
+            kind="restart" if method == "restart" else normalization,
+            class_prior=self.class_prior_,
+            wanted_shares=self._wanted_shares,
+            weigh_labels=self.class_prior is not None and not isinstance(self.class_prior, str),
+            calibrate=self.calibration == "loo",
+            left_out=left_out,
+        )
+
+    def _wants_left_out(self) -> bool:
+        return self.calibration == "loo"
+
+    def _choose_method(self) -> None:
+        """Set `method_`; "auto" takes the one whose leave-one-out probabilities are better."""
+        if self.method != "auto":
+            self.method_ = self.method
+            return
+        loss = {}
+        for self.method_ in METHODS:
+            result = self._solve_in_memory(self._labels_to_leave_out())
+            assert result.left_out is not None
+            left = result.left_out
+            loss[self.method_] = self._weigh(result, self.method_, lambda left=left: left).loss()
+        self.method_ = min(METHODS, key=lambda method: loss[method])
+        self.method_losses_ = loss
+
     @property
     def label_distributions_(self) -> Floats:
         """Probability of each class for every node; each row sums to 1.
 
-        A class without a label in the component of a node has no evidence there and probability 0.
-        If no class has a label there, `reached_` is False and the answer is the class prior.
+        They are calibrated: of the nodes whose label has the probability 0.8, about 80% are right.
+        If no class has a label in the component of a node, `reached_` is False and the answer is
+        the class prior.
         """
-        result = self._solve()
-        shares = self._soft_maximum(result) if self._is_stable() else np.maximum(result.f, 0.0)
-        if self.normalization == "cmn":
-            mass = shares.sum(axis=0)
-            shares *= self.class_prior_ / np.where(mass > 0, mass, 1.0)
-        shares[~result.reached] = self.class_prior_
-        total = shares.sum(axis=1, keepdims=True)
-        shares = np.where(total > 0, shares, 1.0)  # equal shares if all scores underflow
-        distributions: Floats = shares / shares.sum(axis=1, keepdims=True)
-        return distributions
+        evidence = self._evidence
+        if self.calibration == "loo":
+            self._warn_few(evidence)
+        return evidence.probabilities
 
-    def _soft_maximum(self, result: HFSResult) -> Floats:
-        """Return the softmax of the standardised scores, before rows are divided by their sums."""
-        nodes, shares_given, weights = self._labels
-        f = comparable_scores(result, (weights[:, np.newaxis] * shares_given).sum(axis=0))
-        known = f[result.reached]
-        spread = float(np.sqrt(np.mean((known - known.mean(axis=1, keepdims=True)) ** 2)))
-        exponents = f / (spread if spread > 0 else 1.0)
-        if self.class_prior is not None:
-            exponents += np.log(self.class_prior_)
-        exponents[~classes_there(result, nodes, shares_given)] = -np.inf
-        exponents[~result.reached] = 0.0
-        shares: Floats = np.exp(exponents - exponents.max(axis=1, keepdims=True))
-        return shares
+    def _warn_few(self, evidence: Evidence) -> None:
+        few = np.count_nonzero(evidence.counts < FEW)
+        if few and not evidence.told:
+            evidence.told = True
+            warnings.warn(
+                f"{few} of the {len(self.classes_)} classes have fewer than {FEW} labels, so "
+                f"probabilities and the estimated accuracy are rough; give more labels",
+                UserWarning,
+                stacklevel=4,
+            )
 
-    def _decide(self, shares: Floats, reached: NDArray[np.bool_]) -> NDArray[Any]:
-        codes = np.argmax(shares, axis=1)
-        # All unreached nodes get the same class, the most likely one. If several classes are
-        # equally likely, one draw decides for all unreached nodes together.
+    def _default_code(self) -> int:
+        """Return the class of nodes without evidence: the most likely one.
+
+        If several classes are equally likely, one draw decides for all such nodes together.
+        """
         likeliest = np.flatnonzero(self.class_prior_ == self.class_prior_.max())
-        codes[~reached] = np.random.default_rng(self._seed).choice(likeliest)
-        decided: NDArray[Any] = self.classes_[codes]
-        return decided
+        return int(np.random.default_rng(self._seed).choice(likeliest))
 
     @property
     def transduction_(self) -> NDArray[Any]:
         """Class of every node."""
-        return self._decide(self.label_distributions_, self.reached_)
+        labels: NDArray[Any] = self.classes_[self._evidence.codes(self._default_code())]
+        return labels
+
+    @property
+    def calibration_(self) -> Calibration:
+        """Temperature and smoothing of the probabilities, and the number of labels they fit."""
+        return self._evidence.calibration
+
+    @property
+    def accuracy_estimate_(self) -> AccuracyEstimate:
+        """Estimated share of nodes whose class is right: value, low, high (95%), n_labels.
+
+        Each labelled node is labelled without its own label. The estimate holds for nodes like the
+        labelled ones: if labels were chosen, not drawn, say easy cases, or the same number for each
+        class although the classes differ in size, it is one for such nodes. Known shares of the
+        classes (`class_prior`) correct the latter. With few labels it is too low, because leaving
+        one out then makes a difference.
+        """
+        return self._evidence.accuracy(self._default_code())
+
+    def prediction_sets(self, alpha: float = 0.1) -> NDArray[np.bool_]:
+        """Return for each node a set of classes that holds the right one with chance 1 - alpha.
+
+        Sets of conformal prediction, from leave-one-out probabilities: on average over nodes drawn
+        like the labels, at most the share `alpha` of sets misses the right class, up to the change
+        that leaving out one label makes. Nodes without evidence get all classes. With fewer than
+        1 / alpha - 1 labels, all nodes get all classes, and a warning says so.
+
+        Parameters
+        ----------
+        alpha : float
+            Largest share of sets that may miss the right class.
+
+        Returns
+        -------
+        ndarray of bool, shape (n_nodes, n_classes)
+            Whether a class belongs to the set of a node. A set may be empty: no class is likely
+            enough there.
+
+        Examples
+        --------
+        >>> from ohmlearn import HFSClassifier, gallery
+        >>> labels = {node: "left" if node < 20 else "right" for node in range(0, 40, 2)}
+        >>> model = HFSClassifier(random_state=0).fit_edges(gallery.path(40), labels)
+        >>> model.prediction_sets(alpha=0.1)[[1, 39]]
+        array([[ True, False],
+               [False,  True]])
+        """
+        check_fraction("alpha", alpha)
+        evidence = self._evidence
+        if alpha * (len(evidence.left_out[0]) + 1) < 1.0:
+            warnings.warn(
+                f"sets with alpha = {alpha:g} need at least {int(np.ceil(1 / alpha)) - 1} labels; "
+                f"with {len(evidence.left_out[0])} all sets hold all classes",
+                UserWarning,
+                stacklevel=2,
+            )
+        return evidence.prediction_sets(alpha)
 
     def _extend_shares(self, X: Any) -> tuple[Floats, NDArray[np.bool_]]:
         check_is_fitted(self, "_labels")
@@ -360,19 +444,49 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
         """
         return self._extend_shares(X)[0]
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the class of new points; see `predict_proba`.
+    def predict(self, X: Any = None, *, abstain: float | None = None) -> NDArray[Any]:
+        """Return the class of new points, or of the nodes of the graph.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            With ``affinity="precomputed"``, the weights between new points and the nodes.
+        X : array-like of shape (n_samples, n_features), optional
+            New points; see `predict_proba`. Without it, the answers are for the nodes, as
+            `transduction_`. With ``affinity="precomputed"``, the weights between new points and
+            the nodes.
+        abstain : float, optional
+            Smallest probability of an answer. Less likely ones are replaced by -1 if classes are
+            integers, and by None otherwise.
 
         Returns
         -------
         ndarray of shape (n_samples,)
+
+        Examples
+        --------
+        >>> from ohmlearn import HFSClassifier, gallery
+        >>> labels = {node: "left" if node < 20 else "right" for node in range(0, 40, 4)}
+        >>> model = HFSClassifier(random_state=0).fit_edges(gallery.path(40), labels)
+        >>> model.predict(abstain=0.95)[[2, 18, 37]].tolist()
+        ['left', None, 'right']
         """
-        return self._decide(*self._extend_shares(X))
+        if X is None:
+            labels, shares = self.transduction_, self.label_distributions_
+            reached = self.reached_
+        else:
+            shares, reached = self._extend_shares(X)
+            codes = np.argmax(shares, axis=1)
+            codes[~reached] = self._default_code()
+            labels = self.classes_[codes]
+        if abstain is None:
+            return labels
+        check_fraction("abstain", abstain)
+        unsure = (shares.max(axis=1) < abstain) | ~reached
+        if labels.dtype.kind not in "iu":
+            labels = labels.astype(object)
+        elif labels.dtype.kind == "u":
+            labels = labels.astype(np.int64)
+        labels[unsure] = -1 if labels.dtype.kind == "i" else None
+        return labels
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy on the labelled samples.

@@ -12,11 +12,8 @@ from ohmlearn.graph import Graph
 from ohmlearn.graph.batches import graph_of
 from ohmlearn.harmonic import solve_hfs
 from ohmlearn.semi_supervised.affinity import Affinity
-from ohmlearn.semi_supervised.classifier import (
-    automatic_gamma,
-    classes_there,
-    comparable_scores,
-)
+from ohmlearn.semi_supervised.classifier import automatic_gamma
+from ohmlearn.semi_supervised.evidence import classes_there, comparable_scores
 from ohmlearn.semi_supervised.targets import find_single_classes
 from ohmlearn.validation.parameters import check_count, check_seed
 

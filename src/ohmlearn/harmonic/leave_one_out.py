@@ -1,0 +1,116 @@
+"""Scores that labelled nodes would have without their own label, from one solve for each label.
+
+Let K be the matrix with f = K y: column i is the response of the scores to the value of label i.
+Without label i, and with everything else as it is, the scores are f + K_i (F - y_i), where F is the
+score of node i that we look for, because a label that equals the score has no effect. Node i then
+is an ordinary node. With a the mean of f over its neighbours, kappa that of K_i, d its degree, and
+mu and mu_i the multipliers of f and of K_i, its equation is
+
+    c d (F - a - kappa (F - y_i)) = -mu - mu_i (F - y_i).
+
+We solve this for F instead of using (f_i - K_ii y_i) / (1 - K_ii): in a dense graph the score of a
+labelled node is nearly all due to its own label, and what others say would be lost in rounding.
+
+In passes over a full graph, a and d are those of that graph. The responses K_i come from the
+sparsifier H, but their mean over the neighbours is taken over the edges of the full graph. (On H it
+would be far too large: H has fewer, heavier edges, and more of a response returns to its node.)
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ohmlearn.harmonic.system import Floats, HFSSolver, HFSSystem
+
+__all__ = ["LeftOut", "Responses", "leave_out_labels", "respond"]
+
+BLOCK = 32  # columns that are solved for together
+
+
+class Responses(NamedTuple):
+    """How scores respond to the values of some labels."""
+
+    labels: NDArray[np.int64]  # positions among the labelled nodes
+    own: Floats  # at the labelled node
+    average: Floats  # mean over its neighbours
+    mu: Floats  # multiplier
+    mean: Floats  # mean over its component
+    x: NDArray[np.float32]  # at all nodes; no rows unless they are kept
+
+
+class LeftOut(NamedTuple):
+    """Leave-one-out scores.
+
+    Attributes
+    ----------
+    labels : ndarray of int
+        Positions of the labels among the labelled nodes.
+    f : ndarray of shape (n_left_out, n_columns)
+        Scores of their nodes, each without its own label.
+    means : ndarray of the same shape
+        Means of these scores over the component of the node.
+    """
+
+    labels: NDArray[np.int64]
+    f: Floats
+    means: Floats
+
+
+def respond(
+    solver: HFSSolver, labels: NDArray[np.int64], tol: float, *, keep: bool = False
+) -> Responses:
+    """Solve for the responses to the values of some labels, a block of them at a time."""
+    system, graph = solver.system, solver.graph
+    size = len(labels)
+    own, average, mu, mean = (np.empty(size) for _ in range(4))
+    x = np.empty((system.n_nodes if keep else 0, size), dtype=np.float32)
+    sizes = np.bincount(system.component)
+    for first in range(0, size, BLOCK):
+        part = slice(first, min(first + BLOCK, size))
+        chosen = labels[part]
+        nodes = system.labelled[chosen]
+        unit = system.with_values(np.eye(len(system.labelled))[:, chosen])
+        k, mu[part] = unit.combine(solver.solve(unit.right_hand_sides, tol))
+        columns = np.arange(len(nodes))
+        own[part] = k[nodes, columns]
+        energy = solver.apply_laplacian(k)[nodes, columns]
+        average[part] = own[part] - energy / _positive(graph.degrees[nodes])
+        for column, component in enumerate(system.component[nodes]):
+            total = np.bincount(system.component, weights=k[:, column])[component]
+            mean[first + column] = total / sizes[component]
+        if keep:
+            x[:, part] = k
+    return Responses(labels, own, average, mu, mean, x)
+
+
+def leave_out_labels(
+    system: HFSSystem, f: Floats, mu: Floats, energy: Floats, degrees: Floats, responses: Responses
+) -> LeftOut:
+    """Return leave-one-out scores.
+
+    Parameters
+    ----------
+    system : HFSSystem
+    f, mu : ndarray
+        Scores of all nodes, and their multipliers.
+    energy : ndarray of the shape of f
+        L f; only its rows at labelled nodes are used.
+    degrees : ndarray of shape (n_nodes,)
+    responses : Responses
+    """
+    labels = responses.labels
+    nodes, values = system.labelled[labels], system.values[labels]
+    d = _positive(degrees[nodes])[:, np.newaxis]
+    average = f[nodes] - energy[nodes] / d
+    kappa, own_mu = responses.average[:, np.newaxis], responses.mu[:, np.newaxis]
+    left = system.score_without_label(average, d, mu, values, kappa, own_mu)
+    sums = np.zeros((int(system.component.max()) + 1, f.shape[1]))
+    np.add.at(sums, system.component, f)
+    sizes = np.bincount(system.component)[:, np.newaxis]
+    means = (sums / sizes)[system.component[nodes]]
+    return LeftOut(labels, left, means + responses.mean[:, np.newaxis] * (left - values))
+
+
+def _positive(degrees: Floats) -> Floats:
+    return np.where(degrees > 0.0, degrees, 1.0)

@@ -1,0 +1,278 @@
+"""What scores say about the class of each node: probabilities, labels, and how good they are."""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ohmlearn.harmonic import HFSResult
+from ohmlearn.harmonic.leave_one_out import LeftOut
+from ohmlearn.semi_supervised.calibration import (
+    DEFAULT,
+    AccuracyEstimate,
+    Calibration,
+    conformal_threshold,
+    estimate_accuracy,
+    fit_calibration,
+    match_shares,
+    scale_scores,
+    spread_of,
+)
+from ohmlearn.semi_supervised.targets import NodeLabels
+
+__all__ = ["Evidence", "classes_there", "comparable_scores"]
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Kind = Literal["stable", "cmn", "plain", "restart"]
+FIT_NODES, SHARE_NODES = 1_000, 20_000  # nodes that represent all of them
+SHIFT = 10.0  # a label does not count more than this many times another one
+
+
+def comparable_scores(result: HFSResult, counts: Floats) -> Floats:
+    """Return scores of classes that can be compared at a node, given the number of their labels.
+
+    The scores of a class sum to zero over all nodes. Within a single component they may not, so
+    labels in other components would influence the decision; we centre them in each component. A
+    class with more labels than others has larger scores; docs/labels.md explains the square root.
+    """
+    sizes = np.bincount(result.component)
+    sums = np.zeros((len(sizes), result.f.shape[1]))
+    np.add.at(sums, result.component, result.f)
+    f: Floats = result.f - (sums / sizes[:, np.newaxis])[result.component]
+    f /= np.sqrt(np.where(counts > 0, counts, 1.0))
+    return f
+
+
+def classes_there(result: HFSResult, nodes: NDArray[np.int64], shares: Floats) -> Bools:
+    """Return for each node and class whether the node's component has a label of that class.
+
+    Without such a label there is no evidence for the class. Its centred scores may still be
+    nonzero.
+    """
+    found: Bools = _labels_there(result, nodes, shares)[result.component] > 0
+    return found
+
+
+def _labels_there(result: HFSResult, nodes: NDArray[np.int64], shares: Floats) -> Floats:
+    """Return the sum of the labels of each component."""
+    there = np.zeros((int(result.component.max()) + 1, shares.shape[1]))
+    np.add.at(there, result.component[nodes], shares)
+    return there
+
+
+class Evidence:
+    """What one answer says about the classes.
+
+    Parameters
+    ----------
+    result : HFSResult
+        Scores, one column for each class.
+    labels : NodeLabels
+        The labelled nodes, their distributions over the classes, and their weights.
+    kind : {"stable", "cmn", "plain", "restart"}
+        What the scores are: those of stable-HFS, HFS with class mass normalisation, HFS without, or
+        random walks with restart.
+    class_prior : ndarray of shape (n_classes,)
+        Shares of the classes.
+    wanted_shares : ndarray of the same shape, or None
+        Shares that the labels of all nodes are to have.
+    weigh_labels : bool
+        Whether `class_prior` is known to be that of the nodes, so that labels of a class count by
+        it, not by their number.
+    calibrate : bool
+        Whether probabilities are calibrated.
+    left_out : callable
+        Returns the leave-one-out scores, when they are needed.
+    """
+
+    def __init__(
+        self,
+        result: HFSResult,
+        labels: NodeLabels,
+        *,
+        kind: Kind,
+        class_prior: Floats,
+        wanted_shares: Floats | None,
+        weigh_labels: bool,
+        calibrate: bool,
+        left_out: Callable[[], LeftOut],
+    ) -> None:
+        self.result, self.labels, self.kind = result, labels, kind
+        self.class_prior, self.wanted_shares = class_prior, wanted_shares
+        self.weigh_labels, self.calibrate = weigh_labels, calibrate
+        self._left_out_scores = left_out
+        self.told = False  # whether a warning about few labels was given
+        given = labels.weights[:, np.newaxis] * labels.values
+        self.counts: Floats = given.sum(axis=0)
+        self.there = classes_there(result, labels.nodes, given)
+
+    # Scores and exponents of all nodes.
+
+    @cached_property
+    def scores(self) -> Floats:
+        """Scores that can be compared at a node and across nodes."""
+        if self.kind == "stable":
+            return comparable_scores(self.result, self.counts)
+        return self._logarithms(self.result.f, self.counts)
+
+    def _logarithms(self, f: Floats, counts: Floats) -> Floats:
+        """Return logarithms of scores that are probabilities, up to a factor for each class."""
+        scale = np.ones(f.shape[1])
+        if self.kind == "cmn":
+            mass = np.maximum(self.result.f, 0.0).sum(axis=0)
+            scale = self.class_prior / np.where(mass > 0, mass, 1.0)
+        elif self.kind == "restart":
+            scale = 1.0 / np.where(counts > 0, counts, 1.0)
+        logs: Floats = np.log(np.maximum(f * scale, 1e-300))
+        return logs
+
+    @cached_property
+    def spread(self) -> float:
+        """Typical size of the scores of a node around their mean."""
+        reached = self.result.reached
+        return spread_of(self.scores[reached], self.there[reached])
+
+    @cached_property
+    def exponents(self) -> Floats:
+        """Exponents whose soft maximum are the probabilities."""
+        if self.calibrate:
+            return scale_scores(self.scores, self.there, self.spread)
+        exponents = self.scores / self.spread if self.kind == "stable" else self.scores.copy()
+        exponents[~self.there] = -np.inf
+        exponents[~self.result.reached] = 0.0
+        return exponents
+
+    # Leave-one-out.
+
+    @cached_property
+    def left_out(self) -> tuple[NDArray[np.int64], Floats, Bools]:
+        """Labels, their leave-one-out exponents, and whether their class has other labels."""
+        labels, f, means = self._left_out_scores()
+        rows = self.labels
+        own = (rows.weights[:, np.newaxis] * rows.values)[labels]
+        counts = self.counts - own
+        given = rows.weights[:, np.newaxis] * rows.values
+        around = _labels_there(self.result, rows.nodes, given)
+        there = (around[self.result.component[rows.nodes[labels]]] - own) > 1e-9 * own.sum(1).max()
+        if self.kind == "stable":
+            scores = (f - means) / np.sqrt(np.where(counts > 0, counts, 1.0))
+        else:
+            scores = self._logarithms(f, counts)
+        exponents = scale_scores(scores, there, self.spread)
+        if not self.calibrate and self.kind == "stable":
+            exponents = np.where(there, scores / self.spread, -np.inf)
+        elif not self.calibrate:
+            exponents = np.where(there, scores, -np.inf)
+        exponents[~there.any(axis=1)] = 0.0
+        others = np.all((own == 0) | (counts > 1e-9 * own.sum(1).max()), axis=1)
+        return labels, exponents, others
+
+    @cached_property
+    def label_weights(self) -> Floats:
+        """How much each of the labels left out counts."""
+        labels = self.left_out[0]
+        weights = self.labels.weights[labels] / self.labels.weights[labels].mean()
+        if self.weigh_labels:
+            ratios = self.class_prior / np.maximum(self.counts / self.counts.sum(), 1e-12)
+            weights = weights * (self.labels.values[labels] @ np.clip(ratios, 1 / SHIFT, SHIFT))
+        return weights / weights.mean()
+
+    # Probabilities.
+
+    @cached_property
+    def calibration(self) -> Calibration:
+        """How exponents become probabilities."""
+        if not self.calibrate:
+            return Calibration(1.0, 0.0)
+        labels, exponents, usable = self.left_out
+        if not usable.any():
+            return DEFAULT
+        weights = self.label_weights[usable]
+        weights = weights * weights.sum() / np.sum(weights**2)  # count as many as they are worth
+        reached = _evenly(np.flatnonzero(self.result.reached), FIT_NODES)
+        return fit_calibration(
+            exponents[usable],
+            self.labels.values[labels][usable],
+            self.exponents[reached],
+            weights,
+        )
+
+    @cached_property
+    def offsets(self) -> Floats:
+        """What is added to the logarithms of probabilities to meet the wanted shares."""
+        if self.wanted_shares is None:
+            return np.zeros(len(self.class_prior))
+        reached = _evenly(np.flatnonzero(self.result.reached), SHARE_NODES)
+        p = self.calibration.apply(self.exponents[reached])
+        return match_shares(np.log(np.maximum(p, 1e-300)), self.wanted_shares)
+
+    @cached_property
+    def probabilities(self) -> Floats:
+        """Probability of each class for every node; the class prior where there is no evidence."""
+        shares = self._shares(self.exponents)
+        shares[~self.result.reached] = self.class_prior
+        shares /= shares.sum(axis=1, keepdims=True)
+        return shares
+
+    def _shares(self, exponents: Floats) -> Floats:
+        p = self.calibration.apply(exponents)
+        if self.wanted_shares is not None:
+            p = p * np.exp(self.offsets)
+            p /= p.sum(axis=1, keepdims=True)
+        return p
+
+    def codes(self, default: int) -> NDArray[np.intp]:
+        """Return the most likely class of every node; `default` where there is no evidence."""
+        if self.wanted_shares is None:
+            codes = np.argmax(self.exponents, axis=1)
+        else:
+            codes = np.argmax(self.probabilities, axis=1)
+        codes[~self.result.reached] = default
+        return codes
+
+    # How good they are.
+
+    @cached_property
+    def left_out_probabilities(self) -> Floats:
+        """Probabilities of the labelled nodes, each without its own label."""
+        _, exponents, _ = self.left_out
+        return self._shares(exponents)
+
+    def accuracy(self, default: int) -> AccuracyEstimate:
+        """Return the leave-one-out accuracy."""
+        labels, exponents, _ = self.left_out
+        p = self.left_out_probabilities
+        codes = np.argmax(exponents if self.wanted_shares is None else p, axis=1)
+        codes[self._alone()] = default
+        right = self.labels.values[labels, codes]
+        return estimate_accuracy(right, self.label_weights)
+
+    def loss(self) -> float:
+        """Return the mean log-loss of the leave-one-out probabilities."""
+        labels = self.left_out[0]
+        logs = np.log(np.maximum(self.left_out_probabilities, 1e-300))
+        losses = -np.einsum("ij,ij->i", self.labels.values[labels], logs)
+        return float(np.average(losses, weights=self.label_weights))
+
+    def prediction_sets(self, alpha: float) -> Bools:
+        """Return for each node the classes that hold its label with chance 1 - alpha."""
+        labels = self.left_out[0]
+        given = np.einsum("ij,ij->i", self.labels.values[labels], self.left_out_probabilities)
+        threshold = conformal_threshold(given[~self._alone()], alpha)
+        sets: Bools = self.probabilities >= threshold
+        sets[~self.result.reached] = True
+        return sets
+
+    def _alone(self) -> Bools:
+        """Whether no other label reaches the node of a label."""
+        _, exponents, _ = self.left_out
+        alone: Bools = ~np.any(exponents != 0.0, axis=1)
+        return alone
+
+
+def _evenly(nodes: NDArray[Any], most: int) -> NDArray[Any]:
+    """Return at most so many of the nodes, evenly spaced."""
+    return nodes[:: max(1, -(-len(nodes) // most))]
