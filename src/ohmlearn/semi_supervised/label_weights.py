@@ -6,10 +6,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SEVERAL", "normalise_shares", "weigh_rows"]
+from ohmlearn.streams.labels import gather
+
+__all__ = ["has_several", "normalise_shares", "weigh_rows"]
 
 Floats = NDArray[np.float64]
-SEVERAL = (list, tuple, set, frozenset, np.ndarray, Mapping)  # entries of y with several labels
+
+
+def has_several(entry: Any) -> bool:
+    """Whether an entry of y is a list of labels or a distribution, not a single label.
+
+    Examples
+    --------
+    >>> [has_several(entry) for entry in (["a"], {"a": 0.5, "b": 0.5}, "ab", np.array(1))]
+    [True, True, False, False]
+    """
+    if isinstance(entry, np.ndarray):
+        return entry.ndim > 0
+    return isinstance(entry, list | tuple | set | frozenset | Mapping)
 
 
 def normalise_shares(shares: NDArray[Any], name: str = "y") -> Floats:
@@ -73,7 +87,7 @@ def weigh_rows(
             f"{type(sample_weight).__name__}"
         )
     if by_node:
-        return _weigh_by_node(dict(sample_weight), nodes, at, soft)
+        return _weigh_by_node(gather(sample_weight.items()), nodes, at, soft)
     weights = _as_weights(sample_weight, "sample_weight")
     if weights.shape != (len(nodes),):
         raise ValueError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from ohmlearn.streams.errors import refuse_source
 from ohmlearn.streams.options import LabelOptions
 from ohmlearn.streams.read import find_sources
 
-__all__ = ["FileLabels", "as_node_ids", "read_labels"]
+__all__ = ["FileLabels", "as_node_ids", "gather", "read_labels"]
 
 INTEGER = re.compile(r"0|-?[1-9]\d{0,17}", re.ASCII)  # as Python writes them: 007 stays a name
 UNLABELLED = ("", "-1", "nan", "none", "null")
@@ -77,17 +78,12 @@ def read_labels(
     if not rows:
         refuse_source(path, "has no label; a row is a node and its label")
     integers = all(INTEGER.fullmatch(text) for _, text, _ in rows)
-    found: dict[str, list[Any]] = {}
-    weights: dict[str, list[float]] = {}
-    for node, text, weight in rows:
-        found.setdefault(node, []).append(int(text) if integers else text)
-        weights.setdefault(node, []).append(weight)
     labels = FileLabels(path)
-    labels.update({node: _one_or_all(values) for node, values in found.items()})
+    labels.update(gather((node, int(text) if integers else text) for node, text, _ in rows))
     if columns is not None:
         names = f"nodes = {columns.name(columns.u)}, labels = {columns.name(columns.v)}"
         if columns.w is not None:
-            labels.weights = {node: _one_or_all(values) for node, values in weights.items()}
+            labels.weights = gather((node, weight) for node, _, weight in rows)
             names += f", weights = {columns.name(columns.w)}"
         guessed = columns.guessed or (columns.w is not None and label_weight_col is None)
         labels.columns = names + (" (guessed)" if guessed else "")
@@ -114,8 +110,18 @@ def _read_rows(
     return rows, sources[0].columns
 
 
-def _one_or_all(values: list[Any]) -> Any:
-    return values[0] if len(values) == 1 else values
+def gather(rows: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
+    """Return the value of each key, or a list of its values if several rows have the key.
+
+    Examples
+    --------
+    >>> gather([("ann", 1), ("bob", 2), ("ann", 3)])
+    {'ann': [1, 3], 'bob': 2}
+    """
+    found: dict[Any, list[Any]] = {}
+    for key, value in rows:
+        found.setdefault(key, []).append(value)
+    return {key: values[0] if len(values) == 1 else values for key, values in found.items()}
 
 
 def _as_text(column: Ids) -> list[str]:
