@@ -15,9 +15,14 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from ohmlearn.nodes import NodeTable
-from ohmlearn.semi_supervised.label_weights import has_several, normalise_shares, weigh_rows
+from ohmlearn.semi_supervised.label_weights import (
+    as_dict,
+    has_several,
+    normalise_shares,
+    weigh_rows,
+)
 from ohmlearn.streams.errors import refuse_source
-from ohmlearn.streams.labels import as_node_ids, gather
+from ohmlearn.streams.labels import as_node_ids
 from ohmlearn.validation.edges import check_node_ids
 
 __all__ = [
@@ -271,7 +276,7 @@ def _split_mapping(y: Any, ids: NodeTable | None, classes: bool) -> tuple[Any, N
     """Return the nodes and the entries of a mapping, or of a pandas object with an index of ids."""
     if type(y).__name__ == "DataFrame":
         return y.index.tolist(), _as_array(np.asarray(y), classes)
-    y = gather(y.items())  # an index may have a node several times
+    y = as_dict(y)
     entries = np.empty(len(y), dtype=object)
     entries[:] = list(y.values())
     if ids is not None:
