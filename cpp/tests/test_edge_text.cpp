@@ -56,6 +56,8 @@ TEST(the_second_id_may_be_empty_where_the_layout_says_so) {
   CHECK(reader.n_faults() == 1);  // the first id of line 3
   CHECK(reader.first_fault()->line == 3);
   CHECK(reader.first_fault()->kind == ohm::LineFault::Kind::empty_id);
+  layout.w = 2;
+  CHECK(ohm::EdgeText(layout, 1).parse("a,,\nb,c,\nd,e,0.5\nf,g,x\n", true).w == std::vector<double>({1.0, 1.0, 0.5}));
 }
 
 std::vector<std::string> names(const std::vector<std::int64_t>& offset, const std::vector<char>& data) {

@@ -230,7 +230,7 @@ void EdgeText::take_line(std::string_view line, TextEdges& edges) {
     }
   }
   double weight = 1.0;
-  if (layout_.w >= 0) {
+  if (layout_.w >= 0 && !(layout_.empty_v && field[2].empty())) {
     std::string_view text = field[2];
     if (text.size() > 1 && text[0] == '+') text.remove_prefix(1);
     const char* const end = text.data() + text.size();

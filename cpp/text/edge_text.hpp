@@ -26,7 +26,7 @@ struct TextLayout {
   int v = 1;
   int w = -1;                 // -1: no weights
   bool strings = false;       // ids are strings, else integers
-  bool empty_v = false;       // the second id may be an empty string
+  bool empty_v = false;       // the second id may be an empty string, and an empty weight is 1
   bool skips_faults = false;  // otherwise reading stops at the first fault
 };
 

@@ -1,5 +1,6 @@
 """``ohmlearn label``: the same as Python, whatever happens on the way."""
 
+import csv
 import json
 import os
 import random
@@ -14,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 from python_labels import write_python_labels
 
-from ohmlearn import gallery
+from ohmlearn import HFSClassifier, gallery, read_edges
 from ohmlearn.cli import main
 
 OHMLEARN = [sys.executable, "-c", "from ohmlearn.cli import main; main()"]
@@ -177,7 +178,14 @@ def test_interrupted_it_says_how_to_go_on(tmp_path: Path):
     ("change", "message"),
     [
         ({"args": ["--weight-col", "amount"]}, "has no column 'amount', only 'src', 'dst'"),
-        ({"labels": "node,label\np0,red\np0,blue\n"}, "node 'p0' has two labels"),
+        (
+            {"labels": "node,label,trust\np0,red,-1\n"},
+            "row 2: weights must not be negative nor above 1e+27, but 'trust' is '-1'",
+        ),
+        (
+            {"labels": "node,trust\np0,red\n"},
+            "for the weights; name them with --node-col and --label-col and --label-weight-col",
+        ),
         ({"labels": "node,label\n"}, "has no label; a row is a node and its label"),
         ({"edges": "src,dst,w\na,b,-1\n"}, "row 2"),
         ({"args": ["--memory", "1GB"]}, "memory needs --n-nodes, because the nodes use part of it"),
@@ -209,6 +217,34 @@ def test_outputs_that_are_inputs_are_refused(files: tuple[Path, Path]):
         assert result.exit_code == 2
         assert "would overwrite what is read" in result.output
         assert name.read_bytes() == before
+
+
+def test_labels_with_weights_that_contradict_each_other(files: tuple[Path, Path], tmp_path: Path):
+    edges, labels = files
+    labels.write_text(
+        "node,label,confidence\np0,red,2\np0,blue,0.5\np1,red,\np130,green,1\np250,blue,0\n"
+        "p260,blue,1\n"
+    )
+    out = tmp_path / "out.csv"
+    result = label(edges, "--labels", labels, "-o", out, "--seed", 3)
+    assert result.exit_code == 0
+    used = f"{labels}: nodes = 'node', labels = 'label', weights = 'confidence' (guessed)"
+    assert used in result.stderr.splitlines()
+    warning = "1 node has contradicting labels, such as 'p0': blue 1, red 1; each counts by its"
+    assert result.stderr.count(warning) == 1
+    assert "360, 4 of them with a label given" in result.stderr
+    assert used not in label(edges, "--labels", labels, "--json").stderr
+    y = {"p0": {"red": 0.8, "blue": 0.2}, "p1": "red", "p130": "green", "p260": "blue"}
+    model = HFSClassifier(random_state=3).fit_edges(read_edges(edges), y, sample_weight={"p0": 2.5})
+    with out.open() as file:
+        found = list(csv.DictReader(file))
+    assert [row["label"] for row in found] == model.transduction_.tolist()
+    # The same columns by name; a column that holds the labels is not guessed to hold weights.
+    labels.write_text(labels.read_text().replace("confidence", "votes").replace("label", "trust"))
+    args = ["--node-col", "node", "--label-col", "trust", "--label-weight-col", "votes"]
+    named = label(edges, "--labels", labels, "-o", tmp_path / "named.csv", "--seed", 3, *args)
+    assert "labels = 'trust', weights = 'votes'\n" in named.stderr
+    assert (tmp_path / "named.csv").read_bytes() == out.read_bytes()
 
 
 def test_labels_of_nodes_that_no_edge_has(files: tuple[Path, Path]):

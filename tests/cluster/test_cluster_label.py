@@ -107,6 +107,16 @@ def test_entries_that_mean_unlabelled_do_not_count():
             label(parts, nothing)
 
 
+def test_weights_of_a_file_count(tmp_path: Path):
+    path = tmp_path / "known.csv"
+    path.write_text("node,label,weight\na,x,3\nd,y,1\nd,y,0.5\n")
+    parts = [dask.delayed((["a", "b"], ["b", "c"])), dask.delayed((["c"], ["d"]))]
+    found = label(parts, path, random_state=0)
+    given = label(parts, {"a": "x", "d": "y"}, sample_weight={"a": 3.0, "d": 1.5}, random_state=0)
+    assert sorted(found.model._label_weights) == [1.5, 3.0]
+    np.testing.assert_array_equal(found.probabilities, given.probabilities)
+
+
 def test_all_edges_of_a_cluster_are_not_kept_here():
     with (
         dask.config.set(scheduler="threads"),

@@ -68,6 +68,20 @@ def test_pipeline_search_clone_and_pickle(classifier, moons):
         assert np.array_equal(loaded.update(more).scores_, fitted.update(more).scores_)
 
 
+@pytest.mark.parametrize("estimator", [CLASSIFIERS[0], REGRESSORS[0]])
+def test_weights_pass_through_a_pipeline(estimator, moons):
+    X, _, y = moons
+    y = np.where(y < 0, np.nan, y)
+    weights = np.where(np.arange(300) < 3, 0.0, 2.0)
+    model = make_pipeline(StandardScaler(), estimator(random_state=0))
+    name = model.steps[-1][0]
+    model.fit(X, y, **{f"{name}__sample_weight": weights})
+    y[:3] = np.nan
+    once = make_pipeline(StandardScaler(), estimator(random_state=0, gamma=model[-1].gamma_))
+    once.fit(X, y)  # the weights that are left are equal, and gamma is the same
+    np.testing.assert_allclose(model.predict(X), once.predict(X), atol=1e-6)
+
+
 def test_search_over_precomputed_graphs(moons):
     X, truth, _ = moons
     distances = np.linalg.norm(X[:, np.newaxis] - X, axis=2)

@@ -5,6 +5,7 @@ import warnings
 import networkx
 import numpy as np
 import pytest
+from sklearn.exceptions import DataConversionWarning
 
 from ohmlearn import Graph, gallery, read_edges, suggest_neighbors
 from ohmlearn.semi_supervised import HFSClassifier, HFSRegressor
@@ -113,6 +114,18 @@ def test_columns_of_a_table_are_the_classes(tmp_path):
     )
     assert named.labelled_.tolist() == [0, 2, 3]
     assert named._label_weights.tolist() == [1.0, 1.0, 2.0]
+    # A table with one column has labels, and an index may have a node several times.
+    column = pandas.DataFrame({"label": ["spam", "ham"]}, index=["ann", "dan"])
+    with pytest.warns(DataConversionWarning):
+        named.relabel(column)
+    assert named.classes_.tolist() == ["ham", "spam"]
+    index = ["ann", "dan", "ann"]
+    named.relabel(
+        pandas.Series(["spam", "ham", "spam"], index=index),
+        sample_weight=pandas.Series([1.0, 2.0, 0.5], index=index),
+    )
+    assert named.labelled_.tolist() == [0, 3]
+    assert named._label_weights.tolist() == [1.5, 2.0]
 
 
 def test_contradictions_are_reported(tmp_path):

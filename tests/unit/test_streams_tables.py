@@ -89,6 +89,44 @@ def test_columns_of_labels(tmp_path):
         read_labels(str(path), 1, 1)
 
 
+WEIGHED = {"id": [1, 2, 1, 3, 4], "class": ["x", "y", "z", "", "x"], "trust": [2, None, 0.5, 7, 0]}
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet", "npz"])
+def test_several_labels_of_a_node_and_their_weights(tmp_path, ending):
+    path = tmp_path / f"labels.{ending}"
+    rows = list(zip(*WEIGHED.values(), strict=True))
+    if ending == "parquet":
+        pa = pytest.importorskip("pyarrow")
+        pytest.importorskip("pyarrow.parquet").write_table(pa.table(WEIGHED), path)
+    elif ending == "npz":
+        np.savez(path, **WEIGHED | {"trust": np.array([2, 1, 0.5, 7, 0])})
+    elif ending == "jsonl":
+        path.write_text("\n".join(json.dumps(dict(zip(WEIGHED, row, strict=True))) for row in rows))
+    else:
+        lines = [",".join("" if field is None else str(field) for field in row) for row in rows]
+        path.write_text("\n".join([",".join(WEIGHED), *lines]))
+    labels = read_labels(str(path))
+    assert labels == {"1": ["x", "z"], "2": "y", "4": "x"}
+    assert labels.weights == {"1": [2.0, 0.5], "2": 1.0, "4": 0.0}
+    assert labels.columns == "nodes = 'id', labels = 'class', weights = 'trust' (guessed)"
+
+
+def test_a_name_of_weights_may_be_a_label(tmp_path):
+    path = tmp_path / "y.csv"
+    path.write_text("ann,trust\nbob,distrust\ncy,trust\n")
+    labels = read_labels(str(path))
+    assert labels == {"ann": "trust", "bob": "distrust", "cy": "trust"}
+    assert labels.weights is None
+    path.write_text("who,what,sure\nann,x,0.5\nbob,y,1\n")
+    with pytest.warns(UserWarning, match="using columns 'who' and 'what', in the order"):
+        labels = read_labels(str(path), label_weight_col="sure")
+    assert labels.weights == {"ann": 0.5, "bob": 1.0}
+    path.write_text("ann,x,0.5\nbob,y,1\n")
+    assert read_labels(str(path), label_weight_col=2).weights == {"ann": 0.5, "bob": 1.0}
+    assert read_labels(str(path)).weights is None
+
+
 def test_ids_of_labels_that_no_edge_can_have(tmp_path):
     nodes = NodeTable()
     nodes.add([7])

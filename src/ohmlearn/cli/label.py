@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["label"]
 
+LABEL_COLUMNS = ("node_col", "label_col", "label_weight_col")
+
 
 @main.command()
 @edge_options
@@ -41,10 +43,16 @@ __all__ = ["label"]
     "labels_file",
     required=True,
     type=click.Path(exists=True, dir_okay=False),
-    help="Table with a node and its label in each row, in any format of EDGES.",
+    help="Table with a node and its label in each row, in any format of EDGES. A node may have "
+    "several rows.",
 )
 @click.option("--node-col", help="Name or position of the column of nodes in --labels.")
 @click.option("--label-col", help="Name or position of the column of labels in --labels.")
+@click.option(
+    "--label-weight-col",
+    help="Name or position of the column in --labels that says how much each label counts. "
+    "Default: a column called weight, confidence or trust, if there is one.",
+)
 @output_options
 @click.option("--epsilon", type=fraction, default=0.8, help="Accuracy of the sparsifier.")
 @click.option("--max-edges", type=click.IntRange(min=1), help="Edges to keep, instead of epsilon.")
@@ -98,8 +106,10 @@ def label(**options: Any) -> None:
     if options["report"]:
         require_extra("matplotlib", "plot")  # before the work, not after it
     start = time.perf_counter()
-    columns = (as_column(options[name]) for name in ("node_col", "label_col"))
-    labels = read_labels(options["labels_file"], *columns)
+    columns = {name: as_column(options[name]) for name in LABEL_COLUMNS}
+    labels = read_labels(options["labels_file"], **columns)
+    if labels.weights is not None and not (options["quiet"] or options["as_json"]):
+        tell(f"{labels.path}: {labels.columns}")
     with ExitStack() as stack:
         if options["cluster"]:
             stream: Any = stack.enter_context(open_on_cluster(options))
@@ -111,7 +121,7 @@ def label(**options: Any) -> None:
         if not options["cluster"]:
             edges = WatchedEdges(stream, options, sparsifier, checkpoint)
         try:
-            model.fit_edges(edges, labels, sparsifier=sparsifier)
+            model.fit_edges(edges, labels, sample_weight=labels.weights, sparsifier=sparsifier)
             certificate = _certify(model, edges, options) if options["report"] else None
         except KeyboardInterrupt:
             _save(sparsifier, checkpoint)

@@ -114,6 +114,7 @@ def label(
     edges: Any,
     y: Any,
     *,
+    sample_weight: Any = None,
     epsilon: float = 0.8,
     max_edges: int | None = None,
     passes: int = 3,
@@ -135,6 +136,8 @@ def label(
     edges : ClusterEdges, or whatever it accepts
     y : dict or Series {node id: label}, or path
         -1, None and NaN mean unlabelled. A file is read as by ``ohmlearn label``.
+    sample_weight : dict or Series {node id: weight}, optional
+        How much each label counts; by default, what the file of labels says.
     epsilon, max_edges, passes, gamma, normalization, random_state
         See `HFSClassifier`.
     certify : bool
@@ -159,6 +162,7 @@ def label(
     """
     if isinstance(y, str | os.PathLike):
         y = read_labels(os.fspath(y))
+        sample_weight = y.weights if sample_weight is None else sample_weight
     source = _on_cluster(edges, options)
     model = HFSClassifier(
         gamma=gamma,
@@ -168,7 +172,7 @@ def label(
         normalization=normalization,
         random_state=random_state,
         n_jobs=n_jobs,
-    ).fit_edges(source, y)
+    ).fit_edges(source, y, sample_weight=sample_weight)
     certificate = None
     if certify:
         certificate = certify_edges(

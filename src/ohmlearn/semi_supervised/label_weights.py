@@ -1,15 +1,34 @@
 """How much each label counts: shares of a distribution, and the argument sample_weight."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SEVERAL", "normalise_shares", "weigh_rows"]
+from ohmlearn.streams.labels import gather
+
+__all__ = ["as_dict", "has_several", "normalise_shares", "weigh_rows"]
 
 Floats = NDArray[np.float64]
-SEVERAL = (list, tuple, set, frozenset, np.ndarray, Mapping)  # entries of y with several labels
+
+
+def has_several(entry: Any) -> bool:
+    """Whether an entry of y is a list of labels or a distribution, not a single label.
+
+    Examples
+    --------
+    >>> [has_several(entry) for entry in (["a"], {"a": 0.5, "b": 0.5}, "ab", np.array(1))]
+    [True, True, False, False]
+    """
+    if isinstance(entry, np.ndarray):
+        return entry.ndim > 0
+    return isinstance(entry, list | tuple | set | frozenset | Mapping)
+
+
+def as_dict(entries: Any) -> dict[Any, Any]:
+    """Return a mapping or a pandas Series as a dict; a Series may have a node several times."""
+    return dict(entries) if isinstance(entries, Mapping) else gather(entries.items())
 
 
 def normalise_shares(shares: NDArray[Any], name: str = "y") -> Floats:
@@ -73,7 +92,7 @@ def weigh_rows(
             f"{type(sample_weight).__name__}"
         )
     if by_node:
-        return _weigh_by_node(dict(sample_weight), nodes, at, soft)
+        return _weigh_by_node(as_dict(sample_weight), nodes, at, soft)
     weights = _as_weights(sample_weight, "sample_weight")
     if weights.shape != (len(nodes),):
         raise ValueError(
@@ -91,34 +110,36 @@ def _weigh_by_node(
         raise ValueError(
             f"sample_weight has no node of y; it has {next(iter(given))!r}, and y has {names[:1]}"
         )
-    weights = np.ones(len(at))
-    ends = np.searchsorted(at, np.arange(len(names) + 1))
-    for number, name in enumerate(names):
-        if name not in given:
-            continue
-        rows = slice(ends[number], ends[number + 1])
-        own = _as_weights(given[name], f"sample_weight[{name!r}]")
-        count = rows.stop - rows.start
-        if own.ndim > 0 and (own.shape != (count,) or soft[rows].any()):
+    own = [given.get(name, 1.0) for name in names]
+    lists = [number for number, weight in enumerate(own) if has_several(weight)]
+    single = own.copy()
+    for number in lists:
+        single[number] = 1.0
+    weights = _as_weights(single, "sample_weight", names)[at]
+    for number in lists:
+        name = f"sample_weight[{names[number]!r}]"
+        start, stop = np.searchsorted(at, (number, number + 1))  # entries are in order
+        each = _as_weights(own[number], name)
+        if each.shape != (stop - start,) or soft[start:stop].any():
             raise ValueError(
-                f"sample_weight[{name!r}] must be one number, or a list with one for each label of "
-                f"the node, got {given[name]!r}"
+                f"{name} must be one number, or a list with one for each label of the node, got "
+                f"{own[number]!r}"
             )
-        weights[rows] = own
+        weights[start:stop] = each
     return weights
 
 
-def _as_weights(given: Any, name: str) -> Floats:
-    """Return one or more weights."""
+def _as_weights(given: Any, name: str, keys: Sequence[Any] | None = None) -> Floats:
+    """Return an array of weights; `keys` are what they are known by, else their positions."""
     try:
         weights = np.array(given, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be numbers, got {given!r}") from error
-    bad = ~(np.isfinite(weights) & (weights >= 0))
-    if bad.any():
-        where = "".join(f"[{i}]" for i in np.argwhere(bad)[0])
+        raise ValueError(f"{name} must be numbers: {error}") from error
+    bad = np.argwhere(~(np.isfinite(weights) & (weights >= 0)))
+    if len(bad) > 0:
+        where = "".join(f"[{i}]" for i in bad[0]) if keys is None else f"[{keys[bad[0, 0]]!r}]"
         raise ValueError(
             f"weights of labels must be finite and not negative, but {name}{where} = "
-            f"{weights[bad][0]}; the weight 0 means unlabelled"
+            f"{weights[tuple(bad[0])]}; the weight 0 means unlabelled"
         )
     return weights

@@ -15,7 +15,12 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from ohmlearn.nodes import NodeTable
-from ohmlearn.semi_supervised.label_weights import SEVERAL, normalise_shares, weigh_rows
+from ohmlearn.semi_supervised.label_weights import (
+    as_dict,
+    has_several,
+    normalise_shares,
+    weigh_rows,
+)
 from ohmlearn.streams.errors import refuse_source
 from ohmlearn.streams.labels import as_node_ids
 from ohmlearn.validation.edges import check_node_ids
@@ -244,7 +249,7 @@ def _split(
         names = np.array(y.columns.tolist())
     if is_mapping(y, ids):
         path, heading = getattr(y, "path", "y"), getattr(y, "heading", None)
-        nodes, entries = _split_mapping(y, ids)
+        nodes, entries = _split_mapping(y, ids, classes)
     else:
         entries = _as_array(y, classes)
         nodes = np.arange(len(entries))
@@ -267,11 +272,11 @@ def _split(
     return Labels(nodes, values, weights, soft, names, path, heading)
 
 
-def _split_mapping(y: Any, ids: NodeTable | None) -> tuple[Any, NDArray[Any]]:
-    """Return the nodes and the entries of a mapping."""
+def _split_mapping(y: Any, ids: NodeTable | None, classes: bool) -> tuple[Any, NDArray[Any]]:
+    """Return the nodes and the entries of a mapping, or of a pandas object with an index of ids."""
     if type(y).__name__ == "DataFrame":
-        return y.index.tolist(), np.asarray(y)
-    y = dict(y)
+        return y.index.tolist(), _as_array(np.asarray(y), classes)
+    y = as_dict(y)
     entries = np.empty(len(y), dtype=object)
     entries[:] = list(y.values())
     if ids is not None:
@@ -305,7 +310,7 @@ def _as_rows(
 
     An entry that is a list has a row for each label, one that is a mapping for each class.
     """
-    if entries.dtype.kind != "O" or not any(isinstance(entry, SEVERAL) for entry in entries):
+    if entries.dtype.kind != "O" or not any(map(has_several, entries)):
         n = len(entries)
         return np.arange(n), entries, np.ones(n), np.zeros(n, dtype=bool)
     at: list[int] = []
@@ -316,7 +321,7 @@ def _as_rows(
         is_soft = isinstance(entry, Mapping)
         if is_soft and not classes:
             raise ValueError(f"a value must be a number or a list of numbers, got {entry!r}")
-        labels = list(entry) if isinstance(entry, SEVERAL) else [entry]
+        labels = list(entry) if has_several(entry) else [entry]
         if is_soft:
             row = np.array([list(entry.values())], dtype=object)
             parts.extend(normalise_shares(row, f"the entry {entry!r} of y")[0])

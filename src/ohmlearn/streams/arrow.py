@@ -214,7 +214,8 @@ def take_record_batch(
     if options.rows.second_may_be_empty:
         v = as_text(v)
     w = None if columns.w is None else batch.column(columns.w)
-    missing = [array for array in (u, v, w) if array is not None and array.null_count > 0]
+    needed = (u, v) if options.rows.second_may_be_empty else (u, v, w)
+    missing = [array for array in needed if array is not None and array.null_count > 0]
     bad: NDArray[np.bool_] | None = None
     if missing:
         bad = np.zeros(batch.num_rows, dtype=bool)
@@ -267,7 +268,7 @@ def take_ids(array: Any, id_type: str | None) -> tuple[Ids, NDArray[np.bool_] | 
 
 
 def take_weights(array: Any, source: str, columns: Columns) -> NDArray[Any]:
-    """Return weights, with 0 for nulls."""
+    """Return weights, with 1 for nulls."""
     import pyarrow as pa
 
     types = pa.types
@@ -279,6 +280,6 @@ def take_weights(array: Any, source: str, columns: Columns) -> NDArray[Any]:
     if not (types.is_float32(kind) or types.is_float64(kind)):
         array = array.cast(pa.float64(), safe=False)
     if array.null_count > 0:
-        array = array.fill_null(0.0)
+        array = array.fill_null(1.0)
     weights: NDArray[Any] = array.to_numpy(zero_copy_only=False)
     return weights

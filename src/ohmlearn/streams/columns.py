@@ -65,7 +65,11 @@ def choose_columns(
     u = guess[0] if options.source_col is None else find(options.source_col)
     v = guess[1] if options.target_col is None else find(options.target_col)
     if options.weight_col is None:
-        w = next((lower.index(name) for name in rows.weights if name in lower), None)
+        # A column that the options name as an end is not a column of weights.
+        ends_named = (options.source_col, options.target_col)
+        named = {at for at, option in zip((u, v), ends_named, strict=True) if option is not None}
+        found = (lower.index(name) for name in rows.weights if name in lower)
+        w = next((at for at in found if at not in named), None)
     else:
         w = find(options.weight_col)
     guessed = options.source_col is None or options.target_col is None
@@ -84,6 +88,6 @@ def choose_columns(
             f"{rows.one} needs different columns, got {u} and {v}"
             + (f", and {w} for the weights" if w is not None else "")
             + f"; {name_them}"
-            + (" and weight_col" if rows.weights else ""),
+            + (f" and {rows.weight_option}" if rows.weights else ""),
         )
     return Columns(u, v, w, names, guessed)

@@ -110,7 +110,9 @@ class JsonLinesSource(Source):
             fault = f"{columns.name(columns.u)} {problem}"
         elif problem := _id_fault(v, kind, may_be_empty=may_be_empty):
             fault = f"{columns.name(columns.v)} {problem}"
-        elif columns.w is not None and (problem := _weight_fault(w)):
+        elif w is None and (may_be_empty or columns.w is None):
+            return u, v, None, ""
+        elif problem := _weight_fault(w):
             fault = f"the weight, {columns.name(columns.w)}, {problem}"
         return u, v, w, fault
 

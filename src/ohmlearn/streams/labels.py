@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -12,77 +12,116 @@ from numpy.typing import NDArray
 
 from ohmlearn import _core
 from ohmlearn.nodes.ids import Ids, Strings, decode_strings
+from ohmlearn.streams.columns import Columns
 from ohmlearn.streams.errors import refuse_source
-from ohmlearn.streams.options import LabelOptions, ReadOptions
+from ohmlearn.streams.options import LabelOptions
 from ohmlearn.streams.read import find_sources
 
-__all__ = ["FileLabels", "as_node_ids", "read_labels", "read_rows"]
+__all__ = ["FileLabels", "as_node_ids", "gather", "read_labels"]
 
 INTEGER = re.compile(r"0|-?[1-9]\d{0,17}", re.ASCII)  # as Python writes them: 007 stays a name
 UNLABELLED = ("", "-1", "nan", "none", "null")
 
 
 class FileLabels(dict[str, Any]):
-    """The label of each node id in a file.
+    """The label of each node id in a file, or a list of labels if several rows have the id.
 
     Attributes
     ----------
+    weights : dict or None
+        Weight of each label, or a list of weights; None if the file has no column of weights.
     path : str
         The file, for messages.
+    columns : str
+        Which columns are used, for messages.
     heading : str or None
         The first id, if its row may be a heading.
     """
 
     def __init__(self, path: str) -> None:
         super().__init__()
+        self.weights: dict[str, Any] | None = None
         self.path = path
+        self.columns = ""
         self.heading: str | None = None
 
 
 def read_labels(
-    path: str, node_col: str | int | None = None, label_col: str | int | None = None
+    path: str,
+    node_col: str | int | None = None,
+    label_col: str | int | None = None,
+    label_weight_col: str | int | None = None,
 ) -> FileLabels:
     """Return the label of each node id in a file of any format of `read_edges`.
 
-    The columns are those named, else ones with usual names, else the first two. Rows whose label is
-    empty, null, -1 or NaN are left out. Ids are strings; labels are integers if all of them are,
-    else strings.
+    The columns are those named, else ones with usual names, else the first two and no weights. Rows
+    whose label is empty, null, -1 or NaN are left out. Ids are strings; labels are integers if all
+    of them are, else strings. An empty weight is 1. If a node has several rows, its labels and
+    weights are lists.
 
     Examples
     --------
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
-    ...     _ = file.write("node,label\\nann,spam\\nbob,-1\\ncy,ham\\n")
+    ...     _ = file.write("node,label,trust\\nann,spam,\\nbob,-1,\\ncy,ham,0.5\\ncy,spam,0.1\\n")
     ...     file.flush()
-    ...     read_labels(file.name)
-    {'ann': 'spam', 'cy': 'ham'}
+    ...     labels = read_labels(file.name)
+    >>> labels
+    {'ann': 'spam', 'cy': ['ham', 'spam']}
+    >>> labels.weights
+    {'ann': 1.0, 'cy': [0.5, 0.1]}
     """
-    options = LabelOptions(source_col=node_col, target_col=label_col, id_type="string")
-    rows = [
-        (node, label)
-        for node, label in read_rows(path, options)
-        if label.strip().lower() not in UNLABELLED
-    ]
+    options = LabelOptions(
+        source_col=node_col, target_col=label_col, weight_col=label_weight_col, id_type="string"
+    )
+    rows, columns = _read_rows(path, options)
     if not rows:
         refuse_source(path, "has no label; a row is a node and its label")
+    integers = all(INTEGER.fullmatch(text) for _, text, _ in rows)
     labels = FileLabels(path)
-    integers = all(INTEGER.fullmatch(label) for _, label in rows)
-    for node, text in rows:
-        label = int(text) if integers else text
-        if labels.setdefault(node, label) != label:
-            refuse_source(path, f"node {node!r} has two labels, {labels[node]!r} and {label!r}")
-    first, *others = labels.values()
-    if os.path.isfile(path) and _may_be_heading(path, options, first, others):
-        labels.heading = rows[0][0]
+    labels.update(gather((node, int(text) if integers else text) for node, text, _ in rows))
+    if columns is not None:
+        names = f"nodes = {columns.name(columns.u)}, labels = {columns.name(columns.v)}"
+        if columns.w is not None:
+            labels.weights = gather((node, weight) for node, _, weight in rows)
+            names += f", weights = {columns.name(columns.w)}"
+        guessed = columns.guessed or (columns.w is not None and label_weight_col is None)
+        labels.columns = names + (" (guessed)" if guessed else "")
+        # The first row is probably a heading whose names are not the usual ones if the file has no
+        # names of columns and no other row has the label of the first one.
+        first, *others = (text for _, text, _ in rows)
+        if columns.names is None and os.path.isfile(path) and not integers and first not in others:
+            labels.heading = rows[0][0]
     return labels
 
 
-def read_rows(path: str, options: ReadOptions) -> Iterator[tuple[str, str]]:
-    """Yield the two values of each row of a file, as strings."""
-    for source in find_sources(path, options):
+def _read_rows(
+    path: str, options: LabelOptions
+) -> tuple[list[tuple[str, str, float]], Columns | None]:
+    """Return the node, the label and the weight of each labelled row, and the columns."""
+    rows: list[tuple[str, str, float]] = []
+    sources = list(find_sources(path, options))
+    for source in sources:
         for raw in source.batches("string"):
-            u, v = (_as_text(column) for column in (raw.u, raw.v))
-            yield from zip(u, v, strict=True)
+            nodes, labels = _as_text(raw.u), _as_text(raw.v)
+            weights = [1.0] * len(nodes) if raw.w is None else raw.w.tolist()
+            every = zip(nodes, labels, weights, strict=True)
+            rows.extend(row for row in every if row[1].strip().lower() not in UNLABELLED)
+    return rows, sources[0].columns
+
+
+def gather(rows: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
+    """Return the value of each key, or a list of its values if several rows have the key.
+
+    Examples
+    --------
+    >>> gather([("ann", 1), ("bob", 2), ("ann", 3)])
+    {'ann': [1, 3], 'bob': 2}
+    """
+    found: dict[Any, list[Any]] = {}
+    for key, value in rows:
+        found.setdefault(key, []).append(value)
+    return {key: values[0] if len(values) == 1 else values for key, values in found.items()}
 
 
 def _as_text(column: Ids) -> list[str]:
@@ -111,15 +150,3 @@ def as_node_ids(
             number = at if rows is None else rows[at]
             refuse_source(path, f'{why}; read those with id_type="string"', f"{row} {number}")
     return np.array([int(name) for name in names], dtype=np.int64)
-
-
-def _may_be_heading(path: str, options: ReadOptions, label: Any, others: list[Any]) -> bool:
-    """Whether the first row is probably a heading whose names are not the usual ones.
-
-    It is if the file has no names of columns and no other row has the label of the first one.
-    """
-    (source,) = find_sources(path, options)
-    source.inspect()
-    if source.columns is None or source.columns.names is not None:
-        return False
-    return isinstance(label, str) and label not in others

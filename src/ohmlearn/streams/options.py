@@ -38,6 +38,7 @@ EDGE_ENDS = (
 )
 NODES = ("node", "id", "node_id", "u")
 LABELS = ("label", "class", "y", "target", "value")
+LABEL_WEIGHTS = ("weight", "weights", "confidence", "trust")
 
 
 class Rows(NamedTuple):
@@ -49,8 +50,9 @@ class Rows(NamedTuple):
     ends: tuple[tuple[str, str], ...] = EDGE_ENDS  # pairs of names, in lower case
     weights: tuple[str, ...] = ()
     options: tuple[str, str] = ("source_col", "target_col")  # that choose the two columns
+    weight_option: str = "weight_col"
     csv_has_header: bool = True  # by convention, if its first line has no number
-    second_may_be_empty: bool = False
+    second_may_be_empty: bool = False  # then an empty weight is 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,14 +132,19 @@ class PairOptions(ReadOptions):
 
 
 class LabelOptions(ReadOptions):
-    """How a table of labels is read: as edges between a node and its label, which may be empty."""
+    """How a table of labels is read: as edges between a node and its label, which may be empty.
+
+    The weight of such an edge is how much the label counts.
+    """
 
     rows = Rows(
         "a label",
         "node id",
         "label",
         ends=tuple(product(NODES, LABELS)),
+        weights=LABEL_WEIGHTS,
         options=("node_col", "label_col"),
+        weight_option="label_weight_col",
         csv_has_header=False,
         second_may_be_empty=True,
     )

@@ -146,13 +146,15 @@ class TextSource(Source):
         if options.header is not None:
             return options.header
         lower = {field.decode(errors="replace").strip().lower() for field in fields}
-        columns = (options.source_col, options.target_col)
+        columns = (options.source_col, options.target_col, options.weight_col)
         if lower & {name.lower() for name in columns if isinstance(name, str)}:
             return True
         if any(_is_number(field) for field in fields):
             return False
         # One letter may be an id; a pair of usual letters is not.
-        usual = {name for name in chain(*rows.ends, rows.weights) if len(name) > 1}
+        # In a table without a header by convention, "trust" may be a label.
+        names = chain(*rows.ends, rows.weights if rows.csv_has_header else ())
+        usual = {name for name in names if len(name) > 1}
         if lower & usual or any(lower.issuperset(pair) for pair in rows.ends):
             return True
         # A CSV file of names has a header by convention; other text only if numbers follow.
