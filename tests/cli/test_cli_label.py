@@ -271,7 +271,7 @@ def test_interrupted_after_the_first_pass_it_keeps_what_it_has(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("ohmlearn.semi_supervised.base.refine", interrupt)
+        patch.setattr("ohmlearn.semi_supervised.labelling.refine", interrupt)
         result = label(edges, "--labels", labels, "-o", out, "--checkpoint", save)
     assert result.exit_code == 130
     assert (

@@ -32,7 +32,9 @@ LABELS = {3: 1, 200: 1, 500: 1, 900: -7, 1100: -7}
 @pytest.mark.parametrize("normalization", ["stable", "cmn", None])
 def test_scores_are_the_dense_ones(normalization):
     y = {0: 2, 33: 5, 5: 2, 16: 9}
-    model = HFSClassifier(epsilon=None, gamma=0.3, normalization=normalization).fit_edges(KARATE, y)
+    model = HFSClassifier(
+        epsilon=None, gamma=0.3, normalization=normalization, calibration=None
+    ).fit_edges(KARATE, y)
     Y = np.array([[1, 0, 0], [0, 1, 0], [1, 0, 0], [0, 0, 1.0]])
     expected = dense_scores(KARATE, [0, 33, 5, 16], Y, 0.3, normalization == "stable")
     np.testing.assert_allclose(model.scores_, expected, atol=1e-7)
@@ -66,13 +68,15 @@ def test_small_gamma_is_label_propagation():
     y[[0, 1, 2, 3, 4, 5]] = [0, 1, 2, 0, 1, 2]
     peer = LabelPropagation(kernel=lambda A, B: weights, max_iter=20_000, tol=1e-12)
     peer.fit(np.zeros((120, 1)), y)
-    model = HFSClassifier(epsilon=None, affinity="precomputed", gamma=1e-9, normalization=None)
+    model = HFSClassifier(
+        epsilon=None, affinity="precomputed", gamma=1e-9, normalization=None, calibration=None
+    )
     model.fit(graph, y)
     np.testing.assert_allclose(model.label_distributions_, peer.label_distributions_, atol=1e-5)
 
 
 def test_two_blocks_have_mirrored_shares():
-    model = HFSClassifier(epsilon=None).fit_edges(
+    model = HFSClassifier(epsilon=None, calibration=None).fit_edges(
         gallery.barbell(6, bridge=2), {0: False, 12: True}
     )
     assert model.classes_.dtype == bool
@@ -137,7 +141,7 @@ def test_nodes_without_evidence_are_told_apart():
     graph = Graph.from_edges([0, 1, 3, 4], [1, 2, 4, 5], n_nodes=7)
     y = [3, -1, -1, -1, -1, -1, 8]
     with pytest.warns(UserWarning, match="3 of 7 nodes are in components without a label"):
-        model = HFSClassifier(epsilon=None).fit_edges(graph, y)
+        model = HFSClassifier(epsilon=None, calibration=None).fit_edges(graph, y)
     assert model.reached_.tolist() == [True] * 3 + [False] * 3 + [True]
     np.testing.assert_allclose(model.label_distributions_[3:6], 0.5)
     assert np.isfinite(model.label_distributions_).all()
@@ -157,19 +161,22 @@ def test_nodes_without_evidence_are_told_apart():
 
 
 def test_class_prior():
-    graph, y = gallery.barbell(6, bridge=2), {0: 0, 12: 1}
-    even = HFSClassifier(epsilon=None).fit_edges(graph, y).label_distributions_
-    model = HFSClassifier(epsilon=None, class_prior=[0.2, 0.8]).fit_edges(graph, y)
-    weighed = even * [0.2, 0.8]
-    expected = weighed / weighed.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(model.label_distributions_, expected, atol=1e-9)
-    masses = HFSClassifier(epsilon=None, class_prior=[1, 3], normalization="cmn").fit_edges(
-        graph, y
-    )
-    weighed = masses.scores_ / masses.scores_.sum(axis=0) * [0.25, 0.75]
-    np.testing.assert_allclose(
-        masses.label_distributions_, weighed / weighed.sum(axis=1, keepdims=True), atol=1e-9
-    )
+    graph, y = gallery.path(20), {0: 0, 19: 1}
+    for normalization in ("stable", "cmn", None):
+        model = HFSClassifier(
+            epsilon=None, class_prior=[1, 3], normalization=normalization, calibration=None
+        ).fit_edges(graph, y)
+        assert np.bincount(model.transduction_).tolist() == [5, 15]
+        np.testing.assert_allclose(model.class_prior_, [0.25, 0.75])
+        named = HFSClassifier(
+            epsilon=None, class_prior={1: 3, 0: 1}, normalization=normalization, calibration=None
+        ).fit_edges(graph, y)
+        assert np.array_equal(named.label_distributions_, model.label_distributions_)
+        # Within each class the order of the probabilities is that without a prior.
+        assert np.all(np.diff(model.label_distributions_[:, 1]) > -1e-12)
+    for prior, message in (({0: 1}, "no share of 1"), ({0: 1, 1: 1, "x": 1}, "has 'x'")):
+        with pytest.raises(ValueError, match=message):
+            HFSClassifier(class_prior=prior).fit_edges(graph, y)
     for prior in ([1.0], [0.0, 1.0], [1, 1, 1]):
         with pytest.raises(
             ValueError, match=r"one positive entry for each of the classes \[0, 1\]"
@@ -283,7 +290,7 @@ def test_a_class_without_label_in_a_component_is_not_chosen_there():
     pairs = [np.triu_indices(size, 1) for size in sizes]
     u, v = (np.concatenate([p[i] + s for p, s in zip(pairs, starts, strict=False)]) for i in (0, 1))
     y = {0: 0, 150: 0, 162: 1}
-    model = HFSClassifier(epsilon=None, gamma=1.0).fit_edges((u, v), y)
+    model = HFSClassifier(epsilon=None, gamma=1.0, calibration=None).fit_edges((u, v), y)
     assert model.scores_[1, 0] < model.scores_[1, 1]
     assert model.transduction_.tolist() == [0] * 162 + [1] * 3
     expected = np.eye(2)[model.transduction_]

@@ -13,6 +13,10 @@ from ohmlearn.semi_supervised import HFSClassifier, HFSRegressor
 KARATE = Graph.from_networkx(networkx.karate_club_graph())
 
 
+def uncalibrated(**parameters):
+    return HFSClassifier(calibration=None, **parameters)
+
+
 def dense_scores(graph, labelled, Y, s, gamma, stable):
     A = gamma * s.sum() * graph.laplacian().toarray()
     A[labelled, labelled] += s
@@ -35,7 +39,7 @@ def assert_same_answers(model, other):
 @pytest.mark.parametrize("normalization", ["stable", "cmn", None])
 def test_scores_are_the_dense_ones(normalization):
     y = {0: "x", 33: {"x": 1, "y": 3}, 5: ["y", "y", "y"], 16: "z"}
-    model = HFSClassifier(epsilon=None, gamma=0.3, normalization=normalization)
+    model = uncalibrated(epsilon=None, gamma=0.3, normalization=normalization)
     model.fit_edges(KARATE, y, sample_weight={33: 2.0, 5: 0.5, 16: 0.25})
     Y = np.array([[1, 0, 0], [0.25, 0.75, 0], [0, 1, 0], [0, 0, 1.0]])
     s = np.array([1.0, 2.0, 1.5, 0.25])
@@ -60,7 +64,7 @@ def test_scores_are_the_dense_ones(normalization):
 @pytest.mark.parametrize("gamma", ["auto", 0.2])
 def test_a_weight_is_a_number_of_labels(gamma, epsilon):
     def fit(y, sample_weight=None):
-        model = HFSClassifier(gamma=gamma, epsilon=epsilon, random_state=0)
+        model = uncalibrated(gamma=gamma, epsilon=epsilon, random_state=0)
         return model.fit_edges(KARATE, y, sample_weight=sample_weight)
 
     twice = fit({0: ["a", "a"], 33: "b", 9: ("b", "b", "b")})
@@ -82,12 +86,12 @@ def test_a_matrix_has_a_distribution_for_each_node():
     matrix[3] = np.nan
     for node, row in rows.items():
         matrix[node] = row
-    model = HFSClassifier(epsilon=None, gamma=0.2)
+    model = uncalibrated(epsilon=None, gamma=0.2)
     by_number = model.fit_edges(KARATE, matrix).label_distributions_
     assert model.classes_.tolist() == [0, 1, 2]
     assert model.labelled_.tolist() == [0, 9, 33]
     entries = {node: dict(enumerate(row)) for node, row in rows.items()}
-    by_dict = HFSClassifier(epsilon=None, gamma=0.2).fit_edges(KARATE, entries)
+    by_dict = uncalibrated(epsilon=None, gamma=0.2).fit_edges(KARATE, entries)
     np.testing.assert_allclose(by_dict.label_distributions_, by_number, atol=1e-9)
     hard = {0: 0, 33: 1, 9: 2}
     one_hot = np.zeros((34, 3))
@@ -102,14 +106,14 @@ def test_a_matrix_has_a_distribution_for_each_node():
 def test_columns_of_a_table_are_the_classes(tmp_path):
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame({"spam": [1.0, 0.0, 0.2], "ham": [0.0, 1.0, 0.8], "no": [0.0] * 3})
-    model = HFSClassifier(epsilon=None).fit_edges(gallery.path(3), table)
+    model = uncalibrated(epsilon=None).fit_edges(gallery.path(3), table)
     assert model.classes_.tolist() == ["spam", "ham", "no"]
     assert model.label_distributions_[:, 2].tolist() == [0.0] * 3  # nobody says so
     assert model.transduction_.tolist() == ["spam", "ham", "ham"]
     # With ids, the index has the nodes; the same holds for weights.
     (tmp_path / "e.csv").write_text("u,v\nann,bob\nbob,cy\ncy,dan\n")
     table.index = ["ann", "dan", "cy"]
-    named = HFSClassifier(epsilon=None).fit_edges(
+    named = uncalibrated(epsilon=None).fit_edges(
         read_edges(tmp_path / "e.csv"), table, sample_weight=pandas.Series({"dan": 2.0})
     )
     assert named.labelled_.tolist() == [0, 2, 3]
@@ -133,7 +137,7 @@ def test_contradictions_are_reported(tmp_path):
     y = {"dan": ["spam", "ham"], "bob": ["ham", "ham", "spam"], "ann": ["ham", "ham"]}
     text = "^2 nodes have contradicting labels, such as 'bob': ham 2, spam 1; each counts by its"
     with pytest.warns(UserWarning, match=text) as caught:
-        model = HFSClassifier(epsilon=None).fit_edges(read_edges(tmp_path / "e.csv"), y)
+        model = uncalibrated(epsilon=None).fit_edges(read_edges(tmp_path / "e.csv"), y)
     assert len(caught) == 1
     assert caught[0].filename == __file__
     assert model.contradicting_.tolist() == [1, 3]
@@ -148,7 +152,7 @@ def test_contradictions_are_reported(tmp_path):
         model.relabel({"dan": ["spam", "ham"], "bob": "ham"}, sample_weight=weights)
     assert model.contradicting_.tolist() == []
     with pytest.warns(UserWarning, match="1 node has contradicting labels, such as 0: a 1, b 2;"):
-        HFSClassifier(epsilon=None).fit(np.eye(5), {0: ["b", "a", "b"], 3: "a"})
+        uncalibrated(epsilon=None).fit(np.eye(5), {0: ["b", "a", "b"], 3: "a"})
 
 
 def test_numbers_of_a_node_are_averaged():
@@ -177,20 +181,20 @@ def test_points_may_be_weighted():
     y[[0, 30, 59]] = [0, 0, 1]
     weights = np.ones(60)
     weights[30] = 0
-    model = HFSClassifier(random_state=0).fit(X, y, weights)
+    model = uncalibrated(random_state=0).fit(X, y, weights)
     y[30] = -1
     np.testing.assert_array_equal(
-        model.predict_proba(X), HFSClassifier(random_state=0).fit(X, y).predict_proba(X)
+        model.predict_proba(X), uncalibrated(random_state=0).fit(X, y).predict_proba(X)
     )
 
 
 def test_passes_over_the_edges_and_updates_keep_the_weights():
     graph = gallery.complete(200)
     y, weights = {0: "a", 1: ["b", "b"], 2: "a"}, {0: 3.0}
-    model = HFSClassifier(epsilon=0.9, passes=25, tol=1e-8, random_state=0)
+    model = uncalibrated(epsilon=0.9, passes=25, tol=1e-8, random_state=0)
     model.fit_edges(graph, y, sample_weight=weights)
     assert model.n_iter_ > 2
-    exact = HFSClassifier(epsilon=None).fit_edges(graph, y, sample_weight=weights)
+    exact = uncalibrated(epsilon=None).fit_edges(graph, y, sample_weight=weights)
     np.testing.assert_allclose(model.scores_, exact.scores_, atol=1e-6 * np.ptp(exact.scores_))
     exact.update(([0, 5], [1, 6]))
     s, Y = np.array([3.0, 2.0, 1.0]), np.array([[1, 0], [0, 1], [1, 0.0]])
@@ -230,7 +234,7 @@ def test_passes_over_the_edges_and_updates_keep_the_weights():
     ],
 )
 def test_what_is_refused(y, weights, message):
-    model = HFSClassifier(epsilon=None)
+    model = uncalibrated(epsilon=None)
     with pytest.raises(ValueError, match=message):
         model.fit_edges(gallery.path(3), y, sample_weight=weights, n_nodes=3)
 

@@ -96,7 +96,8 @@ class Labelled:
     --------
     >>> import dask
     >>> from ohmlearn.dask import label
-    >>> found = label([dask.delayed((["a"], ["b"]))], {"a": "x", "b": "y"}, random_state=0)
+    >>> edges = [dask.delayed((["a"], ["b"]))]
+    >>> found = label(edges, {"a": "x", "b": "y"}, calibration=None, random_state=0)
     >>> found.ids.tolist(), found.labels.tolist(), found.reached.tolist()
     (['a', 'b'], ['x', 'y'], [True, True])
     """
@@ -120,6 +121,9 @@ def label(
     passes: int = 3,
     gamma: float | Literal["auto"] = "auto",
     normalization: Literal["stable", "cmn"] | None = "stable",
+    method: Literal["harmonic", "restart", "auto"] = "harmonic",
+    class_prior: Any = None,
+    calibration: Literal["loo"] | None = "loo",
     certify: bool = False,
     random_state: Any = None,
     n_jobs: int | None = None,
@@ -138,7 +142,7 @@ def label(
         -1, None and NaN mean unlabelled. A file is read as by ``ohmlearn label``.
     sample_weight : dict or Series {node id: weight}, optional
         How much each label counts; by default, what the file of labels says.
-    epsilon, max_edges, passes, gamma, normalization, random_state
+    epsilon, max_edges, passes, gamma, normalization, method, class_prior, calibration, random_state
         See `HFSClassifier`.
     certify : bool
         Whether to measure the sparsifier, in up to 20 more passes.
@@ -156,7 +160,7 @@ def label(
     >>> import dask
     >>> from ohmlearn.dask import label
     >>> parts = [dask.delayed((["a", "b"], ["b", "c"])), dask.delayed((["c", "d"], ["d", "e"]))]
-    >>> found = label(parts, {"a": "left", "e": "right"}, random_state=0)
+    >>> found = label(parts, {"a": "left", "e": "right"}, calibration=None, random_state=0)
     >>> dict(zip(found.ids.tolist(), found.labels.tolist(), strict=True))["b"]
     'left'
     """
@@ -170,6 +174,9 @@ def label(
         max_edges=max_edges,
         passes=passes,
         normalization=normalization,
+        method=method,
+        class_prior=class_prior,
+        calibration=calibration,
         random_state=random_state,
         n_jobs=n_jobs,
     ).fit_edges(source, y, sample_weight=sample_weight)

@@ -187,9 +187,7 @@ class EdgePasses(Passes):
     def _read(self, x: NDArray[np.float64]) -> PassTotals:
         component = self.component if self.passes == 0 else None
         if self._graph is None:
-            return read_pass(
-                self._batches, x, component, self._roots, self._threads, self.watched
-            )
+            return read_pass(self._batches, x, component, self._roots, self._threads, self.watched)
         totals = PassTotals(
             multiply_laplacian(self._graph, x, self._threads), self._graph.n_edges, 0.0
         )

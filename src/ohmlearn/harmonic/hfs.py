@@ -35,6 +35,7 @@ CONSTRAINTS: Constraints = {"method": (Options(("harmonic", "restart")),)}
 
 CALL = "refine(edges, h, labelled, Y)"
 PRECONDITIONER_TOL = 1e-6
+RESPONSE_TOL = 1e-4  # H is less accurate than that
 # If the residual is above TOO_MUCH * tol, more iterations do not help.
 MOST_SOLVES, TOO_MUCH = 3, 1e4
 PRECISION = (
@@ -225,9 +226,7 @@ def solve_hfs(
         _warn_unconverged(float(residual.max()), tol, PRECISION)
     left_out = None
     if labels is not None:
-        left_out = leave_out_labels(
-            system, f, mu, energy, h.degrees, respond(solver, labels, tol)
-        )
+        left_out = leave_out_labels(system, f, mu, energy, h.degrees, respond(solver, labels, tol))
     return _result(
         system,
         f,
@@ -330,7 +329,7 @@ def refine(
     source = open_passes(edges, component, "refine", n_jobs)
     responses: Responses | None = None
     if labels is not None:
-        responses = respond(solver, labels, PRECONDITIONER_TOL, keep=True)
+        responses = respond(solver, labels, RESPONSE_TOL, keep=True)
         source.watched = responses.x, system.labelled[labels]
     elif method == "restart":  # the degrees are wanted
         source.watched = np.empty((h.n_nodes, 0), np.float32), np.empty(0, np.int64)
@@ -401,9 +400,7 @@ def _make_system(
     component = h.components()[1]
     if method == "restart":
         return RestartSystem(h.degrees, component, labelled, Y, caller=caller, **options)
-    return HFSSystem(
-        component, labelled, Y, normalization=normalization, caller=caller, **options
-    )
+    return HFSSystem(component, labelled, Y, normalization=normalization, caller=caller, **options)
 
 
 def _check_left_out(leave_out: Any, system: HFSSystem) -> NDArray[np.int64] | None:

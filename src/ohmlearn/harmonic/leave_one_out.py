@@ -32,8 +32,7 @@ class Responses(NamedTuple):
     """How scores respond to the values of some labels."""
 
     labels: NDArray[np.int64]  # positions among the labelled nodes
-    own: Floats  # at the labelled node
-    average: Floats  # mean over its neighbours
+    average: Floats  # mean over the neighbours of the labelled node
     mu: Floats  # multiplier
     mean: Floats  # mean over its component
     x: NDArray[np.float32]  # at all nodes; no rows unless they are kept
@@ -47,7 +46,7 @@ class LeftOut(NamedTuple):
     labels : ndarray of int
         Positions of the labels among the labelled nodes.
     f : ndarray of shape (n_left_out, n_columns)
-        Scores of their nodes, each without its own label.
+        Scores of their nodes, each without its own label; 0 if no other label reaches it.
     means : ndarray of the same shape
         Means of these scores over the component of the node.
     """
@@ -63,7 +62,7 @@ def respond(
     """Solve for the responses to the values of some labels, a block of them at a time."""
     system, graph = solver.system, solver.graph
     size = len(labels)
-    own, average, mu, mean = (np.empty(size) for _ in range(4))
+    average, mu, mean = (np.empty(size) for _ in range(3))
     x = np.empty((system.n_nodes if keep else 0, size), dtype=np.float32)
     sizes = np.bincount(system.component)
     for first in range(0, size, BLOCK):
@@ -72,16 +71,16 @@ def respond(
         nodes = system.labelled[chosen]
         unit = system.with_values(np.eye(len(system.labelled))[:, chosen])
         k, mu[part] = unit.combine(solver.solve(unit.right_hand_sides, tol))
-        columns = np.arange(len(nodes))
-        own[part] = k[nodes, columns]
-        energy = solver.apply_laplacian(k)[nodes, columns]
-        average[part] = own[part] - energy / _positive(graph.degrees[nodes])
-        for column, component in enumerate(system.component[nodes]):
+        for column, node in enumerate(nodes):
+            near = slice(graph.indptr[node], graph.indptr[node + 1])
+            total = np.sum(graph.weights[near] * k[graph.indices[near], column])
+            average[first + column] = total / (graph.degrees[node] or 1.0)
+            component = system.component[node]
             total = np.bincount(system.component, weights=k[:, column])[component]
             mean[first + column] = total / sizes[component]
         if keep:
             x[:, part] = k
-    return Responses(labels, own, average, mu, mean, x)
+    return Responses(labels, average, mu, mean, x)
 
 
 def leave_out_labels(
@@ -104,7 +103,9 @@ def leave_out_labels(
     d = _positive(degrees[nodes])[:, np.newaxis]
     average = f[nodes] - energy[nodes] / d
     kappa, own_mu = responses.average[:, np.newaxis], responses.mu[:, np.newaxis]
-    left = system.score_without_label(average, d, mu, values, kappa, own_mu)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        left = system.score_without_label(average, d, mu, values, kappa, own_mu)
+    left[np.bincount(system.at)[system.at[labels]] == 1] = 0.0  # no other label reaches the node
     sums = np.zeros((int(system.component.max()) + 1, f.shape[1]))
     np.add.at(sums, system.component, f)
     sizes = np.bincount(system.component)[:, np.newaxis]

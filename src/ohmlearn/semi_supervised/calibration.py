@@ -27,8 +27,8 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
-TEMPERATURES = np.geomspace(1 / 60, 50, 25)
-SHARES = np.linspace(0.005, 0.995, 34)
+TEMPERATURES: Floats = np.geomspace(1 / 60, 50, 25)
+SHARES: Floats = np.linspace(0.005, 0.995, 34)
 # Errors of leave-one-out predictions are correlated, so an interval for independent ones is too
 # short. With their variance multiplied by this, it held the accuracy in nine of ten draws of ten or
 # twenty labels per class from 21 sets (docs/guides/trust.md).
@@ -39,8 +39,8 @@ NORMAL_95 = 1.96
 def spread_of(scores: Floats, there: NDArray[np.bool_]) -> float:
     """Return the root mean square of scores around the means of their rows, or 1 if it is 0."""
     centred = _centre(scores, there)
-    count = np.count_nonzero(there)
-    spread = float(np.sqrt(np.sum(centred**2) / max(count, 1)))
+    count = max(int(np.count_nonzero(there)), 1)
+    spread = float(np.sqrt(np.sum(centred**2) / count))
     return spread if spread > 0.0 else 1.0
 
 
@@ -147,15 +147,15 @@ def fit_calibration(
     likelihood = np.exp(fit - fit.max())
     likelihood /= likelihood.sum()
     at_sample = [_softmax(sample / temperature) for temperature in TEMPERATURES]
-    average = sum(
-        row @ (1.0 - SHARES) * p for row, p in zip(likelihood, at_sample, strict=True)
-    ) + float(np.sum(likelihood @ SHARES)) / n_classes
-    best, chosen = np.inf, DEFAULT
+    average = np.full(sample.shape, float(np.sum(likelihood @ SHARES)) / n_classes)
+    for row, p in zip(likelihood, at_sample, strict=True):
+        average += float(row @ (1.0 - SHARES)) * p
+    least, chosen = np.inf, DEFAULT
     for temperature, p in zip(TEMPERATURES, at_sample, strict=True):
         for share in SHARES:
             loss = -float(np.sum(average * np.log((1.0 - share) * p + share / n_classes)))
-            if loss < best:
-                best = loss
+            if loss < least:
+                least = loss
                 chosen = Calibration(float(temperature), float(share), len(left_out))
     return chosen
 

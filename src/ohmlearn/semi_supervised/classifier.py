@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -30,7 +31,7 @@ __all__ = ["HFSClassifier", "automatic_gamma"]
 Floats = NDArray[np.float64]
 METHODS: tuple[Method, Method] = ("harmonic", "restart")
 RESTART_GAMMA = 30.0
-FEW = 3  # labels of a class
+FEW = 3  # labels for each class; with fewer, probabilities are rough
 
 
 def automatic_gamma(n_labels: float, n_classes: int, mean_degree: float) -> float:
@@ -186,6 +187,7 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
         "calibration": (Options(("loo",)), None),
     }
     _without_evidence = "the class prior"
+    _evidence: Evidence | None = None
 
     def __init__(
         self,
@@ -241,7 +243,7 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
                 UserWarning,
                 stacklevel=3,
             )
-        self._read_prior(counts)
+        self._read_prior(counts.astype(np.float64))
         return labels._replace(values=codes, classes=classes)
 
     def _set_labels(self, labels: Labels) -> Labels:
@@ -288,13 +290,18 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
 
     # Answers.
 
+    def _solve(self) -> HFSResult:
+        result = super()._solve()
+        if self._evidence is None or self._evidence.result is not result:
+            self._evidence = self._weigh(result, self.method_, partial(self._leave_one_out, result))
+        return result
+
     @property
-    def _evidence(self) -> Evidence:
+    def _known(self) -> Evidence:
         """What the present answer says about the classes."""
-        result = self._solve()
-        if self._known is None or self._known.result is not result:
-            self._known = self._weigh(result, self.method_, lambda: self._leave_one_out(result))
-        return self._known
+        self._solve()
+        assert self._evidence is not None
+        return self._evidence
 
     def _weigh(
         self, result: HFSResult, method: Method, left_out: Callable[[], LeftOut]
@@ -322,9 +329,8 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
         loss = {}
         for self.method_ in METHODS:
             result = self._solve_in_memory(self._labels_to_leave_out())
-            assert result.left_out is not None
-            left = result.left_out
-            loss[self.method_] = self._weigh(result, self.method_, lambda left=left: left).loss()
+            found = partial(self._leave_one_out, result)
+            loss[self.method_] = self._weigh(result, self.method_, found).loss()
         self.method_ = min(METHODS, key=lambda method: loss[method])
         self.method_losses_ = loss
 
@@ -336,18 +342,18 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
         If no class has a label in the component of a node, `reached_` is False and the answer is
         the class prior.
         """
-        evidence = self._evidence
+        evidence = self._known
         if self.calibration == "loo":
             self._warn_few(evidence)
         return evidence.probabilities
 
     def _warn_few(self, evidence: Evidence) -> None:
-        few = np.count_nonzero(evidence.counts < FEW)
-        if few and not evidence.told:
+        n_labels, n_classes = float(evidence.counts.sum()), len(self.classes_)
+        if n_labels < FEW * n_classes and not evidence.told:
             evidence.told = True
             warnings.warn(
-                f"{few} of the {len(self.classes_)} classes have fewer than {FEW} labels, so "
-                f"probabilities and the estimated accuracy are rough; give more labels",
+                f"{n_labels:g} labels of {n_classes} classes are few, so probabilities and the "
+                f"estimated accuracy are rough; give at least {FEW} labels for each class",
                 UserWarning,
                 stacklevel=4,
             )
@@ -363,13 +369,14 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
     @property
     def transduction_(self) -> NDArray[Any]:
         """Class of every node."""
-        labels: NDArray[Any] = self.classes_[self._evidence.codes(self._default_code())]
+        known = self._known
+        labels: NDArray[Any] = self.classes_[known.codes(self._default_code())]
         return labels
 
     @property
     def calibration_(self) -> Calibration:
         """Temperature and smoothing of the probabilities, and the number of labels they fit."""
-        return self._evidence.calibration
+        return self._known.calibration
 
     @property
     def accuracy_estimate_(self) -> AccuracyEstimate:
@@ -381,7 +388,9 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
         classes (`class_prior`) correct the latter. With few labels it is too low, because leaving
         one out then makes a difference.
         """
-        return self._evidence.accuracy(self._default_code())
+        known = self._known
+        self._warn_few(known)
+        return known.accuracy(self._default_code())
 
     def prediction_sets(self, alpha: float = 0.1) -> NDArray[np.bool_]:
         """Return for each node a set of classes that holds the right one with chance 1 - alpha.
@@ -412,7 +421,7 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
                [False,  True]])
         """
         check_fraction("alpha", alpha)
-        evidence = self._evidence
+        evidence = self._known
         if alpha * (len(evidence.left_out[0]) + 1) < 1.0:
             warnings.warn(
                 f"sets with alpha = {alpha:g} need at least {int(np.ceil(1 / alpha)) - 1} labels; "
@@ -424,6 +433,7 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
 
     def _extend_shares(self, X: Any) -> tuple[Floats, NDArray[np.bool_]]:
         check_is_fitted(self, "_labels")
+        self._check_extendable()
         shares, reached = self._extend(X, self.label_distributions_)
         shares[~reached] = self.class_prior_
         return shares / shares.sum(axis=1, keepdims=True), reached
@@ -466,7 +476,7 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
         >>> from ohmlearn import HFSClassifier, gallery
         >>> labels = {node: "left" if node < 20 else "right" for node in range(0, 40, 4)}
         >>> model = HFSClassifier(random_state=0).fit_edges(gallery.path(40), labels)
-        >>> model.predict(abstain=0.95)[[2, 18, 37]].tolist()
+        >>> model.predict(abstain=0.8)[[2, 18, 37]].tolist()
         ['left', None, 'right']
         """
         if X is None:

@@ -178,7 +178,8 @@ class Evidence:
         if self.weigh_labels:
             ratios = self.class_prior / np.maximum(self.counts / self.counts.sum(), 1e-12)
             weights = weights * (self.labels.values[labels] @ np.clip(ratios, 1 / SHIFT, SHIFT))
-        return weights / weights.mean()
+        relative: Floats = weights / weights.mean()
+        return relative
 
     # Probabilities.
 
@@ -215,6 +216,7 @@ class Evidence:
         shares = self._shares(self.exponents)
         shares[~self.result.reached] = self.class_prior
         shares /= shares.sum(axis=1, keepdims=True)
+        shares.flags.writeable = False  # they are kept
         return shares
 
     def _shares(self, exponents: Floats) -> Floats:
@@ -227,7 +229,7 @@ class Evidence:
     def codes(self, default: int) -> NDArray[np.intp]:
         """Return the most likely class of every node; `default` where there is no evidence."""
         if self.wanted_shares is None:
-            codes = np.argmax(self.exponents, axis=1)
+            codes: NDArray[np.intp] = np.argmax(self.exponents, axis=1)
         else:
             codes = np.argmax(self.probabilities, axis=1)
         codes[~self.result.reached] = default

@@ -103,16 +103,19 @@ class FromPoints(BaseEstimator, metaclass=ABCMeta):
             ensure_min_samples=2 if reset else 1,
         )
 
-    def _extend(self, X: Any, values: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-        """Return weighted means of values over the neighbours of new points.
-
-        Neighbours that are not reached are ignored. The mask is False if no neighbour is reached.
-        """
+    def _check_extendable(self) -> None:
         if not hasattr(self, "n_features_in_"):
             raise ValueError(
                 "predict needs points, but this estimator was fitted to edges; transduction_ has "
                 "the answers for the nodes of the graph"
             )
+
+    def _extend(self, X: Any, values: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+        """Return weighted means of values over the neighbours of new points.
+
+        Neighbours that are not reached are ignored. The mask is False if no neighbour is reached.
+        """
+        self._check_extendable()
         new = self._check_points(X, reset=False)
         reached = self.reached_.astype(np.float64)[:, np.newaxis]
         columns = np.hstack([values * reached, reached])

@@ -1,0 +1,359 @@
+"""The labelling job: edges -> graph in memory -> scores -> scores of the full graph.
+
+`Labelling._label` is the only place where these steps follow each other. `fit` and `fit_edges` call
+it, and the command line and `ohmlearn.dask` call `fit_edges`. Progress bars and checkpoints wrap
+the stream of edges.
+"""
+
+import warnings
+from abc import abstractmethod
+from itertools import chain
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from ohmlearn.graph import Graph
+from ohmlearn.graph.batches import batches_of, graph_of
+from ohmlearn.harmonic import HFSResult, refine, solve_hfs
+from ohmlearn.harmonic.hfs import Method
+from ohmlearn.harmonic.leave_one_out import LeftOut
+from ohmlearn.harmonic.system import Normalization
+from ohmlearn.nodes import NodeTable
+from ohmlearn.nodes.identity import join_tables, nodes_of
+from ohmlearn.semi_supervised.points import FromPoints
+from ohmlearn.semi_supervised.targets import (
+    Labels,
+    NodeLabels,
+    merge_rows,
+    number_labels,
+)
+from ohmlearn.sparsifier import StreamingSparsifier
+from ohmlearn.sparsifier.options import MAX_EDGES
+from ohmlearn.validation.edges import check_rereadable
+from ohmlearn.validation.parameters import (
+    LARGEST,
+    N_JOBS,
+    RANDOM_STATE,
+    SMALLEST,
+    VERBOSE,
+    Constraints,
+    Interval,
+    Options,
+    check_parameters,
+    check_seed,
+)
+
+__all__ = ["Labelling"]
+
+Floats = NDArray[np.float64]
+FAR = 1_000_000  # largest allowed gap between a labelled node and twice the number of nodes
+SOLVE_TOL = 1e-8  # a solve in memory is cheap, so it is at least this accurate
+MOST_LEFT_OUT = 512  # labels whose leave-one-out scores are computed
+LEAST_LEFT_OUT = 32
+LEFT_OUT_ENTRIES = 1 << 25  # in passes, numbers kept for them: 128 MiB
+LEFT_OUT_TOL = 1e-4
+READER = "an estimator with passes > 1 (passes=1 does not)"
+
+
+class Labelling(FromPoints):
+    """Reads edges and labels and computes scores; the estimators say what labels mean."""
+
+    _constraints: ClassVar[Constraints] = {
+        **FromPoints._constraints,
+        "gamma": (Options(("auto",)), Interval(Real, SMALLEST, LARGEST)),
+        "epsilon": (None, Interval(Real, 0, 1, closed="neither")),
+        "max_edges": (None, Interval(Integral, 1, MAX_EDGES)),
+        "passes": (Interval(Integral, 1),),
+        "tol": (Interval(Real, 0, 1, closed="neither"),),
+        "random_state": RANDOM_STATE,
+        "n_jobs": N_JOBS,
+        "verbose": VERBOSE,
+    }
+    _without_evidence: ClassVar[str]
+    gamma: float | Literal["auto"]
+    epsilon: float | None
+    max_edges: int | None
+    passes: int
+    normalization: Normalization
+    tol: float
+    random_state: Any
+    verbose: int
+
+    # What labels mean: the classifier and the regressor differ in these three.
+
+    @abstractmethod
+    def _read_labels(
+        self, y: Any, n_nodes: int | None, ids: NodeTable | None, sample_weight: Any
+    ) -> Labels:
+        """Check y and set the attributes that depend on it."""
+
+    @abstractmethod
+    def _columns(self) -> Floats:
+        """Return the values at the labelled nodes, one column for each score."""
+
+    @abstractmethod
+    def _automatic_gamma(self, degree: float) -> float:
+        """Return the value of ``gamma="auto"`` for a mean degree."""
+
+    def _wants_left_out(self) -> bool:
+        """Whether passes over the edges compute leave-one-out scores, too."""
+        return False
+
+    def _choose_method(self) -> None:
+        """Set `method_`, the equations to solve."""
+        self.method_: Method = "harmonic"
+
+    # The job.
+
+    def _label(
+        self,
+        edges: Any,
+        y: Any,
+        sample_weight: Any,
+        n_nodes: int | None,
+        sparsifier: StreamingSparsifier | None = None,
+    ) -> None:
+        """Read edges, solve on what is kept of them, refine on all of them."""
+        # Labels are checked before the edges are read, and numbered afterwards.
+        labels = self._read_labels(y, n_nodes, nodes_of(edges), sample_weight)
+        in_memory = isinstance(edges, Graph | tuple) or self.epsilon is None
+        if self.passes > 1 and not in_memory and not _is_on_cluster(edges):
+            check_rereadable(batches_of(edges), READER)
+        self._start(n_nodes, sparsifier)
+        self._take(edges)
+        self._set_labels(labels)
+        self._choose_method()
+        if self.passes > 1 and not self._holds_all_edges():
+            self._refine(edges, self.passes - 1, None)
+        self._solve()
+
+    def _start(self, n_nodes: int | None, sparsifier: StreamingSparsifier | None = None) -> None:
+        """Forget earlier edges, labels and answers."""
+        for name in ("_labels", "labelled_"):
+            self.__dict__.pop(name, None)
+        self._seed = check_seed(self.random_state)
+        self._n_nodes = n_nodes
+        self._nodes: NodeTable | None = None
+        self._all_edges: Graph | None = None
+        self._answer: HFSResult | None = None
+        self._before: HFSResult | None = None  # the last answer, where the next solve starts
+        self.n_iter_ = 1
+        self.sparsifier_ = sparsifier
+        if self.epsilon is not None and sparsifier is None:
+            self.sparsifier_ = StreamingSparsifier(
+                n_nodes=n_nodes,
+                epsilon=self.epsilon,
+                max_edges=self.max_edges,
+                random_state=self._seed,
+                n_jobs=self.n_jobs,
+                verbose=self.verbose,
+            )
+
+    def _take(self, edges: Any) -> None:
+        """Take in edges: into the sparsifier, or into a graph of all edges."""
+        self._answer, self.n_iter_ = None, 1
+        if self.sparsifier_ is None:
+            nodes = nodes_of(edges)
+            if _is_on_cluster(edges):
+                raise ValueError(
+                    "epsilon = None keeps every edge in this process, but these edges are on a "
+                    "cluster; give an epsilon between 0 and 1"
+                )
+            known = [] if self._all_edges is None else [self._all_edges.edges()]
+            self._check_same_nodes(nodes)
+            if known:
+                edges = chain(known, batches_of(edges))
+            graph = graph_of(edges, self._n_nodes)
+            self._nodes = join_tables(self._nodes, nodes)  # a stream may number as it is read
+            self._all_edges = graph
+            return
+        if _is_on_cluster(edges):
+            found = edges.sparsify(
+                epsilon=self.epsilon, max_edges=self.max_edges, random_state=self._seed
+            )
+            if self.sparsifier_.n_edges_seen_ > 0:
+                found = self.sparsifier_.merge(found)
+            self.sparsifier_ = found
+        else:
+            self.sparsifier_.update(edges)
+        self._nodes = self.sparsifier_.nodes
+
+    def _holds_all_edges(self) -> bool:
+        kept = self.sparsifier_
+        return kept is None or kept.snapshot().n_edges == kept.n_edges_seen_
+
+    def _solve(self) -> HFSResult:
+        """Return the present answer; it is computed when it is asked for."""
+        check_is_fitted(self, "_labels")
+        if self._answer is None:
+            self._choose_method()
+            self._answer = self._solve_in_memory()
+        if self._before is not self._answer:
+            self._before = self._answer
+            self._warn_unreached(self._answer.reached)
+        return self._answer
+
+    def _solve_in_memory(
+        self, leave_out: NDArray[np.int64] | None = None, start: HFSResult | None = None
+    ) -> HFSResult:
+        """Return the answer of the graph in memory."""
+        graph, columns = self.graph_, self._columns()
+        before = self._before if start is None else start
+        x0 = None if before is None else before.columns
+        extra = self._is_stable() and self.method_ == "harmonic"
+        if x0 is not None and x0.shape[1] != columns.shape[1] + extra:
+            x0 = None  # labels with another number of classes, or another method
+        tol = min(self.tol, SOLVE_TOL)
+        return solve_hfs(
+            graph,
+            self.labelled_,
+            columns,
+            gamma=self._choose_gamma(graph.n_nodes),
+            normalization=self.normalization,
+            sample_weight=self._label_weights,
+            method=self.method_,
+            leave_out=leave_out,
+            tol=tol if leave_out is None else LEFT_OUT_TOL,
+            x0=x0,
+            random_state=self._seed,
+            n_jobs=self.n_jobs,
+        )
+
+    def _labels_to_leave_out(self, n_nodes: int = 0) -> NDArray[np.int64]:
+        """Return positions of labels, a random choice if there are many.
+
+        `n_nodes` is given if numbers are kept for all nodes.
+        """
+        most = MOST_LEFT_OUT
+        if n_nodes > 0:
+            most = min(most, max(LEAST_LEFT_OUT, LEFT_OUT_ENTRIES // n_nodes))
+        n_labels = len(self.labelled_)
+        if n_labels <= most:
+            return np.arange(n_labels)
+        chosen = np.random.default_rng(self._seed).choice(n_labels, most, replace=False)
+        return np.sort(chosen)
+
+    def _leave_one_out(self, answer: HFSResult) -> LeftOut:
+        """Return leave-one-out scores of the answer, or of the graph in memory if it has none."""
+        if answer.left_out is not None:
+            return answer.left_out
+        found = self._solve_in_memory(self._labels_to_leave_out(), answer).left_out
+        assert found is not None
+        return found
+
+    def _refine(self, edges: Any, passes: int, before: HFSResult | None) -> None:
+        """Set the answer of the full graph, after some passes over its edges."""
+        h = self.graph_
+        self._answer = refine(
+            edges,
+            h,
+            self.labelled_,
+            self._columns(),
+            passes=passes,
+            tol=self.tol,
+            gamma=self._choose_gamma(h.n_nodes),
+            normalization=self.normalization,
+            sample_weight=self._label_weights,
+            method=self.method_,
+            leave_out=self._labels_to_leave_out(h.n_nodes) if self._wants_left_out() else None,
+            random_state=self._seed,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+            x0=None if before is None else before.columns,
+        )
+        self.n_iter_ = 1 + self._answer.passes
+
+    # Parts of the job.
+
+    def _check_parameters(self) -> None:
+        check_parameters(type(self).__name__, self._constraints, self.get_params(deep=False))
+
+    def _set_labels(self, labels: Labels) -> Labels:
+        """Number the labels and merge those of each node; return them before they are merged."""
+        rows = number_labels(labels, self._nodes)
+        self._labels: NodeLabels = merge_rows(rows)
+        self.labelled_ = self._labels.nodes
+        return rows
+
+    @property
+    def _label_weights(self) -> Floats:
+        """Weight of each labelled node: the sum of the weights of its labels."""
+        return self._labels.weights
+
+    def _check_same_nodes(self, nodes: NodeTable | None) -> None:
+        """Refuse edges whose nodes are numbered by another table than those before."""
+        if self._nodes is not None and nodes is not None:
+            join_tables(self._nodes, nodes)
+
+    def _choose_gamma(self, n_nodes: int) -> float:
+        """Set and return `gamma_`."""
+        if self.gamma == "auto":
+            kept = self.sparsifier_
+            total = float(self.graph_.weights.sum()) if kept is None else 2.0 * kept.weight_seen_
+            self.gamma_ = self._automatic_gamma(total / n_nodes)
+        else:
+            self.gamma_ = float(self.gamma)
+        return self.gamma_
+
+    def _is_stable(self) -> bool:
+        return self.normalization == "stable"
+
+    def _warn_isolated(self) -> None:
+        """Warn of labelled nodes that no edge has, for example mistyped ones."""
+        component, labelled = self._solve().component, self.labelled_
+        alone = labelled[np.bincount(component)[component[labelled]] == 1]
+        if len(alone) > 0:
+            first = (alone if self._nodes is None else self._nodes.ids(alone[:1])).tolist()[0]
+            warnings.warn(
+                f"{len(alone)} of the {len(labelled)} labelled nodes are in no edge, such as "
+                f"{first!r}",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def _warn_unreached(self, reached: NDArray[np.bool_]) -> None:
+        if not reached.all():
+            warnings.warn(
+                f"{np.count_nonzero(~reached)} of {len(reached)} nodes are in components without "
+                f"a label: they get {self._without_evidence}, and reached_ is False there; label "
+                f"some of them, or connect them to the rest, for example by more neighbours",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    # Answers.
+
+    @property
+    def graph_(self) -> Graph:
+        """The graph in memory, with all known nodes: the sparsifier, or all edges."""
+        check_is_fitted(self, "_seed")
+        kept = self._all_edges if self.sparsifier_ is None else self.sparsifier_.snapshot()
+        assert kept is not None
+        last = int(getattr(self, "labelled_", np.zeros(1)).max())
+        if self._n_nodes is None and self._nodes is None and last > 2 * kept.n_nodes + FAR:
+            raise ValueError(
+                f"node {last} has a label, but the edges have {kept.n_nodes} nodes, and memory is "
+                f"needed for every number in between; number the nodes 0, 1, 2, ..., as read_edges "
+                f"does, or give n_nodes"
+            )
+        return with_nodes(kept, max(self._n_nodes or 0, last + 1))
+
+
+def _is_on_cluster(edges: Any) -> bool:
+    """Whether edges are a `ClusterEdges`, whose workers sparsify them and read them in passes."""
+    return hasattr(edges, "sparsify")
+
+
+def with_nodes(graph: Graph, n_nodes: int) -> Graph:
+    """Return the graph with isolated nodes added, up to `n_nodes`."""
+    missing = n_nodes - graph.n_nodes
+    if missing <= 0:
+        return graph
+    indptr = np.concatenate([graph.indptr, np.full(missing, graph.indptr[-1])])
+    indptr.flags.writeable = False
+    larger = Graph._from_csr(indptr, graph.indices, graph.weights)
+    larger.nodes = graph.nodes
+    return larger
