@@ -263,7 +263,8 @@ class StreamingSparsifier(Shared):
         """
         sampler = self._sampler()
         if self._snapshot is None:
-            self._snapshot = Graph._from_csr(*sampler.snapshot())
+            *csr, self._chance = sampler.snapshot()
+            self._snapshot = Graph._from_csr(*csr)
             self._snapshot.nodes = self.nodes
         return self._snapshot
 
