@@ -8,7 +8,9 @@
 #include <string>
 #include <type_traits>
 
+#include "base/rng.hpp"
 #include "bindings/arrays.hpp"
+#include "sampling/errors.hpp"
 #include "sampling/sampler.hpp"
 
 namespace ohm::python {
@@ -28,6 +30,7 @@ void visit_state(S& state, const Visit& visit) {
   visit("u", state.u);
   visit("v", state.v);
   visit("w", state.w);
+  visit("chance", state.chance);
   visit("n_sorted", state.n_sorted);
   visit("position", state.position);
   visit("n_self_loops", state.n_self_loops);
@@ -152,6 +155,17 @@ void bind_sampler(nb::module_& m) {
     });
   }, "state"_a, "n_nodes"_a, "seed"_a, "epsilon"_a, "constant"_a, "offset"_a, "max_rows"_a, "retracts"_a, "threads"_a,
                "grows"_a, "Continue from a state; ValueError if no sampler with these options can have it.");
+  m.def("draw_errors", [](std::int32_t n_nodes, ArrayIn<std::int32_t> u, ArrayIn<std::int32_t> v, ArrayIn<float> w,
+                          ArrayIn<float> chance, double loose, std::uint64_t seed, std::uint64_t number) {
+    require(u.size() == v.size() && u.size() == w.size() && u.size() == chance.size(),
+            "u, v, w and chance must have equal lengths");
+    return to_numpy(without_gil([&] {
+      const auto size = static_cast<std::int64_t>(u.size());
+      const Triangle h = sort_edges(n_nodes, as_span(u), as_span(v), as_span(w), size, as_span(chance));
+      return draw_errors(h, loose, hash(mix(seed), number));
+    }));
+  }, "n_nodes"_a, "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert(), "chance"_a.noconvert(), "loose"_a, "seed"_a,
+        "number"_a, "Errors of the edges of H (u < v, in order) that another sample could have made.");
   c.attr("changes_at_once") = false;  // an update that is interrupted by a fork leaves an unusable sampler
   m.def("find_fault", [](std::int64_t limit, int threads, Ids u, Ids v, Weights w) {
     return with_edges(u, v, w, [&](auto a, auto b, auto c) { return find_fault(a, b, c, limit, threads); });
@@ -165,10 +179,15 @@ void bind_sampler(nb::module_& m) {
      self.merge(other.state());
    }, "other"_a)
       .def("snapshot", [](const Sampler& self) {
-        Csr csr = without_gil([&] { return self.snapshot(); });
+        Csr csr;
+        std::vector<float> chance = without_gil([&] {
+          Triangle h = self.snapshot();
+          mirror(h, 1.0, csr.indptr, csr.indices, csr.weights);
+          return std::move(h.chance);
+        });
         return std::tuple(to_numpy(std::move(csr.indptr)), to_numpy(std::move(csr.indices)),
-                          to_numpy(std::move(csr.weights)));
-      })
+                          to_numpy(std::move(csr.weights)), to_numpy(std::move(chance)));
+      }, "H as a graph, and the chance of each edge (u < v, in order).")
       .def("get_state", get_state, "All that the future depends on, as arrays by name.")
       .def_prop_ro("n_nodes", [](const Sampler& s) { return s.state().n_nodes; })
       .def_prop_ro("n_rows", &Sampler::n_rows)

@@ -35,6 +35,42 @@ struct Half {
 #pragma pack(pop)
 static_assert(sizeof(Half<double>) == 12 && sizeof(Half<Unit>) == 4);
 
+// A row of a sampler, see sort_edges.
+struct Sampled {
+  float weight;
+  float chance;
+  operator double() const { return static_cast<double>(weight); }
+};
+
+// The rows of a sampler as an array of Sampled.
+struct SampledRows {
+  std::span<const float> weight, chance;
+};
+using ohm::weight_at;  // for spans, beside this one
+Sampled weight_at(const SampledRows& rows, std::int64_t i) { return {rows.weight[i], rows.chance[i]}; }
+
+// The sum of parallel edges.
+struct PlainSum {
+  double weight = 0.0;
+  void add(double w) { weight += w; }
+};
+
+struct SampledSum {
+  double weight = 0.0;
+  double variances = 0.0;
+  double largest = 0.0;
+  void add(Sampled row) {
+    const double w = row;
+    const double variance = (1.0 - static_cast<double>(row.chance)) * w * w;
+    weight += w;
+    variances += variance;
+    largest = std::max(largest, variance);
+  }
+  float chance() const {
+    return static_cast<float>(std::clamp(1.0 - 0.5 * (variances + largest) / (weight * weight), 0.0, 1.0));
+  }
+};
+
 // Row boundaries that are also write positions. Sizes are counted two slots to the right, so that after the prefix sum
 // slot r + 1 holds the start of row r; `claim` moves it to the row's end, which is where row r + 1 starts. When
 // everything is written, row r is [start(r), start(r + 1)).
@@ -57,11 +93,14 @@ class RowFill {
   std::vector<std::int64_t> slots_;
 };
 
-template <class Index, class Weight>
+// `Weights` is an array of Weight: a span, or SampledRows.
+template <class Index, class Weight, class Weights = std::span<const Weight>>
 class Builder {
+  static constexpr bool kSampled = std::is_same_v<Weight, Sampled>;
+  using Sum = std::conditional_t<kSampled, SampledSum, PlainSum>;
+
  public:
-  Builder(std::int32_t n, std::span<const Index> u, std::span<const Index> v,
-          std::span<const Weight> w, std::int64_t n_sorted)
+  Builder(std::int32_t n, std::span<const Index> u, std::span<const Index> v, Weights w, std::int64_t n_sorted)
       : n_(n), u_(u), v_(v), w_(w), n_sorted_(n_sorted), high_(n), low_(n) {}
 
   std::variant<BuiltCsr, EdgeFault> build() {
@@ -79,19 +118,23 @@ class Builder {
     resize_huge(triangle.start, static_cast<std::size_t>(n_) + 1);
     resize_huge(triangle.other, most);
     resize_huge(triangle.weight, most);
+    if constexpr (kSampled) resize_huge(triangle.chance, most);
     std::int64_t edges = 0;
-    for_each_edge([&](std::int32_t lower, std::int32_t higher, double weight) {
-      if (!(weight <= std::numeric_limits<float>::max())) {
+    for_each_edge([&](std::int32_t lower, std::int32_t higher, const Sum& sum) {
+      if (!(sum.weight <= std::numeric_limits<float>::max())) {
         throw std::overflow_error(
             "the weights of parallel edges add up to more than the largest float32; divide all weights by a constant");
       }
       ++triangle.start[lower + 1];
       triangle.other[edges] = higher;
-      triangle.weight[edges++] = static_cast<float>(weight);
+      triangle.weight[edges] = static_cast<float>(sum.weight);
+      if constexpr (kSampled) triangle.chance[edges] = sum.chance();
+      ++edges;
     });
     std::partial_sum(triangle.start.begin(), triangle.start.end(), triangle.start.begin());
     triangle.other.resize(edges);
     triangle.weight.resize(edges);
+    if constexpr (kSampled) triangle.chance.resize(edges);
     return triangle;
   }
 
@@ -158,7 +201,7 @@ class Builder {
     }
   }
 
-  // Calls visit(lower, higher, weight) once for each set of parallel edges, in order.
+  // Calls visit(lower, higher, sum) once for each set of parallel edges, in order.
   template <class Visit>
   void for_each_edge(Visit visit) const {
     std::size_t at = 0;  // among the edges that are sorted already
@@ -166,34 +209,35 @@ class Builder {
       const std::int64_t end = low_.start(lower + 1);
       std::int64_t k = low_.start(lower);
       for (; at < n_sorted_ && u_[at] == lower; ++at) {
-        for (; k < end && by_low_[k].other < v_[at];) k = visit_parallel(visit, lower, 0.0, k, end);
-        const double weight = weight_at(w_, at);
+        for (; k < end && by_low_[k].other < v_[at];) k = visit_parallel(visit, lower, {}, k, end);
+        Sum sum;
+        sum.add(weight_at(w_, at));
         if (k < end && by_low_[k].other == v_[at]) {
-          k = visit_parallel(visit, lower, weight, k, end);
+          k = visit_parallel(visit, lower, sum, k, end);
         } else {
-          visit(lower, static_cast<std::int32_t>(v_[at]), weight);
+          visit(lower, static_cast<std::int32_t>(v_[at]), sum);
         }
       }
-      while (k < end) k = visit_parallel(visit, lower, 0.0, k, end);
+      while (k < end) k = visit_parallel(visit, lower, {}, k, end);
     }
   }
 
   // One set of parallel edges, the first of which is at k; returns where the next begins.
   template <class Visit>
-  std::int64_t visit_parallel(Visit& visit, std::int32_t lower, double weight, std::int64_t k, std::int64_t end) const {
+  std::int64_t visit_parallel(Visit& visit, std::int32_t lower, Sum sum, std::int64_t k, std::int64_t end) const {
     const std::int32_t higher = by_low_[k].other;
-    for (; k < end && by_low_[k].other == higher; ++k) weight += by_low_[k].weight;
-    visit(lower, higher, weight);
+    for (; k < end && by_low_[k].other == higher; ++k) sum.add(by_low_[k].weight);
+    visit(lower, higher, sum);
     return k;
   }
 
   std::optional<EdgeFault> mirror() {
     RowFill rows(n_);
     std::optional<EdgeFault> fault;
-    for_each_edge([&](std::int32_t lower, std::int32_t higher, double weight) {
+    for_each_edge([&](std::int32_t lower, std::int32_t higher, const Sum& sum) {
       rows.count(lower);
       rows.count(higher);
-      if (!std::isfinite(weight) && !fault) fault = overflow(lower, higher);
+      if (!std::isfinite(sum.weight) && !fault) fault = overflow(lower, higher);
     });
     if (fault) return fault;
     rows.close_counts();
@@ -205,9 +249,9 @@ class Builder {
       csr.indices[at] = column;
       csr.weights[at] = weight;
     };
-    for_each_edge([&](std::int32_t lower, std::int32_t higher, double weight) {
-      put(lower, higher, weight);
-      put(higher, lower, weight);
+    for_each_edge([&](std::int32_t lower, std::int32_t higher, const Sum& sum) {
+      put(lower, higher, sum.weight);
+      put(higher, lower, sum.weight);
     });
     csr.indptr = rows.release();
     return std::nullopt;
@@ -222,7 +266,7 @@ class Builder {
 
   std::int32_t n_;
   std::span<const Index> u_, v_;
-  std::span<const Weight> w_;
+  Weights w_;
   std::size_t n_sorted_;
   RowFill high_, low_;
   bool in_order_ = true;
@@ -245,7 +289,10 @@ OHM_FOR_EDGE_TYPES(OHM_INSTANTIATE)
 #undef OHM_INSTANTIATE
 
 Triangle sort_edges(std::int32_t n, std::span<const std::int32_t> u, std::span<const std::int32_t> v,
-                    std::span<const float> w, std::int64_t n_sorted) {
+                    std::span<const float> w, std::int64_t n_sorted, std::span<const float> chance) {
+  if (!chance.empty()) {
+    return Builder<std::int32_t, Sampled, SampledRows>(n, u, v, {w, chance}, n_sorted).build_triangle();
+  }
   return Builder<std::int32_t, float>(n, u, v, w, n_sorted).build_triangle();
 }
 

@@ -50,6 +50,7 @@ struct Triangle {
   std::vector<std::int64_t> start;  // n + 1
   std::vector<std::int32_t> other;
   std::vector<float> weight;
+  std::vector<float> chance;  // of the rows of a sampler, see sort_edges; empty for other graphs
   std::int32_t n() const { return static_cast<std::int32_t>(start.size() - 1); }
   std::int64_t edges() const { return start.back(); }
 };
@@ -57,8 +58,12 @@ struct Triangle {
 // Like build_csr, for edges that are known to be valid: for others it throws std::invalid_argument, or
 // std::overflow_error if the sum of parallel ones exceeds the largest float. The first `n_sorted` edges must be in
 // order, each once and with u < v; they are merged without being sorted again, with the same result.
+//
+// `chance` is empty, or holds for each edge the probability with which it was kept. Its weight w, already divided by
+// that probability p, then has a variance whose unbiased estimate is (1 - p) w^2. Parallel edges were kept or dropped
+// independently of each other, so their variances are summed; the chance of the sum is the p that gives this variance.
 Triangle sort_edges(std::int32_t n, std::span<const std::int32_t> u, std::span<const std::int32_t> v,
-                    std::span<const float> w, std::int64_t n_sorted = 0);
+                    std::span<const float> w, std::int64_t n_sorted = 0, std::span<const float> chance = {});
 
 // Sums of the weights at each node.
 std::vector<double> degrees(const Triangle& edges);

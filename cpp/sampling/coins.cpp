@@ -97,7 +97,7 @@ OHM_INLINE void toss_strip(std::span<const Index> u, std::span<const Index> v, s
     if (uniform(bits) >= static_cast<double>(p[k])) continue;
     if (u[i] == v[i] || weight[k] < static_cast<float>(kSmallestWeight)) continue;
     candidates.push_back({position + i, static_cast<std::int32_t>(u[i]), static_cast<std::int32_t>(v[i]),
-                          weight[k] / p[k], halved[k] == 0, (bits & 1u) != 0});
+                          weight[k] / p[k], halved[k] != 0 ? 0.5f * p[k] : p[k], halved[k] == 0, (bits & 1u) != 0});
   }
 }
 

@@ -135,6 +135,7 @@ void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::sp
         state_.u[rows] = part[k].u;  // a row is written before it is known whether it stays
         state_.v[rows] = part[k].v;
         state_.w[rows] = part[k].certain ? part[k].w : 2.0f * part[k].w;
+        state_.chance[rows] = part[k].chance;
         rows += is_kept(part[k]);
         state_.n_expected += part[k].certain ? 1.0 : 0.5;
         if (state_.n_expected >= limit) {
@@ -165,19 +166,22 @@ void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::sp
 
 // Reserves memory for this many rows, or for more, so that few calls move them.
 void Sampler::reserve_rows(std::int64_t rows) {
-  if (rows <= static_cast<std::int64_t>(std::min({state_.u.capacity(), state_.v.capacity(), state_.w.capacity()}))) {
+  if (rows <= static_cast<std::int64_t>(std::min({state_.u.capacity(), state_.v.capacity(), state_.w.capacity(),
+                                                  state_.chance.capacity()}))) {
     return;
   }
   const std::int64_t room = std::max(rows, std::min(state_.capacity, 2 * n_rows()));
   state_.u.reserve(room);
   state_.v.reserve(room);
   state_.w.reserve(room);
+  state_.chance.reserve(room);
 }
 
 void Sampler::resize_rows(std::int64_t rows) {
   state_.u.resize(rows);
   state_.v.resize(rows);
   state_.w.resize(rows);
+  state_.chance.resize(rows);
 }
 
 // Expected rows between two updates of degrees and cuts. Before the first resample there is nothing to update, and the
@@ -251,6 +255,7 @@ void Sampler::add(const State& other) {
   state_.u.insert(state_.u.end(), other.u.begin(), other.u.end());
   state_.v.insert(state_.v.end(), other.v.begin(), other.v.end());
   state_.w.insert(state_.w.end(), other.w.begin(), other.w.end());
+  state_.chance.insert(state_.chance.end(), other.chance.begin(), other.chance.end());
   state_.position += other.position;
   state_.n_self_loops += other.n_self_loops;
   state_.n_zero_weights += other.n_zero_weights;
@@ -271,10 +276,10 @@ void Sampler::merge(const State& other) {
 }
 
 Triangle Sampler::gather() const {
-  return sort_edges(state_.n_nodes, state_.u, state_.v, state_.w, state_.n_sorted);
+  return sort_edges(state_.n_nodes, state_.u, state_.v, state_.w, state_.n_sorted, state_.chance);
 }
 
-Csr Sampler::snapshot() const {
+Triangle Sampler::snapshot() const {
   State state;  // without the rows, which may be most of the memory
   state.n_nodes = state_.n_nodes;
   state.nodes = state_.nodes;
@@ -284,9 +289,7 @@ Csr Sampler::snapshot() const {
   Sampler copy(std::move(state), options_);
   Triangle rows = gather();
   copy.thin(rows);
-  Csr h;
-  mirror(copy.gather(), 1.0, h.indptr, h.indices, h.weights);
-  return h;
+  return copy.gather();
 }
 
 // Computes the records of the nodes of H and its clusters.
@@ -377,6 +380,7 @@ void Sampler::take_rows(Triangle& h) {
   }
   state_.v = std::move(h.other);
   state_.w = std::move(h.weight);
+  state_.chance = std::move(h.chance);
   state_.n_sorted = n_rows();
 }
 
@@ -389,6 +393,7 @@ void Sampler::resample() {
   state_.u = std::move(reserved);
   state_.v = std::vector<std::int32_t>();
   state_.w = std::vector<float>();
+  state_.chance = std::vector<float>();
   state_.n_sorted = 0;
   try {
     thin(h);
@@ -431,22 +436,25 @@ void Sampler::thin(Triangle& h) {
   const auto left = static_cast<std::size_t>(std::count(keep.begin(), keep.end(), 1));
   // One extra slot: a row is written before it is known whether it is kept.
   std::vector<std::int32_t> from(left + 1), to(left + 1);
-  std::vector<float> weight(left + 1);
+  std::vector<float> weight(left + 1), kept(left + 1);
   std::size_t row = 0;
   for (std::int32_t u = 0; u < n; ++u) {
     for (std::int64_t e = h.start[u]; e < h.start[u + 1]; ++e) {
       from[row] = u;
       to[row] = h.other[e];
       weight[row] = h.weight[e] / chance[e];
+      kept[row] = h.chance[e] * chance[e];
       row += keep[e];
     }
   }
   from.pop_back();
   to.pop_back();
   weight.pop_back();
+  kept.pop_back();
   state_.u = std::move(from);
   state_.v = std::move(to);
   state_.w = std::move(weight);
+  state_.chance = std::move(kept);
   state_.n_sorted = n_rows();
   state_.capacity = capacity_for(static_cast<double>(n_rows()));
 }

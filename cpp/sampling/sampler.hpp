@@ -61,6 +61,7 @@ class Sampler {
     std::vector<PairWeight> pairs;  // since the last resample, see grow_cuts; empty before the first
     std::vector<std::int32_t> u, v;
     std::vector<float> w;
+    std::vector<float> chance;  // with which each row has been kept so far, see sort_edges
     std::int64_t n_sorted = 0;  // rows from the last resample, which come first; later ones follow
     std::int64_t position = 0;  // edges seen, including dropped ones
     std::int64_t n_self_loops = 0;
@@ -89,7 +90,7 @@ class Sampler {
   void merge(const State& other);
 
   // H, resampled to the target; the sampler is unchanged.
-  Csr snapshot() const;
+  Triangle snapshot() const;
 
   const State& state() const { return state_; }
   std::int64_t n_rows() const { return std::ssize(state_.u); }

@@ -76,9 +76,9 @@ std::string find_pair_fault(const Sampler::State& state) {
 
 std::string find_row_fault(const Sampler::State& state) {
   const std::size_t rows = state.u.size();
-  if (state.v.size() != rows || state.w.size() != rows) {
-    return "u, v and w have " + std::to_string(rows) + ", " + std::to_string(state.v.size()) + " and " +
-           std::to_string(state.w.size()) + " rows";
+  if (state.v.size() != rows || state.w.size() != rows || state.chance.size() != rows) {
+    return "u, v, w and chance have " + std::to_string(rows) + ", " + std::to_string(state.v.size()) + ", " +
+           std::to_string(state.w.size()) + " and " + std::to_string(state.chance.size()) + " rows";
   }
   if (state.n_sorted < 0 || state.n_sorted > std::ssize(state.u)) {
     return std::to_string(state.n_sorted) + " of " + std::to_string(rows) + " rows are sorted";
@@ -93,6 +93,8 @@ std::string find_row_fault(const Sampler::State& state) {
              std::to_string(state.n_nodes);
     }
     if (!(w >= kSmallestWeight && w <= kLargestFloat)) return row() + " has weight " + number(w);
+    const auto chance = static_cast<double>(state.chance[i]);
+    if (!(chance >= 0.0 && chance <= 1.0)) return row() + " was kept with probability " + number(chance);
     for (const std::int32_t node : {u, v}) {
       degree[node] += w;
       if (degree[node] > kLargestFloat) {

@@ -106,7 +106,7 @@ TEST(a_sampler_is_whole_after_memory_ran_out) {
             const auto seen = static_cast<double>(state.position);
             CHECK(std::abs(total(state) - seen) <= 0.2 * seen);
             feed(sampler, edges);  // it can continue
-            CHECK(sampler.snapshot().indices.size() > 0);
+            CHECK(sampler.snapshot().other.size() > 0);
           });
       CHECK(failures > 10);
     }
@@ -158,7 +158,7 @@ TEST(a_merge_that_ran_out_of_memory_has_changed_nothing) {
           CHECK(now.beta == before.beta && now.capacity == before.capacity);
           CHECK(now.weight_seen == before.weight_seen);
           sampler.merge(second.state());  // again, with the bits of a merge that did not fail
-          CHECK(sampler.state().w == merged.state().w && sampler.snapshot().weights == merged.snapshot().weights);
+          CHECK(sampler.state().w == merged.state().w && sampler.snapshot().weight == merged.snapshot().weight);
         });
     CHECK(failures > 10);
   }

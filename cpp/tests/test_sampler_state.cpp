@@ -160,7 +160,7 @@ TEST(states_of_samplers_are_taken_and_continue_alike) {
       feed(original, 5000, 8);
       feed(copy, 5000, 8);
       CHECK(original.state().w == copy.state().w);
-      CHECK(original.snapshot().weights == copy.snapshot().weights);
+      CHECK(original.snapshot().weight == copy.snapshot().weight);
     }
   }
 }

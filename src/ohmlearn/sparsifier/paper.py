@@ -26,6 +26,8 @@ from ohmlearn.graph import Graph
 from ohmlearn.resistance import effective_resistance
 from ohmlearn.validation.edges import check_same_length
 
+Floats = NDArray[np.float64]
+
 EDGE = [("u", np.int32), ("v", np.int32), ("a", np.float64)]
 ROW = [*EDGE, ("p", np.float64), ("q", np.int64)]
 PRINTED_ROW = [*ROW, ("p_printed", np.float64)]
@@ -178,12 +180,20 @@ class KelnerLevin:
         p = rows["p_printed" if self.printed else "p"]
         return np.asarray(rows["a"] * (rows["q"] / (self.n_copies * p)), np.float64)
 
+    def _chances(self, rows: NDArray[np.void]) -> NDArray[np.float64]:
+        """Return 1 - variance / weight^2 for each row, which is the sum of its q copies."""
+        return np.asarray(1.0 - (1.0 - rows["p"]) / rows["q"], np.float64)
+
     def snapshot_edges(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
         """Return (u, v, weight), u < v, as they would be after a flush; change nothing."""
+        return self.snapshot_rows()[:3]
+
+    def snapshot_rows(self) -> tuple[NDArray[np.int32], NDArray[np.int32], Floats, Floats]:
+        """Return (u, v, weight) as `snapshot_edges` does, and the chance of each row."""
         flushed = copy.copy(self)  # shares the arrays, which a flush does not write to
         flushed.flush()
         rows = flushed._rows
-        return rows["u"].copy(), rows["v"].copy(), self._weights(rows)
+        return rows["u"].copy(), rows["v"].copy(), self._weights(rows), self._chances(rows)
 
     def merge(self, other: "KelnerLevin") -> None:
         """Add the rows of another sketch with their p and q; the next block resamples them."""
@@ -309,10 +319,14 @@ class PaperSampler:
         sketch.update(u, v, weights)
         self._now = sketch, seen
 
-    def snapshot(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
-        u, v, w = self._sketch.snapshot_edges()
+    def snapshot(self) -> tuple[NDArray[Any], ...]:
+        """Return H as indptr, indices and weights, and the chances as the C++ sampler does."""
+        u, v, w, chance = self._sketch.snapshot_rows()
         h = Graph.from_edges(u, v, w, n_nodes=self.n_nodes)
-        return h.indptr, h.indices, h.weights
+        _, edge = np.unique(u.astype(np.int64) * self.n_nodes + v, return_inverse=True)
+        parts = w / h.edges()[2][edge]
+        variances = np.bincount(edge, (1.0 - chance) * parts**2, h.n_edges)
+        return h.indptr, h.indices, h.weights, (1.0 - variances).astype(np.float32)
 
     def merge(self, other: "PaperSampler") -> None:
         sketch = copy.copy(self._sketch)

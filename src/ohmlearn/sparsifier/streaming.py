@@ -24,10 +24,11 @@ from ohmlearn.sparsifier.options import (
     SparsifierOptions,
 )
 from ohmlearn.sparsifier.paper import PaperSampler
+from ohmlearn.sparsifier.sample import LOOSE, Sample
 from ohmlearn.validation.edges import EdgeNames, check_batch, raise_edge_fault
 from ohmlearn.validation.parameters import check_seed, naming_size
 
-__all__ = ["StreamingSparsifier", "sparsify"]
+__all__ = ["StreamingSparsifier"]
 
 PIECE = 1 << 22  # edges between two chances to interrupt an update
 
@@ -118,7 +119,7 @@ class StreamingSparsifier(Shared):
         self.nodes: NodeTable | None = None
         self._core = self._make_sampler(state)
         self._is_cut_off = False
-        self._snapshot: Graph | None = None
+        self._snapshot: Sample | None = None
         self._share()
 
     def __repr__(self) -> str:
@@ -261,11 +262,43 @@ class StreamingSparsifier(Shared):
         >>> StreamingSparsifier(random_state=0).update([0, 1], [1, 2]).snapshot().edges()
         (array([0, 1], dtype=int32), array([1, 2], dtype=int32), array([1., 1.]))
         """
-        sampler = self._sampler()
+        return self._sample().graph
+
+    def _sample(self) -> Sample:
+        sampler, options = self._sampler(), self.options
         if self._snapshot is None:
-            self._snapshot = Graph._from_csr(*sampler.snapshot())
-            self._snapshot.nodes = self.nodes
+            *csr, chance = sampler.snapshot()
+            graph = Graph._from_csr(*csr)
+            graph.nodes = self.nodes
+            loose = LOOSE[options.scheme]
+            self._snapshot = Sample(graph, chance, loose, self.seed, options.threads)
         return self._snapshot
+
+    @in_turn
+    def replicate(self, number: int = 0, *, amplitude: float = 0.5) -> Graph:
+        """Return the snapshot with an error added that another sample of edges could have made.
+
+        No edge is read: the sparsifier knows with which probability it has kept each edge. Divide
+        the difference of the answers on a replicate and on the snapshot by `amplitude`: so far
+        the answer on the snapshot may be from that on all edges. The answers on two independent
+        samples differ by the square root of two times that.
+
+        Parameters
+        ----------
+        number : int
+            Replicates with different numbers are independent of each other.
+        amplitude : float
+            At most 1. With 1, some weights become 0, so the replicate may be disconnected.
+
+        Examples
+        --------
+        >>> from ohmlearn import StreamingSparsifier, gallery
+        >>> graph = gallery.complete(300)
+        >>> sparsifier = StreamingSparsifier(epsilon=0.9, random_state=0).update(graph)
+        >>> sparsifier.replicate().n_edges == sparsifier.snapshot().n_edges
+        True
+        """
+        return self._sample().replicate(number, amplitude)
 
     def merge(self, other: "StreamingSparsifier") -> Self:
         """Take in everything that another sparsifier has seen; `other` does not change.
@@ -424,6 +457,25 @@ class StreamingSparsifier(Shared):
 
     @property
     @in_turn
+    def epsilon_estimate_(self) -> float:
+        """Estimate of the true epsilon of `snapshot`, found without reading an edge again.
+
+        It takes about as long as two resamples when it is first asked for. It is not a bound:
+        `certify` gives one if the edges can be read again. 0 if no edge was dropped.
+
+        Examples
+        --------
+        >>> from ohmlearn import StreamingSparsifier, certify, gallery
+        >>> graph = gallery.complete(300)
+        >>> sparsifier = StreamingSparsifier(epsilon=0.9, random_state=0).update(graph)
+        >>> true = certify(graph, sparsifier, random_state=0).epsilon
+        >>> 0.85 < sparsifier.epsilon_estimate_ / true < 1.15
+        True
+        """
+        return self._sample().epsilon
+
+    @property
+    @in_turn
     def stats_(self) -> dict[str, float]:
         """All counters."""
         sampler, options = self._sampler(), self.options
@@ -445,52 +497,3 @@ class StreamingSparsifier(Shared):
             "n_resamples": sampler.n_resamples,
             "epsilon_nominal": epsilon,
         }
-
-
-def sparsify(
-    edges: Any,
-    *,
-    epsilon: float = 0.5,
-    n_nodes: int | None = None,
-    max_edges: int | None = None,
-    memory: int | str | None = None,
-    scheme: Literal["resample", "online", "paper"] = "resample",
-    constants: Literal["practical", "theory"] = "practical",
-    random_state: Any = None,
-    n_jobs: int | None = None,
-    verbose: int = 0,
-) -> Graph:
-    """Sparsify edges in one pass.
-
-    Parameters
-    ----------
-    edges : stream, Graph, or tuple (u, v) or (u, v, w) of arrays
-        As for `StreamingSparsifier.update`.
-    epsilon, n_nodes, max_edges, memory, scheme, constants, random_state, n_jobs, verbose
-        As for `StreamingSparsifier`.
-
-    Returns
-    -------
-    Graph
-        The sparsifier. Its attribute `nodes` holds the ids, if `edges` has ids.
-
-    Examples
-    --------
-    >>> from ohmlearn import gallery, sparsify
-    >>> sparsify(gallery.complete(500), epsilon=0.9, random_state=0).n_edges < 15_000
-    True
-    """
-    if n_nodes is None and isinstance(edges, Graph):
-        n_nodes = edges.n_nodes
-    sparsifier = StreamingSparsifier(
-        n_nodes=n_nodes,
-        epsilon=epsilon,
-        max_edges=max_edges,
-        memory=memory,
-        scheme=scheme,
-        constants=constants,
-        random_state=random_state,
-        n_jobs=n_jobs,
-        verbose=verbose,
-    )
-    return sparsifier.update(edges).snapshot()
