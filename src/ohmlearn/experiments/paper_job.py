@@ -178,7 +178,7 @@ def _refine_all(
             if directions[i].shape[1] > 0:
                 run.accept(directions[i], system.multiply(directions[i], images[i]))
             gram = run.gram / run.smallest_quotient()
-            f, _, residuals, estimates = system.assess(run.x, run.residual, gram)
+            f, _, residuals, estimates, _ = system.assess(run.x, run.residual, gram)
             errors[i] = max(residuals.max(), estimates.max())
             if errors[i] > EXACT_TOL:  # as `refine` does after its last pass
                 f, _ = system.combine(system.centre(run.look_ahead()))
