@@ -1,0 +1,268 @@
+"""Probabilities, estimated accuracy, prediction sets, abstaining, shares of classes, methods."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from ohmlearn import Graph, HFSClassifier, gallery
+from ohmlearn.semi_supervised.calibration import (
+    DEFAULT,
+    Calibration,
+    conformal_threshold,
+    estimate_accuracy,
+    fit_calibration,
+    match_shares,
+    scale_scores,
+    spread_of,
+)
+
+
+def blocks(n, *, classes=3, inside=0.5, seed=0):
+    """Return edges among nodes of some classes, and the classes."""
+    random = np.random.default_rng(seed)
+    truth = np.arange(n) % classes
+    u = random.integers(0, n, 8 * n)
+    same = random.random(8 * n) < inside
+    v = np.where(
+        same,
+        truth[u] + classes * random.integers(0, n // classes, 8 * n),
+        random.integers(0, n, 8 * n),
+    )
+    return (u, v), truth
+
+
+def some_labels(truth, per_class, seed=0):
+    random = np.random.default_rng(seed)
+    chosen = [random.choice(np.flatnonzero(truth == c), per_class, False) for c in np.unique(truth)]
+    return {int(node): int(truth[node]) for node in np.concatenate(chosen)}
+
+
+def calibration_error(p, truth, bins=15):
+    sure, right = p.max(axis=1), p.argmax(axis=1) == truth
+    bin_of = np.minimum((sure * bins).astype(int), bins - 1)
+    parts = [bin_of == b for b in range(bins) if np.any(bin_of == b)]
+    return sum(part.mean() * abs(sure[part].mean() - right[part].mean()) for part in parts)
+
+
+@pytest.mark.parametrize("inside", [0.1, 0.3, 0.6])
+def test_probabilities_are_calibrated_whether_the_graph_helps_or_not(inside):
+    edges, truth = blocks(1500, inside=inside)
+    after, before = [], []
+    for seed in range(4):
+        labels = some_labels(truth, 20, seed)
+        model = HFSClassifier(random_state=0).fit_edges(edges, labels, n_nodes=1500)
+        after.append(calibration_error(model.label_distributions_, truth))
+        plain = HFSClassifier(random_state=0, calibration=None).fit_edges(edges, labels)
+        before.append(calibration_error(plain.label_distributions_, truth))
+        assert np.array_equal(plain.transduction_, model.transduction_)
+    assert np.mean(after) < 0.08
+    assert np.mean(after) < np.mean(before)
+
+
+@pytest.mark.parametrize("passes", [1, 3])
+def test_dense_graphs_of_which_edges_were_dropped(passes):
+    # Half of the weight of an edge is noise, so that one pass labels worse than three.
+    random = np.random.default_rng(0)
+    truth = np.arange(600) % 2
+    u, v = np.triu_indices(600, 1)
+    w = np.where(truth[u] == truth[v], 1.15, 1.0) * random.uniform(0.5, 1.5, len(u))
+    labels = some_labels(truth, 60)
+    model = HFSClassifier(passes=passes, random_state=0).fit_edges((u, v, w), labels)
+    others = np.setdiff1d(np.arange(600), list(labels))
+    accuracy = np.mean((model.transduction_ == truth)[others])
+    estimate = model.accuracy_estimate_
+    assert estimate.low <= accuracy <= estimate.high
+    assert (accuracy > 0.9) == (passes == 3)
+    assert abs(model.label_distributions_[others].max(axis=1).mean() - accuracy) < 0.1
+
+
+def test_sets_and_the_interval_hold_what_they_promise():
+    edges, truth = blocks(1500, inside=0.3)
+    covered, held = [], []
+    for seed in range(12):
+        model = HFSClassifier(random_state=0).fit_edges(edges, some_labels(truth, 10, seed))
+        sets = model.prediction_sets(alpha=0.2)
+        covered.append(sets[np.arange(1500), truth].mean())
+        estimate = model.accuracy_estimate_
+        assert 0 <= estimate.low <= estimate.value <= estimate.high <= 1
+        held.append(estimate.low <= np.mean(model.transduction_ == truth) <= estimate.high)
+    assert 0.75 < np.mean(covered) < 0.9
+    assert np.mean(held) > 0.8
+
+
+def test_a_threshold_is_that_of_exchangeable_numbers():
+    random = np.random.default_rng(0)
+    numbers = random.random((4000, 20))
+    below = [row[0] < conformal_threshold(row[1:], 0.25) for row in numbers]
+    assert np.mean(below) == pytest.approx(0.25, abs=0.03)
+    assert conformal_threshold(np.array([0.3] * 5), 0.1) == 0.0
+
+
+def test_few_labels():
+    graph = gallery.path(30)
+    model = HFSClassifier(random_state=0).fit_edges(graph, {0: "a", 29: "b"})
+    with pytest.warns(UserWarning, match="2 labels of 2 classes are few"):
+        shares = model.label_distributions_
+    assert model.calibration_ == DEFAULT  # no label can be left out
+    assert np.array_equal(shares.argmax(axis=1), (np.arange(30) >= 15).astype(int))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _ = model.label_distributions_  # told once
+    with pytest.warns(UserWarning, match="need at least 9 labels; with 2 all sets hold all"):
+        assert model.prediction_sets(0.1).all()
+    with pytest.raises(ValueError, match="alpha"):
+        model.prediction_sets(1.0)
+
+
+def test_components_and_single_labels():
+    # The second component has one label: without it, nothing is known there.
+    graph = gallery.disjoint_union(gallery.complete(10), gallery.complete(5), gallery.path(3))
+    labels = {0: "a", 1: "a", 2: "a", 3: "b", 4: "b", 5: "b", 10: "a"}
+    with pytest.warns(UserWarning, match="3 of 18 nodes are in components without a label"):
+        model = HFSClassifier(random_state=0).fit_edges(graph, labels)
+    shares = model.label_distributions_
+    assert np.isfinite(shares).all()
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    np.testing.assert_allclose(shares[15:], np.tile([4 / 7, 3 / 7], (3, 1)))
+    assert model.prediction_sets(0.4)[15:].all()
+    assert model.accuracy_estimate_.n_labels == 7
+
+
+def test_wrong_labels_make_probabilities_modest():
+    edges, truth = blocks(900, inside=0.8)
+    labels = some_labels(truth, 20)
+    sure = HFSClassifier(random_state=0).fit_edges(edges, labels)
+    random = np.random.default_rng(0)
+    noisy = {
+        node: c if random.random() < 0.6 else int(random.integers(3)) for node, c in labels.items()
+    }
+    unsure = HFSClassifier(random_state=0).fit_edges(edges, noisy)
+    assert sure.label_distributions_.max(axis=1).mean() > 0.9
+    assert unsure.label_distributions_.max(axis=1).mean() < 0.85
+    assert unsure.accuracy_estimate_.value < sure.accuracy_estimate_.value - 0.15
+
+
+def test_abstaining():
+    graph = gallery.path(40)
+    labels = {node: node >= 20 for node in range(0, 40, 4)}
+    model = HFSClassifier(random_state=0).fit_edges(graph, labels)
+    shares = model.label_distributions_
+    answers = model.predict(abstain=0.8)
+    unsure = shares.max(axis=1) < 0.8
+    assert unsure.any()
+    assert not unsure.all()
+    assert [a is None for a in answers] == unsure.tolist()
+    assert np.array_equal(answers[~unsure], model.transduction_[~unsure])
+    assert np.array_equal(model.predict(), model.transduction_)
+    numbers = model.relabel({node: int(c) for node, c in labels.items()}).predict(abstain=0.8)
+    assert numbers.dtype.kind == "i"
+    assert np.array_equal(numbers == -1, unsure)
+    points = np.linspace(0, 1, 40)[:, np.newaxis]
+    y = np.full(40, -1)
+    y[::2] = np.arange(0, 40, 2) >= 20
+    new = HFSClassifier(n_neighbors=3, random_state=0).fit(points, y)
+    found = new.predict(points, abstain=0.8)
+    assert np.array_equal(found == -1, new.predict_proba(points).max(axis=1) < 0.8)
+
+
+def test_given_shares_are_met_and_help():
+    edges, _ = blocks(10, seed=1)
+    random = np.random.default_rng(1)
+    truth = random.choice(3, 3000, p=[0.8, 0.1, 0.1])
+    members = [np.flatnonzero(truth == c) for c in range(3)]
+    u = random.integers(0, 3000, 24_000)
+    same = random.random(24_000) < 0.45
+    inside = np.array([random.choice(members[truth[a]]) for a in u])
+    edges = u, np.where(same, inside, random.integers(0, 3000, 24_000))
+    labels = some_labels(truth, 10)
+    plain = HFSClassifier(random_state=0).fit_edges(edges, labels)
+    given = HFSClassifier(random_state=0, class_prior=[0.8, 0.1, 0.1]).fit_edges(edges, labels)
+    counts = np.bincount(given.transduction_) / 3000
+    np.testing.assert_allclose(counts, [0.8, 0.1, 0.1], atol=0.01)
+    before, after = (np.mean(m.transduction_ == truth) for m in (plain, given))
+    assert after > before + 0.02
+    assert given.accuracy_estimate_.low <= after <= given.accuracy_estimate_.high
+    from_labels = HFSClassifier(random_state=0, class_prior="labels").fit_edges(edges, labels)
+    counts = np.bincount(from_labels.transduction_) / 3000
+    np.testing.assert_allclose(counts, 1 / 3, atol=0.01)
+
+
+def test_methods():
+    edges, truth = blocks(900, inside=0.5)
+    labels = some_labels(truth, 10)
+    found = {
+        method: HFSClassifier(method=method, random_state=0).fit_edges(edges, labels)
+        for method in ("harmonic", "restart", "auto")
+    }
+    assert found["restart"].gamma_ == 30.0
+    assert np.mean(found["restart"].transduction_ == truth) > 0.7
+    best = min(found["auto"].method_losses_, key=found["auto"].method_losses_.get)
+    assert found["auto"].method_ == best
+    assert np.array_equal(found["auto"].transduction_, found[best].transduction_)
+    assert np.array_equal(found["auto"].label_distributions_, found[best].label_distributions_)
+    again = found["auto"].update(([0], [1])).relabel(labels)
+    assert again.method_ in ("harmonic", "restart")
+    with pytest.raises(ValueError, match="method of HFSClassifier must be"):
+        HFSClassifier(method="magic").fit_edges(edges, labels)
+
+
+def test_restart_prefers_no_hub():
+    # A hub joins two cliques; each clique has a label, and one of them also the hub's neighbour.
+    u, v = np.triu_indices(8, 1)
+    edges = [(a, b) for a, b in zip(u.tolist(), v.tolist(), strict=True)]
+    edges += [(a + 8, b + 8) for a, b in edges] + [(16, node) for node in range(16)]
+    graph = Graph.from_edges(*np.array(edges).T)
+    model = HFSClassifier(method="restart", calibration=None).fit_edges(graph, {0: "a", 8: "b"})
+    assert model.transduction_[:16].tolist() == ["a"] * 8 + ["b"] * 8
+    np.testing.assert_allclose(model.label_distributions_[16], 0.5, atol=1e-4)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_threads_change_no_bit(n_jobs):
+    edges, truth = blocks(600)
+    labels = some_labels(truth, 5)
+    one = HFSClassifier(random_state=0, max_edges=1500).fit_edges(edges, labels)
+    many = HFSClassifier(random_state=0, max_edges=1500, n_jobs=n_jobs).fit_edges(edges, labels)
+    assert np.array_equal(one.label_distributions_, many.label_distributions_)
+    assert one.accuracy_estimate_ == many.accuracy_estimate_
+
+
+def test_exponents_ignore_classes_without_labels_and_shifts():
+    random = np.random.default_rng(0)
+    scores, there = random.standard_normal((50, 4)), random.random((50, 4)) < 0.7
+    there[0] = False
+    spread = spread_of(scores, there)
+    exponents = scale_scores(scores, there, spread)
+    assert np.all(np.isneginf(exponents[1:][~there[1:]]))
+    assert np.all(exponents[0] == 0.0)
+    moved = scale_scores(scores + random.standard_normal((50, 1)), there, spread)
+    np.testing.assert_allclose(moved, exponents, atol=1e-12)
+    rows = there.any(axis=1)
+    largest = np.where(there, scores, -np.inf)[rows].argmax(axis=1)
+    assert np.array_equal(exponents[rows].argmax(axis=1), largest)
+
+
+def test_calibration_finds_the_temperature_of_many_labels():
+    random = np.random.default_rng(0)
+    x = random.standard_normal((4000, 3)) * 2
+    truth = Calibration(temperature=0.7, smoothing=0.2)
+    p = truth.apply(x)
+    y = np.array([random.choice(3, p=row) for row in p])
+    found = fit_calibration(x, np.eye(3)[y], x[:500])
+    assert np.abs(found.apply(x) - p).max() < 0.06
+
+
+def test_an_accuracy_estimate_of_weights():
+    right = np.array([1.0, 1.0, 0.0, 1.0])
+    assert estimate_accuracy(right, np.array([1.0, 1.0, 3.0, 1.0])).value == 0.5
+    one, two = estimate_accuracy(right), estimate_accuracy(np.tile(right, 2))
+    assert one.value == two.value
+    assert one.high - one.low > two.high - two.low
+
+
+def test_shares_that_cannot_be_met_are_met_as_well_as_possible():
+    log_p = np.zeros((10, 2))
+    log_p[:, 0] = np.repeat([1.0, 2.0], 5)  # two groups of equal nodes
+    codes = np.argmax(log_p + match_shares(log_p, np.array([0.45, 0.55])), axis=1)
+    assert np.bincount(codes).tolist() == [5, 5]
