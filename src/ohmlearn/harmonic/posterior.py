@@ -1,16 +1,16 @@
 """How sure scores are: the posterior of the Gaussian field behind HFS.
 
-HFS is the mean of a Gaussian field with precision Q = c L + D, where L is the Laplacian, c = gamma l
-for l labelled nodes, and D is zero except for the weights of the labels. Its covariance is Q^-1,
-which does not depend on the values of the labels.
+HFS is the mean of a Gaussian field with precision Q = c L + D, where L is the Laplacian, c is gamma
+times the number of labels, and D is zero except for the weights of the labels. Its covariance is
+Q^-1, which does not depend on the values of the labels.
 
 A sample of the field needs no square root of Q. With B'W^(1/2) the incidence matrix times the roots
 of the weights, random signs s and a standard normal e,
 
     b = sqrt(c) B'W^(1/2) s + D^(1/2) e
 
-has the covariance c L + D = Q, so x = Q^-1 b has the covariance Q^-1. The mean of x_i^2 over samples
-estimates the variance of node i. A better estimate is (Siden et al. 2018)
+has the covariance c L + D = Q, so x = Q^-1 b has the covariance Q^-1. The mean of x_i^2 over
+samples estimates the variance of node i. A better estimate is (Siden et al. 2018)
 
     1 / Q_ii + mean of (x_i - b_i / Q_ii)^2,
 
@@ -141,7 +141,7 @@ class Posterior:
         noise = np.random.default_rng([self._seed, number]).standard_normal((len(labelled), BLOCK))
         of_labels = np.zeros((self.graph.n_nodes, BLOCK))
         of_labels[labelled] = np.sqrt(self.ground[labelled])[:, np.newaxis] * noise
-        b = np.sqrt(self.scale) * self._signs(number) + of_labels
+        b: Floats = np.sqrt(self.scale) * self._signs(number) + of_labels
         return self.solve(b, summing_like=of_labels), b
 
     def probe(self, number: int) -> Floats:
