@@ -1,13 +1,17 @@
 """What the estimators have in common: fitting to edges, more edges, other labels, more passes."""
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from ohmlearn.harmonic.posterior import posterior_std
 from ohmlearn.nodes.identity import nodes_of
 from ohmlearn.semi_supervised.labelling import Labelling
+from ohmlearn.semi_supervised.suggest import Suggestion, suggest_nodes
 from ohmlearn.semi_supervised.targets import is_mapping
 from ohmlearn.sparsifier import StreamingSparsifier
 
@@ -196,3 +200,78 @@ class BaseHFS(Labelling):
     def converged_(self) -> NDArray[np.bool_]:
         """Whether each column of `scores_` has reached the tolerance."""
         return self._solve().converged
+
+    @property
+    def uncertainty_(self) -> Floats:
+        """Posterior standard deviation of the score of every node; infinite if not `reached_`.
+
+        In units of the error of a label. It depends on where labels are, not on what they say, and
+        shows regions that are far from all of them. Computed from samples, 64 solves in all.
+        """
+        self._solve()
+        graph = self.graph_
+        return posterior_std(
+            graph,
+            self.labelled_,
+            gamma=self._choose_gamma(graph.n_nodes) if self.method_ == "harmonic" else 1.0,
+            weights=self._label_weights,
+            random_state=self._seed,
+            n_jobs=self.n_jobs,
+        )
+
+    def suggest_labels(self, k: int = 10, *, exclude: Iterable[Any] = ()) -> list[Suggestion]:
+        """Suggest which nodes to label next, best first.
+
+        Nodes in components without a label come first, by the size of the component; then nodes
+        whose labels would change the answers most: centres of regions without labels, later nodes
+        between classes. No two of them are neighbours. Reads no edge: the kept graph is enough.
+        Works without any label, too, after `update`.
+
+        Labels that are chosen are no random sample of the nodes. Keep some that are drawn at random
+        if `accuracy_estimate_` and probabilities are to be trusted.
+
+        Parameters
+        ----------
+        k : int
+            Number of suggestions.
+        exclude : iterable
+            Nodes that cannot be labelled: numbers, or ids if the edges have them.
+
+        Returns
+        -------
+        list of Suggestion
+            With the attributes `node` (its id, if the edges have ids), `kind`, `n_settled` and
+            `reason`.
+
+        Examples
+        --------
+        >>> from ohmlearn import HFSClassifier, gallery
+        >>> two = gallery.disjoint_union(gallery.path(30), gallery.complete(5))
+        >>> model = HFSClassifier(random_state=0).update(two)
+        >>> [found.reason for found in model.suggest_labels(2)]
+        ['covers a component of 30 nodes without a label',
+         'covers a component of 5 nodes without a label']
+        """
+        check_is_fitted(self, "_seed")
+        nodes = self._nodes
+        excluded = list(exclude)
+        if nodes is not None:
+            numbers = nodes.find(excluded) if excluded else np.empty(0, np.int64)
+            excluded = numbers[numbers >= 0].tolist()
+        found = suggest_nodes(
+            self.graph_,
+            getattr(self, "labelled_", ()),
+            k,
+            exclude=excluded,
+            random_state=self._seed,
+            n_jobs=self.n_jobs,
+            **self._what_is_known(),
+        )
+        if nodes is None:
+            return found
+        ids = nodes.ids(np.array([one.node for one in found], dtype=np.int64)).tolist()
+        return [replace(one, node=name) for one, name in zip(found, ids, strict=True)]
+
+    def _what_is_known(self) -> dict[str, Any]:
+        """Return what `suggest_nodes` can use besides the graph."""
+        return {}

@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -10,14 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ohmlearn.harmonic import HFSResult
 from ohmlearn.harmonic.hfs import Method
-from ohmlearn.harmonic.leave_one_out import LeftOut
 from ohmlearn.harmonic.system import Normalization
 from ohmlearn.nodes import NodeTable
-from ohmlearn.semi_supervised.base import BaseHFS
-from ohmlearn.semi_supervised.calibration import AccuracyEstimate, Calibration, check_shares
-from ohmlearn.semi_supervised.evidence import Evidence
+from ohmlearn.semi_supervised.calibration import check_shares
+from ohmlearn.semi_supervised.certainty import Certainty
 from ohmlearn.semi_supervised.targets import (
     Labels,
     find_classes,
@@ -29,9 +25,7 @@ from ohmlearn.validation.parameters import ARRAY, Constraints, Options, check_fr
 __all__ = ["HFSClassifier", "automatic_gamma"]
 
 Floats = NDArray[np.float64]
-METHODS: tuple[Method, Method] = ("harmonic", "restart")
 RESTART_GAMMA = 30.0
-FEW = 3  # labels for each class; with fewer, probabilities are rough
 
 
 def automatic_gamma(n_labels: float, n_classes: int, mean_degree: float) -> float:
@@ -49,7 +43,7 @@ def automatic_gamma(n_labels: float, n_classes: int, mean_degree: float) -> floa
     return stiffness / (n_labels * (mean_degree if mean_degree > 0 else 1.0))
 
 
-class HFSClassifier(ClassifierMixin, BaseHFS):
+class HFSClassifier(ClassifierMixin, Certainty):
     """Labels all nodes of a graph from a few labelled ones.
 
     The edges are computed from points or read from a stream. One pass over them leaves a sparsifier
@@ -180,14 +174,11 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
     """
 
     _constraints: ClassVar[Constraints] = {
-        **BaseHFS._constraints,
+        **Certainty._constraints,
         "normalization": (Options(("stable", "cmn")), None),
         "class_prior": (None, Options(("labels",)), ARRAY),
-        "method": (Options((*METHODS, "auto")),),
-        "calibration": (Options(("loo",)), None),
     }
     _without_evidence = "the class prior"
-    _evidence: Evidence | None = None
 
     def __init__(
         self,
@@ -275,8 +266,6 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
         """Return the distribution of each labelled node over the classes."""
         return self._labels.values
 
-    # Shares of the classes.
-
     def _read_prior(self, counts: Floats) -> None:
         """Set the shares of the classes, given the number of their labels."""
         self.class_prior_: Floats = counts / counts.sum()
@@ -287,149 +276,6 @@ class HFSClassifier(ClassifierMixin, BaseHFS):
             self._wanted_shares = (counts + 1.0) / (counts.sum() + len(counts))
             return
         self.class_prior_ = self._wanted_shares = check_shares(self.class_prior, self.classes_)
-
-    # Answers.
-
-    def _solve(self) -> HFSResult:
-        result = super()._solve()
-        if self._evidence is None or self._evidence.result is not result:
-            self._evidence = self._weigh(result, self.method_, partial(self._leave_one_out, result))
-        return result
-
-    @property
-    def _known(self) -> Evidence:
-        """What the present answer says about the classes."""
-        self._solve()
-        assert self._evidence is not None
-        return self._evidence
-
-    def _weigh(
-        self, result: HFSResult, method: Method, left_out: Callable[[], LeftOut]
-    ) -> Evidence:
-        normalization: Any = self.normalization or "plain"
-        return Evidence(
-            result,
-            self._labels,
-            kind="restart" if method == "restart" else normalization,
-            class_prior=self.class_prior_,
-            wanted_shares=self._wanted_shares,
-            weigh_labels=self.class_prior is not None and not isinstance(self.class_prior, str),
-            calibrate=self.calibration == "loo",
-            left_out=left_out,
-        )
-
-    def _wants_left_out(self) -> bool:
-        return self.calibration == "loo"
-
-    def _choose_method(self) -> None:
-        """Set `method_`; "auto" takes the one whose leave-one-out probabilities are better."""
-        if self.method != "auto":
-            self.method_ = self.method
-            return
-        loss = {}
-        for self.method_ in METHODS:
-            result = self._solve_in_memory(self._labels_to_leave_out())
-            found = partial(self._leave_one_out, result)
-            loss[self.method_] = self._weigh(result, self.method_, found).loss()
-        self.method_ = min(METHODS, key=lambda method: loss[method])
-        self.method_losses_ = loss
-
-    @property
-    def label_distributions_(self) -> Floats:
-        """Probability of each class for every node; each row sums to 1.
-
-        They are calibrated: of the nodes whose label has the probability 0.8, about 80% are right.
-        If no class has a label in the component of a node, `reached_` is False and the answer is
-        the class prior.
-        """
-        evidence = self._known
-        if self.calibration == "loo":
-            self._warn_few(evidence)
-        return evidence.probabilities
-
-    def _warn_few(self, evidence: Evidence) -> None:
-        n_labels, n_classes = float(evidence.counts.sum()), len(self.classes_)
-        if n_labels < FEW * n_classes and not evidence.told:
-            evidence.told = True
-            warnings.warn(
-                f"{n_labels:g} labels of {n_classes} classes are few, so probabilities and the "
-                f"estimated accuracy are rough; give at least {FEW} labels for each class",
-                UserWarning,
-                stacklevel=4,
-            )
-
-    def _default_code(self) -> int:
-        """Return the class of nodes without evidence: the most likely one.
-
-        If several classes are equally likely, one draw decides for all such nodes together.
-        """
-        likeliest = np.flatnonzero(self.class_prior_ == self.class_prior_.max())
-        return int(np.random.default_rng(self._seed).choice(likeliest))
-
-    @property
-    def transduction_(self) -> NDArray[Any]:
-        """Class of every node."""
-        known = self._known
-        labels: NDArray[Any] = self.classes_[known.codes(self._default_code())]
-        return labels
-
-    @property
-    def calibration_(self) -> Calibration:
-        """Temperature and smoothing of the probabilities, and the number of labels they fit."""
-        return self._known.calibration
-
-    @property
-    def accuracy_estimate_(self) -> AccuracyEstimate:
-        """Estimated share of nodes whose class is right: value, low, high (95%), n_labels.
-
-        Each labelled node is labelled without its own label. The estimate holds for nodes like the
-        labelled ones: if labels were chosen, not drawn, say easy cases, or the same number for each
-        class although the classes differ in size, it is one for such nodes. Known shares of the
-        classes (`class_prior`) correct the latter. With few labels it is too low, because leaving
-        one out then makes a difference.
-        """
-        known = self._known
-        self._warn_few(known)
-        return known.accuracy(self._default_code())
-
-    def prediction_sets(self, alpha: float = 0.1) -> NDArray[np.bool_]:
-        """Return for each node a set of classes that holds the right one with chance 1 - alpha.
-
-        Sets of conformal prediction, from leave-one-out probabilities: on average over nodes drawn
-        like the labels, at most the share `alpha` of sets misses the right class, up to the change
-        that leaving out one label makes. Nodes without evidence get all classes. With fewer than
-        1 / alpha - 1 labels, all nodes get all classes, and a warning says so.
-
-        Parameters
-        ----------
-        alpha : float
-            Largest share of sets that may miss the right class.
-
-        Returns
-        -------
-        ndarray of bool, shape (n_nodes, n_classes)
-            Whether a class belongs to the set of a node. A set may be empty: no class is likely
-            enough there.
-
-        Examples
-        --------
-        >>> from ohmlearn import HFSClassifier, gallery
-        >>> labels = {node: "left" if node < 20 else "right" for node in range(0, 40, 2)}
-        >>> model = HFSClassifier(random_state=0).fit_edges(gallery.path(40), labels)
-        >>> model.prediction_sets(alpha=0.1)[[1, 39]]
-        array([[ True, False],
-               [False,  True]])
-        """
-        check_fraction("alpha", alpha)
-        evidence = self._known
-        if alpha * (len(evidence.left_out[0]) + 1) < 1.0:
-            warnings.warn(
-                f"sets with alpha = {alpha:g} need at least {int(np.ceil(1 / alpha)) - 1} labels; "
-                f"with {len(evidence.left_out[0])} all sets hold all classes",
-                UserWarning,
-                stacklevel=2,
-            )
-        return evidence.prediction_sets(alpha)
 
     def _extend_shares(self, X: Any) -> tuple[Floats, NDArray[np.bool_]]:
         check_is_fitted(self, "_labels")
