@@ -21,7 +21,6 @@ from ohmlearn.cli.messages import tell
 from ohmlearn.cli.model import (
     label_columns_options,
     make_model,
-    make_sparsifier,
     model_options,
     read_label_file,
     sparsifier_options,
@@ -57,6 +56,10 @@ __all__ = ["label"]
 @label_columns_options
 @output_options
 @sparsifier_options
+@click.option(
+    "--memory", help="Memory limit, such as 500MB; replaces --epsilon and needs --n-nodes."
+)
+@click.option("--n-nodes", type=click.IntRange(min=1), help="Number of nodes, for --memory.")
 @click.option(
     "--passes",
     type=click.IntRange(min=1),
@@ -124,7 +127,7 @@ def label(**options: Any) -> None:
     if options["report"]:
         from ohmlearn.report.label_page import make_page
 
-        page = make_page(model, stream.nodes.ids(), summary, certificate, repeat_command())
+        page = make_page(model, stream.nodes, summary, certificate, repeat_command())
         page.write(options["report"])
         summary["report"] = options["report"]
     if checkpoint is not None:
@@ -137,10 +140,18 @@ def _make_sparsifier(
 ) -> tuple["StreamingSparsifier | None", "Checkpoint | None"]:
     """Return a new sparsifier, or that of the checkpoint; on a cluster, workers make their own."""
     from ohmlearn.cli.checkpoint import Checkpoint
+    from ohmlearn.sparsifier import StreamingSparsifier
 
     if options["cluster"]:
         return None, None
-    sparsifier = make_sparsifier(options)
+    sparsifier = StreamingSparsifier(
+        n_nodes=options["n_nodes"],
+        epsilon=options["epsilon"],
+        max_edges=options["max_edges"],
+        memory=options["memory"],
+        random_state=options["seed"],
+        n_jobs=options["threads"],
+    )
     if options["checkpoint"] is None:
         return sparsifier, None
     checkpoint = Checkpoint(options["checkpoint"], sparsifier, stream, **options)

@@ -12,13 +12,11 @@ from ohmlearn.cli.messages import tell
 
 if TYPE_CHECKING:
     from ohmlearn.semi_supervised import HFSClassifier
-    from ohmlearn.sparsifier import StreamingSparsifier
     from ohmlearn.streams.labels import FileLabels
 
 __all__ = [
     "label_columns_options",
     "make_model",
-    "make_sparsifier",
     "model_options",
     "read_label_file",
     "sparsifier_options",
@@ -40,10 +38,6 @@ SPARSIFIER_OPTIONS = (
     click.option(
         "--max-edges", type=click.IntRange(min=1), help="Edges to keep, instead of epsilon."
     ),
-    click.option(
-        "--memory", help="Memory limit, such as 500MB; replaces --epsilon and needs --n-nodes."
-    ),
-    click.option("--n-nodes", type=click.IntRange(min=1), help="Number of nodes, for --memory."),
 )
 MODEL_OPTIONS = (
     click.option(
@@ -182,17 +176,3 @@ def _read_share(text: str, name: str) -> float:
             f"--class-prior: the share of {name!r} must be a positive number, got {text!r}"
         )
     return share
-
-
-def make_sparsifier(options: dict[str, Any]) -> "StreamingSparsifier":
-    """Return a new sparsifier that the options describe."""
-    from ohmlearn.sparsifier import StreamingSparsifier
-
-    return StreamingSparsifier(
-        n_nodes=options["n_nodes"],
-        epsilon=options["epsilon"],
-        max_edges=options["max_edges"],
-        memory=options["memory"],
-        random_state=options["seed"],
-        n_jobs=options["threads"],
-    )

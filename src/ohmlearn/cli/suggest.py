@@ -1,6 +1,7 @@
 """The command ``suggest``: which nodes to label next."""
 
 import json
+import warnings
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,6 @@ from ohmlearn.cli.messages import tell
 from ohmlearn.cli.model import (
     label_columns_options,
     make_model,
-    make_sparsifier,
     read_label_file,
     sparsifier_options,
 )
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from ohmlearn.nodes import NodeTable
     from ohmlearn.semi_supervised import HFSClassifier
     from ohmlearn.semi_supervised.suggest import Suggestion
-    from ohmlearn.sparsifier import StreamingSparsifier
 
 __all__ = ["suggest"]
 
@@ -93,67 +92,49 @@ def suggest(count: int, **options: Any) -> None:
     with ExitStack() as stack:
         if options["cluster"]:
             edges: Any = stack.enter_context(open_on_cluster(options))
-            sparsifier = None
         else:
-            sparsifier = make_sparsifier(options)
-            edges = WatchedEdges(open_edges(options), options, sparsifier)
+            edges = WatchedEdges(open_edges(options), options)
         model = make_model(options, edges.rereadable)
         if labels is None:
-            found = _suggest_first(edges, sparsifier, count, options)
+            model.update(edges)
         else:
-            model.fit_edges(edges, labels, sample_weight=labels.weights, sparsifier=sparsifier)
-            excluded = _read_nodes(options["exclude"], edges.nodes)
-            found = model.suggest_labels(count, exclude=excluded)
+            model.fit_edges(edges, labels, sample_weight=labels.weights)
+    nodes = edges.nodes
+    excluded = _read_nodes(options["exclude"], nodes) if options["exclude"] else ()
+    found = model.suggest_labels(count, exclude=excluded)
     columns = {
-        "node": edges.nodes.ids([pick.node for pick in found]),
+        "node": np.array([pick.node for pick in found]),
         "kind": np.array([pick.kind for pick in found]),
         "n_settled": np.array([pick.n_settled for pick in found]),
         "reason": np.array([pick.reason for pick in found]),
     }
     if labels is not None:
-        columns |= _present_labels(model, [pick.node for pick in found])
+        columns |= _present_labels(model, nodes.find(columns["node"]))
     write_table(options["output"], columns, options["csv_safe"])
-    _print_summary(found, len(edges.nodes), count, options)
+    _print_summary(found, len(nodes), count, options)
 
 
-def _suggest_first(
-    edges: Any, sparsifier: "StreamingSparsifier | None", count: int, options: dict[str, Any]
-) -> "list[Suggestion]":
-    """Suggest nodes of a graph without labels."""
-    from ohmlearn.semi_supervised.suggest import suggest_nodes
-
-    seed, epsilon, max_edges = (options[name] for name in ("seed", "epsilon", "max_edges"))
-    if sparsifier is None:
-        sparsifier = edges.sparsify(epsilon=epsilon, max_edges=max_edges, random_state=seed)
-    else:
-        sparsifier.update(edges)
-    excluded = _read_nodes(options["exclude"], edges.nodes)
-    return suggest_nodes(
-        sparsifier.snapshot(), (), count, exclude=excluded, random_state=seed,
-        n_jobs=options["threads"],
-    )  # fmt: skip
-
-
-def _read_nodes(path: str | None, nodes: "NodeTable") -> "NDArray[np.int64]":
-    """Return the numbers of the nodes that a text file names, one in each line."""
-    import numpy as np
-
-    from ohmlearn.streams.errors import reading, refuse_source
+def _read_nodes(path: str, nodes: "NodeTable") -> "NDArray[Any]":
+    """Return the ids of the nodes that a text file names, one in each line."""
+    from ohmlearn.streams.errors import reading
     from ohmlearn.streams.labels import as_node_ids
 
-    if path is None:
-        return np.zeros(0, dtype=np.int64)
     with reading(path, "text"), open(path, encoding="utf-8-sig") as file:
         lines = [(row, line.strip()) for row, line in enumerate(file, 1) if line.strip()]
     rows, names = [row for row, _ in lines], [name for _, name in lines]
-    numbers = nodes.find(as_node_ids(path, names, nodes.kind, rows=rows))
-    if (numbers < 0).any():
-        at = int(np.argmax(numbers < 0))
-        refuse_source(path, f"node {names[at]!r} is not in the graph", f"row {rows[at]}")
-    return numbers.astype(np.int64)
+    ids = as_node_ids(path, names, nodes.kind, rows=rows)
+    unknown = ids[nodes.find(ids) < 0].tolist()
+    if unknown:
+        warnings.warn(
+            f"{len(unknown)} of the {len(ids)} nodes in {path} are in no edge, such as "
+            f"{unknown[0]!r}",
+            UserWarning,
+            stacklevel=2,
+        )
+    return ids
 
 
-def _present_labels(model: "HFSClassifier", nodes: list[int]) -> dict[str, Any]:
+def _present_labels(model: "HFSClassifier", nodes: "NDArray[np.int64]") -> dict[str, Any]:
     """Return labels of nodes and their probabilities; null where there is no evidence."""
     import numpy as np
 

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from ohmlearn.certificate import Certificate
 from ohmlearn.graph import Graph
+from ohmlearn.nodes import NodeTable
 from ohmlearn.report.page import COLOURS, INK, Report, add_legend, new_figure, style_axes
 from ohmlearn.report.quality import describe_accuracy, describe_stability
 from ohmlearn.report.reliability import (
@@ -37,12 +38,12 @@ Floats = NDArray[np.float64]
 
 def make_page(
     model: Any,
-    ids: NDArray[Any],
+    nodes: NodeTable,
     summary: dict[str, Any],
     certificate: Certificate | None,
     command: str,
 ) -> Report:
-    """Return the page of a fitted classifier; `ids` are the ids of its nodes."""
+    """Return the page of a fitted classifier; `nodes` has the ids of its nodes."""
     h = model.graph_
     kept = summary["n_edges_kept"]
     share = 100.0 * kept / max(1, summary["n_edges_seen"])
@@ -79,7 +80,7 @@ def make_page(
         "Labels of these nodes would improve the others most, the first one most of all."
     )
     report.add_table(
-        ["node", "reason", "label", "probability"], _suggestions(model, ids), text_columns=(1, 2)
+        ["node", "reason", "label", "probability"], _suggestions(model, nodes), text_columns=(1, 2)
     )
     return report.add_command(command)
 
@@ -256,12 +257,11 @@ def _describe_drawing(h: Graph) -> str:
     )
 
 
-def _suggestions(model: Any, ids: NDArray[Any]) -> list[list[str]]:
+def _suggestions(model: Any, nodes: Any) -> list[list[str]]:
     labels, shares = model.transduction_, model.label_distributions_
     rows = []
     for pick in model.suggest_labels(N_SUGGESTED):
-        present = ["", ""]
-        if model.reached_[pick.node]:
-            present = [str(labels[pick.node]), f"{shares[pick.node].max():.3f}"]
-        rows.append([str(ids[pick.node]), pick.reason, *present])
+        at = int(nodes.find([pick.node])[0])
+        present = [str(labels[at]), f"{shares[at].max():.3f}"] if model.reached_[at] else ["", ""]
+        rows.append([str(pick.node), pick.reason, *present])
     return rows

@@ -4,9 +4,10 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["describe_accuracy", "describe_stability", "measure_quality"]
+from ohmlearn.semi_supervised.calibration import AccuracyEstimate
+from ohmlearn.semi_supervised.certainty import FEW
 
-FEW = 3  # labels for each class; with fewer, leaving one out makes too much of a difference
+__all__ = ["describe_accuracy", "describe_stability", "measure_quality"]
 
 
 def measure_quality(model: Any) -> dict[str, Any]:
@@ -67,8 +68,6 @@ def describe_accuracy(quality: dict[str, Any]) -> str:
     >>> describe_accuracy({"accuracy_estimate": estimate})
     'about 84% right (79-88%), estimated from 120 labels'
     """
-    from ohmlearn.semi_supervised.calibration import AccuracyEstimate
-
     return str(AccuracyEstimate(**quality["accuracy_estimate"]))
 
 
