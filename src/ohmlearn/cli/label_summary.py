@@ -93,10 +93,12 @@ def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
         residual = f"{max(summary['residual']):.2g}"
         lines.append(("Passes", f"{summary['passes']}, residual {residual} (full graph)"))
     else:
-        epsilon = f"{summary['epsilon_estimate']:.2g}"
-        lines.append(("Passes", f"1, so labels are those of the edges kept (epsilon: {epsilon}, "
-                                f"estimated)"))  # fmt: skip
-        lines.append(("Stability", f"{describe_stability(summary)}: {summary['unstable_remedy']}"))
+        epsilon = f"epsilon about {summary['epsilon_estimate']:.2g}, estimated"
+        lines.append(("Passes", f"1, so labels are those of the edges kept ({epsilon})"))
+        stability = describe_stability(summary)
+        if summary["unstable_share"] >= 0.01:
+            stability += f": {summary['unstable_remedy']}"
+        lines.append(("Stability", stability))
     memory = f"{summary['peak_memory'] / 2**20:.0f} MiB at peak"
     lines.append(("Cost", f"{summary['seconds']:.1f} s, {memory}"))
     if "report" in summary:

@@ -1,12 +1,11 @@
 """Options of the commands that label nodes, and the model that they describe."""
 
-import math
-import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ohmlearn.cli.class_prior import check_shares, read_shares
 from ohmlearn.cli.edges import as_column, fraction
 from ohmlearn.cli.messages import tell
 
@@ -23,7 +22,6 @@ __all__ = [
 ]
 
 LABEL_COLUMNS = ("node_col", "label_col", "label_weight_col")
-SHARE = re.compile(r"\s*(.+?)=([^=,]*)(?:,|$)")  # a name may have commas and equals signs
 LABEL_COLUMNS_OPTIONS = (
     click.option("--node-col", help="Name or position of the column of nodes in --labels."),
     click.option("--label-col", help="Name or position of the column of labels in --labels."),
@@ -50,6 +48,7 @@ MODEL_OPTIONS = (
     click.option(
         "--class-prior",
         multiple=True,
+        callback=check_shares,
         metavar="NAME=SHARE,...|labels",
         help="Known shares of the classes among all nodes, such as ham=0.7,spam=0.3, which the "
         "answers then have; may be repeated. With labels, their shares among the labels, for "
@@ -114,7 +113,7 @@ def make_model(
     if "method" in options:
         chosen = {
             "method": options["method"],
-            "class_prior": _read_shares(options["class_prior"], labels or {}),
+            "class_prior": read_shares(options["class_prior"], labels or {}),
             "normalization": _none(options["normalization"]),
             "calibration": _none(options["calibration"]),
             "gamma": "auto" if options["gamma"] is None else options["gamma"],
@@ -131,48 +130,3 @@ def make_model(
 
 def _none(choice: str) -> str | None:
     return None if choice == "none" else choice
-
-
-def _read_shares(given: tuple[str, ...], labels: dict[str, Any]) -> Any:
-    """Return the class prior of `HFSClassifier`; its keys are classes of the labels.
-
-    Examples
-    --------
-    >>> _read_shares(("1=0.7,2=0.3",), {"ann": 1, "bob": [1, 2]})
-    {1: 0.7, 2: 0.3}
-    >>> _read_shares(("Smith, J.=3", "a=b=1"), {"ann": "Smith, J."})
-    {'Smith, J.': 3.0, 'a=b': 1.0}
-    """
-    if not given or given == ("labels",):
-        return given[0] if given else None
-    classes = {}
-    for label in labels.values():
-        for one in label if isinstance(label, list) else [label]:
-            classes[str(one)] = one  # labels may be integers
-    shares: dict[Any, float] = {}
-    for text in given:
-        end = 0
-        while end < len(text):
-            found = SHARE.match(text, end)
-            if found is None:
-                raise click.UsageError(
-                    f"--class-prior needs NAME=SHARE, such as ham=0.7,spam=0.3, or labels alone, "
-                    f"got {text!r}"
-                )
-            name, end = classes.get(found[1], found[1]), found.end()
-            if name in shares:
-                raise click.UsageError(f"--class-prior has two shares of {name!r}")
-            shares[name] = _read_share(found[2], str(name))
-    return shares
-
-
-def _read_share(text: str, name: str) -> float:
-    try:
-        share = float(text)
-    except ValueError:
-        share = math.nan
-    if not 0.0 < share < math.inf:
-        raise click.UsageError(
-            f"--class-prior: the share of {name!r} must be a positive number, got {text!r}"
-        )
-    return share

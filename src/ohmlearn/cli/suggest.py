@@ -102,14 +102,15 @@ def suggest(count: int, **options: Any) -> None:
     nodes = edges.nodes
     excluded = _read_nodes(options["exclude"], nodes) if options["exclude"] else ()
     found = model.suggest_labels(count, exclude=excluded)
+    numbers = nodes.find([pick.node for pick in found]) if found else np.zeros(0, dtype=np.int64)
     columns = {
-        "node": np.array([pick.node for pick in found]),
-        "kind": np.array([pick.kind for pick in found]),
-        "n_settled": np.array([pick.n_settled for pick in found]),
-        "reason": np.array([pick.reason for pick in found]),
+        "node": nodes.ids(numbers),
+        "kind": np.array([pick.kind for pick in found], dtype=str),
+        "n_settled": np.array([pick.n_settled for pick in found], dtype=np.int64),
+        "reason": np.array([pick.reason for pick in found], dtype=str),
     }
     if labels is not None:
-        columns |= _present_labels(model, nodes.find(columns["node"]))
+        columns |= _present_labels(model, numbers)
     write_table(options["output"], columns, options["csv_safe"])
     _print_summary(found, len(nodes), count, options)
 
@@ -156,6 +157,6 @@ def _print_summary(
     elif not options["quiet"]:
         reasons = ", ".join(f"{n} {KINDS[kind]}" for kind, n in kinds.items() if n)
         text = f"{len(found):,} of {n_nodes:,} nodes suggested"
-        tell(f"{text}: {reasons}" if found else text)
         if len(found) < count:
-            tell("There are no others to choose from")
+            text += ", as there are no others to choose from"
+        tell(f"{text}: {reasons}" if found else text)

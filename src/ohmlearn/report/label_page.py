@@ -76,9 +76,7 @@ def make_page(
     )
     report.add_figure(_draw_graph(h, model), _describe_drawing(h))
     report.add_heading("Nodes to label next")
-    report.add_text(
-        "Labels of these nodes would improve the others most, the first one most of all."
-    )
+    report.add_text("Labels of these nodes would improve the answers most, best first.")
     report.add_table(
         ["node", "reason", "label", "probability"], _suggestions(model, nodes), text_columns=(1, 2)
     )
@@ -99,10 +97,10 @@ def _add_quality(report: Report, model: Any, summary: dict[str, Any]) -> None:
         for caveat in summary["accuracy_caveats"]:
             report.add_text(f"Note: {caveat}.")
     if "unstable_share" in summary:
-        report.add_text(
-            f"The labels are those of the edges kept, a random sample: "
-            f"{describe_stability(summary)}. For fewer changes, {summary['unstable_remedy']}."
-        )
+        text = f"The labels are those of the edges kept: {describe_stability(summary)}."
+        if summary["unstable_share"] >= 0.01:
+            text += f" For more stable ones, {summary['unstable_remedy']}."
+        report.add_text(text)
     if summary["accuracy_estimate"] is not None:
         groups = group_by_probability(*left_out_labels(model))
         report.add_figure(draw_reliability(groups), _describe_reliability(groups))
@@ -111,14 +109,11 @@ def _add_quality(report: Report, model: Any, summary: dict[str, Any]) -> None:
 def _describe_reliability(groups: list[Group]) -> str:
     """Return the caption of the reliability diagram."""
     n_labels = sum(group.n_labels for group in groups)
-    sizes = (
-        f"{n_labels} labels" if len(groups) == 1 else f"{n_labels} labels in {len(groups)} groups"
-    )
     return (
-        f"Reliability of the probabilities: {sizes} of similar probability, each predicted "
-        f"without itself, and how many of these predictions are right. On the dashed line, "
-        f"probabilities are what they say; above it, labels are better than that. Bars are 95% "
-        f"intervals."
+        f"Reliability of the probabilities. {n_labels} labels were predicted, each without itself, "
+        f"and grouped by the probability of the prediction. The height of a dot is the share of "
+        f"right ones, with a 95% interval; its size shows how many labels the group has. On the "
+        f"dashed line, probabilities mean what they say; above it, labels are better than that."
     )
 
 

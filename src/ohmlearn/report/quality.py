@@ -45,14 +45,12 @@ def _estimate_accuracy(model: Any) -> dict[str, Any]:
         return {"accuracy_estimate": None, "accuracy_caveats": [why]}
     caveats = []
     if known.counts.sum() < FEW * len(known.counts):
-        caveats.append(
-            f"a rough figure, and rather too low, from fewer than {FEW} labels for each class"
-        )
-    if np.ptp(known.counts) == 0.0 and not known.weigh_labels:
-        caveats.append(
-            "all classes have the same number of labels, which seem chosen, not drawn; "
-            "if you know the shares of the classes, give them by --class-prior"
-        )
+        caveats = [f"rough, and probably too low: fewer than {FEW} labels for each class"]
+    elif np.ptp(known.counts) == 0.0 and not known.weigh_labels:
+        caveats = [
+            "labels seem chosen, not drawn (equally many for each class): give --class-prior if "
+            "you know the shares"
+        ]
     return {
         "accuracy_estimate": model.accuracy_estimate_._asdict(),
         "accuracy_caveats": caveats,

@@ -11,8 +11,7 @@ from ohmlearn.semi_supervised.calibration import estimate_accuracy
 __all__ = ["Group", "draw_reliability", "group_by_probability", "left_out_labels"]
 
 Floats = NDArray[np.float64]
-MOST_GROUPS = 10
-GROUP_SIZE = 10  # labels; with fewer, the share that is right is hardly known
+N_GROUPS = 10
 
 
 class Group(NamedTuple):
@@ -39,33 +38,32 @@ def left_out_labels(model: Any) -> tuple[Floats, Floats, Floats]:
 
 
 def group_by_probability(probability: Floats, right: Floats, weights: Floats) -> list[Group]:
-    """Return groups of about equal size, at most ten of at least ten labels, and at least one.
+    """Return groups of labels whose probabilities are between two tenths.
 
     Examples
     --------
-    >>> groups = group_by_probability(np.repeat([0.5, 0.9], 10), np.ones(20), np.ones(20))
-    >>> [(group.probability, group.right, group.n_labels) for group in groups]
-    [(0.5, 1.0, 10), (0.9, 1.0, 10)]
+    >>> groups = group_by_probability(np.repeat([0.55, 0.9], 10), np.ones(20), np.ones(20))
+    >>> [(round(group.probability, 2), group.right, group.n_labels) for group in groups]
+    [(0.55, 1.0, 10), (0.9, 1.0, 10)]
     """
-    n_groups = int(np.clip(len(probability) // GROUP_SIZE, 1, MOST_GROUPS))
+    numbers = np.minimum((probability * N_GROUPS).astype(np.intp), N_GROUPS - 1)
     groups = []
-    for part in np.array_split(np.argsort(probability, kind="stable"), n_groups):
+    for number in np.unique(numbers):
+        part = numbers == number
         share = estimate_accuracy(right[part], weights[part])
         mean = float(np.average(probability[part], weights=weights[part]))
-        groups.append(Group(mean, share.value, share.low, share.high, len(part)))
+        groups.append(Group(mean, *share))
     return groups
 
 
 def draw_reliability(groups: list[Group]) -> Any:
     """Return a figure with the share of right labels in each group, and the diagonal."""
-    figure = new_figure(7.0, 4.2)
+    figure = new_figure(7.0, 3.4)
     axes = figure.subplots()
-    axes.plot([0, 1], [0, 1], color=INK, alpha=0.4, linewidth=1, linestyle="--")
-    p, right, low, high, _ = (np.array(values) for values in zip(*groups, strict=True))
-    axes.errorbar(
-        p, right, [np.maximum(right - low, 0.0), np.maximum(high - right, 0.0)],
-        fmt="o-", color=COLOURS[0], linewidth=1.5, markersize=6, elinewidth=1, capsize=3,
-    )  # fmt: skip
-    axes.set(xlim=(0, 1), ylim=(-0.02, 1.02), aspect="equal")
+    axes.plot([0, 1], [0, 1], color=INK, alpha=0.5, linewidth=1, linestyle="--")
+    p, right, low, high, n_labels = (np.array(values) for values in zip(*groups, strict=True))
+    axes.vlines(p, low, high, color=COLOURS[0], alpha=0.5, linewidth=2)
+    axes.scatter(p, right, s=20 + 230 * n_labels / n_labels.sum(), color=COLOURS[0], zorder=3)
     style_axes(axes, xlabel="probability of the label", ylabel="share of right labels")
+    axes.set(xlim=(0, 1), ylim=(-0.03, 1.05))
     return figure
