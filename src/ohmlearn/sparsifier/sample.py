@@ -106,7 +106,7 @@ def _largest_ratio(h: Graph, errors: NDArray[np.float32], seed: int, threads: in
     u, v, w = h.edges()
     # All directions are equally likely for the start L_H^+ r, in the inner product x'L_H y.
     w = np.sqrt(w) * np.random.default_rng(seed).standard_normal(len(w))
-    r: NDArray[np.float64] = np.bincount(u, w, h.n_nodes) - np.bincount(v, w, h.n_nodes)
+    r = np.asarray(np.bincount(u, w, h.n_nodes) - np.bincount(v, w, h.n_nodes), np.float64)
     del w  # the solver needs the memory
     solver = LaplacianSolver(h, random_state=seed, n_jobs=threads)
     y = np.zeros_like(r)
