@@ -139,3 +139,11 @@ def test_bad_input_is_one_line_and_code_2(
     assert message in result.output
     assert result.exit_code == 2
     assert "Traceback" not in result.output
+
+
+def test_on_a_cluster(files: tuple[Path, Path]):
+    pytest.importorskip("distributed")
+    edges, labels = files
+    here = rows_of(suggest(edges, "--labels", labels, "-k", 5))
+    there = rows_of(suggest(edges, "--labels", labels, "-k", 5, "--cluster", "local:1"))
+    assert there == here  # there is one partition
