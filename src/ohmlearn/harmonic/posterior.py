@@ -150,8 +150,10 @@ class Posterior:
         The mean of its squares over columns estimates the squared norm of each column of Q^-1.
         """
         rng = np.random.default_rng([self._seed, MORE_PROBES + number])
-        signs = rng.integers(0, 2, size=(self.graph.n_nodes, BLOCK), dtype=np.int8)
-        return self.solve(2.0 * signs - 1.0)
+        signs: Floats = rng.integers(0, 2, size=(self.graph.n_nodes, BLOCK)).astype(np.float64)
+        signs *= 2.0
+        signs -= 1.0
+        return self.solve(signs)
 
     def _signs(self, number: int) -> Floats:
         """Return B'W^(1/2) s for a block of random signs s, one for each edge."""
