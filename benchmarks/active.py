@@ -3,8 +3,9 @@
 ``python -m benchmarks.active`` prints one JSON line per figure. All methods start from the same
 five random labels and get five more at a time; ours is also run without any label at the start.
 Every choice is judged by the same classifier, ours, on the nodes without a label; `own_accuracy` is
-that of the peer's classifier. `cpu_s` is the time of all choices up to the largest budget, with all that
-they need: fits, eigenvectors, solves. The last lines are means over the sets.
+that of the peer's classifier. `cpu_s` is the time of all choices up to the largest budget, with all
+that they need: fits, eigenvectors, solves. The last lines are means over the sets, and 20
+suggestions on a random graph with a million nodes and ten million edges.
 
 The peers are the acquisition functions of graphlearning with the settings of its documentation: 50
 eigenvectors, Laplace learning. They choose one node at a time within a batch, and their covariance
