@@ -39,6 +39,7 @@ FEW = 3  # labels per known class; with fewer, regions without labels matter mor
 # gamma of the estimators is no choice: with few labels it is so large that all nodes look alike.
 STIFFNESS = (0.1, 1.0)
 ROUNDS = 2  # blocks of samples and as many of random signs; twice the samples without signs
+TOL = 1e-5  # of solves; samples are rough anyway
 SMALL_COMPONENT = 1000  # a component with less than 1 / 1000 of all nodes is hardly worth a label
 SETTLED = 0.5  # share of the variance that a label must remove for a node to count as settled
 
@@ -185,7 +186,9 @@ class _Field:
     ) -> None:
         degree = float(graph.degrees.mean())
         scale = STIFFNESS[0 if few else 1] / (degree if degree > 0 else 1.0)
-        self._posterior = Posterior(graph, labelled, scale=scale, random_state=seed, n_jobs=n_jobs)
+        self._posterior = Posterior(
+            graph, labelled, scale=scale, tol=TOL, random_state=seed, n_jobs=n_jobs
+        )
         self.reached = self._posterior.reached
         self._few = few
         self._rng = np.random.default_rng(seed)
