@@ -48,10 +48,12 @@ class LabelledGraph:
     splits: dict[str, list[np.ndarray]] = field(default_factory=dict)
 
 
-def load_points(folder: Path, name: str, k: int, limit: int) -> LabelledGraph:
-    """Return the unweighted union kNN graph of at most `limit` points."""
+def load_points(
+    folder: Path, name: str, k: int, limit: int, weights: str = "uniform"
+) -> LabelledGraph:
+    """Return the union kNN graph of at most `limit` points."""
     X, y, splits = read_points(folder, name, limit)
-    graph = _graph_of(knn_edges(X, n_neighbors=k), len(y))
+    graph = _graph_of(knn_edges(X, n_neighbors=k, weights=weights), len(y))
     return _largest_component(f"{name} k={k}", graph, y, splits)
 
 
@@ -138,10 +140,7 @@ def load_full(folder: Path, name: str) -> LabelledGraph | str:
 
 
 def _graph_of(stream: Any, n_nodes: int) -> Graph:
-    batches = list(stream)
-    return Graph.from_edges(
-        *(np.concatenate([b[i] for b in batches]) for i in (0, 1)), None, n_nodes=n_nodes
-    )
+    return Graph.from_batches(list(stream), n_nodes=n_nodes)
 
 
 def _largest_component(
