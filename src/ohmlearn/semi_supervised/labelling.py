@@ -182,8 +182,13 @@ class Labelling(FromPoints):
         self._nodes = self.sparsifier_.nodes
 
     def _holds_all_edges(self) -> bool:
+        """Whether no edge was dropped; parallel ones may have been added up."""
         kept = self.sparsifier_
-        return kept is None or kept.snapshot().n_edges == kept.n_edges_seen_
+        if kept is None or kept.snapshot().n_edges == kept.n_edges_seen_:
+            return True
+        # If no weight was raised, all of them are there if their sum is.
+        weight = float(kept.snapshot().weights.sum()) / 2.0
+        return kept._sample().is_certain and weight == kept.weight_seen_
 
     def _solve(self) -> HFSResult:
         """Return the present answer; it is computed when it is asked for."""
@@ -197,10 +202,13 @@ class Labelling(FromPoints):
         return self._answer
 
     def _solve_in_memory(
-        self, leave_out: NDArray[np.int64] | None = None, start: HFSResult | None = None
+        self,
+        leave_out: NDArray[np.int64] | None = None,
+        start: HFSResult | None = None,
+        graph: Graph | None = None,
     ) -> HFSResult:
-        """Return the answer of the graph in memory."""
-        graph, columns = self.graph_, self._columns()
+        """Return the answer of the graph in memory, or of another one like it."""
+        graph, columns = graph or self.graph_, self._columns()
         before = self._before if start is None else start
         x0 = None if before is None else before.columns
         extra = self._is_stable() and self.method_ == "harmonic"
