@@ -102,6 +102,8 @@ def test_nodes_without_confidence_are_marked_and_kept(files, tmp_path: Path):
     assert summary["n_abstained"] == unsure.sum()
     assert sum(summary["classes"].values()) == 300 - unsure.sum()
     assert "n_abstained" not in summarise(files)
+    _, printed = run(files, tmp_path / "out.csv", "--min-confidence", 0.9999)
+    assert "Classes   none, because no label is likely enough\nAbstained 300 nodes" in printed
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "parquet"])

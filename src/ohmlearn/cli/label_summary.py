@@ -107,6 +107,8 @@ def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _classes(summary: dict[str, Any]) -> str:
+    if not any(summary["classes"].values()):
+        return "none, because no label is likely enough"
     largest = sorted(summary["classes"].items(), key=lambda item: -item[1])
     classes = ", ".join(f"{name[:30]}: {count:,}" for name, count in largest[:10])
     if len(largest) > 10:
