@@ -55,6 +55,7 @@ struct PlainSum {
   void add(double w) { weight += w; }
 };
 
+// The variance is explained in sort_edges.
 struct SampledSum {
   double weight = 0.0;
   double variances = 0.0;

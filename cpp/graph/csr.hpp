@@ -60,8 +60,10 @@ struct Triangle {
 // order, each once and with u < v; they are merged without being sorted again, with the same result.
 //
 // `chance` is empty, or holds for each edge the probability with which it was kept. Its weight w, already divided by
-// that probability p, then has a variance whose unbiased estimate is (1 - p) w^2. Parallel edges were kept or dropped
-// independently of each other, so their variances are summed; the chance of the sum is the p that gives this variance.
+// that probability p, then has a variance whose unbiased estimate is (1 - p) w^2. The chance of a sum of parallel edges
+// is the p that gives its variance. Half of the variance comes from independent coins at arrival and is summed. The
+// other half comes from choices that balance the weight at each node, so the errors of parallel edges cancel, except
+// for about one of them: of these variances the largest counts.
 Triangle sort_edges(std::int32_t n, std::span<const std::int32_t> u, std::span<const std::int32_t> v,
                     std::span<const float> w, std::int64_t n_sorted = 0, std::span<const float> chance = {});
 

@@ -27,7 +27,7 @@ double draw_size(double chance, std::uint64_t bits) {
 
 }  // namespace
 
-std::vector<double> draw_errors(const Triangle& h, double loose, std::uint64_t key) {
+std::vector<float> draw_errors(const Triangle& h, double loose, std::uint64_t key) {
   const std::vector<double> degree = degrees(h);
   const ClusterTree tree = find_clusters(h, degree, components(h).count);
   std::vector<NodeRecord> nodes(h.n());
@@ -37,7 +37,7 @@ std::vector<double> draw_errors(const Triangle& h, double loose, std::uint64_t k
   }
   const Embedding embedding{nodes, tree.clusters};
   std::vector<double> balance(nodes.size() + tree.clusters.size());  // relative to the degree or cut
-  std::vector<double> error(h.edges());
+  std::vector<float> error(h.edges());
   for (std::int32_t u = 0; u < h.n(); ++u) {
     for (std::int64_t e = h.start[u]; e < h.start[u + 1]; ++e) {
       const auto counter = static_cast<std::uint64_t>(e);
@@ -51,10 +51,11 @@ std::vector<double> draw_errors(const Triangle& h, double loose, std::uint64_t k
       const double excess = balance_u + balance_v;
       const bool tossed = uniform(coin) < loose || excess == 0.0;
       const bool up = tossed ? (coin & 1u) != 0 : excess < 0.0;
-      error[e] = up ? size : -size;
+      const double signed_size = up ? size : -size;
+      error[e] = static_cast<float>(signed_size);
       if (uniform(coin) < loose) continue;  // its error is not to be compensated by others
-      balance_u += error[e] * static_cast<double>(sides.share_u);
-      balance_v += error[e] * static_cast<double>(sides.share_v);
+      balance_u += signed_size * static_cast<double>(sides.share_u);
+      balance_v += signed_size * static_cast<double>(sides.share_v);
     }
   }
   return error;

@@ -19,6 +19,6 @@ namespace ohm {
 // An error is sqrt(1 - p) w times a sum of m independent signs over sqrt(m), where m is about 1 / (1 - p). An edge of a
 // small chance is doubled or removed, like a row at a resample. The sum of many parallel edges has a chance near 1; its
 // error is nearly Gaussian. `loose` is the share of edges whose signs are independent coins instead of balanced.
-std::vector<double> draw_errors(const Triangle& h, double loose, std::uint64_t key);
+std::vector<float> draw_errors(const Triangle& h, double loose, std::uint64_t key);
 
 }  // namespace ohm

@@ -96,6 +96,19 @@ TEST(parallel_edges_add_up_in_input_order) {
   CHECK(std::get<ohm::BuiltCsr>(big_last).csr.weights == std::vector<double>{1e16 + 2, 1e16 + 2});
 }
 
+TEST(variances_of_parallel_edges_are_half_summed) {
+  const std::vector<std::int32_t> u{0, 0, 1, 1, 0}, v{1, 2, 0, 2, 1};
+  const std::vector<float> w{2.0f, 5.0f, 3.0f, 1e30f, 1.0f}, chance{0.5f, 0.125f, 0.25f, 1.0f, 1.0f};
+  for (const std::int64_t known : {0, 2}) {
+    const ohm::Triangle edges = ohm::sort_edges(3, u, v, w, known, chance);
+    CHECK(edges.weight == (std::vector<float>{6.0f, 5.0f, 1e30f}));
+    const double variances = 0.5 * 4.0 + 0.75 * 9.0, largest = 0.75 * 9.0;
+    CHECK(std::abs(static_cast<double>(edges.chance[0]) - (1.0 - (variances + largest) / 72.0)) < 1e-7);
+    CHECK(edges.chance[1] == 0.125f && edges.chance[2] == 1.0f);
+  }
+  CHECK(ohm::sort_edges(3, u, v, w).chance.empty());
+}
+
 TEST(edges_known_to_be_sorted_are_merged_in) {
   std::mt19937 random(4);
   std::vector<std::int32_t> u, v;

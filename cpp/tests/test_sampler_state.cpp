@@ -143,12 +143,13 @@ void change(State& state, Dice& dice) {
     case 8: (dice.below(2) > 0 ? state.n_expected : state.correction) = odd_double(dice); return;
     case 9: state.u[row] = static_cast<std::int32_t>(odd_integer(dice, dice.below(kNodes))); return;
     case 10: state.v[row] = static_cast<std::int32_t>(odd_integer(dice, dice.below(kNodes))); return;
-    case 11: state.w[row] = odd_float(dice); return;
+    case 11: (dice.below(2) > 0 ? state.w : state.chance)[row] = odd_float(dice); return;
     case 12: std::swap(state.u[row], state.u[dice.below(rows)]); return;
     default:
       state.u.resize(dice.below(rows + 1));
       if (dice.below(4) > 0) state.v.resize(state.u.size());
       if (dice.below(4) > 0) state.w.resize(state.u.size());
+      if (dice.below(4) > 0) state.chance.resize(state.u.size());
   }
 }
 
@@ -176,7 +177,10 @@ TEST(each_fault_of_a_state_is_named) {
   };
   CHECK(fault([](State&) {}).empty());
   CHECK(fault([](State& s) { s.nodes.pop_back(); }) == "there are 59 records for 60 nodes");
-  CHECK(fault([](State& s) { s.w.pop_back(); }).find("u, v and w have ") == 0);
+  CHECK(fault([](State& s) { s.w.pop_back(); }).find("u, v, w and chance have ") == 0);
+  CHECK(fault([](State& s) { s.chance.pop_back(); }).find("u, v, w and chance have ") == 0);
+  CHECK(fault([](State& s) { s.chance[2] = kNan; }) == "row 2 was kept with probability nan");
+  CHECK(fault([](State& s) { s.chance[2] = 1.5f; }) == "row 2 was kept with probability 1.5");
   CHECK(fault([](State& s) { s.n_sorted = std::ssize(s.u) + 1; }).find("rows are sorted") != std::string::npos);
   CHECK(fault([](State& s) { s.n_sorted = -1; }).find("-1 of ") == 0);
   CHECK(fault([](State& s) { s.u[1] = -1; }).find("row 1 joins nodes -1 and ") == 0);
@@ -220,7 +224,7 @@ TEST(each_fault_of_a_state_is_named) {
   State few = fed(kOptions[1], 100).state();
   few.nodes.resize(30);
   few.n_nodes = 30;
-  few.u.clear(), few.v.clear(), few.w.clear();
+  few.u.clear(), few.v.clear(), few.w.clear(), few.chance.clear();
   CHECK(fault_of(kOptions[1], few) == "there are records for 30 of 60 nodes");
   CHECK(fault_of(kOptions[2], [] {
           State state = fed(kOptions[2], 1000).state();

@@ -22,13 +22,11 @@ from numpy.typing import NDArray
 
 from ohmlearn import _core
 from ohmlearn.graph import Graph
-from ohmlearn.graph.passes import multiply_laplacian
 from ohmlearn.solver import LaplacianSolver
 from ohmlearn.validation.parameters import Constraints, Interval, check_parameters
 
 __all__ = ["LOOSE", "Sample"]
 
-Floats = NDArray[np.float64]
 # The share of the variance that comes from independent coins. In the scheme "online" it is that of
 # the coins at arrival, half; resamples add balanced errors only. 0.2 is measured.
 LOOSE = {"resample": 0.2, "online": 0.5, "paper": 1.0}
@@ -71,12 +69,12 @@ class Sample:
     seed: int
     threads: int
 
-    def errors(self, number: int) -> Floats:
+    def errors(self, number: int) -> NDArray[np.float32]:
         """Draw an error for the weight of each of ``graph.edges()``; at most the weight."""
         u, v, w = self.graph.edges()
         weights = w.astype(np.float32)
         how = (self.chance, self.loose, self.seed, number)
-        errors: Floats = _core.draw_errors(self.graph.n_nodes, u, v, weights, *how)
+        errors: NDArray[np.float32] = _core.draw_errors(self.graph.n_nodes, u, v, weights, *how)
         return errors
 
     def replicate(self, number: int, amplitude: float) -> Graph:
@@ -94,22 +92,23 @@ class Sample:
         """Estimate of epsilon."""
         if np.all(self.chance >= 1.0):
             return 0.0
-        return _largest_ratio(self.graph, self.replicate(0, 1.0), self.seed, self.threads)
+        return _largest_ratio(self.graph, self.errors(0), self.seed, self.threads)
 
 
-def _largest_ratio(h: Graph, other: Graph, seed: int, threads: int) -> float:
-    """Return about the largest |x'E x| / x'L_H x, where E = L_other - L_H.
+def _largest_ratio(h: Graph, errors: NDArray[np.float32], seed: int, threads: int) -> float:
+    """Return about the largest |x'E x| / x'L_H x, where E is the Laplacian of the errors.
 
     Lanczos for E x = t L_H x. The vectors x_k are orthonormal in the inner product x'L_H y, and
     y_k = L_H x_k. A step is a product with E and a solve with L_H:
 
         r = E x_k - a_k y_k - b_k y_(k-1),    b_(k+1)^2 = r'L_H^+ r,    y_(k+1) = r / b_(k+1).
     """
-    solver = LaplacianSolver(h, random_state=seed, n_jobs=threads)
     u, v, w = h.edges()
-    flow = np.sqrt(w) * np.random.default_rng(seed).standard_normal(len(w))
     # All directions are equally likely for the start L_H^+ r, in the inner product x'L_H y.
-    r = np.bincount(u, flow, h.n_nodes) - np.bincount(v, flow, h.n_nodes)
+    w = np.sqrt(w) * np.random.default_rng(seed).standard_normal(len(w))
+    r = np.asarray(np.bincount(u, w, h.n_nodes) - np.bincount(v, w, h.n_nodes), np.float64)
+    del w  # the solver needs the memory
+    solver = LaplacianSolver(h, random_state=seed, n_jobs=threads)
     y = np.zeros_like(r)
     diagonal: list[float] = []
     beside: list[float] = []
@@ -121,8 +120,8 @@ def _largest_ratio(h: Graph, other: Graph, seed: int, threads: int) -> float:
         length = math.sqrt(square)
         beside.append(length)
         before, y, x = y, r / length, x / length
-        column = x[:, np.newaxis]
-        image = multiply_laplacian(other, column, threads) - multiply_laplacian(h, column, threads)
+        image = np.zeros((h.n_nodes, 1))
+        _core.add_edge_products(x[:, np.newaxis], image, threads, u, v, errors)
         r = image.ravel()
         diagonal.append(float((x * r).sum()))
         r = r - diagonal[-1] * y - length * before  # `before` is 0 in the first step
