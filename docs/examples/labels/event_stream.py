@@ -101,9 +101,7 @@ def peak_memory():
 
 
 before = peak_memory()
-model = HFSClassifier(
-    max_edges=250_000, class_prior={"abuse": 0.02, "fine": 0.98}, random_state=0
-)
+model = HFSClassifier(max_edges=250_000, class_prior={"abuse": 0.02, "fine": 0.98}, random_state=0)
 seen, held = [0], [0]
 for batch in Payments():
     model.update(batch)
@@ -119,8 +117,8 @@ print(f"{held[-1]:,} edges held at the end, peak memory grew by {peak_memory() -
 # again, so two more passes compute the scores from all payments and not only from the ones that
 # were kept.
 #
-# Eight of the twenty labels are abuse, but far fewer of the accounts are. Suppose that about two in a
-# hundred are, from experience. Above, ``class_prior`` said so, and the labels have these shares.
+# Eight of the twenty labels are abuse, but far fewer of the accounts are. Suppose that about two in
+# a hundred are, from experience. Above, ``class_prior`` said so, and the labels have these shares.
 
 known_bad = rng.choice(members, 8, replace=False)
 known_fine = rng.choice(n_honest, 12, replace=False)
@@ -156,8 +154,8 @@ print("check first:", ", ".join(ids[ranking[:3]]))
 
 # %%
 # Of the 52,880 accounts, 1.7% take part in abuse. Honest accounts that often trade with rings get
-# high scores, too, because of the camouflage. All probabilities are close to one half: twenty labels
-# are too few to be sure about single accounts. But the order of the accounts is good.
+# high scores, too, because of the camouflage. All probabilities are close to one half, because
+# twenty labels are too few to be sure about single accounts. But the order of the accounts is good.
 
 figure, (left, middle, right) = plt.subplots(1, 3, figsize=(11, 3.6))
 for scores, name, style in ((suspicion, "three passes", "-"), (one_pass, "one pass", ":")):

@@ -3,8 +3,8 @@ Are the probabilities right?
 ============================
 
 A probability is useful if it means what it says: of all nodes with the probability 0.8, about 80%
-should be right. By default ``HFSClassifier`` calibrates its probabilities with the given labels, and
-estimates from them how many of its answers are right. Neither needs a test set.
+should be right. By default ``HFSClassifier`` calibrates its probabilities with the given labels. It
+also estimates from them how many of its answers are right. Neither needs a test set.
 """
 
 # %%
@@ -56,7 +56,7 @@ def reliability(p, correct, n_bins=15):
 
 figure, axes = plt.subplots(figsize=(5.2, 4.8))
 axes.plot([0, 1], [0, 1], ":", color="gray", label="as they should be")
-for (name, model), style in zip(models.items(), ("s--", "o-"), strict=True):
+for name, style in zip(models, ("s--", "o-"), strict=True):
     p, share, count = reliability(np.concatenate(sure[name]), np.concatenate(right[name]))
     error = np.average(np.abs(p - share), weights=count)
     axes.plot(p, share, style, label=f"{name} calibration (error {error:.2f})", markersize=5)
@@ -79,7 +79,7 @@ print(f"{inside.sum()} of {n_draws} intervals contain the share of right answers
 figure, axes = plt.subplots(figsize=(7.5, 3.6))
 draws = np.arange(1, n_draws + 1)
 axes.errorbar(draws, value, [value - low, high - value], fmt="o", capsize=3, label="estimate")
-axes.plot(draws, accuracies, "_", markersize=14, markeredgewidth=2.5, label="share of right answers")
+axes.plot(draws, accuracies, "_", ms=14, markeredgewidth=2.5, label="share of right answers")
 axes.set(xlabel="draw of forty labels", ylabel="accuracy", ylim=(0.4, 1.02), xticks=draws)
 axes.set_title("Accuracy, estimated from the labels and measured on all other pictures")
 axes.legend(loc="lower right", ncols=2)

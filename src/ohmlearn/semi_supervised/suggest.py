@@ -8,9 +8,9 @@ where C is the covariance of the Gaussian field of `harmonic.posterior` and C_i 
 y_i is from f_i is not known, but it is likely to be far where the two likeliest classes are close.
 So every node gets a gain, and the node with the largest product of the gain and 1 - margin is next:
 
-- With fewer than three labels per class, or without classes, the gain is (1'C_i)^2 / (1 + C_ii): how much a label
-  lowers the variance of the sum of all scores (Sigma-optimality, Ma et al. 2013). The nodes are
-  centres of regions without a label.
+- With fewer than three labels per class, or without classes, the gain is (1'C_i)^2 / (1 + C_ii):
+  how much a label lowers the variance of the sum of all scores (Sigma-optimality, Ma et al. 2013).
+  The nodes are centres of regions without a label.
 - With more labels, it is |C_i| / (1 + C_ii): how much a label changes the model (Miller and
   Bertozzi 2021). These are also nodes between classes.
 
