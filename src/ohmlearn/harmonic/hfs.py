@@ -15,7 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 from ohmlearn.graph import Graph
 from ohmlearn.graph.passes import Passes, check_first_pass, check_sparsifier, open_passes
 from ohmlearn.harmonic.block_cg import BlockCG
-from ohmlearn.harmonic.leave_one_out import LeftOut, Responses, leave_out_labels, respond
+from ohmlearn.harmonic.leave_one_out import (
+    LeftOut,
+    Responses,
+    average_around,
+    leave_out_labels,
+    respond,
+)
 from ohmlearn.harmonic.restart import RestartSystem
 from ohmlearn.harmonic.system import Floats, HFSSolver, HFSSystem, Normalization
 from ohmlearn.validation.edges import check_columns, check_graph, check_node_ids
@@ -226,7 +232,9 @@ def solve_hfs(
         _warn_unconverged(float(residual.max()), tol, PRECISION)
     left_out = None
     if labels is not None:
-        left_out = leave_out_labels(system, f, mu, energy, h.degrees, respond(solver, labels, tol))
+        average = average_around(system.labelled[labels], f, energy, h.degrees)
+        found = respond(solver, labels, tol)
+        left_out = leave_out_labels(system, f, mu, average, h.degrees, found)
     return _result(
         system,
         f,
@@ -367,11 +375,16 @@ def refine(
                 break
         going = cg.step(multiply)
     left_out = None
-    if responses is not None and source.sums is not None and source.degrees is not None:
-        around = source.degrees[system.labelled[responses.labels]]
-        average = source.sums / np.where(around > 0, around, 1.0)
+    if responses is not None:
+        # Of the answer before the last step: its neighbours on the full graph are not known after
+        # it. The mean over neighbours smooths the scores about as much as that step.
+        assert source.degrees is not None
+        assert source.sums is not None
+        nodes, degrees = system.labelled[responses.labels], source.degrees
+        average = average_around(nodes, f, energy, degrees)
+        kappa = source.sums / np.where(degrees[nodes] > 0, degrees[nodes], 1.0)
         left_out = leave_out_labels(
-            system, f, mu, energy, source.degrees, responses._replace(average=average)
+            system, f, mu, average, degrees, responses._replace(average=kappa)
         )
     columns, ahead = cg.x, step_ahead and going and not converged.all()
     if ahead:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from ohmlearn.harmonic.system import Floats, HFSSolver, HFSSystem
 
-__all__ = ["LeftOut", "Responses", "leave_out_labels", "respond"]
+__all__ = ["LeftOut", "Responses", "average_around", "leave_out_labels", "respond"]
 
 BLOCK = 32  # columns that are solved for together
 
@@ -84,7 +84,12 @@ def respond(
 
 
 def leave_out_labels(
-    system: HFSSystem, f: Floats, mu: Floats, energy: Floats, degrees: Floats, responses: Responses
+    system: HFSSystem,
+    f: Floats,
+    mu: Floats,
+    average: Floats,
+    degrees: Floats,
+    responses: Responses,
 ) -> LeftOut:
     """Return leave-one-out scores.
 
@@ -93,15 +98,14 @@ def leave_out_labels(
     system : HFSSystem
     f, mu : ndarray
         Scores of all nodes, and their multipliers.
-    energy : ndarray of the shape of f
-        L f; only its rows at labelled nodes are used.
+    average : ndarray of shape (n_left_out, n_columns)
+        Means of f over the neighbours of the nodes, from `average_around`.
     degrees : ndarray of shape (n_nodes,)
     responses : Responses
     """
     labels = responses.labels
     nodes, values = system.labelled[labels], system.values[labels]
-    d = _positive(degrees[nodes])[:, np.newaxis]
-    average = f[nodes] - energy[nodes] / d
+    d = np.where(degrees[nodes] > 0.0, degrees[nodes], 1.0)[:, np.newaxis]
     kappa, own_mu = responses.average[:, np.newaxis], responses.mu[:, np.newaxis]
     with np.errstate(invalid="ignore", divide="ignore"):
         left = system.score_without_label(average, d, mu, values, kappa, own_mu)
@@ -113,5 +117,8 @@ def leave_out_labels(
     return LeftOut(labels, left, means + responses.mean[:, np.newaxis] * (left - values))
 
 
-def _positive(degrees: Floats) -> Floats:
-    return np.where(degrees > 0.0, degrees, 1.0)
+def average_around(nodes: NDArray[np.int64], f: Floats, energy: Floats, degrees: Floats) -> Floats:
+    """Return the weighted means of f over the neighbours of nodes, given L f."""
+    d = np.where(degrees[nodes] > 0.0, degrees[nodes], 1.0)[:, np.newaxis]
+    average: Floats = f[nodes] - energy[nodes] / d
+    return average
