@@ -1,6 +1,8 @@
 """Real data sets with labels, as graphs: kNN graphs of points, and graphs with their own edges.
 
-Every graph is reduced to its largest component, because some peers support only connected graphs.
+`load_all` reduces graphs to their largest component, because some peers support only connected
+graphs. `load_whole` yields them as users have them: with all components, and points connected as
+`HFSClassifier` does by default.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ohmlearn import Graph, knn_edges
+from ohmlearn import Graph, HFSClassifier, knn_edges
 
 POINTS = {  # name: how the features are scaled
     "fashion_mnist_test": "as they are",
@@ -40,7 +42,7 @@ FULL_SETS = {  # sets used with all points: the files of the set, and the number
 
 @dataclass
 class LabelledGraph:
-    """A connected graph, the classes 0, 1, ... of its nodes, and published sets of labels."""
+    """A graph, the classes 0, 1, ... of its nodes, and published sets of labels."""
 
     name: str
     graph: Graph
@@ -48,10 +50,12 @@ class LabelledGraph:
     splits: dict[str, list[np.ndarray]] = field(default_factory=dict)
 
 
-def load_points(folder: Path, name: str, k: int, limit: int) -> LabelledGraph:
-    """Return the unweighted union kNN graph of at most `limit` points."""
+def load_points(
+    folder: Path, name: str, k: int, limit: int, weights: str = "uniform"
+) -> LabelledGraph:
+    """Return the union kNN graph of at most `limit` points."""
     X, y, splits = read_points(folder, name, limit)
-    graph = _graph_of(knn_edges(X, n_neighbors=k), len(y))
+    graph = _graph_of(knn_edges(X, n_neighbors=k, weights=weights), len(y))
     return _largest_component(f"{name} k={k}", graph, y, splits)
 
 
@@ -92,7 +96,14 @@ def _read_all_points(
 
 
 def load_graph(folder: Path, name: str) -> LabelledGraph:
-    """Read a graph with its own edges; weights of repeated edges are summed."""
+    """Return the largest component of a graph with its own edges."""
+    return _largest_component(name, *_read_graph(folder, name))
+
+
+def _read_graph(
+    folder: Path, name: str
+) -> tuple[Graph, np.ndarray, dict[str, list[np.ndarray]]]:
+    """Read edges, classes and published sets of labels; weights of repeated edges are summed."""
     import pyarrow.parquet as pq
 
     kind = "stream" if name in STREAMS else "edges"
@@ -107,8 +118,7 @@ def load_graph(folder: Path, name: str) -> LabelledGraph:
     if "split" in labels.column_names:
         splits["published"] = [nodes[np.array(labels["split"].to_pylist()) == "train"]]
     weights = edges["w"].to_numpy() if "w" in edges.column_names else None
-    graph = Graph.from_edges(*ends, weights, n_nodes=n_nodes)
-    return _largest_component(name, graph, y, splits)
+    return Graph.from_edges(*ends, weights, n_nodes=n_nodes), y, splits
 
 
 def load_all(
@@ -126,6 +136,31 @@ def load_all(
             yield load_graph(folder, name) if here else name
 
 
+def load_whole(
+    folder: Path, limit: int, only: list[str] | None = None
+) -> Iterator[LabelledGraph | str]:
+    """Yield all sets with all components, or the name of a missing one."""
+    beginnings = tuple(only) if only else ("",)
+    default = HFSClassifier()
+    for name in ("digits", *POINTS):
+        if not name.startswith(beginnings):
+            continue
+        if name != "digits" and not (folder / f"{name}.npz").exists():
+            yield name
+            continue
+        X, y, _ = read_points(folder, name, limit)
+        edges = knn_edges(X, n_neighbors=default.n_neighbors, weights=default.weights)
+        yield LabelledGraph(name, Graph.from_batches(edges, n_nodes=len(y)), _number_classes(y))
+    for name in (*GRAPHS, *STREAMS):
+        if not name.startswith(beginnings):
+            continue
+        if not (folder / f"{name}_labels.parquet").exists():
+            yield name
+            continue
+        graph, y, _ = _read_graph(folder, name)
+        yield LabelledGraph(name, graph, _number_classes(y))
+
+
 def load_full(folder: Path, name: str) -> LabelledGraph | str:
     """Return a set with all its points, or its name if one of its files is missing."""
     files, k = FULL_SETS[name]
@@ -138,10 +173,7 @@ def load_full(folder: Path, name: str) -> LabelledGraph | str:
 
 
 def _graph_of(stream: Any, n_nodes: int) -> Graph:
-    batches = list(stream)
-    return Graph.from_edges(
-        *(np.concatenate([b[i] for b in batches]) for i in (0, 1)), None, n_nodes=n_nodes
-    )
+    return Graph.from_batches(list(stream), n_nodes=n_nodes)
 
 
 def _largest_component(
@@ -155,8 +187,13 @@ def _largest_component(
     part = Graph.from_edges(
         number[u[inside]], number[v[inside]], w[inside], n_nodes=int(kept.sum())
     )
-    y = y[kept]
-    known = y >= 0
-    y[known] = np.unique(y[known], return_inverse=True)[1]
     moved = {key: [number[s[kept[s]]] for s in sets] for key, sets in splits.items()}
-    return LabelledGraph(name, part, y, moved)
+    return LabelledGraph(name, part, _number_classes(y[kept]), moved)
+
+
+def _number_classes(y: np.ndarray) -> np.ndarray:
+    """Return the classes that are there as 0, 1, ...; nodes without a class keep -1."""
+    known = y >= 0
+    numbered = y.copy()
+    numbered[known] = np.unique(y[known], return_inverse=True)[1]
+    return numbered

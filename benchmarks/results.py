@@ -11,7 +11,7 @@ from benchmarks.measure import ROOT, Figure
 
 FOLDER = ROOT / "benchmarks" / "results"
 SUITES = (
-    "label_cost", "labels", "advice", "scaling", "solver", "resistance", "sparsifier",
+    "label_cost", "labels", "advice", "trust", "scaling", "solver", "resistance", "sparsifier",
     "hindsight", "streams",
 )  # fmt: skip
 

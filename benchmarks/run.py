@@ -44,6 +44,10 @@ SUITES: dict[str, tuple[list[str], list[str]]] = {
          "Poisson k=4500, stored", "Diffusion k=4500, stored", "harmonic_function k=4500, stored"],
     ),
     "advice": ([], ["--points=3025", "--draws=3", "--sets", "digits", "school_primary"]),
+    "trust": (
+        [],
+        ["--draws=2", "--dense=300", "--sets", "digits", "ssl_bci", "school_primary"],
+    ),
     "scaling": (
         [],
         ["--nodes", "1000", "3000", "--edges", "300000", "1000000", "--sides", "32", "100"],

@@ -324,7 +324,7 @@ def test_report_is_one_self_contained_page(files: tuple[Path, Path], tmp_path: P
     assert result.exit_code == 0, result.output
     found = Page(page)
     assert found.faults == []
-    assert found.n_figures == 3
+    assert found.n_figures == 4
     assert "energies in H are " in found.text
     assert f"ohmlearn label {edges} --on-bad raise --labels {labels}" in found.text
     assert ["Edges seen", "19,335"] in found.tables[0]

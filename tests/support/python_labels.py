@@ -1,5 +1,6 @@
 """The table of ``ohmlearn label``, made in Python."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,10 @@ def write_python_labels(path: Path, edges: Path, labels: Path, **parameters: Any
     stream = read_edges(edges)
     model = HFSClassifier(**parameters).fit_edges(stream, dict(read_labels(str(labels))))
     columns = {"node": stream.nodes.ids(), "label": model.transduction_}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".* labels of .* classes are few")
+        shares = model.label_distributions_
     for at, name in enumerate(model.classes_):
-        columns[f"probability_{name}"] = model.label_distributions_[:, at]
+        columns[f"probability_{name}"] = shares[:, at]
     write_table(str(path), columns | {"reached": model.reached_})
     return model

@@ -266,3 +266,28 @@ def test_shares_that_cannot_be_met_are_met_as_well_as_possible():
     log_p[:, 0] = np.repeat([1.0, 2.0], 5)  # two groups of equal nodes
     codes = np.argmax(log_p + match_shares(log_p, np.array([0.45, 0.55])), axis=1)
     assert np.bincount(codes).tolist() == [5, 5]
+
+
+def test_stability_of_one_pass_answers():
+    random = np.random.default_rng(0)
+    truth = np.arange(900) % 3
+    u, v = np.triu_indices(900, 1)
+    w = np.where(truth[u] == truth[v], 1.25, 1.0) * random.uniform(0.5, 1.5, len(u))
+    labels = some_labels(truth, 15)
+    found = [
+        HFSClassifier(passes=1, random_state=seed).fit_edges((u, v, w), labels)
+        for seed in range(11)
+    ]
+    chance = found[0].stability_
+    assert np.all(chance[list(labels)] == 0.0)
+    others = np.array([model.transduction_ != found[0].transduction_ for model in found[1:]])
+    assert others.mean() > 0.1  # one pass is not enough here
+    assert chance.mean() == pytest.approx(others.mean(), abs=0.06)
+    assert np.corrcoef(chance, others.mean(axis=0))[0, 1] > 0.5
+    shares = HFSClassifier(passes=1, random_state=0, class_prior=[0.4, 0.3, 0.3])
+    assert 0 < shares.fit_edges((u, v, w), labels).stability_.mean() < 1
+    refined = HFSClassifier(passes=4, random_state=0).fit_edges((u, v, w), labels)
+    assert not refined.stability_.any()
+    whole = HFSClassifier(passes=1, random_state=0).fit_edges(blocks(900)[0], labels)
+    assert not whole.stability_.any()  # no edge was dropped
+    assert found[0].sparsifier_.epsilon_estimate_ == pytest.approx(0.8, abs=0.3)

@@ -38,7 +38,7 @@ cluster_option = click.option(
 def open_on_cluster(options: dict[str, Any]) -> Iterator["ClusterEdges"]:
     """Give the edges that the options of `edge_options` ask for, on the cluster asked for."""
     for name, reason in REFUSED.items():
-        if options[name] is not None:
+        if options.get(name) is not None:
             raise click.UsageError(
                 f"--{name.replace('_', '-')} has no use with --cluster: {reason}"
             )

@@ -1,6 +1,5 @@
 """The command ``label``: from files of edges and of labels to a label for every node."""
 
-import json
 import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,6 @@ import click
 from ohmlearn.cli.cluster import cluster_option, open_on_cluster
 from ohmlearn.cli.edges import (
     WatchedEdges,
-    as_column,
     edge_options,
     fraction,
     open_edges,
@@ -18,10 +16,21 @@ from ohmlearn.cli.edges import (
     threads_option,
 )
 from ohmlearn.cli.group import main, repeat_command
+from ohmlearn.cli.label_summary import make_summary, print_summary
 from ohmlearn.cli.messages import tell
+from ohmlearn.cli.model import (
+    label_columns_options,
+    make_model,
+    model_options,
+    read_label_file,
+    sparsifier_options,
+)
 from ohmlearn.cli.outputs import check_outputs, output_options
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from ohmlearn.certificate import Certificate
     from ohmlearn.cli.checkpoint import Checkpoint
     from ohmlearn.dask import ClusterEdges
@@ -32,8 +41,6 @@ if TYPE_CHECKING:
     Source = EdgeStream | ClusterEdges
 
 __all__ = ["label"]
-
-LABEL_COLUMNS = ("node_col", "label_col", "label_weight_col")
 
 
 @main.command()
@@ -46,16 +53,9 @@ LABEL_COLUMNS = ("node_col", "label_col", "label_weight_col")
     help="Table with a node and its label in each row, in any format of EDGES. A node may have "
     "several rows.",
 )
-@click.option("--node-col", help="Name or position of the column of nodes in --labels.")
-@click.option("--label-col", help="Name or position of the column of labels in --labels.")
-@click.option(
-    "--label-weight-col",
-    help="Name or position of the column in --labels that says how much each label counts. "
-    "Default: a column called weight, confidence or trust, if there is one.",
-)
+@label_columns_options
 @output_options
-@click.option("--epsilon", type=fraction, default=0.8, help="Accuracy of the sparsifier.")
-@click.option("--max-edges", type=click.IntRange(min=1), help="Edges to keep, instead of epsilon.")
+@sparsifier_options
 @click.option(
     "--memory", help="Memory limit, such as 500MB; replaces --epsilon and needs --n-nodes."
 )
@@ -65,14 +65,12 @@ LABEL_COLUMNS = ("node_col", "label_col", "label_weight_col")
     type=click.IntRange(min=1),
     help="Number of passes over the edges. Default: 3, or 1 for a pipe.",
 )
+@model_options
 @click.option(
-    "--normalization", type=click.Choice(["stable", "cmn", "none"]), default="stable",
-    help="How the scores of the classes are made comparable.",
-)  # fmt: skip
-@click.option(
-    "--gamma",
-    type=float,
-    help="Weight of the smoothness term. Default: chosen from the labels and the mean degree.",
+    "--min-confidence",
+    type=fraction,
+    help="Leave the label empty where its probability is less, or where there is no evidence, and "
+    "mark these nodes in a column called abstained.",
 )
 @click.option(
     "--report",
@@ -97,7 +95,6 @@ def label(**options: Any) -> None:
     graph.
     """
     from ohmlearn.report.tables import check_table_path, write_table
-    from ohmlearn.streams.labels import read_labels
     from ohmlearn.validation.parameters import require_extra
 
     check_table_path(options["output"], options["csv_safe"])
@@ -106,16 +103,13 @@ def label(**options: Any) -> None:
     if options["report"]:
         require_extra("matplotlib", "plot")  # before the work, not after it
     start = time.perf_counter()
-    columns = {name: as_column(options[name]) for name in LABEL_COLUMNS}
-    labels = read_labels(options["labels_file"], **columns)
-    if labels.weights is not None and not (options["quiet"] or options["as_json"]):
-        tell(f"{labels.path}: {labels.columns}")
+    labels = read_label_file(options["labels_file"], options)
     with ExitStack() as stack:
         if options["cluster"]:
             stream: Any = stack.enter_context(open_on_cluster(options))
         else:
             stream = open_edges(options)
-        model = _make_model(options, stream)
+        model = make_model(options, stream.rereadable, labels)
         sparsifier, checkpoint = _make_sparsifier(options, stream)
         edges = stream
         if not options["cluster"]:
@@ -126,34 +120,19 @@ def label(**options: Any) -> None:
         except KeyboardInterrupt:
             _save(sparsifier, checkpoint)
             raise click.exceptions.Exit(130) from None
-    write_table(options["output"], _result(model, stream), options["csv_safe"])
-    summary = _summary(model, stream, time.perf_counter() - start)
+    abstained = _abstained(model, options["min_confidence"])
+    write_table(options["output"], _result(model, stream, abstained), options["csv_safe"])
+    summary = make_summary(model, stream, abstained, options)
+    summary |= _cost(time.perf_counter() - start)
     if options["report"]:
         from ohmlearn.report.label_page import make_page
 
-        page = make_page(model, stream.nodes.ids(), summary, certificate, repeat_command())
+        page = make_page(model, stream.nodes, summary, certificate, repeat_command())
         page.write(options["report"])
         summary["report"] = options["report"]
     if checkpoint is not None:
         checkpoint.remove()
-    _print_summary(summary, options)
-
-
-def _make_model(options: dict[str, Any], stream: Any) -> "HFSClassifier":
-    from ohmlearn.semi_supervised import HFSClassifier
-
-    passes = options["passes"] or (3 if stream.rereadable else 1)
-    if passes > 1 and not stream.rereadable:
-        raise click.UsageError("a pipe can be read only once: use --passes 1, or a file")
-    return HFSClassifier(
-        gamma="auto" if options["gamma"] is None else options["gamma"],
-        epsilon=options["epsilon"],
-        max_edges=options["max_edges"],
-        passes=passes,
-        normalization=None if options["normalization"] == "none" else options["normalization"],
-        random_state=options["seed"],
-        n_jobs=options["threads"],
-    )
+    print_summary(summary, options)
 
 
 def _make_sparsifier(
@@ -204,64 +183,34 @@ def _certify(model: "HFSClassifier", edges: Any, options: dict[str, Any]) -> "Ce
     )  # fmt: skip
 
 
-def _result(model: "HFSClassifier", stream: "Source") -> dict[str, Any]:
-    shares = model.label_distributions_
-    columns = {"node": stream.nodes.ids(), "label": model.transduction_}
+def _abstained(model: "HFSClassifier", least: float | None) -> "NDArray[np.bool_] | None":
+    """Return which nodes have no label of that probability."""
+    if least is None:
+        return None
+    unsure: NDArray[np.bool_] = model.label_distributions_.max(axis=1) < least
+    return unsure | ~model.reached_
+
+
+def _result(
+    model: "HFSClassifier", stream: "Source", abstained: "NDArray[np.bool_] | None"
+) -> dict[str, Any]:
+    import numpy as np
+
+    shares, labels = model.label_distributions_, model.transduction_
+    if abstained is not None:
+        labels = np.ma.masked_array(labels, abstained)  # null, and the type stays
+    columns = {"node": stream.nodes.ids(), "label": labels}
     for at, name in enumerate(model.classes_):
         columns[f"probability_{name}"] = shares[:, at]
-    return columns | {"reached": model.reached_}
+    columns["reached"] = model.reached_
+    return columns if abstained is None else columns | {"abstained": abstained}
 
 
-def _summary(model: Any, stream: "Source", seconds: float) -> dict[str, Any]:
+def _cost(seconds: float) -> dict[str, Any]:
     from ohmlearn.report.process import cpu_seconds, peak_memory
 
-    stats = model.sparsifier_.stats_
-    labels = model.transduction_
-    counts = {str(name): int((labels == name).sum()) for name in model.classes_}
     return {
-        "sources": stream.sources,
-        "n_nodes": len(stream.nodes),
-        "n_edges_seen": int(stats["n_edges_seen"]),
-        "n_self_loops_dropped": int(stats["n_self_loops_dropped"]),
-        "n_zero_weights_dropped": int(stats["n_zero_weights_dropped"]),
-        "n_bad_rows": stream.n_bad,
-        "n_edges_kept": model.graph_.n_edges,
-        "passes": model.n_iter_,
-        "residual": model.residual_.tolist(),
-        "n_labelled": len(model.labelled_),
-        "n_unreached": int((~model.reached_).sum()),
-        "classes": counts,
         "seconds": round(seconds, 3),
         "cpu_seconds": round(cpu_seconds(), 3),
         "peak_memory": peak_memory(),
     }
-
-
-def _print_summary(summary: dict[str, Any], options: dict[str, Any]) -> None:
-    if options["quiet"]:
-        return
-    if options["as_json"]:
-        click.echo(json.dumps(summary), err=True)
-        return
-    kept = summary["n_edges_kept"]
-    share = 100.0 * kept / max(1, summary["n_edges_seen"])
-    largest = sorted(summary["classes"].items(), key=lambda item: -item[1])
-    classes = ", ".join(f"{name[:30]}: {count:,}" for name, count in largest[:10])
-    if len(largest) > 10:
-        classes += f", and {len(largest) - 10} more"
-    if summary["n_unreached"]:
-        classes += f" ({summary['n_unreached']:,} of them without evidence)"
-    where = "full graph" if summary["passes"] > 1 else "sparsifier"
-    lines = [
-        f"Edges    {summary['n_edges_seen']:,} seen, {kept:,} kept ({share:.3g}%)",
-        f"Nodes    {summary['n_nodes']:,}, {summary['n_labelled']} of them with a label given",
-        f"Classes  {classes}",
-        f"Passes   {summary['passes']}, residual {max(summary['residual']):.2g} ({where})",
-        f"Cost     {summary['seconds']:.1f} s, {summary['peak_memory'] / 2**20:.0f} MiB at peak",
-    ]
-    dropped = summary["n_self_loops_dropped"] + summary["n_zero_weights_dropped"]
-    if dropped:
-        lines[0] += f"; {dropped:,} self-loops and zero weights left out"
-    if "report" in summary:
-        lines.append(f"Page     {summary['report']}")
-    tell(*lines)

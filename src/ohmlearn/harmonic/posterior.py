@@ -59,6 +59,8 @@ class Posterior:
         Weight of the Laplacian, gamma times the number of labels.
     weights : array-like of shape (n_labelled,), optional
         Weights of the labels, positive; by default all are 1.
+    tol : float
+        Relative residual of each solve.
     random_state, n_jobs
         As for `LaplacianSolver`. The number of threads does not change the samples.
 
@@ -77,10 +79,11 @@ class Posterior:
         *,
         scale: float,
         weights: ArrayLike | None = None,
+        tol: float = SOLVE_TOL,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.graph = graph
+        self.graph, self.tol = graph, tol
         self.scale = check_positive("scale", scale)
         nodes = check_labelled(labelled, graph.n_nodes)
         self.ground = np.zeros(graph.n_nodes)  # the diagonal of D
@@ -107,7 +110,7 @@ class Posterior:
         b -= self.scale * multiply_laplacian(self.graph, x, self._threads)
         b -= self.ground[:, np.newaxis] * x
         b /= self.scale
-        x += self._solver._solve_quietly(b, SOLVE_TOL)
+        x += self._solver._solve_quietly(b, self.tol)
         x = self._centre(x)
         x += constant
         return x
@@ -150,8 +153,10 @@ class Posterior:
         The mean of its squares over columns estimates the squared norm of each column of Q^-1.
         """
         rng = np.random.default_rng([self._seed, MORE_PROBES + number])
-        signs = rng.integers(0, 2, size=(self.graph.n_nodes, BLOCK), dtype=np.int8)
-        return self.solve(2.0 * signs - 1.0)
+        signs: Floats = rng.integers(0, 2, size=(self.graph.n_nodes, BLOCK)).astype(np.float64)
+        signs *= 2.0
+        signs -= 1.0
+        return self.solve(signs)
 
     def _signs(self, number: int) -> Floats:
         """Return B'W^(1/2) s for a block of random signs s, one for each edge."""

@@ -7,7 +7,15 @@ from numpy.typing import NDArray
 
 from ohmlearn.certificate import Certificate
 from ohmlearn.graph import Graph
+from ohmlearn.nodes import NodeTable
 from ohmlearn.report.page import COLOURS, INK, Report, add_legend, new_figure, style_axes
+from ohmlearn.report.quality import describe_accuracy, describe_stability
+from ohmlearn.report.reliability import (
+    Group,
+    draw_reliability,
+    group_by_probability,
+    left_out_labels,
+)
 from ohmlearn.solver import LaplacianSolver
 
 __all__ = ["lay_out", "make_page"]
@@ -15,7 +23,7 @@ __all__ = ["lay_out", "make_page"]
 MOST_DRAWN = 1500  # nodes
 MOST_EDGES = 4000
 MOST_CLASSES = 12  # each with its own colour and bar; the rest are "others"
-LEAST_CERTAIN = 20
+N_SUGGESTED = 20
 MORE_COLOURS = (
     *COLOURS,
     "#c2577c",
@@ -30,20 +38,23 @@ Floats = NDArray[np.float64]
 
 def make_page(
     model: Any,
-    ids: NDArray[Any],
+    nodes: NodeTable,
     summary: dict[str, Any],
     certificate: Certificate | None,
     command: str,
 ) -> Report:
-    """Return the page of a fitted classifier; `ids` are the ids of its nodes."""
+    """Return the page of a fitted classifier; `nodes` has the ids of its nodes."""
     h = model.graph_
     kept = summary["n_edges_kept"]
     share = 100.0 * kept / max(1, summary["n_edges_seen"])
-    report = Report(
-        "Labels of a graph",
+    lead = (
         f"{summary['n_nodes']:,} nodes were labelled from {summary['n_labelled']} labels. "
-        f"{kept:,} of {summary['n_edges_seen']:,} edges ({share:.3g}%) were kept.",
+        f"{kept:,} of {summary['n_edges_seen']:,} edges ({share:.3g}%) were kept."
     )
+    if summary["accuracy_estimate"] is not None:
+        lead += f" The labels are {describe_accuracy(summary)}."
+    report = Report("Labels of a graph", lead)
+    _add_quality(report, model, summary)
     report.add_heading("Input and sparsifier")
     report.add_table(["", ""], _facts(summary), "")
     report.add_heading("Certificate")
@@ -56,23 +67,54 @@ def make_page(
             " x'Lx on H divided by x'Lx on G. If all ratios are near 1, H and G give nearly the"
             " same labels."
         )
-    shares = model.label_distributions_
-    certainty = shares.max(axis=1)
     report.add_heading("Labels")
     report.add_figure(_draw_classes(summary["classes"]), "Number of nodes in each class.")
     report.add_figure(
-        _draw_certainty(certainty[model.reached_]),
+        _draw_certainty(model.label_distributions_.max(axis=1)[model.reached_]),
         "Certainty of the labels: the probability of the most likely class, for nodes connected to "
         "a label.",
     )
     report.add_figure(_draw_graph(h, model), _describe_drawing(h))
     report.add_heading("Nodes to label next")
-    report.add_text("These nodes have the least certain labels.")
+    report.add_text("Labels of these nodes would improve the answers most, best first.")
     report.add_table(
-        ["node", "label", "probability", "second label", "probability"],
-        _least_certain(model, ids, shares),
+        ["node", "reason", "label", "probability"], _suggestions(model, nodes), text_columns=(1, 2)
     )
     return report.add_command(command)
+
+
+def _add_quality(report: Report, model: Any, summary: dict[str, Any]) -> None:
+    """Add how good the labels are, and how this is known."""
+    report.add_heading("How good the labels are")
+    if summary["accuracy_estimate"] is None:
+        report.add_text(f"The accuracy is {summary['accuracy_caveats'][0]}.")
+    else:
+        report.add_text(
+            "The accuracy is estimated by labelling each labelled node without its own label. It "
+            "holds for nodes like the labelled ones, so for all nodes if these were drawn at "
+            "random."
+        )
+        for caveat in summary["accuracy_caveats"]:
+            report.add_text(f"Note: {caveat}.")
+    if "unstable_share" in summary:
+        text = f"The labels are those of the edges kept: {describe_stability(summary)}."
+        if summary["unstable_share"] >= 0.01:
+            text += f" For more stable ones, {summary['unstable_remedy']}."
+        report.add_text(text)
+    if summary["accuracy_estimate"] is not None:
+        groups = group_by_probability(*left_out_labels(model))
+        report.add_figure(draw_reliability(groups), _describe_reliability(groups))
+
+
+def _describe_reliability(groups: list[Group]) -> str:
+    """Return the caption of the reliability diagram."""
+    n_labels = sum(group.n_labels for group in groups)
+    return (
+        f"Reliability of the probabilities. {n_labels} labels were predicted, each without itself, "
+        f"and grouped by the probability of the prediction. The height of a dot is the share of "
+        f"right ones, with a 95% interval; its size shows how many labels the group has. On the "
+        f"dashed line, probabilities mean what they say; above it, labels are better than that."
+    )
 
 
 def _facts(summary: dict[str, Any]) -> list[list[str]]:
@@ -84,13 +126,17 @@ def _facts(summary: dict[str, Any]) -> list[list[str]]:
         "n_bad_rows": "Bad rows skipped",
         "n_nodes": "Nodes",
         "n_labelled": "Labelled nodes",
+        "n_contradicting": "Nodes with contradicting labels",
         "n_unreached": "Nodes not connected to a label",
+        "n_abstained": "Nodes without an answer, for lack of confidence",
         "passes": "Passes over the edges",
     }
     rows = [["Sources", ", ".join(summary["sources"][:5])]]
-    rows += [[text, f"{summary[name]:,}"] for name, text in names.items()]
-    rows.append(["Residual on the full graph" if summary["passes"] > 1 else
-                 "Residual on H", f"{max(summary['residual']):.2g}"])  # fmt: skip
+    rows += [[text, f"{summary[name]:,}"] for name, text in names.items() if name in summary]
+    if "residual" in summary:
+        rows.append(["Residual on the full graph", f"{max(summary['residual']):.2g}"])
+    else:
+        rows.append(["Epsilon of H, estimated", f"{summary['epsilon_estimate']:.2g}"])
     rows.append(["Time", f"{summary['seconds']:.1f} s"])
     return [*rows, ["Peak memory", f"{summary['peak_memory'] / 2**20:.0f} MiB"]]
 
@@ -206,18 +252,11 @@ def _describe_drawing(h: Graph) -> str:
     )
 
 
-def _least_certain(model: Any, ids: NDArray[Any], shares: Floats) -> list[list[str]]:
-    if shares.shape[1] < 2:
-        return []
-    order = np.argsort(-shares, axis=1, kind="stable")[:, :2]
-    rows = np.arange(len(shares))
-    first, second = shares[rows, order[:, 0]], shares[rows, order[:, 1]]
-    margin = np.where(model.reached_, first - second, np.inf)
-    margin[model.labelled_] = np.inf
-    least = np.argsort(margin, kind="stable")[:LEAST_CERTAIN]
-    return [
-        [str(ids[i]), str(model.classes_[order[i, 0]]), f"{first[i]:.3f}",
-         str(model.classes_[order[i, 1]]), f"{second[i]:.3f}"]
-        for i in least
-        if np.isfinite(margin[i])
-    ]  # fmt: skip
+def _suggestions(model: Any, nodes: Any) -> list[list[str]]:
+    labels, shares = model.transduction_, model.label_distributions_
+    rows = []
+    for pick in model.suggest_labels(N_SUGGESTED):
+        at = int(nodes.find([pick.node])[0])
+        present = [str(labels[at]), f"{shares[at].max():.3f}"] if model.reached_[at] else ["", ""]
+        rows.append([str(pick.node), pick.reason, *present])
+    return rows

@@ -9,7 +9,7 @@ import io
 import os
 import platform
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Self
@@ -49,7 +49,7 @@ th, td { padding: .25rem .7rem; text-align: right; white-space: nowrap;
   border-bottom: 1px solid var(--line); }
 th { font-weight: 600; border-bottom: 2px solid var(--line); vertical-align: bottom; }
 th:first-child, td:first-child { text-align: left; padding-left: .1rem; }
-td.text { text-align: left; white-space: normal; }
+.text { text-align: left; white-space: normal; }
 tbody tr:hover { background: var(--shade); }
 pre { background: var(--shade); padding: .8rem 1rem; border-radius: .4rem; overflow-x: auto;
   font: .85rem/1.5 ui-monospace, "SFMono-Regular", Menlo, Consolas, monospace; }
@@ -102,12 +102,28 @@ class Report:
         return self
 
     def add_table(
-        self, header: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = ""
+        self,
+        header: Sequence[str],
+        rows: Iterable[Sequence[Any]],
+        caption: str = "",
+        text_columns: Collection[int] = (),
     ) -> Self:
-        """Add a table; cells are converted with ``str``, so format numbers first."""
-        head = "".join(f'<th scope="col">{html.escape(cell)}</th>' for cell in header)
+        """Add a table; cells are converted with ``str``, so format numbers first.
+
+        Columns are aligned to the right, except the first one and `text_columns`.
+        """
+        style = [' class="text"' if at in text_columns else "" for at in range(len(header))]
+        head = "".join(
+            f'<th scope="col"{kind}>{html.escape(cell)}</th>'
+            for cell, kind in zip(header, style, strict=True)
+        )
         body = "\n".join(
-            "<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>"
+            "<tr>"
+            + "".join(
+                f"<td{kind}>{html.escape(str(cell))}</td>"
+                for cell, kind in zip(row, style, strict=True)
+            )
+            + "</tr>"
             for row in rows
         )
         title = f"<caption>{html.escape(caption)}</caption>" if caption else ""

@@ -1,6 +1,7 @@
 """What scores say about the class of each node: probabilities, labels, and how good they are."""
 
 from collections.abc import Callable
+from copy import copy
 from functools import cached_property
 from typing import Any, Literal
 
@@ -234,6 +235,27 @@ class Evidence:
             codes = np.argmax(self.probabilities, axis=1)
         codes[~self.result.reached] = default
         return codes
+
+    @cached_property
+    def decision_scores(self) -> Floats:
+        """Scores whose largest one decides the class; the least one of all where there is none."""
+        scores = self.scores
+        if self.wanted_shares is not None:
+            scores = np.log(np.maximum(self._shares(self.exponents), 1e-300))
+        scores = np.where(self.there, scores, scores.min())
+        scores[~self.result.reached] = 0.0
+        return scores
+
+    def with_result(self, result: HFSResult) -> "Evidence":
+        """Return what another result says, with the calibration of this one."""
+        other = copy(self)
+        for name in ("scores", "exponents", "decision_scores", "probabilities", "left_out"):
+            other.__dict__.pop(name, None)
+        if self.wanted_shares is not None:
+            other.__dict__.update(calibration=self.calibration, offsets=self.offsets)
+        other.__dict__["spread"] = self.spread
+        other.result = result
+        return other
 
     # How good they are.
 

@@ -197,10 +197,13 @@ class Labelling(FromPoints):
         return self._answer
 
     def _solve_in_memory(
-        self, leave_out: NDArray[np.int64] | None = None, start: HFSResult | None = None
+        self,
+        leave_out: NDArray[np.int64] | None = None,
+        start: HFSResult | None = None,
+        graph: Graph | None = None,
     ) -> HFSResult:
-        """Return the answer of the graph in memory."""
-        graph, columns = self.graph_, self._columns()
+        """Return the answer of the graph in memory, or of another one like it."""
+        graph, columns = graph or self.graph_, self._columns()
         before = self._before if start is None else start
         x0 = None if before is None else before.columns
         extra = self._is_stable() and self.method_ == "harmonic"

@@ -38,7 +38,8 @@ FEW = 3  # labels per known class; with fewer, regions without labels matter mor
 # Weight of the Laplacian times mean degree, with few labels and with more. Chosen on real data. The
 # gamma of the estimators is no choice: with few labels it is so large that all nodes look alike.
 STIFFNESS = (0.1, 1.0)
-ROUNDS = 2  # blocks of samples, and of random signs
+ROUNDS = 2  # blocks of samples and as many of random signs; twice the samples without signs
+TOL = 1e-5  # of solves; samples are rough anyway
 SMALL_COMPONENT = 1000  # a component with less than 1 / 1000 of all nodes is hardly worth a label
 SETTLED = 0.5  # share of the variance that a label must remove for a node to count as settled
 
@@ -185,20 +186,22 @@ class _Field:
     ) -> None:
         degree = float(graph.degrees.mean())
         scale = STIFFNESS[0 if few else 1] / (degree if degree > 0 else 1.0)
-        self._posterior = Posterior(graph, labelled, scale=scale, random_state=seed, n_jobs=n_jobs)
+        self._posterior = Posterior(
+            graph, labelled, scale=scale, tol=TOL, random_state=seed, n_jobs=n_jobs
+        )
         self.reached = self._posterior.reached
         self._few = few
         self._rng = np.random.default_rng(seed)
         # Columns: C z with z = 1 or random signs, then samples. Single precision is enough here.
+        n_samples = (2 if few else 1) * ROUNDS * BLOCK
         self._n_probes = 1 if few else ROUNDS * BLOCK
-        self._columns = np.empty((graph.n_nodes, self._n_probes + ROUNDS * BLOCK), dtype=np.float32)
+        self._columns = np.empty((graph.n_nodes, self._n_probes + n_samples), dtype=np.float32)
         if few:
             self._columns[:, :1] = self._posterior.solve(np.ones((graph.n_nodes, 1)))
-        for number in range(ROUNDS):
-            at = number * BLOCK
-            if not few:
+        else:
+            for number, at in enumerate(range(0, self._n_probes, BLOCK)):
                 self._columns[:, at : at + BLOCK] = self._posterior.probe(number)
-            at += self._n_probes
+        for number, at in enumerate(range(self._n_probes, self._columns.shape[1], BLOCK)):
             self._columns[:, at : at + BLOCK] = self._posterior.sample(number)[0]
         self._picked: list[tuple[NDArray[np.float32], float]] = []
 
@@ -222,7 +225,8 @@ class _Field:
         settled[node] = True
 
         change = self._columns[node].astype(np.float64)
-        change[self._n_probes :] -= self._rng.standard_normal(ROUNDS * BLOCK)  # noise of the label
+        noise = self._rng.standard_normal(len(change) - self._n_probes)  # of the label
+        change[self._n_probes :] -= noise
         change /= noisy
         rounded = column.astype(np.float32)
         self._columns -= np.multiply.outer(rounded, change.astype(np.float32))

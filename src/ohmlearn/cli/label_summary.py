@@ -1,0 +1,117 @@
+"""What ``label`` says about its answer: counts, costs, and how good the labels are."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ohmlearn.cli.messages import tell
+
+if TYPE_CHECKING:
+    from ohmlearn.semi_supervised import HFSClassifier
+
+__all__ = ["make_summary", "print_summary"]
+
+
+def make_summary(
+    model: "HFSClassifier", stream: Any, abstained: Any, options: dict[str, Any]
+) -> dict[str, Any]:
+    """Return all figures; `abstained` marks nodes without an answer, or is None."""
+    from ohmlearn.report.quality import measure_quality
+
+    assert model.sparsifier_ is not None
+    stats = model.sparsifier_.stats_
+    labels = model.transduction_
+    answered = slice(None) if abstained is None else ~abstained
+    counts = {str(name): int((labels[answered] == name).sum()) for name in model.classes_}
+    summary = {
+        "sources": stream.sources,
+        "n_nodes": len(stream.nodes),
+        "n_edges_seen": int(stats["n_edges_seen"]),
+        "n_self_loops_dropped": int(stats["n_self_loops_dropped"]),
+        "n_zero_weights_dropped": int(stats["n_zero_weights_dropped"]),
+        "n_bad_rows": stream.n_bad,
+        "n_edges_kept": model.graph_.n_edges,
+        "passes": model.n_iter_,
+        "n_labelled": len(model.labelled_),
+        "n_contradicting": len(model.contradicting_),
+        "n_unreached": int((~model.reached_).sum()),
+        "classes": counts,
+        "method": model.method_,
+    }
+    if abstained is not None:
+        summary["n_abstained"] = int(abstained.sum())
+    if model.method == "auto":
+        summary["method_losses"] = model.method_losses_
+    summary |= measure_quality(model)
+    if "unstable_share" in summary:
+        summary["unstable_remedy"] = _remedy(stream.rereadable, options)
+    return summary
+
+
+def _remedy(rereadable: bool, options: dict[str, Any]) -> str:
+    """Return the options that bring an answer of one pass closer to that of all edges."""
+    size = "raise --max-edges"
+    if options["max_edges"] is None:
+        size = "lower --epsilon" if options["memory"] is None else "raise --memory"
+    return f"raise --passes or {size}" if rereadable else size
+
+
+def print_summary(summary: dict[str, Any], options: dict[str, Any]) -> None:
+    """Print a summary to the standard error, as text or JSON, unless it is to be quiet."""
+    if options["quiet"]:
+        return
+    if options["as_json"]:
+        click.echo(json.dumps(summary), err=True)
+        return
+    tell(*(f"{name:9} {text}" for name, text in _lines(summary)))
+
+
+def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    from ohmlearn.report.quality import describe_accuracy, describe_stability
+
+    kept = summary["n_edges_kept"]
+    share = 100.0 * kept / max(1, summary["n_edges_seen"])
+    edges = f"{summary['n_edges_seen']:,} seen, {kept:,} kept ({share:.3g}%)"
+    dropped = summary["n_self_loops_dropped"] + summary["n_zero_weights_dropped"]
+    if dropped:
+        edges += f"; {dropped:,} self-loops and zero weights left out"
+    nodes = f"{summary['n_nodes']:,}, {summary['n_labelled']} of them with a label given"
+    if summary["n_contradicting"]:
+        nodes += f", {summary['n_contradicting']:,} with contradicting ones"
+    lines = [("Edges", edges), ("Nodes", nodes), ("Classes", _classes(summary))]
+    if "n_abstained" in summary:
+        lines.append(("Abstained", f"{summary['n_abstained']:,} nodes, whose label is left empty"))
+    caveats = list(summary["accuracy_caveats"])
+    if summary["accuracy_estimate"] is not None:
+        caveats = [describe_accuracy(summary), *caveats]
+    lines += zip(["Accuracy", *[""] * len(caveats)], caveats, strict=False)
+    if "method_losses" in summary:
+        losses = ", ".join(f"{name} {loss:.3g}" for name, loss in summary["method_losses"].items())
+        lines.append(("Method", f"{summary['method']} (log-loss of left-out labels: {losses})"))
+    if "residual" in summary:
+        residual = f"{max(summary['residual']):.2g}"
+        lines.append(("Passes", f"{summary['passes']}, residual {residual} (full graph)"))
+    else:
+        epsilon = f"epsilon about {summary['epsilon_estimate']:.2g}, estimated"
+        lines.append(("Passes", f"1, so labels are those of the edges kept ({epsilon})"))
+    if "unstable_share" in summary:
+        stability = describe_stability(summary)
+        if summary["unstable_share"] >= 0.01:
+            stability += f": {summary['unstable_remedy']}"
+        lines.append(("Stability", stability))
+    memory = f"{summary['peak_memory'] / 2**20:.0f} MiB at peak"
+    lines.append(("Cost", f"{summary['seconds']:.1f} s, {memory}"))
+    if "report" in summary:
+        lines.append(("Page", summary["report"]))
+    return lines
+
+
+def _classes(summary: dict[str, Any]) -> str:
+    largest = sorted(summary["classes"].items(), key=lambda item: -item[1])
+    classes = ", ".join(f"{name[:30]}: {count:,}" for name, count in largest[:10])
+    if len(largest) > 10:
+        classes += f", and {len(largest) - 10} more"
+    if summary["n_unreached"] and "n_abstained" not in summary:
+        classes += f" ({summary['n_unreached']:,} of them without evidence)"
+    return classes

@@ -1,0 +1,132 @@
+"""Options of the commands that label nodes, and the model that they describe."""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ohmlearn.cli.class_prior import check_shares, read_shares
+from ohmlearn.cli.edges import as_column, fraction
+from ohmlearn.cli.messages import tell
+
+if TYPE_CHECKING:
+    from ohmlearn.semi_supervised import HFSClassifier
+    from ohmlearn.streams.labels import FileLabels
+
+__all__ = [
+    "label_columns_options",
+    "make_model",
+    "model_options",
+    "read_label_file",
+    "sparsifier_options",
+]
+
+LABEL_COLUMNS = ("node_col", "label_col", "label_weight_col")
+LABEL_COLUMNS_OPTIONS = (
+    click.option("--node-col", help="Name or position of the column of nodes in --labels."),
+    click.option("--label-col", help="Name or position of the column of labels in --labels."),
+    click.option(
+        "--label-weight-col",
+        help="Name or position of the column in --labels that says how much each label counts. "
+        "Default: a column called weight, confidence or trust, if there is one.",
+    ),
+)
+SPARSIFIER_OPTIONS = (
+    click.option("--epsilon", type=fraction, default=0.8, help="Accuracy of the sparsifier."),
+    click.option(
+        "--max-edges", type=click.IntRange(min=1), help="Edges to keep, instead of epsilon."
+    ),
+)
+MODEL_OPTIONS = (
+    click.option(
+        "--method",
+        type=click.Choice(["harmonic", "restart", "auto"]),
+        default="harmonic",
+        help="Harmonic functions, random walks with restart, or the one that predicts left-out "
+        "labels better. Restart may suit graphs with hubs, such as social networks.",
+    ),
+    click.option(
+        "--class-prior",
+        multiple=True,
+        callback=check_shares,
+        metavar="NAME=SHARE,...|labels",
+        help="Known shares of the classes among all nodes, such as ham=0.7,spam=0.3, which the "
+        "answers then have; may be repeated. With labels, their shares among the labels, for "
+        "labels that are many and drawn at random.",
+    ),
+    click.option(
+        "--normalization", type=click.Choice(["stable", "cmn", "none"]), default="stable",
+        help="How the scores of the classes are made comparable.",
+    ),
+    click.option(
+        "--calibration",
+        type=click.Choice(["loo", "none"]),
+        default="loo",
+        help="Fit probabilities to labels that are left out one at a time, or not at all.",
+    ),
+    click.option(
+        "--gamma",
+        type=float,
+        help="Weight of the smoothness term. Default: chosen from the labels and the mean degree.",
+    ),
+)  # fmt: skip
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def _all_of(options: Iterable[Decorator]) -> Decorator:
+    """Return a decorator that adds options, in this order."""
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(list(options)):
+            command = option(command)
+        return command
+
+    return add
+
+
+label_columns_options = _all_of(LABEL_COLUMNS_OPTIONS)
+sparsifier_options = _all_of(SPARSIFIER_OPTIONS)
+model_options = _all_of(MODEL_OPTIONS)
+
+
+def read_label_file(path: str, options: dict[str, Any]) -> "FileLabels":
+    """Return the labels of a file, and print which columns they are from if there are weights."""
+    from ohmlearn.streams.labels import read_labels
+
+    labels = read_labels(path, **{name: as_column(options[name]) for name in LABEL_COLUMNS})
+    if labels.weights is not None and not (options["quiet"] or options["as_json"]):
+        tell(f"{labels.path}: {labels.columns}")
+    return labels
+
+
+def make_model(
+    options: dict[str, Any], rereadable: bool, labels: "FileLabels | None" = None
+) -> "HFSClassifier":
+    """Return the classifier that the options describe; those of `model_options` may be absent."""
+    from ohmlearn.semi_supervised import HFSClassifier
+
+    passes = options["passes"] or (3 if rereadable else 1)
+    if passes > 1 and not rereadable:
+        raise click.UsageError("a pipe can be read only once: use --passes 1, or a file")
+    chosen: dict[str, Any] = {}
+    if "method" in options:
+        chosen = {
+            "method": options["method"],
+            "class_prior": read_shares(options["class_prior"], labels or {}),
+            "normalization": _none(options["normalization"]),
+            "calibration": _none(options["calibration"]),
+            "gamma": "auto" if options["gamma"] is None else options["gamma"],
+        }
+    return HFSClassifier(
+        epsilon=options["epsilon"],
+        max_edges=options["max_edges"],
+        passes=passes,
+        random_state=options["seed"],
+        n_jobs=options["threads"],
+        **chosen,
+    )
+
+
+def _none(choice: str) -> str | None:
+    return None if choice == "none" else choice

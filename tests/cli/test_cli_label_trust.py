@@ -1,0 +1,256 @@
+"""``ohmlearn label``: shares of classes, methods, abstaining, and how good the answer is."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from ohmlearn import HFSClassifier, gallery, read_edges
+from ohmlearn.cli import main
+from ohmlearn.streams.labels import read_labels
+
+NAMES = np.array(["red", "green", "blue"])
+
+
+def label(*args: object) -> Result:
+    return CliRunner().invoke(main, ["label", *map(str, args)])
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Three blocks of different sizes with many edges between them; labels drawn at random."""
+    folder = tmp_path_factory.mktemp("blocks")
+    sizes = [150, 100, 50]
+    u, v, _ = gallery.stochastic_blocks(sizes, 0.5, bridges=1500, random_state=0).edges()
+    edges = folder / "edges.csv"
+    edges.write_text("u,v\n" + "".join(f"{a},{b}\n" for a, b in zip(u, v, strict=True)))
+    block = np.repeat(NAMES, sizes)
+    drawn = np.random.default_rng(1).choice(300, 40, replace=False)
+    labels = folder / "labels.csv"
+    labels.write_text("node,label\n" + "".join(f"{i},{block[i]}\n" for i in drawn))
+    return edges, labels
+
+
+def fit(files: tuple[Path, Path], **parameters: object) -> HFSClassifier:
+    labels = dict(read_labels(str(files[1])))
+    return HFSClassifier(random_state=0, **parameters).fit_edges(read_edges(files[0]), labels)
+
+
+def run(files: tuple[Path, Path], out: Path, *args: object) -> tuple[list[dict[str, str]], str]:
+    """Return the rows of the table, and what was printed."""
+    result = label(files[0], "--labels", files[1], "-o", out, *args)
+    assert result.exit_code == 0, result.output
+    with out.open() as file:
+        return list(csv.DictReader(file)), result.stderr
+
+
+def summarise(files: tuple[Path, Path], *args: object) -> dict:
+    result = label(files[0], "--labels", files[1], "--json", *args)
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stderr.splitlines()[-1])
+
+
+@pytest.mark.parametrize(
+    ("args", "parameters"),
+    [
+        (["--class-prior", "labels"], {"class_prior": "labels"}),
+        (
+            ["--class-prior", "red=5,green=3", "--class-prior", "blue=2"],
+            {"class_prior": {"red": 0.5, "green": 0.3, "blue": 0.2}},
+        ),
+        (["--method", "restart"], {"method": "restart"}),
+        (["--method", "auto"], {"method": "auto"}),
+        (["--calibration", "none"], {"calibration": None}),
+        (["--passes", "1", "--max-edges", "900"], {"passes": 1, "max_edges": 900}),
+    ],
+)
+def test_options_are_those_of_python(files, tmp_path: Path, args: list, parameters: dict):
+    rows, printed = run(files, tmp_path / "out.csv", *args)
+    model = fit(files, **parameters)
+    assert [row["label"] for row in rows] == model.transduction_.tolist()
+    for at, name in enumerate(model.classes_):
+        found = [float(row[f"probability_{name}"]) for row in rows]
+        np.testing.assert_array_equal(found, model.label_distributions_[:, at])
+    assert f"Accuracy  {model.accuracy_estimate_}\n" in printed
+
+
+def test_shares_of_classes_that_are_numbers(files, tmp_path: Path):
+    numbers = tmp_path / "numbers.csv"
+    text = files[1].read_text()
+    for number, name in enumerate(NAMES):
+        text = text.replace(name, str(number))
+    numbers.write_text(text)
+    given = "0=0.4,1=0.4,2=0.2"
+    rows, _ = run((files[0], numbers), tmp_path / "out.csv", "--class-prior", given)
+    model = fit((files[0], numbers), class_prior=[0.4, 0.4, 0.2])
+    assert [int(row["label"]) for row in rows] == model.transduction_.tolist()
+    assert np.any(model.transduction_ != fit((files[0], numbers)).transduction_)
+
+
+def test_nodes_without_confidence_are_marked_and_kept(files, tmp_path: Path):
+    rows, printed = run(files, tmp_path / "out.csv", "--min-confidence", 0.75)
+    expected = fit(files).predict(abstain=0.75)
+    unsure = np.array([answer is None for answer in expected])
+    assert 10 < unsure.sum() < 290
+    assert [row["abstained"] == "true" for row in rows] == unsure.tolist()
+    assert [row["label"] or None for row in rows] == expected.tolist()
+    assert f"Abstained {unsure.sum()} nodes, whose label is left empty" in printed
+    summary = summarise(files, "--min-confidence", 0.75)
+    assert summary["n_abstained"] == unsure.sum()
+    assert sum(summary["classes"].values()) == 300 - unsure.sum()
+    assert "n_abstained" not in summarise(files)
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_abstained_labels_are_null(tmp_path: Path, ending: str):
+    edges, labels, out = tmp_path / "e.csv", tmp_path / "l.csv", tmp_path / f"out.{ending}"
+    edges.write_text("a,b\n" + "".join(f"{i},{i + 1}\n" for i in range(19)) + "50,51\n")
+    labels.write_text("node,label\n0,7\n1,7\n2,7\n17,9\n18,9\n19,9\n")
+    result = label(edges, "--labels", labels, "-o", out, "--min-confidence", 0.6)
+    assert result.exit_code == 0, result.output
+    if ending == "parquet":
+        table = pytest.importorskip("pyarrow.parquet").read_table(out)
+        assert str(table.schema.field("label").type) == "int64"
+        found = table.to_pylist()
+    else:
+        found = [json.loads(line) for line in out.read_text().splitlines()]
+    answers = {row["node"]: (row["label"], row["abstained"]) for row in found}
+    assert len(found) == 22
+    assert answers[0] == (7, False)
+    assert answers[19] == (9, False)
+    assert answers[50] == answers[51] == (None, True)  # no evidence
+
+
+def test_the_method_chosen_is_printed(files, tmp_path: Path):
+    _, printed = run(files, tmp_path / "out.csv", "--method", "auto")
+    model = fit(files, method="auto")
+    losses = ", ".join(f"{name} {loss:.3g}" for name, loss in model.method_losses_.items())
+    assert f"Method    {model.method_} (log-loss of left-out labels: {losses})" in printed
+    assert summarise(files, "--method", "auto")["method_losses"] == model.method_losses_
+    _, printed = run(files, tmp_path / "out.csv", "--method", "restart")
+    assert "Method" not in printed
+
+
+@pytest.mark.parametrize(
+    ("labels", "args", "caveat"),
+    [
+        ("0,red\n1,red\n160,green\n", (), "rough, and probably too low: fewer than 3 labels"),
+        (
+            "0,red\n1,red\n2,red\n160,green\n161,green\n162,green\n",
+            (),
+            "labels seem chosen, not drawn (equally many for each class): give --class-prior if",
+        ),
+        ("0,red\n1,red\n2,red\n160,green\n161,green\n162,green\n", ("red=2,green=1",), None),
+        ("0,red\n1,red\n2,red\n3,red\n160,green\n161,green\n162,green\n", (), None),
+        ("0,red\n160,green\n", (), "not estimated, because no class has two labels"),
+        ("0,red\n1,red\n2,red\n", (), "not estimated, because there is only one class"),
+    ],
+)
+def test_caveats_of_the_accuracy(files, tmp_path: Path, labels: str, args: tuple, caveat: str):
+    few = tmp_path / "few.csv"
+    few.write_text("node,label\n" + labels)
+    prior = [part for share in args for part in ("--class-prior", share)]
+    _, printed = run((files[0], few), tmp_path / "out.csv", *prior)
+    lines = printed.splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith("Accuracy"))
+    if caveat is None:
+        assert lines[at + 1].startswith("Passes")
+    else:
+        assert caveat in lines[at] + lines[at + 1]
+    assert ("about" in lines[at]) != ("not estimated" in lines[at])
+
+
+needs_stability = pytest.mark.skipif(
+    not hasattr(HFSClassifier, "stability_"), reason="the classifier has no stability_ yet"
+)
+
+
+@needs_stability
+def test_one_pass_says_how_stable_it_is_instead_of_a_residual(files, tmp_path: Path):
+    args = ["--passes", "1", "--max-edges", "900"]
+    model = fit(files, passes=1, max_edges=900)
+    epsilon = model.sparsifier_.epsilon_estimate_
+    share = float(model.stability_.mean())
+    assert share > 0.01
+    _, printed = run(files, tmp_path / "out.csv", *args)
+    assert "residual" not in printed
+    assert f"those of the edges kept (epsilon about {epsilon:.2g}, estimated)" in printed
+    assert f"Stability {100 * share:.0f}% of labels would change with another seed: " in printed
+    assert "seed: raise --passes or raise --max-edges\n" in printed
+    summary = summarise(files, *args)
+    assert "residual" not in summary
+    assert (summary["epsilon_estimate"], summary["unstable_share"]) == (epsilon, share)
+
+
+@needs_stability
+def test_a_pipe_has_no_more_passes(files):
+    args = ["label", "-", "--labels", str(files[1]), "--json", "--epsilon", "0.95"]
+    found = CliRunner().invoke(main, args, input=files[0].read_bytes())
+    assert json.loads(found.stderr.splitlines()[-1])["unstable_remedy"] == "lower --epsilon"
+
+
+def test_an_answer_of_all_edges_has_a_residual(files, tmp_path: Path):
+    _, printed = run(files, tmp_path / "out.csv")
+    assert "Stability" not in printed
+    assert "Passes    3, residual " in printed
+    kept = summarise(files, "--passes", 1, "--max-edges", 100_000)  # no edge is dropped
+    assert (kept["passes"], max(kept["residual"]) < 1e-6) == (1, True)
+
+
+def test_contradicting_labels_are_counted(files, tmp_path: Path):
+    labels = tmp_path / "labels.csv"
+    labels.write_text(files[1].read_text() + "0,red\n0,blue\n")
+    _, printed = run((files[0], labels), tmp_path / "out.csv")
+    assert " of them with a label given, 1 with contradicting ones\n" in printed
+    assert summarise((files[0], labels))["n_contradicting"] == 1
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--class-prior", "red"], "--class-prior needs NAME=SHARE, such as ham=0.7,spam=0.3"),
+        (["--class-prior", "red=0.5,green"], "got 'red=0.5,green'"),
+        (["--class-prior", "labels", "--class-prior", "red=1"], "or labels alone, got 'labels'"),
+        (["--class-prior", "red=x"], "the share of 'red' must be a positive number, got 'x'"),
+        (["--class-prior", "red=0"], "the share of 'red' must be a positive number, got '0'"),
+        (["--class-prior", "red=inf"], "the share of 'red' must be a positive number, got 'inf'"),
+        (["--class-prior", "red=1,red=2"], "--class-prior has two shares of 'red'"),
+        (["--class-prior", "red=1"], "--class-prior has no share of 'blue'; the labels have"),
+        (["--class-prior", "red=1,green=1,blue=1,cyan=1"], "--class-prior has 'cyan'; the labels"),
+        (["--min-confidence", "1.5"], "1.5 is not in the range 0.0<x<1.0"),
+        (["--method", "best"], "'best' is not one of 'harmonic', 'restart', 'auto'"),
+        (["--calibration", "some"], "'some' is not one of 'loo', 'none'"),
+    ],
+)
+def test_bad_options_are_refused(files, args: list[str], message: str):
+    result = label(files[0], "--labels", files[1], *args)
+    assert message in result.output
+    assert result.exit_code == 2
+    assert "Traceback" not in result.output
+
+
+def test_the_page_says_how_good_the_labels_are(files, tmp_path: Path):
+    pytest.importorskip("matplotlib")
+    from pages import Page
+
+    path = tmp_path / "page.html"
+    args = ["--report", path, "--passes", 1, "--max-edges", 900, "--min-confidence", 0.5]
+    run(files, tmp_path / "out.csv", *args)
+    model = fit(files, passes=1, max_edges=900)
+    page = Page(path)
+    assert page.faults == []
+    assert page.n_figures == 4
+    assert f"The labels are {model.accuracy_estimate_}." in page.text
+    if hasattr(model, "stability_"):
+        assert f"{100 * model.stability_.mean():.0f}% of labels would change" in page.text
+    assert "40 labels were predicted, each without itself" in page.text
+    epsilon = f"{model.sparsifier_.epsilon_estimate_:.2g}"
+    assert ["Epsilon of H, estimated", epsilon] in page.tables[0]
+    assert not any(row[0].startswith("Residual") for row in page.tables[0])
+    suggested = model.suggest_labels(20)
+    assert [row[:2] for row in page.tables[1][1:]] == [
+        [str(found.node), found.reason] for found in suggested
+    ]

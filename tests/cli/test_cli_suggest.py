@@ -1,0 +1,149 @@
+"""``ohmlearn suggest``: the same nodes as in Python, in tables."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from ohmlearn import HFSClassifier, gallery, read_edges
+from ohmlearn.cli import main
+from ohmlearn.streams.labels import read_labels
+
+
+def suggest(*args: object, **more: object) -> Result:
+    return CliRunner().invoke(main, ["suggest", *map(str, args)], **more)
+
+
+def rows_of(result: Result) -> list[dict[str, str]]:
+    assert result.exit_code == 0, result.output
+    return list(csv.DictReader(result.stdout.splitlines()))
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    """Two blocks with labels, and a third one that nothing connects to a label."""
+    blocks = gallery.stochastic_blocks([60, 60], 0.4, bridges=40, random_state=0)
+    graph = gallery.disjoint_union(blocks, gallery.complete(20))
+    u, v, _ = graph.edges()
+    edges, labels = tmp_path / "edges.csv", tmp_path / "labels.csv"
+    rows = zip(u.tolist(), v.tolist(), strict=True)
+    edges.write_text("from,to\n" + "".join(f"p{a},p{b}\n" for a, b in rows))
+    given = [f"p{i},{'red' if i < 60 else 'blue'}\n" for i in (0, 5, 9, 60, 66, 80, 90)]
+    labels.write_text("node,label\n" + "".join(given))
+    return edges, labels
+
+
+def test_suggestions_are_those_of_python(files: tuple[Path, Path]):
+    edges, labels = files
+    result = suggest(edges, "--labels", labels, "-k", 8)
+    rows = rows_of(result)
+    stream, given = read_edges(edges), dict(read_labels(str(labels)))
+    with pytest.warns(UserWarning, match="20 of 140 nodes are in components without a label"):
+        model = HFSClassifier(passes=1, random_state=0).fit_edges(stream, given)
+    expected = model.suggest_labels(8)
+    assert [(row["node"], row["kind"], int(row["n_settled"]), row["reason"]) for row in rows] == [
+        (found.node, found.kind, found.n_settled, found.reason) for found in expected
+    ]
+    # The block without a label comes first. There nodes have no present label.
+    assert rows[0]["reason"] == "covers a component of 20 nodes without a label"
+    numbers = stream.nodes.find([row["node"] for row in rows])
+    for row, number in zip(rows, numbers, strict=True):
+        label, probability = "", ""
+        if model.reached_[number]:
+            label = model.transduction_[number]
+            probability = str(model.label_distributions_[number].max())
+        assert (row["label"], row["probability"]) == (label, probability)
+    assert "8 of 140 nodes suggested: 1 in components without a label, " in result.stderr
+
+
+def test_without_labels(files: tuple[Path, Path]):
+    edges, _ = files
+    rows = rows_of(suggest(edges, "-k", 3))
+    assert list(rows[0]) == ["node", "kind", "n_settled", "reason"]
+    assert [(row["kind"], row["n_settled"]) for row in rows[:2]] == [
+        ("component", "120"),
+        ("component", "20"),
+    ]
+    model = HFSClassifier(random_state=0).update(read_edges(edges))
+    assert [row["node"] for row in rows] == [found.node for found in model.suggest_labels(3)]
+
+
+def test_excluded_nodes_are_not_suggested(files: tuple[Path, Path], tmp_path: Path):
+    edges, labels = files
+    first = [row["node"] for row in rows_of(suggest(edges, "--labels", labels, "-k", 4))]
+    exclude = tmp_path / "exclude.txt"
+    exclude.write_text("\n".join([*first[:3], "", "nobody"]) + "\n")
+    result = suggest(edges, "--labels", labels, "-k", 4, "--exclude", exclude)
+    assert not {row["node"] for row in rows_of(result)} & set(first[:3])
+    assert f"1 of the 4 nodes in {exclude} are in no edge, such as 'nobody'" in result.stderr
+
+
+def test_pipes_and_threads_do_not_matter(files: tuple[Path, Path]):
+    edges, labels = files
+    once = suggest(edges, "--labels", labels, "-q")
+    assert once.stderr == ""
+    piped = suggest("-", "--labels", labels, "-q", "--threads", 2, input=edges.read_bytes())
+    assert piped.stdout == once.stdout
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_null_where_there_is_no_evidence(files: tuple[Path, Path], tmp_path: Path, ending: str):
+    edges, labels = files
+    out = tmp_path / f"out.{ending}"
+    result = suggest(edges, "--labels", labels, "-k", 3, "-o", out, "--json")
+    assert result.exit_code == 0, result.output
+    if ending == "parquet":
+        found = pytest.importorskip("pyarrow.parquet").read_table(out).to_pylist()
+    else:
+        found = [json.loads(line) for line in out.read_text().splitlines()]
+    assert (found[0]["label"], found[0]["probability"]) == (None, None)
+    assert found[2]["label"] in ("red", "blue")
+    assert 0.5 < found[2]["probability"] < 1.0
+    summary = json.loads(result.stderr.splitlines()[-1])
+    assert (summary["n_nodes"], summary["n_suggested"]) == (140, 3)
+    assert summary["kinds"]["component"] == 1
+
+
+def test_fewer_nodes_than_asked_for(tmp_path: Path):
+    edges, labels = tmp_path / "edges.csv", tmp_path / "labels.csv"
+    edges.write_text("u,v\na,b\nb,c\n")
+    labels.write_text("node,label\na,x\nb,x\nc,y\n")
+    result = suggest(edges, "--labels", labels)
+    assert rows_of(result) == []
+    assert "0 of 3 nodes suggested, as there are no others to choose from" in result.stderr
+    rest = suggest(edges, "-k", 9)
+    assert {row["node"] for row in rows_of(rest)} == {"a", "b", "c"}
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["-k", "0"], "0 is not in the range x>=1"),
+        (["-k", "many"], "'many' is not a valid integer"),
+        (["--labels", "{unknown}"], "no edge has any of these nodes, such as 'nobody'"),
+        (["--exclude", "no-such-file"], "File 'no-such-file' does not exist"),
+        (["-o", "{edges}"], "would overwrite what is read"),
+        (["-o", "out.xls"], "out.xls: the name must end in one of .parquet"),
+        (["--class-prior", "labels"], "No such option"),
+    ],
+)
+def test_bad_input_is_one_line_and_code_2(
+    files: tuple[Path, Path], tmp_path: Path, args: list[str], message: str
+):
+    unknown = tmp_path / "unknown.csv"
+    unknown.write_text("node,label\nnobody,red\nno one,blue\n")
+    filled = [arg.format(unknown=unknown, edges=files[0]) for arg in args]
+    result = suggest(files[0], *filled)
+    assert message in result.output
+    assert result.exit_code == 2
+    assert "Traceback" not in result.output
+
+
+def test_on_a_cluster(files: tuple[Path, Path]):
+    pytest.importorskip("distributed")
+    edges, labels = files
+    here = rows_of(suggest(edges, "--labels", labels, "-k", 5))
+    there = rows_of(suggest(edges, "--labels", labels, "-k", 5, "--cluster", "local:1"))
+    assert there == here  # there is one partition

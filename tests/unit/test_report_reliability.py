@@ -1,0 +1,48 @@
+"""Groups of the reliability diagram, against sums over labels that are left out."""
+
+import numpy as np
+import pytest
+
+from ohmlearn import HFSClassifier, gallery
+from ohmlearn.report.reliability import draw_reliability, group_by_probability, left_out_labels
+
+
+@pytest.fixture(scope="module")
+def model() -> HFSClassifier:
+    graph = gallery.stochastic_blocks([60, 40], 0.3, bridges=250, random_state=0)
+    drawn = np.random.default_rng(0).choice(100, 40, replace=False)
+    return HFSClassifier(random_state=0).fit_edges(graph, {int(i): int(i >= 60) for i in drawn})
+
+
+def test_labels_left_out_agree_with_the_estimated_accuracy(model: HFSClassifier):
+    probability, right, weights = left_out_labels(model)
+    assert len(right) == 40
+    assert np.average(right, weights=weights) == pytest.approx(model.accuracy_estimate_.value)
+    assert np.all((probability >= 0.5) & (probability <= 1.0))
+
+
+def test_groups_are_means_over_tenths(model: HFSClassifier):
+    probability, right, weights = left_out_labels(model)
+    groups = group_by_probability(probability, right, weights)
+    assert sum(group.n_labels for group in groups) == 40
+    for group in groups:
+        tenth = np.floor(10 * group.probability)
+        part = np.floor(10 * probability) == tenth
+        assert group.n_labels == part.sum()
+        assert group.probability == pytest.approx(probability[part].mean())
+        assert group.right == pytest.approx(right[part].mean())
+        assert group.low <= group.right <= group.high
+
+
+def test_probability_one_is_in_the_last_group():
+    (group,) = group_by_probability(np.array([0.95, 1.0]), np.ones(2), np.ones(2))
+    assert (group.probability, group.n_labels) == (0.975, 2)
+
+
+def test_dots_are_at_the_groups(model: HFSClassifier):
+    pytest.importorskip("matplotlib")
+    groups = group_by_probability(*left_out_labels(model))
+    (axes,) = draw_reliability(groups).axes
+    dots = axes.collections[-1]
+    expected = [(group.probability, group.right) for group in groups]
+    np.testing.assert_allclose(dots.get_offsets(), expected)
