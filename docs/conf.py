@@ -138,6 +138,8 @@ class NameRole(PyXRefRole):
 def skip_foreign(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool:
     """Skip members that scikit-learn or the standard library adds to a class."""
     home = getattr(inspect.unwrap(obj) if callable(obj) else obj, "__module__", "") or ""
+    if (inspect.getdoc(obj) or "").startswith("Alias for field number"):
+        return True  # fields of named tuples; docstrings describe them
     return skip or home.startswith("sklearn") or name in ("set_score_request", "count", "index")
 
 

@@ -291,4 +291,4 @@ def test_stability_of_one_pass_answers():
     sparse = gallery.knn_points(900, 5, random_state=0)
     whole = HFSClassifier(passes=1, random_state=0).fit_edges(sparse, labels)
     assert not whole.stability_.any()  # no edge was dropped
-    assert found[0].sparsifier_.epsilon_estimate_ == pytest.approx(0.8, abs=0.3)
+    assert 0.3 < found[0].sparsifier_.epsilon_estimate_ < 0.8

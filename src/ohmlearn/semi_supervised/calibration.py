@@ -85,6 +85,15 @@ def _centre(scores: Floats, there: NDArray[np.bool_]) -> Floats:
 class Calibration(NamedTuple):
     """How exponents become probabilities.
 
+    Attributes
+    ----------
+    temperature : float
+        What exponents are divided by.
+    smoothing : float
+        Share of the uniform distribution.
+    n_labels : int
+        Number of labels that the two were fitted to; 0 if they are defaults.
+
     Examples
     --------
     >>> Calibration(temperature=1.0, smoothing=0.5).apply(np.array([[0.0, -np.inf]]))
@@ -92,8 +101,8 @@ class Calibration(NamedTuple):
     """
 
     temperature: float
-    smoothing: float  # share of the uniform distribution
-    n_labels: int = 0  # how many it was fitted to; 0 if it is a default
+    smoothing: float
+    n_labels: int = 0
 
     def apply(self, exponents: Floats) -> Floats:
         """Return probabilities; each row sums to 1."""
@@ -162,6 +171,15 @@ def fit_calibration(
 
 class AccuracyEstimate(NamedTuple):
     """Share of nodes that are labelled correctly, estimated from the labels.
+
+    Attributes
+    ----------
+    value : float
+        The estimate.
+    low, high : float
+        Ends of a 95% interval.
+    n_labels : int
+        Number of labels that were left out, one at a time.
 
     Examples
     --------
