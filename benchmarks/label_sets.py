@@ -100,9 +100,7 @@ def load_graph(folder: Path, name: str) -> LabelledGraph:
     return _largest_component(name, *_read_graph(folder, name))
 
 
-def _read_graph(
-    folder: Path, name: str
-) -> tuple[Graph, np.ndarray, dict[str, list[np.ndarray]]]:
+def _read_graph(folder: Path, name: str) -> tuple[Graph, np.ndarray, dict[str, list[np.ndarray]]]:
     """Read edges, classes and published sets of labels; weights of repeated edges are summed."""
     import pyarrow.parquet as pq
 

@@ -6,7 +6,8 @@
     ...
     <!-- end of figures -->
 
-of that page, of the README and of docs/labels.md. A test compares the blocks with the results.
+of that page, of the README, of docs/labels.md and of docs/choosing.md. A test compares the blocks
+with the results.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from benchmarks import advice_tables, label_tables, solver_tables, stream_tables
+from benchmarks import advice_tables, label_tables, solver_tables, stream_tables, trust_tables
 from benchmarks.measure import ROOT
 from benchmarks.results import FOLDER, Results
 
 PAGE = ROOT / "docs" / "benchmarks.md"
-FILLED = (ROOT / "README.md", ROOT / "docs" / "labels.md", PAGE)
+FILLED = (ROOT / "README.md", ROOT / "docs" / "labels.md", ROOT / "docs" / "choosing.md", PAGE)
 BLOCK = re.compile(r"(<!-- figures: ([^>]*) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
 
 
@@ -51,6 +52,7 @@ BLOCKS: dict[str, Callable[[Results], str]] = {
     "unequal": advice_tables.unequal_table,
     "unequal digits": advice_tables.unequal_sentence,
     "wrong labels": advice_tables.wrong_table,
+    **trust_tables.BLOCKS,
     "mean accuracy": label_tables.accuracy_means,
     "large sets": label_tables.large_sets,
     "edges": label_tables.edge_table,

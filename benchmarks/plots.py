@@ -41,6 +41,7 @@ def draw_all(results: Results, folder: Path) -> list[Path]:
         "bench-scaling-solver.png": draw_solver_scaling,
         "bench-solver.png": draw_solvers,
         "bench-accuracy.png": draw_accuracy,
+        "bench-reliability.png": draw_reliability,
         "bench-sparsifier.png": draw_hindsight,
     }
     paths = []
@@ -178,6 +179,37 @@ def draw_accuracy(results: Results) -> Any:
         panel.axvline(0.0, color=INK, linewidth=1)
     panels[0].set_yticks(range(len(shown)), shown)
     panels[0].invert_yaxis()
+    return figure
+
+
+def draw_reliability(results: Results) -> Any:
+    """Draw the share of right labels over their probability, before and after calibration."""
+    figures = results.figures("trust", case="reliability")
+    if not figures:
+        return None
+    counts = list(dict.fromkeys(f["labels"] for f in figures))
+    figure = new_figure(9.5, 3.4)
+    panels = np.atleast_1d(figure.subplots(1, len(counts), sharey=True))
+    ways = {"before": ("not calibrated", ORANGE, "^"), "after": ("calibrated", BLUE, "o")}
+    for panel, labels in zip(panels, counts, strict=True):
+        panel.plot([0, 1], [0, 1], color=INK, linewidth=1)
+        for way, (label, colour, marker) in ways.items():
+            number, confidence, right = np.mean(
+                [f[way] for f in figures if f["labels"] == labels], axis=0
+            )
+            there = number > 0.001  # a bin of few nodes says little
+            x, y, n = (a[there] for a in (confidence, right, number))
+            panel.plot(x / n, y / n, color=colour, linewidth=1.2)
+            panel.scatter(x / n, y / n, s=12 + 300 * n, color=colour, marker=marker, alpha=0.8,
+                          linewidths=0, label=label, zorder=3)  # fmt: skip
+        style_axes(panel, f"{labels} labels per class", "probability of the label", "")
+        panel.set_xlim(0, 1)
+        panel.set_ylim(0, 1)
+    panels[0].set_ylabel("share of right labels", color=INK)
+    handles, names = panels[0].get_legend_handles_labels()
+    legend = figure.legend(handles, names, loc="outside lower center", ncols=2, frameon=False)
+    for handle in legend.legend_handles:
+        handle.set_sizes([40])
     return figure
 
 

@@ -2,8 +2,8 @@
 
 ``python -m benchmarks.trust`` prints one JSON line per set, number of labels and way to draw them:
 the calibration error before and after calibration, the coverage of prediction sets, how often the
-interval of `accuracy_estimate_` holds the accuracy, and the accuracy with class shares and with each
-method. The other lines have the reliability over all sets, and complete graphs whose edges are
+interval of `accuracy_estimate_` holds the accuracy, and the accuracy with class shares and with
+each method. The other lines have the reliability over all sets, and complete graphs whose edges are
 mostly dropped. Labels are as many from each class ("stratified"), or drawn at random ("uniform").
 All figures are means over draws and are measured on the unlabelled nodes.
 """
@@ -25,7 +25,7 @@ from benchmarks.measure import Figure, emit
 from ohmlearn import HFSClassifier
 
 PER_CLASS = (5, 10, 20)
-METHODS_AT = (5, 20)  # labels per class for which the methods are compared
+METHODS_AT = (5, 20)  # labels of each class for which the methods are compared
 DRAWS = ("stratified", "uniform")
 LARGE, HUGE = 15_000, 100_000  # larger sets, by number of nodes, have three draws, or one
 ALPHA = 0.1
@@ -144,7 +144,8 @@ def on_graph(data: LabelledGraph, per_class: int, how: str, draws: int) -> tuple
         figure["error_true_shares"] = calibration_error(draw.bins(shared))
         figure["true_shares"] = float(draw.right(shared).mean())
         figure["labels_shares"] = float(draw.right(fit(class_prior="labels")).mean())
-        for method in ("restart", "auto") if per_class in METHODS_AT else ():
+        compared = per_class in METHODS_AT and how == "stratified"
+        for method in ("restart", "auto") if compared else ():
             figure[method] = float(draw.right(fit(method=method)).mean())
         figures.append(figure)
     return mean_figure(figures), pooled / pooled[0, 0].sum()

@@ -27,8 +27,8 @@ def test_help_and_version_import_nothing_heavy():
     code = """
 import sys
 from ohmlearn.cli import main
-for args in (["--help"], ["label", "--help"], ["suggest", "--help"], ["paper", "--help"], ["--version"]):
-    main(args, standalone_mode=False)
+for args in ("--help", "label --help", "suggest --help", "paper --help", "--version"):
+    main(args.split(), standalone_mode=False)
 print("heavy:", sorted({"numpy", "scipy", "sklearn", "joblib", "matplotlib"} & sys.modules.keys()))
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

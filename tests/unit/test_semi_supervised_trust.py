@@ -288,6 +288,7 @@ def test_stability_of_one_pass_answers():
     assert 0 < shares.fit_edges((u, v, w), labels).stability_.mean() < 1
     refined = HFSClassifier(passes=4, random_state=0).fit_edges((u, v, w), labels)
     assert not refined.stability_.any()
-    whole = HFSClassifier(passes=1, random_state=0).fit_edges(blocks(900)[0], labels)
+    sparse = gallery.knn_points(900, 5, random_state=0)
+    whole = HFSClassifier(passes=1, random_state=0).fit_edges(sparse, labels)
     assert not whole.stability_.any()  # no edge was dropped
-    assert found[0].sparsifier_.epsilon_estimate_ == pytest.approx(0.8, abs=0.3)
+    assert 0.3 < found[0].sparsifier_.epsilon_estimate_ < 0.8

@@ -122,17 +122,27 @@ def label(**options: Any) -> None:
             raise click.exceptions.Exit(130) from None
     abstained = _abstained(model, options["min_confidence"])
     write_table(options["output"], _result(model, stream, abstained), options["csv_safe"])
-    summary = make_summary(model, stream, abstained, options)
-    summary |= _cost(time.perf_counter() - start)
-    if options["report"]:
-        from ohmlearn.report.label_page import make_page
-
-        page = make_page(model, stream.nodes, summary, certificate, repeat_command())
-        page.write(options["report"])
-        summary["report"] = options["report"]
+    if options["report"] or not options["quiet"]:
+        summary = make_summary(model, stream, abstained, options)
+        summary |= _cost(time.perf_counter() - start)
+        if options["report"]:
+            _write_page(model, stream, summary, certificate, options["report"])
+        print_summary(summary, options)
     if checkpoint is not None:
         checkpoint.remove()
-    print_summary(summary, options)
+
+
+def _write_page(
+    model: "HFSClassifier",
+    stream: "Source",
+    summary: dict[str, Any],
+    certificate: "Certificate | None",
+    path: str,
+) -> None:
+    from ohmlearn.report.label_page import make_page
+
+    make_page(model, stream.nodes, summary, certificate, repeat_command()).write(path)
+    summary["report"] = path
 
 
 def _make_sparsifier(

@@ -186,7 +186,7 @@ class Certainty(BaseHFS):
     def _what_is_known(self) -> dict[str, Any]:
         if not hasattr(self, "_labels"):
             return {}
-        return {"shares": self._known.probabilities, "classes": self.classes_}
+        return {"shares": self._known.uncalibrated().probabilities, "classes": self.classes_}
 
     @property
     def stability_(self) -> Floats:

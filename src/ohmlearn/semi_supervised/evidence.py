@@ -248,13 +248,24 @@ class Evidence:
 
     def with_result(self, result: HFSResult) -> "Evidence":
         """Return what another result says, with the calibration of this one."""
-        other = copy(self)
-        for name in ("scores", "exponents", "decision_scores", "probabilities", "left_out"):
-            other.__dict__.pop(name, None)
+        other = self._without_answers()
         if self.wanted_shares is not None:
             other.__dict__.update(calibration=self.calibration, offsets=self.offsets)
         other.__dict__["spread"] = self.spread
         other.result = result
+        return other
+
+    def uncalibrated(self) -> "Evidence":
+        """Return what the same result says without calibration and wanted shares."""
+        other = self._without_answers()
+        other.calibrate, other.wanted_shares = False, None
+        return other
+
+    def _without_answers(self) -> "Evidence":
+        other = copy(self)
+        for name, value in vars(type(self)).items():
+            if isinstance(value, cached_property):
+                other.__dict__.pop(name, None)
         return other
 
     # How good they are.

@@ -182,8 +182,13 @@ class Labelling(FromPoints):
         self._nodes = self.sparsifier_.nodes
 
     def _holds_all_edges(self) -> bool:
+        """Whether no edge was dropped; parallel ones may have been added up."""
         kept = self.sparsifier_
-        return kept is None or kept.snapshot().n_edges == kept.n_edges_seen_
+        if kept is None or kept.snapshot().n_edges == kept.n_edges_seen_:
+            return True
+        # If no weight was raised, all of them are there if their sum is.
+        weight = float(kept.snapshot().weights.sum()) / 2.0
+        return kept._sample().is_certain and weight == kept.weight_seen_
 
     def _solve(self) -> HFSResult:
         """Return the present answer; it is computed when it is asked for."""

@@ -87,10 +87,15 @@ class Sample:
         replicate.nodes = self.graph.nodes
         return replicate
 
+    @property
+    def is_certain(self) -> bool:
+        """Whether every edge was kept for certain, with its own weight."""
+        return bool(np.all(self.chance >= 1.0))
+
     @cached_property
     def epsilon(self) -> float:
         """Estimate of epsilon."""
-        if np.all(self.chance >= 1.0):
+        if self.is_certain:
             return 0.0
         return _largest_ratio(self.graph, self.errors(0), self.seed, self.threads)
 
