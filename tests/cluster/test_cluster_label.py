@@ -84,6 +84,23 @@ def test_many_passes_give_the_answer_of_the_full_graph(two: Client, files: list[
     }
 
 
+@pytest.mark.parametrize("method", ["harmonic", "restart"])
+def test_leave_one_out_is_that_of_edges_in_this_process(
+    two: Client, files: list[Path], method: Any
+):
+    edges = ClusterEdges(files, client=two, partition_edges=40_000)
+    h = sparsify_on_cluster(edges, epsilon=0.9, random_state=0)
+    batches = list(read_edges(files, nodes=h.nodes))
+    assert h.n_edges < sum(len(batch[0]) for batch in batches)
+    problem: Any = ([0, 3, 4, 9], np.eye(2)[[0, 1, 1, 0]])
+    here, there = (
+        refine(source, h, *problem, method=method, leave_out=range(4), random_state=1)
+        for source in (batches, edges)
+    )
+    np.testing.assert_allclose(there.f, here.f, rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(there.left_out.f, here.left_out.f, rtol=1e-6, atol=1e-12)
+
+
 def test_the_certificate_is_that_of_edges_in_this_process(two: Client, files: list[Path]):
     edges = ClusterEdges(files, client=two, partition_edges=40_000)
     h = sparsify_on_cluster(edges, epsilon=0.7, random_state=0)

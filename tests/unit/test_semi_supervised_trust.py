@@ -102,7 +102,7 @@ def test_a_threshold_is_that_of_exchangeable_numbers():
 def test_few_labels():
     graph = gallery.path(30)
     model = HFSClassifier(random_state=0).fit_edges(graph, {0: "a", 29: "b"})
-    with pytest.warns(UserWarning, match="2 labels of 2 classes are few"):
+    with pytest.warns(UserWarning, match="2 labels are few for 2 classes"):
         shares = model.label_distributions_
     assert model.calibration_ == DEFAULT  # no label can be left out
     assert np.array_equal(shares.argmax(axis=1), (np.arange(30) >= 15).astype(int))

@@ -91,7 +91,7 @@ class HFSResult:
     left_out : LeftOut or None
         Leave-one-out scores, if `leave_out` was given: a tuple of the positions `labels`, the
         scores `f`, and the means `means` of these scores over the node's component. If
-        `stepped_ahead`, they are those before the last step.
+        `stepped_ahead`, they are those before the last step. None if no pass was needed.
 
     Examples
     --------
@@ -375,11 +375,9 @@ def refine(
                 break
         going = cg.step(multiply)
     left_out = None
-    if responses is not None:
+    if responses is not None and source.degrees is not None and source.sums is not None:
         # Of the answer before the last step: its neighbours on the full graph are not known after
         # it. The mean over neighbours smooths the scores about as much as that step.
-        assert source.degrees is not None
-        assert source.sums is not None
         nodes, degrees = system.labelled[responses.labels], source.degrees
         average = average_around(nodes, f, energy, degrees)
         kappa = source.sums / np.where(degrees[nodes] > 0, degrees[nodes], 1.0)

@@ -237,30 +237,31 @@ def conformal_threshold(p: Floats, alpha: float) -> float:
     return float(np.sort(p)[rank - 1]) if rank >= 1 else 0.0
 
 
-def match_shares(log_p: Floats, shares: Floats, steps: int = 200) -> Floats:
-    """Return offsets b such that the largest entries of ``log_p + b`` have the given shares.
+def match_shares(
+    exponents: Floats, shares: Floats, temperature: float = 1.0, steps: int = 200
+) -> Floats:
+    """Return offsets b such that the largest entries of ``exponents + b`` have the given shares.
 
-    Each step adds to b a part of log(wanted share / present share). The best of all steps is
-    returned, because nodes are whole and shares cannot always be met.
+    Each step adds to b a part of log(wanted share / present share), times the temperature. The best
+    of all steps is returned, because nodes are whole and shares cannot always be met.
 
     Examples
     --------
-    >>> log_p = np.log(np.array([[0.6, 0.4], [0.7, 0.3], [0.8, 0.2], [0.9, 0.1]]))
-    >>> offsets = match_shares(log_p, np.array([0.5, 0.5]))
-    >>> np.argmax(log_p + offsets, axis=1)
+    >>> x = np.log(np.array([[0.6, 0.4], [0.7, 0.3], [0.8, 0.2], [0.9, 0.1]]))
+    >>> np.argmax(x + match_shares(x, np.array([0.5, 0.5])), axis=1)
     array([1, 1, 0, 0])
     """
-    n, n_classes = log_p.shape
+    n, n_classes = exponents.shape
     offsets = best = np.zeros(n_classes)
     least = np.inf
-    for step in range(steps):
-        codes = np.argmax(log_p + offsets, axis=1)
+    for step in range(steps if n > 0 else 0):
+        codes = np.argmax(exponents + offsets, axis=1)
         present = np.bincount(codes, minlength=n_classes) / n
         gap = float(np.abs(present - shares).sum())
         if gap < least:
             least, best = gap, offsets
-        change = np.log((shares + 1 / n) / (present + 1 / n))
-        offsets = offsets + np.clip(change, -1.0, 1.0) / (2.0 + 0.1 * step)
+        change = np.clip(np.log((shares + 1 / n) / (present + 1 / n)), -1.0, 1.0)
+        offsets = offsets + temperature * change / (2.0 + 0.1 * step)
         offsets = offsets - offsets.mean()
     return best
 

@@ -101,10 +101,10 @@ class Certainty(BaseHFS):
 
     def _warn_few(self, evidence: Evidence) -> None:
         n_labels, n_classes = float(evidence.counts.sum()), len(self.classes_)
-        if n_labels < FEW * n_classes and not evidence.told:
+        if n_classes > 1 and n_labels < FEW * n_classes and not evidence.told:
             evidence.told = True
             warnings.warn(
-                f"{n_labels:g} labels of {n_classes} classes are few, so probabilities and the "
+                f"{n_labels:g} labels are few for {n_classes} classes, so probabilities and the "
                 f"estimated accuracy are rough; give at least {FEW} labels for each class",
                 UserWarning,
                 stacklevel=4,
@@ -186,7 +186,10 @@ class Certainty(BaseHFS):
     def _what_is_known(self) -> dict[str, Any]:
         if not hasattr(self, "_labels"):
             return {}
-        return {"shares": self._known.uncalibrated().probabilities, "classes": self.classes_}
+        known = self._known
+        shares = known.uncalibrated().probabilities.copy()
+        shares[~known.result.reached] = np.nan
+        return {"shares": shares, "classes": self.classes_}
 
     @property
     def stability_(self) -> Floats:

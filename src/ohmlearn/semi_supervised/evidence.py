@@ -204,12 +204,13 @@ class Evidence:
 
     @cached_property
     def offsets(self) -> Floats:
-        """What is added to the logarithms of probabilities to meet the wanted shares."""
+        """What is added to the exponents to meet the wanted shares."""
         if self.wanted_shares is None:
             return np.zeros(len(self.class_prior))
         reached = _evenly(np.flatnonzero(self.result.reached), SHARE_NODES)
-        p = self.calibration.apply(self.exponents[reached])
-        return match_shares(np.log(np.maximum(p, 1e-300)), self.wanted_shares)
+        return match_shares(
+            self.exponents[reached], self.wanted_shares, self.calibration.temperature
+        )
 
     @cached_property
     def probabilities(self) -> Floats:
@@ -221,28 +222,19 @@ class Evidence:
         return shares
 
     def _shares(self, exponents: Floats) -> Floats:
-        p = self.calibration.apply(exponents)
-        if self.wanted_shares is not None:
-            p = p * np.exp(self.offsets)
-            p /= p.sum(axis=1, keepdims=True)
-        return p
+        return self.calibration.apply(exponents + self.offsets)
 
     def codes(self, default: int) -> NDArray[np.intp]:
         """Return the most likely class of every node; `default` where there is no evidence."""
-        if self.wanted_shares is None:
-            codes: NDArray[np.intp] = np.argmax(self.exponents, axis=1)
-        else:
-            codes = np.argmax(self.probabilities, axis=1)
+        codes: NDArray[np.intp] = np.argmax(self.exponents + self.offsets, axis=1)
         codes[~self.result.reached] = default
         return codes
 
     @cached_property
     def decision_scores(self) -> Floats:
         """Scores whose largest one decides the class; the least one of all where there is none."""
-        scores = self.scores
-        if self.wanted_shares is not None:
-            scores = np.log(np.maximum(self._shares(self.exponents), 1e-300))
-        scores = np.where(self.there, scores, scores.min())
+        scores = self.scores if self.wanted_shares is None else self.exponents + self.offsets
+        scores = np.where(self.there, scores, scores[self.there].min(initial=0.0))
         scores[~self.result.reached] = 0.0
         return scores
 
@@ -279,8 +271,7 @@ class Evidence:
     def accuracy(self, default: int) -> AccuracyEstimate:
         """Return the leave-one-out accuracy."""
         labels, exponents, _ = self.left_out
-        p = self.left_out_probabilities
-        codes = np.argmax(exponents if self.wanted_shares is None else p, axis=1)
+        codes = np.argmax(exponents + self.offsets, axis=1)
         codes[self._alone()] = default
         right = self.labels.values[labels, codes]
         return estimate_accuracy(right, self.label_weights)

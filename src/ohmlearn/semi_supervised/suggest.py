@@ -114,7 +114,8 @@ def suggest_nodes(
         Number of suggestions. There are fewer if there are not as many nodes to choose from. No
         two suggested nodes are joined by an edge, as long as there are others.
     shares : array-like of shape (n_nodes, n_classes), optional
-        Probabilities of classes. Without them only the position in the graph counts.
+        Probabilities of classes, NaN for a node where they are not known. Without them only the
+        position in the graph counts.
     classes : array-like of shape (n_classes,), optional
         Names of the classes, for reasons; 0, 1, ... by default.
     exclude : array-like of int
@@ -164,7 +165,7 @@ def suggest_nodes(
             closer = np.count_nonzero(borders.uncertainty[allowed] < borders.uncertainty[node])
             weaker = np.count_nonzero(gain[allowed] < gain[node])
             kind: Literal["borderline", "influence"] = (
-                "borderline" if borders.n_classes > 1 and closer > weaker else "influence"
+                "borderline" if borders.is_known(node) and closer > weaker else "influence"
             )
             picks.append(Suggestion(node, kind, field.add_label(node), borders.between(node)))
             allowed[node] = False
@@ -252,17 +253,25 @@ class _Borders:
         self._classes = np.arange(self.n_classes) if classes is None else np.asarray(classes)
         if self.n_classes > 1:
             rows = np.arange(n_nodes)
-            first = np.argmax(values, axis=1)
-            others = values.copy()
+            first = np.argmax(np.nan_to_num(values), axis=1)
+            others = np.nan_to_num(values)
             others[rows, first] = -np.inf
             second = np.argmax(others, axis=1)
             self._two = first, second
             margin = values[rows, first] - values[rows, second]
             self.uncertainty = np.clip(1.0 - margin, 1e-9, 1.0)
+            self._known: NDArray[np.bool_] = ~np.any(np.isnan(values), axis=1)
+            if self._known.any():  # nodes of which nothing is known are like the others
+                usual = np.median(self.uncertainty[self._known])
+                self.uncertainty[~self._known] = usual
+
+    def is_known(self, node: int) -> bool:
+        """Whether something is known about the classes of a node."""
+        return self.n_classes > 1 and bool(self._known[node])
 
     def between(self, node: int) -> tuple[Any, Any] | None:
         """Return the two likeliest classes, if two are known."""
-        if self.n_classes < 2:
+        if not self.is_known(node):
             return None
         first, second = self._classes[[self._two[0][node], self._two[1][node]]].tolist()
         return first, second
