@@ -102,6 +102,8 @@ def test_nodes_without_confidence_are_marked_and_kept(files, tmp_path: Path):
     assert summary["n_abstained"] == unsure.sum()
     assert sum(summary["classes"].values()) == 300 - unsure.sum()
     assert "n_abstained" not in summarise(files)
+    _, printed = run(files, tmp_path / "out.csv", "--min-confidence", 0.9999)
+    assert "Classes   none, because no label is likely enough\nAbstained 300 nodes" in printed
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "parquet"])
@@ -163,12 +165,6 @@ def test_caveats_of_the_accuracy(files, tmp_path: Path, labels: str, args: tuple
     assert ("about" in lines[at]) != ("not estimated" in lines[at])
 
 
-needs_stability = pytest.mark.skipif(
-    not hasattr(HFSClassifier, "stability_"), reason="the classifier has no stability_ yet"
-)
-
-
-@needs_stability
 def test_one_pass_says_how_stable_it_is_instead_of_a_residual(files, tmp_path: Path):
     args = ["--passes", "1", "--max-edges", "900"]
     model = fit(files, passes=1, max_edges=900)
@@ -185,7 +181,6 @@ def test_one_pass_says_how_stable_it_is_instead_of_a_residual(files, tmp_path: P
     assert (summary["epsilon_estimate"], summary["unstable_share"]) == (epsilon, share)
 
 
-@needs_stability
 def test_a_pipe_has_no_more_passes(files):
     args = ["label", "-", "--labels", str(files[1]), "--json", "--epsilon", "0.95"]
     found = CliRunner().invoke(main, args, input=files[0].read_bytes())
@@ -244,8 +239,7 @@ def test_the_page_says_how_good_the_labels_are(files, tmp_path: Path):
     assert page.faults == []
     assert page.n_figures == 4
     assert f"The labels are {model.accuracy_estimate_}." in page.text
-    if hasattr(model, "stability_"):
-        assert f"{100 * model.stability_.mean():.0f}% of labels would change" in page.text
+    assert f"{100 * model.stability_.mean():.0f}% of labels would change" in page.text
     assert "40 labels were predicted, each without itself" in page.text
     epsilon = f"{model.sparsifier_.epsilon_estimate_:.2g}"
     assert ["Epsilon of H, estimated", epsilon] in page.tables[0]

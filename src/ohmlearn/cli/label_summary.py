@@ -95,7 +95,6 @@ def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     else:
         epsilon = f"epsilon about {summary['epsilon_estimate']:.2g}, estimated"
         lines.append(("Passes", f"1, so labels are those of the edges kept ({epsilon})"))
-    if "unstable_share" in summary:
         stability = describe_stability(summary)
         if summary["unstable_share"] >= 0.01:
             stability += f": {summary['unstable_remedy']}"
@@ -108,6 +107,8 @@ def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _classes(summary: dict[str, Any]) -> str:
+    if not any(summary["classes"].values()):
+        return "none, because no label is likely enough"
     largest = sorted(summary["classes"].items(), key=lambda item: -item[1])
     classes = ", ".join(f"{name[:30]}: {count:,}" for name, count in largest[:10])
     if len(largest) > 10:

@@ -27,14 +27,12 @@ def measure_quality(model: Any) -> dict[str, Any]:
     (0.875, True)
     """
     quality = _estimate_accuracy(model)
-    kept = model.sparsifier_
-    if model.n_iter_ > 1 or kept is None or kept.epsilon_estimate_ == 0.0:
+    if model.n_iter_ > 1 or model._holds_all_edges():
         return quality | {"residual": model.residual_.tolist()}
-    quality["epsilon_estimate"] = kept.epsilon_estimate_
-    stability = getattr(model, "stability_", None)
-    if stability is not None:
-        quality["unstable_share"] = float(stability.mean())
-    return quality
+    return quality | {
+        "epsilon_estimate": model.sparsifier_.epsilon_estimate_,
+        "unstable_share": float(model.stability_.mean()),
+    }
 
 
 def _estimate_accuracy(model: Any) -> dict[str, Any]:
