@@ -10,7 +10,7 @@ from benchmarks.measure import Figure
 from benchmarks.results import Results, table
 from benchmarks.trust import DRAWS, METHODS_AT, PER_CLASS
 
-HOW = {"stratified": "as many of each class", "uniform": "at random"}
+HOW = {"stratified": "equal per class", "uniform": "at random"}
 
 
 def _sets(results: Results, **wanted: object) -> list[Figure]:
@@ -30,13 +30,15 @@ def calibration_means(results: Results) -> str:
             worse = sum(f["error"] > f["error_before"] + 0.02 for f in found)
             rows.append([
                 HOW[how], str(labels), f"{_mean(found, 'error_before'):.3f}",
-                f"{_mean(found, 'error'):.3f}", f"{worse} of {len(found)}",
+                f"{_mean(found, 'error'):.3f}", f"{_mean(found, 'error_true_shares'):.3f}",
+                f"{worse} of {len(found)}",
                 f"{100 * _mean(found, 'coverage'):.1f}%", f"{_mean(found, 'set_size'):.1f}",
                 f"{100 * held(found):.0f}%", f"{100 * _mean(found, 'width'):.0f} points",
             ])  # fmt: skip
     head = [
-        "labels drawn", "per class", "error before", "calibrated", "sets worse by > 0.02",
-        "90% sets hold the class", "classes in a set", "interval holds the accuracy", "its width",
+        "labels drawn", "per class", "error before", "calibrated", "with true shares",
+        "sets worse by > 0.02", "90% sets hold the class", "classes in a set",
+        "interval holds the accuracy", "its width",
     ]  # fmt: skip
     return table(head, rows)
 
