@@ -119,3 +119,40 @@ def test_bad_arguments():
         solve_hfs(gallery.path(3), [0, 2], [1.0, -1.0], leave_out=[0, 2])
     with pytest.raises(ValueError, match="method of solve_hfs must be"):
         solve_hfs(gallery.path(3), [0, 2], [1.0, -1.0], method="pagerank")
+
+
+@pytest.mark.parametrize("method", ["harmonic", "restart"])
+def test_the_last_step_uses_the_neighbours_on_the_full_graph(method):
+    # In a dense graph the sparsifier has few of the neighbours. A Jacobi step has all of them.
+    random = np.random.default_rng(0)
+    u, v = np.triu_indices(500, 1)
+    side = np.arange(500) % 2
+    w = np.where(side[u] == side[v], 1.2, 1.0) * random.uniform(0.5, 1.5, len(u))
+    graph = Graph.from_edges(u, v, w)
+    labelled = random.choice(500, 20, replace=False)
+    Y = np.eye(2)[side[labelled]]
+    options = {"gamma": 1e-3 if method == "harmonic" else 30.0, "method": method, "random_state": 0}
+    exact = solve_hfs(graph, labelled, Y, **options).f
+    h = sparsify(graph, epsilon=0.8, random_state=0)
+    others = np.setdiff1d(np.arange(500), labelled)
+
+    def error(step_ahead):
+        found = refine(graph, h, labelled, Y, passes=2, step_ahead=step_ahead, **options)
+        assert found.stepped_ahead == step_ahead
+        return np.linalg.norm((found.f - exact)[others])
+
+    assert error(True) < {"harmonic": 0.1, "restart": 0.4}[method] * error(False)
+
+
+def test_the_last_step_keeps_what_varies_slowly():
+    # Of a sparse graph, hardly an edge is dropped. A Jacobi step alone would lose nearly all.
+    graph = gallery.knn_points(600, 12, random_state=0)
+    h = sparsify(graph, max_edges=2500, random_state=0)
+    assert h.n_edges < 0.8 * graph.n_edges
+    labelled, Y = [0, 100, 200], [1.0, -1.0, 1.0]
+    exact = solve_hfs(graph, labelled, Y, gamma=1.0).f
+    before, after = (
+        refine(graph, h, labelled, Y, gamma=1.0, passes=2, step_ahead=step, random_state=0).f
+        for step in (False, True)
+    )
+    assert np.linalg.norm(after - exact) < 0.5 * np.linalg.norm(before - exact)

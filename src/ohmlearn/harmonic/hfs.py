@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from ohmlearn.graph import Graph
 from ohmlearn.graph.passes import Passes, check_first_pass, check_sparsifier, open_passes
 from ohmlearn.harmonic.block_cg import BlockCG
+from ohmlearn.harmonic.last_step import last_step
 from ohmlearn.harmonic.leave_one_out import (
     LeftOut,
     Responses,
@@ -296,7 +297,7 @@ def refine(
     verbose : int
         If positive, print a line for each pass to stderr.
     step_ahead : bool
-        Whether to take one more step, with the sparsifier alone, if the passes end before `tol` is
+        Whether to take one more step, which needs no pass, if the passes end before `tol` is
         reached. It reads no edge and improves f about as much as a pass. Residuals and errors are
         not known afterwards; those reported are from before it.
     x0 : array-like, optional
@@ -339,7 +340,7 @@ def refine(
     if labels is not None:
         responses = respond(solver, labels, RESPONSE_TOL, keep=True)
         source.watched = responses.x, system.labelled[labels]
-    elif method == "restart":  # the degrees are wanted
+    else:  # only degrees are wanted
         source.watched = np.empty((h.n_nodes, 0), np.float32), np.empty(0, np.int64)
 
     # Least quotient of two energies seen, of the full graph over the sparsifier or the reverse.
@@ -376,8 +377,8 @@ def refine(
         going = cg.step(multiply)
     left_out = None
     if responses is not None and source.degrees is not None and source.sums is not None:
-        # Of the answer before the last step: its neighbours on the full graph are not known after
-        # it. The mean over neighbours smooths the scores about as much as that step.
+        # From the neighbours before the last step; that step itself, if it is a Jacobi step, takes
+        # the mean over them as well.
         nodes, degrees = system.labelled[responses.labels], source.degrees
         average = average_around(nodes, f, energy, degrees)
         kappa = source.sums / np.where(degrees[nodes] > 0, degrees[nodes], 1.0)
@@ -386,7 +387,7 @@ def refine(
         )
     columns, ahead = cg.x, step_ahead and going and not converged.all()
     if ahead:
-        columns = system.centre(cg.look_ahead())
+        columns = system.centre(cg.x + last_step(cg, solver, system, source))
         f, mu = system.combine(columns)
     return _result(
         system,

@@ -81,7 +81,12 @@ class RestartSystem(HFSSystem):
 
     def start(self, b: Floats, degrees: Floats) -> Floats:
         """Return a first guess: one Jacobi step."""
-        return self.centre(b / ((1.0 + self.gamma) * self.degrees)[:, np.newaxis])
+        return self.centre(b / self.diagonal(degrees)[:, np.newaxis])
+
+    def diagonal(self, degrees: Floats) -> Floats:
+        """Return the diagonal of A."""
+        diagonal: Floats = (1.0 + self.gamma) * self.degrees
+        return diagonal
 
     def centre(self, x: Floats) -> Floats:
         """Set nodes that no label reaches to zero, as they are in exact solutions."""

@@ -197,9 +197,14 @@ class HFSSystem:
         For a small gamma the residual is dominated by the labelled rows. One Jacobi step balances
         the rows.
         """
+        return self.centre(b / self.diagonal(degrees)[:, np.newaxis])
+
+    def diagonal(self, degrees: Floats) -> Floats:
+        """Return the diagonal of A, for a graph with these degrees; 1 where it is 0."""
         diagonal = self.scale * degrees
         diagonal[self.labelled] += self.weights
-        return self.centre(b / np.where(diagonal > 0, diagonal, 1.0)[:, np.newaxis])
+        positive: Floats = np.where(diagonal > 0, diagonal, 1.0)
+        return positive
 
     def centre(self, x: Floats) -> Floats:
         """Make the weighted sum over the labels of each component zero, as for exact solutions.

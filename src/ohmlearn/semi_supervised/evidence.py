@@ -196,9 +196,9 @@ class Evidence:
         weights = weights * weights.sum() / np.sum(weights**2)  # count as many as they are worth
         reached = _evenly(np.flatnonzero(self.result.reached), FIT_NODES)
         return fit_calibration(
-            exponents[usable],
+            exponents[usable] + self.offsets,
             self.labels.values[labels][usable],
-            self.exponents[reached],
+            self.exponents[reached] + self.offsets,
             weights,
         )
 
@@ -208,9 +208,7 @@ class Evidence:
         if self.wanted_shares is None:
             return np.zeros(len(self.class_prior))
         reached = _evenly(np.flatnonzero(self.result.reached), SHARE_NODES)
-        return match_shares(
-            self.exponents[reached], self.wanted_shares, self.calibration.temperature
-        )
+        return match_shares(self.exponents[reached], self.wanted_shares, DEFAULT.temperature)
 
     @cached_property
     def probabilities(self) -> Floats:

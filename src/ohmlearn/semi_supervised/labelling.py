@@ -125,7 +125,7 @@ class Labelling(FromPoints):
         self._start(n_nodes, sparsifier)
         self._take(edges)
         self._set_labels(labels)
-        self._choose_method()
+        self._settle_method()
         if self.passes > 1 and not self._holds_all_edges():
             self._refine(edges, self.passes - 1, None)
         self._solve()
@@ -154,7 +154,7 @@ class Labelling(FromPoints):
 
     def _take(self, edges: Any) -> None:
         """Take in edges: into the sparsifier, or into a graph of all edges."""
-        self._answer, self.n_iter_ = None, 1
+        self._answer, self.n_iter_, self._is_settled = None, 1, False
         if self.sparsifier_ is None:
             nodes = nodes_of(edges)
             if _is_on_cluster(edges):
@@ -194,12 +194,18 @@ class Labelling(FromPoints):
         """Return the present answer; it is computed when it is asked for."""
         check_is_fitted(self, "_labels")
         if self._answer is None:
-            self._choose_method()
+            self._settle_method()
             self._answer = self._solve_in_memory()
         if self._before is not self._answer:
             self._before = self._answer
             self._warn_unreached(self._answer.reached)
         return self._answer
+
+    def _settle_method(self) -> None:
+        """Choose the method anew after edges or labels have changed."""
+        if not self._is_settled:
+            self._choose_method()
+            self._is_settled = True
 
     def _solve_in_memory(
         self,
@@ -284,6 +290,7 @@ class Labelling(FromPoints):
         rows = number_labels(labels, self._nodes)
         self._labels: NodeLabels = merge_rows(rows)
         self.labelled_ = self._labels.nodes
+        self._is_settled = False
         return rows
 
     @property
