@@ -124,6 +124,7 @@ def test_entries_that_mean_unlabelled_do_not_count():
             label(parts, nothing)
 
 
+@pytest.mark.filterwarnings("ignore:.* labels are few for")
 def test_weights_of_a_file_count(tmp_path: Path):
     path = tmp_path / "known.csv"
     path.write_text("node,label,weight\na,x,3\nd,y,1\nd,y,0.5\n")

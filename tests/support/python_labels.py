@@ -16,7 +16,7 @@ def write_python_labels(path: Path, edges: Path, labels: Path, **parameters: Any
     model = HFSClassifier(**parameters).fit_edges(stream, dict(read_labels(str(labels))))
     columns = {"node": stream.nodes.ids(), "label": model.transduction_}
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".* labels of .* classes are few")
+        warnings.filterwarnings("ignore", ".* labels are few for")
         shares = model.label_distributions_
     for at, name in enumerate(model.classes_):
         columns[f"probability_{name}"] = shares[:, at]

@@ -1,5 +1,6 @@
 """What a classifier says about its answers: probabilities, and how good they are."""
 
+import sys
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -85,6 +86,9 @@ class Certainty(BaseHFS):
             loss[self.method_] = self._weigh(result, self.method_, found).loss()
         self.method_ = min(METHODS, key=lambda method: loss[method])
         self.method_losses_ = loss
+        if self.verbose > 0:
+            found = ", ".join(f"{method} {value:.3f}" for method, value in loss.items())
+            print(f"method {self.method_}: log-loss {found}", file=sys.stderr)
 
     @property
     def label_distributions_(self) -> Floats:
