@@ -375,7 +375,7 @@ def refine(
                 break
         going = cg.step(multiply)
     left_out = None
-    if responses is not None:
+    if responses is not None and source.passes > 0:  # no pass is made if all values are equal
         # Of the answer before the last step: its neighbours on the full graph are not known after
         # it. The mean over neighbours smooths the scores about as much as that step.
         assert source.degrees is not None
