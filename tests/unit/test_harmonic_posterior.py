@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ohmlearn import Graph, gallery
-from ohmlearn.harmonic import posterior
+from ohmlearn.harmonic import posterior, solve_hfs
 from ohmlearn.harmonic.posterior import BLOCK, Posterior, posterior_std
 
 LABELLED, WEIGHTS = [0, 5, 41], np.array([1.0, 2.0, 0.5])
@@ -96,8 +96,22 @@ def test_std_of_a_path_is_exact_and_sampled(monkeypatch):
 
 def test_more_weight_is_less_variance():
     path = gallery.path(5)
-    alone, trusted = (posterior_std(path, [0], weights=[w]) ** 2 for w in (1.0, 4.0))
+    # As for the scores, gamma is multiplied by the sum of the weights.
+    alone, trusted = (posterior_std(path, [0], gamma=1 / w, weights=[w]) ** 2 for w in (1.0, 4.0))
     assert alone - trusted == pytest.approx(np.full(5, 0.75))
+
+
+def test_the_mean_of_the_field_is_the_scores():
+    path, labelled, weights, gamma = gallery.path(6), [0, 3], np.array([2.0, 5.0]), 0.3
+    ground = np.zeros(6)
+    ground[labelled] = weights
+    precision = gamma * weights.sum() * path.laplacian().toarray() + np.diag(ground)
+    scores = solve_hfs(
+        path, labelled, [1.0, -1.0], gamma=gamma, normalization=None, sample_weight=weights
+    ).f
+    assert precision @ scores == pytest.approx([2.0, 0.0, 0.0, -5.0, 0.0, 0.0], abs=1e-9)
+    variances = posterior_std(path, labelled, gamma=gamma, weights=weights) ** 2
+    assert variances == pytest.approx(np.diag(np.linalg.inv(precision)))
 
 
 @pytest.mark.parametrize(

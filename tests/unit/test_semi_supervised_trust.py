@@ -109,7 +109,7 @@ def test_few_labels():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         _ = model.label_distributions_  # told once
-    with pytest.warns(UserWarning, match="need at least 9 labels; with 2 all sets hold all"):
+    with pytest.warns(UserWarning, match="at least 9 labels .*; with 2 all sets hold all"):
         assert model.prediction_sets(0.1).all()
     with pytest.raises(ValueError, match="alpha"):
         model.prediction_sets(1.0)

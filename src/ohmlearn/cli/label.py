@@ -95,8 +95,10 @@ def label(**options: Any) -> None:
     graph.
     """
     from ohmlearn.report.tables import check_table_path, write_table
-    from ohmlearn.validation.parameters import require_extra
+    from ohmlearn.validation.parameters import check_fraction, require_extra
 
+    if options["min_confidence"] is not None:
+        check_fraction("min_confidence", options["min_confidence"])  # click lets NaN pass
     check_table_path(options["output"], options["csv_safe"])
     outputs = {"-o": options["output"], **{f"--{x}": options[x] for x in ("report", "checkpoint")}}
     check_outputs(outputs, *options["edges"], options["labels_file"])

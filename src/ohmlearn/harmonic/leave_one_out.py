@@ -69,7 +69,9 @@ def respond(
         part = slice(first, min(first + BLOCK, size))
         chosen = labels[part]
         nodes = system.labelled[chosen]
-        unit = system.with_values(np.eye(len(system.labelled))[:, chosen])
+        values = np.zeros((len(system.labelled), len(chosen)))
+        values[chosen, np.arange(len(chosen))] = 1.0
+        unit = system.with_values(values)
         k, mu[part] = unit.combine(solver.solve(unit.right_hand_sides, tol))
         for column, node in enumerate(nodes):
             near = slice(graph.indptr[node], graph.indptr[node + 1])

@@ -1,8 +1,8 @@
 """How sure scores are: the posterior of the Gaussian field behind HFS.
 
 HFS is the mean of a Gaussian field with precision Q = c L + D, where L is the Laplacian, c is gamma
-times the number of labels, and D is zero except for the weights of the labels. Its covariance is
-Q^-1, which does not depend on the values of the labels.
+times the sum of the weights of the labels, and D is zero except for these weights. Its covariance
+is Q^-1, which does not depend on the values of the labels.
 
 A sample of the field needs no square root of Q. With B'W^(1/2) the incidence matrix times the roots
 of the weights, random signs s and a standard normal e,
@@ -56,7 +56,7 @@ class Posterior:
     labelled : array-like of int
         The labelled nodes, each once.
     scale : float
-        Weight of the Laplacian, gamma times the number of labels.
+        Weight of the Laplacian, gamma times the sum of the weights of the labels.
     weights : array-like of shape (n_labelled,), optional
         Weights of the labels, positive; by default all are 1.
     tol : float
@@ -237,10 +237,11 @@ def posterior_std(
     """
     graph = check_graph(graph, Graph)
     n_labelled = len(check_labelled(labelled, graph.n_nodes))
+    total = float(_check_weights(weights, n_labelled).sum())
     field = Posterior(
         graph,
         labelled,
-        scale=check_positive("gamma", gamma) * n_labelled,
+        scale=check_positive("gamma", gamma) * total,
         weights=weights,
         random_state=random_state,
         n_jobs=n_jobs,

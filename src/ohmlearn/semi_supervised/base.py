@@ -135,9 +135,15 @@ class BaseHFS(Labelling):
         ['b', 'b', 'a', 'a']
         """
         check_is_fitted(self, "_seed")
-        self._set_labels(self._read_labels(y, self._n_nodes, self._nodes, sample_weight))
-        self._answer = None
-        self._solve()
+        before = self.__dict__.copy()
+        try:
+            self._set_labels(self._read_labels(y, self._n_nodes, self._nodes, sample_weight))
+            self._answer = None
+            self._solve()
+        except BaseException:  # the earlier labels and answers stay valid
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
         if self._nodes is not None:
             self._warn_isolated()
         return self

@@ -282,11 +282,15 @@ def check_shares(given: Any, classes: NDArray[Any]) -> Floats:
             what = f"has no share of {missing[0]!r}" if missing else f"has {unknown[0]!r}"
             raise ValueError(f"class_prior {what}; the labels have the classes {names}")
         given = [given[name] for name in names]
-    shares = np.asarray(given, dtype=np.float64)
+    try:
+        shares = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        shares = np.empty(0)
     if shares.shape != (len(names),) or not np.all((shares > 0) & np.isfinite(shares)):
         raise ValueError(
             f"class_prior must have one positive entry for each of the classes {names}, got "
             f"{given!r}"
         )
+    shares = shares / shares.max()  # so that the sum does not overflow
     normalised: Floats = shares / shares.sum()
     return normalised

@@ -178,10 +178,11 @@ class Certainty(BaseHFS):
         """
         check_fraction("alpha", alpha)
         evidence = self._known
-        if alpha * (len(evidence.left_out[0]) + 1) < 1.0:
+        n_labels = evidence.n_connected
+        if alpha * (n_labels + 1) < 1.0:
             warnings.warn(
-                f"sets with alpha = {alpha:g} need at least {int(np.ceil(1 / alpha)) - 1} labels; "
-                f"with {len(evidence.left_out[0])} all sets hold all classes",
+                f"sets with alpha = {alpha:g} need at least {np.ceil(1.0 / alpha) - 1.0:g} labels "
+                f"that are connected to others; with {n_labels} all sets hold all classes",
                 UserWarning,
                 stacklevel=2,
             )

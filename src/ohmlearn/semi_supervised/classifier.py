@@ -103,8 +103,10 @@ class HFSClassifier(ClassifierMixin, Certainty):
         labels.
     calibration : {"loo", None}
         "loo" fits probabilities to labels that are left out, one at a time (at most 512 of them).
-        None uses the soft maximum of standardised scores, which is not calibrated. The classes are
-        the same.
+        None uses the soft maximum of standardised scores, which is not calibrated. The classes of
+        nodes are the same, unless they depend on probabilities: with `class_prior`, and if
+        ``method="auto"`` then chooses another method. `accuracy_estimate_` then is that of the
+        graph in memory, also after several passes.
     tol : float
         Relative residual at which later passes stop.
     random_state : int, Generator, RandomState or None
@@ -339,9 +341,12 @@ class HFSClassifier(ClassifierMixin, Certainty):
         unsure = (shares.max(axis=1) < abstain) | ~reached
         if labels.dtype.kind not in "iu":
             labels = labels.astype(object)
-        elif labels.dtype.kind == "u":
-            labels = labels.astype(np.int64)
-        labels[unsure] = -1 if labels.dtype.kind == "i" else None
+            labels[unsure] = None
+            return labels
+        if labels.dtype.kind == "u":
+            fits = int(self.classes_.max()) <= np.iinfo(np.int64).max
+            labels = labels.astype(np.int64 if fits else object)
+        labels[unsure] = -1
         return labels
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

@@ -153,11 +153,11 @@ class Evidence:
         """Labels, their leave-one-out exponents, and whether their class has other labels."""
         labels, f, means = self._left_out_scores()
         rows = self.labels
-        own = (rows.weights[:, np.newaxis] * rows.values)[labels]
-        counts = self.counts - own
         given = rows.weights[:, np.newaxis] * rows.values
-        around = _labels_there(self.result, rows.nodes, given)
-        there = (around[self.result.component[rows.nodes[labels]]] - own) > 1e-9 * own.sum(1).max()
+        counts = self.counts - given[labels]
+        has = (given > 0).astype(np.float64)  # numbers of labels, whose differences are exact
+        around = _labels_there(self.result, rows.nodes, has)
+        there = around[self.result.component[rows.nodes[labels]]] > has[labels]
         if self.kind == "stable":
             scores = (f - means) / np.sqrt(np.where(counts > 0, counts, 1.0))
         else:
@@ -168,7 +168,7 @@ class Evidence:
         elif not self.calibrate:
             exponents = np.where(there, scores, -np.inf)
         exponents[~there.any(axis=1)] = 0.0
-        others = np.all((own == 0) | (counts > 1e-9 * own.sum(1).max()), axis=1)
+        others = np.all((has[labels] == 0) | (has.sum(axis=0) > has[labels]), axis=1)
         return labels, exponents, others
 
     @cached_property
@@ -194,7 +194,7 @@ class Evidence:
             return DEFAULT
         weights = self.label_weights[usable]
         weights = weights * weights.sum() / np.sum(weights**2)  # count as many as they are worth
-        reached = _evenly(np.flatnonzero(self.result.reached), FIT_NODES)
+        reached = _some(np.flatnonzero(self.result.reached), FIT_NODES)
         return fit_calibration(
             exponents[usable] + self.offsets,
             self.labels.values[labels][usable],
@@ -207,7 +207,7 @@ class Evidence:
         """What is added to the exponents to meet the wanted shares."""
         if self.wanted_shares is None:
             return np.zeros(len(self.class_prior))
-        reached = _evenly(np.flatnonzero(self.result.reached), SHARE_NODES)
+        reached = _some(np.flatnonzero(self.result.reached), SHARE_NODES)
         return match_shares(self.exponents[reached], self.wanted_shares, DEFAULT.temperature)
 
     @cached_property
@@ -290,6 +290,11 @@ class Evidence:
         sets[~self.result.reached] = True
         return sets
 
+    @property
+    def n_connected(self) -> int:
+        """Number of labels left out whose nodes other labels reach."""
+        return int(np.count_nonzero(~self._alone()))
+
     def _alone(self) -> Bools:
         """Whether no other label reaches the node of a label."""
         _, exponents, _ = self.left_out
@@ -297,6 +302,8 @@ class Evidence:
         return alone
 
 
-def _evenly(nodes: NDArray[Any], most: int) -> NDArray[Any]:
-    """Return at most so many of the nodes, evenly spaced."""
-    return nodes[:: max(1, -(-len(nodes) // most))]
+def _some(nodes: NDArray[Any], most: int) -> NDArray[Any]:
+    """Return at most so many of the nodes, drawn at random: their order may have a period."""
+    if len(nodes) <= most:
+        return nodes
+    return np.sort(np.random.default_rng(most).choice(nodes, most, replace=False))

@@ -348,13 +348,14 @@ class Labelling(FromPoints):
         kept = self._all_edges if self.sparsifier_ is None else self.sparsifier_.snapshot()
         assert kept is not None
         last = int(getattr(self, "labelled_", np.zeros(1)).max())
-        if self._n_nodes is None and self._nodes is None and last > 2 * kept.n_nodes + FAR:
+        n_nodes = max(self._n_nodes or 0, kept.n_nodes)
+        if self._nodes is None and last > 2 * n_nodes + FAR:
             raise ValueError(
-                f"node {last} has a label, but the edges have {kept.n_nodes} nodes, and memory is "
+                f"node {last} has a label, but the edges have {n_nodes} nodes, and memory is "
                 f"needed for every number in between; number the nodes 0, 1, 2, ..., as read_edges "
                 f"does, or give n_nodes"
             )
-        return with_nodes(kept, max(self._n_nodes or 0, last + 1))
+        return with_nodes(kept, max(n_nodes, last + 1))
 
 
 def _is_on_cluster(edges: Any) -> bool:

@@ -130,5 +130,7 @@ def _largest_ratio(h: Graph, errors: NDArray[np.float32], seed: int, threads: in
         r = image.ravel()
         diagonal.append(float((x * r).sum()))
         r = r - diagonal[-1] * y - length * before  # `before` is 0 in the first step
+    if not diagonal:  # weights differ so much that rounding left nothing of the solution
+        return math.nan
     ritz = scipy.linalg.eigvalsh_tridiagonal(diagonal, beside[1:])
     return float(np.abs(ritz).max(initial=0.0))

@@ -461,7 +461,8 @@ class StreamingSparsifier(Shared):
         """Estimate of the true epsilon of `snapshot`, found without reading an edge again.
 
         It takes about as long as two resamples when it is first asked for. It is not a bound:
-        `certify` gives one if the edges can be read again. 0 if no edge was dropped.
+        `certify` gives one if the edges can be read again. 0 if no edge was dropped, and NaN if
+        weights differ so much (by 1e30, say) that rounding prevents an estimate.
 
         Examples
         --------

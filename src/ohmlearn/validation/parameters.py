@@ -112,8 +112,8 @@ class HasAttribute:
     described: str
 
     def allows(self, value: Any) -> bool:
-        """Return whether a value has the attribute."""
-        return hasattr(value, self.name)
+        """Return whether a value has the attribute; strings are `Options`."""
+        return hasattr(value, self.name) and not isinstance(value, str)
 
     def __str__(self) -> str:
         return self.described
