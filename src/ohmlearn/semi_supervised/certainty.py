@@ -87,8 +87,8 @@ class Certainty(BaseHFS):
         self.method_ = min(METHODS, key=lambda method: loss[method])
         self.method_losses_ = loss
         if self.verbose > 0:
-            found = ", ".join(f"{method} {value:.3f}" for method, value in loss.items())
-            print(f"method {self.method_}: log-loss {found}", file=sys.stderr)
+            both = ", ".join(f"{method} {value:.3f}" for method, value in loss.items())
+            print(f"method {self.method_}: log-loss {both}", file=sys.stderr)
 
     @property
     def label_distributions_(self) -> Floats:
