@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn.harmonic import HFSResult
-from ohmlearn.harmonic.leave_one_out import LeftOut
+from ohmlearn.harmonic.leave_one_out import LeftOut, component_means, unlabelled_nodes
 from ohmlearn.semi_supervised.calibration import (
     DEFAULT,
     AccuracyEstimate,
@@ -159,7 +159,11 @@ class Evidence:
         around = _labels_there(self.result, rows.nodes, has)
         there = around[self.result.component[rows.nodes[labels]]] > has[labels]
         if self.kind == "stable":
+            # A class with one label less has another level at all nodes. With equally many labels
+            # for each class this alone would give away which label is left out. So we compare the
+            # node with unlabelled nodes, and these have the levels that they have with all labels.
             scores = (f - means) / np.sqrt(np.where(counts > 0, counts, 1.0))
+            scores += self._levels()[self.result.component[rows.nodes[labels]]]
         else:
             scores = self._logarithms(f, counts)
         exponents = scale_scores(scores, there, self.spread)
@@ -170,6 +174,12 @@ class Evidence:
         exponents[~there.any(axis=1)] = 0.0
         others = np.all((has[labels] == 0) | (has.sum(axis=0) > has[labels]), axis=1)
         return labels, exponents, others
+
+    def _levels(self) -> Floats:
+        """Return the means of scores over the unlabelled nodes of each component."""
+        component = self.result.component
+        counted = unlabelled_nodes(component, self.labels.nodes)
+        return component_means(self.scores, component, counted)
 
     @cached_property
     def label_weights(self) -> Floats:
