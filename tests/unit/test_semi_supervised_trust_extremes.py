@@ -132,3 +132,10 @@ def test_equally_many_labels_do_not_give_away_the_one_left_out():
     assert np.mean(model.transduction_[50:] == truth[50:]) < 0.35
     assert model.accuracy_estimate_.value < 0.4  # once 1.0
     assert np.median(model.label_distributions_[50:].max(axis=1)) < 0.4
+
+
+def test_ties_are_half_right():
+    """In a complete graph all nodes without a label are alike; rounding once made it 100%."""
+    labels = {node: "ab"[node % 2] for node in range(40)}
+    model = HFSClassifier(epsilon=None, random_state=0).fit_edges(gallery.complete(100), labels)
+    assert model.accuracy_estimate_.value == pytest.approx(0.5)

@@ -29,6 +29,7 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Kind = Literal["stable", "cmn", "plain", "restart"]
 FIT_NODES, SHARE_NODES = 1_000, 20_000  # nodes that represent all of them
+TIE = 1e-6  # exponents this close are equal, up to the errors of solves
 SHIFT = 10.0  # a label does not count more than this many times another one
 
 
@@ -188,7 +189,8 @@ class Evidence:
         weights = self.labels.weights[labels] / self.labels.weights[labels].mean()
         if self.weigh_labels:
             ratios = self.class_prior / np.maximum(self.counts / self.counts.sum(), 1e-12)
-            weights = weights * (self.labels.values[labels] @ np.clip(ratios, 1 / SHIFT, SHIFT))
+            ratios = np.clip(ratios, 1 / SHIFT, SHIFT)
+            weights = weights * (self.labels.values[labels] * ratios).sum(axis=1)
         relative: Floats = weights / weights.mean()
         return relative
 
@@ -277,11 +279,12 @@ class Evidence:
         return self._shares(exponents)
 
     def accuracy(self, default: int) -> AccuracyEstimate:
-        """Return the leave-one-out accuracy."""
+        """Return the leave-one-out accuracy; of classes that rounding alone decides, the mean."""
         labels, exponents, _ = self.left_out
-        codes = np.argmax(exponents + self.offsets, axis=1)
-        codes[self._alone()] = default
-        right = self.labels.values[labels, codes]
+        exponents = exponents + self.offsets
+        best = exponents >= exponents.max(axis=1, keepdims=True) - TIE
+        best[self._alone()] = np.arange(best.shape[1]) == default
+        right = np.average(self.labels.values[labels], axis=1, weights=best)
         return estimate_accuracy(right, self.label_weights)
 
     def loss(self) -> float:
