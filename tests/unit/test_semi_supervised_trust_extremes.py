@@ -8,7 +8,7 @@ import pytest
 from ohmlearn import Graph, HFSClassifier, gallery
 from ohmlearn.harmonic.leave_one_out import respond
 from ohmlearn.harmonic.system import HFSSolver, HFSSystem
-from ohmlearn.semi_supervised.calibration import check_shares
+from ohmlearn.semi_supervised.calibration import check_shares, estimate_accuracy
 
 
 def two_blocks():
@@ -111,3 +111,31 @@ def test_shares_that_are_no_shares():
         with pytest.raises(ValueError, match="class_prior must have one positive entry"):
             check_shares(given, names)
     assert check_shares([1e308, 1e308], names).tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("n", range(1, 60))
+def test_an_interval_holds_its_value(n):
+    for right in (np.ones(n), np.zeros(n)):
+        estimate = estimate_accuracy(right)
+        assert estimate.low <= estimate.value <= estimate.high
+
+
+def test_equally_many_labels_do_not_give_away_the_one_left_out():
+    """A dense graph says little. Then the class with one label less must not stand out."""
+    random = np.random.default_rng(0)
+    n, classes = 300, 5
+    truth = np.arange(n) % classes
+    u, v = np.triu_indices(n, 1)
+    weights = 1.0 + 0.1 * random.random(len(u))  # which tell nothing of the classes
+    labels = {node: int(truth[node]) for node in range(50)}
+    model = HFSClassifier(epsilon=None, random_state=0).fit_edges((u, v, weights), labels)
+    assert np.mean(model.transduction_[50:] == truth[50:]) < 0.35
+    assert model.accuracy_estimate_.value < 0.4  # once 1.0
+    assert np.median(model.label_distributions_[50:].max(axis=1)) < 0.4
+
+
+def test_ties_are_half_right():
+    """In a complete graph all nodes without a label are alike; rounding once made it 100%."""
+    labels = {node: "ab"[node % 2] for node in range(40)}
+    model = HFSClassifier(epsilon=None, random_state=0).fit_edges(gallery.complete(100), labels)
+    assert model.accuracy_estimate_.value == pytest.approx(0.5)

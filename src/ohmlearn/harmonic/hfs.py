@@ -91,7 +91,7 @@ class HFSResult:
         ``normalization="stable"``, belongs to `mu`. Pass them as `x0` to start another solve here.
     left_out : LeftOut or None
         Leave-one-out scores, if `leave_out` was given: a tuple of the positions `labels`, the
-        scores `f`, and the means `means` of these scores over the node's component. If
+        scores `f`, and the means `means` over the unlabelled nodes of the component. If
         `stepped_ahead`, they are those before the last step. None if no pass was needed.
 
     Examples

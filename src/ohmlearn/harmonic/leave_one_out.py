@@ -23,7 +23,15 @@ from numpy.typing import NDArray
 
 from ohmlearn.harmonic.system import Floats, HFSSolver, HFSSystem
 
-__all__ = ["LeftOut", "Responses", "average_around", "leave_out_labels", "respond"]
+__all__ = [
+    "LeftOut",
+    "Responses",
+    "average_around",
+    "component_means",
+    "leave_out_labels",
+    "respond",
+    "unlabelled_nodes",
+]
 
 BLOCK = 32  # columns that are solved for together
 
@@ -34,7 +42,7 @@ class Responses(NamedTuple):
     labels: NDArray[np.int64]  # positions among the labelled nodes
     average: Floats  # mean over the neighbours of the labelled node
     mu: Floats  # multiplier
-    mean: Floats  # mean over its component
+    mean: Floats  # mean over the nodes of its component that `unlabelled_nodes` gives
     x: NDArray[np.float32]  # at all nodes; no rows unless they are kept
 
 
@@ -48,7 +56,7 @@ class LeftOut(NamedTuple):
     f : ndarray of shape (n_left_out, n_columns)
         Scores of their nodes, each without its own label; 0 if no other label reaches it.
     means : ndarray of the same shape
-        Means of these scores over the component of the node.
+        Means of the scores without this label over the unlabelled nodes of its component.
     """
 
     labels: NDArray[np.int64]
@@ -64,7 +72,8 @@ def respond(
     size = len(labels)
     average, mu, mean = (np.empty(size) for _ in range(3))
     x = np.empty((system.n_nodes if keep else 0, size), dtype=np.float32)
-    sizes = np.bincount(system.component)
+    counted = unlabelled_nodes(system.component, system.labelled).astype(np.float64)
+    sizes = np.bincount(system.component, weights=counted)
     for first in range(0, size, BLOCK):
         part = slice(first, min(first + BLOCK, size))
         chosen = labels[part]
@@ -78,7 +87,7 @@ def respond(
             total = np.sum(graph.weights[near] * k[graph.indices[near], column])
             average[first + column] = total / (graph.degrees[node] or 1.0)
             component = system.component[node]
-            total = np.bincount(system.component, weights=k[:, column])[component]
+            total = np.bincount(system.component, weights=counted * k[:, column])[component]
             mean[first + column] = total / sizes[component]
         if keep:
             x[:, part] = k
@@ -112,11 +121,34 @@ def leave_out_labels(
     with np.errstate(invalid="ignore", divide="ignore"):
         left = system.score_without_label(average, d, mu, values, kappa, own_mu)
     left[np.bincount(system.at)[system.at[labels]] == 1] = 0.0  # no other label reaches the node
-    sums = np.zeros((int(system.component.max()) + 1, f.shape[1]))
-    np.add.at(sums, system.component, f)
-    sizes = np.bincount(system.component)[:, np.newaxis]
-    means = (sums / sizes)[system.component[nodes]]
+    counted = unlabelled_nodes(system.component, system.labelled)
+    means = component_means(f, system.component, counted)[system.component[nodes]]
     return LeftOut(labels, left, means + responses.mean[:, np.newaxis] * (left - values))
+
+
+def unlabelled_nodes(
+    component: NDArray[np.int32], labelled: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Return which nodes have no label; all nodes of components where every node has one.
+
+    Examples
+    --------
+    >>> unlabelled_nodes(np.array([0, 0, 0, 1]), np.array([1, 3]))
+    array([ True, False,  True,  True])
+    """
+    found = np.ones(len(component), dtype=np.bool_)
+    found[labelled] = False
+    full = np.bincount(component, weights=found) == 0
+    found |= full[component]
+    return found
+
+
+def component_means(f: Floats, component: NDArray[np.int32], counted: NDArray[np.bool_]) -> Floats:
+    """Return the mean of each column of f over the counted nodes of each component."""
+    sums = np.zeros((int(component.max()) + 1, f.shape[1]))
+    np.add.at(sums, component[counted], f[counted])
+    means: Floats = sums / np.bincount(component[counted], minlength=len(sums))[:, np.newaxis]
+    return means
 
 
 def average_around(nodes: NDArray[np.int64], f: Floats, energy: Floats, degrees: Floats) -> Floats:

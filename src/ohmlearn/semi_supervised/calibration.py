@@ -214,9 +214,9 @@ def estimate_accuracy(right: Floats, weights: Floats | None = None) -> AccuracyE
     z = NORMAL_95**2 / n
     middle = (value + z / 2) / (1 + z)
     half = np.sqrt(z * value * (1 - value) + z * z / 4) / (1 + z)
-    return AccuracyEstimate(
-        value, float(max(0.0, middle - half)), float(min(1.0, middle + half)), len(right)
-    )
+    low, high = max(0.0, middle - half), min(1.0, middle + half)
+    # Rounding must not move an end past the value, which may be 0 or 1.
+    return AccuracyEstimate(value, float(min(low, value)), float(max(high, value)), len(right))
 
 
 def conformal_threshold(p: Floats, alpha: float) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn.harmonic import HFSResult
-from ohmlearn.harmonic.leave_one_out import LeftOut
+from ohmlearn.harmonic.leave_one_out import LeftOut, component_means, unlabelled_nodes
 from ohmlearn.semi_supervised.calibration import (
     DEFAULT,
     AccuracyEstimate,
@@ -29,6 +29,7 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Kind = Literal["stable", "cmn", "plain", "restart"]
 FIT_NODES, SHARE_NODES = 1_000, 20_000  # nodes that represent all of them
+TIE = 1e-6  # exponents this close are equal, up to the errors of solves
 SHIFT = 10.0  # a label does not count more than this many times another one
 
 
@@ -159,7 +160,11 @@ class Evidence:
         around = _labels_there(self.result, rows.nodes, has)
         there = around[self.result.component[rows.nodes[labels]]] > has[labels]
         if self.kind == "stable":
+            # A class with one label less has another level at all nodes. With equally many labels
+            # for each class this alone would give away which label is left out. So we compare the
+            # node with unlabelled nodes, and these have the levels that they have with all labels.
             scores = (f - means) / np.sqrt(np.where(counts > 0, counts, 1.0))
+            scores += self._levels()[self.result.component[rows.nodes[labels]]]
         else:
             scores = self._logarithms(f, counts)
         exponents = scale_scores(scores, there, self.spread)
@@ -171,6 +176,12 @@ class Evidence:
         others = np.all((has[labels] == 0) | (has.sum(axis=0) > has[labels]), axis=1)
         return labels, exponents, others
 
+    def _levels(self) -> Floats:
+        """Return the means of scores over the unlabelled nodes of each component."""
+        component = self.result.component
+        counted = unlabelled_nodes(component, self.labels.nodes)
+        return component_means(self.scores, component, counted)
+
     @cached_property
     def label_weights(self) -> Floats:
         """How much each of the labels left out counts."""
@@ -178,7 +189,8 @@ class Evidence:
         weights = self.labels.weights[labels] / self.labels.weights[labels].mean()
         if self.weigh_labels:
             ratios = self.class_prior / np.maximum(self.counts / self.counts.sum(), 1e-12)
-            weights = weights * (self.labels.values[labels] @ np.clip(ratios, 1 / SHIFT, SHIFT))
+            ratios = np.clip(ratios, 1 / SHIFT, SHIFT)
+            weights = weights * (self.labels.values[labels] * ratios).sum(axis=1)
         relative: Floats = weights / weights.mean()
         return relative
 
@@ -267,11 +279,12 @@ class Evidence:
         return self._shares(exponents)
 
     def accuracy(self, default: int) -> AccuracyEstimate:
-        """Return the leave-one-out accuracy."""
+        """Return the leave-one-out accuracy; of classes that rounding alone decides, the mean."""
         labels, exponents, _ = self.left_out
-        codes = np.argmax(exponents + self.offsets, axis=1)
-        codes[self._alone()] = default
-        right = self.labels.values[labels, codes]
+        exponents = exponents + self.offsets
+        best = exponents >= exponents.max(axis=1, keepdims=True) - TIE
+        best[self._alone()] = np.arange(best.shape[1]) == default
+        right = np.average(self.labels.values[labels], axis=1, weights=best)
         return estimate_accuracy(right, self.label_weights)
 
     def loss(self) -> float:
