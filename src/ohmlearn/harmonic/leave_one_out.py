@@ -33,7 +33,8 @@ __all__ = [
     "unlabelled_nodes",
 ]
 
-BLOCK = 32  # columns that are solved for together
+# Columns that are solved for together: as many as have so many entries, but between these limits.
+ENTRIES, FEWEST, MOST = 1 << 23, 8, 32
 
 
 class Responses(NamedTuple):
@@ -74,8 +75,9 @@ def respond(
     x = np.empty((system.n_nodes if keep else 0, size), dtype=np.float32)
     counted = unlabelled_nodes(system.component, system.labelled).astype(np.float64)
     sizes = np.bincount(system.component, weights=counted)
-    for first in range(0, size, BLOCK):
-        part = slice(first, min(first + BLOCK, size))
+    block = min(MOST, max(FEWEST, ENTRIES // system.n_nodes))
+    for first in range(0, size, block):
+        part = slice(first, min(first + block, size))
         chosen = labels[part]
         nodes = system.labelled[chosen]
         values = np.zeros((len(system.labelled), len(chosen)))
