@@ -102,7 +102,8 @@ class HFSClassifier(ClassifierMixin, Certainty):
         at random. By default no shares are enforced; nodes without evidence get the shares of the
         labels.
     calibration : {"loo", None}
-        "loo" fits probabilities to labels that are left out, one at a time (at most 512 of them).
+        "loo" fits probabilities to labels that are left out, one at a time: at most 512 of them,
+        and in graphs of more than 65,000 nodes fewer, at least 32.
         None uses the soft maximum of standardised scores, which is not calibrated. The classes of
         nodes are the same, unless they depend on probabilities: with `class_prior`, and if
         ``method="auto"`` then chooses another method. `accuracy_estimate_` then is that of the

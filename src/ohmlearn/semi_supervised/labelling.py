@@ -53,7 +53,7 @@ FAR = 1_000_000  # largest allowed gap between a labelled node and twice the num
 SOLVE_TOL = 1e-8  # a solve in memory is cheap, so it is at least this accurate
 MOST_LEFT_OUT = 512  # labels whose leave-one-out scores are computed
 LEAST_LEFT_OUT = 32
-LEFT_OUT_ENTRIES = 1 << 25  # in passes, numbers kept for them: 128 MiB
+LEFT_OUT_ENTRIES = 1 << 25  # nodes times labels left out: solves take time, and passes 128 MiB
 LEFT_OUT_TOL = 1e-4
 READER = "an estimator with passes > 1 (passes=1 does not)"
 
@@ -236,14 +236,10 @@ class Labelling(FromPoints):
             n_jobs=self.n_jobs,
         )
 
-    def _labels_to_leave_out(self, n_nodes: int = 0) -> NDArray[np.int64]:
-        """Return positions of labels, a random choice if there are many.
-
-        `n_nodes` is given if numbers are kept for all nodes.
-        """
-        most = MOST_LEFT_OUT
-        if n_nodes > 0:
-            most = min(most, max(LEAST_LEFT_OUT, LEFT_OUT_ENTRIES // n_nodes))
+    def _labels_to_leave_out(self) -> NDArray[np.int64]:
+        """Return positions of labels, a random choice if there are many."""
+        entries = LEFT_OUT_ENTRIES // max(1, self.graph_.n_nodes)
+        most = min(MOST_LEFT_OUT, max(LEAST_LEFT_OUT, entries))
         n_labels = len(self.labelled_)
         if n_labels <= most:
             return np.arange(n_labels)
@@ -272,7 +268,7 @@ class Labelling(FromPoints):
             normalization=self.normalization,
             sample_weight=self._label_weights,
             method=self.method_,
-            leave_out=self._labels_to_leave_out(h.n_nodes) if self._wants_left_out() else None,
+            leave_out=self._labels_to_leave_out() if self._wants_left_out() else None,
             random_state=self._seed,
             n_jobs=self.n_jobs,
             verbose=self.verbose,
