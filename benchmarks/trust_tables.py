@@ -146,6 +146,41 @@ def large_sentence(results: Results) -> str:
     )
 
 
+def estimates_table(results: Results) -> str:
+    """Estimated over true epsilon."""
+    rows: dict[str, dict[float, str]] = {}
+    for f in results.figures("estimates", case="epsilon"):
+        found = f"{f['ratio']:.2f} ({f['spread']:.2f})" if "ratio" in f else "nothing dropped"
+        rows.setdefault(f["family"], {})[f["epsilon"]] = found
+    columns = sorted({epsilon for row in rows.values() for epsilon in row})
+    return table(
+        ["family", *(f"ε = {epsilon}" for epsilon in columns)],
+        [[name, *(row.get(epsilon, "") for epsilon in columns)] for name, row in rows.items()],
+    )
+
+
+def estimate_cost(results: Results) -> str:
+    """What the estimate costs beside the pass."""
+    alone, both = (results.one("estimates", case="cost", estimate=on) for on in (False, True))
+    return (
+        f"10 million edges among 100,000 nodes: {alone['cpu_s']:.1f} CPU s and "
+        f"{alone['memory_mib']:.0f} MiB for pass and snapshot, {both['cpu_s']:.1f} s and "
+        f"{both['memory_mib']:.0f} MiB with the estimate, which is computed when it is asked for."
+    )
+
+
+def stability_table(results: Results) -> str:
+    """Labels of one pass that other seeds change, as expected and as counted."""
+    rows = [
+        [
+            f["set"], *(f"{100 * f[key]:.1f}%" for key in ("kept", "changed", "expected")),
+            f"{f['correlation']:.2f}",
+        ]
+        for f in results.figures("estimates", case="stability")
+    ]  # fmt: skip
+    return table(["set", "edges kept", "labels changed", "expected", "correlation"], rows)
+
+
 def suggestion_loss(results: Results) -> str:
     """Where peers suggest labels at less cost."""
     found = {f["method"]: f for f in results.figures("active") if f["set"].startswith("mean of")}
@@ -164,4 +199,7 @@ BLOCKS: dict[str, Callable[[Results], str]] = {
     "calibration of complete graphs": complete_table,
     "accuracy per label": labels_table,
     "large suggestions": large_sentence,
+    "estimates": estimates_table,
+    "estimate cost": estimate_cost,
+    "stability": stability_table,
 }
