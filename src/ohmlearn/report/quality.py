@@ -37,7 +37,7 @@ def measure_quality(model: Any) -> dict[str, Any]:
 
 def _estimate_accuracy(model: Any) -> dict[str, Any]:
     known = model._known
-    if not known.left_out[2].any() or len(model.classes_) < 2:
+    if not known.left_out.usable.any() or len(model.classes_) < 2:
         why = "not estimated, because no class has two labels"
         if len(model.classes_) < 2:
             why = "not estimated, because there is only one class"

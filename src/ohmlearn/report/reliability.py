@@ -30,7 +30,7 @@ def left_out_labels(model: Any) -> tuple[Floats, Floats, Floats]:
     A label is left out only if its class has other labels: otherwise the answer must be wrong.
     """
     known = model._known
-    labels, _, usable = known.left_out
+    labels, usable = known.left_out.labels, known.left_out.usable
     p = known.left_out_probabilities[usable]
     codes = np.argmax(p, axis=1)
     right = known.labels.values[labels[usable], codes]

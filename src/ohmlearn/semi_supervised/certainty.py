@@ -178,7 +178,7 @@ class Certainty(BaseHFS):
         """
         check_fraction("alpha", alpha)
         evidence = self._known
-        n_labels = evidence.n_connected
+        n_labels = int(np.count_nonzero(evidence.left_out.connected))
         if alpha * (n_labels + 1) < 1.0:
             warnings.warn(
                 f"sets with alpha = {alpha:g} need at least {np.ceil(1.0 / alpha) - 1.0:g} labels "

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from copy import copy
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +63,15 @@ def _labels_there(result: HFSResult, nodes: NDArray[np.int64], shares: Floats) -
     there = np.zeros((int(result.component.max()) + 1, shares.shape[1]))
     np.add.at(there, result.component[nodes], shares)
     return there
+
+
+class LeftOutLabels(NamedTuple):
+    """Labels that are left out, one at a time."""
+
+    labels: NDArray[np.int64]  # positions among the labels
+    exponents: Floats  # of their nodes, without them
+    usable: Bools  # whether their classes have other labels
+    connected: Bools  # whether other labels reach their nodes
 
 
 class Evidence:
@@ -140,18 +149,21 @@ class Evidence:
     @cached_property
     def exponents(self) -> Floats:
         """Exponents whose soft maximum are the probabilities."""
+        return self._scale(self.scores, self.there)
+
+    def _scale(self, scores: Floats, there: Bools) -> Floats:
         if self.calibrate:
-            return scale_scores(self.scores, self.there, self.spread)
-        exponents = self.scores / self.spread if self.kind == "stable" else self.scores.copy()
-        exponents[~self.there] = -np.inf
-        exponents[~self.result.reached] = 0.0
+            return scale_scores(scores, there, self.spread)
+        exponents = scores / self.spread if self.kind == "stable" else scores.copy()
+        exponents[~there] = -np.inf
+        exponents[~there.any(axis=1)] = 0.0
         return exponents
 
     # Leave-one-out.
 
     @cached_property
-    def left_out(self) -> tuple[NDArray[np.int64], Floats, Bools]:
-        """Labels, their leave-one-out exponents, and whether their class has other labels."""
+    def left_out(self) -> LeftOutLabels:
+        """The labels that are left out, one at a time."""
         labels, f, means = self._left_out_scores()
         rows = self.labels
         given = rows.weights[:, np.newaxis] * rows.values
@@ -167,14 +179,9 @@ class Evidence:
             scores += self._levels()[self.result.component[rows.nodes[labels]]]
         else:
             scores = self._logarithms(f, counts)
-        exponents = scale_scores(scores, there, self.spread)
-        if not self.calibrate and self.kind == "stable":
-            exponents = np.where(there, scores / self.spread, -np.inf)
-        elif not self.calibrate:
-            exponents = np.where(there, scores, -np.inf)
-        exponents[~there.any(axis=1)] = 0.0
         others = np.all((has[labels] == 0) | (has.sum(axis=0) > has[labels]), axis=1)
-        return labels, exponents, others
+        connected: Bools = np.any(there, axis=1)
+        return LeftOutLabels(labels, self._scale(scores, there), others, connected)
 
     def _levels(self) -> Floats:
         """Return the means of scores over the unlabelled nodes of each component."""
@@ -185,7 +192,7 @@ class Evidence:
     @cached_property
     def label_weights(self) -> Floats:
         """How much each of the labels left out counts."""
-        labels = self.left_out[0]
+        labels = self.left_out.labels
         weights = self.labels.weights[labels] / self.labels.weights[labels].mean()
         if self.weigh_labels:
             ratios = self.class_prior / np.maximum(self.counts / self.counts.sum(), 1e-12)
@@ -201,7 +208,7 @@ class Evidence:
         """How exponents become probabilities."""
         if not self.calibrate:
             return Calibration(1.0, 0.0)
-        labels, exponents, usable = self.left_out
+        labels, exponents, usable, _ = self.left_out
         if not usable.any():
             return DEFAULT
         weights = self.label_weights[usable]
@@ -275,44 +282,32 @@ class Evidence:
     @cached_property
     def left_out_probabilities(self) -> Floats:
         """Probabilities of the labelled nodes, each without its own label."""
-        _, exponents, _ = self.left_out
-        return self._shares(exponents)
+        return self._shares(self.left_out.exponents)
 
     def accuracy(self, default: int) -> AccuracyEstimate:
         """Return the leave-one-out accuracy; of classes that rounding alone decides, the mean."""
-        labels, exponents, _ = self.left_out
+        labels, exponents, _, connected = self.left_out
         exponents = exponents + self.offsets
         best = exponents >= exponents.max(axis=1, keepdims=True) - TIE
-        best[self._alone()] = np.arange(best.shape[1]) == default
+        best[~connected] = np.arange(best.shape[1]) == default
         right = np.average(self.labels.values[labels], axis=1, weights=best)
         return estimate_accuracy(right, self.label_weights)
 
     def loss(self) -> float:
         """Return the mean log-loss of the leave-one-out probabilities."""
-        labels = self.left_out[0]
+        labels = self.left_out.labels
         logs = np.log(np.maximum(self.left_out_probabilities, 1e-300))
         losses = -np.einsum("ij,ij->i", self.labels.values[labels], logs)
         return float(np.average(losses, weights=self.label_weights))
 
     def prediction_sets(self, alpha: float) -> Bools:
         """Return for each node the classes that hold its label with chance 1 - alpha."""
-        labels = self.left_out[0]
+        labels = self.left_out.labels
         given = np.einsum("ij,ij->i", self.labels.values[labels], self.left_out_probabilities)
-        threshold = conformal_threshold(given[~self._alone()], alpha)
+        threshold = conformal_threshold(given[self.left_out.connected], alpha)
         sets: Bools = self.probabilities >= threshold
         sets[~self.result.reached] = True
         return sets
-
-    @property
-    def n_connected(self) -> int:
-        """Number of labels left out whose nodes other labels reach."""
-        return int(np.count_nonzero(~self._alone()))
-
-    def _alone(self) -> Bools:
-        """Whether no other label reaches the node of a label."""
-        _, exponents, _ = self.left_out
-        alone: Bools = ~np.any(exponents != 0.0, axis=1)
-        return alone
 
 
 def _some(nodes: NDArray[Any], most: int) -> NDArray[Any]:
