@@ -31,7 +31,7 @@ def dense_covariance(graph, scale, n_reached=60):
 @pytest.mark.parametrize("scale", [1e-20, 1e-6, 1.0, 1e4])
 def test_columns_are_those_of_the_inverse(scale):
     graph = two_components()
-    field = Posterior(graph, LABELLED, scale=scale, weights=WEIGHTS, random_state=0)
+    field = Posterior(graph, LABELLED, scale=scale, sample_weight=WEIGHTS, random_state=0)
     expected = dense_covariance(graph, scale)
     found = field.columns(np.arange(63))
     size = np.sqrt(np.diag(expected))
@@ -43,7 +43,7 @@ def test_columns_are_those_of_the_inverse(scale):
 def test_columns_at_a_large_scale():
     """Q^-1 is 1/sum(D) on each component, plus a covariance of differences of order 1/scale."""
     graph, scale = two_components(), 1e12
-    columns = Posterior(graph, LABELLED, scale=scale, weights=WEIGHTS).columns(np.arange(60))
+    columns = Posterior(graph, LABELLED, scale=scale, sample_weight=WEIGHTS).columns(np.arange(60))
     assert columns[:40, :40] == pytest.approx(1 / 3, rel=1e-9)
     assert columns[40:60, 40:] == pytest.approx(2.0, rel=1e-9)
     assert np.abs(columns[:40, 40:]).max() < 1e-12
@@ -52,7 +52,9 @@ def test_columns_at_a_large_scale():
 @pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12, 1e60])
 def test_samples_have_the_variances(scale):
     """3200 samples have a relative standard error of at most sqrt(2/3200) = 2.5%; 5 of them."""
-    field = Posterior(two_components(), LABELLED, scale=scale, weights=WEIGHTS, random_state=1)
+    field = Posterior(
+        two_components(), LABELLED, scale=scale, sample_weight=WEIGHTS, random_state=1
+    )
     exact, sampled = field.exact_variances(), field.variances(3200)
     assert np.abs(sampled[:60] / exact[:60] - 1).max() < 0.125
     assert np.isinf(exact[60:]).all()
@@ -61,7 +63,7 @@ def test_samples_have_the_variances(scale):
 
 def test_samples_have_the_covariances():
     graph = two_components()
-    field = Posterior(graph, LABELLED, scale=1.0, weights=WEIGHTS, random_state=2)
+    field = Posterior(graph, LABELLED, scale=1.0, sample_weight=WEIGHTS, random_state=2)
     x = np.concatenate([field.sample(number)[0] for number in range(300)], axis=1)[:60]
     expected = dense_covariance(graph, 1.0)
     size = np.sqrt(np.diag(expected))
@@ -71,7 +73,7 @@ def test_samples_have_the_covariances():
 
 def test_probes_give_norms_of_columns():
     graph = two_components()
-    field = Posterior(graph, LABELLED, scale=1.0, weights=WEIGHTS, random_state=3)
+    field = Posterior(graph, LABELLED, scale=1.0, sample_weight=WEIGHTS, random_state=3)
     squares = np.mean([(field.probe(number) ** 2).mean(axis=1) for number in range(200)], axis=0)
     expected = (dense_covariance(graph, 1.0) ** 2).sum(axis=1)
     assert np.abs(squares[:60] / expected - 1).max() < 5 * np.sqrt(2 / 3200)
@@ -97,7 +99,9 @@ def test_std_of_a_path_is_exact_and_sampled(monkeypatch):
 def test_more_weight_is_less_variance():
     path = gallery.path(5)
     # As for the scores, gamma is multiplied by the sum of the weights.
-    alone, trusted = (posterior_std(path, [0], gamma=1 / w, weights=[w]) ** 2 for w in (1.0, 4.0))
+    alone, trusted = (
+        posterior_std(path, [0], gamma=1 / w, sample_weight=[w]) ** 2 for w in (1.0, 4.0)
+    )
     assert alone - trusted == pytest.approx(np.full(5, 0.75))
 
 
@@ -110,18 +114,18 @@ def test_the_mean_of_the_field_is_the_scores():
         path, labelled, [1.0, -1.0], gamma=gamma, normalization=None, sample_weight=weights
     ).f
     assert precision @ scores == pytest.approx([2.0, 0.0, 0.0, -5.0, 0.0, 0.0], abs=1e-9)
-    variances = posterior_std(path, labelled, gamma=gamma, weights=weights) ** 2
+    variances = posterior_std(path, labelled, gamma=gamma, sample_weight=weights) ** 2
     assert variances == pytest.approx(np.diag(np.linalg.inv(precision)))
 
 
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ([1.0, 2.0], "one entry for each of the 1 labelled nodes"),
-        ([0.0], r"positive and finite, but weights\[0\] = 0"),
-        ([np.nan], r"weights\[0\] = nan"),
+        ([1.0, 2.0], "sample_weight must have"),
+        ([0.0], r"must lie between .*, but sample_weight\[0\] = 0"),
+        ([np.nan], "sample_weight"),
     ],
 )
 def test_bad_weights(weights, message):
     with pytest.raises(ValueError, match=message):
-        posterior_std(gallery.path(3), [0], weights=weights)
+        posterior_std(gallery.path(3), [0], sample_weight=weights)

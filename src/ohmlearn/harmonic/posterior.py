@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 from ohmlearn import _core
 from ohmlearn.graph import Graph
 from ohmlearn.graph.passes import multiply_laplacian
-from ohmlearn.harmonic.system import check_labelled
+from ohmlearn.harmonic.system import check_label_weights, check_labelled
 from ohmlearn.solver import LaplacianSolver
 from ohmlearn.validation.edges import check_graph
 from ohmlearn.validation.parameters import check_count, check_n_jobs, check_positive, check_seed
@@ -57,7 +57,7 @@ class Posterior:
         The labelled nodes, each once.
     scale : float
         Weight of the Laplacian, gamma times the sum of the weights of the labels.
-    weights : array-like of shape (n_labelled,), optional
+    sample_weight : array-like of shape (n_labelled,), optional
         Weights of the labels, positive; by default all are 1.
     tol : float
         Relative residual of each solve.
@@ -78,7 +78,7 @@ class Posterior:
         labelled: ArrayLike,
         *,
         scale: float,
-        weights: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
         tol: float = SOLVE_TOL,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -87,7 +87,7 @@ class Posterior:
         self.scale = check_positive("scale", scale)
         nodes = check_labelled(labelled, graph.n_nodes)
         self.ground = np.zeros(graph.n_nodes)  # the diagonal of D
-        self.ground[nodes] = _check_weights(weights, len(nodes))
+        self.ground[nodes] = check_label_weights(sample_weight, len(nodes))
         self.diagonal: Floats = self.scale * graph.degrees + self.ground  # of Q
         self._component = graph.components()[1]
         self._mass = np.bincount(self._component, weights=self.ground)
@@ -194,7 +194,7 @@ def posterior_std(
     labelled: ArrayLike,
     *,
     gamma: float = 1.0,
-    weights: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     n_samples: int = 64,
     random_state: Any = None,
     n_jobs: int | None = None,
@@ -212,7 +212,7 @@ def posterior_std(
         The labelled nodes, each once.
     gamma : float
         As for `solve_hfs`.
-    weights : array-like of shape (n_labelled,), optional
+    sample_weight : array-like of shape (n_labelled,), optional
         Weights of the labels, positive; by default all are 1.
     n_samples : int
         Number of samples, rounded up to a multiple of 16. The relative standard error is at most
@@ -237,12 +237,12 @@ def posterior_std(
     """
     graph = check_graph(graph, Graph)
     n_labelled = len(check_labelled(labelled, graph.n_nodes))
-    total = float(_check_weights(weights, n_labelled).sum())
+    total = float(check_label_weights(sample_weight, n_labelled).sum())
     field = Posterior(
         graph,
         labelled,
         scale=check_positive("gamma", gamma) * total,
-        weights=weights,
+        sample_weight=sample_weight,
         random_state=random_state,
         n_jobs=n_jobs,
     )
@@ -250,21 +250,3 @@ def posterior_std(
     exact = graph.n_nodes <= EXACT_UP_TO
     found: Floats = np.sqrt(field.exact_variances() if exact else field.variances(wanted))
     return found
-
-
-def _check_weights(weights: Any, n_labelled: int) -> Floats:
-    if weights is None:
-        return np.ones(n_labelled)
-    array = np.asarray(weights, dtype=np.float64)
-    if array.shape != (n_labelled,):
-        raise ValueError(
-            f"weights must have one entry for each of the {n_labelled} labelled nodes, got shape "
-            f"{array.shape}"
-        )
-    bad = ~(np.isfinite(array) & (array > 0))
-    if bad.any():
-        at = int(np.argmax(bad))
-        raise ValueError(
-            f"weights of labels must be positive and finite, but weights[{at}] = {array[at]}"
-        )
-    return array

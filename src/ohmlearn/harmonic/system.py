@@ -41,7 +41,7 @@ from numpy.typing import ArrayLike, NDArray
 from ohmlearn.graph import Graph
 from ohmlearn.graph.passes import multiply_laplacian
 from ohmlearn.solver import LaplacianSolver, SolveReport
-from ohmlearn.validation.edges import check_columns, check_node_ids
+from ohmlearn.validation.edges import check_columns, check_nodes_of
 from ohmlearn.validation.parameters import (
     LARGEST,
     SMALLEST,
@@ -392,16 +392,9 @@ def check_labelled(labelled: Any, n_nodes: int) -> NDArray[np.int64]:
     ...
     ValueError: node 4 is labelled twice, by labelled[0] and labelled[2]; ...
     """
-    nodes = check_node_ids(labelled, "labelled").astype(np.int64, copy=False)
+    nodes = check_nodes_of(n_nodes, labelled, "labelled")
     if nodes.size == 0:
         raise ValueError("no node is labelled; at least one label is needed")
-    bad = (nodes < 0) | (nodes >= n_nodes)
-    if bad.any():
-        at = int(np.argmax(bad))
-        raise ValueError(
-            f"labelled nodes must lie in 0, ..., n_nodes - 1 with n_nodes = {n_nodes}, "
-            f"but labelled[{at}] = {nodes[at]}"
-        )
     order = np.argsort(nodes, kind="stable")
     again = np.flatnonzero(nodes[order][1:] == nodes[order][:-1])
     if again.size > 0:

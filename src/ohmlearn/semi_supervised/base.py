@@ -220,7 +220,7 @@ class BaseHFS(Labelling):
             graph,
             self.labelled_,
             gamma=self._choose_gamma(graph.n_nodes) if self.method_ == "harmonic" else 1.0,
-            weights=self._label_weights,
+            sample_weight=self._label_weights,
             random_state=self._seed,
             n_jobs=self.n_jobs,
         )

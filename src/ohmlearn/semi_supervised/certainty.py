@@ -2,7 +2,6 @@
 
 import sys
 import warnings
-from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar, Literal
 
@@ -11,7 +10,6 @@ from numpy.typing import NDArray
 
 from ohmlearn.harmonic import HFSResult
 from ohmlearn.harmonic.hfs import Method
-from ohmlearn.harmonic.leave_one_out import LeftOut
 from ohmlearn.semi_supervised.base import BaseHFS
 from ohmlearn.semi_supervised.calibration import AccuracyEstimate, Calibration
 from ohmlearn.semi_supervised.evidence import Evidence
@@ -46,7 +44,7 @@ class Certainty(BaseHFS):
     def _solve(self) -> HFSResult:
         result = super()._solve()
         if self._evidence is None or self._evidence.result is not result:
-            self._evidence = self._weigh(result, self.method_, partial(self._leave_one_out, result))
+            self._evidence = self._weigh(result)
         return result
 
     @property
@@ -56,19 +54,17 @@ class Certainty(BaseHFS):
         assert self._evidence is not None
         return self._evidence
 
-    def _weigh(
-        self, result: HFSResult, method: Method, left_out: Callable[[], LeftOut]
-    ) -> Evidence:
+    def _weigh(self, result: HFSResult) -> Evidence:
         normalization: Any = self.normalization or "plain"
         return Evidence(
             result,
             self._labels,
-            kind="restart" if method == "restart" else normalization,
+            kind="restart" if self.method_ == "restart" else normalization,
             class_prior=self.class_prior_,
             wanted_shares=self._wanted_shares,
             weigh_labels=self.class_prior is not None and not isinstance(self.class_prior, str),
             calibrate=self.calibration == "loo",
-            left_out=left_out,
+            left_out=partial(self._leave_one_out, result),
         )
 
     def _wants_left_out(self) -> bool:
@@ -82,8 +78,7 @@ class Certainty(BaseHFS):
         loss = {}
         for self.method_ in METHODS:
             result = self._solve_in_memory(self._labels_to_leave_out())
-            found = partial(self._leave_one_out, result)
-            loss[self.method_] = self._weigh(result, self.method_, found).loss()
+            loss[self.method_] = self._weigh(result).loss()
         self.method_ = min(METHODS, key=lambda method: loss[method])
         self.method_losses_ = loss
         if self.verbose > 0:

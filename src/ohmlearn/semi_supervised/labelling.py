@@ -214,7 +214,7 @@ class Labelling(FromPoints):
         graph: Graph | None = None,
     ) -> HFSResult:
         """Return the answer of the graph in memory, or of another one like it."""
-        graph, columns = graph or self.graph_, self._columns()
+        graph, columns = self.graph_ if graph is None else graph, self._columns()
         before = self._before if start is None else start
         x0 = None if before is None else before.columns
         extra = self._is_stable() and self.method_ == "harmonic"

@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn.graph import Graph
 from ohmlearn.harmonic.posterior import BLOCK, Posterior
-from ohmlearn.validation.edges import check_graph, check_node_ids
+from ohmlearn.validation.edges import check_graph, check_nodes_of
 from ohmlearn.validation.parameters import check_count, check_seed
 
 __all__ = ["Suggestion", "suggest_nodes"]
@@ -139,10 +139,10 @@ def suggest_nodes(
     """
     graph = check_graph(graph, Graph)
     n, wanted = graph.n_nodes, check_count("k", k)
-    known = np.unique(_check_nodes(labelled, "labelled", n))
+    known = np.unique(check_nodes_of(n, labelled, "labelled"))
     allowed = np.ones(n, dtype=np.bool_)
     allowed[known] = False
-    allowed[_check_nodes(exclude, "exclude", n)] = False
+    allowed[check_nodes_of(n, exclude, "exclude")] = False
     borders = _Borders(shares, classes, n)
     large, small = _unlabelled_components(graph, known, allowed)
 
@@ -307,16 +307,3 @@ def _unlabelled_components(
 def _neighbours(graph: Graph, node: int) -> NDArray[np.int32]:
     found: NDArray[np.int32] = graph.indices[graph.indptr[node] : graph.indptr[node + 1]]
     return found
-
-
-def _check_nodes(values: Any, name: str, n_nodes: int) -> NDArray[np.int64]:
-    """Return node ids that are in range."""
-    nodes = check_node_ids(values, name).astype(np.int64)
-    bad = (nodes < 0) | (nodes >= n_nodes)
-    if bad.any():
-        at = int(np.argmax(bad))
-        raise ValueError(
-            f"nodes must lie in 0, ..., n_nodes - 1 with n_nodes = {n_nodes}, but "
-            f"{name}[{at}] = {nodes[at]}"
-        )
-    return nodes

@@ -19,6 +19,7 @@ __all__ = [
     "check_graph",
     "check_n_nodes",
     "check_node_ids",
+    "check_nodes_of",
     "check_rereadable",
     "check_same_length",
     "check_weights",
@@ -92,6 +93,27 @@ def check_node_ids(values: Any, name: str) -> NDArray[np.int32] | NDArray[np.int
     if array.dtype == np.int32:
         return np.ascontiguousarray(array, dtype=np.int32)
     return np.ascontiguousarray(array, dtype=np.int64)
+
+
+def check_nodes_of(n_nodes: int, values: Any, name: str) -> NDArray[np.int64]:
+    """Return nodes of a graph with so many nodes.
+
+    Examples
+    --------
+    >>> check_nodes_of(3, [0, 5], "nodes")
+    Traceback (most recent call last):
+    ...
+    ValueError: node ids must lie in 0, ..., n_nodes - 1 with n_nodes = 3, but nodes[1] = 5
+    """
+    nodes = check_node_ids(values, name).astype(np.int64, copy=False)
+    bad = (nodes < 0) | (nodes >= n_nodes)
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise ValueError(
+            f"node ids must lie in 0, ..., n_nodes - 1 with n_nodes = {n_nodes}, "
+            f"but {name}[{at}] = {nodes[at]}"
+        )
+    return nodes
 
 
 def check_weights(values: Any, name: str) -> NDArray[np.float32] | NDArray[np.float64]:
