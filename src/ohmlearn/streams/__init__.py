@@ -6,7 +6,7 @@ the beginning.
 """
 
 from ohmlearn.streams.approximate_knn import FaissKnnEdges
-from ohmlearn.streams.batch import EdgeBatch
+from ohmlearn.streams.batch import EdgeBatch, TimedBatch
 from ohmlearn.streams.edge_stream import EdgeStream
 from ohmlearn.streams.errors import SourceError
 from ohmlearn.streams.kernel import KernelEdges, kernel_edges
@@ -22,6 +22,7 @@ __all__ = [
     "KnnEdges",
     "ReadOptions",
     "SourceError",
+    "TimedBatch",
     "kernel_edges",
     "knn_edges",
     "read_edges",

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn._core import EdgeFault
+from ohmlearn.validation.times import check_times
 
 __all__ = [
     "MAX_NODES",
@@ -22,6 +23,7 @@ __all__ = [
     "check_nodes_of",
     "check_rereadable",
     "check_same_length",
+    "check_timed_batch",
     "check_weights",
     "raise_edge_fault",
     "refuse_other_graph",
@@ -249,21 +251,24 @@ def refuse_other_graph(edges: Any) -> Any:
     return edges
 
 
-def split_batch(batch: Any, name: str) -> tuple[Any, Any, Any]:
-    """Return the parts (u, v, w) of a batch of edges; w may be None."""
-    if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
+def split_batch(batch: Any, name: str) -> tuple[Any, Any, Any, Any]:
+    """Return the parts (u, v, w, t) of a batch of edges; w and t may be None."""
+    if not isinstance(batch, tuple | list) or not 2 <= len(batch) <= 4:
         raise ValueError(
-            f"a batch of edges is a tuple (u, v) or (u, v, w) of arrays, "
+            f"a batch of edges is a tuple (u, v), (u, v, w) or (u, v, w, t) of arrays, "
             f"but {name} is {type(batch).__name__}"
             + (f" of length {len(batch)}" if hasattr(batch, "__len__") else "")
         )
-    u, v, *rest = batch
-    return u, v, rest[0] if rest else None
+    u, v, w, t = (*batch, None, None)[:4]
+    return u, v, w, t
 
 
 def check_batch(batch: Any, number: int) -> tuple[Any, ...]:
-    """Return (u, v) or (u, v, w) of one batch of edges; u and v of one type, nothing copied."""
-    a, b, c = split_batch(batch, f"batch {number}")
+    """Return (u, v) or (u, v, w) of one batch of edges; u and v of one type, nothing copied.
+
+    Times are left out.
+    """
+    a, b, c, _ = split_batch(batch, f"batch {number}")
     try:
         u, v = check_node_ids(a, "u"), check_node_ids(b, "v")
         w = None if c is None else check_weights(c, "w")
@@ -273,3 +278,29 @@ def check_batch(batch: Any, number: int) -> tuple[Any, ...]:
     if u.dtype != v.dtype:
         u, v = u.astype(np.int64), v.astype(np.int64)
     return (u, v) if w is None else (u, v, w)
+
+
+def check_timed_batch(batch: Any, number: int) -> tuple[Any, Any, Any, NDArray[np.float64]]:
+    """Return (u, v, w, t) of one batch of edges with times; w may be None.
+
+    Examples
+    --------
+    >>> check_timed_batch(([0], [1]), 3)
+    Traceback (most recent call last):
+    ...
+    ValueError: batch 3: these edges have no times; give batches (u, v, w, t), where w may be None,
+    or read_edges(..., time=...) with the column of times
+    """
+    arrays = check_batch(batch, number)
+    values = split_batch(batch, f"batch {number}")[3]
+    if values is None:
+        raise ValueError(
+            f"batch {number}: these edges have no times; give batches (u, v, w, t), where w may be "
+            f"None, or read_edges(..., time=...) with the column of times"
+        )
+    try:
+        t = check_times(values)
+        check_same_length(u=arrays[0], t=t)
+    except ValueError as error:
+        raise ValueError(f"batch {number}: {error}") from error
+    return (*arrays, None, t) if len(arrays) == 2 else (*arrays, t)

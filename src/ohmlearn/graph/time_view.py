@@ -1,0 +1,91 @@
+"""The graph at a moment: which edges of a stream with times count, and how much."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ohmlearn.graph.batches import batches_of
+from ohmlearn.validation.edges import check_timed_batch
+
+__all__ = ["FADED", "EdgesInView", "TimeView"]
+
+FADED = 40.0  # half-lives after which an edge is gone: its weight is 2**-40 of what it was
+
+
+@dataclass(frozen=True)
+class TimeView:
+    """Which edges count, and how much.
+
+    Parameters
+    ----------
+    at : float, optional
+        The time of the view; with a half-life, an edge of time t has the weight
+        w 2^(-(at - t) / half_life). An edge older than 40 half-lives is gone.
+    half_life : float, optional
+    since : float, optional
+        Earlier edges do not count.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> t = np.array([0.0, 10.0, 20.0])
+    >>> view = TimeView(at=20.0, half_life=10.0)
+    >>> view.weigh(np.arange(3), np.arange(1, 4), None, t)
+    (array([0, 1, 2]), array([1, 2, 3]), array([0.25, 0.5 , 1.  ]))
+    >>> TimeView(since=5.0).weigh(np.arange(3), np.arange(1, 4), None, t)
+    (array([1, 2]), array([2, 3]), None)
+    """
+
+    at: float | None = None
+    half_life: float | None = None
+    since: float | None = None
+
+    @property
+    def earliest(self) -> float:
+        """The time of the oldest edges that count."""
+        bounds = [-np.inf if self.since is None else self.since]
+        if self.half_life is not None and self.at is not None:
+            bounds.append(self.at - FADED * self.half_life)
+        return max(bounds)
+
+    def weigh(
+        self, u: NDArray[Any], v: NDArray[Any], w: NDArray[Any] | None, t: NDArray[np.float64]
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
+        """Return the edges of a batch that count, with their weights."""
+        if len(t) > 0 and t.min() < self.earliest:
+            keep = t >= self.earliest
+            u, v, t = u[keep], v[keep], t[keep]
+            w = None if w is None else w[keep]
+        if self.half_life is None:
+            return u, v, w
+        assert self.at is not None
+        decay = np.exp2((t - self.at) / self.half_life)
+        return u, v, decay if w is None else w * decay
+
+    def of(self, edges: Any) -> "EdgesInView":
+        """Return the edges of the view, as a stream that can be read as often as `edges`."""
+        return EdgesInView(edges, self)
+
+
+class EdgesInView:
+    """A stream of the edges of a `TimeView`, without their times.
+
+    Examples
+    --------
+    >>> edges = TimeView(since=5).of([([0, 1], [1, 2], None, [3.0, 7.0])])
+    >>> [(u.tolist(), v.tolist()) for u, v, w in edges]
+    [([1], [2])]
+    """
+
+    def __init__(self, edges: Any, view: TimeView) -> None:
+        self.edges, self.view = edges, view
+        self.rereadable: bool = getattr(edges, "rereadable", True)
+        self.sources: list[str] = getattr(edges, "sources", [type(edges).__name__])
+        self.nodes = getattr(edges, "nodes", None)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        for number, batch in enumerate(batches_of(self.edges)):
+            yield self.view.weigh(*check_timed_batch(batch, number))
