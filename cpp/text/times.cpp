@@ -150,6 +150,8 @@ const char* parse_date(const char* begin, const char* end, double& value) {
 }
 
 bool parse_time(std::string_view text, bool dates, double& value) {
+  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
   if (!dates && text.size() > 1 && text[0] == '+') text.remove_prefix(1);
   const char* const end = text.data() + text.size();
   return !text.empty() && (dates ? parse_date : parse_number)(text.data(), end, value) == end;

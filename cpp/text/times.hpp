@@ -17,7 +17,7 @@ const char* parse_number(const char* begin, const char* end, double& value);
 // ignored.
 const char* parse_date(const char* begin, const char* end, double& value);
 
-// Whether the whole text is a time: a date, or a number that is not a date. It may be infinite or NaN.
+// Whether the whole text, without blanks around it, is a time: a date, or a number. It may be infinite or NaN.
 bool parse_time(std::string_view text, bool dates, double& value);
 
 }  // namespace ohm

@@ -42,6 +42,8 @@ class EdgeStream:
         Where the first of them is, and what is wrong with it.
     has_times : bool
         Whether batches are `TimedBatch`.
+    times : TimeRule or None
+        Which times are accepted.
     time_unit : {"date", "s", "ms", "us", "ns"} or None
         What the times are: dates, Unix times, or, if None, other numbers. Dates are seconds since
         1970 in the batches.
@@ -72,11 +74,11 @@ class EdgeStream:
         self.first_bad: str | None = None
         self.n_read = 0
         self.has_times = self.options.time is not None
-        self._times = sources[0].times
-        if self._times is not None:
-            self._times.live = not self.rereadable
+        self.times = sources[0].times
+        if self.times is not None:
+            self.times.live = not self.rereadable
         for source in sources:
-            source.times = self._times
+            source.times = self.times
             source.inspect()
         if sources[0].columns is not None:
             self._print_columns(sources[0])
@@ -93,14 +95,14 @@ class EdgeStream:
 
         Streams that can be read again are read until their first times; others must have been.
         """
-        if self._times is None:
+        if self.times is None:
             return None
-        if not self._times.is_known and self.rereadable:
+        if not self.times.is_known and self.rereadable:
             for source in self._sources:
                 for _ in source.batches(self.nodes.kind):
-                    if self._times.is_known:
-                        return self._times.unit
-        return self._times.unit
+                    if self.times.is_known:
+                        return self.times.unit
+        return self.times.unit
 
     @property
     def n_nodes(self) -> int | None:

@@ -25,7 +25,7 @@ from ohmlearn.validation.times import (
     tomorrow,
 )
 
-__all__ = ["CheckedTimes", "TimeRule", "are_date_texts"]
+__all__ = ["CheckedTimes", "TimeRule", "are_date_texts", "find_conflict"]
 
 SAMPLE = 1000  # times of a batch that are compared with the unit of the stream
 DATE = "a date such as 2026-03-31 or 2026-03-31T12:30:00Z"
@@ -109,12 +109,8 @@ class TimeRule:
         if not self.is_known:
             self.unit, self.is_known = found, True
             self._check_latest(source)
-        elif not _fit(found, self.unit):
-            refuse_source(
-                source,
-                f"times are {_name(found)}, but they were {_name(self.unit)} so far; convert one "
-                f"of them",
-            )
+        elif problem := find_conflict(found, self.unit):
+            refuse_source(source, problem)
         return self.latest
 
     @property
@@ -173,17 +169,28 @@ def are_date_texts(texts: list[bytes]) -> bool:
     True
     """
     dates, numbers = (
-        sum(not math.isnan(_core.parse_time(text.strip(), kind)) for text in texts)
+        sum(not math.isnan(_core.parse_time(text, kind)) for text in texts)
         for kind in (True, False)
     )
     return dates > 0 and dates >= numbers
 
 
-def _fit(found: str | None, unit: str | None) -> bool:
-    """Return whether times of two units may be in one stream."""
-    if found is None or unit is None:  # numbers may look like Unix times by accident
-        return "date" not in (found, unit)
-    return found == unit or {found, unit} == {"date", "s"}
+def find_conflict(found: str | None, unit: str | None) -> str | None:
+    """Say why times in the unit `found` may not follow those in another, if they may not.
+
+    Examples
+    --------
+    >>> find_conflict("date", "s") is None  # both are seconds since 1970
+    True
+    >>> find_conflict("date", "ms")
+    'times are dates, but they were Unix times in ms so far; convert one of them'
+    """
+    same = found == unit or {found, unit} == {"date", "s"}
+    # Numbers may look like Unix times by accident.
+    plain = None in (found, unit) and "date" not in (found, unit)
+    if same or plain:
+        return None
+    return f"times are {_name(found)}, but they were {_name(unit)} so far; convert one of them"
 
 
 def _name(unit: str | None) -> str:

@@ -122,7 +122,9 @@ def find_unix_unit(times: Floats) -> str | None:
     """
     if times.size == 0:
         return None
-    median = float(np.median(times))
+    # Of two numbers in the middle the lower one: their mean may be neither here nor there.
+    middle = (times.size - 1) // 2
+    median = float(np.partition(times, middle)[middle])
     last = tomorrow()
     fits = (unit for unit, per in UNIX_UNITS.items() if YEAR_2001 <= median / per <= last)
     return next(fits, None)
