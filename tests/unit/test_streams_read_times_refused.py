@@ -99,7 +99,7 @@ def test_nulls_of_arrow(kind):
 def test_json_values_that_are_no_times(tmp_path):
     path = tmp_path / "e.jsonl"
     for bad in ("true", "null", "[1]", "{}", "1e999", "1" + "0" * 400):
-        lines = ['{"u":1,"v":2,"ts":1577836800}', '{"u":3,"v":4,"ts":%s}' % bad]
+        lines = ['{"u":1,"v":2,"ts":1577836800}', f'{{"u":3,"v":4,"ts":{bad}}}']
         path.write_text("\n".join([*lines, '{"u":2,"v":1,"ts":1577836800}']))
         check(path, "e.jsonl, row 2", "missing|must be|below")
     path.write_text("\n".join([lines[0], '{"u":3,"v":4}', '{"u":2,"v":1,"ts":1577836800}']))
@@ -169,7 +169,9 @@ def test_options_are_checked():
         ReadOptions(time=False)
     with pytest.raises(ValueError, match="latest = 5 needs times; name their column with time"):
         ReadOptions(latest=5)
-    with pytest.raises(ValueError, match="latest must be a time, such as 12.5, or a date, such as"):
+    with pytest.raises(
+        ValueError, match=r"latest must be a time, such as 12.5, or a date, such as"
+    ):
         ReadOptions(time=True, latest="soon")
     with pytest.raises(
         SourceError, match="latest = 2026-01-01 is a date, but the times are neither"

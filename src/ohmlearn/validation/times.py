@@ -162,9 +162,10 @@ def check_times(values: Any, name: str = "t") -> Floats:
         raise ValueError(
             f"dates must not be later than tomorrow, but {name}[{at}] = {array[at]}; {remedy}"
         )
-    if isinstance(array[at], str) or not (is_missing(array[at]) or isinstance(array[at], Real)):
+    if array.dtype.kind in "OUT" and not is_missing(array[at]) and math.isnan(times[at]):
+        kind = "dates such as 2026-03-31T12:30:00Z" if is_date else "numbers"
         raise ValueError(
-            f"times must be numbers or dates such as 2026-03-31T12:30:00Z, but {name}[{at}] = "
+            f"times must be all numbers or all dates; these are {kind}, but {name}[{at}] = "
             f"{array[at]!r}; {remedy}"
         )
     must = "finite" if not math.isfinite(times[at]) else "below 2**63 in size"
@@ -249,7 +250,7 @@ def describe_time(value: float, is_date: bool) -> str:
     """
     if is_date and abs(value) < 1e12:
         return str(np.datetime64(round(value), "s"))
-    return f"{value:.17g}"
+    return str(int(value)) if abs(value) < 1e19 and value.is_integer() else repr(value)
 
 
 def _seconds(dates: NDArray[Any]) -> Floats:
