@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from decimal import Decimal
 from itertools import pairwise
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,6 +72,7 @@ class TimeRule:
 
     def __init__(self, latest: Any = None) -> None:
         self._given = latest
+        self._given_date = latest is not None and not isinstance(latest, Real | Decimal)
         self._tomorrow = tomorrow()
         self.is_known = False
         self.unit: str | None = None
@@ -120,8 +123,7 @@ class TimeRule:
             return LARGEST_TIME
         per_second = UNIX_UNITS.get(self.unit or "", 1.0)
         if self._given is not None:
-            is_number = isinstance(self._given, int | float | np.number)
-            return check_moment("latest", self._given) * (1.0 if is_number else per_second)
+            return check_moment("latest", self._given) * (per_second if self._given_date else 1.0)
         if self.unit is None:
             return LARGEST_TIME
         return (tomorrow() if self.live else self._tomorrow) * per_second
@@ -133,8 +135,7 @@ class TimeRule:
         return f"later than latest = {self._given}"
 
     def _check_latest(self, source: str) -> None:
-        is_number = isinstance(self._given, int | float | np.number)
-        if self._given is not None and not is_number and self.unit is None:
+        if self._given_date and self.unit is None:
             refuse_source(
                 source,
                 f"latest = {self._given} is a date, but the times are neither dates nor Unix "
