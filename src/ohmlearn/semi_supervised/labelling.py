@@ -367,5 +367,5 @@ def with_nodes(graph: Graph, n_nodes: int) -> Graph:
     indptr = np.concatenate([graph.indptr, np.full(missing, graph.indptr[-1])])
     indptr.flags.writeable = False
     larger = Graph._from_csr(indptr, graph.indices, graph.weights)
-    larger.nodes = graph.nodes
+    larger.nodes, larger.view = graph.nodes, graph.view
     return larger

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ohmlearn import _core
+
 __all__ = ["check_duration", "check_moment", "check_times", "describe_time"]
 
 Floats = NDArray[np.float64]
@@ -87,8 +89,8 @@ def check_times(values: Any, name: str = "t") -> Floats:
         )
     times = _seconds(array) if is_date else np.ascontiguousarray(array, np.float64)
     latest = time.time() + AHEAD if is_date else LARGEST_TIME
-    # NaN makes both comparisons false.
-    if times.max() <= latest and times.min() >= -LARGEST_TIME:
+    lowest, highest = _core.find_range(times)  # NaN if one of the times is
+    if highest <= latest and lowest >= -LARGEST_TIME:
         return times
     at = int(np.argmax(~((times <= latest) & (times >= -LARGEST_TIME))))
     if is_date and times[at] > latest:
