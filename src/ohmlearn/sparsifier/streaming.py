@@ -163,7 +163,7 @@ class StreamingSparsifier(SavedSparsifier):
             copies = PAPER_CONSTANTS[options.constants]
             arguments = (n, options.epsilon, self.seed, copies, options.threads)
         elif options.reach is not None:
-            make = getattr(_core, "WindowSampler")
+            make = _core.WindowSampler
             arguments = (n or 0, self.seed, *rates, options.reach, options.threads, n is None)
         else:
             how = (options.scheme == "resample", options.threads, n is None, options.decay)

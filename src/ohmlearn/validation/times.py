@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ohmlearn import _core
 
-__all__ = ["check_duration", "check_moment", "check_times", "describe_time"]
+__all__ = ["DURATION_KIND", "check_duration", "check_moment", "check_times", "describe_time"]
 
 Floats = NDArray[np.float64]
 
@@ -53,6 +53,24 @@ def check_duration(name: str, value: Any) -> float:
             f"'7d', '12h', '30min', '45s', got {value!r}"
         )
     return found
+
+
+class DurationKind:
+    """A constraint of parameters that are durations, see `check_parameters`."""
+
+    def allows(self, value: Any) -> bool:
+        """Return whether a value is a duration."""
+        try:
+            check_duration("value", value)
+        except ValueError:
+            return False
+        return True
+
+    def __str__(self) -> str:
+        return "a positive number or a duration such as '7d', '12h', '30min', '45s'"
+
+
+DURATION_KIND = DurationKind()
 
 
 def check_times(values: Any, name: str = "t") -> Floats:
