@@ -120,21 +120,27 @@ class Labelling(FromPoints):
         # Labels are checked before the edges are read, and numbered afterwards.
         labels = self._read_labels(y, n_nodes, nodes_of(edges), sample_weight)
         in_memory = isinstance(edges, Graph | tuple) or self.epsilon is None
-        if self.passes > 1 and not in_memory and not _is_on_cluster(edges):
+        is_sparse = isinstance(edges, StreamingSparsifier)  # there are no other edges to read
+        if self.passes > 1 and not in_memory and not is_sparse and not _is_on_cluster(edges):
             check_rereadable(batches_of(edges), READER)
         self._start(n_nodes, sparsifier)
         self._take(edges)
         self._set_labels(labels)
         self._settle_method()
-        if self.passes > 1 and not self._holds_all_edges():
+        if self.passes > 1 and not is_sparse and not self._holds_all_edges():
             self._refine(edges, self.passes - 1, None)
         self._solve()
 
-    def _start(self, n_nodes: int | None, sparsifier: StreamingSparsifier | None = None) -> None:
+    def _start(
+        self,
+        n_nodes: int | None,
+        sparsifier: StreamingSparsifier | None = None,
+        seed: int | None = None,
+    ) -> None:
         """Forget earlier edges, labels and answers."""
-        for name in ("_labels", "labelled_"):
+        for name in ("_labels", "labelled_", "sources_"):
             self.__dict__.pop(name, None)
-        self._seed = check_seed(self.random_state)
+        self._seed = check_seed(self.random_state if seed is None else seed)
         self._n_nodes = n_nodes
         self._nodes: NodeTable | None = None
         self._all_edges: Graph | None = None
@@ -155,6 +161,9 @@ class Labelling(FromPoints):
     def _take(self, edges: Any) -> None:
         """Take in edges: into the sparsifier, or into a graph of all edges."""
         self._answer, self.n_iter_, self._is_settled = None, 1, False
+        if isinstance(edges, StreamingSparsifier):
+            self._take_sparsifier(edges)
+            return
         if self.sparsifier_ is None:
             nodes = nodes_of(edges)
             if _is_on_cluster(edges):
@@ -179,6 +188,17 @@ class Labelling(FromPoints):
             self.sparsifier_ = found
         else:
             self.sparsifier_.update(edges)
+        self._nodes = self.sparsifier_.nodes
+
+    def _take_sparsifier(self, other: StreamingSparsifier) -> None:
+        """Continue with a sparsifier, or merge it into the present one."""
+        kept = self.sparsifier_
+        if kept is None:
+            raise ValueError(
+                "epsilon = None keeps every edge, but a sparsifier may have dropped some; give an "
+                "epsilon between 0 and 1, or the edges of sparsifier.snapshot()"
+            )
+        self.sparsifier_ = kept.merge(other) if kept.n_edges_seen_ > 0 else other
         self._nodes = self.sparsifier_.nodes
 
     def _holds_all_edges(self) -> bool:
@@ -336,6 +356,12 @@ class Labelling(FromPoints):
             )
 
     # Answers.
+
+    @property
+    def nodes_(self) -> NodeTable | None:
+        """The ids of the nodes, for ``read_edges(..., nodes=model.nodes_)``; None without ids."""
+        check_is_fitted(self, "_seed")
+        return self._nodes
 
     @property
     def graph_(self) -> Graph:
