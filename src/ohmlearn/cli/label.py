@@ -82,7 +82,7 @@ __all__ = ["label"]
     type=click.Path(dir_okay=False),
     help="Save progress here; the same command continues from it.",
 )
-@click.option("--checkpoint-every", type=float, default=10.0, hidden=True)
+@click.option("--checkpoint-every", type=float, default=2.0, hidden=True)
 @cluster_option
 @seed_option
 @threads_option

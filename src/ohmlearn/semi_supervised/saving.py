@@ -24,12 +24,15 @@ from ohmlearn.nodes import NodeTable
 from ohmlearn.semi_supervised.labelling import FAR, Labelling
 from ohmlearn.semi_supervised.targets import NodeLabels
 from ohmlearn.sparsifier import StreamingSparsifier
+from ohmlearn.validation.parameters import LARGEST, SMALLEST, check_n_jobs
 
 __all__ = ["is_model", "load_model", "save_model"]
 
 Model = TypeVar("Model", bound=Labelling)
 Arrays = dict[str, Any]
 GRAPH = ("n_nodes", "n_self_loops_dropped", "n_zero_weights_dropped")
+# Errors of arrays and values that can be anything.
+WRONG = (ValueError, ArithmeticError, TypeError, LookupError, AttributeError, RecursionError)
 CLASSES = "biufUSMm"  # kinds of dtypes that a class can have in a file
 
 
@@ -100,7 +103,7 @@ def load_model(cls: type[Model], path: Any) -> Model:
         )
     try:
         return _from_state(cls, arrays)
-    except (ValueError, ArithmeticError, TypeError, RecursionError) as error:
+    except WRONG as error:
         raise ValueError(
             f"{path} holds no {cls.__name__} that can continue: {error}; restore it from a copy, "
             f"or fit the model again"
@@ -116,7 +119,8 @@ def _get_state(model: Any) -> Arrays:
     found: Arrays = {}
     if model.sparsifier_ is not None:
         found |= model.sparsifier_.get_state()
-    elif model._all_edges is not None:
+    else:
+        _require(model._all_edges is not None, "there are no edges to save; use update or fit")
         u, v, w = model._all_edges.edges()
         found |= {"edges_u": u, "edges_v": v, "edges_w": w}
         found |= {} if model._nodes is None else model._nodes.get_state()
@@ -225,6 +229,7 @@ def _from_state(cls: type[Model], arrays: Arrays) -> Model:
     parameters = {name: _decode(value) for name, value in about["parameters"].items()}
     model: Any = cls(**parameters)
     model._check_parameters()
+    check_n_jobs(model.n_jobs)
     _require(type(about["seed"]) is int, "its seed is not an integer")
     model._start(None, seed=about["seed"])
     _read_edges(model, about["graph"], arrays)
@@ -264,10 +269,9 @@ def _read_edges(model: Any, graph: Any, arrays: Arrays) -> None:
     """Set the sparsifier, or all edges, and the ids."""
     model.sparsifier_ = None
     if "edges_u" not in arrays:
-        if "parameters" in arrays:
-            model.sparsifier_ = StreamingSparsifier.from_state(arrays)
-            model._nodes = model.sparsifier_.nodes
-        _require(model.sparsifier_ is not None or graph is None, "its edges are missing")
+        _require(graph is None and "parameters" in arrays, "its edges are missing")
+        model.sparsifier_ = StreamingSparsifier.from_state(arrays)
+        model._nodes = model.sparsifier_.nodes
         return
     u, v = (_take(arrays, f"edges_{end}", np.int32, 1) for end in "uv")
     w = _take(arrays, "edges_w", np.float64, 1)
@@ -288,9 +292,9 @@ def _read_labels(model: Any, arrays: Arrays) -> None:
     n_labels, n_columns = values.shape
     _require(len(nodes) == len(weights) == n_labels > 0, "its labels are not equally many")
     _require(len(np.unique(nodes)) == n_labels and nodes.min() >= 0, "its labelled nodes are wrong")
-    _require(np.all(weights > 0) and np.isfinite(weights.sum()), "weights of labels are wrong")
+    in_range = (weights >= SMALLEST) & (weights <= LARGEST)
+    _require(in_range.all(), "weights of labels are wrong")
     known = _count_edge_nodes(model)
-    _require(model.sparsifier_ is not None or model._all_edges is not None, "its edges are missing")
     if model._nodes is None:
         _check_size(int(nodes.max()) + 1, max(known, model._n_nodes or 0))
     else:

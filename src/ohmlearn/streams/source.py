@@ -47,6 +47,8 @@ class Source(ABC):
         Which share of it has been read, if known.
     columns : Columns or None
         Known after `inspect`, or from the first batch on.
+    position : int or list of int
+        Where the batch after the last one starts, for `batches_from`; 0 is the beginning.
     """
 
     def __init__(self, name: str, options: ReadOptions, *, rereadable: bool = True) -> None:
@@ -56,6 +58,18 @@ class Source(ABC):
         self.n_edges: int | None = None
         self.fraction: float | None = None
         self.columns: Columns | None = None
+        self.position: Any = 0
+
+    def batches_from(self, kind: str | None, position: Any) -> Iterator[RawBatch]:
+        """Read from a position of an earlier reading on, and keep `position` up to date.
+
+        Here it is a number of batches, which are read and dropped. Sources that can skip a part
+        without reading it have positions of another kind.
+        """
+        for number, batch in enumerate(self.batches(kind), 1):
+            self.position = number
+            if number > position:
+                yield batch
 
     @abstractmethod
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
