@@ -29,7 +29,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     target = Path(path)
     aside = target.with_name(f"{target.name}.{secrets.token_hex(4)}.tmp")
     try:
-        with open(aside, "xb") as file:  # not tempfile: only the owner may read its files
+        with open(aside, "x+b") as file:  # not tempfile: only the owner may read its files
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -47,11 +47,15 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
 
 def write_arrays(path: str | os.PathLike[str], arrays: dict[str, Any]) -> None:
     """Write arrays and their checksum."""
-    body = io.BytesIO()
-    np.savez(body, allow_pickle=False, **arrays)
-    content = body.getvalue()
-    head = MAGIC + VERSION.to_bytes(4, "little") + hashlib.sha256(content).digest()
-    write_whole(path, head + content)
+    with whole_file(path) as file:
+        file.write(bytes(HEAD))
+        np.savez(file, allow_pickle=False, **arrays)
+        file.seek(HEAD)
+        digest = hashlib.sha256()
+        while block := file.read(1 << 20):
+            digest.update(block)
+        file.seek(0)
+        file.write(MAGIC + VERSION.to_bytes(4, "little") + digest.digest())
 
 
 def read_arrays(path: str | os.PathLike[str]) -> dict[str, Any]:

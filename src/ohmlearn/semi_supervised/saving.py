@@ -235,9 +235,11 @@ def _from_state(cls: type[Model], arrays: Arrays) -> Model:
     _read_edges(model, about["graph"], arrays)
     model._n_nodes = _check_n_nodes(about["n_nodes"], model)
     state = vars(model)
+    state["_is_settled"] = False
     for name, value in about["values"].items():
         _require(name in VALUES and VALUES[name](value), f"its {name!r:.80} is impossible")
         state[name] = value
+    _require("method_" in state or not model._is_settled, "its method is missing")
     for name, (dtype, ndim) in ARRAYS.items():
         if f"model_{name}" in arrays:
             state[name] = _take(arrays, f"model_{name}", dtype, ndim)
