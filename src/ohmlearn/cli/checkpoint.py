@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -61,7 +61,11 @@ class Checkpoint:
             self._load()
 
     def _load(self) -> None:
-        saved, arrays = StreamingSparsifier.load(self.path), read_arrays(self.path)
+        arrays = read_arrays(self.path)
+        try:
+            saved = StreamingSparsifier.from_state(arrays)
+        except (ValueError, ArithmeticError, TypeError) as error:
+            self._refuse(f"{self.path} holds no sparsifier that can continue: {error}")
         for name in PARAMETERS:
             before, now = getattr(saved.options, name), getattr(self.sparsifier.options, name)
             self._compare(f"{name} =", before, now)
@@ -100,7 +104,7 @@ class Checkpoint:
         if before != now:
             self._refuse(f"{self.path} was saved with {what} {before}, but this command has {now}")
 
-    def _refuse(self, problem: str) -> None:
+    def _refuse(self, problem: str) -> NoReturn:
         raise ValueError(
             f"{problem}; use the same command, or remove the checkpoint to start over, or name "
             f"another one"

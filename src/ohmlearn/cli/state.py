@@ -16,7 +16,7 @@ from ohmlearn.cli.model import make_model, model_choices
 from ohmlearn.cli.sources import EdgeDigest, describe_file
 from ohmlearn.nodes import NodeTable
 from ohmlearn.semi_supervised import HFSClassifier
-from ohmlearn.semi_supervised.saving import is_model
+from ohmlearn.semi_supervised.saving import is_model, load_model
 from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.streams.labels import FileLabels
 
@@ -59,8 +59,9 @@ class State:
 
     def _load(self, options: dict[str, Any]) -> HFSClassifier:
         """Return the model in the file, or a new one with the sparsifier in it."""
-        if is_model(read_arrays(self.path)):
-            model = HFSClassifier.load(self.path)
+        arrays = read_arrays(self.path)
+        if is_model(arrays):
+            model = load_model(HFSClassifier, self.path, arrays)
         else:
             kept = StreamingSparsifier.load(self.path)
             budget = {"epsilon": kept.options.epsilon, "max_edges": kept.options.max_edges}

@@ -93,9 +93,12 @@ def save_model(model: Any, path: Any) -> None:
     write_arrays(path, _get_state(model))
 
 
-def load_model(cls: type[Model], path: Any) -> Model:
-    """Return the model in a file of `save_model`; any other file raises ValueError."""
-    arrays = read_arrays(path)
+def load_model(cls: type[Model], path: Any, arrays: Arrays | None = None) -> Model:
+    """Return the model in a file of `save_model`; any other file raises ValueError.
+
+    `arrays` are those of the file, if it has been read already.
+    """
+    arrays = read_arrays(path) if arrays is None else arrays
     if not is_model(arrays):
         raise ValueError(
             f"{path} holds no {cls.__name__}; if it holds a sparsifier, use "
