@@ -158,15 +158,12 @@ class Intake:
     ----------
     sources : list of dict
         What identifies each source, complete after the reading.
-    n_resumed : int
-        0, because nothing is skipped.
     """
 
     def __init__(
         self, known: list[dict[str, Any]], stream: "EdgeStream", path: str, again: bool
     ) -> None:
         self.sources: list[dict[str, Any]] = []
-        self.n_resumed = 0
         self._known, self._stream, self._path, self._again = list(known), stream, path, again
         for name in stream.sources:
             found = describe_file(name)
