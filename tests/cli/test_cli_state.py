@@ -275,6 +275,17 @@ def test_a_saved_sparsifier_is_a_start(days: list[Path], known: Path, state: Pat
     np.testing.assert_allclose(found.scores_, model.scores_, atol=1e-9)
 
 
+def test_the_command_sparsify_makes_a_start(days: list[Path], known: Path, state: Path):
+    options = ["--epsilon", "0.8", "--seed", "5"]
+    result = CliRunner().invoke(main, ["sparsify", str(days[0]), "-o", str(state), *options])
+    assert result.exit_code == 0, result.output
+    kept = StreamingSparsifier(epsilon=0.8, random_state=5).update(read_edges(days[0]))
+    assert StreamingSparsifier.load(state).snapshot() == kept.snapshot()
+    assert_ok(label("--labels", known, "--state", state, "--json"))
+    model = HFSClassifier(passes=1, random_state=5)
+    assert_same_model(state, model.fit_edges(read_edges(days[0]), dict(read_labels(str(known)))))
+
+
 def test_numbers_of_nodes_become_ids(tmp_path: Path, state: Path):
     StreamingSparsifier(random_state=9).update([0, 1, 2], [1, 2, 3]).save(state)
     labels, more = tmp_path / "known.csv", tmp_path / "more.csv"

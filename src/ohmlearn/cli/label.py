@@ -91,8 +91,8 @@ __all__ = ["label"]
     "--state",
     type=click.Path(dir_okay=False),
     help="Keep the model in this file: EDGES are added to those of earlier runs, labels are kept, "
-    "and the file is replaced when the answers have been written. A sparsifier that was saved in "
-    "Python can be the start.",
+    "and the file is replaced when the answers have been written. It may start as the output "
+    "h.ohm of sparsify.",
 )
 @click.option(
     "--again", is_flag=True, help="Add EDGES to --state even if it has taken them in before."
