@@ -213,7 +213,7 @@ def check_sparsifier(edges: Any, h: Any, call: str) -> Graph:
     call : str
         The call as the user writes it, for messages.
     """
-    if hasattr(edges, "snapshot"):
+    if hasattr(edges, "snapshot") and not isinstance(edges, Iterable):  # a log is both
         raise TypeError(
             f"edges come first and the sparsifier second, {call}, but the first argument is a "
             f"{type(edges).__name__}; swap the two"
