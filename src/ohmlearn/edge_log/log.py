@@ -459,7 +459,7 @@ class EdgeLog(Shared):
             self._store.close()
 
     def compact(self, *, background: bool = False) -> None:
-        """Rewrite the files without dead edges, and put small records together.
+        """Flush; rewrite the files without dead edges, and put small records together.
 
         Readers are not disturbed. A crash leaves the log as it was, or compacted.
 
@@ -472,6 +472,7 @@ class EdgeLog(Shared):
         self._wait_for_compaction()
         with self._lock:
             store = self._writing()
+            self.flush()
             if not choose_segments(store.contents):
                 return
             if self._in_step is None and has_saved_sparsifier(store):
@@ -499,6 +500,7 @@ class EdgeLog(Shared):
         if compaction is not None:
             compaction.wait()
 
+    @in_turn
     def info(self) -> dict[str, Any]:
         """Return figures about the log.
 
@@ -524,7 +526,7 @@ class EdgeLog(Shared):
             "n_records": contents.n_records,
             "has_times": self.has_times,
             "id_kind": store.nodes.kind,
-            "bytes": sum(path.stat().st_size for path in self.folder.iterdir()),
+            "bytes": store.size(),
             "generation": store.manifest.generation,
             "sparsifier": dict(store.manifest.sparsifier),
         }

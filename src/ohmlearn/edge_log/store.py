@@ -12,7 +12,7 @@ import numpy as np
 
 from ohmlearn.edge_log.contents import Rows
 from ohmlearn.edge_log.errors import LogError
-from ohmlearn.edge_log.journal import Entries, Kind, make_entry, read_journal
+from ohmlearn.edge_log.journal import ENTRY, Entries, Kind, make_entry, read_journal
 from ohmlearn.edge_log.live import LiveEdges, SegmentFiles, segment_path
 from ohmlearn.edge_log.loading import (
     file_lengths,
@@ -93,6 +93,11 @@ class Store:
         """Return the live edges."""
         buffers = self._files.open(self.contents)
         return LiveEdges(self.folder, self.contents, buffers, self.nodes, bool(self.has_times))
+
+    def size(self) -> int:
+        """Return the number of bytes of all files that hold the log."""
+        entries = self.journal_entries()
+        return len(entries) * ENTRY.itemsize + sum(file_lengths(self.folder, entries).values())
 
     def journal_entries(self) -> Entries:
         """Return all entries of the present journal, with those that wait to be flushed."""
@@ -230,11 +235,12 @@ class Store:
         return [make_entry(Kind.NODES, form=form, rows=n_new, **payload)]
 
     def _choose_segment(self, form: int) -> int:
+        """Return the segment of the last record, so that records of a segment are neighbours."""
         contents = self.contents
-        last = contents.last_segment
+        last = int(contents.records["segment"][-1]) if contents.n_records else 0
         is_full = contents.segment_rows.get(last, 0) >= SEGMENT_ROWS
         if is_full or last <= self._sealed or contents.segment_forms[last] != form:
-            return max(last, self._sealed) + 1
+            return max(contents.last_segment, self._sealed) + 1
         return last
 
     def _undo(self, savepoint: Savepoint) -> None:
