@@ -1,4 +1,4 @@
-"""A temporary folder in memory, where flushing to disk costs no time; elsewhere if there is none."""
+"""A temporary folder in memory, if there is such a place: there flushing takes no time."""
 
 import os
 import tempfile

@@ -16,22 +16,24 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ohmlearn._storage import read_arrays, write_arrays
 from ohmlearn.edge_log.contents import Contents, find_limits
+from ohmlearn.edge_log.errors import LogError
 from ohmlearn.edge_log.journal import Entries, Kind
 from ohmlearn.edge_log.live import LiveEdges
 from ohmlearn.edge_log.loading import read_rows
 from ohmlearn.edge_log.records import Columns
 from ohmlearn.edge_log.store import Store
+from ohmlearn.edge_log.writer import Lock
 from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.sparsifier.sample import largest_ratio
 from ohmlearn.validation.parameters import check_seed
 
-__all__ = ["MAX_STALENESS", "SparsifierInStep", "check_sparsifier_options"]
+__all__ = ["MAX_STALENESS", "KeptSparsifier", "SparsifierInStep", "check_sparsifier_options"]
 
 MAX_STALENESS = 0.3
 # The sparsifier of removed edges is at least this accurate, so that a staleness near 1, where a
@@ -47,6 +49,14 @@ def check_sparsifier_options(options: dict[str, Any]) -> dict[str, Any]:
     seed = check_seed(stored.pop("random_state", None))
     StreamingSparsifier(**stored, random_state=seed)  # refuses bad parameters
     return {**stored, "random_state": seed}
+
+
+class KeptSparsifier(NamedTuple):
+    """The sparsifier that a log keeps, for those who label the edges of the log."""
+
+    sparsifier: StreamingSparsifier  # a copy
+    staleness: float
+    removed_weight: float  # of edges that it has seen and that were removed since
 
 
 def has_saved_sparsifier(store: Store) -> bool:
@@ -205,6 +215,20 @@ class SparsifierInStep:
                     arrays[prefix + name] = array
         write_arrays(self._path, arrays)
         self._has_changed = False
+
+    def save_if_free(self) -> None:
+        """Save H if this process may write to the folder now."""
+        if self._store.is_writing:
+            self.save()
+        elif self._has_changed:
+            try:
+                lock = Lock(self._store.folder)
+            except (OSError, LogError):  # a read-only folder, or another writer
+                return
+            try:
+                self.save()
+            finally:
+                lock.release()
 
     def _load(self) -> bool:
         """Continue with the saved sparsifier if it fits the log; return whether it does."""

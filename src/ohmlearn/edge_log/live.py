@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -85,6 +85,7 @@ class LiveEdges:
     """
 
     rereadable = True
+    keeper: Callable[[int, int | None], Any] | None = None  # gives the sparsifier of the log
     n_bad = 0
     first_bad: str | None = None
 
@@ -102,6 +103,7 @@ class LiveEdges:
         self.columns = "u, v, weights and times of the log" if has_times else "u, v and weights"
         self.options = ReadOptions()
         self.n_read = 0
+        self.n_operations = contents.n_operations
         self._folder, self._buffers = folder, buffers
         self._records, self._first_rows = contents.records, contents.first_rows
         self._is_checked = contents.is_checked
@@ -111,6 +113,10 @@ class LiveEdges:
     def fraction(self) -> float:
         """Which share of the current pass is done."""
         return self.n_read / max(1, self.n_edges)
+
+    def kept_sparsifier(self, n_jobs: int | None = None) -> Any:
+        """Return the sparsifier that the log keeps of these edges; None if it has none of them."""
+        return None if self.keeper is None else self.keeper(self.n_operations, n_jobs)
 
     def __iter__(self) -> Iterator[EdgeBatch | TimedBatch]:
         self.n_read = 0
@@ -132,9 +138,14 @@ class LiveEdges:
             return EdgeBatch(columns.u, columns.v, columns.w)
         return TimedBatch(columns.u, columns.v, columns.w, columns.t)
 
-    def parts(self, first: int = 0) -> Iterator[LivePart]:
-        """Yield the live edges of each record from number `first` on that has some."""
-        for at in range(first, len(self._records)):
+    @property
+    def n_records(self) -> int:
+        """Number of records, with or without live edges."""
+        return len(self._records)
+
+    def parts(self, first: int = 0, stop: int | None = None) -> Iterator[LivePart]:
+        """Yield the live edges of each record from number `first` to `stop` that has some."""
+        for at in range(first, len(self._records) if stop is None else stop):
             if self._records["high"][at] < self._limits[at]:
                 continue  # all of it has expired
             columns = self.read(at)

@@ -14,10 +14,10 @@ from typing import Any
 
 from ohmlearn._storage import write_whole
 from ohmlearn.edge_log.errors import LogError
+from ohmlearn.streams.files import LOG_MANIFEST
 
-__all__ = ["MANIFEST", "Manifest", "is_log", "sync_folder"]
+__all__ = ["Manifest", "sync_folder"]
 
-MANIFEST = "ohmlearn-log.json"
 FORMAT = "ohmlearn edge log"
 VERSION = 1
 
@@ -54,7 +54,7 @@ class Manifest:
         """Replace the manifest of a folder."""
         content = {"format": FORMAT, "version": VERSION, **asdict(self)}
         content["checksum"] = _checksum(content)
-        write_whole(folder / MANIFEST, json.dumps(content, indent=1).encode())
+        write_whole(folder / LOG_MANIFEST, json.dumps(content, indent=1).encode())
         sync_folder(folder)
 
     @classmethod
@@ -66,7 +66,7 @@ class Manifest:
         LogError
             If it is damaged, or of another version.
         """
-        path = folder / MANIFEST
+        path = folder / LOG_MANIFEST
         try:
             content = json.loads(path.read_bytes())
             checksum = content.pop("checksum")
@@ -86,11 +86,6 @@ class Manifest:
             raise LogError(
                 f"{path} is damaged: its checksum does not match; restore it from a copy"
             ) from error
-
-
-def is_log(folder: str | os.PathLike[str]) -> bool:
-    """Whether a folder is a log of edges."""
-    return os.path.isfile(os.path.join(folder, MANIFEST))
 
 
 def sync_folder(folder: Path) -> None:

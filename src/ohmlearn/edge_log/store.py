@@ -137,11 +137,12 @@ class Store:
     def operation(self, sync: bool = True) -> Iterator[None]:
         """Make one operation of all that is added inside; undo it if an error is raised."""
         writer = self.writer
-        savepoint, self._group = writer.savepoint(), []
+        savepoint, n_ids, self._group = writer.savepoint(), self._n_ids, []
         try:
             yield
-        except BaseException:
-            if writer.savepoint() != savepoint or len(self.nodes) > self._n_ids:
+        except BaseException as error:
+            is_clean = writer.savepoint() == savepoint and len(self.nodes) == n_ids
+            if isinstance(error, OSError) or not is_clean:
                 self._undo(savepoint)
             raise
         if self._group:

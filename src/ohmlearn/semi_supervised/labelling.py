@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from ohmlearn.edge_log.in_step import KeptSparsifier
 from ohmlearn.graph import Graph
 from ohmlearn.graph.batches import batches_of, graph_of
 from ohmlearn.harmonic import HFSResult, refine, solve_hfs
@@ -117,13 +118,19 @@ class Labelling(FromPoints):
         sparsifier: StreamingSparsifier | None = None,
     ) -> None:
         """Read edges, solve on what is kept of them, refine on all of them."""
+        if hasattr(edges, "live_edges"):  # a log, which may change while it is read
+            edges = edges.live_edges()
         # Labels are checked before the edges are read, and numbered afterwards.
         labels = self._read_labels(y, n_nodes, nodes_of(edges), sample_weight)
         in_memory = isinstance(edges, Graph | tuple) or self.epsilon is None
         if self.passes > 1 and not in_memory and not _is_on_cluster(edges):
             check_rereadable(batches_of(edges), READER)
-        self._start(n_nodes, sparsifier)
-        self._take(edges)
+        kept = None if sparsifier is not None else kept_sparsifier(edges, self)
+        self._start(n_nodes, sparsifier if kept is None else kept.sparsifier)
+        if kept is None:
+            self._take(edges)
+        else:
+            self._continue(kept)
         self._set_labels(labels)
         self._settle_method()
         if self.passes > 1 and not self._holds_all_edges():
@@ -141,6 +148,7 @@ class Labelling(FromPoints):
         self._answer: HFSResult | None = None
         self._before: HFSResult | None = None  # the last answer, where the next solve starts
         self.n_iter_ = 1
+        self.staleness_, self._removed_weight = 0.0, 0.0
         self.sparsifier_ = sparsifier
         if self.epsilon is not None and sparsifier is None:
             self.sparsifier_ = StreamingSparsifier(
@@ -181,8 +189,16 @@ class Labelling(FromPoints):
             self.sparsifier_.update(edges)
         self._nodes = self.sparsifier_.nodes
 
+    def _continue(self, kept: KeptSparsifier) -> None:
+        """Continue with the sparsifier that a log keeps."""
+        self._answer, self.n_iter_, self._is_settled = None, 1, False
+        self._nodes = kept.sparsifier.nodes
+        self.staleness_, self._removed_weight = kept.staleness, kept.removed_weight
+
     def _holds_all_edges(self) -> bool:
         """Whether no edge was dropped; parallel ones may have been added up."""
+        if self._removed_weight > 0.0:
+            return False
         kept = self.sparsifier_
         if kept is None or kept.snapshot().n_edges == kept.n_edges_seen_:
             return True
@@ -303,11 +319,15 @@ class Labelling(FromPoints):
         """Set and return `gamma_`."""
         if self.gamma == "auto":
             kept = self.sparsifier_
-            total = float(self.graph_.weights.sum()) if kept is None else 2.0 * kept.weight_seen_
+            total = float(self.graph_.weights.sum()) if kept is None else self._live_weight(kept)
             self.gamma_ = self._automatic_gamma(total / n_nodes)
         else:
             self.gamma_ = float(self.gamma)
         return self.gamma_
+
+    def _live_weight(self, kept: StreamingSparsifier) -> float:
+        """Return the sum of all degrees."""
+        return 2.0 * (kept.weight_seen_ - self._removed_weight)
 
     def _is_stable(self) -> bool:
         return self.normalization == "stable"
@@ -352,6 +372,14 @@ class Labelling(FromPoints):
                 f"does, or give n_nodes"
             )
         return with_nodes(kept, max(n_nodes, last + 1))
+
+
+def kept_sparsifier(edges: Any, model: Any) -> KeptSparsifier | None:
+    """Return the sparsifier that a log keeps, if a model can use it for these edges."""
+    if model.epsilon is None or not hasattr(edges, "kept_sparsifier"):
+        return None
+    kept: KeptSparsifier | None = edges.kept_sparsifier(model.n_jobs)
+    return kept
 
 
 def _is_on_cluster(edges: Any) -> bool:
