@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Checkpoint"]
 
-PARAMETERS = ("epsilon", "max_edges", "memory", "n_nodes")
+PARAMETERS = ("epsilon", "max_edges", "memory", "n_nodes", "half_life", "horizon")
 BLOCK, N_BLOCKS = 1 << 16, 16  # of a file, to notice an edit at once
 Batch = EdgeBatch | TimedBatch
 

@@ -15,6 +15,7 @@ from ohmlearn.cli.edges import (
     seed_option,
     threads_option,
 )
+from ohmlearn.cli.forgetting import Forgetting, forgetting_options
 from ohmlearn.cli.group import main, repeat_command
 from ohmlearn.cli.label_summary import make_summary, print_summary
 from ohmlearn.cli.messages import tell
@@ -66,6 +67,7 @@ __all__ = ["label"]
     help="Number of passes over the edges. Default: 3, or 1 for a pipe.",
 )
 @model_options
+@forgetting_options
 @click.option(
     "--min-confidence",
     type=fraction,
@@ -105,19 +107,25 @@ def label(**options: Any) -> None:
     if options["report"]:
         require_extra("matplotlib", "plot")  # before the work, not after it
     start = time.perf_counter()
+    forgetting = Forgetting(options)
     labels = read_label_file(options["labels_file"], options)
     with ExitStack() as stack:
         if options["cluster"]:
-            stream: Any = stack.enter_context(open_on_cluster(options))
+            stream: Any = stack.enter_context(
+                open_on_cluster(options, needs_times=forgetting.needs_times)
+            )
         else:
-            stream = open_edges(options)
-        model = make_model(options, stream.rereadable, labels)
-        sparsifier, checkpoint = _make_sparsifier(options, stream)
+            stream = open_edges(options, needs_times=forgetting.needs_times)
+        model = make_model(options, stream.rereadable, labels, **forgetting.parameters)
+        sparsifier, checkpoint = _make_sparsifier(options, stream, forgetting)
         edges = stream
         if not options["cluster"]:
             edges = WatchedEdges(stream, options, sparsifier, checkpoint)
         try:
-            model.fit_edges(edges, labels, sample_weight=labels.weights, sparsifier=sparsifier)
+            model.fit_edges(
+                edges, labels, sample_weight=labels.weights, sparsifier=sparsifier,
+                **forgetting.moment,
+            )  # fmt: skip
             certificate = _certify(model, edges, options) if options["report"] else None
         except KeyboardInterrupt:
             _save(sparsifier, checkpoint)
@@ -148,7 +156,7 @@ def _write_page(
 
 
 def _make_sparsifier(
-    options: dict[str, Any], stream: Any
+    options: dict[str, Any], stream: Any, forgetting: Forgetting
 ) -> tuple["StreamingSparsifier | None", "Checkpoint | None"]:
     """Return a new sparsifier, or that of the checkpoint; on a cluster, workers make their own."""
     from ohmlearn.cli.checkpoint import Checkpoint
@@ -163,6 +171,7 @@ def _make_sparsifier(
         memory=options["memory"],
         random_state=options["seed"],
         n_jobs=options["threads"],
+        **forgetting.parameters,
     )
     if options["checkpoint"] is None:
         return sparsifier, None
