@@ -73,24 +73,6 @@ def check_duration(name: str, value: Any) -> float:
     return found
 
 
-class DurationKind:
-    """A constraint of parameters that are durations, see `check_parameters`."""
-
-    def allows(self, value: Any) -> bool:
-        """Return whether a value is a duration."""
-        try:
-            check_duration("value", value)
-        except ValueError:
-            return False
-        return True
-
-    def __str__(self) -> str:
-        return "a positive number or a duration such as '7d', '12h', '30min', '45s'"
-
-
-DURATION_KIND = DurationKind()
-
-
 def check_duration_unit(name: str, value: Any, unit: str | None) -> float:
     """Return a duration for times in a unit, which is that of `EdgeStream.time_unit`.
 
@@ -147,6 +129,24 @@ def find_unix_unit(times: Floats) -> str | None:
     last = tomorrow()
     fits = (unit for unit, per in UNIX_UNITS.items() if YEAR_2001 <= median / per <= last)
     return next(fits, None)
+
+
+class DurationKind:
+    """A constraint of parameters that are durations, see `check_parameters`."""
+
+    def allows(self, value: Any) -> bool:
+        """Return whether a value is a duration."""
+        try:
+            check_duration("value", value)
+        except ValueError:
+            return False
+        return True
+
+    def __str__(self) -> str:
+        return "a positive number or a duration such as '7d', '12h', '30min', '45s'"
+
+
+DURATION_KIND = DurationKind()
 
 
 def check_times(values: Any, name: str = "t") -> Floats:
