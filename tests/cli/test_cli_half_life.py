@@ -91,3 +91,13 @@ def test_last_and_since_ask_for_a_window():
     assert last.parameters == {"half_life": None, "horizon": 12.5}
     assert last.needs_times
     assert not Forgetting({}).needs_times
+
+
+@pytest.mark.parametrize("options", [("--last", "30d"), ("--since", "2026-02-15")])
+def test_label_counts_only_a_window(edges, tmp_path, options):
+    how = ("--labels", tmp_path / "labels.csv", "-o", tmp_path / "out.csv")
+    shown = invoke("label", edges, *how, *options)
+    assert shown.exit_code == 0, shown.stderr
+    answers = read(tmp_path / "out.csv")
+    for node, row in answers.items():
+        assert row["reached"].lower() == str(node not in ("8", "9")).lower()

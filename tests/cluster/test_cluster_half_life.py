@@ -1,4 +1,4 @@
-"""Edges that fade, on a cluster."""
+"""Edges that fade or leave the window, on a cluster."""
 
 import dask
 import numpy as np
@@ -42,6 +42,20 @@ def test_passes_on_workers_read_the_faded_graph(two: Client):
     there = certify(edges, kept, random_state=0)
     assert there.epsilon == pytest.approx(here.epsilon, rel=1e-6)
     assert 0.0 < there.epsilon < 0.9
+
+
+@pytest.mark.parametrize("since", [None, 5500.0])
+def test_windows(two: Client, since: float | None):
+    edges = parts(two)
+    kept = edges.sparsify(epsilon=0.9, horizon=2000.0, random_state=0)
+    arrays = edges.nodes.find(U), edges.nodes.find(V), W, T
+    here = certify([arrays], kept, since=since, random_state=0)
+    there = certify(edges, kept, since=since, random_state=0)
+    assert there.epsilon == pytest.approx(here.epsilon, rel=1e-6)
+    assert there.edges_read == here.edges_read
+    assert 0.0 < here.epsilon < 0.9
+    inside = T[-1] - 2000.0 <= T if since is None else since <= T
+    assert here.edges_read == here.passes * np.count_nonzero(inside)
 
 
 def test_labels_are_those_of_the_faded_graph(two: Client):

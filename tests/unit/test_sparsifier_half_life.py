@@ -209,6 +209,7 @@ def test_old_edges_between_components_do_not_count():
 
 REFUSED = [
     ({"half_life": -1}, "half_life must be a positive number"),
+    ({"half_life": 1e-300}, "half_life must be at least 1e-100"),
     ({"half_life": "soon"}, "half_life must be a positive number"),
     ({"half_life": 1, "horizon": 2}, "give only one of them"),
     ({"half_life": 1, "scheme": "online"}, 'half_life needs scheme="resample"'),
@@ -264,7 +265,8 @@ def test_times_are_ignored_without_a_half_life():
     plain = StreamingSparsifier(random_state=0).update(u, v, w)
     timed = StreamingSparsifier(random_state=0).update([(u, v, w, t)])
     forever = StreamingSparsifier(random_state=0, half_life=math.inf).update(u, v, w)
-    assert state_of(plain) == state_of(timed) == state_of(forever)
+    ages = StreamingSparsifier(random_state=0, half_life=1e300).update(u, v, w)
+    assert state_of(plain) == state_of(timed) == state_of(forever) == state_of(ages)
     assert timed.latest_ is None
 
 
