@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from ohmlearn.edge_log.in_step import KeptSparsifier
 from ohmlearn.graph import Graph
 from ohmlearn.graph.batches import batches_of
 from ohmlearn.harmonic import HFSResult, refine, solve_hfs
@@ -23,7 +24,7 @@ from ohmlearn.harmonic.leave_one_out import LeftOut
 from ohmlearn.harmonic.system import Normalization
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.identity import join_tables, nodes_of
-from ohmlearn.semi_supervised.all_edges import AllEdges
+from ohmlearn.semi_supervised.all_edges import FAR, AllEdges
 from ohmlearn.semi_supervised.points import FromPoints
 from ohmlearn.semi_supervised.targets import (
     Labels,
@@ -51,7 +52,6 @@ from ohmlearn.validation.times import DURATION_KIND
 __all__ = ["Labelling"]
 
 Floats = NDArray[np.float64]
-FAR = 1_000_000  # largest allowed gap between a labelled node and twice the number of nodes
 SOLVE_TOL = 1e-8  # a solve in memory is cheap, so it is at least this accurate
 MOST_LEFT_OUT = 512  # labels whose leave-one-out scores are computed
 LEAST_LEFT_OUT = 32
@@ -126,24 +126,36 @@ class Labelling(FromPoints):
         since: Any = None,
     ) -> None:
         """Read edges, solve on what is kept of them, refine on all of them."""
+        if hasattr(edges, "live_edges"):  # a log, which may change while it is read
+            edges = edges.live_edges()
         # Labels are checked before the edges are read, and numbered afterwards.
         labels = self._read_labels(y, n_nodes, nodes_of(edges), sample_weight)
         in_memory = isinstance(edges, Graph | tuple) or self.epsilon is None
-        if self.passes > 1 and not in_memory and not _is_on_cluster(edges):
+        is_sparse = isinstance(edges, StreamingSparsifier)  # there are no other edges to read
+        if self.passes > 1 and not in_memory and not is_sparse and not _is_on_cluster(edges):
             check_rereadable(batches_of(edges), READER)
-        self._start(n_nodes, sparsifier)
-        self._take(edges, at, since)
+        kept = None if sparsifier is not None else kept_sparsifier(edges, self)
+        self._start(n_nodes, sparsifier if kept is None else kept.sparsifier)
+        if kept is None:
+            self._take(edges, at, since)
+        else:
+            self._continue(kept, at, since)
         self._set_labels(labels)
         self._settle_method()
-        if self.passes > 1 and not self._holds_all_edges():
+        if self.passes > 1 and not is_sparse and not self._holds_all_edges():
             self._refine(edges, self.passes - 1, None)
         self._solve()
 
-    def _start(self, n_nodes: int | None, sparsifier: StreamingSparsifier | None = None) -> None:
+    def _start(
+        self,
+        n_nodes: int | None,
+        sparsifier: StreamingSparsifier | None = None,
+        seed: int | None = None,
+    ) -> None:
         """Forget earlier edges, labels and answers."""
-        for name in ("_labels", "labelled_"):
+        for name in ("_labels", "labelled_", "sources_"):
             self.__dict__.pop(name, None)
-        self._seed = check_seed(self.random_state)
+        self._seed = check_seed(self.random_state if seed is None else seed)
         self._n_nodes = n_nodes
         self._nodes: NodeTable | None = None
         self._moment: dict[str, Any] = {}  # at or since, if they were given
@@ -151,6 +163,7 @@ class Labelling(FromPoints):
         self._answer: HFSResult | None = None
         self._before: HFSResult | None = None  # the last answer, where the next solve starts
         self.n_iter_ = 1
+        self.staleness_, self._removed_weight = 0.0, 0.0
         self.sparsifier_ = sparsifier
         if sparsifier is not None:
             return
@@ -169,11 +182,18 @@ class Labelling(FromPoints):
                 horizon=self.horizon,
             )
 
-    def _take(self, edges: Any, at: Any = None, since: Any = None) -> None:
-        """Take in edges: into the sparsifier, or into a graph of all edges."""
+    def _begin(self, at: Any, since: Any) -> None:
+        """Forget the answer; the next one is for this time."""
         self._answer, self.n_iter_, self._is_settled = None, 1, False
         given = {"at": at, "since": since}
         self._moment = {name: value for name, value in given.items() if value is not None}
+
+    def _take(self, edges: Any, at: Any = None, since: Any = None) -> None:
+        """Take in edges: into the sparsifier, or into a graph of all edges."""
+        self._begin(at, since)
+        if isinstance(edges, StreamingSparsifier):
+            self._take_sparsifier(edges)
+            return
         if self.sparsifier_ is None:
             assert self._all_edges is not None
             nodes = nodes_of(edges)
@@ -202,8 +222,27 @@ class Labelling(FromPoints):
             self.sparsifier_.update(edges)
         self._nodes = self.sparsifier_.nodes
 
+    def _take_sparsifier(self, other: StreamingSparsifier) -> None:
+        """Continue with a sparsifier, or merge it into the present one."""
+        kept = self.sparsifier_
+        if kept is None:
+            raise ValueError(
+                "epsilon = None keeps every edge, but a sparsifier may have dropped some; give an "
+                "epsilon between 0 and 1, or the edges of sparsifier.snapshot()"
+            )
+        self.sparsifier_ = kept.merge(other) if kept.n_edges_seen_ > 0 else other
+        self._nodes = self.sparsifier_.nodes
+
+    def _continue(self, kept: KeptSparsifier, at: Any, since: Any) -> None:
+        """Continue with the sparsifier that a log keeps."""
+        self._begin(at, since)
+        self._nodes = kept.sparsifier.nodes
+        self.staleness_, self._removed_weight = kept.staleness, kept.removed_weight
+
     def _holds_all_edges(self) -> bool:
         """Whether no edge was dropped; parallel ones may have been added up."""
+        if self._removed_weight > 0.0:
+            return False
         kept = self.sparsifier_
         if kept is None:
             return True
@@ -309,6 +348,13 @@ class Labelling(FromPoints):
 
     # Parts of the job.
 
+    def _use_threads(self, n_jobs: int | None) -> None:
+        """Change the number of threads; the answers stay the same."""
+        self.n_jobs = n_jobs
+        if self.sparsifier_ is not None and self.sparsifier_.options.n_jobs != n_jobs:
+            self.sparsifier_ = self.sparsifier_.with_threads(n_jobs)
+            self._nodes = self.sparsifier_.nodes
+
     def _check_parameters(self) -> None:
         check_parameters(type(self).__name__, self._constraints, self.get_params(deep=False))
 
@@ -338,11 +384,15 @@ class Labelling(FromPoints):
             if graph.view is not None:  # nodes whose edges are forgotten do not count
                 n_nodes = max(1, int(np.count_nonzero(np.diff(graph.indptr))))
             elif kept is not None:
-                total = 2.0 * kept.weight_seen_
+                total = self._live_weight(kept)
             self.gamma_ = self._automatic_gamma(total / n_nodes)
         else:
             self.gamma_ = float(self.gamma)
         return self.gamma_
+
+    def _live_weight(self, kept: StreamingSparsifier) -> float:
+        """Return the sum of all degrees."""
+        return 2.0 * (kept.weight_seen_ - self._removed_weight)
 
     def _is_stable(self) -> bool:
         return self.normalization == "stable"
@@ -373,6 +423,12 @@ class Labelling(FromPoints):
     # Answers.
 
     @property
+    def nodes_(self) -> NodeTable | None:
+        """The ids of the nodes, for ``read_edges(..., nodes=model.nodes_)``; None without ids."""
+        check_is_fitted(self, "_seed")
+        return self._nodes
+
+    @property
     def graph_(self) -> Graph:
         """The graph in memory, with all known nodes: the sparsifier, or all edges."""
         check_is_fitted(self, "_seed")
@@ -388,6 +444,18 @@ class Labelling(FromPoints):
                 f"does, or give n_nodes"
             )
         return with_nodes(kept, max(n_nodes, last + 1))
+
+
+def kept_sparsifier(edges: Any, model: Any) -> KeptSparsifier | None:
+    """Return the sparsifier that a log keeps, if a model can use it for these edges."""
+    if model.epsilon is None or not hasattr(edges, "kept_sparsifier"):
+        return None
+    kept: KeptSparsifier | None = edges.kept_sparsifier(model.n_jobs)
+    if kept is None:
+        return None
+    options = SparsifierOptions(half_life=model.half_life, horizon=model.horizon)
+    own = kept.sparsifier.options
+    return kept if (own.decay, own.reach) == (options.decay, options.reach) else None
 
 
 def _is_on_cluster(edges: Any) -> bool:
