@@ -101,3 +101,37 @@ def test_label_counts_only_a_window(edges, tmp_path, options):
     answers = read(tmp_path / "out.csv")
     for node, row in answers.items():
         assert row["reached"].lower() == str(node not in ("8", "9")).lower()
+
+
+def test_a_state_keeps_its_half_life(edges, tmp_path):
+    header, *rows = edges.read_text().splitlines(keepends=True)
+    rows.sort(key=lambda row: row.split(",")[2])
+    old, new = tmp_path / "old.csv", tmp_path / "new.csv"
+    old.write_text("".join([header, *rows[:60]]))
+    new.write_text("".join([header, *rows[60:]]))
+    labels = ("--labels", tmp_path / "labels.csv")
+    how = ("-o", tmp_path / "out.csv", "--state", tmp_path / "s.ohm")
+    shown = invoke("label", old, *labels, *how, "--half-life", "1d")
+    assert shown.exit_code == 0, shown.stderr
+    shown = invoke("label", new, *how, "--half-life", "2d")
+    assert shown.exit_code == 2
+    assert "was started with --half-life 1d" in shown.stderr
+    shown = invoke("label", new, *how)  # times are read, because the state needs them
+    assert shown.exit_code == 0, shown.stderr
+    first = read(tmp_path / "out.csv")
+    whole = ("-o", tmp_path / "all.csv", "--passes", "1", "--half-life", "1d")
+    shown = invoke("label", edges, *labels, *whole)
+    assert shown.exit_code == 0, shown.stderr
+    for node, row in read(tmp_path / "all.csv").items():
+        assert (row["label"], row["reached"]) == (first[node]["label"], first[node]["reached"])
+
+
+def test_a_state_answers_for_several_windows(edges, tmp_path):
+    how = ("-o", tmp_path / "out.csv", "--state", tmp_path / "s.ohm")
+    shown = invoke("sparsify", edges, "-o", tmp_path / "s.ohm", "--since", "2025-01-01")
+    assert shown.exit_code == 0, shown.stderr
+    for since, is_reached in (("2025-01-01", True), ("2026-02-15", False)):
+        labels = ("--labels", tmp_path / "labels.csv")
+        shown = invoke("label", *labels, *how, "--since", since)
+        assert shown.exit_code == 0, shown.stderr
+        assert read(tmp_path / "out.csv")["8"]["reached"].lower() == str(is_reached).lower()

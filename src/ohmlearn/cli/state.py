@@ -65,7 +65,10 @@ class State:
         else:
             kept = StreamingSparsifier.load(self.path)
             budget = {"epsilon": kept.options.epsilon, "max_edges": kept.options.max_edges}
-            forgets = {"half_life": kept.options.half_life, "horizon": kept.options.horizon}
+            forgets: dict[str, Any] = {
+                "half_life": kept.options.half_life,
+                "horizon": kept.options.horizon,
+            }
             chosen = {**options, **budget, "seed": kept.seed}
             model = make_model(chosen, rereadable=False, **forgets)
             model.update(kept)
@@ -86,8 +89,8 @@ class State:
             option = "last" if name == "horizon" else name
             if was_given(option) and before[name] != now[name]:
                 raise ValueError(
-                    f"{self.path} was started with --{option.replace('_', '-')} {before[name]}, but "
-                    f"this command has {now[name]}; {REMEDY}"
+                    f"{self.path} was started with --{option.replace('_', '-')} {before[name]}, "
+                    f"but this command has {now[name]}; {REMEDY}"
                 )
         if was_given("passes") and click.get_current_context().params["passes"] > 1:
             raise ValueError(
