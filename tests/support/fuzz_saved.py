@@ -35,6 +35,8 @@ KINDS = [
     {"memory": 80_000, "n_nodes": NODES},
     {"epsilon": 0.9, "scheme": "online", "n_jobs": 2},
     {"epsilon": 0.9, "scheme": "paper", "n_nodes": NODES},
+    {"max_edges": 300, "half_life": 50.0},
+    {"epsilon": 0.9, "horizon": "100min"},
 ]
 NUMBERS = [0, 1, -1, 2, 3, 59, 60, 61, 2**31 - 1, 2**31, 2**59, 2**63 - 1, -(2**63)]
 FLOATS = [
@@ -60,10 +62,11 @@ VALUES = [
 ]  # fmt: skip
 
 
-def edges(n_edges: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def edges(n_edges: int, seed: int) -> tuple[np.ndarray, ...]:
     rng = np.random.default_rng(seed)
     u, v = rng.integers(0, NODES, (2, n_edges), dtype=np.int32)
-    return u, v, rng.lognormal(size=n_edges)
+    w = rng.lognormal(size=n_edges)
+    return u, v, w, np.arange(n_edges) + rng.uniform(0.0, 100.0, n_edges)
 
 
 @functools.cache
@@ -197,16 +200,16 @@ def run(seed: int, folder: str) -> str:
             raise AssertionError(f"seed {seed}: the file is not named in {error}") from error
         return "refused"
     other = StreamingSparsifier(**asdict(loaded.options), random_state=2)
-    u, v, w = edges(3000, seed)
+    u, v, w, t = edges(3000, seed)
     n = NODES if loaded.options.n_nodes is None else loaded.options.n_nodes
     inside = (u < n) & (v < n)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # solves with extreme weights may not converge
         loaded.snapshot()
         loaded.stats_  # noqa: B018
-        loaded.update(u[inside], v[inside], w[inside])
+        loaded.update(u[inside], v[inside], w[inside], t[inside])
         loaded.snapshot()
-        other.update(u[inside], v[inside], w[inside])
+        other.update(u[inside], v[inside], w[inside], t[inside])
         try:
             other.merge(loaded)
             loaded.merge(other).snapshot()

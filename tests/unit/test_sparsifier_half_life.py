@@ -150,7 +150,7 @@ def test_nodes_whose_edges_have_faded_are_not_reached():
         model = HFSClassifier(half_life=1.0, epsilon=epsilon, random_state=0)
         with pytest.warns(UserWarning, match="are in no edge|components without a label"):
             model.fit_edges(edges, {0: "a", 3: "a", 5: "b"})
-            assert model.reached_.tolist() == [True, False, False, True, True, True]
+        assert model.reached_.tolist() == [True, False, False, True, True, True]
         assert model.transduction_[[3, 5]].tolist() == ["a", "b"]
 
 
@@ -209,6 +209,7 @@ def test_old_edges_between_components_do_not_count():
 
 REFUSED = [
     ({"half_life": -1}, "half_life must be a positive number"),
+    ({"half_life": 1e-300}, "half_life must be at least 1e-100"),
     ({"half_life": "soon"}, "half_life must be a positive number"),
     ({"half_life": 1, "horizon": 2}, "give only one of them"),
     ({"half_life": 1, "scheme": "online"}, 'half_life needs scheme="resample"'),
@@ -229,7 +230,7 @@ def test_refused_times():
         kept.update(gallery.path(3))
     with pytest.raises(ValueError, match=r"times must be finite, but t\[1\] = nan"):
         kept.update([0, 1], [1, 2], None, [1.0, math.nan])
-    with pytest.raises(ValueError, match="half_life = 1.0 is too short for times such as"):
+    with pytest.raises(ValueError, match=r"half_life = 1\.0 is too short for times such as"):
         kept.update([0], [1], None, [2.0**45])
     kept.update([0], [1], None, [10.0])
     with pytest.raises(ValueError, match=r"t\[1\] = 2000000\.0 is more than a million times"):
@@ -252,9 +253,9 @@ def test_a_text_is_in_seconds_so_other_units_are_refused():
         time_unit = "ms"
 
     edges = Milliseconds([([0], [1], None, [1000.0])])
-    with pytest.raises(ValueError, match="give half_life as a number of ms"):
+    with pytest.raises(ValueError, match="needs times in seconds"):
         StreamingSparsifier(half_life="7d").update(edges)
-    with pytest.raises(ValueError, match="give half_life as a number of ms"):
+    with pytest.raises(ValueError, match="needs times in seconds"):
         HFSClassifier(half_life=datetime.timedelta(days=7), epsilon=None).update(edges)
     assert StreamingSparsifier(half_life=7.0).update(edges).n_edges_seen_ == 1
 
@@ -264,7 +265,8 @@ def test_times_are_ignored_without_a_half_life():
     plain = StreamingSparsifier(random_state=0).update(u, v, w)
     timed = StreamingSparsifier(random_state=0).update([(u, v, w, t)])
     forever = StreamingSparsifier(random_state=0, half_life=math.inf).update(u, v, w)
-    assert state_of(plain) == state_of(timed) == state_of(forever)
+    ages = StreamingSparsifier(random_state=0, half_life=1e300).update(u, v, w)
+    assert state_of(plain) == state_of(timed) == state_of(forever) == state_of(ages)
     assert timed.latest_ is None
 
 

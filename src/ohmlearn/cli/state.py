@@ -65,7 +65,12 @@ class State:
         else:
             kept = StreamingSparsifier.load(self.path)
             budget = {"epsilon": kept.options.epsilon, "max_edges": kept.options.max_edges}
-            model = make_model({**options, **budget, "seed": kept.seed}, rereadable=False)
+            forgets: dict[str, Any] = {
+                "half_life": kept.options.half_life,
+                "horizon": kept.options.horizon,
+            }
+            chosen = {**options, **budget, "seed": kept.seed}
+            model = make_model(chosen, rereadable=False, **forgets)
             model.update(kept)
         if model.sparsifier_ is None:
             raise ValueError(
@@ -81,10 +86,11 @@ class State:
         before = asdict(kept.options) | {"seed": kept.seed}
         now = asdict(asked.options) | {"seed": asked.seed}
         for name in before.keys() - {"n_jobs", "verbose"}:
-            if was_given(name) and before[name] != now[name]:
+            option = "last" if name == "horizon" else name
+            if was_given(option) and before[name] != now[name]:
                 raise ValueError(
-                    f"{self.path} was started with --{name.replace('_', '-')} {before[name]}, but "
-                    f"this command has {now[name]}; {REMEDY}"
+                    f"{self.path} was started with --{option.replace('_', '-')} {before[name]}, "
+                    f"but this command has {now[name]}; {REMEDY}"
                 )
         if was_given("passes") and click.get_current_context().params["passes"] > 1:
             raise ValueError(

@@ -214,6 +214,8 @@ def _restore(
     blank = StreamingSparsifier(n_nodes=n_nodes).get_state()
     own = StreamingSparsifier(**parameters, random_state=seed).get_state()
     rows = {name: array for name, array in arrays.items() if not name.startswith("node_")}
+    if "n_nodes" in rows:  # with a horizon there are no records of nodes, but their number
+        rows["n_nodes"] = np.array(n_nodes, np.int32)
     estimates = {name: blank[name] for name in ESTIMATES}
     return StreamingSparsifier.from_state({**rows, **estimates, "parameters": own["parameters"]})
 

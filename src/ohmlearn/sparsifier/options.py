@@ -12,6 +12,8 @@ import numpy as np
 
 from ohmlearn.validation.edges import check_n_nodes
 from ohmlearn.validation.parameters import (
+    LARGEST,
+    SMALLEST,
     check_count,
     check_fraction,
     check_memory,
@@ -120,7 +122,10 @@ class SparsifierOptions:
     @property
     def decay(self) -> float:
         """The half-life as a number; infinite if weights do not fade."""
-        return math.inf if self.half_life is None else check_duration("half_life", self.half_life)
+        if self.half_life is None:
+            return math.inf
+        found = check_duration("half_life", self.half_life)
+        return found if found < LARGEST else math.inf  # times are below 2**60
 
     @property
     def reach(self) -> float | None:
@@ -138,6 +143,8 @@ class SparsifierOptions:
             if value is None:
                 continue
             duration = check_duration(name, value)
+            if duration < SMALLEST:
+                raise ValueError(f"{name} must be at least {SMALLEST}, got {value!r}")
             if not isinstance(value, str | int | float):  # a timedelta is in seconds, as a text
                 object.__setattr__(self, name, f"{duration:.9f}s")
             if self.scheme != "resample":
