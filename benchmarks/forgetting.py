@@ -218,7 +218,7 @@ def drifting(rate: float, seed: int) -> tuple[Stream, list[np.ndarray]]:
     Examples
     --------
     >>> stream, groups = drifting(0.1, 0)
-    >>> len(stream.t), len(groups), round(np.mean(groups[0] != groups[10]), 1)
+    >>> len(stream.t), len(groups), float(np.mean(groups[0] != groups[10]).round(1))
     (120000, 60, 0.5)
     """
     rng = np.random.default_rng(seed)
