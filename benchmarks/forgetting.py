@@ -12,7 +12,8 @@ and windows of several lengths. There are three cases.
 
 Weights are exact and no edge is dropped, so that only the view matters. Figures are means, with
 standard errors, over draws of labels, over months, and over streams. ``gain`` is the difference
-from all edges for the same draws.
+from all edges for the same draws. The kind "chosen" is the view with the largest
+`accuracy_estimate_`, which a user can choose, too, because it needs no other labels.
 """
 
 from __future__ import annotations
@@ -35,13 +36,14 @@ from ohmlearn.graph.time_view import TimeView
 SETS = ("dblp_temporal", "school_primary")
 LINKS = "snap_mathoverflow_a2q"
 PER_CLASS = (5, 20)
-METHODS = ("harmonic", "restart")
+METHODS = ("harmonic", "restart", "auto")
 SHARES = (1, 2, 4, 8, 16, 32)  # lengths of views: the span of the stream divided by these
 DAY = 86400.0
 LINK_DAYS = (1000, 365, 180, 90, 30, 10)
 DRIFT_DAYS = (40, 20, 10, 5, 2, 1)
 DRIFTS = (0.0, 0.005, 0.02, 0.05)  # share of the nodes that choose a new group each day
 N_DAYS, N_GROUPS, N_NODES, PER_DAY = 60, 5, 1000, 2000
+DAYS = (10, 20, 40, 60)  # when accuracy is measured
 
 
 @dataclass
@@ -93,14 +95,22 @@ def views(at: float, lengths: Sequence[float]) -> Iterator[tuple[Figure, TimeVie
         yield {"kind": "window", "length": length}, TimeView(since=at - length)
 
 
-def right(graph: Graph, y: np.ndarray, chosen: np.ndarray, method: str) -> tuple[np.ndarray, ...]:
-    """Return which nodes were not labelled, get their class, and are reached by a label."""
-    given = np.full(len(y), -1)
-    given[chosen] = y[chosen]
-    model = HFSClassifier(epsilon=None, calibration=None, method=method, random_state=0)
-    model.fit_edges(graph, given)
-    reached = model.reached_
-    return (y >= 0) & (given < 0), (model.transduction_ == y) & reached, reached
+class Answer:
+    """What a view says about the nodes, from some labels."""
+
+    def __init__(self, graph: Graph, y: np.ndarray, chosen: np.ndarray, method: str) -> None:
+        given = np.full(len(y), -1)
+        given[chosen] = y[chosen]
+        calibration = "loo" if method == "auto" else None  # None has the same labels and is faster
+        model = HFSClassifier(epsilon=None, calibration=calibration, method=method, random_state=0)
+        self.model = model.fit_edges(graph, given)
+        self.rest = (y >= 0) & (given < 0)
+        self.reached = model.reached_
+        self.right = (model.transduction_ == y) & self.reached
+
+    def estimate(self) -> float:
+        """Return the accuracy that the model estimates from its labels."""
+        return self.model.accuracy_estimate_.value
 
 
 def mean_error(values: Sequence[float]) -> tuple[float, float]:
@@ -125,33 +135,62 @@ def summary(found: dict[str, list[float]], base: dict[str, list[float]]) -> Figu
     return figure
 
 
+def choose(
+    found: list[dict[str, list[float]]], estimates: list[list[float]]
+) -> dict[str, list[float]]:
+    """Return the measures of the view with the largest estimate, for each draw.
+
+    Examples
+    --------
+    >>> choose([{"accuracy": [0.1, 0.2]}, {"accuracy": [0.3, 0.4]}], [[0.5, 0.5], [0.6, 0.4]])
+    {'accuracy': [0.3, 0.2]}
+    """
+    best = np.argmax(estimates, axis=0)
+    return {key: [found[at][key][i] for i, at in enumerate(best)] for key in found[0]}
+
+
 def study_labels(name: str, stream: Stream, draws: int) -> Iterator[Figure]:
     """Yield the accuracy of each view of a stream whose labels do not change."""
-    y, latest = stream.y, stream.t.max()
-    assert y is not None
-    span = float(latest - stream.t.min())
+    span = float(np.ptp(stream.t))
     newest = stream.t >= np.quantile(stream.t, 0.9)
     recent = np.zeros(stream.n_nodes, bool)  # nodes with one of the newest tenth of the edges
     recent[stream.u[newest]] = recent[stream.v[newest]] = True
-    base: dict[tuple[str, int], dict[str, list[float]]] = {}
-    for head, view in views(latest, [span / share for share in SHARES]):
-        if head == {"kind": "window", "length": span}:
-            continue  # these are all edges
-        graph = stream.graph(view)
-        share = None if head["length"] is None else round(span / head["length"])
-        for method in METHODS:
-            for per_class in PER_CLASS:
-                found: dict[str, list[float]] = {"accuracy": [], "recent": [], "reached": []}
-                for seed in range(draws):
-                    chosen = draw_labels(y, per_class, "stratified", seed)
-                    rest, hits, reached = right(graph, y, chosen, method)
-                    found["accuracy"].append(hits[rest].mean())
-                    found["recent"].append(hits[rest & recent].mean())
-                    found["reached"].append(reached[rest].mean())
-                figure = {**head, "share": share, "method": method, "labels": per_class}
-                figure |= {"draws": draws, "edges": graph.n_edges}
-                figure |= summary(found, base.setdefault((method, per_class), found))
-                yield {"case": "labels", "set": name, "nodes": stream.n_nodes, **figure}
+    graphs = [
+        (kind, stream.graph(view))
+        for kind, view in views(stream.t.max(), [span / share for share in SHARES])
+        if kind != {"kind": "window", "length": span}  # these are all edges
+    ]
+    for method in METHODS:
+        for per_class in PER_CLASS if method != "auto" else PER_CLASS[:1]:
+            head = {"case": "labels", "set": name, "nodes": stream.n_nodes, "method": method}
+            head |= {"labels": per_class, "draws": draws}
+            found, estimates = [], []
+            for kind, graph in graphs:
+                measured, estimated = label_static(stream, graph, recent, method, per_class, draws)
+                found.append(measured)
+                estimates.append(estimated)
+                share = None if kind["length"] is None else round(span / kind["length"])
+                figure = {**kind, "share": share, "edges": graph.n_edges}
+                yield {**head, **figure, **summary(measured, found[0])}
+            if method == "auto":
+                yield {**head, "kind": "chosen", **summary(choose(found, estimates), found[0])}
+
+
+def label_static(
+    stream: Stream, graph: Graph, recent: np.ndarray, method: str, per_class: int, draws: int
+) -> tuple[dict[str, list[float]], list[float]]:
+    """Return the measures of a view for each draw of labels, and the estimates of accuracy."""
+    found: dict[str, list[float]] = {"accuracy": [], "recent": [], "reached": []}
+    estimates = []
+    assert stream.y is not None
+    for seed in range(draws):
+        chosen = draw_labels(stream.y, per_class, "stratified", seed)
+        answer = Answer(graph, stream.y, chosen, method)
+        found["accuracy"].append(answer.right[answer.rest].mean())
+        found["recent"].append(answer.right[answer.rest & recent].mean())
+        found["reached"].append(answer.reached[answer.rest].mean())
+        estimates.append(answer.estimate() if method == "auto" else 0.0)
+    return found, estimates
 
 
 def study_links(stream: Stream, months: int) -> Iterator[Figure]:
@@ -242,20 +281,24 @@ def drifting(rate: float, seed: int) -> tuple[Stream, list[np.ndarray]]:
 def study_drift(rate: float, per_class: int, streams: int) -> Iterator[Figure]:
     """Yield the accuracy of each view of streams whose nodes change group, over the days."""
     made = [drifting(rate, seed) for seed in range(streams)]
-    days = [day for day in (10, 20, 40, 60) if day <= N_DAYS]
-    base: dict[str, list[float]] = {}
+    head = {"case": "drift", "rate": rate, "labels": per_class, "streams": streams}
+    found: list[dict[str, list[float]]] = []
+    estimates: list[list[float]] = []
     for at_view in range(1 + 2 * len(DRIFT_DAYS)):
-        found: dict[str, list[float]] = {f"day_{day}": [] for day in days}
+        found.append({f"day_{day}": [] for day in DAYS})
+        estimates.append([])
         for seed, (stream, groups) in enumerate(made):
-            for day in days:
-                head, view = list(views(float(day), DRIFT_DAYS))[at_view]
+            for day in DAYS:
+                kind, view = list(views(float(day), DRIFT_DAYS))[at_view]
                 graph, y = stream.graph(view, before=day), groups[day - 1]
-                chosen = draw_labels(y, per_class, "stratified", seed)
-                rest, hits, _ = right(graph, y, chosen, "harmonic")
-                found[f"day_{day}"].append(hits[rest].mean())
-        base = base or found
-        figure = {"case": "drift", "rate": rate, "kind": head["kind"], "days": head["length"]}
-        yield {**figure, "labels": per_class, "streams": streams, **summary(found, base)}
+                answer = Answer(graph, y, draw_labels(y, per_class, "stratified", seed), "harmonic")
+                found[-1][f"day_{day}"].append(answer.right[answer.rest].mean())
+                if day == DAYS[-1]:
+                    estimates[-1].append(answer.estimate())
+        figure = {"kind": kind["kind"], "days": kind["length"]}
+        yield {**head, **figure, **summary(found[-1], found[0])}
+    last = [{f"day_{DAYS[-1]}": measured[f"day_{DAYS[-1]}"]} for measured in found]
+    yield {**head, "kind": "chosen", **summary(choose(last, estimates), last[0])}
 
 
 def studies(options: argparse.Namespace) -> Iterator[Figure]:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from benchmarks.forgetting import DRIFT_DAYS, DRIFTS, LINK_DAYS, LINKS, PER_CLASS, SETS, SHARES
+from benchmarks.forgetting import (
+    DRIFT_DAYS,
+    DRIFTS,
+    LINK_DAYS,
+    LINKS,
+    METHODS,
+    PER_CLASS,
+    SETS,
+    SHARES,
+)
 from benchmarks.measure import Figure
 from benchmarks.results import Results, table
 
@@ -20,15 +29,22 @@ def best_table(results: Results) -> str:
             found = results.figures(
                 "forgetting", case="labels", set=name, method="harmonic", labels=labels
             )
+            chosen = results.one(
+                "forgetting", case="labels", set=name, method="auto", labels=labels, kind="chosen"
+            )
             for key, nodes in (("accuracy", name), ("recent", f"{name}, recent nodes")):
-                rows.append([nodes, f"{labels}", *_best(found, key, _share)])
+                cells = [*_best(found, key, _share), _percent(chosen, key)]
+                rows.append([nodes, f"{labels}", *cells])
     found = results.figures("forgetting", case="links")
-    rows.append([f"{LINKS}, AUC", "none", *_best(found, "random", _days)])
+    rows.append([f"{LINKS}, AUC", "none", *_best(found, "random", _days), ""])
     for rate in DRIFTS:
         for labels in PER_CLASS:
             found = results.figures("forgetting", case="drift", rate=rate, labels=labels)
-            rows.append([f"groups, {_drift(rate)}", f"{labels}", *_best(found, "day_60", _days)])
-    return table(["stream", "labels per class", "all edges", "best half-life", "best window"], rows)
+            chosen = next((f for f in found if f["kind"] == "chosen"), {})
+            cells = [*_best(found, "day_60", _days), _percent(chosen, "day_60")]
+            rows.append([f"groups, {_drift(rate)}", f"{labels}", *cells])
+    head = ["stream", "labels per class", "all edges", "best half-life", "best window", "chosen"]
+    return table(head, rows)
 
 
 def _best(found: list[Figure], key: str, length: Callable[[Figure], str]) -> list[str]:
@@ -67,7 +83,8 @@ def labels_table(results: Results) -> str:
         (name, labels, method)
         for name in SETS
         for labels in PER_CLASS
-        for method in (("harmonic", "restart") if name == SETS[0] else ("harmonic",))
+        for method in (METHODS if name == SETS[0] else METHODS[:1])
+        if method != "auto" or labels == PER_CLASS[0]
     ]
     rows = []
     for kind, share in [("all", None), *((kind, s) for kind in KINDS for s in SHARES)]:
@@ -84,7 +101,7 @@ def labels_table(results: Results) -> str:
             rows.append([name, reached, *(_percent(f, "accuracy") for f in found)])
     short = {SETS[0]: "dblp", SETS[1]: "school"}
     head = [
-        f"{short[name]}, {labels}" + (", restart" if method == "restart" else "")
+        f"{short[name]}, {labels}" + (f", {method}" if method != METHODS[0] else "")
         for name, labels, method in columns
     ]
     return table(["view", "dblp, nodes reached", *head], rows)
