@@ -14,7 +14,7 @@ import numpy as np
 from ohmlearn._storage import read_arrays, write_arrays
 from ohmlearn.cli.messages import tell
 from ohmlearn.sparsifier import StreamingSparsifier
-from ohmlearn.streams import EdgeBatch
+from ohmlearn.streams import EdgeBatch, TimedBatch
 
 if TYPE_CHECKING:
     from ohmlearn.streams import EdgeStream
@@ -23,6 +23,7 @@ __all__ = ["Checkpoint"]
 
 PARAMETERS = ("epsilon", "max_edges", "memory", "n_nodes")
 BLOCK, N_BLOCKS = 1 << 16, 16  # of a file, to notice an edit at once
+Batch = EdgeBatch | TimedBatch
 
 
 class Checkpoint:
@@ -52,7 +53,7 @@ class Checkpoint:
         self._every = options["checkpoint_every"]
         self._saved_at = time.perf_counter()
         self._digest = EdgeDigest()
-        self._batch: EdgeBatch | None = None  # that the sparsifier is reading, not in the digest
+        self._batch: Batch | None = None  # that the sparsifier is reading, not in the digest
         self._expected: str | None = None  # the digest of the edges that the file has seen
         if os.path.exists(path):
             self._load()
@@ -99,7 +100,7 @@ class Checkpoint:
             f"another one"
         )
 
-    def unseen(self, batches: Iterator[EdgeBatch]) -> Iterator[EdgeBatch]:
+    def unseen(self, batches: Iterator[Batch]) -> Iterator[Batch]:
         """Yield what the sparsifier has not seen; save it now and then, and in the end.
 
         The caller must pass each batch to the sparsifier before requesting the next.
@@ -180,19 +181,20 @@ class EdgeDigest:
 
     def __init__(self) -> None:
         # One attribute: Ctrl-C between two assignments must not leave half a batch.
-        self._state = 0, tuple(hashlib.blake2b(digest_size=16) for _ in "uvw")
+        self._state = 0, tuple(hashlib.blake2b(digest_size=16) for _ in "uvwt")
 
     @property
     def n_edges(self) -> int:
         """Number of edges so far."""
         return self._state[0]
 
-    def add(self, batch: EdgeBatch) -> None:
+    def add(self, batch: Batch) -> None:
         """Take in a batch."""
         n_edges, columns = self.copy()._state
         w = np.ones(len(batch.u)) if batch.w is None else batch.w
-        for column, values in zip(columns, (batch.u, batch.v, w), strict=True):
-            dtype = "<f8" if values is w else "<i8"
+        t = batch.t if isinstance(batch, TimedBatch) else np.empty(0)
+        for column, values in zip(columns, (batch.u, batch.v, w, t), strict=True):
+            dtype = "<f8" if values is w or values is t else "<i8"
             column.update(np.ascontiguousarray(values, dtype=dtype).data)
         self._state = n_edges + len(batch.u), columns
 
@@ -215,9 +217,9 @@ def _position(sparsifier: StreamingSparsifier) -> int:
     return sum(int(stats[name]) for name in names)
 
 
-def _rows(batch: EdgeBatch, start: int, stop: int) -> EdgeBatch:
-    w = None if batch.w is None else batch.w[start:stop]
-    return EdgeBatch(batch.u[start:stop], batch.v[start:stop], w)
+def _rows(batch: Batch, start: int, stop: int) -> Batch:
+    parts: Any = (None if part is None else part[start:stop] for part in batch)
+    return type(batch)(*parts)
 
 
 def _describe_file(name: str) -> dict[str, Any]:

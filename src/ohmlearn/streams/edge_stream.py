@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 
 from ohmlearn.nodes import NodeTable
-from ohmlearn.streams.batch import EdgeBatch
+from ohmlearn.streams.batch import EdgeBatch, TimedBatch
 from ohmlearn.streams.columns import Columns
 from ohmlearn.streams.errors import refuse_source
 from ohmlearn.streams.options import ReadOptions
@@ -40,6 +40,13 @@ class EdgeStream:
         Rows left out in the latest reading, with ``on_bad="skip"``.
     first_bad : str or None
         Where the first of them is, and what is wrong with it.
+    has_times : bool
+        Whether batches are `TimedBatch`.
+    times : TimeRule or None
+        Which times are accepted.
+    time_unit : {"date", "s", "ms", "us", "ns"} or None
+        What the times are: dates, Unix times, or, if None, other numbers. Dates are seconds since
+        1970 in the batches.
 
     Examples
     --------
@@ -66,7 +73,12 @@ class EdgeStream:
         self.n_bad = 0
         self.first_bad: str | None = None
         self.n_read = 0
+        self.has_times = self.options.time is not None
+        self.times = sources[0].times
+        if self.times is not None:
+            self.times.live = not self.rereadable
         for source in sources:
+            source.times = self.times
             source.inspect()
         if sources[0].columns is not None:
             self._print_columns(sources[0])
@@ -76,6 +88,21 @@ class EdgeStream:
         """Which columns are used, and whether they were guessed; None if not known yet."""
         columns: Columns | None = self._sources[0].columns
         return None if columns is None else str(columns)
+
+    @property
+    def time_unit(self) -> str | None:
+        """What the times are: "date", a unit of Unix times, or None for other numbers.
+
+        Streams that can be read again are read until their first times; others must have been.
+        """
+        if self.times is None:
+            return None
+        if not self.times.is_known and self.rereadable:
+            for source in self._sources:
+                for _ in source.batches(self.nodes.kind):
+                    if self.times.is_known:
+                        return self.times.unit
+        return self.times.unit
 
     @property
     def n_nodes(self) -> int | None:
@@ -99,7 +126,7 @@ class EdgeStream:
         part = source.fraction
         return None if part is None else (at + part) / len(self._sources)
 
-    def __iter__(self) -> Iterator[EdgeBatch]:
+    def __iter__(self) -> Iterator[EdgeBatch | TimedBatch]:
         if self._started and not self.rereadable:
             once = next(source.name for source in self._sources if not source.rereadable)
             refuse_source(
@@ -121,7 +148,10 @@ class EdgeStream:
                 except TypeError as error:  # integers after strings, or the other way round
                     refuse_source(source.name, f'{error}, or use id_type="string"')
                 self.n_read += len(u)
-                yield EdgeBatch(u, v, raw.w)
+                if raw.t is None:
+                    yield EdgeBatch(u, v, raw.w)
+                else:
+                    yield TimedBatch(u, v, raw.w, raw.t)
         self._complete = self.n_read
         self._at = len(self._sources), self._sources[-1]
         self._sources[-1].fraction = 0.0
