@@ -52,8 +52,8 @@ for days in windows:
 # %%
 # The pictures show how much people write to each other: people are sorted by their present group,
 # and dark means many messages. The upper row is computed from all messages of the window, the lower
-# row from the snapshots. The last three days are noisy, but all messages fit the present groups. The
-# longer the window, the more messages are from people who have moved since.
+# row from the snapshots. In the last three days the groups are clear. The longer the window, the
+# more messages are from people who have moved since.
 
 order = np.argsort(group, kind="stable")
 place = np.empty(n, dtype=int)

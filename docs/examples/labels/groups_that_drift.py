@@ -10,9 +10,9 @@ window of the last days.
 # %%
 # The stream
 # ----------
-# A thousand people in five groups send 4,000 messages per day, half of them within the group. The
+# A thousand people in five groups send 10,000 messages per day, half of them within the group. The
 # first 30 days are calm. From day 30 to day 50 there is a reorganisation: each day one person in
-# twenty moves. Then it is calm again.
+# twenty moves to another group. Then it is calm again.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -20,7 +20,7 @@ import numpy as np
 from ohmlearn import HFSClassifier, StreamingSparsifier
 
 rng = np.random.default_rng(0)
-n, n_groups, n_days, per_day = 1000, 5, 90, 4_000
+n, n_groups, n_days, per_day = 1000, 5, 90, 10_000
 group = np.arange(n) % n_groups
 
 
@@ -37,13 +37,13 @@ def messages(day):
 # %%
 # Three sparsifiers
 # -----------------
-# All three read the same messages once and keep few of them. The first one never forgets. The second
-# one halves the weight of a message every three days. The third one remembers the times of the last
-# 30 days, and can answer for any window within them; we ask for the last seven days.
+# All three read the same messages once and keep few of them. The first one never forgets. The
+# second one halves the weight of a message every three days. The third one keeps the times of the
+# last 30 days and can answer for any window within them; we ask for the last seven days.
 #
 # Each evening we know the group of twenty people in each group, and ask for everyone else's.
 
-options = {"n_nodes": n, "epsilon": 0.5, "random_state": 0}
+options = {"n_nodes": n, "epsilon": 0.8, "random_state": 0}
 everything = StreamingSparsifier(**options)
 fading = StreamingSparsifier(**options, half_life=3.0)
 recent = StreamingSparsifier(**options, horizon=30.0)
@@ -83,9 +83,12 @@ for name, right in zip(names, rows.T, strict=True):
     print(f"{name:20}", *(f"{right[day - 1]:7.0%}" for day in (30, 50, 60, 90)))
 
 # %%
-# In calm times all edges are best, because they are the most evidence. After the reorganisation they
-# are wrong for a long time. The half-life and the window recover within days. The price of
-# forgetting is the small gap between the curves in the first 30 days.
+# Before the reorganisation all three are about equally good. After it, all edges are wrong for a
+# long time, because the old messages are still there. The window has recovered when it contains no
+# message from before day 50, and the half-life recovers gradually.
+#
+# A half-life needs no more memory. A horizon needs about twice as much, because one state answers for
+# all windows. The number of edges in memory grows until the sparsifier drops some again.
 
 figure, (top, bottom) = plt.subplots(2, 1, figsize=(9, 5.4), sharex=True, height_ratios=[1.6, 1])
 for right, held, name, style in zip(rows.T, kept.T, names, ("-", "-", "--"), strict=True):
