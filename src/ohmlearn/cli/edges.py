@@ -9,6 +9,7 @@ from ohmlearn.cli.messages import tell
 
 if TYPE_CHECKING:
     from ohmlearn.cli.checkpoint import Checkpoint
+    from ohmlearn.cli.state import Intake
     from ohmlearn.nodes import NodeTable
     from ohmlearn.sparsifier import StreamingSparsifier
     from ohmlearn.streams import EdgeBatch, EdgeStream, ReadOptions, TimedBatch
@@ -18,6 +19,7 @@ __all__ = [
     "as_column",
     "as_moment",
     "edge_options",
+    "edge_options_with_state",
     "fraction",
     "open_edges",
     "print_bad",
@@ -62,7 +64,6 @@ READING = (
     ),
 )
 OPTIONS = (
-    click.argument("edges", nargs=-1, required=True),
     *READING,
     click.option("--json", "as_json", is_flag=True, help="Progress and summary as JSON lines."),
     click.option("-q", "--quiet", is_flag=True, help="No progress, summary or warnings."),
@@ -76,7 +77,16 @@ threads_option = click.option(
 
 def edge_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the argument EDGES and how to read it."""
-    for option in reversed(OPTIONS):
+    return _add_options(command, required=True)
+
+
+def edge_options_with_state(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the argument EDGES, which a command with a state may leave out, and how to read it."""
+    return _add_options(command, required=False)
+
+
+def _add_options(command: Callable[..., Any], *, required: bool) -> Callable[..., Any]:
+    for option in reversed((click.argument("edges", nargs=-1, required=required), *OPTIONS)):
         command = option(command)
     return command
 
@@ -147,8 +157,9 @@ class WatchedEdges:
         Those of `edge_options`.
     sparsifier : StreamingSparsifier, optional
         Receives the edges of the first reading; its size is shown as well.
-    checkpoint : Checkpoint, optional
-        Saves the sparsifier during the first reading and skips edges that it has seen.
+    checkpoint : Checkpoint or Intake, optional
+        Saves the sparsifier during the first reading and skips edges that it has seen, or takes
+        note of the sources of a state.
     """
 
     def __init__(
@@ -156,7 +167,7 @@ class WatchedEdges:
         stream: "EdgeStream",
         options: dict[str, Any],
         sparsifier: "StreamingSparsifier | None" = None,
-        checkpoint: "Checkpoint | None" = None,
+        checkpoint: "Checkpoint | Intake | None" = None,
     ) -> None:
         self.nodes = stream.nodes
         self.rereadable = stream.rereadable

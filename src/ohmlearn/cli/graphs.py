@@ -77,12 +77,16 @@ def info(**options: Any) -> None:
 def sparsify(output: str, **options: Any) -> None:
     """Write a small graph whose energies are close to those of EDGES, which are read once.
 
-    The output has the columns u, v (ids as in EDGES) and w.
+    The output has the columns u, v (ids as in EDGES) and w. If its name ends in .ohm, it is the
+    sparsifier itself, which can take in more edges: with label --state, or in Python with
+    StreamingSparsifier.load.
     """
     from ohmlearn.report.tables import check_table_path, write_table
     from ohmlearn.sparsifier import StreamingSparsifier
 
-    check_table_path(output, options["csv_safe"])
+    is_state = output.endswith(".ohm")
+    if not is_state:
+        check_table_path(output, options["csv_safe"])
     check_outputs({"-o": output}, *options["edges"])
     stream = open_edges(options)
     names = ("epsilon", "max_edges", "memory", "n_nodes", "scheme", "constants")
@@ -93,8 +97,11 @@ def sparsify(output: str, **options: Any) -> None:
     )
     sparsifier.update(WatchedEdges(stream, options, sparsifier))
     u, v, w = sparsifier.snapshot().edges()
-    ids = stream.nodes.ids()
-    write_table(output, {"u": ids[u], "v": ids[v], "w": w}, options["csv_safe"])
+    if is_state:
+        sparsifier.save(output)
+    else:
+        ids = stream.nodes.ids()
+        write_table(output, {"u": ids[u], "v": ids[v], "w": w}, options["csv_safe"])
     if options["as_json"]:
         figures = {**sparsifier.stats_, "n_edges_kept": len(u), "n_bad_rows": stream.n_bad}
         click.echo(json.dumps(figures), err=True)

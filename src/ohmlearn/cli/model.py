@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "label_columns_options",
     "make_model",
+    "model_choices",
     "model_options",
     "read_label_file",
     "sparsifier_options",
@@ -109,15 +110,7 @@ def make_model(
     passes = options["passes"] or (3 if rereadable else 1)
     if passes > 1 and not rereadable:
         raise click.UsageError("a pipe can be read only once: use --passes 1, or a file")
-    chosen: dict[str, Any] = {}
-    if "method" in options:
-        chosen = {
-            "method": options["method"],
-            "class_prior": read_shares(options["class_prior"], labels or {}),
-            "normalization": _none(options["normalization"]),
-            "calibration": _none(options["calibration"]),
-            "gamma": "auto" if options["gamma"] is None else options["gamma"],
-        }
+    chosen = model_choices(options, labels or {}) if "method" in options else {}
     return HFSClassifier(
         epsilon=options["epsilon"],
         max_edges=options["max_edges"],
@@ -126,6 +119,17 @@ def make_model(
         n_jobs=options["threads"],
         **chosen,
     )
+
+
+def model_choices(options: dict[str, Any], labels: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of the classifier that `model_options` describe."""
+    return {
+        "method": options["method"],
+        "class_prior": read_shares(options["class_prior"], labels),
+        "normalization": _none(options["normalization"]),
+        "calibration": _none(options["calibration"]),
+        "gamma": "auto" if options["gamma"] is None else options["gamma"],
+    }
 
 
 def _none(choice: str) -> str | None:

@@ -1,5 +1,6 @@
 """What the estimators have in common: fitting to edges, more edges, other labels, more passes."""
 
+import os
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Self
@@ -11,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from ohmlearn.harmonic.posterior import posterior_std
 from ohmlearn.nodes.identity import nodes_of
 from ohmlearn.semi_supervised.labelling import Labelling
+from ohmlearn.semi_supervised.saving import load_model, save_model
 from ohmlearn.semi_supervised.suggest import Suggestion, suggest_nodes
 from ohmlearn.semi_supervised.targets import is_mapping
 from ohmlearn.sparsifier import StreamingSparsifier
@@ -109,7 +111,9 @@ class BaseHFS(Labelling):
         ----------
         edges : stream, Graph, or tuple (u, v) or (u, v, w) of arrays
             Only the new edges, which may have new nodes. A stream of `read_edges` after another
-            one needs ``nodes=first.nodes``, so that the same id is the same node.
+            one needs ``nodes=model.nodes_``, so that the same id is the same node. Edges may also
+            be those of a `StreamingSparsifier`: it is merged, or, if there are no edges yet, the
+            estimator continues with it.
         at, since : number or date, optional
             As for `fit_edges`, for all answers until the next update.
 
@@ -123,6 +127,14 @@ class BaseHFS(Labelling):
         >>> model = HFSClassifier().update(([0, 1], [1, 2])).relabel({0: "a", 2: "b"})
         >>> model.update(([2], [3])).transduction_.tolist()
         ['a', 'a', 'b', 'b']
+
+        A sparsifier that was made before, perhaps on another machine:
+
+        >>> from ohmlearn import StreamingSparsifier
+        >>> sparsifier = StreamingSparsifier(random_state=0).update([0, 1], [1, 2])
+        >>> model = HFSClassifier().update(sparsifier).relabel({0: "a", 2: "b"})
+        >>> model.transduction_.tolist()
+        ['a', 'a', 'b']
         """
         if not hasattr(self, "_seed"):
             self._check_parameters()
@@ -201,6 +213,51 @@ class BaseHFS(Labelling):
             self.n_iter_ += done
         self._solve()
         return self
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the estimator to a file with a checksum, completely or not at all.
+
+        The file holds everything that later answers depend on: parameters, ids, labels, the
+        sparsifier (or all edges, if ``epsilon=None``), the points of `fit`, and the present answer.
+        Nothing is pickled. A `random_state` that is a generator is replaced by the seed in use. A
+        function as `affinity` cannot be saved.
+
+        Parameters
+        ----------
+        path : str or path
+            Name of the file; an existing file is replaced.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from ohmlearn import HFSClassifier
+        >>> model = HFSClassifier(random_state=0).fit_edges(([0, 1], [1, 2]), {0: "a", 2: "b"})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(f"{folder}/model.ohm")
+        ...     loaded = HFSClassifier.load(f"{folder}/model.ohm")
+        >>> loaded.update(([2], [3])).transduction_.tolist()
+        ['a', 'a', 'b', 'b']
+        """
+        save_model(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a saved estimator, which continues bit for bit as if it had never stopped.
+
+        To take in more edges with ids, read them with the ids of the estimator:
+        ``model.update(read_edges(path, nodes=model.nodes_))``.
+
+        Parameters
+        ----------
+        path : str or path
+            A file written by `save`; see there for an example.
+
+        Raises
+        ------
+        ValueError
+            Names the file and what is wrong with it. It is safe to load any file.
+        """
+        return load_model(cls, path)
 
     # Answers.
 

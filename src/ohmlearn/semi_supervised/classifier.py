@@ -155,6 +155,8 @@ class HFSClassifier(ClassifierMixin, Certainty):
         The graph in memory: the sparsifier, or all edges if ``epsilon=None``.
     sparsifier_ : StreamingSparsifier or None
         Where `graph_` comes from; None if ``epsilon=None``.
+    nodes_ : NodeTable or None
+        The ids of the nodes, if the edges have ids.
     n_iter_ : int
         Number of passes over the edges.
     n_features_in_ : int

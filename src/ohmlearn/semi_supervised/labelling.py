@@ -23,7 +23,7 @@ from ohmlearn.harmonic.leave_one_out import LeftOut
 from ohmlearn.harmonic.system import Normalization
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.identity import join_tables, nodes_of
-from ohmlearn.semi_supervised.all_edges import AllEdges
+from ohmlearn.semi_supervised.all_edges import FAR, AllEdges
 from ohmlearn.semi_supervised.points import FromPoints
 from ohmlearn.semi_supervised.targets import (
     Labels,
@@ -51,7 +51,6 @@ from ohmlearn.validation.times import DURATION_KIND
 __all__ = ["Labelling"]
 
 Floats = NDArray[np.float64]
-FAR = 1_000_000  # largest allowed gap between a labelled node and twice the number of nodes
 SOLVE_TOL = 1e-8  # a solve in memory is cheap, so it is at least this accurate
 MOST_LEFT_OUT = 512  # labels whose leave-one-out scores are computed
 LEAST_LEFT_OUT = 32
@@ -129,21 +128,27 @@ class Labelling(FromPoints):
         # Labels are checked before the edges are read, and numbered afterwards.
         labels = self._read_labels(y, n_nodes, nodes_of(edges), sample_weight)
         in_memory = isinstance(edges, Graph | tuple) or self.epsilon is None
-        if self.passes > 1 and not in_memory and not _is_on_cluster(edges):
+        is_sparse = isinstance(edges, StreamingSparsifier)  # there are no other edges to read
+        if self.passes > 1 and not in_memory and not is_sparse and not _is_on_cluster(edges):
             check_rereadable(batches_of(edges), READER)
         self._start(n_nodes, sparsifier)
         self._take(edges, at, since)
         self._set_labels(labels)
         self._settle_method()
-        if self.passes > 1 and not self._holds_all_edges():
+        if self.passes > 1 and not is_sparse and not self._holds_all_edges():
             self._refine(edges, self.passes - 1, None)
         self._solve()
 
-    def _start(self, n_nodes: int | None, sparsifier: StreamingSparsifier | None = None) -> None:
+    def _start(
+        self,
+        n_nodes: int | None,
+        sparsifier: StreamingSparsifier | None = None,
+        seed: int | None = None,
+    ) -> None:
         """Forget earlier edges, labels and answers."""
-        for name in ("_labels", "labelled_"):
+        for name in ("_labels", "labelled_", "sources_"):
             self.__dict__.pop(name, None)
-        self._seed = check_seed(self.random_state)
+        self._seed = check_seed(self.random_state if seed is None else seed)
         self._n_nodes = n_nodes
         self._nodes: NodeTable | None = None
         self._moment: dict[str, Any] = {}  # at or since, if they were given
@@ -174,6 +179,9 @@ class Labelling(FromPoints):
         self._answer, self.n_iter_, self._is_settled = None, 1, False
         given = {"at": at, "since": since}
         self._moment = {name: value for name, value in given.items() if value is not None}
+        if isinstance(edges, StreamingSparsifier):
+            self._take_sparsifier(edges)
+            return
         if self.sparsifier_ is None:
             assert self._all_edges is not None
             nodes = nodes_of(edges)
@@ -200,6 +208,17 @@ class Labelling(FromPoints):
             self.sparsifier_ = found
         else:
             self.sparsifier_.update(edges)
+        self._nodes = self.sparsifier_.nodes
+
+    def _take_sparsifier(self, other: StreamingSparsifier) -> None:
+        """Continue with a sparsifier, or merge it into the present one."""
+        kept = self.sparsifier_
+        if kept is None:
+            raise ValueError(
+                "epsilon = None keeps every edge, but a sparsifier may have dropped some; give an "
+                "epsilon between 0 and 1, or the edges of sparsifier.snapshot()"
+            )
+        self.sparsifier_ = kept.merge(other) if kept.n_edges_seen_ > 0 else other
         self._nodes = self.sparsifier_.nodes
 
     def _holds_all_edges(self) -> bool:
@@ -309,6 +328,13 @@ class Labelling(FromPoints):
 
     # Parts of the job.
 
+    def _use_threads(self, n_jobs: int | None) -> None:
+        """Change the number of threads; the answers stay the same."""
+        self.n_jobs = n_jobs
+        if self.sparsifier_ is not None and self.sparsifier_.options.n_jobs != n_jobs:
+            self.sparsifier_ = self.sparsifier_.with_threads(n_jobs)
+            self._nodes = self.sparsifier_.nodes
+
     def _check_parameters(self) -> None:
         check_parameters(type(self).__name__, self._constraints, self.get_params(deep=False))
 
@@ -371,6 +397,12 @@ class Labelling(FromPoints):
             )
 
     # Answers.
+
+    @property
+    def nodes_(self) -> NodeTable | None:
+        """The ids of the nodes, for ``read_edges(..., nodes=model.nodes_)``; None without ids."""
+        check_is_fitted(self, "_seed")
+        return self._nodes
 
     @property
     def graph_(self) -> Graph:

@@ -42,8 +42,8 @@ n_jobs, verbose, half_life, horizon
         Number for every node.
     mean_ : float
         Mean of the given numbers, by weight; it is the answer where `reached_` is False.
-    gamma_, scores_, reached_, labelled_, residual_, converged_, graph_, sparsifier_, n_iter_, \
-n_features_in_
+    gamma_, scores_, reached_, labelled_, residual_, converged_, graph_, sparsifier_, nodes_, \
+n_iter_, n_features_in_
         See `HFSClassifier`.
 
     Examples

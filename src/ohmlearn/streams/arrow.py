@@ -30,6 +30,7 @@ class ArrowSource(Source):
     """A source with a schema and record batches."""
 
     format = "Arrow"
+    _n_skipped = 0  # rows before those that are read
 
     @abstractmethod
     def _read(self) -> Iterator[tuple[Columns, Any]]:
@@ -41,7 +42,7 @@ class ArrowSource(Source):
 
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
         """Yield the columns of edges of each record batch."""
-        row, seen = self._first_row(), 0
+        row, seen = self._first_row() + self._n_skipped, self._n_skipped
         batches = self._read()
         while True:
             with reading(self.name, self.format):
@@ -112,9 +113,33 @@ class ParquetFile(ArrowSource):
             weight = None if chosen.w is None else 2
             time = None if chosen.t is None else len(wanted) - 1
             columns = Columns(0, 1, weight, wanted, chosen.guessed, time)
-            batches = file.iter_batches(ROWS, self._row_groups, wanted, use_threads=False)
-            for batch in batches:
-                yield columns, batch.select(wanted)  # pyarrow returns them in the order of the file
+            groups, skipped = self._find_row_groups(file)
+            for batch in file.iter_batches(ROWS, groups, wanted, use_threads=False):
+                batch = batch.select(wanted)  # pyarrow returns them in the order of the file
+                if skipped < batch.num_rows:
+                    yield columns, batch.slice(skipped)
+                skipped = max(0, skipped - batch.num_rows)
+
+    def batches_from(self, kind: str | None, position: int) -> Iterator[RawBatch]:
+        """Read from a row on; the row groups before it are not decoded."""
+        self.position = self._n_skipped = position
+        try:
+            for batch in self.batches(kind):
+                self.position += batch.u.size + batch.n_bad
+                yield batch
+        finally:
+            self._n_skipped = 0
+
+    def _find_row_groups(self, file: Any) -> tuple[range | None, int]:
+        """Return the row groups to read, and how many rows of the first one to skip."""
+        groups, skipped = self._row_groups, self._n_skipped
+        if skipped == 0:
+            return groups, 0
+        groups = range(file.metadata.num_row_groups) if groups is None else groups
+        while groups and skipped >= self._count(file, groups[:1]):
+            skipped -= self._count(file, groups[:1])
+            groups = groups[1:]
+        return groups, skipped
 
 
 class ArrowFile(ArrowSource):

@@ -35,19 +35,42 @@ class JsonLinesSource(Source):
 
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
         """Read the lines, about 1 MiB at a time."""
-        kind = self.options.id_type or kind
         with ByteSource(self.name, self._pipe) as source:
             blocks = line_blocks(source)
             columns, first = self._choose(blocks)
-            number = 1
-            for block in chain(first, blocks):
-                lines = block.split(b"\n")[:-1]
-                if kind is None:
-                    kind = self._guess_ids(lines, columns)
-                batch = self._parse(lines, number, columns, kind)
-                number += len(lines)
-                self.fraction = source.fraction()
-                yield batch
+            yield from self._read(columns, kind, [0, 1], source, chain(first, blocks))
+
+    def batches_from(self, kind: str | None, position: Any) -> Iterator[RawBatch]:
+        """Read from a byte on, which is the first one of a line with a known number."""
+        if position == 0:
+            yield from self.batches(kind)
+            return
+        with ByteSource(self.name) as source:
+            columns, _ = self._choose(line_blocks(source))
+        with ByteSource(self.name) as source:
+            source.skip(position[0])
+            yield from self._read(columns, kind, position, source, line_blocks(source))
+
+    def _read(
+        self,
+        columns: Columns,
+        kind: str | None,
+        position: list[int],
+        source: ByteSource,
+        blocks: Iterator[bytes],
+    ) -> Iterator[RawBatch]:
+        kind = self.options.id_type or kind
+        n_bytes, number = position
+        for block in blocks:
+            lines = block.split(b"\n")[:-1]
+            if kind is None:
+                kind = self._guess_ids(lines, columns)
+            batch = self._parse(lines, number, columns, kind)
+            number += len(lines)
+            n_bytes += len(block)
+            self.position = [n_bytes, number]
+            self.fraction = source.fraction()
+            yield batch
 
     def _choose(self, blocks: Iterator[bytes]) -> tuple[Columns, list[bytes]]:
         """Return the columns, and the blocks that were read to find them."""

@@ -51,6 +51,8 @@ class Source(ABC):
         Known after `inspect`, or from the first batch on.
     times : TimeRule or None
         Which times are accepted, if times are read; the sources of a stream share it.
+    position : int or list of int
+        Where the batch after the last one starts, for `batches_from`; 0 is the beginning.
     """
 
     def __init__(self, name: str, options: ReadOptions, *, rereadable: bool = True) -> None:
@@ -61,6 +63,18 @@ class Source(ABC):
         self.fraction: float | None = None
         self.columns: Columns | None = None
         self.times = None if options.time is None else TimeRule(options.latest)
+        self.position: Any = 0
+
+    def batches_from(self, kind: str | None, position: Any) -> Iterator[RawBatch]:
+        """Read from a position of an earlier reading on, and keep `position` up to date.
+
+        Here it is a number of batches, which are read and dropped. Sources that can skip a part
+        without reading it have positions of another kind.
+        """
+        for number, batch in enumerate(self.batches(kind), 1):
+            self.position = number
+            if number > position:
+                yield batch
 
     @abstractmethod
     def batches(self, kind: str | None) -> Iterator[RawBatch]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ohmlearn import _core
 from ohmlearn.nodes.ids import Strings
-from ohmlearn.streams.bytes import ByteSource, line_blocks
+from ohmlearn.streams.bytes import ByteSource, CountedBlocks, line_blocks
 from ohmlearn.streams.columns import Columns, choose_columns
 from ohmlearn.streams.errors import refuse_source, shorten
 from ohmlearn.streams.options import TIMES, ReadOptions
@@ -59,14 +59,33 @@ class TextSource(Source):
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
         """Read the lines."""
         with ByteSource(self.name, self._pipe) as source:
-            blocks = line_blocks(source)
+            blocks = CountedBlocks(line_blocks(source))
             plan = self._plan(blocks, kind)
             self.columns = plan.columns
-            text = chain([plan.text], blocks)
-            parts = parse_blocks(self.name, plan.columns, plan.layout, plan.line, text, self.times)
-            for batch in parts:
-                self.fraction = source.fraction()
-                yield batch
+            self.position = [blocks.n_bytes - len(plan.text), plan.line]
+            yield from self._parse(plan, source, chain([plan.text], blocks))
+
+    def batches_from(self, kind: str | None, position: Any) -> Iterator[RawBatch]:
+        """Read from a byte on, which is the first one of a line with a known number."""
+        if position == 0:
+            yield from self.batches(kind)
+            return
+        with ByteSource(self.name) as source:
+            plan = self._plan(line_blocks(source), kind)
+        self.columns = plan.columns
+        with ByteSource(self.name) as source:
+            source.skip(position[0])
+            self.position = list(position)
+            yield from self._parse(plan._replace(line=position[1]), source, line_blocks(source))
+
+    def _parse(self, plan: Plan, source: ByteSource, blocks: Iterator[bytes]) -> Iterator[RawBatch]:
+        how = (plan.columns, plan.layout, plan.line)
+        for batch in parse_blocks(self.name, *how, blocks, self.times, self._advance):
+            self.fraction = source.fraction()
+            yield batch
+
+    def _advance(self, n_bytes: int, line: int) -> None:
+        self.position = [self.position[0] + n_bytes, line]
 
     def _plan(self, blocks: Iterator[bytes], kind: str | None) -> Plan:
         options = self.options
@@ -236,8 +255,12 @@ def parse_blocks(
     line: int,
     blocks: Iterator[bytes],
     times: TimeRule | None = None,
+    advance: Callable[[int, int], None] | None = None,
 ) -> Iterator[RawBatch]:
-    """Yield the edges in blocks of lines; the first line has number `line`."""
+    """Yield the edges in blocks of lines; the first line has number `line`.
+
+    `advance` is called with the number of bytes that were read, and the number of the next line.
+    """
     text: Any = _core.EdgeText(layout, line)
     n_known = 0  # faults in earlier blocks
     rest = b""  # a record whose quotes are not closed yet
@@ -252,6 +275,8 @@ def parse_blocks(
             text.latest = times.latest
         *ends, w, t = text.parse(lines, layout.strings, block is None)
         rest = rest[text.n_consumed :]
+        if advance is not None:
+            advance(text.n_consumed, text.next_line)
         fault = text.first_fault
         if fault is not None and not layout.skips_faults:
             refuse_source(
