@@ -87,8 +87,8 @@ for name, right in zip(names, rows.T, strict=True):
 # long time, because the old messages are still there. The window has recovered when it contains no
 # message from before day 50, and the half-life recovers gradually.
 #
-# A half-life needs no more memory. A horizon needs about twice as much, because one state answers for
-# all windows. The number of edges in memory grows until the sparsifier drops some again.
+# A half-life needs no more memory. A horizon needs about twice as much, because one state answers
+# for all windows. The number of edges in memory grows until the sparsifier drops some again.
 
 figure, (top, bottom) = plt.subplots(2, 1, figsize=(9, 5.4), sharex=True, height_ratios=[1.6, 1])
 for right, held, name, style in zip(rows.T, kept.T, names, ("-", "-", "--"), strict=True):
