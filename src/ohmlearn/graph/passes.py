@@ -164,7 +164,7 @@ class EdgePasses(Passes):
     n_jobs : int, optional
         Number of threads, as in scikit-learn.
     view : TimeView, optional
-        Which of the edges count, and how much; they need times then.
+        Which of the edges count, and how much; they need times then, unless they are a Graph.
 
     Examples
     --------
@@ -187,8 +187,10 @@ class EdgePasses(Passes):
         super().__init__(component, reader)
         self._threads = check_n_jobs(n_jobs)
         self._graph: Graph | None = None
+        if isinstance(edges, Graph):
+            view = None  # its weights are those of its own view
         self._weigh = None if view is None else partial(view.weigh, component=component)
-        if isinstance(edges, Graph) and edges.n_nodes == self.n_nodes and view is None:
+        if isinstance(edges, Graph) and edges.n_nodes == self.n_nodes:
             self._graph = edges
         elif isinstance(edges, Graph | tuple):
             self._batches = batches_of(edges)

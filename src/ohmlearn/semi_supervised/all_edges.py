@@ -54,7 +54,10 @@ class AllEdges:
         view = choose_view(
             self._options, None if self._latest == -math.inf else self._latest, at, since
         )
-        if self._graph is None or self._graph.view != view:
+        has_times = (
+            self._options.has_times
+        )  # else the graph has all edges, also if it is a snapshot
+        if self._graph is None or (has_times and self._graph.view != view):
             self._graph = self._make_graph(view)
         return self._graph
 
