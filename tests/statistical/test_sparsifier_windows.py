@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
+
 from benchmarks.families import Ruler
 from benchmarks.windows import make_stream
-
 from ohmlearn import Graph, StreamingSparsifier
 
 EPSILON = 0.8

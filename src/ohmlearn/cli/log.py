@@ -1,4 +1,4 @@
-"""The commands ``log append|remove|remove-nodes|expire|compact|info``: a log of edges in a folder."""
+"""The commands of ``log``: append, remove, expire, compact and info, for a folder of edges."""
 
 import json
 from typing import TYPE_CHECKING, Any
