@@ -9,7 +9,19 @@ __all__ = ["LogError", "refuse_damaged"]
 
 
 class LogError(SourceError):
-    """A log of edges cannot be used; the message names the file and what is wrong with it."""
+    """A log of edges cannot be used; the message names the file and what is wrong with it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from ohmlearn import EdgeLog
+    >>> with tempfile.TemporaryDirectory() as folder, EdgeLog(folder) as log:
+    ...     _ = log.append([0], [1])
+    ...     log.remove([0], [2], missing="raise")
+    Traceback (most recent call last):
+    ...
+    ohmlearn.edge_log.LogError: 1 of 1 edges between pairs match no live edge of ...
+    """
 
     __module__ = "ohmlearn.edge_log"
 

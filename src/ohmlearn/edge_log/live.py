@@ -82,6 +82,17 @@ class LiveEdges:
         The folder.
     n_read, fraction : int, float
         Edges read so far in the current pass, and which share of all edges they are.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from ohmlearn import EdgeLog
+    >>> with tempfile.TemporaryDirectory() as folder, EdgeLog(folder) as log:
+    ...     _ = log.append([0, 1], [1, 2])
+    ...     edges = log.live_edges()
+    ...     _ = log.append([2], [3])
+    ...     [len(batch.u) for batch in edges], edges.n_edges
+    ([2], 2)
     """
 
     rereadable = True

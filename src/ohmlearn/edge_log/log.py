@@ -56,6 +56,15 @@ class Removal:
         Number of live edges that were removed.
     missing : ndarray of int
         Positions of the requests that no live edge matched.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from ohmlearn import EdgeLog
+    >>> with tempfile.TemporaryDirectory() as folder, EdgeLog(folder) as log:
+    ...     _ = log.append([0, 1], [1, 2])
+    ...     log.remove_nodes([2, 7], missing="ignore")
+    Removal(n_removed=1, missing=array([1]))
     """
 
     n_removed: int
