@@ -14,7 +14,7 @@ from ohmlearn._storage import read_arrays, write_arrays
 from ohmlearn.cli.messages import tell
 from ohmlearn.cli.sources import EdgeDigest, describe_file, some_rows
 from ohmlearn.sparsifier import StreamingSparsifier
-from ohmlearn.streams import EdgeBatch
+from ohmlearn.streams import EdgeBatch, TimedBatch
 from ohmlearn.streams.edge_stream import Place
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ __all__ = ["Checkpoint"]
 
 PARAMETERS = ("epsilon", "max_edges", "memory", "n_nodes")
 WORTH = 30.0  # saving takes at most one part in so many of the time
+Batch = EdgeBatch | TimedBatch
 
 
 class Checkpoint:
@@ -55,7 +56,7 @@ class Checkpoint:
         self._next = time.perf_counter() + self._every
         self._is_complete = False
         self._digest = None if stream.rereadable else EdgeDigest()
-        self._batch: EdgeBatch | None = None  # that the sparsifier is reading, not in the digest
+        self._batch: Batch | None = None  # that the sparsifier is reading, not in the digest
         self._expected: str | None = None  # the digest of the edges that the file has seen
         if os.path.exists(path):
             self._load()
@@ -110,7 +111,7 @@ class Checkpoint:
             f"another one"
         )
 
-    def unseen(self, batches: Iterator[EdgeBatch]) -> Iterator[EdgeBatch]:
+    def unseen(self, batches: Iterator[Batch]) -> Iterator[Batch]:
         """Yield what the sparsifier has not seen; save it now and then, and in the end.
 
         The caller must pass each batch to the sparsifier before requesting the next.
@@ -136,7 +137,7 @@ class Checkpoint:
         self.save()
         self._is_complete = True  # later, ids of labels are added to those of the edges
 
-    def _check_digest(self, seen: EdgeBatch) -> None:
+    def _check_digest(self, seen: Batch) -> None:
         """Compare the edges of a pipe with those that were seen before."""
         if self._digest is None:
             return

@@ -12,11 +12,12 @@ if TYPE_CHECKING:
     from ohmlearn.cli.state import Intake
     from ohmlearn.nodes import NodeTable
     from ohmlearn.sparsifier import StreamingSparsifier
-    from ohmlearn.streams import EdgeBatch, EdgeStream, ReadOptions
+    from ohmlearn.streams import EdgeBatch, EdgeStream, ReadOptions, TimedBatch
 
 __all__ = [
     "WatchedEdges",
     "as_column",
+    "as_moment",
     "edge_options",
     "edge_options_with_state",
     "fraction",
@@ -32,6 +33,13 @@ READING = (
     click.option("--source-col", help="Column of one end: a name, or a position from 0 on."),
     click.option("--target-col", help="Column of the other end."),
     click.option("--weight-col", help="Column of the weights."),
+    click.option(
+        "--time-col", "time", help="Column of the times: numbers, or dates such as 2026-03-31."
+    ),
+    click.option(
+        "--latest",
+        help="Later times are bad: a number or a date; tomorrow for dates and Unix times.",
+    ),
     click.option(
         "--format",
         "format",
@@ -88,24 +96,48 @@ def as_column(text: str | None) -> str | int | None:
     return int(text) if text is not None and text.isdecimal() else text
 
 
-def reading_options(options: dict[str, Any]) -> "ReadOptions":
-    """Return how to read the edges, from the options of `edge_options`."""
+def as_moment(text: str | None) -> str | float | None:
+    """Return a time on the command line as a number, or as a date, which stays text.
+
+    Examples
+    --------
+    >>> as_moment("12.5"), as_moment("2026-03-31")
+    (12.5, '2026-03-31')
+    """
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return text
+
+
+def reading_options(options: dict[str, Any], *, needs_times: bool = False) -> "ReadOptions":
+    """Return how to read the edges, from the options of `edge_options`.
+
+    With `needs_times`, the column of times is guessed if it is not named.
+    """
     from dataclasses import fields
 
     from ohmlearn.streams import ReadOptions
 
     chosen = {field.name: options[field.name] for field in fields(ReadOptions)}
-    columns = {name: as_column(value) for name, value in chosen.items() if name.endswith("_col")}
-    return ReadOptions(**chosen | columns)
+    for name in ("source_col", "target_col", "weight_col", "time"):
+        chosen[name] = as_column(chosen[name])
+    chosen["latest"] = as_moment(chosen["latest"])
+    if needs_times and chosen["time"] is None:
+        chosen["time"] = True
+    return ReadOptions(**chosen)
 
 
-def open_edges(options: dict[str, Any], nodes: "NodeTable | None" = None) -> "EdgeStream":
+def open_edges(
+    options: dict[str, Any], nodes: "NodeTable | None" = None, *, needs_times: bool = False
+) -> "EdgeStream":
     """Return the stream that the options of `edge_options` describe, and print its columns."""
     from ohmlearn.streams.read import open_stream
 
     edges: tuple[str, ...] = options["edges"]
     source = edges[0] if len(edges) == 1 else list(edges)
-    stream = open_stream(source, reading_options(options), nodes=nodes)
+    chosen = reading_options(options, needs_times=needs_times)
+    stream = open_stream(source, chosen, nodes=nodes)
     _print_columns(stream, options)
     return stream
 
@@ -146,7 +178,7 @@ class WatchedEdges:
         self._checkpoint = checkpoint
         self._n_readings = 0
 
-    def __iter__(self) -> Iterator["EdgeBatch"]:
+    def __iter__(self) -> Iterator["EdgeBatch | TimedBatch"]:
         self._n_readings += 1
         if self._n_readings > 1:
             yield from self._show(None)
@@ -155,7 +187,7 @@ class WatchedEdges:
         yield from batches if self._checkpoint is None else self._checkpoint.unseen(batches)
         print_bad(self._stream, self._options)
 
-    def _show(self, sparsifier: "StreamingSparsifier | None") -> Iterator["EdgeBatch"]:
+    def _show(self, sparsifier: "StreamingSparsifier | None") -> Iterator["EdgeBatch | TimedBatch"]:
         from ohmlearn.report.progress import EdgeProgress
 
         stream, options = self._stream, self._options

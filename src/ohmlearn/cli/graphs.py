@@ -30,6 +30,7 @@ __all__ = ["certify", "info", "resistance", "solve", "sparsify"]
 def info(**options: Any) -> None:
     """Count nodes, edges, components, degrees and weights of EDGES in one reading."""
     from ohmlearn.report.summary import EdgeSummary
+    from ohmlearn.validation.times import describe_time
 
     stream = open_edges(options)
     summary = EdgeSummary()
@@ -37,6 +38,7 @@ def info(**options: Any) -> None:
         summary.update(*batch)
     figures = summary.figures(len(stream.nodes)) | {"n_bad_rows": stream.n_bad}
     figures["columns"] = stream.columns
+    figures["time_unit"] = stream.time_unit
     if options["as_json"]:
         click.echo(json.dumps(figures))
         return
@@ -52,6 +54,11 @@ def info(**options: Any) -> None:
     if figures["weighted"] and figures["n_edges_seen"]:
         click.echo(f"Weight       {figures['weight_min']:g} to {figures['weight_max']:g}")
         click.echo(f"             {figures['weight_seen']:g} in all")
+    if figures["time_min"] is not None:
+        unit = figures["time_unit"]
+        ends = (describe_time(figures[end], unit == "date") for end in ("time_min", "time_max"))
+        what = "" if unit in (None, "date") else f", Unix times in {unit}"
+        click.echo(f"Times        {' to '.join(ends)}{what}")
 
 
 @main.command()

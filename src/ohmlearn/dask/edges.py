@@ -10,7 +10,7 @@ from distributed import Client
 from numpy.typing import NDArray
 
 from ohmlearn.dask.partial import derive_seed, merge_partials, sparsify_partition
-from ohmlearn.dask.partitions import find_partitions, make_options
+from ohmlearn.dask.partitions import find_partitions, make_options, open_partition
 from ohmlearn.dask.product import PartialProduct, add_products, multiply_partition
 from ohmlearn.dask.tree import Progress, find_client, hold, run_tree
 from ohmlearn.graph.passes import Passes, PassTotals
@@ -32,9 +32,9 @@ class ClusterEdges:
     Parameters
     ----------
     edges : dask.dataframe.DataFrame, path, list of paths, or list of dask.delayed.Delayed
-        A Delayed must return something that `read_edges` accepts: arrays (u, v) or (u, v, w), a
-        table, or a list of batches. A path is a file, a pattern or a folder that all workers can
-        read.
+        A Delayed must return something that `read_edges` accepts: arrays (u, v), (u, v, w) or
+        (u, v, w, t), a table, or a list of batches. A path is a file, a pattern or a folder that
+        all workers can read.
     client : dask.distributed.Client, optional
         The current client by default. Without one, threads of this process do the work.
     split_every : int
@@ -58,6 +58,10 @@ class ClusterEdges:
     n_bad, first_bad : int, str or None
         Number of rows that `sparsify` skipped with ``on_bad="skip"``, and what was wrong with the
         first of them.
+    has_times : bool
+        Whether times are read, with the option `time`.
+    time_unit : str or None
+        What the times are, see `EdgeStream`; for edges that are not in files only after `sparsify`.
     traffic : tuple of int
         Bytes of the merged sparsifiers for each level of the tree, partitions first.
 
@@ -96,12 +100,22 @@ class ClusterEdges:
         self.n_bad = 0
         self.first_bad: str | None = None
         self.traffic: tuple[int, ...] = ()
+        self.has_times = self.options.time is not None
+        self._time_unit: str | None = "unknown"
         self._held_nodes: Any = None
 
     @property
     def n_partitions(self) -> int:
         """Number of partitions."""
         return len(self.partitions)
+
+    @property
+    def time_unit(self) -> str | None:
+        """What the times are; read from the first partition, if it consists of files."""
+        first = self.partitions[0].content
+        if self._time_unit == "unknown" and self.has_times and isinstance(first, tuple):
+            self._time_unit = open_partition(first, self.options).time_unit
+        return None if self._time_unit == "unknown" else self._time_unit
 
     def sparsify(
         self,
@@ -149,6 +163,7 @@ class ClusterEdges:
         )
         self.nodes, self._held_nodes = found.nodes(), None
         self.n_bad, self.first_bad, self.traffic = found.n_bad, found.first_bad, found.traffic
+        self._time_unit = found.time_unit
         sparsifier: StreamingSparsifier = found.sparsifier(parameters, seed)
         sparsifier.nodes = self.nodes
         return sparsifier

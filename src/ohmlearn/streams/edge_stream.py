@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ohmlearn.nodes import NodeTable
-from ohmlearn.streams.batch import EdgeBatch
+from ohmlearn.streams.batch import EdgeBatch, TimedBatch
 from ohmlearn.streams.columns import Columns
 from ohmlearn.streams.errors import refuse_source
 from ohmlearn.streams.options import ReadOptions
@@ -24,6 +24,8 @@ class Place(NamedTuple):
     n_read: int = 0
     n_bad: int = 0
     first_bad: str | None = None
+    time_unit: str | None = None
+    knows_times: bool = False  # whether the times so far have decided what times are
 
 
 class EdgeStream:
@@ -53,6 +55,13 @@ class EdgeStream:
         Where the first of them is, and what is wrong with it.
     place : Place
         Where the latest batch started; `start_at` continues there.
+    has_times : bool
+        Whether batches are `TimedBatch`.
+    times : TimeRule or None
+        Which times are accepted.
+    time_unit : {"date", "s", "ms", "us", "ns"} or None
+        What the times are: dates, Unix times, or, if None, other numbers. Dates are seconds since
+        1970 in the batches.
 
     Examples
     --------
@@ -80,7 +89,12 @@ class EdgeStream:
         self.first_bad: str | None = None
         self.n_read = 0
         self.place = self._start = Place()
+        self.has_times = self.options.time is not None
+        self.times = sources[0].times
+        if self.times is not None:
+            self.times.live = not self.rereadable
         for source in sources:
+            source.times = self.times
             source.inspect()
         if sources[0].columns is not None:
             self._print_columns(sources[0])
@@ -90,6 +104,21 @@ class EdgeStream:
         """Which columns are used, and whether they were guessed; None if not known yet."""
         columns: Columns | None = self._sources[0].columns
         return None if columns is None else str(columns)
+
+    @property
+    def time_unit(self) -> str | None:
+        """What the times are: "date", a unit of Unix times, or None for other numbers.
+
+        Streams that can be read again are read until their first times; others must have been.
+        """
+        if self.times is None:
+            return None
+        if not self.times.is_known and self.rereadable:
+            for source in self._sources:
+                for _ in source.batches(self.nodes.kind):
+                    if self.times.is_known:
+                        return self.times.unit
+        return self.times.unit
 
     @property
     def n_nodes(self) -> int | None:
@@ -113,7 +142,7 @@ class EdgeStream:
         part = source.fraction
         return None if part is None else (at + part) / len(self._sources)
 
-    def __iter__(self) -> Iterator[EdgeBatch]:
+    def __iter__(self) -> Iterator[EdgeBatch | TimedBatch]:
         if self._started and not self.rereadable:
             once = next(source.name for source in self._sources if not source.rereadable)
             refuse_source(
@@ -121,11 +150,13 @@ class EdgeStream:
             )
         self._started = True
         self.place, self._start = self._start, Place()
-        first, position, self.n_read, self.n_bad, self.first_bad = self.place
+        first, position, self.n_read, self.n_bad, self.first_bad, unit, knows_times = self.place
+        if self.times is not None and knows_times:
+            self.times.unit, self.times.is_known = unit, True
         for at, source in enumerate(self._sources[first:], first):
             self._at = at, source
             unknown = source.columns is None
-            place = Place(at, position, self.n_read, self.n_bad, self.first_bad)
+            place = self._make_place(at, position)
             source.position = position
             for raw in source.batches_from(self.nodes.kind, position):
                 if unknown and at == 0:
@@ -139,14 +170,23 @@ class EdgeStream:
                     refuse_source(source.name, f'{error}, or use id_type="string"')
                 self.n_read += len(u)
                 self.place = place
-                place = Place(at, source.position, self.n_read, self.n_bad, self.first_bad)
-                yield EdgeBatch(u, v, raw.w)
+                place = self._make_place(at, source.position)
+                if raw.t is None:
+                    yield EdgeBatch(u, v, raw.w)
+                else:
+                    yield TimedBatch(u, v, raw.w, raw.t)
             position = 0
         self._complete = self.n_read
         self._at = len(self._sources), self._sources[-1]
         self._sources[-1].fraction = 0.0
         if self.n_bad and self._verbose:
             print(f"{self.n_bad} bad rows left out; {self.first_bad}", file=sys.stderr)
+
+    def _make_place(self, at: int, position: Any) -> Place:
+        """Return where the next batch starts."""
+        known = self.times is not None and self.times.is_known
+        before = self.n_read, self.n_bad, self.first_bad
+        return Place(at, position, *before, self.time_unit, known)
 
     def start_at(self, place: Place) -> None:
         """Start the next reading at a batch, as an earlier reading has come across it.

@@ -15,6 +15,7 @@ from ohmlearn.streams.columns import Columns, choose_columns
 from ohmlearn.streams.errors import refuse_source, shorten
 from ohmlearn.streams.options import ReadOptions
 from ohmlearn.streams.source import LARGEST_WEIGHT, RawBatch, Source
+from ohmlearn.streams.times import CheckedTimes
 
 __all__ = ["JsonLinesSource"]
 
@@ -97,18 +98,22 @@ class JsonLinesSource(Source):
     def _parse(self, lines: list[bytes], number: int, columns: Columns, kind: str) -> RawBatch:
         ends: tuple[list[Any], list[Any]] = ([], [])
         weights: list[float] = []
+        times: list[float] = []
         n_bad, first_bad = 0, None
-        for at, line in enumerate(lines, number):
-            if not line.strip():
-                continue
-            row, fault = _parse_object(line)
+        rows = [(at, *_parse_object(line)) for at, line in enumerate(lines, number) if line.strip()]
+        checked = self._take_times([row for _, row, _ in rows], columns)
+        for position, (at, row, fault) in enumerate(rows):
             u = v = w = None
             if row is not None:
                 u, v, w, fault = self._take(row, columns, kind)
+            if checked and not fault and checked.bad is not None and checked.bad[position]:
+                fault = checked.why(position)
             if not fault:
                 ends[0].append(u)
                 ends[1].append(v)
                 weights.append(1.0 if w is None else float(w))
+                if checked:
+                    times.append(checked.t[position])
             elif self.options.skip_bad:
                 n_bad += 1
                 first_bad = first_bad or f"{self.name}, row {at}: {fault}"
@@ -116,7 +121,25 @@ class JsonLinesSource(Source):
                 problem = f'{fault}; correct it, or use on_bad="skip"'
                 refuse_source(self.name, problem, f"row {at}")
         a, b = (_as_column(ids, kind) for ids in ends)
-        return RawBatch(a, b, None if columns.w is None else np.array(weights), n_bad, first_bad)
+        return RawBatch(
+            a,
+            b,
+            None if columns.w is None else np.array(weights),
+            n_bad,
+            first_bad,
+            None if checked is None else np.array(times, dtype=np.float64),
+        )
+
+    def _take_times(
+        self, rows: list[dict[str, Any] | None], columns: Columns
+    ) -> CheckedTimes | None:
+        """Return the times of rows, if they are wanted; that of a bad line is missing."""
+        if self.times is None or columns.t is None:
+            return None
+        name = (columns.names or ())[columns.t]
+        values = np.empty(len(rows), dtype=object)
+        values[:] = [None if row is None else row.get(name) for row in rows]
+        return self.times.take(self.name, values)
 
     def _take(
         self, row: dict[str, Any], columns: Columns, kind: str
