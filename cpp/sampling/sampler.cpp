@@ -4,6 +4,7 @@
 #include "base/parallel.hpp"
 #include "base/rng.hpp"
 #include "base/simd.hpp"
+#include "sampling/counts.hpp"
 #include "sampling/embedding.hpp"
 #include "sampling/thinning.hpp"
 #include "solver/solver.hpp"
@@ -28,35 +29,6 @@ constexpr double kUnexplained = 0.002;       // share of the rank, see estimate_
 constexpr int kSketches = 4;                 // averaged, see estimate_leverages
 constexpr double kLargestCoordinate = std::numeric_limits<float>::max();
 constexpr std::uint64_t kResampleCoins = 0x7265736d706c65ull;
-
-template <class Index>
-OHM_KERNEL std::int64_t find_last(const Index* u, const Index* v, std::int64_t count) {
-  Index last = -1;
-  for (std::int64_t i = 0; i < count; ++i) last = std::max(last, std::max(u[i], v[i]));
-  return last;
-}
-
-// Adds a batch to the counters. Weights are added to the partial sums of State::weight_seen.
-template <class Index, class Weight>
-OHM_KERNEL void count_edges(const Index* u, const Index* v, const Weight* w, std::int64_t count,
-                            Sampler::State& state) {
-  std::int64_t loops = 0;
-  for (std::int64_t i = 0; i < count; ++i) loops += u[i] == v[i];
-  state.n_self_loops += loops;
-  if constexpr (std::is_same_v<Weight, Unit>) {
-    state.weight_seen[0] += static_cast<double>(count - loops);
-  } else {
-    std::int64_t zeros = 0;
-    for (std::int64_t i = 0; i < count; ++i) {
-      const bool is_zero = static_cast<float>(w[i]) < static_cast<float>(kSmallestWeight);  // as coins see it
-      const bool counts = u[i] != v[i] && !is_zero;
-      zeros += u[i] != v[i] && is_zero;
-      state.weight_seen[(state.position + i) % 8] += counts ? static_cast<double>(w[i]) : 0.0;
-    }
-    state.n_zero_weights += zeros;
-  }
-  state.position += count;
-}
 
 }  // namespace
 
@@ -94,6 +66,14 @@ double Sampler::beta_for(std::int64_t n) const {
 
 template <class Index, class Weight>
 void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w) {
+  if (has_half_life()) throw std::invalid_argument("a sampler with a half-life needs the times of the edges");
+  take_in(u, v, w, {});
+}
+
+// With a half-life, `t` are the times of the edges, and `w` their weights at the end of the epoch.
+template <class Index, class Weight>
+void Sampler::take_in(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
+                      std::span<const double> t) {
   const std::uint64_t key = mix(options_.seed);
   const std::int64_t size = std::ssize(u);
   const std::int64_t start = state_.position;
@@ -136,6 +116,7 @@ void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::sp
         state_.v[rows] = part[k].v;
         state_.w[rows] = part[k].certain ? part[k].w : 2.0f * part[k].w;
         state_.chance[rows] = part[k].chance;
+        if (!t.empty()) state_.time[rows] = t[part[k].position - start];
         rows += is_kept(part[k]);
         state_.n_expected += part[k].certain ? 1.0 : 0.5;
         if (state_.n_expected >= limit) {
@@ -145,7 +126,11 @@ void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::sp
       }
     }
     resize_rows(rows);
-    count_edges(u.data() + begin, v.data() + begin, w.empty() ? nullptr : w.data() + begin, next - begin, state_);
+    const Counts counts = count_edges(u.data() + begin, v.data() + begin, w.empty() ? nullptr : w.data() + begin,
+                                      next - begin, state_.position, state_.weight_seen);
+    state_.n_self_loops += counts.loops;
+    state_.n_zero_weights += counts.zeros;
+    state_.position += next - begin;
     if (last >= state_.n_nodes) {
       if (next < end) last = find_last(u.data() + begin, v.data() + begin, next - begin);
       state_.n_nodes = std::max(state_.n_nodes, static_cast<std::int32_t>(last + 1));
@@ -166,15 +151,16 @@ void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::sp
 
 // Reserves memory for this many rows, or for more, so that few calls move them.
 void Sampler::reserve_rows(std::int64_t rows) {
-  if (rows <= static_cast<std::int64_t>(std::min({state_.u.capacity(), state_.v.capacity(), state_.w.capacity(),
-                                                  state_.chance.capacity()}))) {
-    return;
-  }
+  const std::size_t reserved =
+      std::min({state_.u.capacity(), state_.v.capacity(), state_.w.capacity(), state_.chance.capacity(),
+                has_half_life() ? state_.time.capacity() : state_.u.capacity()});
+  if (rows <= static_cast<std::int64_t>(reserved)) return;
   const std::int64_t room = std::max(rows, std::min(state_.capacity, 2 * n_rows()));
   state_.u.reserve(room);
   state_.v.reserve(room);
   state_.w.reserve(room);
   state_.chance.reserve(room);
+  if (has_half_life()) state_.time.reserve(room);
 }
 
 void Sampler::resize_rows(std::int64_t rows) {
@@ -182,6 +168,7 @@ void Sampler::resize_rows(std::int64_t rows) {
   state_.v.resize(rows);
   state_.w.resize(rows);
   state_.chance.resize(rows);
+  if (has_half_life()) state_.time.resize(rows);
 }
 
 // Expected rows between two updates of degrees and cuts. Before the first resample there is nothing to update, and the
@@ -247,20 +234,23 @@ void Sampler::refresh() {
   bound_ = bound_resistances(embedding());
 }
 
-// Adds the rows and counters of another sampler.
-void Sampler::add(const State& other) {
+// Adds the rows and counters of another sampler, whose weights are multiplied by a power of two.
+void Sampler::add(const State& other, double scale) {
   state_.n_nodes = std::max(state_.n_nodes, other.n_nodes);
   if (other.n_nodes > std::ssize(state_.nodes)) reserve_nodes(other.n_nodes);
   reserve_rows(n_rows() + std::ssize(other.u));
   state_.u.insert(state_.u.end(), other.u.begin(), other.u.end());
   state_.v.insert(state_.v.end(), other.v.begin(), other.v.end());
-  state_.w.insert(state_.w.end(), other.w.begin(), other.w.end());
+  for (const float w : other.w) state_.w.push_back(static_cast<float>(scale * static_cast<double>(w)));
   state_.chance.insert(state_.chance.end(), other.chance.begin(), other.chance.end());
+  state_.time.insert(state_.time.end(), other.time.begin(), other.time.end());
   state_.position += other.position;
   state_.n_self_loops += other.n_self_loops;
   state_.n_zero_weights += other.n_zero_weights;
+  state_.n_faded += other.n_faded;
+  state_.latest = std::max(state_.latest, other.latest);
   state_.beta = std::min(state_.beta, other.beta);
-  for (int lane = 0; lane < 8; ++lane) state_.weight_seen[lane] += other.weight_seen[lane];
+  for (int lane = 0; lane < 8; ++lane) state_.weight_seen[lane] += scale * other.weight_seen[lane];
 }
 
 // Works on a copy, because merged rows cannot be separated again. That costs the memory of the rows and records of one
@@ -270,16 +260,26 @@ void Sampler::merge(const State& other) {
     throw std::length_error("the two sparsifiers have seen more than 2**60 edges");
   }
   Sampler merged(*this);
-  merged.add(other);
+  if (std::isfinite(other.latest)) {  // it has a half-life
+    if (other.epoch > state_.epoch || !std::isfinite(state_.latest)) merged.fade_rows(other.epoch);
+    merged.add(other, fading_factor(merged.state_.epoch - other.epoch));
+    merged.drop_faded_rows();
+  } else {
+    merged.add(other, 1.0);
+  }
   merged.resample();
   *this = std::move(merged);
 }
 
 Triangle Sampler::gather() const {
-  return sort_edges(state_.n_nodes, state_.u, state_.v, state_.w, state_.n_sorted, state_.chance);
+  return sort_edges(state_.n_nodes, state_.u, state_.v, state_.w, state_.n_sorted, state_.chance,
+                    state_.time);
 }
 
-Triangle Sampler::snapshot() const {
+Triangle Sampler::snapshot() const { return thin_copy(gather()); }
+
+// Edges of H, thinned out as at a resample; the sampler is unchanged.
+Triangle Sampler::thin_copy(Triangle rows) const {
   State state;  // without the rows, which may be most of the memory
   state.n_nodes = state_.n_nodes;
   state.nodes = state_.nodes;
@@ -287,7 +287,6 @@ Triangle Sampler::snapshot() const {
   state.n_resamples = state_.n_resamples;
   state.beta = state_.beta;
   Sampler copy(std::move(state), options_);
-  Triangle rows = gather();
   copy.thin(rows);
   return copy.gather();
 }
@@ -381,6 +380,7 @@ void Sampler::take_rows(Triangle& h) {
   state_.v = std::move(h.other);
   state_.w = std::move(h.weight);
   state_.chance = std::move(h.chance);
+  state_.time = std::move(h.time);
   state_.n_sorted = n_rows();
 }
 
@@ -394,6 +394,7 @@ void Sampler::resample() {
   state_.v = std::vector<std::int32_t>();
   state_.w = std::vector<float>();
   state_.chance = std::vector<float>();
+  state_.time = std::vector<double>();
   state_.n_sorted = 0;
   try {
     thin(h);
@@ -437,6 +438,7 @@ void Sampler::thin(Triangle& h) {
   // One extra slot: a row is written before it is known whether it is kept.
   std::vector<std::int32_t> from(left + 1), to(left + 1);
   std::vector<float> weight(left + 1), kept(left + 1);
+  std::vector<double> time(has_half_life() ? left + 1 : 0);
   std::size_t row = 0;
   for (std::int32_t u = 0; u < n; ++u) {
     for (std::int64_t e = h.start[u]; e < h.start[u + 1]; ++e) {
@@ -444,6 +446,7 @@ void Sampler::thin(Triangle& h) {
       to[row] = h.other[e];
       weight[row] = h.weight[e] / chance[e];
       kept[row] = h.chance[e] * chance[e];
+      if (!time.empty()) time[row] = h.time[e];
       row += keep[e];
     }
   }
@@ -451,16 +454,20 @@ void Sampler::thin(Triangle& h) {
   to.pop_back();
   weight.pop_back();
   kept.pop_back();
+  if (!time.empty()) time.pop_back();
   state_.u = std::move(from);
   state_.v = std::move(to);
   state_.w = std::move(weight);
   state_.chance = std::move(kept);
+  state_.time = std::move(time);
   state_.n_sorted = n_rows();
   state_.capacity = capacity_for(static_cast<double>(n_rows()));
 }
 
-#define OHM_INSTANTIATE(Index, Weight) \
-  template void Sampler::update(std::span<const Index>, std::span<const Index>, std::span<const Weight>);
+#define OHM_INSTANTIATE(Index, Weight)                                                                    \
+  template void Sampler::update(std::span<const Index>, std::span<const Index>, std::span<const Weight>); \
+  template void Sampler::take_in(std::span<const Index>, std::span<const Index>, std::span<const Weight>, \
+                                 std::span<const double>);
 OHM_FOR_EDGE_TYPES(OHM_INSTANTIATE)
 #undef OHM_INSTANTIATE
 

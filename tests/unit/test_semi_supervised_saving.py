@@ -135,6 +135,26 @@ def test_a_loaded_model_continues_bit_for_bit(
     assert_same(model, reload(loaded, tmp_path))
 
 
+@pytest.mark.parametrize("epsilon", [0.9, None])
+@pytest.mark.parametrize("when", [{}, {"at": "1970-01-01T00:02:00"}])
+def test_models_that_forget_continue_bit_for_bit(
+    epsilon: float | None, when: dict[str, Any], tmp_path: Path
+):
+    def timed(start: float) -> Any:
+        u, v, w = edges(int(start))
+        return [(u, v, w, np.linspace(start, start + 50.0, len(u)))]
+
+    def fit() -> HFSClassifier:
+        model = HFSClassifier(half_life="20s", epsilon=epsilon, passes=1, random_state=2)
+        return model.fit_edges(timed(0), HARD, **when)
+
+    model, loaded = fit(), reload(fit(), tmp_path)
+    assert_same(model, loaded)
+    for one in (model, loaded):
+        one.update(timed(50), **when)
+    assert_same(model, reload(loaded, tmp_path))
+
+
 def test_a_model_without_labels_is_saved(tmp_path: Path):
     model = HFSClassifier(random_state=3).update(stream(0, "strings"))
     loaded = reload(model, tmp_path)

@@ -21,7 +21,9 @@ from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.streams.labels import FileLabels
 
 if TYPE_CHECKING:
-    from ohmlearn.streams import EdgeBatch, EdgeStream
+    from ohmlearn.streams import EdgeBatch, EdgeStream, TimedBatch
+
+    Batch = EdgeBatch | TimedBatch
 
 __all__ = ["Intake", "NoEdges", "State", "join_labels"]
 
@@ -171,7 +173,7 @@ class Intake:
                 self._refuse_known(found, ("size", "sample"))
             self.sources.append(found)
 
-    def unseen(self, batches: Iterator["EdgeBatch"]) -> Iterator["EdgeBatch"]:
+    def unseen(self, batches: Iterator["Batch"]) -> Iterator["Batch"]:
         """Yield the batches, and take checksums of the edges of each source."""
         digests = [EdgeDigest() for _ in self.sources]
         for batch in batches:

@@ -14,6 +14,7 @@ from ohmlearn.dask.partitions import find_partitions, make_options, open_partiti
 from ohmlearn.dask.product import PartialProduct, add_products, multiply_partition
 from ohmlearn.dask.tree import Progress, find_client, hold, run_tree
 from ohmlearn.graph.passes import Passes, PassTotals
+from ohmlearn.graph.time_view import TimeView
 from ohmlearn.nodes import NodeTable
 from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.validation.parameters import check_count, check_seed
@@ -123,13 +124,15 @@ class ClusterEdges:
         epsilon: float = 0.5,
         max_edges: int | None = None,
         constants: str = "practical",
+        half_life: Any = None,
+        horizon: Any = None,
         random_state: Any = None,
     ) -> StreamingSparsifier:
         """Return a sparsifier of all edges; its nodes are numbered as in `nodes`.
 
         Parameters
         ----------
-        epsilon, max_edges, constants, random_state
+        epsilon, max_edges, constants, half_life, horizon, random_state
             See `StreamingSparsifier`.
 
         Returns
@@ -140,6 +143,8 @@ class ClusterEdges:
             "epsilon": epsilon,
             "max_edges": max_edges,
             "constants": constants,
+            "half_life": half_life,
+            "horizon": horizon,
         }
         seed = check_seed(random_state)
         StreamingSparsifier(**parameters, random_state=seed)  # refuses bad parameters
@@ -168,7 +173,9 @@ class ClusterEdges:
         sparsifier.nodes = self.nodes
         return sparsifier
 
-    def open_passes(self, component: NDArray[np.int32], reader: str) -> Passes:
+    def open_passes(
+        self, component: NDArray[np.int32], reader: str, view: TimeView | None = None
+    ) -> Passes:
         """Return passes that multiply by the Laplacian of these edges; call `sparsify` before."""
         if len(self.nodes) == 0:
             raise ValueError(
@@ -177,18 +184,26 @@ class ClusterEdges:
             )
         if self._held_nodes is None:
             self._held_nodes = hold(self.nodes, self.client)
-        return ClusterPasses(self, self._held_nodes, component, reader)
+        return ClusterPasses(self, self._held_nodes, component, reader, view)
 
 
 class ClusterPasses(Passes):
     """Passes over edges on a cluster, for `refine` and `certify`."""
 
     def __init__(
-        self, edges: ClusterEdges, nodes: Any, component: NDArray[np.int32], reader: str
+        self,
+        edges: ClusterEdges,
+        nodes: Any,
+        component: NDArray[np.int32],
+        reader: str,
+        view: TimeView | None,
     ) -> None:
         super().__init__(component, reader)
         self._edges = edges
         self._nodes = nodes
+        self._weigh: Any = None
+        if view is not None:
+            self._weigh = hold(partial(view.weigh, component=component), edges.client)
 
     def _read(self, x: NDArray[np.float64]) -> PassTotals:
         edges, first = self._edges, self.passes == 0
@@ -203,7 +218,7 @@ class ClusterPasses(Passes):
             edges.split_every,
             edges.client,
             edges.progress,
-            (self._nodes, x_held, component, watched),
+            (self._nodes, x_held, component, watched, self._weigh),
         )
         if first:
             self._roots = found.roots

@@ -33,12 +33,14 @@ class BaseHFS(Labelling):
         sample_weight: Any = None,
         n_nodes: int | None = None,
         sparsifier: StreamingSparsifier | None = None,
+        at: Any = None,
+        since: Any = None,
     ) -> Self:
         """Fit to a stream of edges.
 
         Parameters
         ----------
-        edges : stream, Graph, or tuple (u, v) or (u, v, w) of arrays
+        edges : stream, Graph, or tuple (u, v), (u, v, w) or (u, v, w, t) of arrays
             A stream is any iterable of such tuples, for example ``read_edges(...)`` or a list. Each
             edge is listed once, in either direction; the weights of parallel edges add up. With
             ``passes > 1`` the stream is read several times.
@@ -54,7 +56,13 @@ class BaseHFS(Labelling):
             Number of nodes, if neither `y` nor the stream determines it. If it is unknown, nodes
             may appear at any time.
         sparsifier : StreamingSparsifier, optional
-            Takes in the edges, instead of a new one with the given `epsilon` and `max_edges`.
+            Takes in the edges, instead of a new one with the given `epsilon`, `max_edges`,
+            `half_life` and `horizon`.
+        at : number or date, optional
+            With a half-life: the time for which to answer, not before the latest edge, which is
+            the default.
+        since : number or date, optional
+            With a horizon: the time of the oldest edges that count.
 
         Returns
         -------
@@ -73,6 +81,13 @@ class BaseHFS(Labelling):
         >>> model = HFSClassifier().fit_edges(batches, y, sample_weight={2: 5.0})
         >>> model.transduction_.tolist()
         ['a', 'a', 'b', 'b', 'b']
+
+        Edges with times, of which the newest counts most:
+
+        >>> timed = [([0, 1], [1, 2], None, [10.0, 70.0])]
+        >>> model = HFSClassifier(half_life=10).fit_edges(timed, {0: "a", 2: "b"})
+        >>> model.transduction_.tolist()
+        ['a', 'b', 'b']
         """
         self._check_parameters()
         if n_nodes is None and nodes_of(edges) is None:  # a table only knows the nodes read so far
@@ -81,12 +96,12 @@ class BaseHFS(Labelling):
             n_nodes = len(y)
         for name in ("X_", "n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
-        self._label(edges, y, sample_weight, n_nodes, sparsifier)
+        self._label(edges, y, sample_weight, n_nodes, sparsifier, at, since)
         if is_mapping(y, self._nodes):
             self._warn_isolated()
         return self
 
-    def update(self, edges: Any) -> Self:
+    def update(self, edges: Any, *, at: Any = None, since: Any = None) -> Self:
         """Take in more edges; later answers count them, too.
 
         Answers are computed when they are asked for, from the kept graph alone, starting from the
@@ -99,6 +114,8 @@ class BaseHFS(Labelling):
             one needs ``nodes=model.nodes_``, so that the same id is the same node. Edges may also
             be those of a `StreamingSparsifier`: it is merged, or, if there are no edges yet, the
             estimator continues with it.
+        at, since : number or date, optional
+            As for `fit_edges`, for all answers until the next update.
 
         Returns
         -------
@@ -122,7 +139,7 @@ class BaseHFS(Labelling):
         if not hasattr(self, "_seed"):
             self._check_parameters()
             self._start(None)
-        self._take(edges)
+        self._take(edges, at, since)
         return self
 
     def relabel(self, y: Any, *, sample_weight: Any = None) -> Self:

@@ -28,7 +28,7 @@ class HFSRegressor(RegressorMixin, BaseHFS):
     Parameters
     ----------
     affinity, n_neighbors, weights, kernel_gamma, epsilon, max_edges, passes, tol, random_state, \
-n_jobs, verbose
+n_jobs, verbose, half_life, horizon
         See `HFSClassifier`.
     gamma : float or "auto"
         Weight of smoothness against the fit to the numbers. The value in use is `gamma_`. With
@@ -80,6 +80,8 @@ n_iter_, n_features_in_
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        half_life: Any = None,
+        horizon: Any = None,
     ) -> None:
         self.affinity = affinity
         self.n_neighbors = n_neighbors
@@ -94,6 +96,8 @@ n_iter_, n_features_in_
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.half_life = half_life
+        self.horizon = horizon
 
     def _read_labels(
         self, y: Any, n_nodes: int | None, ids: NodeTable | None, sample_weight: Any

@@ -17,20 +17,20 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from ohmlearn._storage import read_arrays, write_arrays
-from ohmlearn.graph import Graph
 from ohmlearn.harmonic import HFSResult
 from ohmlearn.harmonic.leave_one_out import LeftOut
 from ohmlearn.nodes import NodeTable
-from ohmlearn.semi_supervised.labelling import FAR, Labelling
+from ohmlearn.semi_supervised.all_edges import FAR, ISOLATED
+from ohmlearn.semi_supervised.labelling import Labelling
 from ohmlearn.semi_supervised.targets import NodeLabels
 from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.validation.parameters import LARGEST, SMALLEST, check_n_jobs
+from ohmlearn.validation.times import check_moment
 
 __all__ = ["is_model", "load_model", "save_model"]
 
 Model = TypeVar("Model", bound=Labelling)
 Arrays = dict[str, Any]
-GRAPH = ("n_nodes", "n_self_loops_dropped", "n_zero_weights_dropped")
 # Errors of arrays and values that can be anything.
 WRONG = (ValueError, ArithmeticError, TypeError, LookupError, AttributeError, RecursionError)
 CLASSES = "biufUSMm"  # kinds of dtypes that a class can have in a file
@@ -123,9 +123,7 @@ def _get_state(model: Any) -> Arrays:
     if model.sparsifier_ is not None:
         found |= model.sparsifier_.get_state()
     else:
-        _require(model._all_edges is not None, "there are no edges to save; use update or fit")
-        u, v, w = model._all_edges.edges()
-        found |= {"edges_u": u, "edges_v": v, "edges_w": w}
+        found |= model._all_edges.get_state()
         found |= {} if model._nodes is None else model._nodes.get_state()
     for name in ARRAYS:
         if state.get(name) is not None:
@@ -144,7 +142,7 @@ def _get_state(model: Any) -> Arrays:
         "parameters": _get_parameters(model),
         "seed": model._seed,
         "n_nodes": model._n_nodes,
-        "graph": _describe_graph(model._all_edges),
+        "moment": {name: check_moment(name, time) for name, time in model._moment.items()},
         "answers": model._answer is not None,
         "values": {name: state[name] for name in VALUES if name in state},
         "nothing": [name for name in ARRAYS if name in state and state[name] is None],
@@ -166,12 +164,6 @@ def _get_answer(answer: HFSResult) -> Arrays:
 
 def _with_prefix(prefix: str, arrays: Mapping[str, Any]) -> Arrays:
     return {f"{prefix}_{name}": array for name, array in arrays.items()}
-
-
-def _describe_graph(graph: Graph | None) -> dict[str, int] | None:
-    if graph is None:
-        return None
-    return {name: getattr(graph, name) for name in GRAPH}
 
 
 def _check_classes(name: str, array: NDArray[Any]) -> NDArray[Any]:
@@ -235,8 +227,11 @@ def _from_state(cls: type[Model], arrays: Arrays) -> Model:
     check_n_jobs(model.n_jobs)
     _require(type(about["seed"]) is int, "its seed is not an integer")
     model._start(None, seed=about["seed"])
-    _read_edges(model, about["graph"], arrays)
-    model._n_nodes = _check_n_nodes(about["n_nodes"], model)
+    n_nodes = about["n_nodes"]
+    _require(n_nodes is None or type(n_nodes) is int, "its number of nodes is not one")
+    _read_edges(model, n_nodes, arrays)
+    model._n_nodes = _check_n_nodes(n_nodes, model)
+    model._moment = _read_moment(about["moment"])
     state = vars(model)
     state["_is_settled"] = False
     for name, value in about["values"].items():
@@ -262,7 +257,7 @@ def _read_about(text: Any) -> dict[str, Any]:
     _require(text.dtype.kind == "U" and text.ndim == 0, "its description is missing")
     about = json.loads(str(text))
     kinds = {"class": str, "parameters": dict, "values": dict, "nothing": list}
-    names = {*kinds, "seed", "n_nodes", "graph", "answers"}
+    names = {*kinds, "seed", "n_nodes", "moment", "answers"}
     _require(isinstance(about, dict) and names <= set(about), "its description is not complete")
     for name, kind in kinds.items():
         _require(isinstance(about[name], kind), f"its {name} are missing")
@@ -270,25 +265,23 @@ def _read_about(text: Any) -> dict[str, Any]:
     return found
 
 
-def _read_edges(model: Any, graph: Any, arrays: Arrays) -> None:
+def _read_edges(model: Any, n_nodes: int | None, arrays: Arrays) -> None:
     """Set the sparsifier, or all edges, and the ids."""
-    model.sparsifier_ = None
     if "edges_u" not in arrays:
-        _require(graph is None and "parameters" in arrays, "its edges are missing")
-        model.sparsifier_ = StreamingSparsifier.from_state(arrays)
+        _require("parameters" in arrays, "its edges are missing")
+        model.sparsifier_, model._all_edges = StreamingSparsifier.from_state(arrays), None
         model._nodes = model.sparsifier_.nodes
         return
-    u, v = (_take(arrays, f"edges_{end}", np.int32, 1) for end in "uv")
-    w = _take(arrays, "edges_w", np.float64, 1)
-    counts: list[Any] = [graph.get(name) for name in GRAPH] if isinstance(graph, dict) else []
-    _require(counts and all(type(count) is int for count in counts), "its graph is missing")
-    _check_size(counts[0], int(max(u.max(initial=-1), v.max(initial=-1))) + 1)
-    edges = Graph.from_edges(u, v, w, n_nodes=counts[0])
-    _require(edges.n_edges == len(u), "its edges are not all different")
-    edges.n_self_loops_dropped, edges.n_zero_weights_dropped = counts[1:]
-    model._all_edges = edges
+    _require(model._all_edges is not None, "it keeps all edges, but has an epsilon")
+    model._all_edges.set_state(n_nodes, arrays)
     if "node_ids" in arrays or "node_offsets" in arrays:
-        model._nodes = edges.nodes = NodeTable.from_state(arrays)
+        model._nodes = NodeTable.from_state(arrays)
+
+
+def _read_moment(moment: Any) -> dict[str, float]:
+    """Return the times for which the model answers, if they were given."""
+    _require(isinstance(moment, dict) and set(moment) <= {"at", "since"}, "its moment is wrong")
+    return {name: check_moment(name, time) for name, time in moment.items()}
 
 
 def _read_labels(model: Any, arrays: Arrays) -> None:
@@ -301,7 +294,7 @@ def _read_labels(model: Any, arrays: Arrays) -> None:
     _require(in_range.all(), "weights of labels are wrong")
     known = _count_edge_nodes(model)
     if model._nodes is None:
-        _check_size(int(nodes.max()) + 1, max(known, model._n_nodes or 0))
+        _check_size(int(nodes.max()) + 1, max(known, model._n_nodes or 0), FAR)
     else:
         _require(int(nodes.max()) < len(model._nodes), "a labelled node has no id")
     if is_classifier(model):
@@ -398,7 +391,7 @@ def _read_points(model: Any, arrays: Arrays) -> None:
 def _count_edge_nodes(model: Any) -> int:
     if model.sparsifier_ is not None:
         return int(model.sparsifier_.stats_["n_nodes"])
-    return 0 if model._all_edges is None else int(model._all_edges.n_nodes)
+    return int(model._all_edges.n_nodes)
 
 
 def _count_nodes(model: Any) -> int:
@@ -409,15 +402,15 @@ def _check_n_nodes(n_nodes: Any, model: Any) -> int | None:
     """Return the number of nodes that was given."""
     if n_nodes is not None:
         _require(type(n_nodes) is int and n_nodes >= 0, f"n_nodes = {n_nodes!r:.80} is impossible")
-        _check_size(n_nodes, _count_edge_nodes(model))
+        _check_size(n_nodes, _count_edge_nodes(model), ISOLATED)
     checked: int | None = n_nodes
     return checked
 
 
-def _check_size(n_nodes: float, n_known: int) -> None:
+def _check_size(n_nodes: float, n_known: int, room: int) -> None:
     """Refuse nodes far beyond those of the edges, for which there would be no memory."""
     _require(
-        n_nodes <= 2 * n_known + FAR,
+        n_nodes <= 2 * n_known + room,
         f"{n_nodes} nodes are too many for edges between {n_known}; number the nodes 0, 1, 2, ...",
     )
 

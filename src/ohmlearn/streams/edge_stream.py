@@ -184,9 +184,10 @@ class EdgeStream:
 
     def _make_place(self, at: int, position: Any) -> Place:
         """Return where the next batch starts."""
-        known = self.times is not None and self.times.is_known
         before = self.n_read, self.n_bad, self.first_bad
-        return Place(at, position, *before, self.time_unit, known)
+        if self.times is None or not self.times.is_known:
+            return Place(at, position, *before)
+        return Place(at, position, *before, self.times.unit, True)
 
     def start_at(self, place: Place) -> None:
         """Start the next reading at a batch, as an earlier reading has come across it.

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ohmlearn import _core
 
 __all__ = [
+    "DURATION_KIND",
     "LARGEST_TIME",
     "UNIX_UNITS",
     "as_times",
@@ -130,6 +131,24 @@ def find_unix_unit(times: Floats) -> str | None:
     return next(fits, None)
 
 
+class DurationKind:
+    """A constraint of parameters that are durations, see `check_parameters`."""
+
+    def allows(self, value: Any) -> bool:
+        """Return whether a value is a duration."""
+        try:
+            check_duration("value", value)
+        except ValueError:
+            return False
+        return True
+
+    def __str__(self) -> str:
+        return "a positive number or a duration such as '7d', '12h', '30min', '45s'"
+
+
+DURATION_KIND = DurationKind()
+
+
 def check_times(values: Any, name: str = "t") -> Floats:
     """Return times as float64; dates as seconds since 1970.
 
@@ -154,7 +173,8 @@ def check_times(values: Any, name: str = "t") -> Floats:
         return times
     latest = tomorrow() if is_date else LARGEST_TIME
     # NaN makes both comparisons false.
-    if times.max() <= latest and times.min() >= -LARGEST_TIME:
+    lowest, highest = _core.find_range(times)
+    if highest <= latest and lowest >= -LARGEST_TIME:
         return times
     at = int(np.argmax(~((times <= latest) & (times >= -LARGEST_TIME))))
     remedy = "drop or correct such edges first"
