@@ -12,6 +12,7 @@
 #include "bindings/arrays.hpp"
 #include "sampling/errors.hpp"
 #include "sampling/sampler.hpp"
+#include "sampling/windows.hpp"
 
 namespace ohm::python {
 namespace {
@@ -23,6 +24,26 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();  // half-life of weights that do not fade
 
 using State = nb::typed<nb::dict, nb::str, nb::object>;
+
+template <class S, class Visit>
+void visit_window_state(S& state, const Visit& visit) {
+  visit("n_nodes", state.n_nodes);
+  visit("u", state.rows.u);
+  visit("v", state.rows.v);
+  visit("w", state.rows.w);
+  visit("chance", state.rows.chance);
+  visit("time", state.rows.time);
+  visit("n_sorted", state.n_sorted);
+  visit("position", state.position);
+  visit("n_self_loops", state.n_self_loops);
+  visit("n_zero_weights", state.n_zero_weights);
+  visit("n_resamples", state.n_resamples);
+  visit("capacity", state.capacity);
+  visit("beta", state.beta);
+  visit("latest", state.latest);
+  visit("thinned", state.thinned);
+  visit("weight_seen", state.weight_seen);
+}
 
 template <class S, class Visit>
 void visit_state(S& state, bool has_half_life, const Visit& visit) {
@@ -145,6 +166,67 @@ Sampler::State read_state(const nb::dict& state, bool has_half_life) {
   return result;
 }
 
+double total(const std::array<double, 8>& lanes) {
+  double sum = 0.0;
+  for (const double lane : lanes) sum += lane;
+  return sum;
+}
+
+void bind_windows(nb::module_& m) {
+  nb::class_<WindowSampler> c(m, "WindowSampler", "Trusts the edges it is given: see find_fault. Times are finite.");
+  c.def("__init__", [](WindowSampler* self, std::int32_t n_nodes, std::uint64_t seed, double epsilon, double constant,
+                       double offset, std::int64_t max_rows, double horizon, int threads, bool grows) {
+    new (self) WindowSampler(n_nodes, {seed, epsilon, constant, offset, max_rows, horizon, threads, grows});
+  }, "n_nodes"_a, "seed"_a, "epsilon"_a, "constant"_a, "offset"_a, "max_rows"_a, "horizon"_a, "threads"_a, "grows"_a);
+  c.def_static("from_state", [](State state, std::int32_t n_nodes, std::uint64_t seed, double epsilon, double constant,
+                                double offset, std::int64_t max_rows, double horizon, int threads, bool grows) {
+    WindowSampler::State read;
+    visit_window_state(read, [&](const char* name, auto& field) { read_field(state, name, field); });
+    return without_gil([&] {
+      return WindowSampler::from_state(std::move(read), n_nodes,
+                                       {seed, epsilon, constant, offset, max_rows, horizon, threads, grows});
+    });
+  }, "state"_a, "n_nodes"_a, "seed"_a, "epsilon"_a, "constant"_a, "offset"_a, "max_rows"_a, "horizon"_a, "threads"_a,
+               "grows"_a, "Continue from a state; ValueError if no sampler with these options can have it.");
+  c.attr("changes_at_once") = false;  // an update that is interrupted by a fork leaves an unusable sampler
+  c.def("update", [](WindowSampler& self, Ids u, Ids v, Weights w, ArrayIn<double> t) {
+    with_edges(u, v, w, [&](auto a, auto b, auto weights) {
+      require(t.size() == a.size(), "t must have the length of u and v");
+      self.update(a, b, weights, as_span(t));
+    });
+  }, "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert().none(), "t"_a.noconvert());
+  c.def("merge", [](WindowSampler& self, const WindowSampler& other) {
+     require(&self != &other, "a sparsifier cannot be merged with itself");
+     nb::gil_scoped_release release;
+     self.merge(other.state());
+   }, "other"_a)
+      .def("snapshot", [](WindowSampler& self, double since) {
+        Csr csr;
+        WindowSampler::Window found = without_gil([&] {
+          WindowSampler::Window window = self.snapshot(since);
+          mirror(window.h, 1.0, csr.indptr, csr.indices, csr.weights);
+          return window;
+        });
+        return std::tuple(to_numpy(std::move(csr.indptr)), to_numpy(std::move(csr.indices)),
+                          to_numpy(std::move(csr.weights)), to_numpy(std::move(found.h.chance)), found.is_whole);
+      }, "since"_a, "H since a time, the chance of each edge (u < v, in order), and whether it has all edges.")
+      .def("get_state", [](const WindowSampler& self) {
+        nb::dict result;
+        visit_window_state(self.state(), [&](const char* name, const auto& field) { result[name] = to_python(field); });
+        return State(result);
+      }, "All that the future depends on, as arrays by name.")
+      .def_prop_ro("n_nodes", [](const WindowSampler& s) { return s.state().n_nodes; })
+      .def_prop_ro("n_rows", &WindowSampler::n_rows)
+      .def_prop_ro("position", [](const WindowSampler& s) { return s.state().position; })
+      .def_prop_ro("n_self_loops", [](const WindowSampler& s) { return s.state().n_self_loops; })
+      .def_prop_ro("n_zero_weights", [](const WindowSampler& s) { return s.state().n_zero_weights; })
+      .def_prop_ro("n_resamples", [](const WindowSampler& s) { return s.state().n_resamples; })
+      .def_prop_ro("capacity", [](const WindowSampler& s) { return s.state().capacity; })
+      .def_prop_ro("beta", [](const WindowSampler& s) { return s.state().beta; })
+      .def_prop_ro("latest", [](const WindowSampler& s) { return s.state().latest; })
+      .def_prop_ro("weight_seen", [](const WindowSampler& s) { return total(s.state().weight_seen); });
+}
+
 }  // namespace
 
 void bind_sampler(nb::module_& m) {
@@ -235,12 +317,12 @@ void bind_sampler(nb::module_& m) {
       .def_prop_ro("capacity", [](const Sampler& s) { return s.state().capacity; })
       .def_prop_ro("beta", [](const Sampler& s) { return s.state().beta; })
       .def_prop_ro("weight_seen", [](const Sampler& s) {
-        double sum = 0.0;
-        for (const double lane : s.state().weight_seen) sum += lane;
+        const double sum = total(s.state().weight_seen);
         return s.has_half_life() ? sum * s.scale_at(s.state().latest) : sum;
       })
       .def_prop_ro("n_faded", [](const Sampler& s) { return s.state().n_faded; })
       .def_prop_ro("latest", [](const Sampler& s) { return s.state().latest; }, "-inf before the first edge.");
+  bind_windows(m);
 }
 
 }  // namespace ohm::python

@@ -5,9 +5,7 @@
 #include "base/rng.hpp"
 #include "base/simd.hpp"
 #include "sampling/counts.hpp"
-#include "sampling/embedding.hpp"
 #include "sampling/thinning.hpp"
-#include "solver/solver.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -24,10 +22,6 @@ constexpr double kGrowth = 2.5;              // growth of H between two resample
 constexpr float kOutweighs = 4.0f;           // see grow_cuts
 constexpr std::int64_t kSmallest = 1 << 12;  // rows below which resampling is not worth it
 constexpr std::int64_t kLarge = 1 << 20;     // rows above which freed memory is returned to the system
-constexpr double kWrongSketch = 0.25;        // relative error of the sum of sketches that shows a failed solve
-constexpr double kUnexplained = 0.002;       // share of the rank, see estimate_leverages
-constexpr int kSketches = 4;                 // averaged, see estimate_leverages
-constexpr double kLargestCoordinate = std::numeric_limits<float>::max();
 constexpr std::uint64_t kResampleCoins = 0x7265736d706c65ull;
 
 }  // namespace
@@ -292,83 +286,31 @@ Triangle Sampler::thin_copy(Triangle rows) const {
 }
 
 // Computes the records of the nodes of H and its clusters.
-Sampler::Laplacian Sampler::embed(const Triangle& h, std::uint64_t key) {
-  Laplacian laplacian{null_space(h), degrees(h), {}};
-  laplacian.tree = find_clusters(h, laplacian.degree, static_cast<std::int32_t>(laplacian.space.singular.size()));
+Laplacian Sampler::embed(const Triangle& h, std::uint64_t key) {
+  Laplacian laplacian(h);
   std::vector<PairWeight> pairs = make_pair_table(h.n());
   state_.clusters = laplacian.tree.clusters;  // the last step that may fail before the records match the clusters
   state_.pairs = std::move(pairs);
-  for (std::size_t i = h.n(); i < state_.nodes.size(); ++i) {
-    state_.nodes[i].cluster = static_cast<std::int32_t>(state_.clusters.size());
-  }
-  for (std::int32_t i = 0; i < h.n(); ++i) {
-    NodeRecord& node = state_.nodes[i];
-    node.degree_now = static_cast<float>(laplacian.degree[i]);
-    node.share = node.share_now = 1.0f / node.degree_now;
-    node.cluster = laplacian.tree.smallest[i];
-    node.balance = 0.0f;
-    node.component = laplacian.degree[i] > 0.0 ? laplacian.space.component[i] : -1;
-  }
-  sketch_nodes(h, laplacian, key);
+  record_nodes(laplacian, state_.nodes);
+  sketch_nodes(h, laplacian, key, options_.threads, state_.nodes);
+  bound_estimates();
   return laplacian;
 }
 
-// Computes the sketch of the resistances in H.
-void Sampler::sketch_nodes(const Triangle& h, const Laplacian& laplacian, std::uint64_t key) {
-  constexpr int kColumns = NodeRecord::kColumns;
-  static_assert(kColumns == kRoughColumns);
-  const Rows<double, kColumns> y(h.n());
-  rough_right_hand_sides(h, key, y);
-  std::vector<double> z(static_cast<std::size_t>(h.n()) * kColumns);
-  auto* right = reinterpret_cast<double*>(&y[0]);
-  solve_with_clusters({h, laplacian.space, laplacian.degree, laplacian.tree}, key, options_.threads,
-                      Columns{right, z.data(), kColumns, kColumns});
-  const double unit = 1.0 / std::sqrt(static_cast<double>(kColumns));
-  for (std::int32_t i = 0; i < h.n(); ++i) {
-    for (int c = 0; c < kColumns; ++c) {
-      const double value = unit * z[static_cast<std::size_t>(i) * kColumns + c];
-      // If the contrast of weights is too large for the solver, values may not be finite. They are set to zero, and the
-      // floors are used.
-      state_.nodes[i].z[c] = std::abs(value) <= kLargestCoordinate ? static_cast<float>(value) : 0.0f;
-    }
-  }
+void Sampler::bound_estimates() {
   measure_distances(state_.nodes);
   bound_ = bound_resistances(embedding());
 }
 
-// Leverages of the rows, corrected if their sum shows that they are wrong.
-//
-// If the sum of w times the sketch differs much from the rank, the solve has failed, because the contrast of weights is
-// too large even for doubles: the sketch is dropped and only the floors are used. If some rows have sketches far above
-// their floors, several sketches are averaged. Edges between two distant parts of the graph have nearly equal sketches,
-// so their errors are correlated. A single sketch that is too small would drop many of them at once. If the sum of the
-// estimates is less than the rank, all are multiplied by the same correction, and so are those of arriving edges until
-// the next resample. Too large a sum only costs memory.
-std::vector<float> Sampler::estimate_leverages(const Triangle& h, const Laplacian& laplacian, std::uint64_t key) {
-  std::vector<float> leverage(h.edges());
-  const auto rank = static_cast<double>(h.n()) - static_cast<double>(laplacian.space.singular.size());
-  const double beta = options_.max_rows > 0 ? static_cast<double>(options_.max_rows) / rank : beta_for(h.n());
-  const auto certain = static_cast<float>(1.0 / beta);
-  LeverageSums sums = row_leverages(h, embedding(), {}, certain, leverage);
-  const double deviation = std::sqrt(2.0 * rank / NodeRecord::kColumns);  // of a right sketch
-  if (!(std::abs(sums.sketch - rank) <= kWrongSketch * rank + 6.0 * deviation)) {
-    for (NodeRecord& node : state_.nodes) std::fill_n(node.z, NodeRecord::kColumns, 0.0f);
-    measure_distances(state_.nodes);
-    bound_ = bound_resistances(embedding());
-    sums = row_leverages(h, embedding(), {}, certain, leverage);
-  } else if (sums.unexplained > 1.0 + kUnexplained * rank) {
-    std::vector<float> squares(h.edges());
-    constexpr float kPart = 1.0f / kSketches;
-    for (int k = 1; k < kSketches; ++k) {
-      add_sketches(h, embedding(), kPart, squares);
-      sketch_nodes(h, laplacian, hash(key, static_cast<std::uint64_t>(k)));
-    }
-    add_sketches(h, embedding(), kPart, squares);
-    sums = row_leverages(h, embedding(), squares, certain, leverage);
-  }
-  state_.correction = std::max(1.0, rank / sums.estimates);
-  for (float& t : leverage) t = std::min(1.0f, static_cast<float>(state_.correction) * t);
-  return leverage;
+// Leverages of the rows. Those of arriving edges are corrected by the same factor until the next resample.
+std::vector<float> Sampler::find_leverages(const Triangle& h, const Laplacian& laplacian, std::uint64_t key) {
+  const double beta = options_.max_rows > 0 ? static_cast<double>(options_.max_rows) / laplacian.rank()
+                                            : beta_for(h.n());
+  Leverages found = estimate_leverages(h, laplacian, static_cast<float>(1.0 / beta), key, options_.threads,
+                                       state_.nodes);
+  bound_estimates();  // there may be another sketch
+  state_.correction = found.correction;
+  return std::move(found.of_edges);
 }
 
 // The edges of H, which are moved, become the rows. Does not fail if state_.u has the capacity.
@@ -416,7 +358,7 @@ void Sampler::thin(Triangle& h) {
   if (large) return_freed_memory();
   ++state_.n_resamples;
   state_.n_expected = 0.0;
-  std::vector<float> chance = estimate_leverages(h, laplacian, coins);
+  std::vector<float> chance = find_leverages(h, laplacian, coins);
   if (!options_.retracts) {
     take_rows(h);
     state_.beta = beta_for(n);

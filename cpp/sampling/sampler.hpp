@@ -26,8 +26,8 @@
 #include "sampling/coins.hpp"
 #include "sampling/decay.hpp"
 #include "sampling/estimates.hpp"
+#include "sampling/leverages.hpp"
 #include "sampling/recent_pairs.hpp"
-#include "solver/matrix.hpp"
 
 #include <array>
 #include <cstdint>
@@ -133,14 +133,9 @@ class Sampler {
   Triangle thin_copy(Triangle rows) const;
   void resample();
   void thin(Triangle& h);
-  struct Laplacian {  // of H, as the solver needs it
-    NullSpace space;
-    std::vector<double> degree;
-    ClusterTree tree;
-  };
   Laplacian embed(const Triangle& h, std::uint64_t key);
-  void sketch_nodes(const Triangle& h, const Laplacian& laplacian, std::uint64_t key);
-  std::vector<float> estimate_leverages(const Triangle& h, const Laplacian& laplacian, std::uint64_t key);
+  void bound_estimates();
+  std::vector<float> find_leverages(const Triangle& h, const Laplacian& laplacian, std::uint64_t key);
   void take_rows(Triangle& h);
   void reserve_nodes(std::int64_t n_nodes);
   void reserve_rows(std::int64_t rows);

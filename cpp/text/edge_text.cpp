@@ -1,6 +1,7 @@
 #include "text/edge_text.hpp"
 
 #include "sampling/coins.hpp"
+#include "text/numbers.hpp"
 #include "text/times.hpp"
 
 #include <algorithm>

@@ -8,10 +8,6 @@ namespace ohm {
 // Times are below this in size: nanoseconds since 1970 are.
 inline constexpr double kLargestTime = 0x1p63;
 
-// Reads the number at `begin`; returns where it ends, or `begin` if there is none. Overflow gives infinity, underflow
-// 0.
-const char* parse_number(const char* begin, const char* end, double& value);
-
 // Reads the date at `begin`, in seconds since 1970; returns where it ends, or `begin` if there is none. Blanks may
 // separate the day and the time of the day. A date without a zone is in UTC. Digits behind the ninth of a second are
 // ignored.

@@ -172,8 +172,7 @@ def check_times(values: Any, name: str = "t") -> Floats:
     if times.size == 0:
         return times
     latest = tomorrow() if is_date else LARGEST_TIME
-    # NaN makes both comparisons false.
-    lowest, highest = _core.find_range(times)
+    lowest, highest = _core.find_range(times)  # NaN if one of the times is
     if highest <= latest and lowest >= -LARGEST_TIME:
         return times
     at = int(np.argmax(~((times <= latest) & (times >= -LARGEST_TIME))))
