@@ -150,7 +150,7 @@ def test_nodes_whose_edges_have_faded_are_not_reached():
         model = HFSClassifier(half_life=1.0, epsilon=epsilon, random_state=0)
         with pytest.warns(UserWarning, match="are in no edge|components without a label"):
             model.fit_edges(edges, {0: "a", 3: "a", 5: "b"})
-            assert model.reached_.tolist() == [True, False, False, True, True, True]
+        assert model.reached_.tolist() == [True, False, False, True, True, True]
         assert model.transduction_[[3, 5]].tolist() == ["a", "b"]
 
 
@@ -229,7 +229,7 @@ def test_refused_times():
         kept.update(gallery.path(3))
     with pytest.raises(ValueError, match=r"times must be finite, but t\[1\] = nan"):
         kept.update([0, 1], [1, 2], None, [1.0, math.nan])
-    with pytest.raises(ValueError, match="half_life = 1.0 is too short for times such as"):
+    with pytest.raises(ValueError, match=r"half_life = 1\.0 is too short for times such as"):
         kept.update([0], [1], None, [2.0**45])
     kept.update([0], [1], None, [10.0])
     with pytest.raises(ValueError, match=r"t\[1\] = 2000000\.0 is more than a million times"):
@@ -252,9 +252,9 @@ def test_a_text_is_in_seconds_so_other_units_are_refused():
         time_unit = "ms"
 
     edges = Milliseconds([([0], [1], None, [1000.0])])
-    with pytest.raises(ValueError, match="give half_life as a number of ms"):
+    with pytest.raises(ValueError, match="needs times in seconds"):
         StreamingSparsifier(half_life="7d").update(edges)
-    with pytest.raises(ValueError, match="give half_life as a number of ms"):
+    with pytest.raises(ValueError, match="needs times in seconds"):
         HFSClassifier(half_life=datetime.timedelta(days=7), epsilon=None).update(edges)
     assert StreamingSparsifier(half_life=7.0).update(edges).n_edges_seen_ == 1
 

@@ -178,6 +178,11 @@ class WatchedEdges:
         self._checkpoint = checkpoint
         self._n_readings = 0
 
+    @property
+    def time_unit(self) -> str | None:
+        """What the times are, see `EdgeStream`."""
+        return self._stream.time_unit
+
     def __iter__(self) -> Iterator["EdgeBatch | TimedBatch"]:
         self._n_readings += 1
         if self._n_readings > 1:

@@ -14,6 +14,7 @@ from ohmlearn.cli.edges import (
     seed_option,
     threads_option,
 )
+from ohmlearn.cli.forgetting import Forgetting, forgetting_options
 from ohmlearn.cli.group import main
 from ohmlearn.cli.messages import tell
 from ohmlearn.cli.outputs import check_outputs, output_options
@@ -72,6 +73,7 @@ def info(**options: Any) -> None:
 @click.option("--n-nodes", type=click.IntRange(min=1), help="Number of nodes, if known.")
 @click.option("--scheme", type=click.Choice(["resample", "online", "paper"]), default="resample")
 @click.option("--constants", type=click.Choice(["practical", "theory"]), default="practical")
+@forgetting_options
 @seed_option
 @threads_option
 def sparsify(output: str, **options: Any) -> None:
@@ -88,15 +90,17 @@ def sparsify(output: str, **options: Any) -> None:
     if not is_state:
         check_table_path(output, options["csv_safe"])
     check_outputs({"-o": output}, *options["edges"])
-    stream = open_edges(options)
+    forgetting = Forgetting(options)
+    stream = open_edges(options, needs_times=forgetting.needs_times)
     names = ("epsilon", "max_edges", "memory", "n_nodes", "scheme", "constants")
     sparsifier = StreamingSparsifier(
         **{name: options[name] for name in names},
+        **forgetting.parameters,
         random_state=options["seed"],
         n_jobs=options["threads"],
     )
     sparsifier.update(WatchedEdges(stream, options, sparsifier))
-    u, v, w = sparsifier.snapshot().edges()
+    u, v, w = sparsifier.snapshot(**forgetting.moment).edges()
     if is_state:
         sparsifier.save(output)
     else:
@@ -121,12 +125,14 @@ def sparsify(output: str, **options: Any) -> None:
 @click.option(
     "--max-passes", type=click.IntRange(min=1), help="Largest number of passes over EDGES; 100."
 )
+@forgetting_options
 @seed_option
 @threads_option
 def certify(h: str, **options: Any) -> None:
     """Measure how far the sparsifier H, written by sparsify, is from EDGES.
 
-    EDGES are read several times, H once.
+    EDGES are read several times, H once. If sparsify was told to forget old edges, give the same
+    options here.
     """
     from dataclasses import fields
 
@@ -134,8 +140,9 @@ def certify(h: str, **options: Any) -> None:
     from ohmlearn.streams import read_edges
 
     kept = read_edges(h, id_type=options["id_type"])
-    sparsifier = _load(kept)
-    stream = open_edges(options, kept.nodes)
+    sparsifier, forgetting = _load(kept), Forgetting(options)
+    stream = open_edges(options, kept.nodes, needs_times=forgetting.needs_times)
+    sparsifier.view = forgetting.view_of(stream)
     found = measure(
         stream,
         sparsifier,

@@ -16,6 +16,7 @@ from ohmlearn.cli.edges import (
     seed_option,
     threads_option,
 )
+from ohmlearn.cli.forgetting import Forgetting, forgetting_options
 from ohmlearn.cli.group import main, repeat_command
 from ohmlearn.cli.label_summary import make_summary, print_summary
 from ohmlearn.cli.messages import tell
@@ -70,6 +71,7 @@ __all__ = ["label"]
     help="Number of passes over the edges. Default: 3, or 1 for a pipe and with --state.",
 )
 @model_options
+@forgetting_options
 @click.option(
     "--min-confidence",
     type=fraction,
@@ -125,7 +127,7 @@ def label(**options: Any) -> None:
     if options["labels_file"] is not None:
         labels = read_label_file(options["labels_file"], options)
     job = _label_with_state if options["state"] else _label
-    model, stream, certificate, about, finish = job(options, labels)
+    model, stream, certificate, about, finish = job(options, labels, Forgetting(options))
     abstained = _abstained(model, options["min_confidence"])
     write_table(options["output"], _result(model, stream, abstained), options["csv_safe"])
     if options["report"] or not options["quiet"]:
@@ -152,20 +154,25 @@ def _check_state_options(options: dict[str, Any]) -> None:
             raise click.UsageError(f"--{name} and --state cannot be used together")
 
 
-def _label(options: dict[str, Any], labels: Any) -> "Outcome":
+def _label(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> "Outcome":
     """Label all edges."""
     with ExitStack() as stack:
         if options["cluster"]:
-            stream: Any = stack.enter_context(open_on_cluster(options))
+            stream: Any = stack.enter_context(
+                open_on_cluster(options, needs_times=forgetting.needs_times)
+            )
         else:
-            stream = open_edges(options)
-        model = make_model(options, stream.rereadable, labels)
-        sparsifier, checkpoint = _make_sparsifier(options, stream)
+            stream = open_edges(options, needs_times=forgetting.needs_times)
+        model = make_model(options, stream.rereadable, labels, **forgetting.parameters)
+        sparsifier, checkpoint = _make_sparsifier(options, stream, forgetting)
         edges = stream
         if not options["cluster"]:
             edges = WatchedEdges(stream, options, sparsifier, checkpoint)
         try:
-            model.fit_edges(edges, labels, sample_weight=labels.weights, sparsifier=sparsifier)
+            model.fit_edges(
+                edges, labels, sample_weight=labels.weights, sparsifier=sparsifier,
+                **forgetting.moment,
+            )  # fmt: skip
             certificate = _certify(model, edges, options) if options["report"] else None
         except KeyboardInterrupt:
             _save(sparsifier, checkpoint)
@@ -175,7 +182,7 @@ def _label(options: dict[str, Any], labels: Any) -> "Outcome":
     return model, stream, certificate, {}, finish
 
 
-def _label_with_state(options: dict[str, Any], labels: Any) -> "Outcome":
+def _label_with_state(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> "Outcome":
     """Add edges and labels to the model in a file, or start one."""
     from ohmlearn.cli.state import Intake, NoEdges, State, join_labels
 
@@ -185,26 +192,29 @@ def _label_with_state(options: dict[str, Any], labels: Any) -> "Outcome":
         raise click.UsageError(f"there is no {state.path} yet; give the first EDGES")
     if labels is None and not hasattr(model, "labelled_"):
         raise click.UsageError(f"{state.path} has no labels yet; give them with --labels")
-    sparsifier, _ = _make_sparsifier(options, None)
+    sparsifier, _ = _make_sparsifier(options, None, forgetting)
     assert sparsifier is not None
     if model is not None:
         sparsifier = state.check_options(sparsifier)
         n_before = sparsifier.n_edges_seen_
     stream: Any = NoEdges(None if model is None else model.nodes_)
     if options["edges"]:
-        stream = open_edges(options, stream.nodes)
+        stream = open_edges(options, stream.nodes, needs_times=sparsifier.options.has_times)
     intake = Intake(getattr(model, "sources_", []), stream, state.path, options["again"])
     edges = WatchedEdges(stream, options, sparsifier, intake) if options["edges"] else None
     counts = {"kept": 0, "replaced": 0, "new": len(labels or ())}
     try:
         if model is None:
             options["passes"] = options["passes"] or 1
-            model = make_model(options, stream.rereadable, labels)
-            model.fit_edges(edges, labels, sample_weight=labels.weights, sparsifier=sparsifier)
+            model = make_model(options, stream.rereadable, labels, **forgetting.parameters)
+            model.fit_edges(
+                edges, labels, sample_weight=labels.weights, sparsifier=sparsifier,
+                **forgetting.moment,
+            )  # fmt: skip
         else:
             is_changed = state.change_options(options)
-            if edges is not None:
-                model.update(edges)
+            if edges is not None or forgetting.moment:
+                model.update(edges or [], **forgetting.moment)
             joined, counts = join_labels(model, labels)
             if labels is not None or is_changed:
                 model.relabel(joined, sample_weight=joined.weights)
@@ -229,7 +239,7 @@ def _write_page(
 
 
 def _make_sparsifier(
-    options: dict[str, Any], stream: Any
+    options: dict[str, Any], stream: Any, forgetting: Forgetting
 ) -> tuple["StreamingSparsifier | None", "Checkpoint | None"]:
     """Return a new sparsifier, or that of the checkpoint; on a cluster, workers make their own."""
     from ohmlearn.cli.checkpoint import Checkpoint
@@ -244,6 +254,7 @@ def _make_sparsifier(
         memory=options["memory"],
         random_state=options["seed"],
         n_jobs=options["threads"],
+        **forgetting.parameters,
     )
     if options["checkpoint"] is None:
         return sparsifier, None

@@ -102,9 +102,15 @@ def read_label_file(path: str, options: dict[str, Any]) -> "FileLabels":
 
 
 def make_model(
-    options: dict[str, Any], rereadable: bool, labels: "FileLabels | None" = None
+    options: dict[str, Any],
+    rereadable: bool,
+    labels: "FileLabels | None" = None,
+    **parameters: Any,
 ) -> "HFSClassifier":
-    """Return the classifier that the options describe; those of `model_options` may be absent."""
+    """Return the classifier that the options describe; those of `model_options` may be absent.
+
+    More `parameters` are passed on.
+    """
     from ohmlearn.semi_supervised import HFSClassifier
 
     passes = options["passes"] or (3 if rereadable else 1)
@@ -118,6 +124,7 @@ def make_model(
         random_state=options["seed"],
         n_jobs=options["threads"],
         **chosen,
+        **parameters,
     )
 
 

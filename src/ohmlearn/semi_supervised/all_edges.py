@@ -104,10 +104,11 @@ class AllEdges:
         self._graph = graph
 
     def _add_timed(self, edges: Any) -> None:
-        check_unit(edges, self._options)
         parts = [] if self._timed is None else [self._timed]
         latest = self._latest
         for number, batch in enumerate(batches_of(edges)):
+            if number == 0:  # only now a pipe knows the unit of its times
+                check_unit(edges, self._options)
             u, v, w, t = check_timed_batch(batch, number)
             fault = _core.find_fault(MAX_NODES, 1, u, v, w)
             if fault is not None:

@@ -215,12 +215,13 @@ class StreamingSparsifier(SavedSparsifier):
         if v is not None:
             self._add((edges, v, w, t), 0)
             return self
-        check_unit(edges, self.options)
         self._adopt(nodes_of(edges))
         if hasattr(edges, "feed") and not self.options.has_times:
             self._take(edges)
             return self
         for number, batch in enumerate(batches_of(edges)):
+            if number == 0:  # only now a pipe knows the unit of its times
+                check_unit(edges, self.options)
             self._add(batch, number)
         return self
 

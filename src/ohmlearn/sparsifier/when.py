@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from ohmlearn import _core
 from ohmlearn.graph.time_view import TimeView
 from ohmlearn.sparsifier.options import SparsifierOptions
-from ohmlearn.validation.times import check_moment
+from ohmlearn.validation.times import check_duration_unit, check_moment
 
 __all__ = ["check_arrivals", "check_unit", "choose_view"]
 
@@ -62,15 +62,11 @@ def choose_view(
 
 
 def check_unit(edges: Any, options: SparsifierOptions) -> None:
-    """Refuse a duration in seconds for times in another unit."""
-    unit = getattr(edges, "time_unit", None)
+    """Refuse a duration in seconds for a stream whose times have another unit."""
     for name in ("half_life", "horizon"):
         value = getattr(options, name)
-        if isinstance(value, str) and unit in ("ms", "us", "ns"):
-            raise ValueError(
-                f"{name} = {value!r} is a duration in seconds, but the times of these edges are in "
-                f"{unit}; give {name} as a number of {unit}"
-            )
+        if isinstance(value, str) and hasattr(edges, "time_unit"):
+            check_duration_unit(name, value, edges.time_unit)
 
 
 def check_arrivals(t: NDArray[np.float64], latest: float, options: SparsifierOptions) -> None:
