@@ -1,6 +1,7 @@
 """Saved estimators continue bit for bit, and files that hold none are refused."""
 
 import json
+import math
 import re
 import warnings
 from pathlib import Path
@@ -136,16 +137,24 @@ def test_a_loaded_model_continues_bit_for_bit(
 
 
 @pytest.mark.parametrize("epsilon", [0.9, None])
-@pytest.mark.parametrize("when", [{}, {"at": "1970-01-01T00:02:00"}])
+@pytest.mark.parametrize(
+    ("parameters", "when"),
+    [
+        ({"half_life": "20s"}, {}),
+        ({"half_life": np.timedelta64(20, "s")}, {"at": "1970-01-01T00:02:00"}),
+        ({"horizon": 60}, {}),
+        ({"horizon": math.inf}, {"since": 30.0}),
+    ],
+)
 def test_models_that_forget_continue_bit_for_bit(
-    epsilon: float | None, when: dict[str, Any], tmp_path: Path
+    parameters: dict[str, Any], when: dict[str, Any], epsilon: float | None, tmp_path: Path
 ):
     def timed(start: float) -> Any:
         u, v, w = edges(int(start))
         return [(u, v, w, np.linspace(start, start + 50.0, len(u)))]
 
     def fit() -> HFSClassifier:
-        model = HFSClassifier(half_life="20s", epsilon=epsilon, passes=1, random_state=2)
+        model = HFSClassifier(**parameters, epsilon=epsilon, passes=1, random_state=2)
         return model.fit_edges(timed(0), HARD, **when)
 
     model, loaded = fit(), reload(fit(), tmp_path)

@@ -214,7 +214,7 @@ def _label_with_state(options: dict[str, Any], labels: Any, forgetting: Forgetti
         else:
             is_changed = state.change_options(options)
             if edges is not None or forgetting.moment:
-                model.update(edges or [], **forgetting.moment)
+                model.update([] if edges is None else edges, **forgetting.moment)
             joined, counts = join_labels(model, labels)
             if labels is not None or is_changed:
                 model.relabel(joined, sample_weight=joined.weights)
