@@ -206,6 +206,13 @@ def test_classes_of_any_type_come_back(classes: list[Any], tmp_path: Path):
     assert_equal(model.transduction_, loaded.transduction_, "transduction_")
 
 
+@pytest.mark.filterwarnings("ignore:2 of 5 nodes are in components without a label")
+def test_numbers_of_numpy_are_saved(tmp_path: Path):
+    model = HFSClassifier(n_neighbors=np.int64(4), tol=np.float32(1e-3), random_state=np.int64(1))
+    model.fit_edges(([0, 1], [1, 2]), {0: "a", 2: "b"}, n_nodes=np.int64(5))
+    assert_same(model, reload(model, tmp_path))
+
+
 def test_what_cannot_be_saved_is_named(tmp_path: Path):
     path = tmp_path / "model.ohm"
     X, y = np.random.default_rng(0).normal(size=(20, 2)), [0, 1] * 10

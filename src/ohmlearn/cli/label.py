@@ -200,6 +200,8 @@ def _label_with_state(options: dict[str, Any], labels: Any, forgetting: Forgetti
     stream: Any = NoEdges(None if model is None else model.nodes_)
     if options["edges"]:
         stream = open_edges(options, stream.nodes, needs_times=sparsifier.options.has_times)
+    if hasattr(stream, "kept_sparsifier"):
+        raise click.UsageError("a log of edges keeps its own sparsifier; leave out --state")
     intake = Intake(getattr(model, "sources_", []), stream, state.path, options["again"])
     edges = WatchedEdges(stream, options, sparsifier, intake) if options["edges"] else None
     counts = {"kept": 0, "replaced": 0, "new": len(labels or ())}

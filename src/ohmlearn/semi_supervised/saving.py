@@ -50,6 +50,8 @@ VALUES: dict[str, Callable[[Any], bool]] = {
     ),
     "gamma_": lambda value: _is_number(value) and value > 0,
     "mean_": _is_number,
+    "staleness_": lambda value: isinstance(value, int | float) and value >= 0,
+    "_removed_weight": lambda value: _is_number(value) and value >= 0,
     "n_features_in_": lambda value: type(value) is int and value >= 1,
     "sources_": lambda value: all(isinstance(source, dict) for source in value),
 }
@@ -137,17 +139,18 @@ def _get_state(model: Any) -> Arrays:
         found["points"] = model.X_
     if "feature_names_in_" in state:
         found["feature_names"] = np.array(model.feature_names_in_.tolist(), dtype=str)
+    n_nodes = None if model._n_nodes is None else int(model._n_nodes)
+    _check_n_nodes(n_nodes, model)
     about = {
         "class": type(model).__name__,
         "parameters": _get_parameters(model),
         "seed": model._seed,
-        "n_nodes": model._n_nodes,
+        "n_nodes": n_nodes,
         "moment": {name: check_moment(name, time) for name, time in model._moment.items()},
         "answers": model._answer is not None,
         "values": {name: state[name] for name in VALUES if name in state},
         "nothing": [name for name in ARRAYS if name in state and state[name] is None],
     }
-    _check_n_nodes(model._n_nodes, model)
     return found | {"model": np.array(json.dumps(about, default=np.generic.item))}
 
 
