@@ -1,6 +1,7 @@
 # The public names of ohmlearn: `import ohmlearn` reads this list.
 from ohmlearn.certificate import Certificate as Certificate
 from ohmlearn.certificate import certify as certify
+from ohmlearn.edge_log import EdgeLog as EdgeLog
 from ohmlearn.graph import Graph as Graph
 from ohmlearn.harmonic import HFSResult as HFSResult
 from ohmlearn.harmonic import refine as refine

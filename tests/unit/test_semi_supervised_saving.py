@@ -35,6 +35,7 @@ ANSWERS = (
     "gamma_",
     "mean_",
     "n_iter_",
+    "staleness_",
 )
 
 

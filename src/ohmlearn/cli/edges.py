@@ -172,6 +172,8 @@ class WatchedEdges:
         self.nodes = stream.nodes
         self.rereadable = stream.rereadable
         self.sources = stream.sources
+        if hasattr(stream, "kept_sparsifier"):  # of a log
+            self.kept_sparsifier = stream.kept_sparsifier
         self._stream = stream
         self._options = options
         self._sparsifier = sparsifier

@@ -243,11 +243,15 @@ def _write_page(
 def _make_sparsifier(
     options: dict[str, Any], stream: Any, forgetting: Forgetting
 ) -> tuple["StreamingSparsifier | None", "Checkpoint | None"]:
-    """Return a new sparsifier, or that of the checkpoint; on a cluster, workers make their own."""
+    """Return a new sparsifier, or that of the checkpoint; clusters and logs have their own."""
     from ohmlearn.cli.checkpoint import Checkpoint
     from ohmlearn.sparsifier import StreamingSparsifier
 
     if options["cluster"]:
+        return None, None
+    if hasattr(stream, "kept_sparsifier"):
+        if options["checkpoint"] is not None:
+            raise click.UsageError("a log keeps its own sparsifier; leave out --checkpoint")
         return None, None
     sparsifier = StreamingSparsifier(
         n_nodes=options["n_nodes"],

@@ -39,6 +39,8 @@ def make_summary(
         "classes": counts,
         "method": model.method_,
     }
+    if hasattr(stream, "kept_sparsifier"):
+        summary["staleness"] = model.staleness_
     if abstained is not None:
         summary["n_abstained"] = int(abstained.sum())
     if model.method == "auto":
@@ -84,6 +86,9 @@ def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     lines = [("Edges", edges), ("Nodes", nodes), ("Classes", _classes(summary))]
     if "state" in summary:
         lines.insert(0, ("State", _state(summary)))
+    if "staleness" in summary:
+        stale = f"{summary['staleness']:.2g}: share of its energy that was removed from the log"
+        lines.append(("Staleness", f"{stale} since the sparsifier was built"))
     if "n_abstained" in summary:
         lines.append(("Abstained", f"{summary['n_abstained']:,} nodes, whose label is left empty"))
     caveats = list(summary["accuracy_caveats"])

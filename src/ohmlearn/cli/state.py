@@ -23,8 +23,6 @@ from ohmlearn.streams.labels import FileLabels
 if TYPE_CHECKING:
     from ohmlearn.streams import EdgeBatch, EdgeStream, TimedBatch
 
-    Batch = EdgeBatch | TimedBatch
-
 __all__ = ["Intake", "NoEdges", "State", "join_labels"]
 
 REMEDY = "leave out the option, or name another state to start over"
@@ -180,7 +178,9 @@ class Intake:
                 self._refuse_known(found, ("size", "sample"))
             self.sources.append(found)
 
-    def unseen(self, batches: Iterator["Batch"]) -> Iterator["Batch"]:
+    def unseen(
+        self, batches: Iterator["EdgeBatch | TimedBatch"]
+    ) -> Iterator["EdgeBatch | TimedBatch"]:
         """Yield the batches, and take checksums of the edges of each source."""
         digests = [EdgeDigest() for _ in self.sources]
         for batch in batches:

@@ -229,7 +229,7 @@ def check_sparsifier(edges: Any, h: Any, call: str, at: Any = None, since: Any =
     at, since : number or date, optional
         Which graph `h` is asked for, see `StreamingSparsifier.snapshot`.
     """
-    if hasattr(edges, "snapshot"):
+    if hasattr(edges, "snapshot") and not isinstance(edges, Iterable):  # a log is both
         raise TypeError(
             f"edges come first and the sparsifier second, {call}, but the first argument is a "
             f"{type(edges).__name__}; swap the two"

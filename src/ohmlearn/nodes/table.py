@@ -220,6 +220,35 @@ class NodeTable(Shared):
             return False
         return np.array_equal(mine[:n], theirs[:n])
 
+    def keys_from(self, first: int) -> Ids:
+        """Return the ids from a number on, as integers or `Strings`."""
+        keys = self._keys()
+        if isinstance(keys, Strings):
+            return Strings(keys.offsets[first:], keys.data)
+        return keys[first:]
+
+    def truncate(self, size: int) -> None:
+        """Forget all ids but the first `size`.
+
+        Examples
+        --------
+        >>> from ohmlearn import NodeTable
+        >>> nodes = NodeTable()
+        >>> _ = nodes.add(["ann", "bob", "cy"])
+        >>> nodes.truncate(1)
+        >>> nodes.ids().tolist(), nodes.find(["cy"])
+        (['ann'], array([-1], dtype=int32))
+        """
+        with self._lock:
+            keys = self._keys()
+            if isinstance(keys, Strings):
+                keys = Strings(keys.offsets[: size + 1], keys.data)
+            else:
+                keys = keys[:size]
+            table = NodeTable()
+            table.add(keys)
+            self._kernel = table._kernel
+
     def get_state(self) -> dict[str, NDArray[Any]]:
         """Return the table as named arrays, for a file."""
         keys = self._keys()

@@ -137,6 +137,8 @@ def _facts(summary: dict[str, Any]) -> list[list[str]]:
         rows.append(["Residual on the full graph", f"{max(summary['residual']):.2g}"])
     else:
         rows.append(["Epsilon of H, estimated", f"{summary['epsilon_estimate']:.2g}"])
+    if "staleness" in summary:
+        rows.append(["Staleness of H, because of edges removed", f"{summary['staleness']:.2g}"])
     rows.append(["Time", f"{summary['seconds']:.1f} s"])
     return [*rows, ["Peak memory", f"{summary['peak_memory'] / 2**20:.0f} MiB"]]
 

@@ -1,7 +1,6 @@
 """All edges in memory, for estimators that do not sparsify."""
 
 import math
-from collections.abc import Mapping
 from itertools import chain
 from typing import Any
 
@@ -21,7 +20,7 @@ __all__ = ["FAR", "ISOLATED", "AllEdges"]
 
 FAR = 1_000_000  # largest allowed gap between a labelled node and twice the number of nodes
 ISOLATED = 50_000_000  # the same for nodes without edges in a file
-TIMED = (np.int32, np.int32, np.float64, np.float64)  # types of u, v, w, t
+COUNTS = ("n_nodes", "n_self_loops_dropped", "n_zero_weights_dropped")
 
 
 class AllEdges:
@@ -66,42 +65,45 @@ class AllEdges:
         return self._least_nodes if self._graph is None else self._graph.n_nodes
 
     def get_state(self) -> dict[str, NDArray[Any]]:
-        """Return all edges as arrays with names."""
+        """Return all edges as named arrays, for a file."""
         if self._options.has_times:
-            u, v, w, t = self._timed or (np.empty(0, dtype) for dtype in TIMED)
-            columns: tuple[Any, ...] = (u.astype(np.int32), v.astype(np.int32), w, t)
-            counts = [self._least_nodes, 0, 0]
-        elif self._graph is None:
-            columns, counts = tuple(np.empty(0, dtype) for dtype in TIMED[:3]), [0, 0, 0]
+            empty = np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0), np.empty(0)
+            u, v, w, t = empty if self._timed is None else self._timed
+            counts, more = [self._least_nodes, 0, 0], {"edges_t": t, "edges_latest": self._latest}
         else:
-            graph, columns = self._graph, self._graph.edges()
-            counts = [graph.n_nodes, graph.n_self_loops_dropped, graph.n_zero_weights_dropped]
-        named = {f"edges_{name}": column for name, column in zip("uvwt", columns, strict=False)}
-        return {**named, "edges_counts": np.array(counts, dtype=np.int64)}
+            graph = graph_of([], self._n_nodes) if self._graph is None else self._graph
+            u, v, w = graph.edges()
+            counts, more = [getattr(graph, name) for name in COUNTS], {}
+        columns = {"edges_u": u.astype(np.int32), "edges_v": v.astype(np.int32), "edges_w": w}
+        return columns | {"edges_counts": np.array(counts, np.int64)} | more
 
-    def set_state(self, n_nodes: int | None, state: Mapping[str, Any]) -> None:
-        """Continue from a state; one that is impossible raises ValueError."""
-        check_arrays(state, {f"edges_{end}": np.int32 for end in "uv"} | {"edges_counts": np.int64})
-        weights = np.float32 if np.asarray(state["edges_w"]).dtype == np.float32 else np.float64
-        check_arrays(state, {"edges_w": weights})
-        u, v, w, counts = (state[f"edges_{name}"] for name in ("u", "v", "w", "counts"))
-        last = int(max(u.max(initial=-1), v.max(initial=-1)))
-        if counts.shape != (3,) or counts.min() < 0 or counts[0] > 2 * (last + 1) + ISOLATED:
-            raise ValueError(f"it cannot have {counts.tolist()[:1]} nodes")
-        graph = Graph.from_edges(u, v, w, n_nodes=max(int(counts[0]), last + 1))
-        self._n_nodes = n_nodes
-        if self._options.has_times:
-            check_arrays(state, {"edges_t": np.float64})
-            t = state["edges_t"]
-            if t.shape != u.shape or not np.isfinite(t).all():
-                raise ValueError("its times are wrong")
-            self._timed, self._latest = (u, v, w, t), float(t.max(initial=-math.inf))
-            self._least_nodes = graph.n_nodes
+    def set_state(self, state: dict[str, NDArray[Any]]) -> None:
+        """Continue from the arrays of `get_state`; other arrays raise a ValueError."""
+        check_arrays(state, {"edges_u": np.int32, "edges_v": np.int32, "edges_counts": np.int64})
+        u, v = state["edges_u"], state["edges_v"]
+        w, t = state.get("edges_w"), state.get("edges_t")
+        counts = state["edges_counts"].tolist()
+        if len(counts) != len(COUNTS) or min(counts) < 0:
+            raise ValueError(f"counts of edges are {counts}")
+        n_nodes, n_loops, n_zeros = counts
+        if n_nodes > 2 * (1 + int(max(u.max(initial=-1), v.max(initial=-1)))) + ISOLATED:
+            raise ValueError(f"{n_nodes} nodes are too many for the edges")
+        if not self._options.has_times:
+            edges = Graph.from_edges(u, v, w, n_nodes=n_nodes)
+            if edges.n_edges != len(u):
+                raise ValueError("edges are not all different")
+            edges.n_self_loops_dropped, edges.n_zero_weights_dropped = n_loops, n_zeros
+            self._graph = edges
             return
-        if graph.n_edges != len(u):
-            raise ValueError("its edges are not all different")
-        graph.n_self_loops_dropped, graph.n_zero_weights_dropped = counts[1:].tolist()
-        self._graph = graph
+        check_arrays(state, {"edges_t": np.float64})
+        check_arrays(state, {"edges_latest": np.float64}, ndim=0)
+        latest = float(state["edges_latest"])
+        if len(u) == 0 and latest == -math.inf:
+            return
+        self._add_timed([(u, v, w, t)] if len(u) > 0 else [])
+        if not (self._latest <= latest < math.inf and self._least_nodes <= n_nodes):
+            raise ValueError(f"the latest time is {latest}, and there are {n_nodes} nodes")
+        self._latest, self._least_nodes = latest, n_nodes
 
     def _add_timed(self, edges: Any) -> None:
         parts = [] if self._timed is None else [self._timed]

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from ohmlearn.edge_log.in_step import KeptSparsifier
 from ohmlearn.graph import Graph
 from ohmlearn.graph.batches import batches_of
 from ohmlearn.harmonic import HFSResult, refine, solve_hfs
@@ -125,14 +126,20 @@ class Labelling(FromPoints):
         since: Any = None,
     ) -> None:
         """Read edges, solve on what is kept of them, refine on all of them."""
+        if hasattr(edges, "live_edges"):  # a log, which may change while it is read
+            edges = edges.live_edges()
         # Labels are checked before the edges are read, and numbered afterwards.
         labels = self._read_labels(y, n_nodes, nodes_of(edges), sample_weight)
         in_memory = isinstance(edges, Graph | tuple) or self.epsilon is None
         is_sparse = isinstance(edges, StreamingSparsifier)  # there are no other edges to read
         if self.passes > 1 and not in_memory and not is_sparse and not _is_on_cluster(edges):
             check_rereadable(batches_of(edges), READER)
-        self._start(n_nodes, sparsifier)
-        self._take(edges, at, since)
+        kept = None if sparsifier is not None else kept_sparsifier(edges, self)
+        self._start(n_nodes, sparsifier if kept is None else kept.sparsifier)
+        if kept is None:
+            self._take(edges, at, since)
+        else:
+            self._continue(kept, at, since)
         self._set_labels(labels)
         self._settle_method()
         if self.passes > 1 and not is_sparse and not self._holds_all_edges():
@@ -156,6 +163,7 @@ class Labelling(FromPoints):
         self._answer: HFSResult | None = None
         self._before: HFSResult | None = None  # the last answer, where the next solve starts
         self.n_iter_ = 1
+        self.staleness_, self._removed_weight = 0.0, 0.0
         self.sparsifier_ = sparsifier
         if sparsifier is not None:
             return
@@ -174,11 +182,15 @@ class Labelling(FromPoints):
                 horizon=self.horizon,
             )
 
-    def _take(self, edges: Any, at: Any = None, since: Any = None) -> None:
-        """Take in edges: into the sparsifier, or into a graph of all edges."""
+    def _begin(self, at: Any, since: Any) -> None:
+        """Forget the answer; the next one is for this time."""
         self._answer, self.n_iter_, self._is_settled = None, 1, False
         given = {"at": at, "since": since}
         self._moment = {name: value for name, value in given.items() if value is not None}
+
+    def _take(self, edges: Any, at: Any = None, since: Any = None) -> None:
+        """Take in edges: into the sparsifier, or into a graph of all edges."""
+        self._begin(at, since)
         if isinstance(edges, StreamingSparsifier):
             self._take_sparsifier(edges)
             return
@@ -221,8 +233,16 @@ class Labelling(FromPoints):
         self.sparsifier_ = kept.merge(other) if kept.n_edges_seen_ > 0 else other
         self._nodes = self.sparsifier_.nodes
 
+    def _continue(self, kept: KeptSparsifier, at: Any, since: Any) -> None:
+        """Continue with the sparsifier that a log keeps."""
+        self._begin(at, since)
+        self._nodes = kept.sparsifier.nodes
+        self.staleness_, self._removed_weight = kept.staleness, kept.removed_weight
+
     def _holds_all_edges(self) -> bool:
         """Whether no edge was dropped; parallel ones may have been added up."""
+        if self._removed_weight > 0.0:
+            return False
         kept = self.sparsifier_
         if kept is None:
             return True
@@ -364,11 +384,15 @@ class Labelling(FromPoints):
             if graph.view is not None:  # nodes whose edges are forgotten do not count
                 n_nodes = max(1, int(np.count_nonzero(np.diff(graph.indptr))))
             elif kept is not None:
-                total = 2.0 * kept.weight_seen_
+                total = self._live_weight(kept)
             self.gamma_ = self._automatic_gamma(total / n_nodes)
         else:
             self.gamma_ = float(self.gamma)
         return self.gamma_
+
+    def _live_weight(self, kept: StreamingSparsifier) -> float:
+        """Return the sum of all degrees."""
+        return 2.0 * (kept.weight_seen_ - self._removed_weight)
 
     def _is_stable(self) -> bool:
         return self.normalization == "stable"
@@ -420,6 +444,18 @@ class Labelling(FromPoints):
                 f"does, or give n_nodes"
             )
         return with_nodes(kept, max(n_nodes, last + 1))
+
+
+def kept_sparsifier(edges: Any, model: Any) -> KeptSparsifier | None:
+    """Return the sparsifier that a log keeps, if a model can use it for these edges."""
+    if model.epsilon is None or not hasattr(edges, "kept_sparsifier"):
+        return None
+    kept: KeptSparsifier | None = edges.kept_sparsifier(model.n_jobs)
+    if kept is None:
+        return None
+    options = SparsifierOptions(half_life=model.half_life, horizon=model.horizon)
+    own = kept.sparsifier.options
+    return kept if (own.decay, own.reach) == (options.decay, options.reach) else None
 
 
 def _is_on_cluster(edges: Any) -> bool:

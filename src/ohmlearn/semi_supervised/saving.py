@@ -146,7 +146,7 @@ def _get_state(model: Any) -> Arrays:
         "parameters": _get_parameters(model),
         "seed": model._seed,
         "n_nodes": n_nodes,
-        "moment": {name: check_moment(name, time) for name, time in model._moment.items()},
+        "moment": {name: check_moment(name, value) for name, value in model._moment.items()},
         "answers": model._answer is not None,
         "values": {name: state[name] for name in VALUES if name in state},
         "nothing": [name for name in ARRAYS if name in state and state[name] is None],
@@ -230,11 +230,9 @@ def _from_state(cls: type[Model], arrays: Arrays) -> Model:
     check_n_jobs(model.n_jobs)
     _require(type(about["seed"]) is int, "its seed is not an integer")
     model._start(None, seed=about["seed"])
-    n_nodes = about["n_nodes"]
-    _require(n_nodes is None or type(n_nodes) is int, "its number of nodes is not one")
-    _read_edges(model, n_nodes, arrays)
-    model._n_nodes = _check_n_nodes(n_nodes, model)
-    model._moment = _read_moment(about["moment"])
+    _read_edges(model, arrays)
+    model._moment = _check_moments(about["moment"])
+    model._n_nodes = _check_n_nodes(about["n_nodes"], model)
     state = vars(model)
     state["_is_settled"] = False
     for name, value in about["values"].items():
@@ -268,23 +266,21 @@ def _read_about(text: Any) -> dict[str, Any]:
     return found
 
 
-def _read_edges(model: Any, n_nodes: int | None, arrays: Arrays) -> None:
+def _read_edges(model: Any, arrays: Arrays) -> None:
     """Set the sparsifier, or all edges, and the ids."""
-    if "edges_u" not in arrays:
+    if model._all_edges is None or "edges_u" not in arrays:
         _require("parameters" in arrays, "its edges are missing")
         model.sparsifier_, model._all_edges = StreamingSparsifier.from_state(arrays), None
         model._nodes = model.sparsifier_.nodes
         return
-    _require(model._all_edges is not None, "it keeps all edges, but has an epsilon")
-    model._all_edges.set_state(n_nodes, arrays)
+    model._all_edges.set_state(arrays)
     if "node_ids" in arrays or "node_offsets" in arrays:
         model._nodes = NodeTable.from_state(arrays)
 
 
-def _read_moment(moment: Any) -> dict[str, float]:
-    """Return the times for which the model answers, if they were given."""
-    _require(isinstance(moment, dict) and set(moment) <= {"at", "since"}, "its moment is wrong")
-    return {name: check_moment(name, time) for name, time in moment.items()}
+def _check_moments(moments: Any) -> dict[str, float]:
+    _require(isinstance(moments, dict) and set(moments) <= {"at", "since"}, "its moment is wrong")
+    return {name: check_moment(name, value) for name, value in moments.items()}
 
 
 def _read_labels(model: Any, arrays: Arrays) -> None:

@@ -15,6 +15,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -25,7 +26,7 @@ from ohmlearn.graph import Graph
 from ohmlearn.solver import LaplacianSolver
 from ohmlearn.validation.parameters import Constraints, Interval, check_parameters
 
-__all__ = ["LOOSE", "Sample"]
+__all__ = ["LOOSE", "Sample", "largest_ratio"]
 
 # The share of the variance that comes from independent coins. In the scheme "online" it is that of
 # the coins at arrival, half; resamples add balanced errors only. 0.2 is measured.
@@ -100,11 +101,14 @@ class Sample:
         """Estimate of epsilon."""
         if self.is_certain:
             return 0.0
-        return _largest_ratio(self.graph, self.errors(0), self.seed, self.threads)
+        u, v, _ = self.graph.edges()
+        return largest_ratio(self.graph, (u, v, self.errors(0)), self.seed, self.threads)
 
 
-def _largest_ratio(h: Graph, errors: NDArray[np.float32], seed: int, threads: int) -> float:
-    """Return about the largest |x'E x| / x'L_H x, where E is the Laplacian of the errors.
+def largest_ratio(h: Graph, edges: tuple[NDArray[Any], ...], seed: int, threads: int) -> float:
+    """Return about the largest |x'E x| / x'L_H x, where E is the Laplacian of some edges.
+
+    The edges (u, v, w) are between nodes that H connects; weights may be negative.
 
     Lanczos for E x = t L_H x. The vectors x_k are orthonormal in the inner product x'L_H y, and
     y_k = L_H x_k. A step is a product with E and a solve with L_H:
@@ -129,7 +133,7 @@ def _largest_ratio(h: Graph, errors: NDArray[np.float32], seed: int, threads: in
         beside.append(length)
         before, y, x = y, r / length, x / length
         image = np.zeros((h.n_nodes, 1))
-        _core.add_edge_products(x[:, np.newaxis], image, threads, u, v, errors)
+        _core.add_edge_products(x[:, np.newaxis], image, threads, *edges)
         r = image.ravel()
         diagonal.append(float((x * r).sum()))
         r = r - diagonal[-1] * y - length * before  # `before` is 0 in the first step

@@ -5,8 +5,9 @@ from __future__ import annotations
 import glob
 import os
 
-__all__ = ["find_files", "find_format", "format_of_bytes", "read_start"]
+__all__ = ["LOG_MANIFEST", "find_files", "find_format", "format_of_bytes", "is_log", "read_start"]
 
+LOG_MANIFEST = "ohmlearn-log.json"  # a folder with this file is a log, see `EdgeLog`
 COMPRESSED = (".gz", ".zst", ".bz2", ".xz")
 ENDINGS = {
     ".csv": "csv",
@@ -53,6 +54,11 @@ def find_files(pattern: str) -> list[str]:
     if not matches:
         raise FileNotFoundError(f"no file fits {pattern}")
     return matches
+
+
+def is_log(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is the folder of a log of edges."""
+    return os.path.isfile(os.path.join(path, LOG_MANIFEST))
 
 
 def find_format(path: str) -> str:

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from importlib import import_module
 from typing import Any, BinaryIO, Literal, cast
 
 from ohmlearn.nodes import NodeTable
@@ -14,7 +15,7 @@ from ohmlearn.streams.arrays import ArraySource, BatchSource
 from ohmlearn.streams.arrow import ArrowFile, ArrowObject, ArrowPipe, ParquetFile
 from ohmlearn.streams.edge_stream import EdgeStream
 from ohmlearn.streams.errors import refuse_source
-from ohmlearn.streams.files import find_files, find_format, format_of_bytes
+from ohmlearn.streams.files import find_files, find_format, format_of_bytes, is_log
 from ohmlearn.streams.iterables import IterableSource
 from ohmlearn.streams.json_lines import JsonLinesSource
 from ohmlearn.streams.matrix_market import MatrixMarketSource
@@ -61,8 +62,9 @@ def read_edges(
         Files: CSV, TSV, blank-separated text and JSON lines (also compressed with gzip, zstd, bz2
         or xz), Parquet, Arrow IPC or Feather, MatrixMarket, numpy's .npy and .npz with columns or a
         scipy matrix. A pattern like ``"part-*.csv"`` means all files that it matches, a folder all
-        files in it, sorted by name. Lines of text end with \\n, \\r\\n or \\r; fields in double
-        quotes may hold line ends. "-" is the standard input, with text or an Arrow IPC stream.
+        files in it, sorted by name; the folder of an `EdgeLog` means its live edges. Lines of text
+        end with \\n, \\r\\n or \\r; fields in double quotes may hold line ends. "-" is the
+        standard input, with text or an Arrow IPC stream.
         Objects: any with ``__arrow_c_stream__`` (pyarrow, pandas, polars, duckdb), arrays (u, v),
         (u, v, w) or (u, v, w, t), an iterable of these, or a function that returns one.
     source_col, target_col, weight_col : str or int, optional
@@ -148,6 +150,9 @@ def open_stream(
     source: Any, options: ReadOptions, *, nodes: NodeTable | None = None, verbose: int = 0
 ) -> EdgeStream:
     """Return the stream of a source, as `read_edges` does."""
+    if isinstance(source, str | os.PathLike) and is_log(source) and nodes is None:
+        stream: EdgeStream = _edge_log().open_log(source)
+        return stream
     return EdgeStream(list(find_sources(source, options)), nodes=nodes, verbose=verbose)
 
 
@@ -157,6 +162,8 @@ def find_sources(source: Any, options: ReadOptions) -> Iterator[Source]:
         name = os.fspath(source)
         if name == "-":
             yield open_pipe(sys.stdin.buffer, options)
+        elif is_log(name):
+            yield _edge_log().LogSource(str(name), options)
         else:
             for path in find_files(str(name)):
                 yield READERS[options.format or find_format(path)](path, options)
@@ -179,6 +186,11 @@ def find_sources(source: Any, options: ReadOptions) -> Iterator[Source]:
             f"edges come from files, arrays, tables with __arrow_c_stream__ or iterables of "
             f"batches, not from {type(source).__name__}{remedy}"
         )
+
+
+def _edge_log() -> Any:
+    """Return the module that reads logs, which is built on top of this package."""
+    return import_module("ohmlearn.edge_log.source")
 
 
 def is_arrays(source: Any) -> bool:

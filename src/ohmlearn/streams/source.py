@@ -49,10 +49,10 @@ class Source(ABC):
         Which share of it has been read, if known.
     columns : Columns or None
         Known after `inspect`, or from the first batch on.
-    position : int or list of int
-        Where the batch after the last one starts, for `batches_from`; 0 is the beginning.
     times : TimeRule or None
         Which times are accepted, if times are read; the sources of a stream share it.
+    position : int or list of int
+        Where the batch after the last one starts, for `batches_from`; 0 is the beginning.
     """
 
     def __init__(self, name: str, options: ReadOptions, *, rereadable: bool = True) -> None:

@@ -79,10 +79,8 @@ class TextSource(Source):
             yield from self._parse(plan._replace(line=position[1]), source, line_blocks(source))
 
     def _parse(self, plan: Plan, source: ByteSource, blocks: Iterator[bytes]) -> Iterator[RawBatch]:
-        columns, layout, line = plan.columns, plan.layout, plan.line
-        for batch in parse_blocks(
-            self.name, columns, layout, line, blocks, self.times, self._advance
-        ):
+        how = (plan.columns, plan.layout, plan.line)
+        for batch in parse_blocks(self.name, *how, blocks, self.times, self._advance):
             self.fraction = source.fraction()
             yield batch
 

@@ -1,0 +1,239 @@
+"""Compaction: rewrite the files of a log without dead edges, while others read and append.
+
+    start    under the lock of the log: remember the live edges; later appends go to new files
+    rewrite  without the lock: write the live edges to new files
+    finish   under the lock: write a new journal, with the new files and with the operations since
+             the start; replace the manifest; delete the old files
+
+A crash before the manifest is replaced leaves the old log, and one after it the new log.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ohmlearn.edge_log.contents import Contents, Rows
+from ohmlearn.edge_log.journal import Entries, Kind, make_entry
+from ohmlearn.edge_log.live import LiveEdges
+from ohmlearn.edge_log.loading import read_rows, removed_path
+from ohmlearn.edge_log.records import Columns, concatenate
+from ohmlearn.edge_log.store import RECORD_ROWS, SEGMENT_ROWS, Store, write_record
+from ohmlearn.edge_log.writer import Writer, journal_path
+
+__all__ = ["Compaction", "choose_segments"]
+
+
+class Compaction:
+    """One compaction of a log.
+
+    Parameters
+    ----------
+    store : Store
+        It must be writing.
+    before_finish, after_finish : callable
+        Called under the lock around the change of files.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        before_finish: Callable[[], None] = lambda: None,
+        after_finish: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._store = store
+        self._hooks = before_finish, after_finish
+        self._thread: threading.Thread | None = None
+        self._error: BaseException | None = None
+        store.flush()
+        self._live: LiveEdges = store.live()
+        self._n_entries = store.writer.n_entries
+        self._n_operations = store.contents.n_operations
+        self._head = store.journal_entries()
+        self._rewritten = choose_segments(store.contents)
+        # Numbers for the new files: at most one for each old one, and one for each change of form.
+        self._next_segment = store.contents.last_segment + 1
+        store.seal(self._next_segment + 2 * len(store.contents.segment_rows))
+        self._starts: dict[int, int] = {}  # live rows before each rewritten segment
+        self._placed: list[tuple[int, int]] = []  # new segments, and live rows before each
+        number = store.manifest.journal + 1
+        journal_path(store.folder, number).touch()
+        self._writer = Writer(store.folder, number, 0, {})
+        self._number = number
+
+    def run(self) -> None:
+        """Compact now, in a thread that holds the lock of the log."""
+        try:
+            head = self._rewrite()
+            self._finish(head)
+        except BaseException:
+            self._abandon()
+            raise
+
+    def run_in_background(self, lock: Any) -> None:
+        """Compact in another thread, which takes the lock at the end."""
+
+        def work() -> None:
+            try:
+                head = self._rewrite()
+                with lock:
+                    self._finish(head)
+            except BaseException as error:
+                self._abandon()
+                self._error = error
+
+        self._thread = threading.Thread(target=work, name="ohmlearn-compaction", daemon=True)
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Wait for the end of a compaction in the background; raise its error, if there was one."""
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it is at work in the background."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def _rewrite(self) -> list[Entries]:
+        """Write the live edges of chosen segments to new files; return the entries of all."""
+        edges = self._head["kind"] == Kind.EDGES
+        nodes = self._head[self._head["kind"] == Kind.NODES]
+        head = [nodes[at : at + 1] for at in range(len(nodes))]
+        records = self._head[edges]
+        n_placed = n_in_segment = 0
+        form: int | None = None
+        for chosen, first, stop in self._runs(records):
+            if not chosen:
+                head += [records[at : at + 1] for at in range(first, stop)]
+                form = None  # edges after it go to another file, to keep the order
+                continue
+            for columns in self._collect(first, stop, n_placed):
+                if columns.form != form or n_in_segment >= SEGMENT_ROWS:
+                    form, n_in_segment = columns.form, 0
+                    self._placed.append((self._next_segment, n_placed))
+                    self._next_segment += 1
+                segment = self._next_segment - 1
+                head.append(write_record(self._writer, self._store.folder, segment, columns))
+                n_placed += len(columns.u)
+                n_in_segment += len(columns.u)
+        return head
+
+    def _runs(self, records: Entries) -> Iterator[tuple[bool, int, int]]:
+        """Yield neighbouring records that are all rewritten, or all kept."""
+        chosen = np.isin(records["segment"], list(self._rewritten))
+        borders = np.flatnonzero(np.diff(chosen)) + 1
+        ends = [*borders.tolist(), len(records)]
+        first = 0
+        for stop in ends:
+            if stop > first:
+                yield bool(chosen[first]), first, stop
+            first = stop
+
+    def _collect(self, first: int, stop: int, n_before: int) -> Iterator[Columns]:
+        """Yield the live edges of records in records of full size."""
+        waiting: list[Columns] = []
+        n_waiting = 0
+        for at in range(first, stop):
+            segment, row = self._live.place(at)
+            if row == 0:
+                self._starts[segment] = n_before + n_waiting
+            columns = self._live.read_live(at)
+            if len(columns.u) == 0:
+                continue
+            if waiting and waiting[0].form != columns.form:
+                yield concatenate(waiting)
+                n_before, waiting, n_waiting = n_before + n_waiting, [], 0
+            waiting.append(columns)
+            n_waiting += len(columns.u)
+            while n_waiting >= RECORD_ROWS:
+                joined = concatenate(waiting)
+                yield joined.take(slice(0, RECORD_ROWS))
+                rest = joined.take(slice(RECORD_ROWS, None))
+                n_before, waiting, n_waiting = n_before + RECORD_ROWS, [rest], len(rest.u)
+        if n_waiting:
+            yield concatenate(waiting)
+
+    def _finish(self, head: list[Entries]) -> None:
+        store, writer = self._store, self._writer
+        store.flush()
+        before, after = self._hooks
+        before()
+        if head:
+            writer.add(head)
+        for group in _operations(store.journal_entries()[self._n_entries :]):
+            moved = [new for entry in group for new in self._move(entry)]
+            if moved:
+                writer.add(moved)
+            else:  # all of its rows are gone, but it counts as an operation
+                writer.add([make_entry(Kind.EXPIRE, low=-np.inf)])
+        writer.flush()
+        writer.close()
+        store.switch(
+            replace(
+                store.manifest,
+                journal=self._number,
+                n_head=len(head),
+                n_operations=self._n_operations,
+                has_times=store.has_times,
+            )
+        )
+        after()
+
+    def _move(self, entry: Entries) -> Iterator[Entries]:
+        """Yield the entries in the new journal of one that was written since the start."""
+        if entry["kind"][0] != Kind.REMOVE:
+            yield entry
+            return
+        segment, rows = int(entry["segment"][0]), read_rows(self._store.folder, entry)
+        places = [(segment, rows)]
+        if segment in self._rewritten:
+            places = self._translate(segment, rows)
+        for new, part in places:
+            payload = self._writer.write(removed_path(self._store.folder, self._number), part)
+            yield make_entry(Kind.REMOVE, file=self._number, segment=new, rows=len(part), **payload)
+
+    def _translate(self, segment: int, rows: Rows) -> list[tuple[int, Rows]]:
+        """Return where rows of a rewritten segment are now."""
+        ranks = self._starts[segment] + self._live.rank(segment, rows)
+        starts = np.array([start for _, start in self._placed])
+        which = np.searchsorted(starts, ranks, "right") - 1
+        return [
+            (self._placed[at][0], (ranks[which == at] - starts[at]).astype(np.uint32))
+            for at in np.unique(which).tolist()
+        ]
+
+    def _abandon(self) -> None:
+        """Delete the new files."""
+        self._writer.close()
+        for path in self._writer.paths:
+            path.unlink(missing_ok=True)
+
+
+def choose_segments(contents: Contents) -> set[int]:
+    """Return the segments to rewrite: those with dead rows or with many small records."""
+    records = contents.records
+    expired = set(records["segment"][records["low"] < contents.limits()].tolist())
+    chosen = set(contents.removed) | expired
+    segments, n_records = np.unique(records["segment"], return_counts=True)
+    for segment, count in zip(segments.tolist(), n_records.tolist(), strict=True):
+        if count > 4 + 2 * contents.segment_rows[segment] // RECORD_ROWS:
+            chosen.add(segment)
+    return chosen
+
+
+def _operations(entries: Entries) -> Iterator[list[Entries]]:
+    group = []
+    for at in range(len(entries)):
+        group.append(entries[at : at + 1])
+        if entries["is_last"][at]:
+            yield group
+            group = []

@@ -1,0 +1,151 @@
+"""What a log holds, as its journal tells it: records of edges, removed rows, expired times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ohmlearn.edge_log.journal import ENTRY, Entries, Kind
+
+__all__ = ["Contents", "Rows", "find_limits", "is_removed", "mark_removed"]
+
+Bits = NDArray[np.uint8]
+Rows = NDArray[np.uint32]  # numbers of rows in a segment
+
+
+@dataclass
+class Contents:
+    """Records of edges in the order in which they were appended, and which rows are dead.
+
+    A removed row is a bit of its segment. Expired rows are not marked: an expiry is one number,
+    which holds for all records before it.
+
+    Attributes
+    ----------
+    first_rows : ndarray
+        For each record, the number of its first row in its segment.
+    is_checked : ndarray of bool
+        Which records this process has compared with their checksums.
+    removed : dict
+        For each segment with removed rows, their bits. The arrays are replaced, never changed, so
+        that a reader can keep them.
+    expiries : list of (int, float)
+        Number of the records before an expiry, and its limit. Later ones have lower limits; others
+        have no effect.
+    """
+
+    n_edges: int = 0  # live ones
+    n_removed: int = 0  # rows that are dead but still on disk
+    n_operations: int = 0
+    segment_rows: dict[int, int] = field(default_factory=dict)
+    segment_forms: dict[int, int] = field(default_factory=dict)
+    removed: dict[int, Bits] = field(default_factory=dict)
+    expiries: list[tuple[int, float]] = field(default_factory=list)
+    n_records: int = 0
+    _records: Entries = field(default_factory=lambda: np.empty(16, ENTRY))
+    _first_rows: NDArray[np.int64] = field(default_factory=lambda: np.empty(16, np.int64))
+    _is_checked: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(16, bool))
+
+    @property
+    def records(self) -> Entries:
+        """The entries of the records."""
+        return self._records[: self.n_records]
+
+    @property
+    def first_rows(self) -> NDArray[np.int64]:
+        """For each record, the number of its first row in its segment."""
+        return self._first_rows[: self.n_records]
+
+    @property
+    def is_checked(self) -> NDArray[np.bool_]:
+        """Which records this process has compared with their checksums."""
+        return self._is_checked[: self.n_records]
+
+    @property
+    def last_segment(self) -> int:
+        """The largest number of a segment; 0 if there is none."""
+        return max(self.segment_rows, default=0)
+
+    def limits(self) -> NDArray[np.float64]:
+        """For each record, the time before which its rows have expired."""
+        return find_limits(self.n_records, self.expiries)
+
+    def add_record(self, entry: Entries, is_checked: bool = False) -> None:
+        """Take in an entry of kind EDGES."""
+        at = self.n_records
+        if at == len(self._records):
+            self._records = np.concatenate([self._records, np.empty(at, ENTRY)])
+            self._first_rows = np.concatenate([self._first_rows, np.empty(at, np.int64)])
+            self._is_checked = np.concatenate([self._is_checked, np.zeros(at, bool)])
+        segment, rows = int(entry["segment"][0]), int(entry["rows"][0])
+        self._records[at] = entry[0]
+        self._first_rows[at] = self.segment_rows.get(segment, 0)
+        self._is_checked[at] = is_checked
+        self.n_records += 1
+        self.segment_rows[segment] = self.segment_rows.get(segment, 0) + rows
+        self.segment_forms[segment] = int(entry["form"][0])
+        self.n_edges += rows
+
+    def remove(self, segment: int, rows: Rows) -> None:
+        """Take in removed rows, all of them live before."""
+        bits = self.removed.get(segment, np.empty(0, np.uint8))
+        self.removed[segment] = mark_removed(bits, rows, self.segment_rows[segment])
+        self.n_edges -= len(rows)
+        self.n_removed += len(rows)
+
+    def expire(self, limit: float, n_expired: int) -> None:
+        """Take in an expiry."""
+        self.expiries = [one for one in self.expiries if one[1] > limit]
+        self.expiries.append((self.n_records, limit))
+        self.n_edges -= n_expired
+        self.n_removed += n_expired
+
+    def add(self, entry: Entries) -> None:
+        """Take in an entry; rows of a REMOVE are given to `remove`."""
+        kind = int(entry["kind"][0])
+        if kind == Kind.EDGES:
+            self.add_record(entry)
+        elif kind == Kind.EXPIRE:
+            self.expire(float(entry["low"][0]), int(entry["rows"][0]))
+        self.n_operations += int(entry["is_last"][0])
+
+
+def find_limits(n_records: int, expiries: list[tuple[int, float]]) -> NDArray[np.float64]:
+    """Return for each record the time before which its rows have expired.
+
+    Examples
+    --------
+    >>> find_limits(3, [(1, 9.0), (2, 5.0)])
+    array([  9.,   5., -inf])
+    """
+    limits = np.full(n_records, -np.inf)
+    for n_before, limit in expiries:
+        np.maximum(limits[:n_before], limit, out=limits[:n_before])
+    return limits
+
+
+def mark_removed(bits: Bits, rows: Rows, n_rows: int) -> Bits:
+    """Return a copy of bits, long enough for all rows, with those of some rows set."""
+    marked = np.zeros((n_rows + 7) // 8, np.uint8)
+    marked[: len(bits)] = bits
+    np.bitwise_or.at(marked, rows >> 3, np.left_shift(1, rows & 7).astype(np.uint8))
+    return marked
+
+
+def is_removed(bits: Bits, first: int, count: int) -> NDArray[np.bool_]:
+    """Return whether each of `count` rows from `first` on is marked.
+
+    Examples
+    --------
+    >>> bits = mark_removed(np.empty(0, np.uint8), np.array([3, 9], np.uint32), 12)
+    >>> is_removed(bits, 2, 9)
+    array([False,  True, False, False, False, False, False,  True, False])
+    """
+    start = first >> 3
+    part = bits[start : (first + count + 7) >> 3]
+    found = np.unpackbits(part, bitorder="little").view(bool)[first & 7 :][:count]
+    if len(found) < count:  # rows that were appended after the last removal
+        found = np.concatenate([found, np.zeros(count - len(found), bool)])
+    return found

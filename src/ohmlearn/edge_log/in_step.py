@@ -1,0 +1,285 @@
+"""The sparsifier of a log, kept in step with its edges.
+
+A sampled row cannot be subtracted from a sparsifier H: the weight of what was dropped is not known,
+and what was dropped may now be a bridge. So H keeps removed edges. The removed edges that H has
+seen, D, are sparsified on their own, in the same way as H: exactly as long as they are few, and
+always in bounded memory. The staleness of H is the largest x'L_D x / x'L_H x: the share of the
+energy of H, in the worst direction, that is no longer there. It takes a few solves on H and no pass
+over the edges. When it passes MAX_STALENESS, H is built again from the live edges, with coins that
+do not depend on those before, because removals may have been chosen by looking at H.
+
+If all edges of a cut are removed, the ratio of its indicator vector is about 1. So H has always
+been built again before a removal has changed the components of the graph.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ohmlearn._storage import read_arrays, write_arrays
+from ohmlearn.edge_log.contents import Contents, find_limits
+from ohmlearn.edge_log.errors import LogError
+from ohmlearn.edge_log.journal import Entries, Kind
+from ohmlearn.edge_log.live import LiveEdges
+from ohmlearn.edge_log.loading import read_rows
+from ohmlearn.edge_log.records import Columns
+from ohmlearn.edge_log.store import Store
+from ohmlearn.edge_log.writer import Lock
+from ohmlearn.sparsifier import StreamingSparsifier
+from ohmlearn.sparsifier.sample import largest_ratio
+from ohmlearn.validation.parameters import check_seed
+
+__all__ = ["MAX_STALENESS", "KeptSparsifier", "SparsifierInStep", "check_sparsifier_options"]
+
+MAX_STALENESS = 0.3
+# The sparsifier of removed edges is at least this accurate, so that a staleness near 1, where a
+# part of the graph has been cut off, is never taken for one below MAX_STALENESS.
+REMOVED_EPSILON = 0.3
+SAVED = "sparsifier.ohm"
+TIMELESS = ("n_jobs", "verbose")  # parameters that are not stored
+
+
+def check_sparsifier_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Return parameters of a sparsifier for the manifest, with a seed."""
+    stored = {name: value for name, value in options.items() if name not in TIMELESS}
+    seed = check_seed(stored.pop("random_state", None))
+    StreamingSparsifier(**stored, random_state=seed)  # refuses bad parameters
+    return {**stored, "random_state": seed}
+
+
+class KeptSparsifier(NamedTuple):
+    """The sparsifier that a log keeps, for those who label the edges of the log."""
+
+    sparsifier: StreamingSparsifier  # a copy
+    staleness: float
+    removed_weight: float  # of edges that it has seen and that were removed since
+
+
+def has_saved_sparsifier(store: Store) -> bool:
+    """Whether a sparsifier of the log has been saved."""
+    return (store.folder / SAVED).exists()
+
+
+class SparsifierInStep:
+    """The sparsifier of a log, the edges removed from it, and how far it has read the log.
+
+    Parameters
+    ----------
+    store : Store
+    n_jobs : int, optional
+
+    Attributes
+    ----------
+    sparsifier : StreamingSparsifier
+        H. It has seen all live edges, and those of `removed`.
+    removed : StreamingSparsifier
+        Of edges that H has seen and that were removed since.
+    generation : int
+        How often H has been built again.
+    """
+
+    def __init__(self, store: Store, n_jobs: int | None = None) -> None:
+        self._store, self._n_jobs = store, n_jobs
+        self._path = store.folder / SAVED
+        self._staleness: float | None = None
+        self._has_changed = False
+        if not self._load():
+            self._begin(store.manifest.generation)
+            self._n_operations = self._n_records = 0
+            self._expiries: list[tuple[int, float]] = []
+            self._feed(store.live(), 0)
+        store.take_operations()
+        self.arrive()
+
+    # H follows the log.
+
+    def follow(self) -> None:
+        """Take in the operations since the last call."""
+        operations = self._store.take_operations()
+        if operations:
+            self._apply(np.concatenate(operations))
+
+    def _apply(self, entries: Entries) -> None:
+        """Take in operations: removed edges that H has seen first, then new live edges.
+
+        Edges that were appended and removed since the last call are never seen.
+        """
+        live, n_seen = self._store.live(), self._n_records
+        seen_rows = live.rows_before(n_seen)
+        expiries = list(self._expiries)
+        for entry in (entries[at : at + 1] for at in range(len(entries))):
+            if entry["kind"][0] == Kind.REMOVE:
+                segment = int(entry["segment"][0])
+                rows = read_rows(self._store.folder, entry)
+                rows = np.sort(rows[rows < seen_rows.get(segment, 0)])
+                self._take_out(live.gather(segment, rows))
+            elif entry["kind"][0] == Kind.EXPIRE:
+                limit = float(entry["low"][0])
+                limits = find_limits(n_seen, expiries)
+                self._take_out(live.expired(n_seen, limits, limit))
+                expiries.append((n_seen, limit))
+        self._feed(live, n_seen)
+        self.arrive()
+
+    def _feed(self, live: LiveEdges, first: int) -> None:
+        for part in live.parts(first):
+            self._has_changed = True
+            self.sparsifier.update([_batch(part.columns)])
+
+    def _take_out(self, parts: Iterator[Columns]) -> None:
+        """Add edges to the removed ones, unless these are so many that H is built again anyway."""
+        for columns in parts:
+            self._staleness, self._has_changed = None, True
+            self.removed.update([_batch(columns)])
+            if self._share_removed() > MAX_STALENESS:
+                return
+
+    def is_within(self, contents: Contents) -> bool:
+        """Whether H has seen nothing that is not in the log."""
+        return self._n_operations <= contents.n_operations
+
+    def arrive(self) -> None:
+        """Note that H has seen all of the log as it is now; also called after compaction."""
+        contents = self._store.contents
+        self._n_operations, self._n_records = contents.n_operations, contents.n_records
+        self._expiries = list(contents.expiries)
+
+    def _begin(self, generation: int) -> None:
+        """Start with new sparsifiers."""
+        self.generation = generation
+        options = dict(self._store.manifest.sparsifier)
+        seed = options.pop("random_state")
+        numbers = np.random.SeedSequence(seed, spawn_key=(generation,)).generate_state(2, np.uint64)
+        own, other = int(numbers[0] >> 1), int(numbers[1] >> 1)
+        own = seed if generation == 0 else own
+        self.sparsifier = StreamingSparsifier(**options, random_state=own, n_jobs=self._n_jobs)
+        options["epsilon"] = min(REMOVED_EPSILON, options["epsilon"])
+        self.removed = StreamingSparsifier(**options, random_state=other, n_jobs=self._n_jobs)
+        self.sparsifier.nodes = self._store.nodes
+        self._staleness = 0.0
+        self._has_changed = True
+
+    # How stale it is.
+
+    def _share_removed(self) -> float:
+        """Return the share of removed edges in the weight of H, a lower bound of the staleness.
+
+        It is the quotient of the means of x'L_D x and x'L_H x over random signs x.
+        """
+        weight = self.sparsifier.weight_seen_
+        return self.removed.weight_seen_ / weight if weight > 0 else 0.0
+
+    def staleness(self) -> float:
+        """Return about the largest x'L_D x / x'L_H x; a lower bound if much was removed."""
+        if self._staleness is None:
+            share = self._share_removed()
+            self._staleness = share if share > MAX_STALENESS else self._measure()
+        return self._staleness
+
+    def _measure(self) -> float:
+        h, d = self.sparsifier.snapshot(), self.removed.snapshot()
+        u, v, w = d.edges()
+        if len(u) == 0:
+            return 0.0
+        component = h.components()[1]
+        if (component[u] != component[v]).any():  # H has lost an edge, because of a small budget
+            return float("inf")
+        return largest_ratio(h, (u, v, w), self.sparsifier.seed, self.sparsifier.options.threads)
+
+    def rebuild(self) -> None:
+        """Build H again from the live edges, in one pass, with new coins."""
+        generation = max(self.generation, self._store.manifest.generation) + 1
+        if self._store.is_writing:
+            self._store.write_manifest(generation=generation)
+        self._begin(generation)
+        self._feed(self._store.live(), 0)
+        self.arrive()
+
+    # On disk.
+
+    def save(self) -> None:
+        """Write H and the removed edges to the folder."""
+        if not self._has_changed:
+            return
+        arrays = {
+            "generation": np.array(self.generation),
+            "n_operations": np.array(self._n_operations),
+        }
+        for prefix, sparsifier in (("h_", self.sparsifier), ("d_", self.removed)):
+            for name, array in sparsifier.get_state().items():
+                if not name.startswith("node_"):  # ids are in the log
+                    arrays[prefix + name] = array
+        write_arrays(self._path, arrays)
+        self._has_changed = False
+
+    def save_if_free(self) -> None:
+        """Save H if this process may write to the folder now."""
+        if self._store.is_writing:
+            self.save()
+        elif self._has_changed:
+            try:
+                lock = Lock(self._store.folder)
+            except (OSError, LogError):  # a read-only folder, or another writer
+                return
+            try:
+                self.save()
+            finally:
+                lock.release()
+
+    def _load(self) -> bool:
+        """Continue with the saved sparsifier if it fits the log; return whether it does."""
+        if not self._path.exists():
+            return False
+        store = self._store
+        try:
+            arrays = read_arrays(self._path)
+            found = [
+                StreamingSparsifier.from_state(
+                    {k.removeprefix(x): v for k, v in arrays.items() if k.startswith(x)}
+                )
+                for x in ("h_", "d_")
+            ]
+            n_operations = int(arrays["n_operations"])
+            self.generation = int(arrays["generation"])
+        except (ValueError, KeyError, TypeError, ArithmeticError) as error:
+            warnings.warn(
+                f"the sparsifier of the log is made again, because {error}",
+                UserWarning,
+                stacklevel=2,
+            )
+            return False
+        manifest = store.manifest
+        if not manifest.n_operations <= n_operations <= store.contents.n_operations:
+            return False  # another process has compacted the log, or the file is from another log
+        self.sparsifier, self.removed = (one.with_threads(self._n_jobs) for one in found)
+        self.sparsifier.nodes = store.nodes
+        entries = store.journal_entries()
+        first = _first_after(entries, manifest.n_head, n_operations - manifest.n_operations)
+        seen = entries[:first]
+        self._n_records = int(np.count_nonzero(seen["kind"] == Kind.EDGES))
+        self._n_operations = n_operations
+        self._expiries = []
+        n_records = 0
+        for kind, low in zip(seen["kind"], seen["low"], strict=True):
+            n_records += int(kind == Kind.EDGES)
+            if kind == Kind.EXPIRE:
+                self._expiries.append((n_records, float(low)))
+        self._apply(entries[first:])
+        return True
+
+
+def _first_after(entries: Entries, n_head: int, n_operations: int) -> int:
+    """Return the number of the first entry after some operations that follow the head."""
+    if n_operations == 0:
+        return n_head
+    return n_head + int(np.flatnonzero(entries["is_last"][n_head:])[n_operations - 1]) + 1
+
+
+def _batch(columns: Columns) -> tuple[Any, ...]:
+    if columns.t is None:
+        return (columns.u, columns.v) if columns.w is None else columns[:3]
+    return tuple(columns)

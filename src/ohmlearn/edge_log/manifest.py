@@ -1,0 +1,101 @@
+"""The manifest of a log: the small file that says what the other files of its folder are.
+
+It is replaced as a whole: written aside, flushed to disk, renamed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ohmlearn._storage import write_whole
+from ohmlearn.edge_log.errors import LogError
+from ohmlearn.streams.files import LOG_MANIFEST
+
+__all__ = ["Manifest", "sync_folder"]
+
+FORMAT = "ohmlearn edge log"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a log is made of.
+
+    Parameters
+    ----------
+    journal : int
+        Number of the journal in use. Compaction starts a new one.
+    n_head : int
+        Entries at the start of the journal that compaction has written. They stand for earlier
+        operations.
+    n_operations : int
+        How many operations these were.
+    generation : int
+        How many sparsifiers have been built.
+    has_times : bool or None
+        Whether edges have times; None if that is only known from the journal.
+    sparsifier : dict
+        Parameters of the sparsifier, with its seed as ``random_state``.
+    """
+
+    journal: int = 1
+    n_head: int = 0
+    n_operations: int = 0
+    generation: int = 0
+    has_times: bool | None = None
+    sparsifier: dict[str, Any] = field(default_factory=dict)
+
+    def write(self, folder: Path) -> None:
+        """Replace the manifest of a folder."""
+        content = {"format": FORMAT, "version": VERSION, **asdict(self)}
+        content["checksum"] = _checksum(content)
+        write_whole(folder / LOG_MANIFEST, json.dumps(content, indent=1).encode())
+        sync_folder(folder)
+
+    @classmethod
+    def read(cls, folder: Path) -> Manifest:
+        """Read the manifest of a folder.
+
+        Raises
+        ------
+        LogError
+            If it is damaged, or of another version.
+        """
+        path = folder / LOG_MANIFEST
+        try:
+            content = json.loads(path.read_bytes())
+            checksum = content.pop("checksum")
+            if content["format"] != FORMAT:
+                raise ValueError
+            if checksum == _checksum(content) and content["version"] != VERSION:
+                raise LogError(
+                    f"{path} has format version {content['version']}, but this ohmlearn reads "
+                    f"version {VERSION}; use the ohmlearn that wrote it"
+                )
+            if checksum != _checksum(content):
+                raise ValueError
+            return cls(**{k: v for k, v in content.items() if k not in ("format", "version")})
+        except LogError:
+            raise
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise LogError(
+                f"{path} is damaged: its checksum does not match; restore it from a copy"
+            ) from error
+
+
+def sync_folder(folder: Path) -> None:
+    """Flush the names of the files of a folder to disk."""
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _checksum(content: dict[str, Any]) -> int:
+    return zlib.crc32(json.dumps(content, sort_keys=True).encode())

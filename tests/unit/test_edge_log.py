@@ -1,0 +1,312 @@
+"""What a log promises beside the model of test_edge_log_properties: errors, readers, files."""
+
+import errno
+import os
+import resource
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from memory_folder import make_memory_folder
+
+from ohmlearn import EdgeLog, Graph, HFSClassifier, NodeTable, read_edges
+from ohmlearn.edge_log import LogError
+
+
+@pytest.fixture
+def folder():
+    place = make_memory_folder()
+    yield place / "log"
+    shutil.rmtree(place)
+
+
+def edges_of(log):
+    """Return the live edges with ids and weights, sorted."""
+    found = []
+    for u, v, w, *_ in log:
+        ids = log.nodes.ids().tolist()
+        weights = np.ones(len(u)) if w is None else w
+        found += [(ids[a], ids[b], c) for a, b, c in zip(u, v, weights.tolist(), strict=True)]
+    return sorted(found)
+
+
+def test_weights_may_come_and_go(folder):
+    with EdgeLog(folder) as log:
+        log.append([1], [2])
+        log.append([2], [3], np.array([0.5], np.float32))
+        log.append([3], [4], [0.25])
+        assert [batch.w is None for batch in log] == [True, False, False]
+        assert log.remove([2, 1], [3, 2], w=[0.5, 1.0]).n_removed == 2
+        assert edges_of(log) == [(3, 4, 0.25)]
+
+
+def test_streams_are_appended_with_their_ids(folder):
+    first = read_edges([(["a", "b"], ["b", "c"]), (["c"], ["d"])])
+    graph = Graph.from_edges([0, 1], [1, 2], [3.0, 4.0])
+    graph.nodes = NodeTable()
+    graph.nodes.add(["d", "a", "e"])
+    with EdgeLog(folder) as log:
+        assert log.append(first) == 3
+        assert log.append(graph) == 2
+        assert log.append(read_edges([(["x"], ["a"])], nodes=log.nodes)) == 1
+        expected = [("a", "b", 1.0), ("a", "e", 4.0), ("b", "c", 1.0), ("c", "d", 1.0)]
+        assert edges_of(log) == sorted([*expected, ("d", "a", 3.0), ("x", "a", 1.0)])
+    assert EdgeLog(folder).nodes.ids().tolist() == ["a", "b", "c", "d", "e", "x"]
+
+
+def test_live_edges_do_not_change(folder):
+    with EdgeLog(folder) as log:
+        log.append([0, 1], [1, 2])
+        before, reader = log.live_edges(), EdgeLog(folder)
+        log.append([2], [3])
+        log.remove([0], [1])
+        log.compact()
+        for stream in (before, reader):
+            assert [batch.u.tolist() for batch in stream] == [[0, 1]]
+        assert edges_of(reader.refresh()) == [(1, 2, 1.0), (2, 3, 1.0)]
+        assert log.info()["n_dead"] == 0
+
+
+def test_the_folder_of_a_log_is_a_source(folder):
+    with EdgeLog(folder) as log:
+        log.append(["a", "b", "c"], ["b", "c", "a"])
+        log.remove(["a"], ["b"])
+    for source in (folder, [folder], str(folder)):
+        stream = read_edges(source)
+        assert edges_of(stream) == [("b", "c", 1.0), ("c", "a", 1.0)]
+        assert stream.n_edges == 2
+    other = NodeTable()
+    other.add(["z", "c"])
+    assert edges_of(read_edges(folder, nodes=other)) == [("b", "c", 1.0), ("c", "a", 1.0)]
+
+
+def test_requests_that_match_nothing(folder):
+    with EdgeLog(folder) as log:
+        log.append([1, 2], [2, 3])
+        with pytest.warns(UserWarning, match="1 of 2 edges between pairs match no live edge"):
+            found = log.remove([1, 1], [2, 3])
+        assert (found.n_removed, found.missing.tolist()) == (1, [1])
+        with pytest.raises(LogError, match="nothing was removed"):
+            log.remove([2, 1], [3, 2], missing="raise")
+        assert log.n_edges == 1
+        with pytest.warns(UserWarning, match="1 of 1 nodes match"):
+            log.remove_nodes([1])
+
+
+def test_errors_say_what_to_do(folder, tmp_path):
+    with EdgeLog(folder, epsilon=0.4, random_state=0) as log:
+        log.append([0], [1], t=[5.0])
+        with pytest.raises(ValueError, match="have times, so new ones must be alike; give t"):
+            log.append([0], [1])
+        with pytest.raises(TypeError, match="node ids were integers so far"):
+            log.append(["a"], ["b"], t=[1.0])
+        with pytest.raises(ValueError, match="weights must be finite"):
+            log.append([7], [8], [np.inf], [1.0])
+        assert log.n_nodes == 2  # the ids of refused edges are forgotten
+        with pytest.raises(ValueError, match=r"was made with epsilon = 0\.4, got 0\.5"):
+            EdgeLog(folder, epsilon=0.5)
+        with pytest.raises(LogError, match=rf"another writer .* \(process {os.getpid()}\)"):
+            EdgeLog(folder).append([0], [1], t=[0.0])
+    with EdgeLog(folder) as log:
+        log.append([0], [1], t=[0.0])
+    (tmp_path / "other.csv").write_text("u,v\n")
+    with pytest.raises(LogError, match=r"is not a log and has other files, such as other\.csv"):
+        EdgeLog(tmp_path)
+    untimed = EdgeLog(folder.with_name("untimed"))
+    untimed.append([0], [1])
+    with pytest.raises(ValueError, match="have no times, so they cannot expire"):
+        untimed.expire(3)
+
+
+def test_a_full_disk(folder):
+    """The error loses nothing, and the log continues when there is room again."""
+    with EdgeLog(folder) as log:
+        log.append(["a"], ["b"])
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        many = [f"n{at}" for at in range(3000)]
+        for room in (1000, 40_000):  # too little for the ids, and for the edges
+            resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))
+            try:
+                with pytest.raises(OSError, match="File too large"):
+                    log.append([(many, many[::-1])] * 3)
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+            assert edges_of(log) == edges_of(EdgeLog(folder)) == [("a", "b", 1.0)]
+            assert log.nodes.ids().tolist() == ["a", "b"]
+        log.append(many, many[::-1])
+        assert log.n_edges == 3001
+    assert EdgeLog(folder).n_edges == 3001
+
+
+@pytest.mark.parametrize("call", ["pwrite", "fdatasync"])
+def test_any_call_may_fail(folder, monkeypatch, call):
+    """Whichever write or flush fails, the operation and those not flushed are undone."""
+    original, left = getattr(os, call), [0]
+
+    def fails_once(*arguments):
+        left[0] -= 1
+        if left[0] == 0:
+            raise OSError(errno.ENOSPC, "no space left")
+        return original(*arguments)
+
+    monkeypatch.setattr(os, call, fails_once)
+    operations = [
+        lambda log, name: log.append([name, name], [f"{name}'", "a"], t=[2.0, 9.0]),
+        lambda log, name: log.remove([name], ["a"]),
+        lambda log, name: log.expire(3.0),
+    ]
+    n_failed = 0
+    with EdgeLog(folder, random_state=0) as log:
+        log.append(["a"], ["b"], t=[5.0])
+        log.snapshot()
+        for number in range(12):
+            for operation in operations:
+                before = edges_of(log)
+                left[0] = number % 4 + 1
+                try:
+                    operation(log, f"n{number}")
+                except OSError:
+                    n_failed += 1
+                    assert edges_of(log) == before
+                    left[0] = 0
+                    operation(log, f"n{number}")
+                left[0] = 0
+                assert edges_of(log) == edges_of(EdgeLog(folder))
+                assert log.n_edges == len(edges_of(log))
+        assert edges_of(log) == [("a", "b", 1.0)]
+        assert log.snapshot().n_edges == 1
+    assert n_failed >= 12
+
+
+def test_a_full_disk_during_compaction(folder):
+    with EdgeLog(folder) as log:
+        log.append(np.arange(3000), np.arange(1, 3001))
+        log.remove_nodes([7])
+        names = {path.name for path in folder.iterdir()}
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limits[1]))
+        try:
+            with pytest.raises(OSError, match="File too large"):
+                log.compact()
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert {path.name for path in folder.iterdir()} == names
+        assert log.n_edges == len(edges_of(log)) == 2998
+        log.compact()
+        assert log.info()["n_dead"] == 0
+
+
+def test_damaged_bytes(folder):
+    """A changed byte is found, or does not matter; acknowledged edges are never lost silently."""
+    with EdgeLog(folder, random_state=0) as log:
+        log.append(["a", "b"], ["b", "c"], t=[1.0, 2.0])
+        log.append(["c", "d"], ["d", "e"], t=[3.0, 4.0])
+        log.remove(["b"], ["c"])
+        log.expire(2)
+        expected = edges_of(log)
+        log.snapshot()
+    assert expected == [("c", "d", 1.0), ("d", "e", 1.0)]
+    outcomes = {"refused": 0, "same": 0}
+    for path in sorted(folder.iterdir()):
+        content = path.read_bytes()
+        step = 1 if path.suffix != ".ohm" else 97
+        for at in range(0, len(content), step):
+            path.write_bytes(content[:at] + bytes([content[at] ^ 0x10]) + content[at + 1 :])
+            try:
+                assert edges_of(EdgeLog(folder)) == expected
+                outcomes["same"] += 1
+            except LogError:
+                outcomes["refused"] += 1
+        path.write_bytes(content)
+    # Padding, the schema of the Arrow stream and the sparsifier do not matter.
+    assert outcomes["refused"] > 500 > outcomes["same"]
+
+
+def test_a_damaged_sparsifier_is_made_again(folder):
+    with EdgeLog(folder, random_state=0) as log:
+        log.append([0, 1], [1, 2])
+        before = log.snapshot()
+    path = folder / "sparsifier.ohm"
+    path.write_bytes(path.read_bytes()[:-9])
+    with EdgeLog(folder) as log, pytest.warns(UserWarning, match="made again, because"):
+        assert log.snapshot() == before
+
+
+def test_missing_files_are_named(folder):
+    with EdgeLog(folder) as log:
+        log.append([0, 1], [1, 2])
+    for name in ("edges-000001.arrows", "nodes.ids", "journal-000001.log"):
+        path = folder / name
+        content = path.read_bytes()
+        path.unlink()
+        with pytest.raises(LogError, match=name):
+            EdgeLog(folder)
+        path.write_bytes(content)
+    segment = folder / "edges-000001.arrows"
+    segment.write_bytes(segment.read_bytes()[:-8])
+    with pytest.raises(LogError, match=r"edges-000001\.arrows, byte .* bytes are missing"):
+        EdgeLog(folder)
+
+
+def test_segments_are_arrow_streams(folder):
+    import pyarrow as pa
+
+    with EdgeLog(folder) as log:
+        log.append([5, 6], [6, 7], [1.0, 2.0], [3.0, 4.0])
+        log.append([7], [5], [1.0], [9.0])
+    with pa.ipc.open_stream(folder / "edges-000001.arrows") as reader:
+        table = reader.read_all()
+    assert table.to_pydict() == {
+        "u": [0, 1, 2], "v": [1, 2, 0], "w": [1.0, 2.0, 1.0], "t": [3.0, 4.0, 9.0]
+    }  # fmt: skip
+
+
+def test_many_writers_take_turns(folder):
+    """Processes that wait for each other all get their edges in."""
+    EdgeLog(folder).close()
+    code = f"""
+import time
+from ohmlearn import EdgeLog
+from ohmlearn.edge_log import LogError
+for at in range(10):
+    while True:
+        try:
+            with EdgeLog({str(folder)!r}) as log:
+                log.append([at], [at + 1])
+            break
+        except LogError:
+            time.sleep(0.001)
+"""
+    jobs = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(3)]
+    assert [job.wait() for job in jobs] == [0, 0, 0]
+    assert edges_of(EdgeLog(folder)) == sorted([(at, at + 1, 1.0) for at in range(10)] * 3)
+
+
+def test_the_classifier_uses_the_sparsifier_of_the_log(folder):
+    rng = np.random.default_rng(0)
+    blocks = np.repeat([0, 1], 60)
+    u, v = np.triu_indices(120, 1)
+    kept = rng.random(len(u)) < np.where(blocks[u] == blocks[v], 0.9, 0.05)
+    u, v = u[kept], v[kept]
+    labels = {0: "a", 119: "b"}
+    with EdgeLog(folder, epsilon=0.8, random_state=3) as log:
+        log.append(u, v)
+        one = HFSClassifier(passes=1, epsilon=0.8, random_state=3).fit_edges(
+            read_edges((u, v)), labels
+        )
+        own = HFSClassifier(passes=1, random_state=3).fit_edges(log, labels)
+        assert own.staleness_ == one.staleness_ == 0.0
+        assert own.graph_ == one.graph_  # the same seed gives the same sparsifier
+        assert own.sparsifier_ is not log.sparsifier
+        gone = rng.choice(len(u), len(u) // 20, replace=False)
+        log.remove(u[gone], v[gone])
+        model = HFSClassifier(passes=40, tol=1e-10, random_state=0).fit_edges(log, labels)
+        assert 0.0 < model.staleness_ == log.staleness() < 0.3
+        assert log.info()["generation"] == 0
+    live = np.ones(len(u), bool)
+    live[gone] = False
+    exact = HFSClassifier(epsilon=None).fit_edges((u[live], v[live]), labels)
+    assert model.gamma_ == pytest.approx(exact.gamma_)
+    np.testing.assert_allclose(model.scores_, exact.scores_[log.nodes.ids()], atol=1e-6)

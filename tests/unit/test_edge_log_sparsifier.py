@@ -1,0 +1,167 @@
+"""The sparsifier of a log follows appends, knows how stale it is, and is built again in time."""
+
+import shutil
+
+import numpy as np
+import pytest
+import scipy.linalg
+from memory_folder import make_memory_folder
+
+from ohmlearn import EdgeLog, Graph, StreamingSparsifier, certify, gallery
+from ohmlearn.edge_log.in_step import MAX_STALENESS
+
+
+@pytest.fixture
+def folder():
+    place = make_memory_folder()
+    yield place / "log"
+    shutil.rmtree(place)
+
+
+def largest_ratio(removed, h):
+    """Return the largest x'L_D x / x'L_H x, by a dense eigenvalue problem."""
+    values, vectors = scipy.linalg.eigh(h.laplacian().toarray())
+    scaled = vectors[:, 1:] / np.sqrt(values[1:])  # H is connected
+    return scipy.linalg.eigvalsh(scaled.T @ removed.laplacian().toarray() @ scaled)[-1]
+
+
+def dense_edges(n=150, seed=0):
+    u, v, w = gallery.stochastic_blocks(
+        [n // 2, n // 2], 0.8, bridges=40, random_state=seed
+    ).edges()
+    order = np.random.default_rng(seed).permutation(len(u))
+    return u[order], v[order], w[order]
+
+
+def pairs_of(graph):
+    u, v, _ = graph.edges()
+    return set(zip(u.tolist(), v.tolist(), strict=True))
+
+
+def test_appends_are_followed_bit_for_bit(folder):
+    """With and without a restart, in any batches, H is that of all edges in one update."""
+    u, v, w = dense_edges()
+    with EdgeLog(folder, epsilon=0.9, random_state=4) as log:
+        log.append(u[:900], v[:900], w[:900])
+        log.snapshot()
+        log.append(u[900:2000], v[900:2000], w[900:2000])
+    with EdgeLog(folder) as log:
+        log.append(u[2000:], v[2000:], w[2000:])  # the sparsifier is not even loaded
+    log = EdgeLog(folder)
+    whole = StreamingSparsifier(epsilon=0.9, random_state=4)
+    for at in np.array_split(np.arange(len(u)), 3):
+        numbers = log.nodes.find(np.stack([u[at], v[at]]).ravel()).reshape(2, -1)
+        whole.update(*numbers, w[at])
+    assert whole.n_resamples_ > 0
+    assert log.snapshot() == whole.snapshot()
+
+
+def test_staleness_is_the_largest_ratio(folder):
+    u, v, w = dense_edges()
+    with EdgeLog(folder, epsilon=0.5, random_state=0) as log:
+        log.append(u, v, w)
+        h = log.snapshot()
+        removed = np.zeros((0, 2), int)
+        for part in np.array_split(np.arange(400), 4):
+            log.remove(u[part], v[part])
+            numbers = log.nodes.find(np.stack([u[part], v[part]], 1).ravel()).reshape(-1, 2)
+            removed = np.concatenate([removed, numbers])
+            d = Graph.from_edges(*removed.T, n_nodes=h.n_nodes)
+            assert log.staleness() == pytest.approx(largest_ratio(d, h), rel=0.02)
+        assert 0.1 < log.staleness() < MAX_STALENESS
+        stale = log.staleness()
+        assert log.snapshot() == h  # not yet built again
+    with EdgeLog(folder) as log:  # the removed edges are remembered
+        assert log.staleness() == pytest.approx(stale, rel=1e-3)
+        log.compact()
+        assert log.staleness() == pytest.approx(stale, rel=1e-3)
+    with EdgeLog(folder) as log:
+        assert log.staleness() == pytest.approx(stale, rel=1e-3)
+        assert log.snapshot() == h
+
+
+def test_edges_removed_before_they_are_seen_do_not_count(folder):
+    u, v, w = dense_edges()
+    with EdgeLog(folder, epsilon=0.9, random_state=0) as log:
+        log.append(u[:3000], v[:3000], w[:3000])
+        log.snapshot()
+    with EdgeLog(folder) as log:
+        log.append(u[3000:], v[3000:], w[3000:])
+        log.remove(u[3000:], v[3000:])
+    with EdgeLog(folder) as log:
+        assert log.staleness() == 0.0
+        assert log.sparsifier.n_edges_seen_ == 3000
+
+
+def test_expired_edges_count_as_removed(folder):
+    u, v, _ = dense_edges()
+    t = np.random.default_rng(1).permutation(len(u)).astype(float)  # out of order
+    with EdgeLog(folder, random_state=0) as log:
+        for at in np.array_split(np.arange(len(u)), 7):
+            log.append(u[at], v[at], t=t[at])
+        h = log.snapshot()
+        log.remove(u[t < 50], v[t < 50])
+        log.expire(100)
+        log.expire(200)
+        old = t < 200
+        numbers = log.nodes.find(np.stack([u[old], v[old]], 1).ravel()).reshape(-1, 2)
+        d = Graph.from_edges(*numbers.T, n_nodes=h.n_nodes)
+        assert log.staleness() == pytest.approx(largest_ratio(d, h), rel=0.02)
+        assert log.info()["generation"] == 0
+    with EdgeLog(folder) as log:
+        log.expire(len(u) // 2)
+        assert log.staleness() > MAX_STALENESS
+        assert certify(log, log.snapshot(), random_state=0).epsilon < 0.5
+        assert log.info()["generation"] == 1
+        assert log.staleness() == 0.0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_hub_that_hides_bridges(folder, seed):
+    """Without the hub, a few edges that H may have dropped are the only way between two groups."""
+    rng = np.random.default_rng(seed)
+    u, v = np.triu_indices(100, 1)
+    groups = [np.stack([u, v]), np.stack([u, v]) + 100]
+    bridges = np.stack([rng.integers(0, 100, 3), rng.integers(100, 200, 3)])
+    hub = np.stack([np.full(200, 200), np.arange(200)])
+    edges = np.concatenate([*groups, bridges, np.repeat(hub, 40, axis=1)], axis=1)
+    edges = edges[:, rng.permutation(edges.shape[1])]
+    with EdgeLog(folder, epsilon=0.5, random_state=seed) as log:
+        log.append(*edges)
+        first = log.snapshot()
+        numbers = np.sort(log.nodes.find(bridges.ravel()).reshape(2, -1), axis=0)
+        log.remove_nodes([200])
+        assert log.staleness() > MAX_STALENESS
+        h = log.snapshot()
+        assert log.info()["generation"] == 1
+        assert log.staleness() == 0.0
+        found = certify(log, h, random_state=0)
+        assert found.epsilon <= 0.5
+        assert set(zip(*numbers.tolist(), strict=True)) <= pairs_of(h)  # they are certain now
+        assert pairs_of(first) != pairs_of(h)
+
+
+def test_new_coins_are_independent_of_the_old_ones(folder):
+    u, v, w = dense_edges()
+    with EdgeLog(folder, epsilon=0.9, random_state=0) as log:
+        log.append(u, v, w)
+        first = log.snapshot()
+        log.append([900], [u[0]])
+        log.remove_nodes([900])
+        second = log.snapshot()
+        assert log.info()["generation"] == 1
+        a, b = (
+            set(zip(*(x.tolist() for x in h.edges()[:2]), strict=True)) for h in (first, second)
+        )
+        assert len(a & b) < 0.9 * len(a)
+
+
+def test_a_budget_that_loses_edges_is_noticed(folder):
+    """H of a very small budget may not connect the ends of a removed edge."""
+    u, v, w = dense_edges()
+    with EdgeLog(folder, max_edges=300, random_state=0) as log:
+        log.append(u, v, w)
+        log.snapshot()
+        log.remove(u[:5], v[:5])
+        assert log.staleness() >= 0.0
+        assert log.snapshot().n_edges <= 300
