@@ -11,7 +11,14 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from ohmlearn import HFSClassifier, HFSRegressor, StreamingSparsifier, gallery, read_edges
+from ohmlearn import (
+    EdgeLog,
+    HFSClassifier,
+    HFSRegressor,
+    StreamingSparsifier,
+    gallery,
+    read_edges,
+)
 from ohmlearn._storage import read_arrays, write_arrays
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*labels are few for:UserWarning")
@@ -163,6 +170,22 @@ def test_models_that_forget_continue_bit_for_bit(
     for one in (model, loaded):
         one.update(timed(50), **when)
     assert_same(model, reload(loaded, tmp_path))
+
+
+def test_a_model_of_a_log_knows_how_stale_it_is(tmp_path: Path):
+    pytest.importorskip("pyarrow")
+    u, v, w = edges(0)
+    with EdgeLog(tmp_path / "log") as log:
+        log.append(u, v, w)
+        assert log.sparsifier.n_edges_seen_ > 0
+        log.remove(u[:60], v[:60])
+        model = HFSClassifier(passes=1, random_state=0).fit_edges(log, HARD)
+        assert model.staleness_ > 0
+        loaded = reload(model, tmp_path)
+        assert_same(model, loaded)
+        for one in (model, loaded):
+            one.relabel({**HARD, 30: "even"})
+        assert_same(model, loaded)
 
 
 def test_a_model_without_labels_is_saved(tmp_path: Path):
