@@ -238,7 +238,7 @@ def run_model(seed: int, folder: str) -> str:
             return "refused"
     try:
         use(loaded, seed, path)
-    except ValueError as error:  # numbers that are possible, but for which there is no answer
+    except (ValueError, MemoryError) as error:  # possible numbers for which there is no answer
         if str(error).startswith(f"{path} "):
             raise AssertionError(f"seed {seed}: what was saved is refused: {error}") from error
         return "refused"

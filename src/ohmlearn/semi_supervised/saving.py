@@ -32,7 +32,15 @@ __all__ = ["is_model", "load_model", "save_model"]
 Model = TypeVar("Model", bound=Labelling)
 Arrays = dict[str, Any]
 # Errors of arrays and values that can be anything.
-WRONG = (ValueError, ArithmeticError, TypeError, LookupError, AttributeError, RecursionError)
+WRONG = (
+    ValueError,
+    ArithmeticError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    RecursionError,
+    MemoryError,
+)
 CLASSES = "biufUSMm"  # kinds of dtypes that a class can have in a file
 
 
