@@ -1,4 +1,4 @@
-"""The commands ``log append|remove|remove-nodes|expire|compact|info``: a log of edges in a folder."""
+"""The commands ``log append``, ``log remove`` and so on: a log of edges in a folder."""
 
 import json
 from typing import TYPE_CHECKING, Any

@@ -40,6 +40,7 @@ class Contents:
     n_removed: int = 0  # rows that are dead but still on disk
     n_operations: int = 0
     segment_rows: dict[int, int] = field(default_factory=dict)
+    segment_ends: dict[int, int] = field(default_factory=dict)  # in bytes
     segment_forms: dict[int, int] = field(default_factory=dict)
     removed: dict[int, Bits] = field(default_factory=dict)
     expiries: list[tuple[int, float]] = field(default_factory=list)
@@ -85,6 +86,7 @@ class Contents:
         self._is_checked[at] = is_checked
         self.n_records += 1
         self.segment_rows[segment] = self.segment_rows.get(segment, 0) + rows
+        self.segment_ends[segment] = int(entry["offset"][0] + entry["length"][0])
         self.segment_forms[segment] = int(entry["form"][0])
         self.n_edges += rows
 

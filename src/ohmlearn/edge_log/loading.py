@@ -11,9 +11,9 @@ import numpy as np
 from ohmlearn.edge_log.contents import Contents, Rows
 from ohmlearn.edge_log.errors import LogError, refuse_damaged
 from ohmlearn.edge_log.journal import Entries, Kind, read_journal
-from ohmlearn.edge_log.live import segment_path
 from ohmlearn.edge_log.manifest import Manifest
 from ohmlearn.edge_log.records import decode_ids
+from ohmlearn.edge_log.segments import segment_path
 from ohmlearn.edge_log.writer import journal_path
 from ohmlearn.nodes import NodeTable
 

@@ -13,7 +13,7 @@ import numpy as np
 from ohmlearn.edge_log.contents import Rows
 from ohmlearn.edge_log.errors import LogError
 from ohmlearn.edge_log.journal import ENTRY, Entries, Kind, make_entry, read_journal
-from ohmlearn.edge_log.live import LiveEdges, SegmentFiles, segment_path
+from ohmlearn.edge_log.live import LiveEdges
 from ohmlearn.edge_log.loading import (
     file_lengths,
     load_log,
@@ -23,6 +23,7 @@ from ohmlearn.edge_log.loading import (
 )
 from ohmlearn.edge_log.manifest import Manifest
 from ohmlearn.edge_log.records import TIMES, Columns, encode_edges, encode_ids, make_schema
+from ohmlearn.edge_log.segments import SegmentFiles, segment_path
 from ohmlearn.edge_log.writer import Lock, Savepoint, Writer, journal_path
 from ohmlearn.nodes import NodeTable
 
@@ -91,8 +92,8 @@ class Store:
 
     def live(self) -> LiveEdges:
         """Return the live edges."""
-        buffers = self._files.open(self.contents)
-        return LiveEdges(self.folder, self.contents, buffers, self.nodes, bool(self.has_times))
+        files = self._files.open(self.contents)
+        return LiveEdges(self.folder, self.contents, files, self.nodes, bool(self.has_times))
 
     def size(self) -> int:
         """Return the number of bytes of all files that hold the log."""
