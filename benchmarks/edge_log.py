@@ -128,8 +128,6 @@ def run(case: str, folder: Path, options: argparse.Namespace) -> None:
         seconds = timed(lambda: [log.append(u[at : at + 1], v[at : at + 1], *_extra(case))
                                  for at in range(small)])  # fmt: skip
         report("append one edge", seconds, small, per_s=small / seconds)
-    with EdgeLog(folder / "log") as log:
-        report("build the sparsifier", timed(log.snapshot), log.n_edges)
 
 
 def _choose(batch: tuple[Any, ...], rng: np.random.Generator) -> tuple[Any, Any]:

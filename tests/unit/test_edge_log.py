@@ -270,6 +270,8 @@ def test_many_writers_take_turns(folder):
 import time
 from ohmlearn import EdgeLog
 from ohmlearn.edge_log import LogError
+
+pytest.importorskip("pyarrow")
 for at in range(10):
     while True:
         try:

@@ -48,6 +48,17 @@ class LiveEdges:
         The folder.
     n_read, fraction : int, float
         Edges read so far in the current pass, and which share of all edges they are.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from ohmlearn import EdgeLog
+    >>> with tempfile.TemporaryDirectory() as folder, EdgeLog(folder) as log:
+    ...     _ = log.append([5, 6], [6, 7])
+    ...     before = log.live_edges()
+    ...     _ = log.remove([5], [6])
+    ...     before.n_edges, sum(len(batch.u) for batch in before), log.n_edges
+    (2, 2, 1)
     """
 
     rereadable = True
