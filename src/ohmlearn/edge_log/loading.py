@@ -72,15 +72,13 @@ def load_log(folder: Path, nodes: NodeTable) -> Loaded:
 
 def read_contents(folder: Path, manifest: Manifest, entries: Entries) -> Contents:
     """Return what a log holds after some operations."""
-    contents, files = Contents(), _Files()
+    contents, files = Contents.from_entries(entries), _Files()
     removed: dict[int, list[Rows]] = {}
-    for at in range(len(entries)):
+    for at in np.flatnonzero(entries["kind"] == Kind.REMOVE):
         entry = entries[at : at + 1]
-        contents.add(entry)
-        if entry["kind"][0] == Kind.REMOVE:
-            payload = files.read(removed_path(folder, int(entry["file"][0])), entry)
-            rows = np.frombuffer(payload, np.uint32)
-            removed.setdefault(int(entry["segment"][0]), []).append(rows)
+        payload = files.read(removed_path(folder, int(entry["file"][0])), entry)
+        rows = np.frombuffer(payload, np.uint32)
+        removed.setdefault(int(entry["segment"][0]), []).append(rows)
     for segment, parts in removed.items():
         contents.remove(segment, np.concatenate(parts))
     if manifest.n_head:  # these entries stand for many operations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -122,6 +123,11 @@ class Store:
     def start_writing(self) -> None:
         """Acquire the right to write; read what others have written before."""
         if self._writer is not None:
+            if self._lock is not None and self._lock.process != os.getpid():
+                raise LogError(
+                    f"{self.folder}: the process was forked while this log was open for writing; "
+                    f"write in the parent, or open the log again in the child"
+                )
             return
         lock = Lock(self.folder)
         try:
@@ -137,6 +143,7 @@ class Store:
     @contextmanager
     def operation(self, sync: bool = True) -> Iterator[None]:
         """Make one operation of all that is added inside; undo it if an error is raised."""
+        self.start_writing()
         writer = self.writer
         savepoint, n_ids, self._group = writer.savepoint(), self._n_ids, []
         try:
