@@ -56,6 +56,16 @@ class Removal:
         Number of live edges that were removed.
     missing : ndarray of int
         Positions of the requests that no live edge matched.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from ohmlearn import EdgeLog
+    >>> with tempfile.TemporaryDirectory() as folder, EdgeLog(folder) as log:
+    ...     _ = log.append(["ann", "bob"], ["bob", "cy"])
+    ...     found = log.remove_nodes(["ann", "eve"], missing="ignore")
+    >>> found.n_removed, found.missing
+    (1, array([1]))
     """
 
     n_removed: int
