@@ -13,6 +13,8 @@ from memory_folder import make_memory_folder
 from ohmlearn import EdgeLog, Graph, refine
 from ohmlearn.edge_log import compaction, store
 
+pytest.importorskip("pyarrow")
+
 IDS = [f"n{at}" for at in range(9)]
 ids = st.sampled_from(IDS)
 weights = st.sampled_from([0.5, 1.0, 4.0])

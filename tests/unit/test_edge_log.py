@@ -14,6 +14,8 @@ from memory_folder import make_memory_folder
 from ohmlearn import EdgeLog, Graph, HFSClassifier, NodeTable, read_edges
 from ohmlearn.edge_log import LogError
 
+pytest.importorskip("pyarrow")
+
 
 @pytest.fixture
 def folder():
@@ -282,6 +284,46 @@ for at in range(10):
     jobs = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(3)]
     assert [job.wait() for job in jobs] == [0, 0, 0]
     assert edges_of(EdgeLog(folder)) == sorted([(at, at + 1, 1.0) for at in range(10)] * 3)
+
+
+def test_a_forked_child_does_not_write(folder):
+    with EdgeLog(folder) as log:
+        log.append([0], [1])
+        child = os.fork()
+        if child == 0:
+            try:
+                log.append([1], [2])
+            except LogError as error:
+                os._exit(7 if "was forked" in str(error) else 1)
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        log.append([1], [2])
+    assert EdgeLog(folder).n_edges == 2
+
+
+def test_a_log_that_was_not_closed_lets_others_write(folder):
+    EdgeLog(folder).append([0], [1])
+    with EdgeLog(folder) as log:
+        assert log.append([1], [2]) == 1
+
+
+def test_many_small_operations(folder):
+    with EdgeLog(folder, random_state=0) as log:
+        for at in range(300):
+            log.append([at], [at + 1], t=[float(at)], sync=False)
+            if at % 10 == 9:
+                log.remove([at - 3], [at - 2], sync=False)
+        log.expire(100.0)
+        expected = [(at, at + 1, 1.0) for at in range(100, 300) if at % 10 != 6]
+        assert edges_of(log) == expected
+        assert [len(batch.u) for batch in log] == [180]  # small records are put together
+    with EdgeLog(folder) as log:
+        assert edges_of(log) == expected
+        assert log.info()["n_operations"] == 331
+        log.compact()
+        assert log.info()["n_records"] == 1
+        assert edges_of(log) == expected
+    assert edges_of(EdgeLog(folder)) == expected
 
 
 def test_the_classifier_uses_the_sparsifier_of_the_log(folder):

@@ -5,12 +5,14 @@ import subprocess
 import sys
 from collections import Counter
 
-import log_writer
 import numpy as np
 import pytest
 from memory_folder import make_memory_folder
 
 from ohmlearn import EdgeLog
+
+pytest.importorskip("pyarrow")
+import log_writer
 
 KILLS = 100
 

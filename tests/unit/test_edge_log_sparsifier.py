@@ -10,6 +10,8 @@ from memory_folder import make_memory_folder
 from ohmlearn import EdgeLog, Graph, StreamingSparsifier, certify, gallery
 from ohmlearn.edge_log.in_step import MAX_STALENESS
 
+pytest.importorskip("pyarrow")
+
 
 @pytest.fixture
 def folder():

@@ -11,14 +11,17 @@ from typing import Any, NamedTuple
 
 from dask.delayed import Delayed
 
+from ohmlearn.edge_log import EdgeLog
+from ohmlearn.edge_log.source import LogSource
 from ohmlearn.nodes import NodeTable
 from ohmlearn.streams.arrow import ParquetFile
 from ohmlearn.streams.columns import choose_columns
 from ohmlearn.streams.edge_stream import EdgeStream
 from ohmlearn.streams.errors import SourceError, reading
-from ohmlearn.streams.files import find_files, find_format
+from ohmlearn.streams.files import find_files, find_format, is_log
 from ohmlearn.streams.options import ReadOptions
 from ohmlearn.streams.read import READERS, open_stream
+from ohmlearn.streams.source import Source
 from ohmlearn.validation.parameters import check_count, require_extra
 
 __all__ = [
@@ -40,7 +43,7 @@ class PartitionError(SourceError):
 
 
 class Piece(NamedTuple):
-    """A file, or some row groups of a Parquet file."""
+    """A file, some row groups of a Parquet file, or some records of a log."""
 
     path: str
     format: str
@@ -64,8 +67,8 @@ def find_partitions(
 ) -> tuple[list[Partition], str | None]:
     """Return the partitions of a Dask DataFrame, a list of Delayed, or files; and the columns.
 
-    Files are put together, and Parquet files divided between row groups, so that a partition has
-    about `partition_edges` edges.
+    Files are put together, Parquet files divided between row groups, and logs between their files,
+    so that a partition has about `partition_edges` edges.
 
     Examples
     --------
@@ -84,6 +87,8 @@ def find_partitions(
         return _number(edges.to_delayed()), str(chosen)
     if isinstance(edges, list | tuple) and edges and all(isinstance(e, Delayed) for e in edges):
         return _number(edges), None
+    if isinstance(edges, EdgeLog):
+        edges = edges.folder
     paths = [edges] if isinstance(edges, str | os.PathLike) else edges
     if not isinstance(paths, list | tuple) or not all(
         isinstance(path, str | os.PathLike) for path in paths
@@ -95,7 +100,8 @@ def find_partitions(
         )
     if "-" in paths:
         raise ValueError("workers cannot read this process's standard input; write it to files")
-    files = [file for path in paths for file in find_files(os.path.abspath(os.fspath(path)))]
+    places = [os.path.abspath(os.fspath(path)) for path in paths]
+    files = [file for place in places for file in ([place] if is_log(place) else find_files(place))]
     if not files:
         raise ValueError("an empty list of files has no edges")
     columns = open_stream(files[0], options).columns
@@ -110,13 +116,15 @@ def open_partition(
     if not (isinstance(content, tuple) and content and isinstance(content[0], Piece)):
         batches = [content] if isinstance(content, tuple) else content
         return open_stream(batches, options, nodes=nodes)
-    sources = [
-        READERS[piece.format](piece.path, options)
-        if piece.row_groups is None
-        else ParquetFile(piece.path, options, range(*piece.row_groups))
-        for piece in content
-    ]
-    return EdgeStream(sources, nodes=nodes)
+    return EdgeStream([_open_piece(piece, options) for piece in content], nodes=nodes)
+
+
+def _open_piece(piece: Piece, options: ReadOptions) -> Source:
+    if piece.row_groups is None:
+        return READERS[piece.format](piece.path, options)
+    reader: Any = LogSource if piece.format == "log" else ParquetFile
+    source: Source = reader(piece.path, options, range(*piece.row_groups))
+    return source
 
 
 @contextmanager
@@ -155,6 +163,10 @@ def _number(parts: Sequence[Delayed]) -> list[Partition]:
 
 def _units(path: str, format: str | None) -> Iterator[tuple[Piece, int]]:
     """Yield what cannot be divided, and about how many edges it has."""
+    if is_log(path):
+        for records, n_rows in EdgeLog(path).live_edges().segments():
+            yield Piece(path, "log", (records.start, records.stop)), n_rows
+        return
     kind = format or find_format(path)
     if kind == "parquet":
         parquet = require_extra("pyarrow.parquet", "dask")
@@ -204,5 +216,6 @@ def _name(piece: Piece) -> str:
     if piece.row_groups is None:
         return piece.path
     first, end = piece.row_groups
-    groups = f"row group {first}" if end == first + 1 else f"row groups {first} to {end - 1}"
+    kind = "record" if piece.format == "log" else "row group"
+    groups = f"{kind} {first}" if end == first + 1 else f"{kind}s {first} to {end - 1}"
     return f"{piece.path}, {groups}"

@@ -15,9 +15,9 @@ from ohmlearn.edge_log.in_step import (
     SparsifierInStep,
     check_sparsifier_options,
 )
-from ohmlearn.edge_log.manifest import Manifest
+from ohmlearn.edge_log.manifest import Manifest, sync_folder
 from ohmlearn.edge_log.store import Store
-from ohmlearn.edge_log.writer import journal_path
+from ohmlearn.edge_log.writer import Lock, journal_path
 from ohmlearn.nodes import NodeTable
 from ohmlearn.streams.files import is_log
 
@@ -67,8 +67,14 @@ class LogBase(Shared):
                 f"{self.folder} is not a log and has other files, such as {min(others)}; give an "
                 f"empty folder, or one that does not exist"
             )
-        journal_path(self.folder, 1).touch()
-        Manifest(sparsifier=options).write(self.folder)
+        lock = Lock(self.folder)
+        try:
+            if not is_log(self.folder):  # another process may have been faster
+                journal_path(self.folder, 1).touch()
+                Manifest(sparsifier=options).write(self.folder)
+                sync_folder(self.folder.absolute().parent)
+        finally:
+            lock.release()
 
     def _cut_off(self) -> None:
         self._is_cut_off = True
@@ -119,7 +125,9 @@ class LogBase(Shared):
     def refresh(self) -> Self:
         """Read what other processes have written since the log was opened."""
         store = self._open_store
-        if not store.is_writing:
+        if store.is_writing:
+            store.start_writing()  # refuses a forked child
+        else:
             before = store.contents.n_operations
             store.refresh()
             if store.contents.n_operations != before:

@@ -40,13 +40,14 @@ class Contents:
     n_removed: int = 0  # rows that are dead but still on disk
     n_operations: int = 0
     segment_rows: dict[int, int] = field(default_factory=dict)
+    segment_ends: dict[int, int] = field(default_factory=dict)  # in bytes
     segment_forms: dict[int, int] = field(default_factory=dict)
     removed: dict[int, Bits] = field(default_factory=dict)
     expiries: list[tuple[int, float]] = field(default_factory=list)
     n_records: int = 0
-    _records: Entries = field(default_factory=lambda: np.empty(16, ENTRY))
-    _first_rows: NDArray[np.int64] = field(default_factory=lambda: np.empty(16, np.int64))
-    _is_checked: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(16, bool))
+    _records: Entries = field(default_factory=lambda: np.empty(0, ENTRY))
+    _first_rows: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    _is_checked: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
 
     @property
     def records(self) -> Entries:
@@ -76,15 +77,17 @@ class Contents:
         """Take in an entry of kind EDGES."""
         at = self.n_records
         if at == len(self._records):
-            self._records = np.concatenate([self._records, np.empty(at, ENTRY)])
-            self._first_rows = np.concatenate([self._first_rows, np.empty(at, np.int64)])
-            self._is_checked = np.concatenate([self._is_checked, np.zeros(at, bool)])
+            more = at + 16
+            self._records = np.concatenate([self._records, np.empty(more, ENTRY)])
+            self._first_rows = np.concatenate([self._first_rows, np.empty(more, np.int64)])
+            self._is_checked = np.concatenate([self._is_checked, np.zeros(more, bool)])
         segment, rows = int(entry["segment"][0]), int(entry["rows"][0])
         self._records[at] = entry[0]
         self._first_rows[at] = self.segment_rows.get(segment, 0)
         self._is_checked[at] = is_checked
         self.n_records += 1
         self.segment_rows[segment] = self.segment_rows.get(segment, 0) + rows
+        self.segment_ends[segment] = int(entry["offset"][0] + entry["length"][0])
         self.segment_forms[segment] = int(entry["form"][0])
         self.n_edges += rows
 
@@ -97,19 +100,37 @@ class Contents:
 
     def expire(self, limit: float, n_expired: int) -> None:
         """Take in an expiry."""
+        self._expire(limit, n_expired, self.n_records)
+
+    def _expire(self, limit: float, n_expired: int, n_before: int) -> None:
         self.expiries = [one for one in self.expiries if one[1] > limit]
-        self.expiries.append((self.n_records, limit))
+        self.expiries.append((n_before, limit))
         self.n_edges -= n_expired
         self.n_removed += n_expired
 
-    def add(self, entry: Entries) -> None:
-        """Take in an entry; rows of a REMOVE are given to `remove`."""
-        kind = int(entry["kind"][0])
-        if kind == Kind.EDGES:
-            self.add_record(entry)
-        elif kind == Kind.EXPIRE:
-            self.expire(float(entry["low"][0]), int(entry["rows"][0]))
-        self.n_operations += int(entry["is_last"][0])
+    @classmethod
+    def from_entries(cls, entries: Entries) -> Contents:
+        """Return what a journal says; rows of REMOVE entries are still to be given to `remove`."""
+        is_record = entries["kind"] == Kind.EDGES
+        records = entries[is_record]
+        found = cls(_records=records, n_records=len(records))
+        found._is_checked = np.zeros(len(records), bool)
+        found._first_rows = np.empty(len(records), np.int64)
+        ends = np.cumsum(records["rows"].astype(np.int64))
+        borders = np.flatnonzero(np.diff(records["segment"], prepend=0, append=0))
+        for first, stop in zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True):
+            own = records[first:stop]  # records of a segment are neighbours
+            segment, before = int(own["segment"][0]), int(ends[first] - own["rows"][0])
+            found._first_rows[first:stop] = ends[first:stop] - own["rows"].astype(np.int64) - before
+            found.segment_rows[segment] = int(ends[stop - 1]) - before
+            found.segment_ends[segment] = int(own["offset"][-1] + own["length"][-1])
+            found.segment_forms[segment] = int(own["form"][-1])
+        found.n_edges = int(ends[-1]) if len(records) else 0
+        n_before = np.cumsum(is_record)
+        for at in np.flatnonzero(entries["kind"] == Kind.EXPIRE).tolist():
+            found._expire(float(entries["low"][at]), int(entries["rows"][at]), int(n_before[at]))
+        found.n_operations = int(np.count_nonzero(entries["is_last"]))
+        return found
 
 
 def find_limits(n_records: int, expiries: list[tuple[int, float]]) -> NDArray[np.float64]:

@@ -15,12 +15,14 @@ class LogError(SourceError):
     --------
     >>> import tempfile
     >>> from ohmlearn import EdgeLog
+    >>> from ohmlearn.edge_log import LogError
     >>> with tempfile.TemporaryDirectory() as folder, EdgeLog(folder) as log:
-    ...     _ = log.append([0], [1])
-    ...     log.remove([0], [2], missing="raise")
-    Traceback (most recent call last):
-    ...
-    ohmlearn.edge_log.LogError: 1 of 1 edges between pairs match no live edge of ...
+    ...     _ = log.append([1], [2])
+    ...     try:
+    ...         log.remove([1], [3], missing="raise")
+    ...     except LogError as error:
+    ...         print(error)
+    1 of 1 edges between pairs match no live edge of ... at position 0; nothing was removed
     """
 
     __module__ = "ohmlearn.edge_log"

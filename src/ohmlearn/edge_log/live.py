@@ -13,48 +13,14 @@ from numpy.typing import NDArray
 from ohmlearn.edge_log.contents import Contents, Rows, is_removed
 from ohmlearn.edge_log.errors import refuse_damaged
 from ohmlearn.edge_log.records import Columns, concatenate, decode_edges
+from ohmlearn.edge_log.segments import SegmentFile, segment_path
 from ohmlearn.nodes import NodeTable
 from ohmlearn.streams.batch import EdgeBatch, TimedBatch
 from ohmlearn.streams.options import ReadOptions
-from ohmlearn.validation.parameters import require_extra
 
-__all__ = ["LiveEdges", "LivePart", "SegmentFiles", "segment_path"]
+__all__ = ["LiveEdges", "LivePart"]
 
 SMALL = 1 << 16  # records with fewer rows are put together when they are read
-
-
-def segment_path(folder: Path, segment: int) -> Path:
-    """Return the path of a file of edges."""
-    return folder / f"edges-{segment:06}.arrows"
-
-
-class SegmentFiles:
-    """The files of edges of a log, mapped into memory.
-
-    A mapped file can be read after compaction has deleted it.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._buffers: dict[int, Any] = {}
-
-    def open(self, contents: Contents) -> dict[int, Any]:
-        """Return the bytes of all files that hold records."""
-        pa = require_extra("pyarrow", "files")
-        records = contents.records
-        found = {}
-        for segment in contents.segment_rows:
-            own = records[records["segment"] == segment]
-            end = int((own["offset"] + own["length"]).max())
-            known = self._buffers.get(segment)
-            if known is None or known.size < end:
-                path = segment_path(self._folder, segment)
-                with pa.memory_map(str(path)) as file:
-                    known = file.read_buffer()
-                if known.size < end:
-                    refuse_damaged(path, known.size, f"{end - known.size} bytes are missing")
-            found[segment] = self._buffers[segment] = known
-        return found
 
 
 class LivePart(NamedTuple):
@@ -88,11 +54,11 @@ class LiveEdges:
     >>> import tempfile
     >>> from ohmlearn import EdgeLog
     >>> with tempfile.TemporaryDirectory() as folder, EdgeLog(folder) as log:
-    ...     _ = log.append([0, 1], [1, 2])
-    ...     edges = log.live_edges()
-    ...     _ = log.append([2], [3])
-    ...     [len(batch.u) for batch in edges], edges.n_edges
-    ([2], 2)
+    ...     _ = log.append([5, 6], [6, 7])
+    ...     before = log.live_edges()
+    ...     _ = log.remove([5], [6])
+    ...     before.n_edges, sum(len(batch.u) for batch in before), log.n_edges
+    (2, 2, 1)
     """
 
     rereadable = True
@@ -104,7 +70,7 @@ class LiveEdges:
         self,
         folder: Path,
         contents: Contents,
-        buffers: dict[int, Any],
+        files: dict[int, SegmentFile],
         nodes: NodeTable,
         has_times: bool,
     ) -> None:
@@ -115,7 +81,7 @@ class LiveEdges:
         self.options = ReadOptions()
         self.n_read = 0
         self.n_operations = contents.n_operations
-        self._folder, self._buffers = folder, buffers
+        self._folder, self._files = folder, files
         self._records, self._first_rows = contents.records, contents.first_rows
         self._is_checked = contents.is_checked
         self._removed, self._limits = dict(contents.removed), contents.limits()
@@ -165,6 +131,12 @@ class LiveEdges:
                 columns = columns.take(is_live)
             if len(columns.u) > 0:
                 yield LivePart(at, columns, is_live)
+            self._release(at)
+
+    def _release(self, at: int) -> None:
+        record = self._records[at]
+        file = self._files[int(record["segment"])]
+        file.release(int(record["offset"]), int(record["length"]))
 
     def read_live(self, at: int) -> Columns:
         """Return the live rows of a record."""
@@ -194,6 +166,7 @@ class LiveEdges:
                 chosen &= ~dead
             if chosen.any():
                 yield columns.take(chosen)
+            self._release(at)
 
     def gather(self, segment: int, rows: Rows) -> Iterator[Columns]:
         """Yield some rows of a segment, given in ascending order, record by record."""
@@ -236,7 +209,7 @@ class LiveEdges:
         record = self._records[at]
         offset, length = int(record["offset"]), int(record["length"])
         segment = int(record["segment"])
-        message = self._buffers[segment].slice(offset, length)
+        message = self._files[segment].read(offset, length)
         if not self._is_checked[at]:
             if zlib.crc32(message) != record["payload_crc"]:
                 path = segment_path(self._folder, segment)
@@ -260,6 +233,16 @@ class LiveEdges:
             return None
         dead = is_removed(bits, int(self._first_rows[at]), int(self._records["rows"][at]))
         return dead if dead.any() else None
+
+    def segments(self) -> Iterator[tuple[range, int]]:
+        """Yield the records of each file, which are neighbours, and the number of their rows."""
+        segments = self._records["segment"]
+        borders = np.flatnonzero(np.diff(segments)) + 1
+        first = 0
+        for stop in [*borders.tolist(), len(segments)]:
+            if stop > first:
+                yield range(first, stop), int(self._records["rows"][first:stop].sum())
+            first = stop
 
     def place(self, at: int) -> tuple[int, int]:
         """Return the segment of a record, and the number of its first row there."""

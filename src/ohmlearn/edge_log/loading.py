@@ -11,9 +11,9 @@ import numpy as np
 from ohmlearn.edge_log.contents import Contents, Rows
 from ohmlearn.edge_log.errors import LogError, refuse_damaged
 from ohmlearn.edge_log.journal import Entries, Kind, read_journal
-from ohmlearn.edge_log.live import segment_path
 from ohmlearn.edge_log.manifest import Manifest
 from ohmlearn.edge_log.records import decode_ids
+from ohmlearn.edge_log.segments import segment_path
 from ohmlearn.edge_log.writer import journal_path
 from ohmlearn.nodes import NodeTable
 
@@ -72,15 +72,13 @@ def load_log(folder: Path, nodes: NodeTable) -> Loaded:
 
 def read_contents(folder: Path, manifest: Manifest, entries: Entries) -> Contents:
     """Return what a log holds after some operations."""
-    contents, files = Contents(), _Files()
+    contents, files = Contents.from_entries(entries), _Files()
     removed: dict[int, list[Rows]] = {}
-    for at in range(len(entries)):
+    for at in np.flatnonzero(entries["kind"] == Kind.REMOVE):
         entry = entries[at : at + 1]
-        contents.add(entry)
-        if entry["kind"][0] == Kind.REMOVE:
-            payload = files.read(removed_path(folder, int(entry["file"][0])), entry)
-            rows = np.frombuffer(payload, np.uint32)
-            removed.setdefault(int(entry["segment"][0]), []).append(rows)
+        payload = files.read(removed_path(folder, int(entry["file"][0])), entry)
+        rows = np.frombuffer(payload, np.uint32)
+        removed.setdefault(int(entry["segment"][0]), []).append(rows)
     for segment, parts in removed.items():
         contents.remove(segment, np.concatenate(parts))
     if manifest.n_head:  # these entries stand for many operations

@@ -62,9 +62,10 @@ class Removal:
     >>> import tempfile
     >>> from ohmlearn import EdgeLog
     >>> with tempfile.TemporaryDirectory() as folder, EdgeLog(folder) as log:
-    ...     _ = log.append([0, 1], [1, 2])
-    ...     log.remove_nodes([2, 7], missing="ignore")
-    Removal(n_removed=1, missing=array([1]))
+    ...     _ = log.append(["ann", "bob"], ["bob", "cy"])
+    ...     found = log.remove_nodes(["ann", "eve"], missing="ignore")
+    >>> found.n_removed, found.missing
+    (1, array([1]))
     """
 
     n_removed: int

@@ -87,15 +87,24 @@ def encode_edges(columns: Columns) -> Any:
     array([0.5])
     """
     pa = require_extra("pyarrow", "files")
-    arrays = [pa.array(column) for column in columns if column is not None]
-    return pa.record_batch(arrays, schema=make_schema(columns.form)).serialize()
+    schema = make_schema(columns.form)
+    present = [np.ascontiguousarray(column) for column in columns if column is not None]
+    arrays = [  # not pa.array, which imports pandas
+        pa.Array.from_buffers(kind, len(column), [None, pa.py_buffer(column)])
+        for kind, column in zip(schema.types, present, strict=True)
+    ]
+    return pa.record_batch(arrays, schema=schema).serialize()
 
 
 def decode_edges(message: Any, form: int) -> Columns:
     """Return the columns of a message, which are not copied."""
     pa = require_extra("pyarrow", "files")
     batch = pa.ipc.read_record_batch(message, make_schema(form))
-    found = {name: batch.column(name).to_numpy() for name in batch.schema.names}
+    found: dict[str, NDArray[Any]] = {}
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        _, values = column.buffers()
+        dtype = field.type.to_pandas_dtype()  # that of numpy
+        found[field.name] = np.frombuffer(values, dtype, len(column))
     return Columns(found["u"], found["v"], found.get("w"), found.get("t"))
 
 

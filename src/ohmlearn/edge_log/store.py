@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,7 +14,7 @@ import numpy as np
 from ohmlearn.edge_log.contents import Rows
 from ohmlearn.edge_log.errors import LogError
 from ohmlearn.edge_log.journal import ENTRY, Entries, Kind, make_entry, read_journal
-from ohmlearn.edge_log.live import LiveEdges, SegmentFiles, segment_path
+from ohmlearn.edge_log.live import LiveEdges
 from ohmlearn.edge_log.loading import (
     file_lengths,
     load_log,
@@ -23,6 +24,7 @@ from ohmlearn.edge_log.loading import (
 )
 from ohmlearn.edge_log.manifest import Manifest
 from ohmlearn.edge_log.records import TIMES, Columns, encode_edges, encode_ids, make_schema
+from ohmlearn.edge_log.segments import SegmentFiles, segment_path
 from ohmlearn.edge_log.writer import Lock, Savepoint, Writer, journal_path
 from ohmlearn.nodes import NodeTable
 
@@ -91,8 +93,8 @@ class Store:
 
     def live(self) -> LiveEdges:
         """Return the live edges."""
-        buffers = self._files.open(self.contents)
-        return LiveEdges(self.folder, self.contents, buffers, self.nodes, bool(self.has_times))
+        files = self._files.open(self.contents)
+        return LiveEdges(self.folder, self.contents, files, self.nodes, bool(self.has_times))
 
     def size(self) -> int:
         """Return the number of bytes of all files that hold the log."""
@@ -121,6 +123,11 @@ class Store:
     def start_writing(self) -> None:
         """Acquire the right to write; read what others have written before."""
         if self._writer is not None:
+            if self._lock is not None and self._lock.process != os.getpid():
+                raise LogError(
+                    f"{self.folder}: the process was forked while this log was open for writing; "
+                    f"write in the parent, or open the log again in the child"
+                )
             return
         lock = Lock(self.folder)
         try:
@@ -136,6 +143,7 @@ class Store:
     @contextmanager
     def operation(self, sync: bool = True) -> Iterator[None]:
         """Make one operation of all that is added inside; undo it if an error is raised."""
+        self.start_writing()
         writer = self.writer
         savepoint, n_ids, self._group = writer.savepoint(), self._n_ids, []
         try:

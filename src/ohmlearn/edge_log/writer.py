@@ -29,23 +29,29 @@ class Lock:
     """The right to write to a log. It ends with `release`, or with the process."""
 
     def __init__(self, folder: Path) -> None:
-        self._path = folder / "lock"
-        self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+        self._fd = -1  # if the next line fails
+        self._fd = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             writer = os.read(self._fd, 32).decode("ascii", "replace").strip() or "unknown"
-            os.close(self._fd)
+            self.release()
             raise LogError(
                 f"{folder}: another writer has this log open (process {writer}); only one can "
                 f"write at a time, so close the other one first"
             ) from None
         os.ftruncate(self._fd, 0)
         os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
+        self.process = os.getpid()  # a forked child does not have the right to write
 
     def release(self) -> None:
         """Let others write."""
-        os.close(self._fd)
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def __del__(self) -> None:
+        self.release()
 
 
 class Writer:
@@ -68,9 +74,9 @@ class Writer:
     def __init__(
         self, folder: Path, journal: int, n_entries: int, lengths: dict[Path, int]
     ) -> None:
+        self._fds: dict[Path, int] = {}
         self._folder = folder
         self._journal = journal_path(folder, journal)
-        self._fds: dict[Path, int] = {}
         self._lengths = dict(lengths)
         self._unsynced: set[Path] = set()
         self._has_new_files = False
@@ -153,6 +159,9 @@ class Writer:
         for fd in self._fds.values():
             os.close(fd)
         self._fds.clear()
+
+    def __del__(self) -> None:
+        self.close()
 
     def _open(self, path: Path) -> int:
         if path not in self._fds:
