@@ -128,6 +128,7 @@ def label(**options: Any) -> None:
         labels = read_label_file(options["labels_file"], options)
     job = _label_with_state if options["state"] else _label
     model, stream, certificate, about, finish = job(options, labels, Forgetting(options))
+    _check_window(model)
     abstained = _abstained(model, options["min_confidence"])
     write_table(options["output"], _result(model, stream, abstained), options["csv_safe"])
     if options["report"] or not options["quiet"]:
@@ -137,6 +138,16 @@ def label(**options: Any) -> None:
             _write_page(model, stream, summary, certificate, options["report"])
         print_summary(summary, options)
     finish()
+
+
+def _check_window(model: "HFSClassifier") -> None:
+    """Refuse answers without any edge."""
+    view, kept = model.graph_.view, model.sparsifier_
+    latest = None if kept is None else kept.latest_
+    if view is not None and latest is not None and model.graph_.n_edges == 0:
+        raise ValueError(
+            f"no edge counts since {view.earliest:.15g}; the latest is of {latest:.15g}"
+        )
 
 
 def _check_state_options(options: dict[str, Any]) -> None:
