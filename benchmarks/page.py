@@ -18,7 +18,14 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from benchmarks import advice_tables, label_tables, solver_tables, stream_tables, trust_tables
+from benchmarks import (
+    advice_tables,
+    forgetting_tables,
+    label_tables,
+    solver_tables,
+    stream_tables,
+    trust_tables,
+)
 from benchmarks.measure import ROOT
 from benchmarks.results import FOLDER, Results
 
@@ -58,6 +65,7 @@ BLOCKS: dict[str, Callable[[Results], str]] = {
     "unequal digits": advice_tables.unequal_sentence,
     "wrong labels": advice_tables.wrong_table,
     **trust_tables.BLOCKS,
+    **forgetting_tables.BLOCKS,
     "mean accuracy": label_tables.accuracy_means,
     "large sets": label_tables.large_sets,
     "edges": label_tables.edge_table,

@@ -9,6 +9,7 @@ import numpy as np
 
 from benchmarks.label_methods import METHODS
 from benchmarks.label_tables import by_set
+from benchmarks.measure import Figure
 from benchmarks.results import Results
 from benchmarks.solver_tables import GRAPHS, SOLVERS, total
 from ohmlearn.report.page import COLOURS, INK, add_legend, figure_to_png, new_figure, style_axes
@@ -43,6 +44,7 @@ def draw_all(results: Results, folder: Path) -> list[Path]:
         "bench-accuracy.png": draw_accuracy,
         "bench-reliability.png": draw_reliability,
         "bench-sparsifier.png": draw_hindsight,
+        "bench-forgetting.png": draw_forgetting,
     }
     paths = []
     for name, draw in drawn.items():
@@ -240,3 +242,49 @@ def draw_hindsight(results: Results) -> Any:
     panel.set_xlim(left=0)
     add_legend(panel, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
+
+
+def draw_forgetting(results: Results) -> Any:
+    """Draw what each length of half-life and window gives: static labels, links, drift."""
+    static = {"case": "labels", "set": "dblp_temporal", "method": "harmonic", "labels": 20}
+    drift = {"case": "drift", "rate": 0.02, "labels": 20}
+    cases = [  # figures, measure, title, unit of the lengths, how to write them
+        (static, "accuracy", "areas of dblp_temporal", "length, share of the stream", _as_share),
+        ({"case": "links"}, "random", "pairs of mathoverflow", "length, days", _as_days),
+        (drift, "day_60", "groups, 2% move per day", "length, days", _as_days),
+    ]
+    if not results.figures("forgetting"):
+        return None
+    figure = new_figure(9.5, 3.2)
+    panels = figure.subplots(1, 3)
+    looks = {"half-life": (BLUE, "o", "-"), "window": (ORANGE, "^", "--")}
+    for panel, (wanted, key, title, unit, length) in zip(panels, cases, strict=True):
+        found = results.figures("forgetting", **wanted)
+        for kind, (colour, marker, line) in looks.items():
+            chosen = [f for f in found if f.get("kind") == kind]
+            panel.errorbar(
+                [length(f)[0] for f in chosen], [100 * f[key] for f in chosen],
+                [200 * f[f"{key}_se"] for f in chosen], color=colour, marker=marker, linestyle=line,
+                markersize=5, linewidth=1.4, label=kind,
+            )  # fmt: skip
+        for f in found:
+            if f.get("kind") == "all":
+                panel.axhline(100 * f[key], color=INK, linewidth=1, label="all edges")
+        style_axes(panel, title, unit, "")
+        panel.set_xscale("log")
+        ticks = dict(length(f) for f in found if f.get("kind") == "half-life")
+        panel.set_xticks(list(ticks), list(ticks.values()))
+        panel.minorticks_off()
+    panels[0].set_ylabel("accuracy or AUC, percent", color=INK)
+    handles, names = panels[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=3, frameon=False)
+    return figure
+
+
+def _as_share(figure: Figure) -> tuple[float, str]:
+    share = figure["share"]
+    return 1.0 / share, "1" if share == 1 else f"1/{share}"
+
+
+def _as_days(figure: Figure) -> tuple[float, str]:
+    return figure["days"], f"{figure['days']}"

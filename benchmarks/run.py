@@ -49,6 +49,7 @@ SUITES: dict[str, tuple[list[str], list[str]]] = {
         [],
         ["--draws=2", "--dense=300", "--sets", "digits", "ssl_bci", "school_primary"],
     ),
+    "forgetting": ([], ["--draws=2", "--months=2"]),
     "scaling": (
         [],
         ["--nodes", "1000", "3000", "--edges", "300000", "1000000", "--sides", "32", "100"],

@@ -12,6 +12,7 @@
 #include "bindings/arrays.hpp"
 #include "sampling/errors.hpp"
 #include "sampling/sampler.hpp"
+#include "sampling/windows.hpp"
 
 namespace ohm::python {
 namespace {
@@ -20,10 +21,32 @@ namespace {
 // A state crosses to Python as arrays by name, and so into files and between the workers of a cluster. Records of nodes
 // and clusters are rows of bytes; numbers are arrays without dimensions.
 
+constexpr double kNever = std::numeric_limits<double>::infinity();  // half-life of weights that do not fade
+
 using State = nb::typed<nb::dict, nb::str, nb::object>;
 
 template <class S, class Visit>
-void visit_state(S& state, const Visit& visit) {
+void visit_window_state(S& state, const Visit& visit) {
+  visit("n_nodes", state.n_nodes);
+  visit("u", state.rows.u);
+  visit("v", state.rows.v);
+  visit("w", state.rows.w);
+  visit("chance", state.rows.chance);
+  visit("time", state.rows.time);
+  visit("n_sorted", state.n_sorted);
+  visit("position", state.position);
+  visit("n_self_loops", state.n_self_loops);
+  visit("n_zero_weights", state.n_zero_weights);
+  visit("n_resamples", state.n_resamples);
+  visit("capacity", state.capacity);
+  visit("beta", state.beta);
+  visit("latest", state.latest);
+  visit("thinned", state.thinned);
+  visit("weight_seen", state.weight_seen);
+}
+
+template <class S, class Visit>
+void visit_state(S& state, bool has_half_life, const Visit& visit) {
   visit("nodes", state.nodes);
   visit("clusters", state.clusters);
   visit("pairs", state.pairs);
@@ -41,6 +64,11 @@ void visit_state(S& state, const Visit& visit) {
   visit("beta", state.beta);
   visit("correction", state.correction);
   visit("weight_seen", state.weight_seen);
+  if (!has_half_life) return;
+  visit("time", state.time);
+  visit("latest", state.latest);
+  visit("epoch", state.epoch);
+  visit("n_faded", state.n_faded);
 }
 
 template <class T>
@@ -72,7 +100,8 @@ nb::object to_python(const std::vector<T>& values) {
 
 State get_state(const Sampler& sampler) {
   nb::dict result;
-  visit_state(sampler.state(), [&](const char* name, const auto& field) { result[name] = to_python(field); });
+  visit_state(sampler.state(), sampler.has_half_life(),
+              [&](const char* name, const auto& field) { result[name] = to_python(field); });
   // Room for more nodes than have been seen may be left by a call that failed.
   result["nodes"] = result["nodes"][nb::slice(sampler.state().n_nodes)];
   return State(result);
@@ -130,11 +159,72 @@ void read_field(const nb::dict& state, const char* name, std::vector<T>& values)
   }
 }
 
-Sampler::State read_state(const nb::dict& state) {
+Sampler::State read_state(const nb::dict& state, bool has_half_life) {
   Sampler::State result;
-  visit_state(result, [&](const char* name, auto& field) { read_field(state, name, field); });
+  visit_state(result, has_half_life, [&](const char* name, auto& field) { read_field(state, name, field); });
   result.n_nodes = static_cast<std::int32_t>(result.nodes.size());
   return result;
+}
+
+double total(const std::array<double, 8>& lanes) {
+  double sum = 0.0;
+  for (const double lane : lanes) sum += lane;
+  return sum;
+}
+
+void bind_windows(nb::module_& m) {
+  nb::class_<WindowSampler> c(m, "WindowSampler", "Trusts the edges it is given: see find_fault. Times are finite.");
+  c.def("__init__", [](WindowSampler* self, std::int32_t n_nodes, std::uint64_t seed, double epsilon, double constant,
+                       double offset, std::int64_t max_rows, double horizon, int threads, bool grows) {
+    new (self) WindowSampler(n_nodes, {seed, epsilon, constant, offset, max_rows, horizon, threads, grows});
+  }, "n_nodes"_a, "seed"_a, "epsilon"_a, "constant"_a, "offset"_a, "max_rows"_a, "horizon"_a, "threads"_a, "grows"_a);
+  c.def_static("from_state", [](State state, std::int32_t n_nodes, std::uint64_t seed, double epsilon, double constant,
+                                double offset, std::int64_t max_rows, double horizon, int threads, bool grows) {
+    WindowSampler::State read;
+    visit_window_state(read, [&](const char* name, auto& field) { read_field(state, name, field); });
+    return without_gil([&] {
+      return WindowSampler::from_state(std::move(read), n_nodes,
+                                       {seed, epsilon, constant, offset, max_rows, horizon, threads, grows});
+    });
+  }, "state"_a, "n_nodes"_a, "seed"_a, "epsilon"_a, "constant"_a, "offset"_a, "max_rows"_a, "horizon"_a, "threads"_a,
+               "grows"_a, "Continue from a state; ValueError if no sampler with these options can have it.");
+  c.attr("changes_at_once") = false;  // an update that is interrupted by a fork leaves an unusable sampler
+  c.def("update", [](WindowSampler& self, Ids u, Ids v, Weights w, ArrayIn<double> t) {
+    with_edges(u, v, w, [&](auto a, auto b, auto weights) {
+      require(t.size() == a.size(), "t must have the length of u and v");
+      self.update(a, b, weights, as_span(t));
+    });
+  }, "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert().none(), "t"_a.noconvert());
+  c.def("merge", [](WindowSampler& self, const WindowSampler& other) {
+     require(&self != &other, "a sparsifier cannot be merged with itself");
+     nb::gil_scoped_release release;
+     self.merge(other.state());
+   }, "other"_a)
+      .def("snapshot", [](WindowSampler& self, double since) {
+        Csr csr;
+        WindowSampler::Window found = without_gil([&] {
+          WindowSampler::Window window = self.snapshot(since);
+          mirror(window.h, 1.0, csr.indptr, csr.indices, csr.weights);
+          return window;
+        });
+        return std::tuple(to_numpy(std::move(csr.indptr)), to_numpy(std::move(csr.indices)),
+                          to_numpy(std::move(csr.weights)), to_numpy(std::move(found.h.chance)), found.is_whole);
+      }, "since"_a, "H since a time, the chance of each edge (u < v, in order), and whether it has all edges.")
+      .def("get_state", [](const WindowSampler& self) {
+        nb::dict result;
+        visit_window_state(self.state(), [&](const char* name, const auto& field) { result[name] = to_python(field); });
+        return State(result);
+      }, "All that the future depends on, as arrays by name.")
+      .def_prop_ro("n_nodes", [](const WindowSampler& s) { return s.state().n_nodes; })
+      .def_prop_ro("n_rows", &WindowSampler::n_rows)
+      .def_prop_ro("position", [](const WindowSampler& s) { return s.state().position; })
+      .def_prop_ro("n_self_loops", [](const WindowSampler& s) { return s.state().n_self_loops; })
+      .def_prop_ro("n_zero_weights", [](const WindowSampler& s) { return s.state().n_zero_weights; })
+      .def_prop_ro("n_resamples", [](const WindowSampler& s) { return s.state().n_resamples; })
+      .def_prop_ro("capacity", [](const WindowSampler& s) { return s.state().capacity; })
+      .def_prop_ro("beta", [](const WindowSampler& s) { return s.state().beta; })
+      .def_prop_ro("latest", [](const WindowSampler& s) { return s.state().latest; })
+      .def_prop_ro("weight_seen", [](const WindowSampler& s) { return total(s.state().weight_seen); });
 }
 
 }  // namespace
@@ -142,19 +232,20 @@ Sampler::State read_state(const nb::dict& state) {
 void bind_sampler(nb::module_& m) {
   nb::class_<Sampler> c(m, "Sampler", "Trusts the edges it is given: see find_fault.");
   c.def("__init__", [](Sampler* self, std::int32_t n_nodes, std::uint64_t seed, double epsilon, double constant,
-                       double offset, std::int64_t max_rows, bool retracts, int threads, bool grows) {
-    new (self) Sampler(n_nodes, {seed, epsilon, constant, offset, max_rows, retracts, threads, grows});
+                       double offset, std::int64_t max_rows, bool retracts, int threads, bool grows, double half_life) {
+    new (self) Sampler(n_nodes, {seed, epsilon, constant, offset, max_rows, retracts, threads, grows, half_life});
   }, "n_nodes"_a, "seed"_a, "epsilon"_a, "constant"_a, "offset"_a, "max_rows"_a, "retracts"_a, "threads"_a,
-        "grows"_a);
+        "grows"_a, "half_life"_a = kNever);
   c.def_static("from_state", [](State state, std::int32_t n_nodes, std::uint64_t seed, double epsilon, double constant,
-                                double offset, std::int64_t max_rows, bool retracts, int threads, bool grows) {
-    Sampler::State read = read_state(state);
+                                double offset, std::int64_t max_rows, bool retracts, int threads, bool grows,
+                                double half_life) {
+    Sampler::State read = read_state(state, half_life < kNever);
     return without_gil([&] {
       return Sampler::from_state(std::move(read), n_nodes,
-                                 {seed, epsilon, constant, offset, max_rows, retracts, threads, grows});
+                                 {seed, epsilon, constant, offset, max_rows, retracts, threads, grows, half_life});
     });
   }, "state"_a, "n_nodes"_a, "seed"_a, "epsilon"_a, "constant"_a, "offset"_a, "max_rows"_a, "retracts"_a, "threads"_a,
-               "grows"_a, "Continue from a state; ValueError if no sampler with these options can have it.");
+               "grows"_a, "half_life"_a = kNever, "Continue from a state; ValueError if no sampler with these options can have it.");
   m.def("draw_errors", [](std::int32_t n_nodes, ArrayIn<std::int32_t> u, ArrayIn<std::int32_t> v, ArrayIn<float> w,
                           ArrayIn<float> chance, double loose, std::uint64_t seed, std::uint64_t number) {
     require(u.size() == v.size() && u.size() == w.size() && u.size() == chance.size(),
@@ -170,24 +261,52 @@ void bind_sampler(nb::module_& m) {
   m.def("find_fault", [](std::int64_t limit, int threads, Ids u, Ids v, Weights w) {
     return with_edges(u, v, w, [&](auto a, auto b, auto c) { return find_fault(a, b, c, limit, threads); });
   }, "limit"_a, "threads"_a, "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert() = nb::none());
-  c.def("update", [](Sampler& self, Ids u, Ids v, Weights w) {
-    with_edges(u, v, w, [&](auto a, auto b, auto c) { self.update(a, b, c); });
-  }, "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert() = nb::none());
+  c.def("update", [](Sampler& self, Ids u, Ids v, Weights w, std::optional<ArrayIn<double>> t) {
+    with_edges(u, v, w, [&](auto a, auto b, auto c) {
+      if (!t) return self.update(a, b, c);
+      require(t->size() == a.size(), "t must have the length of u and v");
+      self.update(a, b, c, as_span(*t));
+    });
+  }, "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert() = nb::none(), "t"_a.noconvert() = nb::none());
+  m.def("find_range", [](ArrayIn<double> t) {
+    const TimeRange range = without_gil([&] { return find_range(as_span(t)); });
+    return std::tuple(range.lowest, range.highest);
+  }, "t"_a.noconvert(), "The lowest and the highest; both NaN if one of the numbers is not finite.");
+  m.def("fade_weights", [](Weights w, ArrayIn<double> t, double at, double half_life) {
+    std::vector<float> faded(t.size());
+    const std::int64_t count = std::visit([&](const auto& weights) {
+      const auto fade = [&](auto span) {
+        return without_gil([&] {
+          return fade_weights(span, as_span(t), at, at - kFaded * half_life, half_life, faded.data()).count;
+        });
+      };
+      if constexpr (std::is_same_v<std::decay_t<decltype(weights)>, std::monostate>) {
+        return fade(std::span<const Unit>());
+      } else {
+        require(weights.size() == t.size(), "w must have the length of t");
+        return fade(as_span(weights));
+      }
+    }, w);
+    return std::tuple(to_numpy(std::move(faded)), count);
+  }, "w"_a.noconvert().none(), "t"_a.noconvert(), "at"_a, "half_life"_a,
+        "Weights at a time, and how many are zero because their edges are later, or older than 40 half-lives.");
   c.def("merge", [](Sampler& self, const Sampler& other) {
      require(&self != &other, "a sparsifier cannot be merged with itself");
+     require(self.has_half_life() == other.has_half_life(), "only one of the two has a half-life");
      nb::gil_scoped_release release;
      self.merge(other.state());
    }, "other"_a)
-      .def("snapshot", [](const Sampler& self) {
+      .def("snapshot", [](const Sampler& self, std::optional<double> at) {
+        require(at.has_value() == self.has_half_life(), "a time is needed if there is a half-life");
         Csr csr;
         std::vector<float> chance = without_gil([&] {
-          Triangle h = self.snapshot();
-          mirror(h, 1.0, csr.indptr, csr.indices, csr.weights);
+          Triangle h = at ? self.snapshot(*at) : self.snapshot();
+          mirror(h, at ? self.scale_at(*at) : 1.0, csr.indptr, csr.indices, csr.weights);
           return std::move(h.chance);
         });
         return std::tuple(to_numpy(std::move(csr.indptr)), to_numpy(std::move(csr.indices)),
                           to_numpy(std::move(csr.weights)), to_numpy(std::move(chance)));
-      }, "H as a graph, and the chance of each edge (u < v, in order).")
+      }, "at"_a = nb::none(), "H as a graph, and the chance of each edge (u < v, in order).")
       .def("get_state", get_state, "All that the future depends on, as arrays by name.")
       .def_prop_ro("n_nodes", [](const Sampler& s) { return s.state().n_nodes; })
       .def_prop_ro("n_rows", &Sampler::n_rows)
@@ -198,10 +317,12 @@ void bind_sampler(nb::module_& m) {
       .def_prop_ro("capacity", [](const Sampler& s) { return s.state().capacity; })
       .def_prop_ro("beta", [](const Sampler& s) { return s.state().beta; })
       .def_prop_ro("weight_seen", [](const Sampler& s) {
-        double sum = 0.0;
-        for (const double lane : s.state().weight_seen) sum += lane;
-        return sum;
-      });
+        const double sum = total(s.state().weight_seen);
+        return s.has_half_life() ? sum * s.scale_at(s.state().latest) : sum;
+      })
+      .def_prop_ro("n_faded", [](const Sampler& s) { return s.state().n_faded; })
+      .def_prop_ro("latest", [](const Sampler& s) { return s.state().latest; }, "-inf before the first edge.");
+  bind_windows(m);
 }
 
 }  // namespace ohm::python

@@ -5,6 +5,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -16,6 +17,7 @@
 #include "sampling/sampler.hpp"
 #include "text/edge_text.hpp"
 #include "text/nodes.hpp"
+#include "text/times.hpp"
 
 namespace ohm::python {
 namespace {
@@ -207,23 +209,40 @@ std::string_view as_text(const ArrayIn<std::uint8_t>& text) {
   return {reinterpret_cast<const char*>(text.data()), text.size()};
 }
 
-// (u, v, w) for integers, (u offsets, u bytes, v offsets, v bytes, w) for strings.
+// (u, v, w, t) for integers, (u offsets, u bytes, v offsets, v bytes, w, t) for strings.
 nb::typed<nb::tuple, nb::object, nb::ellipsis> parse_text(EdgeText& self, ArrayIn<std::uint8_t> text, bool strings,
                                                          bool last) {
   require(text.size() == 0 || as_text(text).back() == '\n', "text must end with a newline");
   TextEdges edges = without_gil([&] { return self.parse(as_text(text), last); });
   auto w = to_numpy(std::move(edges.w));
-  if (!strings) return nb::make_tuple(to_numpy(std::move(edges.u)), to_numpy(std::move(edges.v)), w);
+  auto t = to_numpy(std::move(edges.t));
+  if (!strings) return nb::make_tuple(to_numpy(std::move(edges.u)), to_numpy(std::move(edges.v)), w, t);
   const auto bytes = [](const std::vector<char>& data) {
     const auto* from = reinterpret_cast<const std::uint8_t*>(data.data());
     return to_numpy(std::vector<std::uint8_t>(from, from + data.size()));
   };
   return nb::make_tuple(to_numpy(std::move(edges.u_offset)), bytes(edges.u_data), to_numpy(std::move(edges.v_offset)),
-                        bytes(edges.v_data), w);
+                        bytes(edges.v_data), w, t);
+}
+
+template <class Offset>
+void bind_parse_times(nb::module_& m) {
+  m.def("parse_times", [](ArrayIn<Offset> offsets, ArrayIn<std::uint8_t> data, bool dates) {
+    const auto texts = as_strings(offsets, data);
+    return to_numpy(without_gil([&] {
+      std::vector<double> times(texts.offset.size() - 1, std::numeric_limits<double>::quiet_NaN());
+      for (std::size_t i = 0; i < times.size(); ++i) {
+        double value;
+        if (parse_time(texts[i], dates, value)) times[i] = value;
+      }
+      return times;
+    }));
+  }, "offsets"_a.noconvert(), "data"_a.noconvert(), "dates"_a, "As parse_time, of many texts.");
 }
 
 void bind_text(nb::module_& m) {
   m.attr("LARGEST_WEIGHT") = kLargestWeight;
+  m.attr("LARGEST_TIME") = kLargestTime;
   nb::class_<TextLayout>(m, "TextLayout", "How text holds edges; see edge_text.hpp.")
       .def(nb::init<>())
       .def_prop_rw("delimiter", [](const TextLayout& self) { return std::string(self.delimiter != 0, self.delimiter); },
@@ -233,6 +252,8 @@ void bind_text(nb::module_& m) {
       .def_rw("u", &TextLayout::u)
       .def_rw("v", &TextLayout::v)
       .def_rw("w", &TextLayout::w)
+      .def_rw("t", &TextLayout::t)
+      .def_rw("dates", &TextLayout::dates)
       .def_rw("strings", &TextLayout::strings)
       .def_rw("empty_v", &TextLayout::empty_v)
       .def_rw("skips_faults", &TextLayout::skips_faults);
@@ -245,6 +266,8 @@ void bind_text(nb::module_& m) {
       .value("empty_id", LineFault::Kind::empty_id)
       .value("number", LineFault::Kind::number)
       .value("weight", LineFault::Kind::weight)
+      .value("time", LineFault::Kind::time)
+      .value("late", LineFault::Kind::late)
       .value("carriage_return", LineFault::Kind::carriage_return);
   fault.def_ro("kind", &LineFault::kind)
       .def_ro("line", &LineFault::line)
@@ -253,6 +276,7 @@ void bind_text(nb::module_& m) {
   nb::class_<EdgeText>(m, "EdgeText", "Reads whole lines.")
       .def(nb::init<TextLayout, std::int64_t>(), "layout"_a, "line"_a)
       .def("parse", parse_text, "text"_a.noconvert(), "strings"_a, "last"_a)
+      .def_prop_rw("latest", &EdgeText::latest, &EdgeText::set_latest, "Later times are faults.")
       .def_prop_ro("n_consumed", &EdgeText::n_consumed)
       .def_prop_ro("next_line", &EdgeText::next_line)
       .def_prop_ro("n_faults", &EdgeText::n_faults)
@@ -276,6 +300,12 @@ void bind_text(nb::module_& m) {
     std::int64_t value;
     return parse_integer({text.c_str(), text.size()}, value);
   }, "text"_a);
+  m.def("parse_time", [](nb::bytes text, bool dates) {
+    double value;
+    return parse_time({text.c_str(), text.size()}, dates, value) ? value : std::numeric_limits<double>::quiet_NaN();
+  }, "text"_a, "dates"_a, "A date in seconds since 1970, or a number; NaN for any other text.");
+  bind_parse_times<std::int32_t>(m);
+  bind_parse_times<std::int64_t>(m);
 }
 
 }  // namespace

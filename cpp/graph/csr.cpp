@@ -49,6 +49,19 @@ struct SampledRows {
 using ohm::weight_at;  // for spans, beside this one
 Sampled weight_at(const SampledRows& rows, std::int64_t i) { return {rows.weight[i], rows.chance[i]}; }
 
+// The same for a sampler with a half-life.
+#pragma pack(push, 4)
+struct TimedSampled : Sampled {
+  double time;
+};
+#pragma pack(pop)
+struct TimedRows : SampledRows {
+  std::span<const double> time;
+};
+TimedSampled weight_at(const TimedRows& rows, std::int64_t i) {
+  return {{rows.weight[i], rows.chance[i]}, rows.time[i]};
+}
+
 // The sum of parallel edges.
 struct PlainSum {
   double weight = 0.0;
@@ -69,6 +82,14 @@ struct SampledSum {
   }
   float chance() const {
     return static_cast<float>(std::clamp(1.0 - 0.5 * (variances + largest) / (weight * weight), 0.0, 1.0));
+  }
+};
+
+struct TimedSum : SampledSum {
+  double time = -std::numeric_limits<double>::infinity();
+  void add(TimedSampled row) {
+    SampledSum::add(row);
+    time = std::max(time, static_cast<double>(row.time));
   }
 };
 
@@ -94,11 +115,12 @@ class RowFill {
   std::vector<std::int64_t> slots_;
 };
 
-// `Weights` is an array of Weight: a span, or SampledRows.
+// `Weights` is an array of Weight: a span, SampledRows or TimedRows.
 template <class Index, class Weight, class Weights = std::span<const Weight>>
 class Builder {
-  static constexpr bool kSampled = std::is_same_v<Weight, Sampled>;
-  using Sum = std::conditional_t<kSampled, SampledSum, PlainSum>;
+  static constexpr bool kTimed = std::is_same_v<Weight, TimedSampled>;
+  static constexpr bool kSampled = kTimed || std::is_same_v<Weight, Sampled>;
+  using Sum = std::conditional_t<kTimed, TimedSum, std::conditional_t<kSampled, SampledSum, PlainSum>>;
 
  public:
   Builder(std::int32_t n, std::span<const Index> u, std::span<const Index> v, Weights w, std::int64_t n_sorted)
@@ -120,6 +142,7 @@ class Builder {
     resize_huge(triangle.other, most);
     resize_huge(triangle.weight, most);
     if constexpr (kSampled) resize_huge(triangle.chance, most);
+    if constexpr (kTimed) resize_huge(triangle.time, most);
     std::int64_t edges = 0;
     for_each_edge([&](std::int32_t lower, std::int32_t higher, const Sum& sum) {
       if (!(sum.weight <= std::numeric_limits<float>::max())) {
@@ -130,12 +153,14 @@ class Builder {
       triangle.other[edges] = higher;
       triangle.weight[edges] = static_cast<float>(sum.weight);
       if constexpr (kSampled) triangle.chance[edges] = sum.chance();
+      if constexpr (kTimed) triangle.time[edges] = sum.time;
       ++edges;
     });
     std::partial_sum(triangle.start.begin(), triangle.start.end(), triangle.start.begin());
     triangle.other.resize(edges);
     triangle.weight.resize(edges);
     if constexpr (kSampled) triangle.chance.resize(edges);
+    if constexpr (kTimed) triangle.time.resize(edges);
     return triangle;
   }
 
@@ -290,7 +315,11 @@ OHM_FOR_EDGE_TYPES(OHM_INSTANTIATE)
 #undef OHM_INSTANTIATE
 
 Triangle sort_edges(std::int32_t n, std::span<const std::int32_t> u, std::span<const std::int32_t> v,
-                    std::span<const float> w, std::int64_t n_sorted, std::span<const float> chance) {
+                    std::span<const float> w, std::int64_t n_sorted, std::span<const float> chance,
+                    std::span<const double> time) {
+  if (!time.empty()) {
+    return Builder<std::int32_t, TimedSampled, TimedRows>(n, u, v, {{w, chance}, time}, n_sorted).build_triangle();
+  }
   if (!chance.empty()) {
     return Builder<std::int32_t, Sampled, SampledRows>(n, u, v, {w, chance}, n_sorted).build_triangle();
   }

@@ -51,6 +51,7 @@ struct Triangle {
   std::vector<std::int32_t> other;
   std::vector<float> weight;
   std::vector<float> chance;  // of the rows of a sampler, see sort_edges; empty for other graphs
+  std::vector<double> time;   // of the rows of a sampler with a half-life; empty for other graphs
   std::int32_t n() const { return static_cast<std::int32_t>(start.size() - 1); }
   std::int64_t edges() const { return start.back(); }
 };
@@ -64,8 +65,12 @@ struct Triangle {
 // is the p that gives its variance. Half of the variance comes from independent coins at arrival and is summed. The
 // other half comes from choices that balance the weight at each node, so the errors of parallel edges cancel, except
 // for about one of them: of these variances the largest counts.
+//
+// `time` is empty, or holds a time for each edge, which then has a chance, too. The time of a sum of parallel edges is
+// the newest.
 Triangle sort_edges(std::int32_t n, std::span<const std::int32_t> u, std::span<const std::int32_t> v,
-                    std::span<const float> w, std::int64_t n_sorted = 0, std::span<const float> chance = {});
+                    std::span<const float> w, std::int64_t n_sorted = 0, std::span<const float> chance = {},
+                    std::span<const double> time = {});
 
 // Sums of the weights at each node.
 std::vector<double> degrees(const Triangle& edges);

@@ -1,7 +1,7 @@
 #include "points/kernel_edges.hpp"
 
 #include "base/parallel.hpp"
-#include "points/exponential.hpp"
+#include "base/exponential.hpp"
 
 #include <algorithm>
 
@@ -26,10 +26,6 @@ OHM_KERNEL void number(std::int64_t i, std::int64_t count, std::int32_t* u, std:
 }
 
 }  // namespace
-
-OHM_KERNEL void exponentials(float* x, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) x[i] = exponential(x[i]);
-}
 
 std::int64_t count_pairs(std::int64_t n, std::int64_t begin, std::int64_t end) {
   return (end - begin) * (2 * n - 1 - begin - end) / 2;

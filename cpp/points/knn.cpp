@@ -1,7 +1,7 @@
 #include "points/knn.hpp"
 
 #include "base/parallel.hpp"
-#include "points/exponential.hpp"
+#include "base/exponential.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -4,9 +4,8 @@
 #include "base/parallel.hpp"
 #include "base/rng.hpp"
 #include "base/simd.hpp"
-#include "sampling/embedding.hpp"
+#include "sampling/counts.hpp"
 #include "sampling/thinning.hpp"
-#include "solver/solver.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -23,40 +22,7 @@ constexpr double kGrowth = 2.5;              // growth of H between two resample
 constexpr float kOutweighs = 4.0f;           // see grow_cuts
 constexpr std::int64_t kSmallest = 1 << 12;  // rows below which resampling is not worth it
 constexpr std::int64_t kLarge = 1 << 20;     // rows above which freed memory is returned to the system
-constexpr double kWrongSketch = 0.25;        // relative error of the sum of sketches that shows a failed solve
-constexpr double kUnexplained = 0.002;       // share of the rank, see estimate_leverages
-constexpr int kSketches = 4;                 // averaged, see estimate_leverages
-constexpr double kLargestCoordinate = std::numeric_limits<float>::max();
 constexpr std::uint64_t kResampleCoins = 0x7265736d706c65ull;
-
-template <class Index>
-OHM_KERNEL std::int64_t find_last(const Index* u, const Index* v, std::int64_t count) {
-  Index last = -1;
-  for (std::int64_t i = 0; i < count; ++i) last = std::max(last, std::max(u[i], v[i]));
-  return last;
-}
-
-// Adds a batch to the counters. Weights are added to the partial sums of State::weight_seen.
-template <class Index, class Weight>
-OHM_KERNEL void count_edges(const Index* u, const Index* v, const Weight* w, std::int64_t count,
-                            Sampler::State& state) {
-  std::int64_t loops = 0;
-  for (std::int64_t i = 0; i < count; ++i) loops += u[i] == v[i];
-  state.n_self_loops += loops;
-  if constexpr (std::is_same_v<Weight, Unit>) {
-    state.weight_seen[0] += static_cast<double>(count - loops);
-  } else {
-    std::int64_t zeros = 0;
-    for (std::int64_t i = 0; i < count; ++i) {
-      const bool is_zero = static_cast<float>(w[i]) < static_cast<float>(kSmallestWeight);  // as coins see it
-      const bool counts = u[i] != v[i] && !is_zero;
-      zeros += u[i] != v[i] && is_zero;
-      state.weight_seen[(state.position + i) % 8] += counts ? static_cast<double>(w[i]) : 0.0;
-    }
-    state.n_zero_weights += zeros;
-  }
-  state.position += count;
-}
 
 }  // namespace
 
@@ -94,6 +60,14 @@ double Sampler::beta_for(std::int64_t n) const {
 
 template <class Index, class Weight>
 void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w) {
+  if (has_half_life()) throw std::invalid_argument("a sampler with a half-life needs the times of the edges");
+  take_in(u, v, w, {});
+}
+
+// With a half-life, `t` are the times of the edges, and `w` their weights at the end of the epoch.
+template <class Index, class Weight>
+void Sampler::take_in(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
+                      std::span<const double> t) {
   const std::uint64_t key = mix(options_.seed);
   const std::int64_t size = std::ssize(u);
   const std::int64_t start = state_.position;
@@ -136,6 +110,7 @@ void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::sp
         state_.v[rows] = part[k].v;
         state_.w[rows] = part[k].certain ? part[k].w : 2.0f * part[k].w;
         state_.chance[rows] = part[k].chance;
+        if (!t.empty()) state_.time[rows] = t[part[k].position - start];
         rows += is_kept(part[k]);
         state_.n_expected += part[k].certain ? 1.0 : 0.5;
         if (state_.n_expected >= limit) {
@@ -145,7 +120,11 @@ void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::sp
       }
     }
     resize_rows(rows);
-    count_edges(u.data() + begin, v.data() + begin, w.empty() ? nullptr : w.data() + begin, next - begin, state_);
+    const Counts counts = count_edges(u.data() + begin, v.data() + begin, w.empty() ? nullptr : w.data() + begin,
+                                      next - begin, state_.position, state_.weight_seen);
+    state_.n_self_loops += counts.loops;
+    state_.n_zero_weights += counts.zeros;
+    state_.position += next - begin;
     if (last >= state_.n_nodes) {
       if (next < end) last = find_last(u.data() + begin, v.data() + begin, next - begin);
       state_.n_nodes = std::max(state_.n_nodes, static_cast<std::int32_t>(last + 1));
@@ -166,15 +145,16 @@ void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::sp
 
 // Reserves memory for this many rows, or for more, so that few calls move them.
 void Sampler::reserve_rows(std::int64_t rows) {
-  if (rows <= static_cast<std::int64_t>(std::min({state_.u.capacity(), state_.v.capacity(), state_.w.capacity(),
-                                                  state_.chance.capacity()}))) {
-    return;
-  }
+  const std::size_t reserved =
+      std::min({state_.u.capacity(), state_.v.capacity(), state_.w.capacity(), state_.chance.capacity(),
+                has_half_life() ? state_.time.capacity() : state_.u.capacity()});
+  if (rows <= static_cast<std::int64_t>(reserved)) return;
   const std::int64_t room = std::max(rows, std::min(state_.capacity, 2 * n_rows()));
   state_.u.reserve(room);
   state_.v.reserve(room);
   state_.w.reserve(room);
   state_.chance.reserve(room);
+  if (has_half_life()) state_.time.reserve(room);
 }
 
 void Sampler::resize_rows(std::int64_t rows) {
@@ -182,6 +162,7 @@ void Sampler::resize_rows(std::int64_t rows) {
   state_.v.resize(rows);
   state_.w.resize(rows);
   state_.chance.resize(rows);
+  if (has_half_life()) state_.time.resize(rows);
 }
 
 // Expected rows between two updates of degrees and cuts. Before the first resample there is nothing to update, and the
@@ -247,20 +228,23 @@ void Sampler::refresh() {
   bound_ = bound_resistances(embedding());
 }
 
-// Adds the rows and counters of another sampler.
-void Sampler::add(const State& other) {
+// Adds the rows and counters of another sampler, whose weights are multiplied by a power of two.
+void Sampler::add(const State& other, double scale) {
   state_.n_nodes = std::max(state_.n_nodes, other.n_nodes);
   if (other.n_nodes > std::ssize(state_.nodes)) reserve_nodes(other.n_nodes);
   reserve_rows(n_rows() + std::ssize(other.u));
   state_.u.insert(state_.u.end(), other.u.begin(), other.u.end());
   state_.v.insert(state_.v.end(), other.v.begin(), other.v.end());
-  state_.w.insert(state_.w.end(), other.w.begin(), other.w.end());
+  for (const float w : other.w) state_.w.push_back(static_cast<float>(scale * static_cast<double>(w)));
   state_.chance.insert(state_.chance.end(), other.chance.begin(), other.chance.end());
+  state_.time.insert(state_.time.end(), other.time.begin(), other.time.end());
   state_.position += other.position;
   state_.n_self_loops += other.n_self_loops;
   state_.n_zero_weights += other.n_zero_weights;
+  state_.n_faded += other.n_faded;
+  state_.latest = std::max(state_.latest, other.latest);
   state_.beta = std::min(state_.beta, other.beta);
-  for (int lane = 0; lane < 8; ++lane) state_.weight_seen[lane] += other.weight_seen[lane];
+  for (int lane = 0; lane < 8; ++lane) state_.weight_seen[lane] += scale * other.weight_seen[lane];
 }
 
 // Works on a copy, because merged rows cannot be separated again. That costs the memory of the rows and records of one
@@ -270,16 +254,26 @@ void Sampler::merge(const State& other) {
     throw std::length_error("the two sparsifiers have seen more than 2**60 edges");
   }
   Sampler merged(*this);
-  merged.add(other);
+  if (std::isfinite(other.latest)) {  // it has a half-life
+    if (other.epoch > state_.epoch || !std::isfinite(state_.latest)) merged.fade_rows(other.epoch);
+    merged.add(other, fading_factor(merged.state_.epoch - other.epoch));
+    merged.drop_faded_rows();
+  } else {
+    merged.add(other, 1.0);
+  }
   merged.resample();
   *this = std::move(merged);
 }
 
 Triangle Sampler::gather() const {
-  return sort_edges(state_.n_nodes, state_.u, state_.v, state_.w, state_.n_sorted, state_.chance);
+  return sort_edges(state_.n_nodes, state_.u, state_.v, state_.w, state_.n_sorted, state_.chance,
+                    state_.time);
 }
 
-Triangle Sampler::snapshot() const {
+Triangle Sampler::snapshot() const { return thin_copy(gather()); }
+
+// Edges of H, thinned out as at a resample; the sampler is unchanged.
+Triangle Sampler::thin_copy(Triangle rows) const {
   State state;  // without the rows, which may be most of the memory
   state.n_nodes = state_.n_nodes;
   state.nodes = state_.nodes;
@@ -287,89 +281,36 @@ Triangle Sampler::snapshot() const {
   state.n_resamples = state_.n_resamples;
   state.beta = state_.beta;
   Sampler copy(std::move(state), options_);
-  Triangle rows = gather();
   copy.thin(rows);
   return copy.gather();
 }
 
 // Computes the records of the nodes of H and its clusters.
-Sampler::Laplacian Sampler::embed(const Triangle& h, std::uint64_t key) {
-  Laplacian laplacian{null_space(h), degrees(h), {}};
-  laplacian.tree = find_clusters(h, laplacian.degree, static_cast<std::int32_t>(laplacian.space.singular.size()));
+Laplacian Sampler::embed(const Triangle& h, std::uint64_t key) {
+  Laplacian laplacian(h);
   std::vector<PairWeight> pairs = make_pair_table(h.n());
   state_.clusters = laplacian.tree.clusters;  // the last step that may fail before the records match the clusters
   state_.pairs = std::move(pairs);
-  for (std::size_t i = h.n(); i < state_.nodes.size(); ++i) {
-    state_.nodes[i].cluster = static_cast<std::int32_t>(state_.clusters.size());
-  }
-  for (std::int32_t i = 0; i < h.n(); ++i) {
-    NodeRecord& node = state_.nodes[i];
-    node.degree_now = static_cast<float>(laplacian.degree[i]);
-    node.share = node.share_now = 1.0f / node.degree_now;
-    node.cluster = laplacian.tree.smallest[i];
-    node.balance = 0.0f;
-    node.component = laplacian.degree[i] > 0.0 ? laplacian.space.component[i] : -1;
-  }
-  sketch_nodes(h, laplacian, key);
+  record_nodes(laplacian, state_.nodes);
+  sketch_nodes(h, laplacian, key, options_.threads, state_.nodes);
+  bound_estimates();
   return laplacian;
 }
 
-// Computes the sketch of the resistances in H.
-void Sampler::sketch_nodes(const Triangle& h, const Laplacian& laplacian, std::uint64_t key) {
-  constexpr int kColumns = NodeRecord::kColumns;
-  static_assert(kColumns == kRoughColumns);
-  const Rows<double, kColumns> y(h.n());
-  rough_right_hand_sides(h, key, y);
-  std::vector<double> z(static_cast<std::size_t>(h.n()) * kColumns);
-  auto* right = reinterpret_cast<double*>(&y[0]);
-  solve_with_clusters({h, laplacian.space, laplacian.degree, laplacian.tree}, key, options_.threads,
-                      Columns{right, z.data(), kColumns, kColumns});
-  const double unit = 1.0 / std::sqrt(static_cast<double>(kColumns));
-  for (std::int32_t i = 0; i < h.n(); ++i) {
-    for (int c = 0; c < kColumns; ++c) {
-      const double value = unit * z[static_cast<std::size_t>(i) * kColumns + c];
-      // If the contrast of weights is too large for the solver, values may not be finite. They are set to zero, and the
-      // floors are used.
-      state_.nodes[i].z[c] = std::abs(value) <= kLargestCoordinate ? static_cast<float>(value) : 0.0f;
-    }
-  }
+void Sampler::bound_estimates() {
   measure_distances(state_.nodes);
   bound_ = bound_resistances(embedding());
 }
 
-// Leverages of the rows, corrected if their sum shows that they are wrong.
-//
-// If the sum of w times the sketch differs much from the rank, the solve has failed, because the contrast of weights is
-// too large even for doubles: the sketch is dropped and only the floors are used. If some rows have sketches far above
-// their floors, several sketches are averaged. Edges between two distant parts of the graph have nearly equal sketches,
-// so their errors are correlated. A single sketch that is too small would drop many of them at once. If the sum of the
-// estimates is less than the rank, all are multiplied by the same correction, and so are those of arriving edges until
-// the next resample. Too large a sum only costs memory.
-std::vector<float> Sampler::estimate_leverages(const Triangle& h, const Laplacian& laplacian, std::uint64_t key) {
-  std::vector<float> leverage(h.edges());
-  const auto rank = static_cast<double>(h.n()) - static_cast<double>(laplacian.space.singular.size());
-  const double beta = options_.max_rows > 0 ? static_cast<double>(options_.max_rows) / rank : beta_for(h.n());
-  const auto certain = static_cast<float>(1.0 / beta);
-  LeverageSums sums = row_leverages(h, embedding(), {}, certain, leverage);
-  const double deviation = std::sqrt(2.0 * rank / NodeRecord::kColumns);  // of a right sketch
-  if (!(std::abs(sums.sketch - rank) <= kWrongSketch * rank + 6.0 * deviation)) {
-    for (NodeRecord& node : state_.nodes) std::fill_n(node.z, NodeRecord::kColumns, 0.0f);
-    measure_distances(state_.nodes);
-    bound_ = bound_resistances(embedding());
-    sums = row_leverages(h, embedding(), {}, certain, leverage);
-  } else if (sums.unexplained > 1.0 + kUnexplained * rank) {
-    std::vector<float> squares(h.edges());
-    constexpr float kPart = 1.0f / kSketches;
-    for (int k = 1; k < kSketches; ++k) {
-      add_sketches(h, embedding(), kPart, squares);
-      sketch_nodes(h, laplacian, hash(key, static_cast<std::uint64_t>(k)));
-    }
-    add_sketches(h, embedding(), kPart, squares);
-    sums = row_leverages(h, embedding(), squares, certain, leverage);
-  }
-  state_.correction = std::max(1.0, rank / sums.estimates);
-  for (float& t : leverage) t = std::min(1.0f, static_cast<float>(state_.correction) * t);
-  return leverage;
+// Leverages of the rows. Those of arriving edges are corrected by the same factor until the next resample.
+std::vector<float> Sampler::find_leverages(const Triangle& h, const Laplacian& laplacian, std::uint64_t key) {
+  const double beta = options_.max_rows > 0 ? static_cast<double>(options_.max_rows) / laplacian.rank()
+                                            : beta_for(h.n());
+  Leverages found = estimate_leverages(h, laplacian, static_cast<float>(1.0 / beta), key, options_.threads,
+                                       state_.nodes);
+  bound_estimates();  // there may be another sketch
+  state_.correction = found.correction;
+  return std::move(found.of_edges);
 }
 
 // The edges of H, which are moved, become the rows. Does not fail if state_.u has the capacity.
@@ -381,6 +322,7 @@ void Sampler::take_rows(Triangle& h) {
   state_.v = std::move(h.other);
   state_.w = std::move(h.weight);
   state_.chance = std::move(h.chance);
+  state_.time = std::move(h.time);
   state_.n_sorted = n_rows();
 }
 
@@ -394,6 +336,7 @@ void Sampler::resample() {
   state_.v = std::vector<std::int32_t>();
   state_.w = std::vector<float>();
   state_.chance = std::vector<float>();
+  state_.time = std::vector<double>();
   state_.n_sorted = 0;
   try {
     thin(h);
@@ -415,7 +358,7 @@ void Sampler::thin(Triangle& h) {
   if (large) return_freed_memory();
   ++state_.n_resamples;
   state_.n_expected = 0.0;
-  std::vector<float> chance = estimate_leverages(h, laplacian, coins);
+  std::vector<float> chance = find_leverages(h, laplacian, coins);
   if (!options_.retracts) {
     take_rows(h);
     state_.beta = beta_for(n);
@@ -437,6 +380,7 @@ void Sampler::thin(Triangle& h) {
   // One extra slot: a row is written before it is known whether it is kept.
   std::vector<std::int32_t> from(left + 1), to(left + 1);
   std::vector<float> weight(left + 1), kept(left + 1);
+  std::vector<double> time(has_half_life() ? left + 1 : 0);
   std::size_t row = 0;
   for (std::int32_t u = 0; u < n; ++u) {
     for (std::int64_t e = h.start[u]; e < h.start[u + 1]; ++e) {
@@ -444,6 +388,7 @@ void Sampler::thin(Triangle& h) {
       to[row] = h.other[e];
       weight[row] = h.weight[e] / chance[e];
       kept[row] = h.chance[e] * chance[e];
+      if (!time.empty()) time[row] = h.time[e];
       row += keep[e];
     }
   }
@@ -451,16 +396,20 @@ void Sampler::thin(Triangle& h) {
   to.pop_back();
   weight.pop_back();
   kept.pop_back();
+  if (!time.empty()) time.pop_back();
   state_.u = std::move(from);
   state_.v = std::move(to);
   state_.w = std::move(weight);
   state_.chance = std::move(kept);
+  state_.time = std::move(time);
   state_.n_sorted = n_rows();
   state_.capacity = capacity_for(static_cast<double>(n_rows()));
 }
 
-#define OHM_INSTANTIATE(Index, Weight) \
-  template void Sampler::update(std::span<const Index>, std::span<const Index>, std::span<const Weight>);
+#define OHM_INSTANTIATE(Index, Weight)                                                                    \
+  template void Sampler::update(std::span<const Index>, std::span<const Index>, std::span<const Weight>); \
+  template void Sampler::take_in(std::span<const Index>, std::span<const Index>, std::span<const Weight>, \
+                                 std::span<const double>);
 OHM_FOR_EDGE_TYPES(OHM_INSTANTIATE)
 #undef OHM_INSTANTIATE
 

@@ -19,13 +19,15 @@
 // coins most of the error of a sparsifier comes from random changes of node degrees.
 // Coins of arriving edges are hashes of (seed, position in the stream), those at a resample of (seed, resample, edge),
 // and resamples happen at exact positions: neither the split into batches nor the number of threads changes a bit.
+// With a half-life, weights fade with time (decay.hpp), and so do rows: a node that keeps no row is as if it were new.
 #pragma once
 
 #include "graph/csr.hpp"
 #include "sampling/coins.hpp"
+#include "sampling/decay.hpp"
 #include "sampling/estimates.hpp"
+#include "sampling/leverages.hpp"
 #include "sampling/recent_pairs.hpp"
-#include "solver/matrix.hpp"
 
 #include <array>
 #include <cstdint>
@@ -49,6 +51,7 @@ struct SamplerOptions {
   bool retracts = true;       // false: rows are never dropped ("online")
   int threads = 1;
   bool grows = true;  // false: no edge has a new node
+  double half_life = std::numeric_limits<double>::infinity();  // of the weights of edges, see decay.hpp
 };
 
 class Sampler {
@@ -62,6 +65,7 @@ class Sampler {
     std::vector<std::int32_t> u, v;
     std::vector<float> w;
     std::vector<float> chance;  // with which each row has been kept so far, see sort_edges
+    std::vector<double> time;   // of the newest edge in each row; empty without a half-life
     std::int64_t n_sorted = 0;  // rows from the last resample, which come first; later ones follow
     std::int64_t position = 0;  // edges seen, including dropped ones
     std::int64_t n_self_loops = 0;
@@ -74,6 +78,10 @@ class Sampler {
     // Eight partial sums, chosen by position modulo 8, so that the result does not depend on batches. Unit weights are
     // all added to the first, which is exact.
     std::array<double, 8> weight_seen = {};
+    // With a half-life, weights are those at the end of an epoch, see decay.hpp.
+    double latest = -std::numeric_limits<double>::infinity();  // time of the edges seen
+    std::int64_t epoch = 0;                                    // of the latest time; 0 before the first edge
+    std::int64_t n_faded = 0;  // edges that had faded before they arrived, also loops and zero weights
   };
 
   Sampler(std::int32_t n_nodes, const SamplerOptions& options);
@@ -86,11 +94,21 @@ class Sampler {
   template <class Index, class Weight>
   void update(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w);
 
+  // The same for a sampler with a half-life. Times are within kMostHalfLives of zero, in any order.
+  template <class Index, class Weight>
+  void update(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w, std::span<const double> t);
+
   // Adds the rows of another sampler and resamples. If that fails, this sampler is unchanged.
   void merge(const State& other);
 
   // H, resampled to the target; the sampler is unchanged.
   Triangle snapshot() const;
+
+  // The same for a sampler with a half-life, without what has faded at a time that is not before the latest. Weights
+  // are to be multiplied by scale_at(at).
+  Triangle snapshot(double at) const;
+  double scale_at(double at) const;
+  bool has_half_life() const { return options_.half_life < std::numeric_limits<double>::infinity(); }
 
   const State& state() const { return state_; }
   std::int64_t n_rows() const { return std::ssize(state_.u); }
@@ -100,21 +118,24 @@ class Sampler {
   std::string find_fault(const State& state, std::int32_t n_nodes) const;  // sampler_state.cpp
   Triangle gather() const;  // H as it is
   double rows_between_refreshes() const;
+  template <class Index, class Weight>
+  void take_in(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
+               std::span<const double> t);
   bool is_kept(const Candidate& candidate);
   void resize_rows(std::int64_t rows);
   void grow_cuts(const Candidate& candidate);
   void refresh();
-  void add(const State& other);
+  void add(const State& other, double scale);
+  void enter_epoch(double time);  // sampler_decay.cpp
+  void fade_rows(std::int64_t epoch);
+  void drop_faded_rows();
+  void forget_estimates();
+  Triangle thin_copy(Triangle rows) const;
   void resample();
   void thin(Triangle& h);
-  struct Laplacian {  // of H, as the solver needs it
-    NullSpace space;
-    std::vector<double> degree;
-    ClusterTree tree;
-  };
   Laplacian embed(const Triangle& h, std::uint64_t key);
-  void sketch_nodes(const Triangle& h, const Laplacian& laplacian, std::uint64_t key);
-  std::vector<float> estimate_leverages(const Triangle& h, const Laplacian& laplacian, std::uint64_t key);
+  void bound_estimates();
+  std::vector<float> find_leverages(const Triangle& h, const Laplacian& laplacian, std::uint64_t key);
   void take_rows(Triangle& h);
   void reserve_nodes(std::int64_t n_nodes);
   void reserve_rows(std::int64_t rows);

@@ -144,6 +144,31 @@ std::string find_counter_fault(const Sampler::State& state) {
   return {};
 }
 
+std::string find_time_fault(const Sampler::State& state, double half_life) {
+  if (!std::isfinite(half_life)) {
+    return state.time.empty() && state.latest < 0.0 && std::isinf(state.latest) ? "" : "there are times, but no half-life";
+  }
+  if (state.time.size() != state.u.size()) {
+    return "there are " + std::to_string(state.time.size()) + " times of " + std::to_string(state.u.size()) + " rows";
+  }
+  if (state.n_faded < 0 || state.n_faded > state.position) {
+    return std::to_string(state.n_faded) + " of " + std::to_string(state.position) + " edges came too late";
+  }
+  if (state.latest == -std::numeric_limits<double>::infinity()) {
+    return state.u.empty() && state.position == 0 && state.epoch == 0 ? "" : "the latest time is missing";
+  }
+  if (!(std::abs(state.latest) <= kMostHalfLives * half_life) || state.epoch != find_epoch(state.latest, half_life)) {
+    return "the latest time " + number(state.latest) + " is not in epoch " + std::to_string(state.epoch);
+  }
+  for (std::size_t i = 0; i < state.time.size(); ++i) {
+    if (!(state.time[i] <= state.latest && std::isfinite(state.time[i]))) {
+      return "row " + std::to_string(i) + " has time " + number(state.time[i]) + ", but the latest is " +
+             number(state.latest);
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string Sampler::find_fault(const State& state, std::int32_t n_nodes) const {
@@ -156,6 +181,7 @@ std::string Sampler::find_fault(const State& state, std::int32_t n_nodes) const 
   }
   if (std::string fault = find_counter_fault(state); !fault.empty()) return fault;
   if (std::string fault = find_row_fault(state); !fault.empty()) return fault;
+  if (std::string fault = find_time_fault(state, options_.half_life); !fault.empty()) return fault;
   if (std::string fault = find_record_fault(state); !fault.empty()) return fault;
   if (std::string fault = find_pair_fault(state); !fault.empty()) return fault;
   const std::int64_t least = capacity_for(0.0);

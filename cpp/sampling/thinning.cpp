@@ -1,9 +1,8 @@
 #include "sampling/thinning.hpp"
 
-#include "base/rng.hpp"
 #include "graph/components.hpp"
+#include "sampling/balanced_coins.hpp"
 
-#include <array>
 #include <bit>
 
 namespace ohm {
@@ -11,8 +10,6 @@ namespace {
 
 constexpr int kAhead = 24;    // edges between the prefetch of a record and its use
 constexpr float kFar = 4.0f;  // times the floor: eight columns are hardly ever so far above it by chance
-constexpr int kBits = 3;      // of a chance, after rounding
-constexpr int kWhole = 1 << kBits;
 
 // Edges are grouped by powers of four of their leverage: group 0 has leverages of at least 1/4.
 constexpr int kGroups = 11;
@@ -24,37 +21,6 @@ OHM_KERNEL void find_groups(std::span<const float> leverage, unsigned char* grou
   }
 }
 
-// For each bit the weight that a vertex of `Sides` has gained, relative to its cut; the last lane holds its share.
-using Balance = Row<float, 4>;
-static_assert(kBits == 3);
-
-// The result for a chance of `units` eighths, given which of its bits would be rounded up.
-struct Fate {
-  Balance sign = {};  // of what the ends gain by each bit: 0 for a bit that is not set
-  bool keep = false;
-};
-
-struct Tables {
-  Fate fate[kWhole + 1][kWhole];  // by units, and by the set of bits that go up
-  Balance tie[kWhole] = {};       // decides if the balance is 0; too small to matter otherwise
-
-  Tables() {
-    for (unsigned set = 0; set < kWhole; ++set) {
-      for (int bit = 0; bit < kBits; ++bit) tie[set][bit] = (set >> bit & 1u) != 0 ? 1e-30f : -1e-30f;
-      for (unsigned units = 0; units <= kWhole; ++units) {
-        unsigned rounded = units;
-        for (int bit = 0; bit < kBits; ++bit) {
-          const unsigned part = rounded & 1u << bit;
-          const bool up = (set >> bit & 1u) != 0;
-          if (part != 0) fate[units][set].sign[bit] = up ? 1.0f : -1.0f;
-          rounded = up ? rounded + part : rounded - part;
-        }
-        fate[units][set].keep = rounded == kWhole;
-      }
-    }
-  }
-};
-
 // A walk through a part of the edges.
 struct Walk {
   std::int32_t u;
@@ -64,7 +30,7 @@ struct Walk {
 
 OHM_KERNEL void balance_rows(const Triangle& h, const Embedding& embedding, std::span<const float> chance,
                              std::uint64_t key, Balance* balance, char* keep) {
-  static const Tables tables;
+  const Tables& tables = Tables::get();
   // Consecutive edges share a node; four interleaved walks, each through a quarter of the edges, avoid that dependency.
   constexpr int kWalks = 4;
   Walk walks[kWalks];
@@ -90,18 +56,12 @@ OHM_KERNEL void balance_rows(const Triangle& h, const Embedding& embedding, std:
         b = best.vertex_v;
       }
       const std::uint64_t random = draw(key, static_cast<std::uint64_t>(e));
-      const auto units = static_cast<unsigned>(static_cast<double>(chance[e]) * kWhole + uniform(random));
-      if (units == 0) continue;  // dropped; the weight of such an edge over its chance may be infinite
-      // A bit is rounded up if the two ends together have lost weight. The bits are read from signs, because half of
-      // the branches would be predicted wrong.
-      const Balance excess = balance[a] + balance[b] + tables.tie[random % kWhole];
-      const auto lanes = std::bit_cast<std::array<std::uint64_t, 2>>(excess);
-      const std::uint64_t up = (lanes[0] >> 31 & 1u) | (lanes[0] >> 62 & 2u) | (lanes[1] >> 29 & 4u);
-      const Fate& fate = tables.fate[units][up];
-      keep[e] = static_cast<char>(fate.keep);
+      const Fate* fate = decide(tables, chance[e], random, balance[a] + balance[b]);
+      if (fate == nullptr) continue;
+      keep[e] = static_cast<char>(fate->keep);
       const float weight = h.weight[e] / chance[e];
-      balance[a] += fate.sign * (weight * balance[a][kBits]);
-      balance[b] += fate.sign * (weight * balance[b][kBits]);
+      balance[a] += fate->sign * (weight * balance[a][kBits]);
+      balance[b] += fate->sign * (weight * balance[b][kBits]);
     }
   }
 }

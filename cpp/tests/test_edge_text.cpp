@@ -47,6 +47,55 @@ TEST(faults_have_kind_and_line) {
   CHECK(first("# c\r4,5,6", false, -1) == Kind::carriage_return);
 }
 
+TEST(times_are_read_in_any_column) {
+  using Times = std::vector<double>;
+  const auto read = [](std::string_view text, ohm::TextLayout layout) {
+    ohm::EdgeText reader(layout, 1);
+    auto edges = reader.parse(text, true);
+    CHECK(reader.n_faults() == 0);
+    CHECK(edges.u.size() == edges.t.size());
+    return edges;
+  };
+  CHECK(read("1,2,5\n1,2,-0.5\n1,2,1700000000123456789\n 1,2, +7\n1,2,1e3,x\n", {.t = 2}).t ==
+        Times({5, -0.5, 1700000000123456789.0, 7, 1000}));
+  for (const ohm::TextLayout& layout : {ohm::TextLayout{.w = 3, .t = 2}, ohm::TextLayout{.w = 2, .t = 3}}) {
+    const auto edges = read("1,2,3,4\n1,2,\"5\",6\n", layout);
+    CHECK((layout.t == 2 ? edges.t : edges.w) == Times({3, 5}));
+    CHECK((layout.t == 2 ? edges.w : edges.t) == Times({4, 6}));
+  }
+  CHECK(read("7,1,2\n8,1,2\n", {.u = 1, .v = 2, .t = 0}).t == Times({7, 8}));
+  CHECK(read("1,2,1970-01-02\n1,2,1970-01-01 00:01:00,x\n1,2,\"1970-01-01T00:02\"\n", {.t = 2, .dates = true}).t ==
+        Times({86400, 60, 120}));
+  // Blanks separate fields, but also a day and the time of the day.
+  const ohm::TextLayout blanks{.delimiter = 0, .t = 2, .dates = true};
+  CHECK(read("1 2 1970-01-02\n1\t2\t1970-01-01  00:01 9\n 1 2 1970-01-01 00:02:00\n1 2 1970-01-02 x\n", blanks).t ==
+        Times({86400, 60, 120, 86400}));
+  CHECK(read("1 2 0.5 1970-01-01 00:01\n 1 2 0.5 1970-01-01 00:02\n",
+             {.delimiter = 0, .w = 2, .t = 3, .dates = true}).t == Times({60, 120}));
+}
+
+TEST(bad_times_are_faults) {
+  using Kind = ohm::LineFault::Kind;
+  const auto first = [](const char* time, bool dates) {
+    ohm::EdgeText reader({.t = 2, .dates = dates, .skips_faults = true}, 1);
+    reader.set_latest(1000);
+    const auto edges = reader.parse(std::string("1,2,") + (dates ? "1970-01-01" : "0") + "\n1,2," + time + "\n", true);
+    CHECK(reader.n_faults() == 1);
+    CHECK(edges.u.size() == 1 && edges.t == std::vector<double>({0}));
+    CHECK(reader.first_fault()->line == 2 && reader.first_fault()->column == 2);
+    return reader.first_fault()->kind;
+  };
+  for (const char* bad : {"", "x", "nan", "inf", "-inf", "1e99", "-1e99", "5x", "1970-01-01"}) {
+    CHECK(first(bad, false) == (std::string_view(bad) == "1e99" ? Kind::late : Kind::time));
+  }
+  CHECK(first("1001", false) == Kind::late);
+  CHECK(first("1970-01-02", true) == Kind::late);
+  CHECK(first("9999-12-31", true) == Kind::late);
+  for (const char* bad : {"", "5", "1970-02-30", "1970-01-01T", "1970-01-01x", "1970-01-01T00:00:00+1"}) {
+    CHECK(first(bad, true) == Kind::time);
+  }
+}
+
 TEST(the_second_id_may_be_empty_where_the_layout_says_so) {
   ohm::TextLayout layout;
   layout.strings = layout.empty_v = layout.skips_faults = true;
@@ -132,6 +181,8 @@ TEST(any_bytes_are_read_within_bounds) {
     if (seed % 5 == 0) layout.delimiter = 0;
     layout.strings = seed % 2 == 0;
     layout.w = static_cast<int>(seed % 4) == 3 ? 2 : -1;
+    layout.t = static_cast<int>(seed / 4 % 3) == 2 ? (layout.w == 2 ? 3 : 2) : -1;
+    layout.dates = seed / 12 % 2 == 0;
     layout.skips_faults = true;
     layout.comments = "#";
     std::vector<char> text(ohm::hash(seed, 0) % 60);
@@ -143,6 +194,7 @@ TEST(any_bytes_are_read_within_bounds) {
     const std::size_t size = layout.strings ? edges.u_offset.size() - 1 : edges.u.size();
     CHECK((layout.strings ? edges.v_offset.size() - 1 : edges.v.size()) == size);
     CHECK(layout.w < 0 || edges.w.size() == size);
+    CHECK(layout.t < 0 || edges.t.size() == size);
     const auto lines = std::count(text.begin(), text.end(), '\n');
     CHECK(reader.next_line() == lines + 1);
     CHECK(static_cast<std::int64_t>(size) + reader.n_faults() <= lines);

@@ -1,7 +1,7 @@
 #include "points/knn.hpp"
 
 #include "base/rng.hpp"
-#include "points/exponential.hpp"
+#include "base/exponential.hpp"
 #include "points/kernel_edges.hpp"
 #include "check.hpp"
 

@@ -114,6 +114,30 @@ TEST(a_sampler_is_whole_after_memory_ran_out) {
   memory_returns = true;
 }
 
+TEST(a_sampler_with_a_half_life_is_whole_after_memory_ran_out) {
+  const Edges edges = complete(120);
+  const ohm::SamplerOptions options{.max_rows = 600, .half_life = 50.0};
+  const auto feed_timed = [&](ohm::Sampler& sampler, double start) {
+    std::vector<double> t;
+    for (std::size_t i = 0; i < edges.u.size(); ++i) t.push_back(start + static_cast<double>(i));
+    sampler.update<std::int32_t, float>(edges.u, edges.v, edges.w, t);
+  };
+  for (const bool returns : {true, false}) {
+    memory_returns = returns;
+    const int failures = fail_each(
+        [&] { return ohm::Sampler(0, options); }, [&](ohm::Sampler& sampler) { feed_timed(sampler, 0.0); },
+        [&](ohm::Sampler& sampler) {
+          ohm::Sampler::State state = sampler.state();
+          state.nodes.resize(state.n_nodes);  // without room for more
+          ohm::Sampler::from_state(std::move(state), 0, options);  // refuses states that are not sound
+          feed_timed(sampler, 1e4);  // it can continue
+          CHECK(sampler.snapshot(sampler.state().latest).other.size() > 0);
+        });
+    CHECK(failures > 10);
+  }
+  memory_returns = true;
+}
+
 TEST(records_of_nodes_match_the_clusters_after_memory_ran_out) {
   const Edges edges = clustered(300);
   Edges even = complete(300);  // so heavy that hardly any cluster is left

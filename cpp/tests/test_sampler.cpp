@@ -67,4 +67,61 @@ TEST(first_fault_is_found) {
   CHECK(fault({0}, {1}, {1e300})->kind == Kind::weight);
 }
 
+TEST(epochs_have_their_ends) {
+  for (const double half_life : {1.0, 0.1, 3.7e-5, 86400.0}) {
+    for (const double time : {0.0, -1e-9, 39.99, 40.0, -40.0, 1e7, -1e7}) {
+      const double t = time * half_life;
+      const std::int64_t epoch = ohm::find_epoch(t, half_life);
+      CHECK(t < ohm::end_of_epoch(epoch, half_life) && t >= ohm::end_of_epoch(epoch - 1, half_life));
+    }
+  }
+  CHECK(ohm::fading_factor(1) == 0x1.0p-40 && ohm::fading_factor(std::int64_t{1} << 40) == 0.0);
+}
+
+TEST(weights_fade_as_powers_of_two) {
+  std::vector<double> t;
+  std::vector<float> w;
+  for (int i = 0; i < 1000; ++i) {
+    t.push_back(-0.05 * i);
+    w.push_back(static_cast<float>(0.5 + ohm::uniform(ohm::hash(3, i))));
+  }
+  t.push_back(0.1);  // later
+  w.push_back(1.0f);
+  t.push_back(-1.0);
+  w.push_back(1e-21f);  // too small
+  std::vector<float> faded(t.size());
+  const ohm::Faded found = ohm::fade_weights<float>(w, t, 0.0, -40.0, 1.0, faded.data());
+  CHECK(found.newest == 0.1);
+  CHECK(found.count == 200);
+  CHECK(faded[1000] == 0.0f && faded[1001] == 0.0f);
+  for (int i = 0; i < 1000; ++i) {
+    const double right = t[i] < -40.0 ? 0.0 : static_cast<double>(w[i]) * std::exp2(t[i]);
+    CHECK(std::abs(static_cast<double>(faded[i]) - right) <= 3e-7 * right);
+  }
+  t[500] = std::nan("");
+  CHECK(std::isnan(ohm::find_range(t).lowest));
+}
+
+TEST(fading_depends_neither_on_batches_nor_on_threads) {
+  const Stream s = random_stream(150, 200000);
+  std::vector<double> t;
+  for (std::size_t i = 0; i < s.u.size(); ++i) {
+    t.push_back(static_cast<double>(i) + 4000.0 * ohm::uniform(ohm::hash(4, i)));
+  }
+  const auto feed_timed = [&](ohm::Sampler& sampler, std::size_t begin, std::size_t end) {
+    const auto part = [&](const auto& values) { return std::span(values).subspan(begin, end - begin); };
+    sampler.update<std::int32_t, float>(part(s.u), part(s.v), part(s.w), std::span<const double>(part(t)));
+  };
+  for (const double half_life : {200.0, 1e5}) {
+    ohm::Sampler whole(0, {.seed = 5, .max_rows = 1000, .half_life = half_life});
+    feed_timed(whole, 0, s.u.size());
+    CHECK(whole.state().n_resamples > 2);
+    ohm::Sampler parts(0, {.seed = 5, .max_rows = 1000, .threads = 3, .half_life = half_life});
+    for (std::size_t at = 0; at < s.u.size(); at += 7001) feed_timed(parts, at, std::min(at + 7001, s.u.size()));
+    CHECK(parts.state().u == whole.state().u && parts.state().w == whole.state().w);
+    CHECK(parts.state().time == whole.state().time && parts.state().latest == whole.state().latest);
+    CHECK(parts.state().weight_seen == whole.state().weight_seen);
+  }
+}
+
 }  // namespace

@@ -24,6 +24,7 @@ const ohm::SamplerOptions kOptions[] = {
     {.seed = 2, .epsilon = 0.9, .grows = false},
     {.seed = 3, .max_rows = 300},
     {.seed = 4, .epsilon = 0.9, .retracts = false, .threads = 2},
+    {.seed = 5, .max_rows = 300, .half_life = 100.0},
 };
 
 // A sequence of random numbers from a seed.
@@ -51,7 +52,14 @@ void feed(ohm::Sampler& sampler, std::int64_t edges, std::uint64_t seed) {
     v.push_back(static_cast<std::int32_t>(dice.below(kNodes)));
     w.push_back(static_cast<float>(0.1 + ohm::uniform(dice.bits())) * (u.back() / 2 == v.back() / 2 ? 1e4f : 1.0f));
   }
-  sampler.update<std::int32_t, float>(u, v, w);
+  if (!sampler.has_half_life()) return sampler.update<std::int32_t, float>(u, v, w);
+  std::vector<double> t;
+  for (std::int64_t i = 0; i < edges; ++i) t.push_back(static_cast<double>(i + dice.below(300)));
+  sampler.update<std::int32_t, float>(u, v, w, t);
+}
+
+ohm::Triangle snapshot(const ohm::Sampler& sampler) {
+  return sampler.has_half_life() ? sampler.snapshot(sampler.state().latest) : sampler.snapshot();
 }
 
 ohm::Sampler fed(const ohm::SamplerOptions& options, std::int64_t edges) {
@@ -93,9 +101,19 @@ std::int64_t odd_integer(Dice& dice, std::int64_t near) {
   return static_cast<std::int64_t>(dice.one_of(odd));
 }
 
+void change_times(State& state, Dice& dice) {
+  switch (dice.below(4)) {
+    case 0: state.latest = odd_double(dice); return;
+    case 1: state.epoch = odd_integer(dice, state.epoch); return;
+    case 2: state.n_faded = odd_integer(dice, state.n_faded); return;
+    default: state.time[dice.below(std::ssize(state.time))] = odd_double(dice);
+  }
+}
+
 void change(State& state, Dice& dice) {
   const std::int64_t rows = std::ssize(state.u);
   const std::int64_t row = rows > 0 ? dice.below(rows) : 0;
+  if (!state.time.empty() && dice.below(3) == 0) return change_times(state, dice);
   switch (dice.below(rows > 0 ? 15 : 9)) {
     case 0: {
       std::int64_t* counters[] = {&state.position,    &state.n_self_loops, &state.n_zero_weights,
@@ -150,6 +168,7 @@ void change(State& state, Dice& dice) {
       if (dice.below(4) > 0) state.v.resize(state.u.size());
       if (dice.below(4) > 0) state.w.resize(state.u.size());
       if (dice.below(4) > 0) state.chance.resize(state.u.size());
+      if (!state.time.empty() && dice.below(4) > 0) state.time.resize(state.u.size());
   }
 }
 
@@ -161,7 +180,7 @@ TEST(states_of_samplers_are_taken_and_continue_alike) {
       feed(original, 5000, 8);
       feed(copy, 5000, 8);
       CHECK(original.state().w == copy.state().w);
-      CHECK(original.snapshot().weight == copy.snapshot().weight);
+      CHECK(snapshot(original).weight == snapshot(copy).weight);
     }
   }
 }
@@ -233,6 +252,26 @@ TEST(each_fault_of_a_state_is_named) {
         }()) == "the capacity is 700 rows");
 }
 
+TEST(each_fault_of_times_is_named) {
+  const ohm::SamplerOptions& options = kOptions[4];
+  const State sound = fed(options, 30000).state();
+  CHECK(sound.epoch == 7 && sound.time.size() == sound.u.size() && sound.n_resamples > 7);
+  const auto fault = [&](auto&& spoil) {
+    State state = sound;
+    spoil(state);
+    return fault_of(options, state);
+  };
+  CHECK(fault([](State&) {}).empty());
+  CHECK(fault([](State& s) { s.time.pop_back(); }).find("there are ") == 0);
+  CHECK(fault([](State& s) { s.time[2] = std::nan(""); }).find("row 2 has time nan") == 0);
+  CHECK(fault([](State& s) { s.time[2] = 1e9; }).find("row 2 has time 1e+09") == 0);
+  CHECK(fault([](State& s) { s.latest = HUGE_VAL; }) == "the latest time inf is not in epoch 7");
+  CHECK(fault([](State& s) { s.latest = -HUGE_VAL; }) == "the latest time is missing");
+  CHECK(fault([](State& s) { s.epoch = 8; }).find("is not in epoch 8") != std::string::npos);
+  CHECK(fault([](State& s) { s.n_faded = -1; }) == "-1 of 30000 edges came too late");
+  CHECK(fault_of(kOptions[2], sound) == "there are times, but no half-life");
+}
+
 TEST(streams_too_long_to_count_are_not_merged) {
   State state = fed(kOptions[0], 100).state();
   state.position = ohm::kMostEdges;
@@ -268,7 +307,7 @@ TEST(changed_states_are_refused_or_usable) {
     }
     ++taken;
     ohm::Sampler sampler = restored(options, std::move(state));
-    sampler.snapshot();
+    snapshot(sampler);
     ohm::Sampler other = fed(options, 300);
     try {
       feed(sampler, 3000, round);

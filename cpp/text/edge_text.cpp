@@ -1,12 +1,13 @@
 #include "text/edge_text.hpp"
 
 #include "sampling/coins.hpp"
+#include "text/numbers.hpp"
+#include "text/times.hpp"
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
+#include <cmath>
 #include <cstring>
-#include <limits>
 
 namespace ohm {
 namespace {
@@ -50,51 +51,6 @@ inline void append(TextEdges& edges, std::string_view u, std::string_view v) {
   edges.v_data.insert(edges.v_data.end(), v.begin(), v.end());
   edges.u_offset.push_back(std::ssize(edges.u_data));
   edges.v_offset.push_back(std::ssize(edges.v_data));
-}
-
-// Whether the absolute value of a decimal number without blanks is less than one.
-bool is_below_one(const char* begin, const char* end) {
-  const char* const e = std::find_if(begin, end, [](char c) { return c == 'e' || c == 'E'; });
-  std::int64_t places = 0;  // of the first digit that is not 0, before the point
-  bool behind_point = false;
-  bool begun = false;
-  for (const char* p = begin; p < e; ++p) {
-    behind_point |= *p == '.';
-    if (!is_digit(*p)) continue;
-    begun |= *p != '0';
-    if (begun) places += !behind_point;
-    else places -= behind_point;
-  }
-  std::int64_t exponent = 0;
-  if (e < end) {
-    const char* const digits = e + 1 + (e[1] == '+');
-    const auto [_, error] = std::from_chars(digits, end, exponent);
-    if (error == std::errc::result_out_of_range) return *digits == '-';
-  }
-  return places + exponent <= 0;
-}
-
-// Reads the number at `begin`; returns where it ends, or `begin` if there is none. Overflow gives infinity, underflow
-// 0.
-const char* parse_number(const char* begin, const char* end, double& value) {
-#if defined(__cpp_lib_to_chars)
-  const auto [after, error] = std::from_chars(begin, end, value);
-  if (error == std::errc::result_out_of_range) {
-    // from_chars does not say which of the two it is; strtod would, but its decimal point depends on the locale.
-    value = is_below_one(begin, after) ? 0.0 : std::numeric_limits<double>::infinity();
-    if (*begin == '-') value = -value;
-  }
-  return after;
-#else  // Some libraries have from_chars for integers only. Formats that strtod alone accepts are excluded first.
-  const auto belongs = [](char c) { return is_digit(c) || std::strchr("+-.eEinfatyINFATY", c) != nullptr; };
-  const char* stop = begin;
-  while (stop < end && *stop != '\0' && belongs(*stop)) ++stop;
-  if (stop == begin || *begin == '+') return begin;
-  const std::string text(begin, stop);
-  char* after = nullptr;
-  value = std::strtod(text.c_str(), &after);
-  return begin + (after - text.c_str());
-#endif
 }
 
 // Reads up to 18 digits at p and moves p behind them. Longer numbers and leading zeros are left to the slow path.
@@ -214,18 +170,18 @@ void EdgeText::fail(LineFault::Kind kind, int column, std::string_view text) {
 // The general case: a record, field by field.
 void EdgeText::take_line(std::string_view line, TextEdges& edges) {
   using Kind = LineFault::Kind;
-  const int last = std::max({layout_.u, layout_.v, layout_.w});
-  std::string_view field[3];
+  const int last = std::max({layout_.u, layout_.v, layout_.w, layout_.t});
+  std::string_view field[4];
   std::size_t at = 0;
-  const int columns[3] = {layout_.u, layout_.v, layout_.w};
+  const int columns[4] = {layout_.u, layout_.v, layout_.w, layout_.t};
   std::string scratch;
   for (int column = 0; column <= last; ++column) {
     if (at > line.size()) return fail(Kind::columns, column, line);
     std::string_view found;
-    const auto* const wanted = std::find(columns, columns + 3, column);
-    std::string& room = wanted == columns + 3 ? scratch : unquoted_[wanted - columns];
+    const auto* const wanted = std::find(columns, columns + 4, column);
+    std::string& room = wanted == columns + 4 ? scratch : unquoted_[wanted - columns];
     if (!take_field(line, at, layout_, room, found)) return fail(Kind::quote, column, line);
-    for (int k = 0; k < 3; ++k) {
+    for (int k = 0; k < 4; ++k) {
       if (columns[k] == column) field[k] = found;
     }
   }
@@ -237,6 +193,8 @@ void EdgeText::take_line(std::string_view line, TextEdges& edges) {
     if (text.empty() || parse_number(text.data(), end, weight) != end) return fail(Kind::number, layout_.w, field[2]);
     if (!(weight >= 0.0 && weight <= kLargestWeight)) return fail(Kind::weight, layout_.w, field[2]);
   }
+  double time = 0.0;
+  if (layout_.t >= 0 && !take_time(field[3], line, time)) return;
   for (int k = 0; k < 2; ++k) {
     if (field[k].empty() && !(k == 1 && layout_.empty_v)) return fail(Kind::empty_id, columns[k], line);
   }
@@ -254,10 +212,29 @@ void EdgeText::take_line(std::string_view line, TextEdges& edges) {
     edges.v.push_back(v);
   }
   if (layout_.w >= 0) edges.w.push_back(weight);
+  if (layout_.t >= 0) edges.t.push_back(time);
+}
+
+// Reads the time of a line in the general case, or reports the fault.
+bool EdgeText::take_time(std::string_view field, std::string_view line, double& t) {
+  bool found;
+  const bool in_line = field.data() >= line.data() && field.data() < line.data() + line.size();
+  if (layout_.dates && layout_.delimiter == 0 && in_line) {
+    // Blanks separate fields, but also a day and the time of the day.
+    const char* const end = line.data() + line.size();
+    const char* const after = parse_date(field.data(), end, t);
+    found = after > field.data() && (after == end || is_blank(*after));
+  } else {
+    found = parse_time(field, layout_.dates, t);
+  }
+  const bool good = found && t >= -kLargestTime && t <= std::min(latest_, kLargestTime);
+  const bool late = found && t > latest_ && std::isfinite(t);
+  if (!good) fail(late ? LineFault::Kind::late : LineFault::Kind::time, layout_.t, field);
+  return good;
 }
 
 // The usual form of a line, in one pass. If the line has that form, moves p behind its newline.
-template <bool strings>
+template <bool strings, bool timed>
 bool EdgeText::take_usual_line(const char*& p, const char* end, TextEdges& edges) const {
   const char* q = p;
   const bool weighted = layout_.w >= 0;
@@ -270,6 +247,7 @@ bool EdgeText::take_usual_line(const char*& p, const char* end, TextEdges& edges
   std::int64_t number[2];
   std::string_view name[2];
   double w = 0.0;
+  double t = 0.0;
   for (int k = 0; k < 2; ++k) {
     if (k == 1 && !take_delimiter()) return false;
     if constexpr (strings) {
@@ -284,11 +262,32 @@ bool EdgeText::take_usual_line(const char*& p, const char* end, TextEdges& edges
       if (!take_integer(q, number[k])) return false;
     }
   }
-  if (weighted) {
+  const auto take_weight = [&] {
     if (!take_delimiter()) return false;
-    const char* const after = parse_number(q, end, w);
-    if (after == q || !(w >= 0.0 && w <= kLargestWeight)) return false;
-    q = after;
+    const char* const start = q;
+    q = parse_number(q, end, w);
+    return q != start && w >= 0.0 && w <= kLargestWeight;
+  };
+  const auto take_time = [&] {
+    if (!take_delimiter()) return false;
+    const char* const start = q;
+    std::int64_t whole;
+    if (layout_.dates) {
+      q = parse_date(start, end, t);
+    } else if (take_integer(q, whole) && *q != '.' && (*q | 0x20) != 'e') {
+      t = static_cast<double>(whole);
+    } else {
+      q = parse_number(start, end, t);
+    }
+    return q != start && t >= -kLargestTime && t <= latest_;
+  };
+  if constexpr (timed) {
+    const bool time_first = layout_.t == 2;
+    if (time_first && !take_time()) return false;
+    if (weighted && !take_weight()) return false;
+    if (!time_first && !take_time()) return false;
+  } else {
+    if (weighted && !take_weight()) return false;
   }
   if (layout_.delimiter == 0 ? is_blank(*q) : *q == layout_.delimiter) {
     // Columns that are not read. Quotes in them may contain newlines, and carriage returns may end other lines.
@@ -312,12 +311,24 @@ bool EdgeText::take_usual_line(const char*& p, const char* end, TextEdges& edges
     edges.v.push_back(number[1]);
   }
   if (weighted) edges.w.push_back(w);
+  if constexpr (timed) edges.t.push_back(t);
   p = q + 1;
   return true;
 }
 
-EdgeText::EdgeText(TextLayout layout, std::int64_t line) : layout_(std::move(layout)), line_(line) {
-  usual_ = layout_.u == 0 && layout_.v == 1 && (layout_.w == -1 || layout_.w == 2);
+EdgeText::EdgeText(TextLayout layout, std::int64_t line)
+    : layout_(std::move(layout)), line_(line), latest_(kLargestTime) {
+  const int w = layout_.w;
+  const int t = layout_.t;
+  usual_ = layout_.u == 0 && layout_.v == 1;
+  if (t == -1) {
+    usual_ &= w == -1 || w == 2;
+  } else {
+    // A delimiter must not be part of a time, and a time of two fields moves the columns that follow.
+    usual_ &= (t == 2 && (w == -1 || w == 3)) || (t == 3 && w == 2);
+    usual_ &= std::string_view("-+.:").find(layout_.delimiter) == std::string_view::npos;
+    usual_ &= !(layout_.dates && layout_.delimiter == 0 && w > t);
+  }
   // Characters that a string id may have on the fast path: comments begin with other characters.
   for (int c = ' '; c < 0x7f; ++c) is_plain_in_quotes_[c] = c != '"';
   for (int c = '!'; c < 0x7f; ++c) {
@@ -348,18 +359,12 @@ Record first_record(std::string_view text, const TextLayout& layout, bool last) 
   return record;
 }
 
-TextEdges EdgeText::parse(std::string_view text, bool last) {
-  TextEdges edges;
-  if (layout_.strings) {
-    edges.u_offset.push_back(0);
-    edges.v_offset.push_back(0);
-    edges.u_data.reserve(text.size() / 2);
-    edges.v_data.reserve(text.size() / 2);
-  }
+template <bool strings, bool timed>
+void EdgeText::parse_records(std::string_view text, bool last, TextEdges& edges) {
   const char* p = text.data();
   const char* const end = p + text.size();
   while (p < end) {
-    if (usual_ && (layout_.strings ? take_usual_line<true>(p, end, edges) : take_usual_line<false>(p, end, edges))) {
+    if (usual_ && take_usual_line<strings, timed>(p, end, edges)) {
       ++line_;
       continue;
     }
@@ -372,6 +377,20 @@ TextEdges EdgeText::parse(std::string_view text, bool last) {
     if (n_faults_ > 0 && !layout_.skips_faults) break;
   }
   n_consumed_ = p - text.data();
+}
+
+TextEdges EdgeText::parse(std::string_view text, bool last) {
+  TextEdges edges;
+  const bool timed = layout_.t >= 0;
+  if (layout_.strings) {
+    edges.u_offset.push_back(0);
+    edges.v_offset.push_back(0);
+    edges.u_data.reserve(text.size() / 2);
+    edges.v_data.reserve(text.size() / 2);
+    timed ? parse_records<true, true>(text, last, edges) : parse_records<true, false>(text, last, edges);
+  } else {
+    timed ? parse_records<false, true>(text, last, edges) : parse_records<false, false>(text, last, edges);
+  }
   return edges;
 }
 

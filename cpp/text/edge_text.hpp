@@ -1,8 +1,8 @@
 // Edges from text with one edge per line: CSV, TSV, blank-separated files with comments, the body of MatrixMarket
 // files.
 //
-// A line in the usual form (integers in the first two columns, and optionally a weight in the third) is read in one
-// pass. Any other line is read again by the general rules: fields are separated by the delimiter or by runs of blanks,
+// A line in the usual form (ids in the first two columns, and optionally a weight and a time in the next ones) is read
+// in one pass. Any other line is read again by the general rules: fields are separated by the delimiter or by runs of blanks,
 // blanks around them are dropped, and they may be quoted ("" in quotes means "). A line that is not an edge is reported
 // with its number.
 //
@@ -25,13 +25,15 @@ struct TextLayout {
   int u = 0;                  // columns, from 0
   int v = 1;
   int w = -1;                 // -1: no weights
+  int t = -1;                 // -1: no times
+  bool dates = false;         // times are dates, else numbers
   bool strings = false;       // ids are strings, else integers
   bool empty_v = false;       // the second id may be an empty string, and an empty weight is 1
   bool skips_faults = false;  // otherwise reading stops at the first fault
 };
 
 struct LineFault {
-  enum class Kind { columns, quote, integer, utf8, empty_id, number, weight, carriage_return };
+  enum class Kind { columns, quote, integer, utf8, empty_id, number, weight, time, late, carriage_return };
   Kind kind;
   std::int64_t line;  // from 1
   int column;
@@ -57,6 +59,7 @@ struct TextEdges {
   std::vector<std::int64_t> u_offset, v_offset;
   std::vector<char> u_data, v_data;
   std::vector<double> w;
+  std::vector<double> t;  // numbers, or seconds since 1970
 };
 
 class EdgeText {
@@ -68,15 +71,22 @@ class EdgeText {
   // are not closed yet is left for the next call; n_consumed() bytes have been read.
   TextEdges parse(std::string_view text, bool last);
 
+  // Later times are faults.
+  double latest() const { return latest_; }
+  void set_latest(double latest) { latest_ = latest; }
+
   std::size_t n_consumed() const { return n_consumed_; }
   std::int64_t next_line() const { return line_; }
   std::int64_t n_faults() const { return n_faults_; }
   const std::optional<LineFault>& first_fault() const { return first_fault_; }
 
  private:
-  template <bool strings>
+  template <bool strings, bool timed>
+  void parse_records(std::string_view text, bool last, TextEdges& edges);
+  template <bool strings, bool timed>
   bool take_usual_line(const char*& p, const char* end, TextEdges& edges) const;
   void take_line(std::string_view line, TextEdges& edges);
+  bool take_time(std::string_view field, std::string_view line, double& t);
   void fail(LineFault::Kind kind, int column, std::string_view text);
 
   TextLayout layout_;
@@ -84,7 +94,8 @@ class EdgeText {
   std::size_t n_consumed_ = 0;
   std::int64_t n_faults_ = 0;
   std::optional<LineFault> first_fault_;
-  std::string unquoted_[3];
+  std::string unquoted_[4];
+  double latest_;
   bool usual_;
   bool is_plain_[256] = {};
   bool is_plain_in_quotes_[256] = {};

@@ -4,7 +4,6 @@ Layout: 8 magic bytes, a 4-byte version, the SHA-256 of the rest, then an .npz a
 """
 
 import hashlib
-import io
 import math
 import os
 import secrets
@@ -13,13 +12,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tokenize import TokenError
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 MAGIC = b"OHMLEARN"
 VERSION = 2
+BLOCK = 1 << 20
 HEAD = len(MAGIC) + 4 + hashlib.sha256().digest_size
 
 
@@ -29,7 +29,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     target = Path(path)
     aside = target.with_name(f"{target.name}.{secrets.token_hex(4)}.tmp")
     try:
-        with open(aside, "xb") as file:  # not tempfile: only the owner may read its files
+        with open(aside, "x+b") as file:  # not tempfile: only the owner may read its files
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -47,41 +47,57 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
 
 def write_arrays(path: str | os.PathLike[str], arrays: dict[str, Any]) -> None:
     """Write arrays and their checksum."""
-    body = io.BytesIO()
-    np.savez(body, allow_pickle=False, **arrays)
-    content = body.getvalue()
-    head = MAGIC + VERSION.to_bytes(4, "little") + hashlib.sha256(content).digest()
-    write_whole(path, head + content)
+    with whole_file(path) as file:
+        file.write(bytes(HEAD))
+        np.savez(file, allow_pickle=False, **arrays)
+        digest = _hash_rest(file)
+        file.seek(0)
+        file.write(MAGIC + VERSION.to_bytes(4, "little") + digest)
+
+
+def _hash_rest(file: BinaryIO) -> bytes:
+    """Return the SHA-256 of what follows the head of a file."""
+    file.seek(HEAD)
+    digest = hashlib.sha256()
+    while block := file.read(BLOCK):
+        digest.update(block)
+    return digest.digest()
 
 
 def read_arrays(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read a file of `write_arrays`; raise a ValueError with the reason for any other file."""
-    content = Path(path).read_bytes()
-    if content[: len(MAGIC)] != MAGIC:
+    with open(path, "rb") as file:
+        _check_head(path, file)
+        try:
+            return _unpack(file)
+        except UNREADABLE as error:  # a correct checksum does not mean that the content is valid
+            raise ValueError(
+                f"{path} holds no arrays that ohmlearn has saved: {error}; give a file that save "
+                f"has written"
+            ) from error
+
+
+def _check_head(path: str | os.PathLike[str], file: BinaryIO) -> None:
+    """Refuse a file that is no file of arrays, or has another version or checksum."""
+    head = file.read(HEAD)
+    if head[: len(MAGIC)] != MAGIC:
         raise ValueError(f"{path} was not saved by ohmlearn; give a file that save has written")
-    version = int.from_bytes(content[len(MAGIC) : len(MAGIC) + 4], "little")
-    if len(content) >= HEAD and version == 1:
+    version = int.from_bytes(head[len(MAGIC) : len(MAGIC) + 4], "little")
+    if len(head) >= HEAD and version == 1:
         raise ValueError(
             f"{path} has format version 1: ohmlearn 0.1 wrote it, and this ohmlearn reads version "
             f"{VERSION}; sparsify the edges again"
         )
-    if len(content) >= HEAD and version != VERSION:
+    if len(head) >= HEAD and version != VERSION:
         raise ValueError(
             f"{path} has format version {version}, but this ohmlearn reads version {VERSION}; use "
             f"the ohmlearn that saved it, or sparsify the edges again"
         )
-    if hashlib.sha256(content[HEAD:]).digest() != content[len(MAGIC) + 4 : HEAD]:
+    if _hash_rest(file) != head[len(MAGIC) + 4 :]:
         raise ValueError(
             f"{path} is truncated or damaged: its checksum does not match; restore it from a copy, "
             f"or sparsify the edges again"
         )
-    try:
-        return _unpack(content[HEAD:])
-    except UNREADABLE as error:  # a correct checksum does not mean that the content is valid
-        raise ValueError(
-            f"{path} holds no arrays that ohmlearn has saved: {error}; give a file that save has "
-            f"written"
-        ) from error
 
 
 # Errors that zipfile and numpy raise for invalid archives and headers.
@@ -98,24 +114,32 @@ UNREADABLE = (
 )
 
 
-def _unpack(content: bytes) -> dict[str, Any]:
+def _unpack(file: BinaryIO) -> dict[str, Any]:
     """Return the arrays of an uncompressed .npz archive, as `write_arrays` writes it."""
     arrays = {}
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+    size = file.seek(0, os.SEEK_END)
+    with zipfile.ZipFile(file) as archive:  # which skips the head
         for member in archive.infolist():
             if member.compress_type != zipfile.ZIP_STORED:  # could decompress to any size
                 raise ValueError(f"{member.filename} is compressed")
-            file = io.BytesIO(archive.read(member))
-            if np.lib.format.read_magic(file) != (1, 0):
-                raise ValueError(f"{member.filename} has another version of the npy format")
-            shape, _, dtype = np.lib.format.read_array_header_1_0(file)
-            # Check this before numpy allocates memory for the array.
-            if math.prod(shape) * dtype.itemsize != len(file.getbuffer()) - file.tell():
-                raise ValueError(f"{member.filename} is not as long as its shape {shape} says")
-            file.seek(0)
-            name = member.filename.removesuffix(".npy")
-            arrays[name] = np.lib.format.read_array(file, allow_pickle=False)
+            if max(member.file_size, member.compress_size) > size:
+                raise ValueError(f"{member.filename} is longer than the file")
+            with archive.open(member) as content:
+                name = member.filename.removesuffix(".npy")
+                arrays[name] = _read_array(content, member)
     return arrays
+
+
+def _read_array(content: IO[bytes], member: zipfile.ZipInfo) -> NDArray[Any]:
+    """Return an array of an archive."""
+    if np.lib.format.read_magic(content) != (1, 0):
+        raise ValueError(f"{member.filename} has another version of the npy format")
+    shape, by_columns, dtype = np.lib.format.read_array_header_1_0(content)
+    # Check this before memory is allocated for the array.
+    if dtype.hasobject or math.prod(shape) * dtype.itemsize != member.file_size - content.tell():
+        raise ValueError(f"{member.filename} is not as long as its shape {shape} says")
+    array: NDArray[Any] = np.frombuffer(bytearray(content.read()), dtype=dtype)
+    return array.reshape(shape, order="F" if by_columns else "C")
 
 
 def check_arrays(

@@ -49,13 +49,14 @@ def test_changed_figure_is_noticed(tmp_path, results: Results):
 def test_every_picture_of_the_page_is_there():
     text = page.PAGE.read_text(encoding="utf-8")
     pictures = re.findall(r"\]\((images/.*?)\)", text)
-    assert len(pictures) == 6
+    assert len(pictures) == 7
     for picture in pictures:
         assert (page.PAGE.parent / picture).read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(
-    "name", ["label_methods", "machine", "resistance", "results", "scaling", "run", "trust"]
+    "name",
+    ["forgetting", "label_methods", "machine", "resistance", "results", "scaling", "run", "trust"],
 )
 def test_examples_of_the_benchmarks(name: str):
     assert doctest.testmod(importlib.import_module(f"benchmarks.{name}")).failed == 0

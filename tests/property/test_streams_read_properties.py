@@ -1,6 +1,7 @@
 """Edges that are written are read again unchanged, and rows that are not edges are refused."""
 
 import csv
+import datetime
 import io
 
 import hypothesis.strategies as st
@@ -110,3 +111,32 @@ def test_bad_rows_are_found_where_they_are(tmp_path_factory, edges, data):
     stream = read_edges(path, id_type="int64", on_bad="skip")
     assert read_back(stream) == edges
     assert stream.n_bad == 1
+
+
+plain_times = st.floats(-1e6, 1e6)
+moments = st.datetimes(datetime.datetime(1600, 1, 1), datetime.datetime(2026, 1, 1))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data(), st.sampled_from(["T", " "]), st.sampled_from([",", "\t"]))
+def test_times_are_the_same_in_text_and_arrow(tmp_path_factory, data, between, mark):
+    n = data.draw(st.integers(1, 20))
+    kind = data.draw(st.sampled_from([plain_times, moments]))
+    t = data.draw(st.lists(kind, min_size=n, max_size=n))
+    folder = tmp_path_factory.mktemp("times")
+    shown = [x.isoformat(between) if isinstance(x, datetime.datetime) else repr(x) for x in t]
+    rows = [f"{i}{mark}{i + 1}{mark}{text}" for i, text in enumerate(shown)]
+    (folder / "e.csv").write_text("\n".join([mark.join("uvt"), *rows, ""]))
+    table = pa.table({"u": range(n), "v": range(1, n + 1), "t": t})
+    parquet.write_table(table, folder / "e.parquet")
+    values = np.array(t, dtype="M8[us]" if kind is moments else np.float64)
+    arrays = (np.arange(n), np.arange(1, n + 1), None, values)
+    streams = [read_edges(folder / "e.csv", time="t", delimiter=mark)]
+    streams += [read_edges(source, time="t") for source in (folder / "e.parquet", arrays)]
+    found = [[x for batch in stream for x in batch.t.tolist()] for stream in streams]
+    assert found[0] == found[1] == found[2]
+    if kind is plain_times:
+        assert found[0] == t
+    else:
+        zone = datetime.UTC
+        assert found[0] == pytest.approx([x.replace(tzinfo=zone).timestamp() for x in t], abs=1e-5)

@@ -35,11 +35,36 @@ U = [1, 2, 3, 2**40, -5] * 8
 V = [2, 3, 1, 7, 7] * 8
 W = [0.5, 1.0, 2.0, 1e-9, 0.0] * 8
 NAMES = [f"n{i}é" for i in U]
+NUMBERS = [5, -7, 1e9, 0.25, 3] * 8
+UNIX = [1700000000 + i for i in range(40)]
+DATES = ["2026-03-31", "2026-03-31T12:30:15.5Z", "1969-12-31 23:59", "2020-02-29T00:00+02:00"] * 10
+TIMED = "_times"  # readers whose name ends so read times
 
 
 def _csv(end: str = "\r\n") -> bytes:
     rows = [f'"{a}",{b},{c}' for a, b, c in zip(NAMES, V, W, strict=True)]
     return end.join(["source,target,weight", *rows]).encode()
+
+
+def _timed_csv(t: list, names: str = "source,target,t") -> bytes:
+    rows = [f"{a},{b},{x}" for a, b, x in zip(U, V, t, strict=True)]
+    return "\n".join([names, *rows]).encode()
+
+
+def _timed_text(t: list) -> bytes:
+    rows = [f"{a} {b} {x}" for a, b, x in zip(U, V, t, strict=True)]
+    return "\n".join(["u v t", *rows]).encode()
+
+
+def _timed_json(t: list) -> bytes:
+    rows = [{"u": a, "v": b, "t": x} for a, b, x in zip(U, V, t, strict=True)]
+    return "\n".join(map(json.dumps, rows)).encode()
+
+
+def _timed_tables() -> list[pa.Table]:
+    days = [text[:10] for text in DATES]
+    stamps = pa.array(np.array(days, "M8[D]").astype("M8[us]"), pa.timestamp("us", "UTC"))
+    return [pa.table({"u": U, "v": V, "t": t}) for t in (UNIX, DATES, NUMBERS, stamps)]
 
 
 def _mixed_ends() -> bytes:
@@ -147,6 +172,30 @@ READERS = {
             _buffer(lambda f: scipy.sparse.save_npz(f, _matrix().tocsr())),
         ],
     ),
+    "csv_times": (
+        ".csv",
+        [_timed_csv(NUMBERS), _timed_csv(UNIX), _timed_csv(DATES), _timed_csv(DATES, "u,t,v")],
+    ),
+    "text_times": (".txt", [_timed_text(NUMBERS), _timed_text(UNIX), _timed_text(DATES)]),
+    "jsonl_times": (".jsonl", [_timed_json(NUMBERS), _timed_json(UNIX), _timed_json(DATES)]),
+    "parquet_times": (
+        ".parquet",
+        [_buffer(lambda f, t=t: parquet.write_table(t, f)) for t in _timed_tables()],
+    ),
+    "arrow_times": (
+        ".arrow",
+        [
+            _buffer(lambda f, t=t: feather.write_feather(t, f, compression="uncompressed"))
+            for t in _timed_tables()
+        ],
+    ),
+    "numpy_times": (
+        ".npz",
+        [
+            _buffer(lambda f, t=t: np.savez(f, u=U, v=V, t=t))
+            for t in (UNIX, NUMBERS, DATES, np.array(UNIX, "M8[s]"), np.array(U, "M8[ns]"))
+        ],
+    ),
     "packed": (
         ".npz",
         [
@@ -159,7 +208,13 @@ READERS = {
         ],
     ),
 }
-TEXT = ("csv", "text", "matrix_market")  # not compressed, so that the end may be damaged
+TEXT = (
+    "csv",
+    "text",
+    "matrix_market",
+    "csv_times",
+    "text_times",
+)  # not compressed, so that the end may be damaged
 CAPS = {"SMALL_MATRIX": 1 << 18, "BATCH_BYTES": 1 << 16}  # small files exceed these limits
 LIVELY = [
     b"\n",
@@ -178,6 +233,12 @@ LIVELY = [
     b"#",
     b"%",
     b"9" * 30,
+    b"9999-12-31",
+    b"2026-",
+    b"T25:00",
+    b" 12:30",
+    b"+02:00",
+    b"inf",
 ]
 
 
@@ -207,19 +268,23 @@ def damage(data: bytes, rng: np.random.Generator) -> bytes:
 
 
 def read(reader: str, seed: int, path: Path, on_bad: str) -> list:
-    """Return the edges of a file as [u, v, w, ...] with names, and the number of dropped rows."""
-    stream = read_edges(path, on_bad=on_bad)
+    """Return the edges of a file as [u, v, w, t, ...] with names, and what was dropped."""
+    timed = reader.endswith(TIMED)
+    stream = read_edges(path, on_bad=on_bad, time=True if timed else None)
     batches = list(stream)
     ids = stream.nodes.ids()
     if len(ids) != len(stream.nodes):
         raise AssertionError(f"{reader}, seed {seed}: ids that cannot be given back")
-    for u, v, w in batches:
+    for u, v, w, *times in batches:
         good = w is None or bool(np.isfinite(w).all() and (w >= 0).all())
-        if not (len(u) == len(v) and good and (w is None or len(w) == len(u))):
+        good &= len(times) == timed and all(bool(np.isfinite(t).all()) for t in times)
+        lengths = {len(column) for column in (u, v, *times, *([] if w is None else [w]))}
+        if not (good and len(lengths) == 1):
             raise AssertionError(f"{reader}, seed {seed}: columns that do not fit")
     ends = [[x for b in batches for x in ids[b[side]].tolist()] for side in (0, 1)]
     weights = [x for b in batches if b.w is not None for x in b.w.tolist()]
-    return [*ends, weights, stream.n_bad, stream.first_bad]
+    times = [x for b in batches if timed for x in b.t.tolist()]
+    return [*ends, weights, times, stream.n_bad, stream.first_bad]
 
 
 def run(reader: str, seed: int, folder: str) -> str:

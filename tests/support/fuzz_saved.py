@@ -1,9 +1,10 @@
-"""Change saved sparsifiers and correct their checksums: each file is refused or can be used.
+"""Change saved sparsifiers and models, correct their checksums: each is refused or can be used.
 
 The suite runs a few. The following commands run more, each batch in a separate process, so that a
 crash or a hang is reported with its seed:
 
     python tests/support/fuzz_saved.py --count 20000
+    python tests/support/fuzz_saved.py --models --count 20000
     python tests/support/fuzz_saved.py --alone --first 4711 --count 1  # one seed again
 """
 
@@ -23,7 +24,7 @@ from pathlib import Path
 import numpy as np
 from fuzz_readers import damage
 
-from ohmlearn import StreamingSparsifier
+from ohmlearn import HFSClassifier, HFSRegressor, StreamingSparsifier, read_edges
 from ohmlearn._storage import MAGIC, VERSION, read_arrays
 
 NODES = 60
@@ -34,6 +35,8 @@ KINDS = [
     {"memory": 80_000, "n_nodes": NODES},
     {"epsilon": 0.9, "scheme": "online", "n_jobs": 2},
     {"epsilon": 0.9, "scheme": "paper", "n_nodes": NODES},
+    {"max_edges": 300, "half_life": 50.0},
+    {"epsilon": 0.9, "horizon": "100min"},
 ]
 NUMBERS = [0, 1, -1, 2, 3, 59, 60, 61, 2**31 - 1, 2**31, 2**59, 2**63 - 1, -(2**63)]
 FLOATS = [
@@ -59,10 +62,11 @@ VALUES = [
 ]  # fmt: skip
 
 
-def edges(n_edges: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def edges(n_edges: int, seed: int) -> tuple[np.ndarray, ...]:
     rng = np.random.default_rng(seed)
     u, v = rng.integers(0, NODES, (2, n_edges), dtype=np.int32)
-    return u, v, rng.lognormal(size=n_edges)
+    w = rng.lognormal(size=n_edges)
+    return u, v, w, np.arange(n_edges) + rng.uniform(0.0, 100.0, n_edges)
 
 
 @functools.cache
@@ -75,6 +79,33 @@ def saved() -> list[dict[str, np.ndarray]]:
                 file = Path(folder) / "good.ohm"
                 StreamingSparsifier(**kind, random_state=1).update(*edges(n_edges, 0)).save(file)
                 found.append(read_arrays(file))
+    return found
+
+
+@functools.cache
+def saved_models() -> list[dict[str, np.ndarray]]:
+    """Arrays of valid files: with ids and without, with all edges, refined, without labels."""
+    found = []
+    classes = {i: "ab"[i % 2] for i in range(8)} | {9: ["a", "b"]}
+    numbers = {i: float(i) for i in range(8)}
+    ids = read_edges([edges(3000, 3)])
+    X = np.random.default_rng(0).normal(size=(NODES, 2))
+    y = [i % 2 for i in range(10)] + [-1] * (NODES - 10)
+    some = {"random_state": 1}
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for model in (
+            HFSClassifier(epsilon=0.9, **some).fit_edges([edges(3000, 0)], classes),
+            HFSClassifier(epsilon=0.9, **some).fit_edges(ids, classes).update(ids),
+            HFSClassifier(epsilon=None, class_prior="labels", **some).fit_edges(ids, classes),
+            HFSClassifier(method="auto", **some).fit(X, y),
+            HFSClassifier(epsilon=0.9, **some).update([edges(3000, 0)]),
+            HFSRegressor(epsilon=0.9, **some).fit_edges([edges(3000, 0)], numbers),
+            HFSRegressor(epsilon=None, **some).fit_edges([edges(200, 0)], numbers),
+        ):
+            file = Path(folder) / "good.ohm"
+            model.save(file)
+            found.append(read_arrays(file))
     return found
 
 
@@ -116,7 +147,10 @@ def change_array(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def change_parameters(text: str, rng: np.random.Generator) -> str:
-    parameters = json.loads(text)
+    parameters = found = json.loads(text)
+    inside = [value for value in found.values() if isinstance(value, dict) and value]
+    if inside and rng.random() < 0.8:  # those of a model are in groups
+        parameters = inside[int(rng.integers(0, len(inside)))]
     name = list(parameters)[int(rng.integers(0, len(parameters)))]
     kind = int(rng.integers(0, 6))
     if kind < 3:
@@ -128,16 +162,18 @@ def change_parameters(text: str, rng: np.random.Generator) -> str:
     else:
         texts = ("", "null", "[" * 100_000, text[:-3], '"' + text, "[1]", text.replace('"', "'"))
         return texts[int(rng.integers(0, len(texts)))]
-    return json.dumps(parameters)
+    return json.dumps(found)
 
 
-def change_file(seed: int) -> bytes:
+def change_file(seed: int, files: list[dict[str, np.ndarray]]) -> bytes:
     """Return a changed file with a correct checksum."""
     rng = np.random.default_rng(seed)
-    arrays = dict(saved()[int(rng.integers(0, len(saved())))])
+    arrays = dict(files[int(rng.integers(0, len(files)))])
     way = rng.choice(["bytes", "parameters", "arrays"], p=[0.15, 0.2, 0.65])
     if way == "parameters":
-        arrays["parameters"] = np.array(change_parameters(str(arrays["parameters"]), rng))
+        texts = [name for name in ("parameters", "model") if name in arrays]
+        name = texts[int(rng.integers(0, len(texts)))] if len(texts) > 1 else texts[0]
+        arrays[name] = np.array(change_parameters(str(arrays[name]), rng))
     elif way == "arrays":
         for _ in range(int(rng.integers(1, 4))):
             name = list(arrays)[int(rng.integers(0, len(arrays)))]
@@ -156,7 +192,7 @@ def change_file(seed: int) -> bytes:
 def run(seed: int, folder: str) -> str:
     """Load a changed file and use it; return "refused" or "used"."""
     path = Path(folder) / "changed.ohm"
-    path.write_bytes(change_file(seed))
+    path.write_bytes(change_file(seed, saved()))
     try:
         loaded = StreamingSparsifier.load(path)
     except ValueError as error:
@@ -164,16 +200,16 @@ def run(seed: int, folder: str) -> str:
             raise AssertionError(f"seed {seed}: the file is not named in {error}") from error
         return "refused"
     other = StreamingSparsifier(**asdict(loaded.options), random_state=2)
-    u, v, w = edges(3000, seed)
+    u, v, w, t = edges(3000, seed)
     n = NODES if loaded.options.n_nodes is None else loaded.options.n_nodes
     inside = (u < n) & (v < n)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # solves with extreme weights may not converge
         loaded.snapshot()
         loaded.stats_  # noqa: B018
-        loaded.update(u[inside], v[inside], w[inside])
+        loaded.update(u[inside], v[inside], w[inside], t[inside])
         loaded.snapshot()
-        other.update(u[inside], v[inside], w[inside])
+        other.update(u[inside], v[inside], w[inside], t[inside])
         try:
             other.merge(loaded)
             loaded.merge(other).snapshot()
@@ -185,9 +221,63 @@ def run(seed: int, folder: str) -> str:
     return "used"
 
 
+def run_model(seed: int, folder: str) -> str:
+    """Load a changed file of a model and use it; return "refused" or "used"."""
+    path = Path(folder) / "changed.ohm"
+    path.write_bytes(change_file(seed, saved_models()))
+    try:
+        loaded = HFSClassifier.load(path)
+    except ValueError as error:
+        if not str(error).startswith(f"{path} "):
+            raise AssertionError(f"seed {seed}: the file is not named in {error}") from error
+        if "HFSRegressor" not in str(error):
+            return "refused"
+        try:
+            loaded = HFSRegressor.load(path)
+        except ValueError:
+            return "refused"
+    try:
+        use(loaded, seed, path)
+    except ValueError as error:  # numbers that are possible, but for which there is no answer
+        if str(error).startswith(f"{path} "):
+            raise AssertionError(f"seed {seed}: what was saved is refused: {error}") from error
+        return "refused"
+    return "used"
+
+
+def use(loaded: HFSClassifier | HFSRegressor, seed: int, path: Path) -> None:
+    """Ask for answers, give edges and labels, save and load."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        ask(loaded)
+        if loaded.nodes_ is None or loaded.nodes_.kind == "int64":
+            batch = edges(500, seed)
+            stream = [batch] if loaded.nodes_ is None else read_edges([batch], nodes=loaded.nodes_)
+            loaded.update(stream)
+            ask(loaded)
+        labels = {0: 1.0, 1: 2.0}
+        loaded.relabel(labels if loaded.nodes_ is None else {loaded.nodes_.ids()[0]: 1.0})
+        ask(loaded)
+        loaded.save(path)
+        ask(type(loaded).load(path))
+
+
+def ask(model: HFSClassifier | HFSRegressor) -> None:
+    """Ask for answers."""
+    model.suggest_labels(2)
+    if hasattr(model, "_labels"):
+        model.transduction_  # noqa: B018
+        if isinstance(model, HFSClassifier):
+            model.label_distributions_, model.stability_  # noqa: B018
+            model.prediction_sets(0.3)
+        if hasattr(model, "X_"):
+            model.predict(model.X_[:2])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--alone", action="store_true", help="in this process")
+    parser.add_argument("--models", action="store_true", help="not sparsifiers")
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--count", type=int, default=20_000)
     options = parser.parse_args()
@@ -197,13 +287,14 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             for seed in range(options.first, options.first + options.count):
                 print(seed, file=sys.stderr)  # the last one printed is the one that crashed
-                outcomes.append(run(seed, folder))
+                outcomes.append((run_model if options.models else run)(seed, folder))
         print(f"{outcomes.count('used')} used, {outcomes.count('refused')} refused")
         return
     failed, used, refused = False, 0, 0
     for first in range(options.first, options.first + options.count, 1000):
         count = min(1000, options.first + options.count - first)
         command = [sys.executable, __file__, "--alone", f"--first={first}", f"--count={count}"]
+        command += ["--models"] * options.models
         done = subprocess.run(command, capture_output=True, text=True, timeout=1200)
         if done.returncode != 0:
             failed = True

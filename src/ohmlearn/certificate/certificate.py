@@ -133,6 +133,8 @@ def certify(
     edges: Any,
     h: Any,
     *,
+    at: Any = None,
+    since: Any = None,
     eta: float = 0.05,
     confidence: float = 0.999,
     max_passes: int | None = None,
@@ -151,7 +153,10 @@ def certify(
         The edges of G. An iterable is read in every pass; it must be one that can be read more than
         once, for example a list.
     h : Graph, or an object whose ``snapshot()`` returns one
-        The sparsifier.
+        The sparsifier. If it has a half-life or a horizon, the edges need times, and H is compared
+        with the graph of the edges as they count in H.
+    at, since : number or date, optional
+        Which H, if times matter; see `StreamingSparsifier.snapshot`.
     eta : float
         The passes end when the bounds of the ratios are within a factor 1 - eta of the estimates.
     confidence : float
@@ -192,13 +197,13 @@ def certify(
     exact up to rounding
     1 pass, 3 edges read, 3 nodes
     """
-    h = check_sparsifier(edges, h, CALL)
+    h = check_sparsifier(edges, h, CALL, at, since)
     eta, delta = check_fraction("eta", eta), 1.0 - check_fraction("confidence", confidence)
     n_starts, seed = check_count("n_starts", n_starts, MAX_STARTS), check_seed(random_state)
     component = h.components()[1]
     limit = MAX_PASSES if max_passes is None else check_count("max_passes", max_passes)
 
-    source = open_passes(edges, component, "certify", n_jobs)
+    source = open_passes(edges, component, "certify", n_jobs, h.view)
     lanczos = Lanczos(h, component, eta, delta, n_starts, seed, n_jobs)
     while True:
         image = source.multiply(lanczos.block)

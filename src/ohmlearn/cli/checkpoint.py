@@ -1,37 +1,40 @@
 """Checkpoints of ``label``: a sparsifier in a file, and which edges it has seen."""
 
-import hashlib
 import json
 import os
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from ohmlearn._storage import read_arrays, write_arrays
 from ohmlearn.cli.messages import tell
+from ohmlearn.cli.sources import EdgeDigest, describe_file, some_rows
 from ohmlearn.sparsifier import StreamingSparsifier
-from ohmlearn.streams import EdgeBatch
+from ohmlearn.streams import EdgeBatch, TimedBatch
+from ohmlearn.streams.edge_stream import Place
 
 if TYPE_CHECKING:
     from ohmlearn.streams import EdgeStream
 
 __all__ = ["Checkpoint"]
 
-PARAMETERS = ("epsilon", "max_edges", "memory", "n_nodes")
-BLOCK, N_BLOCKS = 1 << 16, 16  # of a file, to notice an edit at once
+PARAMETERS = ("epsilon", "max_edges", "memory", "n_nodes", "half_life", "horizon")
+WORTH = 30.0  # saving takes at most one part in so many of the time
+Batch = EdgeBatch | TimedBatch
 
 
 class Checkpoint:
     """A sparsifier that is saved now and then while it reads a stream, and resumed.
 
-    A resumed run reads the stream from its beginning and skips what the sparsifier has seen. The
-    file holds how the edges were read (options, columns, sizes and samples of the files), which is
-    compared before the reading, and a digest of all edges seen, which is compared when the reading
-    has come so far. So a sparsifier never mixes two graphs.
+    The file holds the sparsifier, the ids of the nodes, how the edges were read (options, columns;
+    size, time and samples of the files), and where in the sources the latest batch began. A resumed
+    run starts there: what was read before is skipped, without decoding it where the format allows.
+    A pipe is read from its beginning, and a digest of all edges is compared where the sparsifier
+    continues. So a sparsifier never mixes two graphs.
 
     Attributes
     ----------
@@ -48,17 +51,22 @@ class Checkpoint:
         self.sparsifier = sparsifier
         self.n_resumed = 0
         self._stream = stream
-        self._files = [_describe_file(name) for name in stream.sources]
+        self._files = [describe_file(name) for name in stream.sources]
         self._every = options["checkpoint_every"]
-        self._saved_at = time.perf_counter()
-        self._digest = EdgeDigest()
-        self._batch: EdgeBatch | None = None  # that the sparsifier is reading, not in the digest
+        self._next = time.perf_counter() + self._every
+        self._is_complete = False
+        self._digest = None if stream.rereadable else EdgeDigest()
+        self._batch: Batch | None = None  # that the sparsifier is reading, not in the digest
         self._expected: str | None = None  # the digest of the edges that the file has seen
         if os.path.exists(path):
             self._load()
 
     def _load(self) -> None:
-        saved, arrays = StreamingSparsifier.load(self.path), read_arrays(self.path)
+        arrays = read_arrays(self.path)
+        try:
+            saved = StreamingSparsifier.from_state(arrays)
+        except (ValueError, ArithmeticError, TypeError) as error:
+            self._refuse(f"{self.path} holds no sparsifier that can continue: {error}")
         for name in PARAMETERS:
             before, now = getattr(saved.options, name), getattr(self.sparsifier.options, name)
             self._compare(f"{name} =", before, now)
@@ -70,10 +78,14 @@ class Checkpoint:
             )
         reading = json.loads(str(arrays["reading"]))
         self._check_reading(reading)
-        saved = saved.with_threads(self.sparsifier.options.n_jobs)
-        saved.nodes = None  # the stream numbers its nodes again, in the same way: see _check_digest
+        if saved.options.n_jobs != self.sparsifier.options.n_jobs:
+            saved = saved.with_threads(self.sparsifier.options.n_jobs)
+        if saved.nodes is not None:
+            self._stream.nodes = saved.nodes
         self.sparsifier, self._expected = saved, reading["digest"]
         self.n_resumed = _position(saved)
+        if self._digest is None:
+            self._stream.start_at(Place(*reading["place"]))
 
     def _check_reading(self, before: dict[str, Any]) -> None:
         """Refuse other options, columns or files than those of the saved run."""
@@ -84,7 +96,7 @@ class Checkpoint:
         self._compare("the files", *(", ".join(each) for each in names))
         for old, new in zip(before["files"], now["files"], strict=True):
             self._compare(f"{new['name']} of", _bytes(old["size"]), _bytes(new["size"]))
-            if old["sample"] != new["sample"]:
+            if (old["sample"], old["changed"]) != (new["sample"], new["changed"]):
                 self._refuse(f"{new['name']} has changed since {self.path} was saved")
         if None not in (before["columns"], now["columns"]):  # those of a pipe are not known yet
             self._compare("the columns", before["columns"], now["columns"])
@@ -93,39 +105,45 @@ class Checkpoint:
         if before != now:
             self._refuse(f"{self.path} was saved with {what} {before}, but this command has {now}")
 
-    def _refuse(self, problem: str) -> None:
+    def _refuse(self, problem: str) -> NoReturn:
         raise ValueError(
             f"{problem}; use the same command, or remove the checkpoint to start over, or name "
             f"another one"
         )
 
-    def unseen(self, batches: Iterator[EdgeBatch]) -> Iterator[EdgeBatch]:
+    def unseen(self, batches: Iterator[Batch]) -> Iterator[Batch]:
         """Yield what the sparsifier has not seen; save it now and then, and in the end.
 
         The caller must pass each batch to the sparsifier before requesting the next.
         """
         for batch in batches:
-            n_seen = min(len(batch.u), self.n_resumed - self._digest.n_edges)
+            n_seen = min(len(batch.u), self.n_resumed - self._stream.place.n_read)
             if n_seen > 0:
-                self._digest.add(_rows(batch, 0, n_seen))
-                if self._digest.n_edges == self.n_resumed:
-                    self._check_digest()
-                batch = _rows(batch, n_seen, len(batch.u))
+                self._check_digest(some_rows(batch, 0, n_seen))
+                batch = some_rows(batch, n_seen, len(batch.u))
             if len(batch.u) > 0:
                 self._batch = batch
                 yield batch
-                self._digest.add(batch)
+                if self._digest is not None:
+                    self._digest.add(batch)
                 self._batch = None
-                if time.perf_counter() - self._saved_at > self._every:
+                if time.perf_counter() > self._next:
                     self.save()
-        if self._digest.n_edges < self.n_resumed:
+        n_read = self._stream.n_read
+        if n_read < self.n_resumed:
             self._refuse(
-                f"{self.path} has seen {self.n_resumed} edges, but there are only "
-                f"{self._digest.n_edges}"
+                f"{self.path} has seen {self.n_resumed} edges, but there are only {n_read}"
             )
         self.save()
+        self._is_complete = True  # later, ids of labels are added to those of the edges
 
-    def _check_digest(self) -> None:
+    def _check_digest(self, seen: Batch) -> None:
+        """Compare the edges of a pipe with those that were seen before."""
+        if self._digest is None:
+            return
+        self._digest.add(seen)
+        if self._digest.n_edges < self.n_resumed:
+            return
         if self._digest.hex() != self._expected:
             self._refuse(
                 f"{self.path} has seen other edges: the first {self.n_resumed:,} differ from those "
@@ -134,16 +152,25 @@ class Checkpoint:
         self._expected = None
 
     def save(self) -> None:
-        """Write the file, also in the middle of a batch."""
-        if self._expected is not None:
-            return  # interrupted on the way to where the file is
-        digest = self._digest.copy()
-        if self._batch is not None:
-            digest.add(_rows(self._batch, 0, _position(self.sparsifier) - digest.n_edges))
-        reading = self._reading() | {"digest": digest.hex()}
+        """Write the file, also in the middle of a batch, unless it has all edges already."""
+        if self._expected is not None or self._is_complete:
+            return
+        start = time.perf_counter()
+        reading = self._reading() | {"place": self._stream.place, "digest": self._hash()}
         state = self.sparsifier.get_state() | {"reading": np.array(json.dumps(reading))}
         write_arrays(self.path, state)
-        self._saved_at = time.perf_counter()
+        end = time.perf_counter()
+        self._next = end + max(self._every, WORTH * (end - start))
+
+    def _hash(self) -> str | None:
+        """Return the digest of the edges of a pipe that the sparsifier has seen."""
+        if self._digest is None:
+            return None
+        digest = self._digest.copy()
+        if self._batch is not None:
+            n_seen = _position(self.sparsifier) - digest.n_edges
+            digest.add(some_rows(self._batch, 0, n_seen))
+        return digest.hex()
 
     def _reading(self) -> dict[str, Any]:
         """Return what a later run is compared with before it reads."""
@@ -163,75 +190,11 @@ class Checkpoint:
             tell(f"Continuing from {self.path}, after {self.n_resumed:,} edges")
 
 
-class EdgeDigest:
-    """A hash of edges, which does not depend on the batches they come in.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> u, v = np.arange(4, dtype=np.int32), np.ones(4, dtype=np.int32)
-    >>> whole, parts = EdgeDigest(), EdgeDigest()
-    >>> whole.add(EdgeBatch(u, v))
-    >>> parts.add(EdgeBatch(u[:1], v[:1]))
-    >>> parts.add(EdgeBatch(u[1:], v[1:], np.ones(3)))
-    >>> whole.hex() == parts.hex(), whole.n_edges
-    (True, 4)
-    """
-
-    def __init__(self) -> None:
-        # One attribute: Ctrl-C between two assignments must not leave half a batch.
-        self._state = 0, tuple(hashlib.blake2b(digest_size=16) for _ in "uvw")
-
-    @property
-    def n_edges(self) -> int:
-        """Number of edges so far."""
-        return self._state[0]
-
-    def add(self, batch: EdgeBatch) -> None:
-        """Take in a batch."""
-        n_edges, columns = self.copy()._state
-        w = np.ones(len(batch.u)) if batch.w is None else batch.w
-        for column, values in zip(columns, (batch.u, batch.v, w), strict=True):
-            dtype = "<f8" if values is w else "<i8"
-            column.update(np.ascontiguousarray(values, dtype=dtype).data)
-        self._state = n_edges + len(batch.u), columns
-
-    def copy(self) -> "EdgeDigest":
-        """Return one that can be given other edges from here on."""
-        other = EdgeDigest()
-        n_edges, columns = self._state
-        other._state = n_edges, tuple(column.copy() for column in columns)
-        return other
-
-    def hex(self) -> str:
-        """Return the digest of all edges so far."""
-        return "".join(column.hexdigest() for column in self._state[1])
-
-
 def _position(sparsifier: StreamingSparsifier) -> int:
     """Return how many rows of the stream a sparsifier has taken in, dropped ones included."""
     stats = sparsifier.stats_
     names = ("n_edges_seen", "n_self_loops_dropped", "n_zero_weights_dropped")
     return sum(int(stats[name]) for name in names)
-
-
-def _rows(batch: EdgeBatch, start: int, stop: int) -> EdgeBatch:
-    w = None if batch.w is None else batch.w[start:stop]
-    return EdgeBatch(batch.u[start:stop], batch.v[start:stop], w)
-
-
-def _describe_file(name: str) -> dict[str, Any]:
-    """Return name, size and a digest of some blocks, of all if the file is small."""
-    file = Path(name)
-    if not file.is_file():
-        return {"name": name, "size": None, "sample": None}
-    size = file.stat().st_size
-    digest = hashlib.blake2b(digest_size=16)
-    with file.open("rb") as content:
-        for at in range(N_BLOCKS):
-            content.seek(max(0, size - BLOCK) * at // (N_BLOCKS - 1))
-            digest.update(content.read(BLOCK))
-    return {"name": file.name, "size": size, "sample": digest.hexdigest()}
 
 
 def _bytes(size: int | None) -> str:

@@ -35,7 +35,9 @@ cluster_option = click.option(
 
 
 @contextmanager
-def open_on_cluster(options: dict[str, Any]) -> Iterator["ClusterEdges"]:
+def open_on_cluster(
+    options: dict[str, Any], *, needs_times: bool = False
+) -> Iterator["ClusterEdges"]:
     """Give the edges that the options of `edge_options` ask for, on the cluster asked for."""
     for name, reason in REFUSED.items():
         if options.get(name) is not None:
@@ -58,7 +60,7 @@ def open_on_cluster(options: dict[str, Any]) -> Iterator["ClusterEdges"]:
                 list(options["edges"]),
                 client=client,
                 progress=progress.show,
-                **asdict(reading_options(options)),
+                **asdict(reading_options(options, needs_times=needs_times)),
             )
             if edges.columns is not None and not (options["quiet"] or options["as_json"]):
                 tell(f"{edges.sources[0]}: {edges.columns}")

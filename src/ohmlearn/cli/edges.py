@@ -9,14 +9,17 @@ from ohmlearn.cli.messages import tell
 
 if TYPE_CHECKING:
     from ohmlearn.cli.checkpoint import Checkpoint
+    from ohmlearn.cli.state import Intake
     from ohmlearn.nodes import NodeTable
     from ohmlearn.sparsifier import StreamingSparsifier
-    from ohmlearn.streams import EdgeBatch, EdgeStream, ReadOptions
+    from ohmlearn.streams import EdgeBatch, EdgeStream, ReadOptions, TimedBatch
 
 __all__ = [
     "WatchedEdges",
     "as_column",
+    "as_moment",
     "edge_options",
+    "edge_options_with_state",
     "fraction",
     "open_edges",
     "print_bad",
@@ -30,6 +33,13 @@ READING = (
     click.option("--source-col", help="Column of one end: a name, or a position from 0 on."),
     click.option("--target-col", help="Column of the other end."),
     click.option("--weight-col", help="Column of the weights."),
+    click.option(
+        "--time-col", "time", help="Column of the times: numbers, or dates such as 2026-03-31."
+    ),
+    click.option(
+        "--latest",
+        help="Later times are bad: a number or a date; tomorrow for dates and Unix times.",
+    ),
     click.option(
         "--format",
         "format",
@@ -54,7 +64,6 @@ READING = (
     ),
 )
 OPTIONS = (
-    click.argument("edges", nargs=-1, required=True),
     *READING,
     click.option("--json", "as_json", is_flag=True, help="Progress and summary as JSON lines."),
     click.option("-q", "--quiet", is_flag=True, help="No progress, summary or warnings."),
@@ -68,7 +77,16 @@ threads_option = click.option(
 
 def edge_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the argument EDGES and how to read it."""
-    for option in reversed(OPTIONS):
+    return _add_options(command, required=True)
+
+
+def edge_options_with_state(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the argument EDGES, which a command with a state may leave out, and how to read it."""
+    return _add_options(command, required=False)
+
+
+def _add_options(command: Callable[..., Any], *, required: bool) -> Callable[..., Any]:
+    for option in reversed((click.argument("edges", nargs=-1, required=required), *OPTIONS)):
         command = option(command)
     return command
 
@@ -78,24 +96,48 @@ def as_column(text: str | None) -> str | int | None:
     return int(text) if text is not None and text.isdecimal() else text
 
 
-def reading_options(options: dict[str, Any]) -> "ReadOptions":
-    """Return how to read the edges, from the options of `edge_options`."""
+def as_moment(text: str | None) -> str | float | None:
+    """Return a time on the command line as a number, or as a date, which stays text.
+
+    Examples
+    --------
+    >>> as_moment("12.5"), as_moment("2026-03-31")
+    (12.5, '2026-03-31')
+    """
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return text
+
+
+def reading_options(options: dict[str, Any], *, needs_times: bool = False) -> "ReadOptions":
+    """Return how to read the edges, from the options of `edge_options`.
+
+    With `needs_times`, the column of times is guessed if it is not named.
+    """
     from dataclasses import fields
 
     from ohmlearn.streams import ReadOptions
 
     chosen = {field.name: options[field.name] for field in fields(ReadOptions)}
-    columns = {name: as_column(value) for name, value in chosen.items() if name.endswith("_col")}
-    return ReadOptions(**chosen | columns)
+    for name in ("source_col", "target_col", "weight_col", "time"):
+        chosen[name] = as_column(chosen[name])
+    chosen["latest"] = as_moment(chosen["latest"])
+    if needs_times and chosen["time"] is None:
+        chosen["time"] = True
+    return ReadOptions(**chosen)
 
 
-def open_edges(options: dict[str, Any], nodes: "NodeTable | None" = None) -> "EdgeStream":
+def open_edges(
+    options: dict[str, Any], nodes: "NodeTable | None" = None, *, needs_times: bool = False
+) -> "EdgeStream":
     """Return the stream that the options of `edge_options` describe, and print its columns."""
     from ohmlearn.streams.read import open_stream
 
     edges: tuple[str, ...] = options["edges"]
     source = edges[0] if len(edges) == 1 else list(edges)
-    stream = open_stream(source, reading_options(options), nodes=nodes)
+    chosen = reading_options(options, needs_times=needs_times)
+    stream = open_stream(source, chosen, nodes=nodes)
     _print_columns(stream, options)
     return stream
 
@@ -115,8 +157,9 @@ class WatchedEdges:
         Those of `edge_options`.
     sparsifier : StreamingSparsifier, optional
         Receives the edges of the first reading; its size is shown as well.
-    checkpoint : Checkpoint, optional
-        Saves the sparsifier during the first reading and skips edges that it has seen.
+    checkpoint : Checkpoint or Intake, optional
+        Saves the sparsifier during the first reading and skips edges that it has seen, or takes
+        note of the sources of a state.
     """
 
     def __init__(
@@ -124,7 +167,7 @@ class WatchedEdges:
         stream: "EdgeStream",
         options: dict[str, Any],
         sparsifier: "StreamingSparsifier | None" = None,
-        checkpoint: "Checkpoint | None" = None,
+        checkpoint: "Checkpoint | Intake | None" = None,
     ) -> None:
         self.nodes = stream.nodes
         self.rereadable = stream.rereadable
@@ -137,7 +180,12 @@ class WatchedEdges:
         self._checkpoint = checkpoint
         self._n_readings = 0
 
-    def __iter__(self) -> Iterator["EdgeBatch"]:
+    @property
+    def time_unit(self) -> str | None:
+        """What the times are, see `EdgeStream`."""
+        return self._stream.time_unit
+
+    def __iter__(self) -> Iterator["EdgeBatch | TimedBatch"]:
         self._n_readings += 1
         if self._n_readings > 1:
             yield from self._show(None)
@@ -146,7 +194,7 @@ class WatchedEdges:
         yield from batches if self._checkpoint is None else self._checkpoint.unseen(batches)
         print_bad(self._stream, self._options)
 
-    def _show(self, sparsifier: "StreamingSparsifier | None") -> Iterator["EdgeBatch"]:
+    def _show(self, sparsifier: "StreamingSparsifier | None") -> Iterator["EdgeBatch | TimedBatch"]:
         from ohmlearn.report.progress import EdgeProgress
 
         stream, options = self._stream, self._options

@@ -14,6 +14,7 @@ from ohmlearn.cli.edges import (
     seed_option,
     threads_option,
 )
+from ohmlearn.cli.forgetting import Forgetting, forgetting_options
 from ohmlearn.cli.group import main
 from ohmlearn.cli.messages import tell
 from ohmlearn.cli.outputs import check_outputs, output_options
@@ -30,6 +31,7 @@ __all__ = ["certify", "info", "resistance", "solve", "sparsify"]
 def info(**options: Any) -> None:
     """Count nodes, edges, components, degrees and weights of EDGES in one reading."""
     from ohmlearn.report.summary import EdgeSummary
+    from ohmlearn.validation.times import describe_time
 
     stream = open_edges(options)
     summary = EdgeSummary()
@@ -37,6 +39,7 @@ def info(**options: Any) -> None:
         summary.update(*batch)
     figures = summary.figures(len(stream.nodes)) | {"n_bad_rows": stream.n_bad}
     figures["columns"] = stream.columns
+    figures["time_unit"] = stream.time_unit
     if options["as_json"]:
         click.echo(json.dumps(figures))
         return
@@ -52,6 +55,11 @@ def info(**options: Any) -> None:
     if figures["weighted"] and figures["n_edges_seen"]:
         click.echo(f"Weight       {figures['weight_min']:g} to {figures['weight_max']:g}")
         click.echo(f"             {figures['weight_seen']:g} in all")
+    if figures["time_min"] is not None:
+        unit = figures["time_unit"]
+        ends = (describe_time(figures[end], unit == "date") for end in ("time_min", "time_max"))
+        what = "" if unit in (None, "date") else f", Unix times in {unit}"
+        click.echo(f"Times        {' to '.join(ends)}{what}")
 
 
 @main.command()
@@ -65,29 +73,39 @@ def info(**options: Any) -> None:
 @click.option("--n-nodes", type=click.IntRange(min=1), help="Number of nodes, if known.")
 @click.option("--scheme", type=click.Choice(["resample", "online", "paper"]), default="resample")
 @click.option("--constants", type=click.Choice(["practical", "theory"]), default="practical")
+@forgetting_options
 @seed_option
 @threads_option
 def sparsify(output: str, **options: Any) -> None:
     """Write a small graph whose energies are close to those of EDGES, which are read once.
 
-    The output has the columns u, v (ids as in EDGES) and w.
+    The output has the columns u, v (ids as in EDGES) and w. If its name ends in .ohm, it is the
+    sparsifier itself, which can take in more edges: with label --state, or in Python with
+    StreamingSparsifier.load.
     """
     from ohmlearn.report.tables import check_table_path, write_table
     from ohmlearn.sparsifier import StreamingSparsifier
 
-    check_table_path(output, options["csv_safe"])
+    is_state = output.endswith(".ohm")
+    if not is_state:
+        check_table_path(output, options["csv_safe"])
     check_outputs({"-o": output}, *options["edges"])
-    stream = open_edges(options)
+    forgetting = Forgetting(options)
+    stream = open_edges(options, needs_times=forgetting.needs_times)
     names = ("epsilon", "max_edges", "memory", "n_nodes", "scheme", "constants")
     sparsifier = StreamingSparsifier(
         **{name: options[name] for name in names},
+        **forgetting.parameters,
         random_state=options["seed"],
         n_jobs=options["threads"],
     )
     sparsifier.update(WatchedEdges(stream, options, sparsifier))
-    u, v, w = sparsifier.snapshot().edges()
-    ids = stream.nodes.ids()
-    write_table(output, {"u": ids[u], "v": ids[v], "w": w}, options["csv_safe"])
+    u, v, w = sparsifier.snapshot(**forgetting.moment).edges()
+    if is_state:
+        sparsifier.save(output)
+    else:
+        ids = stream.nodes.ids()
+        write_table(output, {"u": ids[u], "v": ids[v], "w": w}, options["csv_safe"])
     if options["as_json"]:
         figures = {**sparsifier.stats_, "n_edges_kept": len(u), "n_bad_rows": stream.n_bad}
         click.echo(json.dumps(figures), err=True)
@@ -107,12 +125,14 @@ def sparsify(output: str, **options: Any) -> None:
 @click.option(
     "--max-passes", type=click.IntRange(min=1), help="Largest number of passes over EDGES; 100."
 )
+@forgetting_options
 @seed_option
 @threads_option
 def certify(h: str, **options: Any) -> None:
     """Measure how far the sparsifier H, written by sparsify, is from EDGES.
 
-    EDGES are read several times, H once.
+    EDGES are read several times, H once. If sparsify was told to forget old edges, give the same
+    options here.
     """
     from dataclasses import fields
 
@@ -120,8 +140,9 @@ def certify(h: str, **options: Any) -> None:
     from ohmlearn.streams import read_edges
 
     kept = read_edges(h, id_type=options["id_type"])
-    sparsifier = _load(kept)
-    stream = open_edges(options, kept.nodes)
+    sparsifier, forgetting = _load(kept), Forgetting(options)
+    stream = open_edges(options, kept.nodes, needs_times=forgetting.needs_times)
+    sparsifier.view = forgetting.view_of(stream)
     found = measure(
         stream,
         sparsifier,

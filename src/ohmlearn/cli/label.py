@@ -2,6 +2,7 @@
 
 import time
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,12 +10,13 @@ import click
 from ohmlearn.cli.cluster import cluster_option, open_on_cluster
 from ohmlearn.cli.edges import (
     WatchedEdges,
-    edge_options,
+    edge_options_with_state,
     fraction,
     open_edges,
     seed_option,
     threads_option,
 )
+from ohmlearn.cli.forgetting import Forgetting, forgetting_options
 from ohmlearn.cli.group import main, repeat_command
 from ohmlearn.cli.label_summary import make_summary, print_summary
 from ohmlearn.cli.messages import tell
@@ -28,6 +30,8 @@ from ohmlearn.cli.model import (
 from ohmlearn.cli.outputs import check_outputs, output_options
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -39,19 +43,20 @@ if TYPE_CHECKING:
     from ohmlearn.streams import EdgeStream
 
     Source = EdgeStream | ClusterEdges
+    # The model, its stream, figures for the summary, and what is left to do after the output.
+    Outcome = tuple[HFSClassifier, Any, Certificate | None, dict[str, Any], Callable[[], None]]
 
 __all__ = ["label"]
 
 
 @main.command()
-@edge_options
+@edge_options_with_state
 @click.option(
     "--labels",
     "labels_file",
-    required=True,
     type=click.Path(exists=True, dir_okay=False),
     help="Table with a node and its label in each row, in any format of EDGES. A node may have "
-    "several rows.",
+    "several rows. Needed, unless --state has labels; then they replace those of the same nodes.",
 )
 @label_columns_options
 @output_options
@@ -63,9 +68,10 @@ __all__ = ["label"]
 @click.option(
     "--passes",
     type=click.IntRange(min=1),
-    help="Number of passes over the edges. Default: 3, or 1 for a pipe.",
+    help="Number of passes over the edges. Default: 3, or 1 for a pipe and with --state.",
 )
 @model_options
+@forgetting_options
 @click.option(
     "--min-confidence",
     type=fraction,
@@ -82,7 +88,17 @@ __all__ = ["label"]
     type=click.Path(dir_okay=False),
     help="Save progress here; the same command continues from it.",
 )
-@click.option("--checkpoint-every", type=float, default=10.0, hidden=True)
+@click.option("--checkpoint-every", type=float, default=2.0, hidden=True)
+@click.option(
+    "--state",
+    type=click.Path(dir_okay=False),
+    help="Keep the model in this file: EDGES are added to those of earlier runs, labels are kept, "
+    "and the file is replaced when the answers have been written. It may start as the output "
+    "h.ohm of sparsify.",
+)
+@click.option(
+    "--again", is_flag=True, help="Add EDGES to --state even if it has taken them in before."
+)
 @cluster_option
 @seed_option
 @threads_option
@@ -92,7 +108,7 @@ def label(**options: Any) -> None:
     EDGES are files, patterns, folders, or - for standard input: CSV, TSV, blank-separated text,
     JSON lines, Parquet, Arrow, MatrixMarket, numpy; text may be compressed. They are never stored:
     one pass makes a sparsifier, and some more passes bring the answer close to that of the full
-    graph.
+    graph. With --state they are only the new edges, and the answer is that of the sparsifier.
     """
     from ohmlearn.report.tables import check_table_path, write_table
     from ohmlearn.validation.parameters import check_fraction, require_extra
@@ -100,38 +116,117 @@ def label(**options: Any) -> None:
     if options["min_confidence"] is not None:
         check_fraction("min_confidence", options["min_confidence"])  # click lets NaN pass
     check_table_path(options["output"], options["csv_safe"])
-    outputs = {"-o": options["output"], **{f"--{x}": options[x] for x in ("report", "checkpoint")}}
+    files = ("report", "checkpoint", "state")
+    outputs = {"-o": options["output"], **{f"--{x}": options[x] for x in files}}
+    _check_state_options(options)
     check_outputs(outputs, *options["edges"], options["labels_file"])
     if options["report"]:
         require_extra("matplotlib", "plot")  # before the work, not after it
     start = time.perf_counter()
-    labels = read_label_file(options["labels_file"], options)
-    with ExitStack() as stack:
-        if options["cluster"]:
-            stream: Any = stack.enter_context(open_on_cluster(options))
-        else:
-            stream = open_edges(options)
-        model = make_model(options, stream.rereadable, labels)
-        sparsifier, checkpoint = _make_sparsifier(options, stream)
-        edges = stream
-        if not options["cluster"]:
-            edges = WatchedEdges(stream, options, sparsifier, checkpoint)
-        try:
-            model.fit_edges(edges, labels, sample_weight=labels.weights, sparsifier=sparsifier)
-            certificate = _certify(model, edges, options) if options["report"] else None
-        except KeyboardInterrupt:
-            _save(sparsifier, checkpoint)
-            raise click.exceptions.Exit(130) from None
+    labels = None
+    if options["labels_file"] is not None:
+        labels = read_label_file(options["labels_file"], options)
+    job = _label_with_state if options["state"] else _label
+    model, stream, certificate, about, finish = job(options, labels)
     abstained = _abstained(model, options["min_confidence"])
     write_table(options["output"], _result(model, stream, abstained), options["csv_safe"])
     if options["report"] or not options["quiet"]:
-        summary = make_summary(model, stream, abstained, options)
+        summary = make_summary(model, stream, abstained, options) | about
         summary |= _cost(time.perf_counter() - start)
         if options["report"]:
             _write_page(model, stream, summary, certificate, options["report"])
         print_summary(summary, options)
-    if checkpoint is not None:
-        checkpoint.remove()
+    finish()
+
+
+def _check_state_options(options: dict[str, Any]) -> None:
+    """Refuse combinations of options that mean nothing."""
+    if options["state"] is None:
+        if not options["edges"]:
+            raise click.UsageError("Missing argument 'EDGES...'.")
+        if options["labels_file"] is None:
+            raise click.UsageError("Missing option '--labels'.")
+        if options["again"]:
+            raise click.UsageError("--again needs --state")
+        return
+    for name in ("checkpoint", "cluster"):
+        if options[name] is not None:
+            raise click.UsageError(f"--{name} and --state cannot be used together")
+
+
+def _label(options: dict[str, Any], labels: Any) -> "Outcome":
+    """Label all edges."""
+    forgetting = Forgetting(options)
+    with ExitStack() as stack:
+        if options["cluster"]:
+            stream: Any = stack.enter_context(
+                open_on_cluster(options, needs_times=forgetting.needs_times)
+            )
+        else:
+            stream = open_edges(options, needs_times=forgetting.needs_times)
+        model = make_model(options, stream.rereadable, labels, **forgetting.parameters)
+        sparsifier, checkpoint = _make_sparsifier(options, stream, forgetting)
+        edges = stream
+        if not options["cluster"]:
+            edges = WatchedEdges(stream, options, sparsifier, checkpoint)
+        try:
+            model.fit_edges(
+                edges, labels, sample_weight=labels.weights, sparsifier=sparsifier,
+                **forgetting.moment,
+            )  # fmt: skip
+            certificate = _certify(model, edges, options) if options["report"] else None
+        except KeyboardInterrupt:
+            _save(sparsifier, checkpoint)
+            raise click.exceptions.Exit(130) from None
+
+    finish = (lambda: None) if checkpoint is None else checkpoint.remove
+    return model, stream, certificate, {}, finish
+
+
+def _label_with_state(options: dict[str, Any], labels: Any) -> "Outcome":
+    """Add edges and labels to the model in a file, or start one."""
+    from ohmlearn.cli.state import Intake, NoEdges, State, join_labels
+
+    forgetting = Forgetting(options)
+    state = State(options["state"], options)
+    model, n_before = state.model, 0
+    if model is None and not options["edges"]:
+        raise click.UsageError(f"there is no {state.path} yet; give the first EDGES")
+    if labels is None and not hasattr(model, "labelled_"):
+        raise click.UsageError(f"{state.path} has no labels yet; give them with --labels")
+    sparsifier, _ = _make_sparsifier(options, None, forgetting)
+    assert sparsifier is not None
+    if model is not None:
+        sparsifier = state.check_options(sparsifier)
+        n_before = sparsifier.n_edges_seen_
+    stream: Any = NoEdges(None if model is None else model.nodes_)
+    if options["edges"]:
+        stream = open_edges(options, stream.nodes, needs_times=sparsifier.options.has_times)
+    intake = Intake(getattr(model, "sources_", []), stream, state.path, options["again"])
+    edges = WatchedEdges(stream, options, sparsifier, intake) if options["edges"] else None
+    counts = {"kept": 0, "replaced": 0, "new": len(labels or ())}
+    try:
+        if model is None:
+            options["passes"] = options["passes"] or 1
+            model = make_model(options, stream.rereadable, labels, **forgetting.parameters)
+            model.fit_edges(
+                edges, labels, sample_weight=labels.weights, sparsifier=sparsifier,
+                **forgetting.moment,
+            )  # fmt: skip
+        else:
+            is_changed = state.change_options(options)
+            if edges is not None:
+                model.update(edges, **forgetting.moment)
+            elif forgetting.moment:
+                model._begin(None, **forgetting.moment)
+            joined, counts = join_labels(model, labels)
+            if labels is not None or is_changed:
+                model.relabel(joined, sample_weight=joined.weights)
+    except KeyboardInterrupt:
+        tell(f"Interrupted; {state.path} is as it was" if n_before else "Interrupted")
+        raise click.exceptions.Exit(130) from None
+    about = {"path": state.path, "n_edges_before": n_before, "labels": counts}
+    return model, stream, None, {"state": about}, partial(state.save, model, intake.sources)
 
 
 def _write_page(
@@ -148,7 +243,7 @@ def _write_page(
 
 
 def _make_sparsifier(
-    options: dict[str, Any], stream: Any
+    options: dict[str, Any], stream: Any, forgetting: Forgetting
 ) -> tuple["StreamingSparsifier | None", "Checkpoint | None"]:
     """Return a new sparsifier, or that of the checkpoint; clusters and logs have their own."""
     from ohmlearn.cli.checkpoint import Checkpoint
@@ -167,6 +262,7 @@ def _make_sparsifier(
         memory=options["memory"],
         random_state=options["seed"],
         n_jobs=options["threads"],
+        **forgetting.parameters,
     )
     if options["checkpoint"] is None:
         return sparsifier, None

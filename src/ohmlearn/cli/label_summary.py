@@ -53,6 +53,8 @@ def make_summary(
 
 def _remedy(rereadable: bool, options: dict[str, Any]) -> str:
     """Return the options that bring an answer of one pass closer to that of all edges."""
+    if options["state"] is not None:
+        return "start a state with a lower --epsilon, or label all edges without --state"
     size = "raise --max-edges"
     if options["max_edges"] is None:
         size = "lower --epsilon" if options["memory"] is None else "raise --memory"
@@ -82,6 +84,8 @@ def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     if summary["n_contradicting"]:
         nodes += f", {summary['n_contradicting']:,} with contradicting ones"
     lines = [("Edges", edges), ("Nodes", nodes), ("Classes", _classes(summary))]
+    if "state" in summary:
+        lines.insert(0, ("State", _state(summary)))
     if "staleness" in summary:
         stale = f"{summary['staleness']:.2g}: share of its energy that was removed from the log"
         lines.append(("Staleness", f"{stale} since the sparsifier was built"))
@@ -109,6 +113,13 @@ def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     if "report" in summary:
         lines.append(("Page", summary["report"]))
     return lines
+
+
+def _state(summary: dict[str, Any]) -> str:
+    state = summary["state"]
+    n_new = summary["n_edges_seen"] - state["n_edges_before"]
+    labels = ", ".join(f"{count:,} {kind}" for kind, count in state["labels"].items() if count)
+    return f"{state['path']}: {n_new:,} edges added; labels: {labels}"
 
 
 def _classes(summary: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""The commands ``log append``, ``log remove`` and so on: a log of edges in a folder."""
+"""The commands of ``log``: append, remove, expire, compact and info, for a folder of edges."""
 
 import json
 from typing import TYPE_CHECKING, Any

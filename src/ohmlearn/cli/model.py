@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "label_columns_options",
     "make_model",
+    "model_choices",
     "model_options",
     "read_label_file",
     "sparsifier_options",
@@ -101,23 +102,21 @@ def read_label_file(path: str, options: dict[str, Any]) -> "FileLabels":
 
 
 def make_model(
-    options: dict[str, Any], rereadable: bool, labels: "FileLabels | None" = None
+    options: dict[str, Any],
+    rereadable: bool,
+    labels: "FileLabels | None" = None,
+    **parameters: Any,
 ) -> "HFSClassifier":
-    """Return the classifier that the options describe; those of `model_options` may be absent."""
+    """Return the classifier that the options describe; those of `model_options` may be absent.
+
+    More `parameters` are passed on.
+    """
     from ohmlearn.semi_supervised import HFSClassifier
 
     passes = options["passes"] or (3 if rereadable else 1)
     if passes > 1 and not rereadable:
         raise click.UsageError("a pipe can be read only once: use --passes 1, or a file")
-    chosen: dict[str, Any] = {}
-    if "method" in options:
-        chosen = {
-            "method": options["method"],
-            "class_prior": read_shares(options["class_prior"], labels or {}),
-            "normalization": _none(options["normalization"]),
-            "calibration": _none(options["calibration"]),
-            "gamma": "auto" if options["gamma"] is None else options["gamma"],
-        }
+    chosen = model_choices(options, labels or {}) if "method" in options else {}
     return HFSClassifier(
         epsilon=options["epsilon"],
         max_edges=options["max_edges"],
@@ -125,7 +124,19 @@ def make_model(
         random_state=options["seed"],
         n_jobs=options["threads"],
         **chosen,
+        **parameters,
     )
+
+
+def model_choices(options: dict[str, Any], labels: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of the classifier that `model_options` describe."""
+    return {
+        "method": options["method"],
+        "class_prior": read_shares(options["class_prior"], labels),
+        "normalization": _none(options["normalization"]),
+        "calibration": _none(options["calibration"]),
+        "gamma": "auto" if options["gamma"] is None else options["gamma"],
+    }
 
 
 def _none(choice: str) -> str | None:

@@ -25,6 +25,8 @@ def sparsify(
     epsilon: float = 0.5,
     max_edges: int | None = None,
     constants: Literal["practical", "theory"] = "practical",
+    half_life: Any = None,
+    horizon: Any = None,
     random_state: Any = None,
     **options: Any,
 ) -> Graph:
@@ -37,7 +39,7 @@ def sparsify(
     ----------
     edges : ClusterEdges, or whatever it accepts
         If you also need the edges for `certify`, make a `ClusterEdges` first and pass it here.
-    epsilon, max_edges, constants, random_state
+    epsilon, max_edges, constants, half_life, horizon, random_state
         See `StreamingSparsifier`.
     **options
         `client`, `split_every`, `partition_edges`, `progress` and how to read: see `ClusterEdges`.
@@ -70,7 +72,12 @@ def sparsify(
     """
     source = _on_cluster(edges, options)
     found = source.sparsify(
-        epsilon=epsilon, max_edges=max_edges, constants=constants, random_state=random_state
+        epsilon=epsilon,
+        max_edges=max_edges,
+        constants=constants,
+        half_life=half_life,
+        horizon=horizon,
+        random_state=random_state,
     )
     return found.snapshot()
 
@@ -124,6 +131,10 @@ def label(
     method: Literal["harmonic", "restart", "auto"] = "harmonic",
     class_prior: Any = None,
     calibration: Literal["loo"] | None = "loo",
+    half_life: Any = None,
+    horizon: Any = None,
+    at: Any = None,
+    since: Any = None,
     certify: bool = False,
     random_state: Any = None,
     n_jobs: int | None = None,
@@ -142,8 +153,11 @@ def label(
         -1, None and NaN mean unlabelled. A file is read as by ``ohmlearn label``.
     sample_weight : dict or Series {node id: weight}, optional
         How much each label counts; by default, what the file of labels says.
-    epsilon, max_edges, passes, gamma, normalization, method, class_prior, calibration, random_state
+    epsilon, max_edges, passes, gamma, normalization, method, class_prior, calibration, \
+half_life, horizon, random_state
         See `HFSClassifier`.
+    at, since : number or date, optional
+        See `HFSClassifier.fit_edges`.
     certify : bool
         Whether to measure the sparsifier, in up to 20 more passes.
     n_jobs : int, optional
@@ -177,9 +191,11 @@ def label(
         method=method,
         class_prior=class_prior,
         calibration=calibration,
+        half_life=half_life,
+        horizon=horizon,
         random_state=random_state,
         n_jobs=n_jobs,
-    ).fit_edges(source, y, sample_weight=sample_weight)
+    ).fit_edges(source, y, sample_weight=sample_weight, at=at, since=since)
     certificate = None
     if certify:
         certificate = certify_edges(

@@ -10,10 +10,11 @@ from distributed import Client
 from numpy.typing import NDArray
 
 from ohmlearn.dask.partial import derive_seed, merge_partials, sparsify_partition
-from ohmlearn.dask.partitions import find_partitions, make_options
+from ohmlearn.dask.partitions import find_partitions, make_options, open_partition
 from ohmlearn.dask.product import PartialProduct, add_products, multiply_partition
 from ohmlearn.dask.tree import Progress, find_client, hold, run_tree
 from ohmlearn.graph.passes import Passes, PassTotals
+from ohmlearn.graph.time_view import TimeView
 from ohmlearn.nodes import NodeTable
 from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.validation.parameters import check_count, check_seed
@@ -32,9 +33,9 @@ class ClusterEdges:
     Parameters
     ----------
     edges : dask.dataframe.DataFrame, path, list of paths, or list of dask.delayed.Delayed
-        A Delayed must return something that `read_edges` accepts: arrays (u, v) or (u, v, w), a
-        table, or a list of batches. A path is a file, a pattern or a folder that all workers can
-        read.
+        A Delayed must return something that `read_edges` accepts: arrays (u, v), (u, v, w) or
+        (u, v, w, t), a table, or a list of batches. A path is a file, a pattern or a folder that
+        all workers can read.
     client : dask.distributed.Client, optional
         The current client by default. Without one, threads of this process do the work.
     split_every : int
@@ -58,6 +59,10 @@ class ClusterEdges:
     n_bad, first_bad : int, str or None
         Number of rows that `sparsify` skipped with ``on_bad="skip"``, and what was wrong with the
         first of them.
+    has_times : bool
+        Whether times are read, with the option `time`.
+    time_unit : str or None
+        What the times are, see `EdgeStream`; for edges that are not in files only after `sparsify`.
     traffic : tuple of int
         Bytes of the merged sparsifiers for each level of the tree, partitions first.
 
@@ -96,6 +101,8 @@ class ClusterEdges:
         self.n_bad = 0
         self.first_bad: str | None = None
         self.traffic: tuple[int, ...] = ()
+        self.has_times = self.options.time is not None
+        self._time_unit: str | None = "unknown"
         self._held_nodes: Any = None
 
     @property
@@ -103,19 +110,29 @@ class ClusterEdges:
         """Number of partitions."""
         return len(self.partitions)
 
+    @property
+    def time_unit(self) -> str | None:
+        """What the times are; read from the first partition, if it consists of files."""
+        first = self.partitions[0].content
+        if self._time_unit == "unknown" and self.has_times and isinstance(first, tuple):
+            self._time_unit = open_partition(first, self.options).time_unit
+        return None if self._time_unit == "unknown" else self._time_unit
+
     def sparsify(
         self,
         *,
         epsilon: float = 0.5,
         max_edges: int | None = None,
         constants: str = "practical",
+        half_life: Any = None,
+        horizon: Any = None,
         random_state: Any = None,
     ) -> StreamingSparsifier:
         """Return a sparsifier of all edges; its nodes are numbered as in `nodes`.
 
         Parameters
         ----------
-        epsilon, max_edges, constants, random_state
+        epsilon, max_edges, constants, half_life, horizon, random_state
             See `StreamingSparsifier`.
 
         Returns
@@ -126,6 +143,8 @@ class ClusterEdges:
             "epsilon": epsilon,
             "max_edges": max_edges,
             "constants": constants,
+            "half_life": half_life,
+            "horizon": horizon,
         }
         seed = check_seed(random_state)
         StreamingSparsifier(**parameters, random_state=seed)  # refuses bad parameters
@@ -149,11 +168,14 @@ class ClusterEdges:
         )
         self.nodes, self._held_nodes = found.nodes(), None
         self.n_bad, self.first_bad, self.traffic = found.n_bad, found.first_bad, found.traffic
+        self._time_unit = found.time_unit
         sparsifier: StreamingSparsifier = found.sparsifier(parameters, seed)
         sparsifier.nodes = self.nodes
         return sparsifier
 
-    def open_passes(self, component: NDArray[np.int32], reader: str) -> Passes:
+    def open_passes(
+        self, component: NDArray[np.int32], reader: str, view: TimeView | None = None
+    ) -> Passes:
         """Return passes that multiply by the Laplacian of these edges; call `sparsify` before."""
         if len(self.nodes) == 0:
             raise ValueError(
@@ -162,18 +184,26 @@ class ClusterEdges:
             )
         if self._held_nodes is None:
             self._held_nodes = hold(self.nodes, self.client)
-        return ClusterPasses(self, self._held_nodes, component, reader)
+        return ClusterPasses(self, self._held_nodes, component, reader, view)
 
 
 class ClusterPasses(Passes):
     """Passes over edges on a cluster, for `refine` and `certify`."""
 
     def __init__(
-        self, edges: ClusterEdges, nodes: Any, component: NDArray[np.int32], reader: str
+        self,
+        edges: ClusterEdges,
+        nodes: Any,
+        component: NDArray[np.int32],
+        reader: str,
+        view: TimeView | None,
     ) -> None:
         super().__init__(component, reader)
         self._edges = edges
         self._nodes = nodes
+        self._weigh: Any = None
+        if view is not None:
+            self._weigh = hold(partial(view.weigh, component=component), edges.client)
 
     def _read(self, x: NDArray[np.float64]) -> PassTotals:
         edges, first = self._edges, self.passes == 0
@@ -188,7 +218,7 @@ class ClusterPasses(Passes):
             edges.split_every,
             edges.client,
             edges.progress,
-            (self._nodes, x_held, component, watched),
+            (self._nodes, x_held, component, watched, self._weigh),
         )
         if first:
             self._roots = found.roots

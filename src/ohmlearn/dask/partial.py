@@ -21,6 +21,7 @@ from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.ids import Ids, Strings
 from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.streams.options import ReadOptions
+from ohmlearn.streams.times import find_conflict
 
 __all__ = ["Partial", "derive_seed", "merge_partials", "sparsify_partition"]
 
@@ -41,6 +42,8 @@ class Partial:
     n_bad : int
     first_bad : str or None
         Rows left out.
+    time_unit : str or None
+        See `EdgeStream`; "unknown" if no edge has a time.
     traffic : tuple of int
         Bytes of all that was merged to this, by level of the tree, that of partitions first.
     """
@@ -50,6 +53,7 @@ class Partial:
     n_bad: int = 0
     first_bad: str | None = None
     traffic: tuple[int, ...] = field(default=())
+    time_unit: str | None = "unknown"
 
     @property
     def nbytes(self) -> int:
@@ -84,6 +88,7 @@ def _serialize(partial: Partial) -> tuple[dict[str, Any], list[Any]]:
         "n_bad": partial.n_bad,
         "first_bad": partial.first_bad,
         "traffic": partial.traffic,
+        "time_unit": partial.time_unit,
     }
     frames = [np.ascontiguousarray(array).view(np.uint8) for array in partial.arrays.values()]
     return header, [frame.data for frame in frames]
@@ -101,6 +106,7 @@ def _deserialize(header: dict[str, Any], frames: list[Any]) -> Partial:
         header["n_bad"],
         header["first_bad"],
         tuple(header["traffic"]),
+        header["time_unit"],
     )
 
 
@@ -130,7 +136,14 @@ def sparsify_partition(
         sparsifier = StreamingSparsifier(**parameters, random_state=seed)
         sparsifier.update(stream)
         arrays = _take_state(sparsifier) | stream.nodes.get_state()
-        return Partial(arrays, (number, number), stream.n_bad, stream.first_bad)
+        times = stream.times
+        return Partial(
+            arrays,
+            (number, number),
+            stream.n_bad,
+            stream.first_bad,
+            time_unit=times.unit if times is not None and times.is_known else "unknown",
+        )
 
 
 def merge_partials(parts: list[Partial], parameters: dict[str, Any], seed: int) -> Partial:
@@ -141,6 +154,7 @@ def merge_partials(parts: list[Partial], parameters: dict[str, Any], seed: int) 
     """
     first, last = parts[0], parts[-1]
     nodes = first.nodes()
+    unit = first.time_unit
     merged = _restore(first.arrays, len(nodes), parameters, seed)
     for part in parts[1:]:
         with in_partition(part.name):
@@ -149,6 +163,7 @@ def merge_partials(parts: list[Partial], parameters: dict[str, Any], seed: int) 
             numbers = nodes.add(ids)
         except TypeError as error:
             raise PartitionError(f'{part.name}: {error}, or use id_type="string"') from None
+        unit = _join_units(unit, part)
         merged.options.check_room(len(nodes))
         ends = {end: numbers[part.arrays[end]] for end in ("u", "v")}
         # The rows are not in order of the new numbers.
@@ -161,7 +176,17 @@ def merge_partials(parts: list[Partial], parameters: dict[str, Any], seed: int) 
         sum(part.n_bad for part in parts),
         next((part.first_bad for part in parts if part.first_bad), None),
         (*levels, sum(part.nbytes for part in parts)),
+        unit,
     )
+
+
+def _join_units(unit: str | None, part: Partial) -> str | None:
+    """Return the unit of the times of partitions, which must be the same in all of them."""
+    if part.time_unit == "unknown" or unit == "unknown":
+        return part.time_unit if unit == "unknown" else unit
+    if problem := find_conflict(part.time_unit, unit):
+        raise PartitionError(f"{part.name}: {problem}")
+    return unit
 
 
 def _check_part(arrays: dict[str, NDArray[Any]]) -> Ids:
@@ -189,6 +214,8 @@ def _restore(
     blank = StreamingSparsifier(n_nodes=n_nodes).get_state()
     own = StreamingSparsifier(**parameters, random_state=seed).get_state()
     rows = {name: array for name, array in arrays.items() if not name.startswith("node_")}
+    if "n_nodes" in rows:  # with a horizon there are no records of nodes, but their number
+        rows["n_nodes"] = np.array(n_nodes, np.int32)
     estimates = {name: blank[name] for name in ESTIMATES}
     return StreamingSparsifier.from_state({**rows, **estimates, "parameters": own["parameters"]})
 

@@ -82,8 +82,9 @@ def find_partitions(
     if hasattr(edges, "to_delayed") and hasattr(edges, "columns"):
         names = [str(name) for name in edges.columns]
         chosen = choose_columns("the DataFrame", options, names, len(names))
-        wanted = [edges.columns[at] for at in (chosen.u, chosen.v, chosen.w) if at is not None]
-        return _number(edges[wanted].to_delayed()), str(chosen)
+        if not _has_positions(options):  # which count from the first column
+            edges = edges[[edges.columns[at] for at in chosen.used]]
+        return _number(edges.to_delayed()), str(chosen)
     if isinstance(edges, list | tuple) and edges and all(isinstance(e, Delayed) for e in edges):
         return _number(edges), None
     if isinstance(edges, EdgeLog):
@@ -149,6 +150,11 @@ def make_options(options: dict[str, Any]) -> ReadOptions:
         if name not in known:
             raise TypeError(f"there is no option {name!r}; options of reading: {', '.join(known)}")
     return ReadOptions(**options)
+
+
+def _has_positions(options: ReadOptions) -> bool:
+    columns = (options.source_col, options.target_col, options.weight_col, options.time)
+    return any(isinstance(column, int) and column is not True for column in columns)
 
 
 def _number(parts: Sequence[Delayed]) -> list[Partition]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,17 +59,19 @@ def multiply_partition(
     x: NDArray[np.float64],
     component: NDArray[np.int32] | None,
     watched: tuple[NDArray[np.float32], NDArray[np.int64]] | None,
+    weigh: Callable[..., tuple[Any, ...]] | None,
     name: str,
     options: ReadOptions,
 ) -> PartialProduct:
     """Read a partition, batch after batch, and multiply with its Laplacian.
 
-    `watched` are the arguments of `Surroundings`, if those are wanted.
+    `watched` are the arguments of `Surroundings`, if those are wanted; `weigh` is that of
+    `read_pass`.
     """
     roots = np.arange(0 if component is None else len(component), dtype=np.int32)
     with in_partition(name):
         stream = open_partition(content, options, KnownNodes(nodes))
-        totals = read_pass(stream, x, component, roots, watched=watched)
+        totals = read_pass(stream, x, component, roots, watched=watched, weigh=weigh)
         return PartialProduct(totals, roots)
 
 

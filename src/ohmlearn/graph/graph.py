@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse
@@ -23,6 +23,9 @@ from ohmlearn.validation.edges import (
 )
 from ohmlearn.validation.parameters import naming_size
 
+if TYPE_CHECKING:
+    from ohmlearn.graph.time_view import TimeView
+
 __all__ = ["Graph"]
 
 
@@ -42,6 +45,9 @@ class Graph:
         How many edges of the input were left out.
     nodes : NodeTable or None
         The ids of the nodes, if the graph was made from a stream that has them.
+    view : TimeView or None
+        Which edges of a stream with times the graph approximates, if it is a snapshot of a
+        sparsifier that forgets.
 
     Examples
     --------
@@ -61,6 +67,7 @@ class Graph:
     n_self_loops_dropped: int
     n_zero_weights_dropped: int
     nodes: NodeTable | None = None
+    view: "TimeView | None" = None
 
     def __init__(self) -> None:
         raise TypeError(

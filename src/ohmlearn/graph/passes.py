@@ -3,7 +3,8 @@
 import math
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from ohmlearn import _core
 from ohmlearn.graph.batches import batches_of
 from ohmlearn.graph.graph import Graph
+from ohmlearn.graph.time_view import TimeView
 from ohmlearn.nodes.identity import join_tables, nodes_of
 from ohmlearn.validation.edges import (
     MAX_NODES,
@@ -19,6 +21,7 @@ from ohmlearn.validation.edges import (
     check_batch,
     check_graph,
     check_rereadable,
+    check_timed_batch,
     raise_edge_fault,
 )
 from ohmlearn.validation.parameters import check_n_jobs
@@ -160,6 +163,8 @@ class EdgePasses(Passes):
         Name of the function that reads the edges, for messages.
     n_jobs : int, optional
         Number of threads, as in scikit-learn.
+    view : TimeView, optional
+        Which of the edges count, and how much; they need times then, unless they are a Graph.
 
     Examples
     --------
@@ -172,11 +177,19 @@ class EdgePasses(Passes):
     """
 
     def __init__(
-        self, edges: Any, component: NDArray[np.int32], reader: str, n_jobs: int | None = None
+        self,
+        edges: Any,
+        component: NDArray[np.int32],
+        reader: str,
+        n_jobs: int | None = None,
+        view: TimeView | None = None,
     ) -> None:
         super().__init__(component, reader)
         self._threads = check_n_jobs(n_jobs)
         self._graph: Graph | None = None
+        if isinstance(edges, Graph):
+            view = None  # its weights are those of its own view
+        self._weigh = None if view is None else partial(view.weigh, component=component)
         if isinstance(edges, Graph) and edges.n_nodes == self.n_nodes:
             self._graph = edges
         elif isinstance(edges, Graph | tuple):
@@ -187,7 +200,8 @@ class EdgePasses(Passes):
     def _read(self, x: NDArray[np.float64]) -> PassTotals:
         component = self.component if self.passes == 0 else None
         if self._graph is None:
-            return read_pass(self._batches, x, component, self._roots, self._threads, self.watched)
+            how = (self._threads, self.watched, self._weigh)
+            return read_pass(self._batches, x, component, self._roots, *how)
         totals = PassTotals(
             multiply_laplacian(self._graph, x, self._threads), self._graph.n_edges, 0.0
         )
@@ -202,8 +216,10 @@ class EdgePasses(Passes):
         return totals
 
 
-def check_sparsifier(edges: Any, h: Any, call: str) -> Graph:
+def check_sparsifier(edges: Any, h: Any, call: str, at: Any = None, since: Any = None) -> Graph:
     """Return the sparsifier `h` as a Graph; refuse arguments in the wrong order and other ids.
+
+    The `view` of the graph says which of the edges it approximates, if times matter.
 
     Parameters
     ----------
@@ -212,13 +228,21 @@ def check_sparsifier(edges: Any, h: Any, call: str) -> Graph:
     h : Graph, or an object whose ``snapshot()`` returns one
     call : str
         The call as the user writes it, for messages.
+    at, since : number or date, optional
+        Which graph `h` is asked for, see `StreamingSparsifier.snapshot`.
     """
     if hasattr(edges, "snapshot") and not isinstance(edges, Iterable):  # a log is both
         raise TypeError(
             f"edges come first and the sparsifier second, {call}, but the first argument is a "
             f"{type(edges).__name__}; swap the two"
         )
-    graph = h.snapshot() if hasattr(h, "snapshot") else h
+    moment = {name: value for name, value in (("at", at), ("since", since)) if value is not None}
+    if moment and not hasattr(h, "snapshot"):
+        raise TypeError(
+            f"{' and '.join(moment)} can be given with a StreamingSparsifier only, got "
+            f"{type(h).__name__}"
+        )
+    graph = h.snapshot(**moment) if hasattr(h, "snapshot") else h
     if not isinstance(graph, Graph) and not hasattr(graph, "shape"):
         swapped = isinstance(edges, Graph) and isinstance(graph, Iterable)
         remedy = "; swap the two" if swapped and not isinstance(graph, str) else ""
@@ -248,16 +272,21 @@ def check_first_pass(edges: Any, h: Graph, source: Passes, call: str) -> None:
 
 
 def open_passes(
-    edges: Any, component: NDArray[np.int32], reader: str, n_jobs: int | None = None
+    edges: Any,
+    component: NDArray[np.int32],
+    reader: str,
+    n_jobs: int | None = None,
+    view: TimeView | None = None,
 ) -> Passes:
     """Return passes over edges in this process, or over edges that are elsewhere.
 
-    The latter have a method `open_passes` and are multiplied where they are.
+    The latter have a method `open_passes` and are multiplied where they are. `view` is that of the
+    sparsifier.
     """
     if hasattr(edges, "open_passes"):
-        passes: Passes = edges.open_passes(component, reader)
+        passes: Passes = edges.open_passes(component, reader, view)
         return passes
-    return EdgePasses(edges, component, reader, n_jobs)
+    return EdgePasses(edges, component, reader, n_jobs, view)
 
 
 def read_pass(
@@ -267,10 +296,12 @@ def read_pass(
     roots: NDArray[np.int32],
     threads: int = 1,
     watched: tuple[NDArray[np.float32], NDArray[np.int64]] | None = None,
+    weigh: Callable[..., tuple[Any, ...]] | None = None,
 ) -> PassTotals:
     """Read batches once, multiply, and count; with `component`, join the ends of edges in `roots`.
 
-    `watched` are the arguments of `Surroundings`, if those are wanted.
+    `watched` are the arguments of `Surroundings`, if those are wanted. `weigh` makes batches
+    (u, v, w) of batches with times, see `TimeView.weigh`.
 
     Examples
     --------
@@ -278,14 +309,18 @@ def read_pass(
     >>> read_pass([([0], [1], [2.0])], np.array([[1.0], [0.0]]), None, np.empty(0, np.int32))
     PassTotals(product=array([[ 2.], [-2.]]), n_edges=1, weight=2.0, lost_edge=None, ...)
     """
-    result, count, weight = np.zeros_like(x), 0, 0.0
+    result, read, count, weight = np.zeros_like(x), 0, 0, 0.0
     lost: tuple[int, int] | None = None
     around = None if watched is None else Surroundings(*watched)
     for number, batch in enumerate(batches):
-        arrays = check_batch(batch, number)
-        fault = _core.find_fault(MAX_NODES, threads, *arrays)
+        check = check_batch if weigh is None else check_timed_batch
+        arrays: tuple[Any, ...] = check(batch, number)
+        fault = _core.find_fault(MAX_NODES, threads, *arrays[:3])
         if fault is not None:
-            raise_edge_fault(fault, MAX_NODES, _name_edges(count))
+            raise_edge_fault(fault, MAX_NODES, _name_edges(read))
+        read += len(arrays[0])
+        if weigh is not None:
+            arrays = weigh(*arrays)
         if component is not None:
             found = _join(component, roots, *arrays)
             lost = found if lost is None else lost
@@ -294,7 +329,8 @@ def read_pass(
             around.add(*arrays)
         n_edges = len(arrays[0])
         count += n_edges
-        weight += float(arrays[2].sum(dtype=np.float64)) if len(arrays) == 3 else n_edges
+        w = arrays[2] if len(arrays) == 3 else None
+        weight += n_edges if w is None else float(w.sum(dtype=np.float64))
     totals = PassTotals(result, count, weight, lost)
     if around is None:
         return totals

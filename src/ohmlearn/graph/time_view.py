@@ -7,12 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ohmlearn import _core
 from ohmlearn.graph.batches import batches_of
 from ohmlearn.validation.edges import check_timed_batch
 
 __all__ = ["FADED", "EdgesInView", "TimeView"]
 
 FADED = 40.0  # half-lives after which an edge is gone: its weight is 2**-40 of what it was
+# An edge so old may be gone in a sparsifier already, if heavier edges beside it were still older.
+FAINT = 20.0
 
 
 @dataclass(frozen=True)
@@ -23,10 +26,12 @@ class TimeView:
     ----------
     at : float, optional
         The time of the view; with a half-life, an edge of time t has the weight
-        w 2^(-(at - t) / half_life). An edge older than 40 half-lives is gone.
+        w 2^(-(at - t) / half_life). An edge that is later, or older than 40 half-lives, does not
+        count.
     half_life : float, optional
+        Needs `at`.
     since : float, optional
-        Earlier edges do not count.
+        Earlier edges do not count. Not together with a half-life.
 
     Examples
     --------
@@ -34,7 +39,7 @@ class TimeView:
     >>> t = np.array([0.0, 10.0, 20.0])
     >>> view = TimeView(at=20.0, half_life=10.0)
     >>> view.weigh(np.arange(3), np.arange(1, 4), None, t)
-    (array([0, 1, 2]), array([1, 2, 3]), array([0.25, 0.5 , 1.  ]))
+    (array([0, 1, 2]), array([1, 2, 3]), array([0.25, 0.5 , 1.  ], dtype=float32))
     >>> TimeView(since=5.0).weigh(np.arange(3), np.arange(1, 4), None, t)
     (array([1, 2]), array([2, 3]), None)
     """
@@ -46,24 +51,39 @@ class TimeView:
     @property
     def earliest(self) -> float:
         """The time of the oldest edges that count."""
-        bounds = [-np.inf if self.since is None else self.since]
         if self.half_life is not None and self.at is not None:
-            bounds.append(self.at - FADED * self.half_life)
-        return max(bounds)
+            return self.at - FADED * self.half_life
+        return -np.inf if self.since is None else self.since
 
     def weigh(
-        self, u: NDArray[Any], v: NDArray[Any], w: NDArray[Any] | None, t: NDArray[np.float64]
+        self,
+        u: NDArray[Any],
+        v: NDArray[Any],
+        w: NDArray[Any] | None,
+        t: NDArray[np.float64],
+        component: NDArray[np.int32] | None = None,
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
-        """Return the edges of a batch that count, with their weights."""
-        if len(t) > 0 and t.min() < self.earliest:
+        """Return the edges of a batch that count, with their weights.
+
+        With `component`, that of each node in a sparsifier, faint edges between components do not
+        count: those older than 20 half-lives, whose weight is below a millionth.
+        """
+        if self.half_life is not None:
+            assert self.at is not None
+            faded, n_out = _core.fade_weights(w, t, self.at, self.half_life)
+            keep = faded != 0.0
+            if component is not None:
+                faint = np.flatnonzero(keep & (t < self.at - FAINT * self.half_life))
+                lost = faint[_crosses(component, u[faint], v[faint])]
+                keep[lost] = False
+                n_out += len(lost)
+            w = faded
+        else:
             keep = t >= self.earliest
-            u, v, t = u[keep], v[keep], t[keep]
-            w = None if w is None else w[keep]
-        if self.half_life is None:
+            n_out = len(t) - int(np.count_nonzero(keep))
+        if n_out == 0:
             return u, v, w
-        assert self.at is not None
-        decay = np.exp2((t - self.at) / self.half_life)
-        return u, v, decay if w is None else w * decay
+        return u[keep], v[keep], None if w is None else w[keep]
 
     def of(self, edges: Any) -> "EdgesInView":
         """Return the edges of the view, as a stream that can be read as often as `edges`."""
@@ -89,3 +109,12 @@ class EdgesInView:
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         for number, batch in enumerate(batches_of(self.edges)):
             yield self.view.weigh(*check_timed_batch(batch, number))
+
+
+def _crosses(component: NDArray[np.int32], u: NDArray[Any], v: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which edges join two components, or have a node without one."""
+    n = len(component)
+    known = (u < n) & (v < n)
+    found: NDArray[np.bool_] = ~known
+    found[known] = component[u[known]] != component[v[known]]
+    return found

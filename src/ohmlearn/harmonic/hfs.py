@@ -254,6 +254,8 @@ def refine(
     labelled: ArrayLike,
     Y: ArrayLike,
     *,
+    at: Any = None,
+    since: Any = None,
     passes: int = 10,
     tol: float = 1e-6,
     gamma: float = 1.0,
@@ -279,7 +281,10 @@ def refine(
         All edges. An iterable is read in every pass; it must be one that can be read more than
         once, for example a list.
     h : Graph, or an object whose ``snapshot()`` returns one
-        A sparsifier of these edges.
+        A sparsifier of these edges. If it has a half-life or a horizon, the edges need times, and
+        count as they do in H.
+    at, since : number or date, optional
+        Which H, if times matter; see `StreamingSparsifier.snapshot`.
     labelled, Y, gamma, normalization, sample_weight, method
         As for `solve_hfs`.
     leave_out : array-like of int, optional
@@ -325,7 +330,7 @@ def refine(
     >>> bool(abs(found.f - solve_hfs(graph, [0, 1, 2], [1.0, -1.0, 1.0]).f).max() < 1e-5)
     True
     """
-    h = check_sparsifier(edges, h, CALL)
+    h = check_sparsifier(edges, h, CALL, at, since)
     limit = check_count("passes", passes)
     check_fraction("tol", tol)
     component = h.components()[1]
@@ -335,7 +340,7 @@ def refine(
     )  # fmt: skip
     labels = _check_left_out(leave_out, system)
     solver = HFSSolver(h, system, random_state=check_seed(random_state), n_jobs=n_jobs)
-    source = open_passes(edges, component, "refine", n_jobs)
+    source = open_passes(edges, component, "refine", n_jobs, h.view)
     responses: Responses | None = None
     if labels is not None:
         responses = respond(solver, labels, RESPONSE_TOL, keep=True)

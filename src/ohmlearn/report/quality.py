@@ -30,7 +30,7 @@ def measure_quality(model: Any) -> dict[str, Any]:
     if model.n_iter_ > 1 or model._holds_all_edges():
         return quality | {"residual": model.residual_.tolist()}
     return quality | {
-        "epsilon_estimate": model.sparsifier_.epsilon_estimate_,
+        "epsilon_estimate": model.sparsifier_._sample(**model._moment).epsilon,
         "unstable_share": float(model.stability_.mean()),
     }
 

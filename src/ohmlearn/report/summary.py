@@ -37,8 +37,15 @@ class EdgeSummary:
         self._weight = 0.0
         self._lightest, self._heaviest = math.inf, 0.0
         self._weighted = False
+        self._earliest, self._latest = math.inf, -math.inf
 
-    def update(self, u: NDArray[Any], v: NDArray[Any], w: NDArray[Any] | None = None) -> None:
+    def update(
+        self,
+        u: NDArray[Any],
+        v: NDArray[Any],
+        w: NDArray[Any] | None = None,
+        t: NDArray[np.float64] | None = None,
+    ) -> None:
         """Add a batch of edges."""
         if len(u) == 0:
             return
@@ -52,6 +59,9 @@ class EdgeSummary:
         u, v = u[keep], v[keep]
         if len(u) == 0:
             return
+        if t is not None:
+            self._earliest = min(self._earliest, float(t[keep].min()))
+            self._latest = max(self._latest, float(t[keep].max()))
         weights = np.ones(1) if w is None else w[keep]
         self._weight += float(weights.sum(dtype=np.float64)) if w is not None else len(u)
         self._lightest = min(self._lightest, float(weights.min()))
@@ -88,6 +98,8 @@ class EdgeSummary:
             "weight_seen": self._weight,
             "weight_min": self._lightest if self._n_edges else None,
             "weight_max": self._heaviest if self._n_edges else None,
+            "time_min": self._earliest if self._earliest <= self._latest else None,
+            "time_max": self._latest if self._earliest <= self._latest else None,
         }
 
     def _make_room(self, n_nodes: int) -> None:

@@ -1,5 +1,6 @@
 """What the estimators have in common: fitting to edges, more edges, other labels, more passes."""
 
+import os
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Self
@@ -11,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from ohmlearn.harmonic.posterior import posterior_std
 from ohmlearn.nodes.identity import nodes_of
 from ohmlearn.semi_supervised.labelling import Labelling
+from ohmlearn.semi_supervised.saving import load_model, save_model
 from ohmlearn.semi_supervised.suggest import Suggestion, suggest_nodes
 from ohmlearn.semi_supervised.targets import is_mapping
 from ohmlearn.sparsifier import StreamingSparsifier
@@ -31,12 +33,14 @@ class BaseHFS(Labelling):
         sample_weight: Any = None,
         n_nodes: int | None = None,
         sparsifier: StreamingSparsifier | None = None,
+        at: Any = None,
+        since: Any = None,
     ) -> Self:
         """Fit to a stream of edges.
 
         Parameters
         ----------
-        edges : stream, Graph, or tuple (u, v) or (u, v, w) of arrays
+        edges : stream, Graph, or tuple (u, v), (u, v, w) or (u, v, w, t) of arrays
             A stream is any iterable of such tuples, for example ``read_edges(...)`` or a list. Each
             edge is listed once, in either direction; the weights of parallel edges add up. With
             ``passes > 1`` the stream is read several times.
@@ -52,7 +56,13 @@ class BaseHFS(Labelling):
             Number of nodes, if neither `y` nor the stream determines it. If it is unknown, nodes
             may appear at any time.
         sparsifier : StreamingSparsifier, optional
-            Takes in the edges, instead of a new one with the given `epsilon` and `max_edges`.
+            Takes in the edges, instead of a new one with the given `epsilon`, `max_edges`,
+            `half_life` and `horizon`.
+        at : number or date, optional
+            With a half-life: the time for which to answer, not before the latest edge, which is
+            the default.
+        since : number or date, optional
+            With a horizon: the time of the oldest edges that count.
 
         Returns
         -------
@@ -71,6 +81,13 @@ class BaseHFS(Labelling):
         >>> model = HFSClassifier().fit_edges(batches, y, sample_weight={2: 5.0})
         >>> model.transduction_.tolist()
         ['a', 'a', 'b', 'b', 'b']
+
+        Edges with times, of which the newest counts most:
+
+        >>> timed = [([0, 1], [1, 2], None, [10.0, 70.0])]
+        >>> model = HFSClassifier(half_life=10).fit_edges(timed, {0: "a", 2: "b"})
+        >>> model.transduction_.tolist()
+        ['a', 'b', 'b']
         """
         self._check_parameters()
         if n_nodes is None and nodes_of(edges) is None:  # a table only knows the nodes read so far
@@ -79,12 +96,12 @@ class BaseHFS(Labelling):
             n_nodes = len(y)
         for name in ("X_", "n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
-        self._label(edges, y, sample_weight, n_nodes, sparsifier)
+        self._label(edges, y, sample_weight, n_nodes, sparsifier, at, since)
         if is_mapping(y, self._nodes):
             self._warn_isolated()
         return self
 
-    def update(self, edges: Any) -> Self:
+    def update(self, edges: Any, *, at: Any = None, since: Any = None) -> Self:
         """Take in more edges; later answers count them, too.
 
         Answers are computed when they are asked for, from the kept graph alone, starting from the
@@ -94,7 +111,11 @@ class BaseHFS(Labelling):
         ----------
         edges : stream, Graph, or tuple (u, v) or (u, v, w) of arrays
             Only the new edges, which may have new nodes. A stream of `read_edges` after another
-            one needs ``nodes=first.nodes``, so that the same id is the same node.
+            one needs ``nodes=model.nodes_``, so that the same id is the same node. Edges may also
+            be those of a `StreamingSparsifier`: it is merged, or, if there are no edges yet, the
+            estimator continues with it.
+        at, since : number or date, optional
+            As for `fit_edges`, for all answers until the next update.
 
         Returns
         -------
@@ -106,11 +127,19 @@ class BaseHFS(Labelling):
         >>> model = HFSClassifier().update(([0, 1], [1, 2])).relabel({0: "a", 2: "b"})
         >>> model.update(([2], [3])).transduction_.tolist()
         ['a', 'a', 'b', 'b']
+
+        A sparsifier that was made before, perhaps on another machine:
+
+        >>> from ohmlearn import StreamingSparsifier
+        >>> sparsifier = StreamingSparsifier(random_state=0).update([0, 1], [1, 2])
+        >>> model = HFSClassifier().update(sparsifier).relabel({0: "a", 2: "b"})
+        >>> model.transduction_.tolist()
+        ['a', 'a', 'b']
         """
         if not hasattr(self, "_seed"):
             self._check_parameters()
             self._start(None)
-        self._take(edges)
+        self._take(edges, at, since)
         return self
 
     def relabel(self, y: Any, *, sample_weight: Any = None) -> Self:
@@ -184,6 +213,51 @@ class BaseHFS(Labelling):
             self.n_iter_ += done
         self._solve()
         return self
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the estimator to a file with a checksum, completely or not at all.
+
+        The file holds everything that later answers depend on: parameters, ids, labels, the
+        sparsifier (or all edges, if ``epsilon=None``), the points of `fit`, and the present answer.
+        Nothing is pickled. A `random_state` that is a generator is replaced by the seed in use. A
+        function as `affinity` cannot be saved.
+
+        Parameters
+        ----------
+        path : str or path
+            Name of the file; an existing file is replaced.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from ohmlearn import HFSClassifier
+        >>> model = HFSClassifier(random_state=0).fit_edges(([0, 1], [1, 2]), {0: "a", 2: "b"})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(f"{folder}/model.ohm")
+        ...     loaded = HFSClassifier.load(f"{folder}/model.ohm")
+        >>> loaded.update(([2], [3])).transduction_.tolist()
+        ['a', 'a', 'b', 'b']
+        """
+        save_model(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a saved estimator, which continues bit for bit as if it had never stopped.
+
+        To take in more edges with ids, read them with the ids of the estimator:
+        ``model.update(read_edges(path, nodes=model.nodes_))``.
+
+        Parameters
+        ----------
+        path : str or path
+            A file written by `save`; see there for an example.
+
+        Raises
+        ------
+        ValueError
+            Names the file and what is wrong with it. It is safe to load any file.
+        """
+        return load_model(cls, path)
 
     # Answers.
 

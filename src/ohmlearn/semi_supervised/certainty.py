@@ -209,7 +209,7 @@ class Certainty(BaseHFS):
         unlabelled[self.labelled_] = False
         others = []
         for number in range(REPLICATES):
-            graph = self.sparsifier_.replicate(number, amplitude=AMPLITUDE)
+            graph = self.sparsifier_.replicate(number, amplitude=AMPLITUDE, **self._moment)
             other = self._solve_in_memory(start=result, graph=with_nodes(graph, len(flips)))
             others.append(known.with_result(other).decision_scores)
         return flip_probabilities(self.graph_, known.decision_scores, others, AMPLITUDE, unlabelled)

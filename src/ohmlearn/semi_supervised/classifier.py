@@ -116,6 +116,13 @@ class HFSClassifier(ClassifierMixin, Certainty):
         Number of threads, as in scikit-learn. It does not change the answers.
     verbose : int
         If positive, print progress to stderr.
+    half_life : float, str or timedelta, optional
+        Edges count half as much after this time, such as "7d"; see `StreamingSparsifier`. They need
+        times, so that only `fit_edges` and `update` can be used. A node whose edges have all faded
+        is not reached.
+    horizon : float, str or timedelta, optional
+        Edges that are older than this, compared with the latest one, do not count; see
+        `StreamingSparsifier`.
 
     Attributes
     ----------
@@ -148,6 +155,8 @@ class HFSClassifier(ClassifierMixin, Certainty):
         The graph in memory: the sparsifier, or all edges if ``epsilon=None``.
     sparsifier_ : StreamingSparsifier or None
         Where `graph_` comes from; None if ``epsilon=None``.
+    nodes_ : NodeTable or None
+        The ids of the nodes, if the edges have ids.
     n_iter_ : int
         Number of passes over the edges.
     n_features_in_ : int
@@ -202,6 +211,8 @@ class HFSClassifier(ClassifierMixin, Certainty):
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        half_life: Any = None,
+        horizon: Any = None,
     ) -> None:
         self.affinity = affinity
         self.n_neighbors = n_neighbors
@@ -219,6 +230,8 @@ class HFSClassifier(ClassifierMixin, Certainty):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.half_life = half_life
+        self.horizon = horizon
 
     def _read_labels(
         self, y: Any, n_nodes: int | None, ids: NodeTable | None, sample_weight: Any

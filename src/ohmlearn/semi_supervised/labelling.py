@@ -5,9 +5,9 @@ it, and the command line and `ohmlearn.dask` call `fit_edges`. Progress bars and
 the stream of edges.
 """
 
+import math
 import warnings
 from abc import abstractmethod
-from itertools import chain
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -17,13 +17,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from ohmlearn.edge_log.in_step import KeptSparsifier
 from ohmlearn.graph import Graph
-from ohmlearn.graph.batches import batches_of, graph_of
+from ohmlearn.graph.batches import batches_of
 from ohmlearn.harmonic import HFSResult, refine, solve_hfs
 from ohmlearn.harmonic.hfs import Method
 from ohmlearn.harmonic.leave_one_out import LeftOut
 from ohmlearn.harmonic.system import Normalization
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.identity import join_tables, nodes_of
+from ohmlearn.semi_supervised.all_edges import FAR, AllEdges
 from ohmlearn.semi_supervised.points import FromPoints
 from ohmlearn.semi_supervised.targets import (
     Labels,
@@ -32,7 +33,7 @@ from ohmlearn.semi_supervised.targets import (
     number_labels,
 )
 from ohmlearn.sparsifier import StreamingSparsifier
-from ohmlearn.sparsifier.options import MAX_EDGES
+from ohmlearn.sparsifier.options import MAX_EDGES, SparsifierOptions
 from ohmlearn.validation.edges import check_rereadable
 from ohmlearn.validation.parameters import (
     LARGEST,
@@ -46,16 +47,17 @@ from ohmlearn.validation.parameters import (
     check_parameters,
     check_seed,
 )
+from ohmlearn.validation.times import DURATION_KIND
 
 __all__ = ["Labelling"]
 
 Floats = NDArray[np.float64]
-FAR = 1_000_000  # largest allowed gap between a labelled node and twice the number of nodes
 SOLVE_TOL = 1e-8  # a solve in memory is cheap, so it is at least this accurate
 MOST_LEFT_OUT = 512  # labels whose leave-one-out scores are computed
 LEAST_LEFT_OUT = 32
 LEFT_OUT_ENTRIES = 1 << 25  # nodes times labels left out: solves take time, and passes 128 MiB
 LEFT_OUT_TOL = 1e-4
+FADED_TOL = 1e-6  # rounding of weights that fade
 READER = "an estimator with passes > 1 (passes=1 does not)"
 
 
@@ -72,6 +74,8 @@ class Labelling(FromPoints):
         "random_state": RANDOM_STATE,
         "n_jobs": N_JOBS,
         "verbose": VERBOSE,
+        "half_life": (None, DURATION_KIND),
+        "horizon": (None, DURATION_KIND),
     }
     _without_evidence: ClassVar[str]
     gamma: float | Literal["auto"]
@@ -82,6 +86,8 @@ class Labelling(FromPoints):
     tol: float
     random_state: Any
     verbose: int
+    half_life: Any
+    horizon: Any
 
     # What labels mean: the classifier and the regressor differ in these three.
 
@@ -116,6 +122,8 @@ class Labelling(FromPoints):
         sample_weight: Any,
         n_nodes: int | None,
         sparsifier: StreamingSparsifier | None = None,
+        at: Any = None,
+        since: Any = None,
     ) -> None:
         """Read edges, solve on what is kept of them, refine on all of them."""
         if hasattr(edges, "live_edges"):  # a log, which may change while it is read
@@ -123,34 +131,46 @@ class Labelling(FromPoints):
         # Labels are checked before the edges are read, and numbered afterwards.
         labels = self._read_labels(y, n_nodes, nodes_of(edges), sample_weight)
         in_memory = isinstance(edges, Graph | tuple) or self.epsilon is None
-        if self.passes > 1 and not in_memory and not _is_on_cluster(edges):
+        is_sparse = isinstance(edges, StreamingSparsifier)  # there are no other edges to read
+        if self.passes > 1 and not in_memory and not is_sparse and not _is_on_cluster(edges):
             check_rereadable(batches_of(edges), READER)
         kept = None if sparsifier is not None else kept_sparsifier(edges, self)
         self._start(n_nodes, sparsifier if kept is None else kept.sparsifier)
         if kept is None:
-            self._take(edges)
+            self._take(edges, at, since)
         else:
-            self._continue(kept)
+            self._continue(kept, at, since)
         self._set_labels(labels)
         self._settle_method()
-        if self.passes > 1 and not self._holds_all_edges():
+        if self.passes > 1 and not is_sparse and not self._holds_all_edges():
             self._refine(edges, self.passes - 1, None)
         self._solve()
 
-    def _start(self, n_nodes: int | None, sparsifier: StreamingSparsifier | None = None) -> None:
+    def _start(
+        self,
+        n_nodes: int | None,
+        sparsifier: StreamingSparsifier | None = None,
+        seed: int | None = None,
+    ) -> None:
         """Forget earlier edges, labels and answers."""
-        for name in ("_labels", "labelled_"):
+        for name in ("_labels", "labelled_", "sources_"):
             self.__dict__.pop(name, None)
-        self._seed = check_seed(self.random_state)
+        self._seed = check_seed(self.random_state if seed is None else seed)
         self._n_nodes = n_nodes
         self._nodes: NodeTable | None = None
-        self._all_edges: Graph | None = None
+        self._moment: dict[str, Any] = {}  # at or since, if they were given
+        self._all_edges: AllEdges | None = None
         self._answer: HFSResult | None = None
         self._before: HFSResult | None = None  # the last answer, where the next solve starts
         self.n_iter_ = 1
         self.staleness_, self._removed_weight = 0.0, 0.0
         self.sparsifier_ = sparsifier
-        if self.epsilon is not None and sparsifier is None:
+        if sparsifier is not None:
+            return
+        if self.epsilon is None:
+            options = SparsifierOptions(half_life=self.half_life, horizon=self.horizon)
+            self._all_edges = AllEdges(n_nodes, options)
+        else:
             self.sparsifier_ = StreamingSparsifier(
                 n_nodes=n_nodes,
                 epsilon=self.epsilon,
@@ -158,29 +178,42 @@ class Labelling(FromPoints):
                 random_state=self._seed,
                 n_jobs=self.n_jobs,
                 verbose=self.verbose,
+                half_life=self.half_life,
+                horizon=self.horizon,
             )
 
-    def _take(self, edges: Any) -> None:
-        """Take in edges: into the sparsifier, or into a graph of all edges."""
+    def _begin(self, at: Any, since: Any) -> None:
+        """Forget the answer; the next one is for this time."""
         self._answer, self.n_iter_, self._is_settled = None, 1, False
+        given = {"at": at, "since": since}
+        self._moment = {name: value for name, value in given.items() if value is not None}
+
+    def _take(self, edges: Any, at: Any = None, since: Any = None) -> None:
+        """Take in edges: into the sparsifier, or into a graph of all edges."""
+        self._begin(at, since)
+        if isinstance(edges, StreamingSparsifier):
+            self._take_sparsifier(edges)
+            return
         if self.sparsifier_ is None:
+            assert self._all_edges is not None
             nodes = nodes_of(edges)
             if _is_on_cluster(edges):
                 raise ValueError(
                     "epsilon = None keeps every edge in this process, but these edges are on a "
                     "cluster; give an epsilon between 0 and 1"
                 )
-            known = [] if self._all_edges is None else [self._all_edges.edges()]
             self._check_same_nodes(nodes)
-            if known:
-                edges = chain(known, batches_of(edges))
-            graph = graph_of(edges, self._n_nodes)
+            self._all_edges.add(edges)
             self._nodes = join_tables(self._nodes, nodes)  # a stream may number as it is read
-            self._all_edges = graph
             return
         if _is_on_cluster(edges):
+            options = self.sparsifier_.options
             found = edges.sparsify(
-                epsilon=self.epsilon, max_edges=self.max_edges, random_state=self._seed
+                epsilon=self.epsilon,
+                max_edges=self.max_edges,
+                half_life=options.half_life,
+                horizon=options.horizon,
+                random_state=self._seed,
             )
             if self.sparsifier_.n_edges_seen_ > 0:
                 found = self.sparsifier_.merge(found)
@@ -189,9 +222,20 @@ class Labelling(FromPoints):
             self.sparsifier_.update(edges)
         self._nodes = self.sparsifier_.nodes
 
-    def _continue(self, kept: KeptSparsifier) -> None:
+    def _take_sparsifier(self, other: StreamingSparsifier) -> None:
+        """Continue with a sparsifier, or merge it into the present one."""
+        kept = self.sparsifier_
+        if kept is None:
+            raise ValueError(
+                "epsilon = None keeps every edge, but a sparsifier may have dropped some; give an "
+                "epsilon between 0 and 1, or the edges of sparsifier.snapshot()"
+            )
+        self.sparsifier_ = kept.merge(other) if kept.n_edges_seen_ > 0 else other
+        self._nodes = self.sparsifier_.nodes
+
+    def _continue(self, kept: KeptSparsifier, at: Any, since: Any) -> None:
         """Continue with the sparsifier that a log keeps."""
-        self._answer, self.n_iter_, self._is_settled = None, 1, False
+        self._begin(at, since)
         self._nodes = kept.sparsifier.nodes
         self.staleness_, self._removed_weight = kept.staleness, kept.removed_weight
 
@@ -200,11 +244,21 @@ class Labelling(FromPoints):
         if self._removed_weight > 0.0:
             return False
         kept = self.sparsifier_
-        if kept is None or kept.snapshot().n_edges == kept.n_edges_seen_:
+        if kept is None:
+            return True
+        sample = kept._sample(**self._moment)
+        h, view = sample.graph, sample.graph.view
+        if sample.is_whole is not None:
+            return sample.is_whole
+        if h.n_edges == kept.n_edges_seen_:
             return True
         # If no weight was raised, all of them are there if their sum is.
-        weight = float(kept.snapshot().weights.sum()) / 2.0
-        return kept._sample().is_certain and weight == kept.weight_seen_
+        weight, seen = float(h.weights.sum()) / 2.0, kept.weight_seen_
+        if view is None or view.half_life is None or view.at is None or kept.latest_ is None:
+            return sample.is_certain and weight == seen
+        seen *= 2.0 ** ((kept.latest_ - view.at) / view.half_life)
+        is_there = h.n_edges == 0 or math.isclose(weight, seen, rel_tol=FADED_TOL)
+        return sample.is_certain and is_there
 
     def _solve(self) -> HFSResult:
         """Return the present answer; it is computed when it is asked for."""
@@ -294,6 +348,13 @@ class Labelling(FromPoints):
 
     # Parts of the job.
 
+    def _use_threads(self, n_jobs: int | None) -> None:
+        """Change the number of threads; the answers stay the same."""
+        self.n_jobs = n_jobs
+        if self.sparsifier_ is not None and self.sparsifier_.options.n_jobs != n_jobs:
+            self.sparsifier_ = self.sparsifier_.with_threads(n_jobs)
+            self._nodes = self.sparsifier_.nodes
+
     def _check_parameters(self) -> None:
         check_parameters(type(self).__name__, self._constraints, self.get_params(deep=False))
 
@@ -318,8 +379,12 @@ class Labelling(FromPoints):
     def _choose_gamma(self, n_nodes: int) -> float:
         """Set and return `gamma_`."""
         if self.gamma == "auto":
-            kept = self.sparsifier_
-            total = float(self.graph_.weights.sum()) if kept is None else self._live_weight(kept)
+            graph, kept = self.graph_, self.sparsifier_
+            total = float(graph.weights.sum())
+            if graph.view is not None:  # nodes whose edges are forgotten do not count
+                n_nodes = max(1, int(np.count_nonzero(np.diff(graph.indptr))))
+            elif kept is not None:
+                total = self._live_weight(kept)
             self.gamma_ = self._automatic_gamma(total / n_nodes)
         else:
             self.gamma_ = float(self.gamma)
@@ -358,11 +423,18 @@ class Labelling(FromPoints):
     # Answers.
 
     @property
+    def nodes_(self) -> NodeTable | None:
+        """The ids of the nodes, for ``read_edges(..., nodes=model.nodes_)``; None without ids."""
+        check_is_fitted(self, "_seed")
+        return self._nodes
+
+    @property
     def graph_(self) -> Graph:
         """The graph in memory, with all known nodes: the sparsifier, or all edges."""
         check_is_fitted(self, "_seed")
-        kept = self._all_edges if self.sparsifier_ is None else self.sparsifier_.snapshot()
-        assert kept is not None
+        source = self._all_edges if self.sparsifier_ is None else self.sparsifier_
+        assert source is not None
+        kept = source.snapshot(**self._moment)
         last = int(getattr(self, "labelled_", np.zeros(1)).max())
         n_nodes = max(self._n_nodes or 0, kept.n_nodes)
         if self._nodes is None and last > 2 * n_nodes + FAR:
@@ -378,10 +450,12 @@ def kept_sparsifier(edges: Any, model: Any) -> KeptSparsifier | None:
     """Return the sparsifier that a log keeps, if a model can use it for these edges."""
     if model.epsilon is None or not hasattr(edges, "kept_sparsifier"):
         return None
-    if any(getattr(model, name, None) is not None for name in ("half_life", "horizon")):
-        return None  # the model wants another one
     kept: KeptSparsifier | None = edges.kept_sparsifier(model.n_jobs)
-    return kept
+    if kept is None:
+        return None
+    options = SparsifierOptions(half_life=model.half_life, horizon=model.horizon)
+    own = kept.sparsifier.options
+    return kept if (own.decay, own.reach) == (options.decay, options.reach) else None
 
 
 def _is_on_cluster(edges: Any) -> bool:
@@ -397,5 +471,5 @@ def with_nodes(graph: Graph, n_nodes: int) -> Graph:
     indptr = np.concatenate([graph.indptr, np.full(missing, graph.indptr[-1])])
     indptr.flags.writeable = False
     larger = Graph._from_csr(indptr, graph.indices, graph.weights)
-    larger.nodes = graph.nodes
+    larger.nodes, larger.view = graph.nodes, graph.view
     return larger

@@ -28,7 +28,7 @@ class HFSRegressor(RegressorMixin, BaseHFS):
     Parameters
     ----------
     affinity, n_neighbors, weights, kernel_gamma, epsilon, max_edges, passes, tol, random_state, \
-n_jobs, verbose
+n_jobs, verbose, half_life, horizon
         See `HFSClassifier`.
     gamma : float or "auto"
         Weight of smoothness against the fit to the numbers. The value in use is `gamma_`. With
@@ -42,8 +42,8 @@ n_jobs, verbose
         Number for every node.
     mean_ : float
         Mean of the given numbers, by weight; it is the answer where `reached_` is False.
-    gamma_, scores_, reached_, labelled_, residual_, converged_, graph_, sparsifier_, n_iter_, \
-n_features_in_
+    gamma_, scores_, reached_, labelled_, residual_, converged_, graph_, sparsifier_, nodes_, \
+n_iter_, n_features_in_
         See `HFSClassifier`.
 
     Examples
@@ -80,6 +80,8 @@ n_features_in_
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        half_life: Any = None,
+        horizon: Any = None,
     ) -> None:
         self.affinity = affinity
         self.n_neighbors = n_neighbors
@@ -94,6 +96,8 @@ n_features_in_
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.half_life = half_life
+        self.horizon = horizon
 
     def _read_labels(
         self, y: Any, n_nodes: int | None, ids: NodeTable | None, sample_weight: Any

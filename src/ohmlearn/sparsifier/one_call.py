@@ -20,6 +20,10 @@ def sparsify(
     random_state: Any = None,
     n_jobs: int | None = None,
     verbose: int = 0,
+    half_life: Any = None,
+    horizon: Any = None,
+    at: Any = None,
+    since: Any = None,
 ) -> Graph:
     """Sparsify edges in one pass.
 
@@ -27,8 +31,11 @@ def sparsify(
     ----------
     edges : stream, Graph, or tuple (u, v) or (u, v, w) of arrays
         As for `StreamingSparsifier.update`.
-    epsilon, n_nodes, max_edges, memory, scheme, constants, random_state, n_jobs, verbose
+    epsilon, n_nodes, max_edges, memory, scheme, constants, random_state, n_jobs, verbose, \
+half_life, horizon
         As for `StreamingSparsifier`.
+    at, since : number or date, optional
+        As for `StreamingSparsifier.snapshot`.
 
     Returns
     -------
@@ -53,5 +60,7 @@ def sparsify(
         random_state=random_state,
         n_jobs=n_jobs,
         verbose=verbose,
+        half_life=half_life,
+        horizon=horizon,
     )
-    return sparsifier.update(edges).snapshot()
+    return sparsifier.update(edges).snapshot(at=at, since=since)

@@ -12,6 +12,8 @@ import numpy as np
 
 from ohmlearn.validation.edges import check_n_nodes
 from ohmlearn.validation.parameters import (
+    LARGEST,
+    SMALLEST,
     check_count,
     check_fraction,
     check_memory,
@@ -19,6 +21,7 @@ from ohmlearn.validation.parameters import (
     check_option,
     check_seed,
 )
+from ohmlearn.validation.times import check_duration
 
 __all__ = ["CONSTANTS", "MAX_EDGES", "MOST_NODES", "PAPER_CONSTANTS", "SparsifierOptions"]
 
@@ -30,6 +33,7 @@ CONSTANTS = {"theory": (3.0, math.log(2 / 0.01)), "practical": (1.2, 0.0)}
 PAPER_CONSTANTS = {"theory": 1.0, "practical": 0.1}
 # Peak memory in bytes per target edge (up to 2.5 times as many edges are stored) and per node.
 ROW_BYTES, NODE_BYTES = 160, 400
+TIME_BYTES = 80  # more per target edge, if rows have times
 MOST_NODES = 2**30  # clusters are numbered after the nodes, with 32 bits
 MAX_EDGES = 2**53  # the largest budget; such numbers are exact as float64
 TYPES: dict[str, tuple[type, ...]] = {  # in a file
@@ -41,7 +45,10 @@ TYPES: dict[str, tuple[type, ...]] = {  # in a file
     "constants": (str,),
     "n_jobs": (int, NoneType),
     "verbose": (int,),
+    "half_life": (int, float, str, NoneType),
+    "horizon": (int, float, str, NoneType),
 }
+LATER = {"half_life": None, "horizon": None}  # parameters that older files do not have
 
 
 @dataclass(frozen=True)
@@ -62,8 +69,11 @@ class SparsifierOptions:
     constants: str = "practical"
     n_jobs: int | None = None
     verbose: int = 0
+    half_life: float | str | None = None
+    horizon: float | str | None = None
 
     def __post_init__(self) -> None:
+        self._check_times()
         n = self.n_nodes
         if n is not None:
             nothing = np.empty(0, dtype=np.int32)
@@ -86,7 +96,7 @@ class SparsifierOptions:
                 raise ValueError(
                     f"memory={self.memory!r} leaves room for {max(self.budget, 0)} edges among {n} "
                     f"nodes, fewer than two per node; give at least "
-                    f"{n * (NODE_BYTES + 2 * ROW_BYTES)} bytes"
+                    f"{n * (NODE_BYTES + 2 * self._row_bytes)} bytes"
                 )
         if n is not None:
             self.check_room(n)
@@ -102,7 +112,45 @@ class SparsifierOptions:
             return int(self.max_edges)
         if self.memory is None or self.n_nodes is None:
             return 0
-        return (check_memory("memory", self.memory) - self.n_nodes * NODE_BYTES) // ROW_BYTES
+        left = check_memory("memory", self.memory) - self.n_nodes * NODE_BYTES
+        return left // self._row_bytes
+
+    @property
+    def _row_bytes(self) -> int:
+        return ROW_BYTES + TIME_BYTES * self.has_times
+
+    @property
+    def decay(self) -> float:
+        """The half-life as a number; infinite if weights do not fade."""
+        if self.half_life is None:
+            return math.inf
+        found = check_duration("half_life", self.half_life)
+        return found if found < LARGEST else math.inf  # times are below 2**60
+
+    @property
+    def reach(self) -> float | None:
+        """The horizon as a number."""
+        return None if self.horizon is None else check_duration("horizon", self.horizon)
+
+    @property
+    def has_times(self) -> bool:
+        """Whether edges need times."""
+        return self.horizon is not None or self.decay < math.inf
+
+    def _check_times(self) -> None:
+        for name in ("half_life", "horizon"):
+            value = getattr(self, name)
+            if value is None:
+                continue
+            duration = check_duration(name, value)
+            if duration < SMALLEST:
+                raise ValueError(f"{name} must be at least {SMALLEST}, got {value!r}")
+            if not isinstance(value, str | int | float):  # a timedelta is in seconds, as a text
+                object.__setattr__(self, name, f"{duration:.9f}s")
+            if self.scheme != "resample":
+                raise ValueError(f'{name} needs scheme="resample", got scheme={self.scheme!r}')
+        if self.half_life is not None and self.horizon is not None:
+            raise ValueError("half_life and horizon are two ways to forget; give only one of them")
 
     @property
     def threads(self) -> int:
@@ -139,6 +187,8 @@ class SparsifierOptions:
         except (ValueError, RecursionError):
             found = None
         expected = {**TYPES, "seed": (int,)}
+        if isinstance(found, dict):
+            found = LATER | found
         if not isinstance(found, dict) or set(found) != set(expected):
             raise ValueError(f"its parameters must be {', '.join(expected)}")
         for name, types in expected.items():

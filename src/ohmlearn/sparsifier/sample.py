@@ -53,6 +53,8 @@ class Sample:
     loose : float
         Share of the errors that are independent of each other, see LOOSE.
     seed, threads : int
+    is_whole : bool, optional
+        Whether all edges are there, if the sampler knows it.
 
     Examples
     --------
@@ -69,6 +71,7 @@ class Sample:
     loose: float
     seed: int
     threads: int
+    is_whole: bool | None = None
 
     def errors(self, number: int) -> NDArray[np.float32]:
         """Draw an error for the weight of each of ``graph.edges()``; at most the weight."""
@@ -85,7 +88,7 @@ class Sample:
         u, v, w = self.graph.edges()
         weights = np.maximum(w + amplitude * self.errors(number), 0.0)
         replicate = Graph.from_edges(u, v, weights, n_nodes=self.graph.n_nodes)
-        replicate.nodes = self.graph.nodes
+        replicate.nodes, replicate.view = self.graph.nodes, self.graph.view
         return replicate
 
     @property

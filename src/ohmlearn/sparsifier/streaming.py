@@ -1,20 +1,17 @@
 """A spectral sparsifier of a stream of edges, made in one pass with bounded memory."""
 
 import math
-import os
 import sys
 import time
-from dataclasses import replace
 from typing import Any, Literal, Self
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ohmlearn import _core
-from ohmlearn._sharing import Shared, in_turn, refuse_cut_off
-from ohmlearn._storage import read_arrays, write_arrays
+from ohmlearn._sharing import in_turn, refuse_cut_off
 from ohmlearn.graph import Graph
 from ohmlearn.graph.batches import batches_of
+from ohmlearn.graph.time_view import TimeView
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.identity import join_tables, nodes_of
 from ohmlearn.sparsifier.options import (
@@ -25,7 +22,9 @@ from ohmlearn.sparsifier.options import (
 )
 from ohmlearn.sparsifier.paper import PaperSampler
 from ohmlearn.sparsifier.sample import LOOSE, Sample
-from ohmlearn.validation.edges import EdgeNames, check_batch, raise_edge_fault
+from ohmlearn.sparsifier.saving import SavedSparsifier
+from ohmlearn.sparsifier.when import check_arrivals, check_unit, choose_view
+from ohmlearn.validation.edges import EdgeNames, check_batch, check_timed_batch, raise_edge_fault
 from ohmlearn.validation.parameters import check_seed, naming_size
 
 __all__ = ["StreamingSparsifier"]
@@ -33,7 +32,7 @@ __all__ = ["StreamingSparsifier"]
 PIECE = 1 << 22  # edges between two chances to interrupt an update
 
 
-class StreamingSparsifier(Shared):
+class StreamingSparsifier(SavedSparsifier):
     """Keeps a small graph H whose energy x'Lx is close to that of all edges seen, for every x.
 
     Edges come in batches of any size and are not stored. Memory depends on the number of nodes and
@@ -71,6 +70,13 @@ class StreamingSparsifier(Shared):
         Number of threads, as in scikit-learn.
     verbose : int
         If positive, print progress to stderr during long updates.
+    half_life : float, str or timedelta, optional
+        Weights fade: at time T an edge of time t counts w 2^(-(T - t) / half_life), and nothing
+        after 40 half-lives. A number in the unit of the times, or "7d", "12h", ... if times are
+        dates or seconds. Edges then need times, in any order. Weights below 1.4e-20 count as zero.
+    horizon : float, str or timedelta, optional
+        Old edges are forgotten: H answers for the edges since any time that is at most this far
+        from the latest one; ``math.inf`` keeps all. Edges then need times, too.
 
     Attributes
     ----------
@@ -91,6 +97,12 @@ class StreamingSparsifier(Shared):
     499500
     >>> sparsifier.snapshot().n_edges < 30_000
     True
+
+    Edges that fade:
+
+    >>> fading = StreamingSparsifier(half_life=10, random_state=0)
+    >>> fading.update([0, 1], [1, 2], t=[0.0, 20.0]).snapshot().edges()[2]
+    array([0.25, 1.  ])
     """
 
     def __init__(
@@ -105,10 +117,13 @@ class StreamingSparsifier(Shared):
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        half_life: Any = None,
+        horizon: Any = None,
     ) -> None:
         options = SparsifierOptions(
-            n_nodes, epsilon, max_edges, memory, scheme, constants, n_jobs, verbose
-        )
+            n_nodes, epsilon, max_edges, memory, scheme, constants, n_jobs, verbose,
+            half_life, horizon,
+        )  # fmt: skip
         self._start(options, check_seed(random_state))
 
     def _start(
@@ -140,24 +155,34 @@ class StreamingSparsifier(Shared):
     def _make_sampler(self, state: dict[str, Any] | None) -> Any:
         """Return a sampler that continues from a state, or a new one."""
         options, n = self.options, self.options.n_nodes
-        make: Any = PaperSampler if options.scheme == "paper" else _core.Sampler
+        rates = (options.epsilon, *CONSTANTS[options.constants], options.budget)
+        make: Any = _core.Sampler
+        arguments: Any
         if options.scheme == "paper":
+            make = PaperSampler
             copies = PAPER_CONSTANTS[options.constants]
-            arguments: Any = (n, options.epsilon, self.seed, copies, options.threads)
+            arguments = (n, options.epsilon, self.seed, copies, options.threads)
+        elif options.reach is not None:
+            make = _core.WindowSampler
+            arguments = (n or 0, self.seed, *rates, options.reach, options.threads, n is None)
         else:
-            rates = (options.epsilon, *CONSTANTS[options.constants])
-            retracts = options.scheme == "resample"
-            how = (options.budget, retracts, options.threads, n is None)
+            how = (options.scheme == "resample", options.threads, n is None, options.decay)
             arguments = (n or 0, self.seed, *rates, *how)
         with naming_size(f"n_nodes = {n}"):
             return make(*arguments) if state is None else make.from_state(state, *arguments)
 
-    def update(self, edges: Any, v: ArrayLike | None = None, w: ArrayLike | None = None) -> Self:
+    def update(
+        self,
+        edges: Any,
+        v: ArrayLike | None = None,
+        w: ArrayLike | None = None,
+        t: ArrayLike | None = None,
+    ) -> Self:
         """Take in edges.
 
         Parameters
         ----------
-        edges : stream, Graph, tuple (u, v) or (u, v, w) of arrays, or array-like of int
+        edges : stream, Graph, tuple (u, v), (u, v, w) or (u, v, w, t), or array-like of int
             A stream is any iterable of such tuples, for example ``read_edges(...)`` or a list. An
             array holds one end of each edge; `v` then holds the other.
         v : array-like of int, optional
@@ -165,6 +190,8 @@ class StreamingSparsifier(Shared):
         w : array-like of float, optional
             Weights, at most 1e27; all 1 by default. Self-loops and edges of weight zero (below
             1.2e-38) are dropped and counted.
+        t : array-like of numbers or dates, optional
+            Times, in any order; only a sparsifier with a half-life or a horizon uses them.
 
         Returns
         -------
@@ -174,7 +201,8 @@ class StreamingSparsifier(Shared):
         ------
         ValueError
             Names the first edge that cannot be used. No edge of its batch has been taken in then.
-            Also raised if the ids of a stream are numbered by another `NodeTable` than before.
+            Also raised if the ids of a stream are numbered by another `NodeTable` than before, and
+            if a time is a million half-lives or horizons after all earlier ones.
 
         Examples
         --------
@@ -185,13 +213,15 @@ class StreamingSparsifier(Shared):
         (4, 3.5)
         """
         if v is not None:
-            self._add((edges, v, w), 0)
+            self._add((edges, v, w, t), 0)
             return self
         self._adopt(nodes_of(edges))
-        if hasattr(edges, "feed"):
+        if hasattr(edges, "feed") and not self.options.has_times:
             self._take(edges)
             return self
         for number, batch in enumerate(batches_of(edges)):
+            if number == 0:  # only now a pipe knows the unit of its times
+                check_unit(edges, self.options)
             self._add(batch, number)
         return self
 
@@ -226,11 +256,14 @@ class StreamingSparsifier(Shared):
     def _add(self, batch: tuple[Any, ...], number: int) -> None:
         """Take in a batch, or nothing of it."""
         sampler, options = self._sampler(), self.options
-        arrays = check_batch(batch, number)
+        check = check_timed_batch if options.has_times else check_batch
+        arrays = check(batch, number)
         limit = MOST_NODES if options.n_nodes is None else options.n_nodes
-        fault = _core.find_fault(limit, options.threads, *arrays)
+        fault = _core.find_fault(limit, options.threads, *arrays[:3])
         if fault is not None:
             raise_edge_fault(fault, limit, EdgeNames())
+        if options.has_times:
+            check_arrivals(arrays[3], sampler.latest, options)
         n_edges = len(arrays[0])
         if options.n_nodes is None and n_edges > 0:
             options.check_room(int(max(arrays[0].max(), arrays[1].max())) + 1)
@@ -238,7 +271,8 @@ class StreamingSparsifier(Shared):
         for first in range(0, n_edges, PIECE):
             with self._changing():
                 self._snapshot = None
-                sampler.update(*(array[first : first + PIECE] for array in arrays))
+                part = slice(first, first + PIECE)
+                sampler.update(*(None if array is None else array[part] for array in arrays))
             now = time.perf_counter()
             if options.verbose and now - printed > 1.0:
                 printed = now
@@ -250,32 +284,58 @@ class StreamingSparsifier(Shared):
                 )
 
     @in_turn
-    def snapshot(self) -> Graph:
+    def snapshot(self, *, at: Any = None, since: Any = None) -> Graph:
         """Return H as a graph, resampled to the target.
 
         The sparsifier itself does not change. The graph is kept until the next update, so that
-        asking again costs nothing.
+        asking again costs nothing. Its attribute `view` says which edges count, and how much.
+
+        Parameters
+        ----------
+        at : number or date, optional
+            With a half-life: the time of the graph, not before the latest edge, which is the
+            default.
+        since : number or date, optional
+            With a horizon: the time of the oldest edges that count, at most the horizon before the
+            latest edge, which is the default.
 
         Examples
         --------
         >>> from ohmlearn import StreamingSparsifier
         >>> StreamingSparsifier(random_state=0).update([0, 1], [1, 2]).snapshot().edges()
         (array([0, 1], dtype=int32), array([1, 2], dtype=int32), array([1., 1.]))
+        >>> fading = StreamingSparsifier(half_life=10, random_state=0).update([0], [1], t=[5])
+        >>> fading.snapshot(at=25).edges()[2]
+        array([0.25])
         """
-        return self._sample().graph
+        return self._sample(at, since).graph
 
-    def _sample(self) -> Sample:
+    def view(self, *, at: Any = None, since: Any = None) -> TimeView | None:
+        """Return which edges ``snapshot(at=at, since=since)`` counts, and how much; None: all."""
+        return choose_view(self.options, self.latest_, at, since)
+
+    def _sample(self, at: Any = None, since: Any = None) -> Sample:
         sampler, options = self._sampler(), self.options
-        if self._snapshot is None:
-            *csr, chance = sampler.snapshot()
+        view = choose_view(options, self.latest_, at, since)
+        if self._snapshot is None or self._snapshot.graph.view != view:
+            is_whole = None
+            if view is None:
+                *csr, chance = sampler.snapshot()
+            elif view.half_life is not None:
+                *csr, chance = sampler.snapshot(view.at)
+            else:
+                *csr, chance, is_whole = sampler.snapshot(view.earliest)
             graph = Graph._from_csr(*csr)
-            graph.nodes = self.nodes
+            graph.nodes, graph.view = self.nodes, view
             loose = LOOSE[options.scheme]
-            self._snapshot = Sample(graph, chance, loose, self.seed, options.threads)
+            how = (loose, self.seed, options.threads, is_whole)
+            self._snapshot = Sample(graph, chance, *how)
         return self._snapshot
 
     @in_turn
-    def replicate(self, number: int = 0, *, amplitude: float = 0.5) -> Graph:
+    def replicate(
+        self, number: int = 0, *, amplitude: float = 0.5, at: Any = None, since: Any = None
+    ) -> Graph:
         """Return the snapshot with an error added that another sample of edges could have made.
 
         No edge is read: the sparsifier knows with which probability it has kept each edge. Divide
@@ -289,6 +349,8 @@ class StreamingSparsifier(Shared):
             Replicates with different numbers are independent of each other.
         amplitude : float
             At most 1. With 1, some weights become 0, so the replicate may be disconnected.
+        at, since : number or date, optional
+            As for `snapshot`.
 
         Examples
         --------
@@ -298,7 +360,7 @@ class StreamingSparsifier(Shared):
         >>> sparsifier.replicate().n_edges == sparsifier.snapshot().n_edges
         True
         """
-        return self._sample().replicate(number, amplitude)
+        return self._sample(at, since).replicate(number, amplitude)
 
     def merge(self, other: "StreamingSparsifier") -> Self:
         """Take in everything that another sparsifier has seen; `other` does not change.
@@ -308,7 +370,8 @@ class StreamingSparsifier(Shared):
         Parameters
         ----------
         other : StreamingSparsifier
-            A sparsifier with the same scheme and the same numbering of nodes.
+            A sparsifier with the same scheme, half-life and horizon, and the same numbering of
+            nodes.
 
         Examples
         --------
@@ -331,6 +394,12 @@ class StreamingSparsifier(Shared):
                 f"only sparsifiers with the same scheme can be merged, got {schemes[0]!r} and "
                 f"{schemes[1]!r}"
             )
+        for name in ("half_life", "horizon"):
+            if getattr(self.options, name) != getattr(other.options, name):
+                raise ValueError(
+                    f"only sparsifiers with the same {name} can be merged, got "
+                    f"{getattr(self.options, name)!r} and {getattr(other.options, name)!r}"
+                )
         # Always locked in the same order, or two merges at once could wait for each other.
         low, high = (self, other) if id(self) < id(other) else (other, self)
         with low._lock, high._lock:
@@ -342,90 +411,6 @@ class StreamingSparsifier(Shared):
                 mine.merge(theirs)
         return self
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the sparsifier to a file with a checksum, completely or not at all.
-
-        Parameters
-        ----------
-        path : str or path
-            Name of the file; an existing file is replaced.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> from ohmlearn import StreamingSparsifier
-        >>> sparsifier = StreamingSparsifier(random_state=0).update([0, 1], [1, 2])
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     sparsifier.save(f"{folder}/h.ohm")
-        ...     StreamingSparsifier.load(f"{folder}/h.ohm").n_edges_seen_
-        2
-        """
-        write_arrays(path, self.get_state())
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a saved sparsifier, which continues bit for bit as if it had never stopped.
-
-        Parameters
-        ----------
-        path : str or path
-            A file written by `save`; see there for an example.
-
-        Raises
-        ------
-        ValueError
-            Names the file and what is wrong with it. It is safe to load any file.
-        """
-        arrays = read_arrays(path)
-        try:
-            return cls.from_state(arrays)
-        except (ValueError, ArithmeticError, TypeError) as error:  # numbers may have any size
-            raise ValueError(
-                f"{path} holds no sparsifier that can continue: {error}; restore it from a copy, "
-                f"or sparsify the edges again"
-            ) from error
-
-    @in_turn
-    def get_state(self) -> dict[str, NDArray[Any]]:
-        """Return everything that `from_state` needs, as arrays with names.
-
-        Examples
-        --------
-        >>> from ohmlearn import StreamingSparsifier
-        >>> state = StreamingSparsifier(random_state=0).update([0, 1], [1, 2]).get_state()
-        >>> StreamingSparsifier.from_state(state).n_edges_seen_
-        2
-        """
-        state = self._sampler().get_state()
-        ids = {} if self.nodes is None else self.nodes.get_state()
-        return {"parameters": np.array(self.options.to_json(self.seed)), **state, **ids}
-
-    @classmethod
-    def from_state(cls, state: dict[str, NDArray[Any]]) -> Self:
-        """Return a sparsifier that continues from a state; other arrays are ignored.
-
-        Raises
-        ------
-        ValueError
-            Says what in the state no sparsifier can have.
-        """
-        options, seed = SparsifierOptions.from_json(state.get("parameters"))
-        found = cls.__new__(cls)
-        found._start(options, seed, state)
-        options.check_room(found._core.n_nodes)
-        if "node_ids" in state or "node_offsets" in state:
-            found.nodes = NodeTable.from_state(state)
-        return found
-
-    def with_threads(self, n_jobs: int | None) -> Self:
-        """Return a copy that uses another number of threads; its answers are the same."""
-        options = replace(self.options, n_jobs=n_jobs)
-        parameters = np.array(options.to_json(self.seed))
-        return self.from_state(self.get_state() | {"parameters": parameters})
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).from_state, (self.get_state(),)
-
     @property
     def n_edges_seen_(self) -> int:
         """Number of edges taken in, without self-loops and edges of weight zero."""
@@ -433,8 +418,15 @@ class StreamingSparsifier(Shared):
 
     @property
     def weight_seen_(self) -> float:
-        """Sum of the weights of these edges."""
+        """Sum of the weights of these edges; with a half-life, as they are at `latest_`."""
         return self.stats_["weight_seen"]
+
+    @property
+    @in_turn
+    def latest_(self) -> float | None:
+        """The latest time seen, dates in seconds since 1970; None before it, or without times."""
+        latest = self._sampler().latest if self.options.has_times else -math.inf
+        return None if latest == -math.inf else float(latest)
 
     @property
     def n_rows_(self) -> int:
@@ -487,6 +479,7 @@ class StreamingSparsifier(Shared):
             constant, offset = CONSTANTS[options.constants]
             logarithm = math.log(max(2, sampler.n_nodes)) + offset
             epsilon = math.sqrt(constant * logarithm / sampler.beta)
+        faded = {"n_faded_on_arrival": sampler.n_faded} if options.decay < math.inf else {}
         return {
             "n_nodes": sampler.n_nodes,
             "n_edges_seen": sampler.position - sampler.n_self_loops - sampler.n_zero_weights,
@@ -497,4 +490,5 @@ class StreamingSparsifier(Shared):
             "row_capacity": sampler.capacity,
             "n_resamples": sampler.n_resamples,
             "epsilon_nominal": epsilon,
+            **faded,
         }

@@ -29,28 +29,38 @@ BATCH_BYTES = 1 << 24  # at most so many of a column in a batch
 # MOST_PACKED times as large as its file.
 SMALL_MATRIX = 1 << 28
 MOST_PACKED = 100
-ArrayColumns = tuple[Any, Any, Any]  # u, v, w or None
+ArrayColumns = tuple[Any, Any, Any, Any]  # u, v, w or None, t or None
 
 
 def columns_of(name: str, options: ReadOptions, array: NDArray[Any]) -> tuple[ArrayColumns, Any]:
-    """Return the columns of an array of shape (n, 2) or (n, 3), or of one with named fields."""
+    """Return the columns of an array of shape (n, 2), (n, 3) or (n, 4), or with named fields."""
     if array.dtype.names is not None:
         names: list[str] | None = list(array.dtype.names)
         columns = choose_columns(name, options, names, len(array.dtype.names))
-        u, v, w = (None if at is None else array[array.dtype.names[at]] for at in columns[:3])
+        u, v, w, t = (None if at is None else array[array.dtype.names[at]] for at in _four(columns))
         if array.ndim != 1:
             refuse_source(name, f"must be one-dimensional, got shape {array.shape}")
-        return (u, v, w), columns
-    if array.ndim != 2 or array.shape[1] not in (2, 3):
-        remedy = "; transpose it" if array.ndim == 2 and array.shape[0] in (2, 3) else ""
+        return (u, v, w, t), columns
+    if array.ndim != 2 or array.shape[1] not in (2, 3, 4):
+        remedy = "; transpose it" if array.ndim == 2 and array.shape[0] in (2, 3, 4) else ""
         refuse_source(
             name, f"one edge per row is needed, shape (n, 2) or (n, 3), got {array.shape}{remedy}"
         )
-    if array.shape[1] == 3 and options.weight_col is None and options.rows.weights:
-        options = replace(options, weight_col=2)
-    columns = choose_columns(name, options, None, array.shape[1])
-    u, v, w = (None if at is None else array[:, at] for at in columns[:3])
-    return (u, v, w), columns
+    n_columns = array.shape[1]
+    if n_columns == 4 and options.time is None:
+        refuse_source(name, "has four columns; if the last one has times, use time=3")
+    if n_columns == 4 and options.time is True:
+        options = replace(options, time=3)
+    others = [at for at in range(n_columns) if options.time is True or at != options.time]
+    if len(others) == 3 and options.weight_col is None and options.rows.weights:
+        options = replace(options, weight_col=others[2])
+    columns = choose_columns(name, options, None, n_columns)
+    u, v, w, t = (None if at is None else array[:, at] for at in _four(columns))
+    return (u, v, w, t), columns
+
+
+def _four(columns: Columns) -> tuple[int, int, int | None, int | None]:
+    return columns.u, columns.v, columns.w, columns.t
 
 
 def take_ids(source: Source, ids: Any, side: str, row: int, kind: str | None) -> Ids:
@@ -97,7 +107,7 @@ def matrix_columns(name: str, matrix: Any) -> ArrayColumns:
                 "save A + A.T, or its upper triangle",
             )
         u, v, w = u[~lower], v[~lower], w[~lower]
-    return u, v, w
+    return u, v, w, None
 
 
 class PackedColumn:
@@ -159,7 +169,7 @@ class ArraySource(Source):
         with ExitStack() as stack:
             columns = self._load(stack)
             self.n_edges = len(columns[0])
-            yield from cut(self, columns, columns[2] is not None, kind)
+            yield from cut(self, columns, kind)
 
     def _load(self, stack: ExitStack) -> ArrayColumns:
         with reading(self.name, "a numpy file"):
@@ -175,26 +185,30 @@ class ArraySource(Source):
     def _load_npz(self, archive: ZipFile) -> ArrayColumns:
         members = {member.removesuffix(".npy"): member for member in archive.namelist()}
         if "format" in members:
+            if self.options.time is not None:
+                refuse_source(
+                    self.name, "a matrix has no times; save columns u, v, w and t with numpy.savez"
+                )
             self.columns = Columns(0, 1, 2, ["row", "column", "w"], guessed=False)
             return self._load_matrix(archive, members)
         names = list(members)
         chosen = choose_columns(self.name, self.options, names, len(names))
         self.columns = chosen
-        u, v, w = (
+        u, v, w, t = (
             None
             if at is None
             else PackedColumn(self.name, chosen.name(at), archive, members[names[at]])
-            for at in chosen[:3]
+            for at in _four(chosen)
         )
         assert u is not None
-        for at, column in zip(chosen[:3], (u, v, w), strict=True):
+        for at, column in zip(_four(chosen), (u, v, w, t), strict=True):
             if column is not None and (len(column.shape) != 1 or column.shape != u.shape):
                 refuse_source(
                     self.name,
                     f"columns must be one-dimensional and equally long, but {chosen.name(at)} has "
                     f"shape {column.shape}",
                 )
-        return u, v, w
+        return u, v, w, t
 
     def _load_matrix(self, archive: ZipFile, members: dict[str, str]) -> ArrayColumns:
         """Load the whole matrix, which is needed to know whether it is symmetric."""
@@ -215,13 +229,11 @@ class ArraySource(Source):
         return matrix_columns(self.name, scipy.sparse.load_npz(self.name))
 
 
-def cut(
-    source: Source, columns: ArrayColumns, weighted: bool, kind: str | None
-) -> Iterator[RawBatch]:
+def cut(source: Source, columns: ArrayColumns, kind: str | None) -> Iterator[RawBatch]:
     """Yield the edges of columns in batches."""
-    u, v, w = columns
+    u, v, w, t = columns
     rows = ROWS
-    for column in (u, v, w):
+    for column in columns:
         if hasattr(column, "dtype"):
             width = max(1, column.dtype.itemsize)
             if width > BATCH_BYTES:
@@ -232,30 +244,42 @@ def cut(
         with reading(source.name, "columns of edges"):
             a = take_ids(source, u[part], "u", row, kind)
             b = take_ids(source, v[part], "v", row, kind)
-            weights = np.asarray(w[part]) if weighted else None
+            weights = None if w is None else np.asarray(w[part])
             if weights is not None and weights.dtype.kind not in "biuf":
                 refuse_source(source.name, f"weights must be real numbers, got {weights.dtype}")
-            batch = drop_bad(source.name, source.options, row, a, b, weights)
+            times = None
+            if source.times is not None:
+                times = source.times.take(source.name, t[part])
+            batch = drop_bad(source.name, source.options, row, a, b, weights, times=times)
         source.fraction = min(1.0, (row + rows) / len(u))
         yield batch
 
 
 class BatchSource(Source):
-    """Arrays (u, v) or (u, v, w) in memory."""
+    """Arrays (u, v), (u, v, w) or (u, v, w, t) in memory; w may be None."""
 
     def __init__(self, name: str, options: ReadOptions, columns: ArrayColumns) -> None:
         super().__init__(name, options)
         check_equal_sizes(
-            **{x: len(c) for x, c in zip("uvw", columns, strict=True) if c is not None}
+            **{x: len(c) for x, c in zip("uvwt", columns, strict=True) if c is not None}
         )
         self._arrays = columns
         self.n_edges = len(columns[0])
-        weight, names = (None, ["u", "v"]) if columns[2] is None else (2, ["u", "v", "w"])
-        self.columns = Columns(0, 1, weight, names, guessed=False)
+        weight = None if columns[2] is None else 2
+        time = None
+        if options.time is not None:
+            if columns[3] is None or not (options.time is True or options.time in ("t", 3)):
+                refuse_source(
+                    name,
+                    f"times are the fourth of the arrays (u, v, w, t), got time={options.time!r}"
+                    + (" and no fourth array" if columns[3] is None else "; use time=True"),
+                )
+            time = 3
+        self.columns = Columns(0, 1, weight, list("uvwt"), guessed=False, t=time)
 
     def inspect(self) -> None:
         """Do nothing: everything is known."""
 
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
         """Cut the columns into batches."""
-        yield from cut(self, self._arrays, self._arrays[2] is not None, kind)
+        yield from cut(self, self._arrays, kind)

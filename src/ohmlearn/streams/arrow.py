@@ -10,12 +10,13 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from ohmlearn.nodes.ids import Ids, ids_from_arrow
+from ohmlearn.nodes.ids import Ids, Strings, ids_from_arrow
 from ohmlearn.streams.bytes import ByteSource
 from ohmlearn.streams.columns import Columns, choose_columns
 from ohmlearn.streams.errors import reading, refuse_source
 from ohmlearn.streams.options import ReadOptions
 from ohmlearn.streams.source import RawBatch, Source, drop_bad
+from ohmlearn.streams.times import TimeRule
 from ohmlearn.validation.parameters import require_extra
 
 __all__ = ["ArrowFile", "ArrowObject", "ArrowPipe", "ParquetFile", "take_record_batch"]
@@ -29,6 +30,7 @@ class ArrowSource(Source):
     """A source with a schema and record batches."""
 
     format = "Arrow"
+    _n_skipped = 0  # rows before those that are read
 
     @abstractmethod
     def _read(self) -> Iterator[tuple[Columns, Any]]:
@@ -40,7 +42,7 @@ class ArrowSource(Source):
 
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
         """Yield the columns of edges of each record batch."""
-        row, seen = self._first_row(), 0
+        row, seen = self._first_row() + self._n_skipped, self._n_skipped
         batches = self._read()
         while True:
             with reading(self.name, self.format):
@@ -48,7 +50,9 @@ class ArrowSource(Source):
                 if found is None:
                     break
                 columns, batch = found
-                raw = take_record_batch(batch, columns, self.name, self.options, kind, row)
+                raw = take_record_batch(
+                    batch, columns, self.name, self.options, kind, row, self.times
+                )
             row += batch.num_rows
             seen += batch.num_rows
             if self.n_edges:
@@ -103,13 +107,39 @@ class ParquetFile(ArrowSource):
             chosen = self._choose(file.schema_arrow)
             self.n_edges = self._count(file, self._row_groups)
             names = file.schema_arrow.names
-            wanted = [names[at] for at in (chosen.u, chosen.v, chosen.w) if at is not None]
+            wanted = [names[at] for at in chosen.used]
             if len(set(names)) < len(names):
                 refuse_source(self.name, "two columns have the same name")
-            columns = Columns(0, 1, None if chosen.w is None else 2, wanted, chosen.guessed)
-            batches = file.iter_batches(ROWS, self._row_groups, wanted, use_threads=False)
-            for batch in batches:
-                yield columns, batch.select(wanted)  # pyarrow returns them in the order of the file
+            weight = None if chosen.w is None else 2
+            time = None if chosen.t is None else len(wanted) - 1
+            columns = Columns(0, 1, weight, wanted, chosen.guessed, time)
+            groups, skipped = self._find_row_groups(file)
+            for batch in file.iter_batches(ROWS, groups, wanted, use_threads=False):
+                batch = batch.select(wanted)  # pyarrow returns them in the order of the file
+                if skipped < batch.num_rows:
+                    yield columns, batch.slice(skipped)
+                skipped = max(0, skipped - batch.num_rows)
+
+    def batches_from(self, kind: str | None, position: int) -> Iterator[RawBatch]:
+        """Read from a row on; the row groups before it are not decoded."""
+        self.position = self._n_skipped = position
+        try:
+            for batch in self.batches(kind):
+                self.position += batch.u.size + batch.n_bad
+                yield batch
+        finally:
+            self._n_skipped = 0
+
+    def _find_row_groups(self, file: Any) -> tuple[range | None, int]:
+        """Return the row groups to read, and how many rows of the first one to skip."""
+        groups, skipped = self._row_groups, self._n_skipped
+        if skipped == 0:
+            return groups, 0
+        groups = range(file.metadata.num_row_groups) if groups is None else groups
+        while groups and skipped >= self._count(file, groups[:1]):
+            skipped -= self._count(file, groups[:1])
+            groups = groups[1:]
+        return groups, skipped
 
 
 class ArrowFile(ArrowSource):
@@ -207,9 +237,15 @@ def check_id_type(kind: Any, source: str, column: str | None) -> None:
 
 
 def take_record_batch(
-    batch: Any, columns: Columns, source: str, options: ReadOptions, kind: str | None, row: int
+    batch: Any,
+    columns: Columns,
+    source: str,
+    options: ReadOptions,
+    kind: str | None,
+    row: int,
+    rule: TimeRule | None = None,
 ) -> RawBatch:
-    """Return the ids and weights of a record batch whose first row has number `row`."""
+    """Return ids, weights and times of a record batch whose first row has number `row`."""
     u, v = batch.column(columns.u), batch.column(columns.v)
     if options.rows.second_may_be_empty:
         v = as_text(v)
@@ -233,7 +269,12 @@ def take_record_batch(
         if bad is None or int(np.argmax(large)) < int(np.argmax(bad)):
             reason = "a node id does not fit int64"
         bad = large if bad is None else bad | large
-    return drop_bad(source, options, row, a, b, weights, bad, reason)
+    times = None
+    if rule is not None and columns.t is not None:
+        array = batch.column(columns.t)
+        values = take_times(array, source, columns)
+        times = rule.take(source, values, lambda at: array[at].as_py())
+    return drop_bad(source, options, row, a, b, weights, bad, reason, times)
 
 
 def as_text(array: Any) -> Any:
@@ -283,3 +324,38 @@ def take_weights(array: Any, source: str, columns: Columns) -> NDArray[Any]:
         array = array.fill_null(1.0)
     weights: NDArray[Any] = array.to_numpy(zero_copy_only=False)
     return weights
+
+
+def take_times(array: Any, source: str, columns: Columns) -> NDArray[Any] | Strings:
+    """Return times as numbers, dates or texts, with NaN, NaT or an empty text for nulls."""
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    kind = array.type
+    if types.is_date(kind):
+        array = array.cast(pa.timestamp("s" if types.is_date32(kind) else "ms"))
+        kind = array.type
+    if types.is_timestamp(kind):
+        ticks = array.cast(pa.int64())
+        if ticks.null_count > 0:
+            ticks = ticks.fill_null(np.iinfo(np.int64).min)  # NaT
+        dates: NDArray[Any] = ticks.to_numpy(zero_copy_only=False).view(f"M8[{kind.unit}]")
+        return dates
+    if types.is_integer(kind) or types.is_floating(kind):
+        if array.null_count > 0:
+            array = array.cast(pa.float64(), safe=False).fill_null(np.nan)
+        numbers: NDArray[Any] = array.to_numpy(zero_copy_only=False)
+        return numbers
+    is_text = types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view"
+    if is_text or types.is_decimal(kind):
+        texts = array.cast(pa.large_string()).fill_null("")
+        found = ids_from_arrow(texts)
+        assert isinstance(found, Strings)
+        return found
+    refuse_source(
+        source,
+        f"times must be numbers or dates, but {columns.name(columns.t)} has type {kind}; cast it, "
+        f"or name another column with time",
+    )

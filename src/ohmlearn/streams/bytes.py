@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 from ohmlearn.streams.errors import reading, refuse_source
 from ohmlearn.validation.parameters import require_extra
 
-__all__ = ["ByteSource", "line_blocks"]
+__all__ = ["ByteSource", "CountedBlocks", "line_blocks"]
 
 BLOCK = 1 << 20
 LONGEST_LINE = 1 << 24
@@ -67,6 +67,15 @@ class ByteSource:
         """Return which share of the file on disk has been read; None for a pipe."""
         return None if not self._size else min(1.0, self._raw.tell() / self._size)
 
+    def skip(self, count: int) -> None:
+        """Skip the first bytes of the content; those of a file that is not compressed unread."""
+        if self._size is not None and self.file is self._raw:
+            self.file.seek(count)
+            return
+        with reading(self.name, "text"):
+            while count > 0 and (block := self.file.read(min(count, BLOCK))):
+                count -= len(block)
+
     def close(self) -> None:
         """Close the file; a pipe stays open."""
         self._stack.close()
@@ -76,6 +85,22 @@ class ByteSource:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class CountedBlocks:
+    """Blocks of bytes, and how many bytes they had so far."""
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        self._blocks = blocks
+        self.n_bytes = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        block = next(self._blocks)
+        self.n_bytes += len(block)
+        return block
 
 
 def line_blocks(source: ByteSource) -> Iterator[bytes]:

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from ohmlearn.nodes import NodeTable
-from ohmlearn.streams.batch import EdgeBatch
+from ohmlearn.streams.batch import EdgeBatch, TimedBatch
 from ohmlearn.streams.columns import Columns
 from ohmlearn.streams.errors import refuse_source
 from ohmlearn.streams.options import ReadOptions
 from ohmlearn.streams.source import Source
 
-__all__ = ["EdgeStream"]
+__all__ = ["EdgeStream", "Place"]
+
+
+class Place(NamedTuple):
+    """Where a batch of a stream starts, and what was read before it."""
+
+    source: int = 0  # number of the source
+    position: Any = 0  # in it, see `Source`
+    n_read: int = 0
+    n_bad: int = 0
+    first_bad: str | None = None
 
 
 class EdgeStream:
@@ -40,6 +51,15 @@ class EdgeStream:
         Rows left out in the latest reading, with ``on_bad="skip"``.
     first_bad : str or None
         Where the first of them is, and what is wrong with it.
+    has_times : bool
+        Whether batches are `TimedBatch`.
+    times : TimeRule or None
+        Which times are accepted.
+    time_unit : {"date", "s", "ms", "us", "ns"} or None
+        What the times are: dates, Unix times, or, if None, other numbers. Dates are seconds since
+        1970 in the batches.
+    place : Place
+        Where the latest batch started; `start_at` continues there.
 
     Examples
     --------
@@ -66,7 +86,13 @@ class EdgeStream:
         self.n_bad = 0
         self.first_bad: str | None = None
         self.n_read = 0
+        self.has_times = self.options.time is not None
+        self.times = sources[0].times
+        if self.times is not None:
+            self.times.live = not self.rereadable
+        self.place = self._start = Place()
         for source in sources:
+            source.times = self.times
             source.inspect()
         if sources[0].columns is not None:
             self._print_columns(sources[0])
@@ -76,6 +102,21 @@ class EdgeStream:
         """Which columns are used, and whether they were guessed; None if not known yet."""
         columns: Columns | None = self._sources[0].columns
         return None if columns is None else str(columns)
+
+    @property
+    def time_unit(self) -> str | None:
+        """What the times are: "date", a unit of Unix times, or None for other numbers.
+
+        Streams that can be read again are read until their first times; others must have been.
+        """
+        if self.times is None:
+            return None
+        if not self.times.is_known and self.rereadable:
+            for source in self._sources:
+                for _ in source.batches(self.nodes.kind):
+                    if self.times.is_known:
+                        return self.times.unit
+        return self.times.unit
 
     @property
     def n_nodes(self) -> int | None:
@@ -99,18 +140,21 @@ class EdgeStream:
         part = source.fraction
         return None if part is None else (at + part) / len(self._sources)
 
-    def __iter__(self) -> Iterator[EdgeBatch]:
+    def __iter__(self) -> Iterator[EdgeBatch | TimedBatch]:
         if self._started and not self.rereadable:
             once = next(source.name for source in self._sources if not source.rereadable)
             refuse_source(
                 once, "can be read only once; write it to a file to read it again (certify, passes)"
             )
         self._started = True
-        self.n_bad, self.first_bad, self.n_read = 0, None, 0
-        for at, source in enumerate(self._sources):
+        self.place, self._start = self._start, Place()
+        first, position, self.n_read, self.n_bad, self.first_bad = self.place
+        for at, source in enumerate(self._sources[first:], first):
             self._at = at, source
             unknown = source.columns is None
-            for raw in source.batches(self.nodes.kind):
+            place = Place(at, position, self.n_read, self.n_bad, self.first_bad)
+            source.position = position
+            for raw in source.batches_from(self.nodes.kind, position):
                 if unknown and at == 0:
                     unknown = False
                     self._print_columns(source)
@@ -121,12 +165,36 @@ class EdgeStream:
                 except TypeError as error:  # integers after strings, or the other way round
                     refuse_source(source.name, f'{error}, or use id_type="string"')
                 self.n_read += len(u)
-                yield EdgeBatch(u, v, raw.w)
+                self.place = place
+                place = Place(at, source.position, self.n_read, self.n_bad, self.first_bad)
+                if raw.t is None:
+                    yield EdgeBatch(u, v, raw.w)
+                else:
+                    yield TimedBatch(u, v, raw.w, raw.t)
+            position = 0
         self._complete = self.n_read
         self._at = len(self._sources), self._sources[-1]
         self._sources[-1].fraction = 0.0
         if self.n_bad and self._verbose:
             print(f"{self.n_bad} bad rows left out; {self.first_bad}", file=sys.stderr)
+
+    def start_at(self, place: Place) -> None:
+        """Start the next reading at a batch, as an earlier reading has come across it.
+
+        The sources must be the same, and `nodes` must have the ids of the edges before.
+
+        Examples
+        --------
+        >>> from ohmlearn import read_edges
+        >>> batches = [(["ann"], ["bob"]), (["bob"], ["cy"])]
+        >>> first = read_edges(batches)
+        >>> places = [first.place for batch in first]
+        >>> again = read_edges(batches, nodes=first.nodes)
+        >>> again.start_at(places[1])
+        >>> [(batch.u.tolist(), batch.v.tolist()) for batch in again]
+        [([1], [2])]
+        """
+        self._start = place
 
     def _print_columns(self, source: Source) -> None:
         if self._verbose:

@@ -18,7 +18,7 @@ __all__ = ["IterableSource"]
 
 
 class IterableSource(Source):
-    """Batches (u, v) or (u, v, w) of arrays, or Arrow tables and record batches.
+    """Batches (u, v), (u, v, w) or (u, v, w, t) of arrays, or Arrow tables and record batches.
 
     An iterator can be read once; other iterables, and functions, any number of times.
     """
@@ -36,6 +36,7 @@ class IterableSource(Source):
         batches = self._batches() if callable(self._batches) else self._batches
         for number, batch in enumerate(batches):
             source = self._open(batch, f"{self.name}, batch {number}")
+            source.times = self.times
             for raw in source.batches(kind):
                 self.columns = source.columns
                 kind = kind or ("int64" if isinstance(raw.u, np.ndarray) else "string")
@@ -48,17 +49,17 @@ class IterableSource(Source):
             source: Source = ArrowObject(batch, self.options)
             source.name = name
             return source
-        if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
+        if not isinstance(batch, tuple | list) or len(batch) not in (2, 3, 4):
             refuse_source(
                 name,
-                f"a batch of edges is a tuple (u, v) or (u, v, w) of arrays, or an Arrow table, "
-                f"got {type(batch).__name__}"
+                f"a batch of edges is a tuple (u, v), (u, v, w) or (u, v, w, t) of arrays, or an "
+                f"Arrow table, got {type(batch).__name__}"
                 + (f" of length {len(batch)}" if hasattr(batch, "__len__") else ""),
             )
-        w = batch[2] if len(batch) == 3 else None
+        u, v, w, t = (*batch, None, None)[:4]
         with reading(name, "columns of edges"):
-            lengths = {len(column) for column in (*batch[:2], w) if column is not None}
+            lengths = {len(column) for column in batch if column is not None}
             weights = None if w is None else np.asarray(w)
         if len(lengths) > 1:
             refuse_source(name, f"columns must be equally long, got lengths {sorted(lengths)}")
-        return BatchSource(name, self.options, (batch[0], batch[1], weights))
+        return BatchSource(name, self.options, (u, v, weights, t))

@@ -15,6 +15,7 @@ from ohmlearn.streams.columns import Columns, choose_columns
 from ohmlearn.streams.errors import refuse_source, shorten
 from ohmlearn.streams.options import ReadOptions
 from ohmlearn.streams.source import LARGEST_WEIGHT, RawBatch, Source
+from ohmlearn.streams.times import CheckedTimes
 
 __all__ = ["JsonLinesSource"]
 
@@ -34,19 +35,42 @@ class JsonLinesSource(Source):
 
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
         """Read the lines, about 1 MiB at a time."""
-        kind = self.options.id_type or kind
         with ByteSource(self.name, self._pipe) as source:
             blocks = line_blocks(source)
             columns, first = self._choose(blocks)
-            number = 1
-            for block in chain(first, blocks):
-                lines = block.split(b"\n")[:-1]
-                if kind is None:
-                    kind = self._guess_ids(lines, columns)
-                batch = self._parse(lines, number, columns, kind)
-                number += len(lines)
-                self.fraction = source.fraction()
-                yield batch
+            yield from self._read(columns, kind, [0, 1], source, chain(first, blocks))
+
+    def batches_from(self, kind: str | None, position: Any) -> Iterator[RawBatch]:
+        """Read from a byte on, which is the first one of a line with a known number."""
+        if position == 0:
+            yield from self.batches(kind)
+            return
+        with ByteSource(self.name) as source:
+            columns, _ = self._choose(line_blocks(source))
+        with ByteSource(self.name) as source:
+            source.skip(position[0])
+            yield from self._read(columns, kind, position, source, line_blocks(source))
+
+    def _read(
+        self,
+        columns: Columns,
+        kind: str | None,
+        position: list[int],
+        source: ByteSource,
+        blocks: Iterator[bytes],
+    ) -> Iterator[RawBatch]:
+        kind = self.options.id_type or kind
+        n_bytes, number = position
+        for block in blocks:
+            lines = block.split(b"\n")[:-1]
+            if kind is None:
+                kind = self._guess_ids(lines, columns)
+            batch = self._parse(lines, number, columns, kind)
+            number += len(lines)
+            n_bytes += len(block)
+            self.position = [n_bytes, number]
+            self.fraction = source.fraction()
+            yield batch
 
     def _choose(self, blocks: Iterator[bytes]) -> tuple[Columns, list[bytes]]:
         """Return the columns, and the blocks that were read to find them."""
@@ -74,18 +98,22 @@ class JsonLinesSource(Source):
     def _parse(self, lines: list[bytes], number: int, columns: Columns, kind: str) -> RawBatch:
         ends: tuple[list[Any], list[Any]] = ([], [])
         weights: list[float] = []
+        times: list[float] = []
         n_bad, first_bad = 0, None
-        for at, line in enumerate(lines, number):
-            if not line.strip():
-                continue
-            row, fault = _parse_object(line)
+        rows = [(at, *_parse_object(line)) for at, line in enumerate(lines, number) if line.strip()]
+        checked = self._take_times([row for _, row, _ in rows], columns)
+        for position, (at, row, fault) in enumerate(rows):
             u = v = w = None
             if row is not None:
                 u, v, w, fault = self._take(row, columns, kind)
+            if checked and not fault and checked.bad is not None and checked.bad[position]:
+                fault = checked.why(position)
             if not fault:
                 ends[0].append(u)
                 ends[1].append(v)
                 weights.append(1.0 if w is None else float(w))
+                if checked:
+                    times.append(checked.t[position])
             elif self.options.skip_bad:
                 n_bad += 1
                 first_bad = first_bad or f"{self.name}, row {at}: {fault}"
@@ -93,7 +121,25 @@ class JsonLinesSource(Source):
                 problem = f'{fault}; correct it, or use on_bad="skip"'
                 refuse_source(self.name, problem, f"row {at}")
         a, b = (_as_column(ids, kind) for ids in ends)
-        return RawBatch(a, b, None if columns.w is None else np.array(weights), n_bad, first_bad)
+        return RawBatch(
+            a,
+            b,
+            None if columns.w is None else np.array(weights),
+            n_bad,
+            first_bad,
+            None if checked is None else np.array(times, dtype=np.float64),
+        )
+
+    def _take_times(
+        self, rows: list[dict[str, Any] | None], columns: Columns
+    ) -> CheckedTimes | None:
+        """Return the times of rows, if they are wanted; that of a bad line is missing."""
+        if self.times is None or columns.t is None:
+            return None
+        name = (columns.names or ())[columns.t]
+        values = np.empty(len(rows), dtype=object)
+        values[:] = [None if row is None else row.get(name) for row in rows]
+        return self.times.take(self.name, values)
 
     def _take(
         self, row: dict[str, Any], columns: Columns, kind: str

@@ -80,6 +80,10 @@ class MatrixMarketSource(Source):
             )
 
     def _header(self, blocks: Iterator[bytes]) -> Header:
+        if self.options.time is not None:
+            refuse_source(
+                self.name, "a matrix has no times; write the edges to CSV or Parquet to have them"
+            )
         block = next(blocks, b"")
         banner = block.partition(b"\n")[0].lower().split()
         if len(banner) != 5 or banner[0] != BANNER:

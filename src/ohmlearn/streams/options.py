@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
-from typing import ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from ohmlearn.validation.parameters import check_option
+from ohmlearn.validation.times import check_moment
 
-__all__ = ["FORMATS", "Column", "LabelOptions", "PairOptions", "ReadOptions", "Rows"]
+__all__ = ["FORMATS", "TIMES", "Column", "LabelOptions", "PairOptions", "ReadOptions", "Rows"]
 
 FORMATS = ("csv", "tsv", "text", "jsonl", "parquet", "arrow", "matrix_market", "numpy")
 Column = str | int
@@ -35,6 +36,27 @@ EDGE_ENDS = (
     ("id_1", "id_2"),
     ("head", "tail"),
     ("i", "j"),
+)
+# Names that columns of times usually have, in lower case. The first one found is used.
+TIMES = (
+    "timestamp",
+    "datetime",
+    "date_time",
+    "time",
+    "date",
+    "ts",
+    "event_time",
+    "event_timestamp",
+    "event_date",
+    "created_at",
+    "created",
+    "seen_at",
+    "updated_at",
+    "occurred_at",
+    "unix_time",
+    "unixtime",
+    "epoch",
+    "t",
 )
 NODES = ("node", "id", "node_id", "u")
 LABELS = ("label", "class", "y", "target", "value")
@@ -86,12 +108,26 @@ class ReadOptions:
     header: bool | None = None  # this and the next two are for text
     delimiter: str | None = None
     comment: str | None = None
+    time: Column | bool | None = None  # True: guess the column
+    latest: Any = None  # later times are bad
 
     def __post_init__(self) -> None:
         for name in ("source_col", "target_col", "weight_col"):
             column = getattr(self, name)
             if isinstance(column, bool) or not isinstance(column, str | int | None):
                 raise TypeError(f"{name} must be a name or a position of a column, got {column!r}")
+        if self.time is False or not isinstance(self.time, str | int | None):
+            raise TypeError(
+                f"time must be a name or a position of a column, True to guess it, or None, got "
+                f"{self.time!r}"
+            )
+        if self.latest is not None:
+            check_moment("latest", self.latest)
+            if self.time is None:
+                raise ValueError(
+                    f"latest = {self.latest} needs times; name their column with time, or use "
+                    f"time=True"
+                )
         if self.format is not None:
             check_option("format", self.format, FORMATS)
         if self.id_type is not None:

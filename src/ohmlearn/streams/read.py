@@ -49,6 +49,8 @@ def read_edges(
     header: bool | None = None,
     delimiter: str | None = None,
     comment: str | None = None,
+    time: str | int | bool | None = None,
+    latest: Any = None,
     nodes: NodeTable | None = None,
     verbose: int = 0,
 ) -> EdgeStream:
@@ -63,8 +65,8 @@ def read_edges(
         files in it, sorted by name; the folder of an `EdgeLog` means its live edges. Lines of text
         end with \\n, \\r\\n or \\r; fields in double quotes may hold line ends. "-" is the
         standard input, with text or an Arrow IPC stream.
-        Objects: any with ``__arrow_c_stream__`` (pyarrow, pandas, polars, duckdb), arrays (u, v) or
-        (u, v, w), an iterable of these, or a function that returns one.
+        Objects: any with ``__arrow_c_stream__`` (pyarrow, pandas, polars, duckdb), arrays (u, v),
+        (u, v, w) or (u, v, w, t), an iterable of these, or a function that returns one.
     source_col, target_col, weight_col : str or int, optional
         Names or positions of columns. By default the ends are columns with a usual pair of names (u
         and v, src and dst, source and target, from and to, ...), else the first two; weights are a
@@ -75,9 +77,21 @@ def read_edges(
     id_type : {"int64", "string"}, optional
         Type of node ids in text. By default they are integers if all ids in the first rows are.
     on_bad : {"raise", "skip"}
-        Whether a row with a missing id or a bad weight raises an error, or is left out and counted.
+        Whether a row with a missing id, a bad weight or a bad time raises an error, or is left out
+        and counted.
     header, delimiter, comment : bool, str, str, optional
         Of text; guessed by default. A blank as delimiter means any number of blanks and tabs.
+    time : str or int, or True, optional
+        Name or position of the column of times; True guesses a column with a usual name (timestamp,
+        time, date, ts, t, created_at, ...). By default times are not read. Numbers stay as they
+        are. Dates, also as text such as 2026-03-31, 2026-03-31 12:30 or 2026-03-31T12:30:00+02:00,
+        become seconds since 1970; without a time zone they are in UTC. Times that are missing or
+        not finite are bad.
+    latest : number or date, optional
+        Later times are bad. By default dates later than tomorrow are, since a wrong year would
+        silence a stream that forgets. The same holds for numbers that are Unix times in s, ms, us
+        or ns: those whose median in the first batch lies between 2001 and tomorrow. Other numbers
+        have no limit.
     nodes : NodeTable, optional
         The table that numbers the nodes; a new one by default.
     verbose : int
@@ -86,7 +100,7 @@ def read_edges(
     Returns
     -------
     EdgeStream
-        A stream of `EdgeBatch`. Its attribute `nodes` has the ids.
+        A stream of `EdgeBatch`, with times of `TimedBatch`. Its attribute `nodes` has the ids.
 
     Raises
     ------
@@ -107,6 +121,14 @@ def read_edges(
     ...         print(u, v, w, stream.nodes.ids())
     u = 'src', v = 'dst', weights = 'weight' (guessed)
     [0 1] [1 2] [2.  0.5] ['ann' 'bob' 'cy']
+
+    With times:
+
+    >>> import numpy as np
+    >>> days = np.array(["1970-01-02", "1970-01-03"], "M8[D]")
+    >>> stream = read_edges((np.array([0, 1]), np.array([1, 2]), None, days), time=True)
+    >>> [batch.t.tolist() for batch in stream], stream.time_unit
+    ([[86400.0, 172800.0]], 'date')
     """
     options = ReadOptions(
         source_col=source_col,
@@ -118,6 +140,8 @@ def read_edges(
         header=header,
         delimiter=delimiter,
         comment=comment,
+        time=time,
+        latest=latest,
     )
     return open_stream(source, options, nodes=nodes, verbose=verbose)
 
@@ -146,7 +170,7 @@ def find_sources(source: Any, options: ReadOptions) -> Iterator[Source]:
     elif hasattr(source, "__arrow_c_stream__"):
         yield ArrowObject(source, options)
     elif is_arrays(source):
-        yield BatchSource("the arrays", options, (*source, None)[:3])
+        yield BatchSource("the arrays", options, (*source, None, None)[:4])
     elif isinstance(source, list | tuple) and all(
         isinstance(part, str | os.PathLike) for part in source
     ):
@@ -170,8 +194,8 @@ def _edge_log() -> Any:
 
 
 def is_arrays(source: Any) -> bool:
-    """Whether a source is a tuple of arrays (u, v) or (u, v, w)."""
-    if not isinstance(source, tuple) or len(source) not in (2, 3):
+    """Whether a source is a tuple of arrays (u, v), (u, v, w) or (u, v, w, t)."""
+    if not isinstance(source, tuple) or len(source) not in (2, 3, 4):
         return False
     return all(hasattr(part, "dtype") or part is None for part in source) and source[0] is not None
 

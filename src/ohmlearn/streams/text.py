@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ohmlearn import _core
 from ohmlearn.nodes.ids import Strings
-from ohmlearn.streams.bytes import ByteSource, line_blocks
+from ohmlearn.streams.bytes import ByteSource, CountedBlocks, line_blocks
 from ohmlearn.streams.columns import Columns, choose_columns
 from ohmlearn.streams.errors import refuse_source, shorten
-from ohmlearn.streams.options import ReadOptions
+from ohmlearn.streams.options import TIMES, ReadOptions
 from ohmlearn.streams.source import RawBatch, Source
+from ohmlearn.streams.times import DATE, TimeRule, are_date_texts
 
 __all__ = ["TextSource", "describe_fault", "parse_blocks", "skip_comments"]
 
 SAMPLE = 1000  # records of about 100 bytes that decide whether ids are integers or strings
+Floats = NDArray[np.float64]
 LINE_ENDS = r"lines must all end with \n, all with \r\n, or all with \r"
 
 
@@ -56,13 +59,33 @@ class TextSource(Source):
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
         """Read the lines."""
         with ByteSource(self.name, self._pipe) as source:
-            blocks = line_blocks(source)
+            blocks = CountedBlocks(line_blocks(source))
             plan = self._plan(blocks, kind)
             self.columns = plan.columns
-            text = chain([plan.text], blocks)
-            for batch in parse_blocks(self.name, plan.columns, plan.layout, plan.line, text):
-                self.fraction = source.fraction()
-                yield batch
+            self.position = [blocks.n_bytes - len(plan.text), plan.line]
+            yield from self._parse(plan, source, chain([plan.text], blocks))
+
+    def batches_from(self, kind: str | None, position: Any) -> Iterator[RawBatch]:
+        """Read from a byte on, which is the first one of a line with a known number."""
+        if position == 0:
+            yield from self.batches(kind)
+            return
+        with ByteSource(self.name) as source:
+            plan = self._plan(line_blocks(source), kind)
+        self.columns = plan.columns
+        with ByteSource(self.name) as source:
+            source.skip(position[0])
+            self.position = list(position)
+            yield from self._parse(plan._replace(line=position[1]), source, line_blocks(source))
+
+    def _parse(self, plan: Plan, source: ByteSource, blocks: Iterator[bytes]) -> Iterator[RawBatch]:
+        how = (plan.columns, plan.layout, plan.line)
+        for batch in parse_blocks(self.name, *how, blocks, self.times, self._advance):
+            self.fraction = source.fraction()
+            yield batch
+
+    def _advance(self, n_bytes: int, line: int) -> None:
+        self.position = [self.position[0] + n_bytes, line]
 
     def _plan(self, blocks: Iterator[bytes], kind: str | None) -> Plan:
         options = self.options
@@ -104,6 +127,9 @@ class TextSource(Source):
         layout.w = -1 if columns.w is None else columns.w
         id_type = options.id_type or kind or self._guess_ids(sample, layout)
         layout.strings = id_type == "string"
+        if columns.t is not None:
+            layout.t = columns.t
+            layout.dates = self._are_dates(sample, layout)
         layout.empty_v = options.rows.second_may_be_empty
         return Plan(columns, layout, block, line)
 
@@ -146,14 +172,15 @@ class TextSource(Source):
         if options.header is not None:
             return options.header
         lower = {field.decode(errors="replace").strip().lower() for field in fields}
-        columns = (options.source_col, options.target_col, options.weight_col)
+        columns = (options.source_col, options.target_col, options.weight_col, options.time)
         if lower & {name.lower() for name in columns if isinstance(name, str)}:
             return True
         if any(_is_number(field) for field in fields):
             return False
         # One letter may be an id; a pair of usual letters is not.
         # In a table without a header by convention, "trust" may be a label.
-        names = chain(*rows.ends, rows.weights if rows.csv_has_header else ())
+        times = () if options.time is None else TIMES
+        names = chain(*rows.ends, rows.weights if rows.csv_has_header else (), times)
         usual = {name for name in names if len(name) > 1}
         if lower & usual or any(lower.issuperset(pair) for pair in rows.ends):
             return True
@@ -178,6 +205,11 @@ class TextSource(Source):
         if self.options.skip_bad:
             return "int64" if n_integer > n_other else "string"
         return "int64" if n_other == 0 else "string"
+
+    @staticmethod
+    def _are_dates(sample: list[bytes], layout: _core.TextLayout) -> bool:
+        fields = (_core.split_line(record, layout) or [] for record in sample)
+        return are_date_texts([found[layout.t] for found in fields if len(found) > layout.t])
 
 
 def _is_number(field: bytes) -> bool:
@@ -222,8 +254,13 @@ def parse_blocks(
     layout: _core.TextLayout,
     line: int,
     blocks: Iterator[bytes],
+    times: TimeRule | None = None,
+    advance: Callable[[int, int], None] | None = None,
 ) -> Iterator[RawBatch]:
-    """Yield the edges in blocks of lines; the first line has number `line`."""
+    """Yield the edges in blocks of lines; the first line has number `line`.
+
+    `advance` is called with the number of bytes that were read, and the number of the next line.
+    """
     text: Any = _core.EdgeText(layout, line)
     n_known = 0  # faults in earlier blocks
     rest = b""  # a record whose quotes are not closed yet
@@ -231,32 +268,50 @@ def parse_blocks(
         if block is None and not rest:
             break
         rest += block or b""
-        *ends, w = text.parse(np.frombuffer(rest, dtype=np.uint8), layout.strings, block is None)
+        lines = np.frombuffer(rest, dtype=np.uint8)
+        if times is not None:
+            if not times.is_known:
+                times.limit(name, _scan_times(lines, layout, block is None), layout.dates)
+            text.latest = times.latest
+        *ends, w, t = text.parse(lines, layout.strings, block is None)
         rest = rest[text.n_consumed :]
+        if advance is not None:
+            advance(text.n_consumed, text.next_line)
         fault = text.first_fault
         if fault is not None and not layout.skips_faults:
             refuse_source(
                 name,
-                f'{describe_fault(fault, columns)}; correct it, or use on_bad="skip"',
+                f'{describe_fault(fault, columns, times)}; correct it, or use on_bad="skip"',
                 f"row {fault.line}",
             )
+        if times is not None:
+            times.limit(name, t, layout.dates)
         n_bad, n_known = text.n_faults - n_known, text.n_faults
         why = None
         if fault is not None:
-            why = f"{name}, row {fault.line}: {describe_fault(fault, columns)}"
+            why = f"{name}, row {fault.line}: {describe_fault(fault, columns, times)}"
         weights = w if layout.w >= 0 else None
-        if layout.strings:
-            yield RawBatch(Strings(*ends[:2]), Strings(*ends[2:]), weights, n_bad, why)
-        else:
-            yield RawBatch(ends[0], ends[1], weights, n_bad, why)
+        u, v = (Strings(*ends[:2]), Strings(*ends[2:])) if layout.strings else ends
+        yield RawBatch(u, v, weights, n_bad, why, None if times is None else t)
 
 
-def describe_fault(fault: _core.LineFault, columns: Columns) -> str:
+def _scan_times(lines: NDArray[np.uint8], layout: _core.TextLayout, last: bool) -> Floats:
+    """Return the times in a block, whatever else is wrong with it."""
+    skips, layout.skips_faults = layout.skips_faults, True
+    text: Any = _core.EdgeText(layout, 1)  # which copies the layout
+    layout.skips_faults = skips
+    t: Floats = text.parse(lines, layout.strings, last)[-1]
+    return t
+
+
+def describe_fault(fault: _core.LineFault, columns: Columns, times: TimeRule | None = None) -> str:
     """Say what is wrong with a line."""
     kinds = _core.LineFault.Kind
     text = shorten(fault.text.decode(errors="replace"))
     names = columns.names
     column = columns.name(fault.column if not names or fault.column < len(names) else None)
+    late = "" if times is None else times.describe_late()
+    wanted = DATE if times is not None and times.dates else f"a finite number or {DATE}"
     return {
         kinds.columns: f"{column} is missing in {text}",
         kinds.quote: f"a quote is not closed, or text follows it, in {text}",
@@ -267,5 +322,9 @@ def describe_fault(fault: _core.LineFault, columns: Columns) -> str:
         kinds.number: f"the weight, {column}, is not a number: {text}",
         kinds.weight: f"weights must not be negative nor above {_core.LARGEST_WEIGHT:g}, "
         f"but {column} is {text}",
+        kinds.time: f"the time, {column}, is missing in this row"
+        if not fault.text.strip()
+        else f"the time, {column}, must be {wanted}, got {text}",
+        kinds.late: f"the time, {column}, is {text}, {late}",
         kinds.carriage_return: f"a carriage return is inside {text}; {LINE_ENDS}",
     }[fault.kind]

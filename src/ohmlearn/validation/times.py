@@ -1,26 +1,46 @@
 """Times of edges, and durations. Inside, a time is a float64.
 
 Numbers stay as they are. Dates become seconds since 1970 (UTC), so that they can be compared with
-each other, and durations such as "7d" become seconds, too.
+each other, and durations such as "7d" become seconds, too. A date without a time zone is in UTC.
 """
 
 import math
 import re
 import time
+from decimal import Decimal
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["check_duration", "check_moment", "check_times", "describe_time"]
+from ohmlearn import _core
+
+__all__ = [
+    "DURATION_KIND",
+    "LARGEST_TIME",
+    "UNIX_UNITS",
+    "as_times",
+    "check_duration",
+    "check_duration_unit",
+    "check_moment",
+    "check_times",
+    "describe_time",
+    "find_unix_unit",
+    "is_missing",
+    "tomorrow",
+]
 
 Floats = NDArray[np.float64]
 
 UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 DURATION = re.compile(r"\s*([0-9]*\.?[0-9]+(?:e[0-9]+)?)\s*(ms|s|min|h|d|w)\s*", re.IGNORECASE)
-AHEAD = 86400.0  # how far a date may lie in the future: clocks and time zones differ
-LARGEST_TIME = 2.0**60
+UNIX_UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # per second
+UNIT_NAMES = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
+PARTS = {"ms": 10**3, "us": 10**6, "ns": 10**9, "ps": 10**12, "fs": 10**15, "as": 10**18}
+YEAR_2001 = 978_307_200.0  # in Unix seconds
+DAY = 86400.0
+LARGEST_TIME = _core.LARGEST_TIME
 
 
 def check_duration(name: str, value: Any) -> float:
@@ -53,6 +73,82 @@ def check_duration(name: str, value: Any) -> float:
     return found
 
 
+def check_duration_unit(name: str, value: Any, unit: str | None) -> float:
+    """Return a duration for times in a unit, which is that of `EdgeStream.time_unit`.
+
+    A duration such as "7d" is in seconds, so the times must be dates or Unix seconds.
+
+    Examples
+    --------
+    >>> check_duration_unit("half_life", "7d", "date"), check_duration_unit("half_life", 30, "ms")
+    (604800.0, 30.0)
+    >>> check_duration_unit("half_life", "7d", "ms")
+    Traceback (most recent call last):
+    ...
+    ValueError: half_life = '7d' needs times in seconds, but they are Unix milliseconds; give a
+    number in that unit, half_life=604800000.0
+    """
+    found = check_duration(name, value)
+    if isinstance(value, Real) or unit in ("s", "date"):
+        return found
+    if unit is None:
+        raise ValueError(
+            f"{name} = {value!r} needs times in seconds, but they are numbers whose unit is not "
+            f"known; give {name} as a number in their unit; if that is seconds, {name}={found!r}"
+        )
+    raise ValueError(
+        f"{name} = {value!r} needs times in seconds, but they are Unix {UNIT_NAMES[unit]}; give a "
+        f"number in that unit, {name}={found * UNIX_UNITS[unit]!r}"
+    )
+
+
+def tomorrow() -> float:
+    """Return when tomorrow ends (UTC), in seconds since 1970.
+
+    Dates must not be later: a wrong year would silence a stream that forgets. A day is left for
+    clocks and time zones that differ.
+    """
+    return (math.floor(time.time() / DAY) + 2) * DAY
+
+
+def find_unix_unit(times: Floats) -> str | None:
+    """Return the unit in which the median of some numbers is a time between 2001 and tomorrow.
+
+    Examples
+    --------
+    >>> find_unix_unit(np.array([1.7e9, 1.71e9])), find_unix_unit(np.array([1.7e12]))
+    ('s', 'ms')
+    >>> find_unix_unit(np.array([2026.0])) is None
+    True
+    """
+    if times.size == 0:
+        return None
+    # Of two numbers in the middle the lower one: their mean may be neither here nor there.
+    middle = (times.size - 1) // 2
+    median = float(np.partition(times, middle)[middle])
+    last = tomorrow()
+    fits = (unit for unit, per in UNIX_UNITS.items() if YEAR_2001 <= median / per <= last)
+    return next(fits, None)
+
+
+class DurationKind:
+    """A constraint of parameters that are durations, see `check_parameters`."""
+
+    def allows(self, value: Any) -> bool:
+        """Return whether a value is a duration."""
+        try:
+            check_duration("value", value)
+        except ValueError:
+            return False
+        return True
+
+    def __str__(self) -> str:
+        return "a positive number or a duration such as '7d', '12h', '30min', '45s'"
+
+
+DURATION_KIND = DurationKind()
+
+
 def check_times(values: Any, name: str = "t") -> Floats:
     """Return times as float64; dates as seconds since 1970.
 
@@ -72,34 +168,74 @@ def check_times(values: Any, name: str = "t") -> Floats:
     ...
     ValueError: times must be finite, but t[1] = nan; drop or correct such edges first
     """
-    array = np.asarray(values)
-    if array.ndim != 1:
-        raise ValueError(f"{name} must be one-dimensional, got shape {array.shape}")
-    if array.size == 0:
-        return np.empty(0)
-    is_date = array.dtype.kind == "M"
-    if array.dtype.kind == "O":  # datetime, pandas.Timestamp
-        array, is_date = _from_objects(array, name), True
-    if not is_date and array.dtype.kind not in "iuf":
-        raise ValueError(
-            f"times must be numbers or dates, but {name}[0] = {array[0]!r} ({array.dtype}); "
-            f"convert them, for example with pandas.to_datetime"
-        )
-    times = _seconds(array) if is_date else np.ascontiguousarray(array, np.float64)
-    latest = time.time() + AHEAD if is_date else LARGEST_TIME
-    # NaN makes both comparisons false.
-    if times.max() <= latest and times.min() >= -LARGEST_TIME:
+    array, times, is_date = as_times(values, name)
+    if times.size == 0:
+        return times
+    latest = tomorrow() if is_date else LARGEST_TIME
+    lowest, highest = _core.find_range(times)  # NaN if one of the times is
+    if highest <= latest and lowest >= -LARGEST_TIME:
         return times
     at = int(np.argmax(~((times <= latest) & (times >= -LARGEST_TIME))))
+    remedy = "drop or correct such edges first"
     if is_date and times[at] > latest:
         raise ValueError(
-            f"dates must not be later than tomorrow, but {name}[{at}] = {array[at]}; drop or "
-            f"correct such edges first"
+            f"dates must not be later than tomorrow, but {name}[{at}] = {array[at]}; {remedy}"
         )
-    must = "finite" if not math.isfinite(times[at]) else "below 2**60 in size"
-    raise ValueError(
-        f"times must be {must}, but {name}[{at}] = {array[at]}; drop or correct such edges first"
-    )
+    if array.dtype.kind in "OUT" and not is_missing(array[at]) and math.isnan(times[at]):
+        kind = "dates such as 2026-03-31T12:30:00Z" if is_date else "numbers"
+        raise ValueError(
+            f"times must be all numbers or all dates; these are {kind}, but {name}[{at}] = "
+            f"{array[at]!r}; {remedy}"
+        )
+    must = "finite" if not math.isfinite(times[at]) else "below 2**63 in size"
+    raise ValueError(f"times must be {must}, but {name}[{at}] = {array[at]}; {remedy}")
+
+
+def as_times(
+    values: Any, name: str = "t", dates: bool | None = None
+) -> tuple[NDArray[Any], Floats, bool]:
+    """Return values as an array, as times with NaN for those that are none, and if they are dates.
+
+    Parameters
+    ----------
+    values : array-like
+        Numbers, dates, or texts of either.
+    name : str
+        For messages.
+    dates : bool, optional
+        Whether objects and texts are dates; by default if most of them are. The others are NaN.
+
+    Examples
+    --------
+    >>> as_times(["1970-01-02", "soon"])
+    (array(['1970-01-02', 'soon'], dtype=object), array([86400.,    nan]), True)
+    """
+    if getattr(getattr(values, "dtype", None), "tz", None) is not None:  # pandas, with a time zone
+        values = np.asarray(values, dtype="M8[ns]")
+    is_array = hasattr(values, "dtype") or hasattr(values, "__array__")
+    array = np.asarray(values) if is_array else _as_array(values)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, got shape {array.shape}")
+    if array.dtype.kind == "M":
+        return array, _seconds(array), True
+    if array.dtype.kind in "iuf":
+        return array, np.ascontiguousarray(array, np.float64), False
+    if array.dtype.kind not in "OUT":
+        raise ValueError(f"times must be numbers or dates, but {name} has dtype {array.dtype}")
+    return array, *_from_objects(array, dates)
+
+
+def _as_array(values: Any) -> NDArray[Any]:
+    """Return a sequence as an array; numpy would make texts of numbers among texts."""
+    array = np.asarray(values)
+    return array if array.dtype.kind in "iufM" else np.asarray(values, dtype=object)
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether a value stands where there is none: None, NaN, NaT, an empty text."""
+    if isinstance(value, str):
+        return not value.strip()
+    return value is None or bool(value != value)  # only NaN and NaT differ from themselves
 
 
 def check_moment(name: str, value: Any) -> float:
@@ -110,56 +246,84 @@ def check_moment(name: str, value: Any) -> float:
     >>> check_moment("since", "1970-01-02"), check_moment("since", 7)
     (86400.0, 7.0)
     """
-    if isinstance(value, str):
-        try:
-            value = np.datetime64(value)
-        except ValueError:
-            raise ValueError(
-                f"{name} must be a time, such as 12.5, or a date, such as '2026-03-31', got "
-                f"{value!r}"
-            ) from None
-    if np.ndim(value) != 0:
-        raise ValueError(f"{name} must be one time, got {value!r}")
-    if isinstance(value, bool | np.bool_) or not (
-        isinstance(value, Real | np.datetime64) or hasattr(value, "timestamp")
-    ):
-        raise ValueError(f"{name} must be a number or a date, got {value!r}")
-    is_number = isinstance(value, Real)
-    found = (
-        float(value) if is_number else float(_seconds(_from_objects(np.array([value]), name))[0])
-    )
+    if isinstance(value, bool | np.bool_) or np.ndim(value) != 0:
+        raise ValueError(f"{name} must be one time, a number or a date, got {value!r}")
+    found = _from_object(value)[0]
+    if math.isnan(found) or (isinstance(value, str) and not _is_date_text(value)):
+        raise ValueError(
+            f"{name} must be a time, such as 12.5, or a date, such as '2026-03-31' or "
+            f"'2026-03-31T12:30:00Z', got {value!r}"
+        )
     if not abs(found) <= LARGEST_TIME:
         raise ValueError(f"{name} must be finite, got {value!r}")
     return found
 
 
 def describe_time(value: float, is_date: bool) -> str:
-    """Return a time for a message: a number, or a date."""
-    return f"{value:g}" if not is_date else str(np.datetime64(round(value), "s"))
+    """Return a time for a message: a number, or a date.
+
+    Examples
+    --------
+    >>> describe_time(86400.0, True), describe_time(1.7e12, False)
+    ('1970-01-02T00:00:00', '1700000000000')
+    """
+    if is_date and abs(value) < 1e12:
+        return str(np.datetime64(round(value), "s"))
+    return str(int(value)) if abs(value) < 1e19 and value.is_integer() else repr(value)
 
 
 def _seconds(dates: NDArray[Any]) -> Floats:
     """Return seconds since 1970; NaN for a missing date."""
-    seconds = dates.astype("M8[s]")
-    rest = (dates - seconds) / np.timedelta64(1, "s")
-    found: Floats = seconds.astype(np.int64).astype(np.float64) + rest
-    found[np.isnat(dates)] = np.nan
+    unit = np.datetime_data(dates.dtype)[0]
+    parts = PARTS.get(unit, 1)
+    ticks = dates.astype(f"M8[{unit if parts > 1 else 's'}]").astype(np.int64)
+    if parts == 1:
+        found: Floats = ticks.astype(np.float64)
+    else:
+        whole = ticks // parts
+        found = whole + (ticks - whole * parts) / parts
+    missing = np.isnat(dates)
+    if missing.any():
+        found[missing] = np.nan
     return found
 
 
-def _from_objects(values: NDArray[Any], name: str) -> NDArray[Any]:
-    """Return dates as datetime64; those with a time zone in UTC."""
-    if values.dtype.kind == "M":
-        return values
-    found = np.empty(len(values), "M8[us]")
-    for at, value in enumerate(values):
+def _from_objects(values: NDArray[Any], dates: bool | None) -> tuple[Floats, bool]:
+    """Return times of Python objects and texts: all dates, or all numbers; the others are NaN."""
+    pairs = [_from_object(value) for value in values]
+    times = np.array([pair[0] for pair in pairs], dtype=np.float64)
+    are_dates = np.array([pair[1] for pair in pairs], dtype=bool)
+    known = ~np.isnan(times)
+    if dates is None:
+        n_dates = np.count_nonzero(are_dates[known])
+        dates = bool(n_dates > 0 and 2 * n_dates >= np.count_nonzero(known))
+    times[are_dates != dates] = np.nan
+    return times, dates
+
+
+def _from_object(value: Any) -> tuple[float, bool]:
+    """Return a time, NaN if the value is none, and whether it is a date."""
+    if isinstance(value, str):
+        text = value.strip().encode(errors="replace")
+        if _is_date_text(value):
+            return _core.parse_time(text, True), True
+        return _core.parse_time(text, False), False
+    if isinstance(value, Real | Decimal) and not isinstance(value, bool | np.bool_):
         try:
-            if getattr(value, "tzinfo", None) is not None:
-                found[at] = np.datetime64(round(value.timestamp() * 1e6), "us")
-            else:
-                found[at] = np.datetime64(value)
-        except (ValueError, TypeError):
-            raise ValueError(
-                f"times must be numbers or dates, but {name}[{at}] = {value!r}"
-            ) from None
-    return found
+            return float(value), False
+        except (OverflowError, ValueError):  # an integer of many digits; a signalling NaN
+            return math.inf, False
+    try:
+        if hasattr(value, "to_datetime64"):  # pandas
+            value = value.to_datetime64()
+        elif getattr(value, "tzinfo", None) is not None:
+            value = value.replace(tzinfo=None) - value.utcoffset()
+        if isinstance(value, np.datetime64) or hasattr(value, "isoformat"):
+            return float(_seconds(np.array([value], dtype="M8"))[0]), True
+    except (ValueError, TypeError, OverflowError):
+        pass
+    return math.nan, False
+
+
+def _is_date_text(text: str) -> bool:
+    return not math.isnan(_core.parse_time(text.strip().encode(errors="replace"), True))

@@ -1,4 +1,4 @@
-// exp of many floats at once, with the same bits on every machine.
+// exp and powers of two of many numbers at once, with the same bits on every machine.
 #pragma once
 
 #include "base/simd.hpp"
@@ -30,6 +30,25 @@ OHM_INLINE float exponential(float x) {
   const float result = p * std::bit_cast<float>(power);
   return tiny ? 0.0f : result;
 }
+
+// 2^(whole + rest) within 2 units in the last place, for an integer -126 <= whole <= 127 and |rest| <= 1/2. It takes two
+// floats so that a double can be split without losing digits: see split_whole.
+OHM_INLINE float power_of_two(float whole, float rest) {
+  // Cephes' minimax polynomial for (2^r - 1) / r on |r| <= 1/2.
+  float p = 1.535336188319500e-4f;
+  p = p * rest + 1.339887440266574e-3f;
+  p = p * rest + 9.618437357674640e-3f;
+  p = p * rest + 5.550332471162809e-2f;
+  p = p * rest + 2.402264791363012e-1f;
+  p = p * rest + 6.931472028550421e-1f;
+  p = p * rest + 1.0f;
+  const float shifted = whole + 12582912.0f;
+  const auto power = static_cast<std::uint32_t>(std::bit_cast<std::uint32_t>(shifted) - 0x4b400000u + 127u) << 23;
+  return p * std::bit_cast<float>(power);
+}
+
+// The integer next to x, for |x| < 2^51.
+OHM_INLINE double split_whole(double x) { return (x + 0x1.8p52) - 0x1.8p52; }
 
 // x[i] = exp(x[i])
 void exponentials(float* x, std::int64_t count);

@@ -1,0 +1,59 @@
+#include "sampling/counts.hpp"
+
+#include "base/simd.hpp"
+
+#include <algorithm>
+#include <type_traits>
+
+namespace ohm {
+
+template <class Index>
+OHM_KERNEL std::int64_t find_last(const Index* u, const Index* v, std::int64_t count) {
+  Index last = -1;
+  for (std::int64_t i = 0; i < count; ++i) last = std::max(last, std::max(u[i], v[i]));
+  return last;
+}
+
+template <class Index, class Weight>
+OHM_KERNEL Counts count_edges(const Index* u, const Index* v, const Weight* w, std::int64_t count,
+                              std::int64_t position, std::array<double, 8>& weight_seen) {
+  Counts counts;
+  for (std::int64_t i = 0; i < count; ++i) counts.loops += u[i] == v[i];
+  if constexpr (std::is_same_v<Weight, Unit>) {
+    weight_seen[0] += static_cast<double>(count - counts.loops);
+  } else {
+    // In strips and lanes, so that compilers vectorise the loops.
+    constexpr int kLanes = 8;
+    constexpr std::int64_t kStrip = 32 * kLanes;
+    double lanes[kLanes];  // starting with that of the first edge
+    for (int k = 0; k < kLanes; ++k) lanes[k] = weight_seen[(position + k) % kLanes];
+    for (std::int64_t begin = 0; begin < count; begin += kStrip) {
+      const std::int64_t size = std::min(kStrip, count - begin);
+      Weight counted[kStrip] = {};
+      std::int32_t zeros = 0;
+      for (std::int64_t i = 0; i < size; ++i) {
+        const Weight weight = w[begin + i];
+        const bool is_zero = static_cast<float>(weight) < static_cast<float>(kSmallestWeight);  // as coins see it
+        const bool is_loop = u[begin + i] == v[begin + i];
+        zeros += !is_loop & is_zero;
+        counted[i] = is_loop | is_zero ? Weight{0} : weight;
+      }
+      counts.zeros += zeros;
+      for (std::int64_t i = 0; i < kStrip; i += kLanes) {
+        for (int k = 0; k < kLanes; ++k) lanes[k] += static_cast<double>(counted[i + k]);
+      }
+    }
+    for (int k = 0; k < kLanes; ++k) weight_seen[(position + k) % kLanes] = lanes[k];
+  }
+  return counts;
+}
+
+template std::int64_t find_last(const std::int32_t*, const std::int32_t*, std::int64_t);
+template std::int64_t find_last(const std::int64_t*, const std::int64_t*, std::int64_t);
+#define OHM_INSTANTIATE(Index, Weight)                                                                         \
+  template Counts count_edges(const Index*, const Index*, const Weight*, std::int64_t, std::int64_t, \
+                              std::array<double, 8>&);
+OHM_FOR_EDGE_TYPES(OHM_INSTANTIATE)
+#undef OHM_INSTANTIATE
+
+}  // namespace ohm

@@ -1,0 +1,26 @@
+// What the sampler counts of the edges that it takes in.
+#pragma once
+
+#include "graph/edges.hpp"
+
+#include <array>
+#include <cstdint>
+
+namespace ohm {
+
+// The largest node, or -1.
+template <class Index>
+std::int64_t find_last(const Index* u, const Index* v, std::int64_t count);
+
+struct Counts {
+  std::int64_t loops = 0;
+  std::int64_t zeros = 0;  // edges of zero weight that are no loops
+};
+
+// Counts the edges of a batch whose first edge has number `position` in the stream, and adds the weights of the others
+// to the sums that Sampler::State::weight_seen describes.
+template <class Index, class Weight>
+Counts count_edges(const Index* u, const Index* v, const Weight* w, std::int64_t count, std::int64_t position,
+                   std::array<double, 8>& weight_seen);
+
+}  // namespace ohm

@@ -1,0 +1,91 @@
+#include "sampling/leverages.hpp"
+
+#include "base/rng.hpp"
+#include "sampling/embedding.hpp"
+#include "sampling/thinning.hpp"
+#include "solver/solver.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace ohm {
+namespace {
+
+constexpr double kLargestCoordinate = std::numeric_limits<float>::max();
+constexpr double kWrongSketch = 0.25;   // relative error of the sum of sketches that shows a failed solve
+constexpr double kUnexplained = 0.002;  // share of the rank from which on several sketches are averaged
+constexpr int kSketches = 4;
+
+}  // namespace
+
+Laplacian::Laplacian(const Triangle& h) : space(null_space(h)), degree(degrees(h)) {
+  tree = find_clusters(h, degree, static_cast<std::int32_t>(space.singular.size()));
+}
+
+void record_nodes(const Laplacian& laplacian, std::span<NodeRecord> nodes) {
+  const std::size_t n = laplacian.degree.size();
+  for (std::size_t i = n; i < nodes.size(); ++i) {
+    nodes[i].cluster = static_cast<std::int32_t>(laplacian.tree.clusters.size());
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    NodeRecord& node = nodes[i];
+    node.degree_now = static_cast<float>(laplacian.degree[i]);
+    node.share = node.share_now = 1.0f / node.degree_now;
+    node.cluster = laplacian.tree.smallest[i];
+    node.balance = 0.0f;
+    node.component = laplacian.degree[i] > 0.0 ? laplacian.space.component[i] : -1;
+  }
+}
+
+void sketch_nodes(const Triangle& h, const Laplacian& laplacian, std::uint64_t key, int threads,
+                  std::span<NodeRecord> nodes) {
+  constexpr int kColumns = NodeRecord::kColumns;
+  static_assert(kColumns == kRoughColumns);
+  const Rows<double, kColumns> y(h.n());
+  rough_right_hand_sides(h, key, y);
+  std::vector<double> z(static_cast<std::size_t>(h.n()) * kColumns);
+  auto* right = reinterpret_cast<double*>(&y[0]);
+  solve_with_clusters({h, laplacian.space, laplacian.degree, laplacian.tree}, key, threads,
+                      Columns{right, z.data(), kColumns, kColumns});
+  const double unit = 1.0 / std::sqrt(static_cast<double>(kColumns));
+  for (std::int32_t i = 0; i < h.n(); ++i) {
+    for (int c = 0; c < kColumns; ++c) {
+      const double value = unit * z[static_cast<std::size_t>(i) * kColumns + c];
+      nodes[i].z[c] = std::abs(value) <= kLargestCoordinate ? static_cast<float>(value) : 0.0f;
+    }
+  }
+}
+
+Leverages estimate_leverages(const Triangle& h, const Laplacian& laplacian, float certain, std::uint64_t key,
+                             int threads, std::span<NodeRecord> nodes, const std::function<void(float)>& use_sketch) {
+  const Embedding embedding{nodes, laplacian.tree.clusters};
+  Leverages found{std::vector<float>(h.edges())};
+  const double rank = laplacian.rank();
+  LeverageSums sums = row_leverages(h, embedding, {}, certain, found.of_edges);
+  const double deviation = std::sqrt(2.0 * rank / NodeRecord::kColumns);  // of a right sketch
+  const bool wrong = !(std::abs(sums.sketch - rank) <= kWrongSketch * rank + 6.0 * deviation);
+  if (!wrong && sums.unexplained > 1.0 + kUnexplained * rank) {
+    std::vector<float> squares(h.edges());
+    constexpr float kPart = 1.0f / kSketches;
+    for (int k = 1; k < kSketches; ++k) {
+      add_sketches(h, embedding, kPart, squares);
+      use_sketch(kPart);
+      sketch_nodes(h, laplacian, hash(key, static_cast<std::uint64_t>(k)), threads, nodes);
+    }
+    add_sketches(h, embedding, kPart, squares);
+    use_sketch(kPart);
+    sums = row_leverages(h, embedding, squares, certain, found.of_edges);
+  } else {
+    if (wrong) {
+      for (NodeRecord& node : nodes) std::fill_n(node.z, NodeRecord::kColumns, 0.0f);
+      sums = row_leverages(h, embedding, {}, certain, found.of_edges);
+    }
+    use_sketch(1.0f);
+  }
+  found.correction = std::max(1.0, rank / sums.estimates);
+  for (float& t : found.of_edges) t = std::min(1.0f, static_cast<float>(found.correction) * t);
+  return found;
+}
+
+}  // namespace ohm

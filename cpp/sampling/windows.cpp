@@ -1,0 +1,246 @@
+#include "sampling/windows.hpp"
+
+#include "base/rng.hpp"
+#include "sampling/window_thinning.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdio>
+#include <numeric>
+#include <stdexcept>
+#include <utility>
+
+namespace ohm {
+namespace {
+
+constexpr double kShare = 0.5;   // of the beta of one sparsifier
+constexpr double kReach = 2.0;   // see resample
+constexpr double kLeft = 0.7;    // of the capacity, see resample
+constexpr double kGrowth = 2.5;  // rows before a resample, relative to those after the last one
+constexpr double kSafety = 0.98;  // so that one more step meets a budget
+constexpr std::int64_t kSmallest = 1 << 12;
+constexpr std::int64_t kMostEdges = std::int64_t{1} << 60;
+constexpr std::uint64_t kWindowCoins = 0x77696e646f7773ull;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+WindowSampler::WindowSampler(std::int32_t n_nodes, const WindowOptions& options) : options_(options) {
+  state_.n_nodes = n_nodes;
+  state_.capacity = capacity_for(beta_for(n_nodes) * static_cast<double>(n_nodes));
+}
+
+WindowSampler::WindowSampler(State state, const WindowOptions& options)
+    : options_(options), state_(std::move(state)) {}
+
+double WindowSampler::beta_for(std::int64_t n) const {
+  return kShare * options_.constant * (std::log(std::max<double>(2.0, static_cast<double>(n))) + options_.offset) /
+         (options_.epsilon * options_.epsilon);
+}
+
+// The rows at which a resample is due, if there are `rows` after one.
+std::int64_t WindowSampler::capacity_for(double rows) const {
+  if (options_.max_rows > 0) rows = static_cast<double>(options_.max_rows);
+  const auto grown = static_cast<std::int64_t>(std::min(0x1p62, kGrowth * rows));  // NaN gives 2^62
+  return std::max(kSmallest, grown);
+}
+
+template <class Index, class Weight>
+void WindowSampler::update(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
+                           std::span<const double> t) {
+  const std::int64_t size = std::ssize(u);
+  settled_.reset();
+  for (std::int64_t begin = 0; begin < size;) {
+    TimedRows& rows = state_.rows;
+    std::int64_t row = rows.size();
+    const std::int64_t room = std::max<std::int64_t>(1, state_.capacity - row);
+    const std::int64_t end = std::min(size, begin + room);
+    if (static_cast<std::int64_t>(rows.time.capacity()) < row + end - begin) {
+      rows.reserve(std::max(row + end - begin, std::min(state_.capacity, 2 * row)));
+    }
+    rows.resize(row + end - begin);
+    std::int32_t last = state_.n_nodes - 1;
+    double latest = state_.latest;
+    std::int64_t loops = 0, zeros = 0;
+    for (std::int64_t i = begin; i < end; ++i) {
+      const auto weight = static_cast<float>(weight_at(w, i));
+      const bool is_loop = u[i] == v[i];
+      const bool is_zero = weight < static_cast<float>(kSmallestWeight);
+      rows.u[row] = static_cast<std::int32_t>(u[i]);
+      rows.v[row] = static_cast<std::int32_t>(v[i]);
+      rows.w[row] = weight;
+      rows.chance[row] = 1.0f;
+      rows.time[row] = t[i];
+      row += !is_loop && !is_zero;
+      loops += is_loop;
+      zeros += !is_loop && is_zero;
+      last = std::max({last, static_cast<std::int32_t>(u[i]), static_cast<std::int32_t>(v[i])});
+      latest = std::max(latest, t[i]);
+      const std::int64_t lane = std::is_same_v<Weight, Unit> ? 0 : (state_.position + i - begin) % 8;
+      state_.weight_seen[lane] += is_loop || is_zero ? 0.0 : static_cast<double>(weight_at(w, i));
+    }
+    rows.resize(row);
+    state_.n_self_loops += loops;
+    state_.n_zero_weights += zeros;
+    state_.position += end - begin;
+    state_.n_nodes = last + 1;
+    state_.latest = latest;
+    begin = end;
+    if (row < state_.capacity) continue;
+    // Nodes may have appeared since the capacity was set.
+    if (state_.n_resamples == 0) {
+      state_.capacity =
+          std::max(state_.capacity, capacity_for(beta_for(state_.n_nodes) * static_cast<double>(state_.n_nodes)));
+      if (row < state_.capacity) continue;
+    }
+    resample(false);
+  }
+}
+
+void WindowSampler::merge(const State& other) {
+  if (other.position > kMostEdges - state_.position) {
+    throw std::length_error("the two sparsifiers have seen more than 2**60 edges");
+  }
+  WindowSampler merged(*this);
+  State& state = merged.state_;
+  state.n_nodes = std::max(state.n_nodes, other.n_nodes);
+  state.rows.append(other.rows);
+  state.position += other.position;
+  state.n_self_loops += other.n_self_loops;
+  state.n_zero_weights += other.n_zero_weights;
+  state.beta = std::min(state.beta, other.beta);
+  state.latest = std::max(state.latest, other.latest);
+  state.thinned = std::max(state.thinned, other.thinned);
+  for (int lane = 0; lane < 8; ++lane) state.weight_seen[lane] += other.weight_seen[lane];
+  merged.settled_.reset();
+  merged.resample(true);
+  *this = std::move(merged);
+}
+
+WindowSampler::Window WindowSampler::snapshot(double since) {
+  if (settled_ == nullptr) {
+    WindowSampler copy(state_, options_);
+    copy.resample(true);
+    settled_ = std::make_shared<const State>(std::move(copy.state_));
+  }
+  const TimedRows& rows = settled_->rows;
+  since = std::max(since, earliest());
+  const std::int64_t begin = std::lower_bound(rows.time.begin(), rows.time.end(), since) - rows.time.begin();
+  const auto part = [&](const auto& column) { return std::span(column).subspan(begin); };
+  return {sort_edges(state_.n_nodes, part(rows.u), part(rows.v), part(rows.w), 0, part(rows.chance)),
+          since > settled_->thinned};
+}
+
+// Sorts the rows by time, drops those beyond the horizon, and thins out the others.
+//
+// The chance of an old row hardly changes while the weight of newer ones grows by a small share. So every resample goes
+// back only to where the newer rows weigh about kReach times what has arrived since the last one, every second one twice
+// as far, every fourth one four times, and so on. That saves time, and accuracy: estimates are noisy, and a row that is
+// estimated often is kept with the smallest of its estimates. If too many rows are left, or with `all`, none is spared.
+void WindowSampler::resample(bool all) {
+  TimedRows& rows = state_.rows;
+  const double arrived = std::accumulate(rows.w.begin() + state_.n_sorted, rows.w.end(), 0.0);
+  rows.sort(earliest());
+  ++state_.n_resamples;
+  state_.beta = std::min(state_.beta, beta_for(state_.n_nodes));
+  if (!all) {
+    const int level = std::countr_zero(static_cast<std::uint64_t>(state_.n_resamples));
+    double left = kReach * std::ldexp(arrived, level);
+    std::int64_t oldest = rows.size();
+    while (oldest > 0 && left > 0.0) left -= static_cast<double>(rows.w[--oldest]);
+    thin(oldest);
+    all = static_cast<double>(rows.size()) > kLeft * static_cast<double>(state_.capacity);
+  }
+  if (all) thin(0);
+  while (options_.max_rows > 0 && rows.size() > options_.max_rows) {
+    state_.beta *= kSafety * static_cast<double>(options_.max_rows) / static_cast<double>(rows.size());
+    thin(0);
+  }
+  state_.n_sorted = rows.size();
+  state_.capacity = capacity_for(static_cast<double>(rows.size()));
+}
+
+// Thins out the rows from number `oldest` on, which must be in the order of time.
+void WindowSampler::thin(std::int64_t oldest) {
+  const std::uint64_t key = hash(options_.seed ^ kWindowCoins, static_cast<std::uint64_t>(state_.n_resamples));
+  const double newest = thin_rows(state_.rows, oldest, state_.n_nodes, state_.beta, key, options_.threads);
+  state_.thinned = std::max(state_.thinned, newest);
+}
+
+// Comparisons are written so that NaN fails them.
+std::string WindowSampler::find_fault(const State& state, std::int32_t n_nodes) const {
+  const auto text = [](auto value) { return std::to_string(value); };
+  const auto number = [](double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%g", value);
+    return std::string(text);
+  };
+  const auto in_range = [](std::int64_t value, std::int64_t most) { return value >= 0 && value <= most; };
+  if (state.n_nodes < 0 || (!options_.grows && state.n_nodes != n_nodes)) {
+    return "there are " + text(state.n_nodes) + " nodes instead of " + text(n_nodes);
+  }
+  const std::int64_t dropped = state.n_self_loops + state.n_zero_weights;
+  if (!in_range(state.position, kMostEdges) || !in_range(state.n_self_loops, state.position) ||
+      !in_range(state.n_zero_weights, state.position) || dropped > state.position) {
+    return text(state.position) + " edges were seen, with " + text(state.n_self_loops) + " self-loops and " +
+           text(state.n_zero_weights) + " of zero weight";
+  }
+  if (!in_range(state.n_resamples, kMostEdges)) return "the number of resamples is " + text(state.n_resamples);
+  const TimedRows& rows = state.rows;
+  const std::size_t size = rows.u.size();
+  for (const std::size_t other : {rows.v.size(), rows.w.size(), rows.chance.size(), rows.time.size()}) {
+    if (other != size) return "u, v, w, chance and time have different lengths, " + text(size) + " and " + text(other);
+  }
+  if (rows.size() > state.position - dropped) {
+    return text(size) + " rows come from " + text(state.position - dropped) + " edges";
+  }
+  if (!in_range(state.n_sorted, rows.size())) return text(state.n_sorted) + " of " + text(size) + " rows are sorted";
+  std::vector<double> degree(state.n_nodes);
+  for (std::int64_t i = 0; i < rows.size(); ++i) {
+    const std::string row = "row " + text(i);
+    const std::int32_t u = rows.u[i], v = rows.v[i];
+    const auto w = static_cast<double>(rows.w[i]);
+    if (u < 0 || u >= state.n_nodes || v < 0 || v >= state.n_nodes || u == v) {
+      return row + " joins nodes " + text(u) + " and " + text(v) + " of " + text(state.n_nodes);
+    }
+    constexpr double kLargest = std::numeric_limits<float>::max();
+    if (!(w >= kSmallestWeight && w <= kLargest)) return row + " has weight " + number(w);
+    degree[u] += w;
+    degree[v] += w;
+    if (!(degree[u] <= kLargest && degree[v] <= kLargest)) return row + " has too large a weight";
+    if (!(rows.chance[i] >= 0.0f && rows.chance[i] <= 1.0f)) return row + " was kept with an impossible probability";
+    if (!(std::isfinite(rows.time[i]) && rows.time[i] <= state.latest)) {
+      return row + " has time " + number(rows.time[i]) + ", but the latest is " + number(state.latest);
+    }
+    if (i > 0 && i < state.n_sorted && rows.time[i - 1] > rows.time[i]) return row + " is not in the order of time";
+  }
+  if (std::isnan(state.latest) || std::isnan(state.thinned) || state.latest == kInfinity || state.thinned == kInfinity) {
+    return "the latest time is " + number(state.latest);
+  }
+  if (!(state.beta > 0.0)) return "the rate beta is " + number(state.beta);
+  for (const double lane : state.weight_seen) {
+    if (!(lane >= 0.0 && lane <= kLargestWeight * static_cast<double>(kMostEdges))) {
+      return "the weight seen is " + number(lane);
+    }
+  }
+  const std::int64_t least = capacity_for(0.0);
+  const std::int64_t most = options_.max_rows > 0 ? least : capacity_for(kInfinity);
+  if (state.capacity < least || state.capacity > most) return "the capacity is " + text(state.capacity) + " rows";
+  return {};
+}
+
+// No memory is taken for `n_nodes` nodes before the state has been checked: it may be any number.
+WindowSampler WindowSampler::from_state(State state, std::int32_t n_nodes, const WindowOptions& options) {
+  const std::string fault = WindowSampler(0, options).find_fault(state, n_nodes);
+  if (!fault.empty()) throw std::invalid_argument(fault);
+  return WindowSampler(std::move(state), options);
+}
+
+#define OHM_INSTANTIATE(Index, Weight)                                                                            \
+  template void WindowSampler::update(std::span<const Index>, std::span<const Index>, std::span<const Weight>,    \
+                                      std::span<const double>);
+OHM_FOR_EDGE_TYPES(OHM_INSTANTIATE)
+#undef OHM_INSTANTIATE
+
+}  // namespace ohm

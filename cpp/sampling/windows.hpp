@@ -1,0 +1,98 @@
+// One pass over a stream of edges with times, which keeps a sparsifier of the edges since t0, for every t0 at once.
+//
+// Rows (u, v, w, t) are kept in the order of time. Those with t >= t0 must be a sparsifier of the edges with t >= t0. So
+// a row is to be kept with probability p = min(1, beta w R), where R is the resistance between its ends in the graph of
+// the rows that are not older than itself: every window that contains the row contains all of that graph, and more edges
+// only lower resistances ("reverse online" leverage, Braverman et al. 2020). A new edge is therefore kept for certain
+// until newer ones make it redundant. There is no coin on arrival.
+//
+// When rows have reached the capacity, they are thinned out from the newest to the oldest (window_thinning.hpp).
+//
+// A row at depth x, counted from the newest edge, is kept with a probability of about beta n / x. In a window of X edges
+// the newer rows are kept more often than the window needs, which halves its variance; so half the beta of one
+// sparsifier is enough (kShare). The rows number about beta n (1 + ln(X / (beta n))) / 2.
+#pragma once
+
+#include "graph/csr.hpp"
+#include "graph/edges.hpp"
+#include "sampling/window_thinning.hpp"
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ohm {
+
+struct WindowOptions {
+  std::uint64_t seed = 0;
+  // beta = kShare constant (ln n + offset) / epsilon^2, or, with a budget, what leaves at most `max_rows` rows.
+  double epsilon = 0.5;
+  double constant = 1.2;
+  double offset = 0.0;
+  std::int64_t max_rows = 0;  // 0: no budget
+  double horizon = std::numeric_limits<double>::infinity();  // rows older than the latest time minus this are dropped
+  int threads = 1;
+  bool grows = true;  // false: no edge has a new node
+};
+
+class WindowSampler {
+ public:
+  // The complete state: two samplers with equal states and options give equal results for the same edges.
+  struct State {
+    std::int32_t n_nodes = 0;
+    TimedRows rows;
+    std::int64_t n_sorted = 0;  // rows from the last resample, in the order of time; later ones follow as they came
+    std::int64_t position = 0;  // edges seen, including dropped ones
+    std::int64_t n_self_loops = 0;
+    std::int64_t n_zero_weights = 0;
+    std::int64_t n_resamples = 0;
+    std::int64_t capacity = 0;
+    double beta = std::numeric_limits<double>::infinity();
+    double latest = -std::numeric_limits<double>::infinity();
+    double thinned = -std::numeric_limits<double>::infinity();  // the newest time of a row that was not certain
+    std::array<double, 8> weight_seen = {};  // as in Sampler
+  };
+
+  WindowSampler(std::int32_t n_nodes, const WindowOptions& options);
+
+  // Continues from the state of a sampler that was made with the same arguments. Throws std::invalid_argument for an
+  // invalid state, because states may come from untrusted files.
+  static WindowSampler from_state(State state, std::int32_t n_nodes, const WindowOptions& options);
+
+  // Adds edges in which find_fault finds no fault, and whose times are finite. New nodes are added.
+  template <class Index, class Weight>
+  void update(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w, std::span<const double> t);
+
+  // Adds the rows of another sampler and resamples. If that fails, this sampler is unchanged.
+  void merge(const State& other);
+
+  // The sparsifier of the edges since a time, and whether it has all of them. The state is unchanged. Rows are thinned
+  // out once, and kept until the next update.
+  struct Window {
+    Triangle h;
+    bool is_whole = false;
+  };
+  Window snapshot(double since);
+
+  const State& state() const { return state_; }
+  std::int64_t n_rows() const { return state_.rows.size(); }
+
+ private:
+  WindowSampler(State state, const WindowOptions& options);
+  std::string find_fault(const State& state, std::int32_t n_nodes) const;
+  double beta_for(std::int64_t n) const;
+  std::int64_t capacity_for(double rows) const;
+  void resample(bool all);
+  void thin(std::int64_t oldest);
+  double earliest() const { return state_.latest - options_.horizon; }
+
+  WindowOptions options_;
+  State state_;
+  std::shared_ptr<const State> settled_;  // thinned out, for snapshots
+};
+
+}  // namespace ohm

@@ -1,0 +1,74 @@
+"""Options of commands that forget old edges."""
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ohmlearn.cli.edges import as_moment
+
+if TYPE_CHECKING:
+    from ohmlearn.graph.time_view import TimeView
+
+__all__ = ["Forgetting", "forgetting_options"]
+
+OPTIONS = (
+    click.option(
+        "--half-life",
+        help="Edges count half as much after this time, such as 7d, 12h or 30min; or a number in "
+        "the unit of the times.",
+    ),
+    click.option("--last", help="Count only edges of this time before the latest, such as 30d."),
+    click.option("--since", help="Count only edges since this date, or number."),
+)
+NAMES = ("half_life", "last", "since")
+
+
+def forgetting_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --half-life, --last and --since."""
+    for option in reversed(OPTIONS):
+        command = option(command)
+    return command
+
+
+class Forgetting:
+    """What the options of `forgetting_options` ask for.
+
+    Examples
+    --------
+    >>> last = Forgetting({"half_life": None, "last": "30d", "since": None})
+    >>> last.parameters, last.moment
+    ({'half_life': None, 'horizon': '30d'}, {})
+    >>> Forgetting({"half_life": None, "last": None, "since": "2026-03-31"}).moment
+    {'since': '2026-03-31'}
+    """
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        from ohmlearn.validation.times import check_duration
+
+        given = [name for name in NAMES if options.get(name) is not None]
+        if len(given) > 1:
+            names = " and ".join(f"--{name.replace('_', '-')}" for name in given)
+            raise click.UsageError(f"{names} are different ways to forget; give only one of them")
+        self.needs_times = bool(given)
+        half_life, last = (as_moment(options.get(name)) for name in ("half_life", "last"))
+        for name, value in (("--half-life", half_life), ("--last", last)):
+            if value is not None:
+                check_duration(name, value)
+        since = as_moment(options.get("since"))
+        horizon = last if since is None else math.inf
+        self.parameters: dict[str, Any] = {"half_life": half_life, "horizon": horizon}
+        self.moment: dict[str, Any] = {} if since is None else {"since": since}
+
+    def view_of(self, stream: Any) -> "TimeView | None":
+        """Return which edges of a stream count; reads it once to find the latest time."""
+        from ohmlearn.sparsifier.options import SparsifierOptions
+        from ohmlearn.sparsifier.when import check_unit, choose_view
+
+        if not self.needs_times:
+            return None
+        options = SparsifierOptions(**self.parameters)
+        latest = max((float(batch.t.max()) for batch in stream if len(batch.t)), default=None)
+        check_unit(stream, options)
+        return choose_view(options, latest, None, self.moment.get("since"))

@@ -1,0 +1,249 @@
+"""``label --state``: a model in a file that takes in new edges, and knows its sources."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+from click.core import ParameterSource
+
+from ohmlearn._storage import HEAD, read_arrays
+from ohmlearn.cli.messages import tell
+from ohmlearn.cli.model import make_model, model_choices
+from ohmlearn.cli.sources import EdgeDigest, describe_file
+from ohmlearn.nodes import NodeTable
+from ohmlearn.semi_supervised import HFSClassifier
+from ohmlearn.semi_supervised.saving import is_model, load_model
+from ohmlearn.sparsifier import StreamingSparsifier
+from ohmlearn.streams.labels import FileLabels
+
+if TYPE_CHECKING:
+    from ohmlearn.streams import EdgeBatch, EdgeStream, TimedBatch
+
+__all__ = ["Intake", "NoEdges", "State", "join_labels"]
+
+REMEDY = "leave out the option, or name another state to start over"
+
+
+@dataclass
+class NoEdges:
+    """Stands in for the stream of a run that only changes labels or asks again."""
+
+    nodes: NodeTable | None
+    sources: list[str] = field(default_factory=list)
+    n_bad: int = 0
+    rereadable: bool = False
+
+
+class State:
+    """The model in a file, and the file, which is replaced when the answers have been written.
+
+    Attributes
+    ----------
+    path : str
+    model : HFSClassifier or None
+        None if there is no file yet.
+    """
+
+    def __init__(self, path: str, options: dict[str, Any]) -> None:
+        self.path = path
+        self.model: HFSClassifier | None = None
+        self._before = _read_head(path)
+        if self._before is not None:
+            self.model = self._load(options)
+            self.model._use_threads(options["threads"])
+            _number_nodes(self.model)
+
+    def _load(self, options: dict[str, Any]) -> HFSClassifier:
+        """Return the model in the file, or a new one with the sparsifier in it."""
+        arrays = read_arrays(self.path)
+        if is_model(arrays):
+            model = load_model(HFSClassifier, self.path, arrays)
+        else:
+            kept = StreamingSparsifier.load(self.path)
+            budget = {"epsilon": kept.options.epsilon, "max_edges": kept.options.max_edges}
+            forgets: dict[str, Any] = {
+                "half_life": kept.options.half_life,
+                "horizon": kept.options.horizon,
+            }
+            chosen = {**options, **budget, "seed": kept.seed}
+            model = make_model(chosen, rereadable=False, **forgets)
+            model.update(kept)
+        if model.sparsifier_ is None:
+            raise ValueError(
+                f"{self.path} holds a model that keeps all edges (epsilon=None), which only "
+                f"Python can continue"
+            )
+        return model
+
+    def check_options(self, asked: StreamingSparsifier) -> StreamingSparsifier:
+        """Return the sparsifier, unless options for it were given that differ from its own."""
+        kept = None if self.model is None else self.model.sparsifier_
+        assert kept is not None
+        before = asdict(kept.options) | {"seed": kept.seed}
+        now = asdict(asked.options) | {"seed": asked.seed}
+        for name in before.keys() - {"n_jobs", "verbose"}:
+            option = "last" if name == "horizon" else name
+            if was_given(option) and before[name] != now[name]:
+                raise ValueError(
+                    f"{self.path} was started with --{option.replace('_', '-')} {before[name]}, "
+                    f"but this command has {now[name]}; {REMEDY}"
+                )
+        if was_given("passes") and click.get_current_context().params["passes"] > 1:
+            raise ValueError(
+                f"more passes would need all edges that {self.path} has seen, but only those of "
+                f"this command can be read; leave out --passes, or label all edges without --state"
+            )
+        return kept
+
+    def change_options(self, options: dict[str, Any]) -> bool:
+        """Set options of the model that were given; return whether any of them is new."""
+        model = self.model
+        assert model is not None
+        classes = {str(name): name for name in getattr(model, "classes_", np.empty(0)).tolist()}
+        changed = False
+        for name, value in model_choices(options, classes).items():
+            before = getattr(model, name)
+            if was_given(name) and before != value:
+                model.set_params(**{name: value})
+                changed = True
+                if not (options["quiet"] or options["as_json"]):
+                    tell(f"{self.path}: {name} was {before!r}, and is {value!r} from now on")
+        return changed
+
+    def save(self, model: HFSClassifier, sources: list[dict[str, Any]]) -> None:
+        """Replace the file, unless another run has done so meanwhile."""
+        if _read_head(self.path) != self._before:
+            raise ValueError(
+                f"{self.path} was written by another run meanwhile, so it stays as it is; run this "
+                f"command again"
+            )
+        model.sources_ = [*getattr(model, "sources_", []), *sources]
+        model.save(self.path)
+
+
+def was_given(name: str) -> bool:
+    """Whether an option is on the command line."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source is ParameterSource.COMMANDLINE
+
+
+def _read_head(path: str) -> bytes | None:
+    """Return the first bytes of a file, which have its checksum; None if there is no file."""
+    if not os.path.exists(path):
+        return None
+    with Path(path).open("rb") as file:
+        return file.read(HEAD)
+
+
+def _number_nodes(model: HFSClassifier) -> None:
+    """Give a model whose nodes are numbers a table of ids: the numbers."""
+    kept = model.sparsifier_
+    if model.nodes_ is None and kept is not None and kept.stats_["n_nodes"] > 0:
+        kept.nodes = model._nodes = NodeTable()
+        kept.nodes.add(np.arange(max(kept.stats_["n_nodes"], model.graph_.n_nodes)))
+
+
+class Intake:
+    """The sources that a run takes in; refuses those that the state has already.
+
+    Parameters
+    ----------
+    known : list of dict
+        Sources that the state has.
+    stream : EdgeStream
+    path : str
+        The state, for messages.
+    again : bool
+        Whether sources may be taken in again.
+
+    Attributes
+    ----------
+    sources : list of dict
+        What identifies each source, complete after the reading.
+    """
+
+    def __init__(
+        self, known: list[dict[str, Any]], stream: "EdgeStream", path: str, again: bool
+    ) -> None:
+        self.sources: list[dict[str, Any]] = []
+        self._known, self._stream, self._path, self._again = list(known), stream, path, again
+        for name in stream.sources:
+            found = describe_file(name)
+            if found["size"]:
+                self._refuse_known(found, ("size", "sample"))
+            self.sources.append(found)
+
+    def unseen(
+        self, batches: Iterator["EdgeBatch | TimedBatch"]
+    ) -> Iterator["EdgeBatch | TimedBatch"]:
+        """Yield the batches, and take checksums of the edges of each source."""
+        digests = [EdgeDigest() for _ in self.sources]
+        for batch in batches:
+            digests[self._stream.place.source].add(batch)
+            yield batch
+        for source, digest in zip(self.sources, digests, strict=True):
+            source |= {"n_edges": digest.n_edges, "digest": digest.hex()}
+        earlier, self.sources = self.sources, []
+        for source in earlier:
+            if source["n_edges"] > 0:
+                self._refuse_known(source, ("digest",))
+            self.sources.append(source)
+
+    def _refuse_known(self, source: dict[str, Any], names: tuple[str, ...]) -> None:
+        """Refuse a source if the state, or this run, has one with the same content."""
+        for other in [] if self._again else [*self._known, *self.sources]:
+            if all(other.get(name) == source[name] for name in names):
+                same = source["name"] == other.get("name")
+                who = "it" if same else f"the same edges, as {other.get('name')},"
+                raise ValueError(
+                    f"{source['name']} was taken in before: {self._path} has {who} already; give "
+                    f"only new edges, or add --again to count them once more"
+                )
+
+
+def join_labels(model: HFSClassifier, new: FileLabels | None) -> tuple[FileLabels, dict[str, int]]:
+    """Return labels of a model with those of a file added, and how many are of which kind.
+
+    Labels of the file replace those of the same nodes. If one of the two has names and the other
+    integers, all labels become names, as they would in one file.
+    """
+    given = FileLabels("the state") if new is None else new
+    joined = FileLabels(given.path)
+    joined.heading, joined.columns, joined.weights = given.heading, given.columns, {}
+    known = getattr(model, "_labels", None)
+    nodes = {} if known is None else {node: at for at, node in enumerate(_ids(model, known.nodes))}
+    classes = getattr(model, "classes_", np.empty(0, dtype=int)).tolist()
+    every = [*classes, *(one for label in given.values() for one in _as_list(label))]
+    as_text = any(isinstance(one, str) for one in every)
+    for node, at in nodes.items():
+        if node not in given:
+            assert known is not None
+            shares = {
+                str(name) if as_text else name: share
+                for name, share in zip(classes, known.values[at].tolist(), strict=True)
+                if share > 0
+            }
+            joined[node] = next(iter(shares)) if len(shares) == 1 else shares
+            joined.weights[node] = float(known.weights[at])
+    for node, label in given.items():
+        labels = [str(one) if as_text else one for one in _as_list(label)]
+        joined[node] = labels if isinstance(label, list) else labels[0]
+        joined.weights[node] = 1.0 if given.weights is None else given.weights[node]
+        if isinstance(label, list) and given.weights is None:
+            joined.weights[node] = [1.0] * len(label)
+    n_replaced = sum(node in nodes for node in given)
+    counts = {"kept": len(nodes) - n_replaced, "replaced": n_replaced}
+    return joined, counts | {"new": len(given) - n_replaced}
+
+
+def _as_list(label: Any) -> list[Any]:
+    return label if isinstance(label, list) else [label]
+
+
+def _ids(model: HFSClassifier, nodes: Any) -> list[str]:
+    assert model.nodes_ is not None
+    return [str(name) for name in model.nodes_.ids(nodes)]

@@ -1,0 +1,347 @@
+"""``ohmlearn label --state``: edges of several days in one model, each taken in once."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from ohmlearn import HFSClassifier, HFSRegressor, StreamingSparsifier, read_edges
+from ohmlearn.cli import main
+from ohmlearn.streams.labels import read_labels
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*labels are few for:UserWarning")
+N = 80
+
+
+def label(*args: object, **options: Any) -> Result:
+    return CliRunner().invoke(main, ["label", *map(str, args)], **options)
+
+
+def write_edges(path: Path, seed: int, n_edges: int = 3000, name: str = "n") -> Path:
+    rng = np.random.default_rng(seed)
+    u, v = rng.integers(0, N + 10 * seed, (2, n_edges))
+    v = np.where(rng.random(n_edges) < 0.9, v - v % 2 + u % 2, v)
+    rows = [
+        f"{name}{a},{name}{b},{w}"
+        for a, b, w in zip(u, v, rng.integers(1, 5, n_edges), strict=True)
+    ]
+    path.write_text("\n".join(["src,dst,w", *rows]) + "\n")
+    return path
+
+
+@pytest.fixture
+def days(tmp_path: Path) -> list[Path]:
+    return [write_edges(tmp_path / f"day{seed}.csv", seed) for seed in range(3)]
+
+
+@pytest.fixture
+def known(tmp_path: Path) -> Path:
+    path = tmp_path / "known.csv"
+    path.write_text("".join(f"n{i},{'odd' if i % 2 else 'even'}\n" for i in range(12)))
+    return path
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    return tmp_path / "s.ohm"
+
+
+def assert_ok(result: Result) -> dict[str, Any]:
+    assert result.exit_code == 0, result.output
+    summary = json.loads(result.stderr.splitlines()[-1])
+    assert summary["passes"] == 1
+    return summary
+
+
+def assert_same_model(path: Path, model: HFSClassifier) -> None:
+    found = HFSClassifier.load(path)
+    assert found.nodes_.ids().tolist() == model.nodes_.ids().tolist()
+    assert found.graph_ == model.graph_
+    np.testing.assert_array_equal(found.scores_, model.scores_)
+    np.testing.assert_array_equal(found.label_distributions_, model.label_distributions_)
+
+
+@pytest.mark.parametrize("name", ["n", ""])  # strings, and integers
+def test_two_days_are_two_updates_in_python(name: str, tmp_path: Path, state: Path):
+    days = [write_edges(tmp_path / f"day{seed}.csv", seed, name=name) for seed in range(3)]
+    labels = tmp_path / "known.csv"
+    labels.write_text("node,label\n" + "".join(f"{name}{i},{i % 2}\n" for i in range(12)))
+    out, options = tmp_path / "out.csv", ["--max-edges", 500, "--seed", 3, "--json"]
+    summary = assert_ok(label(days[0], "--labels", labels, "--state", state, "-o", out, *options))
+    model = HFSClassifier(max_edges=500, random_state=3, passes=1)
+    y = dict(read_labels(str(labels)))
+    model.fit_edges(read_edges(days[0]), y)
+    assert_same_model(state, model)
+    for day in days[1:]:
+        before = summary["n_edges_seen"]
+        summary = assert_ok(label(day, "--state", state, "-o", out, "--json"))
+        assert summary["state"]["n_edges_before"] == before
+        assert summary["state"]["labels"] == {"kept": 12, "replaced": 0, "new": 0}
+        model.update(read_edges(day, nodes=model.nodes_))
+        assert_same_model(state, model)
+    answers = [line.split(",") for line in out.read_text().splitlines()[1:]]
+    assert [row[0] for row in answers] == [str(x) for x in model.nodes_.ids()]
+    assert [row[1] for row in answers] == [str(x) for x in model.transduction_]
+    assert [float(row[2]) for row in answers] == model.label_distributions_[:, 0].tolist()
+    assert [source["name"] for source in HFSClassifier.load(state).sources_] == [
+        day.name for day in days
+    ]
+
+
+def test_python_and_the_command_continue_the_same_file(days: list[Path], known: Path, state: Path):
+    assert_ok(label(days[0], "--labels", known, "--state", state, "--json"))
+    model = HFSClassifier.load(state)
+    model.update(read_edges(days[1], nodes=model.nodes_)).save(state)
+    assert_ok(label(days[2], "--state", state, "--json"))
+    assert_same_model(state, model.update(read_edges(days[2], nodes=model.nodes_)))
+    result = label(days[0], "--state", state)  # still known
+    assert "day0.csv was taken in before" in result.stderr
+
+
+def test_a_source_is_taken_in_once(days: list[Path], known: Path, state: Path, tmp_path: Path):
+    assert_ok(label(days[0], days[1], "--labels", known, "--state", state, "--json"))
+    content = state.read_bytes()
+    copy = tmp_path / "copy.csv"
+    copy.write_bytes(days[1].read_bytes())
+    blanks = tmp_path / "blanks.tsv"
+    blanks.write_text(days[1].read_text().replace(",", "\t"))
+    it = "was taken in before: {} has {} already; give only new edges, or add --again"
+    same = "the same edges, as day1.csv,"
+    for source, what, options in (
+        (days[1], "it", {}),
+        (copy, same, {}),
+        (blanks, same, {}),  # another format: noticed when it has been read
+        ("-", same, {"input": days[1].read_bytes()}),
+    ):
+        result = label(days[2], source, "--state", state, **options)
+        assert result.exit_code == 2, source
+        assert it.format(state, what) in result.stderr
+        assert state.read_bytes() == content
+    summary = assert_ok(label(days[1], "--state", state, "--again", "--json"))
+    model = HFSClassifier(passes=1, random_state=0)
+    model.fit_edges(read_edges(days[:2]), dict(read_labels(str(known))))
+    model.update(read_edges(days[1], nodes=model.nodes_))
+    assert_same_model(state, model)
+    assert summary["n_edges_seen"] == model.sparsifier_.n_edges_seen_
+
+
+def test_a_file_listed_twice_is_refused(days: list[Path], known: Path, state: Path):
+    result = label(days[0], days[0], "--labels", known, "--state", state)
+    assert "day0.csv was taken in before" in result.stderr
+    assert not state.exists()
+
+
+def test_pipes_are_sources(days: list[Path], known: Path, state: Path):
+    content = [day.read_bytes() for day in days]
+    assert_ok(label("-", "--labels", known, "--state", state, "--json", input=content[0]))
+    assert_ok(label("-", "--state", state, "--json", input=content[1]))
+    result = label("-", "--state", state, input=content[0])
+    assert "standard input was taken in before" in result.stderr
+    result = label(days[0], "--state", state)
+    assert "has the same edges, as standard input, already" in result.stderr
+    assert_same_model(
+        state,
+        HFSClassifier(passes=1, random_state=0)
+        .fit_edges(first := read_edges(days[0]), dict(read_labels(str(known))))
+        .update(read_edges(days[1], nodes=first.nodes)),
+    )
+
+
+def test_labels_of_a_file_replace_those_of_the_same_nodes(
+    days: list[Path], known: Path, state: Path, tmp_path: Path
+):
+    assert_ok(label(days[0], "--labels", known, "--state", state, "--json"))
+    more = tmp_path / "more.csv"
+    more.write_text("node,label,weight\nn0,odd,2\nn1,odd,1\nn40,even,0.5\nn41,new,1\nn41,odd,3\n")
+    summary = assert_ok(label(days[1], "--labels", more, "--state", state, "--json"))
+    assert summary["state"]["labels"] == {"kept": 10, "replaced": 2, "new": 2}
+    y = {f"n{i}": "odd" if i % 2 else "even" for i in range(2, 12)}
+    y |= {"n0": "odd", "n1": "odd", "n40": "even", "n41": ["new", "odd"]}
+    model = HFSClassifier(passes=1, random_state=0)
+    model.fit_edges(read_edges(days[0]), dict(read_labels(str(known))))
+    model.update(read_edges(days[1], nodes=model.nodes_))
+    with pytest.warns(UserWarning, match="contradicting"):
+        model.relabel(y, sample_weight={"n0": 2.0, "n40": 0.5, "n41": [1.0, 3.0]})
+    assert_same_model(state, model)
+    summary = assert_ok(label(days[2], "--state", state, "--json"))  # kept as they are
+    assert_same_model(state, model.update(read_edges(days[2], nodes=model.nodes_)))
+    assert summary["n_contradicting"] == 1
+    (tmp_path / "last.csv").write_text("n5,even\n")
+    assert_ok(label("--labels", tmp_path / "last.csv", "--state", state, "--json"))
+    found = HFSClassifier.load(state)
+    at = found.labelled_.tolist().index(found.nodes_.find(["n41"])[0])
+    np.testing.assert_allclose(found._labels.values[at], [0.0, 0.25, 0.75])
+    assert found._labels.weights[at] == 4.0
+
+
+def test_integers_and_names_as_labels(days: list[Path], state: Path, tmp_path: Path):
+    labels = tmp_path / "labels.csv"
+    labels.write_text("".join(f"n{i},{i % 2}\n" for i in range(12)))
+    assert_ok(label(days[0], "--labels", labels, "--state", state, "--json"))
+    assert HFSClassifier.load(state).classes_.tolist() == [0, 1]
+    labels.write_text("n20,x\n")
+    assert_ok(label("--labels", labels, "--state", state, "--json"))
+    assert HFSClassifier.load(state).classes_.tolist() == ["0", "1", "x"]
+    labels.write_text("n20,1\n")
+    assert_ok(label("--labels", labels, "--state", state, "--json"))
+    assert HFSClassifier.load(state).classes_.tolist() == ["0", "1"]
+
+
+def test_options_of_the_answer_may_change(days: list[Path], known: Path, state: Path):
+    assert_ok(label(days[0], "--labels", known, "--state", state, "--json"))
+    shares = ["--class-prior", "odd=0.3,even=0.7"]
+    result = label("--state", state, "--method", "restart", *shares)
+    assert f"{state}: method was 'harmonic', and is 'restart' from now on" in result.stderr
+    model = HFSClassifier(
+        passes=1, random_state=0, method="restart", class_prior={"odd": 0.3, "even": 0.7}
+    )
+    model.fit_edges(read_edges(days[0]), dict(read_labels(str(known))))
+    assert_same_model(state, model)
+    result = label("--state", state)  # and stay so
+    assert "from now on" not in result.stderr
+    assert_same_model(state, model)
+
+
+def test_options_of_the_sparsifier_may_not(days: list[Path], known: Path, state: Path):
+    assert_ok(
+        label(days[0], "--labels", known, "--state", state, "--seed", 4, "--epsilon", 0.7, "--json")
+    )
+    content = state.read_bytes()
+    for option, before, now in (("epsilon", 0.7, 0.8), ("seed", 4, 0), ("max-edges", None, 400)):
+        result = label(days[1], "--state", state, f"--{option}", now)
+        assert result.exit_code == 2
+        message = f"{state} was started with --{option} {before}, but this command has {now}"
+        assert message in result.stderr
+    result = label(days[1], "--state", state, "--passes", 3)
+    assert "more passes would need all edges" in result.stderr
+    assert state.read_bytes() == content
+    assert_ok(label(days[1], "--state", state, "--seed", 4, "--passes", 1, "--json"))
+    assert HFSClassifier.load(state).sparsifier_.seed == 4
+
+
+def test_nothing_is_written_unless_the_answers_are(
+    days: list[Path], known: Path, state: Path, tmp_path: Path
+):
+    def fail(*_: object, **__: object) -> None:
+        raise OSError("no space left on device")
+
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    out = tmp_path / "out.csv"
+    assert_ok(label(days[0], "--labels", known, "--state", state, "-o", out, "--json"))
+    content, files = state.read_bytes(), sorted(tmp_path.iterdir())
+    for place, what, code in (
+        ("ohmlearn.report.tables.write_table", fail, 1),
+        ("ohmlearn.report.tables.write_table", interrupt, 130),
+        ("ohmlearn._storage.os.replace", fail, 1),
+        ("ohmlearn._storage.os.fsync", interrupt, 130),
+        ("ohmlearn.sparsifier.StreamingSparsifier._add", interrupt, 130),
+        ("ohmlearn.cli.label.make_summary", interrupt, 130),
+    ):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(place, what)
+            assert label(days[1], "--state", state, "-o", out).exit_code == code, place
+        assert state.read_bytes() == content, place
+        assert sorted(tmp_path.iterdir()) == files
+    assert_ok(label(days[1], "--state", state, "-o", out, "--json"))
+
+
+def test_a_state_that_another_run_has_written_stays(
+    days: list[Path], known: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+):
+    assert_ok(label(days[0], "--labels", known, "--state", state, "--json"))
+    other = HFSClassifier.load(state).update(([0], [1]))
+    monkeypatch.setattr("ohmlearn.report.tables.write_table", lambda *_: other.save(state))
+    result = label(days[1], "--state", state)
+    assert f"{state} was written by another run meanwhile" in result.stderr
+    assert_same_model(state, other)
+
+
+def test_a_saved_sparsifier_is_a_start(days: list[Path], known: Path, state: Path):
+    kept = StreamingSparsifier(max_edges=400, random_state=9).update(read_edges(days[0]))
+    kept.save(state)
+    result = label(days[1], "--state", state)
+    assert "has no labels yet; give them with --labels" in result.stderr
+    assert_ok(label(days[1], "--labels", known, "--state", state, "--json"))
+    model = HFSClassifier(max_edges=400, passes=1, random_state=9)
+    model.fit_edges(read_edges(days[0]), dict(read_labels(str(known))))
+    model.update(read_edges(days[1], nodes=model.nodes_))
+    found = HFSClassifier.load(state)
+    assert found.graph_ == model.graph_
+    np.testing.assert_allclose(found.scores_, model.scores_, atol=1e-9)
+
+
+def test_the_command_sparsify_makes_a_start(days: list[Path], known: Path, state: Path):
+    options = ["--epsilon", "0.8", "--seed", "5"]
+    result = CliRunner().invoke(main, ["sparsify", str(days[0]), "-o", str(state), *options])
+    assert result.exit_code == 0, result.output
+    kept = StreamingSparsifier(epsilon=0.8, random_state=5).update(read_edges(days[0]))
+    assert StreamingSparsifier.load(state).snapshot() == kept.snapshot()
+    assert_ok(label("--labels", known, "--state", state, "--json"))
+    model = HFSClassifier(passes=1, random_state=5)
+    assert_same_model(state, model.fit_edges(read_edges(days[0]), dict(read_labels(str(known)))))
+
+
+def test_numbers_of_nodes_become_ids(tmp_path: Path, state: Path):
+    StreamingSparsifier(random_state=9).update([0, 1, 2], [1, 2, 3]).save(state)
+    labels, more = tmp_path / "known.csv", tmp_path / "more.csv"
+    labels.write_text("0,a\n3,b\n")
+    more.write_text("3,7\n")
+    result = label(more, "--labels", labels, "--state", state)
+    assert result.exit_code == 0, result.output
+    rows = [line.split(",")[:2] for line in result.stdout.splitlines()[1:]]
+    assert rows == [["0", "a"], ["1", "a"], ["2", "b"], ["3", "b"], ["7", "b"]]
+
+
+def test_other_files_are_no_states(days: list[Path], known: Path, state: Path):
+    args = (days[0], "--labels", known, "--state", state)
+    state.write_text("something else")
+    assert "was not saved by ohmlearn" in label(*args).stderr
+    HFSRegressor().fit_edges(([0, 1], [1, 2]), {0: 1.0, 2: 2.0}).save(state)
+    assert (
+        "holds no HFSClassifier that can continue: it is one of 'HFSRegressor'"
+        in label(*args).stderr
+    )
+    HFSClassifier(epsilon=None).fit_edges(([0, 1], [1, 2]), {0: 1, 2: 2}).save(state)
+    assert "holds a model that keeps all edges" in label(*args).stderr
+
+
+def test_what_is_missing_is_named(days: list[Path], known: Path, state: Path):
+    for args, message in (
+        (["--labels", known], "Missing argument 'EDGES...'"),
+        ([days[0]], "Missing option '--labels'"),
+        ([days[0], "--labels", known, "--again"], "--again needs --state"),
+        (["--state", state, "--labels", known], f"there is no {state} yet; give the first EDGES"),
+        ([days[0], "--state", state], f"{state} has no labels yet; give them with --labels"),
+        (
+            [days[0], "--labels", known, "--state", state, "--checkpoint", "c.ohm"],
+            "--checkpoint and --state cannot be used together",
+        ),
+        (
+            [days[0], "--labels", known, "--state", state, "--report", state],
+            "are the same file",
+        ),
+    ):
+        result = label(*args)
+        assert result.exit_code == 2
+        assert message in result.stderr
+        assert not state.exists()
+
+
+def test_a_report_of_a_state(days: list[Path], known: Path, state: Path, tmp_path: Path):
+    pytest.importorskip("matplotlib")
+    page = tmp_path / "page.html"
+    assert_ok(label(days[0], "--labels", known, "--state", state, "--json"))
+    assert_ok(label(days[1], "--state", state, "--report", page, "--json"))
+    assert page.stat().st_size > 1000
+
+
+def test_a_first_run_may_make_more_passes(days: list[Path], known: Path, state: Path):
+    result = label(days[0], "--labels", known, "--state", state, "--passes", 3, "--json")
+    assert json.loads(result.stderr.splitlines()[-1])["passes"] == 3
+    assert HFSClassifier.load(state).n_iter_ == 3
+    assert_ok(label(days[1], "--state", state, "--json"))

@@ -1,0 +1,66 @@
+"""Columns of times on the command line."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from ohmlearn.cli import main
+from ohmlearn.cli.edges import reading_options
+from ohmlearn.streams import ReadOptions
+
+DEFAULTS = main.commands["info"].make_context("info", ["edges.csv"]).params
+
+
+def invoke(*args: str | Path) -> Result:
+    return CliRunner().invoke(main, [str(arg) for arg in args])
+
+
+@pytest.fixture
+def edges(tmp_path) -> Path:
+    path = tmp_path / "edges.csv"
+    path.write_text("src,dst,when\n1,2,2026-03-31\n2,3,9999-12-31\n3,1,2026-03-30 12:00\n")
+    return path
+
+
+def test_times_are_not_read_unless_a_column_is_named(edges):
+    shown = invoke("info", edges)
+    assert shown.exit_code == 0
+    assert "u = 'src', v = 'dst', no weights (guessed)" in shown.stderr
+    assert "Edges        3" in shown.stdout
+
+
+def test_bad_times_are_refused_or_left_out(edges):
+    shown = invoke("info", edges, "--time-col", "when")
+    assert shown.exit_code == 2
+    assert (
+        "edges.csv, row 3: the time, 'when', is '9999-12-31', later than tomorrow" in shown.stderr
+    )
+    for column in ("when", "2"):
+        shown = invoke("info", edges, "--time-col", column, "--on-bad", "skip")
+        assert shown.exit_code == 0
+        assert "no weights, times = 'when' (guessed)" in shown.stderr
+        assert "1 bad row left out; " in shown.stderr
+        assert "Edges        2" in shown.stdout
+        assert "Times        2026-03-30T12:00:00 to 2026-03-31T00:00:00\n" in shown.stdout
+
+
+def test_latest(edges):
+    options = ["--json", "--time-col", "when", "--on-bad", "skip", "--latest"]
+    for latest, count in {"2026-03-30T12:00Z": 1, "1774915200": 2, "9999-12-31": 3}.items():
+        figures = json.loads(invoke("info", edges, *options, latest).stdout)
+        assert figures["n_edges_seen"] == count
+        assert (figures["time_min"], figures["time_unit"]) == (1774872000.0, "date")
+    shown = invoke("info", edges, "--time-col", "when", "--latest", "soon")
+    assert shown.exit_code != 0
+    assert "latest must be a time" in shown.stderr
+    shown = invoke("info", edges, "--latest", "5")
+    assert "latest = 5.0 needs times" in shown.stderr
+
+
+def test_a_command_that_needs_times_guesses_their_column():
+    assert reading_options(DEFAULTS) == ReadOptions()
+    assert reading_options(DEFAULTS, needs_times=True) == ReadOptions(time=True)
+    named = DEFAULTS | {"time": "3", "latest": "12.5"}
+    assert reading_options(named, needs_times=True) == ReadOptions(time=3, latest=12.5)

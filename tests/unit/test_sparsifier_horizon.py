@@ -1,0 +1,87 @@
+"""Windows of a sparsifier with a horizon: which edges count, in H, in passes, in estimators."""
+
+import math
+
+import numpy as np
+import pytest
+
+from ohmlearn import HFSClassifier, StreamingSparsifier, certify, refine, solve_hfs
+from ohmlearn.graph import Graph
+from ohmlearn.graph.time_view import TimeView
+
+N = 60
+RNG = np.random.default_rng(0)
+U, V = RNG.integers(0, N, 6000), RNG.integers(0, N, 6000)
+W, T = RNG.uniform(0.5, 2.0, 6000), RNG.permutation(6000).astype(float)
+EDGES = [(U[i::3], V[i::3], W[i::3], T[i::3]) for i in range(3)]
+
+
+def window(since: float) -> Graph:
+    inside = since <= T
+    return Graph.from_edges(U[inside], V[inside], W[inside], n_nodes=N)
+
+
+@pytest.fixture(scope="module")
+def kept() -> StreamingSparsifier:
+    return StreamingSparsifier(n_nodes=N, epsilon=0.9, horizon=4000, random_state=0).update(EDGES)
+
+
+@pytest.mark.parametrize("since", [None, 3000.0, 5000.0, 5990.0])
+def test_certify_and_refine_read_the_window(kept, since):
+    start = 1999.0 if since is None else since
+    exact = window(start)
+    assert kept.view(since=since) == kept.snapshot(since=since).view == TimeView(since=start)
+    found = certify(EDGES, kept, since=since, random_state=0)
+    assert found.edges_read == found.passes * np.count_nonzero(start <= T)
+    assert found.lost_edge is None
+    assert found.extra_edge is None
+    assert found.epsilon < 0.9
+    labelled, values = [0, 1, 2], [1.0, -1.0, 0.5]
+    answer = refine(EDGES, kept, labelled, values, since=since, passes=60, gamma=0.1)
+    truth = solve_hfs(exact, labelled, values, gamma=0.1)
+    np.testing.assert_allclose(answer.f, truth.f, atol=1e-5)
+
+
+@pytest.mark.parametrize("epsilon", [0.8, None])
+def test_an_estimator_answers_for_the_window(epsilon):
+    labels = {0: "a", 1: "b", 2: "a"}
+    how = {"epsilon": epsilon, "gamma": 0.3, "passes": 60, "random_state": 0}
+    model = HFSClassifier(horizon=math.inf, **how).fit_edges(EDGES, labels, since=5000.0)
+    truth = HFSClassifier(**how | {"epsilon": None}).fit_edges(window(5000.0), labels)
+    np.testing.assert_allclose(model.scores_, truth.scores_, atol=1e-5)
+    model.update(([0], [1], None, [6000.0]), since=5990.0)
+    assert model.graph_.view == TimeView(since=5990.0)
+
+
+def test_the_horizon_bounds_what_can_be_asked(kept, tmp_path):
+    with pytest.raises(ValueError, match=r"since = 5\.0 is before 1999\.0, where the horizon"):
+        kept.snapshot(since=5)
+    with pytest.raises(ValueError, match="it needs a half_life"):
+        kept.snapshot(at=7000)
+    with pytest.raises(ValueError, match="same horizon"):
+        kept.merge(StreamingSparsifier(horizon=4001))
+    kept.save(tmp_path / "h.ohm")
+    loaded = StreamingSparsifier.load(tmp_path / "h.ohm")
+    assert loaded.snapshot(since=3000) == kept.snapshot(since=3000)
+    assert loaded.latest_ == 5999.0
+
+
+def test_neither_batches_nor_threads_change_a_bit():
+    make = {"epsilon": 0.9, "horizon": 3000.0, "random_state": 1}
+    u, v = np.tile(U, 4), np.tile(V, 4)
+    t = np.concatenate([T + 6000 * copy for copy in range(4)])
+    whole = StreamingSparsifier(**make).update(u, v, None, t)
+    parts = StreamingSparsifier(**make, n_jobs=3)
+    for first in range(0, len(u), 701):
+        part = slice(first, first + 701)
+        parts.update(u[part], v[part], None, t[part])
+    assert whole.n_resamples_ > 1
+    assert parts.snapshot(since=22_000) == whole.snapshot(since=22_000)
+    assert parts.n_rows_ == whole.n_rows_
+
+
+def test_an_edge_far_ahead_is_refused():
+    kept = StreamingSparsifier(horizon=1.0).update([0], [1], None, [0.0])
+    with pytest.raises(ValueError, match=r"more than a million times horizon = 1\.0 after"):
+        kept.update([0], [1], None, [2e6])
+    assert StreamingSparsifier(horizon=math.inf).update([0, 0], [1, 2], None, [0, 1e9]).n_rows_ == 2

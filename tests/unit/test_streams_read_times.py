@@ -1,0 +1,285 @@
+"""Edges with times: the same events give the same times in every format."""
+
+import datetime
+import io
+import json
+import sys
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from stream_cases import edges
+
+from ohmlearn.streams import EdgeBatch, TimedBatch, read_edges
+
+pa = pytest.importorskip("pyarrow")
+feather = pytest.importorskip("pyarrow.feather")
+parquet = pytest.importorskip("pyarrow.parquet")
+
+U, V = ["ann", "bob", "cy", "ann"], ["bob", "cy", "ann", "cy"]
+W = [1.0, 0.5, 2.0, 3.0]
+# One moment per event, out of order, one of them before 1970.
+DATES = np.array(
+    ["2026-03-31T12:30:15.123456", "2001-09-09T01:46:40", "1969-12-31T23:59:59.75", "2026-03-31"],
+    "M8[us]",
+)
+SECONDS = [1774960215.123456, 1e9, -0.25, 1774915200.0]
+TEXTS = ["2026-03-31T14:30:15.123456+02:00", "2001-09-09 01:46:40", "1969-12-31T23:59:59.750Z"]
+TEXTS.append("2026-03-31")
+
+
+def times(stream):
+    batches = list(stream)
+    assert all(isinstance(batch, TimedBatch) for batch in batches)
+    assert all(len(batch.t) == len(batch.u) == len(batch.v) for batch in batches)
+    assert all(batch.t.dtype == np.float64 for batch in batches)
+    return [t for batch in batches for t in batch.t.tolist()]
+
+
+def write_text(path, t, mark):
+    rows = [f"{a}{mark}{b}{mark}{w}{mark}{x}" for a, b, w, x in zip(U, V, W, t, strict=True)]
+    path.write_text("\n".join([mark.join(["src", "dst", "weight", "ts"]), *rows, ""]))
+    return path
+
+
+def write_json(path, t):
+    rows = zip(U, V, W, t, strict=True)
+    lines = [json.dumps({"src": a, "dst": b, "weight": w, "ts": x}) for a, b, w, x in rows]
+    path.write_text("\n".join(lines))
+    return path
+
+
+def table(t):
+    return pa.table({"src": U, "dst": V, "weight": W, "ts": t})
+
+
+def write_sources(folder, texts, values):
+    """The same events in each format that can hold them."""
+    yield write_text(folder / "e.csv", texts, ",")
+    yield write_text(folder / "e.tsv", texts, "\t")
+    yield write_text(folder / "semi.csv", texts, ";")
+    yield write_json(folder / "e.jsonl", texts)
+    parquet.write_table(table(texts), folder / "text.parquet")
+    yield folder / "text.parquet"
+    parquet.write_table(table(values), folder / "e.parquet", row_group_size=3)
+    yield folder / "e.parquet"
+    feather.write_feather(table(values), folder / "e.feather")
+    yield folder / "e.feather"
+    yield table(values)
+    yield table(values).to_batches(max_chunksize=1)
+    yield table(values).to_pandas()
+    np.savez(folder / "e.npz", src=U, dst=V, weight=W, ts=values)
+    yield folder / "e.npz"
+    record = np.empty(4, [("src", "U3"), ("dst", "U3"), ("weight", "f8"), ("ts", values.dtype)])
+    record["src"], record["dst"], record["weight"], record["ts"] = U, V, W, values
+    np.save(folder / "e.npy", record)
+    yield folder / "e.npy"
+
+
+@pytest.mark.parametrize(
+    ("texts", "values", "seconds", "unit"),
+    [
+        (TEXTS, DATES, SECONDS, "date"),
+        (
+            ["1990", "1991.5", "-3", "1e15"],
+            np.array([1990, 1991.5, -3, 1e15]),
+            [1990.0, 1991.5, -3.0, 1e15],
+            None,
+        ),
+        (
+            [str(1700000000123456789 + i) for i in (0, 1000, 10**6, 3)],
+            np.array([1700000000123456789 + i for i in (0, 1000, 10**6, 3)]),
+            [float(1700000000123456789 + i) for i in (0, 1000, 10**6, 3)],
+            "ns",
+        ),
+    ],
+)
+def test_every_format_gives_the_same_times(tmp_path, texts, values, seconds, unit):
+    for source in write_sources(tmp_path, texts, values):
+        stream = read_edges(source, time="ts")
+        assert stream.has_times
+        assert times(stream) == seconds, source
+        assert stream.time_unit == unit
+        ids = stream.nodes.ids()
+        batches = list(stream)
+        assert [x for b in batches for x in ids[b.u].tolist()] == U
+        assert [x for b in batches for x in b.w.tolist()] == W
+
+
+def test_arrays_and_iterables():
+    u, v = np.arange(4), np.arange(4)[::-1]
+    assert times(read_edges((u, v, None, DATES), time=True)) == SECONDS
+    assert times(read_edges((u, v, np.array(W), np.array(SECONDS)), time="t")) == SECONDS
+    parts = [(u[:3], v[:3], None, DATES[:3]), (u[3:], v[3:], None, DATES[3:])]
+    stream = read_edges(parts, time=3)
+    assert times(stream) == SECONDS
+    assert stream.columns == "u = 'u', v = 'v', no weights, times = 't'"
+    python = [d.replace(tzinfo=datetime.UTC) for d in DATES.tolist()]
+    assert times(read_edges([(u, v, None, python)], time=True)) == SECONDS
+    assert times(read_edges([(u, v, None, TEXTS)], time=True)) == SECONDS
+    numbers = [1, 2.5, Decimal("3.5"), "4"]
+    assert times(read_edges([(u, v, None, numbers)], time=True)) == [1.0, 2.5, 3.5, 4.0]
+
+
+def test_pandas_series_with_a_time_zone():
+    pandas = pytest.importorskip("pandas")
+    series = pandas.Series(DATES).dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo")
+    u = np.arange(4)
+    assert times(read_edges((u, u[::-1], None, series), time=True)) == SECONDS
+
+
+def test_columns_of_an_npy_file(tmp_path):
+    rows = np.array([[0, 1, 5, 100], [1, 2, 6, 50]])
+    path = tmp_path / "e.npy"
+    np.save(path, rows)
+    for time in (True, 3):
+        (batch,) = read_edges(path, time=time)
+        assert (batch.w.tolist(), batch.t.tolist()) == ([5, 6], [100, 50])
+    (batch,) = read_edges(path, time=2)
+    assert (batch.w.tolist(), batch.t.tolist()) == ([100, 50], [5, 6])
+    stream = read_edges(path, time=0)  # the others are u, v, w
+    (batch,) = stream
+    assert stream.nodes.ids()[[*batch.u, *batch.v]].tolist() == [1, 2, 5, 6]
+    assert (batch.w.tolist(), batch.t.tolist()) == ([100, 50], [0, 1])
+    with pytest.raises(ValueError, match="has four columns; if the last one has times, use time=3"):
+        read_edges(path)
+    np.save(path, rows[:, [0, 1, 3]])
+    (batch,) = read_edges(path, time=2)
+    assert (batch.w, batch.t.tolist()) == (None, [100, 50])
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (pa.array(DATES, pa.timestamp("us", "Europe/Berlin")), SECONDS),  # DATES are in UTC
+        (pa.array(DATES.astype("M8[ms]"), pa.timestamp("ms")), [1774960215.123, *SECONDS[1:]]),
+        (pa.array(DATES.astype("M8[ns]"), pa.timestamp("ns", "UTC")), SECONDS),
+        (pa.array(DATES.astype("M8[s]"), pa.timestamp("s")), [1774960215.0, 1e9, -1.0, SECONDS[3]]),
+        (pa.array([20543, 0, -1, 1], pa.date32()), [1774915200.0, 0.0, -86400.0, 86400.0]),
+        (pa.array([86400000] * 4, pa.date64()), [86400.0] * 4),
+        (pa.array([1, 2, 3, 4], pa.uint8()), [1.0, 2.0, 3.0, 4.0]),
+        (pa.array([0.5, 2, 3, 4], pa.float32()), [0.5, 2.0, 3.0, 4.0]),
+        (pa.array([Decimal("1.25"), Decimal(2), Decimal(3), Decimal(-4)]), [1.25, 2.0, 3.0, -4.0]),
+        (pa.array(TEXTS).dictionary_encode(), SECONDS),
+        (pa.array(TEXTS, pa.large_string()), SECONDS),
+    ],
+    ids=lambda value: str(value.type) if hasattr(value, "type") else "",
+)
+def test_types_of_arrow(tmp_path, values, expected):
+    assert times(read_edges(table(values), time="ts")) == expected
+    parquet.write_table(table(values), tmp_path / "e.parquet")
+    assert times(read_edges(tmp_path / "e.parquet", time="ts")) == expected
+
+
+def test_types_of_arrow_that_are_no_times():
+    with pytest.raises(
+        ValueError, match="numbers or dates, but 'ts' has type bool; cast it, or na"
+    ):
+        list(read_edges(table([True] * 4), time="ts"))
+
+
+def test_slices_of_arrow():
+    found = read_edges(table(pa.array(TEXTS)).slice(1, 2), time="ts")
+    assert times(found) == SECONDS[1:3]
+    assert times(read_edges(table(pa.array(DATES)).slice(1, 2), time="ts")) == SECONDS[1:3]
+
+
+def test_snap_text_with_a_time(tmp_path):
+    path = tmp_path / "e.txt"
+    path.write_text("# temporal\n1 2 1254192988\n2\t3\t1254194656\n")
+    stream = read_edges(path, time=2)
+    assert times(stream) == [1254192988.0, 1254194656.0]
+    assert stream.time_unit == "s"
+    assert stream.columns == "u = column 0, v = column 1, no weights, times = column 2 (guessed)"
+    path.write_text("1 2 2026-03-31 12:30:00\n2 3 2026-03-31\n")
+    assert times(read_edges(path, time=2)) == [1774960200.0, 1774915200.0]
+
+
+def test_standard_input(monkeypatch, tmp_path):
+    data = write_text(tmp_path / "e.csv", TEXTS, ",").read_bytes()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+    stream = read_edges("-", time=True)
+    assert stream.time_unit is None  # nothing has been read
+    assert times(stream) == SECONDS
+    assert stream.time_unit == "date"
+
+
+def test_without_time_they_are_not_read(tmp_path):
+    stream = read_edges(write_text(tmp_path / "e.csv", ["x"] * 4, ","))
+    assert not stream.has_times
+    assert stream.time_unit is None
+    assert all(isinstance(batch, EdgeBatch) for batch in stream)
+    u = np.arange(2)
+    (batch,) = read_edges((u, u[::-1], None, np.array([np.nan, 0])))
+    assert isinstance(batch, EdgeBatch)
+
+
+@pytest.mark.parametrize(
+    ("header", "options", "columns"),
+    [
+        ("src,dst,ts", {"time": True}, "u = 'src', v = 'dst', no weights, times = 'ts' (guessed)"),
+        ("Created_At,a,b", {"time": True}, "u = 'a', v = 'b', no weights, times = 'Created_At' (g"),
+        ("t,time,a,b", {"time": True, "source_col": "a", "target_col": "b"}, "times = 'time' (gue"),
+        ("t,a,b", {"time": "t", "source_col": "a", "target_col": "b"}, "no weights, times = 't'"),
+        ("u,v,a,b", {"time": "v"}, "u = 'u', v = 'a', no weights, times = 'v' (guessed)"),
+        ("u,v,w", {"time": "w"}, "u = 'u', v = 'v', no weights, times = 'w' (guessed)"),
+        ("u,v,w,weight", {"time": "w"}, "weights = 'weight', times = 'w' (guessed)"),
+        ("date,t", {"time": True, "source_col": "date"}, "needs two columns and one of times"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*column names are not recognised")
+def test_which_columns_are_used(tmp_path, header, options, columns):
+    path = tmp_path / "e.csv"
+    path.write_text(header + "\n" + ",".join("1234"[: header.count(",") + 1]) + "\n")
+    if columns.startswith("needs"):
+        with pytest.raises(ValueError, match=columns):
+            read_edges(path, **options)
+        return
+    found = read_edges(path, **options).columns
+    assert columns in found
+    assert found.endswith("(guessed)") == ("(g" in columns)
+
+
+def test_the_unit_is_known_before_reading(tmp_path):
+    path = write_text(tmp_path / "e.csv", [1.7e12, 1.6e12, 1.5e12, 1.4e12], ",")
+    stream = read_edges(path, time=True)
+    assert stream.time_unit == "ms"
+    assert len(stream.nodes) == 0
+    assert len(edges(stream)[0]) == 4
+
+
+def test_latest_limits_times(tmp_path):
+    path = write_text(tmp_path / "e.csv", [1, 2, 3, 4], ",")
+    stream = read_edges(path, time=True, latest=2.5, on_bad="skip")
+    assert times(stream) == [1.0, 2.0]
+    assert stream.n_bad == 2
+    assert "row 4: the time, 'ts', is '3', later than latest = 2.5" in stream.first_bad
+    path = write_text(tmp_path / "e.csv", ["2090-01-01", "2091-01-01", "2092-01-01", "1"], ",")
+    stream = read_edges(path, time=True, latest="2091-06-01", on_bad="skip")
+    assert times(stream) == [3786912000.0, 3818448000.0]
+    ms = np.array([1.7e12, 1.71e12, 3.8e12, 3.9e12])
+    stream = read_edges(
+        (np.arange(4), np.arange(4)[::-1], None, ms), time=True, latest="2091-01-01"
+    )
+    with pytest.raises(ValueError, match=r"row 3: a time is 3900000000000, later than latest = 2"):
+        list(stream)
+
+
+def test_sources_of_one_stream_share_a_unit(tmp_path):
+    seconds = write_text(tmp_path / "a.csv", [1.7e9, 1.6e9, 1.5e9, 1.4e9], ",")
+    dates = write_text(tmp_path / "b.csv", TEXTS, ",")
+    milliseconds = write_text(tmp_path / "c.csv", [1.7e12, 1.6e12, 1.5e12, 1.4e12], ",")
+    plain = write_text(tmp_path / "d.csv", [1, 2, 3, 4], ",")
+    assert times(read_edges([seconds, dates], time=True))[4:] == SECONDS
+    assert times(read_edges([dates, seconds], time=True))[:4] == SECONDS
+    assert times(read_edges([plain, seconds], time=True))[0] == 1.0
+    with pytest.raises(ValueError, match=r"a.csv: times are Unix times in s, but they were Unix t"):
+        list(read_edges([milliseconds, seconds], time=True))
+    with pytest.raises(ValueError, match=r"b.csv: times are dates, but they were Unix times in ms"):
+        list(read_edges([milliseconds, dates], time=True))
+    with pytest.raises(
+        ValueError, match=r"d.csv: times are numbers that are not Unix times, but t"
+    ):
+        list(read_edges([dates, plain], time=True))
+    with pytest.raises(ValueError, match=r"c.csv, row 2: the time, 'ts', is '17000.*', later than"):
+        list(read_edges([seconds, milliseconds], time=True))
