@@ -227,6 +227,40 @@ def test_a_full_disk_during_compaction(folder):
         assert log.info()["n_dead"] == 0
 
 
+@pytest.mark.parametrize("call", ["fsync", "fdatasync", "pwrite", "replace"])
+def test_any_call_of_a_compaction_may_fail(folder, monkeypatch, call):
+    """The log is as it was, or compacted, and operations continue."""
+    original, left = getattr(os, call), [0]
+
+    def fails_once(*arguments):
+        left[0] -= 1
+        if left[0] == 0:
+            raise OSError(errno.EIO, "input/output error")
+        return original(*arguments)
+
+    monkeypatch.setattr(os, call, fails_once)
+    n_failed = 0
+    with EdgeLog(folder, random_state=0) as log:
+        log.append(["a"], ["b"])
+        log.snapshot()
+        for number in range(6):
+            log.append([f"n{number}", "a"], ["a", "b"])
+            log.remove_nodes([f"n{number}"])
+            before, left[0] = edges_of(log), number + 1
+            try:
+                log.compact()
+            except OSError:
+                n_failed += 1
+            left[0] = 0
+            assert edges_of(log) == edges_of(EdgeLog(folder)) == before
+            log.append(["b"], ["c"])
+            assert edges_of(EdgeLog(folder)) == sorted([*before, ("b", "c", 1.0)])
+        assert log.snapshot().n_edges == 2
+        assert log.sparsifier.weight_seen_ == log.n_edges == 13
+    assert n_failed > 0
+    assert edges_of(EdgeLog(folder)) == sorted([("a", "b", 1.0)] * 7 + [("b", "c", 1.0)] * 6)
+
+
 def test_damaged_bytes(folder):
     """A changed byte is found, or does not matter; acknowledged edges are never lost silently."""
     with EdgeLog(folder, random_state=0) as log:
