@@ -59,7 +59,7 @@ class Thinning {
 
   // Decides about all rows.
   void run() {
-    const auto first = static_cast<std::int64_t>(std::max(2.0, kFirst * beta_) * n_);
+    const auto first = static_cast<std::int64_t>(std::max(1.0, kFirst * beta_ * n_));
     begin_ = std::max(oldest_, rows_.size() - first);
     if (begin_ <= oldest_) return;
     chance_.resize(begin_ - oldest_, 1.0f);

@@ -19,6 +19,7 @@ constexpr double kReach = 2.0;   // see resample
 constexpr double kLeft = 0.7;    // of the capacity, see resample
 constexpr double kGrowth = 2.5;  // rows before a resample, relative to those after the last one
 constexpr double kSafety = 0.98;  // so that one more step meets a budget
+constexpr int kSteps = 50;        // towards a budget
 constexpr std::int64_t kSmallest = 1 << 12;
 constexpr std::int64_t kMostEdges = std::int64_t{1} << 60;
 constexpr std::uint64_t kWindowCoins = 0x77696e646f7773ull;
@@ -142,6 +143,7 @@ void WindowSampler::resample(bool all) {
   TimedRows& rows = state_.rows;
   const double arrived = std::accumulate(rows.w.begin() + state_.n_sorted, rows.w.end(), 0.0);
   rows.sort(earliest());
+  state_.n_sorted = rows.size();  // also if memory runs out below
   ++state_.n_resamples;
   state_.beta = std::min(state_.beta, beta_for(state_.n_nodes));
   if (!all) {
@@ -153,7 +155,8 @@ void WindowSampler::resample(bool all) {
     all = static_cast<double>(rows.size()) > kLeft * static_cast<double>(state_.capacity);
   }
   if (all) thin(0);
-  while (options_.max_rows > 0 && rows.size() > options_.max_rows) {
+  // The forest alone may be too large for a budget; then beta does not help.
+  for (int step = 0; step < kSteps && options_.max_rows > 0 && rows.size() > options_.max_rows; ++step) {
     state_.beta *= kSafety * static_cast<double>(options_.max_rows) / static_cast<double>(rows.size());
     thin(0);
   }

@@ -115,6 +115,12 @@ TEST(windows_merge_and_keep_a_budget) {
   CHECK(first.state().latest == 59999.0);
   feed(first, s, 0, 30000);
   CHECK(first.snapshot(0.0).h.edges() <= 1500);
+  for (const std::int64_t budget : {300, 100}) {  // two rows for each node, and fewer than a forest
+    ohm::WindowSampler small(150, {.seed = 1, .max_rows = budget});
+    feed(small, s, 0, 60000);
+    CHECK(small.snapshot(0.0).h.edges() <= std::max<std::int64_t>(budget, 149));
+    CHECK(ohm::components(small.snapshot(0.0).h).count == 1);
+  }
 }
 
 TEST(windows_continue_from_a_state_and_refuse_a_wrong_one) {

@@ -332,6 +332,50 @@ def test_what_is_missing_is_named(days: list[Path], known: Path, state: Path):
         assert not state.exists()
 
 
+def write_timed(path: Path, seed: int) -> Path:
+    """Edges of one day, with dates."""
+    lines = write_edges(path, seed).read_text().splitlines()
+    times = np.datetime64("2026-03-01T00:00:00") + np.arange(len(lines)) * 20 + seed * 86400
+    rows = [f"{line},{time}Z" for line, time in zip(lines[1:], times, strict=False)]
+    path.write_text("\n".join(["src,dst,w,time", *rows]) + "\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("option", "parameters", "other"),
+    [
+        (["--half-life", "12h"], {"half_life": "12h"}, ["--half-life", "1d"]),
+        (["--last", "1d"], {"horizon": "1d"}, ["--last", "2d"]),
+    ],
+)
+def test_a_state_that_forgets(
+    option: list[str], parameters: dict[str, str], other: list[str], known: Path, state: Path
+):
+    days = [write_timed(state.parent / f"day{seed}.csv", seed) for seed in range(3)]
+    assert_ok(label(days[0], "--labels", known, "--state", state, *option, "--json"))
+    assert_ok(label(days[1], "--state", state, "--json"))
+    model = HFSClassifier(**parameters, passes=1, random_state=0)
+    model.fit_edges(read_edges(days[0], time=True), dict(read_labels(str(known))))
+    model.update(read_edges(days[1], time=True, nodes=model.nodes_))
+    assert_same_model(state, model)
+    result = label(days[2], "--state", state, *other)
+    assert f"{state} was started with {other[0]}" in result.stderr
+    assert_ok(label(days[2], "--state", state, *option, "--json"))
+
+
+def test_a_state_answers_for_several_windows(known: Path, state: Path):
+    days = [write_timed(state.parent / f"day{seed}.csv", seed) for seed in range(2)]
+    args = ["--labels", known, "--state", state, "--json"]
+    assert_ok(label(*days, *args, "--since", "2026-03-01T06:00:00Z"))
+    model = HFSClassifier(horizon=np.inf, passes=1, random_state=0)
+    y = dict(read_labels(str(known)))
+    model.fit_edges(read_edges(days, time=True), y, since="2026-03-01T06:00:00Z")
+    assert_same_model(state, model)
+    assert_ok(label("--state", state, "--json", "--since", "2026-03-02T03:00:00Z"))
+    model.update([], since="2026-03-02T03:00:00Z")
+    assert_same_model(state, model)
+
+
 def test_a_report_of_a_state(days: list[Path], known: Path, state: Path, tmp_path: Path):
     pytest.importorskip("matplotlib")
     page = tmp_path / "page.html"

@@ -1,6 +1,7 @@
 """Saved estimators continue bit for bit, and files that hold none are refused."""
 
 import json
+import math
 import re
 import warnings
 from pathlib import Path
@@ -10,7 +11,14 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from ohmlearn import HFSClassifier, HFSRegressor, StreamingSparsifier, gallery, read_edges
+from ohmlearn import (
+    EdgeLog,
+    HFSClassifier,
+    HFSRegressor,
+    StreamingSparsifier,
+    gallery,
+    read_edges,
+)
 from ohmlearn._storage import read_arrays, write_arrays
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*labels are few for:UserWarning")
@@ -34,6 +42,7 @@ ANSWERS = (
     "gamma_",
     "mean_",
     "n_iter_",
+    "staleness_",
 )
 
 
@@ -135,6 +144,50 @@ def test_a_loaded_model_continues_bit_for_bit(
     assert_same(model, reload(loaded, tmp_path))
 
 
+@pytest.mark.parametrize("epsilon", [0.9, None])
+@pytest.mark.parametrize(
+    ("parameters", "when"),
+    [
+        ({"half_life": "20s"}, {}),
+        ({"half_life": np.timedelta64(20, "s")}, {"at": "1970-01-01T00:02:00"}),
+        ({"horizon": 60}, {}),
+        ({"horizon": math.inf}, {"since": 30.0}),
+    ],
+)
+def test_models_that_forget_continue_bit_for_bit(
+    parameters: dict[str, Any], when: dict[str, Any], epsilon: float | None, tmp_path: Path
+):
+    def timed(start: float) -> Any:
+        u, v, w = edges(int(start))
+        return [(u, v, w, np.linspace(start, start + 50.0, len(u)))]
+
+    def fit() -> HFSClassifier:
+        model = HFSClassifier(**parameters, epsilon=epsilon, passes=1, random_state=2)
+        return model.fit_edges(timed(0), HARD, **when)
+
+    model, loaded = fit(), reload(fit(), tmp_path)
+    assert_same(model, loaded)
+    for one in (model, loaded):
+        one.update(timed(50), **when)
+    assert_same(model, reload(loaded, tmp_path))
+
+
+def test_a_model_of_a_log_knows_how_stale_it_is(tmp_path: Path):
+    pytest.importorskip("pyarrow")
+    u, v, w = edges(0)
+    with EdgeLog(tmp_path / "log") as log:
+        log.append(u, v, w)
+        assert log.sparsifier.n_edges_seen_ > 0
+        log.remove(u[:60], v[:60])
+        model = HFSClassifier(passes=1, random_state=0).fit_edges(log, HARD)
+        assert model.staleness_ > 0
+        loaded = reload(model, tmp_path)
+        assert_same(model, loaded)
+        for one in (model, loaded):
+            one.relabel({**HARD, 30: "even"})
+        assert_same(model, loaded)
+
+
 def test_a_model_without_labels_is_saved(tmp_path: Path):
     model = HFSClassifier(random_state=3).update(stream(0, "strings"))
     loaded = reload(model, tmp_path)
@@ -175,6 +228,15 @@ def test_classes_of_any_type_come_back(classes: list[Any], tmp_path: Path):
     loaded = reload(model, tmp_path)
     assert_equal(model.classes_, loaded.classes_, "classes_")
     assert_equal(model.transduction_, loaded.transduction_, "transduction_")
+
+
+@pytest.mark.filterwarnings("ignore:2 of 5 nodes are in components without a label")
+def test_numbers_of_numpy_are_saved(tmp_path: Path):
+    model = HFSClassifier(n_neighbors=np.int64(4), tol=np.float32(1e-3), random_state=np.int64(1))
+    model.fit_edges(([0, 1], [1, 2]), {0: "a", 2: "b"}, n_nodes=np.int64(5))
+    loaded = reload(model, tmp_path)
+    assert loaded.get_params() == model.get_params()
+    assert_equal(model.scores_, loaded.scores_, "scores_")
 
 
 def test_what_cannot_be_saved_is_named(tmp_path: Path):

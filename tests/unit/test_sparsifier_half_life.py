@@ -6,7 +6,15 @@ import math
 import numpy as np
 import pytest
 
-from ohmlearn import HFSClassifier, StreamingSparsifier, certify, gallery, refine, solve_hfs
+from ohmlearn import (
+    HFSClassifier,
+    HFSRegressor,
+    StreamingSparsifier,
+    certify,
+    gallery,
+    refine,
+    solve_hfs,
+)
 from ohmlearn.graph import Graph
 from ohmlearn.graph.time_view import FADED, TimeView
 
@@ -188,6 +196,17 @@ def test_an_estimator_answers_for_the_faded_graph(epsilon):
     scale = 2.0 ** ((70.0 - t.max()) / 8.0)
     mean = scale * exact.weights.sum() / 40
     assert automatic.gamma_ == pytest.approx(automatic._automatic_gamma(mean), rel=1e-5)
+
+
+def test_a_regressor_forgets_too():
+    u, v, w, t = stream(40, 2000, 60.0)
+    exact = Graph.from_edges(u, v, w * np.exp2((t - t.max()) / 8.0))
+    how = {"gamma": 0.3, "passes": 40, "random_state": 0}
+    model = HFSRegressor(half_life=8.0, **how).fit_edges([(u, v, w, t)], {0: 1.0, 1: 3.0, 2: 2.0})
+    truth = HFSRegressor(epsilon=None, **how).fit_edges(exact, {0: 1.0, 1: 3.0, 2: 2.0})
+    np.testing.assert_allclose(model.transduction_, truth.transduction_, atol=1e-5)
+    with pytest.raises(ValueError, match="these edges have no times"):
+        model.fit(np.zeros((5, 1)), [1.0, 2.0, None, None, None])
 
 
 def test_passes_are_left_out_if_nothing_was_dropped():

@@ -157,6 +157,29 @@ def test_several_files_continue(tmp_path: Path):
     assert_continues(STRINGS, tmp_path)
 
 
+@pytest.mark.parametrize("name", ["edges.csv", "edges.parquet", "edges.jsonl"])
+def test_times_continue(name: str, tmp_path: Path):
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / name
+    t = 1_700_000_000_000 + 1000 * np.arange(N)  # Unix milliseconds
+    frame = pa.table({"u": U, "v": V, "t": t})
+    if name == "edges.parquet":
+        pq.write_table(frame, path, row_group_size=300)
+    elif name == "edges.jsonl":
+        path.write_text("\n".join(map(json.dumps, frame.to_pylist())))
+    else:
+        lines = [f"{a},{b},{c}" for a, b, c in zip(U, V, t, strict=True)]
+        path.write_text("\n".join(["u,v,t", *lines]))
+    stream = read_edges(path, time="t")
+    place = [stream.place for _ in stream][-2]
+    again = read_edges(path, time="t", nodes=stream.nodes)
+    again.start_at(type(place)(*json.loads(json.dumps(place))))
+    later = np.concatenate([batch.t for batch in again])
+    np.testing.assert_array_equal(later, t[place.n_read :])
+    assert again.time_unit == stream.time_unit == "ms"
+
+
 @pytest.mark.parametrize("name", ["a.csv", "b.csv", "c.csv", "d.csv.gz", "f.jsonl", "g.parquet"])
 def test_messages_name_the_row_in_the_file(name: str, tmp_path: Path):
     path = FILES[name](tmp_path / name)

@@ -127,7 +127,8 @@ def label(**options: Any) -> None:
     if options["labels_file"] is not None:
         labels = read_label_file(options["labels_file"], options)
     job = _label_with_state if options["state"] else _label
-    model, stream, certificate, about, finish = job(options, labels)
+    model, stream, certificate, about, finish = job(options, labels, Forgetting(options))
+    _check_window(model)
     abstained = _abstained(model, options["min_confidence"])
     write_table(options["output"], _result(model, stream, abstained), options["csv_safe"])
     if options["report"] or not options["quiet"]:
@@ -137,6 +138,16 @@ def label(**options: Any) -> None:
             _write_page(model, stream, summary, certificate, options["report"])
         print_summary(summary, options)
     finish()
+
+
+def _check_window(model: "HFSClassifier") -> None:
+    """Refuse answers without any edge."""
+    view, kept = model.graph_.view, model.sparsifier_
+    latest = None if kept is None else kept.latest_
+    if view is not None and latest is not None and model.graph_.n_edges == 0:
+        raise ValueError(
+            f"no edge counts since {view.earliest:.15g}; the latest is of {latest:.15g}"
+        )
 
 
 def _check_state_options(options: dict[str, Any]) -> None:
@@ -154,9 +165,8 @@ def _check_state_options(options: dict[str, Any]) -> None:
             raise click.UsageError(f"--{name} and --state cannot be used together")
 
 
-def _label(options: dict[str, Any], labels: Any) -> "Outcome":
+def _label(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> "Outcome":
     """Label all edges."""
-    forgetting = Forgetting(options)
     with ExitStack() as stack:
         if options["cluster"]:
             stream: Any = stack.enter_context(
@@ -183,7 +193,7 @@ def _label(options: dict[str, Any], labels: Any) -> "Outcome":
     return model, stream, certificate, {}, finish
 
 
-def _label_with_state(options: dict[str, Any], labels: Any) -> "Outcome":
+def _label_with_state(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> "Outcome":
     """Add edges and labels to the model in a file, or start one."""
     from ohmlearn.cli.state import Intake, NoEdges, State, join_labels
 
@@ -202,6 +212,8 @@ def _label_with_state(options: dict[str, Any], labels: Any) -> "Outcome":
     stream: Any = NoEdges(None if model is None else model.nodes_)
     if options["edges"]:
         stream = open_edges(options, stream.nodes, needs_times=sparsifier.options.has_times)
+    if hasattr(stream, "kept_sparsifier"):
+        raise click.UsageError("a log of edges keeps its own sparsifier; leave out --state")
     intake = Intake(getattr(model, "sources_", []), stream, state.path, options["again"])
     edges = WatchedEdges(stream, options, sparsifier, intake) if options["edges"] else None
     counts = {"kept": 0, "replaced": 0, "new": len(labels or ())}
@@ -215,10 +227,8 @@ def _label_with_state(options: dict[str, Any], labels: Any) -> "Outcome":
             )  # fmt: skip
         else:
             is_changed = state.change_options(options)
-            if edges is not None:
-                model.update(edges, **forgetting.moment)
-            elif forgetting.moment:
-                model._begin(None, **forgetting.moment)
+            if edges is not None or forgetting.moment:
+                model.update([] if edges is None else edges, **forgetting.moment)
             joined, counts = join_labels(model, labels)
             if labels is not None or is_changed:
                 model.relabel(joined, sample_weight=joined.weights)

@@ -1,6 +1,7 @@
 """What ``label`` says about its answer: counts, costs, and how good the labels are."""
 
 import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -39,6 +40,10 @@ def make_summary(
         "classes": counts,
         "method": model.method_,
     }
+    view = model.graph_.view
+    if view is not None:
+        when = {"latest": model.sparsifier_.latest_, "unit": getattr(stream, "time_unit", None)}
+        summary["time"] = {**asdict(view), **when}
     if hasattr(stream, "kept_sparsifier"):
         summary["staleness"] = model.staleness_
     if abstained is not None:
@@ -86,6 +91,8 @@ def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     lines = [("Edges", edges), ("Nodes", nodes), ("Classes", _classes(summary))]
     if "state" in summary:
         lines.insert(0, ("State", _state(summary)))
+    if "time" in summary:
+        lines.insert(lines.index(("Edges", edges)) + 1, ("Time", _time(summary["time"])))
     if "staleness" in summary:
         stale = f"{summary['staleness']:.2g}: share of its energy that was removed from the log"
         lines.append(("Staleness", f"{stale} since the sparsifier was built"))
@@ -120,6 +127,17 @@ def _state(summary: dict[str, Any]) -> str:
     n_new = summary["n_edges_seen"] - state["n_edges_before"]
     labels = ", ".join(f"{count:,} {kind}" for kind, count in state["labels"].items() if count)
     return f"{state['path']}: {n_new:,} edges added; labels: {labels}"
+
+
+def _time(time: dict[str, Any]) -> str:
+    from ohmlearn.validation.times import describe_time
+
+    def show(name: str) -> str:
+        return describe_time(time[name], time["unit"] in ("date", "s"))
+
+    if time["half_life"] is not None:
+        return f"half-life {time['half_life']:g}, at {show('at')}"
+    return f"edges since {show('since')}; the latest is of {show('latest')}"
 
 
 def _classes(summary: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""The commands of ``log``: append, remove, expire, compact and info, for a folder of edges."""
+"""The commands ``log append``, ``log remove`` and so on: a log of edges in a folder."""
 
 import json
 from typing import TYPE_CHECKING, Any

@@ -65,12 +65,8 @@ class State:
         else:
             kept = StreamingSparsifier.load(self.path)
             budget = {"epsilon": kept.options.epsilon, "max_edges": kept.options.max_edges}
-            forgets: dict[str, Any] = {
-                "half_life": kept.options.half_life,
-                "horizon": kept.options.horizon,
-            }
-            chosen = {**options, **budget, "seed": kept.seed}
-            model = make_model(chosen, rereadable=False, **forgets)
+            times = {name: getattr(kept.options, name) for name in ("half_life", "horizon")}
+            model = make_model({**options, **budget, "seed": kept.seed}, False, **times)
             model.update(kept)
         if model.sparsifier_ is None:
             raise ValueError(
@@ -83,8 +79,7 @@ class State:
         """Return the sparsifier, unless options for it were given that differ from its own."""
         kept = None if self.model is None else self.model.sparsifier_
         assert kept is not None
-        before = asdict(kept.options) | {"seed": kept.seed}
-        now = asdict(asked.options) | {"seed": asked.seed}
+        before, now = _describe(kept), _describe(asked)
         for name in before.keys() - {"n_jobs", "verbose"}:
             option = "last" if name == "horizon" else name
             if was_given(option) and before[name] != now[name]:
@@ -123,6 +118,13 @@ class State:
             )
         model.sources_ = [*getattr(model, "sources_", []), *sources]
         model.save(self.path)
+
+
+def _describe(sparsifier: StreamingSparsifier) -> dict[str, Any]:
+    """Return the parameters of a sparsifier by the names of the options for them."""
+    options = sparsifier.options
+    times = {"half_life": None if options.half_life is None else options.decay}
+    return asdict(options) | times | {"last": options.reach, "seed": sparsifier.seed}
 
 
 def was_given(name: str) -> bool:

@@ -68,22 +68,21 @@ class TimeView:
         With `component`, that of each node in a sparsifier, faint edges between components do not
         count: those older than 20 half-lives, whose weight is below a millionth.
         """
-        if self.half_life is not None:
-            assert self.at is not None
-            faded, n_out = _core.fade_weights(w, t, self.at, self.half_life)
-            keep = faded != 0.0
-            if component is not None:
-                faint = np.flatnonzero(keep & (t < self.at - FAINT * self.half_life))
-                lost = faint[_crosses(component, u[faint], v[faint])]
-                keep[lost] = False
-                n_out += len(lost)
-            w = faded
-        else:
+        if self.half_life is None:
             keep = t >= self.earliest
-            n_out = len(t) - int(np.count_nonzero(keep))
-        if n_out == 0:
-            return u, v, w
-        return u[keep], v[keep], None if w is None else w[keep]
+            if keep.all():
+                return u, v, w
+            return u[keep], v[keep], None if w is None else w[keep]
+        assert self.at is not None
+        faded, n_out = _core.fade_weights(w, t, self.at, self.half_life)
+        limit = self.at - FAINT * self.half_life
+        if n_out == 0 and (component is None or len(t) == 0 or _core.find_range(t)[0] >= limit):
+            return u, v, faded
+        keep = faded != 0.0
+        if component is not None:
+            faint = np.flatnonzero(keep & (t < limit))
+            keep[faint[_crosses(component, u[faint], v[faint])]] = False
+        return u[keep], v[keep], faded[keep]
 
     def of(self, edges: Any) -> "EdgesInView":
         """Return the edges of the view, as a stream that can be read as often as `edges`."""

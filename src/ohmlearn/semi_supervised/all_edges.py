@@ -16,9 +16,10 @@ from ohmlearn.sparsifier.options import SparsifierOptions
 from ohmlearn.sparsifier.when import check_arrivals, check_unit, choose_view
 from ohmlearn.validation.edges import MAX_NODES, EdgeNames, check_timed_batch, raise_edge_fault
 
-__all__ = ["FAR", "AllEdges"]
+__all__ = ["FAR", "ISOLATED", "AllEdges"]
 
 FAR = 1_000_000  # largest allowed gap between a labelled node and twice the number of nodes
+ISOLATED = 50_000_000  # the same for nodes without edges in a file
 COUNTS = ("n_nodes", "n_self_loops_dropped", "n_zero_weights_dropped")
 
 
@@ -63,9 +64,8 @@ class AllEdges:
 
     @property
     def n_nodes(self) -> int:
-        """Number of nodes known."""
-        known = self._least_nodes if self._graph is None else self._graph.n_nodes
-        return max(self._n_nodes or 0, known)
+        """Number of nodes of the edges."""
+        return self._least_nodes if self._graph is None else self._graph.n_nodes
 
     def get_state(self) -> dict[str, NDArray[Any]]:
         """Return all edges as named arrays, for a file."""
@@ -89,7 +89,7 @@ class AllEdges:
         if len(counts) != len(COUNTS) or min(counts) < 0:
             raise ValueError(f"counts of edges are {counts}")
         n_nodes, n_loops, n_zeros = counts
-        if n_nodes > 2 * (1 + int(max(u.max(initial=-1), v.max(initial=-1)))) + FAR:
+        if n_nodes > 2 * (1 + int(max(u.max(initial=-1), v.max(initial=-1)))) + ISOLATED:
             raise ValueError(f"{n_nodes} nodes are too many for the edges")
         if not self._options.has_times:
             edges = Graph.from_edges(u, v, w, n_nodes=n_nodes)

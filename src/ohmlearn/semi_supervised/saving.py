@@ -20,7 +20,7 @@ from ohmlearn._storage import read_arrays, write_arrays
 from ohmlearn.harmonic import HFSResult
 from ohmlearn.harmonic.leave_one_out import LeftOut
 from ohmlearn.nodes import NodeTable
-from ohmlearn.semi_supervised.all_edges import FAR
+from ohmlearn.semi_supervised.all_edges import FAR, ISOLATED
 from ohmlearn.semi_supervised.labelling import Labelling
 from ohmlearn.semi_supervised.targets import NodeLabels
 from ohmlearn.sparsifier import StreamingSparsifier
@@ -32,7 +32,15 @@ __all__ = ["is_model", "load_model", "save_model"]
 Model = TypeVar("Model", bound=Labelling)
 Arrays = dict[str, Any]
 # Errors of arrays and values that can be anything.
-WRONG = (ValueError, ArithmeticError, TypeError, LookupError, AttributeError, RecursionError)
+WRONG = (
+    ValueError,
+    ArithmeticError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    RecursionError,
+    MemoryError,
+)
 CLASSES = "biufUSMm"  # kinds of dtypes that a class can have in a file
 
 
@@ -50,6 +58,8 @@ VALUES: dict[str, Callable[[Any], bool]] = {
     ),
     "gamma_": lambda value: _is_number(value) and value > 0,
     "mean_": _is_number,
+    "staleness_": lambda value: isinstance(value, int | float) and value >= 0,
+    "_removed_weight": lambda value: _is_number(value) and value >= 0,
     "n_features_in_": lambda value: type(value) is int and value >= 1,
     "sources_": lambda value: all(isinstance(source, dict) for source in value),
 }
@@ -137,17 +147,18 @@ def _get_state(model: Any) -> Arrays:
         found["points"] = model.X_
     if "feature_names_in_" in state:
         found["feature_names"] = np.array(model.feature_names_in_.tolist(), dtype=str)
+    n_nodes = None if model._n_nodes is None else int(model._n_nodes)
+    _check_n_nodes(n_nodes, model)
     about = {
         "class": type(model).__name__,
         "parameters": _get_parameters(model),
         "seed": model._seed,
-        "n_nodes": model._n_nodes,
+        "n_nodes": n_nodes,
         "moment": {name: check_moment(name, value) for name, value in model._moment.items()},
         "answers": model._answer is not None,
         "values": {name: state[name] for name in VALUES if name in state},
         "nothing": [name for name in ARRAYS if name in state and state[name] is None],
     }
-    _check_n_nodes(model._n_nodes, model)
     return found | {"model": np.array(json.dumps(about, default=np.generic.item))}
 
 
@@ -265,9 +276,9 @@ def _read_about(text: Any) -> dict[str, Any]:
 
 def _read_edges(model: Any, arrays: Arrays) -> None:
     """Set the sparsifier, or all edges, and the ids."""
-    if model._all_edges is None:
+    if model._all_edges is None or "edges_u" not in arrays:
         _require("parameters" in arrays, "its edges are missing")
-        model.sparsifier_ = StreamingSparsifier.from_state(arrays)
+        model.sparsifier_, model._all_edges = StreamingSparsifier.from_state(arrays), None
         model._nodes = model.sparsifier_.nodes
         return
     model._all_edges.set_state(arrays)
@@ -290,7 +301,7 @@ def _read_labels(model: Any, arrays: Arrays) -> None:
     _require(in_range.all(), "weights of labels are wrong")
     known = _count_edge_nodes(model)
     if model._nodes is None:
-        _check_size(int(nodes.max()) + 1, max(known, model._n_nodes or 0))
+        _check_size(int(nodes.max()) + 1, max(known, model._n_nodes or 0), FAR)
     else:
         _require(int(nodes.max()) < len(model._nodes), "a labelled node has no id")
     if is_classifier(model):
@@ -398,15 +409,15 @@ def _check_n_nodes(n_nodes: Any, model: Any) -> int | None:
     """Return the number of nodes that was given."""
     if n_nodes is not None:
         _require(type(n_nodes) is int and n_nodes >= 0, f"n_nodes = {n_nodes!r:.80} is impossible")
-        _check_size(n_nodes, _count_edge_nodes(model))
+        _check_size(n_nodes, _count_edge_nodes(model), ISOLATED)
     checked: int | None = n_nodes
     return checked
 
 
-def _check_size(n_nodes: float, n_known: int) -> None:
+def _check_size(n_nodes: float, n_known: int, room: int) -> None:
     """Refuse nodes far beyond those of the edges, for which there would be no memory."""
     _require(
-        n_nodes <= 2 * n_known + FAR,
+        n_nodes <= 2 * n_known + room,
         f"{n_nodes} nodes are too many for edges between {n_known}; number the nodes 0, 1, 2, ...",
     )
 

@@ -24,6 +24,8 @@ class Place(NamedTuple):
     n_read: int = 0
     n_bad: int = 0
     first_bad: str | None = None
+    time_unit: str | None = None
+    knows_times: bool = False  # whether the times so far have decided what times are
 
 
 class EdgeStream:
@@ -51,6 +53,8 @@ class EdgeStream:
         Rows left out in the latest reading, with ``on_bad="skip"``.
     first_bad : str or None
         Where the first of them is, and what is wrong with it.
+    place : Place
+        Where the latest batch started; `start_at` continues there.
     has_times : bool
         Whether batches are `TimedBatch`.
     times : TimeRule or None
@@ -58,8 +62,6 @@ class EdgeStream:
     time_unit : {"date", "s", "ms", "us", "ns"} or None
         What the times are: dates, Unix times, or, if None, other numbers. Dates are seconds since
         1970 in the batches.
-    place : Place
-        Where the latest batch started; `start_at` continues there.
 
     Examples
     --------
@@ -86,11 +88,11 @@ class EdgeStream:
         self.n_bad = 0
         self.first_bad: str | None = None
         self.n_read = 0
+        self.place = self._start = Place()
         self.has_times = self.options.time is not None
         self.times = sources[0].times
         if self.times is not None:
             self.times.live = not self.rereadable
-        self.place = self._start = Place()
         for source in sources:
             source.times = self.times
             source.inspect()
@@ -148,11 +150,13 @@ class EdgeStream:
             )
         self._started = True
         self.place, self._start = self._start, Place()
-        first, position, self.n_read, self.n_bad, self.first_bad = self.place
+        first, position, self.n_read, self.n_bad, self.first_bad, unit, knows_times = self.place
+        if self.times is not None and knows_times:
+            self.times.unit, self.times.is_known = unit, True
         for at, source in enumerate(self._sources[first:], first):
             self._at = at, source
             unknown = source.columns is None
-            place = Place(at, position, self.n_read, self.n_bad, self.first_bad)
+            place = self._make_place(at, position)
             source.position = position
             for raw in source.batches_from(self.nodes.kind, position):
                 if unknown and at == 0:
@@ -166,7 +170,7 @@ class EdgeStream:
                     refuse_source(source.name, f'{error}, or use id_type="string"')
                 self.n_read += len(u)
                 self.place = place
-                place = Place(at, source.position, self.n_read, self.n_bad, self.first_bad)
+                place = self._make_place(at, source.position)
                 if raw.t is None:
                     yield EdgeBatch(u, v, raw.w)
                 else:
@@ -177,6 +181,13 @@ class EdgeStream:
         self._sources[-1].fraction = 0.0
         if self.n_bad and self._verbose:
             print(f"{self.n_bad} bad rows left out; {self.first_bad}", file=sys.stderr)
+
+    def _make_place(self, at: int, position: Any) -> Place:
+        """Return where the next batch starts."""
+        before = self.n_read, self.n_bad, self.first_bad
+        if self.times is None or not self.times.is_known:
+            return Place(at, position, *before)
+        return Place(at, position, *before, self.times.unit, True)
 
     def start_at(self, place: Place) -> None:
         """Start the next reading at a batch, as an earlier reading has come across it.
