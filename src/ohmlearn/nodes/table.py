@@ -221,7 +221,7 @@ class NodeTable(Shared):
         return np.array_equal(mine[:n], theirs[:n])
 
     def keys_from(self, first: int) -> Ids:
-        """Return the ids from a number on, as integers or `Strings`."""
+        """Return the ids from a number on, as integers or encoded strings."""
         keys = self._keys()
         if isinstance(keys, Strings):
             return Strings(keys.offsets[first:], keys.data)
