@@ -78,6 +78,7 @@ BLOCKS: dict[str, Callable[[Results], str]] = {
     "memory": stream_tables.memory_table,
     "hindsight": stream_tables.hindsight_table,
     "streams": stream_tables.stream_table,
+    "edge log": stream_tables.edge_log_table,
     "losses": losses,
 }
 

@@ -12,7 +12,8 @@ from benchmarks.measure import ROOT, Figure
 FOLDER = ROOT / "benchmarks" / "results"
 SUITES = (
     "label_cost", "labels", "advice", "trust", "scaling", "solver", "resistance", "sparsifier",
-    "hindsight", "streams", "active", "estimates", "forgetting",
+    "hindsight", "streams", "active", "estimates", "forgetting", "edge_log",
+    "windows", "half_life",
 )  # fmt: skip
 
 

@@ -97,6 +97,19 @@ def stream_table(results: Results) -> str:
     return table(["source", "", "speed", "memory", "CPU time / peer's"], rows)
 
 
+def edge_log_table(results: Results) -> str:
+    """Speed of a log of edges, beside reading Parquet."""
+    rows = []
+    for f in results.figures("edge_log"):
+        if f["what"] == "append one edge":
+            rows.append([f["case"], f["what"], f"{f['per_s']:.0f} per second", "", ""])
+            continue
+        ratio = f"{f['times_parquet']:.1f}" if "times_parquet" in f else ""
+        speeds = [f"{digits(f[name])} M/s" for name in ("million_per_s", "million_per_cpu_s")]
+        rows.append([f["case"], f["what"], *speeds, ratio])
+    return table(["columns", "", "edges by the clock", "by CPU time", "times Parquet"], rows)
+
+
 def stream_losses(results: Results) -> list[str]:
     """List the cases where plain reading or plain storing is faster."""
     lines = []

@@ -11,7 +11,14 @@ import numpy as np
 import pytest
 from memory_folder import make_memory_folder
 
-from ohmlearn import EdgeLog, Graph, HFSClassifier, NodeTable, read_edges
+from ohmlearn import (
+    EdgeLog,
+    Graph,
+    HFSClassifier,
+    NodeTable,
+    StreamingSparsifier,
+    read_edges,
+)
 from ohmlearn.edge_log import LogError
 
 pytest.importorskip("pyarrow")
@@ -82,6 +89,26 @@ def test_the_folder_of_a_log_is_a_source(folder):
     other = NodeTable()
     other.add(["z", "c"])
     assert edges_of(read_edges(folder, nodes=other)) == [("b", "c", 1.0), ("c", "a", 1.0)]
+
+
+def test_times_of_a_log_are_read(folder):
+    days = np.array(["2026-01-01", "2026-01-02"], "M8[D]")
+    with EdgeLog(folder) as log:
+        assert log.time_unit is None
+        log.append(["a", "b"], ["b", "c"], t=days)
+        assert log.time_unit == "s"
+        expected = days.astype("M8[s]").astype(float).tolist()
+        for stream in (read_edges(folder), read_edges(folder, nodes=NodeTable(), time=True)):
+            assert [batch.t.tolist() for batch in stream] == [expected]
+            assert stream.time_unit == "s"
+        sparsifier = StreamingSparsifier(half_life="1d").update(log)
+        assert sparsifier.snapshot().weights.tolist() == [0.5, 0.5, 1.0, 1.0]
+    with EdgeLog(folder.with_name("h"), half_life="1d", random_state=0) as log:
+        log.append(["a", "b"], ["b", "c"], t=days)
+        assert log.snapshot().weights.tolist() == [0.5, 0.5, 1.0, 1.0]
+        log.append(["c"], ["d"], t=days[1:] + 1)
+        assert log.sparsifier.snapshot().weights.tolist() == [0.25, 0.25, 0.5, 0.5, 1.0, 1.0]
+    assert EdgeLog(folder.with_name("h")).snapshot() == log.snapshot()
 
 
 def test_requests_that_match_nothing(folder):
@@ -198,6 +225,40 @@ def test_a_full_disk_during_compaction(folder):
         assert log.n_edges == len(edges_of(log)) == 2998
         log.compact()
         assert log.info()["n_dead"] == 0
+
+
+@pytest.mark.parametrize("call", ["fsync", "fdatasync", "pwrite", "replace"])
+def test_any_call_of_a_compaction_may_fail(folder, monkeypatch, call):
+    """The log is as it was, or compacted, and operations continue."""
+    original, left = getattr(os, call), [0]
+
+    def fails_once(*arguments):
+        left[0] -= 1
+        if left[0] == 0:
+            raise OSError(errno.EIO, "input/output error")
+        return original(*arguments)
+
+    monkeypatch.setattr(os, call, fails_once)
+    n_failed = 0
+    with EdgeLog(folder, random_state=0) as log:
+        log.append(["a"], ["b"])
+        log.snapshot()
+        for number in range(6):
+            log.append([f"n{number}", "a"], ["a", "b"])
+            log.remove_nodes([f"n{number}"])
+            before, left[0] = edges_of(log), number + 1
+            try:
+                log.compact()
+            except OSError:
+                n_failed += 1
+            left[0] = 0
+            assert edges_of(log) == edges_of(EdgeLog(folder)) == before
+            log.append(["b"], ["c"])
+            assert edges_of(EdgeLog(folder)) == sorted([*before, ("b", "c", 1.0)])
+        assert log.snapshot().n_edges == 2
+        assert log.sparsifier.weight_seen_ == log.n_edges == 13
+    assert n_failed > 0
+    assert edges_of(EdgeLog(folder)) == sorted([("a", "b", 1.0)] * 7 + [("b", "c", 1.0)] * 6)
 
 
 def test_damaged_bytes(folder):

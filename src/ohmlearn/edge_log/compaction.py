@@ -21,6 +21,7 @@ from ohmlearn.edge_log.contents import Contents, Rows
 from ohmlearn.edge_log.journal import Entries, Kind, make_entry
 from ohmlearn.edge_log.live import LiveEdges
 from ohmlearn.edge_log.loading import read_rows, removed_path
+from ohmlearn.edge_log.manifest import Manifest, sync_folder
 from ohmlearn.edge_log.records import Columns, concatenate
 from ohmlearn.edge_log.store import RECORD_ROWS, SEGMENT_ROWS, Store, write_record
 from ohmlearn.edge_log.writer import Writer, journal_path
@@ -177,6 +178,7 @@ class Compaction:
                 writer.add([make_entry(Kind.EXPIRE, low=-np.inf)])
         writer.flush()
         writer.close()
+        sync_folder(store.folder)
         store.switch(
             replace(
                 store.manifest,
@@ -212,8 +214,13 @@ class Compaction:
         ]
 
     def _abandon(self) -> None:
-        """Delete the new files."""
+        """Delete the new files, unless the manifest names them already."""
         self._writer.close()
+        if Manifest.read(self._store.folder).journal == self._number:
+            self._store.close()  # the next operation continues with the new files
+            self._store.refresh()
+            self._hooks[1]()
+            return
         for path in self._writer.paths:
             path.unlink(missing_ok=True)
 

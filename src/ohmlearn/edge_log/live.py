@@ -17,6 +17,7 @@ from ohmlearn.edge_log.segments import SegmentFile, segment_path
 from ohmlearn.nodes import NodeTable
 from ohmlearn.streams.batch import EdgeBatch, TimedBatch
 from ohmlearn.streams.options import ReadOptions
+from ohmlearn.validation.times import find_unix_unit
 
 __all__ = ["LiveEdges", "LivePart"]
 
@@ -85,6 +86,13 @@ class LiveEdges:
         self._records, self._first_rows = contents.records, contents.first_rows
         self._is_checked = contents.is_checked
         self._removed, self._limits = dict(contents.removed), contents.limits()
+
+    @property
+    def time_unit(self) -> str | None:
+        """The unit of the times if they look like Unix times; dates are stored in seconds."""
+        for part in self.parts():
+            return None if part.columns.t is None else find_unix_unit(part.columns.t)
+        return None
 
     @property
     def fraction(self) -> float:

@@ -118,6 +118,11 @@ class EdgeLog(LogBase):
     def __iter__(self) -> Iterator[EdgeBatch | TimedBatch]:
         return iter(self.live_edges())
 
+    @property
+    def time_unit(self) -> str | None:
+        """The unit of the times if they look like Unix times; dates are stored in seconds."""
+        return self.live_edges().time_unit
+
     @in_turn
     def live_edges(self) -> LiveEdges:
         """Return the present live edges as a stream that later operations do not change."""

@@ -14,6 +14,7 @@ from ohmlearn.edge_log.log import EdgeLog
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.ids import Ids, ids_from_arrow
 from ohmlearn.streams.columns import Columns
+from ohmlearn.streams.errors import refuse_source
 from ohmlearn.streams.options import ReadOptions
 from ohmlearn.streams.source import RawBatch, Source
 from ohmlearn.validation.parameters import require_extra
@@ -40,8 +41,8 @@ class LogSource(Source):
     def inspect(self) -> None:
         """Open the log; from now on, operations on it do not change these edges."""
         self._live = live = EdgeLog(self.name).live_edges()
-        names = ["u", "v", "w", "t"]
-        self.columns = Columns(0, 1, 2, names, False)
+        t = 3 if live.has_times and self.times is not None else None
+        self.columns = Columns(0, 1, 2, ["u", "v", "w", "t"], False, t)
         if self._records is None:
             self.n_edges = live.n_edges
 
@@ -55,14 +56,15 @@ class LogSource(Source):
         ids, n_read = _AllIds(live.nodes), 0
         for part in live.parts(records.start, records.stop):
             u, v, w, t = part.columns
-            yield make_raw(ids.take(u), ids.take(v), w, t)
+            if self.times is None:
+                t = None
+            elif t is None:
+                refuse_source(self.name, "the edges of this log have no times")
+            else:
+                self.times.take(self.name, t)  # notes their unit; they were checked when appended
+            yield RawBatch(ids.take(u), ids.take(v), w, t=t)
             n_read += len(u)
             self.fraction = n_read / max(1, live.n_edges)
-
-
-def make_raw(u: Ids, v: Ids, w: Any, t: Any) -> RawBatch:
-    """Return a batch with ids."""
-    return RawBatch(u, v, w)
 
 
 class _AllIds:

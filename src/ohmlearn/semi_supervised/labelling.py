@@ -450,8 +450,6 @@ def kept_sparsifier(edges: Any, model: Any) -> KeptSparsifier | None:
     """Return the sparsifier that a log keeps, if a model can use it for these edges."""
     if model.epsilon is None or not hasattr(edges, "kept_sparsifier"):
         return None
-    if any(getattr(model, name, None) is not None for name in ("half_life", "horizon")):
-        return None  # the model wants another one
     kept: KeptSparsifier | None = edges.kept_sparsifier(model.n_jobs)
     if kept is None:
         return None
