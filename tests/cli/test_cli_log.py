@@ -23,8 +23,24 @@ def folder(tmp_path) -> Path:
     (tmp_path / "edges.csv").write_text("\n".join(["src,dst,weight", *edges]) + "\n")
     done = invoke("log", "append", tmp_path / "log", tmp_path / "edges.csv", "--epsilon", "0.4")
     assert done.exit_code == 0
-    assert "7 edges appended, 0 bad rows left out; the log has 7 edges and 6 nodes" in done.stderr
+    assert "7 edges appended, without times, 0 bad rows left out; the log has 7" in done.stderr
     return tmp_path / "log"
+
+
+def test_times_are_guessed_if_the_log_has_them(tmp_path):
+    (tmp_path / "one.csv").write_text("src,dst,ts\na,b,2024-03-01\n")
+    (tmp_path / "two.csv").write_text("src,dst\na,b\n")
+    log = tmp_path / "log"
+    done = invoke("log", "append", log, tmp_path / "one.csv", "--time-col", "ts")
+    assert "1 edges appended, with times" in done.stderr
+    done = invoke("log", "append", log, tmp_path / "one.csv")
+    assert "times = 'ts' (guessed)" in done.stderr
+    assert "1 edges appended, with times" in done.stderr
+    done = invoke("log", "append", log, tmp_path / "two.csv")
+    assert done.exit_code == 2
+    assert "no column has a usual name of times" in done.stderr
+    assert "for example --time-col dst" in done.stderr
+    assert EdgeLog(log).n_edges == 2
 
 
 def test_remove(folder, tmp_path):

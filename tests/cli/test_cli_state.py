@@ -213,8 +213,8 @@ def test_options_of_the_sparsifier_may_not(days: list[Path], known: Path, state:
     for option, before, now in (("epsilon", 0.7, 0.8), ("seed", 4, 0), ("max-edges", None, 400)):
         result = label(days[1], "--state", state, f"--{option}", now)
         assert result.exit_code == 2
-        message = f"{state} was started with --{option} {before}, but this command has {now}"
-        assert message in result.stderr
+        how = f"with --{option} {before}" if before else f"without --{option}"
+        assert f"{state} was started {how}, but this command has {now}" in result.stderr
     result = label(days[1], "--state", state, "--passes", 3)
     assert "more passes would need all edges" in result.stderr
     assert state.read_bytes() == content
@@ -389,3 +389,12 @@ def test_a_first_run_may_make_more_passes(days: list[Path], known: Path, state: 
     assert json.loads(result.stderr.splitlines()[-1])["passes"] == 3
     assert HFSClassifier.load(state).n_iter_ == 3
     assert_ok(label(days[1], "--state", state, "--json"))
+
+
+def test_folder_that_is_not_there_is_refused_before_the_edges_are_read(days, known, tmp_path):
+    out = tmp_path / "labels.csv"
+    state = tmp_path / "nowhere" / "s.ohm"
+    done = label(days[0], "--labels", known, "--state", state, "-o", out)
+    assert done.exit_code != 0
+    assert "cannot be written: there is no folder" in done.stderr
+    assert not out.exists()

@@ -141,6 +141,8 @@ def test_errors_say_what_to_do(folder, tmp_path):
     with EdgeLog(folder) as log:
         log.append([0], [1], t=[0.0])
     (tmp_path / "other.csv").write_text("u,v\n")
+    with pytest.raises(LogError, match=r"other\.csv is a file, but a log is a folder"):
+        EdgeLog(tmp_path / "other.csv")
     with pytest.raises(LogError, match=r"is not a log and has other files, such as other\.csv"):
         EdgeLog(tmp_path)
     untimed = EdgeLog(folder.with_name("untimed"))

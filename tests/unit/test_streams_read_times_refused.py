@@ -125,7 +125,7 @@ def test_no_column_of_times(tmp_path):
     path.write_text("src,dst,when\n1,2,3\n")
     with pytest.raises(SourceError, match=r"e.csv: no column has a usual name of times, such as "):
         read_edges(path, time=True)
-    with pytest.raises(SourceError, match=r"the columns are 'src', 'dst', 'when'; name one, for "):
+    with pytest.raises(SourceError, match=r"'src', 'dst', 'when'; .* for example time=.when"):
         read_edges(path, time=True)
     with pytest.raises(SourceError, match="has no column 'ts', only 'src', 'dst', 'when'"):
         read_edges(path, time="ts")
@@ -167,7 +167,7 @@ def test_options_are_checked():
         ReadOptions(time=2.5)
     with pytest.raises(TypeError, match="got False"):
         ReadOptions(time=False)
-    with pytest.raises(ValueError, match="latest = 5 needs times; name their column with time"):
+    with pytest.raises(ValueError, match="latest = 5 needs times; name their column"):
         ReadOptions(latest=5)
     with pytest.raises(
         ValueError, match=r"latest must be a time, such as 12.5, or a date, such as"

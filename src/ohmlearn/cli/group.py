@@ -16,7 +16,8 @@ from ohmlearn.cli.messages import tell, visible
 __all__ = ["main", "repeat_command"]
 
 
-ALIASES = {"n_jobs": "--threads", "random_state": "--seed"}  # in Python, and here
+# Names in Python, and here.
+ALIASES = {"n_jobs": "--threads", "random_state": "--seed", "horizon": "--last"}
 
 
 class BadInput(click.ClickException):
@@ -94,7 +95,8 @@ def _as_options(text: str, command: click.Command | None) -> str:
     """
     for name, other in ALIASES.items():
         text = re.sub(rf"(?<![\w./'-]){name}(?![\w./'-])", other, text)
-    for parameter in command.params if command else []:
+    commands = command.commands.values() if isinstance(command, click.Group) else [command]
+    for parameter in (parameter for one in commands if one for parameter in one.params):
         name, option = str(parameter.name), max(parameter.opts, key=len)
         if option.startswith("--"):
             text = re.sub(rf'\b{name}="([^"]*)"', rf"{option} \1", text)

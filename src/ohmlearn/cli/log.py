@@ -45,7 +45,7 @@ def append(folder: str, **options: Any) -> None:
     All of EDGES are appended, or, if there is an error, none.
     """
     with _open(folder, epsilon=options["epsilon"], seed=options["seed"]) as edge_log:
-        stream = open_edges(options, edge_log.nodes)
+        stream = open_edges(options, edge_log.nodes, needs_times=edge_log.has_times)
         n_appended = edge_log.append(WatchedEdges(stream, options))
         _report(edge_log, {"n_appended": n_appended, "n_bad_rows": stream.n_bad}, options)
 
@@ -172,7 +172,8 @@ def _report(edge_log: "EdgeLog", figures: dict[str, int], options: dict[str, Any
         click.echo(json.dumps(figures), err=True)
     elif not options["quiet"]:
         words = {"n_edges": "edges", "n_nodes": "nodes", "n_bytes_freed": "bytes freed"}
-        words |= {"n_appended": "edges appended", "n_removed": "edges removed"}
+        times = "with" if edge_log.has_times else "without"
+        words |= {"n_appended": f"edges appended, {times} times", "n_removed": "edges removed"}
         words |= {"n_missing": "requests that match no edge", "n_bad_rows": "bad rows left out"}
         done = [f"{count:,} {words[name]}" for name, count in figures.items()]
         tell(f"{', '.join(done[:-2])}; the log has {' and '.join(done[-2:])}")

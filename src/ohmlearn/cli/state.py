@@ -51,6 +51,9 @@ class State:
     def __init__(self, path: str, options: dict[str, Any]) -> None:
         self.path = path
         self.model: HFSClassifier | None = None
+        folder = Path(path).absolute().parent
+        if not folder.is_dir():
+            raise FileNotFoundError(f"{path} cannot be written: there is no folder {folder}")
         self._before = _read_head(path)
         if self._before is not None:
             self.model = self._load(options)
@@ -79,13 +82,14 @@ class State:
         """Return the sparsifier, unless options for it were given that differ from its own."""
         kept = None if self.model is None else self.model.sparsifier_
         assert kept is not None
-        before, now = _describe(kept), _describe(asked)
-        for name in before.keys() - {"n_jobs", "verbose"}:
-            option = "last" if name == "horizon" else name
-            if was_given(option) and before[name] != now[name]:
+        asked_now = _describe(asked)
+        for name, (before, shown) in _describe(kept).items():
+            now, given = asked_now[name]
+            if was_given(name) and before != now:
+                option = f"--{name.replace('_', '-')}"
+                how = f"without {option}" if shown is None else f"with {option} {shown}"
                 raise ValueError(
-                    f"{self.path} was started with --{option.replace('_', '-')} {before[name]}, "
-                    f"but this command has {now[name]}; {REMEDY}"
+                    f"{self.path} was started {how}, but this command has {given}; {REMEDY}"
                 )
         if was_given("passes") and click.get_current_context().params["passes"] > 1:
             raise ValueError(
@@ -120,11 +124,17 @@ class State:
         model.save(self.path)
 
 
-def _describe(sparsifier: StreamingSparsifier) -> dict[str, Any]:
-    """Return the parameters of a sparsifier by the names of the options for them."""
+def _describe(sparsifier: StreamingSparsifier) -> dict[str, tuple[Any, Any]]:
+    """Return the parameters of a sparsifier, by the names of options: to compare, and to show."""
     options = sparsifier.options
-    times = {"half_life": None if options.half_life is None else options.decay}
-    return asdict(options) | times | {"last": options.reach, "seed": sparsifier.seed}
+    plain = {"seed": sparsifier.seed, **asdict(options)}
+    for name in ("n_jobs", "verbose", "half_life", "horizon"):
+        del plain[name]
+    durations = {
+        "half_life": (options.decay, options.half_life),
+        "last": (options.reach, options.horizon),
+    }
+    return {name: (value, value) for name, value in plain.items()} | durations
 
 
 def was_given(name: str) -> bool:

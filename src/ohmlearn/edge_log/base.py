@@ -60,6 +60,8 @@ class LogBase(Shared):
         self._compaction: Compaction | None = None
 
     def _make(self, options: dict[str, Any]) -> None:
+        if self.folder.exists() and not self.folder.is_dir():
+            raise LogError(f"{self.folder} is a file, but a log is a folder; give another name")
         self.folder.mkdir(parents=True, exist_ok=True)
         others = [path.name for path in self.folder.iterdir() if path.name != "lock"]
         if others and others != ["journal-000001.log"]:

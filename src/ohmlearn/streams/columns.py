@@ -129,6 +129,6 @@ def _refuse_guess(source: str, names: Sequence[str] | None, n_columns: int) -> N
         found = ", ".join(shorten(name) for name in names[:20])
         problem = (
             f"no column has a usual name of times, such as {TIMES[0]!r}; the columns are {found}; "
-            f"name one, for example time={names[-1]!r}"
+            f'if one has the times, name it, for example time="{names[-1]}"'
         )
     refuse_source(source, problem)

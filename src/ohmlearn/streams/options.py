@@ -125,8 +125,8 @@ class ReadOptions:
             check_moment("latest", self.latest)
             if self.time is None:
                 raise ValueError(
-                    f"latest = {self.latest} needs times; name their column with time, or use "
-                    f"time=True"
+                    f"latest = {self.latest} needs times; name their column, for example "
+                    f'time="timestamp"'
                 )
         if self.format is not None:
             check_option("format", self.format, FORMATS)
