@@ -120,9 +120,9 @@ class LogBase(Shared):
         """Read what other processes have written since the log was opened."""
         store = self._open_store
         if not store.is_writing:
-            before = store.contents.n_operations
+            before = store.manifest.journal, store.contents.n_operations
             store.refresh()
-            if store.contents.n_operations != before:
+            if (store.manifest.journal, store.contents.n_operations) != before:
                 self._in_step = None
         return self
 

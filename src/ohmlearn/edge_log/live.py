@@ -29,13 +29,13 @@ def segment_path(folder: Path, segment: int) -> Path:
 
 
 class SegmentFiles:
-    """The files of edges of a log, mapped into memory.
+    """The files of edges of a log while one journal is in use, mapped into memory.
 
     A mapped file can be read after compaction has deleted it.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, journal: int) -> None:
+        self._folder, self.journal = folder, journal
         self._buffers: dict[int, Any] = {}
 
     def open(self, contents: Contents) -> dict[int, Any]:
