@@ -172,6 +172,19 @@ double total(const std::array<double, 8>& lanes) {
   return sum;
 }
 
+template <class S>
+void bind_counters(nb::class_<S>& c) {
+  c.def_prop_ro("n_nodes", [](const S& s) { return s.state().n_nodes; })
+      .def_prop_ro("n_rows", &S::n_rows)
+      .def_prop_ro("position", [](const S& s) { return s.state().position; })
+      .def_prop_ro("n_self_loops", [](const S& s) { return s.state().n_self_loops; })
+      .def_prop_ro("n_zero_weights", [](const S& s) { return s.state().n_zero_weights; })
+      .def_prop_ro("n_resamples", [](const S& s) { return s.state().n_resamples; })
+      .def_prop_ro("capacity", [](const S& s) { return s.state().capacity; })
+      .def_prop_ro("beta", [](const S& s) { return s.state().beta; })
+      .def_prop_ro("latest", [](const S& s) { return s.state().latest; }, "-inf before the first edge.");
+}
+
 void bind_windows(nb::module_& m) {
   nb::class_<WindowSampler> c(m, "WindowSampler", "Trusts the edges it is given: see find_fault. Times are finite.");
   c.def("__init__", [](WindowSampler* self, std::int32_t n_nodes, std::uint64_t seed, double epsilon, double constant,
@@ -215,16 +228,8 @@ void bind_windows(nb::module_& m) {
         visit_window_state(self.state(), [&](const char* name, const auto& field) { result[name] = to_python(field); });
         return State(result);
       }, "All that the future depends on, as arrays by name.")
-      .def_prop_ro("n_nodes", [](const WindowSampler& s) { return s.state().n_nodes; })
-      .def_prop_ro("n_rows", &WindowSampler::n_rows)
-      .def_prop_ro("position", [](const WindowSampler& s) { return s.state().position; })
-      .def_prop_ro("n_self_loops", [](const WindowSampler& s) { return s.state().n_self_loops; })
-      .def_prop_ro("n_zero_weights", [](const WindowSampler& s) { return s.state().n_zero_weights; })
-      .def_prop_ro("n_resamples", [](const WindowSampler& s) { return s.state().n_resamples; })
-      .def_prop_ro("capacity", [](const WindowSampler& s) { return s.state().capacity; })
-      .def_prop_ro("beta", [](const WindowSampler& s) { return s.state().beta; })
-      .def_prop_ro("latest", [](const WindowSampler& s) { return s.state().latest; })
       .def_prop_ro("weight_seen", [](const WindowSampler& s) { return total(s.state().weight_seen); });
+  bind_counters(c);
 }
 
 }  // namespace
@@ -308,20 +313,12 @@ void bind_sampler(nb::module_& m) {
                           to_numpy(std::move(csr.weights)), to_numpy(std::move(chance)));
       }, "at"_a = nb::none(), "H as a graph, and the chance of each edge (u < v, in order).")
       .def("get_state", get_state, "All that the future depends on, as arrays by name.")
-      .def_prop_ro("n_nodes", [](const Sampler& s) { return s.state().n_nodes; })
-      .def_prop_ro("n_rows", &Sampler::n_rows)
-      .def_prop_ro("position", [](const Sampler& s) { return s.state().position; })
-      .def_prop_ro("n_self_loops", [](const Sampler& s) { return s.state().n_self_loops; })
-      .def_prop_ro("n_zero_weights", [](const Sampler& s) { return s.state().n_zero_weights; })
-      .def_prop_ro("n_resamples", [](const Sampler& s) { return s.state().n_resamples; })
-      .def_prop_ro("capacity", [](const Sampler& s) { return s.state().capacity; })
-      .def_prop_ro("beta", [](const Sampler& s) { return s.state().beta; })
       .def_prop_ro("weight_seen", [](const Sampler& s) {
         const double sum = total(s.state().weight_seen);
         return s.has_half_life() ? sum * s.scale_at(s.state().latest) : sum;
       })
-      .def_prop_ro("n_faded", [](const Sampler& s) { return s.state().n_faded; })
-      .def_prop_ro("latest", [](const Sampler& s) { return s.state().latest; }, "-inf before the first edge.");
+      .def_prop_ro("n_faded", [](const Sampler& s) { return s.state().n_faded; });
+  bind_counters(c);
   bind_windows(m);
 }
 

@@ -53,13 +53,14 @@ struct Edges {
 
 class Thinning {
  public:
-  Thinning(const TimedRows& rows, std::int64_t oldest, std::int32_t n, double beta, std::uint64_t key, int threads)
-      : rows_(rows), oldest_(oldest), n_(n), beta_(beta), key_(key), threads_(threads), parent_(lone_nodes(n)),
+  Thinning(const TimedRows& rows, std::int64_t oldest, std::int32_t n, double beta, std::int64_t most,
+           std::uint64_t key, int threads)
+      : rows_(rows), oldest_(oldest), n_(n), beta_(beta), most_(most), key_(key), threads_(threads), parent_(lone_nodes(n)),
         nodes_(n), balance_(0), share_(n, NodeRecord::kInfinity) {}
 
   // Decides about all rows.
   void run() {
-    const auto first = static_cast<std::int64_t>(std::max(1.0, kFirst * beta_ * n_));
+    const auto first = std::min(most_, static_cast<std::int64_t>(std::max(1.0, kFirst * beta_ * n_)));
     begin_ = std::max(oldest_, rows_.size() - first);
     if (begin_ <= oldest_) return;
     chance_.resize(begin_ - oldest_, 1.0f);
@@ -192,6 +193,7 @@ class Thinning {
   const std::int64_t oldest_;
   const std::int32_t n_;
   const double beta_;
+  const std::int64_t most_;
   const std::uint64_t key_;
   const int threads_;
   std::int64_t begin_ = 0;  // the oldest row visited
@@ -256,9 +258,9 @@ void TimedRows::sort(double earliest) {
   drop(time);
 }
 
-double thin_rows(TimedRows& rows, std::int64_t oldest, std::int32_t n_nodes, double beta, std::uint64_t key,
-                 int threads) {
-  Thinning thinning(rows, oldest, n_nodes, beta, key, threads);
+double thin_rows(TimedRows& rows, std::int64_t oldest, std::int32_t n_nodes, double beta, std::int64_t most,
+                 std::uint64_t key, int threads) {
+  Thinning thinning(rows, oldest, n_nodes, beta, most, key, threads);
   thinning.run();
   thinning.write(rows);
   return thinning.newest();

@@ -32,9 +32,9 @@ struct TimedRows {
 };
 
 // Thins out the rows from number `oldest` on, which are in the order of time. A row is kept with probability
-// min(1, beta w R). Returns the newest time of a row that was not kept for certain, or minus infinity. If memory runs
+// min(1, beta w R), except that some of the newest rows, at most `most`, are certain. Returns the newest time of a row that was not kept for certain, or minus infinity. If memory runs
 // out, the rows are unchanged.
-double thin_rows(TimedRows& rows, std::int64_t oldest, std::int32_t n_nodes, double beta, std::uint64_t key,
-                 int threads);
+double thin_rows(TimedRows& rows, std::int64_t oldest, std::int32_t n_nodes, double beta, std::int64_t most,
+                 std::uint64_t key, int threads);
 
 }  // namespace ohm

@@ -18,8 +18,8 @@ constexpr double kShare = 0.5;   // of the beta of one sparsifier
 constexpr double kReach = 2.0;   // see resample
 constexpr double kLeft = 0.7;    // of the capacity, see resample
 constexpr double kGrowth = 2.5;  // rows before a resample, relative to those after the last one
-constexpr double kSafety = 0.98;  // so that one more step meets a budget
-constexpr int kSteps = 50;        // towards a budget
+constexpr double kSafety = 0.95;  // each step to a budget is shorter by this factor than the one before
+constexpr double kLeastBeta = 1e-12;  // at which hardly more than a forest is left
 constexpr std::int64_t kSmallest = 1 << 12;
 constexpr std::int64_t kMostEdges = std::int64_t{1} << 60;
 constexpr std::uint64_t kWindowCoins = 0x77696e646f7773ull;
@@ -145,29 +145,39 @@ void WindowSampler::resample(bool all) {
   rows.sort(earliest());
   state_.n_sorted = rows.size();  // also if memory runs out below
   ++state_.n_resamples;
-  state_.beta = std::min(state_.beta, beta_for(state_.n_nodes));
+  if (options_.max_rows == 0 || rows.size() > options_.max_rows) thin_out(all, arrived);  // otherwise all fit
+  state_.n_sorted = rows.size();
+  state_.capacity = capacity_for(static_cast<double>(rows.size()));
+}
+
+void WindowSampler::thin_out(bool all, double arrived) {
+  TimedRows& rows = state_.rows;
+  const std::int64_t budget = options_.max_rows;
+  const double n = std::max(1, state_.n_nodes);
+  state_.beta = std::min(state_.beta, budget > 0 ? static_cast<double>(budget) / n : beta_for(state_.n_nodes));
   if (!all) {
     const int level = std::countr_zero(static_cast<std::uint64_t>(state_.n_resamples));
     double left = kReach * std::ldexp(arrived, level);
     std::int64_t oldest = rows.size();
     while (oldest > 0 && left > 0.0) left -= static_cast<double>(rows.w[--oldest]);
     thin(oldest);
-    all = static_cast<double>(rows.size()) > kLeft * static_cast<double>(state_.capacity);
+    const double most = budget > 0 ? static_cast<double>(budget) : kLeft * static_cast<double>(state_.capacity);
+    all = static_cast<double>(rows.size()) > most;
   }
   if (all) thin(0);
-  // The forest alone may be too large for a budget; then beta does not help.
-  for (int step = 0; step < kSteps && options_.max_rows > 0 && rows.size() > options_.max_rows; ++step) {
-    state_.beta *= kSafety * static_cast<double>(options_.max_rows) / static_cast<double>(rows.size());
+  for (double less = 1.0; budget > 0 && rows.size() > budget && state_.beta > kLeastBeta;) {
+    less *= kSafety;
+    state_.beta *= less * static_cast<double>(budget) / static_cast<double>(rows.size());
     thin(0);
   }
-  state_.n_sorted = rows.size();
-  state_.capacity = capacity_for(static_cast<double>(rows.size()));
 }
 
 // Thins out the rows from number `oldest` on, which must be in the order of time.
 void WindowSampler::thin(std::int64_t oldest) {
   const std::uint64_t key = hash(options_.seed ^ kWindowCoins, static_cast<std::uint64_t>(state_.n_resamples));
-  const double newest = thin_rows(state_.rows, oldest, state_.n_nodes, state_.beta, key, options_.threads);
+  // Newest rows that are certain, with a budget: the others and a forest must have room.
+  const std::int64_t most = options_.max_rows > 0 ? std::max<std::int64_t>(1, options_.max_rows / 4) : kMostEdges;
+  const double newest = thin_rows(state_.rows, oldest, state_.n_nodes, state_.beta, most, key, options_.threads);
   state_.thinned = std::max(state_.thinned, newest);
 }
 

@@ -87,6 +87,7 @@ class WindowSampler {
   double beta_for(std::int64_t n) const;
   std::int64_t capacity_for(double rows) const;
   void resample(bool all);
+  void thin_out(bool all, double arrived);
   void thin(std::int64_t oldest);
   double earliest() const { return state_.latest - options_.horizon; }
 

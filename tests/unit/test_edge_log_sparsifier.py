@@ -167,3 +167,69 @@ def test_a_budget_that_loses_edges_is_noticed(folder):
         log.remove(u[:5], v[:5])
         assert log.staleness() >= 0.0
         assert log.snapshot().n_edges <= 300
+
+
+def test_a_large_removal_counts_after_many_appends(folder):
+    """Not all of a large removal is looked at; appends must not make what was seen look small."""
+    rng = np.random.default_rng(0)
+
+    def inside(first, m, t):
+        u = rng.integers(first, first + 50, m)
+        return u, first + (u - first + rng.integers(1, 50, m)) % 50, None, np.full(m, t)
+
+    with EdgeLog(folder, random_state=0) as log:
+        for _ in range(5):
+            log.append(*inside(0, 2000, 0.0))
+        log.append(np.arange(50), np.arange(50) + 50, t=np.zeros(50))  # joins the two groups
+        log.append(*inside(0, 2000, 1.0))
+        log.append(*inside(50, 2000, 1.0))
+        assert log.snapshot().components()[0] == 1
+        log.expire(1.0)
+        log.append(*inside(0, 30_000, 2.0))
+        log.append(*inside(50, 30_000, 2.0))
+        assert log.staleness() > MAX_STALENESS
+    again = EdgeLog(folder)
+    assert again.staleness() > MAX_STALENESS
+    assert again.snapshot().components()[0] == 2
+
+
+@pytest.mark.parametrize("memory", [{"half_life": 10.0}, {"horizon": 10.0}])
+def test_removed_edges_that_were_forgotten_hardly_count(folder, memory):
+    with EdgeLog(folder, random_state=0, **memory) as log:
+        path = np.arange(20), np.arange(1, 21)
+        log.append(*path, t=np.zeros(20))
+        log.append(*path, t=np.full(20, 100.0))
+        log.snapshot()
+        log.remove([0], [1], t=[0.0])
+        faded = 2.0**-10 if "half_life" in memory else 0.0
+        assert log.staleness() == pytest.approx(faded / (1 + faded), rel=1e-5)
+
+
+def test_operations_that_are_lost_are_not_in_the_saved_sparsifier(folder):
+    log = EdgeLog(folder, random_state=0)
+    log.append([0, 1], [1, 2])
+    log.append([2], [3], sync=False)
+    log.live_edges().kept_sparsifier()  # saves it, if it may
+    log._store.close()  # as if the process had died
+    with EdgeLog(folder) as log:
+        log.append([7], [8])
+        assert pairs_of(log.snapshot()) == {(0, 1), (1, 2), (3, 4)}
+
+
+def test_readers_follow_a_compaction(folder):
+    """The names of files and the numbers of records may be used again."""
+    with EdgeLog(folder, random_state=0) as log:
+        for node in range(10):
+            log.append([node], [node + 1])
+    reader, other = EdgeLog(folder), EdgeLog(folder)
+    reader.snapshot()
+    with EdgeLog(folder) as log:
+        log.compact()
+    with reader.refresh():
+        reader.append([100], [101])
+        assert reader.snapshot().n_edges == reader.n_edges == 11
+        reader.remove_nodes(np.r_[1:10:2, 9, 100])
+        reader.compact()
+    with EdgeLog(folder) as log:
+        log.append([1], [2])
+    assert [batch.u.tolist() for batch in other.refresh()] == [[1]]

@@ -85,3 +85,29 @@ def test_an_edge_far_ahead_is_refused():
     with pytest.raises(ValueError, match=r"more than a million times horizon = 1\.0 after"):
         kept.update([0], [1], None, [2e6])
     assert StreamingSparsifier(horizon=math.inf).update([0, 0], [1, 2], None, [0, 1e9]).n_rows_ == 2
+
+
+def test_smallest_budget_is_met_and_leaves_windows_connected():
+    n = 100
+    rng = np.random.default_rng(0)
+    u = rng.integers(0, n, 20_000)
+    v = (u + rng.integers(1, n, 20_000)) % n
+    # The newest edges, which are kept for certain, are all between two nodes.
+    u, v = np.append(u, np.zeros(9_000, int)), np.append(v, np.ones(9_000, int))
+    sparsifier = StreamingSparsifier(
+        n_nodes=n, max_edges=2 * n, horizon=math.inf, random_state=0
+    ).update(u, v, t=np.arange(len(u)))
+    graph = sparsifier.snapshot()
+    assert graph.n_edges <= 2 * n
+    assert graph.components()[0] == 1
+
+
+def test_budget_in_which_all_edges_fit_keeps_all():
+    rng = np.random.default_rng(0)
+    u = rng.integers(0, 50, 5_000)
+    v = (u + rng.integers(1, 50, 5_000)) % 50
+    edges = (u, v, None, np.arange(5_000))
+    sparsifier = StreamingSparsifier(max_edges=5_000, epsilon=0.9, horizon=math.inf).update(edges)
+    assert sparsifier.snapshot().edges()[2].sum() == 5_000
+    assert sparsifier.snapshot().n_edges == Graph.from_edges(u, v).n_edges
+    assert sparsifier.epsilon_estimate_ == sparsifier.epsilon_nominal_ == 0.0

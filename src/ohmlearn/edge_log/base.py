@@ -130,9 +130,9 @@ class LogBase(Shared):
         if store.is_writing:
             store.start_writing()  # refuses a forked child
         else:
-            before = store.contents.n_operations
+            before = store.manifest.journal, store.contents.n_operations
             store.refresh()
-            if store.contents.n_operations != before:
+            if (store.manifest.journal, store.contents.n_operations) != before:
                 self._in_step = None
         return self
 

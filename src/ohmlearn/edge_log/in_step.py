@@ -14,6 +14,7 @@ been built again before a removal has changed the components of the graph.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -87,6 +88,7 @@ class SparsifierInStep:
         self._path = store.folder / SAVED
         self._staleness: float | None = None
         self._has_changed = False
+        self._least = 0.0  # at which a removal has stopped adding to `removed`
         if not self._load():
             self._begin(store.manifest.generation)
             self._n_operations = self._n_records = 0
@@ -133,10 +135,11 @@ class SparsifierInStep:
     def _take_out(self, parts: Iterator[Columns]) -> None:
         """Add edges to the removed ones, unless these are so many that H is built again anyway."""
         for columns in parts:
+            if self._least > MAX_STALENESS:
+                return
             self._staleness, self._has_changed = None, True
             self.removed.update([_batch(columns)])
-            if self._share_removed() > MAX_STALENESS:
-                return
+            self._least = self._share_removed()
 
     def is_within(self, contents: Contents) -> bool:
         """Whether H has seen nothing that is not in the log."""
@@ -160,7 +163,7 @@ class SparsifierInStep:
         options["epsilon"] = min(REMOVED_EPSILON, options["epsilon"])
         self.removed = StreamingSparsifier(**options, random_state=other, n_jobs=self._n_jobs)
         self.sparsifier.nodes = self._store.nodes
-        self._staleness = 0.0
+        self._staleness = self._least = 0.0
         self._has_changed = True
 
     # How stale it is.
@@ -171,18 +174,28 @@ class SparsifierInStep:
         It is the quotient of the means of x'L_D x and x'L_H x over random signs x.
         """
         weight = self.sparsifier.weight_seen_
-        return self.removed.weight_seen_ / weight if weight > 0 else 0.0
+        if weight == 0.0 or self.sparsifier.options.horizon is not None:  # most edges may be old
+            return 0.0
+        return self.removed_weight() / weight
+
+    def removed_weight(self) -> float:
+        """Return the weight of the removed edges, with a half-life at the latest time of H."""
+        half_life, late = self.sparsifier.options.decay, 0.0
+        if half_life < math.inf and self.removed.latest_ is not None:
+            late = (self.sparsifier.latest_ or 0.0) - self.removed.latest_
+        return float(self.removed.weight_seen_ * 2.0 ** -(late / half_life))
 
     def staleness(self) -> float:
         """Return about the largest x'L_D x / x'L_H x; a lower bound if much was removed."""
         if self._staleness is None:
-            share = self._share_removed()
-            self._staleness = share if share > MAX_STALENESS else self._measure()
+            is_known = self._least > MAX_STALENESS
+            self._staleness = self._least if is_known else self._measure()
         return self._staleness
 
     def _measure(self) -> float:
-        h, d = self.sparsifier.snapshot(), self.removed.snapshot()
-        u, v, w = d.edges()
+        h, view = self.sparsifier.snapshot(), self.sparsifier.view()
+        when = {} if view is None else {"at": view.at, "since": view.since}
+        u, v, w = self.removed.snapshot(**when).edges()
         if len(u) == 0:
             return 0.0
         component = h.components()[1]
@@ -208,6 +221,7 @@ class SparsifierInStep:
         arrays = {
             "generation": np.array(self.generation),
             "n_operations": np.array(self._n_operations),
+            "least_staleness": np.array(self._least),
         }
         for prefix, sparsifier in (("h_", self.sparsifier), ("d_", self.removed)):
             for name, array in sparsifier.get_state().items():
@@ -217,9 +231,13 @@ class SparsifierInStep:
         self._has_changed = False
 
     def save_if_free(self) -> None:
-        """Save H if this process may write to the folder now."""
+        """Save H if this process may write to the folder now, and if all that H has seen is there.
+
+        Operations that wait for a flush may still be lost; others would then have their numbers.
+        """
         if self._store.is_writing:
-            self.save()
+            if not self._store.writer.pending:
+                self.save()
         elif self._has_changed:
             try:
                 lock = Lock(self._store.folder)
@@ -245,6 +263,7 @@ class SparsifierInStep:
             ]
             n_operations = int(arrays["n_operations"])
             self.generation = int(arrays["generation"])
+            self._least = float(arrays["least_staleness"])
         except (ValueError, KeyError, TypeError, ArithmeticError) as error:
             warnings.warn(
                 f"the sparsifier of the log is made again, because {error}",

@@ -380,7 +380,7 @@ class EdgeLog(LogBase):
         kept.save_if_free()
         copy = own.with_threads(n_jobs)
         copy.nodes = self.nodes
-        return KeptSparsifier(copy, kept.staleness(), kept.removed.weight_seen_)
+        return KeptSparsifier(copy, kept.staleness(), kept.removed_weight())
 
     @in_turn
     def staleness(self) -> float:

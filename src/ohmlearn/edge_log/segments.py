@@ -47,13 +47,13 @@ class SegmentFile:
 
 
 class SegmentFiles:
-    """The files of edges of a log.
+    """The files of edges of a log while one journal is in use.
 
     A mapped file can be read after compaction has deleted it.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, journal: int) -> None:
+        self._folder, self.journal = folder, journal
         self._files: dict[int, SegmentFile] = {}
 
     def open(self, contents: Contents) -> dict[int, SegmentFile]:

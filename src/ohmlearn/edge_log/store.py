@@ -60,7 +60,7 @@ class Store:
         self._n_ids = 0  # of the table that are in the log
         self._lock: Lock | None = None
         self._writer: Writer | None = None
-        self._files = SegmentFiles(folder)
+        self._files = SegmentFiles(folder, 0)
         self.refresh()
 
     # Reading.
@@ -73,6 +73,8 @@ class Store:
             self.nodes.truncate(self._n_ids)
         while True:
             self.manifest, entries, self.contents = load_log(self.folder, self.nodes)
+            if self.manifest.journal != self._files.journal:  # names of files may be used again
+                self._files = SegmentFiles(self.folder, self.manifest.journal)
             self._n_ids = int(entries["rows"][entries["kind"] == Kind.NODES].sum())
             self._entries = entries
             try:
@@ -230,7 +232,7 @@ class Store:
         self._writer.close()
         self.manifest, entries, self.contents = load_log(self.folder, self.nodes)
         lengths = file_lengths(self.folder, entries)
-        self._files = SegmentFiles(self.folder)
+        self._files = SegmentFiles(self.folder, self.manifest.journal)
         self._writer = Writer(self.folder, manifest.journal, len(entries), lengths)
         self._delete_unused(set(lengths))
 
@@ -261,7 +263,7 @@ class Store:
         self._n_ids = int(entries["rows"][entries["kind"] == Kind.NODES].sum())
         if len(self.nodes) > self._n_ids:
             self.nodes.truncate(self._n_ids)
-        self._files = SegmentFiles(self.folder)
+        self._files = SegmentFiles(self.folder, self.manifest.journal)
 
     def _delete_unused(self, used: set[Path]) -> None:
         """Delete what an interrupted compaction has left."""

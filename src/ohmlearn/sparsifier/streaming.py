@@ -478,7 +478,8 @@ class StreamingSparsifier(SavedSparsifier):
         elif options.budget:
             constant, offset = CONSTANTS[options.constants]
             logarithm = math.log(max(2, sampler.n_nodes)) + offset
-            epsilon = math.sqrt(constant * logarithm / sampler.beta)
+            share = 1.0 if options.reach is None else 0.5  # kShare in cpp/sampling/windows.cpp
+            epsilon = math.sqrt(share * constant * logarithm / sampler.beta)
         faded = {"n_faded_on_arrival": sampler.n_faded} if options.decay < math.inf else {}
         return {
             "n_nodes": sampler.n_nodes,
