@@ -111,3 +111,26 @@ def test_budget_in_which_all_edges_fit_keeps_all():
     assert sparsifier.snapshot().edges()[2].sum() == 5_000
     assert sparsifier.snapshot().n_edges == Graph.from_edges(u, v).n_edges
     assert sparsifier.epsilon_estimate_ == sparsifier.epsilon_nominal_ == 0.0
+
+
+def test_since_without_horizon_leaves_out_earlier_edges() -> None:
+    u, v = np.triu_indices(60, 1)
+    t = np.random.default_rng(0).random(len(u))
+    edges, labels = [(u, v, None, t)], {0: "a", 1: "b"}
+    late = t >= 0.5
+    how = {"epsilon": 0.9, "calibration": None, "random_state": 0}
+    model = HFSClassifier(**how).fit_edges(edges, labels, since=0.5)
+    same = HFSClassifier(**how).fit_edges((u[late], v[late]), labels, n_nodes=60)
+    assert np.array_equal(model.scores_, same.scores_)
+    model.refine(edges, passes=9)
+    same.refine((u[late], v[late]), passes=9)
+    assert np.array_equal(model.scores_, same.scores_)
+    with pytest.raises(ValueError, match="have no times"):
+        HFSClassifier(**how).fit_edges((u, v), labels, since=0.5)
+
+
+def test_a_duration_in_seconds_is_refused_for_milliseconds() -> None:
+    kept = StreamingSparsifier(horizon="7d")
+    with pytest.raises(ValueError, match="they are Unix milliseconds"):
+        kept.update([0], [1], None, [1.7e12])
+    kept.update([0], [1], None, [1.7e9])

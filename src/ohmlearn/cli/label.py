@@ -18,7 +18,7 @@ from ohmlearn.cli.edges import (
 )
 from ohmlearn.cli.forgetting import Forgetting, forgetting_options
 from ohmlearn.cli.group import main, repeat_command
-from ohmlearn.cli.label_summary import make_summary, print_summary
+from ohmlearn.cli.label_summary import make_summary, print_summary, show_time
 from ohmlearn.cli.messages import tell
 from ohmlearn.cli.model import (
     label_columns_options,
@@ -128,7 +128,7 @@ def label(**options: Any) -> None:
         labels = read_label_file(options["labels_file"], options)
     job = _label_with_state if options["state"] else _label
     model, stream, certificate, about, finish = job(options, labels, Forgetting(options))
-    _check_window(model)
+    _check_window(model, stream)
     abstained = _abstained(model, options["min_confidence"])
     write_table(options["output"], _result(model, stream, abstained), options["csv_safe"])
     if options["report"] or not options["quiet"]:
@@ -140,14 +140,17 @@ def label(**options: Any) -> None:
     finish()
 
 
-def _check_window(model: "HFSClassifier") -> None:
-    """Refuse answers without any edge."""
+def _check_window(model: "HFSClassifier", stream: Any) -> None:
+    """Refuse answers without any edge, because of a window or because all were removed."""
     view, kept = model.graph_.view, model.sparsifier_
-    latest = None if kept is None else kept.latest_
-    if view is not None and latest is not None and model.graph_.n_edges == 0:
-        raise ValueError(
-            f"no edge counts since {view.earliest:.15g}; the latest is of {latest:.15g}"
-        )
+    if model.graph_.n_edges > 0 or kept is None:
+        return
+    if view is not None and kept.latest_ is not None:
+        unit = getattr(stream, "time_unit", None)
+        since, latest = (show_time(time, unit) for time in (view.earliest, kept.latest_))
+        raise ValueError(f"no edge counts since {since}; the latest is of {latest}")
+    if hasattr(stream, "kept_sparsifier"):
+        raise ValueError(f"there are no live edges in {' and '.join(stream.sources)}")
 
 
 def _check_state_options(options: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from ohmlearn.cli.messages import tell
 if TYPE_CHECKING:
     from ohmlearn.semi_supervised import HFSClassifier
 
-__all__ = ["make_summary", "print_summary"]
+__all__ = ["make_summary", "print_summary", "show_time"]
 
 
 def make_summary(
@@ -42,7 +42,9 @@ def make_summary(
     }
     view = model.graph_.view
     if view is not None:
-        when = {"latest": model.sparsifier_.latest_, "unit": getattr(stream, "time_unit", None)}
+        kept = model.sparsifier_
+        unit = getattr(stream, "time_unit", None)
+        when = {"latest": kept.latest_, "unit": unit, "asked": kept.options.half_life}
         summary["time"] = {**asdict(view), **when}
     if hasattr(stream, "kept_sparsifier"):
         summary["staleness"] = model.staleness_
@@ -94,8 +96,7 @@ def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     if "time" in summary:
         lines.insert(lines.index(("Edges", edges)) + 1, ("Time", _time(summary["time"])))
     if "staleness" in summary:
-        stale = f"{summary['staleness']:.2g}: share of its energy that was removed from the log"
-        lines.append(("Staleness", f"{stale} since the sparsifier was built"))
+        lines.append(("Staleness", _staleness(summary["staleness"])))
     if "n_abstained" in summary:
         lines.append(("Abstained", f"{summary['n_abstained']:,} nodes, whose label is left empty"))
     caveats = list(summary["accuracy_caveats"])
@@ -129,15 +130,26 @@ def _state(summary: dict[str, Any]) -> str:
     return f"{state['path']}: {n_new:,} edges added; labels: {labels}"
 
 
-def _time(time: dict[str, Any]) -> str:
-    from ohmlearn.validation.times import describe_time
+def _staleness(staleness: float) -> str:
+    if staleness == 0.0:
+        return "0: nothing was removed from the log since its sparsifier was built"
+    return f"{staleness:.2g}: of no cut, more than this share was removed since the last build"
 
+
+def _time(time: dict[str, Any]) -> str:
     def show(name: str) -> str:
-        return describe_time(time[name], time["unit"] in ("date", "s"))
+        return show_time(time[name], time["unit"])
 
     if time["half_life"] is not None:
-        return f"half-life {time['half_life']:g}, at {show('at')}"
+        return f"half-life {time['asked']}, at {show('at')}"
     return f"edges since {show('since')}; the latest is of {show('latest')}"
+
+
+def show_time(value: float, unit: str | None) -> str:
+    """Return a time as a date, or as a number if its unit is not known."""
+    from ohmlearn.validation.times import describe_time
+
+    return describe_time(value, unit in ("date", "s"))
 
 
 def _classes(summary: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ohmlearn.harmonic.posterior import posterior_std
 from ohmlearn.nodes.identity import nodes_of
-from ohmlearn.semi_supervised.labelling import Labelling
+from ohmlearn.semi_supervised.labelling import Labelling, select_since
 from ohmlearn.semi_supervised.saving import load_model, save_model
 from ohmlearn.semi_supervised.suggest import Suggestion, suggest_nodes
 from ohmlearn.semi_supervised.targets import is_mapping
@@ -62,7 +62,8 @@ class BaseHFS(Labelling):
             With a half-life: the time for which to answer, not before the latest edge, which is
             the default.
         since : number or date, optional
-            With a horizon: the time of the oldest edges that count.
+            The time of the oldest edges that count. Without a horizon, earlier ones are left out as
+            they are read, here and in `refine`.
 
         Returns
         -------
@@ -115,7 +116,7 @@ class BaseHFS(Labelling):
             be those of a `StreamingSparsifier`: it is merged, or, if there are no edges yet, the
             estimator continues with it.
         at, since : number or date, optional
-            As for `fit_edges`, for all answers until the next update.
+            As for `fit_edges`, for all answers until the next update; `since` needs a horizon.
 
         Returns
         -------
@@ -209,7 +210,9 @@ class BaseHFS(Labelling):
         if not self._holds_all_edges():
             before = self._answer if self._answer is not None and self._answer.passes else None
             done = self.n_iter_ - 1 if before is not None else 0
-            self._refine(edges, passes, before)
+            self._refine(
+                edges if self._first is None else select_since(edges, self._first), passes, before
+            )
             self.n_iter_ += done
         self._solve()
         return self

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from ohmlearn.edge_log.in_step import KeptSparsifier
 from ohmlearn.graph import Graph
 from ohmlearn.graph.batches import batches_of
+from ohmlearn.graph.time_view import EdgesInView, TimeView
 from ohmlearn.harmonic import HFSResult, refine, solve_hfs
 from ohmlearn.harmonic.hfs import Method
 from ohmlearn.harmonic.leave_one_out import LeftOut
@@ -47,7 +48,7 @@ from ohmlearn.validation.parameters import (
     check_parameters,
     check_seed,
 )
-from ohmlearn.validation.times import DURATION_KIND
+from ohmlearn.validation.times import DURATION_KIND, check_moment
 
 __all__ = ["Labelling"]
 
@@ -128,6 +129,10 @@ class Labelling(FromPoints):
         """Read edges, solve on what is kept of them, refine on all of them."""
         if hasattr(edges, "live_edges"):  # a log, which may change while it is read
             edges = edges.live_edges()
+        first = None
+        if since is not None and not self._keeps_times(edges, sparsifier):
+            first, since = check_moment("since", since), None
+            edges = select_since(edges, first)
         # Labels are checked before the edges are read, and numbered afterwards.
         labels = self._read_labels(y, n_nodes, nodes_of(edges), sample_weight)
         in_memory = isinstance(edges, Graph | tuple) or self.epsilon is None
@@ -136,6 +141,7 @@ class Labelling(FromPoints):
             check_rereadable(batches_of(edges), READER)
         kept = None if sparsifier is not None else kept_sparsifier(edges, self)
         self._start(n_nodes, sparsifier if kept is None else kept.sparsifier)
+        self._first = first
         if kept is None:
             self._take(edges, at, since)
         else:
@@ -159,6 +165,7 @@ class Labelling(FromPoints):
         self._n_nodes = n_nodes
         self._nodes: NodeTable | None = None
         self._moment: dict[str, Any] = {}  # at or since, if they were given
+        self._first = None
         self._all_edges: AllEdges | None = None
         self._answer: HFSResult | None = None
         self._before: HFSResult | None = None  # the last answer, where the next solve starts
@@ -181,6 +188,13 @@ class Labelling(FromPoints):
                 half_life=self.half_life,
                 horizon=self.horizon,
             )
+
+    def _keeps_times(self, edges: Any, sparsifier: StreamingSparsifier | None) -> bool:
+        """Whether edges fade, or are kept with their times, so that any window can be asked for."""
+        kept = edges if isinstance(edges, StreamingSparsifier) else sparsifier
+        if kept is not None:
+            return kept.options.has_times
+        return self.half_life is not None or self.horizon is not None
 
     def _begin(self, at: Any, since: Any) -> None:
         """Forget the answer; the next one is for this time."""
@@ -456,6 +470,13 @@ def kept_sparsifier(edges: Any, model: Any) -> KeptSparsifier | None:
     options = SparsifierOptions(half_life=model.half_life, horizon=model.horizon)
     own = kept.sparsifier.options
     return kept if (own.decay, own.reach) == (options.decay, options.reach) else None
+
+
+def select_since(edges: Any, since: float) -> EdgesInView:
+    """Return the edges since a time; others are left out before they are taken in."""
+    if _is_on_cluster(edges):
+        raise ValueError("since needs a horizon for edges on a cluster; give horizon=math.inf")
+    return TimeView(since=since).of(edges)
 
 
 def _is_on_cluster(edges: Any) -> bool:

@@ -154,6 +154,7 @@ def _get_state(model: Any) -> Arrays:
         "parameters": _get_parameters(model),
         "seed": model._seed,
         "n_nodes": n_nodes,
+        "first": model._first,
         "moment": {name: check_moment(name, value) for name, value in model._moment.items()},
         "answers": model._answer is not None,
         "values": {name: state[name] for name in VALUES if name in state},
@@ -240,6 +241,8 @@ def _from_state(cls: type[Model], arrays: Arrays) -> Model:
     model._start(None, seed=about["seed"])
     _read_edges(model, arrays)
     model._moment = _check_moments(about["moment"])
+    first = about.get("first")
+    model._first = None if first is None else check_moment("first", first)
     model._n_nodes = _check_n_nodes(about["n_nodes"], model)
     state = vars(model)
     state["_is_settled"] = False

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from ohmlearn import _core
 from ohmlearn.graph.time_view import TimeView
 from ohmlearn.sparsifier.options import SparsifierOptions
-from ohmlearn.validation.times import check_duration_unit, check_moment
+from ohmlearn.validation.times import check_duration_unit, check_moment, find_unix_unit
 
 __all__ = ["check_arrivals", "check_unit", "choose_view"]
 
@@ -83,6 +83,8 @@ def check_arrivals(t: NDArray[np.float64], latest: float, options: SparsifierOpt
     """
     if len(t) == 0:
         return
+    if latest == -math.inf:
+        _check_first(t, options)
     name = "half_life" if options.reach is None else "horizon"
     span = options.decay if options.reach is None else options.reach
     low, high = _core.find_range(t)
@@ -105,3 +107,12 @@ def check_arrivals(t: NDArray[np.float64], latest: float, options: SparsifierOpt
         f"all earlier edges, so that these would be forgotten; if it is a typing error, correct "
         f"it, or use read_edges(..., latest=..., on_bad='skip')"
     )
+
+
+def _check_first(t: NDArray[np.float64], options: SparsifierOptions) -> None:
+    """Refuse a duration in seconds if the first times are Unix times in a smaller unit."""
+    given = options.half_life if options.reach is None else options.horizon
+    if isinstance(given, str):
+        unit = find_unix_unit(t)
+        if unit not in (None, "s"):
+            check_duration_unit("half_life" if options.reach is None else "horizon", given, unit)
