@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Intake", "NoEdges", "State", "join_labels"]
 
+NUMBERS = {"half_life": "decay", "horizon": "reach"}  # durations as numbers
 REMEDY = "leave out the option, or name another state to start over"
 
 
@@ -87,6 +88,9 @@ class State:
         now = asdict(asked.options) | {"seed": asked.seed}
         for name in before.keys() - {"n_jobs", "verbose"}:
             option = "last" if name == "horizon" else name
+            number = NUMBERS.get(name)  # "3d" and "72h" are the same
+            if number and getattr(kept.options, number) == getattr(asked.options, number):
+                continue
             if was_given(option) and before[name] != now[name]:
                 raise ValueError(
                     f"{self.path} was started with --{option.replace('_', '-')} {before[name]}, "
