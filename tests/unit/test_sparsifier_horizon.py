@@ -134,3 +134,16 @@ def test_a_duration_in_seconds_is_refused_for_milliseconds() -> None:
     with pytest.raises(ValueError, match="they are Unix milliseconds"):
         kept.update([0], [1], None, [1.7e12])
     kept.update([0], [1], None, [1.7e9])
+
+
+def test_a_state_with_too_many_nodes_is_refused_without_memory_for_them():
+    state = StreamingSparsifier(horizon=1.0).update([0], [1], t=[0.0]).get_state()
+    state["n_nodes"] = np.array(2**31 - 1, np.int32)
+    with pytest.raises(ValueError, match="2147483647 nodes"):
+        StreamingSparsifier.from_state(state)
+
+
+def test_equal_durations_can_be_merged():
+    week = StreamingSparsifier(horizon="7d", random_state=0).update([0], [1], t=[0.0])
+    days = StreamingSparsifier(horizon=7 * 86400.0, random_state=1).update([1], [2], t=[1.0])
+    assert week.merge(days).snapshot().n_edges == 2

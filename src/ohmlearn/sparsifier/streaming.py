@@ -394,8 +394,8 @@ class StreamingSparsifier(SavedSparsifier):
                 f"only sparsifiers with the same scheme can be merged, got {schemes[0]!r} and "
                 f"{schemes[1]!r}"
             )
-        for name in ("half_life", "horizon"):
-            if getattr(self.options, name) != getattr(other.options, name):
+        for name, number in (("half_life", "decay"), ("horizon", "reach")):
+            if getattr(self.options, number) != getattr(other.options, number):
                 raise ValueError(
                     f"only sparsifiers with the same {name} can be merged, got "
                     f"{getattr(self.options, name)!r} and {getattr(other.options, name)!r}"
