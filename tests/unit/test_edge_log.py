@@ -310,3 +310,21 @@ def test_the_classifier_uses_the_sparsifier_of_the_log(folder):
     exact = HFSClassifier(epsilon=None).fit_edges((u[live], v[live]), labels)
     assert model.gamma_ == pytest.approx(exact.gamma_)
     np.testing.assert_allclose(model.scores_, exact.scores_[log.nodes.ids()], atol=1e-6)
+
+
+def test_a_forked_child_does_not_write_beside_its_parent(folder):
+    log = EdgeLog(folder)
+    log.append([1], [2])
+    log.append([3], [4], sync=False)
+    child = os.fork()
+    if child == 0:
+        try:
+            with pytest.raises(LogError, match="another writer"):
+                log.append([5], [6])
+            os._exit(0 if log.n_edges == 1 else 1)
+        finally:
+            os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
+    log.append([7], [8])
+    log.close()
+    assert EdgeLog(folder).n_edges == 3

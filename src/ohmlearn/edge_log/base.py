@@ -77,6 +77,10 @@ class LogBase(Shared):
     def _open_store(self) -> Store:
         if self._is_cut_off:
             refuse_cut_off("log")
+        if self._store.is_inherited:  # only the parent may write: start as a reader
+            self._store.close()
+            self._store = Store(self.folder)
+            self._in_step = self._compaction = None
         return self._store
 
     def __repr__(self) -> str:

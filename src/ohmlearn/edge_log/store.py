@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -113,6 +114,11 @@ class Store:
     def is_writing(self) -> bool:
         """Whether this process may write."""
         return self._writer is not None
+
+    @property
+    def is_inherited(self) -> bool:
+        """Whether the process that may write is the parent of this one, which was forked."""
+        return self._lock is not None and self._lock.process != os.getpid()
 
     @property
     def writer(self) -> Writer:

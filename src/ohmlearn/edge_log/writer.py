@@ -29,6 +29,7 @@ class Lock:
     """The right to write to a log. It ends with `release`, or with the process."""
 
     def __init__(self, folder: Path) -> None:
+        self.process = os.getpid()
         self._path = folder / "lock"
         self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
@@ -41,7 +42,7 @@ class Lock:
                 f"write at a time, so close the other one first"
             ) from None
         os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
+        os.pwrite(self._fd, f"{self.process}\n".encode(), 0)
 
     def release(self) -> None:
         """Let others write."""
