@@ -294,7 +294,7 @@ class StreamingSparsifier(SavedSparsifier):
         ----------
         at : number or date, optional
             With a half-life: the time of the graph, not before the latest edge, which is the
-            default.
+            default. More than 35 half-lives after it, H has edges that are gone already.
         since : number or date, optional
             With a horizon: the time of the oldest edges that count, at most the horizon before the
             latest edge, which is the default.
