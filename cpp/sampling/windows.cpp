@@ -19,6 +19,7 @@ constexpr double kReach = 2.0;   // see resample
 constexpr double kLeft = 0.7;    // of the capacity, see resample
 constexpr double kGrowth = 2.5;  // rows before a resample, relative to those after the last one
 constexpr double kSafety = 0.95;  // each step to a budget is shorter by this factor than the one before
+constexpr double kRise = 1.1;         // of beta at each resample, with a budget
 constexpr double kLeastBeta = 1e-12;  // at which hardly more than a forest is left
 constexpr std::int64_t kSmallest = 1 << 12;
 constexpr std::int64_t kMostEdges = std::int64_t{1} << 60;
@@ -155,27 +156,30 @@ void WindowSampler::thin_out(bool all, double arrived) {
   TimedRows& rows = state_.rows;
   const std::int64_t budget = options_.max_rows;
   const double n = std::max(1, state_.n_nodes);
-  state_.beta = std::min(state_.beta, budget > 0 ? static_cast<double>(budget) / n : beta_for(state_.n_nodes));
+  // With a budget beta may rise again, slowly, because what was dropped at a smaller one leaves the windows in time.
+  state_.beta = budget > 0 ? std::min(kRise * state_.beta, static_cast<double>(budget) / n) : beta_for(state_.n_nodes);
+  std::uint64_t step = 0;
   if (!all) {
     const int level = std::countr_zero(static_cast<std::uint64_t>(state_.n_resamples));
     double left = kReach * std::ldexp(arrived, level);
     std::int64_t oldest = rows.size();
     while (oldest > 0 && left > 0.0) left -= static_cast<double>(rows.w[--oldest]);
-    thin(oldest);
+    thin(oldest, step++);
     const double most = budget > 0 ? static_cast<double>(budget) : kLeft * static_cast<double>(state_.capacity);
     all = static_cast<double>(rows.size()) > most;
   }
-  if (all) thin(0);
+  if (all) thin(0, step++);
   for (double less = 1.0; budget > 0 && rows.size() > budget && state_.beta > kLeastBeta;) {
     less *= kSafety;
     state_.beta *= less * static_cast<double>(budget) / static_cast<double>(rows.size());
-    thin(0);
+    thin(0, step++);
   }
 }
 
-// Thins out the rows from number `oldest` on, which must be in the order of time.
-void WindowSampler::thin(std::int64_t oldest) {
-  const std::uint64_t key = hash(options_.seed ^ kWindowCoins, static_cast<std::uint64_t>(state_.n_resamples));
+// Thins out the rows from number `oldest` on, which must be in the order of time. `step` counts within a resample.
+void WindowSampler::thin(std::int64_t oldest, std::uint64_t step) {
+  const std::uint64_t coins = hash(options_.seed ^ kWindowCoins, static_cast<std::uint64_t>(state_.n_resamples));
+  const std::uint64_t key = hash(coins, step);
   // Newest rows that are certain, with a budget: the others and a forest must have room.
   const std::int64_t most = options_.max_rows > 0 ? std::max<std::int64_t>(1, options_.max_rows / 4) : kMostEdges;
   const double newest = thin_rows(state_.rows, oldest, state_.n_nodes, state_.beta, most, key, options_.threads);

@@ -88,7 +88,7 @@ class WindowSampler {
   std::int64_t capacity_for(double rows) const;
   void resample(bool all);
   void thin_out(bool all, double arrived);
-  void thin(std::int64_t oldest);
+  void thin(std::int64_t oldest, std::uint64_t step);
   double earliest() const { return state_.latest - options_.horizon; }
 
   WindowOptions options_;

@@ -398,3 +398,16 @@ def test_folder_that_is_not_there_is_refused_before_the_edges_are_read(days, kno
     assert done.exit_code != 0
     assert "cannot be written: there is no folder" in done.stderr
     assert not out.exists()
+
+
+def test_a_file_that_has_grown_gives_a_warning(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("day.csv").write_text("src,dst\na,b\nb,c\n")
+    Path("known.csv").write_text("node,label\na,x\nc,y\n")
+    command = ["label", "day.csv", "--labels", "known.csv", "--state", "s.ohm", "-o", "out.csv"]
+    assert CliRunner().invoke(main, command).exit_code == 0
+    with open("day.csv", "a") as file:
+        file.write("c,d\n")
+    found = CliRunner().invoke(main, command)
+    assert found.exit_code == 0
+    assert "s.ohm has taken in another day.csv before" in found.output

@@ -1,6 +1,7 @@
 """``label --state``: a model in a file that takes in new edges, and knows its sources."""
 
 import os
+import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -187,6 +188,7 @@ class Intake:
             found = describe_file(name)
             if found["size"]:
                 self._refuse_known(found, ("size", "sample"))
+                self._warn_of_name(found["name"])
             self.sources.append(found)
 
     def unseen(
@@ -204,6 +206,16 @@ class Intake:
             if source["n_edges"] > 0:
                 self._refuse_known(source, ("digest",))
             self.sources.append(source)
+
+    def _warn_of_name(self, name: str) -> None:
+        """Warn of a file that may have grown since it was taken in."""
+        if not self._again and any(other.get("name") == name for other in self._known):
+            warnings.warn(
+                f"{self._path} has taken in another {name} before; if this one has the same edges "
+                f"and more, they count twice: give only new edges",
+                UserWarning,
+                stacklevel=2,
+            )
 
     def _refuse_known(self, source: dict[str, Any], names: tuple[str, ...]) -> None:
         """Refuse a source if the state, or this run, has one with the same content."""
