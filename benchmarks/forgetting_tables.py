@@ -183,7 +183,7 @@ def half_life_cost_table(results: Results) -> str:
         cells = [f for f in found if (f["n_nodes"], f["weighted"]) == (n, weighted)]
         times = [f"{f['ns_per_edge']:.1f} ns ({f['resamples']})" for f in cells]
         rows.append([f"{n:,}", "yes" if weighted else "no", *times])
-    head = ["no half-life", "1000 streams", "1/3", "1/10"]
+    head = ["no half-life", "1000: nothing fades", "1/3", "1/10"]
     return table(["nodes", "weights", *head], rows)
 
 
