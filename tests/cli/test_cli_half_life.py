@@ -103,6 +103,18 @@ def test_label_counts_only_a_window(edges, tmp_path, options):
         assert row["reached"].lower() == str(node not in ("8", "9")).lower()
 
 
+@pytest.mark.parametrize(
+    ("since", "message"),
+    [("2026", "is a number, but the times are dates"), ("2026-04-01", "no edge counts since")],
+)
+def test_a_window_that_cannot_be_meant_is_refused(edges, tmp_path, since, message):
+    how = ("--labels", tmp_path / "labels.csv", "-o", tmp_path / "out.csv")
+    shown = invoke("label", edges, *how, "--since", since)
+    assert shown.exit_code == 1
+    assert message in shown.stderr
+    assert not (tmp_path / "out.csv").exists()
+
+
 def test_a_state_keeps_its_half_life(edges, tmp_path):
     header, *rows = edges.read_text().splitlines(keepends=True)
     rows.sort(key=lambda row: row.split(",")[2])

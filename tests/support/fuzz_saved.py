@@ -91,7 +91,7 @@ def saved_models() -> list[dict[str, np.ndarray]]:
     ids = read_edges([edges(3000, 3)])
     X = np.random.default_rng(0).normal(size=(NODES, 2))
     y = [i % 2 for i in range(10)] + [-1] * (NODES - 10)
-    timed = [(*edges(3000, 0), np.arange(3000.0))]
+    timed = [(*edges(3000, 0)[:3], np.arange(3000.0))]
     some = {"random_state": 1}
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -254,9 +254,7 @@ def use(loaded: HFSClassifier | HFSRegressor, seed: int, path: Path) -> None:
         warnings.simplefilter("ignore")
         ask(loaded)
         if loaded.nodes_ is None or loaded.nodes_.kind == "int64":
-            batch: tuple[np.ndarray, ...] = edges(500, seed)
-            if loaded.half_life is not None or loaded.horizon is not None:
-                batch = (*batch, np.linspace(2500.0, 3500.0, 500))
+            batch = (*edges(500, seed)[:3], np.linspace(2500.0, 3500.0, 500))
             stream = [batch] if loaded.nodes_ is None else read_edges([batch], nodes=loaded.nodes_)
             loaded.update(stream)
             ask(loaded)

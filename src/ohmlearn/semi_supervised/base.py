@@ -16,6 +16,7 @@ from ohmlearn.semi_supervised.saving import load_model, save_model
 from ohmlearn.semi_supervised.suggest import Suggestion, suggest_nodes
 from ohmlearn.semi_supervised.targets import is_mapping
 from ohmlearn.sparsifier import StreamingSparsifier
+from ohmlearn.sparsifier.when import check_moments
 
 __all__ = ["BaseHFS"]
 
@@ -140,6 +141,7 @@ class BaseHFS(Labelling):
         if not hasattr(self, "_seed"):
             self._check_parameters()
             self._start(None)
+        check_moments(edges, at, since)
         self._take(edges, at, since)
         return self
 

@@ -35,6 +35,7 @@ from ohmlearn.semi_supervised.targets import (
 )
 from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.sparsifier.options import MAX_EDGES, SparsifierOptions
+from ohmlearn.sparsifier.when import check_moments
 from ohmlearn.validation.edges import check_rereadable
 from ohmlearn.validation.parameters import (
     LARGEST,
@@ -129,6 +130,7 @@ class Labelling(FromPoints):
         """Read edges, solve on what is kept of them, refine on all of them."""
         if hasattr(edges, "live_edges"):  # a log, which may change while it is read
             edges = edges.live_edges()
+        check_moments(edges, at, since)
         first = None
         if since is not None and not self._keeps_times(edges, sparsifier):
             first, since = check_moment("since", since), None

@@ -9,9 +9,14 @@ from numpy.typing import NDArray
 from ohmlearn import _core
 from ohmlearn.graph.time_view import TimeView
 from ohmlearn.sparsifier.options import SparsifierOptions
-from ohmlearn.validation.times import check_duration_unit, check_moment, find_unix_unit
+from ohmlearn.validation.times import (
+    check_duration_unit,
+    check_moment,
+    check_moment_unit,
+    find_unix_unit,
+)
 
-__all__ = ["check_arrivals", "check_unit", "choose_view"]
+__all__ = ["check_arrivals", "check_moments", "check_unit", "choose_view"]
 
 MOST_AHEAD = 1e6  # half-lives or horizons; an edge so far ahead has probably a wrong time
 MOST_HALF_LIVES = 2.0**40  # between time 0 and an edge: as in cpp/sampling/decay.hpp
@@ -67,6 +72,14 @@ def check_unit(edges: Any, options: SparsifierOptions) -> None:
         value = getattr(options, name)
         if isinstance(value, str) and hasattr(edges, "time_unit"):
             check_duration_unit(name, value, edges.time_unit)
+
+
+def check_moments(edges: Any, at: Any, since: Any) -> None:
+    """Refuse a number for a stream whose times are dates, and a date for one with numbers."""
+    unit = getattr(edges, "time_unit", None)
+    if unit is not None:  # that of a pipe is not known before it is read
+        check_moment_unit("at", at, unit)
+        check_moment_unit("since", since, unit)
 
 
 def check_arrivals(t: NDArray[np.float64], latest: float, options: SparsifierOptions) -> None:

@@ -24,6 +24,7 @@ __all__ = [
     "check_duration",
     "check_duration_unit",
     "check_moment",
+    "check_moment_unit",
     "check_times",
     "describe_time",
     "find_unix_unit",
@@ -99,6 +100,31 @@ def check_duration_unit(name: str, value: Any, unit: str | None) -> float:
     raise ValueError(
         f"{name} = {value!r} needs times in seconds, but they are Unix {UNIT_NAMES[unit]}; give a "
         f"number in that unit, {name}={found * UNIX_UNITS[unit]!r}"
+    )
+
+
+def check_moment_unit(name: str, value: Any, unit: str) -> None:
+    """Refuse a number for times that are dates, and a date for Unix times that are not in seconds.
+
+    Examples
+    --------
+    >>> check_moment_unit("since", "2026-03-31", "date")
+    >>> check_moment_unit("since", 2026, "date")
+    Traceback (most recent call last):
+    ...
+    ValueError: since = 2026 is a number, but the times are dates; give a date such as '2026-03-31'
+    """
+    is_number = isinstance(value, Real)
+    if value is None or unit == "s" or is_number != (unit == "date"):
+        return
+    if is_number:
+        raise ValueError(
+            f"{name} = {value:g} is a number, but the times are dates; give a date such as "
+            f"'2026-03-31'"
+        )
+    raise ValueError(
+        f"{name} = {value} is a date, but the times are Unix {UNIT_NAMES[unit]}; give a number in "
+        f"that unit"
     )
 
 
