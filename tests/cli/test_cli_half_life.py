@@ -110,7 +110,7 @@ def test_label_counts_only_a_window(edges, tmp_path, options):
 def test_a_window_that_cannot_be_meant_is_refused(edges, tmp_path, since, message):
     how = ("--labels", tmp_path / "labels.csv", "-o", tmp_path / "out.csv")
     shown = invoke("label", edges, *how, "--since", since)
-    assert shown.exit_code == 1
+    assert shown.exit_code == 2
     assert message in shown.stderr
     assert not (tmp_path / "out.csv").exists()
 
