@@ -20,6 +20,7 @@ import numpy.typing as npt
 from benchmarks import families
 from benchmarks.families import Ruler
 from benchmarks.measure import emit, peak_mib, reset_peak, run_child
+from ohmlearn import Graph, StreamingSparsifier
 
 Stream = tuple[int, npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.float64]]
 
@@ -79,8 +80,6 @@ def _bursts(random: np.random.Generator) -> tuple[npt.NDArray[np.int64], ...]:
 
 def measure_epsilon(name: str, epsilon: float, seeds: int) -> None:
     """Print how far the windows of one family are from their graphs."""
-    from ohmlearn import Graph, StreamingSparsifier
-
     found, rows, plain = [], [], []
     for seed in range(seeds):
         n, u, v, w = make_stream(name, seed)
@@ -107,7 +106,7 @@ def measure_epsilon(name: str, epsilon: float, seeds: int) -> None:
     )  # fmt: skip
 
 
-def feed(kept: object, n: int, n_edges: int, seed: int, *, timed: bool = True) -> float:
+def feed(kept: StreamingSparsifier, n: int, n_edges: int, seed: int, *, timed: bool = True) -> float:
     """Give random edges to a sparsifier; return the CPU seconds it has taken."""
     random, seconds = np.random.default_rng(seed), 0.0
     for first in range(0, n_edges, BATCH):
@@ -115,15 +114,13 @@ def feed(kept: object, n: int, n_edges: int, seed: int, *, timed: bool = True) -
         u, v = random.integers(0, n, (2, size), dtype=np.int32)
         t = np.arange(first, first + size, dtype=float)
         start = time.process_time()
-        kept.update(u, v, None, t if timed else None)  # type: ignore[attr-defined]
+        kept.update(u, v, None, t if timed else None)
         seconds += time.process_time() - start
     return seconds
 
 
 def measure_speed(n: int, n_edges: int) -> None:
     """Print edges per second with times and without."""
-    from ohmlearn import StreamingSparsifier
-
     windows = StreamingSparsifier(n_nodes=n, epsilon=0.8, horizon=math.inf, random_state=0)
     plain = StreamingSparsifier(n_nodes=n, epsilon=0.8, random_state=0)
     seconds = feed(windows, n, n_edges, 0)
@@ -144,8 +141,6 @@ def measure_speed(n: int, n_edges: int) -> None:
 
 def measure_memory(n_edges: int) -> None:
     """Print the peak memory of a stream with a horizon."""
-    from ohmlearn import StreamingSparsifier
-
     n = 10_000
     feed(StreamingSparsifier(n_nodes=n), n, 1000, 0, timed=False)
     baseline = reset_peak()
