@@ -106,7 +106,9 @@ def measure_epsilon(name: str, epsilon: float, seeds: int) -> None:
     )  # fmt: skip
 
 
-def feed(kept: StreamingSparsifier, n: int, n_edges: int, seed: int, *, timed: bool = True) -> float:
+def feed(
+    kept: StreamingSparsifier, n: int, n_edges: int, seed: int, *, timed: bool = True
+) -> float:
     """Give random edges to a sparsifier; return the CPU seconds it has taken."""
     random, seconds = np.random.default_rng(seed), 0.0
     for first in range(0, n_edges, BATCH):
