@@ -8,6 +8,9 @@
 
 namespace ohm {
 
+// The longest stream. Counters up to this limit can be added without overflow.
+constexpr std::int64_t kMostEdges = std::int64_t{1} << 60;
+
 // The largest node, or -1.
 template <class Index>
 std::int64_t find_last(const Index* u, const Index* v, std::int64_t count);

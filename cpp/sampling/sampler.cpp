@@ -4,7 +4,6 @@
 #include "base/parallel.hpp"
 #include "base/rng.hpp"
 #include "base/simd.hpp"
-#include "sampling/counts.hpp"
 #include "sampling/thinning.hpp"
 
 #include <algorithm>

@@ -24,6 +24,7 @@
 
 #include "graph/csr.hpp"
 #include "sampling/coins.hpp"
+#include "sampling/counts.hpp"
 #include "sampling/decay.hpp"
 #include "sampling/estimates.hpp"
 #include "sampling/leverages.hpp"
@@ -37,9 +38,6 @@
 #include <vector>
 
 namespace ohm {
-
-// The longest stream. Counters up to this limit can be added without overflow.
-constexpr std::int64_t kMostEdges = std::int64_t{1} << 60;
 
 struct SamplerOptions {
   std::uint64_t seed = 0;

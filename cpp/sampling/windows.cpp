@@ -1,6 +1,7 @@
 #include "sampling/windows.hpp"
 
 #include "base/rng.hpp"
+#include "sampling/counts.hpp"
 #include "sampling/window_thinning.hpp"
 
 #include <algorithm>
@@ -22,7 +23,6 @@ constexpr double kSafety = 0.95;  // each step to a budget is shorter by this fa
 constexpr double kRise = 1.1;         // of beta at each resample, with a budget
 constexpr double kLeastBeta = 1e-12;  // at which hardly more than a forest is left
 constexpr std::int64_t kSmallest = 1 << 12;
-constexpr std::int64_t kMostEdges = std::int64_t{1} << 60;
 constexpr std::int64_t kMostNodes = std::int64_t{1} << 30;
 constexpr std::uint64_t kWindowCoins = 0x77696e646f7773ull;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -63,32 +63,25 @@ void WindowSampler::update(std::span<const Index> u, std::span<const Index> v, s
       rows.reserve(std::max(row + end - begin, std::min(state_.capacity, 2 * row)));
     }
     rows.resize(row + end - begin);
-    std::int32_t last = state_.n_nodes - 1;
-    double latest = state_.latest;
-    std::int64_t loops = 0, zeros = 0;
     for (std::int64_t i = begin; i < end; ++i) {
       const auto weight = static_cast<float>(weight_at(w, i));
-      const bool is_loop = u[i] == v[i];
-      const bool is_zero = weight < static_cast<float>(kSmallestWeight);
       rows.u[row] = static_cast<std::int32_t>(u[i]);
       rows.v[row] = static_cast<std::int32_t>(v[i]);
       rows.w[row] = weight;
       rows.chance[row] = 1.0f;
       rows.time[row] = t[i];
-      row += !is_loop && !is_zero;
-      loops += is_loop;
-      zeros += !is_loop && is_zero;
-      last = std::max({last, static_cast<std::int32_t>(u[i]), static_cast<std::int32_t>(v[i])});
-      latest = std::max(latest, t[i]);
-      const std::int64_t lane = std::is_same_v<Weight, Unit> ? 0 : (state_.position + i - begin) % 8;
-      state_.weight_seen[lane] += is_loop || is_zero ? 0.0 : static_cast<double>(weight_at(w, i));
+      row += u[i] != v[i] && weight >= static_cast<float>(kSmallestWeight);
+      state_.latest = std::max(state_.latest, t[i]);
     }
     rows.resize(row);
-    state_.n_self_loops += loops;
-    state_.n_zero_weights += zeros;
-    state_.position += end - begin;
-    state_.n_nodes = last + 1;
-    state_.latest = latest;
+    const std::int64_t count = end - begin;
+    const Counts counts = count_edges(u.data() + begin, v.data() + begin, w.empty() ? nullptr : w.data() + begin, count,
+                                      state_.position, state_.weight_seen);
+    state_.n_self_loops += counts.loops;
+    state_.n_zero_weights += counts.zeros;
+    state_.position += count;
+    const std::int64_t last = find_last(u.data() + begin, v.data() + begin, count);
+    state_.n_nodes = std::max(state_.n_nodes, static_cast<std::int32_t>(last + 1));
     begin = end;
     if (row < state_.capacity) continue;
     // Nodes may have appeared since the capacity was set.

@@ -200,7 +200,6 @@ def _label_with_state(options: dict[str, Any], labels: Any, forgetting: Forgetti
     """Add edges and labels to the model in a file, or start one."""
     from ohmlearn.cli.state import Intake, NoEdges, State, join_labels
 
-    forgetting = Forgetting(options)
     state = State(options["state"], options)
     model, n_before = state.model, 0
     if model is None and not options["edges"]:
