@@ -24,7 +24,8 @@ __all__ = [
 
 Numbers = NDArray[np.int32]
 MaskedNumbers = np.ma.MaskedArray[Any, np.dtype[np.int32]]
-NOWHERE = np.iinfo(np.int32).max  # where a masked number points: numpy raises if it is used as index
+# The number under a mask: numpy ignores masks in indices, and raises an error for this one.
+NOWHERE = np.iinfo(np.int32).max
 
 
 class NodeTable(Shared):

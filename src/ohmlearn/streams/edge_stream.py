@@ -99,7 +99,7 @@ class EdgeStream:
         self.times = sources[0].times
         if self.times is not None:
             self.times.live = not self.rereadable
-        self._kinds = SourceKinds(self.options, self.nodes)
+        self._kinds = SourceKinds(self.options)
         for source in sources:
             source.times = self.times
             source.inspect()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import chain
+from math import isnan
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 import numpy as np
@@ -208,7 +209,7 @@ class TextSource(Source):
         columns = (options.source_col, options.target_col, options.weight_col, options.time)
         if lower & {name.lower() for name in columns if isinstance(name, str)}:
             return True
-        if any(_is_number(field) for field in fields):
+        if any(_is_number(field) or not isnan(_core.parse_time(field, True)) for field in fields):
             return False
         # One letter may be an id; a pair of usual letters is not.
         # In a table without a header by convention, "trust" may be a label.
