@@ -341,8 +341,7 @@ class BaseHFS(Labelling):
         nodes = self._nodes
         excluded = list(exclude)
         if nodes is not None:
-            numbers = nodes.find(excluded) if excluded else np.empty(0, np.int64)
-            excluded = numbers[numbers >= 0].tolist()
+            excluded = nodes.find(excluded, missing="mask").compressed().tolist()
         found = suggest_nodes(
             self.graph_,
             getattr(self, "labelled_", ()),
