@@ -77,5 +77,5 @@ def test_writing_leaves_no_trace_when_it_fails(tmp_path: Path, monkeypatch: pyte
 
 
 def test_pictures_are_written_as_png(tmp_path: Path):
-    figure_to_png(draw(), tmp_path / "new" / "a.png")
-    assert (tmp_path / "new" / "a.png").read_bytes().startswith(b"\x89PNG")
+    figure_to_png(draw(), tmp_path / "a.png")
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ohmlearn.streams.labels import FileLabels
 
 __all__ = [
+    "WITHOUT_EVIDENCE",
     "label_columns_options",
     "make_model",
     "model_choices",
@@ -22,6 +23,7 @@ __all__ = [
     "sparsifier_options",
 ]
 
+WITHOUT_EVIDENCE = "their label is left empty, and reached is false there"
 LABEL_COLUMNS = ("node_col", "label_col", "label_weight_col")
 LABEL_COLUMNS_OPTIONS = (
     click.option("--node-col", help="Name or position of the column of nodes in --labels."),
@@ -117,7 +119,7 @@ def make_model(
     if passes > 1 and not rereadable:
         raise click.UsageError("a pipe can be read only once: use --passes 1, or a file")
     chosen = model_choices(options, labels or {}) if "method" in options else {}
-    return HFSClassifier(
+    model = HFSClassifier(
         epsilon=options["epsilon"],
         max_edges=options["max_edges"],
         passes=passes,
@@ -126,6 +128,8 @@ def make_model(
         **chosen,
         **parameters,
     )
+    model._without_evidence = WITHOUT_EVIDENCE
+    return model
 
 
 def model_choices(options: dict[str, Any], labels: dict[str, Any]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The page about a labelling: the input, the edges kept, and the certainty of the labels."""
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 from ohmlearn.certificate import Certificate
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
+from ohmlearn.report.answers import Answers, Dominant
 from ohmlearn.report.page import COLOURS, INK, Report, add_legend, new_figure, style_axes
 from ohmlearn.report.quality import describe_accuracy, describe_stability
 from ohmlearn.report.reliability import (
@@ -24,6 +26,7 @@ MOST_DRAWN = 1500  # nodes
 MOST_EDGES = 4000
 MOST_CLASSES = 12  # each with its own colour and bar; the rest are "others"
 N_SUGGESTED = 20
+MOST_TIES = 3  # components of the same size that are listed one by one
 MORE_COLOURS = (
     *COLOURS,
     "#c2577c",
@@ -39,21 +42,26 @@ Floats = NDArray[np.float64]
 def make_page(
     model: Any,
     nodes: NodeTable,
+    answers: Answers,
     summary: dict[str, Any],
     certificate: Certificate | None,
     command: str,
 ) -> Report:
     """Return the page of a fitted classifier; `nodes` has the ids of its nodes."""
     h = model.graph_
+    n_nodes, n_answers = summary["n_nodes"], sum(summary["classes"].values())
     kept = summary["n_edges_kept"]
     share = 100.0 * kept / max(1, summary["n_edges_seen"])
     lead = (
-        f"{summary['n_nodes']:,} nodes were labelled from {summary['n_labelled']} labels. "
+        f"{'' if n_answers == n_nodes else f'{n_answers:,} of '}{n_nodes:,} nodes were labelled "
+        f"from {summary['n_labelled']} labelled ones. "
         f"{kept:,} of {summary['n_edges_seen']:,} edges ({share:.3g}%) were kept."
     )
     if summary["accuracy_estimate"] is not None:
         lead += f" The labels are {describe_accuracy(summary)}."
     report = Report("Labels of a graph", lead)
+    if "dominant_class" in summary:
+        report.add_alarm(f"{Dominant(**summary['dominant_class'])}.")
     _add_quality(report, model, summary)
     report.add_heading("Input and sparsifier")
     report.add_table(["", ""], _facts(summary), "")
@@ -74,12 +82,8 @@ def make_page(
         "Certainty of the labels: the probability of the most likely class, for nodes connected to "
         "a label.",
     )
-    report.add_figure(_draw_graph(h, model), _describe_drawing(h))
-    report.add_heading("Nodes to label next")
-    report.add_text("Labels of these nodes would improve the answers most, best first.")
-    report.add_table(
-        ["node", "reason", "label", "probability"], _suggestions(model, nodes), text_columns=(1, 2)
-    )
+    report.add_figure(_draw_graph(h, model, answers), _describe_drawing(h))
+    _add_suggestions(report, model, nodes, answers)
     return report.add_command(command)
 
 
@@ -198,7 +202,7 @@ def lay_out(graph: Graph, seed: int = 0) -> tuple[NDArray[np.int64], Floats]:
     return nodes, x[nodes, :2]
 
 
-def _draw_graph(h: Graph, model: Any) -> Any:
+def _draw_graph(h: Graph, model: Any, answers: Answers) -> Any:
     nodes, places = lay_out(h)
     random = np.random.default_rng(0)
     given = np.flatnonzero(np.isin(nodes, model.labelled_))
@@ -220,18 +224,22 @@ def _draw_graph(h: Graph, model: Any) -> Any:
     mixed = 0.8 * rank + 0.2 * plain + 0.02 * random.standard_normal(places.shape)
     lines = np.stack([mixed[position[u[both]]], mixed[position[v[both]]]], axis=1)
     axes.add_collection(LineCollection(list(lines), colors=INK, linewidths=0.4, alpha=0.15))
-    all_labels = model.transduction_
-    labels = all_labels[nodes[chosen]]
-    names, counts = np.unique(all_labels, return_counts=True)
-    largest = names[np.argsort(-counts, kind="stable")][: len(MORE_COLOURS)]
-    rest = ~np.isin(labels, largest)
+    codes = answers.codes[nodes[chosen]]
+    sizes = np.array(list(answers.count().values()))
+    largest = np.argsort(-sizes, kind="stable")[: len(MORE_COLOURS)]
+    largest = largest[sizes[largest] > 0]
+    rest = (codes >= 0) & ~np.isin(codes, largest)
     if rest.any():
         axes.scatter(*mixed[chosen[rest]].T, s=5, color="#b9bfc5", label="others", linewidths=0)
-    for name, colour in zip(largest, MORE_COLOURS, strict=False):
-        mask = labels == name
+    none = codes < 0
+    if none.any():
         axes.scatter(
-            *mixed[chosen[mask]].T, s=7, color=colour, label=_plain(name, 20), linewidths=0
-        )
+            *mixed[chosen[none]].T, s=9, color=INK, alpha=0.4, marker="x", label="no label",
+            linewidths=0.6,
+        )  # fmt: skip
+    for code, colour in zip(largest, MORE_COLOURS, strict=False):
+        name = _plain(answers.classes[code], 20)
+        axes.scatter(*mixed[chosen[codes == code]].T, s=7, color=colour, label=name, linewidths=0)
     axes.scatter(*mixed[given].T, s=42, facecolors="none", edgecolors=INK, linewidths=1.2)
     axes.set_axis_off()
     add_legend(axes, loc="upper left", bbox_to_anchor=(1.0, 1.0), markerscale=2)
@@ -254,11 +262,43 @@ def _describe_drawing(h: Graph) -> str:
     )
 
 
-def _suggestions(model: Any, nodes: Any) -> list[list[str]]:
-    labels, shares = model.transduction_, model.label_distributions_
-    rows = []
-    for pick in model.suggest_labels(N_SUGGESTED):
+def _add_suggestions(report: Report, model: Any, nodes: NodeTable, answers: Answers) -> None:
+    """Add which nodes to label next; of many that are as good as each other, only how many."""
+    picks = model.suggest_labels(N_SUGGESTED)
+    sizes = Counter(pick.n_settled for pick in picks if pick.kind == "component")
+    tied = {size for size, count in sizes.items() if count > MOST_TIES}
+    shares, rows = model.label_distributions_, []
+    for pick in picks:
+        if pick.kind == "component" and pick.n_settled in tied:
+            continue
         at = int(nodes.find([pick.node])[0])
-        present = [str(labels[at]), f"{shares[at].max():.3f}"] if model.reached_[at] else ["", ""]
-        rows.append([str(pick.node), pick.reason, *present])
-    return rows
+        code = answers.codes[at]
+        present = ["", ""] if code < 0 else [answers.classes[code], f"{shares[at].max():.3f}"]
+        rows.append([pick.node, pick.reason, *present])
+    if not picks:
+        return
+    report.add_heading("Nodes to label next")
+    if rows:
+        report.add_text("Labels of these nodes would improve the answers most, best first.")
+        header = ["node", "reason", "label", "probability"]
+        report.add_table(header, rows, text_columns=(1, 2))
+    if tied:
+        report.add_text(_describe_ties(model, tied, bool(rows)))
+
+
+def _describe_ties(model: Any, sizes: set[int], has_rows: bool) -> str:
+    """Say how many components without a label have these numbers of nodes."""
+    _, component = model.graph_.components()
+    unreached = np.bincount(component[~model.reached_])
+    found = " and ".join(
+        f"{np.count_nonzero(unreached == size):,} {_describe_component(size)}"
+        for size in sorted(sizes, reverse=True)
+    )
+    return (
+        f"{'Besides, there' if has_rows else 'There'} are {found} without a label. A label helps "
+        f"only the component it is in, so none of these is a better choice than another."
+    )
+
+
+def _describe_component(size: int) -> str:
+    return "nodes without an edge and" if size == 1 else f"components of {size:,} nodes"

@@ -190,7 +190,7 @@ class HFSClassifier(ClassifierMixin, Certainty):
         "normalization": (Options(("stable", "cmn")), None),
         "class_prior": (None, Options(("labels",)), ARRAY),
     }
-    _without_evidence = "the class prior"
+    _without_evidence = "they get the class prior, and reached_ is False there"
 
     def __init__(
         self,

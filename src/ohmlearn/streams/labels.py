@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,19 @@ class FileLabels(dict[str, Any]):
         self.path = path
         self.columns = ""
         self.heading: str | None = None
+
+    def classes(self) -> set[Any]:
+        """Return the different labels.
+
+        Examples
+        --------
+        >>> labels = FileLabels("labels.csv")
+        >>> labels.update({"ann": "spam", "bob": ["ham", "spam"]})
+        >>> sorted(labels.classes())
+        ['ham', 'spam']
+        """
+        every = (label if isinstance(label, list) else [label] for label in self.values())
+        return set(chain.from_iterable(every))
 
 
 def read_labels(
