@@ -76,7 +76,8 @@ def make_page(
             " same labels."
         )
     report.add_heading("Labels")
-    report.add_figure(_draw_classes(summary["classes"]), "Number of nodes in each class.")
+    without = f" {n_nodes - n_answers:,} nodes have no label." if n_answers < n_nodes else ""
+    report.add_figure(_draw_classes(summary["classes"]), f"Number of nodes in each class.{without}")
     report.add_figure(
         _draw_certainty(model.label_distributions_.max(axis=1)[model.reached_]),
         "Certainty of the labels: the probability of the most likely class, for nodes connected to "
@@ -263,42 +264,44 @@ def _describe_drawing(h: Graph) -> str:
 
 
 def _add_suggestions(report: Report, model: Any, nodes: NodeTable, answers: Answers) -> None:
-    """Add which nodes to label next; of many that are as good as each other, only how many."""
-    picks = model.suggest_labels(N_SUGGESTED)
-    sizes = Counter(pick.n_settled for pick in picks if pick.kind == "component")
-    tied = {size for size, count in sizes.items() if count > MOST_TIES}
-    shares, rows = model.label_distributions_, []
+    """Add which nodes to label next; many rows that are alike become one sentence."""
+    shares = model.label_distributions_
+    rows, picks = [], model.suggest_labels(N_SUGGESTED)
     for pick in picks:
-        if pick.kind == "component" and pick.n_settled in tied:
-            continue
         at = int(nodes.find([pick.node])[0])
         code = answers.codes[at]
         present = ["", ""] if code < 0 else [answers.classes[code], f"{shares[at].max():.3f}"]
         rows.append([pick.node, pick.reason, *present])
-    if not picks:
+    if not rows:
         return
+    counts = Counter(tuple(row[1:]) for row in rows)
+    ties = [alike for alike, count in counts.items() if count > MOST_TIES]
     report.add_heading("Nodes to label next")
-    if rows:
+    listed = [row for row in rows if tuple(row[1:]) not in ties]
+    if listed:
         report.add_text("Labels of these nodes would improve the answers most, best first.")
         header = ["node", "reason", "label", "probability"]
-        report.add_table(header, rows, text_columns=(1, 2))
-    if tied:
-        report.add_text(_describe_ties(model, tied, bool(rows)))
+        report.add_table(header, listed, text_columns=(1, 2))
+    for alike in ties:
+        first = next(at for at, row in enumerate(rows) if tuple(row[1:]) == alike)
+        if picks[first].kind == "component":
+            report.add_text(_describe_components(model, picks[first].n_settled))
+            continue
+        reason, label, probability = alike
+        report.add_text(
+            f"{counts[alike]} of the {len(rows)} best nodes are alike, such as {rows[first][0]}: "
+            f"each {reason}{f', now {label} ({probability})' if label != '' else ''}. None of them "
+            f"is a better choice than another."
+        )
 
 
-def _describe_ties(model: Any, sizes: set[int], has_rows: bool) -> str:
-    """Say how many components without a label have these numbers of nodes."""
+def _describe_components(model: Any, size: int) -> str:
+    """Say how many components of a size have no label."""
     _, component = model.graph_.components()
-    unreached = np.bincount(component[~model.reached_])
-    found = " and ".join(
-        f"{np.count_nonzero(unreached == size):,} {_describe_component(size)}"
-        for size in sorted(sizes, reverse=True)
-    )
+    count = np.count_nonzero(np.bincount(component[~model.reached_]) == size)
+    if size == 1:
+        return f"{count:,} nodes have neither a label nor an edge; a label would help only itself."
     return (
-        f"{'Besides, there' if has_rows else 'There'} are {found} without a label. A label helps "
-        f"only the component it is in, so none of these is a better choice than another."
+        f"{count:,} components of {size:,} nodes have no label. A label helps only the component "
+        f"that it is in, so none of them is a better choice than another."
     )
-
-
-def _describe_component(size: int) -> str:
-    return "nodes without an edge and" if size == 1 else f"components of {size:,} nodes"

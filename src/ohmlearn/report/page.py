@@ -9,6 +9,7 @@ import io
 import os
 import platform
 import re
+import shlex
 from collections.abc import Collection, Iterable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Self
@@ -151,7 +152,7 @@ class Report:
 
     def add_command(self, command: str) -> Self:
         """Add the command that repeats the run, and the versions it ran with."""
-        self.add_heading("How to reproduce this page").add_code(command)
+        self.add_heading("How to reproduce this page").add_code(wrap_command(command))
         return self.add_text(f"Made with {describe_versions()}.")
 
     def to_html(self) -> str:
@@ -180,6 +181,29 @@ class Report:
         '<!DOCTYPE html>'
         """
         write_whole(path, self.to_html().encode("utf-8"))
+
+
+def wrap_command(command: str, width: int = 78) -> str:
+    r"""Return a command in lines that a shell reads as one; an option keeps its value beside it.
+
+    Examples
+    --------
+    >>> print(wrap_command("ohmlearn label 'my edges.csv' --labels known.csv --seed 0", 40))
+    ohmlearn label 'my edges.csv' \
+        --labels known.csv --seed 0
+    """
+    parts: list[str] = []
+    for word in map(shlex.quote, shlex.split(command)):
+        if parts and not word.startswith("-") and parts[-1].startswith("--"):
+            parts[-1] += f" {word}"
+        else:
+            parts.append(word)
+    lines = [""]
+    for part in parts:
+        if lines[-1].strip() and len(lines[-1]) + len(part) + 3 > width:  # with a blank and " \\"
+            lines.append("   ")
+        lines[-1] += f" {part}" if lines[-1] else part
+    return " \\\n".join(lines)
 
 
 def describe_versions() -> str:
