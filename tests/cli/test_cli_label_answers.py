@@ -247,3 +247,22 @@ def test_python_keeps_a_class_for_every_node_and_says_which_are_reached(folder: 
     assert model.transduction_[~model.reached_].tolist() == ["red", "red"]
     assert model.nodes_ is not None
     assert model.nodes_.ids()[~model.reached_].tolist() == ["x", "y"]
+
+
+def test_files_of_measurements_and_ids_are_noticed_before_edges_are_read(folder: Path):
+    Path("edges.csv").write_bytes(b"\0 no table")  # whoever reads it fails with another message
+    numbers = np.random.default_rng(0).random(30)
+    rows = "".join(f"n{at},{number}\n" for at, number in enumerate(numbers))
+    Path("labels.csv").write_text(f"node,score\n{rows}")
+    result = label("edges.csv", "--labels", "labels.csv", "--label-col", "score")
+    assert result.exit_code == 2
+    assert "the labels ('score') are 30 different numbers, such as 0." in result.stderr
+    assert "--label-col" in result.stderr
+    Path("edges.csv").write_text("src,dst\n" + "".join(f"n{i},n{i + 1}\n" for i in range(30)))
+    rows = "".join(f"n{at},user{at}\n" for at in range(30))
+    Path("labels.csv").write_text(f"node,label\n{rows}")
+    result = label("edges.csv", "--labels", "labels.csv", "--calibration", "none", "-o", "o.csv")
+    assert result.exit_code == 0, result.output
+    assert (
+        "Warning: labels.csv: 30 labels have 30 different classes, such as user0" in result.stderr
+    )

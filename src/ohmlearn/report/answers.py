@@ -143,9 +143,10 @@ class Answers:
     def find_dominant(self) -> Dominant | None:
         """Return a class that few labels gave to most nodes, out of proportion.
 
-        The odds of the class must be four times as large among the answers as among the labels: with
-        two classes and as many labels for each, it has 80% of the nodes; with three, 67%.
-        If shares of the classes were asked for, the answers have these, and none is returned.
+        The odds of the class must be four times as large among the answers as among the labels.
+        With as many labels for each class, this is 80% of the nodes for two classes, and 67% for
+        three. If shares of the classes were asked for, the answers have these, and the result is
+        None.
         """
         counts = np.array(list(self.count().values()))
         if self._shares_are_wanted or counts.sum() == 0:

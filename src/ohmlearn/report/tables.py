@@ -23,7 +23,7 @@ ARROW_ENDINGS = (".parquet", ".arrow", ".feather")
 TABLE_ENDINGS = (*ARROW_ENDINGS, ".csv", ".tsv", ".jsonl")
 NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 FORMULA = re.compile(r"[\t\r\n]|\s*[=+\-@＝＋－＠]")  # the last four are full-width characters
-TEXT_CELLS = 1 << 18  # in a block of rows of text: about 16 MiB of Python objects
+TEXT_CELLS = 1 << 16  # in a block of rows of text: about 8 MiB of Python objects and text
 ARROW_CELLS = 1 << 22  # in a row group: 32 MiB of numbers
 
 
