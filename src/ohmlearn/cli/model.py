@@ -14,16 +14,15 @@ if TYPE_CHECKING:
     from ohmlearn.streams.labels import FileLabels
 
 __all__ = [
-    "WITHOUT_EVIDENCE",
     "label_columns_options",
     "make_model",
     "model_choices",
     "model_options",
     "read_label_file",
     "sparsifier_options",
+    "use_own_words",
 ]
 
-WITHOUT_EVIDENCE = "their label is left empty, and reached is false there"
 LABEL_COLUMNS = ("node_col", "label_col", "label_weight_col")
 LABEL_COLUMNS_OPTIONS = (
     click.option("--node-col", help="Name or position of the column of nodes in --labels."),
@@ -128,8 +127,14 @@ def make_model(
         **chosen,
         **parameters,
     )
-    model._without_evidence = WITHOUT_EVIDENCE
+    use_own_words(model)
     return model
+
+
+def use_own_words(model: "HFSClassifier") -> None:
+    """Make a model warn of nodes without a label in the words of the command line."""
+    model._without_evidence = "their label is left empty, and reached is false there"
+    model._how_to_connect = ""
 
 
 def model_choices(options: dict[str, Any], labels: dict[str, Any]) -> dict[str, Any]:

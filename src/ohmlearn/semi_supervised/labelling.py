@@ -80,6 +80,7 @@ class Labelling(FromPoints):
         "horizon": (None, DURATION_KIND),
     }
     _without_evidence: str  # what happens to nodes that no label reaches, for a warning
+    _how_to_connect: str = ", for example by more neighbours"
     gamma: float | Literal["auto"]
     epsilon: float | None
     max_edges: int | None
@@ -431,7 +432,7 @@ class Labelling(FromPoints):
             warnings.warn(
                 f"{np.count_nonzero(~reached)} of {len(reached)} nodes are in components without "
                 f"a label: {self._without_evidence}; label some of them, or connect them to the "
-                f"rest, for example by more neighbours",
+                f"rest{self._how_to_connect}",
                 UserWarning,
                 stacklevel=4,
             )
