@@ -77,7 +77,8 @@ class Labelling(FromPoints):
         "half_life": (None, DURATION_KIND),
         "horizon": (None, DURATION_KIND),
     }
-    _without_evidence: ClassVar[str]
+    _without_evidence: str  # what happens to nodes that no label reaches, for a warning
+    _how_to_connect: str = ", for example by more neighbours"
     gamma: float | Literal["auto"]
     epsilon: float | None
     max_edges: int | None
@@ -416,8 +417,8 @@ class Labelling(FromPoints):
         if not reached.all():
             warnings.warn(
                 f"{np.count_nonzero(~reached)} of {len(reached)} nodes are in components without "
-                f"a label: they get {self._without_evidence}, and reached_ is False there; label "
-                f"some of them, or connect them to the rest, for example by more neighbours",
+                f"a label: {self._without_evidence}; label some of them, or connect them to the "
+                f"rest{self._how_to_connect}",
                 UserWarning,
                 stacklevel=4,
             )
