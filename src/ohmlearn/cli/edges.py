@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ohmlearn.cli.messages import tell
+from ohmlearn.cli.messages import shows_progress, status_line, tell
 
 if TYPE_CHECKING:
     from ohmlearn.cli.checkpoint import Checkpoint
@@ -86,6 +86,7 @@ def edge_options_with_state(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _add_options(command: Callable[..., Any], *, required: bool) -> Callable[..., Any]:
+    command = shows_progress(command)
     for option in reversed((click.argument("edges", nargs=-1, required=required), *OPTIONS)):
         command = option(command)
     return command
@@ -148,7 +149,7 @@ def _print_columns(stream: "EdgeStream", options: dict[str, Any]) -> None:
 
 
 class WatchedEdges:
-    """A stream whose readings are shown on stderr.
+    """A stream that tells the status line how far it has been read.
 
     Parameters
     ----------
@@ -195,17 +196,15 @@ class WatchedEdges:
         print_bad(self._stream, self._options)
 
     def _show(self, sparsifier: "StreamingSparsifier | None") -> Iterator["EdgeBatch | TimedBatch"]:
-        from ohmlearn.report.progress import EdgeProgress
-
-        stream, options = self._stream, self._options
+        stream, line = self._stream, status_line()
         printed = stream.columns is not None
-        with EdgeProgress(options["as_json"], options["quiet"]) as progress:
-            for batch in stream:
-                if not printed:  # the columns of a pipe are not known before
-                    _print_columns(stream, options)
-                    printed = True
-                yield batch
-                progress.show(stream.n_read, stream.fraction, sparsifier)
+        for batch in stream:
+            if not printed:  # the columns of a pipe are not known before
+                _print_columns(stream, self._options)
+                printed = True
+            yield batch
+            if line is not None:
+                line.read(stream.n_read, stream.fraction, sparsifier)
 
 
 def print_bad(stream: Any, options: dict[str, Any]) -> None:

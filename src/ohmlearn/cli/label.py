@@ -1,5 +1,6 @@
 """The command ``label``: from files of edges and of labels to a label for every node."""
 
+import json
 import time
 from contextlib import ExitStack
 from functools import partial
@@ -19,7 +20,7 @@ from ohmlearn.cli.edges import (
 from ohmlearn.cli.forgetting import Forgetting, forgetting_options
 from ohmlearn.cli.group import main, repeat_command
 from ohmlearn.cli.label_summary import make_summary, print_summary, show_time
-from ohmlearn.cli.messages import tell
+from ohmlearn.cli.messages import status_line, tell
 from ohmlearn.cli.model import (
     label_columns_options,
     make_model,
@@ -27,7 +28,7 @@ from ohmlearn.cli.model import (
     read_label_file,
     sparsifier_options,
 )
-from ohmlearn.cli.outputs import check_outputs, output_options
+from ohmlearn.cli.outputs import check_outputs, output_options, write_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,16 +38,20 @@ if TYPE_CHECKING:
 
     from ohmlearn.certificate import Certificate
     from ohmlearn.cli.checkpoint import Checkpoint
+    from ohmlearn.cli.state import Intake, State
     from ohmlearn.dask import ClusterEdges
     from ohmlearn.semi_supervised import HFSClassifier
     from ohmlearn.sparsifier import StreamingSparsifier
     from ohmlearn.streams import EdgeStream
 
     Source = EdgeStream | ClusterEdges
-    # The model, its stream, figures for the summary, and what is left to do after the output.
-    Outcome = tuple[HFSClassifier, Any, Certificate | None, dict[str, Any], Callable[[], None]]
+    # The model, its stream, the certificate or why there is none, figures for the summary, and
+    # what is left to do after the output.
+    Outcome = tuple[HFSClassifier, Any, Certificate | str, dict[str, Any], Callable[[], None]]
 
 __all__ = ["label"]
+
+MOST_PASSES = 20  # of the certificate on the page
 
 
 @main.command()
@@ -84,6 +89,9 @@ __all__ = ["label"]
     help="Write a page about the result; measures the sparsifier in up to 20 more passes.",
 )
 @click.option(
+    "--no-certificate", is_flag=True, help="With --report: leave out measuring the sparsifier."
+)
+@click.option(
     "--checkpoint",
     type=click.Path(dir_okay=False),
     help="Save progress here; the same command continues from it.",
@@ -110,7 +118,8 @@ def label(**options: Any) -> None:
     one pass makes a sparsifier, and some more passes bring the answer close to that of the full
     graph. With --state they are only the new edges, and the answer is that of the sparsifier.
     """
-    from ohmlearn.report.tables import check_table_path, write_table
+    from ohmlearn._phases import phase
+    from ohmlearn.report.tables import check_table_path
     from ohmlearn.validation.parameters import check_fraction, require_extra
 
     if options["min_confidence"] is not None:
@@ -122,6 +131,8 @@ def label(**options: Any) -> None:
     check_outputs(outputs, *options["edges"], options["labels_file"])
     if options["report"]:
         require_extra("matplotlib", "plot")  # before the work, not after it
+    elif options["no_certificate"]:
+        raise click.UsageError("--no-certificate needs --report")
     start = time.perf_counter()
     labels = None
     if options["labels_file"] is not None:
@@ -129,13 +140,17 @@ def label(**options: Any) -> None:
     job = _label_with_state if options["state"] else _label
     model, stream, certificate, about, finish = job(options, labels, Forgetting(options))
     _check_window(model, stream)
-    abstained = _abstained(model, options["min_confidence"])
-    write_table(options["output"], _result(model, stream, abstained), options["csv_safe"])
+    with phase("computing probabilities"):
+        abstained = _abstained(model, options["min_confidence"])
+        columns = _result(model, stream, abstained)
+    write_output(options["output"], columns, options["csv_safe"])
     if options["report"] or not options["quiet"]:
-        summary = make_summary(model, stream, abstained, options) | about
+        with phase("estimating accuracy and stability"):
+            summary = make_summary(model, stream, abstained, options) | about
         summary |= _cost(time.perf_counter() - start)
         if options["report"]:
-            _write_page(model, stream, summary, certificate, options["report"])
+            with phase(f"making {options['report']}"):
+                _write_page(model, stream, summary, certificate, options["report"])
         print_summary(summary, options)
     finish()
 
@@ -182,12 +197,15 @@ def _label(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> "Out
         edges = stream
         if not options["cluster"]:
             edges = WatchedEdges(stream, options, sparsifier, checkpoint)
+        line = status_line()
+        if line is not None and options["report"] and not options["no_certificate"]:
+            line.n_later = MOST_PASSES
         try:
             model.fit_edges(
                 edges, labels, sample_weight=labels.weights, sparsifier=sparsifier,
                 **forgetting.moment,
             )  # fmt: skip
-            certificate = _certify(model, edges, options) if options["report"] else None
+            certificate = _certify(model, edges, options)
         except KeyboardInterrupt:
             _save(sparsifier, checkpoint)
             raise click.exceptions.Exit(130) from None
@@ -238,14 +256,22 @@ def _label_with_state(options: dict[str, Any], labels: Any, forgetting: Forgetti
         tell(f"Interrupted; {state.path} is as it was" if n_before else "Interrupted")
         raise click.exceptions.Exit(130) from None
     about = {"path": state.path, "n_edges_before": n_before, "labels": counts}
-    return model, stream, None, {"state": about}, partial(state.save, model, intake.sources)
+    kept = "Not measured, because only the new edges can be read, not those of earlier runs."
+    return model, stream, kept, {"state": about}, partial(_save_state, state, model, intake)
+
+
+def _save_state(state: "State", model: "HFSClassifier", intake: "Intake") -> None:
+    from ohmlearn._phases import phase
+
+    with phase(f"writing {state.path}"):
+        state.save(model, intake.sources)
 
 
 def _write_page(
     model: "HFSClassifier",
     stream: "Source",
     summary: dict[str, Any],
-    certificate: "Certificate | None",
+    certificate: "Certificate | str",
     path: str,
 ) -> None:
     from ohmlearn.report.label_page import make_page
@@ -296,15 +322,39 @@ def _save(sparsifier: "StreamingSparsifier | None", checkpoint: "Checkpoint | No
     tell(f"Interrupted after {sparsifier.n_edges_seen_:,} edges; {hint}")
 
 
-def _certify(model: "HFSClassifier", edges: Any, options: dict[str, Any]) -> "Certificate | None":
+def _certify(model: "HFSClassifier", edges: Any, options: dict[str, Any]) -> "Certificate | str":
+    """Measure the sparsifier for the page, or return why not."""
     from ohmlearn.certificate import certify
 
+    if options["no_certificate"]:
+        return "The sparsifier was not measured (--no-certificate)."
     if not edges.rereadable:
-        return None
+        return "Not measured, because edges from a pipe cannot be read again."
+    if not options["report"]:
+        return ""
+    _print_cost(options)
     return certify(
-        edges, model.graph_, eta=0.2, max_passes=20, random_state=options["seed"],
+        edges, model.graph_, eta=0.2, max_passes=MOST_PASSES, random_state=options["seed"],
         n_jobs=options["threads"],
     )  # fmt: skip
+
+
+def _print_cost(options: dict[str, Any]) -> None:
+    """Say how long the certificate may take, before it is computed."""
+    from ohmlearn.report.progress import describe_seconds
+
+    line = status_line()
+    if options["quiet"] or line is None:
+        return
+    cost = f"The certificate of --report reads the edges up to {MOST_PASSES} more times"
+    if line.pass_seconds is not None:
+        cost += f", at most about {describe_seconds(MOST_PASSES * line.pass_seconds)}"
+    line.n_later = 0
+    cost += "; --no-certificate leaves it out"
+    if options["as_json"]:
+        click.echo(json.dumps({"note": cost}), err=True)
+    else:
+        tell(cost)
 
 
 def _abstained(model: "HFSClassifier", least: float | None) -> "NDArray[np.bool_] | None":

@@ -23,7 +23,7 @@ from ohmlearn.cli.model import (
     read_label_file,
     sparsifier_options,
 )
-from ohmlearn.cli.outputs import check_outputs, output_options
+from ohmlearn.cli.outputs import check_outputs, output_options, write_output
 
 if TYPE_CHECKING:
     import numpy as np
@@ -81,7 +81,8 @@ def suggest(count: int, **options: Any) -> None:
     """
     import numpy as np
 
-    from ohmlearn.report.tables import check_table_path, write_table
+    from ohmlearn._phases import phase
+    from ohmlearn.report.tables import check_table_path
 
     check_table_path(options["output"], options["csv_safe"])
     inputs = (*options["edges"], options["labels_file"], options["exclude"])
@@ -101,7 +102,8 @@ def suggest(count: int, **options: Any) -> None:
             model.fit_edges(edges, labels, sample_weight=labels.weights)
     nodes = edges.nodes
     excluded = _read_nodes(options["exclude"], nodes) if options["exclude"] else ()
-    found = model.suggest_labels(count, exclude=excluded)
+    with phase("choosing nodes"):
+        found = model.suggest_labels(count, exclude=excluded)
     numbers = nodes.find([pick.node for pick in found]) if found else np.zeros(0, dtype=np.int64)
     columns = {
         "node": nodes.ids(numbers),
@@ -111,7 +113,7 @@ def suggest(count: int, **options: Any) -> None:
     }
     if labels is not None:
         columns |= _present_labels(model, numbers)
-    write_table(options["output"], columns, options["csv_safe"])
+    write_output(options["output"], columns, options["csv_safe"])
     _print_summary(found, len(nodes), count, options)
 
 
