@@ -8,6 +8,7 @@ import click
 from ohmlearn._phases import Phase, phase
 from ohmlearn.cli.edges import (
     WatchedEdges,
+    check_ids,
     edge_options,
     fraction,
     open_edges,
@@ -20,6 +21,9 @@ from ohmlearn.cli.messages import tell
 from ohmlearn.cli.outputs import check_outputs, output_options, write_output
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from ohmlearn.graph import Graph
     from ohmlearn.streams import EdgeStream
 
@@ -147,7 +151,9 @@ def certify(h: str, **options: Any) -> None:
 
     kept, forgetting = read_edges(h, id_type=options["id_type"]), Forgetting(options)
     stream = open_edges(options, kept.nodes, needs_times=forgetting.needs_times)
-    edges = WatchedEdges(stream, options)
+    if not stream.rereadable:
+        raise click.UsageError("a pipe can be read only once, but certify needs several passes")
+    edges = WatchedEdges(stream, options, needs_edges=True)
     with phase(f"reading {h}"):
         sparsifier = _load(kept)
     if forgetting.needs_times:
@@ -193,12 +199,14 @@ def resistance(output: str, pairs: str | None, **options: Any) -> None:
     from ohmlearn.report.tables import check_table_path
     from ohmlearn.resistance import effective_resistance
     from ohmlearn.streams.errors import refuse_source
-    from ohmlearn.streams.options import PairOptions
-    from ohmlearn.streams.read import open_stream
+    from ohmlearn.streams.labels import as_node_ids
 
     check_table_path(output, options["csv_safe"])
     check_outputs({"-o": output}, *options["edges"], pairs)
+    asked = None if pairs is None else _read_pairs(pairs)
     stream = open_edges(options)
+    if pairs is not None and asked is not None:
+        check_ids(stream, pairs, asked.ravel().tolist())
     graph, nodes = _load(stream, options), stream.nodes
     how = {"epsilon": options["epsilon"], "exact": options["exact"] or None}
     how |= {"random_state": options["seed"], "n_jobs": options["threads"]}
@@ -210,19 +218,32 @@ def resistance(output: str, pairs: str | None, **options: Any) -> None:
             columns["resistance"] = effective_resistance(graph, **how)
         write_output(output, columns, options["csv_safe"])
         return
-    kind: Any = nodes.kind
-    asked = open_stream(pairs, PairOptions(id_type=kind))
-    batches = list(asked)
-    names = asked.nodes.ids()
-    a, b = (names[np.concatenate([batch[side] for batch in batches])] for side in (0, 1))
+    assert asked is not None
+    a, b = (as_node_ids(pairs, side.tolist(), nodes.kind) for side in asked)
     numbers = np.stack([nodes.find(a), nodes.find(b)], axis=1)
     if (numbers < 0).any():
         row, side = np.argwhere(numbers < 0)[0]
         stranger = (a, b)[side][row]
-        refuse_source(pairs, f"node {stranger!r} is not in the graph", f"pair {row}")
+        refuse_source(pairs, f"node {stranger!r} is not in the graph", f"pair {row + 1}")
     with phase("computing resistances"):
         found = effective_resistance(graph, numbers, **how)
     write_output(output, {"u": a, "v": b, "resistance": found}, options["csv_safe"])
+
+
+def _read_pairs(path: str) -> "NDArray[np.object_]":
+    """Return the ids of pairs in a table, as strings: an array of two rows."""
+    import numpy as np
+
+    from ohmlearn.streams.errors import refuse_source
+    from ohmlearn.streams.options import PairOptions
+    from ohmlearn.streams.read import open_stream
+
+    stream = open_stream(path, PairOptions(id_type="string"))
+    batches = list(stream)
+    if not stream.n_read:
+        refuse_source(path, "has no pair; a row is two nodes")
+    ids = stream.nodes.ids()
+    return np.stack([ids[np.concatenate([batch[at] for batch in batches])] for at in (0, 1)])
 
 
 @main.command()
@@ -249,9 +270,10 @@ def solve(right_hand_sides: str, output: str, tol: float, **options: Any) -> Non
 
     check_table_path(output, options["csv_safe"])
     check_outputs({"-o": output}, *options["edges"], right_hand_sides)
-    stream = open_edges(options)
-    graph, nodes = _load(stream, options), stream.nodes
     named, names, values, rows = read_node_values(right_hand_sides)
+    stream = open_edges(options)
+    check_ids(stream, right_hand_sides, named, rows)
+    graph, nodes = _load(stream, options), stream.nodes
     numbers = nodes.find(as_node_ids(right_hand_sides, named, nodes.kind, rows=rows))
     if (numbers < 0).any():
         at = int(np.argmax(numbers < 0))
@@ -285,7 +307,8 @@ def _load(stream: "EdgeStream", options: dict[str, Any] | None = None) -> "Graph
     from ohmlearn.graph import Graph
 
     with phase(READING):
-        batches = list(stream if options is None else WatchedEdges(stream, options))
+        watched = None if options is None else WatchedEdges(stream, options, needs_edges=True)
+        batches = list(watched or stream)
     graph = Graph.from_batches(batches, n_nodes=len(stream.nodes))
     graph.nodes = stream.nodes
     return graph

@@ -8,12 +8,13 @@ from contextlib import contextmanager
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from ohmlearn import __version__
 from ohmlearn.cli.messages import tell, visible
 from ohmlearn.cli.words import in_options
 
-__all__ = ["main", "repeat_command"]
+__all__ = ["main", "repeat_command", "was_given"]
 
 
 class BadInput(click.ClickException):
@@ -114,6 +115,12 @@ def repeat_command() -> str:
         for one in value if isinstance(value, tuple) else (value,):
             parts += [flag] if value is True else [flag, shlex.quote(str(one))]
     return " ".join(part for part in parts if part)
+
+
+def was_given(name: str) -> bool:
+    """Whether an option is on the command line."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source is ParameterSource.COMMANDLINE
 
 
 @main.command()

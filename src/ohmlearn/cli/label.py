@@ -11,17 +11,19 @@ import click
 from ohmlearn.cli.cluster import cluster_option, open_on_cluster
 from ohmlearn.cli.edges import (
     WatchedEdges,
+    check_ids,
     edge_options_with_state,
     fraction,
     open_edges,
     seed_option,
     threads_option,
 )
-from ohmlearn.cli.forgetting import Forgetting, forgetting_options
+from ohmlearn.cli.forgetting import Forgetting, check_window, forgetting_options
 from ohmlearn.cli.group import main, repeat_command
-from ohmlearn.cli.label_summary import make_summary, print_summary, show_time
+from ohmlearn.cli.label_summary import make_summary, print_summary
 from ohmlearn.cli.messages import status_line, tell
 from ohmlearn.cli.model import (
+    check_label_columns,
     label_columns_options,
     make_model,
     model_options,
@@ -120,14 +122,13 @@ def label(**options: Any) -> None:
     """
     from ohmlearn._phases import phase
     from ohmlearn.report.tables import check_table_path
-    from ohmlearn.validation.parameters import check_fraction, require_extra
+    from ohmlearn.validation.parameters import require_extra
 
-    if options["min_confidence"] is not None:
-        check_fraction("min_confidence", options["min_confidence"])  # click lets NaN pass
     check_table_path(options["output"], options["csv_safe"])
     files = ("report", "checkpoint", "state")
     outputs = {"-o": options["output"], **{f"--{x}": options[x] for x in files}}
     _check_state_options(options)
+    check_label_columns(options)
     check_outputs(outputs, *options["edges"], options["labels_file"])
     if options["report"]:
         require_extra("matplotlib", "plot")  # before the work, not after it
@@ -139,7 +140,7 @@ def label(**options: Any) -> None:
         labels = read_label_file(options["labels_file"], options)
     job = _label_with_state if options["state"] else _label
     model, stream, certificate, about, finish = job(options, labels, Forgetting(options))
-    _check_window(model, stream)
+    check_window(model, stream)
     with phase("computing probabilities"):
         abstained = _abstained(model, options["min_confidence"])
         columns = _result(model, stream, abstained)
@@ -153,19 +154,6 @@ def label(**options: Any) -> None:
                 _write_page(model, stream, summary, certificate, options["report"])
         print_summary(summary, options)
     finish()
-
-
-def _check_window(model: "HFSClassifier", stream: Any) -> None:
-    """Refuse answers without any edge, because of a window or because all were removed."""
-    view, kept = model.graph_.view, model.sparsifier_
-    if model.graph_.n_edges > 0 or kept is None:
-        return
-    if view is not None and kept.latest_ is not None:
-        unit = getattr(stream, "time_unit", None)
-        since, latest = (show_time(time, unit) for time in (view.earliest, kept.latest_))
-        raise ValueError(f"no edge counts since {since}; the latest is of {latest}")
-    if hasattr(stream, "kept_sparsifier"):
-        raise ValueError(f"there are no live edges in {' and '.join(stream.sources)}")
 
 
 def _check_state_options(options: dict[str, Any]) -> None:
@@ -192,11 +180,12 @@ def _label(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> "Out
             )
         else:
             stream = open_edges(options, needs_times=forgetting.needs_times)
+            check_ids(stream, labels.path, list(labels))
         model = make_model(options, stream.rereadable, labels, **forgetting.parameters)
         sparsifier, checkpoint = _make_sparsifier(options, stream, forgetting)
         edges = stream
         if not options["cluster"]:
-            edges = WatchedEdges(stream, options, sparsifier, checkpoint)
+            edges = WatchedEdges(stream, options, sparsifier, checkpoint, needs_edges=True)
         line = status_line()
         if line is not None and options["report"] and not options["no_certificate"]:
             line.n_later = MOST_PASSES
@@ -234,8 +223,12 @@ def _label_with_state(options: dict[str, Any], labels: Any, forgetting: Forgetti
         stream = open_edges(options, stream.nodes, needs_times=sparsifier.options.has_times)
     if hasattr(stream, "kept_sparsifier"):
         raise click.UsageError("a log of edges keeps its own sparsifier; leave out --state")
+    if labels is not None:
+        check_ids(stream, labels.path, list(labels))
     intake = Intake(getattr(model, "sources_", []), stream, state.path, options["again"])
-    edges = WatchedEdges(stream, options, sparsifier, intake) if options["edges"] else None
+    edges = None
+    if options["edges"]:
+        edges = WatchedEdges(stream, options, sparsifier, intake, needs_edges=model is None)
     counts = {"kept": 0, "replaced": 0, "new": len(labels or ())}
     try:
         if model is None:
@@ -247,9 +240,10 @@ def _label_with_state(options: dict[str, Any], labels: Any, forgetting: Forgetti
             )  # fmt: skip
         else:
             is_changed = state.change_options(options)
+            joined, counts = join_labels(model, labels)
+            state.check_labels(joined)
             if edges is not None or forgetting.moment:
                 model.update([] if edges is None else edges, **forgetting.moment)
-            joined, counts = join_labels(model, labels)
             if labels is not None or is_changed:
                 model.relabel(joined, sample_weight=joined.weights)
     except KeyboardInterrupt:

@@ -67,6 +67,8 @@ def remove(folder: str, by_weight: bool, missing: Any, **options: Any) -> None:
 
     with _open(folder) as edge_log:
         stream = open_edges(options)
+        if stream.has_times and not edge_log.has_times:
+            raise ValueError(f"the edges in {folder} have no times; leave out --time-col")
         with phase(Phase("reading edges", 1, 1)):
             batches: list[Any] = list(WatchedEdges(stream, options))
         if not batches:

@@ -1,6 +1,7 @@
 """Messages of Python functions in the words of the command line: options instead of parameters."""
 
 import re
+from collections.abc import Callable
 from functools import partial
 
 import click
@@ -15,15 +16,19 @@ ALIASES = {
     "sample_weight": "label_weight_col",
 }
 # What a message may mention that only Python has.
-WORDS = {
+WORDS: dict[str, str | Callable[[re.Match[str]], str]] = {
+    r" of [A-Z]\w+ (?=must be )": " ",
+    r"node ids must lie in 0, \.\.\., n_nodes - 1 with n_nodes = (\d+), but .* the largest id$": (
+        r"the edges have more than n_nodes = \1 nodes; raise n_nodes, or leave it out"
+    ),
     r"\breached_": "the column reached",
     r"\bt\[\d+\] = (\S+)": r"the time \1",
     r"\bread_edges\(\.\.\., ([^()]*)\)": r"\1",
-    r", or math\.inf\b": "",
+    r"\bthe first is at position (\d+)": lambda at: f"the first is number {int(at[1]) + 1}",
 }
 # A word that is no part of a path or a quotation.
-START, END = r"(?<![\w./'\"-])", r"(?![\w./'\"-])"
-VALUE = r"'[^']*'|\"[^\"]*\"|\.\.\.|-?\d[\d.]*(?:e[+-]?\d+)?|\w+"
+START, END = r"(?<![\w./'\"-])", r"(?![\w./'\"=-])"
+VALUE = r"\d{4}-\d\d-\d\d[\dT:.+Z-]*|'[^']*'|\"[^\"]*\"|\.\.\.|-?\d[\d.]*(?:e[+-]?\d+)?|\w+"
 BEFORE = r"(?<=give )|(?<=raise )|(?<=lower )|(?<=without )"
 AFTER = r"(?= must )|(?= needs )"
 

@@ -134,12 +134,11 @@ def as_node_ids(
     ids: list[Any],
     kind: str | None,
     *,
-    row: str = "row",
     rows: list[int] | None = None,
 ) -> NDArray[Any]:
     """Return the ids of a table as integers or strings, whichever `kind` the edges have.
 
-    A message names an id by its number in `rows`; by default, its position in `ids`.
+    A message names the row of an id if `rows` has their numbers.
     """
     names = [str(node) for node in ids]
     if kind != "int64":
@@ -147,6 +146,6 @@ def as_node_ids(
     for at, name in enumerate(names):
         if not _core.is_integer(name.strip().encode()):
             why = f"{ids[at]!r} is not an integer, but the ids of the edges are"
-            number = at if rows is None else rows[at]
-            refuse_source(path, f'{why}; read those with id_type="string"', f"{row} {number}")
+            row = None if rows is None else f"row {rows[at]}"
+            refuse_source(path, f'{why}; read those with id_type="string"', row)
     return np.array([int(name) for name in names], dtype=np.int64)
