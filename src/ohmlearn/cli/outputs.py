@@ -3,6 +3,7 @@
 import glob
 import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from fnmatch import fnmatchcase
 from itertools import combinations
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import click
 
-__all__ = ["check_outputs", "output_options"]
+__all__ = ["check_outputs", "output_options", "write_output"]
 
 OPTIONS = (
     click.option(
@@ -32,6 +33,16 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(OPTIONS):
         command = option(command)
     return command
+
+
+def write_output(path: str, columns: dict[str, Any], csv_safe: bool) -> None:
+    """Write a table to a file, or print it."""
+    from ohmlearn._phases import phase
+    from ohmlearn.report.tables import write_table
+
+    # A progress line would be mixed with a table on the same terminal.
+    with nullcontext() if path == "-" else phase(f"writing {path}"):
+        write_table(path, columns, csv_safe)
 
 
 def check_outputs(outputs: dict[str, str | None], *inputs: str | None) -> None:

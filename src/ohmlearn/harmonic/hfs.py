@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ohmlearn._phases import number_pass, phase
 from ohmlearn.graph import Graph
 from ohmlearn.graph.passes import Passes, check_first_pass, check_sparsifier, open_passes
 from ohmlearn.harmonic.block_cg import BlockCG
@@ -339,11 +340,13 @@ def refine(
         sample_weight=sample_weight, caller="refine",
     )  # fmt: skip
     labels = _check_left_out(leave_out, system)
-    solver = HFSSolver(h, system, random_state=check_seed(random_state), n_jobs=n_jobs)
     source = open_passes(edges, component, "refine", n_jobs, h.view)
-    responses: Responses | None = None
-    if labels is not None:
-        responses = respond(solver, labels, RESPONSE_TOL, keep=True)
+    with phase("solving on the edges kept", verbose):
+        solver = HFSSolver(h, system, random_state=check_seed(random_state), n_jobs=n_jobs)
+        responses: Responses | None = None
+        if labels is not None:
+            responses = respond(solver, labels, RESPONSE_TOL, keep=True)
+    if responses is not None and labels is not None:
         source.watched = responses.x, system.labelled[labels]
     else:  # only degrees are wanted
         source.watched = np.empty((h.n_nodes, 0), np.float32), np.empty(0, np.int64)
@@ -366,8 +369,14 @@ def refine(
 
     b = system.right_hand_sides
     start = _check_start(x0, b.shape)
-    left = b if start is None else b - multiply(start)
-    cg = BlockCG(left, lambda r: solver.solve(r, PRECONDITIONER_TOL), start)
+    this_pass = number_pass("refining", 1, limit)
+    if start is None:
+        left = b
+    else:
+        with phase(this_pass):
+            left = b - multiply(start)
+    with phase("solving on the edges kept"):
+        cg = BlockCG(left, lambda r: solver.solve(r, PRECONDITIONER_TOL), start)
     going = True
     while True:
         if source.passes > 0 or not going:
@@ -375,11 +384,13 @@ def refine(
             f, mu, residual, error, energy = system.assess(cg.x, cg.residual, gram)
             if verbose > 0:
                 found = f"residual {residual.max():.2g}, error about {error.max():.2g}"
-                print(f"pass {source.passes}: {found}", file=sys.stderr)
+                print(f"{this_pass}: {found}", file=sys.stderr)
             converged = np.maximum(residual, error) <= tol
             if converged.all() or not going or source.passes == limit:
                 break
-        going = cg.step(multiply)
+        this_pass = number_pass("refining", source.passes + 1, limit)
+        with phase(this_pass):
+            going = cg.step(multiply)
     left_out = None
     if responses is not None and source.degrees is not None and source.sums is not None:
         # From the neighbours before the last step; that step itself, if it is a Jacobi step, takes

@@ -44,10 +44,13 @@ def make_page(
     nodes: NodeTable,
     answers: Answers,
     summary: dict[str, Any],
-    certificate: Certificate | None,
+    certificate: Certificate | str,
     command: str,
 ) -> Report:
-    """Return the page of a fitted classifier; `nodes` has the ids of its nodes."""
+    """Return the page of a fitted classifier; `nodes` has the ids of its nodes.
+
+    Without a certificate, the page says why there is none.
+    """
     h = model.graph_
     n_nodes, n_answers = summary["n_nodes"], sum(summary["classes"].values())
     kept = summary["n_edges_kept"]
@@ -66,8 +69,8 @@ def make_page(
     report.add_heading("Input and sparsifier")
     report.add_table(["", ""], _facts(summary), "")
     report.add_heading("Certificate")
-    if certificate is None:
-        report.add_text("Not measured, because edges from a pipe cannot be read again.")
+    if isinstance(certificate, str):
+        report.add_text(certificate)
     else:
         report.add_code(str(certificate))
         report.add_text(

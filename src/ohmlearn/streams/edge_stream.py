@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn.nodes import NodeTable
+from ohmlearn.nodes.ids import Strings
 from ohmlearn.streams.batch import EdgeBatch, TimedBatch
 from ohmlearn.streams.columns import Columns
 from ohmlearn.streams.errors import refuse_source
@@ -134,6 +135,25 @@ class EdgeStream:
                     if self.times.is_known:
                         return self.times.unit
         return self.times.unit
+
+    def find_kind(self) -> str | None:
+        """Return what the ids are, "int64" or "string", before the edges are read.
+
+        Streams that can be read again are read until their first edges. For others it is None.
+
+        Examples
+        --------
+        >>> from ohmlearn import read_edges
+        >>> read_edges([(["ann"], ["bob"])]).find_kind()
+        'string'
+        """
+        if self.nodes.kind is not None or not self.rereadable:
+            return self.nodes.kind
+        for source in self._sources:
+            for raw in source.batches(None):
+                if raw.u.size > 0:
+                    return "string" if isinstance(raw.u, Strings) else "int64"
+        return None
 
     @property
     def n_nodes(self) -> int | None:

@@ -125,7 +125,7 @@ class JsonLinesSource(Source):
                 n_bad += 1
                 first_bad = first_bad or f"{self.name}, row {at}: {fault}"
             else:
-                problem = f'{fault}; correct it, or use on_bad="skip"'
+                problem = f"{fault}; {self.options.rows.remedy}"
                 refuse_source(self.name, problem, f"row {at}")
         a, b = (_as_column(ids, kind) for ids in ends)
         return RawBatch(

@@ -83,7 +83,8 @@ class TextSource(Source):
 
     def _parse(self, plan: Plan, source: ByteSource, blocks: Iterator[bytes]) -> Iterator[RawBatch]:
         how = (plan.columns, plan.layout, plan.line)
-        for batch in parse_blocks(self.name, *how, blocks, self.times, self._advance):
+        more = (self.times, self._advance, self.options.rows.remedy)
+        for batch in parse_blocks(self.name, *how, blocks, *more):
             self.fraction = source.fraction()
             yield batch
 
@@ -281,10 +282,12 @@ def parse_blocks(
     blocks: Iterator[bytes],
     times: TimeRule | None = None,
     advance: Callable[[int, int], None] | None = None,
+    remedy: str = ReadOptions.rows.remedy,
 ) -> Iterator[RawBatch]:
     """Yield the edges in blocks of lines; the first line has number `line`.
 
     `advance` is called with the number of bytes that were read, and the number of the next line.
+    `remedy` is for messages about a bad line.
     """
     text: Any = _core.EdgeText(layout, line)
     n_known = 0  # faults in earlier blocks
@@ -306,7 +309,7 @@ def parse_blocks(
         if fault is not None and not layout.skips_faults:
             refuse_source(
                 name,
-                f'{describe_fault(fault, columns, times)}; correct it, or use on_bad="skip"',
+                f"{describe_fault(fault, columns, times)}; {remedy}",
                 f"row {fault.line}",
             )
         if times is not None:
