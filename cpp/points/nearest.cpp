@@ -55,43 +55,42 @@ void search_panels(const Panels& panels, const Value* x, Wanted<Value>& wanted, 
   const std::size_t count = wanted.rows.size();
   heaps.assign(count * k, {std::numeric_limits<double>::infinity(), std::numeric_limits<std::int32_t>::max()});
   std::fill(wanted.limits + count, wanted.limits + kPanel, -1.0f);
-  const auto take = [&](std::size_t r, std::int32_t index) {
-    if (index == wanted.own[r]) return;
-    const Value* other[] = {x + index * dims};
-    double square;
-    exact_squares<Value>(wanted.rows[r], other, dims, &square);
+  std::vector<const Value*> others;
+  std::vector<std::int32_t> indices;
+  double squares[kPanel];
+  const auto take = [&](std::size_t r) {  // at most kPanel points
+    others.clear();
+    for (const std::int32_t index : indices) others.push_back(x + index * dims);
+    exact_squares<Value>(wanted.rows[r], others, dims, squares);
     Found* heap = heaps.data() + r * k;
-    if (!(Found(square, index) < heap[0])) return;
-    replace_top(heap, k, Found(square, index));
+    for (std::size_t e = 0; e < indices.size(); ++e) {
+      const Found found(squares[e], indices[e]);
+      if (found < heap[0]) replace_top(heap, k, found);
+    }
     wanted.limits[r] = std::min(wanted.limits[r], panels.rounding().limit(heap[0].first));
+    indices.clear();
   };
   QueryPanel query(panels);
-  if (query.template fill<Value>(wanted.rows)) {
-    alignas(64) float never[kPanel];
-    std::fill(never, never + kPanel, -1.0f);
-    Tile tile;
-    for (std::int64_t panel = 0; panel < panels.count(); ++panel) {
-      const float most = *std::max_element(wanted.limits, wanted.limits + count);
-      if (query.apart(panel) > most) continue;
-      const PanelView all = query.view(wanted.limits);
-      PanelView columns = panels.view(panel, nullptr);
-      columns.limit = never;
-      for (std::size_t first = 0; first < count; first += kTileRows) {
-        if (!compare_tile({all.x + first, all.square + first, all.limit + first}, columns, dims, tile)) continue;
+  const bool fits = query.template fill<Value>(wanted.rows);
+  alignas(64) float never[kPanel];
+  std::fill(never, never + kPanel, -1.0f);
+  Tile tile;
+  for (std::int64_t panel = 0; panel < panels.count(); ++panel) {
+    const float most = *std::max_element(wanted.limits, wanted.limits + count);
+    if (fits && query.apart(panel) > most) continue;
+    const PanelView all = query.view(wanted.limits);
+    PanelView columns = panels.view(panel, nullptr);
+    columns.limit = never;
+    for (std::size_t first = 0; first < count; first += kTileRows) {
+      if (fits && !compare_tile({all.x + first, all.square + first, all.limit + first}, columns, dims, tile)) continue;
+      for (std::size_t r = first; r < std::min(count, first + kTileRows); ++r) {
         for (int column = 0; column < kPanel; ++column) {
-          for (std::uint32_t bits = tile.rows[column]; bits != 0; bits &= bits - 1) {
-            const std::size_t r = first + std::countr_zero(bits);
-            // The limit may have become lower, and padding has value infinity.
-            if (r < count && tile.value[r - first][column] <= wanted.limits[r]) {
-              take(r, panels.point(panel * kPanel + column));
-            }
-          }
+          const std::int32_t index = panels.point(panel * kPanel + column);
+          if (index < 0 || index == wanted.own[r] || (fits && !(tile.rows[column] >> (r - first) & 1))) continue;
+          indices.push_back(index);
         }
+        if (!indices.empty()) take(r);
       }
-    }
-  } else {
-    for (std::size_t r = 0; r < count; ++r) {
-      for (std::int64_t index = 0; index < panels.n(); ++index) take(r, static_cast<std::int32_t>(index));
     }
   }
   for (std::size_t r = 0; r < count; ++r) std::sort(heaps.begin() + r * k, heaps.begin() + (r + 1) * k);

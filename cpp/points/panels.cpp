@@ -12,6 +12,7 @@ namespace {
 
 constexpr double kUnit = 0x1p-24;
 constexpr int kSample = 64;  // points from which the widest coordinate of a range is found
+constexpr std::int64_t kCentred = 255;  // points whose median is the centre
 constexpr float kFar = 1e15f;
 
 // Orders the points as leaves of a tree: each range is split at the median of its widest coordinate, at a multiple of
@@ -82,15 +83,16 @@ template <class Value>
 Rounding choose_rounding(const Value* x, std::int64_t n, std::int64_t dims) {
   Rounding rounding;
   std::vector<double>& centre = rounding.centre;
-  // Means of differences from the first point, which are far below the largest double.
-  centre.assign(dims, 0.0);
-  for (std::int64_t i = 1; i < n; ++i) {
-    for (std::int64_t c = 0; c < dims; ++c) {
-      centre[c] += (static_cast<double>(x[i * dims + c]) - static_cast<double>(x[c])) / static_cast<double>(n);
-    }
+  centre.resize(dims);
+  // Medians of some points: a few outliers must not move the centre away from all others.
+  const std::int64_t count = std::min(n, kCentred);
+  std::vector<double> some(count);
+  for (std::int64_t c = 0; c < dims; ++c) {
+    for (std::int64_t s = 0; s < count; ++s) some[s] = static_cast<double>(x[s * n / count * dims + c]);
+    std::nth_element(some.begin(), some.begin() + count / 2, some.end());
+    centre[c] = some[count / 2];
   }
   bool integers = true;
-  for (std::int64_t c = 0; c < dims; ++c) centre[c] += static_cast<double>(x[c]);
   double most = 0.0;
   for (std::int64_t i = 0; i < n; ++i) {
     double square = 0.0;
@@ -118,7 +120,8 @@ Rounding choose_rounding(const Value* x, std::int64_t n, std::int64_t dims) {
   rounding.largest = std::ldexp(rounding.largest, 2 * rounding.exponent);
   const double terms = static_cast<double>(dims);
   rounding.relative = std::min(1.0, (terms + 16.0) * kUnit / (1.0 - std::min(0.5, terms * kUnit)) * 1.001);
-  rounding.absolute = (terms + 1.0) * 1e-36;
+  // Numbers below the smallest normal float, and squares below the smallest double.
+  rounding.absolute = (terms + 1.0) * std::min(1e20, 1e-36 + std::ldexp(4.0, 2 * rounding.exponent - 1074));
   return rounding;
 }
 

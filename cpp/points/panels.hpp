@@ -30,7 +30,7 @@ struct Rounding {
   std::vector<double> centre;
   int exponent = 0;
   double relative = 0.0;  // share by which squares are lowered
-  double absolute = 0.0;  // and what numbers below the smallest float add
+  double absolute = 0.0;  // and what numbers below the smallest normal ones add
   bool is_exact = false;
   double largest = 0.0;  // of all |x|^2
 

@@ -10,6 +10,7 @@ namespace ohm {
 namespace {
 
 constexpr std::int64_t kSlack = 8;  // candidates beyond k
+constexpr double kTiny = 1e-300;    // more than is lost where products are below the smallest double
 using Found = std::pair<double, std::int32_t>;
 
 template <class Value>
@@ -96,7 +97,7 @@ Neighbours SparseNearest<Value>::find(const SparseRows<Value>& queries, std::int
       const double relative = 4.0 * (static_cast<double>(dims()) + 8.0) * 0x1p-53;
       for (std::int64_t j = 0; j < n(); ++j) {
         const double sum = square + square_[j];
-        bound[j] = std::max(0.0, (sum - 2.0 * bound[j]) - relative * sum);
+        bound[j] = std::max(0.0, (sum - 2.0 * bound[j]) - relative * sum - kTiny);
       }
       if (own) bound[i] = std::numeric_limits<double>::infinity();
       // 2. The candidates: those with the smallest bounds.
