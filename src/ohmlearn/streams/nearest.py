@@ -58,7 +58,7 @@ def _check_sparse(values: Any) -> Any:
     dtype = np.float32 if values.dtype == np.float32 else np.float64
     x = scipy.sparse.csr_array(values, dtype=dtype)
     if not x.has_canonical_format:
-        x = x.copy() if x.data is getattr(values, "data", None) else x
+        x = x.copy()  # it may share its arrays with X
         x.sum_duplicates()
     if not np.isfinite(x.data).all():
         at = int(np.flatnonzero(~np.isfinite(x.data))[0])
@@ -94,7 +94,8 @@ def _largest(x: Any) -> NDArray[np.float64]:
 
 def _length(x: Any) -> NDArray[np.float64]:
     squares = x.multiply(x).sum(axis=1) if scipy.sparse.issparse(x) else np.einsum("ij,ij->i", x, x)
-    return np.sqrt(np.asarray(squares).ravel())
+    lengths: NDArray[np.float64] = np.sqrt(np.asarray(squares).ravel())
+    return lengths
 
 
 def find_neighbors(
@@ -128,7 +129,7 @@ def _find_sparse(x: Any, k: int, threads: int, report: Callable[[float], None]) 
 
 
 def _sparse_index(x: Any) -> Any:
-    made = _core.SparseIndex32 if x.dtype == np.float32 else _core.SparseIndex64
+    made: Any = _core.SparseIndex32 if x.dtype == np.float32 else _core.SparseIndex64
     return made(*_csr_arrays(x), x.shape[1])
 
 
