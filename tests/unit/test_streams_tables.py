@@ -122,12 +122,25 @@ def test_a_name_of_weights_may_be_a_label(tmp_path):
     assert labels == {"ann": "trust", "bob": "distrust", "cy": "trust"}
     assert labels.weights is None
     path.write_text("who,what,sure\nann,x,0.5\nbob,y,1\n")
-    with pytest.warns(UserWarning, match="using columns 'who' and 'what', in the order"):
-        labels = read_labels(str(path), label_weight_col="sure")
+    labels = read_labels(str(path), label_weight_col="sure")
     assert labels.weights == {"ann": 0.5, "bob": 1.0}
     path.write_text("ann,x,0.5\nbob,y,1\n")
     assert read_labels(str(path), label_weight_col=2).weights == {"ann": 0.5, "bob": 1.0}
     assert read_labels(str(path)).weights is None
+
+
+def test_columns_of_labels_are_not_guessed_without_reason(tmp_path):
+    path = tmp_path / "y.csv"
+    path.write_text("label,node_id,seen_at\nspam,1,2026-01-01\n")
+    assert read_labels(str(path)) == {"1": "spam"}
+    path.write_text("label,user_id,seen_at\nspam,1,2026-01-01\n")
+    assert read_labels(str(path)) == {"1": "spam"}
+    path.write_text("user_id,fraud\n1,0\n2,1\n")
+    assert read_labels(str(path)) == {"1": 0, "2": 1}
+    path.write_text("node,colour,size\nann,red,5\n")
+    with pytest.raises(SourceError, match="which two columns make a label: there are 'node', 'col"):
+        read_labels(str(path))
+    assert read_labels(str(path), label_col="colour") == {"ann": "red"}
 
 
 def test_ids_of_labels_that_no_edge_can_have(tmp_path):

@@ -201,16 +201,16 @@ def resistance(output: str, pairs: str | None, **options: Any) -> None:
         write_table(output, columns, options["csv_safe"])
         return
     kind: Any = nodes.kind
-    asked = open_stream(pairs, PairOptions(id_type=kind))
+    asked = open_stream(pairs, PairOptions(id_type=kind, bipartite=None if nodes.kinds else False))
     batches = list(asked)
     names = asked.nodes.ids()
     a, b = (names[np.concatenate([batch[side] for batch in batches])] for side in (0, 1))
-    numbers = np.stack([nodes.find(a), nodes.find(b)], axis=1)
-    if (numbers < 0).any():
-        row, side = np.argwhere(numbers < 0)[0]
+    numbers = np.ma.stack([nodes.find(side, missing="mask") for side in (a, b)], axis=1)
+    if numbers.mask.any():
+        row, side = np.argwhere(numbers.mask)[0]
         stranger = (a, b)[side][row]
         refuse_source(pairs, f"node {stranger!r} is not in the graph", f"pair {row}")
-    found = effective_resistance(graph, numbers, **how)
+    found = effective_resistance(graph, numbers.data, **how)
     write_table(output, {"u": a, "v": b, "resistance": found}, options["csv_safe"])
 
 
@@ -240,14 +240,15 @@ def solve(right_hand_sides: str, output: str, tol: float, **options: Any) -> Non
     check_outputs({"-o": output}, *options["edges"], right_hand_sides)
     stream = open_edges(options)
     graph, nodes = _load(stream, options), stream.nodes
-    named, names, values, rows = read_node_values(right_hand_sides)
-    numbers = nodes.find(as_node_ids(right_hand_sides, named, nodes.kind, rows=rows))
-    if (numbers < 0).any():
-        at = int(np.argmax(numbers < 0))
+    heading, named, names, values, rows = read_node_values(right_hand_sides)
+    asked = as_node_ids(right_hand_sides, named, nodes, heading=heading, rows=rows)
+    numbers = nodes.find(asked, missing="mask")
+    if numbers.mask.any():
+        at = int(np.argmax(numbers.mask))
         why = f"node {named[at]!r} is not in the graph"
         refuse_source(right_hand_sides, why, f"row {rows[at]}")
     b = np.zeros((graph.n_nodes, len(names)))
-    np.add.at(b, numbers, values)
+    np.add.at(b, numbers.data, values)
     solver = LaplacianSolver(graph, random_state=options["seed"], n_jobs=options["threads"])
     x = solver.solve(b, tol=tol)
     columns = {name: x[:, at] for at, name in enumerate(names)}

@@ -18,6 +18,7 @@ __all__ = ["main", "repeat_command"]
 
 # Names in Python, and here.
 ALIASES = {"n_jobs": "--threads", "random_state": "--seed", "horizon": "--last"}
+KINDS = re.compile(r'\bbipartite=\("([^"]*)", "([^"]*)"\)')
 
 
 class BadInput(click.ClickException):
@@ -93,12 +94,16 @@ def _as_options(text: str, command: click.Command | None) -> str:
     >>> _as_options('correct it, or use on_bad="skip"', main.commands["info"])
     'correct it, or use --on-bad skip'
     """
+    text = KINDS.sub(r"--kinds \1,\2", text)
     for name, other in ALIASES.items():
         text = re.sub(rf"(?<![\w./'-]){name}(?![\w./'-])", other, text)
     commands = command.commands.values() if isinstance(command, click.Group) else [command]
     for parameter in (parameter for one in commands if one for parameter in one.params):
         name, option = str(parameter.name), max(parameter.opts, key=len)
         if option.startswith("--"):
+            text = re.sub(rf"\b{name}=True\b", option, text)
+            if parameter.secondary_opts:
+                text = re.sub(rf"\b{name}=False\b", parameter.secondary_opts[0], text)
             text = re.sub(rf'\b{name}="([^"]*)"', rf"{option} \1", text)
             if "_" in name:  # a word on its own, not a part of a path
                 text = re.sub(rf"(?<![\w./'-]){name}(?![\w./'-])", option, text)

@@ -19,7 +19,7 @@ from ohmlearn.nodes import NodeTable
 from ohmlearn.semi_supervised import HFSClassifier
 from ohmlearn.semi_supervised.saving import is_model, load_model
 from ohmlearn.sparsifier import StreamingSparsifier
-from ohmlearn.streams.labels import FileLabels
+from ohmlearn.streams.labels import FileLabels, as_node_ids
 
 if TYPE_CHECKING:
     from ohmlearn.streams import EdgeBatch, EdgeStream, TimedBatch
@@ -233,7 +233,7 @@ def join_labels(model: HFSClassifier, new: FileLabels | None) -> tuple[FileLabel
     Labels of the file replace those of the same nodes. If one of the two has names and the other
     integers, all labels become names, as they would in one file.
     """
-    given = FileLabels("the state") if new is None else new
+    given = FileLabels("the state") if new is None else _with_ids_of(model, new)
     joined = FileLabels(given.path)
     joined.heading, joined.columns, joined.weights = given.heading, given.columns, {}
     known = getattr(model, "_labels", None)
@@ -260,6 +260,21 @@ def join_labels(model: HFSClassifier, new: FileLabels | None) -> tuple[FileLabel
     n_replaced = sum(node in nodes for node in given)
     counts = {"kept": len(nodes) - n_replaced, "replaced": n_replaced}
     return joined, counts | {"new": len(given) - n_replaced}
+
+
+def _with_ids_of(model: HFSClassifier, labels: FileLabels) -> FileLabels:
+    """Return labels whose ids are written as those of the model."""
+    assert model.nodes_ is not None
+    own = as_node_ids(labels.path, list(labels), model.nodes_, heading=labels.id_heading)
+    ids = [str(node) for node in own.tolist()]
+    found = FileLabels(labels.path)
+    found.update(zip(ids, labels.values(), strict=True))
+    found.heading, found.columns, found.id_heading = (
+        labels.heading, labels.columns, labels.id_heading,
+    )  # fmt: skip
+    if labels.weights is not None:
+        found.weights = dict(zip(ids, labels.weights.values(), strict=True))
+    return found
 
 
 def _as_list(label: Any) -> list[Any]:

@@ -123,8 +123,8 @@ def _read_nodes(path: str, nodes: "NodeTable") -> "NDArray[Any]":
     with reading(path, "text"), open(path, encoding="utf-8-sig") as file:
         lines = [(row, line.strip()) for row, line in enumerate(file, 1) if line.strip()]
     rows, names = [row for row, _ in lines], [name for _, name in lines]
-    ids = as_node_ids(path, names, nodes.kind, rows=rows)
-    unknown = ids[nodes.find(ids) < 0].tolist()
+    ids = as_node_ids(path, names, nodes, rows=rows)
+    unknown = ids[nodes.find(ids, missing="mask").mask].tolist()
     if unknown:
         warnings.warn(
             f"{len(unknown)} of the {len(ids)} nodes in {path} are in no edge, such as "

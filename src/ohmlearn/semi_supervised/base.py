@@ -353,8 +353,7 @@ optional
         nodes = self._nodes
         excluded = list(exclude)
         if nodes is not None:
-            numbers = nodes.find(excluded) if excluded else np.empty(0, np.int64)
-            excluded = numbers[numbers >= 0].tolist()
+            excluded = nodes.find(excluded, missing="mask").compressed().tolist()
         found = suggest_nodes(
             self.graph_,
             getattr(self, "labelled_", ()),

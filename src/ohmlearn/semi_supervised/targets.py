@@ -50,6 +50,7 @@ class Labels(NamedTuple):
     classes: NDArray[Any] | None = None  # if values are positions in it
     path: str = "y"  # where they come from, for messages
     heading: Any = None  # a node that may be the heading of the file
+    id_heading: str | None = None  # of the column of nodes, which may say of which kind they are
 
 
 class NodeLabels(NamedTuple):
@@ -79,8 +80,8 @@ def number_labels(labels: Labels, ids: NodeTable | None) -> Labels:
     """
     if ids is None or isinstance(labels.nodes, np.ndarray):
         return labels
-    nodes = as_node_ids(labels.path, labels.nodes, ids.kind, row="label")
-    unknown = np.flatnonzero(ids.find(nodes) < 0)
+    nodes = as_node_ids(labels.path, labels.nodes, ids, heading=labels.id_heading, row="label")
+    unknown = np.flatnonzero(ids.find(nodes, missing="mask").mask)
     if len(unknown) == len(nodes):
         refuse_source(labels.path, f"no edge has any of these nodes, such as {nodes.tolist()[0]!r}")
     if labels.heading is not None and [labels.nodes[at] for at in unknown] == [labels.heading]:
@@ -247,12 +248,13 @@ def _split(
             "requires y to be passed, but the target y is None; give an array with one entry for "
             "each node, or a dict {node: label}"
         )
-    path, heading, names = "y", None, None
+    path, heading, id_heading, names = "y", None, None, None
     nodes: Any
     if classes and type(y).__name__ == "DataFrame" and y.shape[1] > 1:
         names = np.array(y.columns.tolist())
     if is_mapping(y, ids):
         path, heading = getattr(y, "path", "y"), getattr(y, "heading", None)
+        id_heading = getattr(y, "id_heading", None)
         nodes, entries = _split_mapping(y, ids, classes)
     else:
         entries = _as_array(y, classes)
@@ -273,7 +275,7 @@ def _split(
         sample_weight, nodes, at, soft, is_mapping(y, ids), is_mapping(sample_weight, ids)
     )
     nodes = nodes[at] if isinstance(nodes, np.ndarray) else [nodes[entry] for entry in at]
-    return Labels(nodes, values, weights, soft, names, path, heading)
+    return Labels(nodes, values, weights, soft, names, path, heading, id_heading)
 
 
 def _split_mapping(y: Any, ids: NodeTable | None, classes: bool) -> tuple[Any, NDArray[Any]]:

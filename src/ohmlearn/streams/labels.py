@@ -6,15 +6,17 @@ import os
 import re
 from collections.abc import Iterable
 from itertools import chain
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn import _core
-from ohmlearn.nodes.ids import Ids, Strings, decode_strings
+from ohmlearn.nodes import NodeTable
+from ohmlearn.nodes.ids import Ids, Strings, decode_strings, is_whole
 from ohmlearn.streams.columns import Columns
 from ohmlearn.streams.errors import refuse_source
+from ohmlearn.streams.headings import kind_of
 from ohmlearn.streams.options import LabelOptions
 from ohmlearn.streams.read import find_sources
 
@@ -40,6 +42,8 @@ class FileLabels(dict[str, Any]):
         Which columns are used, for messages.
     heading : str or None
         The first id, if its row may be a heading.
+    id_heading : str or None
+        The heading of the column of ids, which may name the kind of these nodes.
     """
 
     def __init__(self, path: str) -> None:
@@ -48,6 +52,7 @@ class FileLabels(dict[str, Any]):
         self.path = path
         self.columns = ""
         self.heading: str | None = None
+        self.id_heading: str | None = None
 
     def classes(self) -> set[Any]:
         """Return the different labels.
@@ -101,6 +106,7 @@ def read_labels(
     labels = FileLabels(path)
     labels.update(gather((node, _as_integer(text) if integers else text) for node, text, _ in rows))
     if columns is not None:
+        labels.id_heading = None if columns.names is None else columns.names[columns.u]
         names = f"nodes = {columns.name(columns.u)}, labels = {columns.name(columns.v)}"
         if columns.w is not None:
             labels.weights = gather((node, weight) for node, _, weight in rows)
@@ -172,21 +178,55 @@ def _as_text(column: Ids) -> list[str]:
 def as_node_ids(
     path: str,
     ids: list[Any],
-    kind: str | None,
+    nodes: NodeTable,
     *,
+    heading: str | None = None,
     row: str = "row",
     rows: list[int] | None = None,
 ) -> NDArray[Any]:
-    """Return the ids of a table as integers or strings, whichever `kind` the edges have.
+    """Return the ids of a table as integers or strings, as the ids of the edges are.
 
-    A message names an id by its number in `rows`; by default, its position in `ids`.
+    If nodes are of several kinds, an id has its kind in front, or the `heading` of the column of
+    ids says it. A message names an id by its number in `rows`; by default, its position in `ids`.
+
+    Examples
+    --------
+    >>> nodes = NodeTable()
+    >>> _ = nodes.add_edges([1, 2], [1, 1], kinds=("user", "item"))
+    >>> as_node_ids("y.csv", [1, 2.0, "user:3"], nodes, heading="user_id")
+    array(['user:1', 'user:2', 'user:3'], dtype=object)
     """
-    names = [str(node) for node in ids]
-    if kind != "int64":
+
+    def refuse(at: int, why: str) -> NoReturn:
+        refuse_source(path, why, f"{row} {at if rows is None else rows[at]}")
+
+    names = [_id_text(node) for node in ids]
+    if nodes.kinds:
+        own = {kind.casefold(): kind for kind in nodes.kinds}
+        kind = None if heading is None else own.get(kind_of(heading).casefold())
+        for at, name in enumerate(names):
+            if not name.startswith(tuple(f"{one}:" for one in nodes.kinds)):
+                if kind is None:
+                    ways = " or ".join(repr(f"{one}:{name}") for one in nodes.kinds)
+                    headings = " or ".join(nodes.kinds)
+                    refuse(
+                        at,
+                        f"{ids[at]!r} may be of several kinds of nodes; write it as {ways}, or "
+                        f"call the column of ids {headings}",
+                    )
+                names[at] = f"{kind}:{name}"
+    if nodes.kind != "int64":
         return np.array(names, dtype=object)
-    for at, name in enumerate(names):
-        if not _core.is_integer(name.strip().encode()):
-            why = f"{ids[at]!r} is not an integer, but the ids of the edges are"
-            number = at if rows is None else rows[at]
-            refuse_source(path, f'{why}; read those with id_type="string"', f"{row} {number}")
-    return np.array([int(name) for name in names], dtype=np.int64)
+    numbers = [_core.parse_whole(name.strip().encode()) for name in names]
+    if None in numbers:
+        at = numbers.index(None)
+        why = f"{ids[at]!r} is not an integer, but the ids of the edges are"
+        refuse(at, f'{why}; read those with id_type="string"')
+    return np.array(numbers, dtype=np.int64)
+
+
+def _id_text(node: Any) -> str:
+    """Return an id as text; a whole number may be a float."""
+    if isinstance(node, float | np.floating) and is_whole(float(node)):
+        return str(int(node))
+    return str(node)
