@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn import _core
+from ohmlearn._display import Shown
 from ohmlearn._sharing import Shared, refuse_cut_off
 from ohmlearn._storage import check_arrays
 from ohmlearn.nodes.ids import Ids, Strings, as_ids, decode_strings
@@ -18,7 +19,7 @@ __all__ = ["NodeTable", "check_equal_sizes", "check_id_kind", "check_node_number
 Numbers = NDArray[np.int32]
 
 
-class NodeTable(Shared):
+class NodeTable(Shown, Shared):
     """Numbers node ids, integers or strings, in the order in which they first appear.
 
     All ids of a table are of one kind, which is that of the first one added. Memory grows with the
@@ -56,8 +57,9 @@ class NodeTable(Shared):
     def __len__(self) -> int:
         return 0 if self._table is None else len(self._table)
 
-    def __repr__(self) -> str:
-        return f"<NodeTable: {len(self)} nodes, ids of kind {self.kind}>"
+    def _facts(self) -> dict[str, Any]:
+        first = ", ".join(str(node) for node in self.ids(range(min(3, len(self)))))
+        return {"nodes": len(self), "ids of kind": self.kind, "such as": first or None}
 
     @property
     def kind(self) -> str | None:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from ohmlearn._display import Shown
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.ids import Strings
 from ohmlearn.streams.batch import EdgeBatch, TimedBatch
@@ -29,7 +30,7 @@ class Place(NamedTuple):
     knows_times: bool = False  # whether the times so far have decided what times are
 
 
-class EdgeStream:
+class EdgeStream(Shown):
     """Edges of one or more sources; see `read_edges`.
 
     Attributes
@@ -99,6 +100,18 @@ class EdgeStream:
             source.inspect()
         if sources[0].columns is not None:
             self._print_columns(sources[0])
+
+    def _facts(self) -> dict[str, Any]:
+        first, *others = self.sources
+        return {
+            "source": f"{first} and {len(others)} more" if others else first,
+            "columns": self.columns,
+            "edges": self.n_edges,
+            "nodes": self.n_nodes,
+            "bad rows left out": self.n_bad or None,
+            "times": self.times.unit if self.times is not None else None,
+            "readable once": not self.rereadable,
+        }
 
     @property
     def columns(self) -> str | None:
