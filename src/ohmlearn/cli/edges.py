@@ -29,7 +29,7 @@ __all__ = [
     "threads_option",
 ]
 
-# One for each field of ReadOptions, with the same name.
+# One for each field of ReadOptions, with the same name, and --kinds for names in `bipartite`.
 READING = (
     click.option("--source-col", help="Column of one end: a name, or a position from 0 on."),
     click.option("--target-col", help="Column of the other end."),
@@ -53,6 +53,18 @@ READING = (
         "--id-type",
         type=click.Choice(["int64", "string"]),
         help="Type of node ids in text; integers if all ids in the first rows are.",
+    ),
+    click.option(
+        "--bipartite/--one-kind",
+        default=None,
+        help="Whether the two ends are two kinds of nodes, such as users and items, whose ids may "
+        "overlap. Then ids start with the kind, as in user:17. By default, if the names of the "
+        "columns say so.",
+    ),
+    click.option(
+        "--kinds",
+        metavar="NAME,NAME",
+        help="Names of the two kinds, such as user,item; by default those of the columns.",
     ),
     click.option("--header/--no-header", default=None, help="Whether text has one; guessed."),
     click.option("--delimiter", help="Of text; a blank means any blanks and tabs. Guessed."),
@@ -155,6 +167,12 @@ def reading_options(options: dict[str, Any], *, needs_times: bool = False) -> "R
     for name in ("source_col", "target_col", "weight_col", "time"):
         chosen[name] = as_column(chosen[name])
     chosen["latest"] = as_moment(chosen["latest"])
+    if options["kinds"] is not None:
+        if chosen["bipartite"] is False:
+            raise click.UsageError("--one-kind and --kinds cannot be used together")
+        chosen["bipartite"] = tuple(kind.strip() for kind in options["kinds"].split(","))
+        if len(chosen["bipartite"]) != 2:
+            raise click.UsageError("--kinds needs two names, such as user,item")
     if needs_times and chosen["time"] is None:
         chosen["time"] = True
     return ReadOptions(**chosen)
@@ -174,14 +192,20 @@ def open_edges(
     return stream
 
 
-def check_ids(stream: Any, path: str, ids: list[Any], rows: list[int] | None = None) -> None:
+def check_ids(
+    stream: Any,
+    path: str,
+    ids: list[Any],
+    rows: list[int] | None = None,
+    heading: str | None = None,
+) -> None:
     """Refuse ids of a file that cannot be those of the edges, before these are read."""
     from ohmlearn.streams.labels import as_node_ids
 
     kind = stream.nodes.kind if stream.nodes is not None else None
     if kind is None and hasattr(stream, "find_kind"):
         kind = stream.find_kind()
-    as_node_ids(path, ids, kind, rows=rows)
+    as_node_ids(path, ids, kind, getattr(stream, "kinds", ()), heading=heading, rows=rows)
 
 
 def _print_columns(stream: "EdgeStream", options: dict[str, Any]) -> None:

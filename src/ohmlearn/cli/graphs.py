@@ -203,8 +203,8 @@ def resistance(output: str, pairs: str | None, **options: Any) -> None:
 
     check_table_path(output, options["csv_safe"])
     check_outputs({"-o": output}, *options["edges"], pairs)
-    asked = None if pairs is None else _read_pairs(pairs)
     stream = open_edges(options)
+    asked = None if pairs is None else _read_pairs(pairs, two_kinds=bool(stream.kinds))
     if pairs is not None and asked is not None:
         check_ids(stream, pairs, asked.ravel().tolist())
     graph, nodes = _load(stream, options), stream.nodes
@@ -219,18 +219,18 @@ def resistance(output: str, pairs: str | None, **options: Any) -> None:
         write_output(output, columns, options["csv_safe"])
         return
     assert asked is not None
-    a, b = (as_node_ids(pairs, side.tolist(), nodes.kind) for side in asked)
-    numbers = np.stack([nodes.find(a), nodes.find(b)], axis=1)
-    if (numbers < 0).any():
-        row, side = np.argwhere(numbers < 0)[0]
+    a, b = (as_node_ids(pairs, side.tolist(), nodes.kind, nodes.kinds) for side in asked)
+    numbers = np.ma.stack([nodes.find(side, missing="mask") for side in (a, b)], axis=1)
+    if numbers.mask.any():
+        row, side = np.argwhere(numbers.mask)[0]
         stranger = (a, b)[side][row]
         refuse_source(pairs, f"node {stranger!r} is not in the graph", f"pair {row + 1}")
     with phase("computing resistances"):
-        found = effective_resistance(graph, numbers, **how)
+        found = effective_resistance(graph, numbers.data, **how)
     write_output(output, {"u": a, "v": b, "resistance": found}, options["csv_safe"])
 
 
-def _read_pairs(path: str) -> "NDArray[np.object_]":
+def _read_pairs(path: str, *, two_kinds: bool) -> "NDArray[np.object_]":
     """Return the ids of pairs in a table, as strings: an array of two rows."""
     import numpy as np
 
@@ -238,7 +238,8 @@ def _read_pairs(path: str) -> "NDArray[np.object_]":
     from ohmlearn.streams.options import PairOptions
     from ohmlearn.streams.read import open_stream
 
-    stream = open_stream(path, PairOptions(id_type="string"))
+    options = PairOptions(id_type="string", bipartite=None if two_kinds else False)
+    stream = open_stream(path, options)
     batches = list(stream)
     if not stream.n_read:
         refuse_source(path, "has no pair; a row is two nodes")
@@ -270,17 +271,20 @@ def solve(right_hand_sides: str, output: str, tol: float, **options: Any) -> Non
 
     check_table_path(output, options["csv_safe"])
     check_outputs({"-o": output}, *options["edges"], right_hand_sides)
-    named, names, values, rows = read_node_values(right_hand_sides)
+    heading, named, names, values, rows = read_node_values(right_hand_sides)
     stream = open_edges(options)
-    check_ids(stream, right_hand_sides, named, rows)
+    check_ids(stream, right_hand_sides, named, rows, heading)
     graph, nodes = _load(stream, options), stream.nodes
-    numbers = nodes.find(as_node_ids(right_hand_sides, named, nodes.kind, rows=rows))
-    if (numbers < 0).any():
-        at = int(np.argmax(numbers < 0))
+    asked = as_node_ids(
+        right_hand_sides, named, nodes.kind, nodes.kinds, heading=heading, rows=rows
+    )
+    numbers = nodes.find(asked, missing="mask")
+    if numbers.mask.any():
+        at = int(np.argmax(numbers.mask))
         why = f"node {named[at]!r} is not in the graph"
         refuse_source(right_hand_sides, why, f"row {rows[at]}")
     b = np.zeros((graph.n_nodes, len(names)))
-    np.add.at(b, numbers, values)
+    np.add.at(b, numbers.data, values)
     with phase("solving"):
         solver = LaplacianSolver(graph, random_state=options["seed"], n_jobs=options["threads"])
         x = solver.solve(b, tol=tol)

@@ -66,6 +66,8 @@ def remove(folder: str, by_weight: bool, missing: Any, **options: Any) -> None:
     import numpy as np
 
     with _open(folder) as edge_log:
+        if len(edge_log.nodes) > 0 and not edge_log.nodes.kinds and options["kinds"] is None:
+            options["bipartite"] = False
         stream = open_edges(options)
         if stream.has_times and not edge_log.has_times:
             raise ValueError(f"the edges in {folder} have no times; leave out --time-col")

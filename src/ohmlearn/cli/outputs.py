@@ -46,7 +46,7 @@ def write_output(path: str, columns: dict[str, Any], csv_safe: bool) -> None:
 
 
 def check_outputs(outputs: dict[str, str | None], *inputs: str | None) -> None:
-    """Refuse outputs that would overwrite an input or each other.
+    """Refuse outputs that would overwrite an input or each other, or whose folder is missing.
 
     Parameters
     ----------
@@ -55,6 +55,8 @@ def check_outputs(outputs: dict[str, str | None], *inputs: str | None) -> None:
     *inputs : str or None
         Files, folders and patterns, as `find_files` takes them; "-" is the standard input.
     """
+    from ohmlearn._storage import check_folder
+
     paths = {
         option: path
         for option, path in outputs.items()
@@ -76,6 +78,8 @@ def check_outputs(outputs: dict[str, str | None], *inputs: str | None) -> None:
                     f"{option} {path} would overwrite what is read: {overwritten}; name another "
                     f"file"
                 )
+    for option, path in paths.items():
+        check_folder(path, option)
 
 
 def _find_overwritten(output: str, name: str) -> str | None:

@@ -14,13 +14,13 @@ import numpy as np
 from ohmlearn._storage import HEAD, read_arrays
 from ohmlearn.cli.group import was_given
 from ohmlearn.cli.messages import tell
-from ohmlearn.cli.model import as_list, make_model, model_choices
+from ohmlearn.cli.model import as_list, make_model, model_choices, use_own_words
 from ohmlearn.cli.sources import EdgeDigest, describe_file
 from ohmlearn.nodes import NodeTable
 from ohmlearn.semi_supervised import HFSClassifier
 from ohmlearn.semi_supervised.saving import is_model, load_model
 from ohmlearn.sparsifier import StreamingSparsifier
-from ohmlearn.streams.labels import FileLabels
+from ohmlearn.streams.labels import FileLabels, as_node_ids
 
 if TYPE_CHECKING:
     from ohmlearn.streams import EdgeBatch, EdgeStream, TimedBatch
@@ -53,12 +53,10 @@ class State:
     def __init__(self, path: str, options: dict[str, Any]) -> None:
         self.path = path
         self.model: HFSClassifier | None = None
-        folder = Path(path).absolute().parent
-        if not folder.is_dir():
-            raise FileNotFoundError(f"{path} cannot be written: there is no folder {folder}")
         self._before = _read_head(path)
         if self._before is not None:
             self.model = self._load(options)
+            use_own_words(self.model)
             self.model._use_threads(options["threads"])
             _number_nodes(self.model)
 
@@ -241,7 +239,7 @@ def join_labels(model: HFSClassifier, new: FileLabels | None) -> tuple[FileLabel
     Labels of the file replace those of the same nodes. If one of the two has names and the other
     integers, all labels become names, as they would in one file.
     """
-    given = FileLabels("the state") if new is None else new
+    given = FileLabels("the state") if new is None else _with_ids_of(model, new)
     joined = FileLabels(given.path)
     joined.heading, joined.columns, joined.weights = given.heading, given.columns, {}
     known = getattr(model, "_labels", None)
@@ -268,6 +266,22 @@ def join_labels(model: HFSClassifier, new: FileLabels | None) -> tuple[FileLabel
     n_replaced = sum(node in nodes for node in given)
     counts = {"kept": len(nodes) - n_replaced, "replaced": n_replaced}
     return joined, counts | {"new": len(given) - n_replaced}
+
+
+def _with_ids_of(model: HFSClassifier, labels: FileLabels) -> FileLabels:
+    """Return labels whose ids are written as those of the model."""
+    nodes = model.nodes_
+    assert nodes is not None
+    own = as_node_ids(labels.path, list(labels), nodes.kind, nodes.kinds, heading=labels.id_heading)
+    ids = [str(node) for node in own.tolist()]
+    found = FileLabels(labels.path)
+    found.update(zip(ids, labels.values(), strict=True))
+    found.heading, found.columns, found.id_heading = (
+        labels.heading, labels.columns, labels.id_heading,
+    )  # fmt: skip
+    if labels.weights is not None:
+        found.weights = dict(zip(ids, labels.weights.values(), strict=True))
+    return found
 
 
 def _ids(model: HFSClassifier, nodes: Any) -> list[str]:

@@ -159,7 +159,7 @@ def _fit(options: dict[str, Any], excluded: "Names | None") -> "Fitted":
         else:
             stream = open_edges(options, needs_times=forgetting.needs_times)
             if labels is not None:
-                check_ids(stream, labels.path, list(labels))
+                check_ids(stream, labels.path, list(labels), heading=labels.id_heading)
             if excluded is not None:
                 check_ids(stream, *excluded)
             edges = WatchedEdges(stream, options, needs_edges=True)
@@ -201,8 +201,8 @@ def _find_names(named: "Names | None", nodes: "NodeTable") -> "Sequence[Any]":
     if named is None:
         return ()
     path, names, rows = named
-    ids = as_node_ids(path, names, nodes.kind, rows=rows)
-    unknown = ids[nodes.find(ids) < 0].tolist()
+    ids = as_node_ids(path, names, nodes.kind, nodes.kinds, rows=rows)
+    unknown = ids[nodes.find(ids, missing="mask").mask].tolist()
     if unknown:
         warnings.warn(
             f"{len(unknown)} of the {len(ids)} nodes in {path} are in no edge, such as "

@@ -22,6 +22,8 @@ WORDS: dict[str, str | Callable[[re.Match[str]], str]] = {
         r"the edges have more than n_nodes = \1 nodes; raise n_nodes, or leave it out"
     ),
     r"\breached_": "the column reached",
+    r'\bbipartite=\("([^"]*)", "([^"]*)"\)': r"--kinds \1,\2",
+    r"\bbipartite=False\b": "--one-kind",
     r"\bt\[\d+\] = (\S+)": r"the time \1",
     r"\bread_edges\(\.\.\., ([^()]*)\)": r"\1",
     r"\bthe first is at position (\d+)": lambda at: f"the first is number {int(at[1]) + 1}",

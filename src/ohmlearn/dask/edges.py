@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -96,6 +97,12 @@ class ClusterEdges(Shown):
             raise ValueError(f"split_every must be at least 2, got {split_every}")
         self.options = make_options(options)
         self.partitions, self.columns = find_partitions(edges, partition_edges, self.options)
+        first = self.partitions[0].content
+        if isinstance(first, tuple) and self.options.bipartite in (None, True):
+            # The first file decides, because others may have no names of columns.
+            kinds = open_partition(first, self.options).kinds
+            if len(kinds) == 2:
+                self.options = replace(self.options, bipartite=kinds)
         self.progress = progress
         self.nodes = NodeTable()
         self.sources = [part.name for part in self.partitions]

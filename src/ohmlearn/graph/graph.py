@@ -45,7 +45,7 @@ class Graph(Shown):
     n_self_loops_dropped, n_zero_weights_dropped : int
         How many edges of the input were left out.
     nodes : NodeTable or None
-        The ids of the nodes, if the graph was made from a stream that has them.
+        The ids of the nodes, if the graph was made from a stream or graph that has them.
     view : TimeView or None
         Which edges of a stream with times the graph approximates, if it is a snapshot of a
         sparsifier that forgets.
@@ -222,7 +222,8 @@ class Graph(Shown):
         Parameters
         ----------
         G : networkx.Graph or MultiGraph
-            Nodes are numbered in the order of ``list(G)``.
+            Nodes are numbered in the order of ``list(G)``. Unless they are 0, 1, 2, ... already,
+            `nodes` has their names; those that are neither integers nor strings become strings.
         weight : str, optional
             Attribute with the weights. Edges without it weigh 1, as in networkx; None makes all
             weights 1.
@@ -233,9 +234,13 @@ class Graph(Shown):
         >>> from ohmlearn import Graph
         >>> Graph.from_networkx(networkx.path_graph(4))
         Graph(n_nodes=4, n_edges=3)
+        >>> Graph.from_networkx(networkx.Graph([("ann", "bob")])).nodes.ids()
+        array(['ann', 'bob'], dtype=object)
         """
         u, v, w, n_nodes = interop.networkx_edges(G, weight)
-        return cls.from_edges(u, v, w, n_nodes=n_nodes)
+        graph = cls.from_edges(u, v, w, n_nodes=n_nodes)
+        graph.nodes = interop.networkx_nodes(G)
+        return graph
 
     @classmethod
     def from_igraph(cls, g: Any, *, weights: str | None = "weight") -> Self:
