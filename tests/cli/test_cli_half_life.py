@@ -68,7 +68,7 @@ def test_a_checkpoint_of_another_half_life_is_refused(edges, tmp_path):
     StreamingSparsifier(epsilon=0.8, half_life="2d", random_state=0).save(saved)
     shown = invoke("label", edges, *how, "--half-life", "1d", "--checkpoint", saved)
     assert shown.exit_code == 2
-    assert "half-life = 2d, but this command has 1d" in shown.stderr
+    assert "--half-life 2d, but this command has 1d" in shown.stderr
 
 
 @pytest.mark.parametrize(

@@ -300,7 +300,7 @@ def test_a_checkpoint_of_another_command_is_refused(files: tuple[Path, Path], tm
     StreamingSparsifier(epsilon=0.7, random_state=0).update([0], [1]).save(save)
     result = label(edges, "--labels", labels, "--checkpoint", save)
     assert result.exit_code == 2
-    assert "was saved with epsilon = 0.7, but this command has 0.8" in result.output
+    assert "was saved with --epsilon 0.7, but this command has 0.8" in result.output
 
 
 def test_unreached_nodes_are_told(files: tuple[Path, Path], tmp_path: Path):

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ohmlearn._display import Shown
 from ohmlearn._phases import number_pass, phase
 from ohmlearn.certificate.lanczos import Lanczos
 from ohmlearn.graph.passes import check_first_pass, check_sparsifier, open_passes
@@ -31,8 +32,8 @@ AGREES = 1e-6  # relative difference of estimates and bounds that counts as roun
 MAX_STARTS = 1000  # each keeps one vector in memory for every pass
 
 
-@dataclass(frozen=True)
-class Certificate:
+@dataclass(frozen=True, repr=False)
+class Certificate(Shown):
     """What `certify` found; ``print`` shows it in words.
 
     Attributes
@@ -106,6 +107,24 @@ class Certificate:
         known = [end for end in edge if end < len(nodes)]
         names = dict(zip(known, nodes.ids(known).tolist(), strict=True))
         return tuple(names.get(end) for end in edge)
+
+    def __repr__(self) -> str:
+        return f"<Certificate: {'; '.join(str(self).splitlines())}>"
+
+    def _facts(self) -> dict[str, Any]:
+        bounds = f"{self.lower_bound:.3g} to {self.upper_bound:.3g}"
+        return {
+            "energies in H, times those in G": f"{self.lower:.3g} to {self.upper:.3g}",
+            f"bounds (confidence {self.confidence:g})": bounds,
+            "epsilon": self.epsilon,
+            "epsilon, bound": self.epsilon_bound,
+            "exact": self.exact,
+            "edge that H does not connect": self.ids(self.lost_edge),
+            "edge of H that G does not connect": self.ids(self.extra_edge),
+            "passes": self.passes,
+            "edges read": self.edges_read,
+            "nodes": self.n_nodes,
+        }
 
     def __str__(self) -> str:
         passes = f"{self.passes} pass{'es' * (self.passes != 1)}"

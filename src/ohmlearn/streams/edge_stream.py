@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ohmlearn._display import Shown
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.ids import Strings
 from ohmlearn.streams.batch import EdgeBatch, TimedBatch
@@ -33,7 +34,7 @@ class Place(NamedTuple):
     knows_times: bool = False  # whether the times so far have decided what times are
 
 
-class EdgeStream:
+class EdgeStream(Shown):
     """Edges of one or more sources; see `read_edges`.
 
     Attributes
@@ -108,6 +109,18 @@ class EdgeStream:
             self._kinds.check(source)
         if sources[0].columns is not None:
             self._print_columns(sources[0])
+
+    def _facts(self) -> dict[str, Any]:
+        first, *others = self.sources
+        return {
+            "source": f"{first} and {len(others)} more" if others else first,
+            "columns": self.columns,
+            "edges": self.n_edges,
+            "nodes": self.n_nodes,
+            "bad rows left out": self.n_bad or None,
+            "times": self.times.unit if self.times is not None else None,
+            "readable once": not self.rereadable,
+        }
 
     @property
     def columns(self) -> str | None:
