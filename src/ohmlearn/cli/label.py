@@ -30,14 +30,12 @@ from ohmlearn.cli.model import (
 from ohmlearn.cli.outputs import check_outputs, output_options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import numpy as np
-    from numpy.typing import NDArray
+    from collections.abc import Callable, Iterable
 
     from ohmlearn.certificate import Certificate
     from ohmlearn.cli.checkpoint import Checkpoint
     from ohmlearn.dask import ClusterEdges
+    from ohmlearn.report.answers import Answers
     from ohmlearn.semi_supervised import HFSClassifier
     from ohmlearn.sparsifier import StreamingSparsifier
     from ohmlearn.streams import EdgeStream
@@ -47,6 +45,8 @@ if TYPE_CHECKING:
     Outcome = tuple[HFSClassifier, Any, Certificate | None, dict[str, Any], Callable[[], None]]
 
 __all__ = ["label"]
+
+MOST_COLUMNS = 1000  # of probabilities
 
 
 @main.command()
@@ -75,8 +75,14 @@ __all__ = ["label"]
 @click.option(
     "--min-confidence",
     type=fraction,
-    help="Leave the label empty where its probability is less, or where there is no evidence, and "
-    "mark these nodes in a column called abstained.",
+    help="Leave the label empty where its probability is less, too, and mark nodes without a "
+    "label in a column called abstained.",
+)
+@click.option(
+    "--top",
+    type=click.IntRange(1, 100),
+    help="Write so many of the likeliest classes of each node and their probabilities, instead of "
+    "a column of probabilities for each class: label, probability, label_2, probability_2, ...",
 )
 @click.option(
     "--report",
@@ -109,7 +115,13 @@ def label(**options: Any) -> None:
     JSON lines, Parquet, Arrow, MatrixMarket, numpy; text may be compressed. They are never stored:
     one pass makes a sparsifier, and some more passes bring the answer close to that of the full
     graph. With --state they are only the new edges, and the answer is that of the sparsifier.
+
+    The output has a row for each node, with the columns node, label, the probability of each class
+    (or those of --top), reached, and prior_label. If a node is not connected to any label, reached
+    is false, label and probabilities are empty, and prior_label is the most common class among the
+    labels, unless there are several.
     """
+    from ohmlearn.report.answers import Answers
     from ohmlearn.report.tables import check_table_path, write_table
     from ohmlearn.validation.parameters import check_fraction, require_extra
 
@@ -126,16 +138,18 @@ def label(**options: Any) -> None:
     labels = None
     if options["labels_file"] is not None:
         labels = read_label_file(options["labels_file"], options)
+        _check_classes(labels.classes(), options)
     job = _label_with_state if options["state"] else _label
     model, stream, certificate, about, finish = job(options, labels, Forgetting(options))
     _check_window(model, stream)
-    abstained = _abstained(model, options["min_confidence"])
-    write_table(options["output"], _result(model, stream, abstained), options["csv_safe"])
+    answers = Answers(model, options["min_confidence"])
+    columns = answers.columns(stream.nodes.ids(), options["top"])
+    write_table(options["output"], columns, options["csv_safe"])
     if options["report"] or not options["quiet"]:
-        summary = make_summary(model, stream, abstained, options) | about
+        summary = make_summary(model, stream, answers, options) | about
         summary |= _cost(time.perf_counter() - start)
         if options["report"]:
-            _write_page(model, stream, summary, certificate, options["report"])
+            _write_page(model, stream, answers, summary, certificate, options["report"])
         print_summary(summary, options)
     finish()
 
@@ -206,6 +220,7 @@ def _label_with_state(options: dict[str, Any], labels: Any, forgetting: Forgetti
         raise click.UsageError(f"there is no {state.path} yet; give the first EDGES")
     if labels is None and not hasattr(model, "labelled_"):
         raise click.UsageError(f"{state.path} has no labels yet; give them with --labels")
+    _check_classes(getattr(model, "classes_", ()), options)
     sparsifier, _ = _make_sparsifier(options, None, forgetting)
     assert sparsifier is not None
     if model is not None:
@@ -244,13 +259,15 @@ def _label_with_state(options: dict[str, Any], labels: Any, forgetting: Forgetti
 def _write_page(
     model: "HFSClassifier",
     stream: "Source",
+    answers: "Answers",
     summary: dict[str, Any],
     certificate: "Certificate | None",
     path: str,
 ) -> None:
     from ohmlearn.report.label_page import make_page
 
-    make_page(model, stream.nodes, summary, certificate, repeat_command()).write(path)
+    page = make_page(model, stream.nodes, answers, summary, certificate, repeat_command())
+    page.write(path)
     summary["report"] = path
 
 
@@ -307,27 +324,14 @@ def _certify(model: "HFSClassifier", edges: Any, options: dict[str, Any]) -> "Ce
     )  # fmt: skip
 
 
-def _abstained(model: "HFSClassifier", least: float | None) -> "NDArray[np.bool_] | None":
-    """Return which nodes have no label of that probability."""
-    if least is None:
-        return None
-    unsure: NDArray[np.bool_] = model.label_distributions_.max(axis=1) < least
-    return unsure | ~model.reached_
-
-
-def _result(
-    model: "HFSClassifier", stream: "Source", abstained: "NDArray[np.bool_] | None"
-) -> dict[str, Any]:
-    import numpy as np
-
-    shares, labels = model.label_distributions_, model.transduction_
-    if abstained is not None:
-        labels = np.ma.masked_array(labels, abstained)  # null, and the type stays
-    columns = {"node": stream.nodes.ids(), "label": labels}
-    for at, name in enumerate(model.classes_):
-        columns[f"probability_{name}"] = shares[:, at]
-    columns["reached"] = model.reached_
-    return columns if abstained is None else columns | {"abstained": abstained}
+def _check_classes(classes: "Iterable[Any]", options: dict[str, Any]) -> None:
+    """Refuse a table with a column for each of thousands of classes."""
+    n_classes = len(set(classes))
+    if options["top"] is None and n_classes > MOST_COLUMNS:
+        raise ValueError(
+            f"there are {n_classes:,} classes, and the output would have a column for each; give "
+            f"--top 3 for the likeliest ones, or --label-col if these labels are no classes"
+        )
 
 
 def _cost(seconds: float) -> dict[str, Any]:

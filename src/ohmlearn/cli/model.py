@@ -20,6 +20,7 @@ __all__ = [
     "model_options",
     "read_label_file",
     "sparsifier_options",
+    "use_own_words",
 ]
 
 LABEL_COLUMNS = ("node_col", "label_col", "label_weight_col")
@@ -117,7 +118,7 @@ def make_model(
     if passes > 1 and not rereadable:
         raise click.UsageError("a pipe can be read only once: use --passes 1, or a file")
     chosen = model_choices(options, labels or {}) if "method" in options else {}
-    return HFSClassifier(
+    model = HFSClassifier(
         epsilon=options["epsilon"],
         max_edges=options["max_edges"],
         passes=passes,
@@ -126,6 +127,14 @@ def make_model(
         **chosen,
         **parameters,
     )
+    use_own_words(model)
+    return model
+
+
+def use_own_words(model: "HFSClassifier") -> None:
+    """Make a model warn of nodes without a label in the words of the command line."""
+    model._without_evidence = "their label is left empty, and reached is false there"
+    model._how_to_connect = ""
 
 
 def model_choices(options: dict[str, Any], labels: dict[str, Any]) -> dict[str, Any]:

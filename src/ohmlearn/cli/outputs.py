@@ -35,7 +35,7 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def check_outputs(outputs: dict[str, str | None], *inputs: str | None) -> None:
-    """Refuse outputs that would overwrite an input or each other.
+    """Refuse outputs that would overwrite an input or each other, or whose folder is missing.
 
     Parameters
     ----------
@@ -44,6 +44,8 @@ def check_outputs(outputs: dict[str, str | None], *inputs: str | None) -> None:
     *inputs : str or None
         Files, folders and patterns, as `find_files` takes them; "-" is the standard input.
     """
+    from ohmlearn._storage import check_folder
+
     paths = {
         option: path
         for option, path in outputs.items()
@@ -65,6 +67,8 @@ def check_outputs(outputs: dict[str, str | None], *inputs: str | None) -> None:
                     f"{option} {path} would overwrite what is read: {overwritten}; name another "
                     f"file"
                 )
+    for option, path in paths.items():
+        check_folder(path, option)
 
 
 def _find_overwritten(output: str, name: str) -> str | None:

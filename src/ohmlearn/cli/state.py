@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 from ohmlearn._storage import HEAD, read_arrays
 from ohmlearn.cli.messages import tell
-from ohmlearn.cli.model import make_model, model_choices
+from ohmlearn.cli.model import make_model, model_choices, use_own_words
 from ohmlearn.cli.sources import EdgeDigest, describe_file
 from ohmlearn.nodes import NodeTable
 from ohmlearn.semi_supervised import HFSClassifier
@@ -52,12 +52,10 @@ class State:
     def __init__(self, path: str, options: dict[str, Any]) -> None:
         self.path = path
         self.model: HFSClassifier | None = None
-        folder = Path(path).absolute().parent
-        if not folder.is_dir():
-            raise FileNotFoundError(f"{path} cannot be written: there is no folder {folder}")
         self._before = _read_head(path)
         if self._before is not None:
             self.model = self._load(options)
+            use_own_words(self.model)
             self.model._use_threads(options["threads"])
             _number_nodes(self.model)
 

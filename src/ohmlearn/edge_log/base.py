@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from ohmlearn._sharing import Shared, in_turn, refuse_cut_off
+from ohmlearn._storage import check_folder
 from ohmlearn.edge_log.compaction import Compaction
 from ohmlearn.edge_log.errors import LogError
 from ohmlearn.edge_log.in_step import (
@@ -62,7 +63,8 @@ class LogBase(Shared):
     def _make(self, options: dict[str, Any]) -> None:
         if self.folder.exists() and not self.folder.is_dir():
             raise LogError(f"{self.folder} is a file, but a log is a folder; give another name")
-        self.folder.mkdir(parents=True, exist_ok=True)
+        check_folder(self.folder)
+        self.folder.mkdir(exist_ok=True)
         others = [path.name for path in self.folder.iterdir() if path.name != "lock"]
         if others and others != ["journal-000001.log"]:
             raise LogError(

@@ -207,9 +207,13 @@ class Certainty(BaseHFS):
             return flips
         unlabelled = result.reached.copy()
         unlabelled[self.labelled_] = False
-        others = []
-        for number in range(REPLICATES):
-            graph = self.sparsifier_.replicate(number, amplitude=AMPLITUDE, **self._moment)
-            other = self._solve_in_memory(start=result, graph=with_nodes(graph, len(flips)))
-            others.append(known.with_result(other).decision_scores)
+        others = (self._scores_on_replicate(number) for number in range(REPLICATES))
         return flip_probabilities(self.graph_, known.decision_scores, others, AMPLITUDE, unlabelled)
+
+    def _scores_on_replicate(self, number: int) -> Floats:
+        assert self.sparsifier_ is not None
+        result = self._solve()
+        graph = self.sparsifier_.replicate(number, amplitude=AMPLITUDE, **self._moment)
+        graph = with_nodes(graph, len(result.reached))
+        other = self._solve_in_memory(start=result, graph=graph)
+        return self._known.with_result(other).decision_scores

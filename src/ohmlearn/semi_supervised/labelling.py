@@ -5,7 +5,6 @@ it, and the command line and `ohmlearn.dask` call `fit_edges`. Progress bars and
 the stream of edges.
 """
 
-import math
 import warnings
 from abc import abstractmethod
 from numbers import Integral, Real
@@ -59,7 +58,6 @@ MOST_LEFT_OUT = 512  # labels whose leave-one-out scores are computed
 LEAST_LEFT_OUT = 32
 LEFT_OUT_ENTRIES = 1 << 25  # nodes times labels left out: solves take time, and passes 128 MiB
 LEFT_OUT_TOL = 1e-4
-FADED_TOL = 1e-6  # rounding of weights that fade
 READER = "an estimator with passes > 1 (passes=1 does not)"
 
 
@@ -79,7 +77,8 @@ class Labelling(FromPoints):
         "half_life": (None, DURATION_KIND),
         "horizon": (None, DURATION_KIND),
     }
-    _without_evidence: ClassVar[str]
+    _without_evidence: str  # what happens to nodes that no label reaches, for a warning
+    _how_to_connect: str = ", for example by more neighbours"
     gamma: float | Literal["auto"]
     epsilon: float | None
     max_edges: int | None
@@ -262,19 +261,7 @@ class Labelling(FromPoints):
         kept = self.sparsifier_
         if kept is None:
             return True
-        sample = kept._sample(**self._moment)
-        h, view = sample.graph, sample.graph.view
-        if sample.is_whole is not None:
-            return sample.is_whole
-        if h.n_edges == kept.n_edges_seen_:
-            return True
-        # If no weight was raised, all of them are there if their sum is.
-        weight, seen = float(h.weights.sum()) / 2.0, kept.weight_seen_
-        if view is None or view.half_life is None or view.at is None or kept.latest_ is None:
-            return sample.is_certain and weight == seen
-        seen *= 2.0 ** ((kept.latest_ - view.at) / view.half_life)
-        is_there = h.n_edges == 0 or math.isclose(weight, seen, rel_tol=FADED_TOL)
-        return sample.is_certain and is_there
+        return kept._sample(**self._moment).is_whole
 
     def _solve(self) -> HFSResult:
         """Return the present answer; it is computed when it is asked for."""
@@ -430,8 +417,8 @@ class Labelling(FromPoints):
         if not reached.all():
             warnings.warn(
                 f"{np.count_nonzero(~reached)} of {len(reached)} nodes are in components without "
-                f"a label: they get {self._without_evidence}, and reached_ is False there; label "
-                f"some of them, or connect them to the rest, for example by more neighbours",
+                f"a label: {self._without_evidence}; label some of them, or connect them to the "
+                f"rest{self._how_to_connect}",
                 UserWarning,
                 stacklevel=4,
             )

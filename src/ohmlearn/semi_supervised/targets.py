@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
 
 from ohmlearn.nodes import NodeTable
+from ohmlearn.semi_supervised.by_node import MISSING, as_dict
 from ohmlearn.semi_supervised.label_weights import (
-    as_dict,
     has_several,
     normalise_shares,
     weigh_rows,
@@ -178,8 +177,13 @@ def find_classes(
         )
     if values.dtype.kind == "f" and np.any(values != np.floor(values)):
         # Integers are always classes: with few labels per class scikit-learn would mistake them
-        # for a regression target.
-        check_classification_targets(values)
+        # for a regression target. Its message for fractions starts with the same words.
+        fraction = values[np.argmax(values != np.floor(values))]
+        raise ValueError(
+            f"Unknown label type: continuous. y has the number {fraction:g}, but classes must be "
+            f"strings or integers; use HFSRegressor for numbers, or convert y with str if each "
+            f"number is a class"
+        )
     return _choose(labels, known)._replace(values=values)
 
 
@@ -205,7 +209,7 @@ def find_values(
     labels = _split(y, n_nodes, ids, sample_weight, classes=False)
     values = labels.values
     if values.dtype.kind == "O":
-        values = np.array([math.nan if value is None else value for value in values])
+        values = np.array([math.nan if _is_missing(value) else value for value in values])
     try:
         numbers = values.astype(np.float64)
     except (TypeError, ValueError) as error:
@@ -289,7 +293,8 @@ def _split_mapping(y: Any, ids: NodeTable | None, classes: bool) -> tuple[Any, N
             f"y has the node {named!r}, but the nodes of these edges are numbers; read the "
             f"edges with read_edges, which knows their ids, or number both with NodeTable"
         )
-    return check_node_ids(list(y), "y.keys()").astype(np.int64), entries
+    whole = [int(x) if isinstance(x, float) and x.is_integer() else x for x in y]
+    return check_node_ids(whole, "y.keys()").astype(np.int64), entries
 
 
 def _as_array(y: Any, classes: bool) -> NDArray[Any]:
@@ -358,11 +363,15 @@ def is_unlabelled(value: Any) -> bool:
     >>> [is_unlabelled(value) for value in (None, float("nan"), -1, "-1", False, 0)]
     [True, True, True, False, False, False]
     """
-    if value is None or type(value).__name__ == "NAType":  # pandas.NA
+    if _is_missing(value):
         return True
     if isinstance(value, bool | np.bool_ | str):
         return False
     return bool(value == -1 or value != value)
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or type(value).__name__ in MISSING
 
 
 def _check_scalars(values: NDArray[Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any, NoReturn
 
 import numpy as np
@@ -21,8 +22,11 @@ from ohmlearn.streams.read import find_sources
 
 __all__ = ["FileLabels", "as_node_ids", "gather", "read_labels"]
 
-INTEGER = re.compile(r"0|-?[1-9]\d{0,17}", re.ASCII)  # as Python writes them: 007 stays a name
-UNLABELLED = ("", "-1", "nan", "none", "null")
+# As Python writes them: 007 stays a name. A column with missing values has floats: 1.0 is 1.
+INTEGER = re.compile(r"(0|-?[1-9]\d{0,17})(\.0*)?", re.ASCII)
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
+UNLABELLED = ("", "-1", "-1.0", "nan", "none", "null")
+MANY, DISTINCT = 20, 0.5  # more different fractions than this, and this share of all, are refused
 
 
 class FileLabels(dict[str, Any]):
@@ -50,6 +54,19 @@ class FileLabels(dict[str, Any]):
         self.heading: str | None = None
         self.id_heading: str | None = None
 
+    def classes(self) -> set[Any]:
+        """Return the different labels.
+
+        Examples
+        --------
+        >>> labels = FileLabels("labels.csv")
+        >>> labels.update({"ann": "spam", "bob": ["ham", "spam"]})
+        >>> sorted(labels.classes())
+        ['ham', 'spam']
+        """
+        every = (label if isinstance(label, list) else [label] for label in self.values())
+        return set(chain.from_iterable(every))
+
 
 def read_labels(
     path: str,
@@ -61,7 +78,8 @@ def read_labels(
 
     The columns are those named, else ones with usual names, else the first two and no weights. Rows
     whose label is empty, null, -1 or NaN are left out. Ids are strings; labels are integers if all
-    of them are, else strings. An empty weight is 1. If a node has several rows, its labels and
+    of them are (1.0 is 1), else strings. Many different fractions are refused, because they are
+    measurements and no classes. An empty weight is 1. If a node has several rows, its labels and
     weights are lists.
 
     Examples
@@ -83,8 +101,10 @@ def read_labels(
     if not rows:
         refuse_source(path, "has no label; a row is a node and its label")
     integers = all(INTEGER.fullmatch(text) for _, text, _ in rows)
+    if not integers:
+        _refuse_measurements(path, [text for _, text, _ in rows], columns)
     labels = FileLabels(path)
-    labels.update(gather((node, int(text) if integers else text) for node, text, _ in rows))
+    labels.update(gather((node, _as_integer(text) if integers else text) for node, text, _ in rows))
     if columns is not None:
         labels.id_heading = None if columns.names is None else columns.names[columns.u]
         names = f"nodes = {columns.name(columns.u)}, labels = {columns.name(columns.v)}"
@@ -114,6 +134,26 @@ def _read_rows(
             every = zip(nodes, labels, weights, strict=True)
             rows.extend(row for row in every if row[1].strip().lower() not in UNLABELLED)
     return rows, sources[0].columns
+
+
+def _as_integer(text: str) -> int:
+    return int(text.partition(".")[0])
+
+
+def _refuse_measurements(path: str, labels: list[str], columns: Columns | None) -> None:
+    """Refuse numbers with fractions, most of which are different."""
+    n_different = len(set(labels))
+    if n_different <= max(MANY, DISTINCT * len(labels)):
+        return
+    if all(NUMBER.fullmatch(text.strip()) for text in labels[1:]):  # the first may be a heading
+        column = "" if columns is None else f" ({columns.name(columns.v)})"
+        example = next((text for text in labels[1:] if not INTEGER.fullmatch(text)), labels[1])
+        refuse_source(
+            path,
+            f"the labels{column} are {n_different:,} different numbers, such as {example}, and no "
+            f"classes; name another column with label_col, or group the numbers into classes "
+            f"first; to predict numbers, use HFSRegressor in Python",
+        )
 
 
 def gather(rows: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
