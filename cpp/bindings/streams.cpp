@@ -16,6 +16,7 @@
 #include "sampling/coins.hpp"
 #include "sampling/sampler.hpp"
 #include "text/edge_text.hpp"
+#include "text/kinds.hpp"
 #include "text/nodes.hpp"
 #include "text/times.hpp"
 
@@ -168,6 +169,27 @@ void bind_strings(nb::class_<StringNodes>& c) {
       }, "offsets"_a.noconvert(), "data"_a.noconvert());
 }
 
+auto to_arrays(OwnedStrings&& strings) {
+  return std::tuple(to_numpy(std::move(strings.offset)), to_numpy(std::move(strings.data)));
+}
+
+template <class Offset>
+void bind_kinds(nb::module_& m) {
+  m.def("with_prefix", [](ArrayIn<Offset> offsets, ArrayIn<std::uint8_t> data, const std::string& prefix) {
+     const auto ids = as_strings(offsets, data);
+     return to_arrays(without_gil([&] { return with_prefix(ids, prefix); }));
+   }, "offsets"_a.noconvert(), "data"_a.noconvert(), "prefix"_a);
+  m.def("find_without_prefix", [](ArrayIn<Offset> offsets, ArrayIn<std::uint8_t> data,
+                                  const std::vector<std::string>& prefixes) {
+     const auto ids = as_strings(offsets, data);
+     return without_gil([&] { return find_without_prefix(ids, prefixes); });
+   }, "offsets"_a.noconvert(), "data"_a.noconvert(), "prefixes"_a);
+  m.def("kinds_of", [](ArrayIn<Offset> offsets, ArrayIn<std::uint8_t> data) {
+     const auto ids = as_strings(offsets, data);
+     return without_gil([&] { return kinds_of(ids); });
+   }, "offsets"_a.noconvert(), "data"_a.noconvert());
+}
+
 void bind_nodes(nb::module_& m) {
   nb::register_exception_translator([](const std::exception_ptr& error, void*) {
     try {
@@ -201,6 +223,11 @@ void bind_nodes(nb::module_& m) {
       });
   bind_strings<std::int32_t>(strings);
   bind_strings<std::int64_t>(strings);
+  bind_kinds<std::int32_t>(m);
+  bind_kinds<std::int64_t>(m);
+  m.def("with_prefix", [](ArrayIn<std::int64_t> ids, const std::string& prefix) {
+    return to_arrays(without_gil([&] { return with_prefix(as_span(ids), prefix); }));
+  }, "ids"_a.noconvert(), "prefix"_a, "Ids with a kind in front, as strings; see kinds.hpp.");
 }
 
 // ---- text ---------------------------------------------------------------------------------------
@@ -255,6 +282,8 @@ void bind_text(nb::module_& m) {
       .def_rw("t", &TextLayout::t)
       .def_rw("dates", &TextLayout::dates)
       .def_rw("strings", &TextLayout::strings)
+      .def_rw("whole_u", &TextLayout::whole_u)
+      .def_rw("whole_v", &TextLayout::whole_v)
       .def_rw("empty_v", &TextLayout::empty_v)
       .def_rw("skips_faults", &TextLayout::skips_faults);
   nb::class_<LineFault> fault(m, "LineFault");
@@ -315,6 +344,10 @@ void bind_text(nb::module_& m) {
     std::int64_t value;
     return parse_integer({text.c_str(), text.size()}, value);
   }, "text"_a);
+  m.def("parse_whole", [](nb::bytes text) -> std::optional<std::int64_t> {
+    std::int64_t value;
+    return parse_whole({text.c_str(), text.size()}, value) ? std::optional(value) : std::nullopt;
+  }, "text"_a, "An integer, also if it is written as 17.0; None for any other text.");
   m.def("parse_time", [](nb::bytes text, bool dates) {
     double value;
     return parse_time({text.c_str(), text.size()}, dates, value) ? value : std::numeric_limits<double>::quiet_NaN();

@@ -28,6 +28,8 @@ struct TextLayout {
   int t = -1;                 // -1: no times
   bool dates = false;         // times are dates, else numbers
   bool strings = false;       // ids are strings, else integers
+  bool whole_u = false;       // strings of a column are whole numbers, of which some are written as 17.0
+  bool whole_v = false;
   bool empty_v = false;       // the second id may be an empty string, and an empty weight is 1
   bool skips_faults = false;  // otherwise reading stops at the first fault
 };
@@ -118,5 +120,8 @@ std::optional<std::vector<std::string>> split_line(std::string_view line, const 
 
 // Whether the text is an int64 in canonical form: no plus sign, no leading zeros, in range.
 bool parse_integer(std::string_view text, std::int64_t& value);
+
+// Whether the text is such an integer, or one of at most 2^53 that is written as a float: 17.0 or 17.
+bool parse_whole(std::string_view text, std::int64_t& value);
 
 }  // namespace ohm

@@ -10,9 +10,9 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from ohmlearn.nodes.ids import Ids, Strings, ids_from_arrow
+from ohmlearn.nodes.ids import EXACT, Ids, Strings, ids_from_arrow, join_masks
 from ohmlearn.streams.bytes import ByteSource
-from ohmlearn.streams.columns import Columns, choose_columns
+from ohmlearn.streams.columns import Columns, Values, choose_columns
 from ohmlearn.streams.errors import reading, refuse_source
 from ohmlearn.streams.options import ReadOptions
 from ohmlearn.streams.source import RawBatch, Source, drop_bad
@@ -60,7 +60,8 @@ class ArrowSource(Source):
             yield raw
 
     def _choose(self, schema: Any) -> Columns:
-        columns = choose_columns(self.name, self.options, schema.names, len(schema.names))
+        names, values = schema.names, look_at_types(schema.types)
+        columns = choose_columns(self.name, self.options, names, len(names), values)
         self.columns = columns
         ends = (columns.u,) if self.options.rows.second_may_be_empty else (columns.u, columns.v)
         for at in ends:
@@ -220,6 +221,16 @@ def _validated(batch: Any) -> Any:
     return batch
 
 
+def look_at_types(types: list[Any]) -> Values:
+    """Return which columns are not ends, by their types."""
+    import pyarrow.types as t
+
+    return Values(
+        times={at for at, kind in enumerate(types) if t.is_temporal(kind)},
+        floats={at for at, kind in enumerate(types) if t.is_floating(kind) or t.is_decimal(kind)},
+    )
+
+
 def check_id_type(kind: Any, source: str, column: str | None) -> None:
     """Refuse a column whose type cannot be that of ids."""
     import pyarrow.types as types
@@ -227,7 +238,7 @@ def check_id_type(kind: Any, source: str, column: str | None) -> None:
     value = kind.value_type if types.is_dictionary(kind) else kind
     if types.is_integer(value) or types.is_string(value) or types.is_large_string(value):
         return
-    if str(value) == "string_view":
+    if str(value) == "string_view" or types.is_floating(value) or types.is_null(value):
         return
     refuse_source(
         source,
@@ -259,16 +270,14 @@ def take_record_batch(
             bad |= array.is_null().to_numpy(zero_copy_only=False)
     weights = None if w is None else take_weights(w, source, columns)
     id_type = options.id_type or kind
-    a, too_large = take_ids(u, id_type)
-    b, also_too_large = take_ids(v, id_type)
+    a, u_reason, u_bad = take_ids(u, id_type)
+    b, v_reason, v_bad = take_ids(v, id_type)
     reason = "a node id or weight is missing"
-    if too_large is not None or also_too_large is not None:
-        large = np.zeros(batch.num_rows, dtype=bool)
-        for mask in (too_large, also_too_large):
-            large |= False if mask is None else mask
-        if bad is None or int(np.argmax(large)) < int(np.argmax(bad)):
-            reason = "a node id does not fit int64"
-        bad = large if bad is None else bad | large
+    wrong = join_masks(u_bad, v_bad)
+    if wrong is not None:
+        if bad is None or int(np.argmax(wrong)) < int(np.argmax(bad)):
+            reason = u_reason if u_bad is not None and u_bad[np.argmax(wrong)] else v_reason
+        bad = wrong if bad is None else bad | wrong
     times = None
     if rule is not None and columns.t is not None:
         array = batch.column(columns.t)
@@ -286,26 +295,47 @@ def as_text(array: Any) -> Any:
     return array.cast(pa.large_string()).fill_null("")
 
 
-def take_ids(array: Any, id_type: str | None) -> tuple[Ids, NDArray[np.bool_] | None]:
-    """Return ids, with any value for nulls, and a mask of those that do not fit int64."""
+def take_ids(array: Any, id_type: str | None) -> tuple[Ids, str, NDArray[np.bool_] | None]:
+    """Return ids, with any value for bad ones; what is wrong with those; which are bad."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
+    if pa.types.is_null(array.type):
+        return np.zeros(len(array), np.int64), "", None
+    bad, why = None, ""
+    if pa.types.is_floating(array.type):
+        array, bad, why = _whole(array)
     is_integer = pa.types.is_integer(array.type)
     if array.null_count > 0:
         array = array.fill_null(0 if is_integer else "")
     if not is_integer:
         array.validate(full=True)  # Parquet does not check UTF-8
-        return ids_from_arrow(array), None
+        return ids_from_arrow(array).ids, "", None
     if id_type == "string":
-        return ids_from_arrow(array.cast(pa.large_string())), None
+        return ids_from_arrow(array.cast(pa.large_string())).ids, why, bad
     integers: NDArray[Any] = array.to_numpy(zero_copy_only=False)
     if integers.dtype != np.uint64:
         narrow = integers.dtype in (np.int32, np.int64)
-        return integers if narrow else integers.astype(np.int64), None
+        return integers if narrow else integers.astype(np.int64), why, bad
     large = integers > np.uint64(2**63 - 1)
-    return integers.astype(np.int64), large if large.any() else None
+    why = "a node id does not fit int64"
+    return integers.astype(np.int64), why, large if large.any() else None
+
+
+def _whole(array: Any) -> tuple[Any, NDArray[np.bool_] | None, str]:
+    """Return floats as integers, with any value for bad ones; which are bad, and why."""
+    import pyarrow as pa
+
+    floats: NDArray[Any] = array.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
+    bad = ~((np.abs(floats) <= EXACT) & (floats == np.floor(floats)))
+    why = ""
+    if bad.any():
+        first = floats[np.argmax(bad)]
+        why = "a node id is missing"
+        if not np.isnan(first):
+            why = f"node ids must be whole numbers (at most 2**53 if they are floats), got {first}"
+    return pa.array(np.where(bad, 0, floats).astype(np.int64)), bad if bad.any() else None, why
 
 
 def take_weights(array: Any, source: str, columns: Columns) -> NDArray[Any]:
@@ -351,7 +381,7 @@ def take_times(array: Any, source: str, columns: Columns) -> NDArray[Any] | Stri
     is_text = types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view"
     if is_text or types.is_decimal(kind):
         texts = array.cast(pa.large_string()).fill_null("")
-        found = ids_from_arrow(texts)
+        found = ids_from_arrow(texts).ids
         assert isinstance(found, Strings)
         return found
     refuse_source(

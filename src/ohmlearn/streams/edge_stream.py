@@ -6,12 +6,16 @@ import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ohmlearn.nodes import NodeTable
 from ohmlearn.streams.batch import EdgeBatch, TimedBatch
 from ohmlearn.streams.columns import Columns
 from ohmlearn.streams.errors import refuse_source
 from ohmlearn.streams.options import ReadOptions
-from ohmlearn.streams.source import Source
+from ohmlearn.streams.source import RawBatch, Source
+from ohmlearn.streams.source_kinds import SAY_KINDS, SourceKinds
 
 __all__ = ["EdgeStream", "Place"]
 
@@ -41,6 +45,8 @@ class EdgeStream:
         Whether ``iter()`` starts from the beginning each time.
     columns : str or None
         Which columns are used, and whether they were guessed; None if not known yet.
+    kinds : tuple of str
+        The kinds of nodes, such as ("user", "item"), if there are two; their ids start with them.
     sources : list of str
         Names of the sources.
     n_nodes : int or None
@@ -93,9 +99,12 @@ class EdgeStream:
         self.times = sources[0].times
         if self.times is not None:
             self.times.live = not self.rereadable
+        self._kinds = SourceKinds(self.options, self.nodes)
         for source in sources:
             source.times = self.times
             source.inspect()
+        for source in sources:  # before any of them is read
+            self._kinds.check(source)
         if sources[0].columns is not None:
             self._print_columns(sources[0])
 
@@ -104,6 +113,12 @@ class EdgeStream:
         """Which columns are used, and whether they were guessed; None if not known yet."""
         columns: Columns | None = self._sources[0].columns
         return None if columns is None else str(columns)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of nodes, if there are two, as far as they are known."""
+        columns = self._sources[0].columns
+        return self.nodes.kinds or (columns.kinds if columns and columns.kinds else ())
 
     @property
     def time_unit(self) -> str | None:
@@ -164,10 +179,7 @@ class EdgeStream:
                     self._print_columns(source)
                 self.n_bad += raw.n_bad
                 self.first_bad = self.first_bad or raw.first_bad
-                try:
-                    u, v = self.nodes.add_edges(raw.u, raw.v)
-                except TypeError as error:  # integers after strings, or the other way round
-                    refuse_source(source.name, f'{error}, or use id_type="string"')
+                u, v = self._number(source, raw)
                 self.n_read += len(u)
                 self.place = place
                 place = self._make_place(at, source.position)
@@ -181,6 +193,18 @@ class EdgeStream:
         self._sources[-1].fraction = 0.0
         if self.n_bad and self._verbose:
             print(f"{self.n_bad} bad rows left out; {self.first_bad}", file=sys.stderr)
+
+    def _number(self, source: Source, raw: RawBatch) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Return the numbers of the ends of edges."""
+        kinds = self._kinds.take(source, self.nodes)
+        try:
+            u, v = self.nodes.add_edges(raw.u, raw.v, kinds=kinds)
+        except TypeError as error:  # integers after strings, or the other way round
+            refuse_source(source.name, f'{error}, or use id_type="string"')
+        except ValueError as error:
+            refuse_source(source.name, f"{error}; {SAY_KINDS}")
+        self._kinds.ask(source, u, v, self.nodes)
+        return u, v
 
     def _make_place(self, at: int, position: Any) -> Place:
         """Return where the next batch starts."""

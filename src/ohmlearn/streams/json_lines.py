@@ -9,15 +9,17 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ohmlearn.nodes.ids import Ids, encode_strings
+from ohmlearn.nodes.ids import EXACT, Ids, encode_strings
 from ohmlearn.streams.bytes import ByteSource, line_blocks
-from ohmlearn.streams.columns import Columns, choose_columns
+from ohmlearn.streams.columns import Columns, Values, choose_columns
 from ohmlearn.streams.errors import refuse_source, shorten
 from ohmlearn.streams.options import ReadOptions
 from ohmlearn.streams.source import LARGEST_WEIGHT, RawBatch, Source
-from ohmlearn.streams.times import CheckedTimes
+from ohmlearn.streams.times import CheckedTimes, are_date_texts
 
 __all__ = ["JsonLinesSource"]
+
+LOOK = 100  # lines that decide which columns are not ends
 
 
 class JsonLinesSource(Source):
@@ -60,6 +62,8 @@ class JsonLinesSource(Source):
         blocks: Iterator[bytes],
     ) -> Iterator[RawBatch]:
         kind = self.options.id_type or kind
+        if columns.kinds is not None:
+            kind = kind or "string"
         n_bytes, number = position
         for block in blocks:
             lines = block.split(b"\n")[:-1]
@@ -84,8 +88,11 @@ class JsonLinesSource(Source):
                     row, fault = _parse_object(line)
                     if row is None:
                         refuse_source(self.name, fault, f"row {number}")
-                    self.columns = choose_columns(self.name, self.options, list(row), len(row))
-                    return self.columns, read
+                    values = _look(list(row), read[-1].split(b"\n", LOOK)[:-1])
+                    names = list(row)
+                    columns = choose_columns(self.name, self.options, names, len(names), values)
+                    self.columns = columns
+                    return columns, read
         refuse_source(self.name, f"is empty: there is no line with {self.options.rows.one}")
 
     def _guess_ids(self, lines: list[bytes], columns: Columns) -> str:
@@ -151,6 +158,7 @@ class JsonLinesSource(Source):
         may_be_empty = self.options.rows.second_may_be_empty
         if may_be_empty:
             v = _as_text(v)
+        u, v = _as_id(u), _as_id(v)
         fault = ""
         if problem := _id_fault(u, kind, may_be_empty=False):
             fault = f"{columns.name(columns.u)} {problem}"
@@ -174,6 +182,27 @@ def _parse_object(line: bytes) -> tuple[dict[str, Any] | None, str]:
     return row, ""
 
 
+def _look(names: list[str], lines: list[bytes]) -> Values:
+    """Return which columns are not ends, by their values in some lines."""
+    rows = [row for row, _ in map(_parse_object, lines) if row is not None]
+    times, fractions = set(), set()
+    for at, name in enumerate(names):
+        values = [row[name] for row in rows if row.get(name) not in (None, "")]
+        texts = [value.encode(errors="replace") for value in values if isinstance(value, str)]
+        if texts and len(texts) == len(values) and are_date_texts(texts):
+            times.add(at)
+        if any(isinstance(value, float) and value % 1 > 0 for value in values):
+            fractions.add(at)
+    return Values(times, fractions)
+
+
+def _as_id(value: Any) -> Any:
+    """Return a whole number that is written as a float as an integer."""
+    if isinstance(value, float) and abs(value) <= EXACT and value % 1 == 0:
+        return int(value)
+    return value
+
+
 def _as_text(value: Any) -> Any:
     """Return a label as text, null as an empty one; arrays and objects stay as they are."""
     if value is None or isinstance(value, str | list | dict):
@@ -183,10 +212,11 @@ def _as_text(value: Any) -> Any:
 
 def _id_fault(value: Any, kind: str, *, may_be_empty: bool) -> str:
     """Say why a value cannot be an id, if it cannot."""
-    if value is None or (value == "" and not may_be_empty):
+    if value is None or (value == "" and not may_be_empty) or value != value:  # NaN
         return "is missing"
     if isinstance(value, bool) or not isinstance(value, int | str):
-        return f"must be an integer or a string, got {shorten(repr(value))}"
+        what = "a whole number" if isinstance(value, float) else "an integer"
+        return f"must be {what} or a string, got {shorten(repr(value))}"
     if kind == "string":
         try:
             str(value).encode()

@@ -110,6 +110,7 @@ class ReadOptions:
     comment: str | None = None
     time: Column | bool | None = None  # True: guess the column
     latest: Any = None  # later times are bad
+    bipartite: bool | tuple[str, str] | None = None  # two kinds of nodes; None: guess
 
     def __post_init__(self) -> None:
         for name in ("source_col", "target_col", "weight_col"):
@@ -128,6 +129,8 @@ class ReadOptions:
                     f"latest = {self.latest} needs times; name their column, for example "
                     f'time="timestamp"'
                 )
+        if self.bipartite not in (None, True, False):
+            object.__setattr__(self, "bipartite", _check_kinds(self.bipartite))
         if self.format is not None:
             check_option("format", self.format, FORMATS)
         if self.id_type is not None:
@@ -159,6 +162,21 @@ class ReadOptions:
     def skip_bad(self) -> bool:
         """Whether bad rows are left out."""
         return self.on_bad == "skip"
+
+
+def _check_kinds(kinds: Any) -> tuple[str, str]:
+    """Return the names of two kinds of nodes."""
+    is_pair = isinstance(kinds, tuple | list) and len(kinds) == 2
+    if not is_pair or not all(isinstance(kind, str) for kind in kinds):
+        raise TypeError(
+            f"bipartite must be True, False, None or the names of two kinds of nodes, such as "
+            f'("user", "item"), got {kinds!r}'
+        )
+    if not all(kind.isprintable() and kind.strip() == kind != "" for kind in kinds):
+        raise ValueError(f"names of kinds must be words, got {kinds!r}")
+    if any(":" in kind for kind in kinds) or kinds[0].casefold() == kinds[1].casefold():
+        raise ValueError(f"two kinds need different names without a colon, got {kinds!r}")
+    return kinds[0], kinds[1]
 
 
 class PairOptions(ReadOptions):

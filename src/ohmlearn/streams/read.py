@@ -51,6 +51,7 @@ def read_edges(
     comment: str | None = None,
     time: str | int | bool | None = None,
     latest: Any = None,
+    bipartite: bool | tuple[str, str] | None = None,
     nodes: NodeTable | None = None,
     verbose: int = 0,
 ) -> EdgeStream:
@@ -69,8 +70,10 @@ def read_edges(
         (u, v, w) or (u, v, w, t), an iterable of these, or a function that returns one.
     source_col, target_col, weight_col : str or int, optional
         Names or positions of columns. By default the ends are columns with a usual pair of names (u
-        and v, src and dst, source and target, from and to, ...), else the first two; weights are a
-        column called w, weight or weights, else all 1.
+        and v, src and dst, from_account and to_account, user_id and item_id, ...), or the two that
+        are left without times, weights and numbers with fractions; without names, the first two.
+        If that is not clear, an error asks for names. Weights are a column called w, weight or
+        weights, else all 1.
     format : {"csv", "tsv", "text", "jsonl", "parquet", "arrow", "matrix_market", "numpy"}, optional
         By default found from the name and the first bytes. "text" has comment lines that start with
         # or %, columns separated by blanks, and no header.
@@ -92,6 +95,12 @@ def read_edges(
         silence a stream that forgets. The same holds for numbers that are Unix times in s, ms, us
         or ns: those whose median in the first batch lies between 2001 and tomorrow. Other numbers
         have no limit.
+    bipartite : bool or (str, str), optional
+        Whether the two ends are two kinds of nodes, such as users and items, and the names of the
+        kinds. Then ids are strings that start with the kind, as in "user:17" and "item:17", so
+        that ids of the two kinds may overlap. True takes the names from the columns ("user_id"
+        becomes "user"), else "left" and "right". By default there are two kinds if names of
+        columns say so (user and item, customer and merchant, author and paper, ...).
     nodes : NodeTable, optional
         The table that numbers the nodes; a new one by default.
     verbose : int
@@ -122,9 +131,15 @@ def read_edges(
     u = 'src', v = 'dst', weights = 'weight' (guessed)
     [0 1] [1 2] [2.  0.5] ['ann' 'bob' 'cy']
 
-    With times:
+    User 1 and item 1 are two nodes:
 
     >>> import numpy as np
+    >>> stream = read_edges((np.array([1, 2]), np.array([1, 1])), bipartite=("user", "item"))
+    >>> [batch.u.tolist() for batch in stream], stream.nodes.ids().tolist()
+    ([[0, 2]], ['user:1', 'item:1', 'user:2'])
+
+    With times:
+
     >>> days = np.array(["1970-01-02", "1970-01-03"], "M8[D]")
     >>> stream = read_edges((np.array([0, 1]), np.array([1, 2]), None, days), time=True)
     >>> [batch.t.tolist() for batch in stream], stream.time_unit
@@ -142,6 +157,7 @@ def read_edges(
         comment=comment,
         time=time,
         latest=latest,
+        bipartite=bipartite,
     )
     return open_stream(source, options, nodes=nodes, verbose=verbose)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn import _core
-from ohmlearn.nodes.ids import Ids, Strings
+from ohmlearn.nodes.ids import Ids, take
 from ohmlearn.streams.columns import Columns
 from ohmlearn.streams.errors import refuse_source
 from ohmlearn.streams.options import ReadOptions
@@ -51,6 +51,8 @@ class Source(ABC):
         Known after `inspect`, or from the first batch on.
     times : TimeRule or None
         Which times are accepted, if times are read; the sources of a stream share it.
+    node_kinds : tuple of str
+        The kinds of nodes, if ids start with them already.
     position : int or list of int
         Where the batch after the last one starts, for `batches_from`; 0 is the beginning.
     """
@@ -63,6 +65,7 @@ class Source(ABC):
         self.fraction: float | None = None
         self.columns: Columns | None = None
         self.times = None if options.time is None else TimeRule(options.latest)
+        self.node_kinds: tuple[str, ...] = ()
         self.position: Any = 0
 
     def batches_from(self, kind: str | None, position: Any) -> Iterator[RawBatch]:
@@ -122,20 +125,10 @@ def drop_bad(
         refuse_source(source, f'{why}; correct it, or use on_bad="skip"', row)
     keep = ~mask
     return RawBatch(
-        _take(u, keep),
-        _take(v, keep),
+        take(u, np.flatnonzero(keep)),
+        take(v, np.flatnonzero(keep)),
         None if w is None else w[keep],
         int(np.count_nonzero(mask)),
         f"{source}, {row}: {why}",
         None if t is None else t[keep],
     )
-
-
-def _take(ids: Ids, keep: NDArray[np.bool_]) -> Ids:
-    if not isinstance(ids, Strings):
-        return ids[keep]
-    starts, ends = ids.offsets[:-1][keep], ids.offsets[1:][keep]
-    parts = [ids.data[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
-    offsets = np.zeros(len(starts) + 1, dtype=np.int64)
-    np.cumsum(ends - starts, out=offsets[1:])
-    return Strings(offsets, np.concatenate(parts) if parts else ids.data[:0])

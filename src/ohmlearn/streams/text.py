@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from ohmlearn import _core
 from ohmlearn.nodes.ids import Strings
 from ohmlearn.streams.bytes import ByteSource, CountedBlocks, line_blocks
-from ohmlearn.streams.columns import Columns, choose_columns
+from ohmlearn.streams.columns import Columns, Values, choose_columns
 from ohmlearn.streams.errors import refuse_source, shorten
-from ohmlearn.streams.options import TIMES, ReadOptions
+from ohmlearn.streams.headings import find_ends, is_known_id
+from ohmlearn.streams.options import TIMES, ReadOptions, Rows
 from ohmlearn.streams.source import RawBatch, Source
+from ohmlearn.streams.text_sample import TextSample
 from ohmlearn.streams.times import DATE, TimeRule, are_date_texts
 
 __all__ = ["TextSource", "describe_fault", "parse_blocks", "skip_comments"]
@@ -114,24 +116,57 @@ class TextSource(Source):
         if has_return:
             refuse_return(self.name, first, line)
         fields = self._split(first, layout, line)
-        sample = self._sample(block, end, layout)
+        records = self._sample(block, end, layout)
         names = None
-        if self._is_header(fields, sample, layout):
+        sample = TextSample(records, layout)
+        if self._is_header(fields, sample):
             names = [field.decode(errors="replace") for field in fields]
             line += block.count(b"\n", 0, end)
             block = block[end:]
         else:
-            sample.insert(0, first)
-        columns = choose_columns(self.name, options, names, len(fields))
+            sample = TextSample([first, *records], layout)
+        values = sample.look(len(fields))
+        columns = choose_columns(self.name, options, names, len(fields), values)
         layout.u, layout.v = columns.u, columns.v
         layout.w = -1 if columns.w is None else columns.w
-        id_type = options.id_type or kind or self._guess_ids(sample, layout)
-        layout.strings = id_type == "string"
+        self._choose_ids(columns, sample, layout, kind, values)
         if columns.t is not None:
             layout.t = columns.t
-            layout.dates = self._are_dates(sample, layout)
+            layout.dates = are_date_texts(sample.column(columns.t))
         layout.empty_v = options.rows.second_may_be_empty
         return Plan(columns, layout, block, line)
+
+    def _choose_ids(
+        self,
+        columns: Columns,
+        sample: TextSample,
+        layout: _core.TextLayout,
+        kind: str | None,
+        values: Values,
+    ) -> None:
+        """Decide whether ids are integers or strings; refuse those with fractions."""
+        options = self.options
+        has_labels = options.rows.second_may_be_empty
+        if columns.kinds is not None:
+            kind = "string"  # with the kind in front
+        if options.id_type != "string" and not has_labels:
+            for at in (columns.u, columns.v):
+                if at in values.fractions:
+                    why = f"node ids must be whole numbers or names, but {columns.name(at)} is"
+                    texts = (x for x in sample.column(at) if _core.parse_whole(x) is None)
+                    found = shorten(next(texts).decode(errors="replace"))
+                    remedy = f"name other columns with {' and '.join(options.rows.options)}"
+                    remedy += ', or use id_type="string" if these are names'
+                    refuse_source(self.name, f"{why} {found}; {remedy}")
+        if options.id_type or kind:
+            layout.strings = (options.id_type or kind) == "string"
+        else:
+            # If bad rows are left out, a few names among integers are bad rows.
+            integers = sample.are_integers(layout.u, layout.v, mostly=options.skip_bad)
+            layout.strings = not integers
+        if layout.strings and (has_labels or options.id_type is None):
+            layout.whole_u = sample.are_whole(columns.u)
+            layout.whole_v = not has_labels and sample.are_whole(columns.v)
 
     @staticmethod
     def _sample(block: bytes, start: int, layout: _core.TextLayout) -> list[bytes]:
@@ -165,9 +200,7 @@ class TextSource(Source):
             return "\t"  # blanks belong to the names
         return next((mark for mark in ",;" if mark.encode() in line and b"\t" not in line), "")
 
-    def _is_header(
-        self, fields: list[bytes], sample: list[bytes], layout: _core.TextLayout
-    ) -> bool:
+    def _is_header(self, fields: list[bytes], sample: TextSample) -> bool:
         options, rows = self.options, self.options.rows
         if options.header is not None:
             return options.header
@@ -184,32 +217,23 @@ class TextSource(Source):
         usual = {name for name in names if len(name) > 1}
         if lower & usual or any(lower.issuperset(pair) for pair in rows.ends):
             return True
+        if _are_headings([field.decode(errors="replace") for field in fields], rows, sample):
+            return True
         # A CSV file of names has a header by convention; other text only if numbers follow.
-        if self._style != "text" or not sample:
+        if self._style != "text" or not sample.rows:
             return self._style != "text" and rows.csv_has_header
-        after = _core.split_line(sample[0], layout) or []
+        after = sample.rows[0]
         return len(after) > 1 and all(_core.is_integer(field) for field in after[:2])
 
-    def _guess_ids(self, sample: list[bytes], layout: _core.TextLayout) -> str:
-        last = max(layout.u, layout.v)
-        n_integer = n_other = 0
-        for record in sample:
-            fields = _core.split_line(record, layout)
-            if fields is None or len(fields) <= last:
-                continue
-            if all(_core.is_integer(fields[column]) for column in (layout.u, layout.v)):
-                n_integer += 1
-            else:
-                n_other += 1
-        # If bad rows are left out, a few names among integers are bad rows.
-        if self.options.skip_bad:
-            return "int64" if n_integer > n_other else "string"
-        return "int64" if n_other == 0 else "string"
 
-    @staticmethod
-    def _are_dates(sample: list[bytes], layout: _core.TextLayout) -> bool:
-        fields = (_core.split_line(record, layout) or [] for record in sample)
-        return are_date_texts([found[layout.t] for found in fields if len(found) > layout.t])
+def _are_headings(headings: list[str], rows: Rows, sample: TextSample) -> bool:
+    """Whether words that no row has as ids are names of columns, such as user_id."""
+    named = [at for at, heading in enumerate(headings) if is_known_id(heading)]
+    if rows.csv_has_header and not named:
+        pair = find_ends(headings, rows.ends) or ()
+        named = [at for at in pair if len(headings[at]) > 1 and not headings[at][-1].isdecimal()]
+        named = named if len(named) == 2 else []
+    return bool(named) and not any(headings[at].encode() in sample.column(at) for at in named)
 
 
 def _is_number(field: bytes) -> bool:
