@@ -317,7 +317,8 @@ void bind_text(nb::module_& m) {
     for (const std::string& field : *fields) result.emplace_back(field.data(), field.size());
     return result;
   }, "line"_a, "layout"_a);
-  m.def("take_fields", [](ArrayIn<std::uint8_t> text, const TextLayout& layout, std::vector<int> columns, bool last) {
+  m.def("take_fields", [](ArrayIn<std::uint8_t> text, const TextLayout& layout, std::vector<int> columns,
+                          bool last) -> nb::typed<nb::tuple, nb::object, nb::ellipsis> {
     const std::string_view whole(reinterpret_cast<const char*>(text.data()), text.size());
     require(whole.empty() || whole.back() == '\n', "text must end with a newline");
     for (const int column : columns) require(column >= 0 && column < 1'000'000, "columns are counted from 0");

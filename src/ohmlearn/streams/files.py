@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from ohmlearn.streams.errors import show_name
-from ohmlearn.streams.remote import is_remote, list_remote, read_remote_start
+from ohmlearn.streams.remote import find_remote_size, is_remote, list_remote, read_remote_start
 
 __all__ = [
     "LOG_MANIFEST",
@@ -19,6 +19,7 @@ __all__ = [
     "find_files",
     "find_folder_columns",
     "find_format",
+    "find_size",
     "fits_pattern",
     "format_of_bytes",
     "is_log",
@@ -119,11 +120,9 @@ def check_one_format(folder: str, files: list[str], format: str | None, filesyst
     for path in files:
         found.setdefault(find_format(path, filesystem), []).append(path)
     if len(found) > 1:
-        parts = [
-            f"{len(paths)} {kind} ({os.path.relpath(paths[0], folder)}{', ...' if paths[1:] else ''})"
-            for kind, paths in sorted(found.items(), key=lambda each: -len(each[1]))
-        ]
-        ending = os.path.splitext(next(iter(max(found.values(), key=len))))[1] or ".csv"
+        most = sorted(found.items(), key=lambda each: -len(each[1]))
+        parts = [f"{len(paths)} {kind} (such as {show_name(paths[0])})" for kind, paths in most]
+        ending = os.path.splitext(most[0][1][0].partition("?")[0])[1]
         raise ValueError(
             f"{show_name(folder)} has files of different formats: {' and '.join(parts)}; choose "
             f"some with a pattern, such as {os.path.join(show_name(folder), '**', '*' + ending)}"
@@ -172,6 +171,13 @@ def read_start(path: str, count: int, filesystem: Any = None) -> bytes:
         return read_remote_start(path, count, filesystem)
     with open(path, "rb") as file:
         return file.read(count)
+
+
+def find_size(path: str, filesystem: Any = None) -> int:
+    """Return the number of bytes of a file; 0 if a server does not say it."""
+    if filesystem is not None or is_remote(path):
+        return find_remote_size(path, filesystem) or 0
+    return os.path.getsize(path)
 
 
 def fits_pattern(path: str, pattern: str) -> bool:

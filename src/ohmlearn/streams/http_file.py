@@ -66,7 +66,7 @@ class HttpFile:
 
     def _read_part(self, start: int, count: int) -> bytes:
         """Ask for a part; if the connection is lost, ask for the rest of it."""
-        content = b""
+        content: bytes = b""
 
         def fetch() -> bytes:
             nonlocal content

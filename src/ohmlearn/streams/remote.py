@@ -21,7 +21,14 @@ from ohmlearn.streams.http_file import is_final as is_final_http
 from ohmlearn.streams.read_ahead import ReadAhead
 from ohmlearn.validation.parameters import require_extra
 
-__all__ = ["describe_remote", "is_remote", "list_remote", "open_remote", "read_remote_start"]
+__all__ = [
+    "describe_remote",
+    "find_remote_size",
+    "is_remote",
+    "list_remote",
+    "open_remote",
+    "read_remote_start",
+]
 
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+(?=://)")
 MAGIC = re.compile(r"[*?\[]")
@@ -30,7 +37,7 @@ Choose = Callable[[Iterable[str], str, str | None], list[str]]
 # What file systems say, and what that means.
 DENIED = re.compile(
     r"access.?denied|\b40[13]\b|forbidden|unauthori[sz]ed|InvalidAccessKeyId|SignatureDoesNotMatch"
-    r"|PERMISSION_DENIED|AuthenticationFailed|could not create credentials|\bcredentials\b",
+    r"|PERMISSION_DENIED|AuthenticationFailed|authenticat|\bcredentials\b",
     re.IGNORECASE,
 )
 ABSENT = re.compile(
@@ -109,6 +116,14 @@ def read_remote_start(name: str, count: int, filesystem: Any = None) -> bytes:
         raise _explain(name, error) from error
     finally:
         remote.close()
+
+
+def find_remote_size(name: str, filesystem: Any = None) -> int | None:
+    """Return the number of bytes of a remote file, if it is known."""
+    remote = _find_bytes(name, filesystem)
+    remote.close()
+    size: int | None = remote.size
+    return size
 
 
 def describe_remote(name: str) -> dict[str, Any]:
@@ -209,7 +224,7 @@ def _from_address(address: str, process: int) -> tuple[Any, str]:
     fs = require_extra("pyarrow.fs", "files")
     if address.startswith(("gs://", "gcs://")) and "retry_limit_seconds" not in address:
         # Google's library would repeat a request for 15 minutes.
-        address += ("&" if "?" in address else "?") + "retry_limit_seconds=20"
+        address += ("&" if "?" in address else "?") + "retry_limit_seconds=5"
     found: tuple[Any, str] = fs.FileSystem.from_uri(address)
     return found
 
@@ -232,6 +247,8 @@ def _explain(name: str, error: Exception) -> Exception:
         )
     if isinstance(error, FileNotFoundError) or ABSENT.search(said):
         return FileNotFoundError(f"there is no file {shown}; check the name of bucket and file")
+    if isinstance(error, ValueError):  # not about the network
+        return SourceError(f"{shown}: {said}")
     return SourceError(f"{shown}: cannot be reached, or the connection was lost: {said}")
 
 

@@ -30,7 +30,7 @@ from ohmlearn.streams.where import (
 )
 from ohmlearn.validation.parameters import require_extra
 
-__all__ = ["Kept", "RowFilter", "as_text_array", "decode"]
+__all__ = ["Kept", "RowFilter", "as_plain", "decode"]
 
 KINDS = {"number": "a number", "date": "a date", "text": "a text", "truth": "true or false"}
 FUNCTIONS = {
@@ -70,6 +70,8 @@ class RowFilter:
     ----------
     columns : list of str
         Columns of the source that the condition needs.
+    positions : list of int
+        Their positions, known after `set_positions`.
     """
 
     def __init__(
@@ -88,6 +90,7 @@ class RowFilter:
             self._folders.pop(name, None)
         wanted = columns_of(self._condition)
         self.columns = [name for name in wanted if name not in self._folders]
+        self.positions: list[int] = []
         for name in self.columns:
             self._check_name(name)
 
@@ -103,16 +106,17 @@ class RowFilter:
             found = ", ".join(shorten(name) for name in [*self._names, *self._folders][:20])
             refuse_source(self._source, f"has no column {name!r} for where, only {found}")
 
-    def positions(self, n_columns: int) -> list[int]:
-        """Return the positions of `columns` in a source with so many columns."""
+    def set_positions(self, n_columns: int) -> None:
+        """Find the positions of `columns` in a source with so many columns."""
         if self._names is not None:
-            return [list(self._names).index(name) for name in self.columns]
-        for name in self.columns:
-            if int(name) >= n_columns:
-                refuse_source(
-                    self._source, f"has no column {name} for where, only {n_columns} of them"
-                )
-        return [int(name) for name in self.columns]
+            self.positions = [list(self._names).index(name) for name in self.columns]
+            return
+        self.positions = [int(name) for name in self.columns]
+        if max(self.positions, default=0) >= n_columns:
+            refuse_source(
+                self._source,
+                f"has no column {max(self.positions)} for where, only {n_columns} of them",
+            )
 
     def excludes_all(self) -> bool:
         """Whether the names of the folders alone leave out all rows."""
@@ -135,9 +139,7 @@ class RowFilter:
 
     def keep_objects(self, rows: Sequence[Mapping[str, Any]]) -> Kept:
         """Return which objects of JSON lines count."""
-        return self._keep(
-            self._condition, lambda name: [row.get(name) for row in rows], len(rows)
-        )
+        return self._keep(self._condition, lambda name: [row.get(name) for row in rows], len(rows))
 
     def as_expression(self, schema: Any) -> Any:
         """Return a filter that Arrow can apply, or None; it may let more rows pass.
@@ -252,7 +254,7 @@ def _any_equal(operand: Any, values: list[Any]) -> Any:
 
 
 def _as_value_set(values: list[Any], type_of: Any) -> Any:
-    """Return values for a comparison with a column; those that its type cannot hold are not in it."""
+    """Return values for a comparison with a column, without those that its type cannot hold."""
     import pyarrow as pa
 
     found = []
@@ -385,6 +387,7 @@ def _from_objects(values: list[Any], kind: str | None) -> tuple[Any, NDArray[np.
 
     if kind is None:
         return pa.array([None if value is None else True for value in values], pa.bool_()), None
+    good: list[Any]
     if kind in ("text", "date"):
         good = [value if isinstance(value, str) else None for value in values]
         found, bad = _from_texts(pa.array(good, pa.large_string()), kind)
@@ -428,6 +431,12 @@ def decode(array: Any) -> Any:
         values = array.dictionary.cast(pa.large_string())
         array = pa.DictionaryArray.from_arrays(array.indices, values)
     return array.dictionary_decode()
+
+
+def as_plain(array: Any) -> Any:
+    """Return a column without a dictionary and without views."""
+    array = decode(array)
+    return as_text_array(array) if str(array.type) == "string_view" else array
 
 
 def _empty_batch(schema: Any) -> Any:
