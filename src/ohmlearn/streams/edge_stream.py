@@ -14,7 +14,7 @@ from ohmlearn.streams.batch import EdgeBatch, TimedBatch
 from ohmlearn.streams.columns import Columns
 from ohmlearn.streams.errors import refuse_source
 from ohmlearn.streams.options import ReadOptions
-from ohmlearn.streams.source import RawBatch, Source, check_same_columns
+from ohmlearn.streams.source import RawBatch, Source, inspect_all
 from ohmlearn.streams.source_kinds import SAY_KINDS, SourceKinds
 
 __all__ = ["EdgeStream", "Place"]
@@ -108,8 +108,7 @@ class EdgeStream:
         self._kinds = SourceKinds(self.options, self.nodes)
         for source in sources:
             source.times = self.times
-            source.inspect()
-        check_same_columns(sources)
+        inspect_all(sources)
         for source in sources:  # before any of them is read
             self._kinds.check(source)
         if sources[0].columns is not None:

@@ -11,11 +11,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from http.client import HTTPException
 from typing import Any, Protocol
 
-__all__ = ["BLOCK", "ReadAhead", "RemoteBytes", "retry"]
+__all__ = ["ReadAhead", "RemoteBytes", "retry"]
 
-BLOCK = 4 << 20  # bytes of one request
-AHEAD = 4  # blocks that are fetched before they are needed
-KEPT = 8  # blocks that stay in memory after use; Parquet reads some columns in turn
+FIRST = 1 << 20  # bytes of the first request: often nothing else is needed
+BLOCK = 8 << 20  # bytes of the others
+GAP = 1 << 16  # bytes that are fetched though nobody needs them, rather than making two requests
+AHEAD = 3  # blocks that are fetched before they are needed
+KEPT = 4  # blocks that stay in memory after use; Parquet reads some columns in turn
 DELAYS = (0.2, 0.6, 1.8, 5.4)  # seconds before each attempt after the first
 
 
@@ -67,6 +69,9 @@ def retry(fetch: Callable[[], Any], reopen: Callable[[], None], is_final: Any = 
 class ReadAhead(io.RawIOBase):
     """A file of bytes that are fetched in blocks, ahead of use, by threads in the background.
 
+    The whole file is read in blocks, the first one small. After `will_need`, only the bytes named
+    there are fetched ahead, and others when they are asked for.
+
     Parameters
     ----------
     remote : RemoteBytes
@@ -88,7 +93,7 @@ class ReadAhead(io.RawIOBase):
         self._is_final = is_final
         self._pool = ThreadPoolExecutor(remote.n_parallel, thread_name_prefix="ohmlearn-read")
         self._blocks: OrderedDict[int, Future[bytes]] = OrderedDict()
-        self._wanted: list[int] | None = None
+        self._plan: list[tuple[int, int]] | None = None  # blocks of `will_need`
         self._size = remote.size
         self._position = 0
 
@@ -98,9 +103,46 @@ class ReadAhead(io.RawIOBase):
         return self._size
 
     def will_need(self, ranges: Iterable[tuple[int, int]]) -> None:
-        """Fetch only blocks of these ranges (start, end) ahead of use."""
-        blocks = (range(a // BLOCK, (b - 1) // BLOCK + 1) for a, b in ranges if b > a)
-        self._wanted = sorted({block for part in blocks for block in part})
+        """Fetch only these ranges (start, end) ahead of use."""
+        plan: list[tuple[int, int]] = []
+        for start, end in sorted(ranges):
+            while start < end:
+                last = plan[-1] if plan else (-BLOCK, -BLOCK)
+                if start <= last[1] + GAP and last[1] - last[0] < BLOCK:
+                    stop = min(end, last[0] + BLOCK)
+                    plan[-1] = (last[0], max(last[1], stop))
+                else:
+                    stop = min(end, start + BLOCK)
+                    plan.append((start, stop))
+                start = max(start, stop)
+        self._plan = plan
+        self._blocks.clear()
+
+    def _find_block(self, position: int) -> int | None:
+        """Return the number of the block with a byte; None if it is not planned."""
+        if self._plan is None:
+            return 0 if position < FIRST else 1 + (position - FIRST) // BLOCK
+        at = bisect.bisect_right(self._plan, (position, float("inf"))) - 1
+        return at if at >= 0 and position < self._plan[at][1] else None
+
+    def _limits(self, block: int) -> tuple[int, int]:
+        """Return where a block starts and ends."""
+        if self._plan is not None:
+            return self._plan[block]
+        start = 0 if block == 0 else FIRST + (block - 1) * BLOCK
+        end = start + (FIRST if block == 0 else BLOCK)
+        return start, end if self._size is None else min(end, self._size)
+
+    def _find_next(self, block: int) -> range:
+        """Return the blocks to fetch ahead of a block."""
+        if self._plan is not None:
+            return range(block + 1, min(block + 1 + AHEAD, len(self._plan)))
+        if block == 0:
+            return range(0)
+        end = block + 1 + AHEAD
+        if self._size is not None:
+            end = min(end, 1 + -(-(self._size - FIRST) // BLOCK))
+        return range(block + 1, end)
 
     def readable(self) -> bool:
         """Return True."""
@@ -141,36 +183,37 @@ class ReadAhead(io.RawIOBase):
 
     def _next_part(self, most: int) -> memoryview:
         """Return the bytes from the position to the end of its block, and not more than `most`."""
-        at, start = divmod(self._position, BLOCK)
         if self._size is not None and self._position >= self._size:
             return memoryview(b"")
-        for block in [at, *self._find_next(at)]:
+        at = self._find_block(self._position)
+        try:
+            if at is None:
+                end = self._size if most < 0 else self._position + most
+                return memoryview(self._fetch(self._position, end or self._position + BLOCK))
+            content = self._take(at)
+        except Exception as error:
+            raise self._translate(error) from error
+        start = self._position - self._limits(at)[0]
+        return memoryview(content)[start : len(content) if most < 0 else start + most]
+
+    def _take(self, at: int) -> bytes:
+        """Return a block, and start to fetch the next ones."""
+        for block in (at, *self._find_next(at)):
             if block not in self._blocks:
-                self._blocks[block] = self._pool.submit(self._fetch, block)
+                limits = self._limits(block)
+                self._blocks[block] = self._pool.submit(self._fetch, *limits)
         self._blocks.move_to_end(at)
         try:
             content = self._blocks[at].result()
-        except Exception as error:
+        except Exception:
             del self._blocks[at]
-            raise self._translate(error) from error
+            raise
         while len(self._blocks) > AHEAD + KEPT:
             self._blocks.popitem(last=False)[1].cancel()
-        stop = len(content) if most < 0 else start + most
-        return memoryview(content)[start:stop]
+        return content
 
-    def _find_next(self, at: int) -> list[int]:
-        """Return the blocks to fetch ahead of a block."""
-        if self._wanted is not None:
-            after = bisect.bisect_right(self._wanted, at)
-            return self._wanted[after : after + AHEAD]
-        end = at + 1 + AHEAD
-        if self._size is not None:
-            end = min(end, -(-self._size // BLOCK))
-        return list(range(at + 1, end))
-
-    def _fetch(self, block: int) -> bytes:
-        start = block * BLOCK
-        count = BLOCK if self._size is None else min(BLOCK, self._size - start)
+    def _fetch(self, start: int, end: int) -> bytes:
+        count = (end if self._size is None else min(end, self._size)) - start
 
         def fetch() -> bytes:
             content = self._remote.read_at(start, count)

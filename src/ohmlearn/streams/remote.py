@@ -64,12 +64,14 @@ class ArrowBytes:
 
     def __init__(self, filesystem: Any, path: str) -> None:
         self._filesystem, self._path = filesystem, path
-        self._file: Any = None
-        info = filesystem.get_file_info(path)
-        if not info.is_file:
-            raise FileNotFoundError(path)
-        self.size: int | None = info.size
-        self.changed = info.mtime_ns
+        self._file: Any = filesystem.open_input_file(path)
+        self.size: int | None = self._file.size()
+
+    @property
+    def changed(self) -> int | None:
+        """When the file was changed, in nanoseconds since 1970."""
+        found: int | None = self._filesystem.get_file_info(self._path).mtime_ns
+        return found
 
     def read_at(self, start: int, count: int) -> bytes:
         """Return so many bytes; several threads may ask at a time."""

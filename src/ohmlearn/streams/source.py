@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -16,10 +17,11 @@ from ohmlearn.streams.columns import Columns
 from ohmlearn.streams.errors import refuse_source
 from ohmlearn.streams.files import find_folder_columns
 from ohmlearn.streams.options import TIMES, ReadOptions
+from ohmlearn.streams.remote import is_remote
 from ohmlearn.streams.row_filter import RowFilter
 from ohmlearn.streams.times import CheckedTimes, TimeRule
 
-__all__ = ["RawBatch", "Source", "check_same_columns", "drop_bad"]
+__all__ = ["RawBatch", "Source", "drop_bad", "inspect_all"]
 
 LARGEST_WEIGHT = _core.LARGEST_WEIGHT
 
@@ -158,6 +160,18 @@ class Source(ABC):
     @abstractmethod
     def inspect(self) -> None:
         """Find columns and size without reading the edges, if that is possible."""
+
+
+def inspect_all(sources: list[Source]) -> None:
+    """Inspect the sources of a stream; remote files several at a time."""
+    if len(sources) > 1 and any(is_remote(source.name) for source in sources):
+        with ThreadPoolExecutor(8) as pool:
+            for _ in pool.map(lambda source: source.inspect(), sources):
+                pass
+    else:
+        for source in sources:
+            source.inspect()
+    check_same_columns(sources)
 
 
 def check_same_columns(sources: list[Source]) -> None:
