@@ -25,7 +25,6 @@ __all__ = [
     "print_bad",
     "reading_options",
     "seed_option",
-    "threads_option",
 ]
 
 # One for each field of ReadOptions, with the same name.
@@ -70,9 +69,6 @@ OPTIONS = (
 )
 fraction = click.FloatRange(0.0, 1.0, min_open=True, max_open=True)
 seed_option = click.option("--seed", type=click.IntRange(min=0), default=0, help="Random seed.")
-threads_option = click.option(
-    "--threads", type=int, default=1, help="-1 for all cores; results do not depend on it."
-)
 
 
 def edge_options(command: Callable[..., Any]) -> Callable[..., Any]:

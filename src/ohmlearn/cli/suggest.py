@@ -13,7 +13,6 @@ from ohmlearn.cli.edges import (
     edge_options,
     open_edges,
     seed_option,
-    threads_option,
 )
 from ohmlearn.cli.group import main
 from ohmlearn.cli.messages import tell
@@ -24,6 +23,7 @@ from ohmlearn.cli.model import (
     sparsifier_options,
 )
 from ohmlearn.cli.outputs import check_outputs, output_options
+from ohmlearn.cli.threads import threads_option
 
 if TYPE_CHECKING:
     import numpy as np
