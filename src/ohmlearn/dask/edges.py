@@ -10,6 +10,7 @@ import numpy as np
 from distributed import Client
 from numpy.typing import NDArray
 
+from ohmlearn._display import Shown
 from ohmlearn.dask.partial import derive_seed, merge_partials, sparsify_partition
 from ohmlearn.dask.partitions import find_partitions, make_options, open_partition
 from ohmlearn.dask.product import PartialProduct, add_products, multiply_partition
@@ -25,7 +26,7 @@ __all__ = ["ClusterEdges"]
 PARTITION_EDGES = 50_000_000
 
 
-class ClusterEdges:
+class ClusterEdges(Shown):
     """Edges in partitions on a Dask cluster.
 
     `refine` and `certify` accept them like other edges, once they have been sparsified: each worker
@@ -111,6 +112,15 @@ class ClusterEdges:
         self.has_times = self.options.time is not None
         self._time_unit: str | None = "unknown"
         self._held_nodes: Any = None
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "source": self.sources[0],
+            "partitions": self.n_partitions,
+            "columns": self.columns,
+            "nodes": len(self.nodes) or None,
+            "bad rows left out": self.n_bad or None,
+        }
 
     @property
     def n_partitions(self) -> int:

@@ -9,6 +9,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn import _core
+from ohmlearn._display import Shown
 from ohmlearn.graph import interop
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.identity import nodes_of
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Graph"]
 
 
-class Graph:
+class Graph(Shown):
     """A weighted undirected graph on the nodes 0, ..., n_nodes - 1.
 
     Graphs are made by one of the ``from_*`` methods and are not changed afterwards. Parallel edges
@@ -371,6 +372,11 @@ class Graph:
 
     def __repr__(self) -> str:
         return f"Graph(n_nodes={self.n_nodes}, n_edges={self.n_edges})"
+
+    def _facts(self) -> dict[str, Any]:
+        mean = 2.0 * self.n_edges / max(1, self.n_nodes)
+        facts = {"nodes": self.n_nodes, "edges": self.n_edges, "neighbours of a node, mean": mean}
+        return facts | {"ids": self.nodes, "edges count as of": self.view}
 
     def __eq__(self, other: object) -> bool:
         """Whether the number of nodes, the edges and the weights are equal; ids do not count."""

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ohmlearn._blas import one_blas_thread
 from ohmlearn.certificate import Certificate
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
@@ -44,10 +45,13 @@ def make_page(
     nodes: NodeTable,
     answers: Answers,
     summary: dict[str, Any],
-    certificate: Certificate | None,
+    certificate: Certificate | str,
     command: str,
 ) -> Report:
-    """Return the page of a fitted classifier; `nodes` has the ids of its nodes."""
+    """Return the page of a fitted classifier; `nodes` has the ids of its nodes.
+
+    Without a certificate, the page says why there is none.
+    """
     h = model.graph_
     n_nodes, n_answers = summary["n_nodes"], sum(summary["classes"].values())
     kept = summary["n_edges_kept"]
@@ -66,8 +70,8 @@ def make_page(
     report.add_heading("Input and sparsifier")
     report.add_table(["", ""], _facts(summary), "")
     report.add_heading("Certificate")
-    if certificate is None:
-        report.add_text("Not measured, because edges from a pipe cannot be read again.")
+    if isinstance(certificate, str):
+        report.add_text(certificate)
     else:
         report.add_code(str(certificate))
         report.add_text(
@@ -170,6 +174,7 @@ def _draw_certainty(certainty: Floats) -> Any:
     return figure
 
 
+@one_blas_thread()
 def lay_out(graph: Graph, seed: int = 0) -> tuple[NDArray[np.int64], Floats]:
     """Return the nodes of the largest component, and coordinates that place neighbours together.
 

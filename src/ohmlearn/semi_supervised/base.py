@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from ohmlearn._phases import Phase, phase
 from ohmlearn.graph import Graph
 from ohmlearn.harmonic.posterior import posterior_std
 from ohmlearn.nodes.identity import nodes_of
@@ -149,7 +150,8 @@ optional
             self._check_parameters()
             self._start(None)
         check_moments(edges, at, since)
-        self._take(edges, at, since)
+        with phase(Phase("reading edges", 1, 1), self.verbose):
+            self._take(edges, at, since)
         return self
 
     def relabel(self, y: Any, *, sample_weight: Any = None) -> Self:

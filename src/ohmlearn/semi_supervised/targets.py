@@ -80,10 +80,13 @@ def number_labels(labels: Labels, ids: NodeTable | None) -> Labels:
     """
     if ids is None or isinstance(labels.nodes, np.ndarray):
         return labels
-    nodes = as_node_ids(labels.path, labels.nodes, ids, heading=labels.id_heading, row="label")
+    nodes = as_node_ids(labels.path, labels.nodes, ids.kind, ids.kinds, heading=labels.id_heading)
     unknown = np.flatnonzero(ids.find(nodes, missing="mask").mask)
     if len(unknown) == len(nodes):
-        refuse_source(labels.path, f"no edge has any of these nodes, such as {nodes.tolist()[0]!r}")
+        there = f"; the edges have nodes such as {ids.ids([0]).tolist()[0]!r}" if len(ids) else ""
+        refuse_source(
+            labels.path, f"no edge has any of these nodes, such as {nodes.tolist()[0]!r}{there}"
+        )
     if labels.heading is not None and [labels.nodes[at] for at in unknown] == [labels.heading]:
         why = "seems to be a heading, but no column has a usual name"
         refuse_source(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any, NoReturn
 
@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn import _core
-from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.ids import Ids, Strings, decode_strings, is_whole
 from ohmlearn.streams.columns import Columns
 from ohmlearn.streams.errors import refuse_source
@@ -178,44 +177,43 @@ def _as_text(column: Ids) -> list[str]:
 def as_node_ids(
     path: str,
     ids: list[Any],
-    nodes: NodeTable,
+    kind: str | None,
+    kinds: Sequence[str] = (),
     *,
     heading: str | None = None,
-    row: str = "row",
     rows: list[int] | None = None,
 ) -> NDArray[Any]:
-    """Return the ids of a table as integers or strings, as the ids of the edges are.
+    """Return the ids of a table as integers or strings, whichever `kind` the edges have.
 
-    If nodes are of several kinds, an id has its kind in front, or the `heading` of the column of
-    ids says it. A message names an id by its number in `rows`; by default, its position in `ids`.
+    If nodes are of several `kinds`, an id has its kind in front, or the `heading` of the column of
+    ids says it. A message names the row of an id if `rows` has their numbers.
 
     Examples
     --------
-    >>> nodes = NodeTable()
-    >>> _ = nodes.add_edges([1, 2], [1, 1], kinds=("user", "item"))
-    >>> as_node_ids("y.csv", [1, 2.0, "user:3"], nodes, heading="user_id")
+    >>> kinds = ("user", "item")
+    >>> as_node_ids("y.csv", [1, 2.0, "user:3"], "string", kinds, heading="user_id")
     array(['user:1', 'user:2', 'user:3'], dtype=object)
     """
 
     def refuse(at: int, why: str) -> NoReturn:
-        refuse_source(path, why, f"{row} {at if rows is None else rows[at]}")
+        refuse_source(path, why, None if rows is None else f"row {rows[at]}")
 
     names = [_id_text(node) for node in ids]
-    if nodes.kinds:
-        own = {kind.casefold(): kind for kind in nodes.kinds}
-        kind = None if heading is None else own.get(kind_of(heading).casefold())
+    if kinds:
+        by_heading = {one.casefold(): one for one in kinds}
+        own = None if heading is None else by_heading.get(kind_of(heading).casefold())
         for at, name in enumerate(names):
-            if not name.startswith(tuple(f"{one}:" for one in nodes.kinds)):
-                if kind is None:
-                    ways = " or ".join(repr(f"{one}:{name}") for one in nodes.kinds)
-                    headings = " or ".join(nodes.kinds)
+            if not name.startswith(tuple(f"{one}:" for one in kinds)):
+                if own is None:
+                    ways = " or ".join(repr(f"{one}:{name}") for one in kinds)
+                    headings = " or ".join(kinds)
                     refuse(
                         at,
                         f"{ids[at]!r} may be of several kinds of nodes; write it as {ways}, or "
                         f"call the column of ids {headings}",
                     )
-                names[at] = f"{kind}:{name}"
-    if nodes.kind != "int64":
+                names[at] = f"{own}:{name}"
+    if kind != "int64":
         return np.array(names, dtype=object)
     numbers = [_core.parse_whole(name.strip().encode()) for name in names]
     if None in numbers:
