@@ -169,8 +169,18 @@ void bind_strings(nb::class_<StringNodes>& c) {
       }, "offsets"_a.noconvert(), "data"_a.noconvert());
 }
 
+// The first `size` values of an array.
+template <class T>
+ArrayOut<T> take_over(std::unique_ptr<T[]> values, std::int64_t size) {
+  T* const begin = values.release();
+  const nb::capsule owner(begin, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+  return read_only(ArrayInOut<T>(begin, {static_cast<std::size_t>(size)}, owner));
+}
+
 auto to_arrays(OwnedStrings&& strings) {
-  return std::tuple(to_numpy(std::move(strings.offset)), to_numpy(std::move(strings.data)));
+  const std::int64_t length = strings.offset[strings.size];
+  return std::tuple(take_over(std::move(strings.offset), strings.size + 1),
+                    take_over(std::move(strings.data), length));
 }
 
 template <class Offset>
@@ -317,6 +327,22 @@ void bind_text(nb::module_& m) {
     for (const std::string& field : *fields) result.emplace_back(field.data(), field.size());
     return result;
   }, "line"_a, "layout"_a);
+  m.def("take_fields", [](ArrayIn<std::uint8_t> text, const TextLayout& layout, std::vector<int> columns,
+                          bool last) -> nb::typed<nb::tuple, nb::object, nb::ellipsis> {
+    const std::string_view whole(reinterpret_cast<const char*>(text.data()), text.size());
+    require(whole.empty() || whole.back() == '\n', "text must end with a newline");
+    for (const int column : columns) require(column >= 0 && column < 1'000'000, "columns are counted from 0");
+    auto found = without_gil([&] { return take_fields(whole, layout, columns, last); });
+    nb::list fields;
+    for (std::size_t k = 0; k < columns.size(); ++k) {
+      const auto* const bytes = reinterpret_cast<const std::uint8_t*>(found.data[k].data());
+      std::vector<std::uint8_t> data(bytes, bytes + found.data[k].size());
+      fields.append(nb::make_tuple(to_numpy(std::move(found.offset[k])), to_numpy(std::move(data))));
+    }
+    return nb::make_tuple(to_numpy(std::move(found.start)), to_numpy(std::move(found.end)),
+                          to_numpy(std::move(found.line)), fields, found.n_consumed);
+  }, "text"_a.noconvert(), "layout"_a, "columns"_a, "last"_a,
+     "Starts, ends and first lines of records, their fields in some columns, and the number of bytes read.");
   m.def("first_record", [](nb::bytes text, std::size_t start, const TextLayout& layout, bool last) {
     const std::string_view whole(text.c_str(), text.size());
     require(start < whole.size() && whole.back() == '\n', "text must end with a newline");

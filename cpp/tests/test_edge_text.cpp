@@ -219,4 +219,18 @@ TEST(any_bytes_are_read_within_bounds) {
   }
 }
 
+TEST(fields_of_records_for_filters) {
+  const ohm::TextLayout layout{.comments = "#"};
+  const std::string text = "1,2,x\n# no\n3,4\n\n5,6,\"a\n\"\"b\"\n\"7\" 7,8,9\n9,\"open\n";
+  const auto found = ohm::take_fields(text, layout, {2, 0}, false);
+  CHECK(found.n_consumed == text.size() - 8);  // the record with an open quote is left for the next call
+  CHECK(found.start == Integers({0, 11, 16}));
+  CHECK(found.end == Integers({6, 15, 28}));
+  CHECK(found.line == Integers({0, 2, 4}));  // the damaged line is left to EdgeText
+  CHECK(std::string(found.data[0].begin(), found.data[0].end()) == "xa\n\"b");
+  CHECK(found.offset[0] == Integers({0, 1, 1, 5}));
+  CHECK(std::string(found.data[1].begin(), found.data[1].end()) == "135");
+  CHECK(ohm::take_fields(text, layout, {0}, true).n_consumed == text.size());
+}
+
 }  // namespace

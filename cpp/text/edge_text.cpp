@@ -176,6 +176,40 @@ std::optional<std::vector<std::string>> split_line(std::string_view line, const 
   return fields;
 }
 
+RecordFields take_fields(std::string_view text, const TextLayout& layout, const std::vector<int>& columns, bool last) {
+  RecordFields found;
+  found.offset.assign(columns.size(), {0});
+  found.data.resize(columns.size());
+  std::vector<std::string> room(columns.empty() ? 0 : *std::max_element(columns.begin(), columns.end()) + 1);
+  std::vector<std::string_view> field(room.size());
+  std::int64_t line = 0;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const Record record = first_record(text.substr(at), layout, last);
+    if (record.size == 0) break;
+    bool is_good = !record.is_empty && !record.has_stray_return;
+    std::size_t next = 0;
+    for (std::size_t column = 0; is_good && column < field.size(); ++column) {
+      field[column] = {};
+      if (next <= record.content.size()) is_good = take_field(record.content, next, layout, room[column], field[column]);
+    }
+    if (is_good) {
+      found.start.push_back(static_cast<std::int64_t>(at));
+      found.end.push_back(static_cast<std::int64_t>(at + record.size));
+      found.line.push_back(line);
+      for (std::size_t k = 0; k < columns.size(); ++k) {
+        const std::string_view content = field[columns[k]];
+        found.data[k].insert(found.data[k].end(), content.begin(), content.end());
+        found.offset[k].push_back(std::ssize(found.data[k]));
+      }
+    }
+    line += std::count(text.begin() + at, text.begin() + at + record.size, '\n');
+    at += record.size;
+  }
+  found.n_consumed = at;
+  return found;
+}
+
 void EdgeText::fail(LineFault::Kind kind, int column, std::string_view text) {
   ++n_faults_;
   if (!first_fault_) first_fault_ = LineFault{kind, line_, column, std::string(text.substr(0, 200))};

@@ -103,6 +103,18 @@ class EdgeText {
   bool is_plain_in_quotes_[256] = {};
 };
 
+// Some fields of each record that is neither empty nor damaged, for filters.
+struct RecordFields {
+  std::vector<std::int64_t> start, end;            // of records, in the text, with the ends of their lines
+  std::vector<std::int64_t> line;                  // number of the first line of each, from 0 on
+  std::vector<std::vector<std::int64_t>> offset;   // of each column: where its fields start and end in `data`
+  std::vector<std::vector<char>> data;             // a field that a record does not have is empty
+  std::size_t n_consumed = 0;
+};
+
+// Reads whole records of a text that ends with a newline, as EdgeText::parse does.
+RecordFields take_fields(std::string_view text, const TextLayout& layout, const std::vector<int>& columns, bool last);
+
 // Splits a line into fields as EdgeText does; no value if a quote is not closed.
 std::optional<std::vector<std::string>> split_line(std::string_view line, const TextLayout& layout);
 

@@ -68,7 +68,8 @@ def test_info_counts_components_over_batches(tmp_path):
 @pytest.mark.parametrize("ending", ["parquet", "csv", "tsv", "arrow"])
 def test_sparsify_writes_what_python_gives(edges, tmp_path, ending):
     path, graph, ids = edges
-    output = tmp_path / f"h.{ending}"
+    output = tmp_path / "new folder" / f"h.{ending}"
+    output.parent.mkdir()
     result = invoke("sparsify", path, "-o", output, "--max-edges", "900", "--seed", "3", "--json")
     assert result.exit_code == 0, result.output
     expected = sparsify(read_edges(path), max_edges=900, random_state=3)

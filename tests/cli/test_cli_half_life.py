@@ -76,7 +76,10 @@ def test_a_checkpoint_of_another_half_life_is_refused(edges, tmp_path):
     [
         (("--half-life", "soon"), "--half-life must be a positive number"),
         (("--half-life", "1d", "--last", "3d"), "--half-life and --last are different ways"),
-        (("--half-life", "1d", "--time-col", "src"), "needs times in seconds"),
+        (
+            ("--half-life", "1d", "--time-col", "src", "--source-col", "ts", "--target-col", "dst"),
+            "needs times in seconds",
+        ),
     ],
 )
 def test_refused(edges, tmp_path, options, message):

@@ -73,6 +73,18 @@ def test_a_plain_id_of_a_label_is_refused(tmp_path: Path, known: Path):
     assert problem in result.output
 
 
+def test_the_command_of_a_report_is_complete(tmp_path: Path, known: Path):
+    pytest.importorskip("matplotlib")
+    edges, page = write_edges(tmp_path / "e.csv"), tmp_path / "page.html"
+    known.write_text("node,label\n0,e\n1,o\n2,e\n3,o\n")
+    words = ("label", edges, "--labels", known, "-o", tmp_path / "out.csv", "--report", page)
+    assert run(*words, "--one-kind", "--header").exit_code == 0
+    text = page.read_text()
+    assert "--one-kind" in text
+    assert "--header" in text
+    assert "--bipartite" not in text
+
+
 def test_options_of_kinds(tmp_path: Path):
     edges = write_edges(tmp_path / "e.csv", "shop,tag")
     result = run("info", edges)

@@ -28,7 +28,8 @@ def write(path, headings, u=USERS, v=ITEMS, mark=","):
 def sources(folder):
     """The same edges of users and items in all formats with headings."""
     pa = pytest.importorskip("pyarrow")
-
+    feather = pytest.importorskip("pyarrow.feather")
+    parquet = pytest.importorskip("pyarrow.parquet")
     table = pa.table({"user_id": USERS, "item_id": ITEMS})
     yield write(folder / "e.csv", "user_id,item_id")
     yield write(folder / "e.tsv", "user_id\titem_id", mark="\t")
@@ -36,9 +37,9 @@ def sources(folder):
     rows = ({"user_id": u, "item_id": v} for u, v in zip(USERS, ITEMS, strict=True))
     (folder / "e.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     yield folder / "e.jsonl"
-    pa.parquet.write_table(table, folder / "e.parquet")
+    parquet.write_table(table, folder / "e.parquet")
     yield folder / "e.parquet"
-    pa.feather.write_feather(table, folder / "e.arrow")
+    feather.write_feather(table, folder / "e.arrow")
     yield folder / "e.arrow"
     np.savez(folder / "e.npz", user_id=USERS, item_id=ITEMS)
     yield folder / "e.npz"
@@ -300,6 +301,17 @@ def test_labels_written_as_dicts(tmp_path):
     assert found["item:5"] == "b"
     with pytest.raises(ValueError, match="write it as 'user:1' or 'item:1'"):
         HFSClassifier(random_state=0, calibration=None).fit_edges(stream, {1: "a", 17: "b"})
+
+
+def test_the_name_of_an_index_or_column_is_a_kind(tmp_path):
+    pandas, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    stream = read_edges(write(tmp_path / "e.csv", "user,item"))
+    for labels in (
+        pandas.Series(["a", "b"], index=pandas.Index([1, 17], name="user_id")),
+        pa.table({"user": [1, 17], "label": ["a", "b"]}),
+    ):
+        model = HFSClassifier(random_state=0, calibration=None).fit_edges(stream, labels)
+        assert model.nodes_.ids(model.labelled_).tolist() == ["user:1", "user:17"]
 
 
 def test_saved_with_kinds(tmp_path):

@@ -70,6 +70,10 @@ READING = (
     click.option("--delimiter", help="Of text; a blank means any blanks and tabs. Guessed."),
     click.option("--comment", help="Mark that starts a comment line in text."),
     click.option(
+        "--where",
+        help="Read only rows that fulfil a condition, such as \"amount > 10 and kind = 'buy'\".",
+    ),
+    click.option(
         "--on-bad",
         type=click.Choice(["raise", "skip"]),
         default="raise",
@@ -163,7 +167,7 @@ def reading_options(options: dict[str, Any], *, needs_times: bool = False) -> "R
 
     from ohmlearn.streams import ReadOptions
 
-    chosen = {field.name: options[field.name] for field in fields(ReadOptions)}
+    chosen = {x.name: options[x.name] for x in fields(ReadOptions) if x.name in options}
     for name in ("source_col", "target_col", "weight_col", "time"):
         chosen[name] = as_column(chosen[name])
     chosen["latest"] = as_moment(chosen["latest"])

@@ -107,11 +107,15 @@ def repeat_command() -> str:
     parts = ["ohmlearn", str(context.info_name)]
     for parameter in context.command.params:
         value = context.params.get(str(parameter.name))
-        if value is None or value is False or parameter.name in ("output", "report", "checkpoint"):
+        if value is None or parameter.name in ("output", "report", "checkpoint"):
+            continue
+        if value is False and (not parameter.secondary_opts or parameter.default is not None):
             continue
         if getattr(parameter, "hidden", False):
             continue
         flag = "" if isinstance(parameter, click.Argument) else max(parameter.opts, key=len)
+        if value is False:
+            flag, value = max(parameter.secondary_opts, key=len), True
         for one in value if isinstance(value, tuple) else (value,):
             parts += [flag] if value is True else [flag, shlex.quote(str(one))]
     return " ".join(part for part in parts if part)

@@ -60,7 +60,6 @@ MOST_PASSES = 20  # of the certificate on the page
 @click.option(
     "--labels",
     "labels_file",
-    type=click.Path(exists=True, dir_okay=False),
     help="Table with a node and its label in each row, in any format of EDGES. A node may have "
     "several rows. Needed, unless --state has labels; then they replace those of the same nodes.",
 )

@@ -47,7 +47,7 @@ def by_node(given: Any, *, by_index: bool) -> Any:
             f"{', '.join(map(repr, names)) or 'none'}; select two of them"
         )
     nodes, values = columns if names[1] != "node" else columns[::-1]
-    return _gather(zip(nodes, values, strict=True))
+    return _gather(zip(nodes, values, strict=True), names[0] if names[1] != "node" else names[1])
 
 
 def pair_by_node(y: Any, sample_weight: Any, *, by_index: bool) -> tuple[Any, Any]:
@@ -77,15 +77,23 @@ def as_dict(given: Any) -> dict[Any, Any]:
     ValueError: labels and weights belong to nodes, but None is no id; leave it out
     """
     if not isinstance(given, Mapping):
-        return _gather(given.items())
+        return _gather(given.items(), given.index.name)
     _check_nodes(given)
     return dict(given)
 
 
-def _gather(rows: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
+class NodeDict(dict[Any, Any]):
+    """Values by node; the heading of the nodes may say of which kind they are."""
+
+    id_heading: str | None = None
+
+
+def _gather(rows: Iterable[tuple[Any, Any]], heading: Any = None) -> dict[Any, Any]:
     pairs = list(rows)
     _check_nodes(node for node, _ in pairs)
-    return gather(pairs)
+    found = NodeDict(gather(pairs))
+    found.id_heading = heading if isinstance(heading, str) else None
+    return found
 
 
 def _check_nodes(nodes: Iterable[Any]) -> None:

@@ -74,6 +74,13 @@ class HFSClassifier(ClassifierMixin, Certainty):
     weights : {"uniform", "gaussian"}
         Weights for "knn": all 1, or Gaussian with a scale for each point, the distance to its last
         neighbour.
+    metric : {"euclidean", "cosine"}
+        Distance for "knn"; see `knn_edges`.
+    neighbors : {"auto", "exact", "faiss"}
+        How neighbours are found for "knn": "exact" compares all pairs of points, and "faiss" (extra
+        ``knn``) may miss some. "auto" is "exact", unless n_points² n_features is above 10¹³, X is
+        dense and faiss is installed. So for such an X the answers may depend on whether faiss is
+        installed.
     kernel_gamma : float, optional
         Parameter of "rbf"; 1 / (n_features * variance) by default.
     gamma : float or "auto"
@@ -199,6 +206,8 @@ class HFSClassifier(ClassifierMixin, Certainty):
         affinity: str | Callable[..., Any] = "knn",
         n_neighbors: int = 10,
         weights: Literal["uniform", "gaussian"] = "gaussian",
+        metric: Literal["euclidean", "cosine"] = "euclidean",
+        neighbors: Literal["auto", "exact", "faiss"] = "auto",
         kernel_gamma: float | None = None,
         gamma: float | Literal["auto"] = "auto",
         epsilon: float | None = 0.8,
@@ -218,6 +227,8 @@ class HFSClassifier(ClassifierMixin, Certainty):
         self.affinity = affinity
         self.n_neighbors = n_neighbors
         self.weights = weights
+        self.metric = metric
+        self.neighbors = neighbors
         self.kernel_gamma = kernel_gamma
         self.gamma = gamma
         self.epsilon = epsilon

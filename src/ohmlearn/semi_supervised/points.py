@@ -14,6 +14,8 @@ from ohmlearn.graph import Graph
 from ohmlearn.nodes.identity import nodes_of
 from ohmlearn.semi_supervised.affinity import AFFINITIES, Affinity
 from ohmlearn.semi_supervised.by_node import pair_by_node
+from ohmlearn.streams.knn import METHODS
+from ohmlearn.streams.nearest import METRICS
 from ohmlearn.validation.parameters import (
     CALLABLE,
     LARGEST,
@@ -35,11 +37,15 @@ class FromPoints(BaseEstimator, metaclass=ABCMeta):
         "affinity": (Options(tuple(AFFINITIES)), CALLABLE),
         "n_neighbors": (Interval(Integral, 1),),
         "weights": (Options(("uniform", "gaussian")),),
+        "metric": (Options(METRICS),),
+        "neighbors": (Options(METHODS),),
         "kernel_gamma": (None, Interval(Real, SMALLEST, LARGEST)),
     }
     affinity: str | Callable[..., Any]
     n_neighbors: int
     weights: Literal["uniform", "gaussian"]
+    metric: Literal["euclidean", "cosine"]
+    neighbors: Literal["auto", "exact", "faiss"]
     kernel_gamma: float | None
     n_jobs: int | None
 
@@ -61,8 +67,9 @@ class FromPoints(BaseEstimator, metaclass=ABCMeta):
 
         Parameters
         ----------
-        X : array-like of shape (n_nodes, n_features)
-            Points; or a symmetric matrix of weights, sparse or dense, or a Graph.
+        X : array-like or sparse matrix of shape (n_nodes, n_features)
+            Points; or a symmetric matrix of weights, or a Graph. Points may be sparse only if
+            ``affinity="knn"``.
         y : array-like of shape (n_nodes,), or dict {node: label}
             Labels. None and NaN, and for classes -1, mean unlabelled. A node may have several
             labels, ``{3: ["a", "b"]}``, and for classes a distribution, ``{3: {"a": 0.7, "b":
@@ -90,7 +97,13 @@ class FromPoints(BaseEstimator, metaclass=ABCMeta):
 
     def _affinity(self) -> Affinity:
         return Affinity(
-            self.affinity, self.n_neighbors, self.weights, self.kernel_gamma, self.n_jobs
+            self.affinity,
+            self.n_neighbors,
+            self.weights,
+            self.kernel_gamma,
+            self.n_jobs,
+            self.metric,
+            self.neighbors,
         )
 
     def _check_points(self, X: Any, *, reset: bool) -> Any:
@@ -99,12 +112,13 @@ class FromPoints(BaseEstimator, metaclass=ABCMeta):
             if reset:
                 self.n_features_in_ = X.n_nodes
             return X
+        is_knn = self.affinity == "knn"
         return validate_data(
             self,
             X,
             reset=reset,
-            accept_sparse=["csr", "csc", "coo"] if precomputed else False,
-            dtype=[np.float64, np.float32],
+            accept_sparse=["csr", "csc", "coo"] if precomputed else "csr" if is_knn else False,
+            dtype=[np.float64, np.float32, *([np.uint8] if is_knn else [])],
             ensure_min_samples=2 if reset else 1,
         )
 
@@ -131,5 +145,5 @@ class FromPoints(BaseEstimator, metaclass=ABCMeta):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.affinity == "precomputed"
-        tags.input_tags.sparse = self.affinity == "precomputed"
+        tags.input_tags.sparse = self.affinity in ("precomputed", "knn")
         return tags

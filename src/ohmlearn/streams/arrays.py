@@ -19,6 +19,7 @@ from ohmlearn.streams.columns import Columns, Values, choose_columns
 from ohmlearn.streams.errors import reading, refuse_source
 from ohmlearn.streams.files import read_start
 from ohmlearn.streams.options import ReadOptions
+from ohmlearn.streams.remote import is_remote
 from ohmlearn.streams.source import RawBatch, Source, drop_bad
 
 __all__ = ["ArraySource", "BatchSource", "columns_of", "look_at_types"]
@@ -198,6 +199,8 @@ class ArraySource(Source):
             yield from cut(self, columns, kind)
 
     def _load(self, stack: ExitStack) -> ArrayColumns:
+        if self.options.filesystem is not None or is_remote(self.name):
+            refuse_source(self.name, "numpy files must be on this machine; copy it here first")
         with reading(self.name, "a numpy file"):
             first = read_start(self.name, 2)
             if not first:

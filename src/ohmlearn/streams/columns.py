@@ -113,7 +113,7 @@ class _Choice:
             w = next((at for at in found if at not in (u, v, t)), None)
         guessed = u is None or v is None or options.time is True
         if u is None or v is None:
-            u, v = self.find_ends(u, v, {at for at in (w, t) if at is not None})
+            u, v = self.find_ends(u, v, w, t)
         if u == v or w in (u, v) or (t is not None and t in (u, v, w)):
             refuse_source(
                 self.source,
@@ -161,11 +161,22 @@ class _Choice:
             _refuse_times(self.source, self.names, self.n_columns)
         return t
 
-    def find_ends(self, u: int | None, v: int | None, taken: set[int]) -> tuple[int, int]:
+    def find_ends(
+        self, u: int | None, v: int | None, w: int | None, t: int | None
+    ) -> tuple[int, int]:
         """Return the ends, at least one of which is not named."""
+        taken = {at for at in (w, t) if at is not None}
         if self.n_columns - len(taken - {u, v}) < 2:
-            what = f"{self.rows.one} needs two columns and one of times"
-            refuse_source(self.source, f"{what}, got {self.n_columns}")
+            also = " and ".join(
+                f"one of {what} ({Columns(0, 1, None, self.names, True).name(at)})"
+                for at, what in ((t, "times"), (w, "weights"))
+                if at is not None
+            )
+            refuse_source(
+                self.source,
+                f"{self.rows.one} needs two columns and {also}, got {self.n_columns}; "
+                f"{self.name_them}" + (f" and {self.rows.weight_option}" if w is not None else ""),
+            )
         named = u if u is not None else v
         unfit = {*taken, *self.values.times} - {named}
         fractions = {*self.values.fractions} - {named}

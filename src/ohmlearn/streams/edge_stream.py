@@ -16,7 +16,7 @@ from ohmlearn.streams.batch import EdgeBatch, TimedBatch
 from ohmlearn.streams.columns import Columns
 from ohmlearn.streams.errors import refuse_source
 from ohmlearn.streams.options import ReadOptions
-from ohmlearn.streams.source import RawBatch, Source
+from ohmlearn.streams.source import RawBatch, Source, inspect_all
 from ohmlearn.streams.source_kinds import SAY_KINDS, SourceKinds
 
 __all__ = ["EdgeStream", "Place"]
@@ -82,9 +82,15 @@ class EdgeStream(Shown):
     """
 
     def __init__(
-        self, sources: list[Source], *, nodes: NodeTable | None = None, verbose: int = 0
+        self,
+        sources: list[Source],
+        *,
+        nodes: NodeTable | None = None,
+        verbose: int = 0,
+        needs_edges: bool = False,
     ) -> None:
         self._sources = sources
+        self._needs_edges = needs_edges  # whether ``where`` must let an edge pass
         self._verbose = verbose
         self._started = False
         self._complete: int | None = None  # edges of a complete reading
@@ -104,7 +110,7 @@ class EdgeStream(Shown):
         self._kinds = SourceKinds(self.options)
         for source in sources:
             source.times = self.times
-            source.inspect()
+        inspect_all(sources)
         for source in sources:  # before any of them is read
             self._kinds.check(source)
         if sources[0].columns is not None:
@@ -222,6 +228,9 @@ class EdgeStream(Shown):
                     yield TimedBatch(u, v, raw.w, raw.t)
             position = 0
         self._complete = self.n_read
+        if self._needs_edges and self.options.where is not None and self.n_read == 0:
+            every = self.sources[0] if len(self.sources) == 1 else f"{len(self.sources)} files"
+            refuse_source(every, f"no row fulfils where = {self.options.where!r}")
         self._at = len(self._sources), self._sources[-1]
         self._sources[-1].fraction = 0.0
         if self.n_bad and self._verbose:

@@ -14,6 +14,7 @@ from ohmlearn.streams.bytes import ByteSource, line_blocks
 from ohmlearn.streams.columns import Columns, Values, choose_columns
 from ohmlearn.streams.errors import refuse_source, shorten
 from ohmlearn.streams.options import ReadOptions
+from ohmlearn.streams.row_filter import RowFilter
 from ohmlearn.streams.source import LARGEST_WEIGHT, RawBatch, Source
 from ohmlearn.streams.times import CheckedTimes, are_date_texts
 
@@ -25,6 +26,9 @@ LOOK = 100  # lines that decide which columns are not ends
 class JsonLinesSource(Source):
     """A file or pipe of JSON objects; the first one has the names of the columns."""
 
+    has_rows = True
+    _rows: RowFilter | None = None
+
     def __init__(self, name: str, options: ReadOptions, pipe: BinaryIO | None = None) -> None:
         super().__init__(name, options, rereadable=pipe is None)
         self._pipe = pipe
@@ -32,12 +36,12 @@ class JsonLinesSource(Source):
     def inspect(self) -> None:
         """Read the first object."""
         if self._pipe is None:
-            with ByteSource(self.name) as source:
+            with ByteSource(self.name, None, self.options.filesystem) as source:
                 self._choose(line_blocks(source))
 
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
         """Read the lines, about 1 MiB at a time."""
-        with ByteSource(self.name, self._pipe) as source:
+        with ByteSource(self.name, self._pipe, self.options.filesystem) as source:
             blocks = line_blocks(source)
             columns, first = self._choose(blocks)
             yield from self._read(columns, kind, [0, 1], source, chain(first, blocks))
@@ -47,9 +51,9 @@ class JsonLinesSource(Source):
         if position == 0:
             yield from self.batches(kind)
             return
-        with ByteSource(self.name) as source:
+        with ByteSource(self.name, None, self.options.filesystem) as source:
             columns, _ = self._choose(line_blocks(source))
-        with ByteSource(self.name) as source:
+        with ByteSource(self.name, None, self.options.filesystem) as source:
             source.skip(position[0])
             yield from self._read(columns, kind, position, source, line_blocks(source))
 
@@ -61,6 +65,8 @@ class JsonLinesSource(Source):
         source: ByteSource,
         blocks: Iterator[bytes],
     ) -> Iterator[RawBatch]:
+        if self._rows is not None and self._rows.excludes_all():
+            return
         kind = self.options.id_type or kind
         if columns.kinds is not None:
             kind = kind or "string"
@@ -69,7 +75,7 @@ class JsonLinesSource(Source):
             lines = block.split(b"\n")[:-1]
             if kind is None:
                 kind = self._guess_ids(lines, columns)
-            batch = self._parse(lines, number, columns, kind)
+            batch = self.complete(self._parse(lines, number, columns, kind))
             number += len(lines)
             n_bytes += len(block)
             self.position = [n_bytes, number]
@@ -90,7 +96,9 @@ class JsonLinesSource(Source):
                         refuse_source(self.name, fault, f"row {number}")
                     values = _look(list(row), read[-1].split(b"\n", LOOK)[:-1])
                     names = list(row)
-                    columns = choose_columns(self.name, self.options, names, len(names), values)
+                    own = self.own_options(names)
+                    columns = choose_columns(self.name, own, names, len(names), values)
+                    self._rows = self.make_filter(names)
                     self.columns = columns
                     return columns, read
         refuse_source(self.name, f"is empty: there is no line with {self.options.rows.one}")
@@ -108,6 +116,8 @@ class JsonLinesSource(Source):
         times: list[float] = []
         n_bad, first_bad = 0, None
         rows = [(at, *_parse_object(line)) for at, line in enumerate(lines, number) if line.strip()]
+        if self._rows is not None:
+            rows = self._choose_rows(self._rows, rows)
         checked = self._take_times([row for _, row, _ in rows], columns)
         for position, (at, row, fault) in enumerate(rows):
             u = v = w = None
@@ -137,16 +147,28 @@ class JsonLinesSource(Source):
             None if checked is None else np.array(times, dtype=np.float64),
         )
 
+    @staticmethod
+    def _choose_rows(condition: RowFilter, rows: list[Any]) -> list[Any]:
+        """Return the rows that count, and those that are bad."""
+        kept = condition.keep_objects([row or {} for _, row, _ in rows])
+        chosen = []
+        for position, (at, row, fault) in enumerate(rows):
+            if kept.bad is not None and kept.bad[position]:
+                chosen.append((at, None, kept.why(position)))
+            elif row is None or kept.rows[position]:
+                chosen.append((at, row, fault))
+        return chosen
+
     def _take_times(
         self, rows: list[dict[str, Any] | None], columns: Columns
     ) -> CheckedTimes | None:
         """Return the times of rows, if they are wanted; that of a bad line is missing."""
-        if self.times is None or columns.t is None:
+        if self.own_times is None or columns.t is None:
             return None
         name = (columns.names or ())[columns.t]
         values = np.empty(len(rows), dtype=object)
         values[:] = [None if row is None else row.get(name) for row in rows]
-        return self.times.take(self.name, values)
+        return self.own_times.take(self.name, values)
 
     def _take(
         self, row: dict[str, Any], columns: Columns, kind: str

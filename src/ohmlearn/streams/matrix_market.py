@@ -43,12 +43,12 @@ class MatrixMarketSource(Source):
 
     def inspect(self) -> None:
         """Read the header."""
-        with ByteSource(self.name) as source:
+        with ByteSource(self.name, None, self.options.filesystem) as source:
             self._header(line_blocks(source))
 
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
         """Read the entries."""
-        with ByteSource(self.name) as source:
+        with ByteSource(self.name, None, self.options.filesystem) as source:
             blocks = line_blocks(source)
             header = self._header(blocks)
             layout = _make_layout()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, ClassVar, Literal, NamedTuple
 
+from ohmlearn.streams.where import parse_where
 from ohmlearn.validation.parameters import check_option
 from ohmlearn.validation.times import check_moment
 
@@ -118,6 +119,8 @@ class ReadOptions:
     time: Column | bool | None = None  # True: guess the column
     latest: Any = None  # later times are bad
     bipartite: bool | tuple[str, str] | None = None  # two kinds of nodes; None: guess
+    where: str | None = None  # other rows are left out
+    filesystem: Any = None  # where paths are; None: this machine, or what an address says
 
     def __post_init__(self) -> None:
         for name in ("source_col", "target_col", "weight_col"):
@@ -138,6 +141,10 @@ class ReadOptions:
                 )
         if self.bipartite not in (None, True, False):
             object.__setattr__(self, "bipartite", _check_kinds(self.bipartite))
+        if self.where is not None:
+            if not isinstance(self.where, str):
+                raise TypeError(f"where must be a text such as 'amount > 10', got {self.where!r}")
+            parse_where(self.where)
         if self.format is not None:
             check_option("format", self.format, FORMATS)
         if self.id_type is not None:

@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 from ohmlearn import _core
 from ohmlearn.nodes.ids import Strings
 from ohmlearn.streams.bytes import ByteSource, CountedBlocks, line_blocks
+from ohmlearn.streams.chosen_records import ChosenRecords
 from ohmlearn.streams.columns import Columns, Values, choose_columns
 from ohmlearn.streams.errors import refuse_source, shorten
 from ohmlearn.streams.headings import find_ends, is_known_id
 from ohmlearn.streams.options import TIMES, ReadOptions, Rows
+from ohmlearn.streams.row_filter import RowFilter
 from ohmlearn.streams.source import RawBatch, Source
 from ohmlearn.streams.text_sample import TextSample
 from ohmlearn.streams.times import DATE, TimeRule, are_date_texts
@@ -35,6 +37,7 @@ class Plan(NamedTuple):
     layout: _core.TextLayout
     text: bytes  # the first block, from the first edge on
     line: int  # number of its first line
+    rows: RowFilter | None = None  # which rows count
 
 
 class TextSource(Source):
@@ -46,6 +49,8 @@ class TextSource(Source):
         "csv" and "tsv" have no comments and usually a header; "text" is the format of SNAP.
     """
 
+    has_rows = True
+
     def __init__(
         self, name: str, options: ReadOptions, style: str, pipe: BinaryIO | None = None
     ) -> None:
@@ -56,12 +61,12 @@ class TextSource(Source):
     def inspect(self) -> None:
         """Read the beginning of a file."""
         if self._pipe is None:
-            with ByteSource(self.name) as source:
+            with ByteSource(self.name, None, self.options.filesystem) as source:
                 self.columns = self._plan(line_blocks(source), None).columns
 
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
         """Read the lines."""
-        with ByteSource(self.name, self._pipe) as source:
+        with ByteSource(self.name, self._pipe, self.options.filesystem) as source:
             blocks = CountedBlocks(line_blocks(source))
             plan = self._plan(blocks, kind)
             self.columns = plan.columns
@@ -73,20 +78,25 @@ class TextSource(Source):
         if position == 0:
             yield from self.batches(kind)
             return
-        with ByteSource(self.name) as source:
+        with ByteSource(self.name, None, self.options.filesystem) as source:
             plan = self._plan(line_blocks(source), kind)
         self.columns = plan.columns
-        with ByteSource(self.name) as source:
+        with ByteSource(self.name, None, self.options.filesystem) as source:
             source.skip(position[0])
             self.position = list(position)
             yield from self._parse(plan._replace(line=position[1]), source, line_blocks(source))
 
     def _parse(self, plan: Plan, source: ByteSource, blocks: Iterator[bytes]) -> Iterator[RawBatch]:
         how = (plan.columns, plan.layout, plan.line)
-        more = (self.times, self._advance, self.options.rows.remedy)
+        chosen = None
+        if plan.rows is not None:
+            if plan.rows.excludes_all():
+                return
+            chosen = blocks = ChosenRecords(self.name, plan.rows, plan.layout, plan.line, blocks)
+        more = (self.own_times, self._advance, self.options.rows.remedy)
         for batch in parse_blocks(self.name, *how, blocks, *more):
             self.fraction = source.fraction()
-            yield batch
+            yield self.complete(batch if chosen is None else chosen.add_faults(batch))
 
     def _advance(self, n_bytes: int, line: int) -> None:
         self.position = [self.position[0] + n_bytes, line]
@@ -128,7 +138,8 @@ class TextSource(Source):
         else:
             sample = TextSample([first, *records], layout)
         values = sample.look(len(fields))
-        columns = choose_columns(self.name, options, names, len(fields), values)
+        own = self.own_options(names)
+        columns = choose_columns(self.name, own, names, len(fields), values)
         layout.u, layout.v = columns.u, columns.v
         layout.w = -1 if columns.w is None else columns.w
         self._choose_ids(columns, sample, layout, kind, values)
@@ -136,7 +147,10 @@ class TextSource(Source):
             layout.t = columns.t
             layout.dates = are_date_texts(sample.column(columns.t))
         layout.empty_v = options.rows.second_may_be_empty
-        return Plan(columns, layout, block, line)
+        rows = self.make_filter(names)
+        if rows is not None:
+            rows.set_positions(len(fields))
+        return Plan(columns, layout, block, line, rows)
 
     def _choose_ids(
         self,
