@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ohmlearn._blas import one_blas_thread
 from ohmlearn.certificate import Certificate
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
@@ -173,6 +174,7 @@ def _draw_certainty(certainty: Floats) -> Any:
     return figure
 
 
+@one_blas_thread()
 def lay_out(graph: Graph, seed: int = 0) -> tuple[NDArray[np.int64], Floats]:
     """Return the nodes of the largest component, and coordinates that place neighbours together.
 
