@@ -169,8 +169,18 @@ void bind_strings(nb::class_<StringNodes>& c) {
       }, "offsets"_a.noconvert(), "data"_a.noconvert());
 }
 
+// The first `size` values of an array.
+template <class T>
+ArrayOut<T> take_over(std::unique_ptr<T[]> values, std::int64_t size) {
+  T* const begin = values.release();
+  const nb::capsule owner(begin, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+  return read_only(ArrayInOut<T>(begin, {static_cast<std::size_t>(size)}, owner));
+}
+
 auto to_arrays(OwnedStrings&& strings) {
-  return std::tuple(to_numpy(std::move(strings.offset)), to_numpy(std::move(strings.data)));
+  const std::int64_t length = strings.offset[strings.size];
+  return std::tuple(take_over(std::move(strings.offset), strings.size + 1),
+                    take_over(std::move(strings.data), length));
 }
 
 template <class Offset>

@@ -9,8 +9,8 @@ namespace {
 
 std::vector<std::string> as_list(const ohm::OwnedStrings& strings) {
   std::vector<std::string> found;
-  for (std::size_t i = 0; i + 1 < strings.offset.size(); ++i) {
-    found.emplace_back(strings.data.begin() + strings.offset[i], strings.data.begin() + strings.offset[i + 1]);
+  for (std::int64_t i = 0; i < strings.size; ++i) {
+    found.emplace_back(strings.data.get() + strings.offset[i], strings.data.get() + strings.offset[i + 1]);
   }
   return found;
 }

@@ -8,40 +8,49 @@ namespace ohm {
 namespace {
 
 constexpr std::size_t kLongestInteger = 20;  // of 64 bits, with its sign
+constexpr std::size_t kStep = 16;
+
+// Copies `size` bytes, and some that follow them: a copy of fixed size is much faster than one of few bytes. `room`: how
+// many bytes there are to read. The bytes written too much are overwritten by the next call, or unused at the end.
+inline char* copy_quickly(char* to, const char* from, std::size_t size, std::size_t room) {
+  if (size <= kStep && room >= kStep) {
+    std::memcpy(to, from, kStep);
+  } else {
+    std::memcpy(to, from, size);
+  }
+  return to + size;
+}
 
 }  // namespace
 
 template <class Offset>
 OwnedStrings with_prefix(const Strings<Offset>& ids, std::string_view prefix) {
-  OwnedStrings found;
-  found.offset.reserve(ids.offset.size());
-  found.offset.push_back(0);
+  const std::int64_t count = ids.size();
   const auto length = static_cast<std::size_t>(ids.offset.back() - ids.offset.front());
-  found.data.resize(length + static_cast<std::size_t>(ids.size()) * prefix.size());
-  std::uint8_t* to = found.data.data();
-  for (std::int64_t i = 0; i < ids.size(); ++i) {
+  OwnedStrings found(count, length + static_cast<std::size_t>(count) * prefix.size() + kStep);
+  const char* const end = ids.data + ids.offset.back();
+  std::string padded(prefix);
+  padded.resize(std::max(kStep, prefix.size()));
+  auto* const data = reinterpret_cast<char*>(found.data.get());
+  char* to = data;
+  for (std::int64_t i = 0; i < count; ++i) {
     const std::string_view id = ids[i];
-    if (!id.starts_with(prefix)) to = std::copy(prefix.begin(), prefix.end(), to);
-    to = std::copy(id.begin(), id.end(), to);
-    found.offset.push_back(to - found.data.data());
+    if (!id.starts_with(prefix)) to = copy_quickly(to, padded.data(), prefix.size(), padded.size());
+    to = copy_quickly(to, id.data(), id.size(), static_cast<std::size_t>(end - id.data()));
+    found.offset[i + 1] = to - data;
   }
-  found.data.resize(static_cast<std::size_t>(found.offset.back()));
   return found;
 }
 
 OwnedStrings with_prefix(std::span<const std::int64_t> ids, std::string_view prefix) {
-  OwnedStrings found;
-  found.offset.reserve(ids.size() + 1);
-  found.offset.push_back(0);
-  found.data.resize(ids.size() * (prefix.size() + kLongestInteger));
-  auto* const data = reinterpret_cast<char*>(found.data.data());
+  OwnedStrings found(std::ssize(ids), ids.size() * (prefix.size() + kLongestInteger));
+  auto* const data = reinterpret_cast<char*>(found.data.get());
   char* to = data;
-  for (const std::int64_t id : ids) {
+  for (std::int64_t i = 0; i < std::ssize(ids); ++i) {
     to = std::copy(prefix.begin(), prefix.end(), to);
-    to = std::to_chars(to, to + kLongestInteger, id).ptr;
-    found.offset.push_back(to - data);
+    to = std::to_chars(to, to + kLongestInteger, ids[i]).ptr;
+    found.offset[i + 1] = to - data;
   }
-  found.data.resize(static_cast<std::size_t>(found.offset.back()));
   return found;
 }
 

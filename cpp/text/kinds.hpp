@@ -4,6 +4,7 @@
 #include "text/nodes.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,8 +13,15 @@
 namespace ohm {
 
 struct OwnedStrings {
-  std::vector<std::int64_t> offset;
-  std::vector<std::uint8_t> data;
+  explicit OwnedStrings(std::int64_t count, std::size_t room)
+      : offset(std::make_unique_for_overwrite<std::int64_t[]>(static_cast<std::size_t>(count) + 1)),
+        data(std::make_unique_for_overwrite<std::uint8_t[]>(room)),
+        size(count) {
+    offset[0] = 0;
+  }
+  std::unique_ptr<std::int64_t[]> offset;
+  std::unique_ptr<std::uint8_t[]> data;
+  std::int64_t size;  // number of strings
 };
 
 // The ids with the prefix in front. A string that starts with it already stays as it is.

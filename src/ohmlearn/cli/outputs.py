@@ -3,13 +3,14 @@
 import glob
 import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import click
 
-__all__ = ["check_outputs", "output_options"]
+__all__ = ["check_outputs", "output_options", "write_output"]
 
 OPTIONS = (
     click.option(
@@ -33,8 +34,18 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+def write_output(path: str, columns: dict[str, Any], csv_safe: bool) -> None:
+    """Write a table to a file, or print it."""
+    from ohmlearn._phases import phase
+    from ohmlearn.report.tables import write_table
+
+    # A progress line would be mixed with a table on the same terminal.
+    with nullcontext() if path == "-" else phase(f"writing {path}"):
+        write_table(path, columns, csv_safe)
+
+
 def check_outputs(outputs: dict[str, str | None], *inputs: str | None) -> None:
-    """Refuse outputs that would overwrite an input or each other.
+    """Refuse outputs that would overwrite an input or each other, or whose folder is missing.
 
     Parameters
     ----------
@@ -43,6 +54,8 @@ def check_outputs(outputs: dict[str, str | None], *inputs: str | None) -> None:
     *inputs : str or None
         Files, folders and patterns, as `find_files` takes them; "-" is the standard input.
     """
+    from ohmlearn._storage import check_folder
+
     paths = {
         option: path
         for option, path in outputs.items()
@@ -64,6 +77,8 @@ def check_outputs(outputs: dict[str, str | None], *inputs: str | None) -> None:
                     f"{option} {path} would overwrite what is read: {overwritten}; name another "
                     f"file"
                 )
+    for option, path in paths.items():
+        check_folder(path, option)
 
 
 def _find_overwritten(output: str, name: str) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ __all__ = [
     "decode_strings",
     "encode_strings",
     "ids_from_arrow",
+    "is_whole",
     "join_masks",
     "read_ids",
     "take",
@@ -48,6 +49,17 @@ class IdColumn(NamedTuple):
 
     ids: Ids
     missing: NDArray[np.bool_] | None = None
+
+
+def is_whole(value: float) -> bool:
+    """Whether a float is an integer, and so small that no other integer is the same float.
+
+    Examples
+    --------
+    >>> is_whole(6507.0), is_whole(0.5), is_whole(2.0**60), is_whole(float("nan"))
+    (True, False, False, False)
+    """
+    return abs(value) <= EXACT and value % 1 == 0
 
 
 class FractionError(ValueError):
@@ -171,7 +183,8 @@ def take(ids: Ids, numbers: NDArray[Any]) -> Ids:
     array(['c', 'ab', 'c'], dtype=object)
     """
     if not isinstance(ids, Strings):
-        return ids[numbers]
+        chosen: NDArray[Any] = ids[numbers]
+        return chosen
     starts = ids.offsets[:-1][numbers].astype(np.int64)
     lengths = ids.offsets[1:][numbers] - starts
     offsets = np.zeros(len(starts) + 1, dtype=np.int64)
@@ -230,8 +243,8 @@ def check_ids(values: Any, name: str) -> IdColumn:
     TypeError: node ids must be all integers or all strings, but u[1] = 2.5 is a float
     """
     array = np.asarray(values)
-    if array.dtype.kind not in "iuf" and not isinstance(values, np.ndarray):
-        array = np.asarray(values, dtype=object)  # else mixed lists become strings
+    if array.dtype.kind not in "iu" and not isinstance(values, np.ndarray):
+        array = np.asarray(values, dtype=object)  # else mixed lists become strings or floats
     if array.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, got shape {array.shape}")
     if array.size == 0:  # numpy makes an empty list float64
@@ -267,7 +280,7 @@ def _ids_from_objects(array: NDArray[Any], name: str) -> IdColumn:
         missing[:] = [_is_missing(value) for value in array]
     first = next(iter(array[~missing]), 0)
     allowed = (str,) if isinstance(first, str) else (int, np.integer, float, np.floating)
-    for at in np.flatnonzero(~missing):
+    for at in np.flatnonzero(~missing).tolist():
         _check_object(array[at], allowed, name, at)
     mask = missing if missing.any() else None
     if allowed == (str,):
@@ -283,14 +296,15 @@ def _is_missing(value: Any) -> bool:
 
 
 def _check_object(value: Any, allowed: tuple[type, ...], name: str, at: int) -> None:
+    number: Any = value
     if not isinstance(value, allowed) or isinstance(value, bool):
         raise TypeError(
             f"node ids must be all integers or all strings, but {name}[{at}] = {value!r} "
             f"is a {type(value).__name__}"
         )
-    if isinstance(value, float | np.floating) and not (abs(value) <= EXACT and value % 1 == 0):
+    if isinstance(value, float | np.floating) and not is_whole(float(value)):
         raise FractionError(name, at, value)
-    if not isinstance(value, str) and not -(2**63) <= value < 2**63:
+    if not isinstance(value, str) and not -(2**63) <= number < 2**63:
         raise ValueError(f"node ids must fit int64, but {name}[{at}] = {value}")
 
 

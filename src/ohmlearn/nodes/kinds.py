@@ -23,7 +23,8 @@ def with_kind(column: Ids, kind: str) -> Strings:
     array(['user:17', 'user:4'], dtype=object)
     """
     if isinstance(column, Strings):
-        return Strings(*_core.with_prefix(*column, f"{kind}:"))
+        offsets: Any = column.offsets  # of 32 or 64 bits
+        return Strings(*_core.with_prefix(offsets, column.data, f"{kind}:"))
     return Strings(*_core.with_prefix(column.astype(np.int64, copy=False), f"{kind}:"))
 
 
@@ -31,7 +32,8 @@ def find_plain(column: Ids, kinds: Sequence[str]) -> int:
     """Return the position of the first id that does not start with a kind, or -1."""
     if not isinstance(column, Strings):
         return 0 if column.size > 0 else -1
-    return _core.find_without_prefix(*column, [f"{kind}:" for kind in kinds])
+    offsets: Any = column.offsets
+    return _core.find_without_prefix(offsets, column.data, [f"{kind}:" for kind in kinds])
 
 
 def check_kinds(column: Ids, kinds: Sequence[str], name: str) -> None:
@@ -61,7 +63,8 @@ def check_kinds(column: Ids, kinds: Sequence[str], name: str) -> None:
 
 def kinds_of(ids: Strings) -> tuple[str, ...]:
     """Return the kinds that ids start with, in the order of appearance."""
-    return tuple(_core.kinds_of(*ids))
+    offsets: Any = ids.offsets
+    return tuple(_core.kinds_of(offsets, ids.data))
 
 
 def kinds_in(state: dict[str, NDArray[Any]]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn import _core
+from ohmlearn._display import Shown
 from ohmlearn._sharing import Shared, refuse_cut_off
 from ohmlearn._storage import check_arrays
 from ohmlearn.nodes.ids import Ids, Strings, as_ids, decode_strings, take
@@ -24,10 +25,11 @@ __all__ = [
 
 Numbers = NDArray[np.int32]
 MaskedNumbers = np.ma.MaskedArray[Any, np.dtype[np.int32]]
-NOWHERE = np.iinfo(np.int32).max  # where a masked number points: numpy raises if it is used as index
+# The number under a mask: numpy ignores masks in indices, and raises an error for this one.
+NOWHERE = np.iinfo(np.int32).max
 
 
-class NodeTable(Shared):
+class NodeTable(Shown, Shared):
     """Numbers node ids, integers or strings, in the order in which they first appear.
 
     All ids of a table are of one kind, which is that of the first one added. Memory grows with the
@@ -69,9 +71,11 @@ class NodeTable(Shared):
     def __len__(self) -> int:
         return 0 if self._table is None else len(self._table)
 
-    def __repr__(self) -> str:
-        kinds = f" of the kinds {', '.join(self.kinds)}" if self.kinds else ""
-        return f"<NodeTable: {len(self)} nodes{kinds}, ids of kind {self.kind}>"
+    def _facts(self) -> dict[str, Any]:
+        first = ", ".join(str(node) for node in self.ids(range(min(3, len(self)))))
+        kinds = ", ".join(self.kinds) or None
+        facts = {"nodes": len(self), "of the kinds": kinds, "ids of kind": self.kind}
+        return facts | {"such as": first or None}
 
     @property
     def kinds(self) -> tuple[str, ...]:

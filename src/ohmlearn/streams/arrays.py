@@ -77,7 +77,7 @@ def _look_at_rows(array: NDArray[Any]) -> Values:
     if array.dtype.kind != "f":
         return Values()
     first = array[:LOOK]
-    return Values(fractions=set(np.flatnonzero((first % 1 > 0).any(axis=0)).tolist()))
+    return Values(fractions=set(np.flatnonzero((first % 1 > 0).mean(axis=0) > 0.5).tolist()))
 
 
 def _four(columns: Columns) -> tuple[int, int, int | None, int | None]:
@@ -86,6 +86,8 @@ def _four(columns: Columns) -> tuple[int, int, int | None, int | None]:
 
 def take_ids(source: Source, ids: Any, side: str, row: int, kind: str | None) -> IdColumn:
     """Return ids; whole numbers may be floats, if they share an array with weights."""
+    if source.options.skip_bad and isinstance(ids, np.ndarray) and ids.dtype.kind == "f":
+        ids = np.where(ids % 1 == 0, ids, np.nan)
     try:
         found = read_ids(ids, side)
     except FractionError as error:
@@ -220,7 +222,7 @@ class ArraySource(Source):
             self.columns = Columns(0, 1, 2, ["row", "column", "w"], False, kinds=kinds)
             return self._load_matrix(archive, members)
         names = list(members)
-        types = (PackedColumn(self.name, name, archive, members[name]).dtype for name in names)
+        types = (PackedColumn(self.name, repr(x), archive, members[x]).dtype for x in names)
         values = look_at_types(types)
         chosen = choose_columns(self.name, self.options, names, len(names), values)
         self.columns = chosen
@@ -282,7 +284,7 @@ def cut(source: Source, columns: ArrayColumns, kind: str | None) -> Iterator[Raw
             if source.times is not None:
                 times = source.times.take(source.name, t[part])
             missing = join_masks(u_missing, v_missing)
-            why = "a node id is missing"
+            why = "a node id is missing, or not a whole number"
             batch = drop_bad(source.name, source.options, row, a, b, weights, missing, why, times)
         source.fraction = min(1.0, (row + rows) / len(u))
         yield batch

@@ -63,7 +63,7 @@ def choose_columns(
     options: ReadOptions,
     names: Sequence[str] | None,
     n_columns: int,
-    values: Values = Values(),
+    values: Values | None = None,
 ) -> Columns:
     """Return the columns that the options name, else those that names or values suggest.
 
@@ -80,7 +80,7 @@ def choose_columns(
     >>> print(choose_columns("e.csv", ReadOptions(), ["user_id", "item_id"], 2))
     u = 'user_id', v = 'item_id', no weights, two kinds of nodes (user:..., item:...) (guessed)
     """
-    return _Choice(source, options, names, n_columns, values).make()
+    return _Choice(source, options, names, n_columns, values or Values()).make()
 
 
 class _Choice:
@@ -113,7 +113,7 @@ class _Choice:
             w = next((at for at in found if at not in (u, v, t)), None)
         guessed = u is None or v is None or options.time is True
         if u is None or v is None:
-            u, v = self.find_ends(u, v, {at for at in (w, t) if at is not None})
+            u, v = self.find_ends(u, v, w, t)
         if u == v or w in (u, v) or (t is not None and t in (u, v, w)):
             refuse_source(
                 self.source,
@@ -161,35 +161,55 @@ class _Choice:
             _refuse_times(self.source, self.names, self.n_columns)
         return t
 
-    def find_ends(self, u: int | None, v: int | None, taken: set[int]) -> tuple[int, int]:
+    def find_ends(
+        self, u: int | None, v: int | None, w: int | None, t: int | None
+    ) -> tuple[int, int]:
         """Return the ends, at least one of which is not named."""
+        taken = {at for at in (w, t) if at is not None}
         if self.n_columns - len(taken - {u, v}) < 2:
-            what = f"{self.rows.one} needs two columns and one of times"
-            refuse_source(self.source, f"{what}, got {self.n_columns}")
+            also = " and ".join(
+                f"one of {what} ({Columns(0, 1, None, self.names, True).name(at)})"
+                for at, what in ((t, "times"), (w, "weights"))
+                if at is not None
+            )
+            refuse_source(
+                self.source,
+                f"{self.rows.one} needs two columns and {also}, got {self.n_columns}; "
+                f"{self.name_them}" + (f" and {self.rows.weight_option}" if w is not None else ""),
+            )
         named = u if u is not None else v
-        unfit = {*taken, *self.values.times, *self.values.fractions} - {named}
+        unfit = {*taken, *self.values.times} - {named}
+        fractions = {*self.values.fractions} - {named}
         pair = None
         if self.rows.second_may_be_empty:
-            pair = self.find_label(taken)
+            pair = self.find_label(u, v, taken)
         elif self.names is not None:
-            pair = find_ends(self.names, self.rows.ends, unfit)
-        if pair is None:
-            pair = self.find_others(taken if self.rows.second_may_be_empty else unfit, named)
+            pair = find_ends(self.names, self.rows.ends, unfit, fractions)
+        if pair is None and self.rows.second_may_be_empty:
+            pair = self.find_others(taken, named)
+        elif pair is None:
+            too_few = self.n_columns - len(unfit | fractions) < 2  # then the first row is refused
+            pair = self.find_others(unfit if too_few else unfit | fractions, named)
         if named is None:
             return pair
         other = next(at for at in (pair if u is None else pair[::-1]) if at != named)
         return (named, other) if u is not None else (other, named)
 
-    def find_label(self, taken: set[int]) -> tuple[int, int] | None:
-        """Return the columns of nodes and labels, if one of them has a usual name."""
+    def find_label(self, u: int | None, v: int | None, taken: set[int]) -> tuple[int, int] | None:
+        """Return the columns of nodes and labels, if one of them is named or has a usual name."""
         lower = ["" if at in taken else name for at, name in enumerate(self.lower)]
-        for node, label in self.rows.ends:
-            if node in lower and label in lower:
-                return lower.index(node), lower.index(label)
-        labels = [lower.index(label) for _, label in self.rows.ends if label in lower]
-        others = [at for at, name in enumerate(lower) if name and at not in labels[:1]]
+        nodes = [lower.index(name) for name, _ in self.rows.ends if name in lower]
+        labels = [lower.index(name) for _, name in self.rows.ends if name in lower]
+        nodes = [at for at in nodes if at != v] if u is None else [u]
+        labels = [at for at in labels if at != u] if v is None else [v]
+        known = {*nodes[:1], *labels[:1]}
+        others = [at for at, name in enumerate(lower) if name and at not in known]
         others = [at for at in others if not is_time(lower[at])]
-        return (others[0], labels[0]) if labels and len(others) == 1 else None
+        if nodes and labels:
+            return nodes[0], labels[0]
+        if known and len(others) == 1:
+            return (nodes or others)[0], (labels or others)[0]
+        return None
 
     def find_others(self, unfit: set[int], named: int | None) -> tuple[int, int]:
         """Return two columns whose names say nothing, or refuse to guess."""

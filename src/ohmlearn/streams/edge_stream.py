@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ohmlearn._display import Shown
 from ohmlearn.nodes import NodeTable
+from ohmlearn.nodes.ids import Strings
 from ohmlearn.streams.batch import EdgeBatch, TimedBatch
 from ohmlearn.streams.columns import Columns
 from ohmlearn.streams.errors import refuse_source
@@ -32,7 +34,7 @@ class Place(NamedTuple):
     knows_times: bool = False  # whether the times so far have decided what times are
 
 
-class EdgeStream:
+class EdgeStream(Shown):
     """Edges of one or more sources; see `read_edges`.
 
     Attributes
@@ -105,7 +107,7 @@ class EdgeStream:
         self.times = sources[0].times
         if self.times is not None:
             self.times.live = not self.rereadable
-        self._kinds = SourceKinds(self.options, self.nodes)
+        self._kinds = SourceKinds(self.options)
         for source in sources:
             source.times = self.times
         inspect_all(sources)
@@ -113,6 +115,18 @@ class EdgeStream:
             self._kinds.check(source)
         if sources[0].columns is not None:
             self._print_columns(sources[0])
+
+    def _facts(self) -> dict[str, Any]:
+        first, *others = self.sources
+        return {
+            "source": f"{first} and {len(others)} more" if others else first,
+            "columns": self.columns,
+            "edges": self.n_edges,
+            "nodes": self.n_nodes,
+            "bad rows left out": self.n_bad or None,
+            "times": self.times.unit if self.times is not None else None,
+            "readable once": not self.rereadable,
+        }
 
     @property
     def columns(self) -> str | None:
@@ -140,6 +154,25 @@ class EdgeStream:
                     if self.times.is_known:
                         return self.times.unit
         return self.times.unit
+
+    def find_kind(self) -> str | None:
+        """Return what the ids are, "int64" or "string", before the edges are read.
+
+        Streams that can be read again are read until their first edges. For others it is None.
+
+        Examples
+        --------
+        >>> from ohmlearn import read_edges
+        >>> read_edges([(["ann"], ["bob"])]).find_kind()
+        'string'
+        """
+        if self.nodes.kind is not None or not self.rereadable:
+            return self.nodes.kind
+        for source in self._sources:
+            for raw in source.batches(None):
+                if raw.u.size > 0:
+                    return "string" if isinstance(raw.u, Strings) else "int64"
+        return None
 
     @property
     def n_nodes(self) -> int | None:

@@ -65,32 +65,34 @@ ONE_KIND = (
     ("s", "t"),
     ("left", "right"),
 )
-PEOPLE = frozenset(
-    "account actor author buyer card cardholder client consumer contributor customer director donor "
-    "editor employee investor listener member patient person player reader researcher reviewer "
-    "session student subscriber teacher user viewer visitor voter worker".split()
-)
-THINGS = frozenset(
-    "ad album app article artist asset book brand category channel club community company "
-    "conference course device disease doc document domain drug event film forum game gene genre "
-    "group hashtag host hotel ip ip_address isbn item journal keyword merchant movie page paper "
-    "playlist podcast post product project protein publication query question recipe repo "
-    "repository restaurant shop site sku song stock store subreddit symptom tag team term topic "
-    "track url venue video website word".split()
-)
-TWO_KINDS = frozenset(
-    frozenset(pair.split())
-    for pair in (
-        "query document, query doc, query url, query page, query product, drug disease, gene disease, "
-        "drug protein, artist song, artist track, artist album, document word, document term, "
-        "doc word, doc term, paper venue, paper conference, paper journal, paper keyword, "
-        "movie genre, movie tag, film genre, order product, order item, order sku, basket product, "
-        "basket item, invoice product, invoice item, ip domain, device ip, shop product, "
-        "merchant product, store product, store item, shop item"
-    ).split(", ")
-)
-KNOWN = PEOPLE | THINGS | frozenset().union(*TWO_KINDS)
-ID_ENDINGS = ("id", "ids", "key", "uid", "uuid", "no", "nr", "number", "num", "code", "name", "hash")
+PEOPLE_WORDS = """
+account actor author buyer card cardholder client consumer contributor customer director donor
+editor employee investor listener member patient person player reader researcher reviewer session
+student subscriber teacher user viewer visitor voter worker
+"""
+THING_WORDS = """
+ad album app article artist asset book brand category channel club community company conference
+course device disease doc document domain drug event film forum game gene genre group hashtag host
+hotel ip ip_address isbn item journal keyword merchant movie page paper playlist podcast post
+product project protein publication query question recipe repo repository restaurant shop site sku
+song stock store subreddit symptom tag team term topic track url venue video website word
+"""
+# Pairs of things that are two kinds.
+THING_PAIRS = """
+query document, query doc, query url, query page, query product, drug disease, gene disease,
+drug protein, artist song, artist track, artist album, document word, document term, doc word,
+doc term, paper venue, paper conference, paper journal, paper keyword, movie genre, movie tag,
+film genre, order product, order item, order sku, basket product, basket item, invoice product,
+invoice item, ip domain, device ip, shop product, merchant product, store product, store item,
+shop item
+"""
+PEOPLE = frozenset(PEOPLE_WORDS.split())
+THINGS = frozenset(THING_WORDS.split())
+TWO_KINDS = frozenset(frozenset(pair.split()) for pair in THING_PAIRS.split(","))
+KNOWN: frozenset[str] = PEOPLE.union(THINGS, *TWO_KINDS)
+ID_ENDINGS = (
+    "id", "ids", "key", "uid", "uuid", "no", "nr", "number", "num", "code", "name", "hash"
+)  # fmt: skip
 
 
 def simplify(heading: str) -> str:
@@ -124,9 +126,9 @@ def kind_of(heading: str) -> str:
 
 def _singular(word: str) -> str:
     """Return the singular of a word that is known, else the word."""
-    forms = (word, word.removesuffix("s"), word.removesuffix("es"))
+    forms = [word, word.removesuffix("s"), word.removesuffix("es")]
     if word.endswith("ies"):
-        forms += (word.removesuffix("ies") + "y",)
+        forms.append(word.removesuffix("ies") + "y")
     return next((form for form in forms if form in KNOWN), word)
 
 
@@ -151,11 +153,13 @@ def find_ends(
     headings: Sequence[str],
     usual: Sequence[tuple[str, str]],
     not_ends: Collection[int] = (),
+    doubtful: Collection[int] = (),
 ) -> tuple[int, int] | None:
     """Return the positions of the two columns whose headings say that they are the ends.
 
     These are a pair of `usual` names, or a pair that differs in its roles only, or two kinds.
-    Returns None if there is no such pair, or more than one.
+    Returns None if there is no such pair, or more than one. The columns `not_ends` are left out,
+    those in `doubtful` unless they have usual names.
 
     Examples
     --------
@@ -169,7 +173,8 @@ def find_ends(
     names = ["" if at in not_ends else name.strip().lower() for at, name in enumerate(headings)]
     if (found := _find_pair(names, usual)) is not None:
         return found
-    simple = ["" if not name or is_time(h) else simplify(h) for name, h in zip(names, headings)]
+    left_out = {at for at, name in enumerate(headings) if is_time(name)} | {*not_ends, *doubtful}
+    simple = ["" if at in left_out else simplify(name) for at, name in enumerate(headings)]
     pairs = dict(_pairs_of_roles(simple))
     preferred = [pairs[stem] for stem in ID_STEMS if stem in pairs]
     if preferred or len(pairs) == 1:
@@ -177,8 +182,10 @@ def find_ends(
     if pairs:
         return None
     kinds = [name and kind_of(name) for name in simple]
-    if (found := _find_pair(kinds, (*usual, *ONE_KIND, *(p[::-1] for p in ONE_KIND)))) is not None:
+    if (found := _find_pair(kinds, usual)) is not None:
         return found
+    if (found := _find_pair(kinds, ONE_KIND)) is not None:
+        return min(found), max(found)
     typed = [
         (at, after)
         for at in range(len(kinds))
@@ -190,9 +197,7 @@ def find_ends(
     return typed[0] if len(typed) == 1 else None
 
 
-def _find_pair(
-    names: Sequence[str], usual: Sequence[tuple[str, str]]
-) -> tuple[int, int] | None:
+def _find_pair(names: Sequence[str], usual: Sequence[tuple[str, str]]) -> tuple[int, int] | None:
     """Return the positions of the first pair of usual names."""
     found = (pair for pair in usual if pair[0] in names and pair[1] in names)
     pair = next(found, None)

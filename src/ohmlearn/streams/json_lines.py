@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ohmlearn.nodes.ids import EXACT, Ids, encode_strings
+from ohmlearn.nodes.ids import Ids, encode_strings, is_whole
 from ohmlearn.streams.bytes import ByteSource, line_blocks
 from ohmlearn.streams.columns import Columns, Values, choose_columns
 from ohmlearn.streams.errors import refuse_source, shorten
@@ -135,7 +135,7 @@ class JsonLinesSource(Source):
                 n_bad += 1
                 first_bad = first_bad or f"{self.name}, row {at}: {fault}"
             else:
-                problem = f'{fault}; correct it, or use on_bad="skip"'
+                problem = f"{fault}; {self.options.rows.remedy}"
                 refuse_source(self.name, problem, f"row {at}")
         a, b = (_as_column(ids, kind) for ids in ends)
         return RawBatch(
@@ -207,20 +207,23 @@ def _parse_object(line: bytes) -> tuple[dict[str, Any] | None, str]:
 def _look(names: list[str], lines: list[bytes]) -> Values:
     """Return which columns are not ends, by their values in some lines."""
     rows = [row for row, _ in map(_parse_object, lines) if row is not None]
-    times, fractions = set(), set()
+    times, fractions, floats = set(), set(), set()
     for at, name in enumerate(names):
         values = [row[name] for row in rows if row.get(name) not in (None, "")]
         texts = [value.encode(errors="replace") for value in values if isinstance(value, str)]
         if texts and len(texts) == len(values) and are_date_texts(texts):
             times.add(at)
-        if any(isinstance(value, float) and value % 1 > 0 for value in values):
+        n_fractions = sum(isinstance(value, float) and value % 1 > 0 for value in values)
+        if n_fractions > 0:
+            floats.add(at)
+        if n_fractions > len(values) / 2:
             fractions.add(at)
-    return Values(times, fractions)
+    return Values(times, fractions, floats)
 
 
 def _as_id(value: Any) -> Any:
     """Return a whole number that is written as a float as an integer."""
-    if isinstance(value, float) and abs(value) <= EXACT and value % 1 == 0:
+    if isinstance(value, float) and is_whole(value):
         return int(value)
     return value
 

@@ -76,6 +76,7 @@ class Rows(NamedTuple):
     weight_option: str = "weight_col"
     csv_has_header: bool = True  # by convention, if its first line has no number
     second_may_be_empty: bool = False  # then an empty weight is 1
+    remedy: str = "correct it"  # for a bad row
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +99,13 @@ class ReadOptions:
     ValueError: delimiter must be one ASCII character that is not a letter, ... got ',,'
     """
 
-    rows: ClassVar[Rows] = Rows("an edge", "node id", "node id", weights=("w", "weight", "weights"))
+    rows: ClassVar[Rows] = Rows(
+        "an edge",
+        "node id",
+        "node id",
+        weights=("w", "weight", "weights"),
+        remedy='correct it, or use on_bad="skip"',
+    )
 
     source_col: Column | None = None
     target_col: Column | None = None

@@ -230,7 +230,7 @@ def drop_bad(
         value = None if w is None else w[at]
         why = f"weights must not be negative nor above {LARGEST_WEIGHT:g}, got {value}"
     if not options.skip_bad:
-        refuse_source(source, f'{why}; correct it, or use on_bad="skip"', row)
+        refuse_source(source, f"{why}; {options.rows.remedy}", row)
     keep = ~mask
     return RawBatch(
         take(u, np.flatnonzero(keep)),

@@ -28,33 +28,30 @@ class SourceKinds:
     Parameters
     ----------
     options : ReadOptions
-    nodes : NodeTable
-        Whose kinds must be those of the sources.
     """
 
-    def __init__(self, options: ReadOptions, nodes: NodeTable) -> None:
+    def __init__(self, options: ReadOptions) -> None:
         self._options = options
         self._before: tuple[str, str] | None = None
         self._named: str | None = None  # the first source with names
         self._asked = False
         self._n_looked = 0
+        self._seen = np.zeros(0, dtype=bool), np.zeros(0, dtype=bool)  # which nodes are in u, in v
 
     def check(self, source: Source) -> tuple[str, str] | None:
         """Return the kinds of a source; refuse one that contradicts those before it."""
         columns = source.columns
-        if columns is None:
+        if columns is None or source.node_kinds:
             return None
         if columns.names is None and self._before is not None:
             return self._before
         if self._named is None:
             self._named, self._before = source.name, columns.kinds
-        elif self._options.bipartite is None and columns.names is not None:
-            if set(columns.kinds or ()) != set(self._before or ()):
-                refuse_source(
-                    source.name,
-                    f"{_describe(columns.kinds)}, but {self._named} {_describe(self._before)}; "
-                    f"{SAY_KINDS}",
-                )
+            return columns.kinds
+        differ = set(columns.kinds or ()) != set(self._before or ())
+        if differ and self._options.bipartite is None and columns.names is not None:
+            what = f"but {self._named} {_describe(self._before)}"
+            refuse_source(source.name, f"{_describe(columns.kinds)}, {what}; {SAY_KINDS}")
         return columns.kinds
 
     def take(self, source: Source, nodes: NodeTable) -> tuple[str, str] | None:
@@ -80,9 +77,10 @@ class SourceKinds:
         if columns is None or not columns.ask_kinds or self._asked or self._n_looked > ASK_EDGES:
             return
         self._n_looked += len(u)
-        is_first = np.zeros(len(nodes), dtype=bool)
-        is_first[u] = True
-        shared = v[is_first[v]]
+        for side, ends in zip(self._seen, (u, v), strict=True):
+            side.resize(len(nodes), refcheck=False)  # adds False
+            side[ends] = True
+        shared = np.flatnonzero(self._seen[0] & self._seen[1])
         if len(shared) == 0:
             return
         self._asked = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import chain
+from math import isnan
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 import numpy as np
@@ -92,7 +93,8 @@ class TextSource(Source):
             if plan.rows.excludes_all():
                 return
             chosen = blocks = ChosenRecords(self.name, plan.rows, plan.layout, plan.line, blocks)
-        for batch in parse_blocks(self.name, *how, blocks, self.own_times, self._advance):
+        more = (self.own_times, self._advance, self.options.rows.remedy)
+        for batch in parse_blocks(self.name, *how, blocks, *more):
             self.fraction = source.fraction()
             yield self.complete(batch if chosen is None else chosen.add_faults(batch))
 
@@ -222,7 +224,7 @@ class TextSource(Source):
         columns = (options.source_col, options.target_col, options.weight_col, options.time)
         if lower & {name.lower() for name in columns if isinstance(name, str)}:
             return True
-        if any(_is_number(field) for field in fields):
+        if any(_is_number(field) or not isnan(_core.parse_time(field, True)) for field in fields):
             return False
         # One letter may be an id; a pair of usual letters is not.
         # In a table without a header by convention, "trust" may be a label.
@@ -294,10 +296,12 @@ def parse_blocks(
     blocks: Iterator[bytes],
     times: TimeRule | None = None,
     advance: Callable[[int, int], None] | None = None,
+    remedy: str = ReadOptions.rows.remedy,
 ) -> Iterator[RawBatch]:
     """Yield the edges in blocks of lines; the first line has number `line`.
 
     `advance` is called with the number of bytes that were read, and the number of the next line.
+    `remedy` is for messages about a bad line.
     """
     text: Any = _core.EdgeText(layout, line)
     n_known = 0  # faults in earlier blocks
@@ -319,7 +323,7 @@ def parse_blocks(
         if fault is not None and not layout.skips_faults:
             refuse_source(
                 name,
-                f'{describe_fault(fault, columns, times)}; correct it, or use on_bad="skip"',
+                f"{describe_fault(fault, columns, times)}; {remedy}",
                 f"row {fault.line}",
             )
         if times is not None:

@@ -28,7 +28,7 @@ class TextSample:
     >>> records = [b"2026-03-31,6507.0,0.5", b"2026-04-01,17,1.5"]
     >>> sample = TextSample(records, _core.TextLayout())
     >>> sample.look(3)
-    Values(times={0}, fractions={2}, floats=())
+    Values(times={0}, fractions={2}, floats={2})
     >>> sample.are_whole(1), sample.are_integers(0, 1)
     (True, False)
     """
@@ -47,6 +47,7 @@ class TextSample:
         return Values(
             times={at for at, texts in enumerate(columns) if _are_times(texts, n_columns)},
             fractions={at for at, texts in enumerate(columns) if _are_fractions(texts)},
+            floats={at for at, texts in enumerate(columns) if any(map(_is_fraction, texts))},
         )
 
     def are_whole(self, at: int) -> bool:
@@ -57,11 +58,17 @@ class TextSample:
         )
 
     def are_integers(self, u: int, v: int, *, mostly: bool = False) -> bool:
-        """Whether ids in two columns are integers: in all rows, or in most rows."""
+        """Whether ids in two columns are integers: in all rows, or in most rows.
+
+        Numbers with fractions among them are faults, not names.
+        """
         n_integer = n_other = 0
         for fields in self.rows:
             if len(fields) > max(u, v):
-                good = all(_core.parse_whole(fields[at]) is not None for at in (u, v))
+                good = all(
+                    _core.parse_whole(fields[at]) is not None or _is_fraction(fields[at])
+                    for at in (u, v)
+                )
                 n_integer += good
                 n_other += not good
         return n_integer > n_other if mostly else n_other == 0
@@ -84,5 +91,9 @@ def _are_times(texts: list[bytes], n_columns: int) -> bool:
 
 
 def _are_fractions(texts: list[bytes]) -> bool:
-    numbers = np.array([_core.parse_time(text, False) for text in texts])
-    return bool(np.isfinite(numbers).all() and (numbers != np.floor(numbers)).any())
+    """Whether more than half of the values are numbers with fractions."""
+    return sum(map(_is_fraction, texts)) > len(texts) / 2
+
+
+def _is_fraction(text: bytes) -> bool:
+    return _core.parse_time(text, False) % 1 > 0  # not NaN
