@@ -273,9 +273,8 @@ class LaplacianSolver(Shown, Shared):
         if x0 is None:
             x = np.zeros_like(columns)
         else:
-            x = np.array(
-                check_columns(x0, "x0", self.graph.n_nodes), copy=None if overwrite else True
-            )
+            x = check_columns(x0, "x0", self.graph.n_nodes)
+            x = x if overwrite else np.array(x)
             if x.shape != columns.shape:
                 raise ValueError(f"x0 must have the shape of b, {np.shape(b)}, got {np.shape(x0)}")
         with self._lock:

@@ -314,8 +314,7 @@ class Labelling(FromPoints):
 
     def _labels_to_leave_out(self) -> NDArray[np.int64]:
         """Return positions of labels, a random choice if there are many."""
-        entries = LEFT_OUT_ENTRIES // max(1, self.graph_.n_nodes)
-        most = min(MOST_LEFT_OUT, max(LEAST_LEFT_OUT, entries))
+        most = most_left_out(self.graph_.n_nodes)
         n_labels = len(self.labelled_)
         if n_labels <= most:
             return np.arange(n_labels)
@@ -452,6 +451,12 @@ class Labelling(FromPoints):
                 f"does, or give n_nodes"
             )
         return with_nodes(kept, max(n_nodes, last + 1))
+
+
+def most_left_out(n_nodes: int) -> int:
+    """Return the number of labels whose leave-one-out scores are computed at most."""
+    entries = LEFT_OUT_ENTRIES // max(1, n_nodes)
+    return min(MOST_LEFT_OUT, max(LEAST_LEFT_OUT, entries))
 
 
 def kept_sparsifier(edges: Any, model: Any) -> KeptSparsifier | None:
