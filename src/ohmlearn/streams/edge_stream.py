@@ -17,7 +17,7 @@ from ohmlearn.streams.columns import Columns
 from ohmlearn.streams.errors import refuse_source
 from ohmlearn.streams.options import ReadOptions
 from ohmlearn.streams.source import RawBatch, Source, inspect_all
-from ohmlearn.streams.source_kinds import SAY_KINDS, SourceKinds
+from ohmlearn.streams.source_kinds import SourceKinds, say_kinds
 
 __all__ = ["EdgeStream", "Place"]
 
@@ -244,7 +244,7 @@ class EdgeStream(Shown):
         except TypeError as error:  # integers after strings, or the other way round
             refuse_source(source.name, f'{error}, or use id_type="string"')
         except ValueError as error:
-            refuse_source(source.name, f"{error}; {SAY_KINDS}")
+            refuse_source(source.name, f"{error}; {say_kinds(self.nodes)}")
         self._kinds.ask(source, u, v, self.nodes)
         return u, v
 
