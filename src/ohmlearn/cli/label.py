@@ -132,7 +132,7 @@ def label(**options: Any) -> None:
     """
     from ohmlearn._phases import phase
     from ohmlearn.report.answers import Answers
-    from ohmlearn.report.tables import check_table_path
+    from ohmlearn.report.tables import NodeIds, check_table_path
     from ohmlearn.validation.parameters import require_extra
 
     check_table_path(options["output"], options["csv_safe"])
@@ -155,7 +155,7 @@ def label(**options: Any) -> None:
     check_window(model, stream)
     with phase("computing probabilities"):
         answers = Answers(model, options["min_confidence"])
-        columns = answers.columns(stream.nodes.ids(), options["top"])
+        columns = answers.columns(NodeIds(stream.nodes), options["top"])
     write_output(options["output"], columns, options["csv_safe"])
     if options["report"] or not options["quiet"]:
         with phase("estimating accuracy and stability"):

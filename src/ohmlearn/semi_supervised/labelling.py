@@ -32,6 +32,7 @@ from ohmlearn.semi_supervised.targets import (
     NodeLabels,
     merge_rows,
     number_labels,
+    refuse_unknown,
 )
 from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.sparsifier.options import MAX_EDGES, SparsifierOptions
@@ -137,6 +138,8 @@ class Labelling(FromPoints):
             edges = select_since(edges, first)
         # Labels are checked before the edges are read, and numbered afterwards.
         labels = self._read_labels(y, n_nodes, nodes_of(edges), sample_weight)
+        if isinstance(edges, Graph):
+            refuse_unknown(labels, edges.nodes)
         in_memory = isinstance(edges, Graph | tuple) or self.epsilon is None
         is_sparse = isinstance(edges, StreamingSparsifier)  # there are no other edges to read
         if self.passes > 1 and not in_memory and not is_sparse and not _is_on_cluster(edges):
