@@ -191,11 +191,11 @@ def _label(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> "Out
             )
         else:
             stream = open_edges(options, needs_times=forgetting.needs_times)
-            check_ids(stream, labels.path, list(labels), heading=labels.id_heading)
         model = make_model(options, stream.rereadable, labels, **forgetting.parameters)
         sparsifier, checkpoint = _make_sparsifier(options, stream, forgetting)
         edges = stream
         if not options["cluster"]:
+            check_ids(stream, labels.path, list(labels), heading=labels.id_heading)
             edges = WatchedEdges(stream, options, sparsifier, checkpoint, needs_edges=True)
         line = status_line()
         if line is not None and options["report"] and not options["no_certificate"]:
