@@ -104,10 +104,10 @@ def test_options_of_kinds(tmp_path: Path):
 
 def test_columns_are_asked_for_in_words_of_the_command_line(tmp_path: Path, known: Path):
     path = tmp_path / "e.csv"
-    path.write_text("who,whom,what\n1,2,3\n")
+    path.write_text("shop,tag,what\n1,2,3\n")
     result = run("info", path)
     assert result.exit_code == 2
-    assert "there are 'who', 'whom', 'what'; name them with --source-col and --target-col" in (
+    assert "there are 'shop', 'tag', 'what'; name them with --source-col and --target-col" in (
         result.output
     )
     known.write_text("node,colour,size\n1,red,3\n")
@@ -175,7 +175,7 @@ def test_checkpoints_with_named_kinds(tmp_path: Path, known: Path):
     process.send_signal(signal.SIGKILL)
     process.wait()
     if saved.exists():  # it may have been faster
-        result = run(*[word if word != "kunde,ware" else "a,b" for word in words])
+        result = run(*[word if word != "kunde,ware" else "Kunde,Ware" for word in words])
         assert result.exit_code == 2
         assert "was saved with --bipartite" in result.output
     result = run(*words)

@@ -26,7 +26,6 @@ __all__ = [
     "print_bad",
     "reading_options",
     "seed_option",
-    "threads_option",
 ]
 
 # One for each field of ReadOptions, with the same name, and --kinds for names in `bipartite`.
@@ -101,24 +100,9 @@ class Fraction(click.FloatRange):
         return number
 
 
-def _check_threads(_: click.Context, __: click.Parameter, threads: int) -> int:
-    """Refuse a number of threads before anything is read."""
-    from ohmlearn.validation.parameters import check_n_jobs
-
-    check_n_jobs(threads)
-    return threads
-
-
 fraction = Fraction()
 seed_option = click.option(
     "--seed", type=click.IntRange(0, 2**64 - 1), default=0, help="Random seed."
-)
-threads_option = click.option(
-    "--threads",
-    type=int,
-    default=1,
-    callback=_check_threads,
-    help="-1 for all cores; results do not depend on it.",
 )
 
 

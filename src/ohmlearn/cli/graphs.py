@@ -13,12 +13,12 @@ from ohmlearn.cli.edges import (
     fraction,
     open_edges,
     seed_option,
-    threads_option,
 )
 from ohmlearn.cli.forgetting import Forgetting, forgetting_options
 from ohmlearn.cli.group import main
 from ohmlearn.cli.messages import tell
 from ohmlearn.cli.outputs import check_outputs, output_options, write_output
+from ohmlearn.cli.threads import threads_option
 
 if TYPE_CHECKING:
     import numpy as np

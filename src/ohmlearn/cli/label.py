@@ -16,7 +16,6 @@ from ohmlearn.cli.edges import (
     fraction,
     open_edges,
     seed_option,
-    threads_option,
 )
 from ohmlearn.cli.forgetting import Forgetting, check_window, forgetting_options
 from ohmlearn.cli.group import main, repeat_command
@@ -31,6 +30,7 @@ from ohmlearn.cli.model import (
     sparsifier_options,
 )
 from ohmlearn.cli.outputs import check_outputs, output_options, write_output
+from ohmlearn.cli.threads import threads_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

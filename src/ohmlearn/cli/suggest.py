@@ -14,7 +14,6 @@ from ohmlearn.cli.edges import (
     edge_options_with_state,
     open_edges,
     seed_option,
-    threads_option,
 )
 from ohmlearn.cli.forgetting import Forgetting, check_window, forgetting_options
 from ohmlearn.cli.group import main, was_given
@@ -27,6 +26,7 @@ from ohmlearn.cli.model import (
     sparsifier_options,
 )
 from ohmlearn.cli.outputs import check_outputs, output_options, write_output
+from ohmlearn.cli.threads import threads_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -33,6 +33,7 @@ the third term is small. For a small gamma nu and mu - nu nearly cancel, and S_i
 accurate form.
 """
 
+import math
 from typing import Any, Literal
 
 import numpy as np
@@ -133,8 +134,8 @@ class HFSSystem:
         sums, first = self._label_sums(self.values), self.at[0]
         off = sums * sizes[first] - sizes[:, np.newaxis] * sums[first]
         off /= (sizes[first] * self._weights_there)[:, np.newaxis]
-        self._total = float(sizes @ self.share)  # sum of n_i^2 / l_i
-        shift = sizes @ off / self._total
+        self._total = float((sizes * self.share).sum())  # sum of n_i^2 / l_i
+        shift = (sizes[:, np.newaxis] * off).sum(axis=0) / self._total
         self._limit = sums[first] / sizes[first] + shift
         self._constants = off - self.share[:, np.newaxis] * shift
 
@@ -270,7 +271,7 @@ class HFSSystem:
 
         The terms of f are as large as its largest entry.
         """
-        weight = float(np.linalg.norm(degrees[self.reached]))
+        weight = math.sqrt(float((degrees[self.reached] ** 2).sum()))
         rounded = EPS * self.scale * weight * np.abs(f).max(axis=0)
         ratios: Floats = rounded / _sizes(self._right_hand_side(mu))
         return ratios

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ohmlearn._blas import one_blas_thread
 from ohmlearn.certificate import Certificate
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
@@ -173,6 +174,7 @@ def _draw_certainty(certainty: Floats) -> Any:
     return figure
 
 
+@one_blas_thread()
 def lay_out(graph: Graph, seed: int = 0) -> tuple[NDArray[np.int64], Floats]:
     """Return the nodes of the largest component, and coordinates that place neighbours together.
 
@@ -202,7 +204,8 @@ def lay_out(graph: Graph, seed: int = 0) -> tuple[NDArray[np.int64], Floats]:
         x -= inside @ x / total
         gram = x.T @ (inside[:, np.newaxis] * x)
         values, vectors = np.linalg.eigh(gram)
-        x = x @ vectors[:, ::-1] / np.sqrt(np.maximum(values[::-1], 1e-300))
+        least = max(1e-12 * values[-1], 1e-300)  # three nodes have only two such vectors
+        x = x @ vectors[:, ::-1] / np.sqrt(np.maximum(values[::-1], least))
     return nodes, x[nodes, :2]
 
 

@@ -6,6 +6,7 @@ import glob
 import os
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
+from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import unquote
@@ -71,7 +72,7 @@ def find_files(pattern: str, filesystem: Any = None) -> list[str]:
         return [pattern]
     if not glob.has_magic(pattern):
         raise FileNotFoundError(f"there is no file {pattern}")
-    matches = glob.glob(pattern, recursive=True)
+    matches = [path for path in glob.glob(pattern, recursive=True) if not _is_hidden(path, pattern)]
     files = [path for path in matches if os.path.isfile(path)]
     if not files:
         folders = [path for path in matches if os.path.isdir(path)]
@@ -94,11 +95,7 @@ def _files_in(folder: str) -> list[str]:
 def _choose(paths: Iterable[str], base: str, pattern: str | None) -> list[str]:
     """Return those of the paths below a remote folder that are meant, sorted by name."""
 
-    def is_hidden(path: str) -> bool:
-        inner = path.removeprefix(base).strip("/")
-        return any(part.startswith(HIDDEN) for part in inner.split("/"))
-
-    paths = sorted(path for path in paths if not is_hidden(path))
+    paths = sorted(path for path in paths if not _is_hidden(path, pattern or base))
     if pattern is None:
         return paths
     files = [] if pattern.endswith("/") else [p for p in paths if fits_pattern(p, pattern)]
@@ -110,6 +107,15 @@ def _choose(paths: Iterable[str], base: str, pattern: str | None) -> list[str]:
         for path in paths
         if any(fits_pattern(str(folder), pattern) for folder in PurePosixPath(path).parents)
     ]
+
+
+def _is_hidden(path: str, pattern: str) -> bool:
+    """Whether a file or a folder on its path is hidden, and the pattern does not ask for it."""
+    marks = PurePosixPath(pattern).parts
+    n_fixed = sum(1 for _ in takewhile(lambda mark: not glob.has_magic(mark), marks))
+    asked = {mark[0] for mark in marks[n_fixed:]}
+    parts = PurePosixPath(path).parts[n_fixed:]
+    return any(part.startswith(HIDDEN) and part[0] not in asked for part in parts)
 
 
 def check_one_format(folder: str, files: list[str], format: str | None, filesystem: Any) -> None:

@@ -58,31 +58,25 @@ class HttpFile:
             return urlopen(Request(self._address), timeout=TIMEOUT)
 
     def read_at(self, start: int, count: int) -> bytes:
-        """Return so many bytes, or less at the end of the file."""
+        """Return so many bytes, or less if the connection is lost or the file ends."""
         if self.n_parallel > 1:
             return self._read_part(start, count)
         with self._lock:
             return self._read_on(start, count)
 
     def _read_part(self, start: int, count: int) -> bytes:
-        """Ask for a part; if the connection is lost, ask for the rest of it."""
-        content: bytes = b""
-
-        def fetch() -> bytes:
-            nonlocal content
-            with self._ask(start + len(content), count - len(content)) as response:
-                part = PART.fullmatch(response.headers.get("Content-Range", ""))
-                if part is None or int(part[3]) != self.size:
-                    raise ValueError("has changed while it was read")
-                try:
-                    content += response.read()
-                except IncompleteRead as error:
-                    content += error.partial
+        """Ask for a part; if the connection is lost, return what has come."""
+        with self._ask(start, count) as response:
+            part = PART.fullmatch(response.headers.get("Content-Range", ""))
+            if part is None or int(part[3]) != self.size:
+                raise ValueError("has changed while it was read")
+            try:
+                content: bytes = response.read()
+            except IncompleteRead as error:
+                if not error.partial:
                     raise
-            return content
-
-        found: bytes = retry(fetch, lambda: None, is_final)
-        return found
+                content = error.partial
+        return content
 
     def _read_on(self, start: int, count: int) -> bytes:
         """Read on from the last byte; after an error, from the beginning of the file."""

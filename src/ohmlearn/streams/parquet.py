@@ -29,11 +29,14 @@ class ParquetFile(ArrowSource):
         super().__init__(name, options)
         self._row_groups = row_groups
         self._n_skipped = 0  # rows before those that are read
+        self._metadata: Any = None
 
     def inspect(self) -> None:
         """Read the footer."""
         with self._open() as file:
             self._choose(file.schema_arrow)
+            if self._is_remote():
+                self._metadata = file.metadata  # fetched once
             if self._rows is not None:
                 self._rows.as_expression(file.schema_arrow)  # refuses types that do not fit
             else:
@@ -60,7 +63,8 @@ class ParquetFile(ArrowSource):
                 if self._is_remote():
                     source = remote or stack.enter_context(self._open_remote())
                 # With pre_buffer, pyarrow keeps all that it has read until the file is closed.
-                file = stack.enter_context(parquet.ParquetFile(source, pre_buffer=False))
+                how = {"pre_buffer": False, "metadata": self._metadata}
+                file = stack.enter_context(parquet.ParquetFile(source, **how))
             yield file
 
     def _is_remote(self) -> bool:

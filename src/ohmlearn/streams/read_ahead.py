@@ -39,7 +39,7 @@ class RemoteBytes(Protocol):
     def n_parallel(self) -> int: ...
 
     def read_at(self, start: int, count: int) -> bytes:
-        """Return so many bytes, or less at the end of the file."""
+        """Return so many bytes, or less if the connection is lost or the file ends."""
 
     def reopen(self) -> None:
         """Forget what is open, because it has failed."""
@@ -213,15 +213,21 @@ class ReadAhead(io.RawIOBase):
         return content
 
     def _fetch(self, start: int, end: int) -> bytes:
-        count = (end if self._size is None else min(end, self._size)) - start
+        """Return a part of the file; after a loss, continue with the first byte that is missing."""
+        end = end if self._size is None else min(end, self._size)
+        content = b""
 
         def fetch() -> bytes:
-            content = self._remote.read_at(start, count)
-            if self._size is not None and len(content) < count:
-                raise ConnectionError(f"only {len(content)} of {count} bytes came")
-            return content
+            part = self._remote.read_at(start + len(content), end - start - len(content))
+            if not part and self._size is not None:
+                raise ConnectionError("the connection was lost")
+            return part
 
-        content: bytes = retry(fetch, self._remote.reopen, self._is_final)
+        while start + len(content) < end:
+            part: bytes = retry(fetch, self._remote.reopen, self._is_final)
+            content += part
+            if self._size is None:
+                break
         return content
 
     def close(self) -> None:

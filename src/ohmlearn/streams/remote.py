@@ -33,6 +33,7 @@ __all__ = [
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+(?=://)")
 MAGIC = re.compile(r"[*?\[]")
 ARROW_SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "file")
+SETTINGS = ("AWS_", "GOOGLE_", "AZURE_")  # how their variables of the environment start
 Choose = Callable[[Iterable[str], str, str | None], list[str]]
 # What file systems say, and what that means.
 DENIED = re.compile(
@@ -198,7 +199,8 @@ def _resolve(name: str, filesystem: Any) -> tuple[Any, str]:
     if filesystem is None:
         scheme = name.partition("://")[0].lower()
         if scheme in ARROW_SCHEMES:
-            return _from_address(quote(name, safe=":/?&=@%+,;~!$()'"), os.getpid())
+            settings = [pair for pair in os.environ.items() if pair[0].startswith(SETTINGS)]
+            return _from_address(quote(name, safe=":/?&=@%+,;~!$()'"), os.getpid(), *settings)
         if find_spec("fsspec") is None:
             raise ImportError(
                 f"{show_name(name)} needs a file system of fsspec; install fsspec and what it "
@@ -221,8 +223,11 @@ def _resolve(name: str, filesystem: Any) -> tuple[Any, str]:
 
 
 @lru_cache(maxsize=128)
-def _from_address(address: str, process: int) -> tuple[Any, str]:
-    """Return the file system of an address; a forked process needs its own connections."""
+def _from_address(address: str, process: int, *settings: tuple[str, str]) -> tuple[Any, str]:
+    """Return the file system of an address.
+
+    A forked process needs its own connections, and so do other settings of the environment.
+    """
     fs = require_extra("pyarrow.fs", "files")
     if address.startswith(("gs://", "gcs://")) and "retry_limit_seconds" not in address:
         # Google's library would repeat a request for 15 minutes.

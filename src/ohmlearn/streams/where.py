@@ -225,7 +225,9 @@ class _Parser:
         values = [self._value()]
         while self._take("mark", ","):
             values.append(self._value())
-        self._need("mark", ")", "a closing parenthesis")
+        closing = self._need("mark", ")", "a closing parenthesis")
+        if len({float if type(value) is int else type(value) for value in values}) > 1:
+            self._fail("has values of different kinds before", closing)
         found = Comparison(column, "in", tuple(values))
         return Negation(found) if negated else found
 
