@@ -152,7 +152,7 @@ def label(**options: Any) -> None:
     job = _label_with_state if options["state"] else _label
     model, stream, certificate, about, finish = job(options, labels, Forgetting(options))
     check_window(model, stream)
-    with phase("computing probabilities"):
+    with phase("calibrating probabilities"):
         answers = Answers(model, options["min_confidence"])
         columns = answers.columns(stream.nodes.ids(), options["top"])
     write_output(options["output"], columns, options["csv_safe"])
