@@ -106,7 +106,7 @@ def test_an_error_is_on_a_line_of_its_own(graph: Path):
         (("suggest", "edges.csv", "--labels", "labels.csv", "-o", "s.csv"),
          ["reading edges", "solving", "choosing nodes", "calibrating", "writing s.csv"]),
         ((*LABEL, "--state", "s.ohm"),
-         ["reading edges", "solving", "computing probabilities", "writing out.csv",
+         ["reading edges", "solving", "calibrating probabilities", "writing out.csv",
           "estimating accuracy and stability", "writing s.ohm"]),
         (("log", "append", "log", "edges.csv"), ["reading edges"]),
     ],

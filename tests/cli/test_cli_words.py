@@ -48,6 +48,12 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, text in FILES.items():
         Path(name).write_text(text)
     np.save("four.npy", np.array([[0, 1, 1, 5], [1, 2, 1, 6]]))
+    u, v, w = np.array([0, 1, 2]), np.array([1, 2, 3]), np.array([1.0, -1.0, 1.0])
+    np.save("weights.npy", np.stack([u, v, w], axis=1))
+    np.savez("weights.npz", u=u, v=v, w=w)
+    table = pytest.importorskip("pyarrow").table({"u": u, "v": v, "w": w})
+    pytest.importorskip("pyarrow.parquet").write_table(table, "weights.parquet")
+    pytest.importorskip("pyarrow.feather").write_feather(table, "weights.arrow")
     return tmp_path
 
 
@@ -73,6 +79,10 @@ CASES = [
      "such as 'zz'; the edges have nodes such as 'n0'"),
     (labelled("two.csv"), "in components without a label: their label is left empty, and reached "
      "is false there"),
+    (labelled("weights.npy"), "weights.npy, row 2: weights must not be negative nor above 1e+27"),
+    (labelled("weights.npz"), "weights.npz, row 2: weights must not be negative nor above 1e+27"),
+    (labelled("weights.parquet"), "weights.parquet, row 2: weights must not be negative nor above"),
+    (labelled("weights.arrow"), "weights.arrow, row 2: weights must not be negative nor above"),
     (labelled("four.npy"), "has four columns; if the last one has times, use --time-col 3"),
     (labelled("ms.csv", "--half-life 7d"), "--half-life 7d needs times in seconds, but they are "
      "Unix milliseconds; give a number in that unit, --half-life 604800000.0"),
@@ -143,9 +153,9 @@ def test_what_users_wrote_stays():
 def test_parameters_of_python_have_an_option_or_cannot_be_set():
     """A parameter that a command passes on must be translated in its messages."""
     unset = {
-        # Those of points, and those with a fixed value.
-        "label": {"affinity", "kernel_gamma", "n_neighbors", "neighbors", "weights", "metric",
-                  "tol", "verbose"},
+        # Those of points, objects, and those with a fixed value.
+        "label": {"filesystem", "affinity", "kernel_gamma", "n_neighbors", "neighbors", "weights",
+                  "metric", "tol", "verbose"},
         "sparsify": {"verbose"},
     }  # fmt: skip
     used = {

@@ -153,7 +153,7 @@ def label(**options: Any) -> None:
     job = _label_with_state if options["state"] else _label
     model, stream, certificate, about, finish = job(options, labels, Forgetting(options))
     check_window(model, stream)
-    with phase("computing probabilities"):
+    with phase("calibrating probabilities"):
         answers = Answers(model, options["min_confidence"])
         columns = answers.columns(NodeIds(stream.nodes), options["top"])
     write_output(options["output"], columns, options["csv_safe"])
@@ -192,11 +192,11 @@ def _label(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> "Out
             )
         else:
             stream = open_edges(options, needs_times=forgetting.needs_times)
-            check_ids(stream, labels.path, list(labels), heading=labels.id_heading)
         model = make_model(options, stream.rereadable, labels, **forgetting.parameters)
         sparsifier, checkpoint = _make_sparsifier(options, stream, forgetting, labels)
         edges = stream
         if not options["cluster"]:
+            check_ids(stream, labels.path, list(labels), heading=labels.id_heading)
             edges = WatchedEdges(stream, options, sparsifier, checkpoint, needs_edges=True)
         line = status_line()
         if line is not None and options["report"] and not options["no_certificate"]:

@@ -67,6 +67,7 @@ class Source(ABC):
     """
 
     has_rows = False  # with columns, so that ``where`` can choose some
+    first_row = 1  # its number in messages; 0 for objects in memory, as for their indices
 
     def __init__(self, name: str, options: ReadOptions, *, rereadable: bool = True) -> None:
         if options.where is not None and not self.has_rows:
