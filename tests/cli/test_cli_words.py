@@ -71,8 +71,8 @@ CASES = [
      "negative nor above 1e+27, but 'weight' is '-1'; correct it\n"),
     (labelled("edges.csv", labels="strange.csv"), "strange.csv: no edge has any of these nodes, "
      "such as 'zz'; the edges have nodes such as 'n0'"),
-    (labelled("two.csv"), "in components without a label: they get the class prior, and the column "
-     "reached is False there"),
+    (labelled("two.csv"), "in components without a label: their label is left empty, and reached "
+     "is false there"),
     (labelled("four.npy"), "has four columns; if the last one has times, use --time-col 3"),
     (labelled("ms.csv", "--half-life 7d"), "--half-life 7d needs times in seconds, but they are "
      "Unix milliseconds; give a number in that unit, --half-life 604800000.0"),
@@ -93,8 +93,8 @@ CASES = [
     (labelled("edges.csv", "--max-edges 5"), "--max-edges 5 is fewer than two edges for each of "),
     (labelled("edges.csv", "--memory 900KB --n-nodes 50000"), "--memory 900KB leaves room for"),
     (labelled("edges.csv", "--gamma -1"), "--gamma must be 'auto' or a number in [1e-100, 1e+100]"),
-    (labelled("edges.csv", "--weight-col src"), "name them with --source-col and --target-col and "
-     "--weight-col"),
+    (labelled("edges.csv", "--source-col src --target-col dst --weight-col src"),
+     "name them with --source-col and --target-col and --weight-col"),
     ("sparsify edges.csv --scheme online --half-life 7", "--half-life needs --scheme resample, got "
      "--scheme online"),
     ("sparsify edges.csv --scheme paper --n-nodes 50 --epsilon 1e-9", "--epsilon 1e-09 is too "

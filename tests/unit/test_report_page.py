@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 from pages import Page
 
-from ohmlearn import HFSClassifier, __version__, read_edges
+from ohmlearn import HFSClassifier, __version__, gallery, read_edges
 from ohmlearn.report.answers import Answers
-from ohmlearn.report.label_page import _add_suggestions
+from ohmlearn.report.label_page import _add_suggestions, lay_out
 from ohmlearn.report.page import (
     INK,
     Report,
     add_legend,
     figure_to_png,
+    figure_to_svg,
     new_figure,
     style_axes,
     wrap_command,
@@ -140,3 +141,16 @@ def test_nodes_that_look_alike_are_a_sentence_and_no_table():
     found = suggestions((u, v), {"leaf0": "x", "leaf1": "y", "end": "x"})
     assert "best nodes are alike, such as leaf" in found
     assert found.count("leaf") < 5
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_smallest_graphs_have_a_place_for_each_node(n: int):
+    nodes, places = lay_out(gallery.path(n))
+    assert nodes.tolist() == list(range(n))
+    assert np.isfinite(places).all()
+
+
+def test_letters_that_matplotlib_cannot_draw_stay_text():
+    figure = new_figure(4, 2)
+    figure.subplots().set_title("日本語")
+    assert "日本語" in figure_to_svg(figure)  # without a warning, which would be an error

@@ -41,8 +41,10 @@ def test_a_timestamp_is_not_an_end(tmp_path):
         ("x1,y1,x2,y2", None),
         ("start_time,end_time,a1,a2", (2, 3)),
         ("user,item,category", None),
-        ("score_1,score_2,who,whom", None),
-        ("who,whom", None),
+        ("score_1,score_2,shop,tag", None),
+        ("giver,taker,what", (0, 1)),
+        ("a,b,c", None),
+        ("shop,tag", None),
     ],
 )
 def test_pairs_of_headings(headings, ends):
@@ -87,15 +89,18 @@ def test_names_of_kinds():
     for pair in (("a", "b"), ("node1", "node2"), ("id_a", "id_b"), ("dst_x", "src_x"), ("i", "j")):
         assert is_one_kind(*pair)
     assert not is_one_kind("shop", "tag")
+    assert kinds_of_headings("物", "shop", sure=True) == ("物", "shop")
+    assert not is_one_kind("物", "shop")
 
 
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
         (
-            "who,whom,what\n1,2,3\n",
-            "make an edge: there are 'who', 'whom', 'what'; name them with so",
+            "shop,tag,what\n1,2,3\n",
+            "make an edge: there are 'shop', 'tag', 'what'; name them with source_col and",
         ),
+        ("a,b,c\n1,2,3\n", "make an edge: there are 'a', 'b', 'c'"),
         ("day,who\n2026-01-01,2\n", r"'day', 'who' \('day' seems to have times\); name them"),
         ("time,who\n5,2\n", r"\('time' seems to have times\)"),
         ("2026-01-01,a,b,c\n", r"columns 0 to 3 \(column 0 seems to have times\); name"),
@@ -133,7 +138,7 @@ def test_lists_without_headings(tmp_path, text, columns):
 
 def test_one_end_is_named(tmp_path):
     path = tmp_path / "e.csv"
-    path.write_text("who,whom,what\n1,2,3\n")
+    path.write_text("who,what,where\n1,2,3\n")
     with pytest.raises(SourceError, match="which two columns make an edge"):
         read_edges(path, source_col="who")
     path.write_text("who,seen_at,what\n1,2,3\n")

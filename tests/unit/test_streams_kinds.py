@@ -274,7 +274,7 @@ def test_labels_of_kinds(tmp_path, ending):
         assert numbers(heading, ["user:17", "1"]).tolist() == expected
     for heading in ("node", "id", "shop"):
         with pytest.raises(
-            SourceError, match=r"label 0: '17' may be of .* 'user:17' or 'item:17', or"
+            SourceError, match=r"y\.\w+: '17' may be of .* 'user:17' or 'item:17', or"
         ):
             numbers(heading, [17])
 

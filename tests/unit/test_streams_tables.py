@@ -148,7 +148,7 @@ def test_ids_of_labels_that_no_edge_can_have(tmp_path):
     nodes.add([7])
     for name in ("ann", "007", str(2**63)):
         labels = find_classes({name: "x"}, ids=nodes)._replace(path="y.csv")
-        with pytest.raises(SourceError, match=f"y.csv, label 0: '{name}' is not an integer, but"):
+        with pytest.raises(SourceError, match=f"y.csv: '{name}' is not an integer, but"):
             number_labels(labels, nodes)
 
 

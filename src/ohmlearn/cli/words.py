@@ -22,7 +22,6 @@ WORDS: dict[str, str | Callable[[re.Match[str]], str]] = {
         r"the edges have more than n_nodes = \1 nodes; raise n_nodes, or leave it out"
     ),
     r"(?<=for )where\b|\bwhere(?= compares | needs: | is empty| has more)": "--where",
-    r"\breached_": "the column reached",
     r'\bbipartite=\("([^"]*)", "([^"]*)"\)': r"--kinds \1,\2",
     r"\bbipartite=False\b": "--one-kind",
     r"\bt\[\d+\] = (\S+)": r"the time \1",

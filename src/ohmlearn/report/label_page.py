@@ -204,7 +204,8 @@ def lay_out(graph: Graph, seed: int = 0) -> tuple[NDArray[np.int64], Floats]:
         x -= inside @ x / total
         gram = x.T @ (inside[:, np.newaxis] * x)
         values, vectors = np.linalg.eigh(gram)
-        x = x @ vectors[:, ::-1] / np.sqrt(np.maximum(values[::-1], 1e-300))
+        least = max(1e-12 * values[-1], 1e-300)  # three nodes have only two such vectors
+        x = x @ vectors[:, ::-1] / np.sqrt(np.maximum(values[::-1], least))
     return nodes, x[nodes, :2]
 
 

@@ -10,6 +10,7 @@ import os
 import platform
 import re
 import shlex
+import warnings
 from collections.abc import Collection, Iterable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Self
@@ -257,7 +258,11 @@ def figure_to_svg(figure: Any, prefix: str = "") -> str:
 
     written = io.StringIO()
     # Keep text as text, and make ids and dates the same in every run.
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "ohmlearn"}):
+    with (
+        matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "ohmlearn"}),
+        warnings.catch_warnings(),
+    ):
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # the browser has other fonts
         figure.savefig(
             written, format="svg", transparent=True, metadata={"Date": None, "Creator": None}
         )

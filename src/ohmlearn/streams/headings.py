@@ -47,6 +47,8 @@ MEASURES = ("amount", "price", "count", "rating", "score", "stars", "value", "qu
 ONE_KIND = (
     ("seller", "buyer"),
     ("lender", "borrower"),
+    ("giver", "taker"),
+    ("who", "whom"),
     ("debtor", "creditor"),
     ("caller", "callee"),
     ("employee", "manager"),
@@ -217,7 +219,8 @@ def _pairs_of_roles(names: list[str]) -> Iterator[tuple[str, tuple[int, int]]]:
 def _partners(name: str, one: str, other: str) -> Iterator[tuple[str, str]]:
     """Yield the stem of a name with a role, and the same name with the other role."""
     if name == one:
-        yield "", other
+        if len(one) > 1:  # the letters a and b alone say little
+            yield "", other
     elif name.startswith(f"{one}_"):
         stem = name.removeprefix(f"{one}_")
         yield stem, f"{other}_{stem}"
@@ -252,9 +255,14 @@ def kinds_of_headings(one: str, other: str, *, sure: bool) -> tuple[str, str] | 
     kinds = kind_of(one), kind_of(other)
     if not sure:
         return kinds if _are_two_kinds(*kinds) and not is_one_kind(one, other) else None
-    if kinds[0] == kinds[1] or min(len(kind) for kind in kinds) < 2:
+    if kinds[0] == kinds[1] or not all(map(_is_word, kinds)):
         return "left", "right"
     return kinds
+
+
+def _is_word(name: str) -> bool:
+    """Whether a name is more than one letter; in some languages one is a word."""
+    return len(name) > 1 or not name.isascii()
 
 
 def is_one_kind(one: str, other: str) -> bool:
@@ -266,7 +274,7 @@ def is_one_kind(one: str, other: str) -> bool:
     (True, True, False)
     """
     names = [simplify(one), simplify(other)]
-    if min(map(len, names)) < 2 or kind_of(one) == kind_of(other):
+    if not all(map(_is_word, names)) or kind_of(one) == kind_of(other):
         return True
     for pair in (names, names[::-1]):
         if tuple(pair) in ONE_KIND or dict(_pairs_of_roles(pair)):

@@ -94,11 +94,12 @@ class JsonLinesSource(Source):
                     row, fault = _parse_object(line)
                     if row is None:
                         refuse_source(self.name, fault, f"row {number}")
-                    values = _look(list(row), read[-1].split(b"\n", LOOK)[:-1])
+                    lines = read[-1].split(b"\n", LOOK)[:-1]
+                    values = _look(list(row), lines)
                     names = list(row)
                     own = self.own_options(names)
                     columns = choose_columns(self.name, own, names, len(names), values)
-                    self._rows = self.make_filter(names)
+                    self._rows = self.make_filter(_all_names(lines))
                     self.columns = columns
                     return columns, read
         refuse_source(self.name, f"is empty: there is no line with {self.options.rows.one}")
@@ -202,6 +203,12 @@ def _parse_object(line: bytes) -> tuple[dict[str, Any] | None, str]:
     if not isinstance(row, dict):
         return None, f"a line must be an object with names, got {shorten(repr(row))}"
     return row, ""
+
+
+def _all_names(lines: list[bytes]) -> list[str]:
+    """Return the names in some lines: an object may leave out what is missing."""
+    rows = (row for row, _ in map(_parse_object, lines) if row is not None)
+    return list(dict.fromkeys(name for row in rows for name in row))
 
 
 def _look(names: list[str], lines: list[bytes]) -> Values:
