@@ -30,9 +30,14 @@ def test_partitions_have_the_edges_of_the_stream(tmp_path):
         table = pa.table({"u": np.arange(n) * day, "v": np.arange(n) + 1, "n": np.arange(n)})
         pq.write_table(table, folder / "e.parquet", row_group_size=100)
     paths = sorted(tmp_path.rglob("*.parquet"))
-    with serve_files({f"{path.parent.name}.parquet": path.read_bytes() for path in paths}) as server:
+    with serve_files(
+        {f"{path.parent.name}.parquet": path.read_bytes() for path in paths}
+    ) as server:
         addresses = [f"{server.address}/{path.parent.name}.parquet" for path in paths]
-        for source, where in ((str(tmp_path), "n >= 850 and day > '2026-01-01'"), (addresses, "n < 120")):
+        for source, where in (
+            (str(tmp_path), "n >= 850 and day > '2026-01-01'"),
+            (addresses, "n < 120"),
+        ):
             options = ReadOptions(where=where)
             parts, _ = find_partitions(source, 400, options)
             assert len(parts) > 5  # some of them are empty
