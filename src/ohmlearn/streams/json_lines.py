@@ -27,6 +27,7 @@ class JsonLinesSource(Source):
     """A file or pipe of JSON objects; the first one has the names of the columns."""
 
     has_rows = True
+    is_read_in_order = True
     _rows: RowFilter | None = None
 
     def __init__(self, name: str, options: ReadOptions, pipe: BinaryIO | None = None) -> None:
@@ -41,7 +42,8 @@ class JsonLinesSource(Source):
 
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
         """Read the lines, about 1 MiB at a time."""
-        with ByteSource(self.name, self._pipe, self.options.filesystem) as source:
+        opened = self.take_ahead()
+        with ByteSource(self.name, self._pipe, self.options.filesystem, opened) as source:
             blocks = line_blocks(source)
             columns, first = self._choose(blocks)
             yield from self._read(columns, kind, [0, 1], source, chain(first, blocks))

@@ -150,6 +150,12 @@ class ReadAhead(io.RawIOBase):
             end = min(end, 1 + -(-(self._size - FIRST) // BLOCK))
         return range(block + 1, end)
 
+    def start(self) -> None:
+        """Begin to fetch the first blocks."""
+        last = AHEAD if self._size is None else self._find_block(max(0, self._size - 1))
+        for block in range(min(last or 0, AHEAD) + 1):
+            self._blocks[block] = self._pool.submit(self._fetch, *self._limits(block))
+
     def readable(self) -> bool:
         """Return True."""
         return True
