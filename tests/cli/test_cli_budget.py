@@ -43,7 +43,7 @@ def test_a_budget_is_kept_by_the_whole_command(files, passes):
         summary = json.loads(shown.stderr.splitlines()[-1])
         assert summary["peak_memory"] <= 1.1 * memory * 10**6
         kept.append(summary["n_edges_kept"])
-    assert kept[0] < kept[1]
+    assert kept[0] <= kept[1]
 
 
 def test_a_budget_that_cannot_be_kept_is_refused_with_one_that_can(files):

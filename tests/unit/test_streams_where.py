@@ -271,3 +271,12 @@ def test_edges_without_columns_are_refused(tmp_path):
         read_edges(tmp_path / "e.npy", where="w > 1")
     with pytest.raises(TypeError, match="where must be a text"):
         ReadOptions(where=3)
+
+
+def test_objects_may_leave_out_what_is_missing(tmp_path):
+    path = tmp_path / "e.jsonl"
+    path.write_text('{"u": 1, "v": 2}\n{"u": 3, "v": 4, "amount": 20}\n')
+    stream = read_edges(path, where="amount > 10")
+    assert [stream.nodes.ids()[batch.u].tolist() for batch in stream] == [[3]]
+    stream = read_edges(path, where="amount is null")
+    assert [stream.nodes.ids()[batch.u].tolist() for batch in stream] == [[1]]

@@ -120,10 +120,11 @@ MOST_PASSES = 20  # of the certificate on the page
 def label(**options: Any) -> None:
     """Label every node of a graph from a few labelled ones.
 
-    EDGES are files, patterns, folders, or - for standard input: CSV, TSV, blank-separated text,
-    JSON lines, Parquet, Arrow, MatrixMarket, numpy; text may be compressed. They are never stored:
-    one pass makes a sparsifier, and some more passes bring the answer close to that of the full
-    graph. With --state they are only the new edges, and the answer is that of the sparsifier.
+    EDGES are files, patterns, folders, addresses such as s3://bucket/edges/, or - for standard
+    input: CSV, TSV, blank-separated text, JSON lines, Parquet, Arrow, MatrixMarket, numpy; text may
+    be compressed. They are never stored: one pass makes a sparsifier, and some more passes bring
+    the answer close to that of the full graph. With --state they are only the new edges, and the
+    answer is that of the sparsifier.
 
     The output has a row for each node, with the columns node, label, the probability of each class
     (or those of --top), reached, and prior_label. If a node is not connected to any label, reached
