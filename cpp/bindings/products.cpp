@@ -1,7 +1,10 @@
 // The part of the Python module that multiplies by Laplacians.
 #include "bindings/arrays.hpp"
 #include "graph/components.hpp"
+#include "graph/edge_products.hpp"
 #include "graph/product.hpp"
+
+#include <memory>
 
 namespace ohm::python {
 namespace {
@@ -23,6 +26,29 @@ void add_edge_products(const MatrixIn<double>& x, const MatrixInOut<double>& y, 
                            static_cast<std::int64_t>(x.shape(1)), threads, y.data());
   });
 }
+
+// Keeps the arrays that the kernel reads and writes.
+class EdgeProducts {
+ public:
+  EdgeProducts(MatrixIn<double> x, MatrixInOut<double> y, int threads) : x_(std::move(x)), y_(std::move(y)) {
+    require(y_.shape(0) == x_.shape(0) && y_.shape(1) == x_.shape(1), "x and y must have equal shapes");
+    nb::gil_scoped_release release;
+    products_ = std::make_unique<ohm::EdgeProducts>(static_cast<std::int32_t>(x_.shape(0)), x_.data(),
+                                                    static_cast<std::int64_t>(x_.shape(1)), threads, y_.data());
+  }
+  void add(const Ids& u, const Ids& v, const Weights& w) {
+    with_edges(u, v, w, [&](auto a, auto b, auto c) { products_->add(a, b, c); });
+  }
+  void finish() {
+    nb::gil_scoped_release release;
+    products_->finish();
+  }
+
+ private:
+  MatrixIn<double> x_;
+  MatrixInOut<double> y_;
+  std::unique_ptr<ohm::EdgeProducts> products_;
+};
 
 void add_surroundings(const ArrayIn<std::int32_t>& column, const MatrixIn<float>& x, const ArrayInOut<double>& degrees,
                       const ArrayInOut<double>& sums, const Ids& u, const Ids& v, const Weights& w) {
@@ -56,6 +82,12 @@ void bind_products(nb::module_& m) {
         "weights"_a.noconvert(), "x"_a.noconvert(), "y"_a.noconvert(), "threads"_a);
   m.def("add_edge_products", add_edge_products, "x"_a.noconvert(), "y"_a.noconvert(), "threads"_a, "u"_a.noconvert(),
         "v"_a.noconvert(), "w"_a.noconvert() = nb::none());
+  nb::class_<EdgeProducts>(m, "EdgeProducts", "Adds L x of batches of edges to y; `finish` adds the last of them.")
+      .def(nb::init<MatrixIn<double>, MatrixInOut<double>, int>(), "x"_a.noconvert(), "y"_a.noconvert(), "threads"_a)
+      .def("add", &EdgeProducts::add, "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert() = nb::none())
+      .def("finish", &EdgeProducts::finish)
+      .def_static("bytes", &ohm::EdgeProducts::bytes, "n_nodes"_a, "columns"_a, "threads"_a,
+                  "Memory beside x and y.");
   m.def("add_surroundings", add_surroundings, "column"_a.noconvert(), "x"_a.noconvert(), "degrees"_a.noconvert(),
         "sums"_a.noconvert(), "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert() = nb::none());
   m.def("join_ends", join_ends, "component"_a.noconvert(), "parent"_a.noconvert(), "u"_a.noconvert(), "v"_a.noconvert(),

@@ -12,7 +12,7 @@ from python_labels import write_python_labels
 
 from ohmlearn import StreamingSparsifier, read_edges, sparsify
 from ohmlearn.cli import checkpoint, main, sources
-from ohmlearn.report.progress import EdgeProgress
+from ohmlearn.report.progress import StatusLine
 from ohmlearn.streams import bytes as byte_streams
 
 N_EDGES = 4000
@@ -138,7 +138,7 @@ def test_each_pass_of_a_resumed_run_reads_all_edges_and_shows_it(
         rows = None if sparsifier is None else sparsifier.n_edges_seen_
         shown.append((n_edges, rows))
 
-    monkeypatch.setattr(EdgeProgress, "show", show)
+    monkeypatch.setattr(StatusLine, "read", show)
     args = [edges, "--labels", labels, "--checkpoint", kept, "-o", out, "--json"]
     result = label(*args, *options)
     assert result.exit_code == 0, result.output

@@ -68,7 +68,7 @@ def test_unwritable_output_is_one_line(tmp_path: Path):
     (tmp_path / "file").write_text("")
     options = ("--points", "605", "--neighbors", "225", "-o", str(tmp_path / "file" / "demo.html"))
     result = invoke("demo", *options)
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert result.stderr.startswith("Error: ")
     assert str(tmp_path / "file") in result.stderr
     assert result.stderr.count("\n") == 1

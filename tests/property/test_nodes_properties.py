@@ -33,7 +33,8 @@ def test_interning_equals_a_dict(edges, data):
     assert len(table) == len(known)
     if known:
         others = data.draw(st.lists(strings if table.kind == "string" else integers, min_size=1))
-        assert table.find(others).tolist() == [known.get(node, -1) for node in others]
+        found = table.find(others, missing="mask")
+        assert found.filled(-1).tolist() == [known.get(node, -1) for node in others]
         again = pickle.loads(pickle.dumps(table))
         assert again.ids().tolist() == list(known)
         assert again.add(others).tolist() == table.add(others).tolist()

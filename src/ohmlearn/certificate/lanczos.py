@@ -50,6 +50,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
+from ohmlearn._blas import one_blas_thread
 from ohmlearn.certificate.space import Errors, LaplacianSpace
 from ohmlearn.graph import Graph
 
@@ -111,6 +112,7 @@ class Lanczos:
             self.low = self.high = math.nan
             self.least, self.most = 0.0, math.inf
 
+    @one_blas_thread()
     @np.errstate(over="ignore", invalid="ignore")
     def project(self, image: Floats) -> None:
         """Update estimates and bounds, given L_G times the block."""
@@ -139,6 +141,7 @@ class Lanczos:
         elif off + tilt * high <= ROUNDED * high:
             self.low = self.high = (low + high) / 2.0
 
+    @one_blas_thread()
     @np.errstate(over="ignore", invalid="ignore")
     def extend(self) -> None:
         """Find the next block; without one, all of T is known and gives the final bounds."""

@@ -26,6 +26,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from ohmlearn._blas import one_blas_thread
 from ohmlearn.certificate.forest import SpanningForest
 from ohmlearn.graph import Graph
 from ohmlearn.graph.passes import multiply_laplacian
@@ -104,6 +105,7 @@ class LaplacianSpace:
         members = (component, np.arange(h.n_nodes))
         self._average = scipy.sparse.csr_array((shares, members), (len(totals), h.n_nodes))
 
+    @one_blas_thread()
     def draw(self, n_starts: int, goal: float) -> None:
         """Start with the span of random vectors, with relative errors below `goal`."""
         n = self.h.n_nodes

@@ -312,6 +312,7 @@ def read_pass(
     result, read, count, weight = np.zeros_like(x), 0, 0, 0.0
     lost: tuple[int, int] | None = None
     around = None if watched is None else Surroundings(*watched)
+    products = _core.EdgeProducts(x, result, threads)
     for number, batch in enumerate(batches):
         check = check_batch if weigh is None else check_timed_batch
         arrays: tuple[Any, ...] = check(batch, number)
@@ -324,13 +325,14 @@ def read_pass(
         if component is not None:
             found = _join(component, roots, *arrays)
             lost = found if lost is None else lost
-        _core.add_edge_products(x, result, threads, *arrays)
+        products.add(*arrays)
         if around is not None:
             around.add(*arrays)
         n_edges = len(arrays[0])
         count += n_edges
         w = arrays[2] if len(arrays) == 3 else None
         weight += n_edges if w is None else float(w.sum(dtype=np.float64))
+    products.finish()
     totals = PassTotals(result, count, weight, lost)
     if around is None:
         return totals

@@ -12,6 +12,8 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from ohmlearn._blas import one_blas_thread
+
 __all__ = ["BlockCG"]
 
 Floats = NDArray[np.float64]
@@ -67,6 +69,7 @@ class BlockCG:
         self._prepare()
         self._begin = np.diag(self.gram).copy()
 
+    @one_blas_thread()
     def _prepare(self) -> None:
         self._next = self._precondition(self.residual)
         gram = self._next.T @ self.residual
@@ -90,6 +93,7 @@ class BlockCG:
         ahead: Floats = self.x + (2.0 / (low + high) if low <= high else 1.0) * self._next
         return ahead
 
+    @one_blas_thread()
     def smallest_quotient(self) -> float:
         """Return the least x'A x / x'M x over the span of all directions so far; 1 without any.
 
@@ -111,6 +115,7 @@ class BlockCG:
         least = scipy.linalg.eigvals_banded(bands, True, select="i", select_range=(0, 0))[0]
         return max(float(least), 1e-16 * self._quotients[1])  # what rounding leaves of it
 
+    @one_blas_thread()
     def propose(self) -> Floats | None:
         """Return the next directions, of which `accept` needs the products with A."""
         energy = np.diag(self.gram)
@@ -126,6 +131,7 @@ class BlockCG:
         p -= self._directions @ self._share
         return p
 
+    @one_blas_thread()
     def accept(self, p: Floats, image: Floats) -> None:
         """Minimise along the directions p, given A p."""
         inner = p.T @ image

@@ -33,8 +33,9 @@ __all__ = [
     "unlabelled_nodes",
 ]
 
-# Columns that are solved for together: as many as have so many entries, but between these limits.
-ENTRIES, FEWEST, MOST = 1 << 23, 8, 32
+# Columns that are solved for together: a multiple of this, which the solver takes at once, with at
+# most so many entries if that is possible.
+COLUMNS, ENTRIES, MOST = 8, 1 << 21, 32
 
 
 class Responses(NamedTuple):
@@ -75,7 +76,8 @@ def respond(
     x = np.empty((system.n_nodes if keep else 0, size), dtype=np.float32)
     counted = unlabelled_nodes(system.component, system.labelled).astype(np.float64)
     sizes = np.bincount(system.component, weights=counted)
-    block = min(MOST, max(FEWEST, ENTRIES // system.n_nodes))
+    block = min(MOST, max(1, ENTRIES // (COLUMNS * system.n_nodes)) * COLUMNS)
+    of_ones = None  # the last column of a stable system, which does not depend on the values
     for first in range(0, size, block):
         part = slice(first, min(first + block, size))
         chosen = labels[part]
@@ -83,7 +85,15 @@ def respond(
         values = np.zeros((len(system.labelled), len(chosen)))
         values[chosen, np.arange(len(chosen))] = 1.0
         unit = system.with_values(values)
-        k, mu[part] = unit.combine(solver.solve(unit.right_hand_sides, tol))
+        b = unit.right_hand_sides
+        if b.shape[1] > len(chosen):
+            if of_ones is None:
+                of_ones = solver.solve(b[:, -1:], tol)
+            b[:, :-1] = solver.solve(b[:, :-1], tol)
+            b[:, -1:] = of_ones
+        else:
+            b = solver.solve(b, tol)
+        k, mu[part] = unit.combine(b)
         for column, node in enumerate(nodes):
             near = slice(graph.indptr[node], graph.indptr[node + 1])
             total = np.sum(graph.weights[near] * k[graph.indices[near], column])

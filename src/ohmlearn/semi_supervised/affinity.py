@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from ohmlearn._blas import one_blas_thread
 from ohmlearn.graph import Graph
 from ohmlearn.streams import EdgeBatch, kernel_edges, knn_edges
 from ohmlearn.streams.kernel import default_gamma
@@ -60,6 +61,7 @@ class Affinity:
         assert callable(self.kind)
         return CallableEdges(X, self.kind)
 
+    @one_blas_thread()
     def extend(self, new: Any, X: Any, values: Floats) -> Floats:
         """Return, for each new point, the sum of weight times value over its neighbours in X.
 

@@ -26,6 +26,7 @@ __all__ = ["HFSClassifier", "automatic_gamma"]
 
 Floats = NDArray[np.float64]
 RESTART_GAMMA = 30.0
+MANY, DISTINCT = 20, 0.9  # if more labels than this are nearly all different, they are no classes
 
 
 def automatic_gamma(n_labels: float, n_classes: int, mean_degree: float) -> float:
@@ -197,7 +198,7 @@ class HFSClassifier(ClassifierMixin, Certainty):
         "normalization": (Options(("stable", "cmn")), None),
         "class_prior": (None, Options(("labels",)), ARRAY),
     }
-    _without_evidence = "the class prior"
+    _without_evidence = "they get the class prior, and reached_ is False there"
 
     def __init__(
         self,
@@ -261,8 +262,21 @@ class HFSClassifier(ClassifierMixin, Certainty):
                 UserWarning,
                 stacklevel=3,
             )
+        self._warn_distinct(labels, int(np.count_nonzero(counts)))
         self._read_prior(counts.astype(np.float64))
         return labels._replace(values=codes, classes=classes)
+
+    def _warn_distinct(self, labels: Labels, n_classes: int) -> None:
+        """Warn of labels that are probably ids or measurements."""
+        n_labels = len(labels.values)
+        if n_labels > MANY and n_classes > DISTINCT * n_labels:
+            warnings.warn(
+                f"{labels.path}: {n_labels:,} labels have {n_classes:,} different classes, such as "
+                f"{self.classes_[0]}; if these are ids or measurements, not classes, this is the "
+                f"wrong column",
+                UserWarning,
+                stacklevel=4,
+            )
 
     def _set_labels(self, labels: Labels) -> Labels:
         rows = super()._set_labels(labels)

@@ -1,8 +1,8 @@
 """The labelling job: edges -> graph in memory -> scores -> scores of the full graph.
 
 `Labelling._label` is the only place where these steps follow each other. `fit` and `fit_edges` call
-it, and the command line and `ohmlearn.dask` call `fit_edges`. Progress bars and checkpoints wrap
-the stream of edges.
+it, and the command line and `ohmlearn.dask` call `fit_edges`. Checkpoints wrap the stream of edges;
+progress is shown by whoever watches the phases (see `_phases`).
 """
 
 import warnings
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from ohmlearn._phases import Phase, passes_before, phase
 from ohmlearn.edge_log.in_step import KeptSparsifier
 from ohmlearn.graph import Graph
 from ohmlearn.graph.batches import batches_of
@@ -24,7 +25,7 @@ from ohmlearn.harmonic.leave_one_out import LeftOut
 from ohmlearn.harmonic.system import Normalization
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.identity import join_tables, nodes_of
-from ohmlearn.semi_supervised.all_edges import FAR, AllEdges
+from ohmlearn.semi_supervised.all_edges import FAR, AllEdges, with_nodes
 from ohmlearn.semi_supervised.points import FromPoints
 from ohmlearn.semi_supervised.targets import (
     Labels,
@@ -77,7 +78,8 @@ class Labelling(FromPoints):
         "half_life": (None, DURATION_KIND),
         "horizon": (None, DURATION_KIND),
     }
-    _without_evidence: ClassVar[str]
+    _without_evidence: str  # what happens to nodes that no label reaches, for a warning
+    _how_to_connect: str = ", for example by more neighbours"
     gamma: float | Literal["auto"]
     epsilon: float | None
     max_edges: int | None
@@ -143,7 +145,8 @@ class Labelling(FromPoints):
         self._start(n_nodes, sparsifier if kept is None else kept.sparsifier)
         self._first = first
         if kept is None:
-            self._take(edges, at, since)
+            with phase(Phase("reading edges", 1, self.passes), self.verbose):
+                self._take(edges, at, since)
         else:
             self._continue(kept, at, since)
         self._set_labels(labels)
@@ -266,8 +269,9 @@ class Labelling(FromPoints):
         """Return the present answer; it is computed when it is asked for."""
         check_is_fitted(self, "_labels")
         if self._answer is None:
-            self._settle_method()
-            self._answer = self._solve_in_memory()
+            with phase("solving", self.verbose):
+                self._settle_method()
+                self._answer = self._solve_in_memory()
         if self._before is not self._answer:
             self._before = self._answer
             self._warn_unreached(self._answer.reached)
@@ -322,30 +326,32 @@ class Labelling(FromPoints):
         """Return leave-one-out scores of the answer, or of the graph in memory if it has none."""
         if answer.left_out is not None:
             return answer.left_out
-        found = self._solve_in_memory(self._labels_to_leave_out(), answer).left_out
+        with phase("calibrating", self.verbose):
+            found = self._solve_in_memory(self._labels_to_leave_out(), answer).left_out
         assert found is not None
         return found
 
     def _refine(self, edges: Any, passes: int, before: HFSResult | None) -> None:
         """Set the answer of the full graph, after some passes over its edges."""
         h = self.graph_
-        self._answer = refine(
-            edges,
-            h,
-            self.labelled_,
-            self._columns(),
-            passes=passes,
-            tol=self.tol,
-            gamma=self._choose_gamma(h.n_nodes),
-            normalization=self.normalization,
-            sample_weight=self._label_weights,
-            method=self.method_,
-            leave_out=self._labels_to_leave_out() if self._wants_left_out() else None,
-            random_state=self._seed,
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
-            x0=None if before is None else before.columns,
-        )
+        with passes_before(1 if before is None else self.n_iter_):
+            self._answer = refine(
+                edges,
+                h,
+                self.labelled_,
+                self._columns(),
+                passes=passes,
+                tol=self.tol,
+                gamma=self._choose_gamma(h.n_nodes),
+                normalization=self.normalization,
+                sample_weight=self._label_weights,
+                method=self.method_,
+                leave_out=self._labels_to_leave_out() if self._wants_left_out() else None,
+                random_state=self._seed,
+                n_jobs=self.n_jobs,
+                verbose=self.verbose,
+                x0=None if before is None else before.columns,
+            )
         self.n_iter_ = 1 + self._answer.passes
 
     # Parts of the job.
@@ -416,8 +422,8 @@ class Labelling(FromPoints):
         if not reached.all():
             warnings.warn(
                 f"{np.count_nonzero(~reached)} of {len(reached)} nodes are in components without "
-                f"a label: they get {self._without_evidence}, and reached_ is False there; label "
-                f"some of them, or connect them to the rest, for example by more neighbours",
+                f"a label: {self._without_evidence}; label some of them, or connect them to the "
+                f"rest{self._how_to_connect}",
                 UserWarning,
                 stacklevel=4,
             )
@@ -470,15 +476,3 @@ def select_since(edges: Any, since: float) -> EdgesInView:
 def _is_on_cluster(edges: Any) -> bool:
     """Whether edges are a `ClusterEdges`, whose workers sparsify them and read them in passes."""
     return hasattr(edges, "sparsify")
-
-
-def with_nodes(graph: Graph, n_nodes: int) -> Graph:
-    """Return the graph with isolated nodes added, up to `n_nodes`."""
-    missing = n_nodes - graph.n_nodes
-    if missing <= 0:
-        return graph
-    indptr = np.concatenate([graph.indptr, np.full(missing, graph.indptr[-1])])
-    indptr.flags.writeable = False
-    larger = Graph._from_csr(indptr, graph.indices, graph.weights)
-    larger.nodes, larger.view = graph.nodes, graph.view
-    return larger

@@ -11,7 +11,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from ohmlearn.graph import Graph
+from ohmlearn.nodes.identity import nodes_of
 from ohmlearn.semi_supervised.affinity import AFFINITIES, Affinity
+from ohmlearn.semi_supervised.by_node import pair_by_node
 from ohmlearn.streams.knn import METHODS
 from ohmlearn.streams.nearest import METRICS
 from ohmlearn.validation.parameters import (
@@ -71,7 +73,8 @@ class FromPoints(BaseEstimator, metaclass=ABCMeta):
         y : array-like of shape (n_nodes,), or dict {node: label}
             Labels. None and NaN, and for classes -1, mean unlabelled. A node may have several
             labels, ``{3: ["a", "b"]}``, and for classes a distribution, ``{3: {"a": 0.7, "b":
-            0.3}}`` or a row of a matrix of shape (n_nodes, n_classes); see `HFSClassifier`.
+            0.3}}`` or a row of a matrix of shape (n_nodes, n_classes); see `HFSClassifier`. If X
+            is a Graph whose nodes have ids, the keys of a dict and the index of a Series are ids.
         sample_weight : array-like of shape (n_nodes,), or dict {node: weight}, optional
             How much each label counts; an array if y is one, else a dict, in which the weight of
             missing nodes is 1. A label of weight 2 equals the same label given twice. The weight 0
@@ -84,6 +87,8 @@ class FromPoints(BaseEstimator, metaclass=ABCMeta):
         self._check_parameters()
         points = self._check_points(X, reset=True)
         edges = self._affinity().edges(points)
+        has_ids = nodes_of(edges) is not None
+        y, sample_weight = pair_by_node(y, sample_weight, by_index=has_ids)
         self._label(edges, y, sample_weight, edges.n_nodes)
         self.__dict__.pop("X_", None)
         if self.affinity != "precomputed":

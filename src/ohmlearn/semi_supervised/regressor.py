@@ -62,7 +62,7 @@ n_iter_, n_features_in_
         **BaseHFS._constraints,
         "normalization": (Options(("stable",)), None),
     }
-    _without_evidence = "the mean of the given values"
+    _without_evidence = "they get the mean of the given values, and reached_ is False there"
 
     def __init__(
         self,

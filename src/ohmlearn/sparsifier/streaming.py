@@ -137,9 +137,6 @@ class StreamingSparsifier(SavedSparsifier):
         self._snapshot: Sample | None = None
         self._share()
 
-    def __repr__(self) -> str:
-        return f"StreamingSparsifier({self.options.describe()})"
-
     def _cut_off(self) -> None:
         if self._core.changes_at_once:
             return

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn import _core
+from ohmlearn._display import Shown
 from ohmlearn.nodes import NodeTable
 from ohmlearn.validation.edges import MAX_NODES
 from ohmlearn.validation.parameters import check_count, check_n_jobs
@@ -33,7 +34,7 @@ TILE = 16  # rows that the kernel compares with all points at once; blocks are m
 Points = _core.Points32 | _core.Points64
 
 
-class PointEdges:
+class PointEdges(Shown):
     """A stream of edges whose nodes are points, numbered by their rows.
 
     Attributes
@@ -53,6 +54,11 @@ class PointEdges:
         self.n_nodes = n_nodes
         self._threads = check_n_jobs(n_jobs)
         self._block = None if block is None else check_count("block", block)
+
+    def _facts(self) -> dict[str, Any]:
+        known = vars(self)  # without properties, which may compute
+        neighbors, edges = known.get("n_neighbors"), known.get("n_edges")
+        return {"points": self.n_nodes, "neighbours of a point": neighbors, "edges": edges}
 
 
 def pack_points(x: NDArray[Any]) -> Points:

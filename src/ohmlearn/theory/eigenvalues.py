@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ohmlearn._blas import one_blas_thread
 from ohmlearn.graph import Graph
 from ohmlearn.solver import LaplacianSolver
 from ohmlearn.validation.edges import check_graph
@@ -43,6 +44,7 @@ class SpectralExtremes:
     n_components: int
 
 
+@one_blas_thread()
 def spectral_extremes(
     graph: Any, *, random_state: Any = None, n_jobs: int | None = None
 ) -> SpectralExtremes:

@@ -1,0 +1,280 @@
+#include "graph/edge_products.hpp"
+
+#include "base/parallel.hpp"
+#include "base/simd.hpp"
+#include "graph/product.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+namespace ohm {
+namespace {
+
+constexpr std::int64_t kFewColumns = 12;       // up to here, edges are added one by one
+constexpr int kParts = 64;                     // bits of a mask
+constexpr std::int64_t kLeastSlots = 1 << 8;   // of a part
+constexpr std::int64_t kMostSlots = 1 << 15;   // 512 KiB
+constexpr std::int64_t kPending = 128;         // entries that a part collects before it looks them up
+constexpr std::int64_t kThreadEdges = 1 << 14;  // fewer edges than this per thread are not worthwhile
+constexpr std::int64_t kRowsAtOnce = 1 << 12;
+constexpr int kWidth = 16;                     // columns of a panel: 64 bytes of floats
+constexpr std::int64_t kAhead = 12;            // entries between a prefetch and its use
+constexpr std::uint32_t kNone = ~std::uint32_t{0};
+
+struct Entry {
+  std::uint32_t node;  // within its part
+  std::uint32_t neighbour = kNone;
+  double weight;
+};
+
+std::uint32_t hash(std::uint32_t node, std::uint32_t neighbour) {
+  std::uint64_t key = (static_cast<std::uint64_t>(node) << 32 | neighbour) * 0x9e3779b97f4a7c15;
+  key ^= key >> 32;
+  return static_cast<std::uint32_t>((key * 0xd6e8feb86659fd93) >> 32);
+}
+
+// As many slots as x has entries, divided by 2: the tables take no more memory than x.
+std::int64_t slots_of_part(std::int32_t n, std::int64_t columns) {
+  return std::clamp<std::int64_t>(n * columns / 2 / kParts, kLeastSlots, kMostSlots);
+}
+
+std::int64_t most_entries(std::int64_t slots) { return slots / 4 * 3; }
+
+std::int64_t rows_of_part(std::int32_t n, int part) { return (n - part + kParts - 1) / kParts; }
+
+// Adds the products of entries sorted by node; `ends[row]` is the end of the entries of a row.
+template <class Value>
+OHM_KERNEL void add_rows(const Entry* entries, const std::uint32_t* ends, std::int64_t rows, int part,
+                         const Value* panel, double* y, std::int64_t stride, int count) {
+  using R = Row<double, kWidth>;
+  using V = Row<Value, kWidth>;
+  const V* x = reinterpret_cast<const V*>(panel);
+  std::int64_t at = 0;
+  const std::int64_t last = rows == 0 ? 0 : ends[rows - 1];
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const std::int64_t end = ends[row];
+    if (at == end) continue;
+    const std::int64_t node = row * kParts + part;
+    const R xi = __builtin_convertvector(x[node], R);
+    R sum = {};
+    for (; at < end; ++at) {
+      const Entry& ahead = entries[std::min(at + kAhead, last - 1)];
+      __builtin_prefetch(&x[ahead.neighbour]);
+      if constexpr (sizeof(V) > 64) __builtin_prefetch(reinterpret_cast<const char*>(&x[ahead.neighbour]) + 64);
+      sum += entries[at].weight * (xi - __builtin_convertvector(x[entries[at].neighbour], R));
+    }
+    double* to = y + node * stride;
+    for (int c = 0; c < count; ++c) to[c] += sum[c];
+  }
+}
+
+}  // namespace
+
+// A copy of x in panels of columns, as floats if that loses nothing.
+class EdgeProducts::Panels {
+ public:
+  Panels(std::int32_t n, const double* x, std::int64_t columns, int threads)
+      : n_(n), columns_(columns), is_float_(fits_float(x, n * columns, threads)),
+        data_(n * panels(columns) * (is_float_ ? 1 : 2)) {
+    if (is_float_) {
+      fill<float>(x, threads);
+    } else {
+      fill<double>(x, threads);
+    }
+  }
+
+  static std::int64_t panels(std::int64_t columns) { return (columns + kWidth - 1) / kWidth; }
+
+  // f(panel, its first column, number of its columns), in order.
+  template <class F>
+  void for_each(F&& f) const {
+    for (std::int64_t at = 0; at < columns_; at += kWidth) {
+      const int count = static_cast<int>(std::min<std::int64_t>(kWidth, columns_ - at));
+      if (is_float_) {
+        f(data<float>() + at * n_, at, count);
+      } else {
+        f(data<double>() + at * n_, at, count);
+      }
+    }
+  }
+
+ private:
+  static bool fits_float(const double* x, std::int64_t size, int threads) {
+    constexpr std::int64_t piece = 1 << 16;
+    std::atomic<bool> fits{true};
+    parallel_for(threads, (size + piece - 1) / piece, [&](std::int64_t task) {
+      bool same = fits;
+      for (std::int64_t i = task * piece; same && i < std::min(size, (task + 1) * piece); ++i) {
+        same = static_cast<double>(static_cast<float>(x[i])) == x[i];
+      }
+      if (!same) fits = false;
+    });
+    return fits;
+  }
+
+  template <class Value>
+  Value* data() const {
+    return reinterpret_cast<Value*>(static_cast<Row<float, kWidth>*>(data_));
+  }
+
+  template <class Value>
+  void fill(const double* x, int threads) {
+    Value* to = data<Value>();
+    parallel_for(threads, (n_ + kRowsAtOnce - 1) / kRowsAtOnce, [&](std::int64_t piece) {
+      const std::int64_t last = std::min(n_, (piece + 1) * kRowsAtOnce);
+      for (std::int64_t i = piece * kRowsAtOnce; i < last; ++i) {
+        for (std::int64_t c = 0; c < panels(columns_) * kWidth; ++c) {
+          to[(c / kWidth * n_ + i) * kWidth + c % kWidth] = c < columns_ ? static_cast<Value>(x[i * columns_ + c]) : 0;
+        }
+      }
+    });
+  }
+
+  std::int64_t n_, columns_;
+  bool is_float_;
+  Rows<float, kWidth> data_;
+};
+
+struct EdgeProducts::Tables : std::vector<Entry> {};
+
+struct EdgeProducts::Part {
+  int number = 0;
+  std::int64_t used = 0;     // slots
+  std::int64_t n_pending = 0;
+  Entry* table = nullptr;
+  std::array<Entry, kPending> pending;
+};
+
+struct EdgeProducts::Scratch {
+  std::unique_ptr<Entry[]> sorted;
+  std::vector<std::uint32_t> ends;
+};
+
+EdgeProducts::EdgeProducts(std::int32_t n, const double* x, std::int64_t columns, int threads, double* y)
+    : n_(n), x_(x), columns_(columns), threads_(std::min(threads, kParts)), y_(y) {
+  if (columns <= kFewColumns) return;
+  panels_ = std::make_unique<Panels>(n, x, columns, threads);
+  slots_ = slots_of_part(n, columns);
+  tables_ = std::make_unique<Tables>();
+  resize_huge(*tables_, kParts * slots_);
+  parts_.resize(kParts);
+  for (int number = 0; number < kParts; ++number) {
+    parts_[number].number = number;
+    parts_[number].table = tables_->data() + number * slots_;
+  }
+  scratch_.resize(threads_);
+  for (Scratch& scratch : scratch_) {
+    scratch.sorted = std::make_unique_for_overwrite<Entry[]>(most_entries(slots_));
+    scratch.ends.resize(rows_of_part(n, 0));
+  }
+}
+
+EdgeProducts::~EdgeProducts() = default;
+
+template <class Index, class Weight>
+void EdgeProducts::add(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w) {
+  if (!panels_) {
+    add_edge_products(u, v, w, n_, x_, columns_, threads_, y_);
+    return;
+  }
+  const std::int64_t edges = std::ssize(u);
+  const std::int64_t groups = std::clamp<std::int64_t>(edges / kThreadEdges, 1, threads_);
+  parallel_for(threads_, groups, [&](std::int64_t group) {
+    std::uint64_t mine = 0;
+    for (std::int64_t part = group; part < kParts; part += groups) mine |= std::uint64_t{1} << part;
+    Scratch& scratch = scratch_[group];
+    for (std::int64_t e = 0; e < edges; ++e) {
+      const std::int64_t a = u[e];
+      const std::int64_t b = v[e];
+      if (a >= n_ || b >= n_ || a == b) continue;
+      const double weight = weight_at(w, e);
+      const auto put = [&](std::int64_t node, std::int64_t neighbour) {
+        if ((mine >> (node % kParts) & 1) == 0) return;
+        Part& part = parts_[node % kParts];
+        part.pending[part.n_pending++] = {static_cast<std::uint32_t>(node / kParts),
+                                          static_cast<std::uint32_t>(neighbour), weight};
+        if (part.n_pending == kPending) empty_pending(part, scratch);
+      };
+      put(a, b);
+      put(b, a);
+    }
+  });
+}
+
+void EdgeProducts::finish() {
+  if (!panels_) return;
+  parallel_for(threads_, threads_, [&](std::int64_t group) {
+    for (std::int64_t part = group; part < kParts; part += threads_) {
+      empty_pending(parts_[part], scratch_[group]);
+      empty_table(parts_[part], scratch_[group]);
+    }
+  });
+}
+
+void EdgeProducts::empty_pending(Part& part, Scratch& scratch) {
+  const std::int64_t most = most_entries(slots_);
+  Entry* table = part.table;
+  std::array<std::int64_t, kPending> starts;
+  for (std::int64_t i = 0; i < part.n_pending; ++i) {
+    const Entry& entry = part.pending[i];
+    starts[i] = static_cast<std::int64_t>(hash(entry.node, entry.neighbour)) * slots_ >> 32;
+    __builtin_prefetch(&table[starts[i]], 1);
+  }
+  for (std::int64_t i = 0; i < part.n_pending; ++i) {
+    const Entry& entry = part.pending[i];
+    if (part.used == most) empty_table(part, scratch);
+    std::int64_t slot = starts[i];
+    while (table[slot].neighbour != kNone &&
+           (table[slot].neighbour != entry.neighbour || table[slot].node != entry.node)) {
+      slot = slot + 1 == slots_ ? 0 : slot + 1;
+    }
+    if (table[slot].neighbour == kNone) {
+      table[slot] = entry;
+      ++part.used;
+    } else {
+      table[slot].weight += entry.weight;
+    }
+  }
+  part.n_pending = 0;
+}
+
+void EdgeProducts::empty_table(Part& part, Scratch& scratch) {
+  if (part.used == 0) return;
+  const std::int64_t rows = rows_of_part(n_, part.number);
+  Entry* table = part.table;
+  Entry* sorted = scratch.sorted.get();
+  // Counting sort: starts of the rows, which become ends as the entries are placed.
+  std::uint32_t* ends = scratch.ends.data();
+  std::fill_n(ends, rows, 0);
+  for (std::int64_t slot = 0; slot < slots_; ++slot) {
+    if (table[slot].neighbour != kNone) ++ends[table[slot].node];
+  }
+  std::uint32_t before = 0;
+  for (std::int64_t row = 0; row < rows; ++row) before += std::exchange(ends[row], before);
+  for (std::int64_t slot = 0; slot < slots_; ++slot) {
+    if (table[slot].neighbour == kNone) continue;
+    sorted[ends[table[slot].node]++] = table[slot];
+    table[slot].neighbour = kNone;
+  }
+  part.used = 0;
+  panels_->for_each([&](const auto* panel, std::int64_t at, int count) {
+    add_rows(sorted, ends, rows, part.number, panel, y_ + at, columns_, count);
+  });
+}
+
+std::int64_t EdgeProducts::bytes(std::int32_t n, std::int64_t columns, int threads) {
+  if (columns <= kFewColumns) return 0;
+  const std::int64_t slots = slots_of_part(n, columns);
+  const std::int64_t panels = n * Panels::panels(columns) * kWidth * sizeof(double);
+  const std::int64_t tables = kParts * (slots * sizeof(Entry) + sizeof(Part));
+  const std::int64_t sorting = most_entries(slots) * sizeof(Entry) + rows_of_part(n, 0) * sizeof(std::uint32_t);
+  return panels + tables + std::min(threads, kParts) * sorting;
+}
+
+#define OHM_INSTANTIATE(Index, Weight) \
+  template void EdgeProducts::add(std::span<const Index>, std::span<const Index>, std::span<const Weight>);
+OHM_FOR_EDGE_TYPES(OHM_INSTANTIATE)
+#undef OHM_INSTANTIATE
+
+}  // namespace ohm

@@ -1,0 +1,36 @@
+"""The option ``--threads``, which also limits the threads that numpy starts when it is loaded."""
+
+import os
+import sys
+
+import click
+
+__all__ = ["threads_option"]
+
+# Of the libraries that numpy and scipy may be built with.
+LIMITS = (
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "OMP_NUM_THREADS",
+)
+
+
+def _limit_blas(_context: click.Context, _option: click.Parameter, threads: int) -> int:
+    """Let BLAS start no more threads than asked for; it reads the limits when it is loaded."""
+    if threads > 0 and "numpy" not in sys.modules:
+        os.environ.update(dict.fromkeys(LIMITS, str(threads)))
+    from ohmlearn.validation.parameters import check_n_jobs
+
+    check_n_jobs(threads)  # before anything is read
+    return threads
+
+
+threads_option = click.option(
+    "--threads",
+    type=int,
+    default=1,
+    callback=_limit_blas,
+    help="-1 for all cores; results do not depend on it.",
+)
