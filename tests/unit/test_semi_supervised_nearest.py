@@ -119,3 +119,12 @@ def test_what_cannot_be_used_is_refused(monkeypatch):
     monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(ImportError, match=r"ohmlearn\[knn\]"):
         HFSClassifier(neighbors="faiss").fit(X, Y)
+
+
+def test_the_search_is_a_phase_after_the_labels_are_checked(capsys):
+    HFSClassifier(random_state=0, verbose=1).fit(X, Y)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines.index("finding neighbours") < lines.index("reading edges, pass 1 of 3")
+    with pytest.raises(ValueError, match="label"):
+        HFSClassifier(verbose=1).fit(X, np.full(600, -1))
+    assert "finding neighbours" not in capsys.readouterr().err

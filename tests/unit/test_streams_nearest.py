@@ -186,9 +186,9 @@ def test_memory_is_bounded():
 import resource, numpy as np
 from ohmlearn.streams import knn_edges
 x = np.random.default_rng(0).normal(size=(20000, 8)).astype(np.float32)
-knn_edges(x[:100], n_neighbors=3).find()
+knn_edges(x[:100], n_neighbors=3).find_neighbors()
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-knn_edges(x, n_neighbors=10, n_jobs=2).find()
+knn_edges(x, n_neighbors=10, n_jobs=2).find_neighbors()
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
