@@ -161,7 +161,8 @@ TEST(queries_far_from_all_points) {
 
 TEST(values_of_tiles_are_lower_bounds) {
   const std::int64_t n = 96, dims = 513;
-  const auto cloud = make_cloud<double>(n, dims, [](auto i, auto c) { return 3.0 + random(i, c) - 4.0 * random(c, i % 5); });
+  const auto cloud =
+      make_cloud<double>(n, dims, [](auto i, auto c) { return 3.0 + random(i, c) - 4.0 * random(c, i % 5); });
   const ohm::Panels panels(cloud.x.data(), n, dims, 1);
   std::vector<float> all(n + 16, std::numeric_limits<float>::max());
   float* limits = all.data();
