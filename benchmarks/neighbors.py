@@ -61,7 +61,7 @@ def find_ours(X: NDArray[Any], threads: int) -> None:
     """Find neighbours with ohmlearn."""
     from ohmlearn import knn_edges
 
-    knn_edges(X, n_neighbors=NEIGHBORS, weights="gaussian", n_jobs=threads).find()
+    knn_edges(X, n_neighbors=NEIGHBORS, weights="gaussian", n_jobs=threads).find_neighbors()
 
 
 def find_peers(X: NDArray[Any], threads: int) -> None:

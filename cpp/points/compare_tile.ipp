@@ -1,5 +1,5 @@
-// Included by tiles.cpp for each x86-64 level, in a namespace of its own. kHeight rows against kWidth vectors of columns
-// have as many sums as there are registers for.
+// Included by tiles.cpp for each x86-64 level, in a namespace of its own. A part of a tile, kHeight rows against kWidth
+// vectors of columns, has as many sums as there are registers for.
 using Floats = Row<float, kLanes>;
 using Bits = Row<std::int32_t, kLanes>;
 

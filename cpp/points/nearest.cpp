@@ -47,18 +47,54 @@ struct Wanted {
   alignas(64) float limits[kPanel];
 };
 
-// The k nearest points for each of the wanted ones, one after the other in `heaps`, nearest first.
+// Calls take(r, values, indices) for the points of each panel whose value is within the limit of row r. Returns false
+// if float32 cannot hold the rows.
+template <class Value, class Take>
+bool scan_panels(const Panels& panels, Wanted<Value>& wanted, const Take& take) {
+  const std::size_t count = wanted.rows.size();
+  QueryPanel query(panels);
+  if (!query.template fill<Value>(wanted.rows)) return false;
+  std::fill(wanted.limits + count, wanted.limits + kPanel, -1.0f);
+  alignas(64) float never[kPanel];
+  std::fill(never, never + kPanel, -1.0f);
+  Tile tile;
+  std::vector<float> values;
+  std::vector<std::int32_t> indices;
+  for (std::int64_t panel = 0; panel < panels.count(); ++panel) {
+    const float most = *std::max_element(wanted.limits, wanted.limits + count);
+    if (query.apart(panel) > most) continue;
+    const PanelView all = query.view(wanted.limits);
+    PanelView columns = panels.view(panel, nullptr);
+    columns.limit = never;
+    for (std::size_t first = 0; first < count; first += kTileRows) {
+      if (!compare_tile({all.x + first, all.square + first, all.limit + first}, columns, panels.dims(), tile)) continue;
+      for (std::size_t r = first; r < std::min(count, first + kTileRows); ++r) {
+        values.clear();
+        indices.clear();
+        for (int column = 0; column < kPanel; ++column) {
+          const std::int32_t index = panels.point(panel * kPanel + column);
+          if (index < 0 || index == wanted.own[r] || !(tile.rows[column] >> (r - first) & 1)) continue;
+          values.push_back(tile.value[r - first][column]);
+          indices.push_back(index);
+        }
+        if (!indices.empty()) take(r, values, indices);
+      }
+    }
+  }
+  return true;
+}
+
+// The k nearest points for each of the wanted ones, one after the other in `heaps`, nearest first. All points whose
+// value is within the limit are measured in double.
 template <class Value>
-void search_panels(const Panels& panels, const Value* x, Wanted<Value>& wanted, std::int64_t k,
-                   std::vector<Found>& heaps) {
+void measure_panels(const Panels& panels, const Value* x, Wanted<Value>& wanted, std::int64_t k,
+                    std::vector<Found>& heaps) {
   const std::int64_t dims = panels.dims();
   const std::size_t count = wanted.rows.size();
   heaps.assign(count * k, {std::numeric_limits<double>::infinity(), std::numeric_limits<std::int32_t>::max()});
-  std::fill(wanted.limits + count, wanted.limits + kPanel, -1.0f);
   std::vector<const Value*> others;
-  std::vector<std::int32_t> indices;
   double squares[kPanel];
-  const auto take = [&](std::size_t r) {  // at most kPanel points
+  const auto take = [&](std::size_t r, const std::vector<float>&, const std::vector<std::int32_t>& indices) {
     others.clear();
     for (const std::int32_t index : indices) others.push_back(x + index * dims);
     exact_squares<Value>(wanted.rows[r], others, dims, squares);
@@ -68,32 +104,37 @@ void search_panels(const Panels& panels, const Value* x, Wanted<Value>& wanted, 
       if (found < heap[0]) replace_top(heap, k, found);
     }
     wanted.limits[r] = std::min(wanted.limits[r], panels.rounding().limit(heap[0].first));
-    indices.clear();
   };
-  QueryPanel query(panels);
-  const bool fits = query.template fill<Value>(wanted.rows);
-  alignas(64) float never[kPanel];
-  std::fill(never, never + kPanel, -1.0f);
-  Tile tile;
-  for (std::int64_t panel = 0; panel < panels.count(); ++panel) {
-    const float most = *std::max_element(wanted.limits, wanted.limits + count);
-    if (fits && query.apart(panel) > most) continue;
-    const PanelView all = query.view(wanted.limits);
-    PanelView columns = panels.view(panel, nullptr);
-    columns.limit = never;
-    for (std::size_t first = 0; first < count; first += kTileRows) {
-      if (fits && !compare_tile({all.x + first, all.square + first, all.limit + first}, columns, dims, tile)) continue;
-      for (std::size_t r = first; r < std::min(count, first + kTileRows); ++r) {
-        for (int column = 0; column < kPanel; ++column) {
-          const std::int32_t index = panels.point(panel * kPanel + column);
-          if (index < 0 || index == wanted.own[r] || (fits && !(tile.rows[column] >> (r - first) & 1))) continue;
-          indices.push_back(index);
-        }
-        if (!indices.empty()) take(r);
+  if (!scan_panels(panels, wanted, take)) {
+    for (std::size_t r = 0; r < count; ++r) {
+      for (std::int64_t index = 0; index < panels.n(); ++index) {
+        if (index != wanted.own[r]) take(r, {}, {static_cast<std::int32_t>(index)});
       }
     }
   }
   for (std::size_t r = 0; r < count; ++r) std::sort(heaps.begin() + r * k, heaps.begin() + (r + 1) * k);
+}
+
+// Step 2 for one point: `nearest` becomes the k nearest of the candidates in a heap of keys. Returns whether no other
+// point can be among them.
+template <class Value>
+bool settle(const Panels& panels, const Value* points, const Value* x, bool is_exact,
+            std::span<const std::uint64_t> heap, std::int64_t k, std::int64_t n_others, std::vector<Found>& nearest) {
+  const std::int64_t dims = panels.dims();
+  const std::size_t kept = heap.size();
+  std::vector<const Value*> others(kept);
+  std::vector<double> squares(kept);
+  nearest.resize(kept);
+  for (std::size_t e = 0; e < kept; ++e) others[e] = points + index_of(heap[e]) * dims;
+  exact_squares<Value>(x, others, dims, squares.data());
+  for (std::size_t e = 0; e < kept; ++e) nearest[e] = {squares[e], index_of(heap[e])};
+  std::sort(nearest.begin(), nearest.end());
+  nearest.resize(k);
+  if (static_cast<std::int64_t>(kept) == n_others) return true;
+  const auto [square, index] = nearest[k - 1];
+  const float least = value_of(heap[0]);  // of all others, whose index is larger if they have the same value
+  const float limit = is_exact ? static_cast<float>(square) : square == 0.0 ? 0.0f : panels.rounding().limit(square);
+  return least > limit || (least == limit && index_of(heap[0]) >= index);
 }
 
 void store(std::span<const Found> nearest, std::int64_t i, Neighbours& found) {
@@ -235,29 +276,6 @@ void Nearest<Value>::compare_blocks(std::int64_t a, std::int64_t b) {
   }
 }
 
-// Step 2 for one point; returns whether its neighbours are known.
-template <class Value>
-bool Nearest<Value>::settle(std::int64_t position) {
-  const std::int64_t dims = panels_.dims();
-  const std::int32_t i = panels_.point(position);
-  const Key* heap = heaps_.data() + position * kept_;
-  std::vector<const Value*> others(kept_);
-  std::vector<double> squares(kept_);
-  std::vector<Found> nearest(kept_);
-  for (std::int64_t e = 0; e < kept_; ++e) others[e] = x_ + index_of(heap[e]) * dims;
-  exact_squares<Value>(x_ + i * dims, others, dims, squares.data());
-  for (std::int64_t e = 0; e < kept_; ++e) nearest[e] = {squares[e], index_of(heap[e])};
-  std::sort(nearest.begin(), nearest.end());
-  store({nearest.data(), static_cast<std::size_t>(k_)}, i, found_);
-  if (kept_ == panels_.n() - 1) return true;
-  const Found last = nearest[k_ - 1];
-  const float least = value_of(heap[0]);  // of all others, whose index is larger if they have the same value
-  const float limit = last.first == 0.0                ? 0.0f
-                      : panels_.rounding().is_exact ? static_cast<float>(last.first)
-                                                       : panels_.rounding().limit(last.first);
-  return least > limit || (least == limit && index_of(heap[0]) >= last.second);
-}
-
 template <class Value>
 bool Nearest<Value>::advance(int threads) {
   if (is_done_) return false;
@@ -289,8 +307,14 @@ bool Nearest<Value>::advance(int threads) {
     std::vector<std::vector<std::int64_t>> failed((end - settled_ + kChunk - 1) / kChunk);
     parallel_for(threads, std::ssize(failed), [&](std::int64_t task) {
       const std::int64_t first = settled_ + task * kChunk;
+      std::vector<Found> nearest;
       for (std::int64_t at = first; at < std::min(end, first + kChunk); ++at) {
-        if (!settle(at)) failed[task].push_back(at);
+        const std::int32_t i = panels_.point(at);
+        const std::span<const Key> heap(heaps_.data() + at * kept_, static_cast<std::size_t>(kept_));
+        if (!settle(panels_, x_, x_ + i * panels_.dims(), panels_.rounding().is_exact, heap, k_, n - 1, nearest)) {
+          failed[task].push_back(at);
+        }
+        store(nearest, i, found_);
       }
     });
     for (const auto& some : failed) failed_.insert(failed_.end(), some.begin(), some.end());
@@ -312,7 +336,7 @@ bool Nearest<Value>::advance(int threads) {
         wanted.own.push_back(i);
       }
       std::vector<Found> heaps;
-      search_panels(panels_, x_, wanted, k_, heaps);
+      measure_panels(panels_, x_, wanted, k_, heaps);
       for (std::size_t r = 0; r < wanted.rows.size(); ++r) {
         store({heaps.data() + r * k_, static_cast<std::size_t>(k_)}, wanted.own[r], found_);
       }
@@ -332,18 +356,47 @@ Neighbours Nearest<Value>::take() {
 template <class Value>
 Neighbours nearest_of(const Panels& panels, const Value* points, const Value* queries, std::int64_t count,
                       std::int64_t k, int threads) {
+  const std::int64_t kept = std::min(k + kSlack, panels.n());
   Neighbours found{std::vector<std::int32_t>(count * k), std::vector<double>(count * k)};
   parallel_for(threads, (count + kPanel - 1) / kPanel, [&](std::int64_t task) {
     Wanted<Value> wanted;
-    for (std::int64_t i = task * kPanel; i < std::min(count, (task + 1) * kPanel); ++i) {
-      wanted.limits[i - task * kPanel] = kNothing;
+    const std::int64_t first = task * kPanel;
+    for (std::int64_t i = first; i < std::min(count, first + kPanel); ++i) {
+      wanted.limits[i - first] = kNothing;
       wanted.rows.push_back(queries + i * panels.dims());
       wanted.own.push_back(-1);
     }
-    std::vector<Found> heaps;
-    search_panels(panels, points, wanted, k, heaps);
+    // Steps 1 and 2, as for points of the panels.
+    std::vector<std::uint64_t> heaps(wanted.rows.size() * kept,
+                                     make_key(kNothing, std::numeric_limits<std::int32_t>::max()));
+    const auto offer = [&](std::size_t r, const std::vector<float>& values, const std::vector<std::int32_t>& indices) {
+      std::uint64_t* heap = heaps.data() + r * kept;
+      for (std::size_t e = 0; e < values.size(); ++e) {
+        const std::uint64_t key = make_key(values[e], indices[e]);
+        if (key < heap[0]) replace_top(heap, kept, key);
+      }
+      wanted.limits[r] = value_of(heap[0]);
+    };
+    const bool fits = scan_panels(panels, wanted, offer);
+    std::vector<Found> nearest;
+    Wanted<Value> failed;
+    std::vector<std::int64_t> places;
     for (std::size_t r = 0; r < wanted.rows.size(); ++r) {
-      store({heaps.data() + r * k, static_cast<std::size_t>(k)}, task * kPanel + static_cast<std::int64_t>(r), found);
+      const std::span<const std::uint64_t> heap(heaps.data() + r * kept, static_cast<std::size_t>(kept));
+      if (fits && settle(panels, points, wanted.rows[r], false, heap, k, panels.n(), nearest)) {
+        store(nearest, first + static_cast<std::int64_t>(r), found);
+        continue;
+      }
+      failed.limits[places.size()] = fits ? panels.rounding().limit(nearest[k - 1].first) : kNothing;
+      failed.rows.push_back(wanted.rows[r]);
+      failed.own.push_back(-1);
+      places.push_back(first + static_cast<std::int64_t>(r));
+    }
+    if (places.empty()) return;
+    std::vector<Found> measured;  // step 3
+    measure_panels(panels, points, failed, k, measured);
+    for (std::size_t r = 0; r < places.size(); ++r) {
+      store({measured.data() + r * k, static_cast<std::size_t>(k)}, places[r], found);
     }
   });
   return found;

@@ -48,7 +48,6 @@ class Nearest {
   void compare_blocks(std::int64_t a, std::int64_t b);
   void compare_panels(std::int64_t p, std::int64_t q, Tile& tile);
   void offer(std::int64_t position, float value, std::int32_t index);
-  bool settle(std::int64_t position);
   float limit_of(std::int64_t begin, std::int64_t end) const;
 
   const Value* x_;

@@ -1,7 +1,7 @@
 // Squared distances of tiles of points in float32, compared with limits while they are in registers.
 //
 // This is the inner loop of the search for neighbours (nearest.hpp), which computes the few distances that matter again
-// in double. So here, and only here, the bits may depend on the machine: products are summed with FMA where there is one.
+// in double. So here, and only here, the bits may depend on the machine: sums use FMA where there is one.
 #pragma once
 
 #include <cstdint>

@@ -37,6 +37,7 @@ from ohmlearn.semi_supervised.targets import (
 from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.sparsifier.options import MAX_EDGES, SparsifierOptions
 from ohmlearn.sparsifier.when import check_moments
+from ohmlearn.streams import FaissKnnEdges, KnnEdges
 from ohmlearn.validation.edges import check_rereadable
 from ohmlearn.validation.parameters import (
     LARGEST,
@@ -147,6 +148,9 @@ class Labelling(FromPoints):
         kept = None if sparsifier is not None else kept_sparsifier(edges, self)
         self._start(n_nodes, sparsifier if kept is None else kept.sparsifier)
         self._first = first
+        if isinstance(edges, KnnEdges | FaissKnnEdges):
+            with phase("finding neighbours", self.verbose):
+                edges.find_neighbors()
         if kept is None:
             with phase(Phase("reading edges", 1, self.passes), self.verbose):
                 self._take(edges, at, since)

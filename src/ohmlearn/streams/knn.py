@@ -80,7 +80,7 @@ class NeighborEdges(PointEdges, Shared):
     def _find(self) -> Neighbors:
         """Return indices of neighbours, -1 for none, and squared distances."""
 
-    def find(self) -> None:
+    def find_neighbors(self) -> None:
         """Find the neighbours, unless they are known. Reading the edges does this, too."""
         with self._lock:
             if self._edges is None:
@@ -92,7 +92,7 @@ class NeighborEdges(PointEdges, Shared):
                 self._x, self.fraction = None, 1.0
 
     def __iter__(self) -> Iterator[EdgeBatch]:
-        self.find()
+        self.find_neighbors()
         assert self._edges is not None
         indptr, v, w = self._edges
         rows = self._block or max(1, PAIRS * self.n_nodes // max(1, len(v)))
@@ -141,10 +141,10 @@ class KnnEdges(NeighborEdges):
             None,
         )
 
-    def find(self) -> None:
+    def find_neighbors(self) -> None:
         """Find the neighbours, unless they are known; or only how far they are, if too many."""
         if self._sweeps is None:
-            super().find()
+            super().find_neighbors()
         else:
             with self._lock:
                 self._sweeps.find_reach(self._report)
@@ -156,7 +156,7 @@ class KnnEdges(NeighborEdges):
         self.fraction = fraction
 
     def __iter__(self) -> Iterator[EdgeBatch]:
-        self.find()
+        self.find_neighbors()
         return super().__iter__() if self._sweeps is None else self._sweeps.edges()
 
 
@@ -181,7 +181,7 @@ class FaissKnnEdges(NeighborEdges):
     @property
     def n_edges(self) -> int:
         """Number of edges; the neighbours are found when it is asked for."""
-        self.find()
+        self.find_neighbors()
         assert self._edges is not None
         return len(self._edges[1])
 
