@@ -5,7 +5,7 @@
 //    entries of some of the parts from all edges.
 // 2. A part adds up the weights of equal entries in a hash table that fits the cache.
 // 3. When the table is full, its entries are sorted by node, and sum w (x_node - x_neighbour) is added to y for one
-//    panel of columns after the other. A row of a panel is a line of the cache.
+//    panel of columns after the other, so that the rows of a panel stay in the cache.
 //
 // What a part does depends only on its own entries in their order, so neither batches nor threads change a bit.
 //

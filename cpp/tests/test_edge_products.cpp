@@ -24,7 +24,7 @@ Edges random_edges(std::int32_t n, std::int64_t m, unsigned seed) {
   return edges;
 }
 
-// Multiples of 1/8 below `limit`, some of them no floats if it is large.
+// Multiples of 1/8 below `limit` / 8.
 std::vector<double> random_columns(std::int64_t size, std::uint32_t limit, unsigned seed) {
   std::mt19937 random(seed);
   std::vector<double> x(size);

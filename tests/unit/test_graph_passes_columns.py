@@ -58,15 +58,6 @@ def test_product_is_that_of_the_graph():
     np.testing.assert_allclose(found, multiply_laplacian(graph, x), rtol=1e-12, atol=1e-11)
 
 
-def test_columns_that_are_floats_give_the_bits_of_others():
-    edges = [random_edges(40_000)]
-    x = np.random.default_rng(1).standard_normal((N_NODES, N_COLUMNS)).astype(np.float32)
-    x = x.astype(np.float64)
-    with_double = x.copy()
-    with_double[0, -1] += 1e-12  # makes the kernel keep all columns as doubles
-    assert (multiply(edges, x)[:, :-1] == multiply(edges, with_double)[:, :-1]).all()
-
-
 @pytest.mark.parametrize(("n_pairs", "n_readings"), [(2000, 1), (60_000, 3)])
 def test_edges_are_read_once_if_all_distinct_ones_can_be_kept(n_pairs, n_readings):
     u, v, _ = random_edges(n_pairs)

@@ -227,7 +227,7 @@ class EdgePasses(Passes):
             product = np.zeros_like(x)
             kept.repeat(x, product)
             return PassTotals(product, *self._first)
-        products = _core.EdgeProducts(*x.shape, self._threads)
+        products = _core.EdgeProducts(x.shape[0], x.shape[1], self._threads)
         how = (self._threads, self.watched, self._weigh, products)
         totals = read_pass(self._batches, x, component, self._roots, *how)
         self._kept, self._kept_columns = (products if products.is_whole else None), x.shape[1]
@@ -331,7 +331,7 @@ def read_pass(
     result, read, count, weight = np.zeros_like(x), 0, 0, 0.0
     lost: tuple[int, int] | None = None
     around = None if watched is None else Surroundings(*watched)
-    products = products or _core.EdgeProducts(*x.shape, threads)
+    products = products or _core.EdgeProducts(x.shape[0], x.shape[1], threads)
     products.begin(x, result)
     for number, batch in enumerate(batches):
         check = check_batch if weigh is None else check_timed_batch
