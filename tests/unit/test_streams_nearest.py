@@ -96,6 +96,23 @@ def test_sparse_input_is_not_changed():
     assert twice.nnz == 3
 
 
+def test_sparse_indices_outside_the_shape_are_refused():
+    outside = scipy.sparse.csr_array((np.ones(2), np.array([0, 7]), np.array([0, 1, 2])), (2, 3))
+    with pytest.raises(ValueError, match="indices must be"):
+        check_neighbor_points(outside)
+    wide = scipy.sparse.coo_array(([1.0], ([0], [2**31])), shape=(2, 2**31 + 1))
+    with pytest.raises(ValueError, match="at most 2147483647 features"):
+        check_neighbor_points(wide)
+
+
+def test_cosine_of_the_smallest_numbers():
+    x = np.array([[1e-320, 0.0], [0.0, 2e-320], [3e-320, 1e-320], [1.0, 1.0]])
+    dense = check_neighbor_points(x, "cosine")
+    np.testing.assert_allclose(np.linalg.norm(dense, axis=1), 1.0)
+    sparse = check_neighbor_points(scipy.sparse.csr_array(x), "cosine")
+    np.testing.assert_array_equal(sparse.toarray(), dense)
+
+
 def test_cosine():
     x = RNG.normal(size=(300, 6))
     x[[5, 9]] = 0

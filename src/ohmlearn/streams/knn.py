@@ -29,9 +29,7 @@ __all__ = ["METHODS", "FaissKnnEdges", "KnnEdges", "choose_method", "knn_edges"]
 
 METHODS = ("auto", "exact", "faiss")
 KEPT = 256 << 20  # bytes of neighbours that are kept, 12 each
-MOST = (
-    500  # neighbours of a point that are kept; sweeps over all distances find more of them faster
-)
+MOST = 500  # neighbours of a point that are kept; sweeps find more of them faster
 LONG = 1e13  # n_points² n_features: exact neighbours take some minutes of one processor
 Method = Literal["auto", "exact", "faiss"]
 Edges = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32] | None]
