@@ -105,14 +105,23 @@ class Budget:
 
 
 def find_budget(
-    options: dict[str, Any], passes: int = 1, classes: Iterable[Any] = (), ids: Iterable[Any] = ()
+    options: dict[str, Any],
+    stream: Any,
+    passes: int = 1,
+    classes: Iterable[Any] = (),
+    labelled: Iterable[Any] = (),
 ) -> Budget:
-    """Return the budget of a command; `ids` are some ids of nodes."""
+    """Return the budget of a command.
+
+    The first ids of the stream show how long ids are; if they are not known before it is read,
+    those of `labelled` nodes do.
+    """
     if options["n_nodes"] is None:
         raise click.UsageError("--memory needs --n-nodes, because nodes take a part of it")
     if options["max_edges"] is not None:
         raise click.UsageError("--memory and --max-edges limit the same edges; give one of them")
-    names = [str(name) for name in ids]
+    first = stream.first_ids() if hasattr(stream, "first_ids") else []
+    names = [str(name) for name in first or labelled]
     are_integers = all(name.strip().lstrip("-").isdecimal() for name in names)
     return Budget(
         n_nodes=options["n_nodes"],

@@ -313,7 +313,8 @@ def _make_sparsifier(
         from ohmlearn.cli.budget import find_budget
 
         passes = options["passes"] or (3 if getattr(stream, "rereadable", False) else 1)
-        budget = find_budget(options, passes, classes or labels.classes(), labels or ())
+        classes = classes or labels.classes()
+        budget = find_budget(options, stream, passes, classes, labels or ())
         max_edges = budget.edges_within(options["memory"])
     sparsifier = StreamingSparsifier(
         n_nodes=options["n_nodes"],
