@@ -118,8 +118,8 @@ class ArrowFile(ArrowSource):
         pa = require_extra("pyarrow", "files")
         with reading(self.name, self.format), ExitStack() as stack:
             if self.options.filesystem is not None or is_remote(self.name):
-                remote = open_remote(self.name, self.options.filesystem)
-                stack.enter_context(remote)
+                opened = self.take_ahead() or open_remote(self.name, self.options.filesystem)
+                remote = stack.enter_context(opened)
                 file = stack.enter_context(pa.PythonFile(remote, mode="r"))
             else:
                 file = stack.enter_context(pa.memory_map(self.name))

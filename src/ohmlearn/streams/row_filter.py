@@ -82,7 +82,6 @@ class RowFilter:
         folders: Mapping[str, str | None] | None = None,
     ) -> None:
         self._source = source
-        self._where = where
         self._condition = parse_where(where)
         self._names = names
         self._folders = dict(folders or {})
