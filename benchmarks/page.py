@@ -80,6 +80,7 @@ BLOCKS: dict[str, Callable[[Results], str]] = {
     "hindsight": stream_tables.hindsight_table,
     "streams": stream_tables.stream_table,
     "edge log": stream_tables.edge_log_table,
+    "neighbors": stream_tables.neighbors_table,
     "losses": losses,
 }
 

@@ -30,6 +30,7 @@ PEERS = ("apxchol", "approx-chol", "pyamg", "pyamgcl")  # scipy's CG is part of 
 # Arguments of each suite, without and with --quick. Suites run in this order.
 SUITES: dict[str, tuple[list[str], list[str]]] = {
     "streams": ([], ["--edges=1000000", "--rounds=1"]),
+    "neighbors": ([], ["--share=0.1"]),
     "edge_log": ([], ["--edges=1e7", "--small=200"]),
     "sparsifier": (
         [],

@@ -97,6 +97,26 @@ def stream_table(results: Results) -> str:
     return table(["source", "", "speed", "memory", "CPU time / peer's"], rows)
 
 
+def neighbors_table(results: Results) -> str:
+    """Time and memory of exact neighbours, beside scikit-learn's."""
+    rows = []
+    for ours in results.figures("neighbors", package="ohmlearn"):
+        case = {key: ours[key] for key in ("set", "dtype", "threads")}
+        peer = results.one("neighbors", package="scikit-learn", **case)
+        points = f"{ours['points']:,} × {ours['features']}"
+        cells = [f"{ours['set']}, {points}", ours["dtype"], str(ours["threads"])]
+        if "cpu_s" in ours and "cpu_s" in peer:
+            ratio = f"{ours['cpu_s'] / peer['cpu_s']:.2f}"
+            times = [seconds(ours["cpu_s"]), seconds(peer["cpu_s"]), ratio]
+            sizes = [memory(figure["rss_growth_mib"]) for figure in (ours, peer)]
+            rows.append([*cells, *times, *sizes])
+        else:
+            rows.append([*cells, ending(ours), ending(peer), "", "", ""])
+    header = ["points", "type", "threads", "CPU time", "scikit-learn", "ratio", "memory",
+              "scikit-learn"]  # fmt: skip
+    return table(header, rows)
+
+
 def edge_log_table(results: Results) -> str:
     """Speed of a log of edges, beside reading Parquet."""
     rows = []

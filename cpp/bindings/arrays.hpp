@@ -96,6 +96,7 @@ auto with_edges(const Ids& u, const Ids& v, const Weights& w, const Run& run) {
 }
 
 // The sections of the module, each in the file of its name.
+void bind_nearest(nb::module_& m);
 void bind_products(nb::module_& m);
 void bind_sampler(nb::module_& m);
 void bind_streams(nb::module_& m);

@@ -195,6 +195,7 @@ NB_MODULE(_core, m) {
   m.doc() = "Kernels of ohmlearn. Internal: names and signatures change without notice.";
   bind_graph(m);
   bind_solver(m);
+  bind_nearest(m);
   bind_products(m);
   bind_resistance(m);
   bind_sampler(m);

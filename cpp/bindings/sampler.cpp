@@ -172,6 +172,19 @@ double total(const std::array<double, 8>& lanes) {
   return sum;
 }
 
+// The arrays of H, with its weights multiplied by a factor, the chance of each edge, and whether it has all edges.
+template <class Take>
+auto as_arrays(const Take& take, double factor) {
+  Csr csr;
+  Snapshot found = without_gil([&] {
+    Snapshot snapshot = take();
+    mirror(snapshot.h, factor, csr.indptr, csr.indices, csr.weights);
+    return snapshot;
+  });
+  return std::tuple(to_numpy(std::move(csr.indptr)), to_numpy(std::move(csr.indices)),
+                    to_numpy(std::move(csr.weights)), to_numpy(std::move(found.h.chance)), found.is_whole);
+}
+
 template <class S>
 void bind_counters(nb::class_<S>& c) {
   c.def_prop_ro("n_nodes", [](const S& s) { return s.state().n_nodes; })
@@ -214,14 +227,7 @@ void bind_windows(nb::module_& m) {
      self.merge(other.state());
    }, "other"_a)
       .def("snapshot", [](WindowSampler& self, double since) {
-        Csr csr;
-        WindowSampler::Window found = without_gil([&] {
-          WindowSampler::Window window = self.snapshot(since);
-          mirror(window.h, 1.0, csr.indptr, csr.indices, csr.weights);
-          return window;
-        });
-        return std::tuple(to_numpy(std::move(csr.indptr)), to_numpy(std::move(csr.indices)),
-                          to_numpy(std::move(csr.weights)), to_numpy(std::move(found.h.chance)), found.is_whole);
+        return as_arrays([&] { return self.snapshot(since); }, 1.0);
       }, "since"_a, "H since a time, the chance of each edge (u < v, in order), and whether it has all edges.")
       .def("get_state", [](const WindowSampler& self) {
         nb::dict result;
@@ -303,15 +309,8 @@ void bind_sampler(nb::module_& m) {
    }, "other"_a)
       .def("snapshot", [](const Sampler& self, std::optional<double> at) {
         require(at.has_value() == self.has_half_life(), "a time is needed if there is a half-life");
-        Csr csr;
-        std::vector<float> chance = without_gil([&] {
-          Triangle h = at ? self.snapshot(*at) : self.snapshot();
-          mirror(h, at ? self.scale_at(*at) : 1.0, csr.indptr, csr.indices, csr.weights);
-          return std::move(h.chance);
-        });
-        return std::tuple(to_numpy(std::move(csr.indptr)), to_numpy(std::move(csr.indices)),
-                          to_numpy(std::move(csr.weights)), to_numpy(std::move(chance)));
-      }, "at"_a = nb::none(), "H as a graph, and the chance of each edge (u < v, in order).")
+        return as_arrays([&] { return at ? self.snapshot(*at) : self.snapshot(); }, at ? self.scale_at(*at) : 1.0);
+      }, "at"_a = nb::none(), "H, the chance of each edge (u < v, in order), and whether it has all edges.")
       .def("get_state", get_state, "All that the future depends on, as arrays by name.")
       .def_prop_ro("weight_seen", [](const Sampler& s) {
         const double sum = total(s.state().weight_seen);

@@ -16,6 +16,7 @@
 #include "sampling/coins.hpp"
 #include "sampling/sampler.hpp"
 #include "text/edge_text.hpp"
+#include "text/kinds.hpp"
 #include "text/nodes.hpp"
 #include "text/times.hpp"
 
@@ -168,6 +169,37 @@ void bind_strings(nb::class_<StringNodes>& c) {
       }, "offsets"_a.noconvert(), "data"_a.noconvert());
 }
 
+// The first `size` values of an array.
+template <class T>
+ArrayOut<T> take_over(std::unique_ptr<T[]> values, std::int64_t size) {
+  T* const begin = values.release();
+  const nb::capsule owner(begin, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+  return read_only(ArrayInOut<T>(begin, {static_cast<std::size_t>(size)}, owner));
+}
+
+auto to_arrays(OwnedStrings&& strings) {
+  const std::int64_t length = strings.offset[strings.size];
+  return std::tuple(take_over(std::move(strings.offset), strings.size + 1),
+                    take_over(std::move(strings.data), length));
+}
+
+template <class Offset>
+void bind_kinds(nb::module_& m) {
+  m.def("with_prefix", [](ArrayIn<Offset> offsets, ArrayIn<std::uint8_t> data, const std::string& prefix) {
+     const auto ids = as_strings(offsets, data);
+     return to_arrays(without_gil([&] { return with_prefix(ids, prefix); }));
+   }, "offsets"_a.noconvert(), "data"_a.noconvert(), "prefix"_a);
+  m.def("find_without_prefix", [](ArrayIn<Offset> offsets, ArrayIn<std::uint8_t> data,
+                                  const std::vector<std::string>& prefixes) {
+     const auto ids = as_strings(offsets, data);
+     return without_gil([&] { return find_without_prefix(ids, prefixes); });
+   }, "offsets"_a.noconvert(), "data"_a.noconvert(), "prefixes"_a);
+  m.def("kinds_of", [](ArrayIn<Offset> offsets, ArrayIn<std::uint8_t> data) {
+     const auto ids = as_strings(offsets, data);
+     return without_gil([&] { return kinds_of(ids); });
+   }, "offsets"_a.noconvert(), "data"_a.noconvert());
+}
+
 void bind_nodes(nb::module_& m) {
   nb::register_exception_translator([](const std::exception_ptr& error, void*) {
     try {
@@ -201,6 +233,11 @@ void bind_nodes(nb::module_& m) {
       });
   bind_strings<std::int32_t>(strings);
   bind_strings<std::int64_t>(strings);
+  bind_kinds<std::int32_t>(m);
+  bind_kinds<std::int64_t>(m);
+  m.def("with_prefix", [](ArrayIn<std::int64_t> ids, const std::string& prefix) {
+    return to_arrays(without_gil([&] { return with_prefix(as_span(ids), prefix); }));
+  }, "ids"_a.noconvert(), "prefix"_a, "Ids with a kind in front, as strings; see kinds.hpp.");
 }
 
 // ---- text ---------------------------------------------------------------------------------------
@@ -255,6 +292,8 @@ void bind_text(nb::module_& m) {
       .def_rw("t", &TextLayout::t)
       .def_rw("dates", &TextLayout::dates)
       .def_rw("strings", &TextLayout::strings)
+      .def_rw("whole_u", &TextLayout::whole_u)
+      .def_rw("whole_v", &TextLayout::whole_v)
       .def_rw("empty_v", &TextLayout::empty_v)
       .def_rw("skips_faults", &TextLayout::skips_faults);
   nb::class_<LineFault> fault(m, "LineFault");
@@ -288,6 +327,22 @@ void bind_text(nb::module_& m) {
     for (const std::string& field : *fields) result.emplace_back(field.data(), field.size());
     return result;
   }, "line"_a, "layout"_a);
+  m.def("take_fields", [](ArrayIn<std::uint8_t> text, const TextLayout& layout, std::vector<int> columns,
+                          bool last) -> nb::typed<nb::tuple, nb::object, nb::ellipsis> {
+    const std::string_view whole(reinterpret_cast<const char*>(text.data()), text.size());
+    require(whole.empty() || whole.back() == '\n', "text must end with a newline");
+    for (const int column : columns) require(column >= 0 && column < 1'000'000, "columns are counted from 0");
+    auto found = without_gil([&] { return take_fields(whole, layout, columns, last); });
+    nb::list fields;
+    for (std::size_t k = 0; k < columns.size(); ++k) {
+      const auto* const bytes = reinterpret_cast<const std::uint8_t*>(found.data[k].data());
+      std::vector<std::uint8_t> data(bytes, bytes + found.data[k].size());
+      fields.append(nb::make_tuple(to_numpy(std::move(found.offset[k])), to_numpy(std::move(data))));
+    }
+    return nb::make_tuple(to_numpy(std::move(found.start)), to_numpy(std::move(found.end)),
+                          to_numpy(std::move(found.line)), fields, found.n_consumed);
+  }, "text"_a.noconvert(), "layout"_a, "columns"_a, "last"_a,
+     "Starts, ends and first lines of records, their fields in some columns, and the number of bytes read.");
   m.def("first_record", [](nb::bytes text, std::size_t start, const TextLayout& layout, bool last) {
     const std::string_view whole(text.c_str(), text.size());
     require(start < whole.size() && whole.back() == '\n', "text must end with a newline");
@@ -300,6 +355,10 @@ void bind_text(nb::module_& m) {
     std::int64_t value;
     return parse_integer({text.c_str(), text.size()}, value);
   }, "text"_a);
+  m.def("parse_whole", [](nb::bytes text) -> std::optional<std::int64_t> {
+    std::int64_t value;
+    return parse_whole({text.c_str(), text.size()}, value) ? std::optional(value) : std::nullopt;
+  }, "text"_a, "An integer, also if it is written as 17.0; None for any other text.");
   m.def("parse_time", [](nb::bytes text, bool dates) {
     double value;
     return parse_time({text.c_str(), text.size()}, dates, value) ? value : std::numeric_limits<double>::quiet_NaN();

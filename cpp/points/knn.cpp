@@ -168,6 +168,38 @@ EdgeBlock neighbour_edges(const Points<Value>& points, std::span<const Value> di
   return all;
 }
 
+NeighbourGraph join_neighbours(std::span<const std::int32_t> index, std::span<const double> square,
+                               std::span<const double> scale, std::int64_t n, std::int64_t k) {
+  NeighbourGraph graph;
+  graph.offset.assign(n + 1, 0);
+  const auto for_each = [&](const auto& take) {
+    for (std::int64_t i = 0; i < n; ++i) {
+      for (std::int64_t e = i * k; e < (i + 1) * k; ++e) {
+        if (index[e] >= 0) take(std::min<std::int64_t>(i, index[e]), std::max<std::int64_t>(i, index[e]), square[e]);
+      }
+    }
+  };
+  std::vector<std::int64_t> next(n + 1, 0);
+  for_each([&](std::int64_t u, std::int64_t, double) { ++next[u + 1]; });
+  for (std::int64_t u = 0; u < n; ++u) next[u + 1] += next[u];
+  const std::vector<std::int64_t> start = next;
+  std::vector<std::pair<std::int32_t, double>> ends(start[n]);
+  for_each([&](std::int64_t u, std::int64_t v, double d) { ends[next[u]++] = {static_cast<std::int32_t>(v), d}; });
+  for (std::int64_t u = 0; u < n; ++u) {
+    const auto begin = ends.begin() + start[u];
+    auto end = ends.begin() + start[u + 1];
+    std::sort(begin, end);
+    end = std::unique(begin, end, [](const auto& a, const auto& b) { return a.first == b.first; });
+    for (auto it = begin; it != end; ++it) {
+      graph.v.push_back(it->first);
+      if (!scale.empty()) graph.w.push_back(static_cast<float>(-it->second / scale[u] / scale[it->first]));
+    }
+    graph.offset[u + 1] = std::ssize(graph.v);
+  }
+  exponentials(graph.w.data(), std::ssize(graph.w));
+  return graph;
+}
+
 template Reach<float> find_reach(const Points<float>&, std::int64_t, std::int64_t, std::int64_t, int);
 template Reach<double> find_reach(const Points<double>&, std::int64_t, std::int64_t, std::int64_t, int);
 template EdgeBlock neighbour_edges(const Points<float>&, std::span<const float>, std::span<const std::int32_t>,

@@ -44,13 +44,18 @@ void Sampler::reserve_nodes(std::int64_t n_nodes) {
 
 // The rows at which H is resampled, if it has `rows` after a resample.
 std::int64_t Sampler::capacity_for(double rows) const {
-  if (options_.max_rows > 0) rows = static_cast<double>(std::min(options_.max_rows, kMostEdges));
+  if (options_.max_rows > 0) rows = most_rows();
   const auto grown = static_cast<std::int64_t>(std::min(0x1p62, kGrowth * rows));  // NaN gives 2^62
   return options_.max_rows > 0 ? grown : std::max(kSmallest, grown);
 }
 
-// The most rows after a resample: leverages add up to less than n.
-double Sampler::most_rows() const { return beta_for(state_.n_nodes) * static_cast<double>(state_.n_nodes); }
+// The target, which is the most rows after a resample: leverages add up to less than n.
+double Sampler::most_rows() const {
+  if (options_.max_rows > 0) return static_cast<double>(std::min(options_.max_rows, kMostEdges));
+  return beta_for(state_.n_nodes) * static_cast<double>(state_.n_nodes);
+}
+
+bool Sampler::all_fit(const Triangle& h) const { return static_cast<double>(h.edges()) <= most_rows(); }
 
 double Sampler::beta_for(std::int64_t n) const {
   return options_.constant * (std::log(std::max<double>(2.0, static_cast<double>(n))) + options_.offset) /
@@ -269,10 +274,11 @@ Triangle Sampler::gather() const {
                     state_.time);
 }
 
-Triangle Sampler::snapshot() const { return thin_copy(gather()); }
+Snapshot Sampler::snapshot() const { return thin_copy(gather()); }
 
 // Edges of H, thinned out as at a resample; the sampler is unchanged.
-Triangle Sampler::thin_copy(Triangle rows) const {
+Snapshot Sampler::thin_copy(Triangle rows) const {
+  if (std::isinf(state_.beta) && all_fit(rows)) return {std::move(rows), true};
   State state;  // without the rows, which may be most of the memory
   state.n_nodes = state_.n_nodes;
   state.nodes = state_.nodes;
@@ -281,7 +287,7 @@ Triangle Sampler::thin_copy(Triangle rows) const {
   state.beta = state_.beta;
   Sampler copy(std::move(state), options_);
   copy.thin(rows);
-  return copy.gather();
+  return {copy.gather(), false};
 }
 
 // Computes the records of the nodes of H and its clusters.
@@ -327,6 +333,11 @@ void Sampler::take_rows(Triangle& h) {
 
 void Sampler::resample() {
   Triangle h = gather();
+  if (state_.n_resamples == 0 && std::isinf(state_.beta) && all_fit(h)) {  // nothing was dropped, and nothing has to be
+    take_rows(h);
+    state_.n_expected = 0.0;
+    return;
+  }
   // To save memory, rows are stored only in `h` during the solve. Array u is reserved here, so that `take_rows` cannot
   // throw; it takes hardly any memory before it is written.
   std::vector<std::int32_t> reserved;
@@ -358,14 +369,10 @@ void Sampler::thin(Triangle& h) {
   ++state_.n_resamples;
   state_.n_expected = 0.0;
   std::vector<float> chance = find_leverages(h, laplacian, coins);
-  if (!options_.retracts) {
+  if (!options_.retracts || all_fit(h)) {
     take_rows(h);
-    state_.beta = beta_for(n);
+    if (options_.max_rows == 0) state_.beta = beta_for(n);
     state_.capacity = capacity_for(static_cast<double>(n_rows()));
-    return;
-  }
-  if (options_.max_rows > 0 && h.edges() <= options_.max_rows) {  // all fit: nothing is dropped
-    take_rows(h);
     return;
   }
   if (options_.max_rows == 0 || options_.max_rows >= 2 * std::int64_t{n}) {  // otherwise there is no room for a forest

@@ -10,7 +10,8 @@
 //  - H is resampled (parallel rows summed, a new embedding, every row kept or dropped) only when the expected number of
 //    its rows reaches the capacity: kGrowth times the number of rows after the last resample, or kGrowth times the
 //    budget. Unless the budget is less than 2 n rows, a spanning forest is kept for certain, so H is as connected as
-//    the edges seen, for any estimates;
+//    the edges seen, for any estimates. As long as the different edges seen are no more than the target, they are only
+//    summed: nothing is dropped, and nothing embedded;
 //  - between two resamples the degrees of nodes and the cuts of clusters are updated a few times, and with them the
 //    floors of all estimates (estimates.hpp). In dense graphs the floor is most of the resistance. Updating it saves a
 //    third of the resamples.
@@ -29,6 +30,7 @@
 #include "sampling/estimates.hpp"
 #include "sampling/leverages.hpp"
 #include "sampling/recent_pairs.hpp"
+#include "sampling/snapshot.hpp"
 
 #include <array>
 #include <cstdint>
@@ -100,11 +102,11 @@ class Sampler {
   void merge(const State& other);
 
   // H, resampled to the target; the sampler is unchanged.
-  Triangle snapshot() const;
+  Snapshot snapshot() const;
 
   // The same for a sampler with a half-life, without what has faded at a time that is not before the latest. Weights
   // are to be multiplied by scale_at(at).
-  Triangle snapshot(double at) const;
+  Snapshot snapshot(double at) const;
   double scale_at(double at) const;
   bool has_half_life() const { return options_.half_life < std::numeric_limits<double>::infinity(); }
 
@@ -128,7 +130,7 @@ class Sampler {
   void fade_rows(std::int64_t epoch);
   void drop_faded_rows();
   void forget_estimates();
-  Triangle thin_copy(Triangle rows) const;
+  Snapshot thin_copy(Triangle rows) const;
   void resample();
   void thin(Triangle& h);
   Laplacian embed(const Triangle& h, std::uint64_t key);
@@ -139,6 +141,7 @@ class Sampler {
   void reserve_rows(std::int64_t rows);
   std::int64_t capacity_for(double rows) const;
   double most_rows() const;
+  bool all_fit(const Triangle& h) const;
   double beta_for(std::int64_t n) const;
 
   Embedding embedding() const { return {state_.nodes, state_.clusters}; }

@@ -94,7 +94,7 @@ void Sampler::drop_faded_rows() {
   }
   resize_rows(rows);
   state_.n_sorted = n_sorted;
-  if (state_.n_resamples == 0) state_.n_expected = static_cast<double>(rows);  // none has been dropped by a coin
+  if (state_.n_resamples == 0) state_.n_expected = static_cast<double>(rows - n_sorted);  // no coin has dropped any
 }
 
 // Makes all nodes as if they were new.
@@ -110,7 +110,7 @@ double Sampler::scale_at(double at) const {
   return std::exp2((end_of_epoch(state_.epoch, options_.half_life) - at) / options_.half_life);
 }
 
-Triangle Sampler::snapshot(double at) const {
+Snapshot Sampler::snapshot(double at) const {
   const double earliest = at - kFaded * options_.half_life, scale = scale_at(at);
   Triangle h = gather();
   std::int64_t left = 0, e = 0;

@@ -42,6 +42,12 @@ double WindowSampler::beta_for(std::int64_t n) const {
          (options_.epsilon * options_.epsilon);
 }
 
+// Rows among which none has to be dropped: as many as one sparsifier of all edges may have.
+double WindowSampler::target() const {
+  if (options_.max_rows > 0) return static_cast<double>(options_.max_rows);
+  return beta_for(state_.n_nodes) / kShare * static_cast<double>(state_.n_nodes);
+}
+
 // The rows at which a resample is due, if there are `rows` after one.
 std::int64_t WindowSampler::capacity_for(double rows) const {
   if (options_.max_rows > 0) rows = static_cast<double>(options_.max_rows);
@@ -114,7 +120,7 @@ void WindowSampler::merge(const State& other) {
   *this = std::move(merged);
 }
 
-WindowSampler::Window WindowSampler::snapshot(double since) {
+Snapshot WindowSampler::snapshot(double since) {
   if (settled_ == nullptr) {
     WindowSampler copy(state_, options_);
     copy.resample(true);
@@ -140,7 +146,7 @@ void WindowSampler::resample(bool all) {
   rows.sort(earliest());
   state_.n_sorted = rows.size();  // also if memory runs out below
   ++state_.n_resamples;
-  if (options_.max_rows == 0 || rows.size() > options_.max_rows) thin_out(all, arrived);  // otherwise all fit
+  if (static_cast<double>(rows.size()) > target()) thin_out(all, arrived);  // otherwise all fit
   state_.n_sorted = rows.size();
   state_.capacity = capacity_for(static_cast<double>(rows.size()));
 }

@@ -15,6 +15,7 @@
 
 #include "graph/csr.hpp"
 #include "graph/edges.hpp"
+#include "sampling/snapshot.hpp"
 #include "sampling/window_thinning.hpp"
 
 #include <array>
@@ -72,11 +73,7 @@ class WindowSampler {
 
   // The sparsifier of the edges since a time, and whether it has all of them. The state is unchanged. Rows are thinned
   // out once, and kept until the next update.
-  struct Window {
-    Triangle h;
-    bool is_whole = false;
-  };
-  Window snapshot(double since);
+  Snapshot snapshot(double since);
 
   const State& state() const { return state_; }
   std::int64_t n_rows() const { return state_.rows.size(); }
@@ -85,6 +82,7 @@ class WindowSampler {
   WindowSampler(State state, const WindowOptions& options);
   std::string find_fault(const State& state, std::int32_t n_nodes) const;
   double beta_for(std::int64_t n) const;
+  double target() const;
   std::int64_t capacity_for(double rows) const;
   void resample(bool all);
   void thin_out(bool all, double arrived);

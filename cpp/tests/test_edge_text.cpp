@@ -19,6 +19,24 @@ TEST(usual_and_unusual_lines_read_alike) {
   CHECK(text.next_line() == 6);
 }
 
+TEST(whole_floats_are_integers) {
+  ohm::EdgeText text({.skips_faults = true}, 1);
+  const auto edges = text.parse("6507.0,2\n-3.00,\"4.\"\n1.5,2\n9007199254740993.0,1\n-0.0,.0\n5,9007199254740993\n", true);
+  CHECK(edges.u == Integers({6507, -3, 5}));
+  CHECK(edges.v == Integers({2, 4, 9007199254740993}));
+  CHECK(text.n_faults() == 3);
+  CHECK(text.first_fault()->kind == ohm::LineFault::Kind::integer);
+  CHECK(text.first_fault()->text == "1.5");
+}
+
+TEST(whole_floats_of_one_column_are_strings_of_integers) {
+  ohm::EdgeText text({.strings = true, .whole_u = true, .skips_faults = true}, 1);
+  const auto edges = text.parse("6507.0,1.0\n-0.0,b\nname,c\n7,d\n", true);
+  CHECK(std::string(edges.u_data.begin(), edges.u_data.end()) == "650707");
+  CHECK(std::string(edges.v_data.begin(), edges.v_data.end()) == "1.0bd");
+  CHECK(text.n_faults() == 1);
+}
+
 TEST(faults_have_kind_and_line) {
   using Kind = ohm::LineFault::Kind;
   const auto first = [](const char* text, bool strings, int w) {
@@ -199,6 +217,20 @@ TEST(any_bytes_are_read_within_bounds) {
     CHECK(reader.next_line() == lines + 1);
     CHECK(static_cast<std::int64_t>(size) + reader.n_faults() <= lines);
   }
+}
+
+TEST(fields_of_records_for_filters) {
+  const ohm::TextLayout layout{.comments = "#"};
+  const std::string text = "1,2,x\n# no\n3,4\n\n5,6,\"a\n\"\"b\"\n\"7\" 7,8,9\n9,\"open\n";
+  const auto found = ohm::take_fields(text, layout, {2, 0}, false);
+  CHECK(found.n_consumed == text.size() - 8);  // the record with an open quote is left for the next call
+  CHECK(found.start == Integers({0, 11, 16}));
+  CHECK(found.end == Integers({6, 15, 28}));
+  CHECK(found.line == Integers({0, 2, 4}));  // the damaged line is left to EdgeText
+  CHECK(std::string(found.data[0].begin(), found.data[0].end()) == "xa\n\"b");
+  CHECK(found.offset[0] == Integers({0, 1, 1, 5}));
+  CHECK(std::string(found.data[1].begin(), found.data[1].end()) == "135");
+  CHECK(ohm::take_fields(text, layout, {0}, true).n_consumed == text.size());
 }
 
 }  // namespace

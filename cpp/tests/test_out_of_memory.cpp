@@ -106,7 +106,7 @@ TEST(a_sampler_is_whole_after_memory_ran_out) {
             const auto seen = static_cast<double>(state.position);
             CHECK(std::abs(total(state) - seen) <= 0.2 * seen);
             feed(sampler, edges);  // it can continue
-            CHECK(sampler.snapshot().other.size() > 0);
+            CHECK(sampler.snapshot().h.other.size() > 0);
           });
       CHECK(failures > 10);
     }
@@ -131,7 +131,7 @@ TEST(a_sampler_with_a_half_life_is_whole_after_memory_ran_out) {
           state.nodes.resize(state.n_nodes);  // without room for more
           ohm::Sampler::from_state(std::move(state), 0, options);  // refuses states that are not sound
           feed_timed(sampler, 1e4);  // it can continue
-          CHECK(sampler.snapshot(sampler.state().latest).other.size() > 0);
+          CHECK(sampler.snapshot(sampler.state().latest).h.other.size() > 0);
         });
     CHECK(failures > 10);
   }
@@ -182,7 +182,7 @@ TEST(a_merge_that_ran_out_of_memory_has_changed_nothing) {
           CHECK(now.beta == before.beta && now.capacity == before.capacity);
           CHECK(now.weight_seen == before.weight_seen);
           sampler.merge(second.state());  // again, with the bits of a merge that did not fail
-          CHECK(sampler.state().w == merged.state().w && sampler.snapshot().weight == merged.snapshot().weight);
+          CHECK(sampler.state().w == merged.state().w && sampler.snapshot().h.weight == merged.snapshot().h.weight);
         });
     CHECK(failures > 10);
   }

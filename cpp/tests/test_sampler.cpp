@@ -37,7 +37,7 @@ TEST(neither_batches_nor_threads_change_a_bit) {
   for (std::size_t at = 0; at < s.u.size(); at += 7001) feed(parts, s, at, std::min(at + 7001, s.u.size()));
   CHECK(parts.state().u == whole.state().u);
   CHECK(parts.state().w == whole.state().w);
-  CHECK(parts.snapshot().weight == whole.snapshot().weight);
+  CHECK(parts.snapshot().h.weight == whole.snapshot().h.weight);
 }
 
 TEST(total_weight_is_about_kept_and_merging_adds) {
@@ -51,7 +51,7 @@ TEST(total_weight_is_about_kept_and_merging_adds) {
   double seen = 0.0;
   for (const double lane : first.state().weight_seen) seen += lane;
   double kept = 0.0;
-  for (const float w : first.snapshot().weight) kept += static_cast<double>(w);
+  for (const float w : first.snapshot().h.weight) kept += static_cast<double>(w);
   CHECK(std::abs(kept / seen - 1.0) < 0.1);
 }
 

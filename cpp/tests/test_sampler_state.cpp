@@ -59,7 +59,7 @@ void feed(ohm::Sampler& sampler, std::int64_t edges, std::uint64_t seed) {
 }
 
 ohm::Triangle snapshot(const ohm::Sampler& sampler) {
-  return sampler.has_half_life() ? sampler.snapshot(sampler.state().latest) : sampler.snapshot();
+  return (sampler.has_half_life() ? sampler.snapshot(sampler.state().latest) : sampler.snapshot()).h;
 }
 
 ohm::Sampler fed(const ohm::SamplerOptions& options, std::int64_t edges) {

@@ -80,7 +80,7 @@ TEST(windows_keep_the_weight_and_new_edges_are_whole) {
       seen += static_cast<double>(s.w[i]);
       ++edges;
     }
-    const ohm::WindowSampler::Window window = sampler.snapshot(static_cast<double>(since));
+    const ohm::Snapshot window = sampler.snapshot(static_cast<double>(since));
     double kept = 0.0;
     for (const float w : window.h.weight) kept += static_cast<double>(w);
     CHECK(std::abs(kept / seen - 1.0) < 0.02);

@@ -53,6 +53,14 @@ inline void append(TextEdges& edges, std::string_view u, std::string_view v) {
   edges.v_offset.push_back(std::ssize(edges.v_data));
 }
 
+constexpr std::int64_t kLargestExact = std::int64_t{1} << 53;  // floats have all integers up to it
+
+// The text without a point and zeros at its end.
+std::string_view without_zeros(std::string_view text) {
+  const std::size_t last = text.find_last_not_of('0');
+  return last != std::string_view::npos && text[last] == '.' ? text.substr(0, last) : text;
+}
+
 // Reads up to 18 digits at p and moves p behind them. Longer numbers and leading zeros are left to the slow path.
 inline bool take_integer(const char*& p, std::int64_t& value) {
   const char* const start = p;
@@ -151,6 +159,12 @@ bool parse_integer(std::string_view text, std::int64_t& value) {
   return error == std::errc{} && end == text.data() + text.size() && !text.empty() && text != "-0";
 }
 
+bool parse_whole(std::string_view text, std::int64_t& value) {
+  const std::string_view digits = without_zeros(text);
+  if (!parse_integer(digits == "-0" && digits != text ? "0" : digits, value)) return false;
+  return digits == text || (value >= -kLargestExact && value <= kLargestExact);
+}
+
 std::optional<std::vector<std::string>> split_line(std::string_view line, const TextLayout& layout) {
   std::vector<std::string> fields;
   std::string unquoted;
@@ -160,6 +174,40 @@ std::optional<std::vector<std::string>> split_line(std::string_view line, const 
     fields.emplace_back(field);
   }
   return fields;
+}
+
+RecordFields take_fields(std::string_view text, const TextLayout& layout, const std::vector<int>& columns, bool last) {
+  RecordFields found;
+  found.offset.assign(columns.size(), {0});
+  found.data.resize(columns.size());
+  std::vector<std::string> room(columns.empty() ? 0 : *std::max_element(columns.begin(), columns.end()) + 1);
+  std::vector<std::string_view> field(room.size());
+  std::int64_t line = 0;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const Record record = first_record(text.substr(at), layout, last);
+    if (record.size == 0) break;
+    bool is_good = !record.is_empty && !record.has_stray_return;
+    std::size_t next = 0;
+    for (std::size_t column = 0; is_good && column < field.size(); ++column) {
+      field[column] = {};
+      if (next <= record.content.size()) is_good = take_field(record.content, next, layout, room[column], field[column]);
+    }
+    if (is_good) {
+      found.start.push_back(static_cast<std::int64_t>(at));
+      found.end.push_back(static_cast<std::int64_t>(at + record.size));
+      found.line.push_back(line);
+      for (std::size_t k = 0; k < columns.size(); ++k) {
+        const std::string_view content = field[columns[k]];
+        found.data[k].insert(found.data[k].end(), content.begin(), content.end());
+        found.offset[k].push_back(std::ssize(found.data[k]));
+      }
+    }
+    line += std::count(text.begin() + at, text.begin() + at + record.size, '\n');
+    at += record.size;
+  }
+  found.n_consumed = at;
+  return found;
 }
 
 void EdgeText::fail(LineFault::Kind kind, int column, std::string_view text) {
@@ -201,13 +249,18 @@ void EdgeText::take_line(std::string_view line, TextEdges& edges) {
   if (layout_.strings) {
     for (int k = 0; k < 2; ++k) {
       if (!is_utf8(field[k])) return fail(Kind::utf8, columns[k], field[k]);
+      if (!(k == 0 ? layout_.whole_u : layout_.whole_v)) continue;
+      std::int64_t whole;
+      if (!parse_whole(field[k], whole)) return fail(Kind::integer, columns[k], field[k]);
+      field[k] = without_zeros(field[k]);
+      if (whole == 0) field[k] = "0";  // not -0
     }
     append(edges, field[0], field[1]);
   } else {
     std::int64_t u;
     std::int64_t v;
-    if (!parse_integer(field[0], u)) return fail(Kind::integer, layout_.u, field[0]);
-    if (!parse_integer(field[1], v)) return fail(Kind::integer, layout_.v, field[1]);
+    if (!parse_whole(field[0], u)) return fail(Kind::integer, layout_.u, field[0]);
+    if (!parse_whole(field[1], v)) return fail(Kind::integer, layout_.v, field[1]);
     edges.u.push_back(u);
     edges.v.push_back(v);
   }
@@ -260,6 +313,11 @@ bool EdgeText::take_usual_line(const char*& p, const char* end, TextEdges& edges
       if (q == start || (quoted && *q++ != '"')) return false;
     } else {
       if (!take_integer(q, number[k])) return false;
+      if (*q == '.' && layout_.delimiter != '.') {  // as in 17.0
+        do ++q;
+        while (*q == '0');
+        if (number[k] > kLargestExact) return false;
+      }
     }
   }
   const auto take_weight = [&] {
@@ -320,7 +378,7 @@ EdgeText::EdgeText(TextLayout layout, std::int64_t line)
     : layout_(std::move(layout)), line_(line), latest_(kLargestTime) {
   const int w = layout_.w;
   const int t = layout_.t;
-  usual_ = layout_.u == 0 && layout_.v == 1;
+  usual_ = layout_.u == 0 && layout_.v == 1 && !layout_.whole_u && !layout_.whole_v;
   if (t == -1) {
     usual_ &= w == -1 || w == 2;
   } else {

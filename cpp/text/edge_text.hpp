@@ -28,6 +28,8 @@ struct TextLayout {
   int t = -1;                 // -1: no times
   bool dates = false;         // times are dates, else numbers
   bool strings = false;       // ids are strings, else integers
+  bool whole_u = false;       // strings of a column are whole numbers, of which some are written as 17.0
+  bool whole_v = false;
   bool empty_v = false;       // the second id may be an empty string, and an empty weight is 1
   bool skips_faults = false;  // otherwise reading stops at the first fault
 };
@@ -101,10 +103,25 @@ class EdgeText {
   bool is_plain_in_quotes_[256] = {};
 };
 
+// Some fields of each record that is neither empty nor damaged, for filters.
+struct RecordFields {
+  std::vector<std::int64_t> start, end;            // of records, in the text, with the ends of their lines
+  std::vector<std::int64_t> line;                  // number of the first line of each, from 0 on
+  std::vector<std::vector<std::int64_t>> offset;   // of each column: where its fields start and end in `data`
+  std::vector<std::vector<char>> data;             // a field that a record does not have is empty
+  std::size_t n_consumed = 0;
+};
+
+// Reads whole records of a text that ends with a newline, as EdgeText::parse does.
+RecordFields take_fields(std::string_view text, const TextLayout& layout, const std::vector<int>& columns, bool last);
+
 // Splits a line into fields as EdgeText does; no value if a quote is not closed.
 std::optional<std::vector<std::string>> split_line(std::string_view line, const TextLayout& layout);
 
 // Whether the text is an int64 in canonical form: no plus sign, no leading zeros, in range.
 bool parse_integer(std::string_view text, std::int64_t& value);
+
+// Whether the text is such an integer, or one of at most 2^53 that is written as a float: 17.0 or 17.
+bool parse_whole(std::string_view text, std::int64_t& value);
 
 }  // namespace ohm

@@ -1,4 +1,18 @@
-# The public names of ohmlearn: `import ohmlearn` reads this list.
+# The public modules and names of ohmlearn: `import ohmlearn` reads this list.
+from ohmlearn import certificate as certificate
+from ohmlearn import dask as dask
+from ohmlearn import edge_log as edge_log
+from ohmlearn import gallery as gallery
+from ohmlearn import graph as graph
+from ohmlearn import harmonic as harmonic
+from ohmlearn import nodes as nodes
+from ohmlearn import report as report
+from ohmlearn import resistance as resistance
+from ohmlearn import semi_supervised as semi_supervised
+from ohmlearn import solver as solver
+from ohmlearn import sparsifier as sparsifier
+from ohmlearn import streams as streams
+from ohmlearn import theory as theory
 from ohmlearn.certificate import Certificate as Certificate
 from ohmlearn.certificate import certify as certify
 from ohmlearn.edge_log import EdgeLog as EdgeLog
@@ -20,4 +34,4 @@ from ohmlearn.streams import read_edges as read_edges
 
 __version__: str
 
-def _attach_names(package: str) -> tuple[object, list[str]]: ...
+def _attach_names(package: str) -> tuple[object, object, list[str]]: ...

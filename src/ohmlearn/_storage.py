@@ -3,6 +3,7 @@
 Layout: 8 magic bytes, a 4-byte version, the SHA-256 of the rest, then an .npz archive.
 """
 
+import difflib
 import hashlib
 import math
 import os
@@ -23,9 +24,41 @@ BLOCK = 1 << 20
 HEAD = len(MAGIC) + 4 + hashlib.sha256().digest_size
 
 
+def check_folder(path: str | os.PathLike[str], option: str = "") -> None:
+    """Refuse an output whose folder does not exist, because its name may be mistyped.
+
+    Parameters
+    ----------
+    path : str or path
+        The output, a file or a folder; it need not exist.
+    option : str
+        Where the path comes from, for the message.
+
+    Examples
+    --------
+    >>> check_folder("/temp/labels.csv", "-o")
+    Traceback (most recent call last):
+    ...
+    FileNotFoundError: -o /temp/labels.csv: there is no folder /temp; did you mean /tmp?
+    """
+    missing = Path(path).parent
+    if missing.is_dir():
+        return
+    while not missing.parent.is_dir():
+        missing = missing.parent
+    try:
+        folders = [entry.name for entry in os.scandir(missing.parent) if entry.is_dir()]
+    except OSError:  # it may not be readable
+        folders = []
+    near = difflib.get_close_matches(missing.name, folders, n=1)
+    hint = f"did you mean {missing.parent / near[0]}?" if near else "make it first"
+    raise FileNotFoundError(f"{option} {path}: there is no folder {missing}; {hint}".strip())
+
+
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Write a temporary file, flush it to disk, rename it: a crash leaves the old or new file."""
+    check_folder(path)
     target = Path(path)
     aside = target.with_name(f"{target.name}.{secrets.token_hex(4)}.tmp")
     try:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.linalg import LinearOperator
 
 from ohmlearn import _core
+from ohmlearn._display import Shown
 from ohmlearn._sharing import Shared
 from ohmlearn.graph import Graph
 from ohmlearn.validation.edges import check_columns, check_graph
@@ -44,8 +45,8 @@ CONSTRAINTS: Constraints = {
 DEFAULT_MAX_ITER = 5000
 
 
-@dataclass(frozen=True)
-class SolveReport:
+@dataclass(frozen=True, repr=False)
+class SolveReport(Shown):
     """What a solve did. Arrays have one entry per column of b.
 
     Attributes
@@ -92,8 +93,18 @@ class SolveReport:
     solve_seconds: float
     factor_entries: int
 
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "method": f"{self.method} ({self.reason})",
+            "columns": len(self.residual),
+            "residual": float(self.residual.max(initial=0.0)),
+            "iterations": int(self.iterations.max(initial=0)),
+            "converged": bool(self.converged.all()),
+            "seconds": self.setup_seconds + self.solve_seconds,
+        }
 
-class LaplacianSolver(Shared):
+
+class LaplacianSolver(Shown, Shared):
     """Solver for (L + D) x = b, L the Laplacian of a graph and D >= 0 diagonal.
 
     If D is zero on a whole component, L + D is singular. Then b is projected on the vectors that
@@ -253,15 +264,17 @@ class LaplacianSolver(Shared):
         tol: float,
         max_iter: int | None = None,
         x0: ArrayLike | None = None,
+        overwrite: bool = False,
     ) -> NDArray[np.float64]:
-        """Solve without a warning, for callers that give their own."""
+        """Solve without a warning, for callers that give their own; may `overwrite` x0."""
         columns = check_columns(b, "b", self.graph.n_nodes)
         tolerance = check_fraction("tol", tol)
         limit = check_max_iter(max_iter, DEFAULT_MAX_ITER)
         if x0 is None:
             x = np.zeros_like(columns)
         else:
-            x = np.array(check_columns(x0, "x0", self.graph.n_nodes))
+            x = check_columns(x0, "x0", self.graph.n_nodes)
+            x = x if overwrite else np.array(x)
             if x.shape != columns.shape:
                 raise ValueError(f"x0 must have the shape of b, {np.shape(b)}, got {np.shape(x0)}")
         with self._lock:
@@ -359,6 +372,9 @@ class LaplacianSolver(Shared):
         return LinearOperator(
             self.shape, matvec=apply, rmatvec=apply, matmat=apply, rmatmat=apply, dtype=np.float64
         )
+
+    def _facts(self) -> dict[str, Any]:
+        return {"solver": repr(self)}
 
     def __repr__(self) -> str:
         return describe_parameters(self)

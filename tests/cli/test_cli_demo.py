@@ -53,7 +53,7 @@ def test_certificate_is_of_the_sparsifier_kept(found: demo.Demo):
 
 
 def test_command_prints_and_writes_a_page_that_stands_alone(tmp_path: Path):
-    page = tmp_path / "new folder" / "demo.html"
+    page = tmp_path / "demo.html"
     result = CliRunner().invoke(main, ["demo", *SMALL, "-o", str(page)])
     assert result.exit_code == 0, result.output
     for word in ("Points", "Stream", "Kept", "Certificate", "Labels", "Cost", "Page"):

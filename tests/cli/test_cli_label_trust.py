@@ -217,7 +217,7 @@ def test_contradicting_labels_are_counted(files, tmp_path: Path):
         (["--class-prior", "red=1,green=1,blue=1,cyan=1"], "--class-prior has 'cyan'; the labels"),
         (
             ["--min-confidence", "nan"],
-            "min-confidence must be a number above 0 and below 1",
+            "'--min-confidence': nan is not a number",
         ),
         (["--min-confidence", "1.5"], "1.5 is not in the range 0.0<x<1.0"),
         (["--method", "best"], "'best' is not one of 'harmonic', 'restart', 'auto'"),

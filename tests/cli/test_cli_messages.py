@@ -152,7 +152,7 @@ def test_all_tables_can_be_safe(formulas: list[str]):
     common = ["edges.csv", "--id-type", "string", "--csv-safe", "-q", "-o", "out.csv"]
     assert invoke("label", *common, "--labels", "labels.csv").exit_code == 0
     rows = read("out.csv")
-    assert rows[0] == ["node", "label", "probability_=2", "probability_b", "reached"]
+    assert rows[0] == ["node", "label", "probability_=2", "probability_b", "reached", "prior_label"]
     assert rows[1][:2] == ["'=1+1", "'=2"]
     assert invoke("resistance", *common).exit_code == 0
     assert read("out.csv")[1][0] == "'=1+1"

@@ -71,14 +71,21 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_refused_before_any_work(folder: Path, args: list[str], message: str):
-    before = {path: path.lstat() for path in folder.rglob("*")}
+    before = contents(folder)
     result = CliRunner().invoke(main, args)
     assert result.exit_code == 2, result.output
     assert message in result.stderr
-    assert {path: path.lstat() for path in folder.rglob("*")} == before
+    assert contents(folder) == before
+
+
+def contents(folder: Path) -> dict[Path, tuple[int, int, int]]:
+    """Return what identifies the files, but for the time of the last access."""
+    found = {path: path.lstat() for path in folder.rglob("*")}
+    return {path: (stat.st_ino, stat.st_size, stat.st_mtime_ns) for path, stat in found.items()}
 
 
 def test_what_only_looks_alike_is_written(folder: Path):
+    Path("parts2").mkdir()
     for name in ("edges.csv", "parts/1.csv", "parts/deep/2.csv"):
         Path(name).write_text("u,v\n1,2\n2,3\n")
     for args in (
@@ -91,3 +98,50 @@ def test_what_only_looks_alike_is_written(folder: Path):
         result = CliRunner().invoke(main, ["sparsify", *args], input=b"1,2\n")
         assert result.exit_code == 0, result.output
         assert Path(args[-1]).read_text().startswith("u")
+
+
+@pytest.mark.parametrize(
+    ("args", "option"),
+    [
+        ([*LABEL, "-o", "OUT.csv"], "-o"),
+        ([*LABEL, "--report", "OUT.html"], "--report"),
+        ([*LABEL, "--checkpoint", "OUT.ohm"], "--checkpoint"),
+        ([*LABEL, "--state", "OUT.ohm"], "--state"),
+        (["suggest", "edges.csv", "-o", "OUT.csv"], "-o"),
+        (["sparsify", "edges.csv", "-o", "OUT.parquet"], "-o"),
+        (["sparsify", "edges.csv", "-o", "OUT.ohm"], "-o"),
+        (["resistance", "edges.csv", "-o", "OUT.csv"], "-o"),
+        (["solve", "edges.csv", "b.csv", "-o", "OUT.csv"], "-o"),
+        (["demo", "-o", "OUT.html"], "-o"),
+        (["paper", "-o", "OUT"], "-o"),
+    ],
+)
+def test_mistyped_folder_is_refused_before_any_work(folder: Path, args: list[str], option: str):
+    before = set(folder.rglob("*"))
+    for typed, remedy in (
+        ("part/x", "there is no folder part; did you mean parts?"),
+        ("parts/dep/new/x", "there is no folder parts/dep; did you mean parts/deep?"),
+        ("elsewhere/x", "there is no folder elsewhere; make it first"),
+        (f"{folder}/part/x", f"there is no folder {folder}/part; did you mean {folder}/parts?"),
+        ("edges.csv/x", "there is no folder edges.csv"),
+    ):
+        names = [name.replace("OUT", typed) for name in args]
+        result = CliRunner().invoke(main, names)
+        assert result.exit_code == 2, result.output
+        assert f"Error: {option} {names[-1]}: {remedy}" in result.stderr
+    assert set(folder.rglob("*")) == before
+
+
+def test_log_is_made_but_not_the_folder_it_is_in(folder: Path):
+    Path("edges.csv").write_text("u,v\n1,2\n")
+    result = CliRunner().invoke(main, ["log", "append", "part/log", "edges.csv"])
+    assert result.exit_code == 2
+    assert "there is no folder part; did you mean parts?" in result.stderr
+    assert not Path("part").exists()
+    assert CliRunner().invoke(main, ["log", "append", "parts/log", "edges.csv"]).exit_code == 0
+
+
+def test_default_folder_of_the_demo_is_made(folder: Path):
+    result = CliRunner().invoke(main, ["demo", "--points", "605", "--neighbors", "40"])
+    assert result.exit_code == 0, result.output
+    assert Path("out/demo.html").exists()

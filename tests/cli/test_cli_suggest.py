@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -147,3 +148,86 @@ def test_on_a_cluster(files: tuple[Path, Path]):
     here = rows_of(suggest(edges, "--labels", labels, "-k", 5))
     there = rows_of(suggest(edges, "--labels", labels, "-k", 5, "--cluster", "local:1"))
     assert there == here  # there is one partition
+
+
+@pytest.fixture
+def timed(tmp_path: Path) -> tuple[Path, Path]:
+    """Two blocks; an edge is the newer, the larger the numbers of its nodes."""
+    blocks = gallery.stochastic_blocks([40, 40], 0.4, bridges=20, random_state=0)
+    u, v, _ = blocks.edges()
+    rows = [(a, b, a + b) for a, b in zip(u.tolist(), v.tolist(), strict=True)]
+    edges, labels = tmp_path / "timed.csv", tmp_path / "given.csv"
+    rows.sort(key=lambda row: row[2])
+    edges.write_text("from,to,time\n" + "".join(f"p{a},p{b},{t}\n" for a, b, t in rows))
+    given = [f"p{i},{'red' if i < 40 else 'blue'}\n" for i in (0, 5, 9, 40, 46, 70)]
+    labels.write_text("node,label\n" + "".join(given))
+    return edges, labels
+
+
+@pytest.mark.filterwarnings("ignore:.* nodes are in components|.* labelled nodes are in no edge")
+@pytest.mark.parametrize(
+    ("options", "parameters", "moment"),
+    [
+        (["--half-life", 10], {"half_life": 10.0}, {}),
+        (["--last", 60], {"horizon": 60.0}, {}),
+        (["--since", 50], {"horizon": math.inf}, {"since": 50}),
+    ],
+)
+def test_old_edges_can_be_forgotten(
+    timed: tuple[Path, Path], options: list[object], parameters: dict, moment: dict
+):
+    edges, labels = timed
+    plain = [row["node"] for row in rows_of(suggest(edges, "--labels", labels, "-k", 5))]
+    rows = rows_of(suggest(edges, "--labels", labels, "-k", 5, *options))
+    model = HFSClassifier(passes=1, random_state=0, **parameters)
+    model.fit_edges(read_edges(edges, time="time"), dict(read_labels(str(labels))), **moment)
+    found = [row["node"] for row in rows]
+    assert found == [pick.node for pick in model.suggest_labels(5)]
+    assert found != plain
+    without = rows_of(suggest(edges, "-k", 5, *options))
+    model = HFSClassifier(random_state=0, **parameters)
+    model.update(read_edges(edges, time="time"), **moment)
+    assert [row["node"] for row in without] == [pick.node for pick in model.suggest_labels(5)]
+
+
+def test_a_window_without_edges_is_refused(timed: tuple[Path, Path]):
+    result = suggest(timed[0], "--since", 1000)
+    assert result.exit_code == 2
+    assert "no edge counts since 1000; the latest is of 156" in result.stderr
+
+
+def test_a_state_has_edges_and_labels(files: tuple[Path, Path], tmp_path: Path):
+    edges, labels = files
+    state, out = str(tmp_path / "state.ohm"), str(tmp_path / "out.csv")
+    runner = CliRunner()
+    args = ["label", str(edges), "--labels", str(labels), "--state", state, "-o", out]
+    assert runner.invoke(main, args).exit_code == 0
+    before = Path(state).read_bytes()
+    rows = rows_of(suggest("--state", state, "-k", 8))
+    assert rows == rows_of(suggest(edges, "--labels", labels, "-k", 8))
+    assert rows[1]["label"] in ("red", "blue")
+    assert Path(state).read_bytes() == before
+    sparsifier = str(tmp_path / "h.ohm")
+    assert runner.invoke(main, ["sparsify", str(edges), "-o", sparsifier]).exit_code == 0
+    found = rows_of(suggest("--state", sparsifier, "-k", 3))
+    assert list(found[0]) == ["node", "kind", "n_settled", "reason"]
+    assert found[0]["kind"] == "component"
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["edges.csv"], "--state has its edges; leave out EDGES, or add them with label"),
+        (["--labels", "labels.csv"], "--labels and --state cannot be used together"),
+        (["--epsilon", "0.5"], "--epsilon and --state cannot be used together"),
+        (["--half-life", "5"], "--half-life and --state cannot be used together"),
+    ],
+)
+def test_what_a_state_has_is_not_given(
+    files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, args: list[str], message: str
+):
+    monkeypatch.chdir(files[0].parent)
+    assert CliRunner().invoke(main, ["sparsify", "edges.csv", "-o", "h.ohm"]).exit_code == 0
+    result = suggest("--state", "h.ohm", *args)
+    assert result.exit_code == 2
+    assert message in result.stderr

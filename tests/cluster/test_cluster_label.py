@@ -201,7 +201,14 @@ def test_the_command_writes_what_python_returns(
     assert "u = 'src', v = 'dst', weights = 'weight' (guessed)" in result.output
     found = label(files, str(known), client=two, random_state=3, passes=2)
     rows = [line.split(",") for line in out.read_text().splitlines()]
-    assert rows[0] == ["node", "label", "probability_even", "probability_odd", "reached"]
+    assert rows[0] == [
+        "node",
+        "label",
+        "probability_even",
+        "probability_odd",
+        "reached",
+        "prior_label",
+    ]
     assert [row[:2] for row in rows[1:]] == list(
         map(list, zip(found.ids, found.labels, strict=True))
     )

@@ -20,10 +20,14 @@ from ohmlearn.semi_supervised import (
 
 CLASSIFIERS = (HFSClassifier, HFSClassifier)
 REGRESSORS = (HFSRegressor, HFSRegressor)
-WEIGHTS = {
-    "check_sample_weight_equivalence_on_dense_data": "points of weight 0 stay in the graph, and "
-    "points given twice are two nodes; test_semi_supervised_label_weights has what holds instead"
-}
+WEIGHTS = dict.fromkeys(
+    (
+        "check_sample_weight_equivalence_on_dense_data",
+        "check_sample_weight_equivalence_on_sparse_data",
+    ),
+    "points of weight 0 stay in the graph, and points given twice are two nodes; "
+    "test_semi_supervised_label_weights has what holds instead",
+)
 # scikit-learn exempts its own semi-supervised classifiers from this by their names.
 CLASSES = {"check_classifiers_classes": "-1 means unlabelled, and the check uses it as a class"}
 

@@ -75,7 +75,7 @@ def check() -> None:
         assert "CONSOLE" not in printed, printed
         check_picture(picture, dark=name == "dark")
     dom = browse(browser, page, "--dump-dom")
-    assert dom.count("<figure>") == 3, "three figures are expected"
+    assert dom.count("<figure>") == 4, "four figures are expected"
     assert "&lt;b&gt;rye" in dom, "names must be escaped"
     assert "cost $5" in dom, "dollars must stay dollars"
     paper = OUT / "print.pdf"

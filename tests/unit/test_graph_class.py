@@ -106,7 +106,7 @@ REAL = "weights must be real numbers, but "
         (([0], [1], [1, 2]), "one entry per edge is needed in each array, got len(u) = 1, "
          "len(v) = 1, len(w) = 2"),
         ((np.array([0, 2**63], dtype="u8"), [1, 1]), "node ids must be below "
-         "2147483647, but u[1] = 9223372036854775808; renumber the nodes"),
+         "2147483647, but u[1] = 9223372036854775808; number the nodes"),
         (([0], [2**31 - 1]), "the largest node id is 2147483647, but ids must be below 2147483647"),
         (([0], [1], None, 2**31), "n_nodes must lie between 0 and 2**31 - 1 = 2147483647, got 2"),
         (([0], [1], None, -1), "n_nodes must lie between 0 and 2**31 - 1 = 2147483647, got -1"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from ohmlearn import Graph
+from ohmlearn import Graph, HFSClassifier
 
 # 0 -2- 1 -3- 2, and 3 alone
 ADJACENCY = np.array([[0, 2, 0, 0], [2, 0, 3, 0], [0, 3, 0, 0], [0, 0, 0, 0]], dtype=float)
@@ -180,3 +180,25 @@ def test_edge_index(kind):
 def test_bad_edge_index_is_named(arguments, text):
     with pytest.raises(ValueError, match=message(text)):
         Graph.from_edge_index(*arguments[:2], n_nodes=arguments[2] if arguments[2:] else None)
+
+
+def test_names_of_networkx_nodes_are_kept():
+    graph = Graph.from_networkx(nx.Graph([("bob", "ann"), ("ann", "cy")]))
+    assert graph.nodes.ids().tolist() == ["bob", "ann", "cy"]
+    graph = Graph.from_networkx(nx.Graph([(34, 1), (1, 7)]))
+    assert graph.nodes.ids().tolist() == [34, 1, 7]
+    assert Graph.from_networkx(nx.path_graph(3)).nodes is None
+    graph = Graph.from_networkx(nx.Graph([((0, 1), "a"), ("a", 5), (5, 2**70)]))
+    assert graph.nodes.ids().tolist() == ["(0, 1)", "a", "5", str(2**70)]
+    assert graph.nodes.find(["5"]).tolist() == [2]
+    with pytest.raises(ValueError, match="the nodes 1 and '1' of G have the same name as text"):
+        Graph.from_networkx(nx.Graph([(1, "1")]))
+    assert Graph.from_networkx(nx.Graph()).n_nodes == 0
+
+
+def test_names_of_networkx_nodes_are_keys_of_labels():
+    barbell = nx.relabel_nodes(nx.barbell_graph(5, 0), {i: f"n{i}" for i in range(10)})
+    model = HFSClassifier(random_state=0, calibration=None)
+    model.fit_edges(Graph.from_networkx(barbell), {"n0": "left", "n9": "right"})
+    found = dict(zip(model.nodes_.ids(), model.transduction_, strict=True))
+    assert [found[f"n{i}"] for i in (1, 4, 5, 8)] == ["left", "left", "right", "right"]

@@ -79,7 +79,7 @@ def test_integers_through_arrow():
 
 def test_empty():
     table = NodeTable()
-    assert table.find([1, 2]).tolist() == [-1, -1]
+    assert table.find([1, 2], missing="mask").mask.tolist() == [True, True]
     assert len(table.ids()) == 0
     assert len(table.add([])) == 0
     assert table.add(["a"]).tolist() == [0]  # earlier calls did not decide the kind of ids
@@ -91,8 +91,10 @@ def test_empty():
     ("error", "message", "call"),
     [
         (TypeError, r"u\[1\] = 2.5 is a float", lambda t: t.add_edges(["a", 2.5], ["b", "c"])),
-        (TypeError, "ids has dtype float64", lambda t: t.add(np.array([1.0]))),
-        (TypeError, r"ids\[1\] = None is a NoneType", lambda t: t.add([1, None])),
+        (TypeError, "ids has dtype complex128", lambda t: t.add(np.array([1j]))),
+        (ValueError, r"whole numbers .* got 1.5 as ids\[1\]", lambda t: t.add(np.array([1, 1.5]))),
+        (ValueError, r"a node id is missing: ids\[1\]", lambda t: t.add([1, None])),
+        (ValueError, "2 of 3 ids are not in the table: 7, 9", lambda t: t.find([7, 1, 9])),
         (TypeError, "were integers so far, but now strings", lambda t: t.add(["x"])),
         (TypeError, "were strings so far, but now integers", lambda t: t.add_edges(["x"], [1])),
         (ValueError, r"fit int64, but ids\[1\] = 9223372036854775808", lambda t: t.add([0, 2**63])),
@@ -148,3 +150,20 @@ def test_a_table_agrees_with_itself_without_looking_at_its_ids(monkeypatch):
 
 def test_it_is_public():
     assert ohmlearn.NodeTable is NodeTable
+
+
+def test_a_missing_id_is_not_the_last_node():
+    table = NodeTable()
+    table.add(["ann", "bob"])
+    values = np.array([1.0, 2.0])
+    with pytest.raises(ValueError, match="1 of 2 ids is not in the table: 'eve'"):
+        table.find(["ann", "eve"])
+    found = table.find(["ann", "eve"], missing="mask")
+    assert found.compressed().tolist() == [0]
+    with pytest.raises(IndexError):  # numpy ignores the mask of an index
+        values[found]
+    many = [f"x{i}" for i in range(9)]
+    with pytest.raises(ValueError, match=r"9 of 9 ids are .*: 'x0', 'x1', 'x2', ...; missing"):
+        table.find(many)
+    with pytest.raises(ValueError, match="missing must be"):
+        table.find(many, missing="ignore")

@@ -216,7 +216,7 @@ def test_passes_over_the_edges_and_updates_keep_the_weights():
         ([0, 1, -1], [[1], [1], [1]], r"got shape \(3, 1\)"),
         ([0, 1, -1], ["a", "b", "c"], "sample_weight must be numbers"),
         ([0, 1, -1], {0: 2.0}, "y is an array, so sample_weight must be an array with one weight"),
-        ({0: 0, 1: 1}, [1, 2], r"y is a dict, so sample_weight must be a dict {node: weight}"),
+        ({0: 0, 1: 1}, [1, 2], r"y is given by node, so sample_weight must be a dict {node"),
         ({0: 0, 1: 1}, {1: -1}, r"not negative, but sample_weight\[1\] = -1.0"),
         ({0: 0, 1: 1}, {1: [1, 2]}, r"sample_weight\[1\] must be one number, or a list with one"),
         ({0: [0, 0], 1: 1}, {0: [1, 2, 3]}, r"for each label of the node, got \[1, 2, 3\]"),

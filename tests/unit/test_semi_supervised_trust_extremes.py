@@ -71,6 +71,7 @@ def test_shares_are_met_if_the_order_of_nodes_has_a_period():
     assert np.bincount(model.transduction_) / n == pytest.approx(np.full(3, 1 / 3), abs=0.02)
 
 
+@pytest.mark.filterwarnings("ignore:the relative residual")  # float64 has 16 digits
 def test_a_label_that_counts_much_hides_no_other():
     graph, labels = two_blocks()
     model = HFSClassifier(random_state=0).fit_edges(graph, labels, sample_weight={0: 1e10})

@@ -176,7 +176,7 @@ def test_weights_at_the_ends_of_the_range():
         ({"epsilon": 1.5}, "epsilon must be a number above 0 and below 1, got 1.5"),
         ({"scheme": "best"}, "scheme must be one of 'resample', 'online', 'paper', got 'best'"),
         ({"constants": 3}, "constants must be one of"),
-        ({"max_edges": 5, "memory": "1GB"}, "max_edges and memory both set the budget"),
+        ({"max_edges": 5, "memory": "1GB"}, "max_edges = 5 and memory = '1GB' both set the budget"),
         ({"max_edges": 0}, "max_edges must be an integer >= 1, got 0"),
         ({"max_edges": 9, "n_nodes": 5}, "max_edges = 9 is fewer than two edges for each of 5"),
         ({"memory": "1GB"}, "memory needs n_nodes, because the nodes use part of it"),

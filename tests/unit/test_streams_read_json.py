@@ -45,7 +45,7 @@ def test_many_blocks_and_pipes(tmp_path, monkeypatch):
         ("[1, 2]", r"row 3: a line must be an object with names, got '\[1, 2\]'"),
         ('{"u": 1}', "row 3: 'v' is missing"),
         ('{"u": null, "v": 1}', "row 3: 'u' is missing"),
-        ('{"u": 1.5, "v": 1}', "row 3: 'u' must be an integer or a string, got '1.5'"),
+        ('{"u": 1.5, "v": 1}', "row 3: 'u' must be a whole number or a string, got '1.5'"),
         ('{"u": true, "v": 1}', "row 3: 'u' must be an integer or a string, got 'True'"),
         ('{"u": 1, "v": 9223372036854775808}', "row 3: 'v' does not fit int64: 92233"),
         ('{"u": 1, "v": 2, "w": -1}', "row 3: the weight, 'w', must not be negative nor above"),

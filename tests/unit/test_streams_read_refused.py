@@ -97,8 +97,10 @@ def test_bad_tables(tmp_path):
         read_edges(pa.table({"u": [1], "v": [2]}), source_col=5)
     with pytest.raises(SourceError, match="an edge needs different columns, got 0 and 0"):
         read_edges(pa.table({"u": [1], "v": [2]}), source_col="u", target_col="u")
-    with pytest.raises(SourceError, match="'u' has type double; cast it"):
-        read_edges(pa.table({"u": [1.5], "v": [2.0]}))
+    with pytest.raises(SourceError, match=r"row 0: node ids must be whole numbers .* got 1.5"):
+        list(read_edges(pa.table({"u": [1.5], "v": [2.0]})))
+    with pytest.raises(SourceError, match="'u' has type bool; cast it"):
+        read_edges(pa.table({"u": [True], "v": [2]}))
     for column, message in (
         ([1, None], "row 1: a node id or weight is missing"),
         (pa.array([1, 2**63], pa.uint64()), "row 1: a node id does not fit int64"),
@@ -131,8 +133,8 @@ def test_bad_arrays(tmp_path):
     for array, message in (
         (np.zeros((2, 9)), "transpose it"),
         (np.zeros(3), r"shape \(n, 2\) or \(n, 3\), got \(3,\)"),
-        (np.array([[0.5, 1]]), "row 0: node ids must be whole numbers, got 0.5"),
-        (np.array([[1, 2, np.nan]]), "row 0: weights must not be negative"),
+        (np.array([[0.5, 1]]), r"row 1: node ids must be whole numbers \(.*, got 0.5"),
+        (np.array([[1, 2, np.nan]]), "row 1: weights must not be negative"),
     ):
         np.save(path, array)
         with pytest.raises(SourceError, match=message):

@@ -221,13 +221,12 @@ def test_without_time_they_are_not_read(tmp_path):
         ("Created_At,a,b", {"time": True}, "u = 'a', v = 'b', no weights, times = 'Created_At' (g"),
         ("t,time,a,b", {"time": True, "source_col": "a", "target_col": "b"}, "times = 'time' (gue"),
         ("t,a,b", {"time": "t", "source_col": "a", "target_col": "b"}, "no weights, times = 't'"),
-        ("u,v,a,b", {"time": "v"}, "u = 'u', v = 'a', no weights, times = 'v' (guessed)"),
+        ("u,v,a", {"time": "v"}, "u = 'u', v = 'a', no weights, times = 'v' (guessed)"),
         ("u,v,w", {"time": "w"}, "u = 'u', v = 'v', no weights, times = 'w' (guessed)"),
         ("u,v,w,weight", {"time": "w"}, "weights = 'weight', times = 'w' (guessed)"),
         ("date,t", {"time": True, "source_col": "date"}, "needs two columns and one of times"),
     ],
 )
-@pytest.mark.filterwarnings("ignore:.*column names are not recognised")
 def test_which_columns_are_used(tmp_path, header, options, columns):
     path = tmp_path / "e.csv"
     path.write_text(header + "\n" + ",".join("1234"[: header.count(",") + 1]) + "\n")

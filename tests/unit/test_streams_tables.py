@@ -2,13 +2,16 @@
 
 import gzip
 import json
+import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
 from stream_cases import edges
 
 from ohmlearn.nodes import NodeTable
-from ohmlearn.report.tables import write_table
+from ohmlearn.report import tables
+from ohmlearn.report.tables import Coded, NodeIds, write_table
 from ohmlearn.semi_supervised.targets import find_classes, number_labels
 from ohmlearn.streams import SourceError, read_edges
 from ohmlearn.streams.labels import read_labels
@@ -119,12 +122,25 @@ def test_a_name_of_weights_may_be_a_label(tmp_path):
     assert labels == {"ann": "trust", "bob": "distrust", "cy": "trust"}
     assert labels.weights is None
     path.write_text("who,what,sure\nann,x,0.5\nbob,y,1\n")
-    with pytest.warns(UserWarning, match="using columns 'who' and 'what', in the order"):
-        labels = read_labels(str(path), label_weight_col="sure")
+    labels = read_labels(str(path), label_weight_col="sure")
     assert labels.weights == {"ann": 0.5, "bob": 1.0}
     path.write_text("ann,x,0.5\nbob,y,1\n")
     assert read_labels(str(path), label_weight_col=2).weights == {"ann": 0.5, "bob": 1.0}
     assert read_labels(str(path)).weights is None
+
+
+def test_columns_of_labels_are_not_guessed_without_reason(tmp_path):
+    path = tmp_path / "y.csv"
+    path.write_text("label,node_id,seen_at\nspam,1,2026-01-01\n")
+    assert read_labels(str(path)) == {"1": "spam"}
+    path.write_text("label,user_id,seen_at\nspam,1,2026-01-01\n")
+    assert read_labels(str(path)) == {"1": "spam"}
+    path.write_text("user_id,fraud\n1,0\n2,1\n")
+    assert read_labels(str(path)) == {"1": 0, "2": 1}
+    path.write_text("node,colour,size\nann,red,5\n")
+    with pytest.raises(SourceError, match="which two columns make a label: there are 'node', 'col"):
+        read_labels(str(path))
+    assert read_labels(str(path), label_col="colour") == {"ann": "red"}
 
 
 def test_ids_of_labels_that_no_edge_can_have(tmp_path):
@@ -132,7 +148,7 @@ def test_ids_of_labels_that_no_edge_can_have(tmp_path):
     nodes.add([7])
     for name in ("ann", "007", str(2**63)):
         labels = find_classes({name: "x"}, ids=nodes)._replace(path="y.csv")
-        with pytest.raises(SourceError, match=f"y.csv, label 0: '{name}' is not an integer, but"):
+        with pytest.raises(SourceError, match=f"y.csv: '{name}' is not an integer, but"):
             number_labels(labels, nodes)
 
 
@@ -158,3 +174,104 @@ def test_any_name_is_an_end_of_an_edge(tmp_path, ending):
     ids = np.array(names, dtype=object)
     write_table(str(path), {"u": ids, "v": ids[::-1], "w": np.ones(len(ids))})
     assert edges(read_edges(path)) == (names, names[::-1], [1.0] * len(names))
+
+
+def test_labels_that_are_whole_floats_are_integers(tmp_path: Path):
+    path = tmp_path / "y.csv"
+    path.write_text("node,label\na,1.0\nb,\nc,-1.0\nd,2.0\ne,10\n")  # as pandas writes 1, None, ...
+    assert read_labels(str(path)) == {"a": 1, "d": 2, "e": 10}
+    path.write_text("node,label\na,1.0\nb,2.5\n")
+    assert read_labels(str(path)) == {"a": "1.0", "b": "2.5"}
+    path.write_text("node,label\na,007\nb,1\n")
+    assert read_labels(str(path)) == {"a": "007", "b": "1"}
+
+
+@pytest.mark.parametrize("heading", ["node,label\n", "name,score\n", ""])
+def test_measurements_are_no_labels(tmp_path: Path, heading: str):
+    path = tmp_path / "y.csv"
+    numbers = np.random.default_rng(0).random(40).round(6)
+    rows = [f"n{at},{number:.6f}" for at, number in enumerate(numbers)]
+    path.write_text(heading + "\n".join(rows) + "\n")
+    with pytest.raises(
+        ValueError, match=r"4[01] different numbers, such as 0\.\d+, and no classes"
+    ):
+        read_labels(str(path))
+    stars = [f"n{at},{(at % 9) / 2 + 0.5}" for at in range(40)]  # of 9 kinds
+    path.write_text(heading + "\n".join(stars) + "\n")
+    assert "4.5" in read_labels(str(path)).classes()
+    names = [f"n{at},v{number}" for at, number in enumerate(numbers)]
+    path.write_text(heading + "\n".join(names) + "\n")
+    assert len(read_labels(str(path)).classes()) >= 40
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet", "arrow"])
+def test_blocks_of_rows_do_not_show(tmp_path: Path, monkeypatch, ending: str):
+    rng = np.random.default_rng(0)
+    codes = rng.integers(-1, 3, 1000)
+    columns = {
+        "node": np.array([f"n{at}" for at in range(1000)], dtype=object),
+        "label": Coded(np.array(["ham", "spam", "eggs, fried"]), codes),
+        "share": np.ma.masked_array(rng.random(1000), codes < 0),
+        "nothing": np.ma.masked_all(1000, object),
+        "reached": codes >= 0,
+    }
+    if ending in ("parquet", "arrow"):
+        pytest.importorskip("pyarrow")
+    found = []
+    for cells in (1 << 20, 50):
+        monkeypatch.setattr(tables, "TEXT_CELLS", cells)
+        monkeypatch.setattr(tables, "ARROW_CELLS", cells)
+        path, seen = tmp_path / f"{cells}.{ending}", []
+        write_table(str(path), columns, report=lambda *place, seen=seen: seen.append(place))
+        rows = cells // 5
+        assert seen == [(min(at, 1000), 1000) for at in range(rows, 1000 + rows, rows)]
+        found.append(read_any(path))
+    assert found[0] == found[1]
+    assert found[0] is not None
+
+
+def read_any(path: Path):
+    """Return the content of a table: the text, or a list of rows."""
+    if path.suffix == ".parquet":
+        return pytest.importorskip("pyarrow.parquet").read_table(path).to_pylist()
+    if path.suffix == ".arrow":
+        return pytest.importorskip("pyarrow.feather").read_table(path).to_pylist()
+    return path.read_text()
+
+
+def test_writing_takes_memory_for_a_block_only(tmp_path: Path):
+    columns = {f"p{at}": np.random.default_rng(at).random(60_000) for at in range(20)}
+    tracemalloc.start()
+    try:
+        write_table(str(tmp_path / "out.csv"), columns)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 15e6  # all cells at once are 1.2 million floats of 24 bytes, and their pointers
+
+
+def test_empty_table_has_its_columns(tmp_path: Path):
+    columns = {"node": np.empty(0, dtype=object), "label": Coded(np.array(["a"]), np.empty(0, int))}
+    write_table(str(tmp_path / "out.csv"), columns)
+    assert (tmp_path / "out.csv").read_text() == "node,label\n"
+    parquet = pytest.importorskip("pyarrow.parquet")
+    write_table(str(tmp_path / "out.parquet"), columns)
+    assert parquet.read_schema(tmp_path / "out.parquet").names == ["node", "label"]
+
+
+@pytest.mark.parametrize(
+    "names", [[], [7, -3, 10**15], ["é", "", "a,b", "x" * 100], [f" n{i}" for i in range(99)]]
+)
+def test_ids_are_the_same_in_blocks(tmp_path: Path, monkeypatch, names: list):
+    nodes = NodeTable()
+    nodes.add(names)
+    assert NodeIds(nodes)[: len(names)].tolist() == names
+    assert NodeIds(nodes)[2:50].tolist() == names[2:50]
+    write_table(str(tmp_path / "whole.csv"), {"node": nodes.ids()})
+    monkeypatch.setattr(tables, "TEXT_CELLS", 2)
+    write_table(str(tmp_path / "blocks.csv"), {"node": NodeIds(nodes)})
+    assert (tmp_path / "blocks.csv").read_text() == (tmp_path / "whole.csv").read_text()
+    parquet = pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr(tables, "ARROW_CELLS", 2)
+    write_table(str(tmp_path / "blocks.parquet"), {"node": NodeIds(nodes)})
+    assert parquet.read_table(tmp_path / "blocks.parquet")["node"].to_pylist() == names

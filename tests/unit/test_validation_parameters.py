@@ -111,7 +111,7 @@ def test_n_jobs_follows_scikit_learn():
 @pytest.mark.parametrize(
     ("n_jobs", "text"),
     [
-        (0, "^n_jobs = 0 has no meaning; use None or 1 for one thread, -1 for all"),
+        (0, "^n_jobs = 0 has no meaning; use 1 for one thread, -1 for all cores"),
         (1.5, "^n_jobs must be an integer or None, got 1.5"),
         (True, "^n_jobs must be an integer or None, got True"),
     ],

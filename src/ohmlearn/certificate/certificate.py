@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from ohmlearn._display import Shown
+from ohmlearn._phases import number_pass, phase
 from ohmlearn.certificate.lanczos import Lanczos
 from ohmlearn.graph.passes import check_first_pass, check_sparsifier, open_passes
 from ohmlearn.nodes import NodeTable
@@ -30,8 +32,8 @@ AGREES = 1e-6  # relative difference of estimates and bounds that counts as roun
 MAX_STARTS = 1000  # each keeps one vector in memory for every pass
 
 
-@dataclass(frozen=True)
-class Certificate:
+@dataclass(frozen=True, repr=False)
+class Certificate(Shown):
     """What `certify` found; ``print`` shows it in words.
 
     Attributes
@@ -105,6 +107,24 @@ class Certificate:
         known = [end for end in edge if end < len(nodes)]
         names = dict(zip(known, nodes.ids(known).tolist(), strict=True))
         return tuple(names.get(end) for end in edge)
+
+    def __repr__(self) -> str:
+        return f"<Certificate: {'; '.join(str(self).splitlines())}>"
+
+    def _facts(self) -> dict[str, Any]:
+        bounds = f"{self.lower_bound:.3g} to {self.upper_bound:.3g}"
+        return {
+            "energies in H, times those in G": f"{self.lower:.3g} to {self.upper:.3g}",
+            f"bounds (confidence {self.confidence:g})": bounds,
+            "epsilon": self.epsilon,
+            "epsilon, bound": self.epsilon_bound,
+            "exact": self.exact,
+            "edge that H does not connect": self.ids(self.lost_edge),
+            "edge of H that G does not connect": self.ids(self.extra_edge),
+            "passes": self.passes,
+            "edges read": self.edges_read,
+            "nodes": self.n_nodes,
+        }
 
     def __str__(self) -> str:
         passes = f"{self.passes} pass{'es' * (self.passes != 1)}"
@@ -204,28 +224,32 @@ def certify(
     limit = MAX_PASSES if max_passes is None else check_count("max_passes", max_passes)
 
     source = open_passes(edges, component, "certify", n_jobs, h.view)
-    lanczos = Lanczos(h, component, eta, delta, n_starts, seed, n_jobs)
+    with phase("preparing the certificate"):
+        lanczos = Lanczos(h, component, eta, delta, n_starts, seed, n_jobs)
     while True:
-        image = source.multiply(lanczos.block)
-        cost = (confidence, source.passes, source.edges_read, h.n_nodes)
-        if source.passes == 1:
-            check_first_pass(edges, h, source, CALL)
-            nodes = nodes_of(edges) or h.nodes
-            lost, extra = source.lost_edge, source.find_extra(h)
-            if lost is not None or extra is not None:
-                lower = math.nan if lost is None else 0.0
-                upper = math.nan if extra is None else math.inf
-                return Certificate(lower, upper, 0.0, math.inf, *cost, False, lost, extra, nodes)
-        lanczos.project(image)
-        if verbose > 0:
-            seen = f"{_invert(lanczos.high):.4g} to {_invert(lanczos.low):.4g}"
-            sure = f"surely above {_invert(lanczos.most):.4g}"
-            print(f"pass {source.passes}: ratios {seen}, {sure}", file=sys.stderr)
-        if lanczos.is_done() or source.passes >= limit:
-            break
-        lanczos.extend()
-        if lanczos.is_done():
-            break
+        with phase(number_pass("certificate", source.passes + 1, limit, at_most=True)):
+            image = source.multiply(lanczos.block)
+            cost = (confidence, source.passes, source.edges_read, h.n_nodes)
+            if source.passes == 1:
+                check_first_pass(edges, h, source, CALL)
+                nodes = nodes_of(edges) or h.nodes
+                lost, extra = source.lost_edge, source.find_extra(h)
+                if lost is not None or extra is not None:
+                    lower = math.nan if lost is None else 0.0
+                    upper = math.nan if extra is None else math.inf
+                    return Certificate(
+                        lower, upper, 0.0, math.inf, *cost, False, lost, extra, nodes
+                    )
+            lanczos.project(image)
+            if verbose > 0:
+                seen = f"{_invert(lanczos.high):.4g} to {_invert(lanczos.low):.4g}"
+                sure = f"surely above {_invert(lanczos.most):.4g}"
+                print(f"pass {source.passes}: ratios {seen}, {sure}", file=sys.stderr)
+            if lanczos.is_done() or source.passes >= limit:
+                break
+            lanczos.extend()
+            if lanczos.is_done():
+                break
     low, high, least, most = lanczos.low, lanczos.high, lanczos.least, lanczos.most
     exact = least >= (1.0 - AGREES) * low and most <= (1.0 + AGREES) * high
     lower, upper, lower_bound, upper_bound = map(_invert, (high, low, most, least))

@@ -175,7 +175,7 @@ class Checkpoint:
     def _reading(self) -> dict[str, Any]:
         """Return what a later run is compared with before it reads."""
         return {
-            "options": asdict(self._stream.options),
+            "options": json.loads(json.dumps(asdict(self._stream.options))),  # lists, not tuples
             "columns": self._stream.columns,
             "files": self._files,
         }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ohmlearn.cli.edges import reading_options
-from ohmlearn.cli.messages import tell
+from ohmlearn.cli.messages import status_line, tell
 
 if TYPE_CHECKING:
     from ohmlearn.dask import ClusterEdges
@@ -46,7 +46,6 @@ def open_on_cluster(
             )
     address, n_workers = _parse(options["cluster"])
 
-    from ohmlearn.report.progress import PartitionProgress
     from ohmlearn.validation.parameters import require_extra
 
     require_extra("distributed", "dask")
@@ -55,16 +54,16 @@ def open_on_cluster(
     with _connect(address, n_workers) as client:
         if not options["quiet"] and not options["as_json"]:
             tell(f"Dashboard {client.dashboard_link}")
-        with PartitionProgress(options["as_json"], options["quiet"]) as progress:
-            edges = ClusterEdges(
-                list(options["edges"]),
-                client=client,
-                progress=progress.show,
-                **asdict(reading_options(options, needs_times=needs_times)),
-            )
-            if edges.columns is not None and not (options["quiet"] or options["as_json"]):
-                tell(f"{edges.sources[0]}: {edges.columns}")
-            yield edges
+        line = status_line()
+        edges = ClusterEdges(
+            list(options["edges"]),
+            client=client,
+            progress=None if line is None else line.show,
+            **asdict(reading_options(options, needs_times=needs_times)),
+        )
+        if edges.columns is not None and not (options["quiet"] or options["as_json"]):
+            tell(f"{edges.sources[0]}: {edges.columns}")
+        yield edges
 
 
 def _parse(where: str) -> tuple[str | None, int | None]:

@@ -1,11 +1,11 @@
 """The options of commands that read edges, and a stream of edges with progress."""
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from ohmlearn.cli.messages import tell
+from ohmlearn.cli.messages import shows_progress, status_line, tell
 
 if TYPE_CHECKING:
     from ohmlearn.cli.checkpoint import Checkpoint
@@ -18,6 +18,7 @@ __all__ = [
     "WatchedEdges",
     "as_column",
     "as_moment",
+    "check_ids",
     "edge_options",
     "edge_options_with_state",
     "fraction",
@@ -27,7 +28,7 @@ __all__ = [
     "seed_option",
 ]
 
-# One for each field of ReadOptions, with the same name.
+# One for each field of ReadOptions, with the same name, and --kinds for names in `bipartite`.
 READING = (
     click.option("--source-col", help="Column of one end: a name, or a position from 0 on."),
     click.option("--target-col", help="Column of the other end."),
@@ -52,9 +53,25 @@ READING = (
         type=click.Choice(["int64", "string"]),
         help="Type of node ids in text; integers if all ids in the first rows are.",
     ),
+    click.option(
+        "--bipartite/--one-kind",
+        default=None,
+        help="Whether the two ends are two kinds of nodes, such as users and items, whose ids may "
+        "overlap. Then ids start with the kind, as in user:17. By default, if the names of the "
+        "columns say so.",
+    ),
+    click.option(
+        "--kinds",
+        metavar="NAME,NAME",
+        help="Names of the two kinds, such as user,item; by default those of the columns.",
+    ),
     click.option("--header/--no-header", default=None, help="Whether text has one; guessed."),
     click.option("--delimiter", help="Of text; a blank means any blanks and tabs. Guessed."),
     click.option("--comment", help="Mark that starts a comment line in text."),
+    click.option(
+        "--where",
+        help="Read only rows that fulfil a condition, such as \"amount > 10 and kind = 'buy'\".",
+    ),
     click.option(
         "--on-bad",
         type=click.Choice(["raise", "skip"]),
@@ -67,8 +84,26 @@ OPTIONS = (
     click.option("--json", "as_json", is_flag=True, help="Progress and summary as JSON lines."),
     click.option("-q", "--quiet", is_flag=True, help="No progress, summary or warnings."),
 )
-fraction = click.FloatRange(0.0, 1.0, min_open=True, max_open=True)
-seed_option = click.option("--seed", type=click.IntRange(min=0), default=0, help="Random seed.")
+
+
+class Fraction(click.FloatRange):
+    """A number between 0 and 1, both excluded."""
+
+    def __init__(self) -> None:
+        super().__init__(0.0, 1.0, min_open=True, max_open=True)
+
+    def convert(self, value: Any, *place: Any) -> Any:
+        """Refuse NaN as well, which is in no order with other numbers."""
+        number = super().convert(value, *place)
+        if number != number:
+            self.fail(f"{value} is not a number.", *place)
+        return number
+
+
+fraction = Fraction()
+seed_option = click.option(
+    "--seed", type=click.IntRange(0, 2**64 - 1), default=0, help="Random seed."
+)
 
 
 def edge_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -82,6 +117,7 @@ def edge_options_with_state(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _add_options(command: Callable[..., Any], *, required: bool) -> Callable[..., Any]:
+    command = shows_progress(command)
     for option in reversed((click.argument("edges", nargs=-1, required=required), *OPTIONS)):
         command = option(command)
     return command
@@ -115,10 +151,16 @@ def reading_options(options: dict[str, Any], *, needs_times: bool = False) -> "R
 
     from ohmlearn.streams import ReadOptions
 
-    chosen = {field.name: options[field.name] for field in fields(ReadOptions)}
+    chosen = {x.name: options[x.name] for x in fields(ReadOptions) if x.name in options}
     for name in ("source_col", "target_col", "weight_col", "time"):
         chosen[name] = as_column(chosen[name])
     chosen["latest"] = as_moment(chosen["latest"])
+    if options["kinds"] is not None:
+        if chosen["bipartite"] is False:
+            raise click.UsageError("--one-kind and --kinds cannot be used together")
+        chosen["bipartite"] = tuple(kind.strip() for kind in options["kinds"].split(","))
+        if len(chosen["bipartite"]) != 2:
+            raise click.UsageError("--kinds needs two names, such as user,item")
     if needs_times and chosen["time"] is None:
         chosen["time"] = True
     return ReadOptions(**chosen)
@@ -138,13 +180,29 @@ def open_edges(
     return stream
 
 
+def check_ids(
+    stream: Any,
+    path: str,
+    ids: list[Any],
+    rows: list[int] | None = None,
+    heading: str | None = None,
+) -> None:
+    """Refuse ids of a file that cannot be those of the edges, before these are read."""
+    from ohmlearn.streams.labels import as_node_ids
+
+    kind = stream.nodes.kind if stream.nodes is not None else None
+    if kind is None and hasattr(stream, "find_kind"):
+        kind = stream.find_kind()
+    as_node_ids(path, ids, kind, getattr(stream, "kinds", ()), heading=heading, rows=rows)
+
+
 def _print_columns(stream: "EdgeStream", options: dict[str, Any]) -> None:
     if stream.columns is not None and not (options["quiet"] or options["as_json"]):
         tell(f"{stream.sources[0]}: {stream.columns}")
 
 
 class WatchedEdges:
-    """A stream whose readings are shown on stderr.
+    """A stream that tells the status line how far it has been read.
 
     Parameters
     ----------
@@ -156,6 +214,8 @@ class WatchedEdges:
     checkpoint : Checkpoint or Intake, optional
         Saves the sparsifier during the first reading and skips edges that it has seen, or takes
         note of the sources of a state.
+    needs_edges : bool
+        Whether a stream without any edge is refused.
     """
 
     def __init__(
@@ -164,6 +224,7 @@ class WatchedEdges:
         options: dict[str, Any],
         sparsifier: "StreamingSparsifier | None" = None,
         checkpoint: "Checkpoint | Intake | None" = None,
+        needs_edges: bool = False,
     ) -> None:
         self.nodes = stream.nodes
         self.rereadable = stream.rereadable
@@ -174,6 +235,7 @@ class WatchedEdges:
         self._options = options
         self._sparsifier = sparsifier
         self._checkpoint = checkpoint
+        self._needs_edges = needs_edges
         self._n_readings = 0
 
     @property
@@ -189,19 +251,30 @@ class WatchedEdges:
         batches = self._show(self._sparsifier)
         yield from batches if self._checkpoint is None else self._checkpoint.unseen(batches)
         print_bad(self._stream, self._options)
+        if self._needs_edges and self._stream.n_read == 0:
+            _refuse_empty(self._stream)
 
     def _show(self, sparsifier: "StreamingSparsifier | None") -> Iterator["EdgeBatch | TimedBatch"]:
-        from ohmlearn.report.progress import EdgeProgress
-
-        stream, options = self._stream, self._options
+        stream, line = self._stream, status_line()
         printed = stream.columns is not None
-        with EdgeProgress(options["as_json"], options["quiet"]) as progress:
-            for batch in stream:
-                if not printed:  # the columns of a pipe are not known before
-                    _print_columns(stream, options)
-                    printed = True
-                yield batch
-                progress.show(stream.n_read, stream.fraction, sparsifier)
+        for batch in stream:
+            if not printed:  # the columns of a pipe are not known before
+                _print_columns(stream, self._options)
+                printed = True
+            yield batch
+            if line is not None:
+                line.read(stream.n_read, stream.fraction, sparsifier)
+
+
+def _refuse_empty(stream: Any) -> NoReturn:
+    """Refuse a stream without edges: what needs them would blame another file."""
+    from ohmlearn.streams.errors import refuse_source
+
+    first, *others = stream.sources
+    where = f"{first} and {len(others)} more" if others else first
+    if stream.n_bad:
+        refuse_source(where, f"all {stream.n_bad:,} rows are bad; the first is {stream.first_bad}")
+    refuse_source(where, "there is no edge")
 
 
 def print_bad(stream: Any, options: dict[str, Any]) -> None:

@@ -39,6 +39,7 @@ def demo(output: Path, points: int, neighbors: int, seed: int) -> None:
     require_extra("matplotlib", "plot")  # before the work, not after it
     from ohmlearn.experiments import demo as steps
 
+    _make_default_folder(output, Path("out"))
     page, picture = steps.find_paths(output)
     check_outputs({"-o": str(page), "its picture": str(picture)})
     found = steps.run(points, neighbors, seed)
@@ -84,13 +85,22 @@ def paper(output: Path, quick: bool, paper_scheme: str, **wanted: Any) -> None:
     from ohmlearn.validation.parameters import require_extra
 
     require_extra("matplotlib", "plot")  # before the work, not after it
+    from ohmlearn._storage import check_folder
     from ohmlearn.experiments import paper as experiment
 
+    _make_default_folder(output, Path("out"))
+    check_folder(output, "-o")
     settings = experiment.Settings.choose(quick, paper_scheme, **wanted)
     results = experiment.run_experiment(settings)
     click.echo(experiment.describe(results))
     for path in experiment.write_results(results, output, repeat_command()):
         click.echo(visible(str(path)))
+
+
+def _make_default_folder(output: Path, folder: Path) -> None:
+    """Make the folder of the default output; another one must exist."""
+    if output.parent == folder:
+        folder.mkdir(exist_ok=True)
 
 
 @main.command()

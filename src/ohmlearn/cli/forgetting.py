@@ -10,8 +10,9 @@ from ohmlearn.cli.edges import as_moment
 
 if TYPE_CHECKING:
     from ohmlearn.graph.time_view import TimeView
+    from ohmlearn.semi_supervised import HFSClassifier
 
-__all__ = ["Forgetting", "forgetting_options"]
+__all__ = ["Forgetting", "check_window", "forgetting_options"]
 
 OPTIONS = (
     click.option(
@@ -72,3 +73,18 @@ class Forgetting:
         latest = max((float(batch.t.max()) for batch in stream if len(batch.t)), default=None)
         check_unit(stream, options)
         return choose_view(options, latest, None, self.moment.get("since"))
+
+
+def check_window(model: "HFSClassifier", stream: Any) -> None:
+    """Refuse answers without any edge, because of a window or because all were removed."""
+    from ohmlearn.cli.label_summary import show_time
+
+    view, kept = model.graph_.view, model.sparsifier_
+    if model.graph_.n_edges > 0 or kept is None:
+        return
+    if view is not None and kept.latest_ is not None:
+        unit = getattr(stream, "time_unit", None)
+        since, latest = (show_time(time, unit) for time in (view.earliest, kept.latest_))
+        raise ValueError(f"no edge counts since {since}; the latest is of {latest}")
+    if hasattr(stream, "kept_sparsifier"):
+        raise ValueError(f"there are no live edges in {' and '.join(stream.sources)}")

@@ -5,25 +5,31 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ohmlearn._phases import Phase, phase
 from ohmlearn.cli.edges import (
     WatchedEdges,
+    check_ids,
     edge_options,
     fraction,
     open_edges,
-    print_bad,
     seed_option,
 )
 from ohmlearn.cli.forgetting import Forgetting, forgetting_options
 from ohmlearn.cli.group import main
 from ohmlearn.cli.messages import tell
-from ohmlearn.cli.outputs import check_outputs, output_options
+from ohmlearn.cli.outputs import check_outputs, output_options, write_output
 from ohmlearn.cli.threads import threads_option
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from ohmlearn.graph import Graph
     from ohmlearn.streams import EdgeStream
 
 __all__ = ["certify", "info", "resistance", "solve", "sparsify"]
+
+READING = Phase("reading edges", 1, 1)
 
 
 @main.command()
@@ -35,8 +41,9 @@ def info(**options: Any) -> None:
 
     stream = open_edges(options)
     summary = EdgeSummary()
-    for batch in WatchedEdges(stream, options):
-        summary.update(*batch)
+    with phase(READING):
+        for batch in WatchedEdges(stream, options):
+            summary.update(*batch)
     figures = summary.figures(len(stream.nodes)) | {"n_bad_rows": stream.n_bad}
     figures["columns"] = stream.columns
     figures["time_unit"] = stream.time_unit
@@ -68,7 +75,8 @@ def info(**options: Any) -> None:
 @click.option("--epsilon", type=fraction, default=0.5, help="Accuracy to aim at.")
 @click.option("--max-edges", type=click.IntRange(min=1), help="Edges to keep, instead of epsilon.")
 @click.option(
-    "--memory", help="Memory limit, such as 500MB; replaces --epsilon and needs --n-nodes."
+    "--memory",
+    help="Memory limit of the whole command, such as 2GB; replaces --epsilon, needs --n-nodes.",
 )
 @click.option("--n-nodes", type=click.IntRange(min=1), help="Number of nodes, if known.")
 @click.option("--scheme", type=click.Choice(["resample", "online", "paper"]), default="resample")
@@ -83,7 +91,7 @@ def sparsify(output: str, **options: Any) -> None:
     sparsifier itself, which can take in more edges: with label --state, or in Python with
     StreamingSparsifier.load.
     """
-    from ohmlearn.report.tables import check_table_path, write_table
+    from ohmlearn.report.tables import check_table_path
     from ohmlearn.sparsifier import StreamingSparsifier
 
     is_state = output.endswith(".ohm")
@@ -92,20 +100,27 @@ def sparsify(output: str, **options: Any) -> None:
     check_outputs({"-o": output}, *options["edges"])
     forgetting = Forgetting(options)
     stream = open_edges(options, needs_times=forgetting.needs_times)
-    names = ("epsilon", "max_edges", "memory", "n_nodes", "scheme", "constants")
+    if options["memory"] is not None:
+        from ohmlearn.cli.budget import find_budget
+
+        options["max_edges"] = find_budget(options).edges_within(options["memory"])
+    names = ("epsilon", "max_edges", "n_nodes", "scheme", "constants")
     sparsifier = StreamingSparsifier(
         **{name: options[name] for name in names},
         **forgetting.parameters,
         random_state=options["seed"],
         n_jobs=options["threads"],
     )
-    sparsifier.update(WatchedEdges(stream, options, sparsifier))
-    u, v, w = sparsifier.snapshot(**forgetting.moment).edges()
+    with phase(READING):
+        sparsifier.update(WatchedEdges(stream, options, sparsifier))
+    with phase("choosing the edges to keep"):
+        u, v, w = sparsifier.snapshot(**forgetting.moment).edges()
     if is_state:
-        sparsifier.save(output)
+        with phase(f"writing {output}"):
+            sparsifier.save(output)
     else:
         ids = stream.nodes.ids()
-        write_table(output, {"u": ids[u], "v": ids[v], "w": w}, options["csv_safe"])
+        write_output(output, {"u": ids[u], "v": ids[v], "w": w}, options["csv_safe"])
     if options["as_json"]:
         figures = {**sparsifier.stats_, "n_edges_kept": len(u), "n_bad_rows": stream.n_bad}
         click.echo(json.dumps(figures), err=True)
@@ -139,12 +154,18 @@ def certify(h: str, **options: Any) -> None:
     from ohmlearn.certificate import certify as measure
     from ohmlearn.streams import read_edges
 
-    kept = read_edges(h, id_type=options["id_type"])
-    sparsifier, forgetting = _load(kept), Forgetting(options)
+    kept, forgetting = read_edges(h, id_type=options["id_type"]), Forgetting(options)
     stream = open_edges(options, kept.nodes, needs_times=forgetting.needs_times)
-    sparsifier.view = forgetting.view_of(stream)
+    if not stream.rereadable:
+        raise click.UsageError("a pipe can be read only once, but certify needs several passes")
+    edges = WatchedEdges(stream, options, needs_edges=True)
+    with phase(f"reading {h}"):
+        sparsifier = _load(kept)
+    if forgetting.needs_times:
+        with phase("finding the latest time"):
+            sparsifier.view = forgetting.view_of(edges)
     found = measure(
-        stream,
+        edges,
         sparsifier,
         eta=options["eta"],
         confidence=options["confidence"],
@@ -152,7 +173,6 @@ def certify(h: str, **options: Any) -> None:
         random_state=options["seed"],
         n_jobs=options["threads"],
     )
-    print_bad(stream, options)
     if options["as_json"]:
         names = [field.name for field in fields(found) if field.name != "nodes"]
         figures = {name: getattr(found, name) for name in [*names, "epsilon", "epsilon_bound"]}
@@ -181,15 +201,17 @@ def resistance(output: str, pairs: str | None, **options: Any) -> None:
     """Effective resistance of all edges, or between given pairs; EDGES is held in memory."""
     import numpy as np
 
-    from ohmlearn.report.tables import check_table_path, write_table
+    from ohmlearn.report.tables import check_table_path
     from ohmlearn.resistance import effective_resistance
     from ohmlearn.streams.errors import refuse_source
-    from ohmlearn.streams.options import PairOptions
-    from ohmlearn.streams.read import open_stream
+    from ohmlearn.streams.labels import as_node_ids
 
     check_table_path(output, options["csv_safe"])
     check_outputs({"-o": output}, *options["edges"], pairs)
     stream = open_edges(options)
+    asked = None if pairs is None else _read_pairs(pairs, two_kinds=bool(stream.kinds))
+    if pairs is not None and asked is not None:
+        check_ids(stream, pairs, asked.ravel().tolist())
     graph, nodes = _load(stream, options), stream.nodes
     how = {"epsilon": options["epsilon"], "exact": options["exact"] or None}
     how |= {"random_state": options["seed"], "n_jobs": options["threads"]}
@@ -197,21 +219,37 @@ def resistance(output: str, pairs: str | None, **options: Any) -> None:
     if pairs is None:
         u, v, w = graph.edges()
         columns = {"u": ids[u], "v": ids[v], "w": w}
-        columns["resistance"] = effective_resistance(graph, **how)
-        write_table(output, columns, options["csv_safe"])
+        with phase("computing resistances"):
+            columns["resistance"] = effective_resistance(graph, **how)
+        write_output(output, columns, options["csv_safe"])
         return
-    kind: Any = nodes.kind
-    asked = open_stream(pairs, PairOptions(id_type=kind))
-    batches = list(asked)
-    names = asked.nodes.ids()
-    a, b = (names[np.concatenate([batch[side] for batch in batches])] for side in (0, 1))
-    numbers = np.stack([nodes.find(a), nodes.find(b)], axis=1)
-    if (numbers < 0).any():
-        row, side = np.argwhere(numbers < 0)[0]
+    assert asked is not None
+    a, b = (as_node_ids(pairs, side.tolist(), nodes.kind, nodes.kinds) for side in asked)
+    numbers = np.ma.stack([nodes.find(side, missing="mask") for side in (a, b)], axis=1)
+    if numbers.mask.any():
+        row, side = np.argwhere(numbers.mask)[0]
         stranger = (a, b)[side][row]
-        refuse_source(pairs, f"node {stranger!r} is not in the graph", f"pair {row}")
-    found = effective_resistance(graph, numbers, **how)
-    write_table(output, {"u": a, "v": b, "resistance": found}, options["csv_safe"])
+        refuse_source(pairs, f"node {stranger!r} is not in the graph", f"pair {row + 1}")
+    with phase("computing resistances"):
+        found = effective_resistance(graph, numbers.data, **how)
+    write_output(output, {"u": a, "v": b, "resistance": found}, options["csv_safe"])
+
+
+def _read_pairs(path: str, *, two_kinds: bool) -> "NDArray[np.object_]":
+    """Return the ids of pairs in a table, as strings: an array of two rows."""
+    import numpy as np
+
+    from ohmlearn.streams.errors import refuse_source
+    from ohmlearn.streams.options import PairOptions
+    from ohmlearn.streams.read import open_stream
+
+    options = PairOptions(id_type="string", bipartite=None if two_kinds else False)
+    stream = open_stream(path, options)
+    batches = list(stream)
+    if not stream.n_read:
+        refuse_source(path, "has no pair; a row is two nodes")
+    ids = stream.nodes.ids()
+    return np.stack([ids[np.concatenate([batch[at] for batch in batches])] for at in (0, 1)])
 
 
 @main.command()
@@ -230,7 +268,7 @@ def solve(right_hand_sides: str, output: str, tol: float, **options: Any) -> Non
     """
     import numpy as np
 
-    from ohmlearn.report.tables import check_table_path, write_table
+    from ohmlearn.report.tables import check_table_path
     from ohmlearn.solver import LaplacianSolver
     from ohmlearn.streams.errors import refuse_source
     from ohmlearn.streams.labels import as_node_ids
@@ -238,20 +276,25 @@ def solve(right_hand_sides: str, output: str, tol: float, **options: Any) -> Non
 
     check_table_path(output, options["csv_safe"])
     check_outputs({"-o": output}, *options["edges"], right_hand_sides)
+    heading, named, names, values, rows = read_node_values(right_hand_sides)
     stream = open_edges(options)
+    check_ids(stream, right_hand_sides, named, rows, heading)
     graph, nodes = _load(stream, options), stream.nodes
-    named, names, values, rows = read_node_values(right_hand_sides)
-    numbers = nodes.find(as_node_ids(right_hand_sides, named, nodes.kind, rows=rows))
-    if (numbers < 0).any():
-        at = int(np.argmax(numbers < 0))
+    asked = as_node_ids(
+        right_hand_sides, named, nodes.kind, nodes.kinds, heading=heading, rows=rows
+    )
+    numbers = nodes.find(asked, missing="mask")
+    if numbers.mask.any():
+        at = int(np.argmax(numbers.mask))
         why = f"node {named[at]!r} is not in the graph"
         refuse_source(right_hand_sides, why, f"row {rows[at]}")
     b = np.zeros((graph.n_nodes, len(names)))
-    np.add.at(b, numbers, values)
-    solver = LaplacianSolver(graph, random_state=options["seed"], n_jobs=options["threads"])
-    x = solver.solve(b, tol=tol)
+    np.add.at(b, numbers.data, values)
+    with phase("solving"):
+        solver = LaplacianSolver(graph, random_state=options["seed"], n_jobs=options["threads"])
+        x = solver.solve(b, tol=tol)
     columns = {name: x[:, at] for at, name in enumerate(names)}
-    write_table(output, {"node": nodes.ids(), **columns}, options["csv_safe"])
+    write_output(output, {"node": nodes.ids(), **columns}, options["csv_safe"])
     report = solver.report_
     balanced = bool(report.projected_out.max(initial=0.0) <= 1e-9)
     if options["as_json"]:
@@ -272,7 +315,9 @@ def _load(stream: "EdgeStream", options: dict[str, Any] | None = None) -> "Graph
     """Return the graph of a stream, in memory."""
     from ohmlearn.graph import Graph
 
-    batches = list(stream if options is None else WatchedEdges(stream, options))
+    with phase(READING):
+        watched = None if options is None else WatchedEdges(stream, options, needs_edges=True)
+        batches = list(watched or stream)
     graph = Graph.from_batches(batches, n_nodes=len(stream.nodes))
     graph.nodes = stream.nodes
     return graph

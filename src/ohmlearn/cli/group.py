@@ -1,7 +1,6 @@
 """The group of all commands, and how they fail: with one line that says why."""
 
 import json
-import re
 import shlex
 import warnings
 from collections.abc import Iterator
@@ -9,15 +8,13 @@ from contextlib import contextmanager
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from ohmlearn import __version__
 from ohmlearn.cli.messages import tell, visible
+from ohmlearn.cli.words import in_options
 
-__all__ = ["main", "repeat_command"]
-
-
-# Names in Python, and here.
-ALIASES = {"n_jobs": "--threads", "random_state": "--seed", "horizon": "--last"}
+__all__ = ["main", "repeat_command", "was_given"]
 
 
 class BadInput(click.ClickException):
@@ -52,7 +49,7 @@ class OneLineErrors(click.Group):
             bad_input = isinstance(error, ValueError | FileNotFoundError)
             failure = BadInput if bad_input else click.ClickException
             command = self.get_command(ctx, str(ctx.invoked_subcommand))
-            raise failure(visible(_as_options(_one_line(error), command))) from error
+            raise failure(visible(in_options(_one_line(error), command))) from error
 
 
 @contextmanager
@@ -74,7 +71,7 @@ class _Warnings:
     def __call__(self, message: Warning | str, *_: Any, **__: Any) -> None:
         context = click.get_current_context(silent=True)  # there is none in other threads
         options, command = (context.params, context.command) if context else ({}, None)
-        text = _as_options(_one_line(message), command)
+        text = in_options(_one_line(message), command)
         if text in self._told or options.get("quiet"):
             return
         self._told.add(text)
@@ -82,27 +79,6 @@ class _Warnings:
             click.echo(json.dumps({"warning": text}), err=True)
         else:
             tell(f"Warning: {text}")
-
-
-def _as_options(text: str, command: click.Command | None) -> str:
-    """Write parameters of Python functions as the options that the command has for them.
-
-    Examples
-    --------
-    >>> from ohmlearn.cli import main
-    >>> _as_options('correct it, or use on_bad="skip"', main.commands["info"])
-    'correct it, or use --on-bad skip'
-    """
-    for name, other in ALIASES.items():
-        text = re.sub(rf"(?<![\w./'-]){name}(?![\w./'-])", other, text)
-    commands = command.commands.values() if isinstance(command, click.Group) else [command]
-    for parameter in (parameter for one in commands if one for parameter in one.params):
-        name, option = str(parameter.name), max(parameter.opts, key=len)
-        if option.startswith("--"):
-            text = re.sub(rf'\b{name}="([^"]*)"', rf"{option} \1", text)
-            if "_" in name:  # a word on its own, not a part of a path
-                text = re.sub(rf"(?<![\w./'-]){name}(?![\w./'-])", option, text)
-    return text
 
 
 def _one_line(error: Exception | str) -> str:
@@ -131,14 +107,24 @@ def repeat_command() -> str:
     parts = ["ohmlearn", str(context.info_name)]
     for parameter in context.command.params:
         value = context.params.get(str(parameter.name))
-        if value is None or value is False or parameter.name in ("output", "report", "checkpoint"):
+        if value is None or parameter.name in ("output", "report", "checkpoint"):
+            continue
+        if value is False and (not parameter.secondary_opts or parameter.default is not None):
             continue
         if getattr(parameter, "hidden", False):
             continue
         flag = "" if isinstance(parameter, click.Argument) else max(parameter.opts, key=len)
+        if value is False:
+            flag, value = max(parameter.secondary_opts, key=len), True
         for one in value if isinstance(value, tuple) else (value,):
             parts += [flag] if value is True else [flag, shlex.quote(str(one))]
     return " ".join(part for part in parts if part)
+
+
+def was_given(name: str) -> bool:
+    """Whether an option is on the command line."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source is ParameterSource.COMMANDLINE
 
 
 @main.command()

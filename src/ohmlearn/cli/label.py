@@ -1,5 +1,6 @@
 """The command ``label``: from files of edges and of labels to a label for every node."""
 
+import json
 import time
 from contextlib import ExitStack
 from functools import partial
@@ -10,43 +11,48 @@ import click
 from ohmlearn.cli.cluster import cluster_option, open_on_cluster
 from ohmlearn.cli.edges import (
     WatchedEdges,
+    check_ids,
     edge_options_with_state,
     fraction,
     open_edges,
     seed_option,
 )
-from ohmlearn.cli.forgetting import Forgetting, forgetting_options
+from ohmlearn.cli.forgetting import Forgetting, check_window, forgetting_options
 from ohmlearn.cli.group import main, repeat_command
-from ohmlearn.cli.label_summary import make_summary, print_summary, show_time
-from ohmlearn.cli.messages import tell
+from ohmlearn.cli.label_summary import make_summary, print_summary
+from ohmlearn.cli.messages import status_line, tell
 from ohmlearn.cli.model import (
+    check_label_columns,
     label_columns_options,
     make_model,
     model_options,
     read_label_file,
     sparsifier_options,
 )
-from ohmlearn.cli.outputs import check_outputs, output_options
+from ohmlearn.cli.outputs import check_outputs, output_options, write_output
 from ohmlearn.cli.threads import threads_option
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import numpy as np
-    from numpy.typing import NDArray
+    from collections.abc import Callable, Iterable
 
     from ohmlearn.certificate import Certificate
     from ohmlearn.cli.checkpoint import Checkpoint
+    from ohmlearn.cli.state import Intake, State
     from ohmlearn.dask import ClusterEdges
+    from ohmlearn.report.answers import Answers
     from ohmlearn.semi_supervised import HFSClassifier
     from ohmlearn.sparsifier import StreamingSparsifier
     from ohmlearn.streams import EdgeStream
 
     Source = EdgeStream | ClusterEdges
-    # The model, its stream, figures for the summary, and what is left to do after the output.
-    Outcome = tuple[HFSClassifier, Any, Certificate | None, dict[str, Any], Callable[[], None]]
+    # The model, its stream, the certificate or why there is none, figures for the summary, and
+    # what is left to do after the output.
+    Outcome = tuple[HFSClassifier, Any, Certificate | str, dict[str, Any], Callable[[], None]]
 
 __all__ = ["label"]
+
+MOST_COLUMNS = 1000  # of probabilities
+MOST_PASSES = 20  # of the certificate on the page
 
 
 @main.command()
@@ -54,7 +60,6 @@ __all__ = ["label"]
 @click.option(
     "--labels",
     "labels_file",
-    type=click.Path(exists=True, dir_okay=False),
     help="Table with a node and its label in each row, in any format of EDGES. A node may have "
     "several rows. Needed, unless --state has labels; then they replace those of the same nodes.",
 )
@@ -62,7 +67,8 @@ __all__ = ["label"]
 @output_options
 @sparsifier_options
 @click.option(
-    "--memory", help="Memory limit, such as 500MB; replaces --epsilon and needs --n-nodes."
+    "--memory",
+    help="Memory limit of the whole command, such as 2GB; replaces --epsilon, needs --n-nodes.",
 )
 @click.option("--n-nodes", type=click.IntRange(min=1), help="Number of nodes, for --memory.")
 @click.option(
@@ -75,13 +81,22 @@ __all__ = ["label"]
 @click.option(
     "--min-confidence",
     type=fraction,
-    help="Leave the label empty where its probability is less, or where there is no evidence, and "
-    "mark these nodes in a column called abstained.",
+    help="Leave the label empty where its probability is less, too, and mark nodes without a "
+    "label in a column called abstained.",
+)
+@click.option(
+    "--top",
+    type=click.IntRange(1, 100),
+    help="Write so many of the likeliest classes of each node and their probabilities, instead of "
+    "a column of probabilities for each class: label, probability, label_2, probability_2, ...",
 )
 @click.option(
     "--report",
     type=click.Path(dir_okay=False),
     help="Write a page about the result; measures the sparsifier in up to 20 more passes.",
+)
+@click.option(
+    "--no-certificate", is_flag=True, help="With --report: leave out measuring the sparsifier."
 )
 @click.option(
     "--checkpoint",
@@ -105,52 +120,53 @@ __all__ = ["label"]
 def label(**options: Any) -> None:
     """Label every node of a graph from a few labelled ones.
 
-    EDGES are files, patterns, folders, or - for standard input: CSV, TSV, blank-separated text,
-    JSON lines, Parquet, Arrow, MatrixMarket, numpy; text may be compressed. They are never stored:
-    one pass makes a sparsifier, and some more passes bring the answer close to that of the full
-    graph. With --state they are only the new edges, and the answer is that of the sparsifier.
-    """
-    from ohmlearn.report.tables import check_table_path, write_table
-    from ohmlearn.validation.parameters import check_fraction, require_extra
+    EDGES are files, patterns, folders, addresses such as s3://bucket/edges/, or - for standard
+    input: CSV, TSV, blank-separated text, JSON lines, Parquet, Arrow, MatrixMarket, numpy; text may
+    be compressed. They are never stored: one pass makes a sparsifier, and some more passes bring
+    the answer close to that of the full graph. With --state they are only the new edges, and the
+    answer is that of the sparsifier.
 
-    if options["min_confidence"] is not None:
-        check_fraction("min_confidence", options["min_confidence"])  # click lets NaN pass
+    The output has a row for each node, with the columns node, label, the probability of each class
+    (or those of --top), reached, and prior_label. If a node is not connected to any label, reached
+    is false, label and probabilities are empty, and prior_label is the most common class among the
+    labels, unless there are several.
+    """
+    from ohmlearn._phases import phase
+    from ohmlearn.report.answers import Answers
+    from ohmlearn.report.tables import NodeIds, check_table_path
+    from ohmlearn.validation.parameters import require_extra
+
     check_table_path(options["output"], options["csv_safe"])
     files = ("report", "checkpoint", "state")
     outputs = {"-o": options["output"], **{f"--{x}": options[x] for x in files}}
     _check_state_options(options)
+    check_label_columns(options)
     check_outputs(outputs, *options["edges"], options["labels_file"])
     if options["report"]:
         require_extra("matplotlib", "plot")  # before the work, not after it
+    elif options["no_certificate"]:
+        raise click.UsageError("--no-certificate needs --report")
     start = time.perf_counter()
     labels = None
     if options["labels_file"] is not None:
         labels = read_label_file(options["labels_file"], options)
+        _check_classes(labels.classes(), options)
     job = _label_with_state if options["state"] else _label
     model, stream, certificate, about, finish = job(options, labels, Forgetting(options))
-    _check_window(model, stream)
-    abstained = _abstained(model, options["min_confidence"])
-    write_table(options["output"], _result(model, stream, abstained), options["csv_safe"])
+    check_window(model, stream)
+    with phase("calibrating probabilities"):
+        answers = Answers(model, options["min_confidence"])
+        columns = answers.columns(NodeIds(stream.nodes), options["top"])
+    write_output(options["output"], columns, options["csv_safe"])
     if options["report"] or not options["quiet"]:
-        summary = make_summary(model, stream, abstained, options) | about
+        with phase("estimating accuracy and stability"):
+            summary = make_summary(model, stream, answers, options) | about
         summary |= _cost(time.perf_counter() - start)
         if options["report"]:
-            _write_page(model, stream, summary, certificate, options["report"])
+            with phase(f"making {options['report']}"):
+                _write_page(model, stream, answers, summary, certificate, options["report"])
         print_summary(summary, options)
     finish()
-
-
-def _check_window(model: "HFSClassifier", stream: Any) -> None:
-    """Refuse answers without any edge, because of a window or because all were removed."""
-    view, kept = model.graph_.view, model.sparsifier_
-    if model.graph_.n_edges > 0 or kept is None:
-        return
-    if view is not None and kept.latest_ is not None:
-        unit = getattr(stream, "time_unit", None)
-        since, latest = (show_time(time, unit) for time in (view.earliest, kept.latest_))
-        raise ValueError(f"no edge counts since {since}; the latest is of {latest}")
-    if hasattr(stream, "kept_sparsifier"):
-        raise ValueError(f"there are no live edges in {' and '.join(stream.sources)}")
 
 
 def _check_state_options(options: dict[str, Any]) -> None:
@@ -178,16 +194,20 @@ def _label(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> "Out
         else:
             stream = open_edges(options, needs_times=forgetting.needs_times)
         model = make_model(options, stream.rereadable, labels, **forgetting.parameters)
-        sparsifier, checkpoint = _make_sparsifier(options, stream, forgetting)
+        sparsifier, checkpoint = _make_sparsifier(options, stream, forgetting, labels)
         edges = stream
         if not options["cluster"]:
-            edges = WatchedEdges(stream, options, sparsifier, checkpoint)
+            check_ids(stream, labels.path, list(labels), heading=labels.id_heading)
+            edges = WatchedEdges(stream, options, sparsifier, checkpoint, needs_edges=True)
+        line = status_line()
+        if line is not None and options["report"] and not options["no_certificate"]:
+            line.n_later = MOST_PASSES
         try:
             model.fit_edges(
                 edges, labels, sample_weight=labels.weights, sparsifier=sparsifier,
                 **forgetting.moment,
             )  # fmt: skip
-            certificate = _certify(model, edges, options) if options["report"] else None
+            certificate = _certify(model, edges, options)
         except KeyboardInterrupt:
             _save(sparsifier, checkpoint)
             raise click.exceptions.Exit(130) from None
@@ -206,7 +226,9 @@ def _label_with_state(options: dict[str, Any], labels: Any, forgetting: Forgetti
         raise click.UsageError(f"there is no {state.path} yet; give the first EDGES")
     if labels is None and not hasattr(model, "labelled_"):
         raise click.UsageError(f"{state.path} has no labels yet; give them with --labels")
-    sparsifier, _ = _make_sparsifier(options, None, forgetting)
+    classes = set(getattr(model, "classes_", ()))
+    _check_classes(classes, options)
+    sparsifier, _ = _make_sparsifier(options, None, forgetting, labels, classes)
     assert sparsifier is not None
     if model is not None:
         sparsifier = state.check_options(sparsifier)
@@ -216,8 +238,12 @@ def _label_with_state(options: dict[str, Any], labels: Any, forgetting: Forgetti
         stream = open_edges(options, stream.nodes, needs_times=sparsifier.options.has_times)
     if hasattr(stream, "kept_sparsifier"):
         raise click.UsageError("a log of edges keeps its own sparsifier; leave out --state")
+    if labels is not None:
+        check_ids(stream, labels.path, list(labels), heading=labels.id_heading)
     intake = Intake(getattr(model, "sources_", []), stream, state.path, options["again"])
-    edges = WatchedEdges(stream, options, sparsifier, intake) if options["edges"] else None
+    edges = None
+    if options["edges"]:
+        edges = WatchedEdges(stream, options, sparsifier, intake, needs_edges=model is None)
     counts = {"kept": 0, "replaced": 0, "new": len(labels or ())}
     try:
         if model is None:
@@ -229,33 +255,48 @@ def _label_with_state(options: dict[str, Any], labels: Any, forgetting: Forgetti
             )  # fmt: skip
         else:
             is_changed = state.change_options(options)
+            joined, counts = join_labels(model, labels)
+            state.check_labels(joined)
             if edges is not None or forgetting.moment:
                 model.update([] if edges is None else edges, **forgetting.moment)
-            joined, counts = join_labels(model, labels)
             if labels is not None or is_changed:
                 model.relabel(joined, sample_weight=joined.weights)
     except KeyboardInterrupt:
         tell(f"Interrupted; {state.path} is as it was" if n_before else "Interrupted")
         raise click.exceptions.Exit(130) from None
     about = {"path": state.path, "n_edges_before": n_before, "labels": counts}
-    return model, stream, None, {"state": about}, partial(state.save, model, intake.sources)
+    kept = "Not measured, because only the new edges can be read, not those of earlier runs."
+    return model, stream, kept, {"state": about}, partial(_save_state, state, model, intake)
+
+
+def _save_state(state: "State", model: "HFSClassifier", intake: "Intake") -> None:
+    from ohmlearn._phases import phase
+
+    with phase(f"writing {state.path}"):
+        state.save(model, intake.sources)
 
 
 def _write_page(
     model: "HFSClassifier",
     stream: "Source",
+    answers: "Answers",
     summary: dict[str, Any],
-    certificate: "Certificate | None",
+    certificate: "Certificate | str",
     path: str,
 ) -> None:
     from ohmlearn.report.label_page import make_page
 
-    make_page(model, stream.nodes, summary, certificate, repeat_command()).write(path)
+    page = make_page(model, stream.nodes, answers, summary, certificate, repeat_command())
+    page.write(path)
     summary["report"] = path
 
 
 def _make_sparsifier(
-    options: dict[str, Any], stream: Any, forgetting: Forgetting
+    options: dict[str, Any],
+    stream: Any,
+    forgetting: Forgetting,
+    labels: Any,
+    classes: "Iterable[Any]" = (),
 ) -> tuple["StreamingSparsifier | None", "Checkpoint | None"]:
     """Return a new sparsifier, or that of the checkpoint; clusters and logs have their own."""
     from ohmlearn.cli.checkpoint import Checkpoint
@@ -267,11 +308,17 @@ def _make_sparsifier(
         if options["checkpoint"] is not None:
             raise click.UsageError("a log keeps its own sparsifier; leave out --checkpoint")
         return None, None
+    max_edges = options["max_edges"]
+    if options["memory"] is not None:
+        from ohmlearn.cli.budget import find_budget
+
+        passes = options["passes"] or (3 if getattr(stream, "rereadable", False) else 1)
+        budget = find_budget(options, passes, classes or labels.classes(), labels or ())
+        max_edges = budget.edges_within(options["memory"])
     sparsifier = StreamingSparsifier(
         n_nodes=options["n_nodes"],
         epsilon=options["epsilon"],
-        max_edges=options["max_edges"],
-        memory=options["memory"],
+        max_edges=max_edges,
         random_state=options["seed"],
         n_jobs=options["threads"],
         **forgetting.parameters,
@@ -296,38 +343,49 @@ def _save(sparsifier: "StreamingSparsifier | None", checkpoint: "Checkpoint | No
     tell(f"Interrupted after {sparsifier.n_edges_seen_:,} edges; {hint}")
 
 
-def _certify(model: "HFSClassifier", edges: Any, options: dict[str, Any]) -> "Certificate | None":
+def _certify(model: "HFSClassifier", edges: Any, options: dict[str, Any]) -> "Certificate | str":
+    """Measure the sparsifier for the page, or return why not."""
     from ohmlearn.certificate import certify
 
+    if options["no_certificate"]:
+        return "The sparsifier was not measured (--no-certificate)."
     if not edges.rereadable:
-        return None
+        return "Not measured, because edges from a pipe cannot be read again."
+    if not options["report"]:
+        return ""
+    _print_cost(options)
     return certify(
-        edges, model.graph_, eta=0.2, max_passes=20, random_state=options["seed"],
+        edges, model.graph_, eta=0.2, max_passes=MOST_PASSES, random_state=options["seed"],
         n_jobs=options["threads"],
     )  # fmt: skip
 
 
-def _abstained(model: "HFSClassifier", least: float | None) -> "NDArray[np.bool_] | None":
-    """Return which nodes have no label of that probability."""
-    if least is None:
-        return None
-    unsure: NDArray[np.bool_] = model.label_distributions_.max(axis=1) < least
-    return unsure | ~model.reached_
+def _check_classes(classes: "Iterable[Any]", options: dict[str, Any]) -> None:
+    """Refuse a table with a column for each of thousands of classes."""
+    n_classes = len(set(classes))
+    if options["top"] is None and n_classes > MOST_COLUMNS:
+        raise ValueError(
+            f"there are {n_classes:,} classes, and the output would have a column for each; give "
+            f"--top 3 for the likeliest ones, or --label-col if these labels are no classes"
+        )
 
 
-def _result(
-    model: "HFSClassifier", stream: "Source", abstained: "NDArray[np.bool_] | None"
-) -> dict[str, Any]:
-    import numpy as np
+def _print_cost(options: dict[str, Any]) -> None:
+    """Say how long the certificate may take, before it is computed."""
+    from ohmlearn.report.progress import describe_seconds
 
-    shares, labels = model.label_distributions_, model.transduction_
-    if abstained is not None:
-        labels = np.ma.masked_array(labels, abstained)  # null, and the type stays
-    columns = {"node": stream.nodes.ids(), "label": labels}
-    for at, name in enumerate(model.classes_):
-        columns[f"probability_{name}"] = shares[:, at]
-    columns["reached"] = model.reached_
-    return columns if abstained is None else columns | {"abstained": abstained}
+    line = status_line()
+    if options["quiet"] or line is None:
+        return
+    cost = f"The certificate of --report reads the edges up to {MOST_PASSES} more times"
+    if line.pass_seconds is not None:
+        cost += f", at most about {describe_seconds(MOST_PASSES * line.pass_seconds)}"
+    line.n_later = 0
+    cost += "; --no-certificate leaves it out"
+    if options["as_json"]:
+        click.echo(json.dumps({"note": cost}), err=True)
+    else:
+        tell(cost)
 
 
 def _cost(seconds: float) -> dict[str, Any]:

@@ -9,22 +9,23 @@ import click
 from ohmlearn.cli.messages import tell
 
 if TYPE_CHECKING:
+    from ohmlearn.report.answers import Answers
     from ohmlearn.semi_supervised import HFSClassifier
 
 __all__ = ["make_summary", "print_summary", "show_time"]
 
+MANY = 20  # classes, each with a column
+
 
 def make_summary(
-    model: "HFSClassifier", stream: Any, abstained: Any, options: dict[str, Any]
+    model: "HFSClassifier", stream: Any, answers: "Answers", options: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return all figures; `abstained` marks nodes without an answer, or is None."""
+    """Return all figures."""
     from ohmlearn.report.quality import measure_quality
 
     assert model.sparsifier_ is not None
     stats = model.sparsifier_.stats_
-    labels = model.transduction_
-    answered = slice(None) if abstained is None else ~abstained
-    counts = {str(name): int((labels[answered] == name).sum()) for name in model.classes_}
+    names = map(str, model.classes_.tolist())
     summary = {
         "sources": stream.sources,
         "n_nodes": len(stream.nodes),
@@ -36,9 +37,11 @@ def make_summary(
         "passes": model.n_iter_,
         "n_labelled": len(model.labelled_),
         "n_contradicting": len(model.contradicting_),
-        "n_unreached": int((~model.reached_).sum()),
-        "classes": counts,
+        "n_unreached": int((~answers.reached).sum()),
+        "classes": answers.count(),
+        "class_prior": dict(zip(names, model.class_prior_.tolist(), strict=True)),
         "method": model.method_,
+        "top": options["top"],
     }
     view = model.graph_.view
     if view is not None:
@@ -48,8 +51,11 @@ def make_summary(
         summary["time"] = {**asdict(view), **when}
     if hasattr(stream, "kept_sparsifier"):
         summary["staleness"] = model.staleness_
-    if abstained is not None:
-        summary["n_abstained"] = int(abstained.sum())
+    if answers.abstained is not None:
+        summary["n_abstained"] = int(answers.abstained.sum())
+    dominant = answers.find_dominant()
+    if dominant is not None:
+        summary["dominant_class"] = dominant._asdict()
     if model.method == "auto":
         summary["method_losses"] = model.method_losses_
     summary |= measure_quality(model)
@@ -79,6 +85,7 @@ def print_summary(summary: dict[str, Any], options: dict[str, Any]) -> None:
 
 
 def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    from ohmlearn.report.answers import Dominant
     from ohmlearn.report.quality import describe_accuracy, describe_stability
 
     kept = summary["n_edges_kept"]
@@ -99,6 +106,8 @@ def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
         lines.append(("Staleness", _staleness(summary["staleness"])))
     if "n_abstained" in summary:
         lines.append(("Abstained", f"{summary['n_abstained']:,} nodes, whose label is left empty"))
+    if "dominant_class" in summary:
+        lines.append(("Caution", str(Dominant(**summary["dominant_class"]))))
     caveats = list(summary["accuracy_caveats"])
     if summary["accuracy_estimate"] is not None:
         caveats = [describe_accuracy(summary), *caveats]
@@ -159,6 +168,8 @@ def _classes(summary: dict[str, Any]) -> str:
     classes = ", ".join(f"{name[:30]}: {count:,}" for name, count in largest[:10])
     if len(largest) > 10:
         classes += f", and {len(largest) - 10} more"
+    if len(largest) > MANY and not summary["top"]:
+        classes += " (--top 3 writes the likeliest three, not a column for each)"
     if summary["n_unreached"] and "n_abstained" not in summary:
-        classes += f" ({summary['n_unreached']:,} of them without evidence)"
+        classes += f"; none: {summary['n_unreached']:,}, which are not connected to a label"
     return classes

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ohmlearn._phases import Phase, phase
 from ohmlearn.cli.edges import WatchedEdges, edge_options, fraction, open_edges, seed_option
 from ohmlearn.cli.group import main
-from ohmlearn.cli.messages import tell
+from ohmlearn.cli.messages import shows_progress, tell
 
 if TYPE_CHECKING:
     from ohmlearn.edge_log import EdgeLog
@@ -46,7 +47,8 @@ def append(folder: str, **options: Any) -> None:
     """
     with _open(folder, epsilon=options["epsilon"], seed=options["seed"]) as edge_log:
         stream = open_edges(options, edge_log.nodes, needs_times=edge_log.has_times)
-        n_appended = edge_log.append(WatchedEdges(stream, options))
+        with phase(Phase("reading edges", 1, 1)):
+            n_appended = edge_log.append(WatchedEdges(stream, options))
         _report(edge_log, {"n_appended": n_appended, "n_bad_rows": stream.n_bad}, options)
 
 
@@ -64,8 +66,13 @@ def remove(folder: str, by_weight: bool, missing: Any, **options: Any) -> None:
     import numpy as np
 
     with _open(folder) as edge_log:
+        if len(edge_log.nodes) > 0 and not edge_log.nodes.kinds and options["kinds"] is None:
+            options["bipartite"] = False
         stream = open_edges(options)
-        batches: list[Any] = list(stream)
+        if stream.has_times and not edge_log.has_times:
+            raise ValueError(f"the edges in {folder} have no times; leave out --time-col")
+        with phase(Phase("reading edges", 1, 1)):
+            batches: list[Any] = list(WatchedEdges(stream, options))
         if not batches:
             return
         ids = stream.nodes.ids()
@@ -73,7 +80,9 @@ def remove(folder: str, by_weight: bool, missing: Any, **options: Any) -> None:
         w = [np.ones(len(batch.u)) if batch.w is None else batch.w for batch in batches]
         t = [batch.t for batch in batches if len(batch) == 4]
         weights = np.concatenate(w) if by_weight else None
-        found = edge_log.remove(u, v, weights, np.concatenate(t) if t else None, missing=missing)
+        times = np.concatenate(t) if t else None
+        with phase("removing edges"):
+            found = edge_log.remove(u, v, weights, times, missing=missing)
         figures = {"n_removed": found.n_removed, "n_missing": len(found.missing)}
         _report(edge_log, figures, options)
 
@@ -85,6 +94,7 @@ def remove(folder: str, by_weight: bool, missing: Any, **options: Any) -> None:
 @missing_option
 @json_option
 @quiet_option
+@shows_progress
 def remove_nodes(
     folder: str, nodes: tuple[str, ...], file: Any, missing: Any, **options: Any
 ) -> None:
@@ -98,7 +108,8 @@ def remove_nodes(
                 ids = [int(node) for node in ids]
             except ValueError as error:
                 raise ValueError(f"node ids of {folder} are integers: {error}") from None
-        found = edge_log.remove_nodes(ids, missing=missing)
+        with phase("removing edges"):
+            found = edge_log.remove_nodes(ids, missing=missing)
         figures = {"n_removed": found.n_removed, "n_missing": len(found.missing)}
         _report(edge_log, figures, options)
 
@@ -108,6 +119,7 @@ def remove_nodes(
 @click.argument("before")
 @json_option
 @quiet_option
+@shows_progress
 def expire(folder: str, before: str, **options: Any) -> None:
     """Remove the edges of the log in FOLDER with a time before BEFORE, a number or a date."""
     try:
@@ -115,18 +127,22 @@ def expire(folder: str, before: str, **options: Any) -> None:
     except ValueError:
         moment = before
     with _open(folder) as edge_log:
-        _report(edge_log, {"n_removed": edge_log.expire(moment).n_removed}, options)
+        with phase("removing edges"):
+            found = edge_log.expire(moment)
+        _report(edge_log, {"n_removed": found.n_removed}, options)
 
 
 @log.command()
 @folder_argument
 @json_option
 @quiet_option
+@shows_progress
 def compact(folder: str, **options: Any) -> None:
     """Rewrite the files of the log in FOLDER without removed edges."""
     with _open(folder) as edge_log:
         before = edge_log.info()["bytes"]
-        edge_log.compact()
+        with phase("compacting the log"):
+            edge_log.compact()
         _report(edge_log, {"n_bytes_freed": before - edge_log.info()["bytes"]}, options)
 
 
@@ -134,12 +150,14 @@ def compact(folder: str, **options: Any) -> None:
 @folder_argument
 @click.option("--staleness", is_flag=True, help="Also measure how stale the sparsifier is.")
 @json_option
+@shows_progress
 def info(folder: str, staleness: bool, as_json: bool) -> None:
     """Print figures about the log in FOLDER."""
     with _open(folder) as edge_log:
         figures = edge_log.info()
         if staleness:
-            figures["staleness"] = edge_log.staleness()
+            with phase("measuring staleness"):
+                figures["staleness"] = edge_log.staleness()
     if as_json:
         click.echo(json.dumps(figures))
         return

@@ -1,5 +1,6 @@
 """Options of the commands that label nodes, and the model that they describe."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +15,15 @@ if TYPE_CHECKING:
     from ohmlearn.streams.labels import FileLabels
 
 __all__ = [
+    "as_list",
+    "check_label_columns",
     "label_columns_options",
     "make_model",
     "model_choices",
     "model_options",
     "read_label_file",
     "sparsifier_options",
+    "use_own_words",
 ]
 
 LABEL_COLUMNS = ("node_col", "label_col", "label_weight_col")
@@ -96,9 +100,45 @@ def read_label_file(path: str, options: dict[str, Any]) -> "FileLabels":
     from ohmlearn.streams.labels import read_labels
 
     labels = read_labels(path, **{name: as_column(options[name]) for name in LABEL_COLUMNS})
+    _refuse_heading(labels)
     if labels.weights is not None and not (options["quiet"] or options["as_json"]):
         tell(f"{labels.path}: {labels.columns}")
     return labels
+
+
+def check_label_columns(options: dict[str, Any]) -> None:
+    """Refuse columns of a file that was not given."""
+    for name in LABEL_COLUMNS:
+        if options[name] is not None and options["labels_file"] is None:
+            raise click.UsageError(f"--{name.replace('_', '-')} needs --labels")
+
+
+def _refuse_heading(labels: "FileLabels") -> None:
+    """Refuse a first row that is very probably a heading, before edges are read for nothing.
+
+    That is, its label is in no other row, and all other labels are in several.
+    """
+    from ohmlearn.streams.errors import refuse_source
+
+    heading = labels.heading
+    if heading is None or isinstance(labels[heading], list):
+        return
+    every = (one for label in labels.values() for one in as_list(label))
+    counts = Counter(str(one) for one in every)
+    counts.pop(str(labels[heading]))
+    if counts and min(counts.values()) > 1:
+        row = f"{heading},{labels[heading]}"
+        refuse_source(
+            labels.path,
+            f"{row!r} seems to be a heading, but no column has a usual name; name them with "
+            f"node_col and label_col; if it is a label, move it to another row",
+            "row 1",
+        )
+
+
+def as_list(label: Any) -> list[Any]:
+    """Return all labels of a node."""
+    return label if isinstance(label, list) else [label]
 
 
 def make_model(
@@ -117,7 +157,7 @@ def make_model(
     if passes > 1 and not rereadable:
         raise click.UsageError("a pipe can be read only once: use --passes 1, or a file")
     chosen = model_choices(options, labels or {}) if "method" in options else {}
-    return HFSClassifier(
+    model = HFSClassifier(
         epsilon=options["epsilon"],
         max_edges=options["max_edges"],
         passes=passes,
@@ -126,6 +166,14 @@ def make_model(
         **chosen,
         **parameters,
     )
+    use_own_words(model)
+    return model
+
+
+def use_own_words(model: "HFSClassifier") -> None:
+    """Make a model warn of nodes without a label in the words of the command line."""
+    model._without_evidence = "their label is left empty, and reached is false there"
+    model._how_to_connect = ""
 
 
 def model_choices(options: dict[str, Any], labels: dict[str, Any]) -> dict[str, Any]:

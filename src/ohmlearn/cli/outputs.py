@@ -3,14 +3,16 @@
 import glob
 import os
 from collections.abc import Callable
-from fnmatch import fnmatchcase
+from contextlib import nullcontext
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import click
 
-__all__ = ["check_outputs", "output_options"]
+from ohmlearn.cli.messages import status_line
+
+__all__ = ["check_outputs", "output_options", "write_output"]
 
 OPTIONS = (
     click.option(
@@ -34,8 +36,19 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+def write_output(path: str, columns: dict[str, Any], csv_safe: bool) -> None:
+    """Write a table to a file, or print it."""
+    from ohmlearn._phases import phase
+    from ohmlearn.report.tables import write_table
+
+    # A progress line would be mixed with a table on the same terminal.
+    with nullcontext() if path == "-" else phase(f"writing {path}"):
+        line = status_line()
+        write_table(path, columns, csv_safe, None if line is None else line.write)
+
+
 def check_outputs(outputs: dict[str, str | None], *inputs: str | None) -> None:
-    """Refuse outputs that would overwrite an input or each other.
+    """Refuse outputs that would overwrite an input or each other, or whose folder is missing.
 
     Parameters
     ----------
@@ -44,6 +57,8 @@ def check_outputs(outputs: dict[str, str | None], *inputs: str | None) -> None:
     *inputs : str or None
         Files, folders and patterns, as `find_files` takes them; "-" is the standard input.
     """
+    from ohmlearn._storage import check_folder
+
     paths = {
         option: path
         for option, path in outputs.items()
@@ -65,6 +80,8 @@ def check_outputs(outputs: dict[str, str | None], *inputs: str | None) -> None:
                     f"{option} {path} would overwrite what is read: {overwritten}; name another "
                     f"file"
                 )
+    for option, path in paths.items():
+        check_folder(path, option)
 
 
 def _find_overwritten(output: str, name: str) -> str | None:
@@ -73,13 +90,16 @@ def _find_overwritten(output: str, name: str) -> str | None:
     An output in an input folder, or one that fits an input pattern, is described as well, because
     the next run would read it.
     """
-    from ohmlearn.streams.files import find_files
+    from ohmlearn.streams.files import find_files, fits_pattern
+    from ohmlearn.streams.remote import is_remote
 
+    if is_remote(name):
+        return None
     here, there = os.path.realpath(output), os.path.realpath(name)
     if os.path.isdir(name):
         if Path(here).is_relative_to(there):
             return f"it is in the folder {name}"
-    elif glob.has_magic(name) and not os.path.exists(name) and _fits(here, there):
+    elif glob.has_magic(name) and not os.path.exists(name) and fits_pattern(here, there):
         return f"it fits the pattern {name}"
     try:
         files = find_files(name)
@@ -93,27 +113,3 @@ def _is_same(path: str, other: str) -> bool:
     if os.path.exists(path) and os.path.exists(other):
         return os.path.samefile(path, other)
     return os.path.realpath(path) == os.path.realpath(other)
-
-
-def _fits(path: str, pattern: str) -> bool:
-    """Tell whether a path, which need not exist, fits a pattern of ``glob``.
-
-    Examples
-    --------
-    >>> _fits("/data/day/a.csv", "/data/*/*.csv"), _fits("/data/day/a.csv", "/data/*.csv")
-    (True, False)
-    >>> _fits("/data/day/a.csv", "/data/**"), _fits("/data/a.csv", "/data/**/*.csv")
-    (True, True)
-    """
-    parts, marks = Path(path).parts, Path(pattern).parts
-
-    def fits(part: int, mark: int) -> bool:
-        if mark == len(marks):
-            return part == len(parts)
-        if marks[mark] == "**":  # any number of folders
-            return any(fits(later, mark + 1) for later in range(part, len(parts) + 1))
-        return (
-            part < len(parts) and fnmatchcase(parts[part], marks[mark]) and fits(part + 1, mark + 1)
-        )
-
-    return fits(0, 0)

@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ohmlearn.streams.remote import describe_remote, is_remote
+
 __all__ = ["EdgeDigest", "describe_file", "some_rows"]
 
 BLOCK, N_BLOCKS = 1 << 16, 16  # of a file, to notice an edit at once
@@ -68,8 +70,15 @@ def some_rows(batch: Batch, start: int, stop: int) -> Batch:
 def describe_file(name: str) -> dict[str, Any]:
     """Return name, size, time of the last change, and a digest of some blocks.
 
-    A small file is in the digest as a whole. A pipe has a name only.
+    A small file is in the digest as a whole; of a remote file, only its ends. A pipe has a name
+    only.
     """
+    if is_remote(name):
+        found = describe_remote(name)
+        digest = hashlib.blake2b(b"".join(found["ends"]), digest_size=16)
+        base = name.partition("?")[0].rpartition("/")[2]
+        about = {key: found[key] for key in ("size", "changed")}
+        return {"name": base, **about, "sample": digest.hexdigest()}
     file = Path(name)
     if not file.is_file():
         return {"name": name, "size": None, "changed": None, "sample": None}

@@ -3,23 +3,24 @@
 import os
 import warnings
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
-from click.core import ParameterSource
 
 from ohmlearn._storage import HEAD, read_arrays
+from ohmlearn.cli.group import was_given
 from ohmlearn.cli.messages import tell
-from ohmlearn.cli.model import make_model, model_choices
+from ohmlearn.cli.model import as_list, make_model, model_choices, use_own_words
 from ohmlearn.cli.sources import EdgeDigest, describe_file
 from ohmlearn.nodes import NodeTable
 from ohmlearn.semi_supervised import HFSClassifier
 from ohmlearn.semi_supervised.saving import is_model, load_model
 from ohmlearn.sparsifier import StreamingSparsifier
-from ohmlearn.streams.labels import FileLabels
+from ohmlearn.streams.labels import FileLabels, as_node_ids
 
 if TYPE_CHECKING:
     from ohmlearn.streams import EdgeBatch, EdgeStream, TimedBatch
@@ -52,12 +53,10 @@ class State:
     def __init__(self, path: str, options: dict[str, Any]) -> None:
         self.path = path
         self.model: HFSClassifier | None = None
-        folder = Path(path).absolute().parent
-        if not folder.is_dir():
-            raise FileNotFoundError(f"{path} cannot be written: there is no folder {folder}")
         self._before = _read_head(path)
         if self._before is not None:
             self.model = self._load(options)
+            use_own_words(self.model)
             self.model._use_threads(options["threads"])
             _number_nodes(self.model)
 
@@ -92,6 +91,10 @@ class State:
                 raise ValueError(
                     f"{self.path} was started {how}, but this command has {given}; {REMEDY}"
                 )
+        if was_given("since") and kept.options.reach is None:
+            raise ValueError(
+                f"{self.path} was started without --last and --since, so it has no times; {REMEDY}"
+            )
         if was_given("passes") and click.get_current_context().params["passes"] > 1:
             raise ValueError(
                 f"more passes would need all edges that {self.path} has seen, but only those of "
@@ -111,8 +114,15 @@ class State:
                 model.set_params(**{name: value})
                 changed = True
                 if not (options["quiet"] or options["as_json"]):
-                    tell(f"{self.path}: {name} was {before!r}, and is {value!r} from now on")
+                    option = f"--{name.replace('_', '-')}"
+                    tell(f"{self.path}: {option} was {before!r}, and is {value!r} from now on")
         return changed
+
+    def check_labels(self, labels: FileLabels) -> None:
+        """Refuse labels with which the model cannot continue, before edges are read."""
+        model = copy(self.model)
+        assert model is not None
+        model._read_labels(labels, model._n_nodes, model._nodes, labels.weights)
 
     def save(self, model: HFSClassifier, sources: list[dict[str, Any]]) -> None:
         """Replace the file, unless another run has done so meanwhile."""
@@ -136,12 +146,6 @@ def _describe(sparsifier: StreamingSparsifier) -> dict[str, tuple[Any, Any]]:
         "last": (options.reach, options.horizon),
     }
     return {name: (value, value) for name, value in plain.items()} | durations
-
-
-def was_given(name: str) -> bool:
-    """Whether an option is on the command line."""
-    source = click.get_current_context().get_parameter_source(name)
-    return source is ParameterSource.COMMANDLINE
 
 
 def _read_head(path: str) -> bytes | None:
@@ -189,7 +193,10 @@ class Intake:
             if found["size"]:
                 self._refuse_known(found, ("size", "sample"))
                 self._warn_of_name(found["name"])
-            self.sources.append(found)
+            where = stream.options.where if hasattr(stream, "options") else None  # else a log
+            self.sources.append(found | {"where": where})
+        for source in self.sources[:1]:
+            self._warn_of_filter(source["where"])
 
     def unseen(
         self, batches: Iterator["EdgeBatch | TimedBatch"]
@@ -217,6 +224,17 @@ class Intake:
                 stacklevel=2,
             )
 
+    def _warn_of_filter(self, where: str | None) -> None:
+        """Warn if other rows of a table would count than in an earlier run."""
+        before = next((other.get("where") for other in reversed(self._known)), where)
+        if before != where:
+            warnings.warn(
+                f"{self._path} has taken in edges {_with(before)} before, but these are read "
+                f"{_with(where)}; edges chosen in different ways count together",
+                UserWarning,
+                stacklevel=2,
+            )
+
     def _refuse_known(self, source: dict[str, Any], names: tuple[str, ...]) -> None:
         """Refuse a source if the state, or this run, has one with the same content."""
         for other in [] if self._again else [*self._known, *self.sources]:
@@ -229,19 +247,23 @@ class Intake:
                 )
 
 
+def _with(where: str | None) -> str:
+    return "without --where" if where is None else f"with --where {where!r}"
+
+
 def join_labels(model: HFSClassifier, new: FileLabels | None) -> tuple[FileLabels, dict[str, int]]:
     """Return labels of a model with those of a file added, and how many are of which kind.
 
     Labels of the file replace those of the same nodes. If one of the two has names and the other
     integers, all labels become names, as they would in one file.
     """
-    given = FileLabels("the state") if new is None else new
+    given = FileLabels("the state") if new is None else _with_ids_of(model, new)
     joined = FileLabels(given.path)
     joined.heading, joined.columns, joined.weights = given.heading, given.columns, {}
     known = getattr(model, "_labels", None)
     nodes = {} if known is None else {node: at for at, node in enumerate(_ids(model, known.nodes))}
     classes = getattr(model, "classes_", np.empty(0, dtype=int)).tolist()
-    every = [*classes, *(one for label in given.values() for one in _as_list(label))]
+    every = [*classes, *(one for label in given.values() for one in as_list(label))]
     as_text = any(isinstance(one, str) for one in every)
     for node, at in nodes.items():
         if node not in given:
@@ -254,7 +276,7 @@ def join_labels(model: HFSClassifier, new: FileLabels | None) -> tuple[FileLabel
             joined[node] = next(iter(shares)) if len(shares) == 1 else shares
             joined.weights[node] = float(known.weights[at])
     for node, label in given.items():
-        labels = [str(one) if as_text else one for one in _as_list(label)]
+        labels = [str(one) if as_text else one for one in as_list(label)]
         joined[node] = labels if isinstance(label, list) else labels[0]
         joined.weights[node] = 1.0 if given.weights is None else given.weights[node]
         if isinstance(label, list) and given.weights is None:
@@ -264,8 +286,20 @@ def join_labels(model: HFSClassifier, new: FileLabels | None) -> tuple[FileLabel
     return joined, counts | {"new": len(given) - n_replaced}
 
 
-def _as_list(label: Any) -> list[Any]:
-    return label if isinstance(label, list) else [label]
+def _with_ids_of(model: HFSClassifier, labels: FileLabels) -> FileLabels:
+    """Return labels whose ids are written as those of the model."""
+    nodes = model.nodes_
+    assert nodes is not None
+    own = as_node_ids(labels.path, list(labels), nodes.kind, nodes.kinds, heading=labels.id_heading)
+    ids = [str(node) for node in own.tolist()]
+    found = FileLabels(labels.path)
+    found.update(zip(ids, labels.values(), strict=True))
+    found.heading, found.columns, found.id_heading = (
+        labels.heading, labels.columns, labels.id_heading,
+    )  # fmt: skip
+    if labels.weights is not None:
+        found.weights = dict(zip(ids, labels.weights.values(), strict=True))
+    return found
 
 
 def _ids(model: HFSClassifier, nodes: Any) -> list[str]:

@@ -10,22 +10,27 @@ import click
 from ohmlearn.cli.cluster import cluster_option, open_on_cluster
 from ohmlearn.cli.edges import (
     WatchedEdges,
-    edge_options,
+    check_ids,
+    edge_options_with_state,
     open_edges,
     seed_option,
 )
-from ohmlearn.cli.group import main
+from ohmlearn.cli.forgetting import Forgetting, check_window, forgetting_options
+from ohmlearn.cli.group import main, was_given
 from ohmlearn.cli.messages import tell
 from ohmlearn.cli.model import (
+    check_label_columns,
     label_columns_options,
     make_model,
     read_label_file,
     sparsifier_options,
 )
-from ohmlearn.cli.outputs import check_outputs, output_options
+from ohmlearn.cli.outputs import check_outputs, output_options, write_output
 from ohmlearn.cli.threads import threads_option
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -33,8 +38,23 @@ if TYPE_CHECKING:
     from ohmlearn.semi_supervised import HFSClassifier
     from ohmlearn.semi_supervised.suggest import Suggestion
 
+    Fitted = tuple[HFSClassifier, NodeTable]
+    Names = tuple[str, list[str], list[int]]  # a file, the ids in it, and their rows
+
 __all__ = ["suggest"]
 
+# What a state has already, or cannot have.
+STATED = {
+    "labels_file": "--labels",
+    "cluster": "--cluster",
+    "half_life": "--half-life",
+    "last": "--last",
+    "since": "--since",
+    "epsilon": "--epsilon",
+    "max_edges": "--max-edges",
+    "passes": "--passes",
+    "seed": "--seed",
+}
 KINDS = {
     "component": "in components without a label",
     "influence": "with influence on others",
@@ -43,7 +63,7 @@ KINDS = {
 
 
 @main.command()
-@edge_options
+@edge_options_with_state
 @click.option(
     "--labels",
     "labels_file",
@@ -68,6 +88,13 @@ KINDS = {
     default=1,
     help="Number of passes over the edges, for the present labels.",
 )
+@forgetting_options
+@click.option(
+    "--state",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Suggest for the model in this file, as label --state has written it, or for the output "
+    "h.ohm of sparsify. EDGES and --labels are left out then.",
+)
 @cluster_option
 @seed_option
 @threads_option
@@ -76,55 +103,106 @@ def suggest(count: int, **options: Any) -> None:
 
     No two suggested nodes are next to each other. The columns are node, kind (component: in a
     component without a label; influence: settles other nodes; borderline: between two classes),
-    n_settled (how many nodes the label settles), reason in words, and with --labels the present
+    n_settled (how many nodes the label settles), reason in words, and with labels the present
     label and its probability. EDGES are read once, as by label, and not stored.
     """
     import numpy as np
 
-    from ohmlearn.report.tables import check_table_path, write_table
+    from ohmlearn._phases import phase
+    from ohmlearn.report.tables import check_table_path
 
     check_table_path(options["output"], options["csv_safe"])
-    inputs = (*options["edges"], options["labels_file"], options["exclude"])
+    inputs = (*options["edges"], options["labels_file"], options["exclude"], options["state"])
     check_outputs({"-o": options["output"]}, *inputs)
-    labels = None
-    if options["labels_file"] is not None:
-        labels = read_label_file(options["labels_file"], options)
-    with ExitStack() as stack:
-        if options["cluster"]:
-            edges: Any = stack.enter_context(open_on_cluster(options))
-        else:
-            edges = WatchedEdges(open_edges(options), options)
-        model = make_model(options, edges.rereadable)
-        if labels is None:
-            model.update(edges)
-        else:
-            model.fit_edges(edges, labels, sample_weight=labels.weights)
-    nodes = edges.nodes
-    excluded = _read_nodes(options["exclude"], nodes) if options["exclude"] else ()
-    found = model.suggest_labels(count, exclude=excluded)
-    numbers = nodes.find([pick.node for pick in found]) if found else np.zeros(0, dtype=np.int64)
+    _check_options(options)
+    excluded = _read_names(options["exclude"])
+    model, nodes = _fit(options, excluded) if options["state"] is None else _load(options)
+    with phase("choosing nodes"):
+        found = model.suggest_labels(count, exclude=_find_names(excluded, nodes))
+    numbers: Any = nodes.find([pick.node for pick in found]) if found else np.zeros(0, np.int64)
     columns = {
         "node": nodes.ids(numbers),
         "kind": np.array([pick.kind for pick in found], dtype=str),
         "n_settled": np.array([pick.n_settled for pick in found], dtype=np.int64),
         "reason": np.array([pick.reason for pick in found], dtype=str),
     }
-    if labels is not None:
+    if hasattr(model, "labelled_"):
         columns |= _present_labels(model, numbers)
-    write_table(options["output"], columns, options["csv_safe"])
+    write_output(options["output"], columns, options["csv_safe"])
     _print_summary(found, len(nodes), count, options)
 
 
-def _read_nodes(path: str, nodes: "NodeTable") -> "NDArray[Any]":
-    """Return the ids of the nodes that a text file names, one in each line."""
-    from ohmlearn.streams.errors import reading
-    from ohmlearn.streams.labels import as_node_ids
+def _check_options(options: dict[str, Any]) -> None:
+    """Refuse combinations of options that mean nothing."""
+    check_label_columns(options)
+    if options["state"] is None:
+        if not options["edges"]:
+            raise click.UsageError("Missing argument 'EDGES...'.")
+        return
+    if options["edges"]:
+        raise click.UsageError("--state has its edges; leave out EDGES, or add them with label")
+    for name, option in STATED.items():
+        if was_given(name):
+            raise click.UsageError(f"{option} and --state cannot be used together")
 
+
+def _fit(options: dict[str, Any], excluded: "Names | None") -> "Fitted":
+    """Return a model of edges and labels, and the nodes."""
+    forgetting, labels = Forgetting(options), None
+    if options["labels_file"] is not None:
+        labels = read_label_file(options["labels_file"], options)
+    with ExitStack() as stack:
+        if options["cluster"]:
+            edges: Any = stack.enter_context(
+                open_on_cluster(options, needs_times=forgetting.needs_times)
+            )
+        else:
+            stream = open_edges(options, needs_times=forgetting.needs_times)
+            if labels is not None:
+                check_ids(stream, labels.path, list(labels), heading=labels.id_heading)
+            if excluded is not None:
+                check_ids(stream, *excluded)
+            edges = WatchedEdges(stream, options, needs_edges=True)
+        model = make_model(options, edges.rereadable, **forgetting.parameters)
+        if labels is None:
+            model.update(edges, **forgetting.moment)
+        else:
+            model.fit_edges(edges, labels, sample_weight=labels.weights, **forgetting.moment)
+    check_window(model, edges)
+    return model, edges.nodes
+
+
+def _load(options: dict[str, Any]) -> "Fitted":
+    """Return the model of a state, and its nodes."""
+    from ohmlearn.cli.state import State
+
+    model = State(options["state"], options).model
+    assert model is not None  # the file exists
+    if model.nodes_ is None:
+        raise ValueError(f"{options['state']} has no edges yet")
+    return model, model.nodes_
+
+
+def _read_names(path: str | None) -> "Names | None":
+    """Return the path, the nodes that a text file names, one in each line, and their rows."""
+    from ohmlearn.streams.errors import reading
+
+    if path is None:
+        return None
     with reading(path, "text"), open(path, encoding="utf-8-sig") as file:
         lines = [(row, line.strip()) for row, line in enumerate(file, 1) if line.strip()]
-    rows, names = [row for row, _ in lines], [name for _, name in lines]
-    ids = as_node_ids(path, names, nodes.kind, rows=rows)
-    unknown = ids[nodes.find(ids) < 0].tolist()
+    return path, [name for _, name in lines], [row for row, _ in lines]
+
+
+def _find_names(named: "Names | None", nodes: "NodeTable") -> "Sequence[Any]":
+    """Return the ids of nodes that a file names."""
+    from ohmlearn.streams.labels import as_node_ids
+
+    if named is None:
+        return ()
+    path, names, rows = named
+    ids = as_node_ids(path, names, nodes.kind, nodes.kinds, rows=rows)
+    unknown = ids[nodes.find(ids, missing="mask").mask].tolist()
     if unknown:
         warnings.warn(
             f"{len(unknown)} of the {len(ids)} nodes in {path} are in no edge, such as "
@@ -132,7 +210,8 @@ def _read_nodes(path: str, nodes: "NodeTable") -> "NDArray[Any]":
             UserWarning,
             stacklevel=2,
         )
-    return ids
+    known: list[Any] = ids.tolist()
+    return known
 
 
 def _present_labels(model: "HFSClassifier", nodes: "NDArray[np.int64]") -> dict[str, Any]:

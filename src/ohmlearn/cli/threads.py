@@ -21,6 +21,9 @@ def _limit_blas(_context: click.Context, _option: click.Parameter, threads: int)
     """Let BLAS start no more threads than asked for; it reads the limits when it is loaded."""
     if threads > 0 and "numpy" not in sys.modules:
         os.environ.update(dict.fromkeys(LIMITS, str(threads)))
+    from ohmlearn.validation.parameters import check_n_jobs
+
+    check_n_jobs(threads)  # before anything is read
     return threads
 
 

@@ -10,8 +10,4 @@ from ohmlearn.validation.parameters import require_extra
 require_extra("distributed", "dask")
 
 # Imported when first used, because workers need neither estimators nor scikit-learn.
-__getattr__, __all__ = _attach_names(__name__)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__, __all__ = _attach_names(__name__)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ohmlearn._display import Shown
 from ohmlearn.certificate import Certificate
 from ohmlearn.certificate import certify as certify_edges
 from ohmlearn.dask.edges import ClusterEdges
@@ -82,8 +83,8 @@ def sparsify(
     return found.snapshot()
 
 
-@dataclass(frozen=True)
-class Labelled:
+@dataclass(frozen=True, repr=False)
+class Labelled(Shown):
     """What `label` returns, with one row for each node.
 
     Attributes
@@ -116,6 +117,14 @@ class Labelled:
     model: HFSClassifier
     certificate: Certificate | None
     edges: ClusterEdges
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "nodes": len(self.ids),
+            "classes": self.probabilities.shape[1],
+            "nodes not reached": int(np.count_nonzero(~self.reached)) or None,
+            "certificate": self.certificate,
+        }
 
 
 def label(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from distributed import Client
 from numpy.typing import NDArray
 
+from ohmlearn._display import Shown
 from ohmlearn.dask.partial import derive_seed, merge_partials, sparsify_partition
 from ohmlearn.dask.partitions import find_partitions, make_options, open_partition
 from ohmlearn.dask.product import PartialProduct, add_products, multiply_partition
@@ -24,7 +26,7 @@ __all__ = ["ClusterEdges"]
 PARTITION_EDGES = 50_000_000
 
 
-class ClusterEdges:
+class ClusterEdges(Shown):
     """Edges in partitions on a Dask cluster.
 
     `refine` and `certify` accept them like other edges, once they have been sparsified: each worker
@@ -95,6 +97,12 @@ class ClusterEdges:
             raise ValueError(f"split_every must be at least 2, got {split_every}")
         self.options = make_options(options)
         self.partitions, self.columns = find_partitions(edges, partition_edges, self.options)
+        first = self.partitions[0].content
+        if isinstance(first, tuple) and self.options.bipartite in (None, True):
+            # The first file decides, because others may have no names of columns.
+            kinds = open_partition(first, self.options).kinds
+            if len(kinds) == 2:
+                self.options = replace(self.options, bipartite=kinds)
         self.progress = progress
         self.nodes = NodeTable()
         self.sources = [part.name for part in self.partitions]
@@ -104,6 +112,15 @@ class ClusterEdges:
         self.has_times = self.options.time is not None
         self._time_unit: str | None = "unknown"
         self._held_nodes: Any = None
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "source": self.sources[0],
+            "partitions": self.n_partitions,
+            "columns": self.columns,
+            "nodes": len(self.nodes) or None,
+            "bad rows left out": self.n_bad or None,
+        }
 
     @property
     def n_partitions(self) -> int:

@@ -19,6 +19,7 @@ from ohmlearn._storage import check_arrays
 from ohmlearn.dask.partitions import PartitionError, in_partition, open_partition
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.ids import Ids, Strings
+from ohmlearn.nodes.kinds import kinds_in
 from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.streams.options import ReadOptions
 from ohmlearn.streams.times import find_conflict
@@ -160,9 +161,13 @@ def merge_partials(parts: list[Partial], parameters: dict[str, Any], seed: int) 
         with in_partition(part.name):
             ids = _check_part(part.arrays)
         try:
+            if kinds := kinds_in(part.arrays):
+                nodes.add_kinds(kinds)
             numbers = nodes.add(ids)
         except TypeError as error:
             raise PartitionError(f'{part.name}: {error}, or use id_type="string"') from None
+        except ValueError as error:
+            raise PartitionError(f"{part.name}: {error}") from None
         unit = _join_units(unit, part)
         merged.options.check_room(len(nodes))
         ends = {end: numbers[part.arrays[end]] for end in ("u", "v")}

@@ -14,15 +14,18 @@ from dask.delayed import Delayed
 from ohmlearn.edge_log import EdgeLog
 from ohmlearn.edge_log.source import LogSource
 from ohmlearn.nodes import NodeTable
-from ohmlearn.streams.arrow import ParquetFile
+from ohmlearn.streams.arrays import look_at_types
 from ohmlearn.streams.columns import choose_columns
 from ohmlearn.streams.edge_stream import EdgeStream
-from ohmlearn.streams.errors import SourceError, reading
-from ohmlearn.streams.files import find_files, find_format, is_log
+from ohmlearn.streams.errors import SourceError, refuse_source
+from ohmlearn.streams.files import find_files, find_format, find_size, is_log
 from ohmlearn.streams.options import ReadOptions
+from ohmlearn.streams.parquet import ParquetFile
 from ohmlearn.streams.read import READERS, open_stream
+from ohmlearn.streams.remote import is_remote
 from ohmlearn.streams.source import Source
-from ohmlearn.validation.parameters import check_count, require_extra
+from ohmlearn.streams.where import columns_of, parse_where
+from ohmlearn.validation.parameters import check_count
 
 __all__ = [
     "Partition",
@@ -81,9 +84,15 @@ def find_partitions(
     check_count("partition_edges", partition_edges)
     if hasattr(edges, "to_delayed") and hasattr(edges, "columns"):
         names = [str(name) for name in edges.columns]
-        chosen = choose_columns("the DataFrame", options, names, len(names))
+        values = look_at_types(edges.dtypes)
+        chosen = choose_columns("the DataFrame", options, names, len(names), values)
         if not _has_positions(options):  # which count from the first column
-            edges = edges[[edges.columns[at] for at in chosen.used]]
+            more = [] if options.where is None else columns_of(parse_where(options.where))
+            for name in more:
+                if name not in names:
+                    refuse_source("the DataFrame", f"has no column {name!r} for where")
+            wanted = dict.fromkeys([*(names[at] for at in chosen.used), *more])
+            edges = edges[[edges.columns[names.index(name)] for name in wanted]]
         return _number(edges.to_delayed()), str(chosen)
     if isinstance(edges, list | tuple) and edges and all(isinstance(e, Delayed) for e in edges):
         return _number(edges), None
@@ -100,12 +109,17 @@ def find_partitions(
         )
     if "-" in paths:
         raise ValueError("workers cannot read this process's standard input; write it to files")
-    places = [os.path.abspath(os.fspath(path)) for path in paths]
-    files = [file for place in places for file in ([place] if is_log(place) else find_files(place))]
+    where = options.filesystem
+    places = [_absolute(os.fspath(path), where) for path in paths]
+    files = [
+        file
+        for place in places
+        for file in ([place] if is_log(place) else find_files(place, where))
+    ]
     if not files:
         raise ValueError("an empty list of files has no edges")
     columns = open_stream(files[0], options).columns
-    units = [unit for file in files for unit in _units(file, options.format)]
+    units = [unit for file in files for unit in _units(file, options)]
     return _cut(units, partition_edges), columns
 
 
@@ -161,23 +175,24 @@ def _number(parts: Sequence[Delayed]) -> list[Partition]:
     return [Partition(at, f"partition {at}", part) for at, part in enumerate(parts)]
 
 
-def _units(path: str, format: str | None) -> Iterator[tuple[Piece, int]]:
+def _absolute(path: str, filesystem: Any) -> str:
+    return path if filesystem is not None or is_remote(path) else os.path.abspath(path)
+
+
+def _units(path: str, options: ReadOptions) -> Iterator[tuple[Piece, int]]:
     """Yield what cannot be divided, and about how many edges it has."""
     if is_log(path):
         for records, n_rows in EdgeLog(path).live_edges().segments():
             yield Piece(path, "log", (records.start, records.stop)), n_rows
         return
-    kind = format or find_format(path)
+    kind = options.format or find_format(path, options.filesystem)
     if kind == "parquet":
-        parquet = require_extra("pyarrow.parquet", "dask")
-        with reading(path, "Parquet"), parquet.ParquetFile(path) as file:
-            metadata = file.metadata
-            sizes = [metadata.row_group(at).num_rows for at in range(metadata.num_row_groups)]
+        sizes = ParquetFile(path, options).sizes()
         for at, size in enumerate(sizes):
             yield Piece(path, kind, (at, at + 1)), size
         if sizes:
             return
-    yield Piece(path, kind), os.path.getsize(path) // BYTES_PER_EDGE
+    yield Piece(path, kind), find_size(path, options.filesystem) // BYTES_PER_EDGE
 
 
 def _cut(units: list[tuple[Piece, int]], partition_edges: int) -> list[Partition]:

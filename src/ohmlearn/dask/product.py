@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,13 +40,16 @@ class KnownNodes(NodeTable):
 
     def __init__(self, table: NodeTable) -> None:
         super().__init__()  # not the lock of `table`: readers need not wait for one another
-        self._kernel = table._table
+        self._kernel, self._kinds = table._table, table.kinds
 
-    def add_edges(self, u: ArrayLike | Any, v: ArrayLike | Any) -> tuple[Numbers, Numbers]:
+    def add_edges(
+        self, u: ArrayLike | Any, v: ArrayLike | Any, *, kinds: Sequence[str] | None = None
+    ) -> tuple[Numbers, Numbers]:
         """Return the numbers of both ends of edges."""
-        first, second = self.find(u), self.find(v)
+        a, b = self._columns(u, v, kinds)
+        first, second = self._find(a), self._find(b)
         if min(first.min(initial=0), second.min(initial=0)) < 0:
-            batch = NodeTable().add_edges(u, v)
+            batch = NodeTable().add_edges(a, b)
             for numbers, others in zip((first, second), batch, strict=True):
                 unknown = numbers < 0
                 numbers[unknown] = len(self) + others[unknown]

@@ -8,7 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
+from ohmlearn._display import Shown
 from ohmlearn._sharing import Shared, in_turn, refuse_cut_off
+from ohmlearn._storage import check_folder
 from ohmlearn.edge_log.compaction import Compaction
 from ohmlearn.edge_log.errors import LogError
 from ohmlearn.edge_log.in_step import (
@@ -24,7 +26,7 @@ from ohmlearn.streams.files import is_log
 __all__ = ["LogBase"]
 
 
-class LogBase(Shared):
+class LogBase(Shown, Shared):
     """A log that is open; `EdgeLog` adds the operations."""
 
     rereadable = True
@@ -62,7 +64,8 @@ class LogBase(Shared):
     def _make(self, options: dict[str, Any]) -> None:
         if self.folder.exists() and not self.folder.is_dir():
             raise LogError(f"{self.folder} is a file, but a log is a folder; give another name")
-        self.folder.mkdir(parents=True, exist_ok=True)
+        check_folder(self.folder)
+        self.folder.mkdir(exist_ok=True)
         others = [path.name for path in self.folder.iterdir() if path.name != "lock"]
         if others and others != ["journal-000001.log"]:
             raise LogError(
@@ -87,8 +90,9 @@ class LogBase(Shared):
             refuse_cut_off("log")
         return self._store
 
-    def __repr__(self) -> str:
-        return f"<EdgeLog {self.folder}: {self.n_edges} edges, {self.n_nodes} nodes>"
+    def _facts(self) -> dict[str, Any]:
+        facts = {"folder": str(self.folder), "edges": self.n_edges, "nodes": self.n_nodes}
+        return facts | {"times": self.has_times}
 
     def __enter__(self) -> Self:
         return self

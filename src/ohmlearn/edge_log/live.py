@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ohmlearn._display import Shown
 from ohmlearn.edge_log.contents import Contents, Rows, is_removed
 from ohmlearn.edge_log.errors import refuse_damaged
 from ohmlearn.edge_log.records import Columns, concatenate, decode_edges
@@ -32,7 +33,7 @@ class LivePart(NamedTuple):
     is_live: NDArray[np.bool_] | None  # of all its rows; None if all are live
 
 
-class LiveEdges:
+class LiveEdges(Shown):
     """The live edges of a log; what is done to the log later does not change them.
 
     Attributes
@@ -86,6 +87,10 @@ class LiveEdges:
         self._records, self._first_rows = contents.records, contents.first_rows
         self._is_checked = contents.is_checked
         self._removed, self._limits = dict(contents.removed), contents.limits()
+
+    def _facts(self) -> dict[str, Any]:
+        facts = {"log": self.sources[0], "edges": self.n_edges, "nodes": self.n_nodes}
+        return facts | {"times": self.has_times}
 
     @property
     def time_unit(self) -> str | None:

@@ -12,10 +12,12 @@ from ohmlearn.edge_log.contents import Contents, Rows
 from ohmlearn.edge_log.errors import LogError, refuse_damaged
 from ohmlearn.edge_log.journal import Entries, Kind, read_journal
 from ohmlearn.edge_log.manifest import Manifest
-from ohmlearn.edge_log.records import decode_ids
+from ohmlearn.edge_log.records import TEXT_OF_KINDS, decode_ids
 from ohmlearn.edge_log.segments import segment_path
 from ohmlearn.edge_log.writer import journal_path
 from ohmlearn.nodes import NodeTable
+from ohmlearn.nodes.ids import Strings
+from ohmlearn.nodes.kinds import kinds_of
 
 __all__ = [
     "Loaded",
@@ -120,6 +122,8 @@ def _add_nodes(folder: Path, entries: Entries, nodes: NodeTable) -> None:
         n_seen += int(entry["rows"][0])
     if contents:
         before, ids = len(nodes), decode_ids(contents, form)
+        if form == TEXT_OF_KINDS and isinstance(ids, Strings):
+            nodes.add_kinds(kinds_of(ids))
         nodes.add(ids)
         if len(nodes) != before + ids.size:
             raise LogError(f"{nodes_path(folder)} has an id twice; restore it from a copy")

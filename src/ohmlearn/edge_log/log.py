@@ -178,6 +178,8 @@ class EdgeLog(LogBase):
                     a, b = store.nodes.add_edges(a, b)
                 elif source is not store.nodes:
                     if len(source) > len(translation):
+                        if source.kinds:
+                            store.nodes.add_kinds(source.kinds)
                         more = store.nodes.add(source.keys_from(len(translation)))
                         translation = np.concatenate([translation, more])
                     a, b = translation[a], translation[b]
@@ -266,7 +268,8 @@ class EdgeLog(LogBase):
     def _find(self, ids: Any, name: str) -> NDArray[np.int32]:
         """Return numbers of nodes, after the right to write has been acquired."""
         store = self._writing()
-        return store.nodes.find(as_ids(ids, name))
+        found = store.nodes.find(as_ids(ids, name), missing="mask")
+        return found.filled(-1)  # which no edge has
 
     def _remove(
         self,

@@ -16,6 +16,7 @@ from ohmlearn.nodes.ids import Ids, Strings
 from ohmlearn.validation.parameters import require_extra
 
 __all__ = [
+    "TEXT_OF_KINDS",
     "TIMES",
     "Columns",
     "concatenate",
@@ -27,7 +28,7 @@ __all__ = [
 ]
 
 FLOAT32, FLOAT64, TIMES = 1, 2, 4  # bits of the form of edges: type of weights, and whether timed
-INTEGERS, TEXT = 1, 2  # forms of ids
+INTEGERS, TEXT, TEXT_OF_KINDS = 1, 2, 3  # forms of ids; the last start with the kind of the node
 
 
 class Columns(NamedTuple):
@@ -108,7 +109,7 @@ def decode_edges(message: Any, form: int) -> Columns:
     return Columns(found["u"], found["v"], found.get("w"), found.get("t"))
 
 
-def encode_ids(ids: Ids) -> tuple[int, bytes]:
+def encode_ids(ids: Ids, *, have_kinds: bool = False) -> tuple[int, bytes]:
     """Return the form and the bytes of ids.
 
     Examples
@@ -121,7 +122,8 @@ def encode_ids(ids: Ids) -> tuple[int, bytes]:
         return INTEGERS, ids.astype("<i8").tobytes()
     lengths = np.diff(ids.offsets).astype("<u4")
     text = ids.data[ids.offsets[0] : ids.offsets[-1]]
-    return TEXT, len(lengths).to_bytes(8, "little") + lengths.tobytes() + text.tobytes()
+    form = TEXT_OF_KINDS if have_kinds else TEXT
+    return form, len(lengths).to_bytes(8, "little") + lengths.tobytes() + text.tobytes()
 
 
 def decode_ids(contents: list[bytes], form: int) -> Ids:

@@ -43,6 +43,7 @@ class LogSource(Source):
         self._live = live = EdgeLog(self.name).live_edges()
         t = 3 if live.has_times and self.times is not None else None
         self.columns = Columns(0, 1, 2, ["u", "v", "w", "t"], False, t)
+        self.node_kinds = live.nodes.kinds
         if self._records is None:
             self.n_edges = live.n_edges
 
@@ -79,4 +80,4 @@ class _AllIds:
             chosen: NDArray[Any] = self._ids[numbers]
             return chosen
         pa = require_extra("pyarrow", "files")
-        return ids_from_arrow(self._ids.take(pa.array(numbers)))
+        return ids_from_arrow(self._ids.take(pa.array(numbers))).ids

@@ -240,7 +240,9 @@ class Store:
         """Write the ids that the table has and the log does not."""
         if len(self.nodes) == self._n_ids:
             return []
-        form, content = encode_ids(self.nodes.keys_from(self._n_ids))
+        form, content = encode_ids(
+            self.nodes.keys_from(self._n_ids), have_kinds=bool(self.nodes.kinds)
+        )
         n_new, self._n_ids = len(self.nodes) - self._n_ids, len(self.nodes)
         payload = self.writer.write(nodes_path(self.folder), content)
         return [make_entry(Kind.NODES, form=form, rows=n_new, **payload)]

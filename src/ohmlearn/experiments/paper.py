@@ -170,7 +170,7 @@ def describe(results: dict[str, Any]) -> str:
 def write_results(results: dict[str, Any], folder: Path, command: str) -> list[Path]:
     """Write the figures, all numbers as JSON, the tables as Markdown, and one HTML page."""
     require_extra("matplotlib", "plot")
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(exist_ok=True)
     written = paper_page.write_figures(results, folder)
     numbers, page, tables = (folder / f"paper.{kind}" for kind in ("json", "html", "md"))
     write_whole(numbers, (json.dumps({"command": command, **results}, indent=1) + "\n").encode())

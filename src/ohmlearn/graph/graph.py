@@ -9,6 +9,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn import _core
+from ohmlearn._display import Shown
 from ohmlearn.graph import interop
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.identity import nodes_of
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Graph"]
 
 
-class Graph:
+class Graph(Shown):
     """A weighted undirected graph on the nodes 0, ..., n_nodes - 1.
 
     Graphs are made by one of the ``from_*`` methods and are not changed afterwards. Parallel edges
@@ -44,7 +45,7 @@ class Graph:
     n_self_loops_dropped, n_zero_weights_dropped : int
         How many edges of the input were left out.
     nodes : NodeTable or None
-        The ids of the nodes, if the graph was made from a stream that has them.
+        The ids of the nodes, if the graph was made from a stream or graph that has them.
     view : TimeView or None
         Which edges of a stream with times the graph approximates, if it is a snapshot of a
         sparsifier that forgets.
@@ -221,7 +222,8 @@ class Graph:
         Parameters
         ----------
         G : networkx.Graph or MultiGraph
-            Nodes are numbered in the order of ``list(G)``.
+            Nodes are numbered in the order of ``list(G)``. Unless they are 0, 1, 2, ... already,
+            `nodes` has their names; those that are neither integers nor strings become strings.
         weight : str, optional
             Attribute with the weights. Edges without it weigh 1, as in networkx; None makes all
             weights 1.
@@ -232,9 +234,13 @@ class Graph:
         >>> from ohmlearn import Graph
         >>> Graph.from_networkx(networkx.path_graph(4))
         Graph(n_nodes=4, n_edges=3)
+        >>> Graph.from_networkx(networkx.Graph([("ann", "bob")])).nodes.ids()
+        array(['ann', 'bob'], dtype=object)
         """
         u, v, w, n_nodes = interop.networkx_edges(G, weight)
-        return cls.from_edges(u, v, w, n_nodes=n_nodes)
+        graph = cls.from_edges(u, v, w, n_nodes=n_nodes)
+        graph.nodes = interop.networkx_nodes(G)
+        return graph
 
     @classmethod
     def from_igraph(cls, g: Any, *, weights: str | None = "weight") -> Self:
@@ -366,6 +372,11 @@ class Graph:
 
     def __repr__(self) -> str:
         return f"Graph(n_nodes={self.n_nodes}, n_edges={self.n_edges})"
+
+    def _facts(self) -> dict[str, Any]:
+        mean = 2.0 * self.n_edges / max(1, self.n_nodes)
+        facts = {"nodes": self.n_nodes, "edges": self.n_edges, "neighbours of a node, mean": mean}
+        return facts | {"ids": self.nodes, "edges count as of": self.view}
 
     def __eq__(self, other: object) -> bool:
         """Whether the number of nodes, the edges and the weights are equal; ids do not count."""

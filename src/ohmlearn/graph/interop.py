@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from ohmlearn.nodes import NodeTable
 from ohmlearn.validation.edges import (
     MAX_NODES,
     EdgeNames,
@@ -28,6 +29,7 @@ __all__ = [
     "igraph_edges",
     "laplacian_entries",
     "networkx_edges",
+    "networkx_nodes",
     "raise_asymmetric",
 ]
 
@@ -191,6 +193,38 @@ def networkx_edges(graph: Any, weight: str | None) -> tuple[Any, Any, Any, int]:
         raise ValueError(f"no edge of G has the attribute {weight!r}; pass weight=None for ones")
     w = [1.0 if value is None else value for value in found]
     return u, v, w, len(number)
+
+
+def networkx_nodes(graph: Any) -> NodeTable | None:
+    """Return the names of the nodes of a networkx graph; None if they are 0, 1, 2, ... already.
+
+    Names that are neither all integers nor all strings, such as tuples, become strings.
+
+    Examples
+    --------
+    >>> import networkx
+    >>> networkx_nodes(networkx.grid_2d_graph(1, 2)).ids().tolist()
+    ['(0, 0)', '(0, 1)']
+    """
+    names = list(graph)
+    types = set(map(type, names))
+    if types == {int}:
+        if names == list(range(len(names))):
+            return None
+        if not all(-(2**63) <= name < 2**63 for name in names):
+            types = {object}
+    nodes = NodeTable()
+    nodes.add(names if types in ({int}, {str}) else [str(name) for name in names])
+    if len(nodes) < len(names):
+        first: dict[str, Any] = {}
+        for name in names:
+            if str(name) in first:
+                raise ValueError(
+                    f"the nodes {first[str(name)]!r} and {name!r} of G have the same name as text; "
+                    f"rename one of them with networkx.relabel_nodes"
+                )
+            first[str(name)] = name
+    return nodes
 
 
 def igraph_edges(graph: Any, weights: str | None) -> tuple[Any, Any, Any, int]:

@@ -6,24 +6,25 @@ step takes one pass over the edges of G. About as many passes are needed as for 
 
 import sys
 import warnings
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ohmlearn._phases import number_pass, phase
 from ohmlearn.graph import Graph
 from ohmlearn.graph.passes import Passes, check_first_pass, check_sparsifier, open_passes
 from ohmlearn.harmonic.block_cg import BlockCG
 from ohmlearn.harmonic.last_step import last_step
 from ohmlearn.harmonic.leave_one_out import (
-    LeftOut,
     Responses,
     average_around,
+    average_in,
     leave_out_labels,
     respond,
 )
 from ohmlearn.harmonic.restart import RestartSystem
+from ohmlearn.harmonic.result import HFSResult
 from ohmlearn.harmonic.system import Floats, HFSSolver, HFSSystem, Normalization
 from ohmlearn.validation.edges import check_columns, check_graph, check_node_ids
 from ohmlearn.validation.parameters import (
@@ -49,74 +50,6 @@ PRECISION = (
     "float64 cannot reach this tolerance, because gamma times the weights is too large or the "
     "weights differ too much; reduce gamma (large values only rescale the scores) or increase tol"
 )
-
-
-@dataclass(frozen=True)
-class HFSResult:
-    """What `solve_hfs` and `refine` return.
-
-    Attributes
-    ----------
-    f : ndarray of shape (n_nodes,) or (n_nodes, n_columns)
-        The scores, with as many dimensions as Y; 0 where `reached` is False.
-    mu : ndarray of shape (n_columns,)
-        The multiplier of the constraint that f sums to zero; 0 without it.
-    reached : ndarray of bool, one per node
-        Whether the node's component has a label.
-    component : ndarray of int32
-        Component of each node.
-    residual : ndarray of shape (n_columns,)
-        Relative residual norm(b - A f) / norm(b), with b = (s y)_S - mu on reached nodes and
-        A = gamma l L + diag(s)_S, where s are the weights of the labels (1 by default) and l is
-        their sum. `solve_hfs` computes it from the stored f.
-        With HFS and a large gamma, f is so close to a constant that the rounding of f alone makes
-        it large. `refine` computes it from the passes, without the rounding of f; if
-        `stepped_ahead`, it is the residual before the last step.
-    converged : ndarray of bool, shape (n_columns,)
-        From `solve_hfs`: whether the solver and `residual` reached the tolerance, or the limit of
-        float64. From `refine`: whether `residual` and `error` are below the tolerance.
-    iterations : ndarray of int, shape (n_columns,)
-        Iterations of the solver; for `refine`, steps on the full graph.
-    passes : int
-        Passes over the edges of the full graph; 0 for `solve_hfs`.
-    error : ndarray of shape (n_columns,) or None
-        From `refine`: estimate of the relative error of f in the norm x'A x. For a small gamma,
-        the labelled nodes dominate this norm. The estimate uses the energy ratios of H and G
-        observed during the iteration. It is too small only if some unobserved direction has a more
-        extreme ratio. If `stepped_ahead`, it is the error before the last step.
-    stepped_ahead : bool
-        Whether `refine` ended with a step that reads no edge.
-    columns : ndarray of shape (n_nodes, n_columns) or (n_nodes, n_columns + 1)
-        Solutions of the linear systems that f is made of; the last one, with
-        ``normalization="stable"``, belongs to `mu`. Pass them as `x0` to start another solve here.
-    left_out : LeftOut or None
-        Leave-one-out scores, if `leave_out` was given: a tuple of the positions `labels`, the
-        scores `f`, and the means `means` over the unlabelled nodes of the component. If
-        `stepped_ahead`, they are those before the last step. None if no pass was needed.
-
-    Examples
-    --------
-    >>> from ohmlearn import gallery, solve_hfs
-    >>> two = gallery.disjoint_union(gallery.path(2), gallery.path(2))
-    >>> result = solve_hfs(two, [0], [1.0], normalization=None)
-    >>> result.f.round(6).tolist(), result.reached.tolist()
-    ([1.0, 1.0, 0.0, 0.0], [True, True, False, False])
-    >>> result.converged
-    array([ True])
-    """
-
-    f: Floats
-    mu: Floats
-    reached: NDArray[np.bool_]
-    component: NDArray[np.int32]
-    residual: Floats
-    converged: NDArray[np.bool_]
-    iterations: NDArray[np.int64]
-    passes: int = 0
-    error: Floats | None = None
-    stepped_ahead: bool = False
-    columns: Floats = field(default_factory=lambda: np.empty((0, 0)), repr=False)
-    left_out: LeftOut | None = field(default=None, repr=False)
 
 
 def solve_hfs(
@@ -217,8 +150,7 @@ def solve_hfs(
         report = solver.report
         iterations += report.iterations
         f, mu = system.combine(x)
-        energy = solver.apply_laplacian(f)
-        residual = system.relative_residuals(f, mu, energy)
+        residual = system.relative_residuals(f, mu, solver.laplacian_of(f))
         excess = residual / np.maximum(tol, system.rounding_residuals(f, mu, h.degrees))
         if not 1.0 < excess.max() < TOO_MUCH or not report.converged.all():
             break
@@ -233,9 +165,9 @@ def solve_hfs(
         _warn_unconverged(float(residual.max()), tol, PRECISION)
     left_out = None
     if labels is not None:
-        average = average_around(system.labelled[labels], f, energy, h.degrees)
-        found = respond(solver, labels, tol)
-        left_out = leave_out_labels(system, f, mu, average, h.degrees, found)
+        average = average_in(h, system.labelled[labels], f)
+        responses = respond(solver, labels, tol)
+        left_out = leave_out_labels(system, f, mu, average, h.degrees, responses)
     return _result(
         system,
         f,
@@ -339,11 +271,13 @@ def refine(
         sample_weight=sample_weight, caller="refine",
     )  # fmt: skip
     labels = _check_left_out(leave_out, system)
-    solver = HFSSolver(h, system, random_state=check_seed(random_state), n_jobs=n_jobs)
     source = open_passes(edges, component, "refine", n_jobs, h.view)
-    responses: Responses | None = None
-    if labels is not None:
-        responses = respond(solver, labels, RESPONSE_TOL, keep=True)
+    with phase("solving on the edges kept", verbose):
+        solver = HFSSolver(h, system, random_state=check_seed(random_state), n_jobs=n_jobs)
+        responses: Responses | None = None
+        if labels is not None:
+            responses = respond(solver, labels, RESPONSE_TOL, keep=True)
+    if responses is not None and labels is not None:
         source.watched = responses.x, system.labelled[labels]
     else:  # only degrees are wanted
         source.watched = np.empty((h.n_nodes, 0), np.float32), np.empty(0, np.int64)
@@ -366,8 +300,14 @@ def refine(
 
     b = system.right_hand_sides
     start = _check_start(x0, b.shape)
-    left = b if start is None else b - multiply(start)
-    cg = BlockCG(left, lambda r: solver.solve(r, PRECONDITIONER_TOL), start)
+    this_pass = number_pass("refining", 1, limit)
+    if start is None:
+        left = b
+    else:
+        with phase(this_pass):
+            left = b - multiply(start)
+    with phase("solving on the edges kept"):
+        cg = BlockCG(left, lambda r: solver.solve(r, PRECONDITIONER_TOL), start)
     going = True
     while True:
         if source.passes > 0 or not going:
@@ -375,11 +315,13 @@ def refine(
             f, mu, residual, error, energy = system.assess(cg.x, cg.residual, gram)
             if verbose > 0:
                 found = f"residual {residual.max():.2g}, error about {error.max():.2g}"
-                print(f"pass {source.passes}: {found}", file=sys.stderr)
+                print(f"{this_pass}: {found}", file=sys.stderr)
             converged = np.maximum(residual, error) <= tol
             if converged.all() or not going or source.passes == limit:
                 break
-        going = cg.step(multiply)
+        this_pass = number_pass("refining", source.passes + 1, limit)
+        with phase(this_pass):
+            going = cg.step(multiply)
     left_out = None
     if responses is not None and source.degrees is not None and source.sums is not None:
         # From the neighbours before the last step; that step itself, if it is a Jacobi step, takes

@@ -21,20 +21,23 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ohmlearn.graph import Graph
 from ohmlearn.harmonic.system import Floats, HFSSolver, HFSSystem
 
 __all__ = [
     "LeftOut",
     "Responses",
     "average_around",
+    "average_in",
     "component_means",
     "leave_out_labels",
     "respond",
     "unlabelled_nodes",
 ]
 
-# Columns that are solved for together: as many as have so many entries, but between these limits.
-ENTRIES, FEWEST, MOST = 1 << 23, 8, 32
+# Columns that are solved for together: a multiple of this, which the solver takes at once, with at
+# most so many entries if that is possible.
+COLUMNS, ENTRIES, MOST = 8, 1 << 21, 32
 
 
 class Responses(NamedTuple):
@@ -75,7 +78,8 @@ def respond(
     x = np.empty((system.n_nodes if keep else 0, size), dtype=np.float32)
     counted = unlabelled_nodes(system.component, system.labelled).astype(np.float64)
     sizes = np.bincount(system.component, weights=counted)
-    block = min(MOST, max(FEWEST, ENTRIES // system.n_nodes))
+    block = min(MOST, max(1, ENTRIES // (COLUMNS * system.n_nodes)) * COLUMNS)
+    of_ones = None  # the last column of a stable system, which does not depend on the values
     for first in range(0, size, block):
         part = slice(first, min(first + block, size))
         chosen = labels[part]
@@ -83,7 +87,15 @@ def respond(
         values = np.zeros((len(system.labelled), len(chosen)))
         values[chosen, np.arange(len(chosen))] = 1.0
         unit = system.with_values(values)
-        k, mu[part] = unit.combine(solver.solve(unit.right_hand_sides, tol))
+        b = unit.right_hand_sides
+        if b.shape[1] > len(chosen):
+            if of_ones is None:
+                of_ones = solver.solve(b[:, -1:], tol)
+            b[:, :-1] = solver.solve(b[:, :-1], tol)
+            b[:, -1:] = of_ones
+        else:
+            b = solver.solve(b, tol)
+        k, mu[part] = unit.combine(b)
         for column, node in enumerate(nodes):
             near = slice(graph.indptr[node], graph.indptr[node + 1])
             total = np.sum(graph.weights[near] * k[graph.indices[near], column])
@@ -151,6 +163,24 @@ def component_means(f: Floats, component: NDArray[np.int32], counted: NDArray[np
     np.add.at(sums, component[counted], f[counted])
     means: Floats = sums / np.bincount(component[counted], minlength=len(sums))[:, np.newaxis]
     return means
+
+
+def average_in(graph: Graph, nodes: NDArray[np.int64], f: Floats) -> Floats:
+    """Return the weighted means of f over the neighbours of nodes; f at a node that has none.
+
+    Examples
+    --------
+    >>> from ohmlearn import gallery
+    >>> average_in(gallery.path(3), np.array([1]), np.array([[1.0], [5.0], [3.0]]))
+    array([[2.]])
+    """
+    average = f[nodes]
+    for at, node in enumerate(nodes):
+        near = slice(graph.indptr[node], graph.indptr[node + 1])
+        if graph.degrees[node] > 0.0:
+            sums = (graph.weights[near, np.newaxis] * f[graph.indices[near]]).sum(axis=0)
+            average[at] = sums / graph.degrees[node]
+    return average
 
 
 def average_around(nodes: NDArray[np.int64], f: Floats, energy: Floats, degrees: Floats) -> Floats:

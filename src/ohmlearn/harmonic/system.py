@@ -34,6 +34,7 @@ accurate form.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -67,6 +68,7 @@ CONSTRAINTS: Constraints = {"normalization": (Options(("stable", "cmn")), None)}
 Floats = NDArray[np.float64]
 LARGEST_SCALE = 1e150  # its square does not overflow
 EPS = 4.0 * float(np.finfo(np.float64).eps)  # of a difference of two rounded numbers
+ROWS, COLUMNS = 1 << 16, 8  # of an array with one row per node, that are processed at a time
 
 
 class HFSSystem:
@@ -210,43 +212,74 @@ class HFSSystem:
     def centre(self, x: Floats) -> Floats:
         """Make the weighted sum over the labels of each component zero, as for exact solutions.
 
-        An error along a constant hardly changes the residual but would dominate f.
+        Changes x and returns it. An error along a constant hardly changes the residual but would
+        dominate f.
         """
-        shifted: Floats = x - self._label_means(x[self.labelled])[self.component]
-        shifted[~self.reached] = 0.0
-        return shifted
+        self._add_constants(x, -self._label_means(x[self.labelled]))
+        x[~self.reached] = 0.0
+        return x
+
+    def _add_constants(self, x: Floats, constants: Floats) -> None:
+        """Add to each row of x the row of constants of its component."""
+        for first in range(0, self.n_nodes, ROWS):  # in parts, to save memory
+            part = slice(first, first + ROWS)
+            x[part] += constants[self.component[part]]
 
     def combine(self, x: Floats) -> tuple[Floats, Floats]:
         """Return f and mu from solutions x of A x = right_hand_sides."""
         q = self.values.shape[1]
         if not self.stable:
-            f = x + self.means[self.component]
+            f = x.copy()
+            self._add_constants(f, self.means)
             f[~self.reached] = 0.0
             return f, np.zeros(q)
         share = self.share[:, np.newaxis]
-        sums = x[self.reached].sum(axis=0)
+        sums = self._of_reached(x).sum(axis=0)
         of_ones = self._total + sums[-1]
         mu = (sums[:q] + self._total * self._limit) / of_ones
         beyond = (sums[:q] - self._limit * sums[-1]) / of_ones  # mu - nu
         near = np.abs(self._constants) + np.abs(beyond) * share
         far = np.abs(self.means) + np.abs(mu) * share
         constants = np.where(near < far, self._constants - beyond * share, self.means - mu * share)
-        f = x[:, :q] - x[:, -1:] * mu + constants[self.component]
-        f -= f[self.reached].mean(axis=0)
+        f = x[:, -1:] * mu
+        np.subtract(x[:, :q], f, out=f)
+        self._add_constants(f, constants)
+        f -= self._of_reached(f).mean(axis=0)
         f[~self.reached] = 0.0
         return f, mu
 
-    def _right_hand_side(self, mu: Floats) -> Floats:
-        """Return b = (s y)_S - mu on reached nodes."""
-        b = np.zeros((self.n_nodes, len(mu)))
-        b[self.labelled] = self._weigh(self.values)
-        b[self.reached] -= mu
+    def _of_reached(self, x: Floats) -> Floats:
+        """Return the rows of nodes in components with a label."""
+        return x if self.reached.all() else x[self.reached]
+
+    def _right_hand_side(self, mu: Floats, columns: slice = slice(None)) -> Floats:
+        """Return columns of b = (s y)_S - mu on reached nodes."""
+        b = np.zeros((self.n_nodes, len(mu[columns])))
+        b[self.labelled] = self._weigh(self.values[:, columns])
+        b[self.reached] -= mu[columns]
         return b
 
-    def relative_residuals(self, f: Floats, mu: Floats, energy: Floats) -> Floats:
-        """Return norm(b - A f) / norm(b) with b = (s y)_S - mu on reached nodes, given L f."""
-        b = self._right_hand_side(mu)
-        ratios: Floats = np.linalg.norm(b - self.multiply(f, energy), axis=0) / _sizes(b)
+    def _sizes(self, mu: Floats) -> Floats:
+        """Return the norm of each column of b, or 1 if that is zero."""
+        others = np.count_nonzero(self.reached) - len(self.labelled)
+        labels = self._weigh(self.values) - mu
+        norms = np.sqrt(np.einsum("ij,ij->j", labels, labels) + others * mu**2)
+        return np.where(norms > 0.0, norms, 1.0)
+
+    def relative_residuals(
+        self, f: Floats, mu: Floats, laplacian: Callable[[slice], Floats]
+    ) -> Floats:
+        """Return norm(b - A f) / norm(b) with b = (s y)_S - mu on reached nodes.
+
+        `laplacian` returns some columns of L f.
+        """
+        norms = np.empty(len(mu))
+        for first in range(0, len(mu), COLUMNS):  # in parts, to save memory
+            part = slice(first, first + COLUMNS)
+            rest = self._right_hand_side(mu, part)
+            rest -= self.multiply(f[:, part], laplacian(part))
+            norms[part] = np.sqrt(np.einsum("ij,ij->j", rest, rest))
+        ratios: Floats = norms / self._sizes(mu)
         return ratios
 
     def rounding_residuals(self, f: Floats, mu: Floats, degrees: Floats) -> Floats:
@@ -256,7 +289,7 @@ class HFSSystem:
         """
         weight = math.sqrt(float((degrees[self.reached] ** 2).sum()))
         rounded = EPS * self.scale * weight * np.abs(f).max(axis=0)
-        ratios: Floats = rounded / _sizes(self._right_hand_side(mu))
+        ratios: Floats = rounded / self._sizes(mu)
         return ratios
 
     def assess(self, x: Floats, residual: Floats, gram: Floats) -> tuple[Floats, ...]:
@@ -279,7 +312,8 @@ class HFSSystem:
         """
         f, mu = self.combine(x)
         q = len(mu)
-        scaled = self.right_hand_sides - residual  # A x, and from it c L x
+        scaled = self.right_hand_sides
+        scaled -= residual  # A x, and from it c L x
         self._add_ground(scaled, x, -1.0)
         squares = np.diag(gram)[:q].copy()
         if self.stable:
@@ -289,7 +323,8 @@ class HFSSystem:
         size = np.einsum("ij,ij->j", f[self.labelled], self._weigh(self.values))
         errors = np.sqrt(np.maximum(squares, 0.0) / np.where(size > 0, size, 1.0))
         energy = scaled / self.scale
-        return f, mu, self.relative_residuals(f, mu, energy), errors, energy
+        residuals = self.relative_residuals(f, mu, lambda part: energy[:, part])
+        return f, mu, residuals, errors, energy
 
     def score_without_label(
         self,
@@ -306,12 +341,6 @@ class HFSSystem:
             stiffness * (1.0 - kappa) + own_mu
         )
         return score
-
-
-def _sizes(b: Floats) -> Floats:
-    """Return the norm of each column, or 1 if that is zero."""
-    norms = np.linalg.norm(b, axis=0)
-    return np.where(norms > 0.0, norms, 1.0)
 
 
 def _check_scale(gamma: float, n_labels: float, degrees: Floats) -> None:
@@ -369,7 +398,11 @@ class HFSSolver:
 
     def apply_laplacian(self, x: Floats) -> Floats:
         """Return L x."""
-        return multiply_laplacian(self.graph, x, self._threads)
+        return multiply_laplacian(self.graph, np.ascontiguousarray(x), self._threads)
+
+    def laplacian_of(self, x: Floats) -> Callable[[slice], Floats]:
+        """Return a function that returns some columns of L x."""
+        return lambda part: self.apply_laplacian(x[:, part])
 
     def multiply(self, x: Floats) -> Floats:
         """Return A x."""
@@ -378,9 +411,13 @@ class HFSSolver:
     def solve(self, b: Floats, tol: float, x0: Floats | None = None) -> Floats:
         """Return the solution; `tol` is relative to the residual of a first guess."""
         guess = self.system.start(b, self.graph.degrees)
-        rest = (b - self.multiply(guess)) / self.system.scale
+        rest = self.multiply(guess)
+        np.subtract(b, rest, out=rest)
+        rest /= self.system.scale
         before = None if x0 is None else x0 - guess
-        return self.system.centre(guess + self._solver._solve_quietly(rest, tol, x0=before))
+        x = self._solver._solve_quietly(rest, tol, x0=before, overwrite=True)
+        x += guess
+        return self.system.centre(x)
 
 
 def check_labelled(labelled: Any, n_nodes: int) -> NDArray[np.int64]:

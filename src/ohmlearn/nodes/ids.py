@@ -9,6 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "EXACT",
+    "FractionError",
+    "IdColumn",
     "Ids",
     "Strings",
     "as_ids",
@@ -17,6 +20,10 @@ __all__ = [
     "decode_strings",
     "encode_strings",
     "ids_from_arrow",
+    "is_whole",
+    "join_masks",
+    "read_ids",
+    "take",
 ]
 
 
@@ -34,6 +41,34 @@ class Strings(NamedTuple):
 
 
 Ids = NDArray[np.int32] | NDArray[np.int64] | Strings
+EXACT = 2**53  # floats have all integers up to this one
+
+
+class IdColumn(NamedTuple):
+    """Ids, and which of them are missing, with any value there; None if none is."""
+
+    ids: Ids
+    missing: NDArray[np.bool_] | None = None
+
+
+def is_whole(value: float) -> bool:
+    """Whether a float is an integer, and so small that no other integer is the same float.
+
+    Examples
+    --------
+    >>> is_whole(6507.0), is_whole(0.5), is_whole(2.0**60), is_whole(float("nan"))
+    (True, False, False, False)
+    """
+    return abs(value) <= EXACT and value % 1 == 0
+
+
+class FractionError(ValueError):
+    """A float that is not an id."""
+
+    def __init__(self, name: str, at: int, value: Any) -> None:
+        self.at = at
+        self.wanted = f"whole numbers (at most 2**53 if they are floats) or strings, got {value}"
+        super().__init__(f"node ids must be {self.wanted} as {name}[{at}]")
 
 
 def encode_strings(values: list[str]) -> Strings:
@@ -66,7 +101,7 @@ def decode_strings(strings: Strings) -> NDArray[np.object_]:
 
 
 def as_ids(values: Any, name: str) -> Ids:
-    """Return ids from an array or a list of integers or strings, or from an Arrow array.
+    """Return ids from an array, a list, or a column of pandas, polars or Arrow.
 
     Examples
     --------
@@ -74,45 +109,133 @@ def as_ids(values: Any, name: str) -> Ids:
     array([5, 3])
     >>> as_ids(["a", "b"], "u").size
     2
+    >>> as_ids([6507.0, None], "u")
+    Traceback (most recent call last):
+    ...
+    ValueError: a node id is missing: u[1]
+    """
+    ids, missing = read_ids(values, name)
+    if missing is not None:
+        raise ValueError(f"a node id is missing: {name}[{int(np.argmax(missing))}]")
+    return ids
+
+
+def read_ids(values: Any, name: str) -> IdColumn:
+    """Return ids, and which of them are missing; floats must be whole numbers.
+
+    Examples
+    --------
+    >>> read_ids([6507.0, None, 3], "u")
+    IdColumn(ids=array([6507,    0,    3]), missing=array([False,  True, False]))
     """
     if isinstance(values, Strings):
-        return values
-    if type(values).__module__.partition(".")[0] == "pyarrow":
-        return ids_from_arrow(values)
-    array = check_ids(values, name)
-    if array.dtype.kind in "iu":
-        return array
-    return encode_strings(check_strings(array.tolist(), name))
+        return IdColumn(values)
+    library = type(values).__module__.partition(".")[0]
+    if library == "polars":
+        values, library = values.to_arrow(), "pyarrow"
+    if library == "pyarrow":
+        return ids_from_arrow(values, name)
+    if hasattr(values, "isna") and not isinstance(getattr(values, "dtype", None), np.dtype):
+        return _ids_from_pandas(values, name)
+    if isinstance(values, np.ma.MaskedArray):
+        missing: NDArray[np.bool_] = np.ma.getmaskarray(values)
+        known = read_ids(values.compressed(), name)
+        return _spread(known, missing)
+    return check_ids(values, name)
 
 
-def ids_from_arrow(array: Any) -> Ids:
-    """Return ids from an Arrow array without nulls, copied only if the type requires it."""
+def _ids_from_pandas(values: Any, name: str) -> IdColumn:
+    """Return the ids of a pandas column whose type is not one of numpy."""
+    missing = np.asarray(values.isna())
+    values = getattr(values, "array", values)  # of a Series or Index
+    if hasattr(values, "categories"):
+        return _spread(read_ids(values.categories, name), missing, np.asarray(values.codes))
+    if values.dtype.kind in "iu":
+        plain = values[~missing].to_numpy(dtype=f"{values.dtype.kind}8")
+    elif values.dtype.kind == "f":
+        plain = values[~missing].to_numpy(dtype=np.float64)
+    else:
+        plain = values[~missing].to_numpy(dtype=object)
+    return _spread(check_ids(plain, name), missing)
+
+
+def _spread(
+    known: IdColumn, missing: NDArray[np.bool_], numbers: NDArray[Any] | None = None
+) -> IdColumn:
+    """Return ids at their places among missing ones; `numbers` says which id is at which place."""
+    if numbers is None:
+        numbers = np.cumsum(~missing) - 1
+    elif known.missing is not None:
+        missing = missing | known.missing[numbers]
+    if not missing.any():
+        return IdColumn(take(known.ids, numbers))
+    if known.ids.size == 0:
+        return IdColumn(np.zeros(len(missing), np.int64), missing)
+    return IdColumn(take(known.ids, np.where(missing, 0, numbers)), missing)
+
+
+def take(ids: Ids, numbers: NDArray[Any]) -> Ids:
+    """Return some of the ids, by their positions.
+
+    Examples
+    --------
+    >>> decode_strings(take(encode_strings(["ab", "", "c"]), np.array([2, 0, 2])))
+    array(['c', 'ab', 'c'], dtype=object)
+    """
+    if not isinstance(ids, Strings):
+        chosen: NDArray[Any] = ids[numbers]
+        return chosen
+    starts = ids.offsets[:-1][numbers].astype(np.int64)
+    lengths = ids.offsets[1:][numbers] - starts
+    offsets = np.zeros(len(starts) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    at = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
+    return Strings(offsets, ids.data[at])
+
+
+def ids_from_arrow(array: Any, name: str = "ids") -> IdColumn:
+    """Return ids from an Arrow array, copied only if the type requires it."""
     import pyarrow as pa
 
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     kind = array.type
     if pa.types.is_dictionary(kind):
-        return ids_from_arrow(array.dictionary_decode())
-    if pa.types.is_integer(kind):
-        integers: NDArray[Any] = array.to_numpy(zero_copy_only=False)
-        return integers
+        return ids_from_arrow(array.dictionary_decode(), name)
+    missing = None
+    if array.null_count > 0:
+        missing = array.is_null().to_numpy(zero_copy_only=False)
+    if pa.types.is_null(kind):
+        return IdColumn(np.zeros(len(array), np.int64), missing)
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        if missing is not None:
+            array = array.fill_null(0)
+        found = check_ids(array.to_numpy(zero_copy_only=False), name)
+        return IdColumn(found.ids, join_masks(missing, found.missing))
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         array = array.cast(pa.large_string())
+    if missing is not None:
+        array = array.fill_null("")
     _, offsets, data = array.buffers()
     dtype: Any = np.int64 if pa.types.is_large_string(array.type) else np.int32
     if len(array) == 0:  # it may have no buffers
-        return Strings(np.zeros(1, dtype=dtype), np.empty(0, dtype=np.uint8))
+        return IdColumn(Strings(np.zeros(1, dtype=dtype), np.empty(0, dtype=np.uint8)))
     ends = np.frombuffer(offsets, dtype=dtype)[array.offset : array.offset + len(array) + 1]
-    return Strings(ends, np.frombuffer(data or b"", dtype=np.uint8))
+    return IdColumn(Strings(ends, np.frombuffer(data or b"", dtype=np.uint8)), missing)
 
 
-def check_ids(values: Any, name: str) -> NDArray[Any]:
-    """Return ids as a contiguous vector of signed integers, or one of strings.
+def join_masks(*masks: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
+    """Return where any of the masks is true; None if there is none."""
+    found = [mask for mask in masks if mask is not None]
+    return np.logical_or.reduce(found) if found else None
+
+
+def check_ids(values: Any, name: str) -> IdColumn:
+    """Return ids as a contiguous vector of signed integers, or as strings.
 
     Examples
     --------
-    >>> check_ids([7, 2**40], "u")
+    >>> check_ids([7, 2**40], "u").ids
     array([            7, 1099511627776])
     >>> check_ids(["a", 2.5], "u")
     Traceback (most recent call last):
@@ -125,23 +248,13 @@ def check_ids(values: Any, name: str) -> NDArray[Any]:
     if array.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, got shape {array.shape}")
     if array.size == 0:  # numpy makes an empty list float64
-        return np.empty(0, dtype=np.int64)
+        return IdColumn(np.empty(0, dtype=np.int64))
     if not array.flags.aligned:
         array = array.copy()
     if array.dtype.kind == "O":
-        kinds = (int, np.integer) if not isinstance(array[0], str) else (str,)
-        for at, value in enumerate(array):
-            if not isinstance(value, kinds) or isinstance(value, bool):
-                raise TypeError(
-                    f"node ids must be all integers or all strings, but {name}[{at}] = {value!r} "
-                    f"is a {type(value).__name__}"
-                )
-        if kinds == (str,):
-            return array
-        if not all(-(2**63) <= value < 2**63 for value in array):
-            at = next(i for i, value in enumerate(array) if not -(2**63) <= value < 2**63)
-            raise ValueError(f"node ids must fit int64, but {name}[{at}] = {array[at]}")
-        return array.astype(np.int64)
+        return _ids_from_objects(array, name)
+    if array.dtype.kind == "f":
+        return _ids_from_floats(array, name)
     if array.dtype.kind == "u" and array.dtype.itemsize == 8 and array.max() >= 2**63:
         at = int(np.argmax(array >= 2**63))
         raise ValueError(f"node ids must fit int64, but {name}[{at}] = {array[at]}")
@@ -150,9 +263,60 @@ def check_ids(values: Any, name: str) -> NDArray[Any]:
             f"node ids must be integers or strings, but {name} has dtype {array.dtype}; cast it "
             f"with astype(int) or astype(str) if that is what they mean"
         )
+    if array.dtype.kind in "UT":
+        return IdColumn(encode_strings(check_strings(array.tolist(), name)))
     if array.dtype.kind == "u":
         array = array.astype(np.int64)
-    return np.ascontiguousarray(array)
+    return IdColumn(np.ascontiguousarray(array))
+
+
+def _ids_from_objects(array: NDArray[Any], name: str) -> IdColumn:
+    """Return the ids of an array of Python objects; None, NaN and pandas.NA are missing."""
+    types = set(map(type, array))  # fast, and enough in the usual case
+    if types == {str}:
+        return IdColumn(encode_strings(check_strings(array.tolist(), name)))
+    missing = np.zeros(len(array), dtype=bool)
+    if types != {int}:
+        missing[:] = [_is_missing(value) for value in array]
+    first = next(iter(array[~missing]), 0)
+    allowed = (str,) if isinstance(first, str) else (int, np.integer, float, np.floating)
+    for at in np.flatnonzero(~missing).tolist():
+        _check_object(array[at], allowed, name, at)
+    mask = missing if missing.any() else None
+    if allowed == (str,):
+        texts = np.where(missing, "", array).tolist()
+        return IdColumn(encode_strings(check_strings(texts, name)), mask)
+    return IdColumn(np.where(missing, 0, array).astype(np.int64), mask)
+
+
+def _is_missing(value: Any) -> bool:
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):  # of pandas
+        return True
+    return isinstance(value, float | np.floating) and bool(np.isnan(value))
+
+
+def _check_object(value: Any, allowed: tuple[type, ...], name: str, at: int) -> None:
+    number: Any = value
+    if not isinstance(value, allowed) or isinstance(value, bool):
+        raise TypeError(
+            f"node ids must be all integers or all strings, but {name}[{at}] = {value!r} "
+            f"is a {type(value).__name__}"
+        )
+    if isinstance(value, float | np.floating) and not is_whole(float(value)):
+        raise FractionError(name, at, value)
+    if not isinstance(value, str) and not -(2**63) <= number < 2**63:
+        raise ValueError(f"node ids must fit int64, but {name}[{at}] = {value}")
+
+
+def _ids_from_floats(array: NDArray[Any], name: str) -> IdColumn:
+    """Return ids that became floats because some are missing, or because weights are floats."""
+    missing = np.isnan(array)
+    whole = np.where(missing, 0, array)
+    bad = ~((np.abs(whole) <= EXACT) & (whole == np.floor(whole)))
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise FractionError(name, at, array[at])
+    return IdColumn(whole.astype(np.int64), missing if missing.any() else None)
 
 
 def check_strings(values: list[Any], name: str) -> list[str]:

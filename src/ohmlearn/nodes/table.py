@@ -2,28 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Any, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn import _core
+from ohmlearn._display import Shown
 from ohmlearn._sharing import Shared, refuse_cut_off
 from ohmlearn._storage import check_arrays
-from ohmlearn.nodes.ids import Ids, Strings, as_ids, decode_strings
-from ohmlearn.validation.parameters import require_extra
+from ohmlearn.nodes.ids import Ids, Strings, as_ids, decode_strings, take
+from ohmlearn.nodes.kinds import check_kinds, find_plain, kinds_in, kinds_of, with_kind
+from ohmlearn.validation.parameters import check_option, require_extra
 
-__all__ = ["NodeTable", "check_equal_sizes", "check_id_kind", "check_node_numbers"]
+__all__ = [
+    "NodeTable",
+    "check_equal_sizes",
+    "check_id_kind",
+    "check_node_numbers",
+]
 
 Numbers = NDArray[np.int32]
+MaskedNumbers = np.ma.MaskedArray[Any, np.dtype[np.int32]]
+# The number under a mask: numpy ignores masks in indices, and raises an error for this one.
+NOWHERE = np.iinfo(np.int32).max
 
 
-class NodeTable(Shared):
+class NodeTable(Shown, Shared):
     """Numbers node ids, integers or strings, in the order in which they first appear.
 
     All ids of a table are of one kind, which is that of the first one added. Memory grows with the
     number of different ids and, for strings, with their length; large integers cost no more than
     small ones. Tables can be pickled and merged. Threads can share a table.
+
+    Nodes may be of two or more kinds, such as users and items, whose ids overlap: see `add_edges`.
+    Then all ids are strings that start with the kind, as in "user:17".
 
     Examples
     --------
@@ -34,12 +48,13 @@ class NodeTable(Shared):
     (array([0, 1], dtype=int32), array([1, 2], dtype=int32))
     >>> nodes.ids([2, 0])
     array(['cy', 'ann'], dtype=object)
-    >>> nodes.find(["bob", "eve"])
-    array([ 1, -1], dtype=int32)
+    >>> nodes.find(["bob", "ann"])
+    array([1, 0], dtype=int32)
     """
 
     def __init__(self) -> None:
         self._share()
+        self._kinds: tuple[str, ...] = ()
         self._kernel: _core.IntegerNodes | _core.StringNodes | None = None
         self._is_cut_off = False
 
@@ -56,12 +71,20 @@ class NodeTable(Shared):
     def __len__(self) -> int:
         return 0 if self._table is None else len(self._table)
 
-    def __repr__(self) -> str:
-        return f"<NodeTable: {len(self)} nodes, ids of kind {self.kind}>"
+    def _facts(self) -> dict[str, Any]:
+        first = ", ".join(str(node) for node in self.ids(range(min(3, len(self)))))
+        kinds = ", ".join(self.kinds) or None
+        facts = {"nodes": len(self), "of the kinds": kinds, "ids of kind": self.kind}
+        return facts | {"such as": first or None}
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of nodes, such as ("user", "item"), if their ids start with them."""
+        return self._kinds
 
     @property
     def kind(self) -> str | None:
-        """'int64' or 'string', or None if the table is empty."""
+        """'int64' or 'string', the type of the ids, or None if the table is empty."""
         if self._table is None:
             return None
         return "string" if isinstance(self._table, _core.StringNodes) else "int64"
@@ -83,11 +106,14 @@ class NodeTable(Shared):
         if column.size == 0:  # has no kind
             return np.empty(0, dtype=np.int32)
         with self._lock:
+            self._check_kinds(column, "ids")
             table: Any = self._table_for(column)
             with self._changing():
                 return _call(table.add, _wide(column))
 
-    def add_edges(self, u: ArrayLike | Any, v: ArrayLike | Any) -> tuple[Numbers, Numbers]:
+    def add_edges(
+        self, u: ArrayLike | Any, v: ArrayLike | Any, *, kinds: Sequence[str] | None = None
+    ) -> tuple[Numbers, Numbers]:
         """Return the numbers of both ends of edges; new ids get the next numbers.
 
         Ids are added in the order u[0], v[0], u[1], ..., so that the numbers do not depend on how a
@@ -96,42 +122,134 @@ class NodeTable(Shared):
         Parameters
         ----------
         u, v : array-like of int or str, or pyarrow array, of equal length
+        kinds : (str, str), optional
+            What the nodes in u and those in v are, if they are different things. Ids then become
+            strings that start with the kind; those that do already stay as they are.
 
         Examples
         --------
         >>> from ohmlearn import NodeTable
         >>> NodeTable().add_edges(["ann", "bob"], ["bob", "cy"])
         (array([0, 1], dtype=int32), array([1, 2], dtype=int32))
+
+        User 1 and item 1 are two nodes:
+
+        >>> nodes = NodeTable()
+        >>> nodes.add_edges([1, 2], [1, 1], kinds=("user", "item"))
+        (array([0, 2], dtype=int32), array([1, 1], dtype=int32))
+        >>> nodes.ids().tolist()
+        ['user:1', 'item:1', 'user:2']
         """
-        a, b = _alike(as_ids(u, "u"), as_ids(v, "v"))
-        check_equal_sizes(u=a.size, v=b.size)
-        if a.size == 0:
-            return np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32)
         with self._lock:
+            a, b = self._columns(u, v, kinds)
+            if a.size == 0:
+                return np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32)
             table: Any = self._table_for(a)
             with self._changing():
                 pair: tuple[Numbers, Numbers] = table.add_edges(*_arguments(a), *_arguments(b))
             return pair
 
-    def find(self, ids: ArrayLike | Any) -> Numbers:
-        """Return the numbers of ids, with -1 for those that are not in the table.
+    def _columns(self, u: Any, v: Any, kinds: Sequence[str] | None) -> tuple[Ids, Ids]:
+        """Return the ends of edges as columns of the same type, with their kinds in front."""
+        a, b = as_ids(u, "u"), as_ids(v, "v")
+        check_equal_sizes(u=a.size, v=b.size)
+        if kinds is not None and a.size > 0:
+            self.add_kinds(kinds)
+            first, second = kinds
+            return _alike(with_kind(a, first), with_kind(b, second))
+        self._check_kinds(a, "u")
+        self._check_kinds(b, "v")
+        return _alike(a, b)
+
+    def add_kinds(self, kinds: Sequence[str]) -> None:
+        """Say that nodes are of these kinds; all ids so far must start with one of them.
+
+        Raises
+        ------
+        ValueError
+            If some id does not.
+
+        Examples
+        --------
+        >>> from ohmlearn import NodeTable
+        >>> nodes = NodeTable()
+        >>> _ = nodes.add(["user:17", "item:17"])
+        >>> nodes.add_kinds(["user", "item"])
+        >>> nodes.kinds
+        ('user', 'item')
+        """
+        with self._lock:
+            more = (*self._kinds, *(kind for kind in kinds if kind not in self._kinds))
+            if len(self) > 0 and not self._kinds:
+                at = find_plain(self._keys(), more)
+                if at >= 0:
+                    plain = self.ids([at]).tolist()[0]
+                    raise ValueError(
+                        f"the nodes so far have no kinds, such as {plain!r}, but now nodes of the "
+                        f"kinds {' and '.join(kinds)} came"
+                    )
+            self._kinds = more
+
+    def _check_kinds(self, column: Ids, name: str) -> None:
+        """Refuse ids without a kind, if the nodes have kinds."""
+        if self._kinds:
+            check_kinds(column, self._kinds, name)
+
+    @overload
+    def find(self, ids: ArrayLike | Any, *, missing: Literal["raise"] = ...) -> Numbers: ...
+
+    @overload
+    def find(self, ids: ArrayLike | Any, *, missing: Literal["mask"]) -> MaskedNumbers: ...
+
+    def find(
+        self, ids: ArrayLike | Any, *, missing: Literal["raise", "mask"] = "raise"
+    ) -> Numbers | MaskedNumbers:
+        """Return the numbers of ids.
 
         Parameters
         ----------
         ids : array-like of int or str, or pyarrow array
+        missing : {"raise", "mask"}
+            What to do with ids that are not in the table: raise a ValueError that names the first
+            ones, or return a masked array.
 
         Examples
         --------
         >>> from ohmlearn import NodeTable
         >>> nodes = NodeTable()
         >>> _ = nodes.add(["ann", "bob"])
+        >>> nodes.find(["bob", "ann"])
+        array([1, 0], dtype=int32)
         >>> nodes.find(["bob", "eve"])
-        array([ 1, -1], dtype=int32)
+        Traceback (most recent call last):
+        ...
+        ValueError: 1 of 2 ids is not in the table: 'eve'; missing="mask" masks such ids
+        >>> nodes.find(["bob", "eve"], missing="mask").mask
+        array([False,  True])
         """
+        check_option("missing", missing, ("raise", "mask"))
         column = as_ids(ids, "ids")
+        numbers = self._find(column)
+        absent = numbers < 0
+        if missing == "mask":
+            return np.ma.masked_array(np.where(absent, np.int32(NOWHERE), numbers), absent)
+        if absent.any():
+            n_absent, n = int(np.count_nonzero(absent)), column.size
+            first = take(column, np.flatnonzero(absent)[:3])
+            shown = decode_strings(first) if isinstance(first, Strings) else first
+            names = ", ".join(repr(name) for name in shown.tolist())
+            raise ValueError(
+                f"{n_absent} of {n} ids {'is' if n_absent == 1 else 'are'} not in the table: "
+                f'{names}{", ..." if n_absent > 3 else ""}; missing="mask" masks such ids'
+            )
+        return numbers
+
+    def _find(self, column: Ids) -> Numbers:
+        """Return the numbers of ids, with -1 for those that are not in the table."""
         if self._table is None or column.size == 0:
             return np.full(column.size, -1, dtype=np.int32)
         with self._lock:
+            self._check_kinds(column, "ids")
             table: Any = self._table_for(column)
             return _call(table.find, _wide(column))
 
@@ -186,6 +304,8 @@ class NodeTable(Shared):
         """
         if other._table is None:
             return np.empty(0, dtype=np.int32)
+        if other.kinds:
+            self.add_kinds(other.kinds)
         return self.add(other._keys())
 
     def agrees_with(self, other: NodeTable) -> bool:
@@ -236,8 +356,8 @@ class NodeTable(Shared):
         >>> nodes = NodeTable()
         >>> _ = nodes.add(["ann", "bob", "cy"])
         >>> nodes.truncate(1)
-        >>> nodes.ids().tolist(), nodes.find(["cy"])
-        (['ann'], array([-1], dtype=int32))
+        >>> nodes.ids().tolist()
+        ['ann']
         """
         with self._lock:
             keys = self._keys()
@@ -248,12 +368,17 @@ class NodeTable(Shared):
             table = NodeTable()
             table.add(keys)
             self._kernel = table._kernel
+            if self._kinds and isinstance(keys, Strings):
+                self._kinds = kinds_of(keys)
 
     def get_state(self) -> dict[str, NDArray[Any]]:
         """Return the table as named arrays, for a file."""
         keys = self._keys()
         if isinstance(keys, Strings):
-            return {"node_offsets": keys.offsets, "node_bytes": keys.data}
+            state: dict[str, NDArray[Any]] = {"node_offsets": keys.offsets, "node_bytes": keys.data}
+            if self._kinds:
+                state["node_kinds"] = np.array(self._kinds)
+            return state
         return {} if self._table is None else {"node_ids": keys}
 
     @classmethod
@@ -278,6 +403,8 @@ class NodeTable(Shared):
             keys = Strings(state["node_offsets"], state["node_bytes"])
         if len(np.unique(table.add(keys))) < keys.size:
             raise ValueError("node ids are not unique")
+        if "node_kinds" in state:
+            table.add_kinds(kinds_in(state))
         return table
 
     def __getstate__(self) -> dict[str, NDArray[Any]]:
@@ -286,7 +413,8 @@ class NodeTable(Shared):
     def __setstate__(self, state: dict[str, NDArray[Any]]) -> None:
         self._share()
         self._is_cut_off = False
-        self._kernel = self.from_state(state)._kernel
+        restored = self.from_state(state)
+        self._kernel, self._kinds = restored._kernel, restored._kinds
 
     def _keys(self) -> Ids:
         with self._lock:

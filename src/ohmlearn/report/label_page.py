@@ -1,5 +1,6 @@
 """The page about a labelling: the input, the edges kept, and the certainty of the labels."""
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from ohmlearn._blas import one_blas_thread
 from ohmlearn.certificate import Certificate
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
+from ohmlearn.report.answers import Answers, Dominant
 from ohmlearn.report.page import COLOURS, INK, Report, add_legend, new_figure, style_axes
 from ohmlearn.report.quality import describe_accuracy, describe_stability
 from ohmlearn.report.reliability import (
@@ -25,6 +27,7 @@ MOST_DRAWN = 1500  # nodes
 MOST_EDGES = 4000
 MOST_CLASSES = 12  # each with its own colour and bar; the rest are "others"
 N_SUGGESTED = 20
+MOST_TIES = 3  # components of the same size that are listed one by one
 MORE_COLOURS = (
     *COLOURS,
     "#c2577c",
@@ -40,27 +43,35 @@ Floats = NDArray[np.float64]
 def make_page(
     model: Any,
     nodes: NodeTable,
+    answers: Answers,
     summary: dict[str, Any],
-    certificate: Certificate | None,
+    certificate: Certificate | str,
     command: str,
 ) -> Report:
-    """Return the page of a fitted classifier; `nodes` has the ids of its nodes."""
+    """Return the page of a fitted classifier; `nodes` has the ids of its nodes.
+
+    Without a certificate, the page says why there is none.
+    """
     h = model.graph_
+    n_nodes, n_answers = summary["n_nodes"], sum(summary["classes"].values())
     kept = summary["n_edges_kept"]
     share = 100.0 * kept / max(1, summary["n_edges_seen"])
     lead = (
-        f"{summary['n_nodes']:,} nodes were labelled from {summary['n_labelled']} labels. "
+        f"{'' if n_answers == n_nodes else f'{n_answers:,} of '}{n_nodes:,} nodes were labelled "
+        f"from {summary['n_labelled']} labelled ones. "
         f"{kept:,} of {summary['n_edges_seen']:,} edges ({share:.3g}%) were kept."
     )
     if summary["accuracy_estimate"] is not None:
         lead += f" The labels are {describe_accuracy(summary)}."
     report = Report("Labels of a graph", lead)
+    if "dominant_class" in summary:
+        report.add_alarm(f"{Dominant(**summary['dominant_class'])}.")
     _add_quality(report, model, summary)
     report.add_heading("Input and sparsifier")
     report.add_table(["", ""], _facts(summary), "")
     report.add_heading("Certificate")
-    if certificate is None:
-        report.add_text("Not measured, because edges from a pipe cannot be read again.")
+    if isinstance(certificate, str):
+        report.add_text(certificate)
     else:
         report.add_code(str(certificate))
         report.add_text(
@@ -69,18 +80,15 @@ def make_page(
             " same labels."
         )
     report.add_heading("Labels")
-    report.add_figure(_draw_classes(summary["classes"]), "Number of nodes in each class.")
+    without = f" {n_nodes - n_answers:,} nodes have no label." if n_answers < n_nodes else ""
+    report.add_figure(_draw_classes(summary["classes"]), f"Number of nodes in each class.{without}")
     report.add_figure(
         _draw_certainty(model.label_distributions_.max(axis=1)[model.reached_]),
         "Certainty of the labels: the probability of the most likely class, for nodes connected to "
         "a label.",
     )
-    report.add_figure(_draw_graph(h, model), _describe_drawing(h))
-    report.add_heading("Nodes to label next")
-    report.add_text("Labels of these nodes would improve the answers most, best first.")
-    report.add_table(
-        ["node", "reason", "label", "probability"], _suggestions(model, nodes), text_columns=(1, 2)
-    )
+    report.add_figure(_draw_graph(h, model, answers), _describe_drawing(h))
+    _add_suggestions(report, model, nodes, answers)
     return report.add_command(command)
 
 
@@ -196,11 +204,12 @@ def lay_out(graph: Graph, seed: int = 0) -> tuple[NDArray[np.int64], Floats]:
         x -= inside @ x / total
         gram = x.T @ (inside[:, np.newaxis] * x)
         values, vectors = np.linalg.eigh(gram)
-        x = x @ vectors[:, ::-1] / np.sqrt(np.maximum(values[::-1], 1e-300))
+        least = max(1e-12 * values[-1], 1e-300)  # three nodes have only two such vectors
+        x = x @ vectors[:, ::-1] / np.sqrt(np.maximum(values[::-1], least))
     return nodes, x[nodes, :2]
 
 
-def _draw_graph(h: Graph, model: Any) -> Any:
+def _draw_graph(h: Graph, model: Any, answers: Answers) -> Any:
     nodes, places = lay_out(h)
     random = np.random.default_rng(0)
     given = np.flatnonzero(np.isin(nodes, model.labelled_))
@@ -222,18 +231,22 @@ def _draw_graph(h: Graph, model: Any) -> Any:
     mixed = 0.8 * rank + 0.2 * plain + 0.02 * random.standard_normal(places.shape)
     lines = np.stack([mixed[position[u[both]]], mixed[position[v[both]]]], axis=1)
     axes.add_collection(LineCollection(list(lines), colors=INK, linewidths=0.4, alpha=0.15))
-    all_labels = model.transduction_
-    labels = all_labels[nodes[chosen]]
-    names, counts = np.unique(all_labels, return_counts=True)
-    largest = names[np.argsort(-counts, kind="stable")][: len(MORE_COLOURS)]
-    rest = ~np.isin(labels, largest)
+    codes = answers.codes[nodes[chosen]]
+    sizes = np.array(list(answers.count().values()))
+    largest = np.argsort(-sizes, kind="stable")[: len(MORE_COLOURS)]
+    largest = largest[sizes[largest] > 0]
+    rest = (codes >= 0) & ~np.isin(codes, largest)
     if rest.any():
         axes.scatter(*mixed[chosen[rest]].T, s=5, color="#b9bfc5", label="others", linewidths=0)
-    for name, colour in zip(largest, MORE_COLOURS, strict=False):
-        mask = labels == name
+    none = codes < 0
+    if none.any():
         axes.scatter(
-            *mixed[chosen[mask]].T, s=7, color=colour, label=_plain(name, 20), linewidths=0
-        )
+            *mixed[chosen[none]].T, s=9, color=INK, alpha=0.4, marker="x", label="no label",
+            linewidths=0.6,
+        )  # fmt: skip
+    for code, colour in zip(largest, MORE_COLOURS, strict=False):
+        name = _plain(answers.classes[code], 20)
+        axes.scatter(*mixed[chosen[codes == code]].T, s=7, color=colour, label=name, linewidths=0)
     axes.scatter(*mixed[given].T, s=42, facecolors="none", edgecolors=INK, linewidths=1.2)
     axes.set_axis_off()
     add_legend(axes, loc="upper left", bbox_to_anchor=(1.0, 1.0), markerscale=2)
@@ -256,11 +269,45 @@ def _describe_drawing(h: Graph) -> str:
     )
 
 
-def _suggestions(model: Any, nodes: Any) -> list[list[str]]:
-    labels, shares = model.transduction_, model.label_distributions_
-    rows = []
-    for pick in model.suggest_labels(N_SUGGESTED):
+def _add_suggestions(report: Report, model: Any, nodes: NodeTable, answers: Answers) -> None:
+    """Add which nodes to label next; many rows that are alike become one sentence."""
+    shares = model.label_distributions_
+    rows, picks = [], model.suggest_labels(N_SUGGESTED)
+    for pick in picks:
         at = int(nodes.find([pick.node])[0])
-        present = [str(labels[at]), f"{shares[at].max():.3f}"] if model.reached_[at] else ["", ""]
-        rows.append([str(pick.node), pick.reason, *present])
-    return rows
+        code = answers.codes[at]
+        present = ["", ""] if code < 0 else [answers.classes[code], f"{shares[at].max():.3f}"]
+        rows.append([pick.node, pick.reason, *present])
+    if not rows:
+        return
+    counts = Counter(tuple(row[1:]) for row in rows)
+    ties = [alike for alike, count in counts.items() if count > MOST_TIES]
+    report.add_heading("Nodes to label next")
+    listed = [row for row in rows if tuple(row[1:]) not in ties]
+    if listed:
+        report.add_text("Labels of these nodes would improve the answers most, best first.")
+        header = ["node", "reason", "label", "probability"]
+        report.add_table(header, listed, text_columns=(1, 2))
+    for alike in ties:
+        first = next(at for at, row in enumerate(rows) if tuple(row[1:]) == alike)
+        if picks[first].kind == "component":
+            report.add_text(_describe_components(model, picks[first].n_settled))
+            continue
+        reason, label, probability = alike
+        report.add_text(
+            f"{counts[alike]} of the {len(rows)} best nodes are alike, such as {rows[first][0]}: "
+            f"each {reason}{f', now {label} ({probability})' if label != '' else ''}. None of them "
+            f"is a better choice than another."
+        )
+
+
+def _describe_components(model: Any, size: int) -> str:
+    """Say how many components of a size have no label."""
+    _, component = model.graph_.components()
+    count = np.count_nonzero(np.bincount(component[~model.reached_]) == size)
+    if size == 1:
+        return f"{count:,} nodes have neither a label nor an edge; a label would help only itself."
+    return (
+        f"{count:,} components of {size:,} nodes have no label. A label helps only the component "
+        f"that it is in, so none of them is a better choice than another."
+    )

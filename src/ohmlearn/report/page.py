@@ -9,9 +9,10 @@ import io
 import os
 import platform
 import re
+import shlex
+import warnings
 from collections.abc import Collection, Iterable, Sequence
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any, Self
 
 from ohmlearn import __version__
@@ -51,12 +52,15 @@ th { font-weight: 600; border-bottom: 2px solid var(--line); vertical-align: bot
 th:first-child, td:first-child { text-align: left; padding-left: .1rem; }
 .text { text-align: left; white-space: normal; }
 tbody tr:hover { background: var(--shade); }
-pre { background: var(--shade); padding: .8rem 1rem; border-radius: .4rem; overflow-x: auto;
+pre { background: var(--shade); padding: .8rem 1rem; border-radius: .4rem;
+  white-space: pre-wrap; overflow-wrap: anywhere;
   font: .85rem/1.5 ui-monospace, "SFMono-Regular", Menlo, Consolas, monospace; }
+.alarm { border-left: .3rem solid #d1453b; background: var(--shade); padding: .6rem 1rem;
+  border-radius: .2rem; }
 footer { margin-top: 2.5rem; color: var(--soft); font-size: .85rem;
   border-top: 1px solid var(--line); padding-top: .7rem; }
 @media print { body { max-width: none; padding: 0; font-size: 10.5pt; } .wide { overflow: visible; }
-  pre { white-space: pre-wrap; } table { font-size: 8.5pt; break-inside: avoid; }
+  table { font-size: 8.5pt; break-inside: avoid; }
   h2 { break-after: avoid; }
   th, td { padding: .15rem .4rem; } }
 """
@@ -94,6 +98,11 @@ class Report:
     def add_text(self, text: str) -> Self:
         """Add a paragraph."""
         self._parts.append(f"<p>{html.escape(text)}</p>")
+        return self
+
+    def add_alarm(self, text: str) -> Self:
+        """Add a paragraph that must not be overlooked."""
+        self._parts.append(f'<p class="alarm" role="alert">{html.escape(text)}</p>')
         return self
 
     def add_code(self, text: str) -> Self:
@@ -144,7 +153,7 @@ class Report:
 
     def add_command(self, command: str) -> Self:
         """Add the command that repeats the run, and the versions it ran with."""
-        self.add_heading("How to reproduce this page").add_code(command)
+        self.add_heading("How to reproduce this page").add_code(wrap_command(command))
         return self.add_text(f"Made with {describe_versions()}.")
 
     def to_html(self) -> str:
@@ -161,19 +170,41 @@ class Report:
         )
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the page completely or not at all; create missing folders.
+        """Write the page completely or not at all.
 
         Examples
         --------
         >>> import pathlib, tempfile
         >>> from ohmlearn.report import Report
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     Report("Empty").write(f"{folder}/new/page.html")
-        ...     pathlib.Path(f"{folder}/new/page.html").read_text(encoding="utf-8")[:15]
+        ...     Report("Empty").write(f"{folder}/page.html")
+        ...     pathlib.Path(f"{folder}/page.html").read_text(encoding="utf-8")[:15]
         '<!DOCTYPE html>'
         """
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, self.to_html().encode("utf-8"))
+
+
+def wrap_command(command: str, width: int = 78) -> str:
+    r"""Return a command in lines that a shell reads as one; an option keeps its value beside it.
+
+    Examples
+    --------
+    >>> print(wrap_command("ohmlearn label 'my edges.csv' --labels known.csv --seed 0", 40))
+    ohmlearn label 'my edges.csv' \
+        --labels known.csv --seed 0
+    """
+    parts: list[str] = []
+    for word in map(shlex.quote, shlex.split(command)):
+        if parts and not word.startswith("-") and parts[-1].startswith("--"):
+            parts[-1] += f" {word}"
+        else:
+            parts.append(word)
+    lines = [""]
+    for part in parts:
+        if lines[-1].strip() and len(lines[-1]) + len(part) + 3 > width:  # with a blank and " \\"
+            lines.append("   ")
+        lines[-1] += f" {part}" if lines[-1] else part
+    return " \\\n".join(lines)
 
 
 def describe_versions() -> str:
@@ -227,7 +258,11 @@ def figure_to_svg(figure: Any, prefix: str = "") -> str:
 
     written = io.StringIO()
     # Keep text as text, and make ids and dates the same in every run.
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "ohmlearn"}):
+    with (
+        matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "ohmlearn"}),
+        warnings.catch_warnings(),
+    ):
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # the browser has other fonts
         figure.savefig(
             written, format="svg", transparent=True, metadata={"Date": None, "Creator": None}
         )
@@ -244,5 +279,4 @@ def figure_to_png(figure: Any, path: str | os.PathLike[str], dpi: int = 110) -> 
     """Write a figure as a PNG on white, completely or not at all."""
     written = io.BytesIO()
     figure.savefig(written, format="png", dpi=dpi, facecolor="white", metadata={"Software": None})
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, written.getvalue())

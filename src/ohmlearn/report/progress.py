@@ -1,14 +1,21 @@
-"""Progress on stderr: for a job in steps, and while reading edges."""
+"""Progress on stderr: for a job in steps, and for one in phases that reads edges."""
 
 import json
+import shutil
 import sys
+import threading
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any, Self
 
+from ohmlearn._phases import Phase
 from ohmlearn.report.process import peak_memory
 
-__all__ = ["EdgeProgress", "PartitionProgress", "Progress"]
+__all__ = ["Progress", "StatusLine", "describe_seconds"]
+
+INTERVAL, JSON_INTERVAL = 0.2, 1.0  # seconds between updates of a line, and between objects
+SURE = 0.05  # share of a pass after which its own speed is known better than that of the last
 
 
 class Progress:
@@ -57,7 +64,10 @@ class Progress:
 
 
 class StatusLine:
-    """One line that is updated on a terminal; without a terminal nothing is printed.
+    """Shows the phases of a job and the edges it has read; a watcher, see `ohmlearn._phases`.
+
+    On a terminal it is one line that is updated five times a second; without one, nothing is
+    printed. A thread does this, so that the time goes on during a long solve.
 
     Parameters
     ----------
@@ -65,81 +75,183 @@ class StatusLine:
         Print one JSON object per second instead, also without a terminal.
     quiet : bool
         Print nothing.
+
+    Attributes
+    ----------
+    pass_seconds : float or None
+        How long the latest pass over the edges took.
+    n_later : int
+        Passes that follow those of the present phase, for the time that is left.
+
+    Examples
+    --------
+    >>> with StatusLine(as_json=False, quiet=True) as line:
+    ...     line.begin(Phase("reading edges", 1, 3))
+    ...     line.read(1000, 0.5, None)
+    ...     line.end()
+    >>> line.pass_seconds < 60
+    True
     """
 
+    _n_edges: int | None
+    _fraction: float | None
+    _kept: dict[str, int]
+    _parts: dict[str, Any]
+    _written: tuple[int, int]
+
     def __init__(self, as_json: bool, quiet: bool) -> None:
+        self.pass_seconds: float | None = None
+        self.n_later = 0
         self._json = as_json and not quiet
         self._line = not quiet and not as_json and sys.stderr.isatty()
-        self._start = self._told = time.perf_counter()
         self._drawn = False
+        self._read_at = 0.0
+        self._clear_facts(None)
+        self._lock = threading.RLock()
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._draw_often, daemon=True)
 
     def __enter__(self) -> Self:
+        if self._json or self._line:
+            self._thread.start()
         return self
 
-    def _is_due(self) -> bool:
-        now = time.perf_counter()
-        if not (self._json or self._line) or now - self._told < (1.0 if self._json else 0.2):
-            return False
-        self._told = now
-        return True
+    def __exit__(self, *error: object) -> None:
+        if self._thread.is_alive():
+            self._done.set()
+            self._thread.join()
+        self._erase()
 
-    def _draw(self, facts: dict[str, Any], parts: list[str]) -> None:
+    # What the job says.
+
+    def begin(self, phase: Phase) -> None:
+        """Show a phase, from the next update on."""
+        with self._lock:
+            self._clear_facts(phase)
+
+    def end(self) -> None:
+        """Take note that the phase has ended."""
+        with self._lock:
+            if self._phase is not None and self._phase.number is not None:
+                self.pass_seconds = time.perf_counter() - self._start
+            self._clear_facts(None)
+            self._erase()
+
+    def read(self, n_edges: int, fraction: float | None, sparsifier: Any) -> None:
+        """Take note of the edges read so far; `fraction` is their share of all edges, if known."""
+        self._n_edges, self._fraction = n_edges, fraction
+        now = time.perf_counter()
+        if sparsifier is not None and now - self._read_at > INTERVAL:
+            self._read_at = now
+            self._kept = {"rows": sparsifier.n_rows_, "resamples": sparsifier.n_resamples_}
+
+    def write(self, n_written: int, n_rows: int) -> None:
+        """Take note of the rows of a table written so far."""
+        self._written = (n_written, n_rows)
+
+    def show(self, stage: str, done: int, total: int) -> None:
+        """Take note of the partitions that the workers of a cluster have finished."""
+        self._parts = {"stage": stage, "partitions_done": done, "partitions": total}
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Remove the line while something else is printed."""
+        with self._lock:
+            self._erase()
+            yield
+
+    # The thread that draws.
+
+    def _clear_facts(self, phase: Phase | None) -> None:
+        self._phase, self._start = phase, time.perf_counter()
+        self._n_edges, self._fraction, self._kept, self._parts = None, None, {}, {}
+        self._written = (0, 0)
+
+    def _draw_often(self) -> None:
+        while not self._done.wait(JSON_INTERVAL if self._json else INTERVAL):
+            with self._lock:
+                self._draw()
+
+    def _draw(self) -> None:
+        facts = self._facts()
+        if facts is None:
+            return
         if self._json:
             print(json.dumps(facts), file=sys.stderr, flush=True)
             return
-        print("\r\x1b[K" + ", ".join(parts), end="", file=sys.stderr, flush=True)
+        width = shutil.get_terminal_size().columns - 1  # a longer line could not be removed
+        print("\r\x1b[K" + self._words(facts)[:width], end="", file=sys.stderr, flush=True)
         self._drawn = True
 
-    def __exit__(self, *error: object) -> None:
+    def _erase(self) -> None:
         if self._drawn:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            self._drawn = False
 
-
-class EdgeProgress(StatusLine):
-    """A status line while edges are read; see `StatusLine`.
-
-    Examples
-    --------
-    >>> with EdgeProgress(as_json=False, quiet=True) as progress:
-    ...     progress.show(1000, 0.5, None)
-    """
-
-    def show(self, n_edges: int, fraction: float | None, sparsifier: Any) -> None:
-        """Show the number of edges read; `fraction` is their share of all edges, if known."""
-        if not self._is_due():
-            return
+    def _facts(self) -> dict[str, Any] | None:
+        if self._phase is None:
+            return None
         seconds = time.perf_counter() - self._start
-        facts: dict[str, Any] = {
-            "edges": n_edges,
-            "edges_per_second": round(n_edges / seconds),
-            "seconds_left": None if not fraction else round(seconds * (1.0 / fraction - 1.0)),
-            "memory": peak_memory(),
-        }
-        parts = [f"{n_edges:,} edges", f"{facts['edges_per_second'] / 1e6:.1f} M/s"]
-        if sparsifier is not None:
-            facts |= {"rows": sparsifier.n_rows_, "resamples": sparsifier.n_resamples_}
-            parts += [f"{facts['rows']:,} rows", f"{facts['resamples']} resamples"]
-        parts.append(f"{facts['memory'] / 2**20:.0f} MiB")
-        if facts["seconds_left"] is not None:
-            parts.append(f"{facts['seconds_left']} s left")
-        self._draw(facts, parts)
+        facts: dict[str, Any] = {"phase": self._phase.name, "seconds": round(seconds, 1)}
+        if self._phase.number is not None:
+            facts |= {"pass": self._phase.number, "passes": self._phase.total}
+        if self._n_edges is not None:
+            facts["edges"] = self._n_edges
+            facts["edges_per_second"] = round(self._n_edges / max(seconds, 1e-9))
+            facts["fraction"] = None if self._fraction is None else round(self._fraction, 4)
+        n_written, n_rows = self._written
+        if n_written > 0:
+            facts |= {"rows_written": n_written, "fraction": round(n_written / n_rows, 4)}
+            facts["seconds_left"] = round(seconds * (n_rows - n_written) / n_written)
+        facts |= self._kept | self._parts
+        facts["memory"] = peak_memory()
+        if self._phase.number is not None:
+            left = self._seconds_left(seconds)
+            facts["seconds_left"] = None if left is None else round(left)
+        return facts
+
+    def _seconds_left(self, seconds: float) -> float | None:
+        """Return the time that all further passes take, if they take as long as this one."""
+        assert self._phase is not None
+        whole, fraction = self.pass_seconds, self._fraction
+        if fraction is not None and (fraction >= SURE or (whole is None and fraction > 0.0)):
+            whole = seconds / fraction
+        if whole is None or self._phase.number is None:
+            return None
+        total = self._phase.total or self._phase.number
+        return max(0.0, whole - seconds) + whole * (total - self._phase.number + self.n_later)
+
+    def _words(self, facts: dict[str, Any]) -> str:
+        words = [str(self._phase)]
+        if facts.get("fraction"):
+            words.append(f"{facts['fraction']:.0%}")
+        if facts.get("seconds_left") is not None:
+            up_to = "at most " if self.n_later or (self._phase and self._phase.at_most) else ""
+            words.append(f"{up_to}{describe_seconds(facts['seconds_left'])} left")
+        if "partitions" in facts:
+            words.append(f"{facts['partitions_done']} of {facts['partitions']} partitions")
+        if "edges" in facts:
+            words.append(f"{facts['edges']:,} edges")
+            words.append(f"{facts['edges_per_second'] / 1e6:.1f} M/s")
+        else:
+            words.append(describe_seconds(facts["seconds"]))
+        if "rows" in facts:
+            words += [f"{facts['rows']:,} rows", f"{facts['resamples']} resamples"]
+        words.append(f"{facts['memory'] / 2**20:.0f} MiB")
+        return ", ".join(words)
 
 
-class PartitionProgress(StatusLine):
-    """A status line while partitions are processed; see `StatusLine`.
+def describe_seconds(seconds: float) -> str:
+    """Return a time in words.
 
     Examples
     --------
-    >>> with PartitionProgress(as_json=False, quiet=True) as progress:
-    ...     progress.show("sparsify", 3, 8)
+    >>> describe_seconds(0.2), describe_seconds(75), describe_seconds(7300)
+    ('0 s', '1 min 15 s', '2 h 1 min')
     """
-
-    def show(self, stage: str, done: int, total: int) -> None:
-        """Show the number of finished partitions."""
-        if done == 1:
-            self._start = time.perf_counter()
-        if not self._is_due():
-            return
-        seconds = round(time.perf_counter() - self._start, 1)
-        facts = {"stage": stage, "partitions_done": done, "partitions": total, "seconds": seconds}
-        self._draw(facts, [f"{stage}: {done} of {total} partitions", f"{seconds:.0f} s"])
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -31,7 +31,7 @@ def measure_quality(model: Any) -> dict[str, Any]:
         return quality | {"residual": model.residual_.tolist()}
     return quality | {
         "epsilon_estimate": model.sparsifier_._sample(**model._moment).epsilon,
-        "unstable_share": float(model.stability_.mean()),
+        "unstable_share": float(model.stability_[model.reached_].mean()),  # others have no label
     }
 
 

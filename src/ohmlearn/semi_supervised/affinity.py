@@ -12,6 +12,7 @@ from ohmlearn._blas import one_blas_thread
 from ohmlearn.graph import Graph
 from ohmlearn.streams import EdgeBatch, kernel_edges, knn_edges
 from ohmlearn.streams.kernel import default_gamma
+from ohmlearn.streams.nearest import NeighborIndex
 
 __all__ = ["AFFINITIES", "Affinity", "CallableEdges"]
 
@@ -39,14 +40,22 @@ class Affinity:
     weights: Literal["uniform", "gaussian"] = "uniform"
     kernel_gamma: float | None = None
     n_jobs: int | None = None
+    metric: Literal["euclidean", "cosine"] = "euclidean"
+    neighbors: Literal["auto", "exact", "faiss"] = "exact"
 
     def edges(self, X: Any) -> Any:
         """Return a stream of edges that can be read again."""
         if self.kind == "precomputed":
             return X if isinstance(X, Graph) else Graph.from_scipy(X)
         if self.kind == "knn":
-            k = min(self.n_neighbors, len(X) - 1)  # all pairs if there are fewer points
-            return knn_edges(X, n_neighbors=k, weights=self.weights, n_jobs=self.n_jobs)
+            return knn_edges(
+                X,
+                n_neighbors=min(self.n_neighbors, X.shape[0] - 1),  # all pairs of fewer points
+                weights=self.weights,
+                metric=self.metric,
+                method=self.neighbors,
+                n_jobs=self.n_jobs,
+            )
         if self.kind == "rbf":
             return kernel_edges(X, gamma=self.kernel_gamma, n_jobs=self.n_jobs)
         assert callable(self.kind)
@@ -89,20 +98,19 @@ class Affinity:
         return join
 
     def _join_nearest(self, X: Any) -> Callable[[Any], Any]:
-        from sklearn.neighbors import NearestNeighbors
-
-        k = min(self.n_neighbors, len(X))
-        index = NearestNeighbors(n_neighbors=k, n_jobs=self.n_jobs).fit(X)
+        k = min(self.n_neighbors, X.shape[0])
+        index = NeighborIndex(X, self.metric, self.n_jobs)
 
         def join(new: Any) -> Any:
-            distances, neighbors = index.kneighbors(new)
+            neighbors, squares = index.find(new, k)
+            distances = np.sqrt(squares)
             weights = np.ones_like(distances)
             if self.weights == "gaussian":
                 scale = distances[:, -1:]
                 weights = np.exp(-((distances / np.where(scale > 0, scale, 1.0)) ** 2))
             ends = np.arange(0, neighbors.size + 1, k)
             entries = (weights.ravel(), neighbors.ravel(), ends)
-            return scipy.sparse.csr_array(entries, shape=(len(new), len(X)))
+            return scipy.sparse.csr_array(entries, shape=(new.shape[0], X.shape[0]))
 
         return join
 

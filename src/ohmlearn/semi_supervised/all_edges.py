@@ -16,7 +16,7 @@ from ohmlearn.sparsifier.options import SparsifierOptions
 from ohmlearn.sparsifier.when import check_arrivals, check_unit, choose_view
 from ohmlearn.validation.edges import MAX_NODES, EdgeNames, check_timed_batch, raise_edge_fault
 
-__all__ = ["FAR", "ISOLATED", "AllEdges"]
+__all__ = ["FAR", "ISOLATED", "AllEdges", "with_nodes"]
 
 FAR = 1_000_000  # largest allowed gap between a labelled node and twice the number of nodes
 ISOLATED = 50_000_000  # the same for nodes without edges in a file
@@ -141,3 +141,15 @@ class AllEdges:
             graph = Graph.from_batches(view.of([self._timed]), n_nodes=n_nodes)
         graph.view = view
         return graph
+
+
+def with_nodes(graph: Graph, n_nodes: int) -> Graph:
+    """Return the graph with isolated nodes added, up to `n_nodes`."""
+    missing = n_nodes - graph.n_nodes
+    if missing <= 0:
+        return graph
+    indptr = np.concatenate([graph.indptr, np.full(missing, graph.indptr[-1])])
+    indptr.flags.writeable = False
+    larger = Graph._from_csr(indptr, graph.indices, graph.weights)
+    larger.nodes, larger.view = graph.nodes, graph.view
+    return larger

@@ -9,8 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from ohmlearn._phases import Phase, phase
+from ohmlearn.graph import Graph
 from ohmlearn.harmonic.posterior import posterior_std
 from ohmlearn.nodes.identity import nodes_of
+from ohmlearn.semi_supervised.by_node import pair_by_node
 from ohmlearn.semi_supervised.labelling import Labelling, select_since
 from ohmlearn.semi_supervised.saving import load_model, save_model
 from ohmlearn.semi_supervised.suggest import Suggestion, suggest_nodes
@@ -45,12 +48,15 @@ class BaseHFS(Labelling):
             A stream is any iterable of such tuples, for example ``read_edges(...)`` or a list. Each
             edge is listed once, in either direction; the weights of parallel edges add up. With
             ``passes > 1`` the stream is read several times.
-        y : array-like of shape (n_nodes,), or dict {node: label}
+        y : array-like of shape (n_nodes,), dict {node: label}, Series or table
             Labels. None and NaN, and for classes -1, mean unlabelled. If the stream has ids, as
             that of `read_edges` does, the keys of a dict are ids, and results are in the order of
-            ``edges.nodes.ids()``. The labels have no influence on the sparsifier. A node may have
-            several labels or a distribution; see `fit`.
-        sample_weight : array-like of shape (n_nodes,), or dict {node: weight}, optional
+            ``edges.nodes.ids()``. The index of a pandas Series has the nodes, as the first column
+            of a pyarrow or polars table, or the column "node" of a pandas one, does. The labels
+            have no influence on the sparsifier. A node may have several labels or a distribution;
+            see `fit`.
+        sample_weight : array-like of shape (n_nodes,), dict {node: weight}, Series or table, \
+optional
             How much each label counts; see `fit`. If a node of a dict has several labels, its
             weight may be a list with one number for each of them.
         n_nodes : int, optional
@@ -92,7 +98,9 @@ class BaseHFS(Labelling):
         ['a', 'b', 'b']
         """
         self._check_parameters()
-        if n_nodes is None and nodes_of(edges) is None:  # a table only knows the nodes read so far
+        y, sample_weight = pair_by_node(y, sample_weight, by_index=True)
+        is_graph = isinstance(edges, Graph)  # the table of a stream has only the nodes read so far
+        if n_nodes is None and (is_graph or nodes_of(edges) is None):
             n_nodes = getattr(edges, "n_nodes", None)
         if n_nodes is None and y is not None and not is_mapping(y, nodes_of(edges)):
             n_nodes = len(y)
@@ -142,7 +150,8 @@ class BaseHFS(Labelling):
             self._check_parameters()
             self._start(None)
         check_moments(edges, at, since)
-        self._take(edges, at, since)
+        with phase(Phase("reading edges", 1, 1), self.verbose):
+            self._take(edges, at, since)
         return self
 
     def relabel(self, y: Any, *, sample_weight: Any = None) -> Self:
@@ -150,9 +159,11 @@ class BaseHFS(Labelling):
 
         Parameters
         ----------
-        y : array-like of shape (n_nodes,), or dict {node: label}
-            All labels, including earlier ones that are still valid. As for `fit_edges`.
-        sample_weight : array-like of shape (n_nodes,), or dict {node: weight}, optional
+        y : array-like of shape (n_nodes,), dict {node: label}, Series or table
+            All labels, including earlier ones that are still valid. As for `fit_edges`; after
+            `fit` to points, a Series has one entry for each of them, in their order.
+        sample_weight : array-like of shape (n_nodes,), dict {node: weight}, Series or table, \
+optional
             As for `fit_edges`.
 
         Returns
@@ -167,9 +178,12 @@ class BaseHFS(Labelling):
         ['b', 'b', 'a', 'a']
         """
         check_is_fitted(self, "_seed")
+        by_index = self._nodes is not None or not hasattr(self, "n_features_in_")
+        y, sample_weight = pair_by_node(y, sample_weight, by_index=by_index)
+        n_nodes = self.graph_.n_nodes if self._n_nodes is None else self._n_nodes
         before = self.__dict__.copy()
         try:
-            self._set_labels(self._read_labels(y, self._n_nodes, self._nodes, sample_weight))
+            self._set_labels(self._read_labels(y, n_nodes, self._nodes, sample_weight))
             self._answer = None
             self._solve()
         except BaseException:  # the earlier labels and answers stay valid
@@ -341,8 +355,7 @@ class BaseHFS(Labelling):
         nodes = self._nodes
         excluded = list(exclude)
         if nodes is not None:
-            numbers = nodes.find(excluded) if excluded else np.empty(0, np.int64)
-            excluded = numbers[numbers >= 0].tolist()
+            excluded = nodes.find(excluded, missing="mask").compressed().tolist()
         found = suggest_nodes(
             self.graph_,
             getattr(self, "labelled_", ()),

@@ -8,12 +8,13 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ohmlearn._phases import phase
 from ohmlearn.harmonic import HFSResult
 from ohmlearn.harmonic.hfs import Method
+from ohmlearn.semi_supervised.all_edges import with_nodes
 from ohmlearn.semi_supervised.base import BaseHFS
 from ohmlearn.semi_supervised.calibration import AccuracyEstimate, Calibration
 from ohmlearn.semi_supervised.evidence import Evidence
-from ohmlearn.semi_supervised.labelling import with_nodes
 from ohmlearn.semi_supervised.stability import flip_probabilities
 from ohmlearn.validation.parameters import Constraints, Options, check_fraction
 
@@ -76,9 +77,10 @@ class Certainty(BaseHFS):
             self.method_ = self.method
             return
         loss = {}
-        for self.method_ in METHODS:
-            result = self._solve_in_memory(self._labels_to_leave_out())
-            loss[self.method_] = self._weigh(result).loss()
+        with phase("choosing the method", self.verbose):
+            for self.method_ in METHODS:
+                result = self._solve_in_memory(self._labels_to_leave_out())
+                loss[self.method_] = self._weigh(result).loss()
         self.method_ = min(METHODS, key=lambda method: loss[method])
         self.method_losses_ = loss
         if self.verbose > 0:
@@ -207,9 +209,16 @@ class Certainty(BaseHFS):
             return flips
         unlabelled = result.reached.copy()
         unlabelled[self.labelled_] = False
-        others = []
-        for number in range(REPLICATES):
-            graph = self.sparsifier_.replicate(number, amplitude=AMPLITUDE, **self._moment)
-            other = self._solve_in_memory(start=result, graph=with_nodes(graph, len(flips)))
-            others.append(known.with_result(other).decision_scores)
-        return flip_probabilities(self.graph_, known.decision_scores, others, AMPLITUDE, unlabelled)
+        others = (self._scores_on_replicate(number) for number in range(REPLICATES))
+        with phase("measuring stability", self.verbose):
+            return flip_probabilities(
+                self.graph_, known.decision_scores, others, AMPLITUDE, unlabelled
+            )
+
+    def _scores_on_replicate(self, number: int) -> Floats:
+        assert self.sparsifier_ is not None
+        result = self._solve()
+        graph = self.sparsifier_.replicate(number, amplitude=AMPLITUDE, **self._moment)
+        graph = with_nodes(graph, len(result.reached))
+        other = self._solve_in_memory(start=result, graph=graph)
+        return self._known.with_result(other).decision_scores

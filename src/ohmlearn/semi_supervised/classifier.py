@@ -26,6 +26,7 @@ __all__ = ["HFSClassifier", "automatic_gamma"]
 
 Floats = NDArray[np.float64]
 RESTART_GAMMA = 30.0
+MANY, DISTINCT = 20, 0.9  # if more labels than this are nearly all different, they are no classes
 
 
 def automatic_gamma(n_labels: float, n_classes: int, mean_degree: float) -> float:
@@ -73,6 +74,13 @@ class HFSClassifier(ClassifierMixin, Certainty):
     weights : {"uniform", "gaussian"}
         Weights for "knn": all 1, or Gaussian with a scale for each point, the distance to its last
         neighbour.
+    metric : {"euclidean", "cosine"}
+        Distance for "knn"; see `knn_edges`.
+    neighbors : {"auto", "exact", "faiss"}
+        How neighbours are found for "knn": "exact" compares all pairs of points, and "faiss" (extra
+        ``knn``) may miss some. "auto" is "exact", unless n_points² n_features is above 10¹³, X is
+        dense and faiss is installed. So for such an X the answers may depend on whether faiss is
+        installed.
     kernel_gamma : float, optional
         Parameter of "rbf"; 1 / (n_features * variance) by default.
     gamma : float or "auto"
@@ -190,7 +198,7 @@ class HFSClassifier(ClassifierMixin, Certainty):
         "normalization": (Options(("stable", "cmn")), None),
         "class_prior": (None, Options(("labels",)), ARRAY),
     }
-    _without_evidence = "the class prior"
+    _without_evidence = "they get the class prior, and reached_ is False there"
 
     def __init__(
         self,
@@ -198,6 +206,8 @@ class HFSClassifier(ClassifierMixin, Certainty):
         affinity: str | Callable[..., Any] = "knn",
         n_neighbors: int = 10,
         weights: Literal["uniform", "gaussian"] = "gaussian",
+        metric: Literal["euclidean", "cosine"] = "euclidean",
+        neighbors: Literal["auto", "exact", "faiss"] = "auto",
         kernel_gamma: float | None = None,
         gamma: float | Literal["auto"] = "auto",
         epsilon: float | None = 0.8,
@@ -217,6 +227,8 @@ class HFSClassifier(ClassifierMixin, Certainty):
         self.affinity = affinity
         self.n_neighbors = n_neighbors
         self.weights = weights
+        self.metric = metric
+        self.neighbors = neighbors
         self.kernel_gamma = kernel_gamma
         self.gamma = gamma
         self.epsilon = epsilon
@@ -250,8 +262,21 @@ class HFSClassifier(ClassifierMixin, Certainty):
                 UserWarning,
                 stacklevel=3,
             )
+        self._warn_distinct(labels, int(np.count_nonzero(counts)))
         self._read_prior(counts.astype(np.float64))
         return labels._replace(values=codes, classes=classes)
+
+    def _warn_distinct(self, labels: Labels, n_classes: int) -> None:
+        """Warn of labels that are probably ids or measurements."""
+        n_labels = len(labels.values)
+        if n_labels > MANY and n_classes > DISTINCT * n_labels:
+            warnings.warn(
+                f"{labels.path}: {n_labels:,} labels have {n_classes:,} different classes, such as "
+                f"{self.classes_[0]}; if these are ids or measurements, not classes, this is the "
+                f"wrong column",
+                UserWarning,
+                stacklevel=4,
+            )
 
     def _set_labels(self, labels: Labels) -> Labels:
         rows = super()._set_labels(labels)

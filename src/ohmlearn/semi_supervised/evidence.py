@@ -30,6 +30,7 @@ Bools = NDArray[np.bool_]
 Kind = Literal["stable", "cmn", "plain", "restart"]
 FIT_NODES, SHARE_NODES = 1_000, 20_000  # nodes that represent all of them
 TIE = 1e-6  # exponents this close are equal, up to the errors of solves
+BLOCK_CELLS = 1 << 20  # of matrices that are computed in blocks of rows: 8 MiB
 SHIFT = 10.0  # a label does not count more than this many times another one
 
 
@@ -149,7 +150,8 @@ class Evidence:
     @cached_property
     def exponents(self) -> Floats:
         """Exponents whose soft maximum are the probabilities."""
-        return self._scale(self.scores, self.there)
+        exponents: Floats = _by_blocks(self._scale, self.scores, self.there)
+        return exponents
 
     def _scale(self, scores: Floats, there: Bools) -> Floats:
         if self.calibrate:
@@ -232,7 +234,7 @@ class Evidence:
     @cached_property
     def probabilities(self) -> Floats:
         """Probability of each class for every node; the class prior where there is no evidence."""
-        shares = self._shares(self.exponents)
+        shares: Floats = _by_blocks(self._shares, self.exponents)
         shares[~self.result.reached] = self.class_prior
         shares /= shares.sum(axis=1, keepdims=True)
         shares.flags.writeable = False  # they are kept
@@ -243,7 +245,9 @@ class Evidence:
 
     def codes(self, default: int) -> NDArray[np.intp]:
         """Return the most likely class of every node; `default` where there is no evidence."""
-        codes: NDArray[np.intp] = np.argmax(self.exponents + self.offsets, axis=1)
+        codes: NDArray[np.intp] = _by_blocks(
+            lambda rows: np.argmax(rows + self.offsets, axis=1), self.exponents
+        )
         codes[~self.result.reached] = default
         return codes
 
@@ -308,6 +312,29 @@ class Evidence:
         sets: Bools = self.probabilities >= threshold
         sets[~self.result.reached] = True
         return sets
+
+
+def _by_blocks(function: Callable[..., NDArray[Any]], *matrices: NDArray[Any]) -> NDArray[Any]:
+    """Return ``function(*matrices)``, computed for some rows after the other to save memory.
+
+    The function must treat each row by itself.
+
+    Examples
+    --------
+    >>> _by_blocks(lambda rows: rows.sum(axis=1), np.ones((3, 2)))
+    array([2., 2., 2.])
+    """
+    n_rows, n_columns = matrices[0].shape
+    size = max(1, BLOCK_CELLS // max(1, n_columns))
+    first = function(*(matrix[:size] for matrix in matrices))
+    if n_rows <= size:
+        return first
+    found = np.empty((n_rows, *first.shape[1:]), first.dtype)
+    found[:size] = first
+    for start in range(size, n_rows, size):
+        rows = slice(start, start + size)
+        found[rows] = function(*(matrix[rows] for matrix in matrices))
+    return found
 
 
 def _some(nodes: NDArray[Any], most: int) -> NDArray[Any]:

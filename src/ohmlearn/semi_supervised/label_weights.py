@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ohmlearn.streams.labels import gather
+from ohmlearn.semi_supervised.by_node import as_dict
 
-__all__ = ["as_dict", "has_several", "normalise_shares", "weigh_rows"]
+__all__ = ["has_several", "normalise_shares", "weigh_rows"]
 
 Floats = NDArray[np.float64]
+BY_NODE = "a dict {node: weight}, or a Series with nodes as its index"
 
 
 def has_several(entry: Any) -> bool:
@@ -24,11 +25,6 @@ def has_several(entry: Any) -> bool:
     if isinstance(entry, np.ndarray):
         return entry.ndim > 0
     return isinstance(entry, list | tuple | set | frozenset | Mapping)
-
-
-def as_dict(entries: Any) -> dict[Any, Any]:
-    """Return a mapping or a pandas Series as a dict; a Series may have a node several times."""
-    return dict(entries) if isinstance(entries, Mapping) else gather(entries.items())
 
 
 def normalise_shares(shares: NDArray[Any], name: str = "y") -> Floats:
@@ -87,8 +83,8 @@ def weigh_rows(
         return np.ones(len(at))
     if by_node != given_by_node:
         raise ValueError(
-            f"y is {'a dict' if by_node else 'an array'}, so sample_weight must be "
-            f"{'a dict {node: weight}' if by_node else 'an array with one weight per node'}, got "
+            f"y is {'given by node' if by_node else 'an array'}, so sample_weight must be "
+            f"{BY_NODE if by_node else 'an array with one weight per node'}, got "
             f"{type(sample_weight).__name__}"
         )
     if by_node:

@@ -1,11 +1,10 @@
 """The labelling job: edges -> graph in memory -> scores -> scores of the full graph.
 
 `Labelling._label` is the only place where these steps follow each other. `fit` and `fit_edges` call
-it, and the command line and `ohmlearn.dask` call `fit_edges`. Progress bars and checkpoints wrap
-the stream of edges.
+it, and the command line and `ohmlearn.dask` call `fit_edges`. Checkpoints wrap the stream of edges;
+progress is shown by whoever watches the phases (see `_phases`).
 """
 
-import math
 import warnings
 from abc import abstractmethod
 from numbers import Integral, Real
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from ohmlearn._phases import Phase, passes_before, phase
 from ohmlearn.edge_log.in_step import KeptSparsifier
 from ohmlearn.graph import Graph
 from ohmlearn.graph.batches import batches_of
@@ -25,17 +25,19 @@ from ohmlearn.harmonic.leave_one_out import LeftOut
 from ohmlearn.harmonic.system import Normalization
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.identity import join_tables, nodes_of
-from ohmlearn.semi_supervised.all_edges import FAR, AllEdges
+from ohmlearn.semi_supervised.all_edges import FAR, AllEdges, with_nodes
 from ohmlearn.semi_supervised.points import FromPoints
 from ohmlearn.semi_supervised.targets import (
     Labels,
     NodeLabels,
     merge_rows,
     number_labels,
+    refuse_unknown,
 )
 from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.sparsifier.options import MAX_EDGES, SparsifierOptions
 from ohmlearn.sparsifier.when import check_moments
+from ohmlearn.streams import FaissKnnEdges, KnnEdges
 from ohmlearn.validation.edges import check_rereadable
 from ohmlearn.validation.parameters import (
     LARGEST,
@@ -59,7 +61,6 @@ MOST_LEFT_OUT = 512  # labels whose leave-one-out scores are computed
 LEAST_LEFT_OUT = 32
 LEFT_OUT_ENTRIES = 1 << 25  # nodes times labels left out: solves take time, and passes 128 MiB
 LEFT_OUT_TOL = 1e-4
-FADED_TOL = 1e-6  # rounding of weights that fade
 READER = "an estimator with passes > 1 (passes=1 does not)"
 
 
@@ -79,7 +80,8 @@ class Labelling(FromPoints):
         "half_life": (None, DURATION_KIND),
         "horizon": (None, DURATION_KIND),
     }
-    _without_evidence: ClassVar[str]
+    _without_evidence: str  # what happens to nodes that no label reaches, for a warning
+    _how_to_connect: str = ", for example by more neighbours"
     gamma: float | Literal["auto"]
     epsilon: float | None
     max_edges: int | None
@@ -137,6 +139,8 @@ class Labelling(FromPoints):
             edges = select_since(edges, first)
         # Labels are checked before the edges are read, and numbered afterwards.
         labels = self._read_labels(y, n_nodes, nodes_of(edges), sample_weight)
+        if isinstance(edges, Graph):
+            refuse_unknown(labels, edges.nodes)
         in_memory = isinstance(edges, Graph | tuple) or self.epsilon is None
         is_sparse = isinstance(edges, StreamingSparsifier)  # there are no other edges to read
         if self.passes > 1 and not in_memory and not is_sparse and not _is_on_cluster(edges):
@@ -144,8 +148,12 @@ class Labelling(FromPoints):
         kept = None if sparsifier is not None else kept_sparsifier(edges, self)
         self._start(n_nodes, sparsifier if kept is None else kept.sparsifier)
         self._first = first
+        if isinstance(edges, KnnEdges | FaissKnnEdges):
+            with phase("finding neighbours", self.verbose):
+                edges.find_neighbors()
         if kept is None:
-            self._take(edges, at, since)
+            with phase(Phase("reading edges", 1, self.passes), self.verbose):
+                self._take(edges, at, since)
         else:
             self._continue(kept, at, since)
         self._set_labels(labels)
@@ -262,26 +270,15 @@ class Labelling(FromPoints):
         kept = self.sparsifier_
         if kept is None:
             return True
-        sample = kept._sample(**self._moment)
-        h, view = sample.graph, sample.graph.view
-        if sample.is_whole is not None:
-            return sample.is_whole
-        if h.n_edges == kept.n_edges_seen_:
-            return True
-        # If no weight was raised, all of them are there if their sum is.
-        weight, seen = float(h.weights.sum()) / 2.0, kept.weight_seen_
-        if view is None or view.half_life is None or view.at is None or kept.latest_ is None:
-            return sample.is_certain and weight == seen
-        seen *= 2.0 ** ((kept.latest_ - view.at) / view.half_life)
-        is_there = h.n_edges == 0 or math.isclose(weight, seen, rel_tol=FADED_TOL)
-        return sample.is_certain and is_there
+        return kept._sample(**self._moment).is_whole
 
     def _solve(self) -> HFSResult:
         """Return the present answer; it is computed when it is asked for."""
         check_is_fitted(self, "_labels")
         if self._answer is None:
-            self._settle_method()
-            self._answer = self._solve_in_memory()
+            with phase("solving", self.verbose):
+                self._settle_method()
+                self._answer = self._solve_in_memory()
         if self._before is not self._answer:
             self._before = self._answer
             self._warn_unreached(self._answer.reached)
@@ -324,8 +321,7 @@ class Labelling(FromPoints):
 
     def _labels_to_leave_out(self) -> NDArray[np.int64]:
         """Return positions of labels, a random choice if there are many."""
-        entries = LEFT_OUT_ENTRIES // max(1, self.graph_.n_nodes)
-        most = min(MOST_LEFT_OUT, max(LEAST_LEFT_OUT, entries))
+        most = most_left_out(self.graph_.n_nodes)
         n_labels = len(self.labelled_)
         if n_labels <= most:
             return np.arange(n_labels)
@@ -336,30 +332,32 @@ class Labelling(FromPoints):
         """Return leave-one-out scores of the answer, or of the graph in memory if it has none."""
         if answer.left_out is not None:
             return answer.left_out
-        found = self._solve_in_memory(self._labels_to_leave_out(), answer).left_out
+        with phase("calibrating", self.verbose):
+            found = self._solve_in_memory(self._labels_to_leave_out(), answer).left_out
         assert found is not None
         return found
 
     def _refine(self, edges: Any, passes: int, before: HFSResult | None) -> None:
         """Set the answer of the full graph, after some passes over its edges."""
         h = self.graph_
-        self._answer = refine(
-            edges,
-            h,
-            self.labelled_,
-            self._columns(),
-            passes=passes,
-            tol=self.tol,
-            gamma=self._choose_gamma(h.n_nodes),
-            normalization=self.normalization,
-            sample_weight=self._label_weights,
-            method=self.method_,
-            leave_out=self._labels_to_leave_out() if self._wants_left_out() else None,
-            random_state=self._seed,
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
-            x0=None if before is None else before.columns,
-        )
+        with passes_before(1 if before is None else self.n_iter_):
+            self._answer = refine(
+                edges,
+                h,
+                self.labelled_,
+                self._columns(),
+                passes=passes,
+                tol=self.tol,
+                gamma=self._choose_gamma(h.n_nodes),
+                normalization=self.normalization,
+                sample_weight=self._label_weights,
+                method=self.method_,
+                leave_out=self._labels_to_leave_out() if self._wants_left_out() else None,
+                random_state=self._seed,
+                n_jobs=self.n_jobs,
+                verbose=self.verbose,
+                x0=None if before is None else before.columns,
+            )
         self.n_iter_ = 1 + self._answer.passes
 
     # Parts of the job.
@@ -430,8 +428,8 @@ class Labelling(FromPoints):
         if not reached.all():
             warnings.warn(
                 f"{np.count_nonzero(~reached)} of {len(reached)} nodes are in components without "
-                f"a label: they get {self._without_evidence}, and reached_ is False there; label "
-                f"some of them, or connect them to the rest, for example by more neighbours",
+                f"a label: {self._without_evidence}; label some of them, or connect them to the "
+                f"rest{self._how_to_connect}",
                 UserWarning,
                 stacklevel=4,
             )
@@ -462,6 +460,12 @@ class Labelling(FromPoints):
         return with_nodes(kept, max(n_nodes, last + 1))
 
 
+def most_left_out(n_nodes: int) -> int:
+    """Return the number of labels whose leave-one-out scores are computed at most."""
+    entries = LEFT_OUT_ENTRIES // max(1, n_nodes)
+    return min(MOST_LEFT_OUT, max(LEAST_LEFT_OUT, entries))
+
+
 def kept_sparsifier(edges: Any, model: Any) -> KeptSparsifier | None:
     """Return the sparsifier that a log keeps, if a model can use it for these edges."""
     if model.epsilon is None or not hasattr(edges, "kept_sparsifier"):
@@ -484,15 +488,3 @@ def select_since(edges: Any, since: float) -> EdgesInView:
 def _is_on_cluster(edges: Any) -> bool:
     """Whether edges are a `ClusterEdges`, whose workers sparsify them and read them in passes."""
     return hasattr(edges, "sparsify")
-
-
-def with_nodes(graph: Graph, n_nodes: int) -> Graph:
-    """Return the graph with isolated nodes added, up to `n_nodes`."""
-    missing = n_nodes - graph.n_nodes
-    if missing <= 0:
-        return graph
-    indptr = np.concatenate([graph.indptr, np.full(missing, graph.indptr[-1])])
-    indptr.flags.writeable = False
-    larger = Graph._from_csr(indptr, graph.indices, graph.weights)
-    larger.nodes, larger.view = graph.nodes, graph.view
-    return larger

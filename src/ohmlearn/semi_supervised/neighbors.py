@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
+from ohmlearn._display import Shown
 from ohmlearn.graph import Graph
 from ohmlearn.graph.batches import graph_of
 from ohmlearn.harmonic import solve_hfs
@@ -24,8 +25,8 @@ MAX_SPLITS = 10_000
 ABOUT = 0.01  # tolerated loss in the share of reached points
 
 
-@dataclass(frozen=True)
-class NeighborAdvice:
+@dataclass(frozen=True, repr=False)
+class NeighborAdvice(Shown):
     """What `suggest_neighbors` found; ``print`` shows it in words.
 
     Attributes
@@ -61,6 +62,15 @@ class NeighborAdvice:
     n_components: tuple[int, ...]
     n_labels: int
     n_points: int
+
+    def _facts(self) -> dict[str, Any]:
+        accuracy = dict(zip(self.candidates, self.accuracy, strict=True))
+        return {
+            "suggested": f"n_neighbors={self.n_neighbors}",
+            **{f"right with k = {k}": f"{share:.1%}" for k, share in accuracy.items()},
+            "points": self.n_points,
+            "labels": self.n_labels,
+        }
 
     def __str__(self) -> str:
         lines = [f"{self.n_points:,} points, {self.n_labels} labels"]

@@ -11,7 +11,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from ohmlearn.graph import Graph
+from ohmlearn.nodes.identity import nodes_of
 from ohmlearn.semi_supervised.affinity import AFFINITIES, Affinity
+from ohmlearn.semi_supervised.by_node import pair_by_node
+from ohmlearn.streams.knn import METHODS
+from ohmlearn.streams.nearest import METRICS
 from ohmlearn.validation.parameters import (
     CALLABLE,
     LARGEST,
@@ -33,11 +37,15 @@ class FromPoints(BaseEstimator, metaclass=ABCMeta):
         "affinity": (Options(tuple(AFFINITIES)), CALLABLE),
         "n_neighbors": (Interval(Integral, 1),),
         "weights": (Options(("uniform", "gaussian")),),
+        "metric": (Options(METRICS),),
+        "neighbors": (Options(METHODS),),
         "kernel_gamma": (None, Interval(Real, SMALLEST, LARGEST)),
     }
     affinity: str | Callable[..., Any]
     n_neighbors: int
     weights: Literal["uniform", "gaussian"]
+    metric: Literal["euclidean", "cosine"]
+    neighbors: Literal["auto", "exact", "faiss"]
     kernel_gamma: float | None
     n_jobs: int | None
 
@@ -59,12 +67,14 @@ class FromPoints(BaseEstimator, metaclass=ABCMeta):
 
         Parameters
         ----------
-        X : array-like of shape (n_nodes, n_features)
-            Points; or a symmetric matrix of weights, sparse or dense, or a Graph.
+        X : array-like or sparse matrix of shape (n_nodes, n_features)
+            Points; or a symmetric matrix of weights, or a Graph. Points may be sparse only if
+            ``affinity="knn"``.
         y : array-like of shape (n_nodes,), or dict {node: label}
             Labels. None and NaN, and for classes -1, mean unlabelled. A node may have several
             labels, ``{3: ["a", "b"]}``, and for classes a distribution, ``{3: {"a": 0.7, "b":
-            0.3}}`` or a row of a matrix of shape (n_nodes, n_classes); see `HFSClassifier`.
+            0.3}}`` or a row of a matrix of shape (n_nodes, n_classes); see `HFSClassifier`. If X
+            is a Graph whose nodes have ids, the keys of a dict and the index of a Series are ids.
         sample_weight : array-like of shape (n_nodes,), or dict {node: weight}, optional
             How much each label counts; an array if y is one, else a dict, in which the weight of
             missing nodes is 1. A label of weight 2 equals the same label given twice. The weight 0
@@ -77,6 +87,8 @@ class FromPoints(BaseEstimator, metaclass=ABCMeta):
         self._check_parameters()
         points = self._check_points(X, reset=True)
         edges = self._affinity().edges(points)
+        has_ids = nodes_of(edges) is not None
+        y, sample_weight = pair_by_node(y, sample_weight, by_index=has_ids)
         self._label(edges, y, sample_weight, edges.n_nodes)
         self.__dict__.pop("X_", None)
         if self.affinity != "precomputed":
@@ -85,7 +97,13 @@ class FromPoints(BaseEstimator, metaclass=ABCMeta):
 
     def _affinity(self) -> Affinity:
         return Affinity(
-            self.affinity, self.n_neighbors, self.weights, self.kernel_gamma, self.n_jobs
+            self.affinity,
+            self.n_neighbors,
+            self.weights,
+            self.kernel_gamma,
+            self.n_jobs,
+            self.metric,
+            self.neighbors,
         )
 
     def _check_points(self, X: Any, *, reset: bool) -> Any:
@@ -94,12 +112,13 @@ class FromPoints(BaseEstimator, metaclass=ABCMeta):
             if reset:
                 self.n_features_in_ = X.n_nodes
             return X
+        is_knn = self.affinity == "knn"
         return validate_data(
             self,
             X,
             reset=reset,
-            accept_sparse=["csr", "csc", "coo"] if precomputed else False,
-            dtype=[np.float64, np.float32],
+            accept_sparse=["csr", "csc", "coo"] if precomputed else "csr" if is_knn else False,
+            dtype=[np.float64, np.float32, *([np.uint8] if is_knn else [])],
             ensure_min_samples=2 if reset else 1,
         )
 
@@ -126,5 +145,5 @@ class FromPoints(BaseEstimator, metaclass=ABCMeta):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.affinity == "precomputed"
-        tags.input_tags.sparse = self.affinity == "precomputed"
+        tags.input_tags.sparse = self.affinity in ("precomputed", "knn")
         return tags

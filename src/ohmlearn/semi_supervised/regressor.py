@@ -27,8 +27,8 @@ class HFSRegressor(RegressorMixin, BaseHFS):
 
     Parameters
     ----------
-    affinity, n_neighbors, weights, kernel_gamma, epsilon, max_edges, passes, tol, random_state, \
-n_jobs, verbose, half_life, horizon
+    affinity, n_neighbors, weights, metric, neighbors, kernel_gamma, epsilon, max_edges, passes, \
+tol, random_state, n_jobs, verbose, half_life, horizon
         See `HFSClassifier`.
     gamma : float or "auto"
         Weight of smoothness against the fit to the numbers. The value in use is `gamma_`. With
@@ -62,7 +62,7 @@ n_iter_, n_features_in_
         **BaseHFS._constraints,
         "normalization": (Options(("stable",)), None),
     }
-    _without_evidence = "the mean of the given values"
+    _without_evidence = "they get the mean of the given values, and reached_ is False there"
 
     def __init__(
         self,
@@ -70,6 +70,8 @@ n_iter_, n_features_in_
         affinity: str | Callable[..., Any] = "knn",
         n_neighbors: int = 10,
         weights: Literal["uniform", "gaussian"] = "gaussian",
+        metric: Literal["euclidean", "cosine"] = "euclidean",
+        neighbors: Literal["auto", "exact", "faiss"] = "auto",
         kernel_gamma: float | None = None,
         gamma: float | Literal["auto"] = "auto",
         epsilon: float | None = 0.8,
@@ -86,6 +88,8 @@ n_iter_, n_features_in_
         self.affinity = affinity
         self.n_neighbors = n_neighbors
         self.weights = weights
+        self.metric = metric
+        self.neighbors = neighbors
         self.kernel_gamma = kernel_gamma
         self.gamma = gamma
         self.epsilon = epsilon

@@ -12,6 +12,7 @@ from dataclasses import fields
 from typing import Any, TypeVar
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import DTypeLike, NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
@@ -144,7 +145,7 @@ def _get_state(model: Any) -> Arrays:
     if answer is not None:
         found |= _get_answer(answer)
     if "X_" in state:
-        found["points"] = model.X_
+        found |= _get_points(model.X_)
     if "feature_names_in_" in state:
         found["feature_names"] = np.array(model.feature_names_in_.tolist(), dtype=str)
     n_nodes = None if model._n_nodes is None else int(model._n_nodes)
@@ -172,6 +173,17 @@ def _get_answer(answer: HFSResult) -> Arrays:
     if answer.left_out is not None:
         found |= _with_prefix("left_out", answer.left_out._asdict())
     return found
+
+
+def _get_points(points: Any) -> Arrays:
+    """Return points as one array, or those of a sparse matrix."""
+    if not scipy.sparse.issparse(points):
+        return {"points": points}
+    return {
+        "points": points.data,
+        "points_columns": points.indices.astype(np.int32, copy=False),
+        "points_offsets": points.indptr.astype(np.int64),
+    }
 
 
 def _with_prefix(prefix: str, arrays: Mapping[str, Any]) -> Arrays:
@@ -388,14 +400,33 @@ def _read_points(model: Any, arrays: Arrays) -> None:
     if "points" in arrays:
         points = np.asarray(arrays["points"])
         n_known = _count_nodes(model)
-        fits = points.dtype in (np.float32, np.float64) and points.shape == (n_known, width)
-        _require(fits, f"points must be numbers of the shape {(n_known, width)}")
-        _require(np.isfinite(points).all(), "points must be finite")
+        is_number = points.dtype in (np.uint8, np.float32, np.float64)
+        _require(is_number and np.isfinite(points).all(), "points must be finite numbers")
+        if "points_offsets" in arrays:
+            points = _read_sparse(arrays, points, n_known, width)
+        _require(points.shape == (n_known, width), f"points must have shape {(n_known, width)}")
         model.X_ = points
     if "feature_names" in arrays:
         names = np.asarray(arrays["feature_names"])
         _require(names.dtype.kind == "U" and names.shape == (width,), "names of features are wrong")
         model.feature_names_in_ = np.array(names.tolist(), dtype=object)
+
+
+def _read_sparse(arrays: Arrays, data: NDArray[Any], n_rows: int, width: Any) -> Any:
+    """Return the CSR matrix of points; its arrays may be anything."""
+    columns = _take(arrays, "points_columns", np.int32, 1)
+    offsets = _take(arrays, "points_offsets", np.int64, 1)
+    _require(
+        data.dtype in (np.float32, np.float64)
+        and data.shape == columns.shape
+        and len(offsets) == n_rows + 1
+        and offsets[0] == 0
+        and offsets[-1] == len(data)
+        and bool((np.diff(offsets) >= 0).all())
+        and (len(columns) == 0 or (columns.min() >= 0 and columns.max() < width)),
+        "sparse points do not fit together",
+    )
+    return scipy.sparse.csr_array((data, columns, offsets), shape=(n_rows, width))
 
 
 def _count_edge_nodes(model: Any) -> int:

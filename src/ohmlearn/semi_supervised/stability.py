@@ -26,6 +26,7 @@ most, on a graph with 26 classes where three quarters of the labels change.
 """
 
 import math
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,13 +38,14 @@ __all__ = ["flip_probabilities"]
 
 Floats = NDArray[np.float64]
 POINTS = 24  # of the quadrature
+ROWS = 1 << 14
 LEAST = 1e-150  # stands for a standard deviation of 0
 
 
 def flip_probabilities(
     graph: Graph,
     scores: Floats,
-    replicates: list[Floats],
+    replicates: Iterable[Floats],
     amplitude: float,
     unlabelled: NDArray[np.bool_],
 ) -> Floats:
@@ -55,8 +57,8 @@ def flip_probabilities(
         The sparsifier that the scores come from.
     scores : ndarray of shape (n_nodes, n_classes)
         A node's label is the class of its largest score.
-    replicates : list of ndarray of the same shape
-        Scores on replicates of the sparsifier. Four are enough.
+    replicates : iterable of ndarray of the same shape
+        Scores on replicates of the sparsifier. Four are enough. One at a time is in memory.
     amplitude : float
         That of the replicates, see `StreamingSparsifier.replicate`.
     unlabelled : ndarray of bool, shape (n_nodes,)
@@ -81,19 +83,32 @@ def flip_probabilities(
         return flips
     label = scores.argmax(axis=1)
     f = _centre(scores)
-    own = sum(np.square(_centre(x) - f).mean(axis=1) for x in replicates)
-    own = np.asarray(own) / (len(replicates) * amplitude**2)
+    own, count = np.zeros(n), 0
+    for x in replicates:
+        for rows in _parts(n):
+            own[rows] += np.square(_centre(x[rows]) - f[rows]).mean(axis=1)
+        count += 1
+    own /= count * amplitude**2
     pooled = float(np.sqrt(own[unlabelled]).mean()) ** 2
     noise = (own + pooled) / 2.0
 
     m = _mean_of_neighbours(graph, f, unlabelled)
-    signal = float((np.square(f - m).mean(axis=1) - noise)[unlabelled].mean())
+    squares = np.concatenate([np.square(f[rows] - m[rows]).mean(axis=1) for rows in _parts(n)])
+    signal = float((squares - noise)[unlabelled].mean())
     trust = max(signal, 0.0) / np.maximum(max(signal, 0.0) + noise, LEAST)
-    mean = trust[:, np.newaxis] * f + (1.0 - trust)[:, np.newaxis] * m
     # Centring takes the share 1 / n_classes of independent noise away.
     deviation = np.sqrt((1.0 + trust) * noise * n_classes / (n_classes - 1))
-    flips[unlabelled] = _chance_of_another(mean, deviation, label)[unlabelled]
+    for rows in _parts(n):
+        own_share = trust[rows, np.newaxis]
+        mean = own_share * f[rows] + (1.0 - own_share) * m[rows]
+        flips[rows] = _chance_of_another(mean, deviation[rows], label[rows])
+    flips[~unlabelled] = 0.0
     return flips
+
+
+def _parts(n: int) -> Iterator[slice]:
+    """Yield slices of rows; arrays of all rows and classes would take much memory."""
+    return (slice(first, first + ROWS) for first in range(0, n, ROWS))
 
 
 def _centre(scores: Floats) -> Floats:
@@ -105,9 +120,10 @@ def _centre(scores: Floats) -> Floats:
 def _mean_of_neighbours(graph: Graph, f: Floats, counts: NDArray[np.bool_]) -> Floats:
     """Return the weighted mean over the neighbours that count; f at a node that has none."""
     weights = graph.to_scipy()
-    total = (weights @ counts.astype(np.float64))[:, np.newaxis]
-    sums = weights @ np.where(counts[:, np.newaxis], f, 0.0)
-    mean: Floats = np.where(total > 0.0, sums / np.where(total > 0.0, total, 1.0), f)
+    total = weights @ counts.astype(np.float64)
+    mean: Floats = weights @ np.where(counts[:, np.newaxis], f, 0.0)
+    mean /= np.where(total > 0.0, total, 1.0)[:, np.newaxis]
+    mean[total <= 0.0] = f[total <= 0.0]
     return mean
 
 

@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
 
 from ohmlearn.nodes import NodeTable
+from ohmlearn.semi_supervised.by_node import MISSING, as_dict
 from ohmlearn.semi_supervised.label_weights import (
-    as_dict,
     has_several,
     normalise_shares,
     weigh_rows,
@@ -36,6 +35,7 @@ __all__ = [
     "is_unlabelled",
     "merge_rows",
     "number_labels",
+    "refuse_unknown",
 ]
 
 Floats = NDArray[np.float64]
@@ -51,6 +51,7 @@ class Labels(NamedTuple):
     classes: NDArray[Any] | None = None  # if values are positions in it
     path: str = "y"  # where they come from, for messages
     heading: Any = None  # a node that may be the heading of the file
+    id_heading: str | None = None  # of the column of nodes, which may say of which kind they are
 
 
 class NodeLabels(NamedTuple):
@@ -80,10 +81,13 @@ def number_labels(labels: Labels, ids: NodeTable | None) -> Labels:
     """
     if ids is None or isinstance(labels.nodes, np.ndarray):
         return labels
-    nodes = as_node_ids(labels.path, labels.nodes, ids.kind, row="label")
-    unknown = np.flatnonzero(ids.find(nodes) < 0)
+    nodes = as_node_ids(labels.path, labels.nodes, ids.kind, ids.kinds, heading=labels.id_heading)
+    unknown = np.flatnonzero(ids.find(nodes, missing="mask").mask)
     if len(unknown) == len(nodes):
-        refuse_source(labels.path, f"no edge has any of these nodes, such as {nodes.tolist()[0]!r}")
+        there = f"; the edges have nodes such as {ids.ids([0]).tolist()[0]!r}" if len(ids) else ""
+        refuse_source(
+            labels.path, f"no edge has any of these nodes, such as {nodes.tolist()[0]!r}{there}"
+        )
     if labels.heading is not None and [labels.nodes[at] for at in unknown] == [labels.heading]:
         why = "seems to be a heading, but no column has a usual name"
         refuse_source(
@@ -97,6 +101,23 @@ def number_labels(labels: Labels, ids: NodeTable | None) -> Labels:
         weights=labels.weights[order],
         soft=labels.soft[order],
     )
+
+
+def refuse_unknown(labels: Labels, ids: NodeTable | None) -> None:
+    """Refuse labels of nodes that a graph does not have, because they may be mistyped.
+
+    Of a stream they cannot be refused: its nodes are known only after it has been read, and a
+    node without an edge may have a label.
+    """
+    if ids is None or isinstance(labels.nodes, np.ndarray):
+        return
+    nodes = as_node_ids(labels.path, labels.nodes, ids.kind, ids.kinds, heading=labels.id_heading)
+    unknown = nodes[np.ma.getmaskarray(ids.find(nodes, missing="mask"))].tolist()
+    if unknown:
+        raise ValueError(
+            f"{labels.path} has {len(unknown):,} labels of nodes that are not in the graph, such "
+            f"as {unknown[0]!r}; leave them out, or add the nodes to the graph"
+        )
 
 
 def merge_rows(labels: Labels) -> NodeLabels:
@@ -177,8 +198,13 @@ def find_classes(
         )
     if values.dtype.kind == "f" and np.any(values != np.floor(values)):
         # Integers are always classes: with few labels per class scikit-learn would mistake them
-        # for a regression target.
-        check_classification_targets(values)
+        # for a regression target. Its message for fractions starts with the same words.
+        fraction = values[np.argmax(values != np.floor(values))]
+        raise ValueError(
+            f"Unknown label type: continuous. y has the number {fraction:g}, but classes must be "
+            f"strings or integers; use HFSRegressor for numbers, or convert y with str if each "
+            f"number is a class"
+        )
     return _choose(labels, known)._replace(values=values)
 
 
@@ -204,7 +230,7 @@ def find_values(
     labels = _split(y, n_nodes, ids, sample_weight, classes=False)
     values = labels.values
     if values.dtype.kind == "O":
-        values = np.array([math.nan if value is None else value for value in values])
+        values = np.array([math.nan if _is_missing(value) else value for value in values])
     try:
         numbers = values.astype(np.float64)
     except (TypeError, ValueError) as error:
@@ -243,12 +269,13 @@ def _split(
             "requires y to be passed, but the target y is None; give an array with one entry for "
             "each node, or a dict {node: label}"
         )
-    path, heading, names = "y", None, None
+    path, heading, id_heading, names = "y", None, None, None
     nodes: Any
     if classes and type(y).__name__ == "DataFrame" and y.shape[1] > 1:
         names = np.array(y.columns.tolist())
     if is_mapping(y, ids):
         path, heading = getattr(y, "path", "y"), getattr(y, "heading", None)
+        id_heading = getattr(y, "id_heading", None)
         nodes, entries = _split_mapping(y, ids, classes)
     else:
         entries = _as_array(y, classes)
@@ -269,7 +296,7 @@ def _split(
         sample_weight, nodes, at, soft, is_mapping(y, ids), is_mapping(sample_weight, ids)
     )
     nodes = nodes[at] if isinstance(nodes, np.ndarray) else [nodes[entry] for entry in at]
-    return Labels(nodes, values, weights, soft, names, path, heading)
+    return Labels(nodes, values, weights, soft, names, path, heading, id_heading)
 
 
 def _split_mapping(y: Any, ids: NodeTable | None, classes: bool) -> tuple[Any, NDArray[Any]]:
@@ -287,7 +314,8 @@ def _split_mapping(y: Any, ids: NodeTable | None, classes: bool) -> tuple[Any, N
             f"y has the node {named!r}, but the nodes of these edges are numbers; read the "
             f"edges with read_edges, which knows their ids, or number both with NodeTable"
         )
-    return check_node_ids(list(y), "y.keys()").astype(np.int64), entries
+    whole = [int(x) if isinstance(x, float) and x.is_integer() else x for x in y]
+    return check_node_ids(whole, "y.keys()").astype(np.int64), entries
 
 
 def _as_array(y: Any, classes: bool) -> NDArray[Any]:
@@ -356,11 +384,15 @@ def is_unlabelled(value: Any) -> bool:
     >>> [is_unlabelled(value) for value in (None, float("nan"), -1, "-1", False, 0)]
     [True, True, True, False, False, False]
     """
-    if value is None or type(value).__name__ == "NAType":  # pandas.NA
+    if _is_missing(value):
         return True
     if isinstance(value, bool | np.bool_ | str):
         return False
     return bool(value == -1 or value != value)
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or type(value).__name__ in MISSING
 
 
 def _check_scalars(values: NDArray[Any]) -> None:

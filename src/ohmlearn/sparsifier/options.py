@@ -23,7 +23,16 @@ from ohmlearn.validation.parameters import (
 )
 from ohmlearn.validation.times import check_duration
 
-__all__ = ["CONSTANTS", "MAX_EDGES", "MOST_NODES", "PAPER_CONSTANTS", "SparsifierOptions"]
+__all__ = [
+    "CONSTANTS",
+    "MAX_EDGES",
+    "MOST_NODES",
+    "NODE_BYTES",
+    "PAPER_CONSTANTS",
+    "ROW_BYTES",
+    "TIME_BYTES",
+    "SparsifierOptions",
+]
 
 SCHEMES = ("resample", "online", "paper")
 # beta = constant * (ln n + offset) / epsilon^2. "theory" is the matrix Chernoff bound for
@@ -85,7 +94,10 @@ class SparsifierOptions:
         check_option("constants", self.constants, CONSTANTS)
         check_n_jobs(self.n_jobs)
         if self.max_edges is not None and self.memory is not None:
-            raise ValueError("max_edges and memory both set the budget; give only one of them")
+            raise ValueError(
+                f"max_edges = {self.max_edges} and memory = {self.memory!r} both set the budget; "
+                f"give only one of them"
+            )
         if self.max_edges is not None:
             check_count("max_edges", self.max_edges, MAX_EDGES)
         if self.memory is not None:

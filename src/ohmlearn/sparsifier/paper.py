@@ -319,14 +319,15 @@ class PaperSampler:
         sketch.update(u, v, weights)
         self._now = sketch, seen
 
-    def snapshot(self) -> tuple[NDArray[Any], ...]:
-        """Return H as indptr, indices and weights, and the chances as the C++ sampler does."""
+    def snapshot(self) -> tuple[Any, ...]:
+        """Return H as the C++ sampler does: its arrays, the chances, and whether it is whole."""
         u, v, w, chance = self._sketch.snapshot_rows()
         h = Graph.from_edges(u, v, w, n_nodes=self.n_nodes)
         _, edge = np.unique(u.astype(np.int64) * self.n_nodes + v, return_inverse=True)
         parts = w / h.edges()[2][edge]
         variances = np.bincount(edge, (1.0 - chance) * parts**2, h.n_edges)
-        return h.indptr, h.indices, h.weights, (1.0 - variances).astype(np.float32)
+        is_whole = len(u) == self._sketch.n_edges_seen and bool(np.all(chance >= 1.0))
+        return h.indptr, h.indices, h.weights, (1.0 - variances).astype(np.float32), is_whole
 
     def merge(self, other: "PaperSampler") -> None:
         sketch = copy.copy(self._sketch)

@@ -53,8 +53,8 @@ class Sample:
     loose : float
         Share of the errors that are independent of each other, see LOOSE.
     seed, threads : int
-    is_whole : bool, optional
-        Whether all edges are there, if the sampler knows it.
+    is_whole : bool
+        Whether no edge that counts was dropped; parallel ones may have been added up.
 
     Examples
     --------
@@ -71,7 +71,7 @@ class Sample:
     loose: float
     seed: int
     threads: int
-    is_whole: bool | None = None
+    is_whole: bool = False
 
     def errors(self, number: int) -> NDArray[np.float32]:
         """Draw an error for the weight of each of ``graph.edges()``; at most the weight."""

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ohmlearn._display import Shown
 from ohmlearn._sharing import Shared, in_turn
 from ohmlearn._storage import read_arrays, write_arrays
 from ohmlearn.nodes import NodeTable
@@ -16,7 +17,7 @@ from ohmlearn.sparsifier.options import SparsifierOptions
 __all__ = ["SavedSparsifier"]
 
 
-class SavedSparsifier(Shared):
+class SavedSparsifier(Shown, Shared):
     """The part of a sparsifier that writes and reads its state."""
 
     options: SparsifierOptions
@@ -33,6 +34,23 @@ class SavedSparsifier(Shared):
     @abstractmethod
     def _sampler(self) -> Any:
         """Return the sampler, unless a fork has left it half-changed."""
+
+    def __repr__(self) -> str:
+        title, facts = self._known()
+        return title if facts.get("edges seen") == 0 else super().__repr__()
+
+    def _title(self) -> str:
+        return f"StreamingSparsifier({self.options.describe()})"
+
+    def _facts(self) -> dict[str, Any]:
+        if not self._lock.acquire(blocking=False):  # another thread updates it
+            return {"at work": True}
+        try:
+            sampler = self._sampler()
+            n_seen = sampler.position - sampler.n_self_loops - sampler.n_zero_weights
+            return {"edges seen": n_seen, "rows": sampler.n_rows, "nodes": sampler.n_nodes}
+        finally:
+            self._lock.release()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the sparsifier to a file with a checksum, completely or not at all.

@@ -137,9 +137,6 @@ class StreamingSparsifier(SavedSparsifier):
         self._snapshot: Sample | None = None
         self._share()
 
-    def __repr__(self) -> str:
-        return f"StreamingSparsifier({self.options.describe()})"
-
     def _cut_off(self) -> None:
         if self._core.changes_at_once:
             return
@@ -285,7 +282,7 @@ class StreamingSparsifier(SavedSparsifier):
 
     @in_turn
     def snapshot(self, *, at: Any = None, since: Any = None) -> Graph:
-        """Return H as a graph, resampled to the target.
+        """Return H as a graph, resampled to the target. It has all edges if they are no more.
 
         The sparsifier itself does not change. The graph is kept until the next update, so that
         asking again costs nothing. Its attribute `view` says which edges count, and how much.
@@ -318,17 +315,11 @@ class StreamingSparsifier(SavedSparsifier):
         sampler, options = self._sampler(), self.options
         view = choose_view(options, self.latest_, at, since)
         if self._snapshot is None or self._snapshot.graph.view != view:
-            is_whole = None
-            if view is None:
-                *csr, chance = sampler.snapshot()
-            elif view.half_life is not None:
-                *csr, chance = sampler.snapshot(view.at)
-            else:
-                *csr, chance, is_whole = sampler.snapshot(view.earliest)
+            moment = () if view is None else (view.earliest if view.half_life is None else view.at,)
+            *csr, chance, is_whole = sampler.snapshot(*moment)
             graph = Graph._from_csr(*csr)
             graph.nodes, graph.view = self.nodes, view
-            loose = LOOSE[options.scheme]
-            how = (loose, self.seed, options.threads, is_whole)
+            how = (LOOSE[options.scheme], self.seed, options.threads, is_whole)
             self._snapshot = Sample(graph, chance, *how)
         return self._snapshot
 

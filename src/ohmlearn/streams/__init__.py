@@ -5,12 +5,11 @@ nodes, or None if its ids already are numbers. If `rereadable` is true, every ``
 the beginning.
 """
 
-from ohmlearn.streams.approximate_knn import FaissKnnEdges
 from ohmlearn.streams.batch import EdgeBatch, TimedBatch
 from ohmlearn.streams.edge_stream import EdgeStream
 from ohmlearn.streams.errors import SourceError
 from ohmlearn.streams.kernel import KernelEdges, kernel_edges
-from ohmlearn.streams.knn import KnnEdges, knn_edges
+from ohmlearn.streams.knn import FaissKnnEdges, KnnEdges, knn_edges
 from ohmlearn.streams.options import ReadOptions
 from ohmlearn.streams.read import read_edges
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import IO, Any
@@ -13,22 +13,25 @@ from zipfile import ZipFile, ZipInfo
 import numpy as np
 from numpy.typing import NDArray
 
-from ohmlearn.nodes.ids import Ids, Strings, as_ids
+from ohmlearn.nodes.ids import FractionError, IdColumn, Strings, as_ids, join_masks, read_ids
 from ohmlearn.nodes.table import check_equal_sizes
-from ohmlearn.streams.columns import Columns, choose_columns
+from ohmlearn.streams.columns import Columns, Values, choose_columns
 from ohmlearn.streams.errors import reading, refuse_source
 from ohmlearn.streams.files import read_start
 from ohmlearn.streams.options import ReadOptions
+from ohmlearn.streams.remote import is_remote
 from ohmlearn.streams.source import RawBatch, Source, drop_bad
 
-__all__ = ["ArraySource", "BatchSource", "columns_of"]
+__all__ = ["ArraySource", "BatchSource", "columns_of", "look_at_types"]
 
 ROWS = 1 << 17  # in a batch
+LOOK = 1000  # rows that decide which columns of a matrix are not ends
 BATCH_BYTES = 1 << 24  # at most so many of a column in a batch
 # A matrix is decompressed as a whole. One with more bytes than this must not be more than
 # MOST_PACKED times as large as its file.
 SMALL_MATRIX = 1 << 28
 MOST_PACKED = 100
+TWO_KINDS = "use bipartite=True"
 ArrayColumns = tuple[Any, Any, Any, Any]  # u, v, w or None, t or None
 
 
@@ -36,7 +39,8 @@ def columns_of(name: str, options: ReadOptions, array: NDArray[Any]) -> tuple[Ar
     """Return the columns of an array of shape (n, 2), (n, 3) or (n, 4), or with named fields."""
     if array.dtype.names is not None:
         names: list[str] | None = list(array.dtype.names)
-        columns = choose_columns(name, options, names, len(array.dtype.names))
+        values = look_at_types([array.dtype[at] for at in array.dtype.names])
+        columns = choose_columns(name, options, names, len(array.dtype.names), values)
         u, v, w, t = (None if at is None else array[array.dtype.names[at]] for at in _four(columns))
         if array.ndim != 1:
             refuse_source(name, f"must be one-dimensional, got shape {array.shape}")
@@ -54,46 +58,69 @@ def columns_of(name: str, options: ReadOptions, array: NDArray[Any]) -> tuple[Ar
     others = [at for at in range(n_columns) if options.time is True or at != options.time]
     if len(others) == 3 and options.weight_col is None and options.rows.weights:
         options = replace(options, weight_col=others[2])
-    columns = choose_columns(name, options, None, n_columns)
+    columns = choose_columns(name, options, None, n_columns, _look_at_rows(array))
     u, v, w, t = (None if at is None else array[:, at] for at in _four(columns))
     return (u, v, w, t), columns
+
+
+def look_at_types(types: Iterable[np.dtype[Any]]) -> Values:
+    """Return which columns are not ends, by their types."""
+    kinds = [kind.kind for kind in types]
+    return Values(
+        times={at for at, kind in enumerate(kinds) if kind in "mM"},
+        floats={at for at, kind in enumerate(kinds) if kind == "f"},
+    )
+
+
+def _look_at_rows(array: NDArray[Any]) -> Values:
+    """Return which columns of a matrix have fractions in the first rows."""
+    if array.dtype.kind != "f":
+        return Values()
+    first = array[:LOOK]
+    return Values(fractions=set(np.flatnonzero((first % 1 > 0).mean(axis=0) > 0.5).tolist()))
 
 
 def _four(columns: Columns) -> tuple[int, int, int | None, int | None]:
     return columns.u, columns.v, columns.w, columns.t
 
 
-def take_ids(source: Source, ids: Any, side: str, row: int, kind: str | None) -> Ids:
+def take_ids(source: Source, ids: Any, side: str, row: int, kind: str | None) -> IdColumn:
     """Return ids; whole numbers may be floats, if they share an array with weights."""
-    if hasattr(ids, "dtype"):
-        ids = np.asarray(ids)
-        if ids.dtype.kind == "f":
-            bad = ~((np.abs(ids) < 2**53) & (ids == np.floor(ids)))
-            if bad.any():
-                at = int(np.argmax(bad))
-                why = f"node ids must be whole numbers, got {ids[at]}"
-                refuse_source(source.name, why, f"row {row + at}")
-            ids = ids.astype(np.int64)
-    found = as_ids(ids, side)
-    if (source.options.id_type or kind) == "string" and not isinstance(found, Strings):
-        return as_ids(found.astype(str), side)
+    if source.options.skip_bad and isinstance(ids, np.ndarray) and ids.dtype.kind == "f":
+        ids = np.where(ids % 1 == 0, ids, np.nan)
+    try:
+        found = read_ids(ids, side)
+    except FractionError as error:
+        refuse_source(source.name, f"node ids must be {error.wanted}", f"row {row + error.at}")
+    if (source.options.id_type or kind) == "string" and not isinstance(found.ids, Strings):
+        return IdColumn(as_ids(found.ids.astype(str), side), found.missing)
     return found
 
 
-def matrix_columns(name: str, matrix: Any) -> ArrayColumns:
-    """Return each edge of an adjacency matrix once."""
-    if matrix.shape[0] != matrix.shape[1]:
-        refuse_source(name, f"must be a square matrix, got shape {matrix.shape}")
+def matrix_kinds(options: ReadOptions) -> tuple[str, str] | None:
+    """Return the kinds of nodes that the rows and columns of a matrix are."""
+    if options.bipartite is True:
+        return "row", "column"
+    return options.bipartite or None
+
+
+def matrix_columns(name: str, matrix: Any, *, two_kinds: bool = False) -> ArrayColumns:
+    """Return each edge of an adjacency matrix once; if rows and columns differ, every entry."""
+    if matrix.shape[0] != matrix.shape[1] and not two_kinds:
+        why = f"must be a square matrix, got shape {matrix.shape}"
+        refuse_source(name, f"{why}; if rows and columns are two kinds of nodes, {TWO_KINDS}")
     if matrix.dtype.kind not in "biuf":
         refuse_source(name, f"weights must be real numbers, got {matrix.dtype}")
     coo = matrix.tocoo()
     u, v, w = coo.coords[0], coo.coords[1], coo.data
-    inside = (u >= 0) & (v >= 0) & (u < matrix.shape[0]) & (v < matrix.shape[0])
+    inside = (u >= 0) & (v >= 0) & (u < matrix.shape[0]) & (v < matrix.shape[1])
     if not inside.all():
         refuse_source(name, f"has an index outside its shape {matrix.shape}")
     if w.dtype.kind == "b":
         w = w.astype(np.float64)
     upper, lower = u < v, u > v
+    if two_kinds:
+        return u, v, w, None
     if upper.any() and lower.any():
         if matrix.shape[0] > 2 * len(u):  # use memory for nodes with edges only
             nodes, at = np.unique(np.concatenate([u, v]), return_inverse=True)
@@ -123,6 +150,10 @@ class PackedColumn:
         shape, self.dtype = read_array_header(name, column, self._file, archive.getinfo(member))
         self.shape = shape
 
+    def close(self) -> None:
+        """Close the file, also if a traceback keeps the array."""
+        self._file.close()
+
     def __len__(self) -> int:
         return self.shape[0]
 
@@ -132,7 +163,7 @@ class PackedColumn:
         size = (stop - start) * self.dtype.itemsize
         data = self._file.read(size)
         if len(data) < size:
-            refuse_source(self._name, f"{self._column} ends too early", f"row {start}")
+            refuse_source(self._name, f"{self._column} ends too early", f"row {start + 1}")
         self._row = stop
         return np.frombuffer(data, dtype=self.dtype)
 
@@ -172,27 +203,32 @@ class ArraySource(Source):
             yield from cut(self, columns, kind)
 
     def _load(self, stack: ExitStack) -> ArrayColumns:
+        if self.options.filesystem is not None or is_remote(self.name):
+            refuse_source(self.name, "numpy files must be on this machine; copy it here first")
         with reading(self.name, "a numpy file"):
             first = read_start(self.name, 2)
             if not first:
                 refuse_source(self.name, "is empty")
             if first == b"PK":
-                return self._load_npz(stack.enter_context(ZipFile(self.name)))
+                return self._load_npz(stack.enter_context(ZipFile(self.name)), stack)
             array = np.load(self.name, mmap_mode="r", allow_pickle=False)
             columns, self.columns = columns_of(self.name, self.options, array)
         return columns
 
-    def _load_npz(self, archive: ZipFile) -> ArrayColumns:
+    def _load_npz(self, archive: ZipFile, stack: ExitStack) -> ArrayColumns:
         members = {member.removesuffix(".npy"): member for member in archive.namelist()}
         if "format" in members:
             if self.options.time is not None:
                 refuse_source(
                     self.name, "a matrix has no times; save columns u, v, w and t with numpy.savez"
                 )
-            self.columns = Columns(0, 1, 2, ["row", "column", "w"], guessed=False)
+            kinds = matrix_kinds(self.options)
+            self.columns = Columns(0, 1, 2, ["row", "column", "w"], False, kinds=kinds)
             return self._load_matrix(archive, members)
         names = list(members)
-        chosen = choose_columns(self.name, self.options, names, len(names))
+        types = (PackedColumn(self.name, repr(x), archive, members[x]).dtype for x in names)
+        values = look_at_types(types)
+        chosen = choose_columns(self.name, self.options, names, len(names), values)
         self.columns = chosen
         u, v, w, t = (
             None
@@ -202,7 +238,10 @@ class ArraySource(Source):
         )
         assert u is not None
         for at, column in zip(_four(chosen), (u, v, w, t), strict=True):
-            if column is not None and (len(column.shape) != 1 or column.shape != u.shape):
+            if column is None:
+                continue
+            stack.callback(column.close)
+            if len(column.shape) != 1 or column.shape != u.shape:
                 refuse_source(
                     self.name,
                     f"columns must be one-dimensional and equally long, but {chosen.name(at)} has "
@@ -226,7 +265,8 @@ class ArraySource(Source):
                 f"zeros and ones rarely compress {MOST_PACKED} times; save it with "
                 f"compressed=False if it is right",
             )
-        return matrix_columns(self.name, scipy.sparse.load_npz(self.name))
+        matrix = scipy.sparse.load_npz(self.name)
+        return matrix_columns(self.name, matrix, two_kinds=matrix_kinds(self.options) is not None)
 
 
 def cut(source: Source, columns: ArrayColumns, kind: str | None) -> Iterator[RawBatch]:
@@ -235,28 +275,34 @@ def cut(source: Source, columns: ArrayColumns, kind: str | None) -> Iterator[Raw
     rows = ROWS
     for column in columns:
         if hasattr(column, "dtype"):
-            width = max(1, column.dtype.itemsize)
+            width = max(1, getattr(column.dtype, "itemsize", 1))  # types of pandas may have none
             if width > BATCH_BYTES:
                 refuse_source(source.name, f"values of {width} bytes each are too long")
             rows = min(rows, BATCH_BYTES // width)
     for row in range(0, len(u), rows):
         part = slice(row, row + rows)
         with reading(source.name, "columns of edges"):
-            a = take_ids(source, u[part], "u", row, kind)
-            b = take_ids(source, v[part], "v", row, kind)
+            number = row + source.first_row
+            a, u_missing = take_ids(source, u[part], "u", number, kind)
+            b, v_missing = take_ids(source, v[part], "v", number, kind)
             weights = None if w is None else np.asarray(w[part])
             if weights is not None and weights.dtype.kind not in "biuf":
                 refuse_source(source.name, f"weights must be real numbers, got {weights.dtype}")
             times = None
             if source.times is not None:
                 times = source.times.take(source.name, t[part])
-            batch = drop_bad(source.name, source.options, row, a, b, weights, times=times)
+            missing = join_masks(u_missing, v_missing)
+            why = "a node id is missing, or not a whole number"
+            how = (source.name, source.options, number)
+            batch = drop_bad(*how, a, b, weights, missing, why, times)
         source.fraction = min(1.0, (row + rows) / len(u))
         yield batch
 
 
 class BatchSource(Source):
     """Arrays (u, v), (u, v, w) or (u, v, w, t) in memory; w may be None."""
+
+    first_row = 0
 
     def __init__(self, name: str, options: ReadOptions, columns: ArrayColumns) -> None:
         super().__init__(name, options)
@@ -275,7 +321,8 @@ class BatchSource(Source):
                     + (" and no fourth array" if columns[3] is None else "; use time=True"),
                 )
             time = 3
-        self.columns = Columns(0, 1, weight, list("uvwt"), guessed=False, t=time)
+        kinds = ("left", "right") if options.bipartite is True else options.bipartite or None
+        self.columns = Columns(0, 1, weight, list("uvwt"), guessed=False, t=time, kinds=kinds)
 
     def inspect(self) -> None:
         """Do nothing: everything is known."""

@@ -1,25 +1,27 @@
-"""Edges from Arrow: tables of other libraries, IPC and Feather files, Parquet files."""
+"""Edges from record batches of Arrow; IPC and Feather files, and pipes."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ohmlearn.nodes.ids import Ids, Strings, ids_from_arrow
+from ohmlearn.nodes.ids import EXACT, Ids, Strings, ids_from_arrow, join_masks
 from ohmlearn.streams.bytes import ByteSource
-from ohmlearn.streams.columns import Columns, choose_columns
+from ohmlearn.streams.columns import Columns, Values, choose_columns
 from ohmlearn.streams.errors import reading, refuse_source
 from ohmlearn.streams.options import ReadOptions
+from ohmlearn.streams.remote import is_remote, open_remote
+from ohmlearn.streams.row_filter import RowFilter, as_plain, decode
 from ohmlearn.streams.source import RawBatch, Source, drop_bad
 from ohmlearn.streams.times import TimeRule
 from ohmlearn.validation.parameters import require_extra
 
-__all__ = ["ArrowFile", "ArrowObject", "ArrowPipe", "ParquetFile", "take_record_batch"]
+__all__ = ["ROWS", "ArrowFile", "ArrowPipe", "ArrowSource", "take_record_batch"]
 
 # Rows in a batch. With a power of two, pyarrow would fill a buffer of that size, read a little
 # further, double and copy the buffer, and copy it again to cut it to size.
@@ -30,116 +32,75 @@ class ArrowSource(Source):
     """A source with a schema and record batches."""
 
     format = "Arrow"
-    _n_skipped = 0  # rows before those that are read
+    has_rows = True
+    which_rows = ""  # what the numbers of rows count, if not all rows of the source
+    _rows: RowFilter | None = None
 
     @abstractmethod
-    def _read(self) -> Iterator[tuple[Columns, Any]]:
-        """Yield record batches, each with the positions of the columns of edges in it."""
+    def _read(self) -> Iterator[tuple[Columns, Any, int]]:
+        """Yield record batches with the positions of columns, and the number of the first row.
 
-    def _first_row(self) -> int:
-        """Return the number of the first row, for messages."""
-        return 0
+        They have the columns that `project` names.
+        """
 
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
         """Yield the columns of edges of each record batch."""
-        row, seen = self._first_row() + self._n_skipped, self._n_skipped
         batches = self._read()
         while True:
             with reading(self.name, self.format):
                 found = next(batches, None)
                 if found is None:
                     break
-                columns, batch = found
-                raw = take_record_batch(
-                    batch, columns, self.name, self.options, kind, row, self.times
-                )
-            row += batch.num_rows
-            seen += batch.num_rows
-            if self.n_edges:
-                self.fraction = min(1.0, seen / self.n_edges)
+                raw = self.complete(self._take(*found, kind))
             yield raw
 
+    def _take(self, columns: Columns, batch: Any, row: int, kind: str | None) -> RawBatch:
+        """Return the edges of a record batch that count."""
+        row += self.first_row
+        rows: int | NDArray[np.int64] = row
+        n_bad, first_bad = 0, None
+        if self._rows is not None:
+            kept = self._rows.keep_batch(batch)
+            if kept.bad is not None:
+                at = int(np.argmax(kept.bad))
+                n_bad, why = int(np.count_nonzero(kept.bad)), kept.why(at)
+                place = f"row {row + at}{self.which_rows}"
+                if not self.options.skip_bad:
+                    refuse_source(self.name, f'{why}; correct it, or use on_bad="skip"', place)
+                first_bad = f"{self.name}, {place}: {why}"
+            if not kept.rows.all():
+                columns, batch = _filter(columns, batch, kept.rows)
+                rows = row + np.flatnonzero(kept.rows)
+        raw = take_record_batch(
+            batch, columns, self.name, self.options, kind, rows, self.own_times, self.which_rows
+        )
+        return raw._replace(n_bad=raw.n_bad + n_bad, first_bad=raw.first_bad or first_bad)
+
     def _choose(self, schema: Any) -> Columns:
-        columns = choose_columns(self.name, self.options, schema.names, len(schema.names))
+        names, values = schema.names, look_at_types(schema.types)
+        columns = choose_columns(self.name, self.own_options(names), names, len(names), values)
         self.columns = columns
         ends = (columns.u,) if self.options.rows.second_may_be_empty else (columns.u, columns.v)
         for at in ends:
             check_id_type(schema.field(at).type, self.name, columns.name(at))
+        self._rows = self.make_filter(names)
         return columns
 
+    def _project(self, chosen: Columns) -> tuple[Columns, list[str]]:
+        """Return the names of the columns to read, and the positions of the edges in those."""
+        names = list(chosen.names or ())
+        used = [names[at] for at in chosen.used]
+        if len(set(names)) < len(names):
+            refuse_source(self.name, "two columns have the same name")
+        more = [] if self._rows is None else self._rows.columns
+        wanted = [*used, *(name for name in more if name not in used)]
+        weight = None if chosen.w is None else 2
+        time = None if chosen.t is None else len(used) - 1
+        return chosen._replace(u=0, v=1, w=weight, t=time, names=wanted), wanted
 
-class ParquetFile(ArrowSource):
-    """A Parquet file, or some of its row groups; only the columns of edges are read."""
-
-    format = "Parquet"
-
-    def __init__(self, name: str, options: ReadOptions, row_groups: range | None = None) -> None:
-        super().__init__(name, options)
-        self._row_groups = row_groups
-
-    def inspect(self) -> None:
-        """Read the footer."""
-        with self._open() as file:
-            self._choose(file.schema_arrow)
-            self.n_edges = self._count(file, self._row_groups)
-
-    @staticmethod
-    def _count(file: Any, row_groups: range | None) -> int:
-        """Return the number of rows in some row groups, by default in all."""
-        if row_groups is None:
-            return int(file.metadata.num_rows)
-        return sum(file.metadata.row_group(at).num_rows for at in row_groups)
-
-    def _first_row(self) -> int:
-        if self._row_groups is None:
-            return 0
-        with self._open() as file:
-            return self._count(file, range(self._row_groups.start))
-
-    def _open(self) -> Any:
-        parquet = require_extra("pyarrow.parquet", "files")
-        with reading(self.name, self.format):
-            # With pre_buffer, pyarrow keeps all that it has read until the file is closed.
-            return parquet.ParquetFile(self.name, pre_buffer=False)
-
-    def _read(self) -> Iterator[tuple[Columns, Any]]:
-        with self._open() as file:
-            chosen = self._choose(file.schema_arrow)
-            self.n_edges = self._count(file, self._row_groups)
-            names = file.schema_arrow.names
-            wanted = [names[at] for at in chosen.used]
-            if len(set(names)) < len(names):
-                refuse_source(self.name, "two columns have the same name")
-            weight = None if chosen.w is None else 2
-            time = None if chosen.t is None else len(wanted) - 1
-            columns = Columns(0, 1, weight, wanted, chosen.guessed, time)
-            groups, skipped = self._find_row_groups(file)
-            for batch in file.iter_batches(ROWS, groups, wanted, use_threads=False):
-                batch = batch.select(wanted)  # pyarrow returns them in the order of the file
-                if skipped < batch.num_rows:
-                    yield columns, batch.slice(skipped)
-                skipped = max(0, skipped - batch.num_rows)
-
-    def batches_from(self, kind: str | None, position: int) -> Iterator[RawBatch]:
-        """Read from a row on; the row groups before it are not decoded."""
-        self.position = self._n_skipped = position
-        try:
-            for batch in self.batches(kind):
-                self.position += batch.u.size + batch.n_bad
-                yield batch
-        finally:
-            self._n_skipped = 0
-
-    def _find_row_groups(self, file: Any) -> tuple[range | None, int]:
-        """Return the row groups to read, and how many rows of the first one to skip."""
-        groups, skipped = self._row_groups, self._n_skipped
-        if skipped == 0:
-            return groups, 0
-        groups = range(file.metadata.num_row_groups) if groups is None else groups
-        while groups and skipped >= self._count(file, groups[:1]):
-            skipped -= self._count(file, groups[:1])
-            groups = groups[1:]
-        return groups, skipped
+    def _excludes_all(self) -> bool:
+        """Whether the names of the folders leave out all rows."""
+        return self._rows is not None and self._rows.excludes_all()
 
 
 class ArrowFile(ArrowSource):
@@ -155,19 +116,29 @@ class ArrowFile(ArrowSource):
     @contextmanager
     def _open(self) -> Iterator[Any]:
         pa = require_extra("pyarrow", "files")
-        with reading(self.name, self.format), pa.memory_map(self.name) as file:
+        with reading(self.name, self.format), ExitStack() as stack:
+            if self.options.filesystem is not None or is_remote(self.name):
+                remote = open_remote(self.name, self.options.filesystem)
+                stack.enter_context(remote)
+                file = stack.enter_context(pa.PythonFile(remote, mode="r"))
+            else:
+                file = stack.enter_context(pa.memory_map(self.name))
             is_file = file.size() >= 6 and file.read(6) == b"ARROW1"
             file.seek(0)
             yield pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file)
 
-    def _read(self) -> Iterator[tuple[Columns, Any]]:
+    def _read(self) -> Iterator[tuple[Columns, Any, int]]:
         with self._open() as reader:
             columns = self._choose(reader.schema)
+            if self._excludes_all():
+                return
+            row = 0
             count = getattr(reader, "num_record_batches", None)  # a stream does not say it
             batches = reader if count is None else map(reader.get_batch, range(count))
             for at, batch in enumerate(batches):
                 self.fraction = at / count if count else None
-                yield columns, _validated(batch)
+                yield columns, _validated(batch), row
+                row += batch.num_rows
 
 
 class ArrowPipe(ArrowSource):
@@ -182,42 +153,43 @@ class ArrowPipe(ArrowSource):
     def inspect(self) -> None:
         """Do nothing: reading the schema could block."""
 
-    def _read(self) -> Iterator[tuple[Columns, Any]]:
+    def _read(self) -> Iterator[tuple[Columns, Any, int]]:
         pa = require_extra("pyarrow", "files")
         with ByteSource(self.name, self._pipe) as source, pa.ipc.open_stream(source.file) as reader:
             columns = self._choose(reader.schema)
+            row = 0
             for batch in reader:
-                yield columns, _validated(batch)
+                yield columns, _validated(batch), row
+                row += batch.num_rows
 
 
-class ArrowObject(ArrowSource):
-    """An object with ``__arrow_c_stream__``: a table of pyarrow, pandas, polars, duckdb, ..."""
+def _filter(columns: Columns, batch: Any, rows: NDArray[np.bool_]) -> tuple[Columns, Any]:
+    """Return the columns of edges of some rows."""
+    import pyarrow as pa
 
-    def __init__(self, table: Any, options: ReadOptions) -> None:
-        once = hasattr(table, "read_next_batch")  # a reader, not a table
-        super().__init__(f"the {type(table).__name__}", options, rereadable=not once)
-        self._table = table
-
-    def inspect(self) -> None:
-        """Look at the schema if the object has one; others would have to run a query."""
-        pa = require_extra("pyarrow", "files")
-        schema = getattr(self._table, "schema", None)
-        if isinstance(schema, pa.Schema):
-            self._choose(schema)
-        self.n_edges = getattr(self._table, "num_rows", None)
-
-    def _read(self) -> Iterator[tuple[Columns, Any]]:
-        pa = require_extra("pyarrow", "files")
-        reader = pa.RecordBatchReader.from_stream(self._table)
-        columns = self._choose(reader.schema)
-        for batch in reader:
-            yield columns, batch
+    # Arrow cannot choose rows of views of strings.
+    arrays = [as_plain(batch.column(at)).filter(pa.array(rows)) for at in columns.used]
+    names = [batch.schema.names[at] for at in columns.used]
+    weight = None if columns.w is None else 2
+    time = None if columns.t is None else len(arrays) - 1
+    columns = columns._replace(u=0, v=1, w=weight, t=time, names=names)
+    return columns, pa.RecordBatch.from_arrays(arrays, names=names)
 
 
 def _validated(batch: Any) -> Any:
     """Return the batch after a check of its buffers, which may be wrong in damaged files."""
     batch.validate(full=True)
     return batch
+
+
+def look_at_types(types: list[Any]) -> Values:
+    """Return which columns are not ends, by their types."""
+    import pyarrow.types as t
+
+    return Values(
+        times={at for at, kind in enumerate(types) if t.is_temporal(kind)},
+        floats={at for at, kind in enumerate(types) if t.is_floating(kind) or t.is_decimal(kind)},
+    )
 
 
 def check_id_type(kind: Any, source: str, column: str | None) -> None:
@@ -227,7 +199,7 @@ def check_id_type(kind: Any, source: str, column: str | None) -> None:
     value = kind.value_type if types.is_dictionary(kind) else kind
     if types.is_integer(value) or types.is_string(value) or types.is_large_string(value):
         return
-    if str(value) == "string_view":
+    if str(value) == "string_view" or types.is_floating(value) or types.is_null(value):
         return
     refuse_source(
         source,
@@ -242,10 +214,14 @@ def take_record_batch(
     source: str,
     options: ReadOptions,
     kind: str | None,
-    row: int,
+    row: int | NDArray[np.int64],
     rule: TimeRule | None = None,
+    which_rows: str = "",
 ) -> RawBatch:
-    """Return ids, weights and times of a record batch whose first row has number `row`."""
+    """Return ids, weights and times of a record batch.
+
+    `row` is the number of the first row, or those of all rows.
+    """
     u, v = batch.column(columns.u), batch.column(columns.v)
     if options.rows.second_may_be_empty:
         v = as_text(v)
@@ -259,53 +235,70 @@ def take_record_batch(
             bad |= array.is_null().to_numpy(zero_copy_only=False)
     weights = None if w is None else take_weights(w, source, columns)
     id_type = options.id_type or kind
-    a, too_large = take_ids(u, id_type)
-    b, also_too_large = take_ids(v, id_type)
+    a, u_reason, u_bad = take_ids(u, id_type)
+    b, v_reason, v_bad = take_ids(v, id_type)
     reason = "a node id or weight is missing"
-    if too_large is not None or also_too_large is not None:
-        large = np.zeros(batch.num_rows, dtype=bool)
-        for mask in (too_large, also_too_large):
-            large |= False if mask is None else mask
-        if bad is None or int(np.argmax(large)) < int(np.argmax(bad)):
-            reason = "a node id does not fit int64"
-        bad = large if bad is None else bad | large
+    wrong = join_masks(u_bad, v_bad)
+    if wrong is not None:
+        if bad is None or int(np.argmax(wrong)) < int(np.argmax(bad)):
+            reason = u_reason if u_bad is not None and u_bad[np.argmax(wrong)] else v_reason
+        bad = wrong if bad is None else bad | wrong
     times = None
     if rule is not None and columns.t is not None:
         array = batch.column(columns.t)
         values = take_times(array, source, columns)
         times = rule.take(source, values, lambda at: array[at].as_py())
-    return drop_bad(source, options, row, a, b, weights, bad, reason, times)
+    return drop_bad(source, options, row, a, b, weights, bad, reason, times, which_rows)
 
 
 def as_text(array: Any) -> Any:
     """Return labels as strings, nulls as empty ones."""
     import pyarrow as pa
 
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+    array = decode(array)
     return array.cast(pa.large_string()).fill_null("")
 
 
-def take_ids(array: Any, id_type: str | None) -> tuple[Ids, NDArray[np.bool_] | None]:
-    """Return ids, with any value for nulls, and a mask of those that do not fit int64."""
+def take_ids(array: Any, id_type: str | None) -> tuple[Ids, str, NDArray[np.bool_] | None]:
+    """Return ids, with any value for bad ones; what is wrong with those; which are bad."""
     import pyarrow as pa
 
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+    array = decode(array)
+    if pa.types.is_null(array.type):
+        return np.zeros(len(array), np.int64), "", None
+    bad, why = None, ""
+    if pa.types.is_floating(array.type):
+        array, bad, why = _whole(array)
     is_integer = pa.types.is_integer(array.type)
     if array.null_count > 0:
         array = array.fill_null(0 if is_integer else "")
     if not is_integer:
         array.validate(full=True)  # Parquet does not check UTF-8
-        return ids_from_arrow(array), None
+        return ids_from_arrow(array).ids, "", None
     if id_type == "string":
-        return ids_from_arrow(array.cast(pa.large_string())), None
+        return ids_from_arrow(array.cast(pa.large_string())).ids, why, bad
     integers: NDArray[Any] = array.to_numpy(zero_copy_only=False)
     if integers.dtype != np.uint64:
         narrow = integers.dtype in (np.int32, np.int64)
-        return integers if narrow else integers.astype(np.int64), None
+        return integers if narrow else integers.astype(np.int64), why, bad
     large = integers > np.uint64(2**63 - 1)
-    return integers.astype(np.int64), large if large.any() else None
+    why = "a node id does not fit int64"
+    return integers.astype(np.int64), why, large if large.any() else None
+
+
+def _whole(array: Any) -> tuple[Any, NDArray[np.bool_] | None, str]:
+    """Return floats as integers, with any value for bad ones; which are bad, and why."""
+    import pyarrow as pa
+
+    floats: NDArray[Any] = array.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
+    bad = ~((np.abs(floats) <= EXACT) & (floats == np.floor(floats)))
+    why = ""
+    if bad.any():
+        first = floats[np.argmax(bad)]
+        why = "a node id is missing"
+        if not np.isnan(first):
+            why = f"node ids must be whole numbers (at most 2**53 if they are floats), got {first}"
+    return pa.array(np.where(bad, 0, floats).astype(np.int64)), bad if bad.any() else None, why
 
 
 def take_weights(array: Any, source: str, columns: Columns) -> NDArray[Any]:
@@ -331,8 +324,7 @@ def take_times(array: Any, source: str, columns: Columns) -> NDArray[Any] | Stri
     import pyarrow as pa
 
     types = pa.types
-    if types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+    array = decode(array)
     kind = array.type
     if types.is_date(kind):
         array = array.cast(pa.timestamp("s" if types.is_date32(kind) else "ms"))
@@ -351,7 +343,7 @@ def take_times(array: Any, source: str, columns: Columns) -> NDArray[Any] | Stri
     is_text = types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view"
     if is_text or types.is_decimal(kind):
         texts = array.cast(pa.large_string()).fill_null("")
-        found = ids_from_arrow(texts)
+        found = ids_from_arrow(texts).ids
         assert isinstance(found, Strings)
         return found
     refuse_source(

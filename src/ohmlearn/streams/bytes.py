@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any, BinaryIO
 
 from ohmlearn.streams.errors import reading, refuse_source
+from ohmlearn.streams.read_ahead import ReadAhead
+from ohmlearn.streams.remote import is_remote, open_remote
 from ohmlearn.validation.parameters import require_extra
 
 __all__ = ["ByteSource", "CountedBlocks", "line_blocks"]
@@ -31,15 +34,28 @@ class ByteSource:
         The decompressed content.
     """
 
-    def __init__(self, name: str, pipe: BinaryIO | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        pipe: BinaryIO | None = None,
+        filesystem: Any = None,
+        opened: ReadAhead | None = None,
+    ) -> None:
         self.name = name
         self._stack = ExitStack()
-        if pipe is None:
-            raw: Any = self._stack.enter_context(open(name, "rb"))  # noqa: SIM115
-            self._size: int | None = os.fstat(raw.fileno()).st_size
+        if pipe is None and (filesystem is not None or is_remote(name)):
+            remote = self._stack.enter_context(opened or open_remote(name, filesystem))
+            self._size: int | None = remote.size
+            self._can_seek = remote.seekable()
+            raw: Any = self._stack.enter_context(io.BufferedReader(remote, BLOCK))
+        elif pipe is None:
+            raw = self._stack.enter_context(open(name, "rb"))  # noqa: SIM115
+            self._size = os.fstat(raw.fileno()).st_size
+            self._can_seek = True
         else:
             raw = pipe
             self._size = None
+            self._can_seek = False
         self._raw = raw
         self.file: Any = self._decompress(raw)
 
@@ -69,7 +85,7 @@ class ByteSource:
 
     def skip(self, count: int) -> None:
         """Skip the first bytes of the content; those of a file that is not compressed unread."""
-        if self._size is not None and self.file is self._raw:
+        if self._can_seek and self.file is self._raw:
             self.file.seek(count)
             return
         with reading(self.name, "text"):

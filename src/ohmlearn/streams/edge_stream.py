@@ -6,12 +6,18 @@ import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from ohmlearn._display import Shown
 from ohmlearn.nodes import NodeTable
+from ohmlearn.nodes.ids import Strings
 from ohmlearn.streams.batch import EdgeBatch, TimedBatch
 from ohmlearn.streams.columns import Columns
 from ohmlearn.streams.errors import refuse_source
 from ohmlearn.streams.options import ReadOptions
-from ohmlearn.streams.source import Source
+from ohmlearn.streams.source import RawBatch, Source, inspect_all, read_in_turn
+from ohmlearn.streams.source_kinds import SourceKinds, say_kinds
 
 __all__ = ["EdgeStream", "Place"]
 
@@ -28,7 +34,7 @@ class Place(NamedTuple):
     knows_times: bool = False  # whether the times so far have decided what times are
 
 
-class EdgeStream:
+class EdgeStream(Shown):
     """Edges of one or more sources; see `read_edges`.
 
     Attributes
@@ -41,6 +47,8 @@ class EdgeStream:
         Whether ``iter()`` starts from the beginning each time.
     columns : str or None
         Which columns are used, and whether they were guessed; None if not known yet.
+    kinds : tuple of str
+        The kinds of nodes, such as ("user", "item"), if there are two; their ids start with them.
     sources : list of str
         Names of the sources.
     n_nodes : int or None
@@ -74,9 +82,15 @@ class EdgeStream:
     """
 
     def __init__(
-        self, sources: list[Source], *, nodes: NodeTable | None = None, verbose: int = 0
+        self,
+        sources: list[Source],
+        *,
+        nodes: NodeTable | None = None,
+        verbose: int = 0,
+        needs_edges: bool = False,
     ) -> None:
         self._sources = sources
+        self._needs_edges = needs_edges  # whether ``where`` must let an edge pass
         self._verbose = verbose
         self._started = False
         self._complete: int | None = None  # edges of a complete reading
@@ -93,17 +107,38 @@ class EdgeStream:
         self.times = sources[0].times
         if self.times is not None:
             self.times.live = not self.rereadable
+        self._kinds = SourceKinds(self.options)
         for source in sources:
             source.times = self.times
-            source.inspect()
+        inspect_all(sources)
+        for source in sources:  # before any of them is read
+            self._kinds.check(source)
         if sources[0].columns is not None:
             self._print_columns(sources[0])
+
+    def _facts(self) -> dict[str, Any]:
+        first, *others = self.sources
+        return {
+            "source": f"{first} and {len(others)} more" if others else first,
+            "columns": self.columns,
+            "edges": self.n_edges,
+            "nodes": self.n_nodes,
+            "bad rows left out": self.n_bad or None,
+            "times": self.times.unit if self.times is not None else None,
+            "readable once": not self.rereadable,
+        }
 
     @property
     def columns(self) -> str | None:
         """Which columns are used, and whether they were guessed; None if not known yet."""
         columns: Columns | None = self._sources[0].columns
         return None if columns is None else str(columns)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of nodes, if there are two, as far as they are known."""
+        columns = self._sources[0].columns
+        return self.nodes.kinds or (columns.kinds if columns and columns.kinds else ())
 
     @property
     def time_unit(self) -> str | None:
@@ -119,6 +154,25 @@ class EdgeStream:
                     if self.times.is_known:
                         return self.times.unit
         return self.times.unit
+
+    def find_kind(self) -> str | None:
+        """Return what the ids are, "int64" or "string", before the edges are read.
+
+        Streams that can be read again are read until their first edges. For others it is None.
+
+        Examples
+        --------
+        >>> from ohmlearn import read_edges
+        >>> read_edges([(["ann"], ["bob"])]).find_kind()
+        'string'
+        """
+        if self.nodes.kind is not None or not self.rereadable:
+            return self.nodes.kind
+        for source in self._sources:
+            for raw in source.batches(None):
+                if raw.u.size > 0:
+                    return "string" if isinstance(raw.u, Strings) else "int64"
+        return None
 
     @property
     def n_nodes(self) -> int | None:
@@ -153,7 +207,7 @@ class EdgeStream:
         first, position, self.n_read, self.n_bad, self.first_bad, unit, knows_times = self.place
         if self.times is not None and knows_times:
             self.times.unit, self.times.is_known = unit, True
-        for at, source in enumerate(self._sources[first:], first):
+        for at, source in read_in_turn(self._sources, first):
             self._at = at, source
             unknown = source.columns is None
             place = self._make_place(at, position)
@@ -164,10 +218,7 @@ class EdgeStream:
                     self._print_columns(source)
                 self.n_bad += raw.n_bad
                 self.first_bad = self.first_bad or raw.first_bad
-                try:
-                    u, v = self.nodes.add_edges(raw.u, raw.v)
-                except TypeError as error:  # integers after strings, or the other way round
-                    refuse_source(source.name, f'{error}, or use id_type="string"')
+                u, v = self._number(source, raw)
                 self.n_read += len(u)
                 self.place = place
                 place = self._make_place(at, source.position)
@@ -177,10 +228,25 @@ class EdgeStream:
                     yield TimedBatch(u, v, raw.w, raw.t)
             position = 0
         self._complete = self.n_read
+        if self._needs_edges and self.options.where is not None and self.n_read == 0:
+            every = self.sources[0] if len(self.sources) == 1 else f"{len(self.sources)} files"
+            refuse_source(every, f"no row fulfils where = {self.options.where!r}")
         self._at = len(self._sources), self._sources[-1]
         self._sources[-1].fraction = 0.0
         if self.n_bad and self._verbose:
             print(f"{self.n_bad} bad rows left out; {self.first_bad}", file=sys.stderr)
+
+    def _number(self, source: Source, raw: RawBatch) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Return the numbers of the ends of edges."""
+        kinds = self._kinds.take(source, self.nodes)
+        try:
+            u, v = self.nodes.add_edges(raw.u, raw.v, kinds=kinds)
+        except TypeError as error:  # integers after strings, or the other way round
+            refuse_source(source.name, f'{error}, or use id_type="string"')
+        except ValueError as error:
+            refuse_source(source.name, f"{error}; {say_kinds(self.nodes)}")
+        self._kinds.ask(source, u, v, self.nodes)
+        return u, v
 
     def _make_place(self, at: int, position: Any) -> Place:
         """Return where the next batch starts."""

@@ -1,5 +1,6 @@
 """The error of a source that cannot be read: it names the source and the row."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
@@ -9,7 +10,10 @@ __all__ = [
     "reading",
     "refuse_source",
     "shorten",
+    "show_name",
 ]
+
+SECRET = re.compile(r"(?<=://)[^/@]+:[^/@]*@|\?.*$")  # password or signature in an address
 
 
 class SourceError(ValueError):
@@ -41,7 +45,21 @@ def refuse_source(name: str, problem: str, row: str | None = None) -> NoReturn:
     ...
     ohmlearn.streams.SourceError: edges.csv, row 7: weight -1 is negative
     """
+    name = show_name(name)
     raise SourceError(f"{name}, {row}: {problem}" if row else f"{name}: {problem}")
+
+
+def show_name(name: str) -> str:
+    """Return the name of a source for messages: an address without its secrets.
+
+    Examples
+    --------
+    >>> show_name("s3://key:secret@bucket/e.csv"), show_name("https://a.org/e.csv?token=1")
+    ('s3://bucket/e.csv', 'https://a.org/e.csv')
+    >>> show_name("what?.csv")
+    'what?.csv'
+    """
+    return SECRET.sub("", name) if "://" in name else name
 
 
 @contextmanager
@@ -53,7 +71,7 @@ def reading(name: str, kind: str) -> Iterator[None]:
         raise
     except Exception as error:
         said = " ".join(str(error).split())[:300] or type(error).__name__
-        raise SourceError(f"{name}: cannot be read as {kind}: {said}") from error
+        raise SourceError(f"{show_name(name)}: cannot be read as {kind}: {said}") from error
 
 
 def shorten(text: str, limit: int = 60) -> str:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from ohmlearn.streams.arrays import BatchSource
-from ohmlearn.streams.arrow import ArrowObject
 from ohmlearn.streams.errors import reading, refuse_source
 from ohmlearn.streams.options import ReadOptions
 from ohmlearn.streams.source import RawBatch, Source
+from ohmlearn.streams.tables import ArrowObject
 from ohmlearn.validation.parameters import require_extra
 
 __all__ = ["IterableSource"]
@@ -22,6 +22,8 @@ class IterableSource(Source):
 
     An iterator can be read once; other iterables, and functions, any number of times.
     """
+
+    has_rows = True
 
     def __init__(self, batches: Iterable[Any] | Callable[[], Iterable[Any]], options: ReadOptions):
         once = not callable(batches) and iter(batches) is batches

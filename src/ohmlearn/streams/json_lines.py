@@ -9,19 +9,26 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ohmlearn.nodes.ids import Ids, encode_strings
+from ohmlearn.nodes.ids import Ids, encode_strings, is_whole
 from ohmlearn.streams.bytes import ByteSource, line_blocks
-from ohmlearn.streams.columns import Columns, choose_columns
+from ohmlearn.streams.columns import Columns, Values, choose_columns
 from ohmlearn.streams.errors import refuse_source, shorten
 from ohmlearn.streams.options import ReadOptions
+from ohmlearn.streams.row_filter import RowFilter
 from ohmlearn.streams.source import LARGEST_WEIGHT, RawBatch, Source
-from ohmlearn.streams.times import CheckedTimes
+from ohmlearn.streams.times import CheckedTimes, are_date_texts
 
 __all__ = ["JsonLinesSource"]
+
+LOOK = 100  # lines that decide which columns are not ends
 
 
 class JsonLinesSource(Source):
     """A file or pipe of JSON objects; the first one has the names of the columns."""
+
+    has_rows = True
+    is_read_in_order = True
+    _rows: RowFilter | None = None
 
     def __init__(self, name: str, options: ReadOptions, pipe: BinaryIO | None = None) -> None:
         super().__init__(name, options, rereadable=pipe is None)
@@ -30,12 +37,13 @@ class JsonLinesSource(Source):
     def inspect(self) -> None:
         """Read the first object."""
         if self._pipe is None:
-            with ByteSource(self.name) as source:
+            with ByteSource(self.name, None, self.options.filesystem) as source:
                 self._choose(line_blocks(source))
 
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
         """Read the lines, about 1 MiB at a time."""
-        with ByteSource(self.name, self._pipe) as source:
+        opened = self.take_ahead()
+        with ByteSource(self.name, self._pipe, self.options.filesystem, opened) as source:
             blocks = line_blocks(source)
             columns, first = self._choose(blocks)
             yield from self._read(columns, kind, [0, 1], source, chain(first, blocks))
@@ -45,9 +53,9 @@ class JsonLinesSource(Source):
         if position == 0:
             yield from self.batches(kind)
             return
-        with ByteSource(self.name) as source:
+        with ByteSource(self.name, None, self.options.filesystem) as source:
             columns, _ = self._choose(line_blocks(source))
-        with ByteSource(self.name) as source:
+        with ByteSource(self.name, None, self.options.filesystem) as source:
             source.skip(position[0])
             yield from self._read(columns, kind, position, source, line_blocks(source))
 
@@ -59,13 +67,17 @@ class JsonLinesSource(Source):
         source: ByteSource,
         blocks: Iterator[bytes],
     ) -> Iterator[RawBatch]:
+        if self._rows is not None and self._rows.excludes_all():
+            return
         kind = self.options.id_type or kind
+        if columns.kinds is not None:
+            kind = kind or "string"
         n_bytes, number = position
         for block in blocks:
             lines = block.split(b"\n")[:-1]
             if kind is None:
                 kind = self._guess_ids(lines, columns)
-            batch = self._parse(lines, number, columns, kind)
+            batch = self.complete(self._parse(lines, number, columns, kind))
             number += len(lines)
             n_bytes += len(block)
             self.position = [n_bytes, number]
@@ -84,8 +96,14 @@ class JsonLinesSource(Source):
                     row, fault = _parse_object(line)
                     if row is None:
                         refuse_source(self.name, fault, f"row {number}")
-                    self.columns = choose_columns(self.name, self.options, list(row), len(row))
-                    return self.columns, read
+                    lines = read[-1].split(b"\n", LOOK)[:-1]
+                    values = _look(list(row), lines)
+                    names = list(row)
+                    own = self.own_options(names)
+                    columns = choose_columns(self.name, own, names, len(names), values)
+                    self._rows = self.make_filter(_all_names(lines))
+                    self.columns = columns
+                    return columns, read
         refuse_source(self.name, f"is empty: there is no line with {self.options.rows.one}")
 
     def _guess_ids(self, lines: list[bytes], columns: Columns) -> str:
@@ -101,6 +119,8 @@ class JsonLinesSource(Source):
         times: list[float] = []
         n_bad, first_bad = 0, None
         rows = [(at, *_parse_object(line)) for at, line in enumerate(lines, number) if line.strip()]
+        if self._rows is not None:
+            rows = self._choose_rows(self._rows, rows)
         checked = self._take_times([row for _, row, _ in rows], columns)
         for position, (at, row, fault) in enumerate(rows):
             u = v = w = None
@@ -118,7 +138,7 @@ class JsonLinesSource(Source):
                 n_bad += 1
                 first_bad = first_bad or f"{self.name}, row {at}: {fault}"
             else:
-                problem = f'{fault}; correct it, or use on_bad="skip"'
+                problem = f"{fault}; {self.options.rows.remedy}"
                 refuse_source(self.name, problem, f"row {at}")
         a, b = (_as_column(ids, kind) for ids in ends)
         return RawBatch(
@@ -130,16 +150,28 @@ class JsonLinesSource(Source):
             None if checked is None else np.array(times, dtype=np.float64),
         )
 
+    @staticmethod
+    def _choose_rows(condition: RowFilter, rows: list[Any]) -> list[Any]:
+        """Return the rows that count, and those that are bad."""
+        kept = condition.keep_objects([row or {} for _, row, _ in rows])
+        chosen = []
+        for position, (at, row, fault) in enumerate(rows):
+            if kept.bad is not None and kept.bad[position]:
+                chosen.append((at, None, kept.why(position)))
+            elif row is None or kept.rows[position]:
+                chosen.append((at, row, fault))
+        return chosen
+
     def _take_times(
         self, rows: list[dict[str, Any] | None], columns: Columns
     ) -> CheckedTimes | None:
         """Return the times of rows, if they are wanted; that of a bad line is missing."""
-        if self.times is None or columns.t is None:
+        if self.own_times is None or columns.t is None:
             return None
         name = (columns.names or ())[columns.t]
         values = np.empty(len(rows), dtype=object)
         values[:] = [None if row is None else row.get(name) for row in rows]
-        return self.times.take(self.name, values)
+        return self.own_times.take(self.name, values)
 
     def _take(
         self, row: dict[str, Any], columns: Columns, kind: str
@@ -151,6 +183,7 @@ class JsonLinesSource(Source):
         may_be_empty = self.options.rows.second_may_be_empty
         if may_be_empty:
             v = _as_text(v)
+        u, v = _as_id(u), _as_id(v)
         fault = ""
         if problem := _id_fault(u, kind, may_be_empty=False):
             fault = f"{columns.name(columns.u)} {problem}"
@@ -174,6 +207,36 @@ def _parse_object(line: bytes) -> tuple[dict[str, Any] | None, str]:
     return row, ""
 
 
+def _all_names(lines: list[bytes]) -> list[str]:
+    """Return the names in some lines: an object may leave out what is missing."""
+    rows = (row for row, _ in map(_parse_object, lines) if row is not None)
+    return list(dict.fromkeys(name for row in rows for name in row))
+
+
+def _look(names: list[str], lines: list[bytes]) -> Values:
+    """Return which columns are not ends, by their values in some lines."""
+    rows = [row for row, _ in map(_parse_object, lines) if row is not None]
+    times, fractions, floats = set(), set(), set()
+    for at, name in enumerate(names):
+        values = [row[name] for row in rows if row.get(name) not in (None, "")]
+        texts = [value.encode(errors="replace") for value in values if isinstance(value, str)]
+        if texts and len(texts) == len(values) and are_date_texts(texts):
+            times.add(at)
+        n_fractions = sum(isinstance(value, float) and value % 1 > 0 for value in values)
+        if n_fractions > 0:
+            floats.add(at)
+        if n_fractions > len(values) / 2:
+            fractions.add(at)
+    return Values(times, fractions, floats)
+
+
+def _as_id(value: Any) -> Any:
+    """Return a whole number that is written as a float as an integer."""
+    if isinstance(value, float) and is_whole(value):
+        return int(value)
+    return value
+
+
 def _as_text(value: Any) -> Any:
     """Return a label as text, null as an empty one; arrays and objects stay as they are."""
     if value is None or isinstance(value, str | list | dict):
@@ -183,10 +246,11 @@ def _as_text(value: Any) -> Any:
 
 def _id_fault(value: Any, kind: str, *, may_be_empty: bool) -> str:
     """Say why a value cannot be an id, if it cannot."""
-    if value is None or (value == "" and not may_be_empty):
+    if value is None or (value == "" and not may_be_empty) or value != value:  # NaN
         return "is missing"
     if isinstance(value, bool) or not isinstance(value, int | str):
-        return f"must be an integer or a string, got {shorten(repr(value))}"
+        what = "a whole number" if isinstance(value, float) else "an integer"
+        return f"must be {what} or a string, got {shorten(repr(value))}"
     if kind == "string":
         try:
             str(value).encode()

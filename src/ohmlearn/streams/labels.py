@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn import _core
-from ohmlearn.nodes.ids import Ids, Strings, decode_strings
+from ohmlearn.nodes.ids import Ids, Strings, decode_strings, is_whole
 from ohmlearn.streams.columns import Columns
 from ohmlearn.streams.errors import refuse_source
+from ohmlearn.streams.headings import kind_of
 from ohmlearn.streams.options import LabelOptions
 from ohmlearn.streams.read import find_sources
 
 __all__ = ["FileLabels", "as_node_ids", "gather", "read_labels"]
 
-INTEGER = re.compile(r"0|-?[1-9]\d{0,17}", re.ASCII)  # as Python writes them: 007 stays a name
-UNLABELLED = ("", "-1", "nan", "none", "null")
+# As Python writes them: 007 stays a name. A column with missing values has floats: 1.0 is 1.
+INTEGER = re.compile(r"(0|-?[1-9]\d{0,17})(\.0*)?", re.ASCII)
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
+UNLABELLED = ("", "-1", "-1.0", "nan", "none", "null")
+MANY, DISTINCT = 20, 0.5  # more different fractions than this, and this share of all, are refused
 
 
 class FileLabels(dict[str, Any]):
@@ -36,6 +41,8 @@ class FileLabels(dict[str, Any]):
         Which columns are used, for messages.
     heading : str or None
         The first id, if its row may be a heading.
+    id_heading : str or None
+        The heading of the column of ids, which may name the kind of these nodes.
     """
 
     def __init__(self, path: str) -> None:
@@ -44,6 +51,20 @@ class FileLabels(dict[str, Any]):
         self.path = path
         self.columns = ""
         self.heading: str | None = None
+        self.id_heading: str | None = None
+
+    def classes(self) -> set[Any]:
+        """Return the different labels.
+
+        Examples
+        --------
+        >>> labels = FileLabels("labels.csv")
+        >>> labels.update({"ann": "spam", "bob": ["ham", "spam"]})
+        >>> sorted(labels.classes())
+        ['ham', 'spam']
+        """
+        every = (label if isinstance(label, list) else [label] for label in self.values())
+        return set(chain.from_iterable(every))
 
 
 def read_labels(
@@ -56,7 +77,8 @@ def read_labels(
 
     The columns are those named, else ones with usual names, else the first two and no weights. Rows
     whose label is empty, null, -1 or NaN are left out. Ids are strings; labels are integers if all
-    of them are, else strings. An empty weight is 1. If a node has several rows, its labels and
+    of them are (1.0 is 1), else strings. Many different fractions are refused, because they are
+    measurements and no classes. An empty weight is 1. If a node has several rows, its labels and
     weights are lists.
 
     Examples
@@ -78,9 +100,12 @@ def read_labels(
     if not rows:
         refuse_source(path, "has no label; a row is a node and its label")
     integers = all(INTEGER.fullmatch(text) for _, text, _ in rows)
+    if not integers:
+        _refuse_measurements(path, [text for _, text, _ in rows], columns)
     labels = FileLabels(path)
-    labels.update(gather((node, int(text) if integers else text) for node, text, _ in rows))
+    labels.update(gather((node, _as_integer(text) if integers else text) for node, text, _ in rows))
     if columns is not None:
+        labels.id_heading = None if columns.names is None else columns.names[columns.u]
         names = f"nodes = {columns.name(columns.u)}, labels = {columns.name(columns.v)}"
         if columns.w is not None:
             labels.weights = gather((node, weight) for node, _, weight in rows)
@@ -110,6 +135,26 @@ def _read_rows(
     return rows, sources[0].columns
 
 
+def _as_integer(text: str) -> int:
+    return int(text.partition(".")[0])
+
+
+def _refuse_measurements(path: str, labels: list[str], columns: Columns | None) -> None:
+    """Refuse numbers with fractions, most of which are different."""
+    n_different = len(set(labels))
+    if n_different <= max(MANY, DISTINCT * len(labels)):
+        return
+    if all(NUMBER.fullmatch(text.strip()) for text in labels[1:]):  # the first may be a heading
+        column = "" if columns is None else f" ({columns.name(columns.v)})"
+        example = next((text for text in labels[1:] if not INTEGER.fullmatch(text)), labels[1])
+        refuse_source(
+            path,
+            f"the labels{column} are {n_different:,} different numbers, such as {example}, and no "
+            f"classes; name another column with label_col, or group the numbers into classes "
+            f"first; to predict numbers, use HFSRegressor in Python",
+        )
+
+
 def gather(rows: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
     """Return the value of each key, or a list of its values if several rows have the key.
 
@@ -133,20 +178,53 @@ def as_node_ids(
     path: str,
     ids: list[Any],
     kind: str | None,
+    kinds: Sequence[str] = (),
     *,
-    row: str = "row",
+    heading: str | None = None,
     rows: list[int] | None = None,
 ) -> NDArray[Any]:
     """Return the ids of a table as integers or strings, whichever `kind` the edges have.
 
-    A message names an id by its number in `rows`; by default, its position in `ids`.
+    If nodes are of several `kinds`, an id has its kind in front, or the `heading` of the column of
+    ids says it. A message names the row of an id if `rows` has their numbers.
+
+    Examples
+    --------
+    >>> kinds = ("user", "item")
+    >>> as_node_ids("y.csv", [1, 2.0, "user:3"], "string", kinds, heading="user_id")
+    array(['user:1', 'user:2', 'user:3'], dtype=object)
     """
-    names = [str(node) for node in ids]
+
+    def refuse(at: int, why: str) -> NoReturn:
+        refuse_source(path, why, None if rows is None else f"row {rows[at]}")
+
+    names = [_id_text(node) for node in ids]
+    if kinds:
+        by_heading = {one.casefold(): one for one in kinds}
+        own = None if heading is None else by_heading.get(kind_of(heading).casefold())
+        for at, name in enumerate(names):
+            if not name.startswith(tuple(f"{one}:" for one in kinds)):
+                if own is None:
+                    ways = " or ".join(repr(f"{one}:{name}") for one in kinds)
+                    headings = " or ".join(kinds)
+                    refuse(
+                        at,
+                        f"{ids[at]!r} may be of several kinds of nodes; write it as {ways}, or "
+                        f"call the column of ids {headings}",
+                    )
+                names[at] = f"{own}:{name}"
     if kind != "int64":
         return np.array(names, dtype=object)
-    for at, name in enumerate(names):
-        if not _core.is_integer(name.strip().encode()):
-            why = f"{ids[at]!r} is not an integer, but the ids of the edges are"
-            number = at if rows is None else rows[at]
-            refuse_source(path, f'{why}; read those with id_type="string"', f"{row} {number}")
-    return np.array([int(name) for name in names], dtype=np.int64)
+    numbers = [_core.parse_whole(name.strip().encode()) for name in names]
+    if None in numbers:
+        at = numbers.index(None)
+        why = f"{ids[at]!r} is not an integer, but the ids of the edges are"
+        refuse(at, f'{why}; read those with id_type="string"')
+    return np.array(numbers, dtype=np.int64)
+
+
+def _id_text(node: Any) -> str:
+    """Return an id as text; a whole number may be a float."""
+    if isinstance(node, float | np.floating) and is_whole(float(node)):
+        return str(int(node))
+    return str(node)

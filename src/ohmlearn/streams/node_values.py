@@ -17,6 +17,7 @@ __all__ = ["NodeValues", "read_node_values"]
 class NodeValues(NamedTuple):
     """Values of nodes, as read from a file."""
 
+    heading: str  # of the column of nodes
     nodes: list[Any]  # strings from text, else of the type in the file
     names: list[str]  # of the columns of values
     values: NDArray[np.float64]
@@ -66,4 +67,4 @@ def read_node_values(path: str) -> NodeValues:
             except (TypeError, ValueError):
                 why = f"{names[at + 1]!r} is not a number: {value!r}"
                 refuse_source(path, why, f"row {rows[i]}")
-    return NodeValues(columns[0], names[1:], values, rows)
+    return NodeValues(names[0], columns[0], names[1:], values, rows)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, ClassVar, Literal, NamedTuple
 
+from ohmlearn.streams.where import parse_where
 from ohmlearn.validation.parameters import check_option
 from ohmlearn.validation.times import check_moment
 
@@ -75,6 +76,7 @@ class Rows(NamedTuple):
     weight_option: str = "weight_col"
     csv_has_header: bool = True  # by convention, if its first line has no number
     second_may_be_empty: bool = False  # then an empty weight is 1
+    remedy: str = "correct it"  # for a bad row
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +99,13 @@ class ReadOptions:
     ValueError: delimiter must be one ASCII character that is not a letter, ... got ',,'
     """
 
-    rows: ClassVar[Rows] = Rows("an edge", "node id", "node id", weights=("w", "weight", "weights"))
+    rows: ClassVar[Rows] = Rows(
+        "an edge",
+        "node id",
+        "node id",
+        weights=("w", "weight", "weights"),
+        remedy='correct it, or use on_bad="skip"',
+    )
 
     source_col: Column | None = None
     target_col: Column | None = None
@@ -110,6 +118,9 @@ class ReadOptions:
     comment: str | None = None
     time: Column | bool | None = None  # True: guess the column
     latest: Any = None  # later times are bad
+    bipartite: bool | tuple[str, str] | None = None  # two kinds of nodes; None: guess
+    where: str | None = None  # other rows are left out
+    filesystem: Any = None  # where paths are; None: this machine, or what an address says
 
     def __post_init__(self) -> None:
         for name in ("source_col", "target_col", "weight_col"):
@@ -128,6 +139,12 @@ class ReadOptions:
                     f"latest = {self.latest} needs times; name their column, for example "
                     f'time="timestamp"'
                 )
+        if self.bipartite not in (None, True, False):
+            object.__setattr__(self, "bipartite", _check_kinds(self.bipartite))
+        if self.where is not None:
+            if not isinstance(self.where, str):
+                raise TypeError(f"where must be a text such as 'amount > 10', got {self.where!r}")
+            parse_where(self.where)
         if self.format is not None:
             check_option("format", self.format, FORMATS)
         if self.id_type is not None:
@@ -159,6 +176,21 @@ class ReadOptions:
     def skip_bad(self) -> bool:
         """Whether bad rows are left out."""
         return self.on_bad == "skip"
+
+
+def _check_kinds(kinds: Any) -> tuple[str, str]:
+    """Return the names of two kinds of nodes."""
+    is_pair = isinstance(kinds, tuple | list) and len(kinds) == 2
+    if not is_pair or not all(isinstance(kind, str) for kind in kinds):
+        raise TypeError(
+            f"bipartite must be True, False, None or the names of two kinds of nodes, such as "
+            f'("user", "item"), got {kinds!r}'
+        )
+    if not all(kind.isprintable() and kind.strip() == kind != "" for kind in kinds):
+        raise ValueError(f"names of kinds must be words, got {kinds!r}")
+    if any(":" in kind for kind in kinds) or kinds[0].casefold() == kinds[1].casefold():
+        raise ValueError(f"two kinds need different names without a colon, got {kinds!r}")
+    return kinds[0], kinds[1]
 
 
 class PairOptions(ReadOptions):

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ohmlearn import _core
+from ohmlearn._display import Shown
 from ohmlearn.nodes import NodeTable
 from ohmlearn.validation.edges import MAX_NODES
-from ohmlearn.validation.parameters import check_count, check_n_jobs, check_option
+from ohmlearn.validation.parameters import check_count, check_n_jobs
 
 __all__ = [
-    "NeighborEdges",
     "PointEdges",
     "Points",
     "check_n_neighbors",
     "check_points",
+    "check_shape",
+    "check_span",
     "fill_scales",
     "pack_points",
     "row_blocks",
@@ -33,7 +34,7 @@ TILE = 16  # rows that the kernel compares with all points at once; blocks are m
 Points = _core.Points32 | _core.Points64
 
 
-class PointEdges:
+class PointEdges(Shown):
     """A stream of edges whose nodes are points, numbered by their rows.
 
     Attributes
@@ -54,28 +55,10 @@ class PointEdges:
         self._threads = check_n_jobs(n_jobs)
         self._block = None if block is None else check_count("block", block)
 
-
-class NeighborEdges(PointEdges, ABC):
-    """A stream of the edges of a nearest-neighbour graph."""
-
-    def __init__(
-        self,
-        X: ArrayLike,
-        *,
-        n_neighbors: int,
-        weights: str = "uniform",
-        n_jobs: int | None = None,
-        block: int | None = None,
-    ) -> None:
-        x = check_points(X)
-        super().__init__(len(x), n_jobs, block)
-        self.n_neighbors = check_n_neighbors(n_neighbors, len(x))
-        self._weighted = check_option("weights", weights, ("uniform", "gaussian")) == "gaussian"
-        self._prepare(x)
-
-    @abstractmethod
-    def _prepare(self, x: NDArray[Any]) -> None:
-        """Store what the edges are computed from."""
+    def _facts(self) -> dict[str, Any]:
+        known = vars(self)  # without properties, which may compute
+        neighbors, edges = known.get("n_neighbors"), known.get("n_edges")
+        return {"points": self.n_nodes, "neighbours of a point": neighbors, "edges": edges}
 
 
 def pack_points(x: NDArray[Any]) -> Points:
@@ -117,8 +100,13 @@ def fill_scales(scale: NDArray[Any]) -> NDArray[Any]:
     return scale
 
 
-def check_points(values: Any) -> NDArray[np.float32] | NDArray[np.float64]:
-    """Return points as a contiguous (n_points, n_features) float array whose distances are finite.
+def check_points(
+    values: Any, *, keep: tuple[Any, ...] = (np.float32,), squares: Any = None
+) -> NDArray[Any]:
+    """Return points as a contiguous (n_points, n_features) array whose distances are finite.
+
+    Its dtype is that of the values if it is one of `keep`, else float64. `squares` is the dtype of
+    squared distances, by default that of the points.
 
     Examples
     --------
@@ -127,30 +115,36 @@ def check_points(values: Any) -> NDArray[np.float32] | NDArray[np.float64]:
            [2., 3.]])
     """
     array = np.asarray(values)
-    if array.ndim != 2 or 0 in array.shape:
-        raise ValueError(
-            f"X must have shape (n_points, n_features), both at least 1, got {array.shape}"
-            + ("; use X.reshape(-1, 1) for a single feature" if array.ndim == 1 else "")
-        )
+    check_shape(array.shape)
     if array.dtype.kind not in "biuf":
         raise ValueError(f"X must be real numbers, got dtype {array.dtype}")
-    if len(array) > MAX_NODES:
-        raise ValueError(f"X has {len(array)} points, but at most {MAX_NODES} nodes are possible")
-    x: NDArray[np.float32] | NDArray[np.float64]
-    if array.dtype == np.float32:
-        x = np.ascontiguousarray(array, dtype=np.float32)
-    else:
-        x = np.ascontiguousarray(array, dtype=np.float64)
-    finite = np.isfinite(x)
-    if not finite.all():
-        i, j = (int(at) for at in np.argwhere(~finite)[0])
+    dtype = array.dtype if array.dtype in keep else np.float64
+    x: NDArray[Any] = np.ascontiguousarray(array, dtype=dtype)
+    low, high = float(x.min()), float(x.max())  # NaN if any value is
+    if not (math.isfinite(low) and math.isfinite(high)):
+        i, j = (int(at) for at in np.argwhere(~np.isfinite(x))[0])
         raise ValueError(f"X must be finite, but X[{i}, {j}] = {x[i, j]}; drop or fill such points")
-    widest = float(x.max()) - float(x.min())
-    if not widest <= math.sqrt(float(np.finfo(x.dtype).max) / 2 / x.shape[1]):
-        raise ValueError(
-            f"X spans {widest:g}: squared distances pass the largest {x.dtype}; scale X down"
-        )
+    check_span(high - low, x.shape[1], x.dtype if squares is None else np.dtype(squares))
     return x
+
+
+def check_shape(shape: tuple[int, ...]) -> None:
+    """Refuse shapes that are not (n_points, n_features)."""
+    if len(shape) != 2 or 0 in shape:
+        raise ValueError(
+            f"X must have shape (n_points, n_features), both at least 1, got {shape}"
+            + ("; use X.reshape(-1, 1) for a single feature" if len(shape) == 1 else "")
+        )
+    if shape[0] > MAX_NODES:
+        raise ValueError(f"X has {shape[0]} points, but at most {MAX_NODES} nodes are possible")
+
+
+def check_span(widest: float, n_features: int, squares: np.dtype[Any]) -> None:
+    """Refuse points whose squared distances a dtype cannot hold."""
+    if not widest <= math.sqrt(float(np.finfo(squares).max) / 2 / n_features):
+        raise ValueError(
+            f"X spans {widest:g}: squared distances pass the largest {squares}; scale X down"
+        )
 
 
 def check_n_neighbors(n_neighbors: Any, n_points: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import io
 import os
 import sys
@@ -12,15 +13,23 @@ from typing import Any, BinaryIO, Literal, cast
 
 from ohmlearn.nodes import NodeTable
 from ohmlearn.streams.arrays import ArraySource, BatchSource
-from ohmlearn.streams.arrow import ArrowFile, ArrowObject, ArrowPipe, ParquetFile
+from ohmlearn.streams.arrow import ArrowFile, ArrowPipe
 from ohmlearn.streams.edge_stream import EdgeStream
 from ohmlearn.streams.errors import refuse_source
-from ohmlearn.streams.files import find_files, find_format, format_of_bytes, is_log
+from ohmlearn.streams.files import (
+    check_one_format,
+    find_files,
+    find_format,
+    format_of_bytes,
+    is_log,
+)
 from ohmlearn.streams.iterables import IterableSource
 from ohmlearn.streams.json_lines import JsonLinesSource
 from ohmlearn.streams.matrix_market import MatrixMarketSource
 from ohmlearn.streams.options import ReadOptions
+from ohmlearn.streams.parquet import ParquetFile
 from ohmlearn.streams.source import Source
+from ohmlearn.streams.tables import ArrowObject, is_table
 from ohmlearn.streams.text import TextSource
 
 __all__ = ["READERS", "find_sources", "open_stream", "read_edges"]
@@ -51,6 +60,9 @@ def read_edges(
     comment: str | None = None,
     time: str | int | bool | None = None,
     latest: Any = None,
+    bipartite: bool | tuple[str, str] | None = None,
+    where: str | None = None,
+    filesystem: Any = None,
     nodes: NodeTable | None = None,
     verbose: int = 0,
 ) -> EdgeStream:
@@ -61,16 +73,23 @@ def read_edges(
     source : path, pattern, list of these, "-", table, arrays or iterable
         Files: CSV, TSV, blank-separated text and JSON lines (also compressed with gzip, zstd, bz2
         or xz), Parquet, Arrow IPC or Feather, MatrixMarket, numpy's .npy and .npz with columns or a
-        scipy matrix. A pattern like ``"part-*.csv"`` means all files that it matches, a folder all
-        files in it, sorted by name; the folder of an `EdgeLog` means its live edges. Lines of text
-        end with \\n, \\r\\n or \\r; fields in double quotes may hold line ends. "-" is the
-        standard input, with text or an Arrow IPC stream.
-        Objects: any with ``__arrow_c_stream__`` (pyarrow, pandas, polars, duckdb), arrays (u, v),
-        (u, v, w) or (u, v, w, t), an iterable of these, or a function that returns one.
+        scipy matrix. A pattern like ``"part-*.csv"`` means all files that it matches, or the files
+        in the folders that it matches; a folder means all files in it, sorted by name. Names of
+        folders such as ``day=2026-01-31`` are columns for `time`, `weight_col` and `where`. The
+        folder of an `EdgeLog` means its live edges. Addresses such as ``s3://bucket/edges/``,
+        ``gs://``, ``abfs://`` and ``https://`` are read from there. Lines of text end with
+        \\n, \\r\\n or \\r; fields in double quotes may hold line ends. "-" is the standard
+        input, with text or an Arrow IPC stream.
+        Objects: tables, data frames and queries of pyarrow, pandas, polars and DuckDB, also
+        pyarrow's datasets and polars' lazy frames, which are read in batches, and any other object
+        with ``__arrow_c_stream__``; arrays (u, v), (u, v, w) or (u, v, w, t), an iterable of these,
+        or a function that returns one.
     source_col, target_col, weight_col : str or int, optional
         Names or positions of columns. By default the ends are columns with a usual pair of names (u
-        and v, src and dst, source and target, from and to, ...), else the first two; weights are a
-        column called w, weight or weights, else all 1.
+        and v, src and dst, from_account and to_account, user_id and item_id, ...), or the two that
+        are left without times, weights and numbers with fractions; without names, the first two.
+        If that is not clear, an error asks for names. Weights are a column called w, weight or
+        weights, else all 1.
     format : {"csv", "tsv", "text", "jsonl", "parquet", "arrow", "matrix_market", "numpy"}, optional
         By default found from the name and the first bytes. "text" has comment lines that start with
         # or %, columns separated by blanks, and no header.
@@ -92,6 +111,20 @@ def read_edges(
         silence a stream that forgets. The same holds for numbers that are Unix times in s, ms, us
         or ns: those whose median in the first batch lies between 2001 and tomorrow. Other numbers
         have no limit.
+    bipartite : bool or (str, str), optional
+        Whether the two ends are two kinds of nodes, such as users and items, and the names of the
+        kinds. Then ids are strings that start with the kind, as in "user:17" and "item:17", so
+        that ids of the two kinds may overlap. True takes the names from the columns ("user_id"
+        becomes "user"), else "left" and "right". By default there are two kinds if names of
+        columns say so (user and item, customer and merchant, author and paper, ...).
+    where : str, optional
+        Read only rows that fulfil a condition, such as ``"amount > 10 and kind in ('a', 'b')"``.
+        Conditions compare a column with a number, a text or a date in single quotes, true or false,
+        by =, !=, <, <=, >, >= or in (...); ``is null`` and ``is not null``; ``and``, ``or``,
+        ``not`` and parentheses. A column with an unusual name is in double quotes. A missing value
+        fulfils no comparison. Parts of Parquet files that cannot have such rows are not read.
+    filesystem : file system of pyarrow or fsspec, optional
+        Where the paths are. By default on this machine, or where their addresses say.
     nodes : NodeTable, optional
         The table that numbers the nodes; a new one by default.
     verbose : int
@@ -105,8 +138,8 @@ def read_edges(
     Raises
     ------
     SourceError
-        A ValueError that names file and row (counted from 1 in text, header and comments included;
-        from 0 elsewhere).
+        A ValueError that names source and row (counted from 1 in files, in text with header and
+        comments; from 0 in objects).
 
     Examples
     --------
@@ -122,9 +155,15 @@ def read_edges(
     u = 'src', v = 'dst', weights = 'weight' (guessed)
     [0 1] [1 2] [2.  0.5] ['ann' 'bob' 'cy']
 
-    With times:
+    User 1 and item 1 are two nodes:
 
     >>> import numpy as np
+    >>> stream = read_edges((np.array([1, 2]), np.array([1, 1])), bipartite=("user", "item"))
+    >>> [batch.u.tolist() for batch in stream], stream.nodes.ids().tolist()
+    ([[0, 2]], ['user:1', 'item:1', 'user:2'])
+
+    With times:
+
     >>> days = np.array(["1970-01-02", "1970-01-03"], "M8[D]")
     >>> stream = read_edges((np.array([0, 1]), np.array([1, 2]), None, days), time=True)
     >>> [batch.t.tolist() for batch in stream], stream.time_unit
@@ -142,6 +181,9 @@ def read_edges(
         comment=comment,
         time=time,
         latest=latest,
+        bipartite=bipartite,
+        where=where,
+        filesystem=filesystem,
     )
     return open_stream(source, options, nodes=nodes, verbose=verbose)
 
@@ -151,9 +193,12 @@ def open_stream(
 ) -> EdgeStream:
     """Return the stream of a source, as `read_edges` does."""
     if isinstance(source, str | os.PathLike) and is_log(source) and nodes is None:
+        if options.where is not None:
+            refuse_source(str(source), "where cannot be used with a log")
         stream: EdgeStream = _edge_log().open_log(source)
         return stream
-    return EdgeStream(list(find_sources(source, options)), nodes=nodes, verbose=verbose)
+    sources = list(find_sources(source, options))
+    return EdgeStream(sources, nodes=nodes, verbose=verbose, needs_edges=True)
 
 
 def find_sources(source: Any, options: ReadOptions) -> Iterator[Source]:
@@ -165,9 +210,14 @@ def find_sources(source: Any, options: ReadOptions) -> Iterator[Source]:
         elif is_log(name):
             yield _edge_log().LogSource(str(name), options)
         else:
-            for path in find_files(str(name)):
-                yield READERS[options.format or find_format(path)](path, options)
-    elif hasattr(source, "__arrow_c_stream__"):
+            files, filesystem = find_files(str(name), options.filesystem), options.filesystem
+            if files != [name] and not glob.has_magic(str(name)):
+                check_one_format(str(name), files, options.format, filesystem)
+            for path in files:
+                found = READERS[options.format or find_format(path, filesystem)](path, options)
+                found.group = None if files == [name] else str(name)
+                yield found
+    elif is_table(source):
         yield ArrowObject(source, options)
     elif is_arrays(source):
         yield BatchSource("the arrays", options, (*source, None, None)[:4])
@@ -181,10 +231,9 @@ def find_sources(source: Any, options: ReadOptions) -> Iterator[Source]:
     elif isinstance(source, Iterable) or callable(source):
         yield IterableSource(source, options)
     else:
-        remedy = "; call collect() on it first" if hasattr(source, "collect") else ""
         raise TypeError(
             f"edges come from files, arrays, tables with __arrow_c_stream__ or iterables of "
-            f"batches, not from {type(source).__name__}{remedy}"
+            f"batches, not from {type(source).__name__}"
         )
 
 

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn import _core
-from ohmlearn.nodes.ids import Ids, Strings
+from ohmlearn.nodes.ids import Ids, encode_strings, take
 from ohmlearn.streams.columns import Columns
 from ohmlearn.streams.errors import refuse_source
-from ohmlearn.streams.options import ReadOptions
+from ohmlearn.streams.files import find_folder_columns
+from ohmlearn.streams.options import TIMES, ReadOptions
+from ohmlearn.streams.read_ahead import ReadAhead
+from ohmlearn.streams.remote import is_remote, open_ahead
+from ohmlearn.streams.row_filter import RowFilter
 from ohmlearn.streams.times import CheckedTimes, TimeRule
 
-__all__ = ["RawBatch", "Source", "drop_bad"]
+__all__ = ["RawBatch", "Source", "drop_bad", "inspect_all", "read_in_turn"]
 
 LARGEST_WEIGHT = _core.LARGEST_WEIGHT
 
@@ -51,11 +58,27 @@ class Source(ABC):
         Known after `inspect`, or from the first batch on.
     times : TimeRule or None
         Which times are accepted, if times are read; the sources of a stream share it.
+    node_kinds : tuple of str
+        The kinds of nodes, if ids start with them already.
+    folders : dict
+        Columns that the names of the folders of a file have, such as day=2026-01-31.
+    group : str or None
+        The folder or pattern that means this file and others.
     position : int or list of int
         Where the batch after the last one starts, for `batches_from`; 0 is the beginning.
     """
 
+    has_rows = False  # with columns, so that ``where`` can choose some
+    first_row = 1  # its number in messages; 0 for objects in memory, as for their indices
+    is_read_in_order = False  # from the first byte of a file to the last one
+
     def __init__(self, name: str, options: ReadOptions, *, rereadable: bool = True) -> None:
+        if options.where is not None and not self.has_rows:
+            refuse_source(
+                name,
+                f"where = {options.where!r} needs a table with columns, such as CSV, JSON lines, "
+                f"Parquet, Arrow or a data frame",
+            )
         self.name = name
         self.options = options
         self.rereadable = rereadable
@@ -63,7 +86,83 @@ class Source(ABC):
         self.fraction: float | None = None
         self.columns: Columns | None = None
         self.times = None if options.time is None else TimeRule(options.latest)
+        self.node_kinds: tuple[str, ...] = ()
         self.position: Any = 0
+        self.folders = find_folder_columns(name)
+        self.group: str | None = None
+        self._ahead: Future[ReadAhead] | None = None
+        self._from_folders: dict[str, str] = {}  # "time" or "weight_col", and its value
+
+    def open_ahead(self) -> None:
+        """Begin to fetch a remote file, which is read next."""
+        filesystem = self.options.filesystem
+        if self._ahead is None and self.has_rows and (filesystem or is_remote(self.name)):
+            self._ahead = open_ahead(self.name, filesystem, self.is_read_in_order)
+
+    def take_ahead(self) -> ReadAhead | None:
+        """Return the open file of `open_ahead`, if there is one."""
+        future, self._ahead = self._ahead, None
+        return None if future is None else future.result()
+
+    def drop_ahead(self) -> None:
+        """Close the file of `open_ahead`, if it has not been taken."""
+        with suppress(Exception):  # a reading would report it
+            if (file := self.take_ahead()) is not None:
+                file.close()
+
+    def own_options(self, names: Sequence[str] | None) -> ReadOptions:
+        """Return the options without columns that only the names of folders have.
+
+        `complete` adds those to the batches. `names` are the columns of the file.
+        """
+        options, folders = self.options, self.folders
+        only = folders.keys() - set(names or ())
+        time = options.time
+        if time is True and not any(name.strip().lower() in TIMES for name in names or ()):
+            time = next((name for name in folders if name.lower() in TIMES), time)
+        named = {"time": time, "weight_col": options.weight_col}
+        found = {option: name for option, name in named.items() if name in only}
+        for option in ("source_col", "target_col"):
+            if getattr(options, option) in only:
+                refuse_source(
+                    self.name,
+                    f"{option} = {getattr(options, option)!r} is the name of a folder; the ends of "
+                    f"an edge must be columns of the file",
+                )
+        self._from_folders = {}
+        for option, name in found.items():
+            value = folders[str(name)]
+            if value is None:
+                refuse_source(self.name, f"its folder has no value of {name!r}")
+            self._from_folders[option] = value
+        own: dict[str, Any] = dict.fromkeys(found)
+        return replace(options, **own) if found else options
+
+    @property
+    def own_times(self) -> TimeRule | None:
+        """Which times are accepted, unless the time is the name of a folder."""
+        return None if "time" in self._from_folders else self.times
+
+    def complete(self, raw: RawBatch) -> RawBatch:
+        """Return a batch with the columns that the names of folders have."""
+        if "time" in self._from_folders and self.times is not None:
+            text = self._from_folders["time"]
+            times = self.times.take(self.name, encode_strings([text]), lambda _: text)
+            if times.bad is not None:
+                refuse_source(self.name, f"in the name of its folder, {times.why(0)}")
+            raw = raw._replace(t=np.full(raw.u.size, times.t[0]))
+        if "weight_col" in self._from_folders:
+            text = self._from_folders["weight_col"]
+            weight = _core.parse_time(text.encode(), False)
+            if not 0 <= weight <= LARGEST_WEIGHT:
+                refuse_source(self.name, f"the weight in the name of its folder is {text!r}")
+            raw = raw._replace(w=np.full(raw.u.size, weight))
+        return raw
+
+    def make_filter(self, names: Sequence[str] | None) -> RowFilter | None:
+        """Return which rows count, for a source with these columns; None if all of them do."""
+        where = self.options.where
+        return None if where is None else RowFilter(self.name, where, names, self.folders)
 
     def batches_from(self, kind: str | None, position: Any) -> Iterator[RawBatch]:
         """Read from a position of an earlier reading on, and keep `position` up to date.
@@ -85,18 +184,65 @@ class Source(ABC):
         """Find columns and size without reading the edges, if that is possible."""
 
 
+def inspect_all(sources: list[Source]) -> None:
+    """Inspect the sources of a stream; remote files several at a time."""
+    if len(sources) > 1 and any(is_remote(source.name) for source in sources):
+        with ThreadPoolExecutor(8) as pool:
+            for _ in pool.map(lambda source: source.inspect(), sources):
+                pass
+    else:
+        for source in sources:
+            source.inspect()
+    check_same_columns(sources)
+
+
+def read_in_turn(sources: list[Source], first: int) -> Iterator[tuple[int, Source]]:
+    """Yield numbers and sources; if the next one is a remote file, it is opened meanwhile."""
+    try:
+        for at in range(first, len(sources)):
+            if at + 1 < len(sources):
+                sources[at + 1].open_ahead()
+            yield at, sources[at]
+            sources[at].drop_ahead()  # it may have been left out as a whole
+    finally:
+        for source in sources:
+            source.drop_ahead()
+
+
+def check_same_columns(sources: list[Source]) -> None:
+    """Refuse files of one folder or pattern in which different columns were guessed."""
+    first: dict[str, tuple[Source, list[str]]] = {}
+    for source in sources:
+        columns = source.columns
+        if source.group is None or columns is None or columns.names is None or not columns.guessed:
+            continue
+        here = [columns.names[at] for at in columns.used]
+        other, there = first.setdefault(source.group, (source, here))
+        if sorted(here) != sorted(there):
+            refuse_source(
+                source.name,
+                f"its columns would be {', '.join(here)}, but those of {other.name} are "
+                f"{', '.join(there)}; name them with {' and '.join(source.options.rows.options)}, "
+                f"or read the files one by one",
+            )
+
+
 def drop_bad(
     source: str,
     options: ReadOptions,
-    first_row: int,
+    first_row: int | NDArray[np.int64],
     u: Ids,
     v: Ids,
     w: NDArray[Any] | None,
     bad: NDArray[np.bool_] | None = None,
     reason: str = "",
     times: CheckedTimes | None = None,
+    which_rows: str = "",
 ) -> RawBatch:
-    """Check weights. Rows with bad weights or times, and rows in `bad`, are refused or left out."""
+    """Check weights. Rows with bad weights or times, and rows in `bad`, are refused or left out.
+
+    `first_row` is the number of the first row, or those of all rows.
+    """
     if w is not None and w.dtype not in (np.float32, np.float64):
         w = w.astype(np.float64)
     # NaN makes both comparisons false.
@@ -110,7 +256,7 @@ def drop_bad(
     if times is not None and times.bad is not None:
         mask |= times.bad
     at = int(np.argmax(mask))
-    row = f"row {first_row + at}"
+    row = f"row {first_row + at if isinstance(first_row, int) else first_row[at]}{which_rows}"
     if bad is not None and bad[at]:
         why = reason
     elif times is not None and times.bad is not None and times.bad[at]:
@@ -119,23 +265,13 @@ def drop_bad(
         value = None if w is None else w[at]
         why = f"weights must not be negative nor above {LARGEST_WEIGHT:g}, got {value}"
     if not options.skip_bad:
-        refuse_source(source, f'{why}; correct it, or use on_bad="skip"', row)
+        refuse_source(source, f"{why}; {options.rows.remedy}", row)
     keep = ~mask
     return RawBatch(
-        _take(u, keep),
-        _take(v, keep),
+        take(u, np.flatnonzero(keep)),
+        take(v, np.flatnonzero(keep)),
         None if w is None else w[keep],
         int(np.count_nonzero(mask)),
         f"{source}, {row}: {why}",
         None if t is None else t[keep],
     )
-
-
-def _take(ids: Ids, keep: NDArray[np.bool_]) -> Ids:
-    if not isinstance(ids, Strings):
-        return ids[keep]
-    starts, ends = ids.offsets[:-1][keep], ids.offsets[1:][keep]
-    parts = [ids.data[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
-    offsets = np.zeros(len(starts) + 1, dtype=np.int64)
-    np.cumsum(ends - starts, out=offsets[1:])
-    return Strings(offsets, np.concatenate(parts) if parts else ids.data[:0])

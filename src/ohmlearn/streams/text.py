@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import chain
+from math import isnan
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 import numpy as np
@@ -12,10 +13,14 @@ from numpy.typing import NDArray
 from ohmlearn import _core
 from ohmlearn.nodes.ids import Strings
 from ohmlearn.streams.bytes import ByteSource, CountedBlocks, line_blocks
-from ohmlearn.streams.columns import Columns, choose_columns
+from ohmlearn.streams.chosen_records import ChosenRecords
+from ohmlearn.streams.columns import Columns, Values, choose_columns
 from ohmlearn.streams.errors import refuse_source, shorten
-from ohmlearn.streams.options import TIMES, ReadOptions
+from ohmlearn.streams.headings import find_ends, is_known_id
+from ohmlearn.streams.options import TIMES, ReadOptions, Rows
+from ohmlearn.streams.row_filter import RowFilter
 from ohmlearn.streams.source import RawBatch, Source
+from ohmlearn.streams.text_sample import TextSample
 from ohmlearn.streams.times import DATE, TimeRule, are_date_texts
 
 __all__ = ["TextSource", "describe_fault", "parse_blocks", "skip_comments"]
@@ -32,6 +37,7 @@ class Plan(NamedTuple):
     layout: _core.TextLayout
     text: bytes  # the first block, from the first edge on
     line: int  # number of its first line
+    rows: RowFilter | None = None  # which rows count
 
 
 class TextSource(Source):
@@ -43,6 +49,9 @@ class TextSource(Source):
         "csv" and "tsv" have no comments and usually a header; "text" is the format of SNAP.
     """
 
+    has_rows = True
+    is_read_in_order = True
+
     def __init__(
         self, name: str, options: ReadOptions, style: str, pipe: BinaryIO | None = None
     ) -> None:
@@ -53,12 +62,13 @@ class TextSource(Source):
     def inspect(self) -> None:
         """Read the beginning of a file."""
         if self._pipe is None:
-            with ByteSource(self.name) as source:
+            with ByteSource(self.name, None, self.options.filesystem) as source:
                 self.columns = self._plan(line_blocks(source), None).columns
 
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
         """Read the lines."""
-        with ByteSource(self.name, self._pipe) as source:
+        opened = self.take_ahead()
+        with ByteSource(self.name, self._pipe, self.options.filesystem, opened) as source:
             blocks = CountedBlocks(line_blocks(source))
             plan = self._plan(blocks, kind)
             self.columns = plan.columns
@@ -70,19 +80,25 @@ class TextSource(Source):
         if position == 0:
             yield from self.batches(kind)
             return
-        with ByteSource(self.name) as source:
+        with ByteSource(self.name, None, self.options.filesystem) as source:
             plan = self._plan(line_blocks(source), kind)
         self.columns = plan.columns
-        with ByteSource(self.name) as source:
+        with ByteSource(self.name, None, self.options.filesystem) as source:
             source.skip(position[0])
             self.position = list(position)
             yield from self._parse(plan._replace(line=position[1]), source, line_blocks(source))
 
     def _parse(self, plan: Plan, source: ByteSource, blocks: Iterator[bytes]) -> Iterator[RawBatch]:
         how = (plan.columns, plan.layout, plan.line)
-        for batch in parse_blocks(self.name, *how, blocks, self.times, self._advance):
+        chosen = None
+        if plan.rows is not None:
+            if plan.rows.excludes_all():
+                return
+            chosen = blocks = ChosenRecords(self.name, plan.rows, plan.layout, plan.line, blocks)
+        more = (self.own_times, self._advance, self.options.rows.remedy)
+        for batch in parse_blocks(self.name, *how, blocks, *more):
             self.fraction = source.fraction()
-            yield batch
+            yield self.complete(batch if chosen is None else chosen.add_faults(batch))
 
     def _advance(self, n_bytes: int, line: int) -> None:
         self.position = [self.position[0] + n_bytes, line]
@@ -114,24 +130,61 @@ class TextSource(Source):
         if has_return:
             refuse_return(self.name, first, line)
         fields = self._split(first, layout, line)
-        sample = self._sample(block, end, layout)
+        records = self._sample(block, end, layout)
         names = None
-        if self._is_header(fields, sample, layout):
+        sample = TextSample(records, layout)
+        if self._is_header(fields, sample):
             names = [field.decode(errors="replace") for field in fields]
             line += block.count(b"\n", 0, end)
             block = block[end:]
         else:
-            sample.insert(0, first)
-        columns = choose_columns(self.name, options, names, len(fields))
+            sample = TextSample([first, *records], layout)
+        values = sample.look(len(fields))
+        own = self.own_options(names)
+        columns = choose_columns(self.name, own, names, len(fields), values)
         layout.u, layout.v = columns.u, columns.v
         layout.w = -1 if columns.w is None else columns.w
-        id_type = options.id_type or kind or self._guess_ids(sample, layout)
-        layout.strings = id_type == "string"
+        self._choose_ids(columns, sample, layout, kind, values)
         if columns.t is not None:
             layout.t = columns.t
-            layout.dates = self._are_dates(sample, layout)
+            layout.dates = are_date_texts(sample.column(columns.t))
         layout.empty_v = options.rows.second_may_be_empty
-        return Plan(columns, layout, block, line)
+        rows = self.make_filter(names)
+        if rows is not None:
+            rows.set_positions(len(fields))
+        return Plan(columns, layout, block, line, rows)
+
+    def _choose_ids(
+        self,
+        columns: Columns,
+        sample: TextSample,
+        layout: _core.TextLayout,
+        kind: str | None,
+        values: Values,
+    ) -> None:
+        """Decide whether ids are integers or strings; refuse those with fractions."""
+        options = self.options
+        has_labels = options.rows.second_may_be_empty
+        if columns.kinds is not None:
+            kind = "string"  # with the kind in front
+        if options.id_type != "string" and not has_labels:
+            for at in (columns.u, columns.v):
+                if at in values.fractions:
+                    why = f"node ids must be whole numbers or names, but {columns.name(at)} is"
+                    texts = (x for x in sample.column(at) if _core.parse_whole(x) is None)
+                    found = shorten(next(texts).decode(errors="replace"))
+                    remedy = f"name other columns with {' and '.join(options.rows.options)}"
+                    remedy += ', or use id_type="string" if these are names'
+                    refuse_source(self.name, f"{why} {found}; {remedy}")
+        if options.id_type or kind:
+            layout.strings = (options.id_type or kind) == "string"
+        else:
+            # If bad rows are left out, a few names among integers are bad rows.
+            integers = sample.are_integers(layout.u, layout.v, mostly=options.skip_bad)
+            layout.strings = not integers
+        if layout.strings and (has_labels or options.id_type is None):
+            layout.whole_u = sample.are_whole(columns.u)
+            layout.whole_v = not has_labels and sample.are_whole(columns.v)
 
     @staticmethod
     def _sample(block: bytes, start: int, layout: _core.TextLayout) -> list[bytes]:
@@ -165,9 +218,7 @@ class TextSource(Source):
             return "\t"  # blanks belong to the names
         return next((mark for mark in ",;" if mark.encode() in line and b"\t" not in line), "")
 
-    def _is_header(
-        self, fields: list[bytes], sample: list[bytes], layout: _core.TextLayout
-    ) -> bool:
+    def _is_header(self, fields: list[bytes], sample: TextSample) -> bool:
         options, rows = self.options, self.options.rows
         if options.header is not None:
             return options.header
@@ -175,7 +226,7 @@ class TextSource(Source):
         columns = (options.source_col, options.target_col, options.weight_col, options.time)
         if lower & {name.lower() for name in columns if isinstance(name, str)}:
             return True
-        if any(_is_number(field) for field in fields):
+        if any(_is_number(field) or not isnan(_core.parse_time(field, True)) for field in fields):
             return False
         # One letter may be an id; a pair of usual letters is not.
         # In a table without a header by convention, "trust" may be a label.
@@ -184,32 +235,23 @@ class TextSource(Source):
         usual = {name for name in names if len(name) > 1}
         if lower & usual or any(lower.issuperset(pair) for pair in rows.ends):
             return True
+        if _are_headings([field.decode(errors="replace") for field in fields], rows, sample):
+            return True
         # A CSV file of names has a header by convention; other text only if numbers follow.
-        if self._style != "text" or not sample:
+        if self._style != "text" or not sample.rows:
             return self._style != "text" and rows.csv_has_header
-        after = _core.split_line(sample[0], layout) or []
+        after = sample.rows[0]
         return len(after) > 1 and all(_core.is_integer(field) for field in after[:2])
 
-    def _guess_ids(self, sample: list[bytes], layout: _core.TextLayout) -> str:
-        last = max(layout.u, layout.v)
-        n_integer = n_other = 0
-        for record in sample:
-            fields = _core.split_line(record, layout)
-            if fields is None or len(fields) <= last:
-                continue
-            if all(_core.is_integer(fields[column]) for column in (layout.u, layout.v)):
-                n_integer += 1
-            else:
-                n_other += 1
-        # If bad rows are left out, a few names among integers are bad rows.
-        if self.options.skip_bad:
-            return "int64" if n_integer > n_other else "string"
-        return "int64" if n_other == 0 else "string"
 
-    @staticmethod
-    def _are_dates(sample: list[bytes], layout: _core.TextLayout) -> bool:
-        fields = (_core.split_line(record, layout) or [] for record in sample)
-        return are_date_texts([found[layout.t] for found in fields if len(found) > layout.t])
+def _are_headings(headings: list[str], rows: Rows, sample: TextSample) -> bool:
+    """Whether words that no row has as ids are names of columns, such as user_id."""
+    named = [at for at, heading in enumerate(headings) if is_known_id(heading)]
+    if rows.csv_has_header and not named:
+        pair = find_ends(headings, rows.ends) or ()
+        named = [at for at in pair if len(headings[at]) > 1 and not headings[at][-1].isdecimal()]
+        named = named if len(named) == 2 else []
+    return bool(named) and not any(headings[at].encode() in sample.column(at) for at in named)
 
 
 def _is_number(field: bytes) -> bool:
@@ -256,10 +298,12 @@ def parse_blocks(
     blocks: Iterator[bytes],
     times: TimeRule | None = None,
     advance: Callable[[int, int], None] | None = None,
+    remedy: str = ReadOptions.rows.remedy,
 ) -> Iterator[RawBatch]:
     """Yield the edges in blocks of lines; the first line has number `line`.
 
     `advance` is called with the number of bytes that were read, and the number of the next line.
+    `remedy` is for messages about a bad line.
     """
     text: Any = _core.EdgeText(layout, line)
     n_known = 0  # faults in earlier blocks
@@ -281,7 +325,7 @@ def parse_blocks(
         if fault is not None and not layout.skips_faults:
             refuse_source(
                 name,
-                f'{describe_fault(fault, columns, times)}; correct it, or use on_bad="skip"',
+                f"{describe_fault(fault, columns, times)}; {remedy}",
                 f"row {fault.line}",
             )
         if times is not None:

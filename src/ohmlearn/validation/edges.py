@@ -31,7 +31,11 @@ __all__ = [
 ]
 
 MAX_NODES = 2**31 - 1  # node ids are 32-bit inside
-RENUMBER = "renumber the nodes 0, 1, 2, ... (numpy.unique with return_inverse=True does)"
+# Not numpy.unique, which gives the ids of each batch other numbers.
+RENUMBER = (
+    "number the nodes 0, 1, 2, ..., with read_edges, or with one NodeTable for all edges "
+    "(u, v = table.add_edges(u, v))"
+)
 
 
 class EdgeNames(NamedTuple):
@@ -84,8 +88,7 @@ def check_node_ids(values: Any, name: str) -> NDArray[np.int32] | NDArray[np.int
             at = _first_other_than(Integral, values)
         raise ValueError(
             f"node ids must be integers, but {name}[{at}] = {array[at]} ({array.dtype}); "
-            f"number the nodes 0, 1, 2, ... (numpy.unique with return_inverse=True does) "
-            f"or cast with {name}.astype(int)"
+            f"{RENUMBER}, or cast with {name}.astype(int)"
         )
     if array.dtype == np.uint64 and array.max() > np.iinfo(np.int64).max:
         at = int(np.argmax(array > np.iinfo(np.int64).max))

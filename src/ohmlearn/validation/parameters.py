@@ -229,7 +229,7 @@ def check_n_jobs(n_jobs: int | None) -> int:
             f"n_jobs must be at most {MAX_THREADS} threads, got {n_jobs}; -1 is all cores"
         )
     if n_jobs == 0:
-        raise ValueError("n_jobs = 0 has no meaning; use None or 1 for one thread, -1 for all")
+        raise ValueError("n_jobs = 0 has no meaning; use 1 for one thread, -1 for all cores")
     from joblib import effective_n_jobs  # late: it would slow down the start of the command line
 
     return int(effective_n_jobs(n_jobs))

@@ -1,0 +1,134 @@
+// Nearest neighbours, in ohmlearn._core.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+
+#include <optional>
+#include <string>
+#include <tuple>
+
+#include "bindings/arrays.hpp"
+#include "points/knn.hpp"
+#include "points/nearest.hpp"
+#include "points/sparse_nearest.hpp"
+
+namespace ohm::python {
+namespace {
+
+// (index, squared distance), k entries per point.
+using Pair = std::tuple<ArrayOut<std::int32_t>, ArrayOut<double>>;
+Pair to_pair(Neighbours&& found) { return {to_numpy(std::move(found.index)), to_numpy(std::move(found.square))}; }
+
+// Both hold the array whose rows the search reads.
+template <class Value>
+struct Search {
+  Search(MatrixIn<Value> points, std::int64_t k, int threads)
+      : x(std::move(points)),
+        nearest(without_gil([&] {
+          require(1 <= k && k < static_cast<std::int64_t>(x.shape(0)), "k must lie between 1 and n - 1");
+          return Nearest<Value>(x.data(), x.shape(0), x.shape(1), k, threads);
+        })) {}
+  MatrixIn<Value> x;
+  Nearest<Value> nearest;
+};
+
+template <class Value>
+struct Index {
+  Index(MatrixIn<Value> points, int threads)
+      : x(std::move(points)),
+        panels(without_gil([&] { return Panels(x.data(), x.shape(0), x.shape(1), threads); })) {}
+  MatrixIn<Value> x;
+  Panels panels;
+};
+
+template <class Value>
+struct SparseIndex {
+  using Offsets = ArrayIn<std::int64_t>;
+  using Columns = ArrayIn<std::int32_t>;
+  SparseIndex(Offsets offsets, Columns columns, ArrayIn<Value> values, std::int64_t dims)
+      : o(std::move(offsets)),
+        c(std::move(columns)),
+        v(std::move(values)),
+        nearest(without_gil([&] { return SparseNearest<Value>(as_rows(o, c, v, dims), dims); })) {}
+  // Arrays of scipy, whose contents its checks guarantee.
+  static SparseRows<Value> as_rows(const Offsets& offsets, const Columns& columns, const ArrayIn<Value>& values,
+                                   std::int64_t dims) {
+    require(offsets.size() > 0 && columns.size() == values.size() &&
+                offsets.data()[offsets.size() - 1] == static_cast<std::int64_t>(values.size()) && dims >= 1,
+            "the arrays of a CSR matrix do not fit together");
+    return {as_span(offsets), as_span(columns), as_span(values)};
+  }
+  Offsets o;
+  Columns c;
+  ArrayIn<Value> v;
+  SparseNearest<Value> nearest;
+};
+
+template <class Value>
+void bind_dense(nb::module_& m, const std::string& suffix) {
+  nb::class_<Search<Value>>(m, ("Nearest" + suffix).c_str(), "Search for the neighbours of all points.")
+      .def(nb::init<MatrixIn<Value>, std::int64_t, int>(), "x"_a.noconvert(), "k"_a, "threads"_a)
+      .def("advance", [](Search<Value>& self, int threads) {
+        return without_gil([&] { return self.nearest.advance(threads); });
+      }, "threads"_a, "Do a part of the work; False if nothing was left.")
+      .def_prop_ro("fraction", [](const Search<Value>& self) { return self.nearest.fraction(); })
+      .def_prop_ro("n_redone", [](const Search<Value>& self) { return self.nearest.n_redone(); })
+      .def("take", [](Search<Value>& self) { return to_pair(self.nearest.take()); });
+  nb::class_<Index<Value>>(m, ("PointIndex" + suffix).c_str(), "Points among which neighbours of others are found.")
+      .def(nb::init<MatrixIn<Value>, int>(), "x"_a.noconvert(), "threads"_a)
+      .def("find", [](const Index<Value>& self, MatrixIn<Value> queries, std::int64_t k, int threads) {
+        require(queries.shape(1) == self.x.shape(1), "queries must have the coordinates of the points");
+        require(1 <= k && k <= self.panels.n(), "k must lie between 1 and n");
+        return to_pair(without_gil([&] {
+          return nearest_of<Value>(self.panels, self.x.data(), queries.data(), queries.shape(0), k, threads);
+        }));
+      }, "queries"_a.noconvert(), "k"_a, "threads"_a);
+}
+
+template <class Value>
+void bind_sparse(nb::module_& m, const std::string& suffix) {
+  using Self = SparseIndex<Value>;
+  nb::class_<Self>(m, ("SparseIndex" + suffix).c_str(), "Rows of a CSR matrix among which neighbours are found.")
+      .def(nb::init<typename Self::Offsets, typename Self::Columns, ArrayIn<Value>, std::int64_t>(),
+           "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert(), "dims"_a)
+      .def("find_own", [](const Self& self, std::int64_t k, std::int64_t begin, std::int64_t end, int threads) {
+        require(1 <= k && k < self.nearest.n(), "k must lie between 1 and n - 1");
+        require(0 <= begin && begin <= end && end <= self.nearest.n(), "no such points");
+        return to_pair(without_gil([&] {
+          return self.nearest.find(Self::as_rows(self.o, self.c, self.v, self.nearest.dims()), k, true, begin, end,
+                                   threads);
+        }));
+      }, "k"_a, "begin"_a, "end"_a, "threads"_a)
+      .def("find", [](const Self& self, typename Self::Offsets offsets, typename Self::Columns columns,
+                      ArrayIn<Value> values, std::int64_t k, int threads) {
+        require(1 <= k && k <= self.nearest.n(), "k must lie between 1 and n");
+        const auto rows = Self::as_rows(offsets, columns, values, self.nearest.dims());
+        return to_pair(without_gil([&] { return self.nearest.find(rows, k, false, 0, rows.size(), threads); }));
+      }, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert(), "k"_a, "threads"_a);
+}
+
+}  // namespace
+
+void bind_nearest(nb::module_& m) {
+  bind_dense<std::uint8_t>(m, "8");
+  bind_dense<float>(m, "32");
+  bind_dense<double>(m, "64");
+  bind_sparse<float>(m, "32");
+  bind_sparse<double>(m, "64");
+  m.def("join_neighbours", [](ArrayIn<std::int32_t> index, ArrayIn<double> square,
+                              std::optional<ArrayIn<double>> scale, std::int64_t k) {
+    require(k >= 1 && index.size() == square.size() && index.size() % k == 0, "k entries per point are needed");
+    const auto n = static_cast<std::int64_t>(index.size()) / k;
+    require(!scale || static_cast<std::int64_t>(scale->size()) == n, "one scale per point is needed");
+    NeighbourGraph graph = without_gil([&] {
+      return join_neighbours(as_span(index), as_span(square), scale ? as_span(*scale) : std::span<const double>{}, n,
+                             k);
+    });
+    std::optional<ArrayOut<float>> w;
+    if (scale) w = to_numpy(std::move(graph.w));
+    return std::tuple(to_numpy(std::move(graph.offset)), to_numpy(std::move(graph.v)), w);
+  }, "index"_a.noconvert(), "square"_a.noconvert(), "scale"_a.noconvert().none(), "k"_a,
+     "(indptr, v, w) of the edges {u, v}, u < v, between neighbours.");
+}
+
+}  // namespace ohm::python

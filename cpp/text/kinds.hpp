@@ -1,0 +1,40 @@
+// Ids with the kind of their node in front, as in "user:17", so that ids of two kinds may overlap.
+#pragma once
+
+#include "text/nodes.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ohm {
+
+struct OwnedStrings {
+  explicit OwnedStrings(std::int64_t count, std::size_t room)
+      : offset(std::make_unique_for_overwrite<std::int64_t[]>(static_cast<std::size_t>(count) + 1)),
+        data(std::make_unique_for_overwrite<std::uint8_t[]>(room)),
+        size(count) {
+    offset[0] = 0;
+  }
+  std::unique_ptr<std::int64_t[]> offset;
+  std::unique_ptr<std::uint8_t[]> data;
+  std::int64_t size;  // number of strings
+};
+
+// The ids with the prefix in front. A string that starts with it already stays as it is.
+template <class Offset>
+OwnedStrings with_prefix(const Strings<Offset>& ids, std::string_view prefix);
+OwnedStrings with_prefix(std::span<const std::int64_t> ids, std::string_view prefix);
+
+// The position of the first id that starts with none of the prefixes; -1 if there is none.
+template <class Offset>
+std::int64_t find_without_prefix(const Strings<Offset>& ids, const std::vector<std::string>& prefixes);
+
+// What stands before the first colon of the ids, each once, in the order of appearance.
+template <class Offset>
+std::vector<std::string> kinds_of(const Strings<Offset>& ids);
+
+}  // namespace ohm

@@ -1,0 +1,77 @@
+"""How objects show themselves: in one line, and as a table in notebooks."""
+
+from html import escape
+from typing import Any
+
+__all__ = ["Shown"]
+
+CUT = 200  # characters of a value
+STYLE = "text-align: left"
+
+
+class Shown:
+    """Base class of objects with facts to show. Showing them reads no edge and never fails.
+
+    Examples
+    --------
+    >>> class Herd(Shown):
+    ...     def _facts(self):
+    ...         return {"kind": "<sheep>", "animals": 1200, "grazing": True}
+    >>> Herd()
+    <Herd: kind <sheep>, 1,200 animals, grazing>
+    >>> Herd()._repr_html_()
+    '<table><caption ...>Herd</caption>...<td ...>&lt;sheep&gt;</td>...</table>'
+    """
+
+    def _title(self) -> str:
+        """Return what the object is."""
+        return type(self).__name__
+
+    def _facts(self) -> dict[str, Any]:
+        """Return what is worth knowing, by name; None and False are left out."""
+        raise NotImplementedError
+
+    def _known(self) -> tuple[str, dict[str, Any]]:
+        """Return title and facts, also of an object that cannot be used."""
+        title, facts = type(self).__name__, {}
+        try:
+            title, facts = self._title(), self._facts()
+        except Exception as error:  # cut off by a fork, or half made
+            facts = {"not usable:": str(error) or type(error).__name__}
+        return title, {
+            name: value for name, value in facts.items() if value is not None and value is not False
+        }
+
+    def __repr__(self) -> str:
+        title, facts = self._known()
+        words = ", ".join(_in_words(name, value) for name, value in facts.items())
+        return f"<{title}: {words}>" if words else f"<{title}>"
+
+    def _repr_html_(self) -> str:
+        title, facts = self._known()
+        rows = "".join(
+            f'<tr><th style="{STYLE}">{escape(name)}</th>'
+            f'<td style="{STYLE}">{escape(_as_text(value))}</td></tr>'
+            for name, value in facts.items()
+        )
+        return f'<table><caption style="{STYLE}">{escape(title)}</caption>{rows}</table>'
+
+
+def _in_words(name: str, value: Any) -> str:
+    if value is True:
+        return name
+    if isinstance(value, int):
+        noun, *more = name.split(" ", 1)
+        if value == 1:
+            noun = noun.removesuffix("es" if noun == "passes" else "s")
+        return " ".join([f"{value:,} {noun}", *more])
+    return f"{name} {_as_text(value)}"
+
+
+def _as_text(value: Any) -> str:
+    if value is True:
+        return "yes"
+    if isinstance(value, int):
+        return f"{value:,}"
+    text = f"{value:.3g}" if isinstance(value, float) else " ".join(str(value).split())
+    return text if len(text) <= CUT else text[: CUT - 3] + "..."

@@ -1,0 +1,126 @@
+"""What a long job is doing: its phases, for a command or an estimator that shows them.
+
+Code that may take long runs inside ``with phase("solving"):``. Whoever shows phases runs the job
+inside ``with watch(watcher):``, in the same thread. By default nobody watches, and a phase does
+nothing. Of phases inside each other, a watcher sees the outermost only.
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import NamedTuple, Protocol
+
+__all__ = ["Phase", "Watcher", "number_pass", "passes_before", "phase", "watch"]
+
+
+class Phase(NamedTuple):
+    """What a job is doing.
+
+    Examples
+    --------
+    >>> print(Phase("solving"))
+    solving
+    >>> print(Phase("reading edges", 1, 1))
+    reading edges
+    >>> print(Phase("reading edges", 1, 3))
+    reading edges, pass 1 of 3
+    >>> print(Phase("certificate", 2, 20, at_most=True))
+    certificate, pass 2 of at most 20
+    """
+
+    name: str
+    number: int | None = None  # of the pass over the edges, from 1 on
+    total: int | None = None  # number of passes
+    at_most: bool = False  # whether there may be fewer
+
+    def __str__(self) -> str:
+        if self.number is None or self.total == 1:
+            return self.name
+        total = f"at most {self.total}" if self.at_most else self.total
+        return f"{self.name}, pass {self.number}" + ("" if self.total is None else f" of {total}")
+
+
+class Watcher(Protocol):
+    """Is called when a phase begins and when it ends."""
+
+    def begin(self, phase: Phase) -> None:
+        """Show a phase."""
+
+    def end(self) -> None:
+        """Take note that the phase has ended."""
+
+
+_watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
+_n_before: ContextVar[int] = ContextVar("n_before", default=0)
+
+
+@contextmanager
+def watch(watcher: Watcher) -> Iterator[None]:
+    """Show the phases of what runs inside.
+
+    Examples
+    --------
+    >>> class Names(list):
+    ...     def begin(self, phase):
+    ...         self.append(phase.name)
+    ...     def end(self):
+    ...         pass
+    >>> names = Names()
+    >>> with watch(names):
+    ...     with phase("calibrating"), phase("solving"):
+    ...         pass
+    ...     with phase("writing"):
+    ...         pass
+    >>> names
+    ['calibrating', 'writing']
+    """
+    token = _watcher.set(watcher)
+    try:
+        yield
+    finally:
+        _watcher.reset(token)
+
+
+@contextmanager
+def phase(what: Phase | str, verbose: int = 0) -> Iterator[None]:
+    """Say what the code inside does, and hide the phases inside of it.
+
+    If `verbose` is positive, also print it to stderr.
+    """
+    if verbose > 0:
+        print(what, file=sys.stderr, flush=True)
+    watcher = _watcher.get()
+    if watcher is None:
+        yield
+        return
+    token = _watcher.set(None)
+    try:
+        watcher.begin(Phase(what) if isinstance(what, str) else what)
+        yield
+    finally:
+        watcher.end()
+        _watcher.reset(token)
+
+
+@contextmanager
+def passes_before(n_before: int) -> Iterator[None]:
+    """Count passes inside from `n_before` on; see `number_pass`."""
+    token = _n_before.set(n_before)
+    try:
+        yield
+    finally:
+        _n_before.reset(token)
+
+
+def number_pass(name: str, number: int, total: int, *, at_most: bool = False) -> Phase:
+    """Return the phase of a pass, which counts passes that the caller has made before.
+
+    Examples
+    --------
+    >>> with passes_before(1):
+    ...     print(number_pass("refining", 1, 2))
+    refining, pass 2 of 3
+    """
+    n_before = _n_before.get()
+    return Phase(name, n_before + number, n_before + total, at_most)

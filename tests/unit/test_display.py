@@ -1,0 +1,231 @@
+"""How objects show themselves: briefly, without reading, and also if they cannot be used."""
+
+import re
+import subprocess
+import sys
+import threading
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ohmlearn
+from ohmlearn import (
+    EdgeLog,
+    Graph,
+    LaplacianSolver,
+    NodeTable,
+    StreamingSparsifier,
+    certify,
+    gallery,
+    kernel_edges,
+    knn_edges,
+    read_edges,
+    refine,
+    solve_hfs,
+    suggest_neighbors,
+)
+from ohmlearn._display import Shown
+
+EVIL = "<script>alert(1)</script>&"
+
+
+class Table(HTMLParser):
+    """Collects the cells of a table, and complains about tags that are not closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.cells: list[str] = []
+        self.open: list[str] = []
+        self.tags: set[str] = set()
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, _: object) -> None:
+        self.open.append(tag)
+        self.tags.add(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.cells.append(data)
+
+
+@pytest.fixture
+def edges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    name = f"{EVIL.replace('/', '')}.csv"
+    Path(name).write_text(f"src,dst\nann,{EVIL}\nann,bob\nbob,\n")
+    return name
+
+
+def examples(edges: str) -> dict[str, Any]:
+    graph = gallery.complete(30)
+    sparsifier = StreamingSparsifier(epsilon=0.9, random_state=0).update(graph)
+    points = np.random.default_rng(0).normal(size=(40, 2))
+    stream = read_edges(edges, on_bad="skip")
+    solver = LaplacianSolver(graph)
+    solver.solve(np.eye(30)[:, :2])
+    with EdgeLog("log") as log:
+        log.append(["ann"], [EVIL])
+        live = log.live_edges()
+    return {
+        "stream": stream,
+        "nodes": stream.nodes,
+        "sparsifier": sparsifier,
+        "certificate": certify(graph, sparsifier, random_state=0),
+        "result": solve_hfs(graph, [0, 1], [1.0, -1.0]),
+        "refined": refine(graph, sparsifier, [0, 1], [1.0, -1.0]),
+        "solver": solver,
+        "report": solver.report_,
+        "graph": graph,
+        "log": log,
+        "live": live,
+        "knn": knn_edges(points, n_neighbors=3),
+        "kernel": kernel_edges(points),
+        "advice": suggest_neighbors(points, {i: i % 2 for i in range(10)}, candidates=(3, 5)),
+    }
+
+
+def test_reprs_are_short_and_say_something(edges: str):
+    shown = {name: repr(one) for name, one in examples(edges).items()}
+    for name, text in shown.items():
+        assert len(text) < 250, name
+        assert " object at 0x" not in text
+        assert "array(" not in text
+        assert "\n" not in text
+    assert shown["stream"] == (
+        f"<EdgeStream: source {edges}, columns u = 'src', v = 'dst', no weights (guessed)>"
+    )
+    assert shown["sparsifier"].startswith("<StreamingSparsifier(epsilon=0.9): 435 edges seen, ")
+    assert shown["certificate"].startswith("<Certificate: energies in H are 0.")
+    assert shown["result"].startswith("<HFSResult: 30 nodes, 1 column, residual ")
+    assert shown["refined"].endswith("converged>")
+    assert shown["log"] == "<EdgeLog: folder log, 1 edge, 2 nodes>"
+    assert shown["knn"] == "<KnnEdges: 40 points, 3 neighbours of a point>"
+    assert shown["kernel"] == "<KernelEdges: 40 points, 780 edges>"
+
+
+def test_html_is_a_plain_table_with_everything_escaped(edges: str):
+    for name, one in examples(edges).items():
+        table = Table(one._repr_html_())
+        assert table.tags <= {"table", "caption", "tr", "th", "td"}, name
+        assert len(table.cells) >= 3
+    found = examples(edges)
+    list(found["stream"])
+    assert edges in Table(found["stream"]._repr_html_()).cells
+    assert "2" in Table(found["stream"]._repr_html_()).cells  # edges, after they were read
+    assert "1" in Table(found["stream"]._repr_html_()).cells  # bad row
+    assert EVIL in " ".join(Table(found["nodes"]._repr_html_()).cells)
+
+
+def test_showing_a_stream_reads_nothing(edges: str):
+    def forbidden() -> Any:
+        raise AssertionError("read")
+        yield
+
+    stream = read_edges(forbidden, time=True)
+    assert repr(stream).startswith("<EdgeStream: source ")
+    assert stream._repr_html_()
+    pipe = read_edges(iter([([0], [1])]))
+    assert "readable once" in repr(pipe)
+    assert [batch.u.tolist() for batch in pipe] == [[0]]
+
+
+def test_after_reading_counts_are_shown(edges: str):
+    stream = read_edges(edges, on_bad="skip")
+    assert "edges" not in repr(stream)
+    list(stream)
+    assert repr(stream).endswith("2 edges, 3 nodes, 1 bad rows left out>")
+
+
+def test_new_objects(tmp_path: Path):
+    assert repr(StreamingSparsifier(n_nodes=5)) == "StreamingSparsifier(n_nodes=5)"
+    assert repr(NodeTable()) == "<NodeTable: 0 nodes>"
+    assert "0" in Table(StreamingSparsifier()._repr_html_()).cells
+    assert "0" in Table(Graph.from_edges([], [])._repr_html_()).cells
+    log = EdgeLog(tmp_path / "log")
+    log.close()
+    assert repr(log).endswith("0 edges, 0 nodes>")
+
+
+def test_objects_that_cannot_be_used_are_shown():
+    sparsifier = StreamingSparsifier(random_state=0).update([0], [1])
+    sparsifier._is_cut_off = True  # as in a child that was forked during an update
+    assert repr(sparsifier).startswith("<StreamingSparsifier: not usable: another thread was")
+    assert "not usable" in sparsifier._repr_html_()
+    table = NodeTable()
+    table.add(["ann"])
+    table._is_cut_off = True
+    assert repr(table).startswith("<NodeTable: not usable: another thread")
+    for kind in (StreamingSparsifier, NodeTable, EdgeLog, type(read_edges([([0], [1])]))):
+        half = kind.__new__(kind)  # as a debugger may see it
+        assert repr(half).startswith(f"<{kind.__name__}: not usable: ")
+        assert half._repr_html_().startswith("<table>")
+
+
+def test_a_sparsifier_at_work_is_not_waited_for():
+    sparsifier = StreamingSparsifier(random_state=0).update([0], [1])
+    held, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with sparsifier._lock:
+            held.set()
+            done.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    assert repr(sparsifier) == "<StreamingSparsifier(): at work>"
+    done.set()
+    thread.join()
+    assert repr(sparsifier) == "<StreamingSparsifier(): 1 edge seen, 1 row, 2 nodes>"
+
+
+def test_long_values_are_cut():
+    class Long(Shown):
+        def _facts(self) -> dict[str, Any]:
+            return {"text": "x\n" * 500}
+
+    assert len(repr(Long())) < 230
+    assert repr(Long()).endswith("...>")
+
+
+def test_modules_are_there_after_import_ohmlearn():
+    code = """
+import sys, ohmlearn
+assert "gallery" in dir(ohmlearn) and "theory" in dir(ohmlearn) and "streams" in dir(ohmlearn)
+assert "numpy" not in sys.modules
+assert not {"re", "Any", "Path"} & set(dir(ohmlearn))
+print(ohmlearn.gallery.path(3), ohmlearn.theory.__name__, ohmlearn.streams.SourceError.__name__)
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "Graph(n_nodes=3, n_edges=2) ohmlearn.theory SourceError\n"
+
+
+def test_a_module_whose_extra_is_missing_is_no_attribute():
+    code = """
+import sys, ohmlearn
+sys.modules["distributed"] = None
+print(hasattr(ohmlearn, "dask"))
+try:
+    ohmlearn.dask
+except AttributeError as error:
+    print(error)
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.startswith("False\ndistributed is needed for this; install it with pip")
+
+
+def test_every_module_in_the_stub_exists():
+    stub = Path(str(ohmlearn.__file__)).with_suffix(".pyi").read_text(encoding="utf-8")
+    names = re.findall(r"^from ohmlearn import (\w+)", stub, re.M)
+    assert "gallery" in names
+    folder = Path(str(ohmlearn.__file__)).parent
+    for name in names:
+        assert (folder / name).is_dir() or (folder / f"{name}.py").is_file()
+        assert name not in ohmlearn.__all__

@@ -1,0 +1,217 @@
+"""Labels by node: dicts, Series and tables, wherever labels are taken."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from ohmlearn import Graph, HFSClassifier, HFSRegressor, NodeTable, gallery, read_edges
+from ohmlearn.semi_supervised.by_node import by_node
+
+pandas = pytest.importorskip("pandas")
+
+N = 40
+NAMES = [f"n{number}" for number in range(N)]
+GIVEN = {"n3": "left", "n8": "left", "n35": "right", "n30": "right"}
+PATH = (np.arange(N - 1), np.arange(1, N))
+
+
+def stream():
+    names = np.array(NAMES, dtype=object)
+    return read_edges((names[:-1], names[1:]))
+
+
+def graph():
+    found = Graph.from_edges(*PATH)
+    found.nodes = NodeTable()
+    found.nodes.add(NAMES)
+    return found
+
+
+def forms(given):
+    """Return the same labels in all forms."""
+    nodes, values = list(given), list(given.values())
+    found = {
+        "dict": dict(given),
+        "Series": pandas.Series(values, nodes),
+        "Series of numpy strings": pandas.Series(values, np.array(nodes)),
+        "frame": pandas.DataFrame({"label": values, "node": nodes}),
+    }
+    if not isinstance(values[0], float):
+        found["categories"] = pandas.Series(
+            values, pandas.CategoricalIndex(nodes), dtype="category"
+        )
+    try:
+        import polars
+
+        found["polars"] = polars.DataFrame({"id": nodes, "what": values})
+    except ImportError:
+        pass
+    try:
+        import pyarrow
+
+        found["pyarrow"] = pyarrow.table({"label": values, "node": nodes})
+        found["record batch"] = pyarrow.record_batch({"node": nodes, "label": values})
+    except ImportError:
+        pass
+    return found
+
+
+@pytest.mark.parametrize("form", list(forms(GIVEN)))
+def test_all_forms_give_the_same_labels(form):
+    expected = HFSClassifier(random_state=0).fit_edges(stream(), GIVEN).transduction_
+    y = forms(GIVEN)[form]
+    model = HFSClassifier(random_state=0)
+    assert model.fit_edges(stream(), y).transduction_.tolist() == expected.tolist()
+    assert model.relabel(y).transduction_.tolist() == expected.tolist()
+    assert model.fit_edges(graph(), y).transduction_.tolist() == expected.tolist()
+    fitted = HFSClassifier(random_state=0, affinity="precomputed").fit(graph(), y)
+    assert fitted.transduction_.tolist() == expected.tolist()
+    assert fitted.relabel(y).transduction_.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("form", ["Series", "frame"])
+def test_weights_are_matched_by_id(form):
+    weights = {"n30": 3.0, "n3": 0.5, "n8": 0.0, "n35": 1.0}  # in another order
+    model = HFSClassifier(random_state=0, calibration=None)
+    expected = model.fit_edges(stream(), GIVEN, sample_weight=weights).scores_
+    y, given = forms(GIVEN)[form], forms(weights)[form]
+    if form == "frame":
+        given = given.rename(columns={"label": "weight"})
+    np.testing.assert_array_equal(
+        model.fit_edges(stream(), y, sample_weight=given).scores_, expected
+    )
+    np.testing.assert_array_equal(model.relabel(y, sample_weight=given).scores_, expected)
+    np.testing.assert_array_equal(model.relabel(GIVEN, sample_weight=given).scores_, expected)
+
+
+def test_series_of_some_numbered_nodes_is_matched_by_its_index():
+    y = pandas.Series(["left", "right"], [3, 35])
+    expected = HFSClassifier(random_state=0).fit_edges(PATH, {3: "left", 35: "right"})
+    model = HFSClassifier(random_state=0).fit_edges(PATH, y)
+    assert model.transduction_.tolist() == expected.transduction_.tolist()
+    # Once the labels were those of nodes 0 and 1.
+    assert model.relabel(y).labelled_.tolist() == [3, 35]
+    assert model.relabel(y.set_axis([3.0, 35.0])).labelled_.tolist() == [3, 35]
+    regressor = HFSRegressor().fit_edges(PATH, pandas.Series([1.0, None, 2.0], [3, 4, 35]))
+    assert regressor.labelled_.tolist() == [3, 35]
+
+
+def test_points_keep_the_order_of_scikit_learn():
+    X, truth = np.vstack([np.zeros((20, 2)), np.ones((20, 2))]), np.repeat([0, 1], 20)
+    X = X + 0.01 * np.random.default_rng(0).standard_normal(X.shape)
+    y = pandas.Series(np.where(np.arange(40) % 7 == 0, truth, -1), np.arange(40)[::-1])
+    model = HFSClassifier(n_neighbors=5, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # two components
+        assert model.fit(X, y).transduction_.tolist() == truth.tolist()
+        assert model.relabel(y).transduction_.tolist() == truth.tolist()
+        assert model.fit(X, y, y.abs()).labelled_.tolist() == [21, 28, 35]
+
+
+def test_array_of_another_length_is_refused_by_relabel():
+    model = HFSClassifier(random_state=0).fit_edges(PATH, {3: "left", 35: "right"})
+    with pytest.raises(ValueError, match="one entry for each of the 40 nodes, got 2"):
+        model.relabel(["left", "right"])
+    with pytest.raises(ValueError, match="one entry for each of the 40 nodes, got 3"):
+        HFSClassifier().fit_edges(graph(), ["left", None, "right"])
+
+
+def test_node_that_is_given_twice_has_two_labels():
+    y = pandas.Series(["left", "right", "right"], ["n3", "n3", "n30"])
+    with pytest.warns(UserWarning, match="contradicting labels, such as 'n3': left 1, right 1"):
+        model = HFSClassifier(random_state=0).fit_edges(stream(), y)
+    assert model.contradicting_.tolist() == [3]
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), pandas.NA, pandas.NaT])
+def test_missing_ids_are_refused(missing):
+    y = pandas.Series(["left", "right"], pandas.Index(["n3", missing], dtype=object))
+    with pytest.raises(ValueError, match="is no id; leave it out"):
+        HFSClassifier().fit_edges(stream(), y)
+    with pytest.raises(ValueError, match="is no id; leave it out"):
+        HFSClassifier().fit_edges(stream(), {"n3": "left", missing: "right"})
+    with pytest.raises(ValueError, match="is no id; leave it out"):
+        HFSClassifier().fit_edges(stream(), GIVEN, sample_weight={"n3": 2.0, missing: 1.0})
+
+
+def test_strange_ids_are_refused_in_words():
+    frame = pandas.DataFrame({"node": [["n3"], ["n30"]], "label": ["left", "right"]})
+    with pytest.raises(ValueError, match=r"integers or strings, got \['n3'\]"):
+        HFSClassifier().fit_edges(stream(), frame)
+    with pytest.raises(ValueError, match="no edge has any of these nodes, such as 'x'"):
+        HFSClassifier().fit_edges(stream(), pandas.Series(["left", "right"], ["x", "y"]))
+    with pytest.warns(UserWarning, match="1 of the 2 labelled nodes are in no edge, such as '7'"):
+        HFSClassifier().fit_edges(stream(), {7: "left", "n3": "right"})
+    with pytest.raises(ValueError, match="'n3', but the nodes of these edges are numbers"):
+        HFSClassifier().fit_edges(PATH, pandas.Series(["left", "right"], [7, "n3"]))
+
+
+def test_tables_with_other_columns_are_refused():
+    pyarrow = pytest.importorskip("pyarrow")
+    table = pyarrow.table({"a": [1], "b": [2], "c": [3]})
+    with pytest.raises(
+        ValueError, match=r"must have two columns, .* got 'a', 'b', 'c'; select two"
+    ):
+        by_node(table, by_index=True)
+
+
+def test_frame_of_shares_still_has_a_column_for_each_class():
+    frame = pandas.DataFrame({"b": [0.9, 0.0], "a": [0.1, 1.0]}, ["n3", "n30"])
+    model = HFSClassifier(random_state=0).fit_edges(stream(), frame)
+    assert model.classes_.tolist() == ["b", "a"]
+
+
+def test_fractions_are_no_classes():
+    for y in ({0: 0.5, 3: 1.5}, [0.37, *[np.nan] * (N - 2), 0.5], {0: [0.5], 3: {0.25: 1.0}}):
+        with pytest.raises(
+            ValueError,
+            match=r"^Unknown label type: continuous\. y has the number "
+            r"0\.\d+, but .* use HFSRegressor for numbers, or convert y with str",
+        ):
+            HFSClassifier().fit_edges(PATH, y)
+    model = HFSClassifier(random_state=0).fit_edges(PATH, {0: "0.5", 30: "1.5"})
+    assert model.classes_.tolist() == ["0.5", "1.5"]
+    model.relabel([1.0, *[np.nan] * (N - 2), 2.0])
+    assert model.classes_.tolist() == [1.0, 2.0]
+    assert model.labelled_.tolist() == [0, N - 1]
+
+
+def test_labels_that_are_nearly_all_different_are_probably_ids():
+    y = {number: f"user{number}" for number in range(30)}
+    with pytest.warns(UserWarning, match="y: 30 labels have 30 different classes, such as user0"):
+        HFSClassifier(calibration=None).fit_edges(PATH, y)
+    few = {number: number % 10 for number in range(30)}
+    HFSClassifier(calibration=None).fit_edges(PATH, few)
+    one_for_each = {number: number for number in range(20)}
+    HFSClassifier(calibration=None).fit_edges(PATH, one_for_each)
+
+
+def test_regressor_accepts_nullable_numbers():
+    y = pandas.Series([1.0, None, 2.0], ["n3", "n8", "n30"], dtype="Float64")
+    assert HFSRegressor().fit_edges(stream(), y).labelled_.tolist() == [3, 30]
+
+
+def test_graph_of_the_gallery_needs_no_ids():
+    y = pandas.Series(["a", "b"], [0, 9])
+    assert HFSClassifier(random_state=0).fit_edges(gallery.path(10), y).labelled_.tolist() == [0, 9]
+
+
+def test_nodes_that_a_graph_does_not_have_are_refused():
+    known = graph()
+    y = pandas.Series(["left", "right"], ["n3", "m40"])
+    for fit in (HFSClassifier(affinity="precomputed").fit, HFSClassifier().fit_edges):
+        with pytest.raises(
+            ValueError, match="1 labels of nodes that are not in the graph, such as 'm"
+        ):
+            fit(known, y)
+    assert len(known.nodes) == N  # the table of the graph has no more names than it has nodes
+
+
+def test_names_of_networkx_are_ids():
+    networkx = pytest.importorskip("networkx")
+    G = networkx.relabel_nodes(networkx.path_graph(N), dict(enumerate(NAMES)))
+    expected = HFSClassifier(random_state=0).fit_edges(stream(), GIVEN).transduction_
+    y = pandas.Series(GIVEN)
+    model = HFSClassifier(random_state=0).fit_edges(Graph.from_networkx(G), y)
+    assert model.transduction_.tolist() == expected.tolist()

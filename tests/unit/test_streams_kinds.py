@@ -1,0 +1,361 @@
+"""Edges between two kinds of nodes, whose ids overlap."""
+
+import json
+import pickle
+import warnings
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.sparse
+from stream_cases import edges
+
+from ohmlearn import EdgeLog, Graph, HFSClassifier, NodeTable, StreamingSparsifier, read_edges
+from ohmlearn.semi_supervised.targets import find_classes, number_labels
+from ohmlearn.streams import SourceError
+from ohmlearn.streams.labels import read_labels
+
+USERS, ITEMS = [1, 2, 2, 17], [1, 1, 2, 5]
+TYPED = (["user:1", "user:2", "user:2", "user:17"], ["item:1", "item:1", "item:2", "item:5"])
+
+
+def write(path, headings, u=USERS, v=ITEMS, mark=","):
+    rows = [headings, *(f"{a}{mark}{b}" for a, b in zip(u, v, strict=True))]
+    path.write_text("".join(f"{row}\n" for row in rows if row))
+    return path
+
+
+def sources(folder):
+    """The same edges of users and items in all formats with headings."""
+    pa = pytest.importorskip("pyarrow")
+    feather = pytest.importorskip("pyarrow.feather")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = pa.table({"user_id": USERS, "item_id": ITEMS})
+    yield write(folder / "e.csv", "user_id,item_id")
+    yield write(folder / "e.tsv", "user_id\titem_id", mark="\t")
+    yield write(folder / "e.txt", "user_id item_id", mark=" ")
+    rows = ({"user_id": u, "item_id": v} for u, v in zip(USERS, ITEMS, strict=True))
+    (folder / "e.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    yield folder / "e.jsonl"
+    parquet.write_table(table, folder / "e.parquet")
+    yield folder / "e.parquet"
+    feather.write_feather(table, folder / "e.arrow")
+    yield folder / "e.arrow"
+    np.savez(folder / "e.npz", user_id=USERS, item_id=ITEMS)
+    yield folder / "e.npz"
+    yield table
+    yield table.set_column(1, "item_id", table["item_id"].cast(pa.string()))
+    yield table.set_column(0, "user_id", table["user_id"].cast(pa.float64()))
+    yield [table, table.slice(0, 0)]
+
+
+@pytest.mark.parametrize("number", range(11))
+def test_every_format_gives_the_same_ids(tmp_path, number):
+    source = list(sources(tmp_path))[number]
+    stream = read_edges(source)
+    assert edges(stream) == (*TYPED, None)
+    assert stream.kinds == stream.nodes.kinds == ("user", "item")
+    assert "two kinds of nodes (user:..., item:...)" in stream.columns
+    assert edges(stream) == (*TYPED, None)  # again
+    typed = read_edges(source, id_type="string", on_bad="skip")
+    assert edges(typed) == (*TYPED, None)
+    one = read_edges(source, bipartite=False, id_type="string")
+    assert len({*edges(one)[0], *edges(one)[1]}) == 4
+    assert one.nodes.kinds == ()
+
+
+def test_sources_without_headings(tmp_path):
+    for kinds, names in ((True, ("left", "right")), (("user", "item"), ("user", "item"))):
+        expected = [f"{names[0]}:{u}" for u in USERS], [f"{names[1]}:{v}" for v in ITEMS], None
+        text = write(tmp_path / "e.txt", "", mark=" ")
+        np.save(tmp_path / "e.npy", np.stack([USERS, ITEMS], axis=1))
+        arrays = np.array(USERS), np.array(ITEMS)
+        for source in (text, tmp_path / "e.npy", arrays, [arrays], [(USERS, ITEMS)]):
+            assert edges(read_edges(source, bipartite=kinds)) == expected
+        assert read_edges(text).columns == "u = column 0, v = column 1, no weights (guessed)"
+    assert edges(read_edges(write(tmp_path / "e.csv", "u,v"), bipartite=True))[0][0] == "left:1"
+
+
+def test_matrices_need_not_be_square(tmp_path):
+    matrix = scipy.sparse.coo_array(([1.0, 2.0, 3.0], ([0, 1, 1], [1, 0, 2])), shape=(2, 3))
+    scipy.sparse.save_npz(tmp_path / "e.npz", matrix)
+    (tmp_path / "e.mtx").write_text(
+        "%%MatrixMarket matrix coordinate real general\n2 3 3\n1 2 1\n2 1 2\n2 3 3\n"
+    )
+    for name, first in (("e.npz", 0), ("e.mtx", 1)):
+        with pytest.raises(SourceError, match=r"square matrix, got .*; if .* use bipartite=True"):
+            list(read_edges(tmp_path / name))
+        u, v, w = edges(read_edges(tmp_path / name, bipartite=True))
+        assert u == [f"row:{at + first}" for at in (0, 1, 1)]
+        assert v == [f"column:{at + first}" for at in (1, 0, 2)]
+        assert w == [1.0, 2.0, 3.0]
+    (tmp_path / "e.mtx").write_text(
+        "%%MatrixMarket matrix coordinate real symmetric\n2 2 1\n2 1 1\n"
+    )
+    with pytest.raises(SourceError, match="the same nodes, not two kinds; use bipartite=False"):
+        read_edges(tmp_path / "e.mtx", bipartite=True)
+    (tmp_path / "e.mtx").write_text("%%MatrixMarket matrix coordinate real general\n2 3 1\n3 1 1\n")
+    with pytest.raises(
+        SourceError, match=r"\(3, 1\) is outside the matrix, whose rows are 1, ..., 2"
+    ):
+        list(read_edges(tmp_path / "e.mtx", bipartite=True))
+
+
+def test_overlapping_ids_are_not_merged(tmp_path):
+    path = write(tmp_path / "e.csv", "user,item", range(300), range(300))
+    stream = read_edges(path)
+    assert Graph.from_batches(stream).n_edges == 300
+    assert len(stream.nodes) == 600
+
+
+def test_an_unclear_pair_is_asked_about(tmp_path):
+    path = write(tmp_path / "e.csv", "shop,tag")
+    with pytest.warns(
+        UserWarning, match=r"'shop' and 'tag' share ids, such as 1, .* bipartite=True"
+    ):
+        assert edges(read_edges(path)) == (USERS, ITEMS, None)
+    assert edges(read_edges(path, bipartite=True))[0][0] == "shop:1"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        list(read_edges(path, bipartite=False))
+        list(read_edges(write(path, "shop,tag", [1, 2], [3, 4])))  # no id in both columns
+        for headings in ("src,dst", "u,v", "node1,node2", "buyer,seller", "a,b", ""):
+            list(read_edges(write(path, headings)))
+
+
+def test_a_shared_id_in_a_later_batch_is_asked_about():
+    pa = pytest.importorskip("pyarrow")
+    tables = [pa.table({"shop": [a], "tag": [b]}) for a, b in ((1, 2), (3, 4), (4, 5))]
+    stream = read_edges(tables)
+    with pytest.warns(UserWarning, match="share ids, such as 4"):
+        list(stream)
+
+
+def test_parts_without_headings_have_the_kinds_of_the_first(tmp_path):
+    parts = [write(tmp_path / "a.csv", "user,item"), write(tmp_path / "b.csv", "")]
+    stream = read_edges(parts)
+    assert edges(stream)[0] == TYPED[0] * 2
+    assert len(stream.nodes) == 6
+
+
+def test_contradicting_sources_are_refused_before_they_are_read(tmp_path):
+    first, second = tmp_path / "a.csv", tmp_path / "b.csv"
+    write(first, "user,item")
+    for headings, problem in (
+        (
+            "src,dst",
+            "b.csv: has one kind of nodes, but .*a.csv has the kinds user and item; say wh",
+        ),
+        (
+            "customer,product",
+            "b.csv: has the kinds customer and product, but .*a.csv has the kinds u",
+        ),
+    ):
+        write(second, headings)
+        with pytest.raises(SourceError, match=problem):
+            read_edges([first, second])
+        assert edges(read_edges([first, second], bipartite=("user", "item")))[0] == TYPED[0] * 2
+    write(second, "item,user", ITEMS, USERS)
+    assert edges(read_edges([first, second]))[1] == [*TYPED[1], *TYPED[0]]
+    write(first, "")
+    with pytest.raises(SourceError, match=r"kinds item and user, but .*a.csv has one kind of node"):
+        read_edges([first, second])
+    one = read_edges(first)
+    list(one)
+    with pytest.raises(
+        SourceError, match="the nodes so far have no kinds, such as 1, but now nodes"
+    ):
+        list(read_edges(second, nodes=one.nodes))
+
+
+def test_more_kinds_may_be_named(tmp_path):
+    stream = read_edges(write(tmp_path / "e.csv", "user,item"))
+    list(stream)
+    path = write(tmp_path / "f.csv", "user,shop", [1], [1])
+    with pytest.raises(
+        SourceError, match="kinds user and shop, but the nodes so far are of the kin"
+    ):
+        list(read_edges(path, nodes=stream.nodes))
+    list(read_edges(path, nodes=stream.nodes, bipartite=("user", "shop")))
+    assert stream.nodes.kinds == ("user", "item", "shop")
+    assert stream.nodes.ids()[-1] == "shop:1"
+
+
+def test_options_of_kinds():
+    for kinds, error in (
+        (("user",), TypeError),
+        ("user,item", TypeError),
+        (("user", 3), TypeError),
+        (("user", "User"), ValueError),
+        (("a:b", "c"), ValueError),
+        (("", "c"), ValueError),
+        (("a\n", "c"), ValueError),
+    ):
+        with pytest.raises(error, match="kinds"):
+            read_edges(([1], [2]), bipartite=kinds)
+    arrays = np.array([1]), np.array([1])
+    assert edges(read_edges(arrays, bipartite=["Käufer in", "物"]))[:2] == (
+        ["Käufer in:1"],
+        ["物:1"],
+    )
+
+
+def test_bad_rows(tmp_path):
+    path = write(tmp_path / "e.csv", "user,item", [1, "", 3.5, 4], [1, 2, "é", ""])
+    stream = read_edges(path, on_bad="skip")
+    assert edges(stream)[:2] == (["user:1", "user:3.5"], ["item:1", "item:é"])
+    assert stream.n_bad == 2
+    with pytest.raises(SourceError, match="row 3: 'user' is empty"):
+        list(read_edges(path))
+
+
+def test_ids_of_kinds_in_a_table():
+    table = NodeTable()
+    table.add_edges([1, "user:1"][:1], ["é"], kinds=("user", "item"))
+    assert table.add_edges(["user:1"], ["item:é"])[0].tolist() == [0]
+    for call in (table.find, table.add, lambda ids: table.add_edges(ids, ids)):
+        with pytest.raises(
+            ValueError, match=r"of the kinds user and item, so .* 'user:17' or 'item:17'"
+        ):
+            call([17])
+        with pytest.raises(ValueError, match=r"\[1\] = 'users:1'"):
+            call(["user:1", "users:1"])
+    assert table.add_edges(["user:7"], ["x"], kinds=("user", "item"))[0].tolist() == [2]  # once
+    again = pickle.loads(pickle.dumps(table))
+    assert again.kinds == ("user", "item")
+    again.truncate(1)
+    assert again.kinds == ("user",)
+    again.truncate(0)
+    assert again.add([3]).tolist() == [0]
+    other = NodeTable()
+    assert other.merge(table).tolist() == [0, 1, 2, 3]
+    assert other.kinds == table.kinds
+    with pytest.raises(ValueError, match="so far have no kinds, such as 3"):
+        again.merge(table)
+    state = {**table.get_state(), "node_kinds": np.array(["user"])}
+    with pytest.raises(ValueError, match="no kinds, such as 'item:é'"):
+        NodeTable.from_state(state)
+    with pytest.raises(ValueError, match="node_kinds must be strings"):
+        NodeTable.from_state({**state, "node_kinds": np.array([1])})
+
+
+def test_numbers_do_not_depend_on_batches():
+    rng = np.random.default_rng(0)
+    u, v = rng.integers(50, size=(2, 400))
+    whole, parts = NodeTable(), NodeTable()
+    expected = np.stack(whole.add_edges(u, v, kinds=("a", "b")))
+    cuts = [0, 1, 7, 200, 400]
+    found = [
+        parts.add_edges(u[i:j].astype(str) if i % 2 else u[i:j], v[i:j], kinds=("a", "b"))
+        for i, j in pairwise(cuts)
+    ]
+    np.testing.assert_array_equal(np.concatenate(found, axis=1), expected)
+    assert whole.ids().tolist() == parts.ids().tolist()
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
+def test_labels_of_kinds(tmp_path, ending):
+    from ohmlearn.report.tables import write_table
+
+    if ending == "parquet":
+        pytest.importorskip("pyarrow")
+    stream = read_edges(write(tmp_path / "e.csv", "user,item"))
+    list(stream)
+    path = str(tmp_path / f"y.{ending}")
+
+    def numbers(heading, ids):
+        write_table(path, {heading: np.array(ids), "label": np.array(["x"] * len(ids))})
+        return number_labels(find_classes(read_labels(path), ids=stream.nodes), stream.nodes).nodes
+
+    expected = np.sort(stream.nodes.find(["user:17", "user:1"])).tolist()
+    assert numbers("node", ["user:17", "user:1"]).tolist() == expected
+    for heading in ("user", "user_id", "Users"):
+        assert numbers(heading, [17, 1]).tolist() == expected
+        assert numbers(heading, ["user:17", "1"]).tolist() == expected
+    for heading in ("node", "id", "shop"):
+        with pytest.raises(
+            SourceError, match=r"y\.\w+: '17' may be of .* 'user:17' or 'item:17', or"
+        ):
+            numbers(heading, [17])
+
+
+def test_float_ids_of_labels(tmp_path):
+    edges_path, labels_path = tmp_path / "e.csv", tmp_path / "y.csv"
+    labels_path.write_text("user_id,label\n6507.0,x\n1,y\n")
+    for headings in ("user,item", "src,dst"):
+        stream = read_edges(write(edges_path, headings, [6507.0, 1.0], [3, 3]))
+        list(stream)
+        labels = find_classes(read_labels(str(labels_path)), ids=stream.nodes)
+        found = stream.nodes.ids(number_labels(labels, stream.nodes).nodes).tolist()
+        assert [str(node).removeprefix("user:") for node in found] == ["6507", "1"]
+    labels = find_classes({6507.0: "x", np.float64(1): "y"}, ids=stream.nodes)
+    assert number_labels(labels, stream.nodes).nodes.tolist() == [0, 2]
+
+
+def test_labels_written_as_dicts(tmp_path):
+    stream = read_edges(write(tmp_path / "e.csv", "user,item"))
+    model = HFSClassifier(random_state=0, calibration=None)
+    model.fit_edges(stream, {"user:1": "a", "user:17": "b"})
+    found = dict(zip(model.nodes_.ids(), model.transduction_, strict=True))
+    assert found["item:1"] == "a"
+    assert found["item:5"] == "b"
+    with pytest.raises(ValueError, match="write it as 'user:1' or 'item:1'"):
+        HFSClassifier(random_state=0, calibration=None).fit_edges(stream, {1: "a", 17: "b"})
+
+
+def test_the_name_of_an_index_or_column_is_a_kind(tmp_path):
+    pandas, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    stream = read_edges(write(tmp_path / "e.csv", "user,item"))
+    for labels in (
+        pandas.Series(["a", "b"], index=pandas.Index([1, 17], name="user_id")),
+        pa.table({"user": [1, 17], "label": ["a", "b"]}),
+    ):
+        model = HFSClassifier(random_state=0, calibration=None).fit_edges(stream, labels)
+        assert model.nodes_.ids(model.labelled_).tolist() == ["user:1", "user:17"]
+
+
+def test_saved_with_kinds(tmp_path):
+    stream = read_edges(write(tmp_path / "e.csv", "user,item"))
+    model = HFSClassifier(random_state=0, calibration=None)
+    model.fit_edges(stream, {"user:1": "a", "user:17": "b"})
+    model.save(tmp_path / "m.ohm")
+    model = HFSClassifier.load(tmp_path / "m.ohm")
+    assert model.nodes_.kinds == ("user", "item")
+    sparsifier = StreamingSparsifier(random_state=0).update(stream)
+    sparsifier.save(tmp_path / "h.ohm")
+    kept = StreamingSparsifier.load(tmp_path / "h.ohm")
+    assert kept.nodes.kinds == ("user", "item")
+    write(tmp_path / "f.csv", "src,dst")
+    with pytest.raises(SourceError, match=r"f.csv: nodes are of the kinds .*; if they are the"):
+        list(read_edges(tmp_path / "f.csv", nodes=kept.nodes))
+
+
+def test_a_log_keeps_kinds(tmp_path):
+    pytest.importorskip("pyarrow")
+    folder = tmp_path / "log"
+    with EdgeLog(folder, random_state=0) as log:
+        log.append(read_edges(write(tmp_path / "e.csv", "user,item")))
+        assert log.nodes.kinds == ("user", "item")
+    with EdgeLog(folder) as log:
+        assert log.nodes.kinds == ("user", "item")
+        log.append(read_edges(tmp_path / "e.csv", nodes=log.nodes))
+        assert log.n_nodes == 6
+        assert log.remove_nodes(["item:1"]).n_removed == 4
+        with pytest.raises(ValueError, match="so ids start with one"):
+            log.remove_nodes([1])
+        with pytest.raises(ValueError, match="so ids start with one"):
+            log.append([1], [2])
+    together = read_edges([folder, tmp_path / "e.csv"])
+    assert len(edges(together)[0]) == 8
+    assert together.nodes.kinds == ("user", "item")
+
+
+def test_an_append_that_fails_leaves_no_kinds(tmp_path):
+    pytest.importorskip("pyarrow")
+    path = write(tmp_path / "e.csv", "user,item")
+    path.write_text(path.read_text() + "7,\n")
+    with EdgeLog(tmp_path / "log", random_state=0) as log:
+        with pytest.raises(SourceError):
+            log.append(read_edges(path, nodes=log.nodes))
+        log.append([1], [2])
+        assert log.nodes.kinds == ()

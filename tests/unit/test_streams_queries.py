@@ -1,0 +1,151 @@
+"""Edges from datasets, queries and data frames of other libraries."""
+
+import numpy as np
+import pytest
+
+from ohmlearn import read_edges
+from ohmlearn.streams import SourceError
+
+pa = pytest.importorskip("pyarrow")
+ds = pytest.importorskip("pyarrow.dataset")
+pq = pytest.importorskip("pyarrow.parquet")
+
+N_ROWS = 130_000  # several batches
+
+
+@pytest.fixture(scope="module")
+def table():
+    random = np.random.default_rng(3)
+    names = np.array([f"node {i}" for i in range(500)])
+    return pa.table(
+        {
+            "amount": random.integers(0, 20, N_ROWS),
+            "src": names[random.integers(0, 500, N_ROWS)],
+            "dst": names[random.integers(0, 500, N_ROWS)],
+            "weight": random.random(N_ROWS),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def path(table, tmp_path_factory):
+    path = tmp_path_factory.mktemp("queries") / "e.parquet"
+    pq.write_table(table, path, row_group_size=30_000)
+    return path
+
+
+def edges_of(source, **options):
+    """Return ids and weights of all edges, from two readings if the stream allows that."""
+    stream = read_edges(source, **options)
+    for _ in range(2 if stream.rereadable else 1):
+        batches = list(stream)
+    ids = stream.nodes.ids()
+    u, v, w = (np.concatenate([getattr(batch, x) for batch in batches]) for x in "uvw")
+    return list(zip(ids[u], ids[v], w.tolist(), strict=True)), stream, len(batches)
+
+
+def check(source, path, *, rereadable=True, **options):
+    expected, _, _ = edges_of(path, **options)
+    found, stream, n_batches = edges_of(source, **options)
+    assert found == expected
+    assert stream.rereadable == rereadable
+    assert n_batches > 1  # it is not read as a whole
+
+
+@pytest.mark.parametrize("options", [{}, {"where": "amount > 15"}])
+class TestSameEdges:
+    def test_dataset(self, path, options):
+        check(ds.dataset(path), path, **options)
+
+    def test_dataset_that_is_filtered_already(self, path, options):
+        check(ds.dataset(path).filter(ds.field("amount") >= 0), path, **options)
+
+    def test_scanner(self, path, options):
+        check(ds.dataset(path).scanner(), path, rereadable=False, **options)
+
+    def test_reader(self, table, path, options):
+        check(table.to_reader(max_chunksize=40_000), path, rereadable=False, **options)
+        reader = table.to_reader(max_chunksize=40_000)
+        check(ds.Scanner.from_batches(reader), path, rereadable=False, **options)
+
+    def test_duckdb(self, path, options):
+        duckdb = pytest.importorskip("duckdb")
+        with duckdb.connect() as connection:
+            connection.execute("set threads = 1")
+            check(connection.sql(f"select * from '{path}'"), path, **options)
+            result = connection.execute(f"select * from '{path}'")
+            check(result, path, rereadable=False, **options)
+
+    def test_polars(self, path, options):
+        pl = pytest.importorskip("polars")
+        check(pl.scan_parquet(path), path, **options)
+        frame = pl.read_parquet(path)
+        check(frame.lazy(), path, **options)
+        expected = edges_of(path, **options)[0]
+        assert edges_of(frame, **options)[0] == expected
+        for kind in (pl.Categorical, pl.Enum([f"node {i}" for i in range(500)])):
+            named = frame.with_columns(pl.col("src", "dst").cast(kind))
+            assert edges_of(named, **options)[0] == expected
+
+    def test_pandas(self, table, path, options):
+        pytest.importorskip("pandas")
+        frame = table.to_pandas()
+        expected = edges_of(path, **options)[0]
+        assert edges_of(frame, **options)[0] == expected
+        named = frame.astype({"src": "category", "dst": "category"})
+        assert edges_of(named, **options)[0] == expected
+
+
+def test_only_the_columns_that_are_needed_are_asked_for(tmp_path):
+    """A column with bytes that cannot be decoded does no harm unless it is read."""
+    path = tmp_path / "e.parquet"
+    columns = {"u": [1, 2], "v": [3, 4], "junk": [7, 8], "n": [1, 2]}
+    pq.write_table(pa.table(columns), path, use_dictionary=False, compression="none")
+    column = pq.ParquetFile(path).metadata.row_group(0).column(2)
+    content = bytearray(path.read_bytes())
+    start = column.data_page_offset
+    content[start : start + column.total_compressed_size] = b"x" * column.total_compressed_size
+    path.write_bytes(content)
+    sources = [lambda: ds.dataset(path)]
+    if (pl := _optional("polars")) is not None:
+        sources.append(lambda: pl.scan_parquet(path))
+    if (duckdb := _optional("duckdb")) is not None:
+        sources.append(lambda: duckdb.sql(f"select * from '{path}'"))
+    for make in sources:
+        stream = read_edges(make(), source_col="u", target_col="v", where="n = 2")
+        assert [stream.nodes.ids()[batch.u].tolist() for batch in stream] == [[2]]
+        with pytest.raises(SourceError, match="cannot be read"):
+            list(read_edges(make(), source_col="u", target_col="junk"))
+
+
+def _optional(name):
+    try:
+        return pytest.importorskip(name)
+    except pytest.skip.Exception:
+        return None
+
+
+def test_a_column_that_arrow_cannot_hold_does_no_harm():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"mixed": [1, "a", object()], "u": [1, 2, 3], "v": [4, 5, 6]})
+    stream = read_edges(frame, source_col="u", target_col="v")
+    assert [len(batch.u) for batch in stream] == [3]
+    by_position = read_edges(frame, source_col=1, target_col=2)
+    assert [by_position.nodes.ids()[batch.v].tolist() for batch in by_position] == [[4, 5, 6]]
+
+
+def test_messages_name_the_row_of_a_dataset(tmp_path):
+    path = tmp_path / "e.parquet"
+    columns = {"u": [1, 2, 3], "v": [4, 5, None], "n": [0, 1, 1]}
+    pq.write_table(pa.table(columns), path)
+    with pytest.raises(SourceError, match="the FileSystemDataset, row 2: a node id"):
+        list(read_edges(ds.dataset(path)))
+    with pytest.raises(SourceError, match="row 1 of those read: a node id"):
+        list(read_edges(ds.dataset(path), where="n = 1"))
+
+
+def test_a_reader_that_was_read_says_so(table):
+    stream = read_edges(ds.Scanner.from_batches(table.to_reader()))
+    list(stream)
+    with pytest.raises(SourceError, match="the Scanner: can be read only once"):
+        list(stream)
