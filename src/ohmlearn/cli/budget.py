@@ -48,8 +48,8 @@ class Budget:
     --------
     >>> budget = Budget(n_nodes=100_000, n_classes=2, passes=1)
     >>> budget.memory_for(600_000) >> 20
-    421
-    >>> budget.edges_within("422MiB") > 600_000
+    510
+    >>> budget.edges_within("511MiB") > 600_000
     True
     """
 
