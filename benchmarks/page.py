@@ -76,6 +76,7 @@ BLOCKS: dict[str, Callable[[Results], str]] = {
     "resistances": solver_tables.resistance_table,
     "pass": stream_tables.pass_table,
     "memory": stream_tables.memory_table,
+    "multi-class": stream_tables.multi_class_table,
     "hindsight": stream_tables.hindsight_table,
     "streams": stream_tables.stream_table,
     "edge log": stream_tables.edge_log_table,

@@ -130,6 +130,19 @@ def edge_log_table(results: Results) -> str:
     return table(["columns", "", "edges by the clock", "by CPU time", "times Parquet"], rows)
 
 
+def multi_class_table(results: Results) -> str:
+    """CPU time and memory of one and of three passes, by number of classes."""
+    rows = []
+    for f in results.figures("multi_class", passes=3):
+        case = {key: f[key] for key in ("stream", "classes", "threads")}
+        one = results.one("multi_class", passes=1, **case)
+        times = [seconds(one["cpu_s"]), seconds(f["cpu_s"]), digits(f["cpu_s"] / one["cpu_s"])]
+        sizes = [memory(one["rss_peak_mib"]), memory(f["rss_peak_mib"])]
+        rows.append([f["stream"], f"{f['edges']:,}", str(f["classes"]), *times, *sizes])
+    head = ["stream", "edges", "classes", "1 pass, CPU", "3 passes", "ratio"]
+    return table([*head, "memory of 1 pass", "of 3 passes"], rows)
+
+
 def stream_losses(results: Results) -> list[str]:
     """List the cases where plain reading or plain storing is faster."""
     lines = []

@@ -6,7 +6,8 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
+#include <cstddef>
+#include <utility>
 
 namespace ohm {
 namespace {
@@ -18,14 +19,14 @@ constexpr std::int64_t kMostSlots = 1 << 15;   // 512 KiB
 constexpr std::int64_t kPending = 128;         // entries that a part collects before it looks them up
 constexpr std::int64_t kThreadEdges = 1 << 14;  // fewer edges than this per thread are not worthwhile
 constexpr std::int64_t kRowsAtOnce = 1 << 12;
-constexpr int kWidth = 16;                     // columns of a panel: 64 bytes of floats
+constexpr int kWidth = 16;                     // columns of a panel
 constexpr std::int64_t kAhead = 12;            // entries between a prefetch and its use
 constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
 struct Entry {
-  std::uint32_t node;  // within its part
+  std::uint32_t node = 0;  // within its part
   std::uint32_t neighbour = kNone;
-  double weight;
+  double weight = 0.0;
 };
 
 std::uint32_t hash(std::uint32_t node, std::uint32_t neighbour) {
@@ -36,6 +37,7 @@ std::uint32_t hash(std::uint32_t node, std::uint32_t neighbour) {
 
 // As many slots as x has entries, divided by 2: the tables take no more memory than x.
 std::int64_t slots_of_part(std::int32_t n, std::int64_t columns) {
+  if (columns <= kFewColumns) return 0;
   return std::clamp<std::int64_t>(n * columns / 2 / kParts, kLeastSlots, kMostSlots);
 }
 
@@ -44,25 +46,20 @@ std::int64_t most_entries(std::int64_t slots) { return slots / 4 * 3; }
 std::int64_t rows_of_part(std::int32_t n, int part) { return (n - part + kParts - 1) / kParts; }
 
 // Adds the products of entries sorted by node; `ends[row]` is the end of the entries of a row.
-template <class Value>
 OHM_KERNEL void add_rows(const Entry* entries, const std::uint32_t* ends, std::int64_t rows, int part,
-                         const Value* panel, double* y, std::int64_t stride, int count) {
-  using R = Row<double, kWidth>;
-  using V = Row<Value, kWidth>;
-  const V* x = reinterpret_cast<const V*>(panel);
+                         const Row<double, kWidth>* x, double* y, std::int64_t stride, int count) {
   std::int64_t at = 0;
   const std::int64_t last = rows == 0 ? 0 : ends[rows - 1];
   for (std::int64_t row = 0; row < rows; ++row) {
     const std::int64_t end = ends[row];
     if (at == end) continue;
     const std::int64_t node = row * kParts + part;
-    const R xi = __builtin_convertvector(x[node], R);
-    R sum = {};
+    const Row<double, kWidth> xi = x[node];
+    Row<double, kWidth> sum = {};
     for (; at < end; ++at) {
-      const Entry& ahead = entries[std::min(at + kAhead, last - 1)];
-      __builtin_prefetch(&x[ahead.neighbour]);
-      if constexpr (sizeof(V) > 64) __builtin_prefetch(reinterpret_cast<const char*>(&x[ahead.neighbour]) + 64);
-      sum += entries[at].weight * (xi - __builtin_convertvector(x[entries[at].neighbour], R));
+      const auto* ahead = reinterpret_cast<const char*>(&x[entries[std::min(at + kAhead, last - 1)].neighbour]);
+      for (std::size_t line = 0; line < sizeof(*x); line += 64) __builtin_prefetch(ahead + line);
+      sum += entries[at].weight * (xi - x[entries[at].neighbour]);
     }
     double* to = y + node * stride;
     for (int c = 0; c < count; ++c) to[c] += sum[c];
@@ -71,76 +68,44 @@ OHM_KERNEL void add_rows(const Entry* entries, const std::uint32_t* ends, std::i
 
 }  // namespace
 
-// A copy of x in panels of columns, as floats if that loses nothing.
+// A copy of x in panels of columns, the last one padded with zeros.
 class EdgeProducts::Panels {
  public:
   Panels(std::int32_t n, const double* x, std::int64_t columns, int threads)
-      : n_(n), columns_(columns), is_float_(fits_float(x, n * columns, threads)),
-        data_(n * panels(columns) * (is_float_ ? 1 : 2)) {
-    if (is_float_) {
-      fill<float>(x, threads);
-    } else {
-      fill<double>(x, threads);
-    }
-  }
-
-  static std::int64_t panels(std::int64_t columns) { return (columns + kWidth - 1) / kWidth; }
-
-  // f(panel, its first column, number of its columns), in order.
-  template <class F>
-  void for_each(F&& f) const {
-    for (std::int64_t at = 0; at < columns_; at += kWidth) {
-      const int count = static_cast<int>(std::min<std::int64_t>(kWidth, columns_ - at));
-      if (is_float_) {
-        f(data<float>() + at * n_, at, count);
-      } else {
-        f(data<double>() + at * n_, at, count);
-      }
-    }
-  }
-
- private:
-  static bool fits_float(const double* x, std::int64_t size, int threads) {
-    constexpr std::int64_t piece = 1 << 16;
-    std::atomic<bool> fits{true};
-    parallel_for(threads, (size + piece - 1) / piece, [&](std::int64_t task) {
-      bool same = fits;
-      for (std::int64_t i = task * piece; same && i < std::min(size, (task + 1) * piece); ++i) {
-        same = static_cast<double>(static_cast<float>(x[i])) == x[i];
-      }
-      if (!same) fits = false;
-    });
-    return fits;
-  }
-
-  template <class Value>
-  Value* data() const {
-    return reinterpret_cast<Value*>(static_cast<Row<float, kWidth>*>(data_));
-  }
-
-  template <class Value>
-  void fill(const double* x, int threads) {
-    Value* to = data<Value>();
+      : n_(n), columns_(columns), rows_(n_ * count(columns)) {
+    Row<double, kWidth>* rows = rows_;
     parallel_for(threads, (n_ + kRowsAtOnce - 1) / kRowsAtOnce, [&](std::int64_t piece) {
       const std::int64_t last = std::min(n_, (piece + 1) * kRowsAtOnce);
       for (std::int64_t i = piece * kRowsAtOnce; i < last; ++i) {
-        for (std::int64_t c = 0; c < panels(columns_) * kWidth; ++c) {
-          to[(c / kWidth * n_ + i) * kWidth + c % kWidth] = c < columns_ ? static_cast<Value>(x[i * columns_ + c]) : 0;
+        for (std::int64_t c = 0; c < count(columns) * kWidth; ++c) {
+          rows[c / kWidth * n_ + i][c % kWidth] = c < columns ? x[i * columns + c] : 0.0;
         }
       }
     });
   }
 
+  static std::int64_t count(std::int64_t columns) { return (columns + kWidth - 1) / kWidth; }
+
+  // f(panel, its first column, number of its columns), in order.
+  template <class F>
+  void for_each(F&& f) const {
+    const Row<double, kWidth>* rows = rows_;
+    for (std::int64_t at = 0; at < columns_; at += kWidth) {
+      f(rows + at / kWidth * n_, at, static_cast<int>(std::min<std::int64_t>(kWidth, columns_ - at)));
+    }
+  }
+
+ private:
   std::int64_t n_, columns_;
-  bool is_float_;
-  Rows<float, kWidth> data_;
+  Rows<double, kWidth> rows_;
 };
 
 struct EdgeProducts::Tables : std::vector<Entry> {};
 
 struct EdgeProducts::Part {
   int number = 0;
-  std::int64_t used = 0;     // slots
+  std::int64_t used = 0;  // slots
+  bool is_whole = true;   // no table was full
   std::int64_t n_pending = 0;
   Entry* table = nullptr;
   std::array<Entry, kPending> pending;
@@ -151,11 +116,9 @@ struct EdgeProducts::Scratch {
   std::vector<std::uint32_t> ends;
 };
 
-EdgeProducts::EdgeProducts(std::int32_t n, const double* x, std::int64_t columns, int threads, double* y)
-    : n_(n), x_(x), columns_(columns), threads_(std::min(threads, kParts)), y_(y) {
-  if (columns <= kFewColumns) return;
-  panels_ = std::make_unique<Panels>(n, x, columns, threads);
-  slots_ = slots_of_part(n, columns);
+EdgeProducts::EdgeProducts(std::int32_t n, std::int64_t most_columns, int threads)
+    : n_(n), threads_(std::min(threads, kParts)), slots_(slots_of_part(n, most_columns)) {
+  if (slots_ == 0) return;
   tables_ = std::make_unique<Tables>();
   resize_huge(*tables_, kParts * slots_);
   parts_.resize(kParts);
@@ -172,9 +135,23 @@ EdgeProducts::EdgeProducts(std::int32_t n, const double* x, std::int64_t columns
 
 EdgeProducts::~EdgeProducts() = default;
 
+void EdgeProducts::begin(const double* x, std::int64_t columns, double* y) {
+  x_ = x;
+  y_ = y;
+  columns_ = columns;
+  if (slots_ == 0) return;
+  panels_.reset();  // before memory is taken for the next
+  panels_ = std::make_unique<Panels>(n_, x, columns, threads_);
+  for (Part& part : parts_) {
+    clear_table(part);
+    part.n_pending = 0;
+    part.is_whole = true;
+  }
+}
+
 template <class Index, class Weight>
 void EdgeProducts::add(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w) {
-  if (!panels_) {
+  if (slots_ == 0) {
     add_edge_products(u, v, w, n_, x_, columns_, threads_, y_);
     return;
   }
@@ -202,14 +179,26 @@ void EdgeProducts::add(std::span<const Index> u, std::span<const Index> v, std::
   });
 }
 
-void EdgeProducts::finish() {
-  if (!panels_) return;
+bool EdgeProducts::finish() {
+  if (slots_ == 0) return false;
   parallel_for(threads_, threads_, [&](std::int64_t group) {
     for (std::int64_t part = group; part < kParts; part += threads_) {
       empty_pending(parts_[part], scratch_[group]);
-      empty_table(parts_[part], scratch_[group]);
+      multiply_table(parts_[part], scratch_[group]);
     }
   });
+  panels_.reset();
+  return std::ranges::all_of(parts_, &Part::is_whole);
+}
+
+void EdgeProducts::repeat(const double* x, std::int64_t columns, double* y) {
+  y_ = y;
+  columns_ = columns;
+  panels_ = std::make_unique<Panels>(n_, x, columns, threads_);
+  parallel_for(threads_, threads_, [&](std::int64_t group) {
+    for (std::int64_t part = group; part < kParts; part += threads_) multiply_table(parts_[part], scratch_[group]);
+  });
+  panels_.reset();
 }
 
 void EdgeProducts::empty_pending(Part& part, Scratch& scratch) {
@@ -223,7 +212,11 @@ void EdgeProducts::empty_pending(Part& part, Scratch& scratch) {
   }
   for (std::int64_t i = 0; i < part.n_pending; ++i) {
     const Entry& entry = part.pending[i];
-    if (part.used == most) empty_table(part, scratch);
+    if (part.used == most) {
+      multiply_table(part, scratch);
+      clear_table(part);
+      part.is_whole = false;
+    }
     std::int64_t slot = starts[i];
     while (table[slot].neighbour != kNone &&
            (table[slot].neighbour != entry.neighbour || table[slot].node != entry.node)) {
@@ -239,34 +232,39 @@ void EdgeProducts::empty_pending(Part& part, Scratch& scratch) {
   part.n_pending = 0;
 }
 
-void EdgeProducts::empty_table(Part& part, Scratch& scratch) {
+void EdgeProducts::clear_table(Part& part) {
   if (part.used == 0) return;
-  const std::int64_t rows = rows_of_part(n_, part.number);
-  Entry* table = part.table;
-  Entry* sorted = scratch.sorted.get();
-  // Counting sort: starts of the rows, which become ends as the entries are placed.
-  std::uint32_t* ends = scratch.ends.data();
-  std::fill_n(ends, rows, 0);
-  for (std::int64_t slot = 0; slot < slots_; ++slot) {
-    if (table[slot].neighbour != kNone) ++ends[table[slot].node];
+  std::fill_n(part.table, slots_, Entry{});
+  part.used = 0;
+}
+
+void EdgeProducts::sort_table(const Part& part, Scratch& scratch) const {
+  const std::span<const Entry> table(part.table, slots_);
+  std::uint32_t* starts = scratch.ends.data();  // they become ends as the entries are placed
+  std::ranges::fill(scratch.ends, 0);
+  for (const Entry& entry : table) {
+    if (entry.neighbour != kNone) ++starts[entry.node];
   }
   std::uint32_t before = 0;
-  for (std::int64_t row = 0; row < rows; ++row) before += std::exchange(ends[row], before);
-  for (std::int64_t slot = 0; slot < slots_; ++slot) {
-    if (table[slot].neighbour == kNone) continue;
-    sorted[ends[table[slot].node]++] = table[slot];
-    table[slot].neighbour = kNone;
+  for (std::uint32_t& count : scratch.ends) before += std::exchange(count, before);
+  for (const Entry& entry : table) {
+    if (entry.neighbour != kNone) scratch.sorted[starts[entry.node]++] = entry;
   }
-  part.used = 0;
-  panels_->for_each([&](const auto* panel, std::int64_t at, int count) {
-    add_rows(sorted, ends, rows, part.number, panel, y_ + at, columns_, count);
+}
+
+void EdgeProducts::multiply_table(const Part& part, Scratch& scratch) {
+  if (part.used == 0) return;
+  sort_table(part, scratch);
+  panels_->for_each([&](const Row<double, kWidth>* panel, std::int64_t at, int count) {
+    add_rows(scratch.sorted.get(), scratch.ends.data(), rows_of_part(n_, part.number), part.number, panel, y_ + at,
+             columns_, count);
   });
 }
 
 std::int64_t EdgeProducts::bytes(std::int32_t n, std::int64_t columns, int threads) {
-  if (columns <= kFewColumns) return 0;
   const std::int64_t slots = slots_of_part(n, columns);
-  const std::int64_t panels = n * Panels::panels(columns) * kWidth * sizeof(double);
+  if (slots == 0) return 0;
+  const std::int64_t panels = n * Panels::count(columns) * kWidth * sizeof(double);
   const std::int64_t tables = kParts * (slots * sizeof(Entry) + sizeof(Part));
   const std::int64_t sorting = most_entries(slots) * sizeof(Entry) + rows_of_part(n, 0) * sizeof(std::uint32_t);
   return panels + tables + std::min(threads, kParts) * sorting;

@@ -199,18 +199,30 @@ void StringNodes::grow() {
   slots_ = std::move(larger);
 }
 
-// Computes the marks of a group of strings before it reads their slots, so that cache misses overlap. `string(i)` is
-// the i-th of `count` strings; `take(i, string, mark)` is called for each in order.
+// Computes the marks of a group of strings before it reads their slots, so that cache misses overlap. Long strings are
+// compared with those in the table, whose offsets and bytes are prefetched, too. `string(i)` is the i-th of `count`
+// strings; `take(i, string, mark)` is called for each in order.
 template <class String, class Take>
 void StringNodes::in_groups(std::int64_t count, const String& string, const Take& take) const {
   constexpr std::int64_t kGroup = 32;
   std::array<Mark, kGroup> mark;
+  std::array<std::int64_t, kGroup> long_one;
+  std::array<std::int32_t, kGroup> known;
   for (std::int64_t begin = 0; begin < count; begin += kGroup) {
     const std::int64_t size = std::min(kGroup, count - begin);
+    std::int64_t n_long = 0;
     for (std::int64_t i = 0; i < size; ++i) {
-      mark[i] = mark_of(string(begin + i));
+      const std::string_view key = string(begin + i);
+      mark[i] = mark_of(key);
       __builtin_prefetch(&slots_[static_cast<std::int64_t>(mark[i].hash()) & mask_of(slots_)]);
+      if (key.size() > 16) long_one[n_long++] = i;
     }
+    for (std::int64_t k = 0; k < n_long; ++k) {
+      const std::int32_t number = slots_[static_cast<std::int64_t>(mark[long_one[k]].hash()) & mask_of(slots_)].number;
+      known[k] = std::max(number, 0);
+      __builtin_prefetch(&offset_[known[k]]);
+    }
+    for (std::int64_t k = 0; k < n_long; ++k) __builtin_prefetch(data_.data() + offset_[known[k]]);
     for (std::int64_t i = 0; i < size; ++i) take(begin + i, string(begin + i), mark[i]);
   }
 }

@@ -264,15 +264,17 @@ class LaplacianSolver(Shown, Shared):
         tol: float,
         max_iter: int | None = None,
         x0: ArrayLike | None = None,
+        overwrite: bool = False,
     ) -> NDArray[np.float64]:
-        """Solve without a warning, for callers that give their own."""
+        """Solve without a warning, for callers that give their own; may `overwrite` x0."""
         columns = check_columns(b, "b", self.graph.n_nodes)
         tolerance = check_fraction("tol", tol)
         limit = check_max_iter(max_iter, DEFAULT_MAX_ITER)
         if x0 is None:
             x = np.zeros_like(columns)
         else:
-            x = np.array(check_columns(x0, "x0", self.graph.n_nodes))
+            x = check_columns(x0, "x0", self.graph.n_nodes)
+            x = x if overwrite else np.array(x)
             if x.shape != columns.shape:
                 raise ValueError(f"x0 must have the shape of b, {np.shape(b)}, got {np.shape(x0)}")
         with self._lock:

@@ -298,7 +298,7 @@ def write_as(name: str, source: Path) -> Path:
         pq = pytest.importorskip("pyarrow.parquet")
         if name == "parts":
             path.mkdir()
-            (path / "0.csv").write_text("\n".join(["src,dst,w", *lines[:700]]))
+            pq.write_table(table.slice(0, 700), path / "0.parquet", row_group_size=150)
             pq.write_table(table.slice(700), path / "1.parquet", row_group_size=300)
         else:
             pq.write_table(table, path, row_group_size=300)
@@ -312,7 +312,7 @@ def test_a_crashed_run_continues_from_its_last_save(
     class Crash(BaseException):
         """Nothing is saved, as if the process was killed."""
 
-    monkeypatch.setattr("ohmlearn.streams.arrow.ROWS", 130)
+    monkeypatch.setattr("ohmlearn.streams.parquet.ROWS", 130)
     monkeypatch.setattr(checkpoint, "WORTH", 0.0)
     edges, labels = write_as(name, files[0]), files[1]
     labels.write_text("node,label\nnode 10,red\nnode 80,blue\n")

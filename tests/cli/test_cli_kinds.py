@@ -129,7 +129,7 @@ def test_a_state_keeps_its_kinds(tmp_path: Path, known: Path):
         result = run(*command, write_edges(second, headings, 1))
         assert result.exit_code == 2
         assert problem in result.output
-        assert "--kinds user,item, or --one-kind" in result.output
+        assert "if they are the same, use --kinds user,item" in result.output
         assert state.read_bytes() == before
     assert run(*command, second, "--kinds", "user,item").exit_code == 0
     assert run(*command, write_edges(second, "user,item", 2), "--labels", known).exit_code == 0
@@ -152,6 +152,7 @@ def test_a_state_without_kinds_refuses_them(tmp_path: Path):
     result = run(*command, second)
     assert result.exit_code == 2
     assert "the nodes so far have no kinds, such as" in result.output
+    assert "for example --kinds user,item, or --one-kind" in result.output
     assert run(*command, second, "--one-kind").exit_code == 0
 
 

@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+from ohmlearn._phases import watch
 from ohmlearn.cli import main
+from ohmlearn.cli.outputs import write_output
 from ohmlearn.report import progress
 
 N_NODES = 60
@@ -104,7 +106,7 @@ def test_an_error_is_on_a_line_of_its_own(graph: Path):
         (("suggest", "edges.csv", "--labels", "labels.csv", "-o", "s.csv"),
          ["reading edges", "solving", "choosing nodes", "calibrating", "writing s.csv"]),
         ((*LABEL, "--state", "s.ohm"),
-         ["reading edges", "solving", "computing probabilities", "writing out.csv",
+         ["reading edges", "solving", "calibrating probabilities", "writing out.csv",
           "estimating accuracy and stability", "writing s.ohm"]),
         (("log", "append", "log", "edges.csv"), ["reading edges"]),
     ],
@@ -176,3 +178,22 @@ def test_the_page_of_a_state_says_why_it_has_no_certificate(graph: Path):
     pytest.importorskip("matplotlib")
     assert invoke(*LABEL, "--state", "s.ohm", "--report", "page.html").exit_code == 0
     assert "only the new edges can be read" in Path("page.html").read_text()
+
+
+def test_writing_shows_how_much_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    seen = []
+
+    class Line(progress.StatusLine):
+        def write(self, n_written: int, n_rows: int) -> None:
+            super().write(n_written, n_rows)
+            facts = self._facts()
+            assert facts is not None
+            seen.append((facts["phase"], facts["rows_written"], facts["fraction"]))
+
+    line = Line(as_json=False, quiet=True)
+    monkeypatch.setattr("ohmlearn.cli.outputs.status_line", lambda: line)
+    monkeypatch.setattr("ohmlearn.report.tables.TEXT_CELLS", 25)
+    path = str(tmp_path / "out.csv")
+    with watch(line):
+        write_output(path, {"x": np.arange(100)}, False)
+    assert seen == [(f"writing {path}", rows, rows / 100) for rows in (25, 50, 75, 100)]

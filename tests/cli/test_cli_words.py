@@ -48,6 +48,12 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, text in FILES.items():
         Path(name).write_text(text)
     np.save("four.npy", np.array([[0, 1, 1, 5], [1, 2, 1, 6]]))
+    u, v, w = np.array([0, 1, 2]), np.array([1, 2, 3]), np.array([1.0, -1.0, 1.0])
+    np.save("weights.npy", np.stack([u, v, w], axis=1))
+    np.savez("weights.npz", u=u, v=v, w=w)
+    table = pytest.importorskip("pyarrow").table({"u": u, "v": v, "w": w})
+    pytest.importorskip("pyarrow.parquet").write_table(table, "weights.parquet")
+    pytest.importorskip("pyarrow.feather").write_feather(table, "weights.arrow")
     return tmp_path
 
 
@@ -71,8 +77,12 @@ CASES = [
      "negative nor above 1e+27, but 'weight' is '-1'; correct it\n"),
     (labelled("edges.csv", labels="strange.csv"), "strange.csv: no edge has any of these nodes, "
      "such as 'zz'; the edges have nodes such as 'n0'"),
-    (labelled("two.csv"), "in components without a label: their label is left empty, and reached is "
-     "false there"),
+    (labelled("two.csv"), "in components without a label: their label is left empty, and reached "
+     "is false there"),
+    (labelled("weights.npy"), "weights.npy, row 2: weights must not be negative nor above 1e+27"),
+    (labelled("weights.npz"), "weights.npz, row 2: weights must not be negative nor above 1e+27"),
+    (labelled("weights.parquet"), "weights.parquet, row 2: weights must not be negative nor above"),
+    (labelled("weights.arrow"), "weights.arrow, row 2: weights must not be negative nor above"),
     (labelled("four.npy"), "has four columns; if the last one has times, use --time-col 3"),
     (labelled("ms.csv", "--half-life 7d"), "--half-life 7d needs times in seconds, but they are "
      "Unix milliseconds; give a number in that unit, --half-life 604800000.0"),
@@ -93,8 +103,8 @@ CASES = [
     (labelled("edges.csv", "--max-edges 5"), "--max-edges 5 is fewer than two edges for each of "),
     (labelled("edges.csv", "--memory 900KB --n-nodes 50000"), "--memory 900KB leaves room for"),
     (labelled("edges.csv", "--gamma -1"), "--gamma must be 'auto' or a number in [1e-100, 1e+100]"),
-    (labelled("edges.csv", "--source-col src --target-col dst --weight-col src"), "name them with --source-col and --target-col and "
-     "--weight-col"),
+    (labelled("edges.csv", "--source-col src --target-col dst --weight-col src"),
+     "name them with --source-col and --target-col and --weight-col"),
     ("sparsify edges.csv --scheme online --half-life 7", "--half-life needs --scheme resample, got "
      "--scheme online"),
     ("sparsify edges.csv --scheme paper --n-nodes 50 --epsilon 1e-9", "--epsilon 1e-09 is too "
@@ -143,9 +153,9 @@ def test_what_users_wrote_stays():
 def test_parameters_of_python_have_an_option_or_cannot_be_set():
     """A parameter that a command passes on must be translated in its messages."""
     unset = {
-        # Those of points, and those with a fixed value.
-        "label": {"affinity", "kernel_gamma", "n_neighbors", "neighbors", "weights", "metric",
-                  "tol", "verbose"},
+        # Those of points, objects, and those with a fixed value.
+        "label": {"filesystem", "affinity", "kernel_gamma", "n_neighbors", "neighbors", "weights",
+                  "metric", "tol", "verbose"},
         "sparsify": {"verbose"},
     }  # fmt: skip
     used = {

@@ -51,3 +51,14 @@ def test_kinds_that_contradict_are_refused(tmp_path: Path):
     edges = ClusterEdges(write(tmp_path, "src,dst", "user,item"), partition_edges=10)
     with pytest.raises(PartitionError, match=r"partition 1.*: the nodes so far have no kinds"):
         edges.sparsify(random_state=0)
+
+
+def test_columns_of_a_data_frame():
+    frames, pandas = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
+    table = pandas.DataFrame({"share": U / 7, "shop": U, "what": V, "user_id": U, "item_id": V})
+    edges = ClusterEdges(frames.from_pandas(table, npartitions=3))
+    edges.sparsify(random_state=0)
+    assert edges.nodes.kinds == ("user", "item")
+    assert len(edges.nodes) == 60
+    two = frames.from_pandas(table[["share", "shop", "what"]], npartitions=2)
+    assert ClusterEdges(two, bipartite=False).columns.startswith("u = 'shop', v = 'what'")

@@ -41,6 +41,34 @@ def test_interning_equals_a_dict(edges, data):
 
 
 @settings(deadline=None)
+@given(ends, st.text("abéz", min_size=1, max_size=20), st.integers(0, 100))
+def test_kinds_in_front_equal_a_dict(edges, first, cut):
+    kinds = (first, first + "!")
+    known = {}
+
+    def name(node, kind):
+        front = f"{kind}:"
+        return node if str(node).startswith(front) else f"{front}{node}"
+
+    expected = [
+        [
+            known.setdefault(name(node, kind), len(known))
+            for node, kind in zip(edge, kinds, strict=True)
+        ]
+        for edge in edges
+    ]
+    table = NodeTable()
+    found = []
+    for part in (edges[:cut], edges[cut:]):
+        if part:
+            u, v = table.add_edges(*zip(*part, strict=True), kinds=kinds)
+            found += np.stack([u, v], axis=1).tolist()
+    assert found == expected
+    assert table.ids().tolist() == list(known)
+    assert table.find(list(known)).tolist() == list(known.values())
+
+
+@settings(deadline=None)
 @given(st.lists(integers, max_size=50), st.lists(integers, max_size=50))
 def test_merging_keeps_ids(first, second):
     a, b = NodeTable(), NodeTable()

@@ -195,3 +195,23 @@ def test_regressor_accepts_nullable_numbers():
 def test_graph_of_the_gallery_needs_no_ids():
     y = pandas.Series(["a", "b"], [0, 9])
     assert HFSClassifier(random_state=0).fit_edges(gallery.path(10), y).labelled_.tolist() == [0, 9]
+
+
+def test_nodes_that_a_graph_does_not_have_are_refused():
+    known = graph()
+    y = pandas.Series(["left", "right"], ["n3", "m40"])
+    for fit in (HFSClassifier(affinity="precomputed").fit, HFSClassifier().fit_edges):
+        with pytest.raises(
+            ValueError, match="1 labels of nodes that are not in the graph, such as 'm"
+        ):
+            fit(known, y)
+    assert len(known.nodes) == N  # the table of the graph has no more names than it has nodes
+
+
+def test_names_of_networkx_are_ids():
+    networkx = pytest.importorskip("networkx")
+    G = networkx.relabel_nodes(networkx.path_graph(N), dict(enumerate(NAMES)))
+    expected = HFSClassifier(random_state=0).fit_edges(stream(), GIVEN).transduction_
+    y = pandas.Series(GIVEN)
+    model = HFSClassifier(random_state=0).fit_edges(Graph.from_networkx(G), y)
+    assert model.transduction_.tolist() == expected.tolist()

@@ -326,7 +326,7 @@ def test_saved_with_kinds(tmp_path):
     kept = StreamingSparsifier.load(tmp_path / "h.ohm")
     assert kept.nodes.kinds == ("user", "item")
     write(tmp_path / "f.csv", "src,dst")
-    with pytest.raises(SourceError, match=r"f.csv: nodes are of the kinds .*; say which kinds"):
+    with pytest.raises(SourceError, match=r"f.csv: nodes are of the kinds .*; if they are the"):
         list(read_edges(tmp_path / "f.csv", nodes=kept.nodes))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ohmlearn import read_edges
-from ohmlearn.streams import arrays, arrow
+from ohmlearn.streams import arrays, parquet
 from ohmlearn.streams import bytes as byte_streams
 
 N = 2000
@@ -22,7 +22,7 @@ W = RNG.integers(1, 9, N)
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(byte_streams, "BLOCK", 1500)
-    monkeypatch.setattr(arrow, "ROWS", 130)
+    monkeypatch.setattr(parquet, "ROWS", 130)
     monkeypatch.setattr(arrays, "ROWS", 130)
 
 

@@ -133,8 +133,8 @@ def test_bad_arrays(tmp_path):
     for array, message in (
         (np.zeros((2, 9)), "transpose it"),
         (np.zeros(3), r"shape \(n, 2\) or \(n, 3\), got \(3,\)"),
-        (np.array([[0.5, 1]]), r"row 0: node ids must be whole numbers \(.*, got 0.5"),
-        (np.array([[1, 2, np.nan]]), "row 0: weights must not be negative"),
+        (np.array([[0.5, 1]]), r"row 1: node ids must be whole numbers \(.*, got 0.5"),
+        (np.array([[1, 2, np.nan]]), "row 1: weights must not be negative"),
     ):
         np.save(path, array)
         with pytest.raises(SourceError, match=message):

@@ -83,9 +83,9 @@ def test_bad_times_in_arrays(tmp_path, good, bad, message):
     u, v, t = np.array([1, 3, 2]), np.array([2, 4, 1]), np.array([good, bad, good])
     check((u, v, None, t), "the arrays, row 1", message, time=True)
     np.savez(tmp_path / "e.npz", u=u, v=v, ts=t)
-    check(tmp_path / "e.npz", "e.npz, row 1", message)
+    check(tmp_path / "e.npz", "e.npz, row 2", message)
     parquet.write_table(pa.table({"u": u, "v": v, "ts": t}), tmp_path / "e.parquet")
-    check(tmp_path / "e.parquet", "e.parquet, row 1", message)
+    check(tmp_path / "e.parquet", "e.parquet, row 2", message)
 
 
 @pytest.mark.parametrize("kind", [pa.timestamp("us"), pa.date32(), pa.string(), pa.float64()])

@@ -4,6 +4,7 @@ import gzip
 import io
 import re
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -158,6 +159,25 @@ def test_an_empty_file_and_a_reading_that_stops_early(files):
         stream = iter(read_edges(f"{server.address}/e.csv"))
         next(stream)
         stream.close()  # ends the threads, which the fixture checks
+
+
+def test_the_next_file_is_opened_while_one_is_read(files, expected):
+    contents = {f"{i}-{name}": content for i in range(3) for name, content in files.items()}
+    with serve_files(contents) as server:
+        for name in files:
+            addresses = [f"{server.address}/{i}-{name}" for i in range(3)]
+            assert edges_of(addresses) == [3 * column for column in expected[1]]
+            server.requests.clear()
+            stream = iter(read_edges(addresses))
+            n_before = len(server.requests)
+            next(stream)
+            deadline = time.monotonic() + 30
+            while time.monotonic() < deadline and not any(
+                asked.startswith("1-") for asked, _ in server.requests[n_before:]
+            ):
+                time.sleep(0.01)
+            assert any(asked.startswith("1-") for asked, _ in server.requests[n_before:])
+            stream.close()  # closes the file that was not read, too
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from stream_cases import edges
 
 from ohmlearn.nodes import NodeTable
 from ohmlearn.report import tables
-from ohmlearn.report.tables import Coded, write_table
+from ohmlearn.report.tables import Coded, NodeIds, write_table
 from ohmlearn.semi_supervised.targets import find_classes, number_labels
 from ohmlearn.streams import SourceError, read_edges
 from ohmlearn.streams.labels import read_labels
@@ -257,3 +257,21 @@ def test_empty_table_has_its_columns(tmp_path: Path):
     parquet = pytest.importorskip("pyarrow.parquet")
     write_table(str(tmp_path / "out.parquet"), columns)
     assert parquet.read_schema(tmp_path / "out.parquet").names == ["node", "label"]
+
+
+@pytest.mark.parametrize(
+    "names", [[], [7, -3, 10**15], ["é", "", "a,b", "x" * 100], [f" n{i}" for i in range(99)]]
+)
+def test_ids_are_the_same_in_blocks(tmp_path: Path, monkeypatch, names: list):
+    nodes = NodeTable()
+    nodes.add(names)
+    assert NodeIds(nodes)[: len(names)].tolist() == names
+    assert NodeIds(nodes)[2:50].tolist() == names[2:50]
+    write_table(str(tmp_path / "whole.csv"), {"node": nodes.ids()})
+    monkeypatch.setattr(tables, "TEXT_CELLS", 2)
+    write_table(str(tmp_path / "blocks.csv"), {"node": NodeIds(nodes)})
+    assert (tmp_path / "blocks.csv").read_text() == (tmp_path / "whole.csv").read_text()
+    parquet = pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr(tables, "ARROW_CELLS", 2)
+    write_table(str(tmp_path / "blocks.parquet"), {"node": NodeIds(nodes)})
+    assert parquet.read_table(tmp_path / "blocks.parquet")["node"].to_pylist() == names

@@ -156,7 +156,7 @@ def test_rows_that_are_left_out_are_not_bad_and_messages_count_all_rows(tmp_path
         (tmp_path / name).write_text(text)
     columns = {"u": [1, None, 3], "v": [2, 2, None], "amount": [5, 1, 20]}
     pq.write_table(pa.table(columns), tmp_path / "e.parquet")
-    for name, row in {"e.csv": 4, "e.jsonl": 3, "e.parquet": 2}.items():
+    for name, row in {"e.csv": 4, "e.jsonl": 3, "e.parquet": 3}.items():
         stream = read_edges(tmp_path / name, where="amount = 5 or amount = 1", on_bad="skip")
         assert sum(len(batch.u) for batch in stream) == 1
         assert stream.n_bad == 1
@@ -271,3 +271,12 @@ def test_edges_without_columns_are_refused(tmp_path):
         read_edges(tmp_path / "e.npy", where="w > 1")
     with pytest.raises(TypeError, match="where must be a text"):
         ReadOptions(where=3)
+
+
+def test_objects_may_leave_out_what_is_missing(tmp_path):
+    path = tmp_path / "e.jsonl"
+    path.write_text('{"u": 1, "v": 2}\n{"u": 3, "v": 4, "amount": 20}\n')
+    stream = read_edges(path, where="amount > 10")
+    assert [stream.nodes.ids()[batch.u].tolist() for batch in stream] == [[3]]
+    stream = read_edges(path, where="amount is null")
+    assert [stream.nodes.ids()[batch.u].tolist() for batch in stream] == [[1]]

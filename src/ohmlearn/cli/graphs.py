@@ -75,7 +75,8 @@ def info(**options: Any) -> None:
 @click.option("--epsilon", type=fraction, default=0.5, help="Accuracy to aim at.")
 @click.option("--max-edges", type=click.IntRange(min=1), help="Edges to keep, instead of epsilon.")
 @click.option(
-    "--memory", help="Memory limit, such as 500MB; replaces --epsilon and needs --n-nodes."
+    "--memory",
+    help="Memory limit of the whole command, such as 2GB; replaces --epsilon, needs --n-nodes.",
 )
 @click.option("--n-nodes", type=click.IntRange(min=1), help="Number of nodes, if known.")
 @click.option("--scheme", type=click.Choice(["resample", "online", "paper"]), default="resample")
@@ -99,7 +100,11 @@ def sparsify(output: str, **options: Any) -> None:
     check_outputs({"-o": output}, *options["edges"])
     forgetting = Forgetting(options)
     stream = open_edges(options, needs_times=forgetting.needs_times)
-    names = ("epsilon", "max_edges", "memory", "n_nodes", "scheme", "constants")
+    if options["memory"] is not None:
+        from ohmlearn.cli.budget import find_budget
+
+        options["max_edges"] = find_budget(options).edges_within(options["memory"])
+    names = ("epsilon", "max_edges", "n_nodes", "scheme", "constants")
     sparsifier = StreamingSparsifier(
         **{name: options[name] for name in names},
         **forgetting.parameters,

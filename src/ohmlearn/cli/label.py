@@ -67,7 +67,8 @@ MOST_PASSES = 20  # of the certificate on the page
 @output_options
 @sparsifier_options
 @click.option(
-    "--memory", help="Memory limit, such as 500MB; replaces --epsilon and needs --n-nodes."
+    "--memory",
+    help="Memory limit of the whole command, such as 2GB; replaces --epsilon, needs --n-nodes.",
 )
 @click.option("--n-nodes", type=click.IntRange(min=1), help="Number of nodes, for --memory.")
 @click.option(
@@ -119,10 +120,11 @@ MOST_PASSES = 20  # of the certificate on the page
 def label(**options: Any) -> None:
     """Label every node of a graph from a few labelled ones.
 
-    EDGES are files, patterns, folders, or - for standard input: CSV, TSV, blank-separated text,
-    JSON lines, Parquet, Arrow, MatrixMarket, numpy; text may be compressed. They are never stored:
-    one pass makes a sparsifier, and some more passes bring the answer close to that of the full
-    graph. With --state they are only the new edges, and the answer is that of the sparsifier.
+    EDGES are files, patterns, folders, addresses such as s3://bucket/edges/, or - for standard
+    input: CSV, TSV, blank-separated text, JSON lines, Parquet, Arrow, MatrixMarket, numpy; text may
+    be compressed. They are never stored: one pass makes a sparsifier, and some more passes bring
+    the answer close to that of the full graph. With --state they are only the new edges, and the
+    answer is that of the sparsifier.
 
     The output has a row for each node, with the columns node, label, the probability of each class
     (or those of --top), reached, and prior_label. If a node is not connected to any label, reached
@@ -131,7 +133,7 @@ def label(**options: Any) -> None:
     """
     from ohmlearn._phases import phase
     from ohmlearn.report.answers import Answers
-    from ohmlearn.report.tables import check_table_path
+    from ohmlearn.report.tables import NodeIds, check_table_path
     from ohmlearn.validation.parameters import require_extra
 
     check_table_path(options["output"], options["csv_safe"])
@@ -152,9 +154,9 @@ def label(**options: Any) -> None:
     job = _label_with_state if options["state"] else _label
     model, stream, certificate, about, finish = job(options, labels, Forgetting(options))
     check_window(model, stream)
-    with phase("computing probabilities"):
+    with phase("calibrating probabilities"):
         answers = Answers(model, options["min_confidence"])
-        columns = answers.columns(stream.nodes.ids(), options["top"])
+        columns = answers.columns(NodeIds(stream.nodes), options["top"])
     write_output(options["output"], columns, options["csv_safe"])
     if options["report"] or not options["quiet"]:
         with phase("estimating accuracy and stability"):
@@ -191,11 +193,11 @@ def _label(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> "Out
             )
         else:
             stream = open_edges(options, needs_times=forgetting.needs_times)
-            check_ids(stream, labels.path, list(labels), heading=labels.id_heading)
         model = make_model(options, stream.rereadable, labels, **forgetting.parameters)
-        sparsifier, checkpoint = _make_sparsifier(options, stream, forgetting)
+        sparsifier, checkpoint = _make_sparsifier(options, stream, forgetting, labels)
         edges = stream
         if not options["cluster"]:
+            check_ids(stream, labels.path, list(labels), heading=labels.id_heading)
             edges = WatchedEdges(stream, options, sparsifier, checkpoint, needs_edges=True)
         line = status_line()
         if line is not None and options["report"] and not options["no_certificate"]:
@@ -224,8 +226,9 @@ def _label_with_state(options: dict[str, Any], labels: Any, forgetting: Forgetti
         raise click.UsageError(f"there is no {state.path} yet; give the first EDGES")
     if labels is None and not hasattr(model, "labelled_"):
         raise click.UsageError(f"{state.path} has no labels yet; give them with --labels")
-    _check_classes(getattr(model, "classes_", ()), options)
-    sparsifier, _ = _make_sparsifier(options, None, forgetting)
+    classes = set(getattr(model, "classes_", ()))
+    _check_classes(classes, options)
+    sparsifier, _ = _make_sparsifier(options, None, forgetting, labels, classes)
     assert sparsifier is not None
     if model is not None:
         sparsifier = state.check_options(sparsifier)
@@ -289,7 +292,11 @@ def _write_page(
 
 
 def _make_sparsifier(
-    options: dict[str, Any], stream: Any, forgetting: Forgetting
+    options: dict[str, Any],
+    stream: Any,
+    forgetting: Forgetting,
+    labels: Any,
+    classes: "Iterable[Any]" = (),
 ) -> tuple["StreamingSparsifier | None", "Checkpoint | None"]:
     """Return a new sparsifier, or that of the checkpoint; clusters and logs have their own."""
     from ohmlearn.cli.checkpoint import Checkpoint
@@ -301,11 +308,17 @@ def _make_sparsifier(
         if options["checkpoint"] is not None:
             raise click.UsageError("a log keeps its own sparsifier; leave out --checkpoint")
         return None, None
+    max_edges = options["max_edges"]
+    if options["memory"] is not None:
+        from ohmlearn.cli.budget import find_budget
+
+        passes = options["passes"] or (3 if getattr(stream, "rereadable", False) else 1)
+        budget = find_budget(options, passes, classes or labels.classes(), labels or ())
+        max_edges = budget.edges_within(options["memory"])
     sparsifier = StreamingSparsifier(
         n_nodes=options["n_nodes"],
         epsilon=options["epsilon"],
-        max_edges=options["max_edges"],
-        memory=options["memory"],
+        max_edges=max_edges,
         random_state=options["seed"],
         n_jobs=options["threads"],
         **forgetting.parameters,

@@ -10,6 +10,8 @@ from typing import Any
 
 import click
 
+from ohmlearn.cli.messages import status_line
+
 __all__ = ["check_outputs", "output_options", "write_output"]
 
 OPTIONS = (
@@ -41,7 +43,8 @@ def write_output(path: str, columns: dict[str, Any], csv_safe: bool) -> None:
 
     # A progress line would be mixed with a table on the same terminal.
     with nullcontext() if path == "-" else phase(f"writing {path}"):
-        write_table(path, columns, csv_safe)
+        line = status_line()
+        write_table(path, columns, csv_safe, None if line is None else line.write)
 
 
 def check_outputs(outputs: dict[str, str | None], *inputs: str | None) -> None:

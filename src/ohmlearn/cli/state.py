@@ -193,7 +193,10 @@ class Intake:
             if found["size"]:
                 self._refuse_known(found, ("size", "sample"))
                 self._warn_of_name(found["name"])
-            self.sources.append(found)
+            where = stream.options.where if hasattr(stream, "options") else None  # else a log
+            self.sources.append(found | {"where": where})
+        for source in self.sources[:1]:
+            self._warn_of_filter(source["where"])
 
     def unseen(
         self, batches: Iterator["EdgeBatch | TimedBatch"]
@@ -221,6 +224,17 @@ class Intake:
                 stacklevel=2,
             )
 
+    def _warn_of_filter(self, where: str | None) -> None:
+        """Warn if other rows of a table would count than in an earlier run."""
+        before = next((other.get("where") for other in reversed(self._known)), where)
+        if before != where:
+            warnings.warn(
+                f"{self._path} has taken in edges {_with(before)} before, but these are read "
+                f"{_with(where)}; edges chosen in different ways count together",
+                UserWarning,
+                stacklevel=2,
+            )
+
     def _refuse_known(self, source: dict[str, Any], names: tuple[str, ...]) -> None:
         """Refuse a source if the state, or this run, has one with the same content."""
         for other in [] if self._again else [*self._known, *self.sources]:
@@ -231,6 +245,10 @@ class Intake:
                     f"{source['name']} was taken in before: {self._path} has {who} already; give "
                     f"only new edges, or add --again to count them once more"
                 )
+
+
+def _with(where: str | None) -> str:
+    return "without --where" if where is None else f"with --where {where!r}"
 
 
 def join_labels(model: HFSClassifier, new: FileLabels | None) -> tuple[FileLabels, dict[str, int]]:

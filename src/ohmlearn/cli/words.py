@@ -21,6 +21,7 @@ WORDS: dict[str, str | Callable[[re.Match[str]], str]] = {
     r"node ids must lie in 0, \.\.\., n_nodes - 1 with n_nodes = (\d+), but .* the largest id$": (
         r"the edges have more than n_nodes = \1 nodes; raise n_nodes, or leave it out"
     ),
+    r"(?<=for )where\b|\bwhere(?= compares | needs: | is empty| has more)": "--where",
     r'\bbipartite=\("([^"]*)", "([^"]*)"\)': r"--kinds \1,\2",
     r"\bbipartite=False\b": "--one-kind",
     r"\bt\[\d+\] = (\S+)": r"the time \1",

@@ -14,6 +14,7 @@ from dask.delayed import Delayed
 from ohmlearn.edge_log import EdgeLog
 from ohmlearn.edge_log.source import LogSource
 from ohmlearn.nodes import NodeTable
+from ohmlearn.streams.arrays import look_at_types
 from ohmlearn.streams.columns import choose_columns
 from ohmlearn.streams.edge_stream import EdgeStream
 from ohmlearn.streams.errors import SourceError, refuse_source
@@ -83,7 +84,8 @@ def find_partitions(
     check_count("partition_edges", partition_edges)
     if hasattr(edges, "to_delayed") and hasattr(edges, "columns"):
         names = [str(name) for name in edges.columns]
-        chosen = choose_columns("the DataFrame", options, names, len(names))
+        values = look_at_types(edges.dtypes)
+        chosen = choose_columns("the DataFrame", options, names, len(names), values)
         if not _has_positions(options):  # which count from the first column
             more = [] if options.where is None else columns_of(parse_where(options.where))
             for name in more:

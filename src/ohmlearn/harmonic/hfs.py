@@ -19,6 +19,7 @@ from ohmlearn.harmonic.last_step import last_step
 from ohmlearn.harmonic.leave_one_out import (
     Responses,
     average_around,
+    average_in,
     leave_out_labels,
     respond,
 )
@@ -149,8 +150,7 @@ def solve_hfs(
         report = solver.report
         iterations += report.iterations
         f, mu = system.combine(x)
-        energy = solver.apply_laplacian(f)
-        residual = system.relative_residuals(f, mu, energy)
+        residual = system.relative_residuals(f, mu, solver.laplacian_of(f))
         excess = residual / np.maximum(tol, system.rounding_residuals(f, mu, h.degrees))
         if not 1.0 < excess.max() < TOO_MUCH or not report.converged.all():
             break
@@ -165,9 +165,9 @@ def solve_hfs(
         _warn_unconverged(float(residual.max()), tol, PRECISION)
     left_out = None
     if labels is not None:
-        average = average_around(system.labelled[labels], f, energy, h.degrees)
-        found = respond(solver, labels, tol)
-        left_out = leave_out_labels(system, f, mu, average, h.degrees, found)
+        average = average_in(h, system.labelled[labels], f)
+        responses = respond(solver, labels, tol)
+        left_out = leave_out_labels(system, f, mu, average, h.degrees, responses)
     return _result(
         system,
         f,

@@ -21,12 +21,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ohmlearn.graph import Graph
 from ohmlearn.harmonic.system import Floats, HFSSolver, HFSSystem
 
 __all__ = [
     "LeftOut",
     "Responses",
     "average_around",
+    "average_in",
     "component_means",
     "leave_out_labels",
     "respond",
@@ -161,6 +163,24 @@ def component_means(f: Floats, component: NDArray[np.int32], counted: NDArray[np
     np.add.at(sums, component[counted], f[counted])
     means: Floats = sums / np.bincount(component[counted], minlength=len(sums))[:, np.newaxis]
     return means
+
+
+def average_in(graph: Graph, nodes: NDArray[np.int64], f: Floats) -> Floats:
+    """Return the weighted means of f over the neighbours of nodes; f at a node that has none.
+
+    Examples
+    --------
+    >>> from ohmlearn import gallery
+    >>> average_in(gallery.path(3), np.array([1]), np.array([[1.0], [5.0], [3.0]]))
+    array([[2.]])
+    """
+    average = f[nodes]
+    for at, node in enumerate(nodes):
+        near = slice(graph.indptr[node], graph.indptr[node + 1])
+        if graph.degrees[node] > 0.0:
+            sums = (graph.weights[near, np.newaxis] * f[graph.indices[near]]).sum(axis=0)
+            average[at] = sums / graph.degrees[node]
+    return average
 
 
 def average_around(nodes: NDArray[np.int64], f: Floats, energy: Floats, degrees: Floats) -> Floats:

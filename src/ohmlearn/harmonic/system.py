@@ -34,6 +34,7 @@ accurate form.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -67,7 +68,7 @@ CONSTRAINTS: Constraints = {"normalization": (Options(("stable", "cmn")), None)}
 Floats = NDArray[np.float64]
 LARGEST_SCALE = 1e150  # its square does not overflow
 EPS = 4.0 * float(np.finfo(np.float64).eps)  # of a difference of two rounded numbers
-ROWS = 1 << 16  # of an array with one row per node, that are processed at a time
+ROWS, COLUMNS = 1 << 16, 8  # of an array with one row per node, that are processed at a time
 
 
 class HFSSystem:
@@ -251,19 +252,34 @@ class HFSSystem:
         """Return the rows of nodes in components with a label."""
         return x if self.reached.all() else x[self.reached]
 
-    def _right_hand_side(self, mu: Floats) -> Floats:
-        """Return b = (s y)_S - mu on reached nodes."""
-        b = np.zeros((self.n_nodes, len(mu)))
-        b[self.labelled] = self._weigh(self.values)
-        b[self.reached] -= mu
+    def _right_hand_side(self, mu: Floats, columns: slice = slice(None)) -> Floats:
+        """Return columns of b = (s y)_S - mu on reached nodes."""
+        b = np.zeros((self.n_nodes, len(mu[columns])))
+        b[self.labelled] = self._weigh(self.values[:, columns])
+        b[self.reached] -= mu[columns]
         return b
 
-    def relative_residuals(self, f: Floats, mu: Floats, energy: Floats) -> Floats:
-        """Return norm(b - A f) / norm(b) with b = (s y)_S - mu on reached nodes, given L f."""
-        b = self._right_hand_side(mu)
-        sizes = _sizes(b)
-        b -= self.multiply(f, energy)
-        ratios: Floats = _norms(b) / sizes
+    def _sizes(self, mu: Floats) -> Floats:
+        """Return the norm of each column of b, or 1 if that is zero."""
+        others = np.count_nonzero(self.reached) - len(self.labelled)
+        labels = self._weigh(self.values) - mu
+        norms = np.sqrt(np.einsum("ij,ij->j", labels, labels) + others * mu**2)
+        return np.where(norms > 0.0, norms, 1.0)
+
+    def relative_residuals(
+        self, f: Floats, mu: Floats, laplacian: Callable[[slice], Floats]
+    ) -> Floats:
+        """Return norm(b - A f) / norm(b) with b = (s y)_S - mu on reached nodes.
+
+        `laplacian` returns some columns of L f.
+        """
+        norms = np.empty(len(mu))
+        for first in range(0, len(mu), COLUMNS):  # in parts, to save memory
+            part = slice(first, first + COLUMNS)
+            rest = self._right_hand_side(mu, part)
+            rest -= self.multiply(f[:, part], laplacian(part))
+            norms[part] = np.sqrt(np.einsum("ij,ij->j", rest, rest))
+        ratios: Floats = norms / self._sizes(mu)
         return ratios
 
     def rounding_residuals(self, f: Floats, mu: Floats, degrees: Floats) -> Floats:
@@ -273,7 +289,7 @@ class HFSSystem:
         """
         weight = math.sqrt(float((degrees[self.reached] ** 2).sum()))
         rounded = EPS * self.scale * weight * np.abs(f).max(axis=0)
-        ratios: Floats = rounded / _sizes(self._right_hand_side(mu))
+        ratios: Floats = rounded / self._sizes(mu)
         return ratios
 
     def assess(self, x: Floats, residual: Floats, gram: Floats) -> tuple[Floats, ...]:
@@ -307,7 +323,8 @@ class HFSSystem:
         size = np.einsum("ij,ij->j", f[self.labelled], self._weigh(self.values))
         errors = np.sqrt(np.maximum(squares, 0.0) / np.where(size > 0, size, 1.0))
         energy = scaled / self.scale
-        return f, mu, self.relative_residuals(f, mu, energy), errors, energy
+        residuals = self.relative_residuals(f, mu, lambda part: energy[:, part])
+        return f, mu, residuals, errors, energy
 
     def score_without_label(
         self,
@@ -324,18 +341,6 @@ class HFSSystem:
             stiffness * (1.0 - kappa) + own_mu
         )
         return score
-
-
-def _sizes(b: Floats) -> Floats:
-    """Return the norm of each column, or 1 if that is zero."""
-    norms = _norms(b)
-    return np.where(norms > 0.0, norms, 1.0)
-
-
-def _norms(b: Floats) -> Floats:
-    """Return the norm of each column, without the copies that numpy's norm makes."""
-    norms: Floats = np.sqrt(np.einsum("ij,ij->j", b, b))
-    return norms
 
 
 def _check_scale(gamma: float, n_labels: float, degrees: Floats) -> None:
@@ -393,7 +398,11 @@ class HFSSolver:
 
     def apply_laplacian(self, x: Floats) -> Floats:
         """Return L x."""
-        return multiply_laplacian(self.graph, x, self._threads)
+        return multiply_laplacian(self.graph, np.ascontiguousarray(x), self._threads)
+
+    def laplacian_of(self, x: Floats) -> Callable[[slice], Floats]:
+        """Return a function that returns some columns of L x."""
+        return lambda part: self.apply_laplacian(x[:, part])
 
     def multiply(self, x: Floats) -> Floats:
         """Return A x."""
@@ -406,7 +415,7 @@ class HFSSolver:
         np.subtract(b, rest, out=rest)
         rest /= self.system.scale
         before = None if x0 is None else x0 - guess
-        x = self._solver._solve_quietly(rest, tol, x0=before)
+        x = self._solver._solve_quietly(rest, tol, x0=before, overwrite=True)
         x += guess
         return self.system.centre(x)
 

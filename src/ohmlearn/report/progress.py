@@ -97,6 +97,7 @@ class StatusLine:
     _fraction: float | None
     _kept: dict[str, int]
     _parts: dict[str, Any]
+    _written: tuple[int, int]
 
     def __init__(self, as_json: bool, quiet: bool) -> None:
         self.pass_seconds: float | None = None
@@ -144,6 +145,10 @@ class StatusLine:
             self._read_at = now
             self._kept = {"rows": sparsifier.n_rows_, "resamples": sparsifier.n_resamples_}
 
+    def write(self, n_written: int, n_rows: int) -> None:
+        """Take note of the rows of a table written so far."""
+        self._written = (n_written, n_rows)
+
     def show(self, stage: str, done: int, total: int) -> None:
         """Take note of the partitions that the workers of a cluster have finished."""
         self._parts = {"stage": stage, "partitions_done": done, "partitions": total}
@@ -160,6 +165,7 @@ class StatusLine:
     def _clear_facts(self, phase: Phase | None) -> None:
         self._phase, self._start = phase, time.perf_counter()
         self._n_edges, self._fraction, self._kept, self._parts = None, None, {}, {}
+        self._written = (0, 0)
 
     def _draw_often(self) -> None:
         while not self._done.wait(JSON_INTERVAL if self._json else INTERVAL):
@@ -193,6 +199,10 @@ class StatusLine:
             facts["edges"] = self._n_edges
             facts["edges_per_second"] = round(self._n_edges / max(seconds, 1e-9))
             facts["fraction"] = None if self._fraction is None else round(self._fraction, 4)
+        n_written, n_rows = self._written
+        if n_written > 0:
+            facts |= {"rows_written": n_written, "fraction": round(n_written / n_rows, 4)}
+            facts["seconds_left"] = round(seconds * (n_rows - n_written) / n_written)
         facts |= self._kept | self._parts
         facts["memory"] = peak_memory()
         if self._phase.number is not None:

@@ -15,9 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn._storage import whole_file
+from ohmlearn.nodes import NodeTable
+from ohmlearn.nodes.ids import Strings, decode_strings
 from ohmlearn.validation.parameters import require_extra
 
-__all__ = ["Coded", "check_table_path", "write_table"]
+__all__ = ["Coded", "NodeIds", "check_table_path", "write_table"]
 
 ARROW_ENDINGS = (".parquet", ".arrow", ".feather")
 TABLE_ENDINGS = (*ARROW_ENDINGS, ".csv", ".tsv", ".jsonl")
@@ -42,6 +44,32 @@ class Column(Protocol):
 
 
 Columns = Mapping[str, Column]
+
+
+class NodeIds:
+    """The ids of all nodes as a column; strings are decoded when they are asked for.
+
+    Examples
+    --------
+    >>> nodes = NodeTable()
+    >>> _ = nodes.add(["ann", "bob", "cy"])
+    >>> NodeIds(nodes)[1:3]
+    array(['bob', 'cy'], dtype=object)
+    """
+
+    def __init__(self, nodes: NodeTable) -> None:
+        self._keys = nodes.keys_from(0)
+        self.dtype = np.dtype(object if isinstance(self._keys, Strings) else np.int64)
+
+    def __len__(self) -> int:
+        return self._keys.size
+
+    def __getitem__(self, rows: slice) -> NDArray[Any]:
+        if not isinstance(self._keys, Strings):
+            return self._keys[rows]
+        start, stop, _ = rows.indices(len(self))
+        ends = self._keys.offsets[start : stop + 1]
+        return decode_strings(Strings(ends - ends[0], self._keys.data[ends[0] : ends[-1]]))
 
 
 class Coded:
@@ -176,8 +204,8 @@ def _arrow_type(pa: Any, column: Column) -> Any:
     """Return the type of a column, which all of its blocks have."""
     if column.dtype.kind != "O":
         return pa.array(np.empty(0, column.dtype)).type
-    found = pa.infer_type(_texts(column).tolist())
-    return pa.string() if pa.types.is_null(found) else found  # there may be only nulls
+    types = (pa.infer_type(part.tolist()) for part in _parts(column))
+    return next((kind for kind in types if not pa.types.is_null(kind)), pa.string())
 
 
 def _csv_lines(
@@ -203,13 +231,17 @@ def _csv_lines(
 def _needs_quotes(column: Column) -> bool:
     if column.dtype.kind not in "OUT":
         return False
-    return any(isinstance(x, str) and ("\r" in x or x != x.strip(" \t")) for x in _texts(column))
+    texts = (x for part in _parts(column) for x in part if isinstance(x, str))
+    return any("\r" in text or text != text.strip(" \t") for text in texts)
 
 
-def _texts(column: Column) -> NDArray[Any]:
-    """Return all entries of a column; those of `Coded` once each."""
-    entries: NDArray[Any] = column.values if isinstance(column, Coded) else column[: len(column)]
-    return entries
+def _parts(column: Column) -> Iterator[NDArray[Any]]:
+    """Yield all entries of a column in arrays; those of `Coded` once each."""
+    if isinstance(column, Coded):
+        yield column.values
+        return
+    for start in range(0, len(column), TEXT_CELLS):
+        yield column[start : start + TEXT_CELLS]
 
 
 def _without_formulas(row: Iterable[Any]) -> list[Any]:

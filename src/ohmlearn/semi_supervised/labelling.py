@@ -32,6 +32,7 @@ from ohmlearn.semi_supervised.targets import (
     NodeLabels,
     merge_rows,
     number_labels,
+    refuse_unknown,
 )
 from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.sparsifier.options import MAX_EDGES, SparsifierOptions
@@ -138,6 +139,8 @@ class Labelling(FromPoints):
             edges = select_since(edges, first)
         # Labels are checked before the edges are read, and numbered afterwards.
         labels = self._read_labels(y, n_nodes, nodes_of(edges), sample_weight)
+        if isinstance(edges, Graph):
+            refuse_unknown(labels, edges.nodes)
         in_memory = isinstance(edges, Graph | tuple) or self.epsilon is None
         is_sparse = isinstance(edges, StreamingSparsifier)  # there are no other edges to read
         if self.passes > 1 and not in_memory and not is_sparse and not _is_on_cluster(edges):
@@ -318,8 +321,7 @@ class Labelling(FromPoints):
 
     def _labels_to_leave_out(self) -> NDArray[np.int64]:
         """Return positions of labels, a random choice if there are many."""
-        entries = LEFT_OUT_ENTRIES // max(1, self.graph_.n_nodes)
-        most = min(MOST_LEFT_OUT, max(LEAST_LEFT_OUT, entries))
+        most = most_left_out(self.graph_.n_nodes)
         n_labels = len(self.labelled_)
         if n_labels <= most:
             return np.arange(n_labels)
@@ -456,6 +458,12 @@ class Labelling(FromPoints):
                 f"does, or give n_nodes"
             )
         return with_nodes(kept, max(n_nodes, last + 1))
+
+
+def most_left_out(n_nodes: int) -> int:
+    """Return the number of labels whose leave-one-out scores are computed at most."""
+    entries = LEFT_OUT_ENTRIES // max(1, n_nodes)
+    return min(MOST_LEFT_OUT, max(LEAST_LEFT_OUT, entries))
 
 
 def kept_sparsifier(edges: Any, model: Any) -> KeptSparsifier | None:

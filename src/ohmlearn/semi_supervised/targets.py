@@ -35,6 +35,7 @@ __all__ = [
     "is_unlabelled",
     "merge_rows",
     "number_labels",
+    "refuse_unknown",
 ]
 
 Floats = NDArray[np.float64]
@@ -100,6 +101,23 @@ def number_labels(labels: Labels, ids: NodeTable | None) -> Labels:
         weights=labels.weights[order],
         soft=labels.soft[order],
     )
+
+
+def refuse_unknown(labels: Labels, ids: NodeTable | None) -> None:
+    """Refuse labels of nodes that a graph does not have, because they may be mistyped.
+
+    Of a stream they cannot be refused: its nodes are known only after it has been read, and a
+    node without an edge may have a label.
+    """
+    if ids is None or isinstance(labels.nodes, np.ndarray):
+        return
+    nodes = as_node_ids(labels.path, labels.nodes, ids.kind, ids.kinds, heading=labels.id_heading)
+    unknown = nodes[np.ma.getmaskarray(ids.find(nodes, missing="mask"))].tolist()
+    if unknown:
+        raise ValueError(
+            f"{labels.path} has {len(unknown):,} labels of nodes that are not in the graph, such "
+            f"as {unknown[0]!r}; leave them out, or add the nodes to the graph"
+        )
 
 
 def merge_rows(labels: Labels) -> NodeLabels:

@@ -23,7 +23,16 @@ from ohmlearn.validation.parameters import (
 )
 from ohmlearn.validation.times import check_duration
 
-__all__ = ["CONSTANTS", "MAX_EDGES", "MOST_NODES", "PAPER_CONSTANTS", "SparsifierOptions"]
+__all__ = [
+    "CONSTANTS",
+    "MAX_EDGES",
+    "MOST_NODES",
+    "NODE_BYTES",
+    "PAPER_CONSTANTS",
+    "ROW_BYTES",
+    "TIME_BYTES",
+    "SparsifierOptions",
+]
 
 SCHEMES = ("resample", "online", "paper")
 # beta = constant * (ln n + offset) / epsilon^2. "theory" is the matrix Chernoff bound for

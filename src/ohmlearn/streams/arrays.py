@@ -150,6 +150,10 @@ class PackedColumn:
         shape, self.dtype = read_array_header(name, column, self._file, archive.getinfo(member))
         self.shape = shape
 
+    def close(self) -> None:
+        """Close the file, also if a traceback keeps the array."""
+        self._file.close()
+
     def __len__(self) -> int:
         return self.shape[0]
 
@@ -159,7 +163,7 @@ class PackedColumn:
         size = (stop - start) * self.dtype.itemsize
         data = self._file.read(size)
         if len(data) < size:
-            refuse_source(self._name, f"{self._column} ends too early", f"row {start}")
+            refuse_source(self._name, f"{self._column} ends too early", f"row {start + 1}")
         self._row = stop
         return np.frombuffer(data, dtype=self.dtype)
 
@@ -206,12 +210,12 @@ class ArraySource(Source):
             if not first:
                 refuse_source(self.name, "is empty")
             if first == b"PK":
-                return self._load_npz(stack.enter_context(ZipFile(self.name)))
+                return self._load_npz(stack.enter_context(ZipFile(self.name)), stack)
             array = np.load(self.name, mmap_mode="r", allow_pickle=False)
             columns, self.columns = columns_of(self.name, self.options, array)
         return columns
 
-    def _load_npz(self, archive: ZipFile) -> ArrayColumns:
+    def _load_npz(self, archive: ZipFile, stack: ExitStack) -> ArrayColumns:
         members = {member.removesuffix(".npy"): member for member in archive.namelist()}
         if "format" in members:
             if self.options.time is not None:
@@ -234,7 +238,10 @@ class ArraySource(Source):
         )
         assert u is not None
         for at, column in zip(_four(chosen), (u, v, w, t), strict=True):
-            if column is not None and (len(column.shape) != 1 or column.shape != u.shape):
+            if column is None:
+                continue
+            stack.callback(column.close)
+            if len(column.shape) != 1 or column.shape != u.shape:
                 refuse_source(
                     self.name,
                     f"columns must be one-dimensional and equally long, but {chosen.name(at)} has "
@@ -275,8 +282,9 @@ def cut(source: Source, columns: ArrayColumns, kind: str | None) -> Iterator[Raw
     for row in range(0, len(u), rows):
         part = slice(row, row + rows)
         with reading(source.name, "columns of edges"):
-            a, u_missing = take_ids(source, u[part], "u", row, kind)
-            b, v_missing = take_ids(source, v[part], "v", row, kind)
+            number = row + source.first_row
+            a, u_missing = take_ids(source, u[part], "u", number, kind)
+            b, v_missing = take_ids(source, v[part], "v", number, kind)
             weights = None if w is None else np.asarray(w[part])
             if weights is not None and weights.dtype.kind not in "biuf":
                 refuse_source(source.name, f"weights must be real numbers, got {weights.dtype}")
@@ -285,13 +293,16 @@ def cut(source: Source, columns: ArrayColumns, kind: str | None) -> Iterator[Raw
                 times = source.times.take(source.name, t[part])
             missing = join_masks(u_missing, v_missing)
             why = "a node id is missing, or not a whole number"
-            batch = drop_bad(source.name, source.options, row, a, b, weights, missing, why, times)
+            how = (source.name, source.options, number)
+            batch = drop_bad(*how, a, b, weights, missing, why, times)
         source.fraction = min(1.0, (row + rows) / len(u))
         yield batch
 
 
 class BatchSource(Source):
     """Arrays (u, v), (u, v, w) or (u, v, w, t) in memory; w may be None."""
+
+    first_row = 0
 
     def __init__(self, name: str, options: ReadOptions, columns: ArrayColumns) -> None:
         super().__init__(name, options)

@@ -56,6 +56,7 @@ class ArrowSource(Source):
 
     def _take(self, columns: Columns, batch: Any, row: int, kind: str | None) -> RawBatch:
         """Return the edges of a record batch that count."""
+        row += self.first_row
         rows: int | NDArray[np.int64] = row
         n_bad, first_bad = 0, None
         if self._rows is not None:

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from typing import Any, BinaryIO
 
 from ohmlearn.streams.errors import reading, refuse_source
+from ohmlearn.streams.read_ahead import ReadAhead
 from ohmlearn.streams.remote import is_remote, open_remote
 from ohmlearn.validation.parameters import require_extra
 
@@ -33,11 +34,17 @@ class ByteSource:
         The decompressed content.
     """
 
-    def __init__(self, name: str, pipe: BinaryIO | None = None, filesystem: Any = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        pipe: BinaryIO | None = None,
+        filesystem: Any = None,
+        opened: ReadAhead | None = None,
+    ) -> None:
         self.name = name
         self._stack = ExitStack()
         if pipe is None and (filesystem is not None or is_remote(name)):
-            remote = self._stack.enter_context(open_remote(name, filesystem))
+            remote = self._stack.enter_context(opened or open_remote(name, filesystem))
             self._size: int | None = remote.size
             self._can_seek = remote.seekable()
             raw: Any = self._stack.enter_context(io.BufferedReader(remote, BLOCK))

@@ -16,8 +16,8 @@ from ohmlearn.streams.batch import EdgeBatch, TimedBatch
 from ohmlearn.streams.columns import Columns
 from ohmlearn.streams.errors import refuse_source
 from ohmlearn.streams.options import ReadOptions
-from ohmlearn.streams.source import RawBatch, Source, inspect_all
-from ohmlearn.streams.source_kinds import SAY_KINDS, SourceKinds
+from ohmlearn.streams.source import RawBatch, Source, inspect_all, read_in_turn
+from ohmlearn.streams.source_kinds import SourceKinds, say_kinds
 
 __all__ = ["EdgeStream", "Place"]
 
@@ -207,7 +207,7 @@ class EdgeStream(Shown):
         first, position, self.n_read, self.n_bad, self.first_bad, unit, knows_times = self.place
         if self.times is not None and knows_times:
             self.times.unit, self.times.is_known = unit, True
-        for at, source in enumerate(self._sources[first:], first):
+        for at, source in read_in_turn(self._sources, first):
             self._at = at, source
             unknown = source.columns is None
             place = self._make_place(at, position)
@@ -244,7 +244,7 @@ class EdgeStream(Shown):
         except TypeError as error:  # integers after strings, or the other way round
             refuse_source(source.name, f'{error}, or use id_type="string"')
         except ValueError as error:
-            refuse_source(source.name, f"{error}; {SAY_KINDS}")
+            refuse_source(source.name, f"{error}; {say_kinds(self.nodes)}")
         self._kinds.ask(source, u, v, self.nodes)
         return u, v
 

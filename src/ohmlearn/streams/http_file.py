@@ -53,6 +53,7 @@ class HttpFile:
         try:
             return urlopen(Request(self._address, headers=headers), timeout=TIMEOUT)
         except HTTPError as error:
+            error.close()
             if error.code != 416:  # an empty file has no first byte
                 raise
             return urlopen(Request(self._address), timeout=TIMEOUT)

@@ -27,6 +27,7 @@ class JsonLinesSource(Source):
     """A file or pipe of JSON objects; the first one has the names of the columns."""
 
     has_rows = True
+    is_read_in_order = True
     _rows: RowFilter | None = None
 
     def __init__(self, name: str, options: ReadOptions, pipe: BinaryIO | None = None) -> None:
@@ -41,7 +42,8 @@ class JsonLinesSource(Source):
 
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
         """Read the lines, about 1 MiB at a time."""
-        with ByteSource(self.name, self._pipe, self.options.filesystem) as source:
+        opened = self.take_ahead()
+        with ByteSource(self.name, self._pipe, self.options.filesystem, opened) as source:
             blocks = line_blocks(source)
             columns, first = self._choose(blocks)
             yield from self._read(columns, kind, [0, 1], source, chain(first, blocks))
@@ -94,11 +96,12 @@ class JsonLinesSource(Source):
                     row, fault = _parse_object(line)
                     if row is None:
                         refuse_source(self.name, fault, f"row {number}")
-                    values = _look(list(row), read[-1].split(b"\n", LOOK)[:-1])
+                    lines = read[-1].split(b"\n", LOOK)[:-1]
+                    values = _look(list(row), lines)
                     names = list(row)
                     own = self.own_options(names)
                     columns = choose_columns(self.name, own, names, len(names), values)
-                    self._rows = self.make_filter(names)
+                    self._rows = self.make_filter(_all_names(lines))
                     self.columns = columns
                     return columns, read
         refuse_source(self.name, f"is empty: there is no line with {self.options.rows.one}")
@@ -202,6 +205,12 @@ def _parse_object(line: bytes) -> tuple[dict[str, Any] | None, str]:
     if not isinstance(row, dict):
         return None, f"a line must be an object with names, got {shorten(repr(row))}"
     return row, ""
+
+
+def _all_names(lines: list[bytes]) -> list[str]:
+    """Return the names in some lines: an object may leave out what is missing."""
+    rows = (row for row, _ in map(_parse_object, lines) if row is not None)
+    return list(dict.fromkeys(name for row in rows for name in row))
 
 
 def _look(names: list[str], lines: list[bytes]) -> Values:

@@ -72,8 +72,7 @@ class ParquetFile(ArrowSource):
 
     @contextmanager
     def _open_remote(self) -> Iterator[Any]:
-        remote = open_remote(self.name, self.options.filesystem)
-        with remote:
+        with self.take_ahead() or open_remote(self.name, self.options.filesystem) as remote:
             if not remote.seekable():
                 raise ValueError(
                     "the server does not send parts of a file, which this format needs; download "

@@ -138,8 +138,8 @@ def read_edges(
     Raises
     ------
     SourceError
-        A ValueError that names file and row (counted from 1 in text, header and comments included;
-        from 0 elsewhere).
+        A ValueError that names source and row (counted from 1 in files, in text with header and
+        comments; from 0 in objects).
 
     Examples
     --------

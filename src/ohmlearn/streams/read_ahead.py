@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import io
-import time
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -48,20 +48,25 @@ class RemoteBytes(Protocol):
         """Close what is open."""
 
 
-def retry(fetch: Callable[[], Any], reopen: Callable[[], None], is_final: Any = None) -> Any:
+def retry(
+    fetch: Callable[[], Any],
+    reopen: Callable[[], None],
+    is_final: Callable[[Exception], bool],
+    stop: threading.Event | None = None,
+) -> Any:
     """Return what `fetch` returns; an attempt that fails is repeated after a while.
 
-    `is_final` tells errors that another attempt would not change.
+    `is_final` tells errors that another attempt would not change. `stop` ends the attempts.
     """
+    stop = stop or threading.Event()
     for delay in (*DELAYS, None):
         try:
             return fetch()
         except (FileNotFoundError, PermissionError):
             raise
         except (OSError, HTTPException) as error:
-            if delay is None or (is_final is not None and is_final(error)):
+            if delay is None or is_final(error) or stop.wait(delay):
                 raise
-            time.sleep(delay)
             reopen()
     raise AssertionError("the last attempt returns or raises")
 
@@ -94,6 +99,7 @@ class ReadAhead(io.RawIOBase):
         self._pool = ThreadPoolExecutor(remote.n_parallel, thread_name_prefix="ohmlearn-read")
         self._blocks: OrderedDict[int, Future[bytes]] = OrderedDict()
         self._plan: list[tuple[int, int]] | None = None  # blocks of `will_need`
+        self._stop = threading.Event()
         self._size = remote.size
         self._position = 0
 
@@ -143,6 +149,12 @@ class ReadAhead(io.RawIOBase):
         if self._size is not None:
             end = min(end, 1 + -(-(self._size - FIRST) // BLOCK))
         return range(block + 1, end)
+
+    def start(self) -> None:
+        """Begin to fetch the first blocks."""
+        last = AHEAD if self._size is None else self._find_block(max(0, self._size - 1))
+        for block in range(min(last or 0, AHEAD) + 1):
+            self._blocks[block] = self._pool.submit(self._fetch, *self._limits(block))
 
     def readable(self) -> bool:
         """Return True."""
@@ -224,7 +236,7 @@ class ReadAhead(io.RawIOBase):
             return part
 
         while start + len(content) < end:
-            part: bytes = retry(fetch, self._remote.reopen, self._is_final)
+            part: bytes = retry(fetch, self._remote.reopen, self._is_final, self._stop)
             content += part
             if self._size is None:
                 break
@@ -233,6 +245,7 @@ class ReadAhead(io.RawIOBase):
     def close(self) -> None:
         """Stop the threads and close the file."""
         if not self.closed:
+            self._stop.set()
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._blocks.clear()
             self._remote.close()

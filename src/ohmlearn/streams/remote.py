@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any
@@ -26,6 +27,7 @@ __all__ = [
     "find_remote_size",
     "is_remote",
     "list_remote",
+    "open_ahead",
     "open_remote",
     "read_remote_start",
 ]
@@ -106,6 +108,21 @@ class FsspecBytes(ArrowBytes):
 def open_remote(name: str, filesystem: Any = None) -> ReadAhead:
     """Return an open remote file, whose blocks are read ahead."""
     return ReadAhead(_find_bytes(name, filesystem), lambda error: _explain(name, error), _is_final)
+
+
+def open_ahead(name: str, filesystem: Any, start: bool) -> Future[ReadAhead]:
+    """Begin to open a remote file that is needed soon, and to fetch its first blocks."""
+
+    def open_it() -> ReadAhead:
+        file = open_remote(name, filesystem)
+        if start:
+            file.start()
+        return file
+
+    pool = ThreadPoolExecutor(1, thread_name_prefix="ohmlearn-read")
+    future = pool.submit(open_it)
+    pool.shutdown(wait=False)
+    return future
 
 
 def read_remote_start(name: str, count: int, filesystem: Any = None) -> bytes:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -17,11 +18,12 @@ from ohmlearn.streams.columns import Columns
 from ohmlearn.streams.errors import refuse_source
 from ohmlearn.streams.files import find_folder_columns
 from ohmlearn.streams.options import TIMES, ReadOptions
-from ohmlearn.streams.remote import is_remote
+from ohmlearn.streams.read_ahead import ReadAhead
+from ohmlearn.streams.remote import is_remote, open_ahead
 from ohmlearn.streams.row_filter import RowFilter
 from ohmlearn.streams.times import CheckedTimes, TimeRule
 
-__all__ = ["RawBatch", "Source", "drop_bad", "inspect_all"]
+__all__ = ["RawBatch", "Source", "drop_bad", "inspect_all", "read_in_turn"]
 
 LARGEST_WEIGHT = _core.LARGEST_WEIGHT
 
@@ -67,6 +69,8 @@ class Source(ABC):
     """
 
     has_rows = False  # with columns, so that ``where`` can choose some
+    first_row = 1  # its number in messages; 0 for objects in memory, as for their indices
+    is_read_in_order = False  # from the first byte of a file to the last one
 
     def __init__(self, name: str, options: ReadOptions, *, rereadable: bool = True) -> None:
         if options.where is not None and not self.has_rows:
@@ -86,7 +90,25 @@ class Source(ABC):
         self.position: Any = 0
         self.folders = find_folder_columns(name)
         self.group: str | None = None
+        self._ahead: Future[ReadAhead] | None = None
         self._from_folders: dict[str, str] = {}  # "time" or "weight_col", and its value
+
+    def open_ahead(self) -> None:
+        """Begin to fetch a remote file, which is read next."""
+        filesystem = self.options.filesystem
+        if self._ahead is None and self.has_rows and (filesystem or is_remote(self.name)):
+            self._ahead = open_ahead(self.name, filesystem, self.is_read_in_order)
+
+    def take_ahead(self) -> ReadAhead | None:
+        """Return the open file of `open_ahead`, if there is one."""
+        future, self._ahead = self._ahead, None
+        return None if future is None else future.result()
+
+    def drop_ahead(self) -> None:
+        """Close the file of `open_ahead`, if it has not been taken."""
+        with suppress(Exception):  # a reading would report it
+            if (file := self.take_ahead()) is not None:
+                file.close()
 
     def own_options(self, names: Sequence[str] | None) -> ReadOptions:
         """Return the options without columns that only the names of folders have.
@@ -172,6 +194,19 @@ def inspect_all(sources: list[Source]) -> None:
         for source in sources:
             source.inspect()
     check_same_columns(sources)
+
+
+def read_in_turn(sources: list[Source], first: int) -> Iterator[tuple[int, Source]]:
+    """Yield numbers and sources; if the next one is a remote file, it is opened meanwhile."""
+    try:
+        for at in range(first, len(sources)):
+            if at + 1 < len(sources):
+                sources[at + 1].open_ahead()
+            yield at, sources[at]
+            sources[at].drop_ahead()  # it may have been left out as a whole
+    finally:
+        for source in sources:
+            source.drop_ahead()
 
 
 def check_same_columns(sources: list[Source]) -> None:

@@ -13,10 +13,17 @@ from ohmlearn.streams.errors import refuse_source
 from ohmlearn.streams.options import ReadOptions
 from ohmlearn.streams.source import Source
 
-__all__ = ["SAY_KINDS", "SourceKinds"]
+__all__ = ["SourceKinds", "say_kinds"]
 
 SAY_KINDS = 'say which kinds there are, for example bipartite=("user", "item"), or bipartite=False'
 ASK_EDGES = 1 << 20  # edges in which ids that two columns share are looked for
+
+
+def say_kinds(nodes: NodeTable) -> str:
+    """Return what to do about kinds that do not fit those of a table."""
+    if len(nodes.kinds) != 2:
+        return SAY_KINDS
+    return 'if they are the same, use bipartite=("{}", "{}")'.format(*nodes.kinds)
 
 
 class SourceKinds:
@@ -65,7 +72,7 @@ class SourceKinds:
             refuse_source(
                 source.name,
                 f"{_describe(kinds)}, but the nodes so far are of the kinds "
-                f"{' and '.join(nodes.kinds)}; {SAY_KINDS}",
+                f"{' and '.join(nodes.kinds)}; {say_kinds(nodes)}",
             )
         return kinds
 

@@ -55,6 +55,8 @@ class ArrowObject(ArrowSource):
     and a lazy frame of polars are executed again for each reading.
     """
 
+    first_row = 0
+
     def __init__(self, table: Any, options: ReadOptions) -> None:
         self._kind = _library(table)
         once = self._kind in ("scanner", "connection") or hasattr(table, "read_next_batch")

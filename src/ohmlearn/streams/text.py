@@ -50,6 +50,7 @@ class TextSource(Source):
     """
 
     has_rows = True
+    is_read_in_order = True
 
     def __init__(
         self, name: str, options: ReadOptions, style: str, pipe: BinaryIO | None = None
@@ -66,7 +67,8 @@ class TextSource(Source):
 
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
         """Read the lines."""
-        with ByteSource(self.name, self._pipe, self.options.filesystem) as source:
+        opened = self.take_ahead()
+        with ByteSource(self.name, self._pipe, self.options.filesystem, opened) as source:
             blocks = CountedBlocks(line_blocks(source))
             plan = self._plan(blocks, kind)
             self.columns = plan.columns

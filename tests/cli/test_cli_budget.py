@@ -1,0 +1,89 @@
+"""--memory limits the whole command, which runs in a child process here."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from ohmlearn.cli.budget import Budget
+
+CALL = "from ohmlearn.cli import main; main()"
+N, M = 30_000, 900_000
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("budget")
+    rng = np.random.default_rng(0)
+    u = rng.integers(0, N, M)
+    v = np.where(
+        rng.random(M) < 0.8, u // 100 * 100 + rng.integers(0, 100, M), rng.integers(0, N, M)
+    )
+    np.save(folder / "edges.npy", np.stack([u, v], axis=1))
+    nodes = rng.choice(N, 300, replace=False)
+    rows = [f"{node},c{node // 100 % 5}" for node in nodes]
+    (folder / "labels.csv").write_text("\n".join(["node,label", *rows]) + "\n")
+    return folder
+
+
+def label(files, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", CALL, "label", "edges.npy", "--labels", "labels.csv"]
+    command += ["-o", "out.csv", "--json", "--n-nodes", str(N), *options]
+    return subprocess.run(command, cwd=files, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("passes", ["1", "3"])
+def test_a_budget_is_kept_by_the_whole_command(files, passes):
+    kept = []
+    for memory in (440, 520):
+        shown = label(files, "--memory", f"{memory}MB", "--passes", passes)
+        assert shown.returncode == 0, shown.stderr
+        summary = json.loads(shown.stderr.splitlines()[-1])
+        assert summary["peak_memory"] <= 1.1 * memory * 10**6
+        kept.append(summary["n_edges_kept"])
+    assert kept[0] <= kept[1]
+
+
+def test_a_budget_that_cannot_be_kept_is_refused_with_one_that_can(files):
+    shown = label(files, "--memory", "300MB")
+    assert shown.returncode == 2
+    assert (
+        "--memory 300MB is too little for 30,000 nodes and 5 classes; give at least" in shown.stderr
+    )
+    least = shown.stderr.split("at least ")[1].split(",")[0]
+    assert label(files, "--memory", least).returncode == 0
+
+
+def test_a_state_takes_the_same_budget_in_every_run(files):
+    command = ("--memory", "500MB", "--state", "s.ohm")
+    assert label(files, *command).returncode == 0
+    assert label(files, *command, "--again").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--max-edges", "200000"), "--memory and --max-edges limit the same edges"),
+        (("--memory", "lots"), "memory must be"),
+    ],
+)
+def test_refused(files, options, message):
+    shown = label(files, "--memory", "1GB", *options)
+    assert shown.returncode == 2
+    assert message in shown.stderr
+
+
+def test_the_memory_grows_with_everything():
+    least = Budget(n_nodes=1000, n_classes=2)
+    more = [
+        Budget(n_nodes=2000, n_classes=2),
+        Budget(n_nodes=1000, n_classes=3),
+        Budget(n_nodes=1000, n_classes=2, passes=3),
+        Budget(n_nodes=1000, n_classes=2, id_length=20),
+        Budget(n_nodes=1000, n_classes=2, has_page=True),
+    ]
+    assert all(other.memory_for(5000) > least.memory_for(5000) for other in more)
+    assert least.memory_for(6000) > least.memory_for(5000)
+    assert least.memory_for(least.edges_within("400MB")) <= 400e6

@@ -1,0 +1,143 @@
+"""``--where`` on the command line, and edges and labels that are not on this machine."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+from servers import serve_files
+
+from ohmlearn.cli import checkpoint, main
+from ohmlearn.sparsifier import StreamingSparsifier
+from ohmlearn.streams import read_ahead
+
+pytest.importorskip("pyarrow")
+pytestmark = pytest.mark.filterwarnings("ignore:.*labels are few for:UserWarning")
+
+
+def run(*args: object) -> Result:
+    return CliRunner().invoke(main, list(map(str, args)))
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, Path]:
+    """All edges, and only those with an amount above 10."""
+    random = np.random.default_rng(0)
+    rows = [(a, b, n) for a, b, n in zip(*random.integers(0, 60, (3, 4000)), strict=True) if a != b]
+    paths = {name: tmp_path / f"{name}.csv" for name in ("all", "some", "more", "labels")}
+    for name, chosen in (("all", rows), ("some", [row for row in rows if row[2] > 10])):
+        text = "".join(f"n{a},n{b},{n}\n" for a, b, n in chosen)
+        paths[name].write_text("src,dst,amount\n" + text)
+    paths["more"].write_text("src,dst,amount\nn1,n2,50\nn2,n3,5\n")
+    paths["labels"].write_text("node,label\nn1,a\nn2,b\nn3,a\nn4,b\n")
+    return paths
+
+
+def test_the_answers_are_those_of_the_rows_that_count(files, tmp_path):
+    outputs = tmp_path / "filtered.csv", tmp_path / "chosen.csv"
+    common = ["--labels", files["labels"], "--max-edges", 200, "--seed", 3]
+    where = ["--where", "amount > 10 and src is not null"]
+    result = run("label", files["all"], *common, *where, "-o", outputs[0])
+    assert result.exit_code == 0, result.output
+    assert run("label", files["some"], *common, "-o", outputs[1]).exit_code == 0
+    assert outputs[0].read_bytes() == outputs[1].read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        ("amuont > 10", "all.csv: has no column 'amuont' for --where, only 'src', 'dst', 'amount'"),
+        ("amount >", "a number or a text in single quotes is missing at the end"),
+        ("amount > 99", "all.csv: no row fulfils --where amount > 99"),
+        ("src > 5", "all.csv, row 2: 'src' is not a number, which --where needs: 'n"),
+    ],
+)
+def test_mistakes_are_one_line(files, tmp_path, where, message):
+    output = tmp_path / "out.csv"
+    result = run("label", files["all"], "--labels", files["labels"], "--where", where, "-o", output)
+    assert result.exit_code == 2
+    assert message in result.stderr.splitlines()[-1]
+    assert not output.exists()
+
+
+def test_a_checkpoint_of_another_filter_is_refused(files, tmp_path, monkeypatch):
+    class Crash(BaseException):
+        """Nothing is saved, as if the process was killed."""
+
+    monkeypatch.setattr(checkpoint, "WORTH", 0.0)
+    monkeypatch.setattr("ohmlearn.streams.bytes.BLOCK", 4000)
+    kept = tmp_path / "run.ohm"
+    common = [
+        "label", files["all"], "--labels", files["labels"], "--max-edges", 200,
+        "--checkpoint-every", 0,
+    ]  # fmt: skip
+    whole, resumed = tmp_path / "whole.csv", tmp_path / "resumed.csv"
+    where = ["--where", "amount > 10"]
+    assert run(*common, *where, "-o", whole).exit_code == 0
+    add = StreamingSparsifier._add
+    count = iter(range(5))
+
+    def add_some(self, *args):
+        if next(count, None) is None:
+            raise Crash
+        return add(self, *args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StreamingSparsifier, "_add", add_some)
+        with pytest.raises(Crash):
+            CliRunner().invoke(
+                main,
+                list(map(str, [*common, *where, "--checkpoint", kept, "-o", resumed])),
+                catch_exceptions=False,
+            )
+    for other in ([], ["--where", "amount > 11"]):
+        result = run(*common, *other, "--checkpoint", kept, "-o", resumed)
+        assert result.exit_code == 2
+        assert "was saved with --where amount > 10, but this command has" in result.stderr
+    result = run(*common, *where, "--checkpoint", kept, "-o", resumed)
+    assert result.exit_code == 0, result.output
+    assert "Continuing from" in result.stderr
+    assert resumed.read_bytes() == whole.read_bytes()
+
+
+def test_a_state_warns_of_another_filter(files, tmp_path):
+    state = tmp_path / "s.ohm"
+    common = ["--state", state, "-o", tmp_path / "out.csv"]
+    where = ["--where", "amount > 10"]
+    assert run("label", files["all"], "--labels", files["labels"], *where, *common).exit_code == 0
+    result = run("label", files["all"], "--where", "amount <= 10", *common)
+    assert result.exit_code == 2
+    assert "all.csv was taken in before" in result.stderr
+    result = run("label", files["more"], *common)
+    assert result.exit_code == 0, result.output
+    assert "has taken in edges with --where 'amount > 10' before, but these are read without" in (
+        result.stderr
+    )
+    (tmp_path / "last.csv").write_text("src,dst,amount\nn5,n6,50\n")
+    result = run("label", tmp_path / "last.csv", *common)
+    assert result.exit_code == 0
+    assert "--where" not in result.stderr
+
+
+def test_edges_and_labels_from_a_server(files, tmp_path, monkeypatch):
+    monkeypatch.setattr(read_ahead, "DELAYS", (0.0, 0.0))
+    outputs = tmp_path / "here.csv", tmp_path / "there.csv"
+    contents = {path.name: path.read_bytes() for path in files.values()}
+    with serve_files(contents) as server:
+        for folder, output in zip((f"{tmp_path}/", f"{server.address}/"), outputs, strict=True):
+            result = run(
+                "label", f"{folder}all.csv", f"{folder}some.csv", "--labels", f"{folder}labels.csv",
+                "--checkpoint", tmp_path / "run.ohm", "--max-edges", 200, "-o", output,
+            )  # fmt: skip
+            assert result.exit_code == 0, result.output
+        assert outputs[0].read_bytes() == outputs[1].read_bytes()
+        result = run("info", f"{server.address}/all.csv", "--where", "amount > 58", "--json")
+        assert result.exit_code == 0
+        assert json.loads(result.stdout or result.stderr.splitlines()[-1])
+        for name, option in (("nothing.csv", "EDGES"), ("labels.txt", "--labels")):
+            edges = [f"{server.address}/nothing.csv"] if option == "EDGES" else [files["all"]]
+            labels = f"{server.address}/{name}" if option == "--labels" else files["labels"]
+            result = run("label", *edges, "--labels", labels)
+            assert result.exit_code == 2
+            assert f"there is no file {server.address}/{name}" in result.stderr.splitlines()[-1]

@@ -1,0 +1,128 @@
+"""Passes with many columns: the same bits as ever, edges read once if all of them can be kept."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from ohmlearn import HFSClassifier, gallery, refine, sparsify
+from ohmlearn.graph.passes import EdgePasses, multiply_laplacian, pass_bytes
+
+N_NODES, N_COLUMNS = 400, 30
+
+
+class CountedEdges:
+    """Batches of edges, and how often they were read."""
+
+    def __init__(self, batches):
+        self.batches, self.n_readings = batches, 0
+
+    def __iter__(self):
+        self.n_readings += 1
+        yield from self.batches
+
+
+def random_edges(n_edges, seed=0):
+    rng = np.random.default_rng(seed)
+    u, v = rng.integers(0, N_NODES, (2, n_edges))
+    return u, v, rng.uniform(0.1, 2.0, n_edges)
+
+
+def split(edges, n_batches):
+    return list(zip(*(np.array_split(array, n_batches) for array in edges), strict=True))
+
+
+def multiply(edges, x, n_jobs=1, n_passes=1):
+    passes = EdgePasses(edges, np.zeros(N_NODES, dtype=np.int32), "this", n_jobs)
+    return [passes.multiply(x) for _ in range(n_passes)][-1]
+
+
+@pytest.mark.parametrize("n_edges", [2000, 40_000])  # all distinct edges can be kept, or not
+def test_bits_depend_on_neither_batches_threads_nor_the_number_of_the_pass(n_edges):
+    edges = random_edges(n_edges)
+    x = np.random.default_rng(1).standard_normal((N_NODES, N_COLUMNS))
+    expected = multiply([edges], x)
+    for n_jobs in (1, 2):
+        for n_batches in (1, 7, 60):
+            for n_passes in (1, 2):
+                found = multiply(split(edges, n_batches), x, n_jobs, n_passes)
+                assert found.tobytes() == expected.tobytes()
+
+
+def test_product_is_that_of_the_graph():
+    graph = gallery.complete(N_NODES)
+    x = np.random.default_rng(1).standard_normal((N_NODES, N_COLUMNS))
+    found = multiply(split(graph.edges(), 5), x)
+    np.testing.assert_allclose(found, multiply_laplacian(graph, x), rtol=1e-12, atol=1e-11)
+
+
+@pytest.mark.parametrize(("n_pairs", "n_readings"), [(2000, 1), (60_000, 3)])
+def test_edges_are_read_once_if_all_distinct_ones_can_be_kept(n_pairs, n_readings):
+    u, v, _ = random_edges(n_pairs)
+    edges = CountedEdges(split((np.tile(u, 3), np.tile(v, 3)), 4))
+    passes = EdgePasses(edges, np.zeros(N_NODES, dtype=np.int32), "this")
+    x = np.random.default_rng(1).standard_normal((N_NODES, N_COLUMNS))
+    for _ in range(3):
+        passes.multiply(x)
+    assert edges.n_readings == n_readings
+    assert (passes.passes, passes.edges_read) == (3, 3 * 3 * n_pairs)
+
+
+def test_a_pass_with_more_columns_reads_again():
+    edges = CountedEdges([random_edges(500)])
+    passes = EdgePasses(edges, np.zeros(N_NODES, dtype=np.int32), "this")
+    x = np.random.default_rng(1).standard_normal((N_NODES, N_COLUMNS))
+    passes.multiply(x[:, :20])
+    wide = passes.multiply(x)
+    assert edges.n_readings == 2
+    np.testing.assert_allclose(wide, multiply(edges, x), rtol=1e-12, atol=1e-12)
+
+
+def test_classifier_with_many_classes_reads_repeated_events_twice():
+    u, v, _ = random_edges(4000)
+    edges = CountedEdges(split((np.tile(u, 10), np.tile(v, 10)), 10))
+    y = {node: node % N_COLUMNS for node in range(2 * N_COLUMNS)}
+    model = HFSClassifier(passes=4, epsilon=0.9, random_state=0)
+    model.fit_edges(edges, y, n_nodes=N_NODES)
+    assert model.graph_.n_edges < 3800
+    assert (edges.n_readings, model.n_iter_) == (2, 4)
+
+
+def test_refine_agrees_with_single_columns():
+    edges, nodes, y = [random_edges(30_000)], np.arange(N_COLUMNS), np.eye(N_COLUMNS)
+    h = sparsify(edges, n_nodes=N_NODES, epsilon=0.9, random_state=0)
+    wide = refine(edges, h, nodes, y, passes=25, tol=1e-9, random_state=0)
+    narrow = refine(edges, h, nodes, y[:, :3], passes=25, tol=1e-9, random_state=0)
+    assert wide.converged.all()
+    np.testing.assert_allclose(wide.f[:, :3], narrow.f, atol=1e-8 * np.abs(narrow.f).max())
+
+
+CHILD = """
+import sys
+import numpy as np
+from ohmlearn.graph.passes import pass_bytes, read_pass
+from ohmlearn.report.process import peak_memory
+n, columns, m = 150_000, int(sys.argv[1]), 200_000
+rng = np.random.default_rng(0)
+x, edges = rng.standard_normal((n, columns)), rng.integers(0, n, (2, m))
+batches = [(edges[0], edges[1])]
+read_pass(batches, x[:, :1].copy(), None, np.empty(0, np.int32))
+before = peak_memory()
+read_pass(batches, x, None, np.empty(0, np.int32))
+print(peak_memory() - before, pass_bytes(n, columns))
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
+@pytest.mark.parametrize("n_columns", [4, 40])
+def test_a_pass_takes_the_memory_that_is_said(n_columns):
+    child = subprocess.run(
+        [sys.executable, "-c", CHILD, str(n_columns)],
+        env=dict(os.environ), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    taken, said = map(int, child.stdout.split())
+    assert taken <= said + (8 << 20)  # pages of 2 MiB, and what malloc keeps
+    assert taken >= 0.25 * said
+    assert said == pass_bytes(150_000, n_columns)
