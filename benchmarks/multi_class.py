@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks.measure import Figure, emit, peak_mib, run_child, timed
 
-STREAMS = {"events": (70_000, 600_000), "distinct": (100_000, None)}  # nodes, distinct pairs
+STREAMS = {"events": (70_000, 3_000_000), "distinct": (100_000, None)}  # nodes, distinct pairs
 CLASSES, PASSES, LABELS = (2, 10, 58), (1, 3), 116
 LIMIT = 600.0
 
@@ -63,7 +63,7 @@ def label(path: str, n_classes: int, passes: int, threads: int) -> Figure:
 def main() -> None:
     """Run all cases, or one of them in this process."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--edges", type=int, default=10_000_000)
+    parser.add_argument("--edges", type=int, default=8_000_000)
     parser.add_argument("--classes", type=int, nargs="+", default=CLASSES)
     parser.add_argument("--streams", nargs="+", choices=STREAMS, default=list(STREAMS))
     parser.add_argument("--threads", type=int, default=1)

@@ -4,6 +4,8 @@
 #include "graph/edge_products.hpp"
 #include "graph/product.hpp"
 
+#include <memory>
+
 namespace ohm::python {
 namespace {
 
@@ -25,56 +27,27 @@ void add_edge_products(const MatrixIn<double>& x, const MatrixInOut<double>& y, 
   });
 }
 
-// Keeps the arrays that the kernel reads and writes during a pass.
+// Keeps the arrays that the kernel reads and writes.
 class EdgeProducts {
  public:
-  EdgeProducts(std::int32_t n, std::int64_t most_columns, int threads)
-      : n_(n), most_columns_(most_columns), products_(n, most_columns, threads) {}
-  void begin(MatrixIn<double> x, MatrixInOut<double> y) {
-    check(x, y);
-    x_ = std::move(x);
-    y_ = std::move(y);
-    is_open_ = true;
-    is_whole_ = false;
+  EdgeProducts(MatrixIn<double> x, MatrixInOut<double> y, int threads) : x_(std::move(x)), y_(std::move(y)) {
+    require(y_.shape(0) == x_.shape(0) && y_.shape(1) == x_.shape(1), "x and y must have equal shapes");
     nb::gil_scoped_release release;
-    products_.begin(x_.data(), columns(x_), y_.data());
+    products_ = std::make_unique<ohm::EdgeProducts>(static_cast<std::int32_t>(x_.shape(0)), x_.data(),
+                                                    static_cast<std::int64_t>(x_.shape(1)), threads, y_.data());
   }
   void add(const Ids& u, const Ids& v, const Weights& w) {
-    require(is_open_, "begin comes first");
-    with_edges(u, v, w, [&](auto a, auto b, auto c) { products_.add(a, b, c); });
+    with_edges(u, v, w, [&](auto a, auto b, auto c) { products_->add(a, b, c); });
   }
   void finish() {
-    require(is_open_, "begin comes first");
-    is_open_ = false;
-    {
-      nb::gil_scoped_release release;
-      is_whole_ = products_.finish();
-    }
-    x_ = {};
-    y_ = {};
-  }
-  bool is_whole() const { return is_whole_; }
-  void repeat(const MatrixIn<double>& x, const MatrixInOut<double>& y) {
-    require(is_whole_, "the tables do not have all edges");
-    check(x, y);
     nb::gil_scoped_release release;
-    products_.repeat(x.data(), columns(x), y.data());
+    products_->finish();
   }
 
  private:
-  static std::int64_t columns(const MatrixIn<double>& x) { return static_cast<std::int64_t>(x.shape(1)); }
-  void check(const MatrixIn<double>& x, const MatrixInOut<double>& y) const {
-    require(y.shape(0) == x.shape(0) && y.shape(1) == x.shape(1), "x and y must have equal shapes");
-    require(static_cast<std::int64_t>(x.shape(0)) == n_ && columns(x) <= most_columns_,
-            "x must have one row per node, and no more columns than announced");
-  }
-
-  std::int32_t n_;
-  std::int64_t most_columns_;
-  ohm::EdgeProducts products_;
   MatrixIn<double> x_;
   MatrixInOut<double> y_;
-  bool is_open_ = false, is_whole_ = false;
+  std::unique_ptr<ohm::EdgeProducts> products_;
 };
 
 void add_surroundings(const ArrayIn<std::int32_t>& column, const MatrixIn<float>& x, const ArrayInOut<double>& degrees,
@@ -110,12 +83,9 @@ void bind_products(nb::module_& m) {
   m.def("add_edge_products", add_edge_products, "x"_a.noconvert(), "y"_a.noconvert(), "threads"_a, "u"_a.noconvert(),
         "v"_a.noconvert(), "w"_a.noconvert() = nb::none());
   nb::class_<EdgeProducts>(m, "EdgeProducts", "Adds L x of batches of edges to y. One thread at a time.")
-      .def(nb::init<std::int32_t, std::int64_t, int>(), "n_nodes"_a, "most_columns"_a, "threads"_a)
-      .def("begin", &EdgeProducts::begin, "x"_a.noconvert(), "y"_a.noconvert(), "Starts a pass.")
+      .def(nb::init<MatrixIn<double>, MatrixInOut<double>, int>(), "x"_a.noconvert(), "y"_a.noconvert(), "threads"_a)
       .def("add", &EdgeProducts::add, "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert() = nb::none())
-      .def("finish", &EdgeProducts::finish, "Ends it.")
-      .def("repeat", &EdgeProducts::repeat, "x"_a.noconvert(), "y"_a.noconvert(), "A pass over edges that are kept.")
-      .def_prop_ro("is_whole", &EdgeProducts::is_whole, "Whether all edges of the last pass are kept.")
+      .def("finish", &EdgeProducts::finish, "Adds what is still in tables; comes last.")
       .def_static("bytes", &ohm::EdgeProducts::bytes, "n_nodes"_a, "columns"_a, "threads"_a,
                   "Memory beside x and y.");
   m.def("add_surroundings", add_surroundings, "column"_a.noconvert(), "x"_a.noconvert(), "degrees"_a.noconvert(),

@@ -12,14 +12,14 @@
 namespace ohm {
 namespace {
 
-constexpr std::int64_t kFewColumns = 12;       // up to here, edges are added one by one
+constexpr std::int64_t kFewColumns = 15;       // up to here, edges are added one by one
 constexpr int kParts = 64;                     // bits of a mask
 constexpr std::int64_t kLeastSlots = 1 << 8;   // of a part
 constexpr std::int64_t kMostSlots = 1 << 15;   // 512 KiB
 constexpr std::int64_t kPending = 128;         // entries that a part collects before it looks them up
 constexpr std::int64_t kThreadEdges = 1 << 14;  // fewer edges than this per thread are not worthwhile
-constexpr std::int64_t kRowsAtOnce = 1 << 12;
-constexpr int kWidth = 16;                     // columns of a panel
+constexpr int kWidth = 16;                     // columns that are multiplied together
+constexpr int kLine = 8;                       // doubles in a line of the cache
 constexpr std::int64_t kAhead = 12;            // entries between a prefetch and its use
 constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
@@ -45,67 +45,38 @@ std::int64_t most_entries(std::int64_t slots) { return slots / 4 * 3; }
 
 std::int64_t rows_of_part(std::int32_t n, int part) { return (n - part + kParts - 1) / kParts; }
 
-// Adds the products of entries sorted by node; `ends[row]` is the end of the entries of a row.
-OHM_KERNEL void add_rows(const Entry* entries, const std::uint32_t* ends, std::int64_t rows, int part,
-                         const Row<double, kWidth>* x, double* y, std::int64_t stride, int count) {
+// Some columns of a row of x, which need not be aligned.
+typedef double Columns __attribute__((vector_size(kWidth * sizeof(double)), aligned(sizeof(double)), may_alias));
+
+// Adds the products of entries sorted by node, for kWidth columns from x on; `ends[row]` is the end of the entries of a
+// row. The first `skip` of the columns are left out of y.
+OHM_KERNEL void add_rows(const Entry* entries, const std::uint32_t* ends, std::int64_t rows, int part, const double* x,
+                         std::int64_t stride, double* y, int skip) {
   std::int64_t at = 0;
   const std::int64_t last = rows == 0 ? 0 : ends[rows - 1];
   for (std::int64_t row = 0; row < rows; ++row) {
     const std::int64_t end = ends[row];
     if (at == end) continue;
     const std::int64_t node = row * kParts + part;
-    const Row<double, kWidth> xi = x[node];
-    Row<double, kWidth> sum = {};
+    const Columns xi = *reinterpret_cast<const Columns*>(x + node * stride);
+    Columns sum = {};
     for (; at < end; ++at) {
-      const auto* ahead = reinterpret_cast<const char*>(&x[entries[std::min(at + kAhead, last - 1)].neighbour]);
-      for (std::size_t line = 0; line < sizeof(*x); line += 64) __builtin_prefetch(ahead + line);
-      sum += entries[at].weight * (xi - x[entries[at].neighbour]);
+      const double* ahead = x + entries[std::min(at + kAhead, last - 1)].neighbour * stride;
+      for (int c = 0; c < kWidth; c += kLine) __builtin_prefetch(ahead + c);
+      __builtin_prefetch(ahead + kWidth - 1);
+      sum += entries[at].weight * (xi - *reinterpret_cast<const Columns*>(x + entries[at].neighbour * stride));
     }
-    double* to = y + node * stride;
-    for (int c = 0; c < count; ++c) to[c] += sum[c];
+    for (int c = skip; c < kWidth; ++c) y[node * stride + c] += sum[c];
   }
 }
 
 }  // namespace
-
-// A copy of x in panels of columns, the last one padded with zeros.
-class EdgeProducts::Panels {
- public:
-  Panels(std::int32_t n, const double* x, std::int64_t columns, int threads)
-      : n_(n), columns_(columns), rows_(n_ * count(columns)) {
-    Row<double, kWidth>* rows = rows_;
-    parallel_for(threads, (n_ + kRowsAtOnce - 1) / kRowsAtOnce, [&](std::int64_t piece) {
-      const std::int64_t last = std::min(n_, (piece + 1) * kRowsAtOnce);
-      for (std::int64_t i = piece * kRowsAtOnce; i < last; ++i) {
-        for (std::int64_t c = 0; c < count(columns) * kWidth; ++c) {
-          rows[c / kWidth * n_ + i][c % kWidth] = c < columns ? x[i * columns + c] : 0.0;
-        }
-      }
-    });
-  }
-
-  static std::int64_t count(std::int64_t columns) { return (columns + kWidth - 1) / kWidth; }
-
-  // f(panel, its first column, number of its columns), in order.
-  template <class F>
-  void for_each(F&& f) const {
-    const Row<double, kWidth>* rows = rows_;
-    for (std::int64_t at = 0; at < columns_; at += kWidth) {
-      f(rows + at / kWidth * n_, at, static_cast<int>(std::min<std::int64_t>(kWidth, columns_ - at)));
-    }
-  }
-
- private:
-  std::int64_t n_, columns_;
-  Rows<double, kWidth> rows_;
-};
 
 struct EdgeProducts::Tables : std::vector<Entry> {};
 
 struct EdgeProducts::Part {
   int number = 0;
   std::int64_t used = 0;  // slots
-  bool is_whole = true;   // no table was full
   std::int64_t n_pending = 0;
   Entry* table = nullptr;
   std::array<Entry, kPending> pending;
@@ -116,8 +87,8 @@ struct EdgeProducts::Scratch {
   std::vector<std::uint32_t> ends;
 };
 
-EdgeProducts::EdgeProducts(std::int32_t n, std::int64_t most_columns, int threads)
-    : n_(n), threads_(std::min(threads, kParts)), slots_(slots_of_part(n, most_columns)) {
+EdgeProducts::EdgeProducts(std::int32_t n, const double* x, std::int64_t columns, int threads, double* y)
+    : n_(n), x_(x), columns_(columns), threads_(std::min(threads, kParts)), y_(y), slots_(slots_of_part(n, columns)) {
   if (slots_ == 0) return;
   tables_ = std::make_unique<Tables>();
   resize_huge(*tables_, kParts * slots_);
@@ -134,20 +105,6 @@ EdgeProducts::EdgeProducts(std::int32_t n, std::int64_t most_columns, int thread
 }
 
 EdgeProducts::~EdgeProducts() = default;
-
-void EdgeProducts::begin(const double* x, std::int64_t columns, double* y) {
-  x_ = x;
-  y_ = y;
-  columns_ = columns;
-  if (slots_ == 0) return;
-  panels_.reset();  // before memory is taken for the next
-  panels_ = std::make_unique<Panels>(n_, x, columns, threads_);
-  for (Part& part : parts_) {
-    clear_table(part);
-    part.n_pending = 0;
-    part.is_whole = true;
-  }
-}
 
 template <class Index, class Weight>
 void EdgeProducts::add(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w) {
@@ -179,26 +136,14 @@ void EdgeProducts::add(std::span<const Index> u, std::span<const Index> v, std::
   });
 }
 
-bool EdgeProducts::finish() {
-  if (slots_ == 0) return false;
+void EdgeProducts::finish() {
+  if (slots_ == 0) return;
   parallel_for(threads_, threads_, [&](std::int64_t group) {
     for (std::int64_t part = group; part < kParts; part += threads_) {
       empty_pending(parts_[part], scratch_[group]);
-      multiply_table(parts_[part], scratch_[group]);
+      empty_table(parts_[part], scratch_[group]);
     }
   });
-  panels_.reset();
-  return std::ranges::all_of(parts_, &Part::is_whole);
-}
-
-void EdgeProducts::repeat(const double* x, std::int64_t columns, double* y) {
-  y_ = y;
-  columns_ = columns;
-  panels_ = std::make_unique<Panels>(n_, x, columns, threads_);
-  parallel_for(threads_, threads_, [&](std::int64_t group) {
-    for (std::int64_t part = group; part < kParts; part += threads_) multiply_table(parts_[part], scratch_[group]);
-  });
-  panels_.reset();
 }
 
 void EdgeProducts::empty_pending(Part& part, Scratch& scratch) {
@@ -212,11 +157,7 @@ void EdgeProducts::empty_pending(Part& part, Scratch& scratch) {
   }
   for (std::int64_t i = 0; i < part.n_pending; ++i) {
     const Entry& entry = part.pending[i];
-    if (part.used == most) {
-      multiply_table(part, scratch);
-      clear_table(part);
-      part.is_whole = false;
-    }
+    if (part.used == most) empty_table(part, scratch);
     std::int64_t slot = starts[i];
     while (table[slot].neighbour != kNone &&
            (table[slot].neighbour != entry.neighbour || table[slot].node != entry.node)) {
@@ -232,42 +173,37 @@ void EdgeProducts::empty_pending(Part& part, Scratch& scratch) {
   part.n_pending = 0;
 }
 
-void EdgeProducts::clear_table(Part& part) {
+void EdgeProducts::empty_table(Part& part, Scratch& scratch) {
   if (part.used == 0) return;
-  std::fill_n(part.table, slots_, Entry{});
-  part.used = 0;
-}
-
-void EdgeProducts::sort_table(const Part& part, Scratch& scratch) const {
-  const std::span<const Entry> table(part.table, slots_);
-  std::uint32_t* starts = scratch.ends.data();  // they become ends as the entries are placed
-  std::ranges::fill(scratch.ends, 0);
+  const std::span<Entry> table(part.table, slots_);
+  // Counting sort: the starts of the rows become their ends as entries are placed.
+  std::vector<std::uint32_t>& ends = scratch.ends;
+  std::ranges::fill(ends, 0);
   for (const Entry& entry : table) {
-    if (entry.neighbour != kNone) ++starts[entry.node];
+    if (entry.neighbour != kNone) ++ends[entry.node];
   }
   std::uint32_t before = 0;
-  for (std::uint32_t& count : scratch.ends) before += std::exchange(count, before);
-  for (const Entry& entry : table) {
-    if (entry.neighbour != kNone) scratch.sorted[starts[entry.node]++] = entry;
+  for (std::uint32_t& count : ends) before += std::exchange(count, before);
+  for (Entry& entry : table) {
+    if (entry.neighbour == kNone) continue;
+    scratch.sorted[ends[entry.node]++] = entry;
+    entry.neighbour = kNone;
   }
-}
-
-void EdgeProducts::multiply_table(const Part& part, Scratch& scratch) {
-  if (part.used == 0) return;
-  sort_table(part, scratch);
-  panels_->for_each([&](const Row<double, kWidth>* panel, std::int64_t at, int count) {
-    add_rows(scratch.sorted.get(), scratch.ends.data(), rows_of_part(n_, part.number), part.number, panel, y_ + at,
-             columns_, count);
-  });
+  part.used = 0;
+  const std::int64_t rows = rows_of_part(n_, part.number);
+  for (std::int64_t done = 0; done < columns_; done += kWidth) {
+    const std::int64_t first = std::min(done, columns_ - kWidth);  // the last ones may be multiplied twice
+    add_rows(scratch.sorted.get(), ends.data(), rows, part.number, x_ + first, columns_, y_ + first,
+             static_cast<int>(done - first));
+  }
 }
 
 std::int64_t EdgeProducts::bytes(std::int32_t n, std::int64_t columns, int threads) {
   const std::int64_t slots = slots_of_part(n, columns);
   if (slots == 0) return 0;
-  const std::int64_t panels = n * Panels::count(columns) * kWidth * sizeof(double);
   const std::int64_t tables = kParts * (slots * sizeof(Entry) + sizeof(Part));
   const std::int64_t sorting = most_entries(slots) * sizeof(Entry) + rows_of_part(n, 0) * sizeof(std::uint32_t);
-  return panels + tables + std::min(threads, kParts) * sorting;
+  return tables + std::min(threads, kParts) * sorting;
 }
 
 #define OHM_INSTANTIATE(Index, Weight) \

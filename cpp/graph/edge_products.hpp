@@ -4,12 +4,10 @@
 // 1. Each edge is two entries (node, neighbour, weight) of L. Nodes are divided into parts, and a thread takes the
 //    entries of some of the parts from all edges.
 // 2. A part adds up the weights of equal entries in a hash table that fits the cache.
-// 3. When the table is full, its entries are sorted by node, and sum w (x_node - x_neighbour) is added to y for one
-//    panel of columns after the other, so that the rows of a panel stay in the cache.
+// 3. When the table is full, its entries are sorted by node, and sum w (x_node - x_neighbour) is added to y, for a few
+//    columns at a time.
 //
 // What a part does depends only on its own entries in their order, so neither batches nor threads change a bit.
-//
-// If no table was full before the end, the tables have the whole graph, and more products need no edges.
 #pragma once
 
 #include "graph/edges.hpp"
@@ -24,25 +22,19 @@ namespace ohm {
 
 class EdgeProducts {
  public:
-  // For x and y of at most so many columns.
-  EdgeProducts(std::int32_t n, std::int64_t most_columns, int threads);
+  // x and y are row-major (n, columns); edges are added to y. Both must live until `finish`.
+  EdgeProducts(std::int32_t n, const double* x, std::int64_t columns, int threads, double* y);
   ~EdgeProducts();
   EdgeProducts(const EdgeProducts&) = delete;
   EdgeProducts& operator=(const EdgeProducts&) = delete;
-
-  // Starts a product; x and y are row-major (n, columns), and edges are added to y. Both must live until `finish`.
-  void begin(const double* x, std::int64_t columns, double* y);
 
   // Takes in edges; those with an end above n - 1 are ignored. Ids must not be negative. Instantiated, like build_csr,
   // for Index int32 and int64, Weight float, double and Unit.
   template <class Index, class Weight>
   void add(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w);
 
-  // Adds to y what is still in tables. Returns whether these have all edges.
-  bool finish();
-
-  // Adds a product with all edges, if the last `finish` has returned true.
-  void repeat(const double* x, std::int64_t columns, double* y);
+  // Adds to y what is still in tables.
+  void finish();
 
   // Memory beside x and y.
   static std::int64_t bytes(std::int32_t n, std::int64_t columns, int threads);
@@ -51,20 +43,16 @@ class EdgeProducts {
   struct Part;
   struct Scratch;
   struct Tables;
-  class Panels;
 
   void empty_pending(Part& part, Scratch& scratch);
-  void sort_table(const Part& part, Scratch& scratch) const;
-  void multiply_table(const Part& part, Scratch& scratch);
-  void clear_table(Part& part);
+  void empty_table(Part& part, Scratch& scratch);
 
   std::int32_t n_;
+  const double* x_;
+  std::int64_t columns_;
   int threads_;
+  double* y_;
   std::int64_t slots_;  // of a table; none if there are few columns
-  const double* x_ = nullptr;
-  double* y_ = nullptr;
-  std::int64_t columns_ = 0;
-  std::unique_ptr<Panels> panels_;
   std::unique_ptr<Tables> tables_;
   std::vector<Part> parts_;
   std::vector<Scratch> scratch_;  // one per thread

@@ -154,9 +154,7 @@ class EdgePasses(Passes):
     """Passes over the edges of a graph G in this process, compared with a graph H.
 
     The first pass also compares components. To the last bit, a product does not depend on the
-    batches of the edges or on the number of threads. With many columns, a pass adds up equal edges
-    in tables that are at most as large as x (`pass_bytes`). If the tables can hold all distinct
-    edges, later passes use them and read nothing.
+    batches of the edges or on the number of threads. `pass_bytes` says what memory a pass takes.
 
     Parameters
     ----------
@@ -191,8 +189,6 @@ class EdgePasses(Passes):
         super().__init__(component, reader)
         self._threads = check_n_jobs(n_jobs)
         self._graph: Graph | None = None
-        self._kept: _core.EdgeProducts | None = None  # of an earlier pass, with all edges
-        self._kept_columns = 0
         if isinstance(edges, Graph):
             view = None  # its weights are those of its own view
         self._weigh = None if view is None else partial(view.weigh, component=component)
@@ -206,7 +202,8 @@ class EdgePasses(Passes):
     def _read(self, x: NDArray[np.float64]) -> PassTotals:
         component = self.component if self.passes == 0 else None
         if self._graph is None:
-            return self._read_stream(x, component)
+            how = (self._threads, self.watched, self._weigh)
+            return read_pass(self._batches, x, component, self._roots, *how)
         totals = PassTotals(
             multiply_laplacian(self._graph, x, self._threads), self._graph.n_edges, 0.0
         )
@@ -218,20 +215,6 @@ class EdgePasses(Passes):
             around = Surroundings(*self.watched)
             around.add(*edges)
             totals = totals._replace(degrees=around.degrees, sums=around.sums)
-        return totals
-
-    def _read_stream(
-        self, x: NDArray[np.float64], component: NDArray[np.int32] | None
-    ) -> PassTotals:
-        kept = self._kept
-        if kept is not None and self._first is not None and x.shape[1] <= self._kept_columns:
-            product = np.zeros_like(x)
-            kept.repeat(x, product)
-            return PassTotals(product, *self._first)
-        products = _core.EdgeProducts(x.shape[0], x.shape[1], self._threads)
-        how = (self._threads, self.watched, self._weigh, products)
-        totals = read_pass(self._batches, x, component, self._roots, *how)
-        self._kept, self._kept_columns = (products if products.is_whole else None), x.shape[1]
         return totals
 
 
@@ -316,12 +299,11 @@ def read_pass(
     threads: int = 1,
     watched: tuple[NDArray[np.float32], NDArray[np.int64]] | None = None,
     weigh: Callable[..., tuple[Any, ...]] | None = None,
-    products: _core.EdgeProducts | None = None,
 ) -> PassTotals:
     """Read batches once, multiply, and count; with `component`, join the ends of edges in `roots`.
 
     `watched` are the arguments of `Surroundings`, if those are wanted. `weigh` makes batches
-    (u, v, w) of batches with times, see `TimeView.weigh`. `products` multiplies, if it is given.
+    (u, v, w) of batches with times, see `TimeView.weigh`.
 
     Examples
     --------
@@ -332,8 +314,7 @@ def read_pass(
     result, read, count, weight = np.zeros_like(x), 0, 0, 0.0
     lost: tuple[int, int] | None = None
     around = None if watched is None else Surroundings(*watched)
-    products = products or _core.EdgeProducts(x.shape[0], x.shape[1], threads)
-    products.begin(x, result)
+    products = _core.EdgeProducts(x, result, threads)
     for number, batch in enumerate(batches):
         check = check_batch if weigh is None else check_timed_batch
         arrays: tuple[Any, ...] = check(batch, number)
@@ -363,14 +344,14 @@ def read_pass(
 def pass_bytes(n_nodes: int, n_columns: int, n_jobs: int | None = None) -> int:
     """Return the memory that a pass takes beside x: the product, and what multiplying needs.
 
-    A product takes 8 bytes per node and column. With more than 12 columns, tables take as much, at
-    most 33 MiB, and so does a copy of x, with columns padded to a multiple of 16. Each thread has
-    up to 0.4 MiB and 1/16 byte per node.
+    The product takes 8 bytes per node and column. With 16 columns or more, equal edges are added up
+    in tables, which take as much, but at least 0.4 and at most 32.2 MiB, and each thread has up to
+    0.4 MiB and 1/16 byte per node.
 
     Examples
     --------
-    >>> pass_bytes(100_000, 2), pass_bytes(100_000, 58) / (100_000 * 58 * 8)
-    (1600000, 2.8...)
+    >>> pass_bytes(1_000_000, 15) / 2**20, pass_bytes(1_000_000, 58) / 2**20
+    (114.4..., 475...)
     """
     threads = check_n_jobs(n_jobs)
     return 8 * n_nodes * n_columns + _core.EdgeProducts.bytes(n_nodes, n_columns, threads)

@@ -220,6 +220,7 @@ class _Choice:
                 return left[0], left[1]
         else:
             left = [at for at in left if at == named or not is_time(self.names[at])]
+            left = [at for at in left if at == named or self.lower[at] not in self.rows.weights]
             if len(left) > 2 and not self.rows.second_may_be_empty:
                 left = [at for at in left if at == named or not self.is_measure(at)]
             if len(left) == 2:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn import _core
 from ohmlearn._sharing import Shared
-from ohmlearn.streams.approximate_knn import find_with_faiss
+from ohmlearn.streams.approximate_knn import check_for_faiss, find_with_faiss
 from ohmlearn.streams.batch import EdgeBatch
 from ohmlearn.streams.nearest import Neighbors, check_neighbor_points, find_neighbors
 from ohmlearn.streams.points import (
@@ -172,6 +172,9 @@ class FaissKnnEdges(NeighborEdges):
     fraction : float
         Share of the search for neighbours that is done.
     """
+
+    def _prepare(self) -> None:
+        check_for_faiss(self._x)
 
     def _find(self) -> Neighbors:
         return find_with_faiss(self._x, self.n_neighbors, self._threads)
