@@ -96,8 +96,7 @@ class Passes(ABC):
     Attributes
     ----------
     passes, edges_read : int
-        Passes done, and the edges of all of them together. A pass counts also if the edges were
-        kept from an earlier one.
+        Passes done, and edges read in all of them together.
     lost_edge : (int, int) or None
         The first edge found between components of H or to a node that H does not have.
     watched : (ndarray, ndarray) or None
