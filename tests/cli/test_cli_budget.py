@@ -79,7 +79,7 @@ def test_ids_that_are_text_count(files):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--max-edges", "200000"), "--max-edges 200000 and --memory 1GB both set the budget"),
+        (("--max-edges", "200000"), "--memory and --max-edges limit the same edges"),
         (("--memory", "lots"), "memory must be"),
     ],
 )

@@ -119,10 +119,7 @@ def find_budget(
     if options["n_nodes"] is None:
         raise click.UsageError("--memory needs --n-nodes, because the nodes use part of it")
     if options["max_edges"] is not None:
-        raise click.UsageError(
-            f"--max-edges {options['max_edges']} and --memory {options['memory']} both set the "
-            f"budget; give only one of them"
-        )
+        raise click.UsageError("--memory and --max-edges limit the same edges; give one of them")
     first = stream.first_ids() if hasattr(stream, "first_ids") else []
     names = [str(name) for name in first or labelled]
     are_integers = all(name.strip().lstrip("-").isdecimal() for name in names)
