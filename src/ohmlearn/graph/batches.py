@@ -5,9 +5,37 @@ from os import PathLike
 from typing import Any
 
 from ohmlearn.graph.graph import Graph
+from ohmlearn.nodes import NodeTable
+from ohmlearn.streams.read import read_edges
+from ohmlearn.streams.tables import is_table
 from ohmlearn.validation.edges import refuse_other_graph
 
-__all__ = ["batches_of", "graph_of"]
+__all__ = ["as_edges", "batches_of", "graph_of"]
+
+
+def as_edges(edges: Any, nodes: NodeTable | None = None, *, is_first: bool = True) -> Any:
+    """Return a graph of networkx as a Graph, and a table as a stream; other edges as they are.
+
+    Parameters
+    ----------
+    edges : object
+    nodes : NodeTable, optional
+        The ids so far, which a table continues.
+    is_first : bool
+        Whether no edges were taken before. If some were, and had numbers but no ids, the ids of a
+        table cannot be matched with them, and it is left as it is.
+
+    Examples
+    --------
+    >>> import networkx
+    >>> as_edges(networkx.Graph([("ann", "bob")])).nodes.ids().tolist()
+    ['ann', 'bob']
+    """
+    if any(base.__module__.partition(".")[0] == "networkx" for base in type(edges).__mro__):
+        return Graph.from_networkx(edges)
+    if is_table(edges) and (is_first or nodes is not None):
+        return read_edges(edges, nodes=nodes)
+    return edges
 
 
 def batches_of(edges: Any) -> Iterable[Any]:
@@ -25,6 +53,11 @@ def batches_of(edges: Any) -> Iterable[Any]:
     if isinstance(edges, str | PathLike):
         raise TypeError(
             f"edges are needed, got the path {edges!s}; read it with ohmlearn.read_edges"
+        )
+    if is_table(edges):
+        raise TypeError(
+            f"edges are needed, got a {type(edges).__name__}; read it with "
+            f"ohmlearn.read_edges(...), which numbers the nodes"
         )
     refuse_other_graph(edges)
     if not isinstance(edges, Iterable):

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ohmlearn._phases import Phase, phase
 from ohmlearn.graph import Graph
+from ohmlearn.graph.batches import as_edges
 from ohmlearn.harmonic.posterior import posterior_std
 from ohmlearn.nodes.identity import nodes_of
 from ohmlearn.semi_supervised.by_node import pair_by_node
@@ -44,8 +45,10 @@ class BaseHFS(Labelling):
 
         Parameters
         ----------
-        edges : stream, Graph, or tuple (u, v), (u, v, w) or (u, v, w, t) of arrays
-            A stream is any iterable of such tuples, for example ``read_edges(...)`` or a list. Each
+        edges : stream, Graph, table, or tuple (u, v), (u, v, w) or (u, v, w, t) of arrays
+            A stream is any iterable of such tuples, for example ``read_edges(...)`` or a list. A
+            graph may be one of networkx, whose nodes keep their names. A table or data frame is
+            read by `read_edges` with its defaults. Each
             edge is listed once, in either direction; the weights of parallel edges add up. With
             ``passes > 1`` the stream is read several times.
         y : array-like of shape (n_nodes,), dict {node: label}, Series or table
@@ -98,6 +101,8 @@ optional
         ['a', 'b', 'b']
         """
         self._check_parameters()
+        is_first = sparsifier is None or sparsifier.n_edges_seen_ == 0
+        edges = as_edges(edges, nodes_of(sparsifier), is_first=is_first)
         y, sample_weight = pair_by_node(y, sample_weight, by_index=True)
         is_graph = isinstance(edges, Graph)  # the table of a stream has only the nodes read so far
         if n_nodes is None and (is_graph or nodes_of(edges) is None):
@@ -149,10 +154,19 @@ optional
         if not hasattr(self, "_seed"):
             self._check_parameters()
             self._start(None)
+        edges = self._as_edges(edges)
         check_moments(edges, at, since)
         with phase(Phase("reading edges", 1, 1), self.verbose):
             self._take(edges, at, since)
         return self
+
+    def _as_edges(self, edges: Any) -> Any:
+        """Return edges in a form that can be taken in after those so far."""
+        if self.sparsifier_ is not None:
+            is_first = self.sparsifier_.n_edges_seen_ == 0
+        else:
+            is_first = self._all_edges is None or self._all_edges.n_nodes == 0
+        return as_edges(edges, self._nodes, is_first=is_first)
 
     def relabel(self, y: Any, *, sample_weight: Any = None) -> Self:
         """Change the labels without reading the edges again.
@@ -222,6 +236,7 @@ optional
         True
         """
         check_is_fitted(self, "_labels")
+        edges = self._as_edges(edges)
         self._check_same_nodes(nodes_of(edges))
         if not self._holds_all_edges():
             before = self._answer if self._answer is not None and self._answer.passes else None
