@@ -68,6 +68,8 @@ def test_numbers_of_a_table_are_ids():
     frame = pandas.DataFrame({"u": [30, 20, 10], "v": [20, 10, 0]})
     model = HFSClassifier(random_state=0).fit_edges(frame, {30: "a", 0: "b"})
     assert answers(model) == {30: "a", 20: "a", 10: "b", 0: "b"}
+    with pytest.raises(TypeError, match=r"edges have ids, so labels need them, too; give y as a"):
+        HFSClassifier().fit_edges(frame, ["a", None, None, "b"])
 
 
 @pytest.mark.parametrize("kind", ["networkx", "pandas"])
@@ -96,11 +98,27 @@ def test_a_table_after_numbers_is_refused():
         certify(table, Graph.from_edges([0, 1, 2], [1, 2, 3]))
     with pytest.raises(TypeError, match=ask):
         HFSClassifier(random_state=0).update(([0], [1])).update(table)
+    with pytest.raises(TypeError, match=ask):
+        Graph.from_batches(table)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, None])
+def test_numbers_and_names_of_networkx_are_not_mixed(epsilon):
+    numbers, names = networkx.path_graph(3), networkx.Graph([(10, 20)])
+    with pytest.raises(TypeError, match=r"Graph\.from_networkx"):
+        HFSClassifier(epsilon=epsilon, random_state=0).update(numbers).update(names)
+    with pytest.raises(ValueError, match="number"):
+        HFSClassifier(epsilon=epsilon, random_state=0).update(names).update(numbers)
+    model = HFSClassifier(epsilon=epsilon, random_state=0).update(numbers)
+    model.update(networkx.path_graph(4)).relabel({0: "a", 3: "b"})
+    assert model.transduction_.tolist() == ["a", "a", "b", "b"]
 
 
 def test_messages_name_the_maker():
     with pytest.raises(TypeError, match=r"Graph\.from_networkx"):
         read_edges(path())
+    with pytest.raises(TypeError, match=r"Graph\.from_networkx"):
+        Graph.from_batches(path())
     with pytest.raises(TypeError, match=r"call fit_edges\(Graph\.from_networkx\(G\), y\)"):
         HFSClassifier().fit(path(), LABELS)
     with pytest.raises(TypeError, match=r"call fit_edges\(graph, y\)"):

@@ -21,6 +21,7 @@ from ohmlearn.semi_supervised.suggest import Suggestion, suggest_nodes
 from ohmlearn.semi_supervised.targets import is_mapping
 from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.sparsifier.when import check_moments
+from ohmlearn.streams.tables import is_table
 
 __all__ = ["BaseHFS"]
 
@@ -101,9 +102,14 @@ optional
         ['a', 'b', 'b']
         """
         self._check_parameters()
-        is_first = sparsifier is None or sparsifier.n_edges_seen_ == 0
-        edges = as_edges(edges, nodes_of(sparsifier), is_first=is_first)
+        given, is_first = edges, sparsifier is None or sparsifier.n_edges_seen_ == 0
+        edges = as_edges(given, nodes_of(sparsifier), is_first=is_first)
         y, sample_weight = pair_by_node(y, sample_weight, by_index=True)
+        if is_table(given) and y is not None and not is_mapping(y, nodes_of(edges)):
+            raise TypeError(
+                f"the nodes of a {type(given).__name__} of edges have ids, so labels need them, "
+                f"too; give y as a dict {{node: label}}, a Series or a table"
+            )
         is_graph = isinstance(edges, Graph)  # the table of a stream has only the nodes read so far
         if n_nodes is None and (is_graph or nodes_of(edges) is None):
             n_nodes = getattr(edges, "n_nodes", None)
