@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn._phases import number_pass, phase
 from ohmlearn.graph import Graph
+from ohmlearn.graph.batches import as_edges
 from ohmlearn.graph.passes import Passes, check_first_pass, check_sparsifier, open_passes
 from ohmlearn.harmonic.block_cg import BlockCG
 from ohmlearn.harmonic.last_step import last_step
@@ -26,6 +27,7 @@ from ohmlearn.harmonic.leave_one_out import (
 from ohmlearn.harmonic.restart import RestartSystem
 from ohmlearn.harmonic.result import HFSResult
 from ohmlearn.harmonic.system import Floats, HFSSolver, HFSSystem, Normalization
+from ohmlearn.nodes.identity import nodes_of
 from ohmlearn.validation.edges import check_columns, check_graph, check_node_ids
 from ohmlearn.validation.parameters import (
     Constraints,
@@ -266,6 +268,7 @@ def refine(
     >>> bool(abs(found.f - solve_hfs(graph, [0, 1, 2], [1.0, -1.0, 1.0]).f).max() < 1e-5)
     True
     """
+    edges = as_edges(edges, nodes_of(h), is_first=False)
     h = check_sparsifier(edges, h, CALL, at, since)
     limit = check_count("passes", passes)
     check_fraction("tol", tol)

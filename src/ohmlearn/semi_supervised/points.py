@@ -6,6 +6,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
@@ -16,6 +17,7 @@ from ohmlearn.semi_supervised.affinity import AFFINITIES, Affinity
 from ohmlearn.semi_supervised.by_node import pair_by_node
 from ohmlearn.streams.knn import METHODS
 from ohmlearn.streams.nearest import METRICS
+from ohmlearn.validation.edges import maker_of
 from ohmlearn.validation.parameters import (
     CALLABLE,
     LARGEST,
@@ -112,6 +114,12 @@ class FromPoints(BaseEstimator, metaclass=ABCMeta):
             if reset:
                 self.n_features_in_ = X.n_nodes
             return X
+        maker = "" if isinstance(X, Graph) else maker_of(X)
+        if maker is not None and not scipy.sparse.issparse(X):
+            raise TypeError(
+                f"fit needs points or a matrix, got {type(X).__module__}.{type(X).__name__}; for a "
+                f"graph call fit_edges({maker + '(G)' if maker else 'graph'}, y)"
+            )
         is_knn = self.affinity == "knn"
         return validate_data(
             self,
