@@ -117,7 +117,7 @@ def find_budget(
     those of `labelled` nodes do.
     """
     if options["n_nodes"] is None:
-        raise click.UsageError("--memory needs --n-nodes, because nodes take a part of it")
+        raise click.UsageError("--memory needs --n-nodes, because the nodes use part of it")
     if options["max_edges"] is not None:
         raise click.UsageError("--memory and --max-edges limit the same edges; give one of them")
     first = stream.first_ids() if hasattr(stream, "first_ids") else []
