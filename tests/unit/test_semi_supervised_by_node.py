@@ -259,6 +259,18 @@ def test_empty_string_is_a_class_with_a_warning():
         assert model.classes_.tolist() == ["", "left", "right"]
 
 
+def test_edges_are_no_points():
+    advice = r"; if the rows of X are edges, use fit_edges\(read_edges\(X\), \.\.\.\)"
+    X = pandas.DataFrame({"u": PATH[0], "v": PATH[1]})
+    for y in (np.zeros(N), pandas.Series(["left"] * N)):
+        with pytest.raises(ValueError, match=f"one entry for each of the 39 rows .* 40{advice}"):
+            HFSClassifier().fit(X, y)
+    X = pandas.DataFrame({"who": NAMES[1:], "whom": NAMES[:-1], "weight": 1.0})
+    for y in (GIVEN, np.zeros(N - 1)):
+        with pytest.raises(ValueError, match=f"X must have numbers, got 'n1'{advice}"):
+            HFSClassifier().fit(X, y)
+
+
 def test_fractions_are_no_classes():
     for y in ({0: 0.5, 3: 1.5}, [0.37, *[np.nan] * (N - 2), 0.5], {0: [0.5], 3: {0.25: 1.0}}):
         with pytest.raises(
