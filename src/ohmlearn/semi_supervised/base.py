@@ -14,7 +14,7 @@ from ohmlearn.graph import Graph
 from ohmlearn.graph.batches import as_edges
 from ohmlearn.harmonic.posterior import posterior_std
 from ohmlearn.nodes.identity import nodes_of
-from ohmlearn.semi_supervised.by_node import pair_by_node
+from ohmlearn.semi_supervised.by_node import pair_by_node, warn_default_index
 from ohmlearn.semi_supervised.labelling import Labelling, select_since
 from ohmlearn.semi_supervised.saving import load_model, save_model
 from ohmlearn.semi_supervised.suggest import Suggestion, suggest_nodes
@@ -120,6 +120,7 @@ optional
         self._label(edges, y, sample_weight, n_nodes, sparsifier, at, since)
         if is_mapping(y, self._nodes):
             self._warn_isolated()
+        warn_default_index(y, len(self.reached_))
         return self
 
     def update(self, edges: Any, *, at: Any = None, since: Any = None) -> Self:
@@ -212,6 +213,7 @@ optional
             raise
         if self._nodes is not None:
             self._warn_isolated()
+        warn_default_index(y, len(self.reached_))
         return self
 
     def refine(self, edges: Any, *, passes: int = 3) -> Self:
