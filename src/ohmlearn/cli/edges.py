@@ -261,9 +261,19 @@ class WatchedEdges:
             if not printed:  # the columns of a pipe are not known before
                 _print_columns(stream, self._options)
                 printed = True
+            self._check_n_nodes()
             yield batch
             if line is not None:
                 line.read(stream.n_read, stream.fraction, sparsifier)
+
+
+    def _check_n_nodes(self) -> None:
+        """Refuse more nodes than --n-nodes says, which the memory was reckoned with."""
+        limit = self._options.get("n_nodes")
+        if self._n_readings > 1:  # labelled nodes that no edge has are there, too
+            return
+        if limit is not None and len(self._stream.nodes) > limit:
+            raise ValueError(f"the edges have more than {limit:,} nodes; raise --n-nodes")
 
 
 def _refuse_empty(stream: Any) -> NoReturn:

@@ -70,7 +70,7 @@ MOST_PASSES = 20  # of the certificate on the page
     "--memory",
     help="Memory limit of the whole command, such as 2GB; replaces --epsilon, needs --n-nodes.",
 )
-@click.option("--n-nodes", type=click.IntRange(min=1), help="Number of nodes, for --memory.")
+@click.option("--n-nodes", type=click.IntRange(min=1), help="At least the number of nodes, for --memory.")
 @click.option(
     "--passes",
     type=click.IntRange(min=1),
@@ -317,7 +317,6 @@ def _make_sparsifier(
         budget = find_budget(options, stream, passes, classes, labels or ())
         max_edges = budget.edges_within(options["memory"])
     sparsifier = StreamingSparsifier(
-        n_nodes=options["n_nodes"],
         epsilon=options["epsilon"],
         max_edges=max_edges,
         random_state=options["seed"],
