@@ -61,3 +61,45 @@ def test_a_state_takes_another_number_of_nodes(files: Path):
     shown = label("more.csv", "--state", "s.ohm", "--n-nodes", "5000", "--json", "-o", "o.csv")
     assert shown.exit_code == 0, shown.stderr
     assert json.loads(shown.stderr.splitlines()[-1])["n_nodes"] == 63
+
+
+def test_usual_ends_are_one_kind(files: Path):
+    text = Path("edges.csv").read_text()
+    Path("paid.csv").write_text(text.replace("src,dst", "payer,payee"))
+    shown = label("paid.csv", "--labels", "labels.csv", "-o", "o.csv")
+    assert shown.exit_code == 0, shown.stderr
+    assert "kind" not in shown.stderr
+
+
+@pytest.mark.parametrize(
+    ("heading", "suggested"), [("u,v", None), ("u,v,kind", "kind"), ("kind,u,v", "kind")]
+)
+def test_an_end_is_not_suggested_for_the_times(files: Path, heading: str, suggested: str | None):
+    cells = ",".join("1" for _ in heading.split(","))
+    Path("e.csv").write_text(f"{heading}\n{cells}\n")
+    shown = label("e.csv", "--labels", "labels.csv", "--half-life", "7d")
+    assert shown.exit_code == 2
+    if suggested is None:
+        assert "--time-col" not in shown.stderr
+        assert "the edges seem to have no times" in shown.stderr
+    else:
+        assert f"--time-col {suggested}" in shown.stderr
+
+
+def test_a_state_that_is_none(files: Path):
+    Path("s.ohm").write_text("no state\n")
+    shown = label("edges.csv", "--labels", "labels.csv", "--state", "s.ohm")
+    assert shown.exit_code == 2
+    assert "s.ohm was not saved by ohmlearn; give an .ohm file of --state, or of" in shown.stderr
+
+
+def test_a_folder_that_cannot_be_written_is_found_before_reading(
+    files: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("ohmlearn.cli.label.open_edges", lambda *_, **__: pytest.fail("was read"))
+    for option in ("-o", "--report", "--checkpoint"):
+        path = "/proc/x.csv"
+        shown = label("edges.csv", "--labels", "labels.csv", option, path)
+        assert shown.exit_code == 2
+        assert f"{option} {path}: cannot write in the folder /proc" in shown.stderr
+    assert sorted(path.name for path in files.iterdir()) == ["edges.csv", "labels.csv"]

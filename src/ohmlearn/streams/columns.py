@@ -158,8 +158,31 @@ class _Choice:
         found = (self.lower.index(name) for name in TIMES if name in self.lower)
         t = next((at for at in found if at not in taken), None)
         if t is None:
-            _refuse_times(self.source, self.names, self.n_columns)
+            self.refuse_times(taken)
         return t
+
+    def refuse_times(self, taken: set[int | None]) -> NoReturn:
+        """Refuse a source whose column of times is not named, and name one that may have them."""
+        others = [at for at in range(self.n_columns) if at not in taken | self.usual_ends()]
+        if self.names is None:
+            problem = "has no names of columns, so the column of times cannot be guessed"
+            remedy = f"give its position, for example time={others[-1]}" if others else ""
+        else:
+            found = ", ".join(shorten(name) for name in self.names[:20])
+            problem = (
+                f"no column has a usual name of times, such as {TIMES[0]!r}; the columns are "
+                f"{found}"
+            )
+            remedy = ""
+            if others:
+                remedy = f'if one has the times, name it, for example time="{self.names[others[-1]]}"'
+        refuse_source(self.source, f"{problem}; {remedy or 'the edges seem to have no times'}")
+
+    def usual_ends(self) -> set[int]:
+        """Return the columns that are the ends by their names, or because there are only two."""
+        if self.n_columns == 2 or self.names is None:
+            return {0, 1}
+        return {*(find_ends(self.names, self.rows.ends) or ())}
 
     def find_ends(
         self, u: int | None, v: int | None, w: int | None, t: int | None
@@ -263,17 +286,3 @@ class _Choice:
         kinds = kinds_of_headings(*headings, sure=bipartite is True)
         return kinds, kinds is None and not is_one_kind(*headings)
 
-
-def _refuse_times(source: str, names: Sequence[str] | None, n_columns: int) -> NoReturn:
-    if names is None:
-        problem = (
-            f"has no names of columns, so the column of times cannot be guessed; give its "
-            f"position, for example time={n_columns - 1}"
-        )
-    else:
-        found = ", ".join(shorten(name) for name in names[:20])
-        problem = (
-            f"no column has a usual name of times, such as {TIMES[0]!r}; the columns are {found}; "
-            f'if one has the times, name it, for example time="{names[-1]}"'
-        )
-    refuse_source(source, problem)
