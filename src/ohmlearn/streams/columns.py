@@ -169,13 +169,10 @@ class _Choice:
             remedy = f"give its position, for example time={others[-1]}" if others else ""
         else:
             found = ", ".join(shorten(name) for name in self.names[:20])
-            problem = (
-                f"no column has a usual name of times, such as {TIMES[0]!r}; the columns are "
-                f"{found}"
-            )
-            remedy = ""
-            if others:
-                remedy = f'if one has the times, name it, for example time="{self.names[others[-1]]}"'
+            problem = f"no column has a usual name of times, such as {TIMES[0]!r}"
+            problem += f"; the columns are {found}"
+            example = f'time="{self.names[others[-1]]}"' if others else ""
+            remedy = f"if one has the times, name it, for example {example}" if others else ""
         refuse_source(self.source, f"{problem}; {remedy or 'the edges seem to have no times'}")
 
     def usual_ends(self) -> set[int]:
@@ -285,4 +282,3 @@ class _Choice:
         headings = self.names[u], self.names[v]
         kinds = kinds_of_headings(*headings, sure=bipartite is True)
         return kinds, kinds is None and not is_one_kind(*headings)
-

@@ -16,7 +16,7 @@ from ohmlearn.nodes.ids import Ids, Strings, decode_strings, is_whole
 from ohmlearn.streams.columns import Columns
 from ohmlearn.streams.errors import refuse_source
 from ohmlearn.streams.headings import kind_of
-from ohmlearn.streams.options import LabelOptions
+from ohmlearn.streams.options import EDGE_ENDS, LabelOptions
 from ohmlearn.streams.read import find_sources
 
 __all__ = ["FileLabels", "as_node_ids", "gather", "read_labels"]
@@ -99,6 +99,8 @@ def read_labels(
     rows, columns = _read_rows(path, options)
     if not rows:
         refuse_source(path, "has no label; a row is a node and its label")
+    if columns is not None and node_col is None and label_col is None:
+        _refuse_edges(path, columns, rows[0][:2])
     integers = all(INTEGER.fullmatch(text) for _, text, _ in rows)
     if not integers:
         _refuse_measurements(path, [text for _, text, _ in rows], columns)
@@ -133,6 +135,17 @@ def _read_rows(
             every = zip(nodes, labels, weights, strict=True)
             rows.extend(row for row in every if row[1].strip().lower() not in UNLABELLED)
     return rows, sources[0].columns
+
+
+def _refuse_edges(path: str, columns: Columns, first: tuple[str, str]) -> None:
+    """Refuse a file whose headings, or its first row if it has none, are those of edges."""
+    u, v = (columns.names[columns.u], columns.names[columns.v]) if columns.names else first
+    if (u.strip().lower(), v.strip().lower()) in EDGE_ENDS:
+        refuse_source(
+            path,
+            f"the columns {u!r} and {v!r} seem to be the ends of edges, not nodes and labels; are "
+            f"the two files swapped? If not, name the columns with node_col and label_col",
+        )
 
 
 def _as_integer(text: str) -> int:
