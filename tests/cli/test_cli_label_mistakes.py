@@ -221,3 +221,22 @@ def test_files_on_machines_that_cannot_be_reached(
     assert message in shown.stderr
     quoted = shown.stderr.strip().rpartition(" (")[2].removesuffix(")").removesuffix(" ...")
     assert f"{said} ".startswith(f"{quoted} ")  # whole words
+
+
+@pytest.mark.parametrize(
+    ("options", "guessed"),
+    [
+        ("", "(guessed)"),
+        ("--source-col src", "(v guessed)"),
+        ("--source-col src --target-col dst", None),
+        ("--time-col ts", "(ends guessed)"),
+        ("--half-life 3d --source-col src --target-col dst", "(times guessed)"),
+        ("--half-life 3d --source-col src --target-col dst --time-col ts", None),
+    ],
+)
+def test_what_was_guessed(timed: list[str], options: str, guessed: str | None):
+    shown = label("dates.csv", *timed, *options.split())
+    assert shown.exit_code == 0, shown.stderr
+    first = shown.stderr.splitlines()[0]
+    assert first.startswith("dates.csv: u = 'src', v = 'dst'")
+    assert first.endswith(guessed) if guessed else "guessed" not in first

@@ -112,7 +112,7 @@ def read_labels(
         if columns.w is not None:
             labels.weights = gather((node, weight) for node, _, weight in rows)
             names += f", weights = {columns.name(columns.w)}"
-        guessed = columns.guessed or (columns.w is not None and label_weight_col is None)
+        guessed = columns.guessed != "" or (columns.w is not None and label_weight_col is None)
         labels.columns = names + (" (guessed)" if guessed else "")
         # The first row is probably a heading whose names are not the usual ones if the file has no
         # names of columns and no other row has the label of the first one.
