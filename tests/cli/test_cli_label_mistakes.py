@@ -1,6 +1,8 @@
 """What goes wrong at first: a wrong number of nodes, files in the wrong order, missing units."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -240,3 +242,10 @@ def test_what_was_guessed(timed: list[str], options: str, guessed: str | None):
     first = shown.stderr.splitlines()[0]
     assert first.startswith("dates.csv: u = 'src', v = 'dst'")
     assert first.endswith(guessed) if guessed else "guessed" not in first
+
+
+def test_python_runs_the_package():
+    command = [sys.executable, "-m", "ohmlearn", "--help"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.startswith("Usage: ohmlearn [OPTIONS] COMMAND")
