@@ -98,8 +98,8 @@ CASES = [
     (labelled("future.csv", "--last 7d"), "later than tomorrow (--latest sets another limit)"),
     (labelled("negative.csv", "--last 7d"), "if one has the times, name it, for example "
      "--time-col w"),
-    (labelled("edges.csv", "--n-nodes 5"), "Error: the edges have more than --n-nodes 5 nodes; "
-     "raise --n-nodes, or leave it out"),
+    (labelled("edges.csv", "--n-nodes 5"), "Error: the edges have more than 5 nodes; raise "
+     "--n-nodes"),
     (labelled("edges.csv", "--max-edges 5"), "--max-edges 5 is fewer than two edges for each of "),
     (labelled("edges.csv", "--memory 900KB --n-nodes 50000"), "--memory 900KB is too little for"),
     (labelled("edges.csv", "--gamma -1"), "--gamma must be 'auto' or a number in [1e-100, 1e+100]"),

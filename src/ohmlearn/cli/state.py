@@ -139,7 +139,7 @@ def _describe(sparsifier: StreamingSparsifier) -> dict[str, tuple[Any, Any]]:
     """Return the parameters of a sparsifier, by the names of options: to compare, and to show."""
     options = sparsifier.options
     plain = {"seed": sparsifier.seed, **asdict(options)}
-    for name in ("n_jobs", "verbose", "half_life", "horizon"):
+    for name in ("n_nodes", "n_jobs", "verbose", "half_life", "horizon"):
         del plain[name]
     durations = {
         "half_life": (options.decay, options.half_life),

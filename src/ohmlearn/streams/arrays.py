@@ -231,7 +231,7 @@ class ArraySource(Source):
                     self.name, "a matrix has no times; save columns u, v, w and t with numpy.savez"
                 )
             kinds = matrix_kinds(self.options)
-            self.columns = Columns(0, 1, 2, ["row", "column", "w"], False, kinds=kinds)
+            self.columns = Columns(0, 1, 2, ["row", "column", "w"], "", kinds=kinds)
             return self._load_matrix(archive, members)
         names = list(members)
         types = (PackedColumn(self.name, repr(x), archive, members[x]).dtype for x in names)
@@ -330,7 +330,7 @@ class BatchSource(Source):
                 )
             time = 3
         kinds = ("left", "right") if options.bipartite is True else options.bipartite or None
-        self.columns = Columns(0, 1, weight, list("uvwt"), guessed=False, t=time, kinds=kinds)
+        self.columns = Columns(0, 1, weight, list("uvwt"), guessed="", t=time, kinds=kinds)
 
     def inspect(self) -> None:
         """Do nothing: everything is known."""

@@ -16,7 +16,7 @@ from ohmlearn.nodes.ids import Ids, Strings, decode_strings, is_whole
 from ohmlearn.streams.columns import Columns
 from ohmlearn.streams.errors import refuse_source
 from ohmlearn.streams.headings import kind_of
-from ohmlearn.streams.options import LabelOptions
+from ohmlearn.streams.options import EDGE_ENDS, LabelOptions
 from ohmlearn.streams.read import find_sources
 
 __all__ = ["FileLabels", "as_node_ids", "gather", "read_labels"]
@@ -104,6 +104,8 @@ def read_labels(
     rows, columns, n_minus_ones = _read_rows(path, options)
     if not rows:
         refuse_source(path, "has no label; a row is a node and its label")
+    if columns is not None and node_col is None and label_col is None:
+        _refuse_edges(path, columns, rows[0][:2])
     integers = all(INTEGER.fullmatch(text) for _, text, _ in rows)
     if not integers:
         _refuse_measurements(path, [text for _, text, _ in rows], columns)
@@ -122,7 +124,7 @@ def read_labels(
         if columns.w is not None:
             labels.weights = gather((node, weight) for node, _, weight in rows)
             names += f", weights = {columns.name(columns.w)}"
-        guessed = columns.guessed or (columns.w is not None and label_weight_col is None)
+        guessed = columns.guessed != "" or (columns.w is not None and label_weight_col is None)
         labels.columns = names + (" (guessed)" if guessed else "")
         # The first row is probably a heading whose names are not the usual ones if the file has no
         # names of columns and no other row has the label of the first one.
@@ -147,6 +149,17 @@ def _read_rows(
             rows.extend(row for row in every if row[1].strip().lower() not in UNLABELLED)
             n_minus_ones += sum(text.strip() in MINUS_ONES for text in labels)
     return rows, sources[0].columns, n_minus_ones
+
+
+def _refuse_edges(path: str, columns: Columns, first: tuple[str, str]) -> None:
+    """Refuse a file whose headings, or its first row if it has none, are those of edges."""
+    u, v = (columns.names[columns.u], columns.names[columns.v]) if columns.names else first
+    if (u.strip().lower(), v.strip().lower()) in EDGE_ENDS:
+        refuse_source(
+            path,
+            f"the columns {u!r} and {v!r} seem to be the ends of edges, not nodes and labels; are "
+            f"the two files swapped? If not, name the columns with node_col and label_col",
+        )
 
 
 def _as_integer(text: str) -> int:
