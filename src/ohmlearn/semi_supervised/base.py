@@ -55,10 +55,10 @@ class BaseHFS(Labelling):
         y : array-like of shape (n_nodes,), dict {node: label}, Series or table
             Labels. None and NaN, and for classes -1, mean unlabelled. If the stream has ids, as
             that of `read_edges` does, the keys of a dict are ids, and results are in the order of
-            ``edges.nodes.ids()``. The index of a pandas Series has the nodes, as the first column
-            of a pyarrow or polars table, or the column "node" of a pandas one, does. The labels
-            have no influence on the sparsifier. A node may have several labels or a distribution;
-            see `fit`.
+            ``edges.nodes.ids()``, as an array y must be; it is refused if ids are 0, 1, 2, ... in
+            another order. The index of a pandas Series has the nodes, as the first column of a
+            table of two columns, or its column "node", does. The labels have no influence on the
+            sparsifier. A node may have several labels or a distribution; see `fit`.
         sample_weight : array-like of shape (n_nodes,), dict {node: weight}, Series or table, \
 optional
             How much each label counts; see `fit`. If a node of a dict has several labels, its
