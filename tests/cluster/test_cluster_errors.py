@@ -76,7 +76,7 @@ def test_rows_of_a_file_are_counted_from_its_beginning(two: Client, tmp_path: Pa
     edges = ClusterEdges(path, client=two, partition_edges=200, on_bad="skip")
     assert edges.sparsify().n_edges_seen_ == 999
     assert edges.n_bad == 1
-    assert "row 777" in str(edges.first_bad)
+    assert "row 778" in str(edges.first_bad)
 
 
 def test_a_worker_out_of_memory_is_told_with_the_partition():

@@ -65,7 +65,8 @@ MOST_PASSES = 20  # of the certificate on the page
     "--labels",
     "labels_file",
     help="Table with a node and its label in each row, in any format of EDGES. A node may have "
-    "several rows. Needed, unless --state has labels; then they replace those of the same nodes.",
+    "several rows, and -1 means unlabelled. Needed, unless --state has labels; then they replace "
+    "those of the same nodes.",
 )
 @label_columns_options
 @output_options

@@ -1,5 +1,6 @@
 """Options of the commands that label nodes, and the model that they describe."""
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -103,6 +104,14 @@ def read_label_file(path: str, options: dict[str, Any]) -> "FileLabels":
 
     labels = read_labels(path, **{name: as_column(options[name]) for name in LABEL_COLUMNS})
     _refuse_heading(labels)
+    if labels.n_minus_ones > 0:
+        n, one = labels.n_minus_ones, labels.n_minus_ones == 1
+        rows, count = ("row", "counts") if one else ("rows", "count")
+        warnings.warn(
+            f"{labels.path}: {n:,} {rows} with the label -1 {count} as unlabelled",
+            UserWarning,
+            stacklevel=2,
+        )
     if labels.weights is not None and not (options["quiet"] or options["as_json"]):
         tell(f"{labels.path}: {labels.columns}")
     return labels

@@ -285,7 +285,7 @@ class Labelling(FromPoints):
         return self._answer
 
     def _settle_method(self) -> None:
-        """Choose the method anew after edges or labels have changed."""
+        """Choose the method again after edges or labels have changed."""
         if not self._is_settled:
             self._choose_method()
             self._is_settled = True

@@ -24,7 +24,8 @@ __all__ = ["FileLabels", "as_node_ids", "gather", "read_labels"]
 # As Python writes them: 007 stays a name. A column with missing values has floats: 1.0 is 1.
 INTEGER = re.compile(r"(0|-?[1-9]\d{0,17})(\.0*)?", re.ASCII)
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
-UNLABELLED = ("", "-1", "-1.0", "nan", "none", "null")
+MINUS_ONES = ("-1", "-1.0")
+UNLABELLED = ("", *MINUS_ONES, "nan", "none", "null")
 MANY, DISTINCT = 20, 0.5  # more different fractions than this, and this share of all, are refused
 
 
@@ -43,6 +44,8 @@ class FileLabels(dict[str, Any]):
         The first id, if its row may be a heading.
     id_heading : str or None
         The heading of the column of ids, which may name the kind of these nodes.
+    n_minus_ones : int
+        Number of rows with the label -1, which are left out.
     """
 
     def __init__(self, path: str) -> None:
@@ -52,6 +55,7 @@ class FileLabels(dict[str, Any]):
         self.columns = ""
         self.heading: str | None = None
         self.id_heading: str | None = None
+        self.n_minus_ones = 0
 
     def classes(self) -> set[Any]:
         """Return the different labels.
@@ -76,7 +80,8 @@ def read_labels(
     """Return the label of each node id in a file of any format of `read_edges`.
 
     The columns are those named, else ones with usual names, else the first two and no weights. Rows
-    whose label is empty, null, -1 or NaN are left out. Ids are strings; labels are integers if all
+    whose label is empty, null, -1 or NaN are left out; labels that are only 1 and -1 are refused,
+    because these may be two classes. Ids are strings; labels are integers if all
     of them are (1.0 is 1), else strings. Many different fractions are refused, because they are
     measurements and no classes. An empty weight is 1. If a node has several rows, its labels and
     weights are lists.
@@ -96,7 +101,7 @@ def read_labels(
     options = LabelOptions(
         source_col=node_col, target_col=label_col, weight_col=label_weight_col, id_type="string"
     )
-    rows, columns = _read_rows(path, options)
+    rows, columns, n_minus_ones = _read_rows(path, options)
     if not rows:
         refuse_source(path, "has no label; a row is a node and its label")
     if columns is not None and node_col is None and label_col is None:
@@ -104,7 +109,14 @@ def read_labels(
     integers = all(INTEGER.fullmatch(text) for _, text, _ in rows)
     if not integers:
         _refuse_measurements(path, [text for _, text, _ in rows], columns)
+    elif n_minus_ones > 0 and all(_as_integer(text) == 1 for _, text, _ in rows):
+        refuse_source(
+            path,
+            "the labels are only 1 and -1, but -1 means unlabelled; give the classes other names, "
+            "such as 0 and 1, or take the rows with -1 out",
+        )
     labels = FileLabels(path)
+    labels.n_minus_ones = n_minus_ones
     labels.update(gather((node, _as_integer(text) if integers else text) for node, text, _ in rows))
     if columns is not None:
         labels.id_heading = None if columns.names is None else columns.names[columns.u]
@@ -124,8 +136,9 @@ def read_labels(
 
 def _read_rows(
     path: str, options: LabelOptions
-) -> tuple[list[tuple[str, str, float]], Columns | None]:
-    """Return the node, the label and the weight of each labelled row, and the columns."""
+) -> tuple[list[tuple[str, str, float]], Columns | None, int]:
+    """Return the rows with a label (node, label, weight), the columns, and how often -1 occurs."""
+    n_minus_ones = 0
     rows: list[tuple[str, str, float]] = []
     sources = list(find_sources(path, options))
     for source in sources:
@@ -134,7 +147,8 @@ def _read_rows(
             weights = [1.0] * len(nodes) if raw.w is None else raw.w.tolist()
             every = zip(nodes, labels, weights, strict=True)
             rows.extend(row for row in every if row[1].strip().lower() not in UNLABELLED)
-    return rows, sources[0].columns
+            n_minus_ones += sum(text.strip() in MINUS_ONES for text in labels)
+    return rows, sources[0].columns, n_minus_ones
 
 
 def _refuse_edges(path: str, columns: Columns, first: tuple[str, str]) -> None:
