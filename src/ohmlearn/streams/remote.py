@@ -285,11 +285,16 @@ def _explain(name: str, error: Exception) -> Exception:
 
 
 def _shorten(said: str) -> str:
-    """Return what a library says, or its first words.
+    """Return what a library says, or its first sentences, or words.
 
     Examples
     --------
     >>> _shorten("access is denied"), _shorten(100 * "retry ")[-15:]
     ('access is denied', 'retry retry ...')
+    >>> _shorten("No token. " + 100 * "retry ")
+    'No token.'
     """
-    return said if len(said) <= MOST_SAID else said[:MOST_SAID].rpartition(" ")[0] + " ..."
+    if len(said) <= MOST_SAID:
+        return said
+    sentences, found, _ = said[:MOST_SAID].rpartition(". ")
+    return f"{sentences}." if found else said[:MOST_SAID].rpartition(" ")[0] + " ..."
