@@ -10,7 +10,7 @@ import pytest
 from ohmlearn.cli.budget import Budget
 
 CALL = "from ohmlearn.cli import main; main()"
-N, M = 30_000, 900_000
+N, M = 20_000, 500_000
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_a_budget_that_cannot_be_kept_is_refused_with_one_that_can(files):
     shown = label(files, "--memory", "300MB")
     assert shown.returncode == 2
     assert (
-        "--memory 300MB is too little for 30,000 nodes and 5 classes; give at least" in shown.stderr
+        "--memory 300MB is too little for 20,000 nodes and 5 classes; give at least" in shown.stderr
     )
     least = shown.stderr.split("at least ")[1].split(",")[0]
     assert label(files, "--memory", least).returncode == 0
@@ -72,7 +72,7 @@ def test_ids_that_are_text_count(files):
         command += ["--memory", "290MB", "--n-nodes", str(N)]
         shown = subprocess.run(command, cwd=files, capture_output=True, text=True, check=False)
         least = -(-budget.memory_for(2 * N) // 10**6)
-        assert f"too little for 30,000 nodes; give at least {least}MB" in shown.stderr
+        assert f"too little for 20,000 nodes; give at least {least}MB" in shown.stderr
     assert text.memory_for(2 * N) > plain.memory_for(2 * N)
 
 

@@ -19,7 +19,7 @@ DATE_FAULTS = [
     ("17", "must be a date such as"),
     ("2026-02-30", "must be a date such as"),
     ("31.03.2026", "must be a date such as"),
-    ("9999-12-31", r"later than tomorrow \(latest= sets another limit\)"),
+    ("9999-12-31", r"later than tomorrow \(give latest for another limit\)"),
     ("2062-01-01T00:00:00", "later than tomorrow"),
 ]
 NUMBER_FAULTS = [

@@ -67,7 +67,7 @@ class TimeRule:
     >>> rule = TimeRule()
     >>> times = rule.take("e.csv", np.array([1.7e9, 1.6e9, 9.9e12]))
     >>> rule.unit, times.bad.tolist(), times.why(2)
-    ('s', [False, False, True], 'a time is 9900000000000, later than tomorrow (latest= sets ...')
+    ('s', [False, False, True], 'a time is 9900000000000, later than tomorrow (give latest ...')
     """
 
     def __init__(self, latest: Any = None) -> None:
@@ -131,7 +131,7 @@ class TimeRule:
     def describe_late(self) -> str:
         """Say which times are too late."""
         if self._given is None:
-            return "later than tomorrow (latest= sets another limit)"
+            return "later than tomorrow (give latest for another limit)"
         return f"later than latest = {self._given}"
 
     def _check_latest(self, source: str) -> None:
