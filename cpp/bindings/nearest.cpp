@@ -50,7 +50,7 @@ struct SparseIndex {
         c(std::move(columns)),
         v(std::move(values)),
         nearest(without_gil([&] { return SparseNearest<Value>(as_rows(o, c, v, dims), dims); })) {}
-  // Arrays of scipy, whose contents its checks guarantee.
+  // Arrays of scipy, whose contents its full check guarantees.
   static SparseRows<Value> as_rows(const Offsets& offsets, const Columns& columns, const ArrayIn<Value>& values,
                                    std::int64_t dims) {
     require(offsets.size() > 0 && columns.size() == values.size() &&

@@ -30,7 +30,8 @@ inline bool compare_part(PanelView rows, PanelView columns, std::int64_t dims, i
   for (int v = 0; v < kWidth; ++v) {
     Bits* to = reinterpret_cast<Bits*>(tile.rows + first_column + v * kLanes);
     *to = first_row == 0 ? near[v] : *to | near[v] << first_row;
-    for (int l = 0; l < kLanes / 2; ++l) any |= reinterpret_cast<Row<std::uint64_t, kLanes / 2>&>(near[v])[l];
+    const auto pairs = std::bit_cast<Row<std::uint64_t, kLanes / 2>>(near[v]);
+    for (int l = 0; l < kLanes / 2; ++l) any |= pairs[l];
   }
   if (any == 0) return false;
   for (int r = 0; r < kHeight; ++r) {

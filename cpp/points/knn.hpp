@@ -1,7 +1,7 @@
 // Graphs of nearest neighbours: each point is joined to those that are among its k nearest, or have it among theirs.
 //
-// join_neighbours makes the graph of neighbours that are known (nearest.hpp). If there are too many to be kept, find_reach
-// and neighbour_edges compute the edges in two sweeps over all distances, and store neither.
+// join_neighbours makes the graph of neighbours that are known (nearest.hpp). If there are too many to be kept,
+// find_reach and neighbour_edges compute the edges in two sweeps over all distances, and store neither.
 //
 // j is among the k nearest of i when (d(i, j), j) is at most the k-th smallest such pair of i, so ties go to the
 // smaller index. The first sweep finds that k-th pair for every point, the Reach. The second compares every pair i < j

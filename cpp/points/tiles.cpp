@@ -2,6 +2,8 @@
 
 #include "base/simd.hpp"
 
+#include <bit>
+
 namespace ohm {
 
 namespace plain {

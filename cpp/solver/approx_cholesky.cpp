@@ -333,11 +333,32 @@ class Elimination {
       if (node.size <= node.capacity - node.capacity / 4) return;
     }
     const std::int32_t capacity = room_for(std::int64_t{node.capacity} + std::max(4, node.capacity / 2));
+    if (pool_.size() + capacity > pool_.capacity()) pack(capacity);
     const auto begin = static_cast<std::int64_t>(pool_.size());
     pool_.resize(pool_.size() + capacity);
     std::copy_n(pool_.begin() + node.begin, node.size, pool_.begin() + begin);
     node.begin = begin;
     node.capacity = capacity;
+  }
+
+  // Copies the lists of nodes that are left to a new pool with room for `more` entries. Lists that were moved, and those
+  // of eliminated nodes, leave gaps, which would make the pool several times as large.
+  void pack(std::int64_t more) {
+    std::int64_t room = more;
+    for (const Node& node : nodes_) room += node.degree < 0 ? 0 : node.capacity;
+    std::vector<Entry> packed;
+    reserve_huge(packed, room + std::max<std::int64_t>(room / 2, std::ssize(nodes_)));
+    for (Node& node : nodes_) {
+      if (node.degree < 0) {
+        node.begin = node.size = 0;
+        continue;
+      }
+      const std::int64_t begin = std::ssize(packed);
+      packed.insert(packed.end(), pool_.begin() + node.begin, pool_.begin() + node.begin + node.size);
+      packed.resize(begin + node.capacity);
+      node.begin = begin;
+    }
+    pool_ = std::move(packed);
   }
 
   void requeue(std::int32_t u) {

@@ -55,12 +55,35 @@ def check_folder(path: str | os.PathLike[str], option: str = "") -> None:
     raise FileNotFoundError(f"{option} {path}: there is no folder {missing}; {hint}".strip())
 
 
+def check_writable(path: str | os.PathLike[str], option: str = "") -> None:
+    """Refuse an output in a folder where `whole_file` cannot write; nothing is left there.
+
+    Examples
+    --------
+    >>> check_writable("labels.csv", "-o")
+    """
+    aside = _name_aside(Path(path))
+    try:
+        open(aside, "xb").close()
+        aside.unlink()
+    except OSError as error:
+        raise ValueError(
+            f"{option} {path}: cannot write in the folder {aside.parent} ({error.strerror}); name "
+            f"another one".strip()
+        ) from error
+
+
+def _name_aside(target: Path) -> Path:
+    """Return the name of a temporary file beside another file."""
+    return target.with_name(f"{target.name}.{secrets.token_hex(4)}.tmp")
+
+
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Write a temporary file, flush it to disk, rename it: a crash leaves the old or new file."""
     check_folder(path)
     target = Path(path)
-    aside = target.with_name(f"{target.name}.{secrets.token_hex(4)}.tmp")
+    aside = _name_aside(target)
     try:
         with open(aside, "x+b") as file:  # not tempfile: only the owner may read its files
             yield file

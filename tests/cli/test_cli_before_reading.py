@@ -78,7 +78,7 @@ CASES = [
     (f"{LABEL} --min-confidence nan", "Invalid value for '--min-confidence': nan is not a number."),
     (f"{LABEL} --memory 5MB", "--memory needs --n-nodes"),
     (f"{LABEL} --memory 5MB --n-nodes 9 --max-edges 50",
-     "--max-edges 50 and --memory 5MB both set the budget; give only one of them"),
+     "--memory and --max-edges limit the same edges; give one of them"),
     (f"{LABEL} --half-life 7d --since 5", "--half-life and --since are different ways to forget"),
     (f"{LABEL} --since 2026-01-01 --time-col nope", "has no column 'nope'"),
     (f"{LABEL} --latest 5", "--latest 5.0 needs times"),

@@ -62,6 +62,20 @@ def test_a_state_takes_the_same_budget_in_every_run(files):
     assert label(files, *command, "--again").returncode == 0
 
 
+def test_ids_that_are_text_count(files):
+    names = [f"left:{i}" for i in np.load(files / "edges.npy")[:1000, 0]]
+    plain, text = (
+        Budget(n_nodes=N, id_length=length) for length in (None, np.mean([*map(len, names)]))
+    )
+    for kinds, budget in (("--one-kind", plain), ("--bipartite", text)):  # 17, and left:17
+        command = [sys.executable, "-c", CALL, "sparsify", "edges.npy", kinds, "-o", "h.ohm"]
+        command += ["--memory", "290MB", "--n-nodes", str(N)]
+        shown = subprocess.run(command, cwd=files, capture_output=True, text=True, check=False)
+        least = -(-budget.memory_for(2 * N) // 10**6)
+        assert f"too little for 30,000 nodes; give at least {least}MB" in shown.stderr
+    assert text.memory_for(2 * N) > plain.memory_for(2 * N)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -55,6 +55,22 @@ def test_labels_are_right_and_equal_those_of_python(files: tuple[Path, Path], tm
     assert {row[0]: row[1] for row in rows} == truth
 
 
+def test_labels_of_minus_one_are_counted(files: tuple[Path, Path]):
+    edges, labels = files
+    warning = f"{labels}: 1 row with the label -1 counts as unlabelled"
+    assert f"Warning: {warning}\n" in label(edges, "--labels", labels).stderr
+    assert json.dumps({"warning": warning}) in label(edges, "--labels", labels, "--json").stderr
+    assert "unlabelled" not in label(edges, "--labels", labels, "-q").stderr
+    labels.write_text("node,label\np0,1\np1,-1\np130,-1\np140,2\n")
+    for command in ("label", "suggest"):
+        result = CliRunner().invoke(main, [command, str(edges), "--labels", str(labels)])
+        assert "2 rows with the label -1 count as unlabelled" in result.stderr
+    labels.write_text("node,label\np0,1\np1,-1\n")
+    result = label(edges, "--labels", labels)
+    assert "labels.csv: the labels are only 1 and -1, but -1 means unlabelled" in result.stderr
+    assert result.exit_code == 2
+
+
 def test_formats_hold_the_same(files: tuple[Path, Path], tmp_path: Path):
     pq = pytest.importorskip("pyarrow.parquet")
     edges, labels = files

@@ -214,6 +214,7 @@ def test_contradicting_labels_are_counted(files, tmp_path: Path):
         (["--class-prior", "red=inf"], "the share of 'red' must be a positive number, got 'inf'"),
         (["--class-prior", "red=1,red=2"], "--class-prior has two shares of 'red'"),
         (["--class-prior", "red=1"], "--class-prior has no share of 'blue'; the labels have"),
+        (["--class-prior", "0=1,1=1"], "no share of 'blue', and '0' and '1' are no classes; the"),
         (["--class-prior", "red=1,green=1,blue=1,cyan=1"], "--class-prior has 'cyan'; the labels"),
         (
             ["--min-confidence", "nan"],

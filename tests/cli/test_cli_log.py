@@ -39,7 +39,7 @@ def test_times_are_guessed_if_the_log_has_them(tmp_path):
     done = invoke("log", "append", log, tmp_path / "two.csv")
     assert done.exit_code == 2
     assert "no column has a usual name of times" in done.stderr
-    assert "for example --time-col dst" in done.stderr
+    assert "the edges seem to have no times" in done.stderr
     assert EdgeLog(log).n_edges == 2
 
 

@@ -411,3 +411,15 @@ def test_a_file_that_has_grown_gives_a_warning(tmp_path, monkeypatch):
     found = CliRunner().invoke(main, command)
     assert found.exit_code == 0
     assert "s.ohm has taken in another day.csv before" in found.output
+
+
+def test_two_ways_to_write_an_id_are_one_node(tmp_path: Path):
+    from ohmlearn.cli.state import join_labels
+
+    edges = (np.array([16, 17]), np.array([17, 18]))
+    model = HFSClassifier(random_state=0).fit_edges(read_edges(edges), {16: "a", 18: "b"})
+    path = tmp_path / "more.csv"
+    path.write_text("node,label,weight\n17,a,1\n17.0,b,3\n")
+    joined, counts = join_labels(model, read_labels(path))
+    assert joined["17"] == ["a", "b"]
+    assert counts == {"kept": 2, "replaced": 0, "new": 1}

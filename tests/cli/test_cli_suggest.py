@@ -164,7 +164,9 @@ def timed(tmp_path: Path) -> tuple[Path, Path]:
     return edges, labels
 
 
-@pytest.mark.filterwarnings("ignore:.* nodes are in components|.* labelled nodes are in no edge")
+@pytest.mark.filterwarnings(
+    "ignore:.* nodes are in components|.* labelled nodes have no edge that counts"
+)
 @pytest.mark.parametrize(
     ("options", "parameters", "moment"),
     [

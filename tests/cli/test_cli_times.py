@@ -40,7 +40,7 @@ def test_bad_times_are_refused_or_left_out(edges):
     for column in ("when", "2"):
         shown = invoke("info", edges, "--time-col", column, "--on-bad", "skip")
         assert shown.exit_code == 0
-        assert "no weights, times = 'when' (guessed)" in shown.stderr
+        assert "no weights, times = 'when' (ends guessed)" in shown.stderr
         assert "1 bad row left out; " in shown.stderr
         assert "Edges        2" in shown.stdout
         assert "Times        2026-03-30T12:00:00 to 2026-03-31T00:00:00\n" in shown.stdout

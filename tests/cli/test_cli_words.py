@@ -98,11 +98,12 @@ CASES = [
     (labelled("future.csv", "--last 7d"), "later than tomorrow (--latest sets another limit)"),
     (labelled("negative.csv", "--last 7d"), "if one has the times, name it, for example "
      "--time-col w"),
-    (labelled("edges.csv", "--n-nodes 5"), "Error: the edges have more than --n-nodes 5 nodes; "
-     "raise --n-nodes, or leave it out"),
+    (labelled("edges.csv", "--n-nodes 5"), "Error: the edges have more than 5 nodes; raise "
+     "--n-nodes"),
     (labelled("edges.csv", "--max-edges 5"), "--max-edges 5 is fewer than two edges for each of "),
-    (labelled("edges.csv", "--memory 900KB --n-nodes 50000"), "--memory 900KB leaves room for"),
+    (labelled("edges.csv", "--memory 900KB --n-nodes 50000"), "--memory 900KB is too little for"),
     (labelled("edges.csv", "--gamma -1"), "--gamma must be 'auto' or a number in [1e-100, 1e+100]"),
+    (labelled("edges.csv", "--weight-col src"), "it is not clear which two columns make an edge"),
     (labelled("edges.csv", "--source-col src --target-col dst --weight-col src"),
      "name them with --source-col and --target-col and --weight-col"),
     ("sparsify edges.csv --scheme online --half-life 7", "--half-life needs --scheme resample, got "

@@ -71,12 +71,12 @@ def test_rows_of_a_file_are_counted_from_its_beginning(two: Client, tmp_path: Pa
     table = pa.table({"u": np.arange(1000), "v": np.arange(1000) + 1, "w": weights})
     path = tmp_path / "edges.parquet"
     parquet.write_table(table, path, row_group_size=100)
-    with pytest.raises(PartitionError, match=r"partition 3 \(.*, row groups 6 to 7\): .*row 777: "):
+    with pytest.raises(PartitionError, match=r"partition 3 \(.*, row groups 6 to 7\): .*row 778: "):
         sparsify(path, client=two, partition_edges=200)
     edges = ClusterEdges(path, client=two, partition_edges=200, on_bad="skip")
     assert edges.sparsify().n_edges_seen_ == 999
     assert edges.n_bad == 1
-    assert "row 777" in str(edges.first_bad)
+    assert "row 778" in str(edges.first_bad)
 
 
 def test_a_worker_out_of_memory_is_told_with_the_partition():

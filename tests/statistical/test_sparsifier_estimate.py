@@ -26,13 +26,22 @@ def test_the_estimate_is_within_15_percent_on_average(name, options):
         true.append(ruler.epsilon(sparsifier.snapshot()))
         estimated.append(sparsifier.epsilon_estimate_)
     assert abs(np.mean(estimated) / np.mean(true) - 1.0) < 0.15
-    assert np.abs(np.divide(estimated, true) - 1.0).max() < 0.35
+    spread = 0.35 if np.mean(true) > 0.1 else 0.6  # larger if hardly any edge was dropped
+    assert np.abs(np.divide(estimated, true) - 1.0).max() < spread
 
 
-@pytest.mark.parametrize("name", ["long range", "grid in 60 parts", "star in 80 parts"])
-def test_the_estimate_is_of_the_right_size_where_single_edges_decide(name):
-    """There the true epsilon differs several times between seeds and orders."""
+@pytest.mark.parametrize("name", ["grid in 60 parts", "star in 80 parts"])
+def test_the_estimate_is_0_where_parallel_edges_are_only_added_up(name):
     family = FAMILIES[name]()
+    sparsifier = StreamingSparsifier(epsilon=0.8, random_state=0)
+    sparsifier.update(*family.stream("random", 0))
+    assert sparsifier.epsilon_estimate_ == 0.0
+    assert Ruler(family.graph).epsilon(sparsifier.snapshot()) < 1e-5
+
+
+def test_the_estimate_is_of_the_right_size_where_single_edges_decide():
+    """There the true epsilon differs several times between seeds and orders."""
+    family = FAMILIES["long range"]()
     ruler = Ruler(family.graph)
     true, estimated = [], []
     for seed, order in enumerate(family.orders):

@@ -60,6 +60,7 @@ class FileServer(http.server.ThreadingHTTPServer):
         self.files = files
         self.knows_ranges = True
         self.says_length = True
+        self.changed = None  # Last-Modified, if given
         self.drops, self.statuses, self.requests = [], [], []
 
     @property
@@ -99,6 +100,8 @@ class FileHandler(http.server.BaseHTTPRequestHandler):
             self.send_response(200)
         if server.says_length:
             self.send_header("Content-Length", str(stop - start))
+        if server.changed is not None:
+            self.send_header("Last-Modified", server.changed)
         self.end_headers()
         if server.drops and stop - start > server.drops[0]:
             stop = start + server.drops.pop(0)

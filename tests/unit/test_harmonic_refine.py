@@ -257,3 +257,15 @@ def test_block_cg_uses_every_direction_for_all_columns():
         steps += 1
     np.testing.assert_allclose(cg.x, np.linalg.solve(A, b), atol=1e-9)
     assert steps <= 20  # 40 / 5 in exact arithmetic
+
+
+def test_a_sparsifier_that_is_far_from_the_graph_gives_no_leave_one_out_scores():
+    graph = gallery.complete(300)
+    values = np.eye(2)[np.arange(20) % 2]
+    found = {}
+    for budget in (600, 12_000):
+        h = StreamingSparsifier(max_edges=budget, random_state=0).update(graph).snapshot()
+        result = refine(graph, h, np.arange(20), values, passes=2, leave_out=[0, 1], random_state=0)
+        found[budget] = result.left_out
+    assert found[600] is None
+    assert found[12_000] is not None

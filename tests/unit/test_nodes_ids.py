@@ -143,3 +143,11 @@ def test_one_column_of_floats_among_names(tmp_path):
     path.write_text("src,dst\n6507.0,ann\n17,bob\n")
     assert edges(read_edges(path)) == (["6507", "17"], ["ann", "bob"], None)
     assert edges(read_edges(path, id_type="string"))[0] == ["6507.0", "17"]
+
+
+def test_float_ids_that_cannot_be_ids_are_left_out():
+    u = np.array([1.0, np.inf, 2.5, 1e300, np.nan, 4.0])
+    stream = read_edges((u, np.arange(6)), on_bad="skip")
+    numbers = np.concatenate([batch.u for batch in stream])
+    assert stream.nodes.ids(numbers).tolist() == [1, 4]
+    assert stream.n_bad == 4

@@ -162,6 +162,115 @@ def test_frame_of_shares_still_has_a_column_for_each_class():
     assert model.classes_.tolist() == ["b", "a"]
 
 
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"node": [3, 30], "label": [0, 1], "age": [1, 2]},
+        {"node": ["n3", "n30"], "label": [0, 1], "weight": [1.0, 2.0]},
+        {"ID": [3, 30], "x": [0, 1], "y": [1, 2]},
+        {"user_id": [3, 30], "x": [0, 1], "y": [1, 2]},
+        {"x": ["n3", "n30"], "y": [0, 1], "z": [1, 2]},
+    ],
+)
+def test_frame_with_a_column_of_nodes_has_no_shares(columns):
+    frame = pandas.DataFrame(columns)
+    names = ", ".join(map(repr, columns))
+    with pytest.raises(ValueError, match=f"must have two columns, .* got {names}; select two of"):
+        HFSClassifier().fit_edges(read_edges(PATH), frame)
+
+
+def test_frame_of_labels_and_weights_needs_nodes():
+    frame = pandas.DataFrame({"label": ["left", "right"], "weight": [1.0, 2.0]}, ["n3", "n30"])
+    with pytest.raises(ValueError, match=r"index has the nodes, give table\['label'\]"):
+        HFSClassifier().fit_edges(stream(), frame)
+
+
+@pytest.mark.parametrize("heading", ["item", "item_id"])
+@pytest.mark.parametrize("form", ["frame", "index of a frame", "Series"])
+def test_heading_says_the_kind_of_the_nodes(heading, form):
+    edges = read_edges(pandas.DataFrame({"user_id": [1, 2, 2, 3], "item_id": [1, 1, 2, 2]}))
+    y = pandas.DataFrame({heading: [1, 2], "label": [0, 1]})
+    if form == "index of a frame":
+        y = pandas.DataFrame({"a": [1.0, 0.0], "b": [0.0, 1.0]}, pandas.Index([1, 2], name=heading))
+    elif form == "Series":
+        y = y.set_index(heading)["label"]
+    model = HFSClassifier(random_state=0).fit_edges(edges, y)
+    assert model.nodes_.ids(model.labelled_).tolist() == ["item:1", "item:2"]
+
+
+def test_pairs_and_paths_are_no_labels():
+    for y in (list(GIVEN.items()), [(3, 0), (30, 1)], [["n3", 0], ["n30", 1]]):
+        with pytest.raises(ValueError, match=r"y has pairs, such as .*3.*, give dict\(y\)"):
+            HFSClassifier().fit_edges(stream(), y)
+    with pytest.raises(ValueError, match=r"got the path 'k\.csv'; read the file .*\.read_csv"):
+        HFSClassifier().fit_edges(stream(), "k.csv")
+    shares = [(1, 0), *[(0, 0)] * (N - 2), (0, 1)]
+    model = HFSClassifier(random_state=0).fit_edges(PATH, shares)
+    assert model.labelled_.tolist() == [0, N - 1]
+
+
+def test_array_for_ids_in_another_order_is_refused():
+    order = np.random.default_rng(0).permutation(N)
+    names = np.empty(N, dtype=int)  # the node at each place of the path
+    names[order] = np.arange(N)
+    y = np.full(N, -1)
+    y[names[[3, 8]]], y[names[[30, 35]]] = 0, 1
+    edges = read_edges((names[:-1], names[1:]))
+    for given in (y, y.tolist(), np.eye(2)[np.maximum(y, 0)] * (y >= 0)[:, np.newaxis]):
+        with pytest.raises(
+            ValueError, match=r"order of nodes\.ids\(\), .*: dict\(enumerate\(y\)\)"
+        ):
+            HFSClassifier().fit_edges(edges, given)
+    model = HFSClassifier(random_state=0).fit_edges(edges, dict(enumerate(y.tolist())))
+    expected = np.arange(N) >= 20
+    assert abs(model.transduction_ - expected).sum() <= 2  # nodes are in the order of the path
+    for given in (pandas.Series(y), dict(zip(edges.nodes.ids().tolist(), y[names], strict=True))):
+        assert (model.relabel(given).transduction_ == model.transduction_).all()
+    with pytest.raises(ValueError, match=r"dict\(zip\(edges\.nodes\.ids\(\)\.tolist\(\), y\)\)"):
+        model.relabel(y)
+    # Ids that are in order, or no numbers of nodes, leave no doubt.
+    assert (
+        HFSClassifier().fit_edges(read_edges(PATH), y).labelled_.tolist()
+        == np.flatnonzero(y >= 0).tolist()
+    )
+    HFSClassifier().fit_edges(read_edges((names[:-1] + 5, names[1:] + 5)), y)
+    HFSClassifier().fit_edges(stream(), y)
+
+
+def test_series_without_an_index_of_its_own():
+    message = "index of this Series is 0, 1, 2, .* nodes 0, 1, ...; set the column of nodes as its"
+    y = pandas.Series(["left", "left", "right", "right"])
+    model = HFSClassifier(random_state=0)
+    for edges in (PATH, read_edges(PATH)):
+        with pytest.warns(UserWarning, match=message):
+            model.fit_edges(edges, y)
+        with pytest.warns(UserWarning, match=message):
+            model.relabel(y)
+        model.relabel(y.set_axis([0, 1, 2, 3]))
+        model.relabel(y.reindex(range(N)))
+
+
+def test_empty_string_is_a_class_with_a_warning():
+    y = ["left", *[""] * (N - 2), "right"]
+    forms = (y, np.array(y), np.array(y, dtype=object), pandas.Series(y), dict(enumerate(y)))
+    for given in forms:
+        with pytest.warns(UserWarning, match=r"class '', an empty string \(38 labels\); mark unl"):
+            model = HFSClassifier(calibration=None).fit_edges(PATH, given)
+        assert model.classes_.tolist() == ["", "left", "right"]
+
+
+def test_edges_are_no_points():
+    advice = r"; if the rows of X are edges, use fit_edges\(read_edges\(X\), \.\.\.\)"
+    X = pandas.DataFrame({"u": PATH[0], "v": PATH[1]})
+    for y in (np.zeros(N), pandas.Series(["left"] * N)):
+        with pytest.raises(ValueError, match=f"one entry for each of the 39 rows .* 40{advice}"):
+            HFSClassifier().fit(X, y)
+    X = pandas.DataFrame({"who": NAMES[1:], "whom": NAMES[:-1], "weight": 1.0})
+    for y in (GIVEN, np.zeros(N - 1)):
+        with pytest.raises(ValueError, match=f"X must have numbers, got 'n1'{advice}"):
+            HFSClassifier().fit(X, y)
+
+
 def test_fractions_are_no_classes():
     for y in ({0: 0.5, 3: 1.5}, [0.37, *[np.nan] * (N - 2), 0.5], {0: [0.5], 3: {0.25: 1.0}}):
         with pytest.raises(

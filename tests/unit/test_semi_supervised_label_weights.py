@@ -228,7 +228,11 @@ def test_passes_over_the_edges_and_updates_keep_the_weights():
         ({0: [], 1: {}}, None, "y has no label"),
         ([[1, 0], [0, -1], [0, 0]], None, "the share in row 1, column 1, is -1.0; unlabelled"),
         ([[1, 0], [0, np.nan], [0, 0]], None, "the share in row 1, column 1, is nan"),
-        ([["a", "b"], ["a", "b"], ["a", "c"]], None, "must have numbers as shares of the classes"),
+        (
+            [["a", "b", "c"], ["a", "b", "c"], ["a", "c", "b"]],
+            None,
+            "must have numbers as shares of the classes",
+        ),
         ([[0, 0], [0, 0], [np.nan, np.nan]], None, "y has no label"),
         ([[1, 0], [0, 1]], None, "y must have one entry for each of the 3 nodes, got 2"),
     ],

@@ -96,6 +96,23 @@ def test_sparse_input_is_not_changed():
     assert twice.nnz == 3
 
 
+def test_sparse_indices_outside_the_shape_are_refused():
+    outside = scipy.sparse.csr_array((np.ones(2), np.array([0, 7]), np.array([0, 1, 2])), (2, 3))
+    with pytest.raises(ValueError, match="indices must be"):
+        check_neighbor_points(outside)
+    wide = scipy.sparse.coo_array(([1.0], ([0], [2**31])), shape=(2, 2**31 + 1))
+    with pytest.raises(ValueError, match="at most 2147483647 features"):
+        check_neighbor_points(wide)
+
+
+def test_cosine_of_the_smallest_numbers():
+    x = np.array([[1e-320, 0.0], [0.0, 2e-320], [3e-320, 1e-320], [1.0, 1.0]])
+    dense = check_neighbor_points(x, "cosine")
+    np.testing.assert_allclose(np.linalg.norm(dense, axis=1), 1.0)
+    sparse = check_neighbor_points(scipy.sparse.csr_array(x), "cosine")
+    np.testing.assert_array_equal(sparse.toarray(), dense)
+
+
 def test_cosine():
     x = RNG.normal(size=(300, 6))
     x[[5, 9]] = 0
@@ -211,7 +228,7 @@ def test_auto_is_exact_unless_it_takes_long_and_faiss_is_there(monkeypatch):
 def test_faiss_that_is_missing_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(ImportError, match=r"pip install \"ohmlearn\[knn\]\""):
-        list(knn_edges(CLOUDS["normal"], n_neighbors=3, method="faiss"))
+        knn_edges(CLOUDS["normal"], n_neighbors=3, method="faiss")
 
 
 @pytest.mark.parametrize(
@@ -222,12 +239,14 @@ def test_faiss_that_is_missing_is_named(monkeypatch):
         (lambda: knn_edges(CSR((3, 0)), n_neighbors=1), "n_points, n_features"),
         (lambda: knn_edges(CSR([[1e200], [2]]), n_neighbors=1), "scale X down"),
         (lambda: knn_edges(np.eye(3), n_neighbors=1, metric="cityblock"), "metric must be one of"),
-        (
-            lambda: list(knn_edges(scipy.sparse.eye_array(3), n_neighbors=1, method="faiss")),
-            "faiss needs a dense X",
-        ),
     ],
 )  # fmt: skip
 def test_what_cannot_be_used_is_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_faiss_needs_dense_points():
+    pytest.importorskip("faiss")
+    with pytest.raises(ValueError, match="faiss needs a dense X"):
+        knn_edges(scipy.sparse.eye_array(3), n_neighbors=1, method="faiss")

@@ -138,9 +138,9 @@ def test_messages_name_the_row_of_a_dataset(tmp_path):
     path = tmp_path / "e.parquet"
     columns = {"u": [1, 2, 3], "v": [4, 5, None], "n": [0, 1, 1]}
     pq.write_table(pa.table(columns), path)
-    with pytest.raises(SourceError, match="the FileSystemDataset, row 2: a node id"):
+    with pytest.raises(SourceError, match="the FileSystemDataset, row 2: the node id, 'v'"):
         list(read_edges(ds.dataset(path)))
-    with pytest.raises(SourceError, match="row 1 of those read: a node id"):
+    with pytest.raises(SourceError, match="row 1 of those read: the node id, 'v'"):
         list(read_edges(ds.dataset(path), where="n = 1"))
 
 

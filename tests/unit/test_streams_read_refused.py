@@ -55,6 +55,13 @@ def test_text_faults(tmp_path, text, message):
         ("e.csv", b"", "e.csv: is empty"),
         ("e.txt", b"# only\n# comments\n", "e.txt: is empty"),
         ("e.csv", b"u\n1\n", "an edge needs two columns, got 1"),
+        (
+            "e.csv",
+            b"a~b\n",
+            "got 1: they are separated by ',', but the first line is 'a~b'; if the delimiter is "
+            "another one, give delimiter=",
+        ),
+        ("e.tsv", b"a b\n", "they are separated by tabs, but the first line is 'a b'"),
         ("e.csv", b"\xff\xfeu\x00", "is UTF-16"),
         ("e.csv", b"x" * (17 << 20), "a line of more than 16 MiB"),
         ("e.csv.gz", gzip.compress(b"1,2\n" * 9999)[:50], "cannot be read as text"),
@@ -102,7 +109,7 @@ def test_bad_tables(tmp_path):
     with pytest.raises(SourceError, match="'u' has type bool; cast it"):
         read_edges(pa.table({"u": [True], "v": [2]}))
     for column, message in (
-        ([1, None], "row 1: a node id or weight is missing"),
+        ([1, None], "row 1: the node id, 'u', is missing"),
         (pa.array([1, 2**63], pa.uint64()), "row 1: a node id does not fit int64"),
     ):
         table = pa.table({"u": column, "v": [1, 2]})
@@ -111,6 +118,12 @@ def test_bad_tables(tmp_path):
         stream = read_edges(table, on_bad="skip")
         assert edges(stream) == ([1], [1], None)
         assert stream.n_bad == 1
+    for table, message in (
+        (pa.table({"u": [1, 2, None], "v": [1, None, 2]}), "row 1: the node id, 'v', is missing"),
+        (pa.table({"u": [1], "v": [2], "w": pa.nulls(1, "double")}), "the weight, 'w', is miss"),
+    ):
+        with pytest.raises(SourceError, match=message):
+            list(read_edges(table))
     table = pa.table({"u": ["a", "b", "c"], "v": ["b", None, "c"], "w": [-1.0, 1.0, 2.0]})
     with pytest.raises(SourceError, match=r"row 0: weights must not be negative .* got -1.0"):
         list(read_edges(table))
@@ -199,6 +212,6 @@ def test_truncated_compression_is_noticed(tmp_path, compress):
     for length in (len(data) // 2, len(data) - 1):
         path.write_bytes(data[:length])
         with pytest.raises(
-            SourceError, match=r"edges.csv: cannot be read as text: .*(ended|Trunc)"
+            SourceError, match=r"edges.csv: .*text: the compressed file is cut off; copy or"
         ):
             list(read_edges(path))

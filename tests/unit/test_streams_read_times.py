@@ -190,7 +190,9 @@ def test_snap_text_with_a_time(tmp_path):
     stream = read_edges(path, time=2)
     assert times(stream) == [1254192988.0, 1254194656.0]
     assert stream.time_unit == "s"
-    assert stream.columns == "u = column 0, v = column 1, no weights, times = column 2 (guessed)"
+    assert (
+        stream.columns == "u = column 0, v = column 1, no weights, times = column 2 (ends guessed)"
+    )
     path.write_text("1 2 2026-03-31 12:30:00\n2 3 2026-03-31\n")
     assert times(read_edges(path, time=2)) == [1774960200.0, 1774915200.0]
 
@@ -219,11 +221,15 @@ def test_without_time_they_are_not_read(tmp_path):
     [
         ("src,dst,ts", {"time": True}, "u = 'src', v = 'dst', no weights, times = 'ts' (guessed)"),
         ("Created_At,a,b", {"time": True}, "u = 'a', v = 'b', no weights, times = 'Created_At' (g"),
-        ("t,time,a,b", {"time": True, "source_col": "a", "target_col": "b"}, "times = 'time' (gue"),
+        (
+            "t,time,a,b",
+            {"time": True, "source_col": "a", "target_col": "b"},
+            "times = 'time' (times gue",
+        ),
         ("t,a,b", {"time": "t", "source_col": "a", "target_col": "b"}, "no weights, times = 't'"),
-        ("u,v,a", {"time": "v"}, "u = 'u', v = 'a', no weights, times = 'v' (guessed)"),
-        ("u,v,w", {"time": "w"}, "u = 'u', v = 'v', no weights, times = 'w' (guessed)"),
-        ("u,v,w,weight", {"time": "w"}, "weights = 'weight', times = 'w' (guessed)"),
+        ("u,v,a", {"time": "v"}, "u = 'u', v = 'a', no weights, times = 'v' (ends guessed)"),
+        ("u,v,w", {"time": "w"}, "u = 'u', v = 'v', no weights, times = 'w' (ends guessed)"),
+        ("u,v,w,weight", {"time": "w"}, "weights = 'weight', times = 'w' (ends guessed)"),
         ("date,t", {"time": True, "source_col": "date"}, "needs two columns and one of times"),
     ],
 )
@@ -236,7 +242,7 @@ def test_which_columns_are_used(tmp_path, header, options, columns):
         return
     found = read_edges(path, **options).columns
     assert columns in found
-    assert found.endswith("(guessed)") == ("(g" in columns)
+    assert found.endswith("guessed)") == (" (" in columns)
 
 
 def test_the_unit_is_known_before_reading(tmp_path):

@@ -142,6 +142,17 @@ def test_a_file_that_changes_is_refused(files):
             list(stream)
 
 
+def test_a_file_that_changes_but_keeps_its_size_is_refused():
+    size = 6_000_000  # more than is read ahead
+    with serve_files({"e.csv": b"u,v\n" + b"1,2\n" * size}) as server:
+        server.changed = "Mon, 05 Jan 2026 10:00:00 GMT"
+        stream = iter(read_edges(f"{server.address}/e.csv"))
+        next(stream)
+        server.changed = "Mon, 05 Jan 2026 10:00:01 GMT"
+        with pytest.raises(SourceError, match="has changed while it was read"):
+            list(stream)
+
+
 def test_only_columns_and_row_groups_that_are_needed_are_fetched(files):
     with serve_files(files) as server:
         edges_of(f"{server.address}/e.parquet", where="n >= 52000")

@@ -74,6 +74,8 @@ def test_numbers_are_integer_labels_whatever_their_type(tmp_path, kind):
         ("node\na\n", r"y.csv: a label needs two columns, got 1"),
         ("", r"y.csv: is empty: there is no line with a label"),
         ("node,label\na,-1\n", r"y.csv: has no label; a row is a node and its label"),
+        ("node,label\na,-1\nb,1\n", r"y.csv: the labels are only 1 and -1, but -1 means unlab"),
+        ("node,label\na,1.0\nb,-1.0\n", r"are only 1 and -1, .*; give the classes other names"),
     ],
 )
 def test_bad_labels(tmp_path, text, message):

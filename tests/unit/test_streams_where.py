@@ -280,3 +280,41 @@ def test_objects_may_leave_out_what_is_missing(tmp_path):
     assert [stream.nodes.ids()[batch.u].tolist() for batch in stream] == [[3]]
     stream = read_edges(path, where="amount is null")
     assert [stream.nodes.ids()[batch.u].tolist() for batch in stream] == [[1]]
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("n > 1.5", [1, 2, 3]),
+        ("n >= 2.0", [1, 2, 3]),
+        ("n > 1.7e9", [3]),
+        ("n <= 2.5", [0, 1]),
+        ("not n = 2.5", [0, 1, 2, 3]),
+        ("n != 2.5", [0, 1, 2, 3]),
+        ("n in (1, 2.5, 1e30)", [0]),
+        ("n < 1e30 and n > -1e30", [0, 1, 2, 3]),
+        ("n > 1e30 or n < -1e30 or n = 2.5 or n in (0.5, 1e30)", []),
+        ("n > 99999999999999999999 or n = 1152921504606846976", []),
+    ],
+)
+def test_integers_are_compared_with_fractions_and_huge_numbers(tmp_path, where, expected):
+    table = pa.table(
+        {
+            "src": ["a", "b", "c", "d", "e"],
+            "dst": ["b", "c", "d", "a", "a"],
+            "n": pa.array([1, 2, 20_000_001, 2**60 + 1, None], pa.int64()),
+            "row": range(5),
+        }
+    )
+    pq.write_table(table, tmp_path / "e.parquet", row_group_size=2)
+    lines = [
+        ",".join("" if x is None else str(x) for x in row.values()) for row in table.to_pylist()
+    ]
+    (tmp_path / "e.csv").write_text("\n".join(["src,dst,n,row", *lines]) + "\n")
+    dataset = pytest.importorskip("pyarrow.dataset").dataset(tmp_path / "e.parquet")
+    for source in (tmp_path / "e.parquet", tmp_path / "e.csv", table, dataset):
+        if expected:
+            assert rows_of(source, where) == expected
+        else:
+            with pytest.raises(SourceError, match="no row fulfils"):
+                rows_of(source, where)

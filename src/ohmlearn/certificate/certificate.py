@@ -19,6 +19,7 @@ import numpy as np
 from ohmlearn._display import Shown
 from ohmlearn._phases import number_pass, phase
 from ohmlearn.certificate.lanczos import Lanczos
+from ohmlearn.graph.batches import as_edges
 from ohmlearn.graph.passes import check_first_pass, check_sparsifier, open_passes
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.identity import nodes_of
@@ -217,6 +218,7 @@ def certify(
     exact up to rounding
     1 pass, 3 edges read, 3 nodes
     """
+    edges = as_edges(edges, nodes_of(h), is_first=False)
     h = check_sparsifier(edges, h, CALL, at, since)
     eta, delta = check_fraction("eta", eta), 1.0 - check_fraction("confidence", confidence)
     n_starts, seed = check_count("n_starts", n_starts, MAX_STARTS), check_seed(random_state)

@@ -2,7 +2,7 @@
 
 The peak is either while edges are taken in and the sparsifier is resampled, or while equations are
 solved for the classes. The constants are measured: the peaks of commands with 10^5 to 10^6 nodes,
-2 to 58 classes and 2 to 20 edges kept for each node are at most these sums, and 2 to 15 % less.
+2 to 58 classes and 2 to 12 edges kept for each node are 2 to 25 % less than these sums.
 """
 
 from collections.abc import Iterable
@@ -19,10 +19,10 @@ __all__ = ["Budget", "find_budget"]
 
 START = 275 << 20  # Python, its packages, and batches of edges
 PAGE = 120 << 20  # of --report: pictures
-NODE_WHEN_SOLVING = 700  # bytes for each node, and for each node and class
-CLASS_IN_MEMORY, CLASS_IN_PASSES = 110, 125
+NODE_WHEN_SOLVING = 500  # bytes for each node, and for each node and class
+CLASS_IN_MEMORY, CLASS_IN_PASSES = 110, 100
 NODE_OF_CERTIFICATE = 600
-EDGE_WHEN_SOLVING = 85  # bytes for each edge kept
+EDGE_WHEN_SOLVING = 240  # bytes for each edge kept, if the solver needs a factor
 STRING = 130  # bytes for an id that is text, besides its characters, which are there twice
 
 
@@ -48,8 +48,8 @@ class Budget:
     --------
     >>> budget = Budget(n_nodes=100_000, n_classes=2, passes=1)
     >>> budget.memory_for(600_000) >> 20
-    421
-    >>> budget.edges_within("422MiB") > 600_000
+    491
+    >>> budget.edges_within("492MiB") > 600_000
     True
     """
 
@@ -105,14 +105,23 @@ class Budget:
 
 
 def find_budget(
-    options: dict[str, Any], passes: int = 1, classes: Iterable[Any] = (), ids: Iterable[Any] = ()
+    options: dict[str, Any],
+    stream: Any,
+    passes: int = 1,
+    classes: Iterable[Any] = (),
+    labelled: Iterable[Any] = (),
 ) -> Budget:
-    """Return the budget of a command; `ids` are some ids of nodes."""
+    """Return the budget of a command.
+
+    The first ids of the stream show how long ids are; if they are not known before it is read,
+    those of `labelled` nodes do.
+    """
     if options["n_nodes"] is None:
-        raise click.UsageError("--memory needs --n-nodes, because nodes take a part of it")
+        raise click.UsageError("--memory needs --n-nodes, because the nodes use part of it")
     if options["max_edges"] is not None:
         raise click.UsageError("--memory and --max-edges limit the same edges; give one of them")
-    names = [str(name) for name in ids]
+    first = stream.first_ids() if hasattr(stream, "first_ids") else []
+    names = [str(name) for name in first or labelled]
     are_integers = all(name.strip().lstrip("-").isdecimal() for name in names)
     return Budget(
         n_nodes=options["n_nodes"],

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Checkpoint"]
 
-PARAMETERS = ("epsilon", "max_edges", "memory", "n_nodes", "half_life", "horizon")
+PARAMETERS = ("epsilon", "max_edges", "memory", "half_life", "horizon")
 WORTH = 30.0  # saving takes at most one part in so many of the time
 Batch = EdgeBatch | TimedBatch
 

@@ -1,5 +1,6 @@
 """The options of commands that read edges, and a stream of edges with progress."""
 
+import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -18,6 +19,7 @@ __all__ = [
     "WatchedEdges",
     "as_column",
     "as_moment",
+    "check_durations",
     "check_ids",
     "edge_options",
     "edge_options_with_state",
@@ -142,6 +144,34 @@ def as_moment(text: str | None) -> str | float | None:
         return text
 
 
+def check_durations(options: dict[str, Any], unit: str | None) -> None:
+    """Refuse a duration without a unit for dates, and warn of one for Unix times.
+
+    Examples
+    --------
+    >>> check_durations({"half_life": "30", "last": None}, "date")
+    Traceback (most recent call last):
+    ...
+    ValueError: --half-life 30 has no unit, but the times are dates; give 30d for days, or 30s
+    >>> check_durations({"half_life": "30", "last": None}, None)  # numbers of any unit
+    """
+    from ohmlearn.validation.times import UNIT_NAMES
+
+    for name in ("half_life", "last"):
+        text = options.get(name)
+        if unit is None or not isinstance(as_moment(text), float):
+            continue
+        option = f"--{name.replace('_', '-')} {text}"
+        if unit == "date":
+            raise ValueError(
+                f"{option} has no unit, but the times are dates; give {text}d for days, or {text}s"
+            )
+        means = f"{option} means {text} {UNIT_NAMES[unit]}, because the times are Unix times"
+        if unit == "s":
+            means += f"; for days give {text}d"
+        warnings.warn(means, UserWarning, stacklevel=2)
+
+
 def reading_options(options: dict[str, Any], *, needs_times: bool = False) -> "ReadOptions":
     """Return how to read the edges, from the options of `edge_options`.
 
@@ -261,9 +291,20 @@ class WatchedEdges:
             if not printed:  # the columns of a pipe are not known before
                 _print_columns(stream, self._options)
                 printed = True
+            self._check_n_nodes()
+            if len(batch.u) > 0:  # so the unit of the times is known
+                check_durations(self._options, stream.time_unit)
             yield batch
             if line is not None:
                 line.read(stream.n_read, stream.fraction, sparsifier)
+
+    def _check_n_nodes(self) -> None:
+        """Refuse more nodes than --n-nodes says, which the memory was reckoned with."""
+        limit = self._options.get("n_nodes")
+        if self._n_readings > 1:  # labelled nodes that no edge has are there, too
+            return
+        if limit is not None and len(self._stream.nodes) > limit:
+            raise ValueError(f"the edges have more than {limit:,} nodes; raise --n-nodes")
 
 
 def _refuse_empty(stream: Any) -> NoReturn:

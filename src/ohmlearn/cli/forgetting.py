@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ohmlearn.cli.edges import as_moment
+from ohmlearn.cli.edges import as_moment, check_durations
 
 if TYPE_CHECKING:
     from ohmlearn.graph.time_view import TimeView
@@ -46,6 +46,7 @@ class Forgetting:
     """
 
     def __init__(self, options: dict[str, Any]) -> None:
+        self._given = {name: options.get(name) for name in NAMES}
         from ohmlearn.validation.times import check_duration
 
         given = [name for name in NAMES if options.get(name) is not None]
@@ -72,6 +73,7 @@ class Forgetting:
         options = SparsifierOptions(**self.parameters)
         latest = max((float(batch.t.max()) for batch in stream if len(batch.t)), default=None)
         check_unit(stream, options)
+        check_durations(self._given, stream.time_unit)
         return choose_view(options, latest, None, self.moment.get("since"))
 
 

@@ -103,7 +103,7 @@ def sparsify(output: str, **options: Any) -> None:
     if options["memory"] is not None:
         from ohmlearn.cli.budget import find_budget
 
-        options["max_edges"] = find_budget(options).edges_within(options["memory"])
+        options["max_edges"] = find_budget(options, stream).edges_within(options["memory"])
     names = ("epsilon", "max_edges", "n_nodes", "scheme", "constants")
     sparsifier = StreamingSparsifier(
         **{name: options[name] for name in names},

@@ -46,7 +46,7 @@ class OneLineErrors(click.Group):
         except Exception as error:
             if ctx.params["debug"]:
                 raise
-            bad_input = isinstance(error, ValueError | FileNotFoundError)
+            bad_input = isinstance(error, ValueError | FileNotFoundError | PermissionError)
             failure = BadInput if bad_input else click.ClickException
             command = self.get_command(ctx, str(ctx.invoked_subcommand))
             raise failure(visible(in_options(_one_line(error), command))) from error

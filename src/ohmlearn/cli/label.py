@@ -2,6 +2,7 @@
 
 import json
 import time
+import warnings
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ import click
 from ohmlearn.cli.cluster import cluster_option, open_on_cluster
 from ohmlearn.cli.edges import (
     WatchedEdges,
+    check_durations,
     check_ids,
     edge_options_with_state,
     fraction,
@@ -23,6 +25,7 @@ from ohmlearn.cli.label_summary import make_summary, print_summary
 from ohmlearn.cli.messages import status_line, tell
 from ohmlearn.cli.model import (
     check_label_columns,
+    has_many_classes,
     label_columns_options,
     make_model,
     model_options,
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
     from ohmlearn.semi_supervised import HFSClassifier
     from ohmlearn.sparsifier import StreamingSparsifier
     from ohmlearn.streams import EdgeStream
+    from ohmlearn.streams.labels import FileLabels
 
     Source = EdgeStream | ClusterEdges
     # The model, its stream, the certificate or why there is none, figures for the summary, and
@@ -61,7 +65,8 @@ MOST_PASSES = 20  # of the certificate on the page
     "--labels",
     "labels_file",
     help="Table with a node and its label in each row, in any format of EDGES. A node may have "
-    "several rows. Needed, unless --state has labels; then they replace those of the same nodes.",
+    "several rows, and -1 means unlabelled. Needed, unless --state has labels; then they replace "
+    "those of the same nodes.",
 )
 @label_columns_options
 @output_options
@@ -70,7 +75,9 @@ MOST_PASSES = 20  # of the certificate on the page
     "--memory",
     help="Memory limit of the whole command, such as 2GB; replaces --epsilon, needs --n-nodes.",
 )
-@click.option("--n-nodes", type=click.IntRange(min=1), help="Number of nodes, for --memory.")
+@click.option(
+    "--n-nodes", type=click.IntRange(min=1), help="At least the number of nodes, for --memory."
+)
 @click.option(
     "--passes",
     type=click.IntRange(min=1),
@@ -150,7 +157,7 @@ def label(**options: Any) -> None:
     labels = None
     if options["labels_file"] is not None:
         labels = read_label_file(options["labels_file"], options)
-        _check_classes(labels.classes(), options)
+        _check_classes(labels.classes(), options, labels)
     job = _label_with_state if options["state"] else _label
     model, stream, certificate, about, finish = job(options, labels, Forgetting(options))
     check_window(model, stream)
@@ -196,7 +203,9 @@ def _label(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> "Out
         model = make_model(options, stream.rereadable, labels, **forgetting.parameters)
         sparsifier, checkpoint = _make_sparsifier(options, stream, forgetting, labels)
         edges = stream
-        if not options["cluster"]:
+        if options["cluster"]:
+            check_durations(options, stream.time_unit)
+        else:
             check_ids(stream, labels.path, list(labels), heading=labels.id_heading)
             edges = WatchedEdges(stream, options, sparsifier, checkpoint, needs_edges=True)
         line = status_line()
@@ -313,10 +322,10 @@ def _make_sparsifier(
         from ohmlearn.cli.budget import find_budget
 
         passes = options["passes"] or (3 if getattr(stream, "rereadable", False) else 1)
-        budget = find_budget(options, passes, classes or labels.classes(), labels or ())
+        classes = classes or labels.classes()
+        budget = find_budget(options, stream, passes, classes, labels or ())
         max_edges = budget.edges_within(options["memory"])
     sparsifier = StreamingSparsifier(
-        n_nodes=options["n_nodes"],
         epsilon=options["epsilon"],
         max_edges=max_edges,
         random_state=options["seed"],
@@ -360,14 +369,24 @@ def _certify(model: "HFSClassifier", edges: Any, options: dict[str, Any]) -> "Ce
     )  # fmt: skip
 
 
-def _check_classes(classes: "Iterable[Any]", options: dict[str, Any]) -> None:
-    """Refuse a table with a column for each of thousands of classes."""
+def _check_classes(
+    classes: "Iterable[Any]", options: dict[str, Any], labels: "FileLabels | None" = None
+) -> None:
+    """Refuse a table with a column for each of thousands of classes; warn of nodes as classes."""
     n_classes = len(set(classes))
+    where = options["state"] if labels is None else labels.path
+    swapped = ""
+    if labels is not None and has_many_classes(labels):
+        swapped = "if this is the file of edges, the two files are swapped"
     if options["top"] is None and n_classes > MOST_COLUMNS:
         raise ValueError(
-            f"there are {n_classes:,} classes, and the output would have a column for each; give "
-            f"--top 3 for the likeliest ones, or --label-col if these labels are no classes"
+            f"{where}: there are {n_classes:,} classes, and the output would have a column for "
+            f"each; give --top 3 for the likeliest ones, or --label-col if these labels are no "
+            f"classes{swapped and '; '}{swapped}"
         )
+    if swapped:
+        tell_of = f"{where}: {len(labels or ()):,} nodes have {n_classes:,} different labels"
+        warnings.warn(f"{tell_of}; {swapped}", UserWarning, stacklevel=2)
 
 
 def _print_cost(options: dict[str, Any]) -> None:

@@ -37,6 +37,7 @@ def make_summary(
         "passes": model.n_iter_,
         "n_labelled": len(model.labelled_),
         "n_contradicting": len(model.contradicting_),
+        "n_relabelled": answers.n_relabelled,
         "n_unreached": int((~answers.reached).sum()),
         "classes": answers.count(),
         "class_prior": dict(zip(names, model.class_prior_.tolist(), strict=True)),
@@ -97,6 +98,9 @@ def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     nodes = f"{summary['n_nodes']:,}, {summary['n_labelled']} of them with a label given"
     if summary["n_contradicting"]:
         nodes += f", {summary['n_contradicting']:,} with contradicting ones"
+    if summary["n_relabelled"]:
+        gets = "get" if summary["n_relabelled"] > 1 else "gets"
+        nodes += f"; {summary['n_relabelled']:,} of these {gets} another label"
     lines = [("Edges", edges), ("Nodes", nodes), ("Classes", _classes(summary))]
     if "state" in summary:
         lines.insert(0, ("State", _state(summary)))
@@ -150,8 +154,15 @@ def _time(time: dict[str, Any]) -> str:
         return show_time(time[name], time["unit"])
 
     if time["half_life"] is not None:
-        return f"half-life {time['asked']}, at {show('at')}"
+        return f"half-life {_duration(time['asked'], time['unit'])}, at {show('at')}"
     return f"edges since {show('since')}; the latest is of {show('latest')}"
+
+
+def _duration(asked: str | float, unit: str | None) -> str:
+    """Return a duration with its unit, if that is known."""
+    if isinstance(asked, str):
+        return asked
+    return f"{asked:g}" if unit is None else f"{asked:g} {'s' if unit == 'date' else unit}"
 
 
 def show_time(value: float, unit: str | None) -> str:

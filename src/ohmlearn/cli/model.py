@@ -1,5 +1,6 @@
 """Options of the commands that label nodes, and the model that they describe."""
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "as_list",
     "check_label_columns",
+    "has_many_classes",
     "label_columns_options",
     "make_model",
     "model_choices",
@@ -26,6 +28,7 @@ __all__ = [
     "use_own_words",
 ]
 
+MANY = 20  # classes
 LABEL_COLUMNS = ("node_col", "label_col", "label_weight_col")
 LABEL_COLUMNS_OPTIONS = (
     click.option("--node-col", help="Name or position of the column of nodes in --labels."),
@@ -101,6 +104,14 @@ def read_label_file(path: str, options: dict[str, Any]) -> "FileLabels":
 
     labels = read_labels(path, **{name: as_column(options[name]) for name in LABEL_COLUMNS})
     _refuse_heading(labels)
+    if labels.n_minus_ones > 0:
+        n, one = labels.n_minus_ones, labels.n_minus_ones == 1
+        rows, count = ("row", "counts") if one else ("rows", "count")
+        warnings.warn(
+            f"{labels.path}: {n:,} {rows} with the label -1 {count} as unlabelled",
+            UserWarning,
+            stacklevel=2,
+        )
     if labels.weights is not None and not (options["quiet"] or options["as_json"]):
         tell(f"{labels.path}: {labels.columns}")
     return labels
@@ -134,6 +145,24 @@ def _refuse_heading(labels: "FileLabels") -> None:
             f"node_col and label_col; if it is a label, move it to another row",
             "row 1",
         )
+
+
+def has_many_classes(labels: "FileLabels") -> bool:
+    """Whether there are so many classes that they may be the other ends of edges.
+
+    Examples
+    --------
+    >>> from ohmlearn.streams.labels import FileLabels
+    >>> labels = FileLabels("labels.csv")
+    >>> labels.update({str(i): i % 3 for i in range(100)})
+    >>> has_many_classes(labels)
+    False
+    >>> labels.update({str(i): [i + 1, i + 2] for i in range(100)})
+    >>> has_many_classes(labels)
+    True
+    """
+    n_classes = len(labels.classes())
+    return n_classes > MANY and n_classes > len(labels) / 2
 
 
 def as_list(label: Any) -> list[Any]:

@@ -48,7 +48,7 @@ def write_output(path: str, columns: dict[str, Any], csv_safe: bool) -> None:
 
 
 def check_outputs(outputs: dict[str, str | None], *inputs: str | None) -> None:
-    """Refuse outputs that would overwrite an input or each other, or whose folder is missing.
+    """Refuse outputs that would overwrite an input or each other, or cannot be written.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def check_outputs(outputs: dict[str, str | None], *inputs: str | None) -> None:
     *inputs : str or None
         Files, folders and patterns, as `find_files` takes them; "-" is the standard input.
     """
-    from ohmlearn._storage import check_folder
+    from ohmlearn._storage import check_folder, check_writable
 
     paths = {
         option: path
@@ -82,6 +82,7 @@ def check_outputs(outputs: dict[str, str | None], *inputs: str | None) -> None:
                 )
     for option, path in paths.items():
         check_folder(path, option)
+        check_writable(path, option)
 
 
 def _find_overwritten(output: str, name: str) -> str | None:

@@ -20,7 +20,7 @@ from ohmlearn.nodes import NodeTable
 from ohmlearn.semi_supervised import HFSClassifier
 from ohmlearn.semi_supervised.saving import is_model, load_model
 from ohmlearn.sparsifier import StreamingSparsifier
-from ohmlearn.streams.labels import FileLabels, as_node_ids
+from ohmlearn.streams.labels import FileLabels, as_node_ids, gather
 
 if TYPE_CHECKING:
     from ohmlearn.streams import EdgeBatch, EdgeStream, TimedBatch
@@ -139,7 +139,7 @@ def _describe(sparsifier: StreamingSparsifier) -> dict[str, tuple[Any, Any]]:
     """Return the parameters of a sparsifier, by the names of options: to compare, and to show."""
     options = sparsifier.options
     plain = {"seed": sparsifier.seed, **asdict(options)}
-    for name in ("n_jobs", "verbose", "half_life", "horizon"):
+    for name in ("n_nodes", "n_jobs", "verbose", "half_life", "horizon"):
         del plain[name]
     durations = {
         "half_life": (options.decay, options.half_life),
@@ -293,13 +293,19 @@ def _with_ids_of(model: HFSClassifier, labels: FileLabels) -> FileLabels:
     own = as_node_ids(labels.path, list(labels), nodes.kind, nodes.kinds, heading=labels.id_heading)
     ids = [str(node) for node in own.tolist()]
     found = FileLabels(labels.path)
-    found.update(zip(ids, labels.values(), strict=True))
+    found.update(_join_rows(ids, labels))
     found.heading, found.columns, found.id_heading = (
         labels.heading, labels.columns, labels.id_heading,
     )  # fmt: skip
     if labels.weights is not None:
-        found.weights = dict(zip(ids, labels.weights.values(), strict=True))
+        found.weights = _join_rows(ids, labels.weights)
     return found
+
+
+def _join_rows(ids: list[str], rows: dict[str, Any]) -> dict[str, Any]:
+    """Return rows by other ids; 17 and 17.0 are one node, which has the values of both then."""
+    pairs = zip(ids, rows.values(), strict=True)
+    return gather((node, value) for node, values in pairs for value in as_list(values))
 
 
 def _ids(model: HFSClassifier, nodes: Any) -> list[str]:

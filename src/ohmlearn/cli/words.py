@@ -18,9 +18,7 @@ ALIASES = {
 # What a message may mention that only Python has.
 WORDS: dict[str, str | Callable[[re.Match[str]], str]] = {
     r" of [A-Z]\w+ (?=must be )": " ",
-    r"node ids must lie in 0, \.\.\., n_nodes - 1 with n_nodes = (\d+), but .* the largest id$": (
-        r"the edges have more than n_nodes = \1 nodes; raise n_nodes, or leave it out"
-    ),
+    r"\bgive a file that save has written": "give an .ohm file of --state, or of sparsify -o",
     r"(?<=for )where\b|\bwhere(?= compares | needs: | is empty| has more)": "--where",
     r'\bbipartite=\("([^"]*)", "([^"]*)"\)': r"--kinds \1,\2",
     r"\bbipartite=False\b": "--one-kind",

@@ -100,7 +100,7 @@ class ClusterEdges(Shown):
         first = self.partitions[0].content
         if isinstance(first, tuple) and self.options.bipartite in (None, True):
             # The first file decides, because others may have no names of columns.
-            kinds = open_partition(first, self.options).kinds
+            kinds = open_partition(first[:1], self.options).kinds
             if len(kinds) == 2:
                 self.options = replace(self.options, bipartite=kinds)
         self.progress = progress

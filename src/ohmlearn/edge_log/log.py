@@ -25,7 +25,7 @@ from ohmlearn.edge_log.live import LiveEdges
 from ohmlearn.edge_log.records import Columns
 from ohmlearn.edge_log.search import Found, Pairs, find_edges, find_nodes
 from ohmlearn.graph import Graph
-from ohmlearn.graph.batches import batches_of
+from ohmlearn.graph.batches import as_edges, batches_of
 from ohmlearn.nodes.identity import nodes_of
 from ohmlearn.nodes.ids import as_ids
 from ohmlearn.sparsifier import StreamingSparsifier
@@ -167,6 +167,7 @@ class EdgeLog(LogBase):
         ...     log.append([([7, 8], [8, 9]), ([9], [7])])
         3
         """
+        u = u if v is not None else as_edges(u)
         batches: Iterable[Any] = [(u, v, w, t)] if v is not None else batches_of(u)
         source = None if v is not None else nodes_of(u)
         translation = np.empty(0, np.int32)

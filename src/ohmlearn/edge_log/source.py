@@ -42,7 +42,7 @@ class LogSource(Source):
         """Open the log; from now on, operations on it do not change these edges."""
         self._live = live = EdgeLog(self.name).live_edges()
         t = 3 if live.has_times and self.times is not None else None
-        self.columns = Columns(0, 1, 2, ["u", "v", "w", "t"], False, t)
+        self.columns = Columns(0, 1, 2, ["u", "v", "w", "t"], "", t)
         self.node_kinds = live.nodes.kinds
         if self._records is None:
             self.n_edges = live.n_edges

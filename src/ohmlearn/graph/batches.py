@@ -4,10 +4,43 @@ from collections.abc import Iterable
 from os import PathLike
 from typing import Any
 
+import numpy as np
+
 from ohmlearn.graph.graph import Graph
+from ohmlearn.nodes import NodeTable
+from ohmlearn.streams.read import read_edges
+from ohmlearn.streams.tables import is_table, refuse_table
 from ohmlearn.validation.edges import refuse_other_graph
 
-__all__ = ["batches_of", "graph_of"]
+__all__ = ["as_edges", "batches_of", "graph_of"]
+
+
+def as_edges(edges: Any, nodes: NodeTable | None = None, *, is_first: bool = True) -> Any:
+    """Return a graph of networkx as a Graph, and a table as a stream; other edges as they are.
+
+    Parameters
+    ----------
+    edges : object
+    nodes : NodeTable, optional
+        The ids so far, which a table continues.
+    is_first : bool
+        Whether no edges were taken before. If some were, and had numbers but no ids, ids cannot be
+        matched with them. Then graphs and tables with ids stay as they are.
+
+    Examples
+    --------
+    >>> import networkx
+    >>> as_edges(networkx.Graph([("ann", "bob")])).nodes.ids().tolist()
+    ['ann', 'bob']
+    """
+    can_match = is_first or nodes is not None
+    if any(base.__module__.partition(".")[0] == "networkx" for base in type(edges).__mro__):
+        graph = Graph.from_networkx(edges)
+        if graph.nodes is None and nodes is not None:  # its numbers are ids
+            graph.nodes = NodeTable()
+            graph.nodes.add(np.arange(graph.n_nodes))
+        return graph if can_match or graph.nodes is None else edges
+    return read_edges(edges, nodes=nodes) if can_match and is_table(edges) else edges
 
 
 def batches_of(edges: Any) -> Iterable[Any]:
@@ -26,6 +59,7 @@ def batches_of(edges: Any) -> Iterable[Any]:
         raise TypeError(
             f"edges are needed, got the path {edges!s}; read it with ohmlearn.read_edges"
         )
+    refuse_table(edges)
     refuse_other_graph(edges)
     if not isinstance(edges, Iterable):
         raise TypeError(

@@ -13,6 +13,7 @@ from ohmlearn._display import Shown
 from ohmlearn.graph import interop
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.identity import nodes_of
+from ohmlearn.streams.tables import refuse_table
 from ohmlearn.validation.edges import (
     EdgeNames,
     check_batch,
@@ -21,6 +22,7 @@ from ohmlearn.validation.edges import (
     check_same_length,
     check_weights,
     raise_edge_fault,
+    refuse_other_graph,
 )
 from ohmlearn.validation.parameters import naming_size
 
@@ -165,6 +167,8 @@ class Graph(Shown):
         >>> Graph.from_batches([([0], [1]), ([1], [2], [0.5])]).edges()
         (array([0, 1], dtype=int32), array([1, 2], dtype=int32), array([1. , 0.5]))
         """
+        refuse_table(batches)
+        refuse_other_graph(batches)
         parts = [check_batch(batch, number) for number, batch in enumerate(batches)]
         if n_nodes is None:
             n_nodes = getattr(batches, "n_nodes", None)

@@ -54,6 +54,8 @@ class Answers:
         Nodes without a label if there is a `min_confidence`.
     prior_code : int
         The most common class of the prior, or -1 if there is more than one.
+    n_relabelled : int
+        Labelled nodes whose answer is none of the labels given to them.
 
     Examples
     --------
@@ -66,6 +68,8 @@ class Answers:
     ...     columns = Answers(model).columns(np.arange(5))
     >>> columns["label"][:5].tolist(), columns["prior_label"][:5].tolist()
     (['a', 'a', 'b', None, None], [None, None, None, 'a', 'a'])
+    >>> Answers(model).n_relabelled
+    0
     """
 
     def __init__(self, model: Any, min_confidence: float | None = None) -> None:
@@ -82,6 +86,9 @@ class Answers:
             self.codes[self.abstained] = -1
         likeliest = np.flatnonzero(model.class_prior_ == model.class_prior_.max())
         self.prior_code = int(likeliest[0]) if len(likeliest) == 1 else -1
+        answers = self.codes[model._labels.nodes]
+        given = model._labels.values[np.arange(len(answers)), answers]
+        self.n_relabelled = int(np.count_nonzero((answers >= 0) & (given == 0.0)))
 
     def count(self) -> dict[str, int]:
         """Return the number of nodes of each class; nodes without a label are not counted."""

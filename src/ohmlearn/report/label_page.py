@@ -136,6 +136,7 @@ def _facts(summary: dict[str, Any]) -> list[list[str]]:
         "n_nodes": "Nodes",
         "n_labelled": "Labelled nodes",
         "n_contradicting": "Nodes with contradicting labels",
+        "n_relabelled": "Labelled nodes that get another label",
         "n_unreached": "Nodes not connected to a label",
         "n_abstained": "Nodes without an answer, for lack of confidence",
         "passes": "Passes over the edges",

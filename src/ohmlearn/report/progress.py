@@ -67,7 +67,7 @@ class StatusLine:
     """Shows the phases of a job and the edges it has read; a watcher, see `ohmlearn._phases`.
 
     On a terminal it is one line that is updated five times a second; without one, nothing is
-    printed. A thread does this, so that the time goes on during a long solve.
+    printed. A thread does this, so that the time is updated during a long solve.
 
     Parameters
     ----------

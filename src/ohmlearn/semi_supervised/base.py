@@ -11,15 +11,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from ohmlearn._phases import Phase, phase
 from ohmlearn.graph import Graph
+from ohmlearn.graph.batches import as_edges
 from ohmlearn.harmonic.posterior import posterior_std
 from ohmlearn.nodes.identity import nodes_of
-from ohmlearn.semi_supervised.by_node import pair_by_node
+from ohmlearn.semi_supervised.by_node import pair_by_node, warn_default_index
 from ohmlearn.semi_supervised.labelling import Labelling, select_since
 from ohmlearn.semi_supervised.saving import load_model, save_model
 from ohmlearn.semi_supervised.suggest import Suggestion, suggest_nodes
 from ohmlearn.semi_supervised.targets import is_mapping
 from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.sparsifier.when import check_moments
+from ohmlearn.streams.tables import is_table
 
 __all__ = ["BaseHFS"]
 
@@ -44,17 +46,19 @@ class BaseHFS(Labelling):
 
         Parameters
         ----------
-        edges : stream, Graph, or tuple (u, v), (u, v, w) or (u, v, w, t) of arrays
-            A stream is any iterable of such tuples, for example ``read_edges(...)`` or a list. Each
+        edges : stream, Graph, table, or tuple (u, v), (u, v, w) or (u, v, w, t) of arrays
+            A stream is any iterable of such tuples, for example ``read_edges(...)`` or a list. A
+            graph may be one of networkx, whose nodes keep their names. A table or data frame is
+            read by `read_edges` with its defaults. Each
             edge is listed once, in either direction; the weights of parallel edges add up. With
             ``passes > 1`` the stream is read several times.
         y : array-like of shape (n_nodes,), dict {node: label}, Series or table
             Labels. None and NaN, and for classes -1, mean unlabelled. If the stream has ids, as
             that of `read_edges` does, the keys of a dict are ids, and results are in the order of
-            ``edges.nodes.ids()``. The index of a pandas Series has the nodes, as the first column
-            of a pyarrow or polars table, or the column "node" of a pandas one, does. The labels
-            have no influence on the sparsifier. A node may have several labels or a distribution;
-            see `fit`.
+            ``edges.nodes.ids()``, as an array y must be; it is refused if ids are 0, 1, 2, ... in
+            another order. The index of a pandas Series has the nodes, as the first column of a
+            table of two columns, or its column "node", does. The labels have no influence on the
+            sparsifier. A node may have several labels or a distribution; see `fit`.
         sample_weight : array-like of shape (n_nodes,), dict {node: weight}, Series or table, \
 optional
             How much each label counts; see `fit`. If a node of a dict has several labels, its
@@ -98,7 +102,14 @@ optional
         ['a', 'b', 'b']
         """
         self._check_parameters()
+        given, is_first = edges, sparsifier is None or sparsifier.n_edges_seen_ == 0
+        edges = as_edges(given, nodes_of(sparsifier), is_first=is_first)
         y, sample_weight = pair_by_node(y, sample_weight, by_index=True)
+        if is_table(given) and y is not None and not is_mapping(y, nodes_of(edges)):
+            raise TypeError(
+                f"the nodes of a {type(given).__name__} of edges have ids, so labels need them, "
+                f"too; give y as a dict {{node: label}}, a Series or a table"
+            )
         is_graph = isinstance(edges, Graph)  # the table of a stream has only the nodes read so far
         if n_nodes is None and (is_graph or nodes_of(edges) is None):
             n_nodes = getattr(edges, "n_nodes", None)
@@ -109,6 +120,7 @@ optional
         self._label(edges, y, sample_weight, n_nodes, sparsifier, at, since)
         if is_mapping(y, self._nodes):
             self._warn_isolated()
+        warn_default_index(y, len(self.reached_))
         return self
 
     def update(self, edges: Any, *, at: Any = None, since: Any = None) -> Self:
@@ -149,10 +161,19 @@ optional
         if not hasattr(self, "_seed"):
             self._check_parameters()
             self._start(None)
+        edges = self._as_edges(edges)
         check_moments(edges, at, since)
         with phase(Phase("reading edges", 1, 1), self.verbose):
             self._take(edges, at, since)
         return self
+
+    def _as_edges(self, edges: Any) -> Any:
+        """Return edges in a form that can be taken in after those so far."""
+        if self.sparsifier_ is not None:
+            is_first = self.sparsifier_.n_edges_seen_ == 0
+        else:
+            is_first = self._all_edges is None or self._all_edges.n_nodes == 0
+        return as_edges(edges, self._nodes, is_first=is_first)
 
     def relabel(self, y: Any, *, sample_weight: Any = None) -> Self:
         """Change the labels without reading the edges again.
@@ -192,6 +213,7 @@ optional
             raise
         if self._nodes is not None:
             self._warn_isolated()
+        warn_default_index(y, len(self.reached_))
         return self
 
     def refine(self, edges: Any, *, passes: int = 3) -> Self:
@@ -222,6 +244,7 @@ optional
         True
         """
         check_is_fitted(self, "_labels")
+        edges = self._as_edges(edges)
         self._check_same_nodes(nodes_of(edges))
         if not self._holds_all_edges():
             before = self._answer if self._answer is not None and self._answer.passes else None

@@ -280,6 +280,9 @@ def check_shares(given: Any, classes: NDArray[Any]) -> Floats:
         unknown = [name for name in given if name not in names]
         if missing or unknown:
             what = f"has no share of {missing[0]!r}" if missing else f"has {unknown[0]!r}"
+            if missing and unknown:
+                some = " and ".join(map(repr, unknown[:2]))
+                what += f", and {some} {'is no class' if len(unknown) == 1 else 'are no classes'}"
             raise ValueError(f"class_prior {what}; the labels have the classes {names}")
         given = [given[name] for name in names]
     try:

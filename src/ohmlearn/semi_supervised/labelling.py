@@ -285,7 +285,7 @@ class Labelling(FromPoints):
         return self._answer
 
     def _settle_method(self) -> None:
-        """Choose the method anew after edges or labels have changed."""
+        """Choose the method again after edges or labels have changed."""
         if not self._is_settled:
             self._choose_method()
             self._is_settled = True
@@ -417,9 +417,10 @@ class Labelling(FromPoints):
         alone = labelled[np.bincount(component)[component[labelled]] == 1]
         if len(alone) > 0:
             first = (alone if self._nodes is None else self._nodes.ids(alone[:1])).tolist()[0]
+            # An edge may have faded, or be outside of the window.
+            why = "are in no edge" if self.graph_.view is None else "have no edge that counts"
             warnings.warn(
-                f"{len(alone)} of the {len(labelled)} labelled nodes are in no edge, such as "
-                f"{first!r}",
+                f"{len(alone)} of the {len(labelled)} labelled nodes {why}, such as {first!r}",
                 UserWarning,
                 stacklevel=3,
             )

@@ -1,11 +1,12 @@
 """Estimators and points: a graph of the points they are fitted to, and answers for new ones."""
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
@@ -13,9 +14,10 @@ from sklearn.utils.validation import validate_data
 from ohmlearn.graph import Graph
 from ohmlearn.nodes.identity import nodes_of
 from ohmlearn.semi_supervised.affinity import AFFINITIES, Affinity
-from ohmlearn.semi_supervised.by_node import pair_by_node
+from ohmlearn.semi_supervised.by_node import by_node, pair_by_node
 from ohmlearn.streams.knn import METHODS
 from ohmlearn.streams.nearest import METRICS
+from ohmlearn.validation.edges import maker_of
 from ohmlearn.validation.parameters import (
     CALLABLE,
     LARGEST,
@@ -85,6 +87,7 @@ class FromPoints(BaseEstimator, metaclass=ABCMeta):
         self : object
         """
         self._check_parameters()
+        _refuse_edges(X, y)
         points = self._check_points(X, reset=True)
         edges = self._affinity().edges(points)
         has_ids = nodes_of(edges) is not None
@@ -112,6 +115,12 @@ class FromPoints(BaseEstimator, metaclass=ABCMeta):
             if reset:
                 self.n_features_in_ = X.n_nodes
             return X
+        maker = "" if isinstance(X, Graph) else maker_of(X)
+        if maker is not None and not scipy.sparse.issparse(X):
+            raise TypeError(
+                f"fit needs points or a matrix, got {type(X).__module__}.{type(X).__name__}; for a "
+                f"graph call fit_edges({maker + '(G)' if maker else 'graph'}, y)"
+            )
         is_knn = self.affinity == "knn"
         return validate_data(
             self,
@@ -147,3 +156,32 @@ class FromPoints(BaseEstimator, metaclass=ABCMeta):
         tags.input_tags.pairwise = self.affinity == "precomputed"
         tags.input_tags.sparse = self.affinity in ("precomputed", "knn")
         return tags
+
+
+def _refuse_edges(X: Any, y: Any) -> None:
+    """Refuse a frame that cannot be points, but may be a table of edges."""
+    if type(X).__name__ != "DataFrame" or X.shape[1] not in (2, 3):
+        return
+    labels = by_node(y, by_index=False)
+    by_position = labels is not None and not isinstance(labels, Mapping) and np.ndim(labels) > 0
+    if by_position and len(labels) != len(X):
+        what = f"y must have one entry for each of the {len(X)} rows of X, got {len(labels)}"
+    elif isinstance(value := _first_name(X), str):
+        what = f"X must have numbers, got {value!r}"
+    else:
+        return
+    raise ValueError(f"{what}; if the rows of X are edges, use fit_edges(read_edges(X), ...)")
+
+
+def _first_name(X: Any) -> Any:
+    """Return the first string in the first row of a frame, if it has any."""
+    row = np.asarray(X[:1], dtype=object).ravel().tolist()
+    return next((value for value in row if isinstance(value, str) and not _is_number(value)), None)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

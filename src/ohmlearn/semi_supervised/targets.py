@@ -80,6 +80,7 @@ def number_labels(labels: Labels, ids: NodeTable | None) -> Labels:
     array([1, 2])
     """
     if ids is None or isinstance(labels.nodes, np.ndarray):
+        _refuse_doubtful_order(ids)
         return labels
     nodes = as_node_ids(labels.path, labels.nodes, ids.kind, ids.kinds, heading=labels.id_heading)
     unknown = np.flatnonzero(ids.find(nodes, missing="mask").mask)
@@ -101,6 +102,21 @@ def number_labels(labels: Labels, ids: NodeTable | None) -> Labels:
         weights=labels.weights[order],
         soft=labels.soft[order],
     )
+
+
+def _refuse_doubtful_order(ids: NodeTable | None) -> None:
+    """Refuse an array of labels for nodes with the ids 0, 1, ... that are in another order."""
+    if ids is None or ids.kind != "int64":
+        return
+    order = np.asarray(ids.ids())
+    numbers = np.arange(len(order))
+    if np.array_equal(np.sort(order), numbers) and not np.array_equal(order, numbers):
+        raise ValueError(
+            f"y is an array, whose entries have the order of nodes.ids(), which starts with "
+            f"{order[:3].tolist()} here; to be sure, give labels by id: dict(enumerate(y)) or "
+            f"pandas.Series(y) if y[i] is the label of the node i, else "
+            f"dict(zip(edges.nodes.ids().tolist(), y))"
+        )
 
 
 def refuse_unknown(labels: Labels, ids: NodeTable | None) -> None:
@@ -205,6 +221,7 @@ def find_classes(
             f"strings or integers; use HFSRegressor for numbers, or convert y with str if each "
             f"number is a class"
         )
+    _warn_empty_name(values)
     return _choose(labels, known)._replace(values=values)
 
 
@@ -274,8 +291,11 @@ def _split(
     if classes and type(y).__name__ == "DataFrame" and y.shape[1] > 1:
         names = np.array(y.columns.tolist())
     if is_mapping(y, ids):
-        path, heading = getattr(y, "path", "y"), getattr(y, "heading", None)
-        id_heading = getattr(y, "id_heading", None)
+        if isinstance(y, Mapping):  # a frame would answer with its columns
+            path, heading = getattr(y, "path", "y"), getattr(y, "heading", None)
+            id_heading = getattr(y, "id_heading", None)
+        elif isinstance(y.index.name, str):
+            id_heading = y.index.name
         nodes, entries = _split_mapping(y, ids, classes)
     else:
         entries = _as_array(y, classes)
@@ -371,6 +391,18 @@ def _warn_numbers_as_strings(values: NDArray[Any]) -> None:
         warnings.warn(
             f"y has the class {strange[0]!r}, because an array of strings cannot hold -1 or NaN; "
             f"mark unlabelled nodes by None in an array of dtype object",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def _warn_empty_name(values: NDArray[Any]) -> None:
+    """Warn of the empty string, which is a class like any other."""
+    n_empty = int(np.count_nonzero(values == "")) if values.dtype.kind in "UT" else 0
+    if n_empty > 0:
+        warnings.warn(
+            f"y has the class '', an empty string ({n_empty:,} labels); mark unlabelled nodes by "
+            f"None",
             UserWarning,
             stacklevel=4,
         )

@@ -3,6 +3,7 @@
 from typing import Any, Literal
 
 from ohmlearn.graph import Graph
+from ohmlearn.graph.batches import as_edges
 from ohmlearn.sparsifier.streaming import StreamingSparsifier
 
 __all__ = ["sparsify"]
@@ -48,6 +49,7 @@ half_life, horizon
     >>> sparsify(gallery.complete(500), epsilon=0.9, random_state=0).n_edges < 15_000
     True
     """
+    edges = as_edges(edges)
     if n_nodes is None and isinstance(edges, Graph):
         n_nodes = edges.n_nodes
     sparsifier = StreamingSparsifier(

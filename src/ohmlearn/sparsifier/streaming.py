@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from ohmlearn import _core
 from ohmlearn._sharing import in_turn, refuse_cut_off
 from ohmlearn.graph import Graph
-from ohmlearn.graph.batches import batches_of
+from ohmlearn.graph.batches import as_edges, batches_of
 from ohmlearn.graph.time_view import TimeView
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.identity import join_tables, nodes_of
@@ -212,6 +212,7 @@ class StreamingSparsifier(SavedSparsifier):
         if v is not None:
             self._add((edges, v, w, t), 0)
             return self
+        edges = as_edges(edges, self.nodes, is_first=self.n_edges_seen_ == 0)
         self._adopt(nodes_of(edges))
         if hasattr(edges, "feed") and not self.options.has_times:
             self._take(edges)

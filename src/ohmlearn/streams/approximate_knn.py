@@ -11,11 +11,20 @@ from numpy.typing import NDArray
 
 from ohmlearn.validation.parameters import require_extra
 
-__all__ = ["find_with_faiss"]
+__all__ = ["check_for_faiss", "find_with_faiss"]
 
 EXACT_BELOW = 20_000  # points: a search of all of them is fast enough
 PROBED = 32  # cells of 4 sqrt(n) that are searched
 ROWS = 4096  # points whose distances are computed at the same time
+
+
+def check_for_faiss(x: Any) -> None:
+    """Raise an error if faiss is not installed, or cannot use the points."""
+    require_extra("faiss", "knn")
+    if scipy.sparse.issparse(x):
+        raise ValueError(
+            "faiss needs a dense X, got a sparse one; find exact neighbours, or give X.toarray()"
+        )
 
 
 def find_with_faiss(x: Any, k: int, threads: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:

@@ -13,7 +13,15 @@ from zipfile import ZipFile, ZipInfo
 import numpy as np
 from numpy.typing import NDArray
 
-from ohmlearn.nodes.ids import FractionError, IdColumn, Strings, as_ids, join_masks, read_ids
+from ohmlearn.nodes.ids import (
+    EXACT,
+    FractionError,
+    IdColumn,
+    Strings,
+    as_ids,
+    join_masks,
+    read_ids,
+)
 from ohmlearn.nodes.table import check_equal_sizes
 from ohmlearn.streams.columns import Columns, Values, choose_columns
 from ohmlearn.streams.errors import reading, refuse_source
@@ -87,7 +95,7 @@ def _four(columns: Columns) -> tuple[int, int, int | None, int | None]:
 def take_ids(source: Source, ids: Any, side: str, row: int, kind: str | None) -> IdColumn:
     """Return ids; whole numbers may be floats, if they share an array with weights."""
     if source.options.skip_bad and isinstance(ids, np.ndarray) and ids.dtype.kind == "f":
-        ids = np.where(ids % 1 == 0, ids, np.nan)
+        ids = np.where((np.abs(ids) <= EXACT) & (ids == np.floor(ids)), ids, np.nan)
     try:
         found = read_ids(ids, side)
     except FractionError as error:
@@ -223,7 +231,7 @@ class ArraySource(Source):
                     self.name, "a matrix has no times; save columns u, v, w and t with numpy.savez"
                 )
             kinds = matrix_kinds(self.options)
-            self.columns = Columns(0, 1, 2, ["row", "column", "w"], False, kinds=kinds)
+            self.columns = Columns(0, 1, 2, ["row", "column", "w"], "", kinds=kinds)
             return self._load_matrix(archive, members)
         names = list(members)
         types = (PackedColumn(self.name, repr(x), archive, members[x]).dtype for x in names)
@@ -322,7 +330,7 @@ class BatchSource(Source):
                 )
             time = 3
         kinds = ("left", "right") if options.bipartite is True else options.bipartite or None
-        self.columns = Columns(0, 1, weight, list("uvwt"), guessed=False, t=time, kinds=kinds)
+        self.columns = Columns(0, 1, weight, list("uvwt"), guessed="", t=time, kinds=kinds)
 
     def inspect(self) -> None:
         """Do nothing: everything is known."""

@@ -118,8 +118,8 @@ class ArrowFile(ArrowSource):
         pa = require_extra("pyarrow", "files")
         with reading(self.name, self.format), ExitStack() as stack:
             if self.options.filesystem is not None or is_remote(self.name):
-                remote = open_remote(self.name, self.options.filesystem)
-                stack.enter_context(remote)
+                opened = self.take_ahead() or open_remote(self.name, self.options.filesystem)
+                remote = stack.enter_context(opened)
                 file = stack.enter_context(pa.PythonFile(remote, mode="r"))
             else:
                 file = stack.enter_context(pa.memory_map(self.name))
@@ -226,18 +226,14 @@ def take_record_batch(
     if options.rows.second_may_be_empty:
         v = as_text(v)
     w = None if columns.w is None else batch.column(columns.w)
-    needed = (u, v) if options.rows.second_may_be_empty else (u, v, w)
-    missing = [array for array in needed if array is not None and array.null_count > 0]
-    bad: NDArray[np.bool_] | None = None
-    if missing:
-        bad = np.zeros(batch.num_rows, dtype=bool)
-        for array in missing:
-            bad |= array.is_null().to_numpy(zero_copy_only=False)
+    needed = [(u, columns.u, "node id"), (v, columns.v, "node id")]
+    if columns.w is not None and not options.rows.second_may_be_empty:
+        needed.append((w, columns.w, "weight"))
+    bad, reason = _find_missing(needed, columns)
     weights = None if w is None else take_weights(w, source, columns)
     id_type = options.id_type or kind
     a, u_reason, u_bad = take_ids(u, id_type)
     b, v_reason, v_bad = take_ids(v, id_type)
-    reason = "a node id or weight is missing"
     wrong = join_masks(u_bad, v_bad)
     if wrong is not None:
         if bad is None or int(np.argmax(wrong)) < int(np.argmax(bad)):
@@ -249,6 +245,22 @@ def take_record_batch(
         values = take_times(array, source, columns)
         times = rule.take(source, values, lambda at: array[at].as_py())
     return drop_bad(source, options, row, a, b, weights, bad, reason, times, which_rows)
+
+
+def _find_missing(
+    needed: list[tuple[Any, int, str]], columns: Columns
+) -> tuple[NDArray[np.bool_] | None, str]:
+    """Return the rows with a null in one of some columns, and what the first of them lacks."""
+    bad: NDArray[np.bool_] | None = None
+    reason, first = "", -1
+    for array, at, what in needed:
+        if array.null_count > 0:
+            here = array.is_null().to_numpy(zero_copy_only=False)
+            if bad is None or int(np.argmax(here)) < first:
+                first = int(np.argmax(here))
+                reason = f"the {what}, {columns.name(at)}, is missing"
+            bad = here if bad is None else bad | here
+    return bad, reason
 
 
 def as_text(array: Any) -> Any:

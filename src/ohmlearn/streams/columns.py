@@ -26,7 +26,7 @@ class Columns(NamedTuple):
     v: int
     w: int | None
     names: Sequence[str] | None  # of all columns, if they have any
-    guessed: bool
+    guessed: str  # what was guessed, in words; empty if nothing was
     t: int | None = None
     kinds: tuple[str, str] | None = None  # of the nodes in u and in v, if they are two
     ask_kinds: bool = False  # whether there may be two kinds, but the names do not say so
@@ -36,7 +36,7 @@ class Columns(NamedTuple):
         return None if at is None else f"{self.names[at]!r}" if self.names else f"column {at}"
 
     def __str__(self) -> str:
-        how = " (guessed)" if self.guessed else ""
+        how = f" ({self.guessed})" if self.guessed else ""
         weights = f"weights = {self.name(self.w)}" if self.w is not None else "no weights"
         times = f", times = {self.name(self.t)}" if self.t is not None else ""
         kinds = ""
@@ -74,7 +74,7 @@ def choose_columns(
     >>> print(choose_columns("e.csv", ReadOptions(), ["id", "src", "dst", "weight"], 4))
     u = 'src', v = 'dst', weights = 'weight' (guessed)
     >>> print(choose_columns("e.txt", ReadOptions(weight_col=2), None, 3))
-    u = column 0, v = column 1, weights = column 2 (guessed)
+    u = column 0, v = column 1, weights = column 2 (ends guessed)
     >>> print(choose_columns("e.csv", ReadOptions(time=True), ["ts", "a", "b"], 3))
     u = 'a', v = 'b', no weights, times = 'ts' (guessed)
     >>> print(choose_columns("e.csv", ReadOptions(), ["user_id", "item_id"], 2))
@@ -111,7 +111,7 @@ class _Choice:
         if w is None:  # a column that the options name as an end is not a column of weights
             found = (self.lower.index(name) for name in self.rows.weights if name in self.lower)
             w = next((at for at in found if at not in (u, v, t)), None)
-        guessed = u is None or v is None or options.time is True
+        guessed = self.say_guessed()
         if u is None or v is None:
             u, v = self.find_ends(u, v, w, t)
         if u == v or w in (u, v) or (t is not None and t in (u, v, w)):
@@ -125,6 +125,22 @@ class _Choice:
             )
         kinds, ask = self.find_kinds(u, v)
         return Columns(u, v, w, self.names, guessed, t, kinds, ask)
+
+    def say_guessed(self) -> str:
+        """Return what is guessed, in words; which columns, if others are named."""
+        options = self.options
+        u, v, w, t = (
+            column is not None and column is not True
+            for column in (options.source_col, options.target_col, options.weight_col, options.time)
+        )
+        found = []
+        if not (u and v):
+            found.append("v" if u else "u" if v else "ends")
+        if options.time is True:
+            found.append("times")
+        if found and (u or v or w or t):
+            return f"{' and '.join(found)} guessed"
+        return "guessed" if found else ""
 
     @property
     def name_them(self) -> str:
@@ -158,8 +174,28 @@ class _Choice:
         found = (self.lower.index(name) for name in TIMES if name in self.lower)
         t = next((at for at in found if at not in taken), None)
         if t is None:
-            _refuse_times(self.source, self.names, self.n_columns)
+            self.refuse_times(taken)
         return t
+
+    def refuse_times(self, taken: set[int | None]) -> NoReturn:
+        """Refuse a source whose column of times is not named, and name one that may have them."""
+        others = [at for at in range(self.n_columns) if at not in taken | self.usual_ends()]
+        if self.names is None:
+            problem = "has no names of columns, so the column of times cannot be guessed"
+            remedy = f"give its position, for example time={others[-1]}" if others else ""
+        else:
+            found = ", ".join(shorten(name) for name in self.names[:20])
+            problem = f"no column has a usual name of times, such as {TIMES[0]!r}"
+            problem += f"; the columns are {found}"
+            example = f'time="{self.names[others[-1]]}"' if others else ""
+            remedy = f"if one has the times, name it, for example {example}" if others else ""
+        refuse_source(self.source, f"{problem}; {remedy or 'the edges seem to have no times'}")
+
+    def usual_ends(self) -> set[int]:
+        """Return the columns that are the ends by their names, or because there are only two."""
+        if self.n_columns == 2 or self.names is None:
+            return {0, 1}
+        return {*(find_ends(self.names, self.rows.ends) or ())}
 
     def find_ends(
         self, u: int | None, v: int | None, w: int | None, t: int | None
@@ -168,7 +204,7 @@ class _Choice:
         taken = {at for at in (w, t) if at is not None}
         if self.n_columns - len(taken - {u, v}) < 2:
             also = " and ".join(
-                f"one of {what} ({Columns(0, 1, None, self.names, True).name(at)})"
+                f"one of {what} ({Columns(0, 1, None, self.names, '').name(at)})"
                 for at, what in ((t, "times"), (w, "weights"))
                 if at is not None
             )
@@ -220,6 +256,7 @@ class _Choice:
                 return left[0], left[1]
         else:
             left = [at for at in left if at == named or not is_time(self.names[at])]
+            left = [at for at in left if at == named or self.lower[at] not in self.rows.weights]
             if len(left) > 2 and not self.rows.second_may_be_empty:
                 left = [at for at in left if at == named or not self.is_measure(at)]
             if len(left) == 2:
@@ -240,7 +277,7 @@ class _Choice:
         notes = []
         for found, what in ((times, "times"), (numbers, "numbers that are not ids")):
             if found:
-                columns = Columns(0, 1, None, self.names, True)
+                columns = Columns(0, 1, None, self.names, "")
                 shown = ", ".join(str(columns.name(at)) for at in sorted(found)[:5])
                 notes.append(f" ({shown} seems to have {what})")
         refuse_source(
@@ -261,18 +298,3 @@ class _Choice:
         headings = self.names[u], self.names[v]
         kinds = kinds_of_headings(*headings, sure=bipartite is True)
         return kinds, kinds is None and not is_one_kind(*headings)
-
-
-def _refuse_times(source: str, names: Sequence[str] | None, n_columns: int) -> NoReturn:
-    if names is None:
-        problem = (
-            f"has no names of columns, so the column of times cannot be guessed; give its "
-            f"position, for example time={n_columns - 1}"
-        )
-    else:
-        found = ", ".join(shorten(name) for name in names[:20])
-        problem = (
-            f"no column has a usual name of times, such as {TIMES[0]!r}; the columns are {found}; "
-            f'if one has the times, name it, for example time="{names[-1]}"'
-        )
-    refuse_source(source, problem)

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from ohmlearn._display import Shown
 from ohmlearn.nodes import NodeTable
-from ohmlearn.nodes.ids import Strings
+from ohmlearn.nodes.ids import Ids, Strings, decode_strings, take
+from ohmlearn.nodes.kinds import with_kind
 from ohmlearn.streams.batch import EdgeBatch, TimedBatch
 from ohmlearn.streams.columns import Columns
 from ohmlearn.streams.errors import refuse_source
@@ -20,6 +21,8 @@ from ohmlearn.streams.source import RawBatch, Source, inspect_all, read_in_turn
 from ohmlearn.streams.source_kinds import SourceKinds, say_kinds
 
 __all__ = ["EdgeStream", "Place"]
+
+LOOK = 1000  # ids that stand for all
 
 
 class Place(NamedTuple):
@@ -168,11 +171,31 @@ class EdgeStream(Shown):
         """
         if self.nodes.kind is not None or not self.rereadable:
             return self.nodes.kind
-        for source in self._sources:
-            for raw in source.batches(None):
-                if raw.u.size > 0:
-                    return "string" if isinstance(raw.u, Strings) else "int64"
-        return None
+        ids = self._look_at_ids()
+        return None if ids is None else "string" if isinstance(ids, Strings) else "int64"
+
+    def first_ids(self) -> list[Any]:
+        """Return ids of some nodes before the edges are read; see `find_kind`.
+
+        Examples
+        --------
+        >>> from ohmlearn import read_edges
+        >>> read_edges([([1, 2], [1, 1])], bipartite=("user", "item")).first_ids()
+        ['user:1', 'user:2']
+        """
+        ids = self._look_at_ids() if self.rereadable else None
+        if ids is None:
+            return []
+        ids = take(ids, np.arange(min(ids.size, LOOK)))
+        if len(self.kinds) == 2:
+            ids = with_kind(ids, self.kinds[0])
+        found: list[Any] = (decode_strings(ids) if isinstance(ids, Strings) else ids).tolist()
+        return found
+
+    def _look_at_ids(self) -> Ids | None:
+        """Return the ids of one end of the first edges."""
+        batches = (raw for source in self._sources for raw in source.batches(None))
+        return next((raw.u for raw in batches if raw.u.size > 0), None)
 
     @property
     def n_nodes(self) -> int | None:

@@ -15,6 +15,8 @@ __all__ = [
 
 SECRET = re.compile(r"(?<=://)[^/@]+:[^/@]*@|\?.*$")  # password or signature in an address
 
+CUT_OFF = re.compile("Compressed file ended before|Truncated compressed stream")  # gzip, zstd, ...
+
 
 class SourceError(ValueError):
     """A source of edges cannot be read; the message names the source and the row.
@@ -71,6 +73,8 @@ def reading(name: str, kind: str) -> Iterator[None]:
         raise
     except Exception as error:
         said = " ".join(str(error).split())[:300] or type(error).__name__
+        if CUT_OFF.match(said):
+            said = "the compressed file is cut off; copy or download it again"
         raise SourceError(f"{show_name(name)}: cannot be read as {kind}: {said}") from error
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 
-from ohmlearn.streams.options import TIMES
+from ohmlearn.streams.options import EDGE_ENDS, TIMES
 
 __all__ = [
     "MEASURES",
@@ -67,6 +67,7 @@ ONE_KIND = (
     ("s", "t"),
     ("left", "right"),
 )
+ROLES_OF_ONE_KIND = frozenset((*ONE_KIND, *EDGE_ENDS))
 PEOPLE_WORDS = """
 account actor author buyer card cardholder client consumer contributor customer director donor
 editor employee investor listener member patient person player reader researcher reviewer session
@@ -272,11 +273,14 @@ def is_one_kind(one: str, other: str) -> bool:
     --------
     >>> is_one_kind("src_ip", "dst_ip"), is_one_kind("buyer", "seller"), is_one_kind("shop", "tag")
     (True, True, False)
+    >>> is_one_kind("payer", "payee"), is_one_kind("payee_id", "payer_id")
+    (True, True)
     """
     names = [simplify(one), simplify(other)]
     if not all(map(_is_word, names)) or kind_of(one) == kind_of(other):
         return True
     for pair in (names, names[::-1]):
-        if tuple(pair) in ONE_KIND or dict(_pairs_of_roles(pair)):
+        kinds = kind_of(pair[0]), kind_of(pair[1])
+        if not {tuple(pair), kinds}.isdisjoint(ROLES_OF_ONE_KIND) or dict(_pairs_of_roles(pair)):
             return True
-    return tuple(map(kind_of, names)) in ONE_KIND or tuple(map(kind_of, names[::-1])) in ONE_KIND
+    return False

@@ -69,7 +69,8 @@ class HttpFile:
         """Ask for a part; if the connection is lost, return what has come."""
         with self._ask(start, count) as response:
             part = PART.fullmatch(response.headers.get("Content-Range", ""))
-            if part is None or int(part[3]) != self.size:
+            is_same = response.headers.get("Last-Modified") == self.changed
+            if part is None or int(part[3]) != self.size or not is_same:
                 raise ValueError("has changed while it was read")
             try:
                 content: bytes = response.read()

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn import _core
 from ohmlearn._sharing import Shared
-from ohmlearn.streams.approximate_knn import find_with_faiss
+from ohmlearn.streams.approximate_knn import check_for_faiss, find_with_faiss
 from ohmlearn.streams.batch import EdgeBatch
 from ohmlearn.streams.nearest import Neighbors, check_neighbor_points, find_neighbors
 from ohmlearn.streams.points import (
@@ -29,9 +29,7 @@ __all__ = ["METHODS", "FaissKnnEdges", "KnnEdges", "choose_method", "knn_edges"]
 
 METHODS = ("auto", "exact", "faiss")
 KEPT = 256 << 20  # bytes of neighbours that are kept, 12 each
-MOST = (
-    500  # neighbours of a point that are kept; sweeps over all distances find more of them faster
-)
+MOST = 500  # neighbours of a point that are kept; sweeps find more of them faster
 LONG = 1e13  # n_points² n_features: exact neighbours take some minutes of one processor
 Method = Literal["auto", "exact", "faiss"]
 Edges = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32] | None]
@@ -174,6 +172,9 @@ class FaissKnnEdges(NeighborEdges):
     fraction : float
         Share of the search for neighbours that is done.
     """
+
+    def _prepare(self) -> None:
+        check_for_faiss(self._x)
 
     def _find(self) -> Neighbors:
         return find_with_faiss(self._x, self.n_neighbors, self._threads)

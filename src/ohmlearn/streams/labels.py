@@ -16,7 +16,7 @@ from ohmlearn.nodes.ids import Ids, Strings, decode_strings, is_whole
 from ohmlearn.streams.columns import Columns
 from ohmlearn.streams.errors import refuse_source
 from ohmlearn.streams.headings import kind_of
-from ohmlearn.streams.options import LabelOptions
+from ohmlearn.streams.options import EDGE_ENDS, LabelOptions
 from ohmlearn.streams.read import find_sources
 
 __all__ = ["FileLabels", "as_node_ids", "gather", "read_labels"]
@@ -24,7 +24,8 @@ __all__ = ["FileLabels", "as_node_ids", "gather", "read_labels"]
 # As Python writes them: 007 stays a name. A column with missing values has floats: 1.0 is 1.
 INTEGER = re.compile(r"(0|-?[1-9]\d{0,17})(\.0*)?", re.ASCII)
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
-UNLABELLED = ("", "-1", "-1.0", "nan", "none", "null")
+MINUS_ONES = ("-1", "-1.0")
+UNLABELLED = ("", *MINUS_ONES, "nan", "none", "null")
 MANY, DISTINCT = 20, 0.5  # more different fractions than this, and this share of all, are refused
 
 
@@ -43,6 +44,8 @@ class FileLabels(dict[str, Any]):
         The first id, if its row may be a heading.
     id_heading : str or None
         The heading of the column of ids, which may name the kind of these nodes.
+    n_minus_ones : int
+        Number of rows with the label -1, which are left out.
     """
 
     def __init__(self, path: str) -> None:
@@ -52,6 +55,7 @@ class FileLabels(dict[str, Any]):
         self.columns = ""
         self.heading: str | None = None
         self.id_heading: str | None = None
+        self.n_minus_ones = 0
 
     def classes(self) -> set[Any]:
         """Return the different labels.
@@ -76,7 +80,8 @@ def read_labels(
     """Return the label of each node id in a file of any format of `read_edges`.
 
     The columns are those named, else ones with usual names, else the first two and no weights. Rows
-    whose label is empty, null, -1 or NaN are left out. Ids are strings; labels are integers if all
+    whose label is empty, null, -1 or NaN are left out; labels that are only 1 and -1 are refused,
+    because these may be two classes. Ids are strings; labels are integers if all
     of them are (1.0 is 1), else strings. Many different fractions are refused, because they are
     measurements and no classes. An empty weight is 1. If a node has several rows, its labels and
     weights are lists.
@@ -96,13 +101,22 @@ def read_labels(
     options = LabelOptions(
         source_col=node_col, target_col=label_col, weight_col=label_weight_col, id_type="string"
     )
-    rows, columns = _read_rows(path, options)
+    rows, columns, n_minus_ones = _read_rows(path, options)
     if not rows:
         refuse_source(path, "has no label; a row is a node and its label")
+    if columns is not None and node_col is None and label_col is None:
+        _refuse_edges(path, columns, rows[0][:2])
     integers = all(INTEGER.fullmatch(text) for _, text, _ in rows)
     if not integers:
         _refuse_measurements(path, [text for _, text, _ in rows], columns)
+    elif n_minus_ones > 0 and all(_as_integer(text) == 1 for _, text, _ in rows):
+        refuse_source(
+            path,
+            "the labels are only 1 and -1, but -1 means unlabelled; give the classes other names, "
+            "such as 0 and 1, or take the rows with -1 out",
+        )
     labels = FileLabels(path)
+    labels.n_minus_ones = n_minus_ones
     labels.update(gather((node, _as_integer(text) if integers else text) for node, text, _ in rows))
     if columns is not None:
         labels.id_heading = None if columns.names is None else columns.names[columns.u]
@@ -110,7 +124,7 @@ def read_labels(
         if columns.w is not None:
             labels.weights = gather((node, weight) for node, _, weight in rows)
             names += f", weights = {columns.name(columns.w)}"
-        guessed = columns.guessed or (columns.w is not None and label_weight_col is None)
+        guessed = columns.guessed != "" or (columns.w is not None and label_weight_col is None)
         labels.columns = names + (" (guessed)" if guessed else "")
         # The first row is probably a heading whose names are not the usual ones if the file has no
         # names of columns and no other row has the label of the first one.
@@ -122,8 +136,9 @@ def read_labels(
 
 def _read_rows(
     path: str, options: LabelOptions
-) -> tuple[list[tuple[str, str, float]], Columns | None]:
-    """Return the node, the label and the weight of each labelled row, and the columns."""
+) -> tuple[list[tuple[str, str, float]], Columns | None, int]:
+    """Return the rows with a label (node, label, weight), the columns, and how often -1 occurs."""
+    n_minus_ones = 0
     rows: list[tuple[str, str, float]] = []
     sources = list(find_sources(path, options))
     for source in sources:
@@ -132,7 +147,19 @@ def _read_rows(
             weights = [1.0] * len(nodes) if raw.w is None else raw.w.tolist()
             every = zip(nodes, labels, weights, strict=True)
             rows.extend(row for row in every if row[1].strip().lower() not in UNLABELLED)
-    return rows, sources[0].columns
+            n_minus_ones += sum(text.strip() in MINUS_ONES for text in labels)
+    return rows, sources[0].columns, n_minus_ones
+
+
+def _refuse_edges(path: str, columns: Columns, first: tuple[str, str]) -> None:
+    """Refuse a file whose headings, or its first row if it has none, are those of edges."""
+    u, v = (columns.names[columns.u], columns.names[columns.v]) if columns.names else first
+    if (u.strip().lower(), v.strip().lower()) in EDGE_ENDS:
+        refuse_source(
+            path,
+            f"the columns {u!r} and {v!r} seem to be the ends of edges, not nodes and labels; are "
+            f"the two files swapped? If not, name the columns with node_col and label_col",
+        )
 
 
 def _as_integer(text: str) -> int:

@@ -55,7 +55,7 @@ class MatrixMarketSource(Source):
             layout.w = 2 if header.has_values else -1
             layout.skips_faults = self.options.skip_bad
             layout.strings = (self.options.id_type or kind) == "string"
-            columns = self.columns or Columns(0, 1, None, None, False)
+            columns = self.columns or Columns(0, 1, None, None, "")
             if columns.kinds is not None:
                 layout.strings = False  # the range is checked; kinds come in front later
             seen = 0
@@ -119,7 +119,7 @@ class MatrixMarketSource(Source):
         has_values = field != "pattern"
         names = ["row", "column", "value"][: 3 if has_values else 2]
         weights = 2 if has_values else None
-        self.columns = Columns(0, 1, weights, names, False, kinds=kinds)
+        self.columns = Columns(0, 1, weights, names, "", kinds=kinds)
         self.n_edges = n_entries
         return Header((rows, cols), n_entries, has_values, text, number + 1)
 

@@ -21,6 +21,7 @@ from ohmlearn.validation.parameters import check_n_jobs, check_option
 __all__ = ["METRICS", "NeighborIndex", "check_neighbor_points", "find_neighbors"]
 
 METRICS = ("euclidean", "cosine")
+MOST_FEATURES = 2**31 - 1  # of a sparse X, whose columns have indices of 32 bits
 ROWS = 1024  # sparse rows, or new points, in a native call; Ctrl-C is noticed between calls
 DENSE: dict[Any, tuple[Any, Any]] = {
     np.uint8: (_core.Nearest8, _core.PointIndex8),
@@ -55,8 +56,13 @@ def _check_sparse(values: Any) -> Any:
     check_shape(values.shape)
     if values.dtype.kind not in "biuf":
         raise ValueError(f"X must be real numbers, got dtype {values.dtype}")
+    if values.shape[1] > MOST_FEATURES:
+        raise ValueError(
+            f"a sparse X may have at most {MOST_FEATURES} features, got {values.shape[1]}"
+        )
     dtype = np.float32 if values.dtype == np.float32 else np.float64
     x = scipy.sparse.csr_array(values, dtype=dtype)
+    x.check_format(full_check=True)  # an index outside the shape would be followed
     if not x.has_canonical_format:
         x = x.copy()  # it may share its arrays with X
         x.sum_duplicates()
@@ -79,8 +85,11 @@ def _scale_to_length_1(x: Any) -> Any:
     for find_size in (_largest, _length):
         size = find_size(x)
         zero = size == 0
-        by = 1.0 / np.where(zero, 1.0, size) if is_sparse else np.where(zero, 1.0, size)
-        x = scipy.sparse.csr_array(x.multiply(by[:, np.newaxis])) if is_sparse else x / by[:, None]
+        by = np.where(zero, 1.0, size)
+        if is_sparse:
+            x.data /= np.repeat(by, np.diff(x.indptr))
+        else:
+            x /= by[:, np.newaxis]
     if not zero.any():
         return x
     own = zero.astype(np.float64)[:, np.newaxis]

@@ -10,7 +10,16 @@ from ohmlearn.streams.where import parse_where
 from ohmlearn.validation.parameters import check_option
 from ohmlearn.validation.times import check_moment
 
-__all__ = ["FORMATS", "TIMES", "Column", "LabelOptions", "PairOptions", "ReadOptions", "Rows"]
+__all__ = [
+    "EDGE_ENDS",
+    "FORMATS",
+    "TIMES",
+    "Column",
+    "LabelOptions",
+    "PairOptions",
+    "ReadOptions",
+    "Rows",
+]
 
 FORMATS = ("csv", "tsv", "text", "jsonl", "parquet", "arrow", "matrix_market", "numpy")
 Column = str | int

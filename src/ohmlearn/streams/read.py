@@ -31,6 +31,7 @@ from ohmlearn.streams.parquet import ParquetFile
 from ohmlearn.streams.source import Source
 from ohmlearn.streams.tables import ArrowObject, is_table
 from ohmlearn.streams.text import TextSource
+from ohmlearn.validation.edges import refuse_other_graph
 
 __all__ = ["READERS", "find_sources", "open_stream", "read_edges"]
 
@@ -228,7 +229,7 @@ def find_sources(source: Any, options: ReadOptions) -> Iterator[Source]:
             raise ValueError("an empty list of files has no edges")
         for part in source:
             yield from find_sources(part, options)
-    elif isinstance(source, Iterable) or callable(source):
+    elif isinstance(refuse_other_graph(source), Iterable) or callable(source):
         yield IterableSource(source, options)
     else:
         raise TypeError(

@@ -43,6 +43,8 @@ DENIED = re.compile(
     r"|PERMISSION_DENIED|AuthenticationFailed|authenticat|\bcredentials\b",
     re.IGNORECASE,
 )
+AWAY = re.compile(r"\bUNAVAILABLE\b|resolve host|NETWORK_CONNECTION", re.IGNORECASE)
+MOST_SAID = 300  # characters
 ABSENT = re.compile(
     r"no.?such.?(bucket|key|file)|\b404\b|not.?found|ContainerNotFound|does not exist",
     re.IGNORECASE,
@@ -263,8 +265,14 @@ def _explain(name: str, error: Exception) -> Exception:
     """Return the error that a user sees: one line that says what to do."""
     if isinstance(error, SourceError | ImportError | TypeError):
         return error
-    shown, said = show_name(name), " ".join(str(error).split())[:300]
+    shown, said = show_name(name), " ".join(str(error).split())
     code = error.code if isinstance(error, HTTPError) else None
+    lost = SourceError(
+        f"{shown}: cannot be reached, or the connection was lost; check the name, your credentials "
+        f"and the network ({_shorten(said)})"
+    )
+    if AWAY.search(said):  # some libraries also speak of credentials, which they cannot fetch
+        return lost
     if code in (401, 403) or isinstance(error, PermissionError) or DENIED.search(said):
         return PermissionError(
             f"{shown}: access is denied; check the credentials and the name ({_shorten(said)})"
@@ -272,9 +280,21 @@ def _explain(name: str, error: Exception) -> Exception:
     if isinstance(error, FileNotFoundError) or ABSENT.search(said):
         return FileNotFoundError(f"there is no file {shown}; check the name of bucket and file")
     if isinstance(error, ValueError):  # not about the network
-        return SourceError(f"{shown}: {said}")
-    return SourceError(f"{shown}: cannot be reached, or the connection was lost: {said}")
+        return SourceError(f"{shown}: {_shorten(said)}")
+    return lost
 
 
 def _shorten(said: str) -> str:
-    return said if len(said) <= 120 else said[:117] + "..."
+    """Return what a library says, or its first sentences, or words.
+
+    Examples
+    --------
+    >>> _shorten("access is denied"), _shorten(100 * "retry ")[-15:]
+    ('access is denied', 'retry retry ...')
+    >>> _shorten("No token. " + 100 * "retry ")
+    'No token.'
+    """
+    if len(said) <= MOST_SAID:
+        return said
+    sentences, found, _ = said[:MOST_SAID].rpartition(". ")
+    return f"{sentences}." if found else said[:MOST_SAID].rpartition(" ")[0] + " ..."

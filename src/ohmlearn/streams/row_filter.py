@@ -82,7 +82,6 @@ class RowFilter:
         folders: Mapping[str, str | None] | None = None,
     ) -> None:
         self._source = source
-        self._where = where
         self._condition = parse_where(where)
         self._names = names
         self._folders = dict(folders or {})
@@ -236,6 +235,10 @@ def _evaluate(condition: Condition, take: Take, source: str, *, as_expression: b
         return pc.is_null(take(condition.column, None)[0])
     kind = _kind_of_values(condition)
     operand, type_of = take(condition.column, kind)
+    if kind == "number" and pa.types.is_integer(type_of):
+        condition = _in_integers(condition, type_of)
+        if not isinstance(condition, Comparison):
+            return evaluate(condition)
     values = [_as_scalar(value, kind, type_of) for value in condition.values]
     if condition.operator != "in":
         value = pc.scalar(values[0]) if as_expression else values[0]
@@ -244,6 +247,37 @@ def _evaluate(condition: Condition, take: Take, source: str, *, as_expression: b
         return _any_equal(operand, [pc.scalar(value) for value in values])
     answers = pc.is_in(operand, value_set=_as_value_set(values, operand.type))
     return pc.if_else(pc.is_valid(operand), answers, pa.scalar(None, pa.bool_()))
+
+
+def _in_integers(test: Comparison, type_of: Any) -> Condition:
+    """Return the same test with integers that a type can hold, because Arrow would make floats.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> _in_integers(Comparison("n", ">=", (1.5,)), pa.int64())
+    Comparison(column='n', operator='>', values=(1,))
+    """
+    numbers: Any = test.values
+    limits = np.iinfo(type_of.to_pandas_dtype())
+    low, high = int(limits.min), int(limits.max)
+    whole = [int(x) for x in numbers if low <= x <= high and x == math.floor(x)]
+    if test.operator == "in" and whole:
+        return test._replace(values=tuple(whole))
+    if test.operator != "in" and len(whole) == 1:
+        return test._replace(values=(whole[0],))
+    # No integer equals the value. Those below it are x <= border, and those above it the others.
+    value = numbers[0]
+    if value < low:
+        below, above = (Comparison(test.column, mark, (low,)) for mark in ("<", ">="))
+    else:
+        border = high if value > high else math.floor(value)
+        below, above = (Comparison(test.column, mark, (border,)) for mark in ("<=", ">"))
+    if test.operator in ("in", "="):
+        return Both(below, above)
+    if test.operator == "!=":
+        return Either(below, above)
+    return below if test.operator in ("<", "<=") else above
 
 
 def _any_equal(operand: Any, values: list[Any]) -> Any:
@@ -322,11 +356,8 @@ def _as_scalar(value: Any, kind: str, type_of: Any) -> Any:
         microseconds = round(_core.parse_time(value.encode(), True) * 1e6)
         zone = type_of.tz if pa.types.is_timestamp(type_of) else None
         return pa.scalar(microseconds, pa.timestamp("us", zone))
-    if kind == "number" and isinstance(value, int):
-        try:
-            return pa.scalar(value, type_of if pa.types.is_integer(type_of) else pa.float64())
-        except (pa.ArrowInvalid, OverflowError):
-            return pa.scalar(float(value), pa.float64())
+    if kind == "number":
+        return pa.scalar(value, type_of if pa.types.is_integer(type_of) else pa.float64())
     if kind == "text":
         return pa.scalar(value, type_of)
     return pa.scalar(value)

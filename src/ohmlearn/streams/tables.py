@@ -15,7 +15,7 @@ from ohmlearn.streams.columns import Columns
 from ohmlearn.streams.options import ReadOptions
 from ohmlearn.validation.parameters import require_extra
 
-__all__ = ["ArrowObject", "is_table"]
+__all__ = ["ArrowObject", "is_table", "refuse_table"]
 
 LOOK = 100  # rows of a data frame that show the types of its columns
 
@@ -28,6 +28,15 @@ def is_table(source: Any) -> bool:
         "lazy frame",
         "connection",
     )
+
+
+def refuse_table(edges: Any) -> None:
+    """Refuse a table where batches of edges are needed."""
+    if is_table(edges):
+        raise TypeError(
+            f"edges are needed, got a {type(edges).__name__}; read it with "
+            f"ohmlearn.read_edges(...), which numbers the nodes"
+        )
 
 
 def _library(table: Any) -> str:

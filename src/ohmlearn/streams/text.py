@@ -141,6 +141,8 @@ class TextSource(Source):
             sample = TextSample([first, *records], layout)
         values = sample.look(len(fields))
         own = self.own_options(names)
+        if len(fields) < 2:
+            refuse_one_column(self.name, options, layout.delimiter, first)
         columns = choose_columns(self.name, own, names, len(fields), values)
         layout.u, layout.v = columns.u, columns.v
         layout.w = -1 if columns.w is None else columns.w
@@ -288,6 +290,17 @@ def refuse_return(name: str, line: bytes, number: int) -> NoReturn:
     """Refuse a line before the first edge that seems to be several lines."""
     text = shorten(line.decode(errors="replace"))
     refuse_source(name, f"a carriage return is inside {text}; {LINE_ENDS}", f"row {number}")
+
+
+def refuse_one_column(name: str, options: ReadOptions, delimiter: str, line: bytes) -> NoReturn:
+    """Refuse a text whose lines have no delimiter."""
+    mark = {"": "blanks", "\t": "tabs"}.get(delimiter, repr(delimiter))
+    text = shorten(line.decode(errors="replace"))
+    why = f"{options.rows.one} needs two columns, got 1: they are separated by {mark}, but the "
+    why += f"first line is {text}"
+    if options.rows is ReadOptions.rows:  # tables of labels have no such option
+        why += "; if the delimiter is another one, give delimiter=..."
+    refuse_source(name, why)
 
 
 def parse_blocks(

@@ -25,6 +25,7 @@ __all__ = [
     "check_same_length",
     "check_timed_batch",
     "check_weights",
+    "maker_of",
     "raise_edge_fault",
     "refuse_other_graph",
     "split_batch",
@@ -242,15 +243,21 @@ def check_rereadable(edges: Iterable[Any], reader: str) -> Iterable[Any]:
     return edges
 
 
+def maker_of(edges: Any) -> str | None:
+    """Return the function that makes a Graph of a graph of another library; None for others."""
+    makers = {"tocsr": "scipy", "adjacency": "networkx", "get_edgelist": "igraph"}
+    found = (library for attribute, library in makers.items() if hasattr(edges, attribute))
+    return next((f"Graph.from_{library}" for library in found), None)
+
+
 def refuse_other_graph(edges: Any) -> Any:
     """Return edges, unless they are a graph of another library."""
-    makers = {"tocsr": "scipy", "adjacency": "networkx", "get_edgelist": "igraph"}
-    for attribute, library in makers.items():
-        if hasattr(edges, attribute):
-            raise TypeError(
-                f"edges are needed as a Graph or as arrays, got {type(edges).__module__}."
-                f"{type(edges).__name__}; make a Graph of it with Graph.from_{library}"
-            )
+    maker = maker_of(edges)
+    if maker is not None:
+        raise TypeError(
+            f"edges are needed as a Graph or as arrays, got {type(edges).__module__}."
+            f"{type(edges).__name__}; make a Graph of it with {maker}"
+        )
     return edges
 
 

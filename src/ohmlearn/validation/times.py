@@ -19,6 +19,7 @@ from ohmlearn import _core
 __all__ = [
     "DURATION_KIND",
     "LARGEST_TIME",
+    "UNIT_NAMES",
     "UNIX_UNITS",
     "as_times",
     "check_duration",

@@ -1,0 +1,252 @@
+"""What goes wrong at first: a wrong number of nodes, files in the wrong order, missing units."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from ohmlearn.cli import main
+
+
+def label(*args: object) -> Result:
+    return CliRunner().invoke(main, ["label", *map(str, args)])
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two rings of 30 nodes with a bridge, four labels, and a label of a node without an edge."""
+    monkeypatch.chdir(tmp_path)
+    pairs = [(s * 30 + i, s * 30 + (i + k) % 30) for s in (0, 1) for i in range(30) for k in (1, 2)]
+    rows = "".join(f"{u},{v}\n" for u, v in [*pairs, (0, 30)])
+    Path("edges.csv").write_text("src,dst\n" + rows)
+    Path("labels.csv").write_text("node,label\n5,a\n6,a\n35,b\n36,b\n99,b\n")
+    return tmp_path
+
+
+def test_the_number_of_nodes_is_only_for_the_memory(files: Path):
+    answers = []
+    for n_nodes in ("", "60", "5000"):
+        options = ["--n-nodes", n_nodes] if n_nodes else []
+        shown = label("edges.csv", "--labels", "labels.csv", "-o", "o.csv", "--json", *options)
+        assert shown.exit_code == 0, shown.stderr
+        summary = json.loads(shown.stderr.splitlines()[-1])
+        assert summary["n_nodes"] == 61
+        assert summary["n_unreached"] == 0
+        answers.append(Path("o.csv").read_bytes())
+    assert answers[0] == answers[1] == answers[2]
+    # A budget is larger than these few edges, so that all are kept.
+    budget = ("--memory", "900MB", "--n-nodes")
+    for n_nodes in ("60", "5000"):
+        shown = label("edges.csv", "--labels", "labels.csv", "-o", "o.csv", *budget, n_nodes)
+        assert shown.exit_code == 0, shown.stderr
+        assert Path("o.csv").read_bytes() == answers[0]
+
+
+@pytest.mark.parametrize("more", [[], ["--checkpoint", "c.ohm"], ["--state", "s.ohm"]])
+def test_more_nodes_than_said_are_refused(files: Path, more: list[str]):
+    command = ("edges.csv", "--labels", "labels.csv", "-o", "o.csv", *more, "--n-nodes")
+    shown = label(*command, "59")
+    assert shown.exit_code == 2
+    assert "the edges have more than 59 nodes; raise --n-nodes" in shown.stderr
+    assert not Path("o.csv").exists()
+    shown = label(*command, "60")
+    assert shown.exit_code == 0, shown.stderr
+
+
+def test_a_state_takes_another_number_of_nodes(files: Path):
+    shown = label("edges.csv", "--labels", "labels.csv", "--state", "s.ohm", "--n-nodes", "60")
+    assert shown.exit_code == 0, shown.stderr
+    Path("more.csv").write_text("src,dst\n60,61\n61,0\n")
+    shown = label("more.csv", "--state", "s.ohm", "--n-nodes", "5000", "--json", "-o", "o.csv")
+    assert shown.exit_code == 0, shown.stderr
+    assert json.loads(shown.stderr.splitlines()[-1])["n_nodes"] == 63
+
+
+def test_usual_ends_are_one_kind(files: Path):
+    text = Path("edges.csv").read_text()
+    Path("paid.csv").write_text(text.replace("src,dst", "payer,payee"))
+    shown = label("paid.csv", "--labels", "labels.csv", "-o", "o.csv")
+    assert shown.exit_code == 0, shown.stderr
+    assert "kind" not in shown.stderr
+
+
+@pytest.mark.parametrize(
+    ("heading", "suggested"), [("u,v", None), ("u,v,kind", "kind"), ("kind,u,v", "kind")]
+)
+def test_an_end_is_not_suggested_for_the_times(files: Path, heading: str, suggested: str | None):
+    cells = ",".join("1" for _ in heading.split(","))
+    Path("e.csv").write_text(f"{heading}\n{cells}\n")
+    shown = label("e.csv", "--labels", "labels.csv", "--half-life", "7d")
+    assert shown.exit_code == 2
+    if suggested is None:
+        assert "--time-col" not in shown.stderr
+        assert "the edges seem to have no times" in shown.stderr
+    else:
+        assert f"--time-col {suggested}" in shown.stderr
+
+
+def test_a_state_that_is_none(files: Path):
+    Path("s.ohm").write_text("no state\n")
+    shown = label("edges.csv", "--labels", "labels.csv", "--state", "s.ohm")
+    assert shown.exit_code == 2
+    assert "s.ohm was not saved by ohmlearn; give an .ohm file of --state, or of" in shown.stderr
+
+
+def test_a_folder_that_cannot_be_written_is_found_before_reading(
+    files: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("ohmlearn.cli.label.open_edges", lambda *_, **__: pytest.fail("was read"))
+    for option in ("-o", "--report", "--checkpoint"):
+        path = "/proc/x.csv"
+        shown = label("edges.csv", "--labels", "labels.csv", option, path)
+        assert shown.exit_code == 2
+        assert f"{option} {path}: cannot write in the folder /proc" in shown.stderr
+    assert sorted(path.name for path in files.iterdir()) == ["edges.csv", "labels.csv"]
+
+
+@pytest.mark.parametrize("heading", ["src,dst", "u,v", None])
+def test_swapped_files_are_named_before_edges_are_read(
+    files: Path, heading: str | None, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("ohmlearn.cli.label.open_edges", lambda *_, **__: pytest.fail("was read"))
+    rows = [f"{i},{i * 3 % 2030}" for i in range(2030)]
+    Path("e.csv").write_text("\n".join([heading, *rows] if heading else rows) + "\n")
+    shown = label("labels.csv", "--labels", "e.csv")
+    assert shown.exit_code == 2
+    if heading:
+        ends = " and ".join(f"'{name}'" for name in heading.split(","))
+        assert f"e.csv: the columns {ends} seem to be the ends of edges" in shown.stderr
+        assert "are the two files swapped?" in shown.stderr
+    else:
+        assert "e.csv: there are 2,030 classes" in shown.stderr
+        assert "the two files are swapped" in shown.stderr
+
+
+def test_few_swapped_rows_and_named_columns(files: Path):
+    rows = "".join(f"{i},{i + 1}\n" for i in range(59))
+    Path("e.csv").write_text(rows)
+    shown = label("edges.csv", "--labels", "e.csv", "-o", "o.csv")
+    assert "e.csv: 59 nodes have 59 different labels; if this is the file of edges" in shown.stderr
+    Path("e.csv").write_text("source,target\n5,a\n6,a\n35,b\n36,b\n")
+    named = ("--node-col", "source", "--label-col", "target")
+    shown = label("edges.csv", "--labels", "e.csv", "-o", "o.csv", *named)
+    assert shown.exit_code == 0, shown.stderr
+
+
+def test_labels_that_come_back_as_others_are_counted(files: Path):
+    Path("labels.csv").write_text("node,label\n5,a\n6,a\n4,a\n7,b\n35,b\n36,b\n37,b\n")
+    command = ("edges.csv", "--labels", "labels.csv", "-o", "o.csv")
+    shown = label(*command)
+    assert shown.exit_code == 0, shown.stderr
+    answers = dict(row.split(",")[:2] for row in Path("o.csv").read_text().splitlines()[1:])
+    given = dict(row.split(",") for row in Path("labels.csv").read_text().splitlines()[1:])
+    n_others = sum(answers[node] != name for node, name in given.items())
+    assert n_others == 1
+    assert "7 of them with a label given; 1 of these gets another label" in shown.stderr
+    shown = label(*command, "--json")
+    assert json.loads(shown.stderr.splitlines()[-1])["n_relabelled"] == 1
+
+
+@pytest.fixture
+def timed(files: Path) -> list[str]:
+    """Days of January, later ones with another pair of nodes."""
+    rows = [f"{i},{i + 1},2026-01-{i + 1:02}" for i in range(20)]
+    Path("dates.csv").write_text("\n".join(["src,dst,ts", *rows]) + "\n")
+    rows = [f"{i},{i + 1},{1767225600 + 86400 * i}" for i in range(20)]
+    Path("unix.csv").write_text("\n".join(["src,dst,ts", *rows]) + "\n")
+    Path("labels.csv").write_text("node,label\n1,a\n2,a\n19,b\n20,b\n")
+    return ["--labels", "labels.csv", "-o", "o.csv"]
+
+
+@pytest.mark.parametrize("option", ["--half-life", "--last"])
+def test_a_duration_without_a_unit(timed: list[str], option: str):
+    shown = label("dates.csv", *timed, option, "30")
+    assert shown.exit_code == 2
+    problem = f"{option} 30 has no unit, but the times are dates; give 30d for days, or 30s"
+    assert problem in shown.stderr
+    shown = label("unix.csv", *timed, option, "86401")
+    assert shown.exit_code == 0, shown.stderr
+    assert f"{option} 86401 means 86401 seconds, because the times are Unix" in shown.stderr
+    assert "for days give 86401d" in shown.stderr
+    result = CliRunner().invoke(
+        main, ["sparsify", "dates.csv", "-o", "h.csv", "--half-life", "30"], catch_exceptions=False
+    )
+    assert result.exit_code == 2
+    assert "--half-life 30 has no unit" in result.stderr
+
+
+def test_a_half_life_has_its_unit_in_the_summary(timed: list[str]):
+    for edges, half_life, shown in (
+        ("dates.csv", "30d", "half-life 30d, at"),
+        ("unix.csv", "864000", "half-life 864000 s, at"),
+    ):
+        result = label(edges, *timed, "--half-life", half_life)
+        assert shown in result.stderr
+
+
+def test_edges_that_do_not_count_are_edges(timed: list[str]):
+    shown = label("dates.csv", *timed, "--last", "3d")
+    assert shown.exit_code == 0, shown.stderr
+    assert "2 of the 4 labelled nodes have no edge that counts, such as 1" in shown.stderr
+
+
+GOOGLE = (
+    "google::cloud::Status(UNAVAILABLE: Retry policy exhausted, with a last message of Could not "
+    "create a OAuth2 access token to authenticate the request. The request was not sent, as such "
+    "an access token is required to complete the request successfully. Learn more about Google "
+    "Cloud authentication at the address of its manual. The underlying error was a host name"
+)
+AMAZON = "AWS Error NETWORK_CONNECTION during HeadBucket operation: Could not resolve hostname"
+
+
+@pytest.mark.parametrize(
+    ("address", "said", "message"),
+    [
+        ("gs://b/e.csv", GOOGLE, "check the name, your credentials and the network"),
+        ("s3://b/e.csv", AMAZON, "check the name, your credentials and the network"),
+        ("s3://b/e.csv", "AccessDenied", "access is denied; check the credentials and the name"),
+    ],
+)
+def test_files_on_machines_that_cannot_be_reached(
+    files: Path, monkeypatch: pytest.MonkeyPatch, address: str, said: str, message: str
+):
+    def fail(*_: object) -> None:
+        raise OSError(said)
+
+    monkeypatch.setattr("ohmlearn.streams.remote._resolve", fail)
+    shown = label(address, "--labels", "labels.csv")
+    assert shown.exit_code == 2
+    assert f"{address}: " in shown.stderr
+    assert message in shown.stderr
+    quoted = shown.stderr.strip().rpartition(" (")[2].removesuffix(")").removesuffix(" ...")
+    assert said.startswith(quoted)
+    assert quoted == said or quoted.endswith(".")  # whole sentences
+
+
+@pytest.mark.parametrize(
+    ("options", "guessed"),
+    [
+        ("", "(guessed)"),
+        ("--source-col src", "(v guessed)"),
+        ("--source-col src --target-col dst", None),
+        ("--time-col ts", "(ends guessed)"),
+        ("--half-life 3d --source-col src --target-col dst", "(times guessed)"),
+        ("--half-life 3d --source-col src --target-col dst --time-col ts", None),
+    ],
+)
+def test_what_was_guessed(timed: list[str], options: str, guessed: str | None):
+    shown = label("dates.csv", *timed, *options.split())
+    assert shown.exit_code == 0, shown.stderr
+    first = shown.stderr.splitlines()[0]
+    assert first.startswith("dates.csv: u = 'src', v = 'dst'")
+    assert first.endswith(guessed) if guessed else "guessed" not in first
+
+
+def test_python_runs_the_package():
+    command = [sys.executable, "-m", "ohmlearn", "--help"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.startswith("Usage: ohmlearn [OPTIONS] COMMAND")
