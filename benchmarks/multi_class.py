@@ -1,7 +1,8 @@
 """Cost of passes with many classes: one pass and three passes over streams of string ids.
 
 ``python -m benchmarks.multi_class`` prints one JSON line per stream, number of classes and number
-of passes, with CPU and wall seconds of reading, sparsifying and labelling, and the peak memory.
+of passes, with CPU and wall seconds of reading, sparsifying and labelling, and the peak memory: the
+round with the least CPU seconds.
 The streams are Parquet files. In "events" the same pairs come again and again; in "distinct"
 nearly every edge is another pair. Each case runs in its own child process.
 """
@@ -9,6 +10,7 @@ nearly every edge is another pair. Each case runs in its own child process.
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import tempfile
 import warnings
@@ -60,12 +62,23 @@ def label(path: str, n_classes: int, passes: int, threads: int) -> Figure:
     return {"edges": seen, "edges_kept": model.graph_.n_edges, "cpu_s": cpu, "wall_s": wall}
 
 
+def measure(path: Path, n_classes: int, passes: int, threads: int) -> Figure:
+    """Run a case in a child process."""
+    arguments = ["--child", str(path), str(n_classes), str(passes), "--threads", str(threads)]
+    figure: Figure = {"cpu_s": math.inf}
+    for part in run_child("benchmarks.multi_class", arguments, LIMIT):
+        figure |= part
+    figure["status"] = figure.pop("end")
+    return figure
+
+
 def main() -> None:
     """Run all cases, or one of them in this process."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--edges", type=int, default=8_000_000)
     parser.add_argument("--classes", type=int, nargs="+", default=CLASSES)
     parser.add_argument("--streams", nargs="+", choices=STREAMS, default=list(STREAMS))
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -80,16 +93,15 @@ def main() -> None:
             path = Path(folder) / f"{name}.parquet"
             make_stream(path, *STREAMS[name], options.edges)
             for n_classes in options.classes:
-                for passes in PASSES:
+                best: dict[int, Figure] = {}
+                for passes in PASSES * options.rounds:  # in turn, because the load changes
                     print(name, n_classes, passes, file=sys.stderr, flush=True)
+                    found = measure(path, n_classes, passes, options.threads)
+                    if found["cpu_s"] < best.get(passes, {"cpu_s": math.inf})["cpu_s"]:
+                        best[passes] = found
+                for passes, found in best.items():
                     case = {"stream": name, "classes": n_classes, "passes": passes}
-                    figure: Figure = {"bench": "multi_class", **case, "threads": options.threads}
-                    arguments = ["--child", str(path), str(n_classes), str(passes)]
-                    arguments += ["--threads", str(options.threads)]
-                    for part in run_child("benchmarks.multi_class", arguments, LIMIT):
-                        figure |= part
-                    figure["status"] = figure.pop("end")
-                    emit(figure)
+                    emit({"bench": "multi_class", **case, "threads": options.threads, **found})
 
 
 if __name__ == "__main__":
