@@ -95,7 +95,7 @@ CASES = [
      "--last 7.0 after all earlier edges, so that these would be forgotten; if it is a typing "
      "error, correct it, or use --latest, --on-bad skip"),
     (labelled("early.csv", "--half-life 1e-9"), "--half-life 1e-09 is too short for times such as"),
-    (labelled("future.csv", "--last 7d"), "later than tomorrow (--latest sets another limit)"),
+    (labelled("future.csv", "--last 7d"), "later than tomorrow (give --latest for another limit)"),
     (labelled("negative.csv", "--last 7d"), "if one has the times, name it, for example "
      "--time-col w"),
     (labelled("edges.csv", "--n-nodes 5"), "Error: the edges have more than 5 nodes; raise "
