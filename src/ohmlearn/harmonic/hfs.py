@@ -46,10 +46,10 @@ CONSTRAINTS: Constraints = {"method": (Options(("harmonic", "restart")),)}
 CALL = "refine(edges, h, labelled, Y)"
 PRECONDITIONER_TOL = 1e-6
 RESPONSE_TOL = 1e-4  # H is less accurate than that
-# If the residual is above TOO_MUCH * tol, more iterations do not help.
 # Least ratio of energies on H and on all edges, or the other way round. With less, leave-one-out
 # scores were far too low on a social network, and those of H alone were about right.
 CLOSE = 0.6
+# If the residual is above TOO_MUCH * tol, more iterations do not help.
 MOST_SOLVES, TOO_MUCH = 3, 1e4
 PRECISION = (
     "float64 cannot reach this tolerance, because gamma times the weights is too large or the "
