@@ -15,7 +15,7 @@ column.
 import sys
 import warnings
 from numbers import Real
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import scipy.sparse
@@ -39,7 +39,7 @@ from ohmlearn.validation.parameters import (
     naming_size,
 )
 
-__all__ = ["GAMMA", "MOST_GAMMA", "Smoothing", "check_features", "smooth"]
+__all__ = ["GAMMA", "MOST_GAMMA", "Smoothing", "check_features", "make_room", "smooth"]
 
 Floats = NDArray[np.float64]
 
@@ -176,14 +176,16 @@ class Smoothing:
         self._ground = self._roots**2 / max(self.gamma, SMALLEST)
         self._solver: LaplacianSolver | None = None
 
-    def apply(self, X: Any, *, rows: ArrayLike | None = None) -> NDArray[Any]:
-        """Return the smoothed features; see `smooth`."""
+    def apply(
+        self, X: Any, *, rows: ArrayLike | None = None, out: NDArray[Any] | None = None
+    ) -> NDArray[Any]:
+        """Return the smoothed features, in `out` if it is given; see `smooth`."""
         n_nodes = self.graph.n_nodes
         features = check_features(X, n_nodes)
         chosen = None if rows is None else check_nodes_of(n_nodes, rows, "rows")
         n_columns = features.shape[1]
-        dtype = np.dtype(np.float32 if features.dtype == np.float32 else np.float64)
-        smoothed = _make_room(n_nodes if chosen is None else len(chosen), n_columns, dtype)
+        if out is None:
+            out = make_room(n_nodes if chosen is None else len(chosen), n_columns, features.dtype)
         width = _block_width(n_nodes)
         n_blocks = -(-n_columns // width)
         bounds = []
@@ -192,11 +194,11 @@ class Smoothing:
             name = f"smoothing with gamma {self.gamma:g}"
             with phase(Phase(name, number + 1, n_blocks, part="block"), self.verbose):
                 block, bound = self._smooth_block(_take_columns(features, part))
-                _check_size(block, dtype)
-                smoothed[:, part] = block if chosen is None else block[chosen]
+                _check_size(block, out.dtype)
+                out[:, part] = block if chosen is None else block[chosen]
                 bounds.append(bound)
         self._warn(np.concatenate(bounds) if bounds else np.empty(0))
-        return smoothed
+        return out
 
     def _smooth_block(self, block: Floats) -> tuple[Floats, Floats]:
         """Return smoothed columns, and bounds on their relative errors; may change `block`."""
@@ -270,8 +272,10 @@ class Smoothing:
         )
 
 
-def check_features(X: Any, n_nodes: int) -> Any:
+def check_features(X: Any, n_nodes: int, names: ArrayLike | None = None) -> Any:
     """Return features as an array or a csc_array of real, finite numbers, one row per node.
+
+    `names` are those of the columns, for messages.
 
     Examples
     --------
@@ -294,10 +298,10 @@ def check_features(X: Any, n_nodes: int) -> Any:
             f"X must have shape (n_nodes, n_features), got shape {features.shape}{remedy}"
         )
     if features.dtype.kind == "O" and not is_sparse:
-        features = _convert_objects(features)
+        features = _convert_objects(features, names)
     if features.dtype.kind not in "biuf":
         if features.dtype.kind in "US" and features.size > 0:
-            _refuse_value(0, 0, features[0, 0].item())
+            _refuse_string(features, names)
         raise ValueError(f"X must be real numbers, got dtype {features.dtype}")
     if features.shape[0] != n_nodes:
         raise ValueError(
@@ -305,32 +309,57 @@ def check_features(X: Any, n_nodes: int) -> Any:
             f"{features.shape[0]} rows"
         )
     if not is_sparse:
-        _check_finite(features)
+        _check_finite(features, names)
         return features
     columns = scipy.sparse.csc_array(features)
-    _check_finite(columns.data, columns)
+    _check_finite(columns.data, names, columns)
     return columns
 
 
-def _convert_objects(features: NDArray[Any]) -> NDArray[Any]:
+def _convert_objects(features: NDArray[Any], names: ArrayLike | None) -> NDArray[Any]:
     """Return numbers that are stored as objects as float64; None is missing."""
     try:
         return features.astype(np.float64)
     except (TypeError, ValueError):
         for (i, j), value in np.ndenumerate(features):
             if isinstance(value, str) or not isinstance(value, Real):
-                _refuse_value(i, j, value)
+                _refuse_value(i, j, value, names)
         raise
 
 
-def _refuse_value(i: int, j: int, value: Any) -> None:
+def _refuse_string(features: NDArray[Any], names: ArrayLike | None) -> NoReturn:
+    """Refuse an array of strings; numpy also makes strings of the numbers beside them."""
+    texts = features.ravel().tolist()
+    at = next((at for at, text in enumerate(texts) if not _is_number(text)), 0)
+    i, j = divmod(at, features.shape[1])
+    _refuse_value(i, j, texts[at], names)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _refuse_value(i: int, j: int, value: Any, names: ArrayLike | None) -> NoReturn:
     raise ValueError(
-        f"X must be real numbers, but row {i}, column {j} is {value!r}; encode such columns first, "
-        f"for example with sklearn.preprocessing.OneHotEncoder"
+        f"X must be real numbers, but {_place(i, j, names)} is {value!r}; encode such columns "
+        f"first, for example with sklearn.preprocessing.OneHotEncoder"
     )
 
 
-def _check_finite(values: NDArray[Any], columns: scipy.sparse.csc_array | None = None) -> None:
+def _place(i: int, j: int, names: ArrayLike | None) -> str:
+    name = "" if names is None else f" ({np.asarray(names)[j]})"
+    return f"row {i}, column {j}{name}"
+
+
+def _check_finite(
+    values: NDArray[Any],
+    names: ArrayLike | None = None,
+    columns: scipy.sparse.csc_array | None = None,
+) -> None:
     """Refuse NaN and infinities; `columns` is the sparse matrix that the values are from."""
     if values.dtype.kind != "f" or values.size == 0:
         return
@@ -349,7 +378,7 @@ def _check_finite(values: NDArray[Any], columns: scipy.sparse.csc_array | None =
             "fill in missing values first, for example with sklearn.impute.SimpleImputer, or drop "
             "the column"
         )
-    raise ValueError(f"X must be finite, but row {i}, column {j} is {what}; {remedy}")
+    raise ValueError(f"X must be finite, but {_place(i, j, names)} is {what}; {remedy}")
 
 
 def _check_degrees(degrees: ArrayLike, has_edges: NDArray[np.bool_]) -> Floats:
@@ -385,7 +414,9 @@ def _block_width(n_nodes: int) -> int:
     return max(BLOCK_COLUMNS, fitting)
 
 
-def _make_room(n_rows: int, n_columns: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+def make_room(n_rows: int, n_columns: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return an array for smoothed features: float32 if the features are, else float64."""
+    dtype = np.dtype(np.float32 if dtype == np.float32 else np.float64)
     size = n_rows * n_columns * dtype.itemsize
     with naming_size(
         f"the {n_columns} smoothed columns of {n_rows} nodes, which take {size / 2**30:.3g} GiB: "
