@@ -11,6 +11,7 @@ import pyarrow
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
+from servers import serve_files
 
 from ohmlearn import NodeTable, read_features
 from ohmlearn.streams import SourceError
@@ -179,3 +180,15 @@ def test_swapped_files_are_named(tmp_path):
     refused(tmp_path, "src,dst\na,b\nb,c\n", "seem to be the ends of edges.*are the files swapped?")
     refused(tmp_path, "user_id,item_id,rating\n1,2,3\n", "seem to be the ends of edges")
     refused(tmp_path, "node,label\na,spam\nb,ham\n", "'label' is left out: labels are no features")
+
+
+def test_files_of_web_servers(tmp_path):
+    names = ("people.csv", "people.csv.gz", "people.parquet", "people.arrow")
+    for name in names:
+        WRITERS[name](tmp_path / name)
+    with serve_files({name: (tmp_path / name).read_bytes() for name in names}) as server:
+        for name in names:
+            features = read_features(f"{server.address}/{name}?token=secret")
+            np.testing.assert_allclose(features.X, NUMBERS)
+        with pytest.raises(FileNotFoundError, match=r"there is no file .*/none\.csv;"):
+            read_features(f"{server.address}/none.csv")

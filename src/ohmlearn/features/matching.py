@@ -38,6 +38,15 @@ class Matched(Shown):
         Where the features come from, for messages.
     example : int or str or None
         The id of a node without features.
+
+    Examples
+    --------
+    >>> from ohmlearn import NodeFeatures
+    >>> matched = NodeFeatures([[1.0], [3.0]], ids=[0, 2]).match(None, n_nodes=3)
+    >>> matched
+    <Matched: 3 nodes, 1 column, 1 node without features>
+    >>> matched.X.ravel(), matched.missing
+    (array([1., 2., 3.]), array([False,  True, False]))
     """
 
     X: Any
@@ -148,8 +157,8 @@ def _refuse_all(ids: NDArray[Any], nodes: NodeTable | None, size: int, source: s
     refuse_source(
         source,
         f"no node of the graph has features: none of the {len(ids):,} ids, such as "
-        f"{ids.tolist()[0]!r}, is among the {size:,} of the graph{there}; is it the right column "
-        f"(node_col)?",
+        f"{ids.tolist()[0]!r}, is among the {size:,} of the graph{there}; is it the "
+        f"right column of ids?",
     )
 
 
