@@ -166,6 +166,8 @@ def test_bad_values_are_refused_by_column_and_row():
     mixed = pandas.DataFrame({"id": [1, 2, 3], "x": pandas.Series([1, 2.5, "three"], dtype=object)})
     with pytest.raises(SourceError, match="row 2: the column 'x' has values of different types"):
         NodeFeatures.from_table(mixed)
+    mixed["y"] = [1, 2, 3]
+    assert NodeFeatures.from_table(mixed, columns=["y"]).names == ["y"]
 
 
 def test_bad_ids_are_refused():

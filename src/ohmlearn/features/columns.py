@@ -41,8 +41,10 @@ class Found(NamedTuple):
     features: list[str]
 
 
-def as_arrow(table: Any, source: str) -> Any:
+def as_arrow(table: Any, source: str, columns: Sequence[str] | None = None) -> Any:
     """Return a table as one of pyarrow; the index of a pandas frame becomes a column if it has ids.
+
+    If only some `columns` are used, others may have values that Arrow cannot hold.
 
     Examples
     --------
@@ -52,10 +54,12 @@ def as_arrow(table: Any, source: str) -> Any:
     ['who', 'age']
     """
     require_extra("pyarrow", "files")
-    return _from_pandas(table, source) if library_of(table) == "pandas" else read_whole(table)
+    if library_of(table) == "pandas":
+        return _from_pandas(table, source, columns)
+    return read_whole(table)
 
 
-def _from_pandas(frame: Any, source: str) -> Any:
+def _from_pandas(frame: Any, source: str, wanted: Sequence[str] | None) -> Any:
     """Return a data frame as a table, column by column, so that a message can name the column."""
     import pyarrow as pa
 
@@ -74,7 +78,10 @@ def _from_pandas(frame: Any, source: str) -> Any:
             refuse_source(source, f"the index and a column are both called {name!r}; rename one")
         names.insert(0, name)
         columns.insert(0, index.to_series())
-    arrays = [_column_from_pandas(*pair, source) for pair in zip(names, columns, strict=True)]
+    arrays = []
+    for name, column in zip(names, columns, strict=True):
+        is_optional = wanted is not None and name not in wanted
+        arrays.append(_column_from_pandas(name, column, source, is_optional))
     table = pa.Table.from_arrays(arrays, names=names)
     if len(names) > len(frame.columns):
         meta = json.dumps({"index_columns": [names[0]]})
@@ -86,7 +93,7 @@ def _is_default(index: Any) -> bool:
     return type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
 
 
-def _column_from_pandas(name: str, column: Any, source: str) -> Any:
+def _column_from_pandas(name: str, column: Any, source: str, is_optional: bool) -> Any:
     import pyarrow as pa
 
     if type(column.dtype).__name__ == "SparseDtype":
@@ -94,6 +101,8 @@ def _column_from_pandas(name: str, column: Any, source: str) -> Any:
     try:
         return pa.array(column, from_pandas=True)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError) as error:
+        if is_optional:
+            return pa.nulls(len(column))
         values = column.tolist()
         first, at = _find_other_type(values)
         if at is None:

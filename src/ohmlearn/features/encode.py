@@ -122,7 +122,7 @@ class Categories:
             self.treatment += f", of which the {len(hidden):,} rarest share a column"
         if n_missing > 0:
             self.names.append(f"{name}_missing")
-            self.treatment += f"; {n_missing:,} missing, which are a category"
+            self.treatment += f"; {n_missing:,} missing, as a category"
 
     def n_filled(self) -> int:
         """Return how many entries are not zero."""

@@ -156,7 +156,7 @@ class NodeFeatures(Shown):
                 f"{type(table).__name__}; read files with ohmlearn.read_features(...)"
             )
         source = f"the {type(table).__name__}"
-        return cls._from_arrow(as_arrow(table, source), source, 0, node_col, columns)
+        return cls._from_arrow(as_arrow(table, source, columns), source, 0, node_col, columns)
 
     @classmethod
     def _from_arrow(
