@@ -3,8 +3,8 @@
 ``python -m benchmarks.smoothing`` prints one JSON line per graph and method: CPU and wall seconds,
 the memory that smoothing adds to the graph and the columns, and the largest relative error of some
 columns. Each method runs in its own child. With ``--large``, ohmlearn alone also smooths on a
-million nodes, for several numbers of edges and of columns. With ``--table FILE``, stored figures
-are printed as a table.
+million nodes, for several numbers of edges and of columns. With ``--table FOLDER``, stored
+figures are printed as a table.
 
 The nodes lie on a circle. In the graph "random" an edge joins any two of them, and in "local" two
 that are at most 50 places apart. A column (float32) is a wave along the circle plus noise: in
@@ -26,6 +26,7 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,6 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from benchmarks.measure import Figure, emit, peak_mib, reset_peak, run_child, timed
-from benchmarks.results import ending, memory, seconds, table
 
 GAMMA, TOL = 9.0, 1e-6
 CHECKED = 2  # columns whose error is measured
@@ -112,8 +112,8 @@ def smooth_by_steps(A: Any, X: Columns, n_steps: int | None) -> Columns:
 
 PEERS: dict[str, Callable[[Any, Columns], Columns]] = {
     "scipy cg": smooth_by_cg,
-    "APPNP, 10 steps": lambda A, X: smooth_by_steps(A, X, 10),
-    "APPNP to 1e-6": lambda A, X: smooth_by_steps(A, X, None),
+    "APPNP, 10 steps": partial(smooth_by_steps, n_steps=10),
+    "APPNP to 1e-6": partial(smooth_by_steps, n_steps=None),
 }
 
 
@@ -135,12 +135,12 @@ def measure(
     work: Callable[[], Columns]
     if method == "ohmlearn":
         smooth_ours(small, X[:2], threads)  # imports
-        work = lambda: smooth_ours(graph, X, threads)  # noqa: E731
+        work = partial(smooth_ours, graph, X, threads)
     else:
         A: Any = graph.to_scipy()
         del graph
         PEERS[method](small.to_scipy(), X[:2])
-        work = lambda: PEERS[method](A, X)  # noqa: E731
+        work = partial(PEERS[method], A, X)
     before = reset_peak()
     y, cpu, wall = timed(work)
     peak = peak_mib()
@@ -183,45 +183,6 @@ def run_case(
     emit(figure | (found[0] if found else {}) | status)
 
 
-def smoothing_table(figures: list[Figure]) -> str:
-    """Time, memory and error of each method.
-
-    Examples
-    --------
-    >>> figure = {"method": "ohmlearn", "graph": "local", "nodes": 200_000, "edges": 2_000_000,
-    ...           "columns": 32, "threads": 1, "cpu_s": 2.0, "wall_s": 2.1, "rss_growth_mib": 300,
-    ...           "error": 2.1e-7, "status": "ok", "note": ""}
-    >>> print(smoothing_table([figure]).splitlines()[-1])
-    | local | 200,000 | 2,000,000 | 32 | ohmlearn | 1 | 2.1 s | 2.0 s | 300 MiB | 2e-07 |
-    """
-    rows = []
-    for f in figures:
-        cells = [f["graph"], f"{f['nodes']:,}", f"{f['edges']:,}", str(f["columns"])]
-        cells += [f["method"], str(f["threads"])]
-        if "cpu_s" in f:
-            error = f"{f['error']:.0e}" if "error" in f else ""
-            growth = memory(f["rss_growth_mib"])
-            cells += [seconds(f["wall_s"]), seconds(f["cpu_s"]), growth, error]
-        else:
-            cells += [ending(f), "", "", ""]
-        rows.append(cells)
-    return table(
-        [
-            "graph",
-            "nodes",
-            "edges",
-            "columns",
-            "",
-            "threads",
-            "wall time",
-            "CPU time",
-            "memory",
-            "error",
-        ],
-        rows,
-    )
-
-
 def main() -> None:
     """Measure all methods, or one in this process."""
     parser = argparse.ArgumentParser(
@@ -232,7 +193,7 @@ def main() -> None:
     parser.add_argument("--columns", type=int, default=32)
     parser.add_argument("--large", action="store_true", help="also a million nodes, ours alone")
     parser.add_argument("--limit", type=float, default=600.0, help="CPU seconds of a child")
-    parser.add_argument("--table", type=Path, help="show figures that were stored")
+    parser.add_argument("--table", type=Path, help="folder of figures to show as a table")
     parser.add_argument("--child", nargs=7, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
@@ -241,10 +202,10 @@ def main() -> None:
         measure(method, graph, (nodes, edges, columns), threads, Path(path) if path else None)
         return
     if options.table:
-        import json
+        from benchmarks.results import Results
+        from benchmarks.stream_tables import smoothing_table
 
-        lines = map(json.loads, options.table.read_text(encoding="utf-8").splitlines())
-        print(smoothing_table([f for f in lines if f["bench"] == "smoothing"]))
+        print(smoothing_table(Results(options.table)))
         return
     sizes = (int(options.nodes), int(options.edges), options.columns)
     with tempfile.TemporaryDirectory() as folder:
