@@ -93,7 +93,7 @@ def smooth(
         1 / (1 + gamma) before each step takes gamma steps on average.
     degrees : array-like of shape (n_nodes,), optional
         The degrees D, by default those of `graph`. For a sparsifier, give the exact degrees of all
-        edges, 8 bytes per node. A node that has edges needs a degree above 0.
+        the edges that it was made from. A node that has edges needs a degree above 0.
     rows : array-like of int, optional
         The nodes whose smoothed features are returned; all by default.
     tol : float
