@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from ohmlearn._blas import one_blas_thread
 from ohmlearn._phases import phase
 from ohmlearn.features.experts import FEATURES, GRAPH, Experts, Variant
 from ohmlearn.features.homophily import Homophily, measure_homophily
@@ -99,6 +100,7 @@ class MixesExperts(SharesGraph):
     def _check_features(self, X: Any, *, reset: bool) -> Any:
         """Return features as a matrix of finite numbers."""
 
+    @one_blas_thread()
     def _solve(self) -> Floats:
         """Return the present answers; they are computed when they are asked for."""
         check_is_fitted(self, "_labels")
@@ -113,16 +115,16 @@ class MixesExperts(SharesGraph):
                 self.n_jobs,
                 self.verbose,
             )
-            with phase("comparing features and graph", self.verbose):
-                self._mixture, smoothed = fit_mixture(
-                    experts,
-                    self._labels,
-                    gamma=None if self.gamma == "auto" else float(self.gamma),
-                    correct=None if self.correct == "auto" else bool(self.correct),
-                    spread=None if self.spread == "auto" else bool(self.spread),
-                    mix=self.mix,
-                    n_folds=self.cv,
-                )
+            self._mixture, smoothed = fit_mixture(
+                experts,
+                self._labels,
+                gamma=None if self.gamma == "auto" else float(self.gamma),
+                correct=None if self.correct == "auto" else bool(self.correct),
+                spread=None if self.spread == "auto" else bool(self.spread),
+                mix=self.mix,
+                n_folds=self.cv,
+            )
+            with phase("measuring homophily", self.verbose):
                 homophily = measure_homophily(experts, self._labels, self.cv)
             with phase("labelling all nodes", self.verbose):
                 self._answers = self._mix(experts, smoothed)
@@ -261,6 +263,7 @@ class MixesExperts(SharesGraph):
         mixed: Floats = share * found + (1.0 - share) * near
         return mixed
 
+    @one_blas_thread()
     def _answers_of_estimator(self, rows: Any) -> Floats:
         found = self._predict_own(self._scaled.scale_rows(rows))
         temperature = self._mixture.temperatures.get(FEATURES, 1.0)
