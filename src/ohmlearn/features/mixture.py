@@ -95,7 +95,7 @@ def fit_mixture(
     wanted = _variants(correct, spread, mix)
     if mix and experts.graph.n_edges == 0:
         wanted = {FEATURES}
-    for variant in wanted:
+    for variant in sorted(wanted):  # sums have the same order in every process
         left_out[variant] = np.empty_like(first)
     if FEATURES in wanted:
         assert own is not None
