@@ -12,11 +12,11 @@ from ohmlearn.features.base import BaseGraphFeatures
 from ohmlearn.features.tasks import Values
 from ohmlearn.nodes import NodeTable
 from ohmlearn.semi_supervised.targets import Labels, find_values
-from ohmlearn.validation.parameters import LARGEST
 
 __all__ = ["GraphFeatureRegressor"]
 
 Floats = NDArray[np.float64]
+LARGEST = 1e70
 
 
 class GraphFeatureRegressor(RegressorMixin, BaseGraphFeatures):
@@ -87,8 +87,8 @@ n_features_in_
         largest = float(np.abs(labels.values).max())
         if largest > LARGEST:
             raise ValueError(
-                f"y must be between -{LARGEST:g} and {LARGEST:g}, because squares of larger numbers "
-                f"overflow, got {largest:g}; scale y down"
+                f"y must be between -{LARGEST:g} and {LARGEST:g}, because variances of squared "
+                f"errors overflow otherwise, got {largest:g}; scale y down"
             )
         return labels
 
