@@ -25,6 +25,7 @@ CAUTION = 2.0
 PRIOR = {"graph": 0.5, "features": 0.15, "both": 0.35}
 NEGLIGIBLE = 1e-3  # weights that do not count
 ALONE = 0.9  # weight of the features from which the graph is left out
+MOST, LEAST_GAIN = 0.5, 0.01  # from MOST on, too, if the graph gains fewer nats for each label
 
 
 @dataclass
@@ -93,6 +94,8 @@ def fit_mixture(
     tempered = task.apply_temperature(first, base)
     errors = labels.values - tempered
     wanted = _variants(correct, spread, mix)
+    if mix and chosen == 0.0:
+        wanted.discard(Variant("both"))  # this is FEATURES: it does not use the graph
     if mix and experts.graph.n_edges == 0:
         wanted = {FEATURES}
     for variant in sorted(wanted):  # sums have the same order in every process
@@ -213,9 +216,10 @@ def _weigh(
         each = task.losses(answers[variant], labels)
         losses[variant] = float(np.average(each, weights=relative))
         totals[variant] = float(relative @ each)
+    unit = 1.0
     if isinstance(task, Values):  # errors are normal, with the variance of the best expert
-        variance = max(2.0 * min(losses.values()), 1e-300)
-        totals = {variant: total / variance for variant, total in totals.items()}
+        unit = max(2.0 * min(losses.values()), 1e-300)
+        totals = {variant: total / unit for variant, total in totals.items()}
     counts = {kind: sum(v.kind == kind for v in left_out) for kind in PRIOR}
     least = min(totals.values())
     weights = {
@@ -225,11 +229,18 @@ def _weigh(
         for variant, total in totals.items()
     }
     weights = _normalise(weights)
-    if weights.get(FEATURES, 0.0) >= ALONE:
-        weights = {FEATURES: 1.0}
     weights = _normalise({v: weight for v, weight in weights.items() if weight >= NEGLIGIBLE})
-    mixed: Floats = np.sum([weight * answers[v] for v, weight in weights.items()], axis=0)
+    mixed = _mean(answers, weights)
+    if weights.get(FEATURES, 0.0) > MOST:  # the rest must be worth it
+        total = float(relative @ task.losses(mixed, labels)) / unit
+        if weights[FEATURES] >= ALONE or totals[FEATURES] - total < LEAST_GAIN * len(relative):
+            weights, mixed = {FEATURES: 1.0}, answers[FEATURES]
     return Mixture(gamma, weights, losses, temperatures, mixed)
+
+
+def _mean(answers: Mapping[Variant, Floats], weights: Mapping[Variant, float]) -> Floats:
+    mixed: Floats = np.sum([weight * answers[v] for v, weight in weights.items()], axis=0)
+    return mixed
 
 
 def _normalise(weights: dict[Variant, float]) -> dict[Variant, float]:
