@@ -140,9 +140,14 @@ class MixesExperts(SharesGraph):
         rows = experts.features.rows(known.nodes)
         self._predict_own = task.fit(experts.estimator, rows, known)
         self._scaled = experts.features
+        knows = {
+            "features": ~self._missing,
+            "both": np.diff(self._known.graph.indptr) > 0,
+            "graph": self.reached_,
+        }
         total, mixed = np.zeros(len(self.reached_)), None
         for variant, found in self._answers_of_experts(experts, smoothed):
-            there = ~self._missing if variant == FEATURES else self.reached_
+            there = knows[variant.kind]
             weight = mixture.weights[variant]
             found = task.apply_temperature(found, mixture.temperatures[variant])
             mixed = np.zeros_like(found) if mixed is None else mixed
