@@ -41,9 +41,9 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
     features; its errors at left-out labels are spread along the edges and corrected; its answers
     are smoothed with the given labels put in. Steps can be switched off.
 
-    Nodes that no label reaches along the edges are answered by the estimator: from smoothed features
-    if they have edges, else from their own. Nodes without features are answered from the graph and
-    the features around them.
+    Nodes that no label reaches along the edges are answered by the estimator, from smoothed
+    features if they have edges, else from their own. Nodes without features are answered from the
+    graph and the features around them.
 
     Parameters
     ----------

@@ -102,14 +102,10 @@ class Experts:
         """
         n_nodes, n_columns = self.features.shape
         n_rows = n_nodes if nodes is None else len(nodes)
-        smoothing = self._smoothing(gamma)
+        smoothing = self.smoothing(gamma)
         smoothed = make_room(n_rows, n_columns, self.features.dtype)
-        width = max(8, BLOCK_CELLS // n_nodes // 8 * 8)
-        for start in range(0, n_columns, width):
-            part = slice(start, min(start + width, n_columns))
-            block = self.features.columns(part)
-            block /= np.sqrt(self.sizes)[:, np.newaxis]
-            smoothed[:, part] = smoothing.apply(block, rows=nodes)
+        roots = np.sqrt(self.sizes)[:, np.newaxis]
+        smoothing.apply_to(lambda part: self.features.columns(part) / roots, smoothed, rows=nodes)
         for rows in row_blocks(n_rows, n_columns):
             lengths = np.sqrt(np.einsum("ij,ij->i", smoothed[rows], smoothed[rows]))
             smoothed[rows] *= (self.features.size / np.where(lengths > 0, lengths, 1.0))[
@@ -117,7 +113,8 @@ class Experts:
             ]
         return smoothed
 
-    def _smoothing(self, gamma: float) -> Smoothing:
+    def smoothing(self, gamma: float) -> Smoothing:
+        """Return the smoothing with some gamma."""
         return Smoothing(
             self.graph,
             gamma,
@@ -147,10 +144,10 @@ class Experts:
         Spread errors keep their direction, but have everywhere the mean size of the given ones.
         """
         if self._correcting is None:
-            self._correcting = self._smoothing(CORRECT_GAMMA)
+            self._correcting = self.smoothing(CORRECT_GAMMA)
         given = np.zeros_like(answers)
         given[labels.nodes] = errors
-        spread = self._correcting.apply(given)
+        spread = self._correcting.apply_quietly(given)
         size = float(np.average(np.abs(errors).sum(axis=1), weights=labels.weights))
         ratio = size / np.maximum(np.abs(spread).sum(axis=1), 1e-300)
         ratio[ratio > MOST_RATIO] = 1.0

@@ -70,7 +70,7 @@ def _of_labels(experts: Experts, labels: NodeLabels, n_folds: int) -> float:
     folds = split_labels(experts.task.groups(labels), n_folds, experts.seed)
     if len(np.unique(folds)) < 2:
         return float("nan")
-    smoothing = experts._smoothing(REACH)
+    smoothing = experts.smoothing(REACH)
     found = np.zeros_like(values)
     seen = np.zeros(len(values), dtype=bool)
     chance = np.zeros_like(values)
@@ -79,7 +79,7 @@ def _of_labels(experts: Experts, labels: NodeLabels, n_folds: int) -> float:
         near = np.zeros((experts.graph.n_nodes, values.shape[1] + 1))
         near[labels.nodes[train], :-1] = labels.weights[train, np.newaxis] * values[train]
         near[labels.nodes[train], -1] = labels.weights[train]
-        around = smoothing.apply(near, rows=labels.nodes[test])
+        around = smoothing.apply_quietly(near)[labels.nodes[test]]
         mass = around[:, -1]
         seen[test] = mass > 1e-9 * labels.weights[train].sum() / experts.graph.n_nodes
         found[test] = around[:, :-1] / np.where(seen[test], mass, 1.0)[:, np.newaxis]

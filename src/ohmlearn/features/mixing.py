@@ -112,16 +112,16 @@ class MixesExperts(SharesGraph):
                 self.n_jobs,
                 self.verbose,
             )
-            with phase("comparing features and graph", self.verbose):
-                self._mixture, smoothed = fit_mixture(
-                    experts,
-                    self._labels,
-                    gamma=None if self.gamma == "auto" else float(self.gamma),
-                    correct=None if self.correct == "auto" else bool(self.correct),
-                    spread=None if self.spread == "auto" else bool(self.spread),
-                    mix=self.mix,
-                    n_folds=self.cv,
-                )
+            self._mixture, smoothed = fit_mixture(
+                experts,
+                self._labels,
+                gamma=None if self.gamma == "auto" else float(self.gamma),
+                correct=None if self.correct == "auto" else bool(self.correct),
+                spread=None if self.spread == "auto" else bool(self.spread),
+                mix=self.mix,
+                n_folds=self.cv,
+            )
+            with phase("measuring homophily", self.verbose):
                 homophily = measure_homophily(experts, self._labels, self.cv)
             with phase("labelling all nodes", self.verbose):
                 self._answers = self._mix(experts, smoothed)
@@ -186,7 +186,7 @@ class MixesExperts(SharesGraph):
         losses = experts.task.losses(mixture.left_out, labels)
         loss = float(np.average(losses, weights=labels.weights))
         helps = any(variant.kind != "features" for variant in mixture.weights)
-        self.graph_use_ = GraphUse(helps, loss, mixture.losses.get(FEATURES, loss), homophily)
+        self.graph_use_ = GraphUse(helps, loss, mixture.by_gamma[0.0], homophily)
         if not helps:
             warnings.warn(
                 "the graph does not help: left-out labels are predicted best from the features "

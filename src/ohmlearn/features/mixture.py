@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ohmlearn._phases import phase
+from ohmlearn._phases import Phase, phase
 from ohmlearn.features.experts import FEATURES, GRAPH, SPREAD_GAMMAS, Experts, Variant
 from ohmlearn.features.tasks import Floats, Values
 from ohmlearn.semi_supervised.targets import NodeLabels
@@ -80,8 +80,7 @@ def fit_mixture(
     task = experts.task
     folds = split_labels(task.groups(labels), n_folds, experts.seed)
     left_out: dict[Variant, Floats] = {}
-    with phase("comparing features and graph", experts.verbose):
-        chosen, by_gamma, steps = _choose_gamma(experts, labels, folds, gamma)
+    chosen, by_gamma, steps = _choose_gamma(experts, labels, folds, gamma)
     own, first = steps.get(0.0), steps[chosen]
     smoothed = experts.smooth_features(chosen) if chosen > 0.0 else None
     base = task.find_temperature(first, labels)
@@ -93,8 +92,10 @@ def fit_mixture(
     if FEATURES in wanted:
         assert own is not None
         left_out[FEATURES] = own
-    with phase("comparing features and graph", experts.verbose):
-        for train, test in _splits(folds):
+    n_splits = int(folds.max()) + 1
+    for number, (train, test) in enumerate(_splits(folds)):
+        what = Phase("comparing features and graph", number + 1, n_splits, part="fold")
+        with phase(what, experts.verbose):
             known = _choose(labels, train)
             answers = fit_both(experts, known, smoothed)
             answers = task.apply_temperature(answers, base)
@@ -164,13 +165,11 @@ def _choose_gamma(
             rows = experts.features.rows(labels.nodes)
         else:
             rows = experts.smooth_features(value, labels.nodes)
-        found = None
-        for train, test in _splits(folds):
-            predict = task.fit(experts.estimator, rows[train], _choose(labels, train))
-            part = predict(rows[test])
-            found = np.empty((len(folds), part.shape[1])) if found is None else found
-            found[test] = part
-        assert found is not None
+        with phase("fitting the estimator", experts.verbose):
+            found = np.empty_like(labels.values)
+            for train, test in _splits(folds):
+                predict = task.fit(experts.estimator, rows[train], _choose(labels, train))
+                found[test] = predict(rows[test])
         answers[value] = found
         tempered = task.apply_temperature(found, task.find_temperature(found, labels))
         losses[value] = task.losses(tempered, labels)
