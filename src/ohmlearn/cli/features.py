@@ -27,6 +27,7 @@ MODELS = ("logistic", "hist-gradient-boosting")
 MOST_NAMES, MOST_LINES = 5, 20  # what is printed about columns
 MOST_CHECKED = 10_000  # ids that are compared with those of the edges before these are read
 MOST_CELLS = 1 << 29  # of a matrix that is made dense
+MANY_LABELS = 5_000
 LEAST_LEAF = 5  # labels in a leaf of a tree
 # Options that do not go together with --features, and why.
 REFUSED = {
@@ -152,9 +153,12 @@ def label_with_features(
     options: dict[str, Any], labels: "FileLabels", forgetting: Forgetting
 ) -> tuple["GraphFeatureClassifier", "EdgeStream", Any]:
     """Return the fitted model, the stream of edges, and the edges that count in it."""
+    from threadpoolctl import threadpool_limits
+
     from ohmlearn.features import GraphFeatureClassifier
     from ohmlearn.semi_supervised.labelling import select_since
     from ohmlearn.sparsifier import StreamingSparsifier
+    from ohmlearn.validation.parameters import check_n_jobs
     from ohmlearn.validation.times import check_moment
 
     features = read_feature_file(options)
@@ -180,7 +184,12 @@ def label_with_features(
         random_state=options["seed"],
         n_jobs=options["threads"],
     )
-    model.fit_edges(edges, features, labels, sample_weight=labels.weights, sparsifier=sparsifier)
+    # Trees of few labels take longer with several threads.
+    threads = 1 if len(labels) < MANY_LABELS else check_n_jobs(options["threads"])
+    with threadpool_limits(threads, "openmp"):
+        model.fit_edges(
+            edges, features, labels, sample_weight=labels.weights, sparsifier=sparsifier
+        )
     if since is not None and model.graph_.n_edges == 0:
         raise ValueError(f"no edge counts since {options['since']}")
     return model, stream, edges

@@ -87,6 +87,8 @@ def fit_mixture(
     tempered = task.apply_temperature(first, base)
     errors = labels.values - tempered
     wanted = _variants(correct, spread, mix)
+    if chosen == 0.0 and FEATURES in wanted:
+        wanted.discard(Variant("both"))  # without smoothing it is the same expert
     for variant in wanted:
         left_out[variant] = np.empty_like(first)
     if FEATURES in wanted:
