@@ -212,6 +212,12 @@ def test_the_page_has_a_part_about_features(folder: Path):
 
 
 def test_few_labels(folder: Path):
+    Path("labels.csv").write_text("node,label\np1,blue\n")
+    result = label(*ALL, "-o", "out.csv")
+    assert result.exit_code == 0, result.output
+    assert "all labels are 'blue', so all answers will be the same" in result.stderr
+    assert "Accuracy  not estimated, because there is only one class" in result.stderr
+    assert {row["label"] for row in read().values()} == {"blue", ""}
     Path("labels.csv").write_text("node,label\np1,blue\np2,red\n")
     result = label(*ALL, "-o", "out.csv")
     assert result.exit_code == 0, result.output

@@ -175,9 +175,10 @@ def _features(features: dict[str, Any]) -> list[tuple[str, str]]:
         table += f"; {features['n_nodes_without']:,} nodes have none"
     if features["n_ids_without_edges"]:
         table += f"; {features['n_ids_without_edges']:,} ids have no edge"
+    verdict = features["verdict"].removeprefix("The graph ").removeprefix("It is ")
     return [
         ("Features", table),
-        ("Graph", features["verdict"].removeprefix("The graph ").removesuffix(".")),
+        ("Graph", verdict.removesuffix(".")),
         ("Weights", describe_weights(features["weights"])),
     ]
 

@@ -171,9 +171,10 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
         assert labels.classes is not None
         self.classes_: NDArray[Any] = labels.classes
         if len(np.unique(labels.values)) == 1:
+            only = self.classes_.tolist()[labels.values[0]]
             warnings.warn(
-                f"all labels are {self.classes_[labels.values[0]]!r}, so all answers will be the "
-                f"same; give labels of another class, too",
+                f"all labels are {only!r}, so all answers will be the same; give labels of another "
+                f"class, too",
                 UserWarning,
                 stacklevel=3,
             )

@@ -55,6 +55,8 @@ class GraphUse(NamedTuple):
     homophily: Homophily
 
     def __str__(self) -> str:
+        if np.isnan(self.loss_without):
+            return "It is not known whether the graph helps: no label can be left out."
         verdict = "The graph helps" if self.helps else "The graph does not help"
         return (
             f"{verdict}: the loss for left-out labels is {self.loss_with:.3g} with it, and "

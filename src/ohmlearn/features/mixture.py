@@ -77,6 +77,8 @@ def fit_mixture(
     `gamma` may be None, which chooses it, as None for `correct` and `spread` leaves the step to the
     weights. Without `mix`, only variants of the expert for both are used.
     """
+    if len(labels.nodes) < 2:
+        return _weigh_nothing(experts, labels, gamma, mix)
     task = experts.task
     folds = split_labels(task.groups(labels), n_folds, experts.seed)
     left_out: dict[Variant, Floats] = {}
@@ -109,6 +111,20 @@ def fit_mixture(
     mixture = _weigh(experts, labels, left_out, chosen)
     mixture.base_temperature, mixture.errors, mixture.by_gamma = base, errors, by_gamma
     return mixture, smoothed
+
+
+def _weigh_nothing(
+    experts: Experts, labels: NodeLabels, gamma: float | None, mix: bool
+) -> tuple[Mixture, NDArray[np.generic] | None]:
+    """Return the mixture for a single label, which cannot be left out: the weights of the prior."""
+    chosen = GAMMAS[0] if gamma is None else gamma
+    smoothed = experts.smooth_features(chosen) if chosen > 0.0 else None
+    variants = [Variant("both"), FEATURES, GRAPH] if mix else [Variant("both")]
+    weights = _normalise({variant: PRIOR[variant.kind] for variant in variants})
+    same = dict.fromkeys(variants, 1.0)
+    losses = dict.fromkeys(variants, float("nan"))
+    unknown = {0.0: float("nan")}
+    return Mixture(chosen, weights, losses, same, labels.values, by_gamma=unknown), smoothed
 
 
 def split_labels(groups: NDArray[np.int64], n_folds: int, seed: int) -> NDArray[np.int64]:

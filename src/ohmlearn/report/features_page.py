@@ -29,10 +29,6 @@ def measure_features(model: Any) -> dict[str, Any]:
     (1, 0, True)
     """
     use, matched, table = model.graph_use_, model._matched, model._table
-    homophily = {
-        name: None if math.isnan(value) else value
-        for name, value in use.homophily._asdict().items()
-    }
     return {
         "path": table.source,
         "n_rows": table.X.shape[0],
@@ -43,11 +39,15 @@ def measure_features(model: Any) -> dict[str, Any]:
         "weights": {name: float(weight) for name, weight in model.weights_.items()},
         "gamma": model.gamma_,
         "graph_helps": use.helps,
-        "loss_with_graph": use.loss_with,
-        "loss_without_graph": use.loss_without,
-        "homophily": homophily,
+        "loss_with_graph": _known(use.loss_with),
+        "loss_without_graph": _known(use.loss_without),
+        "homophily": {name: _known(value) for name, value in use.homophily._asdict().items()},
         "verdict": str(use),
     }
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
 
 
 def describe_weights(weights: dict[str, float]) -> str:
