@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ohmlearn._phases import Phase, phase
 from ohmlearn.features.experts import FEATURES, GRAPH, SPREAD_GAMMAS, Experts, Variant
 from ohmlearn.features.tasks import Floats, Values
+from ohmlearn.semi_supervised.calibration import Calibration
 from ohmlearn.semi_supervised.targets import NodeLabels
 
 __all__ = ["Mixture", "fit_both", "fit_mixture", "split_labels"]
@@ -46,6 +47,10 @@ class Mixture:
         That of step 1 of the expert for both.
     errors : ndarray or None
         Errors of step 1 at left-out labels.
+    by_gamma : dict {float: float}
+        Mean loss of step 1 for left-out labels, for each gamma tried and for 0.
+    calibration : Calibration or None
+        That of the probabilities; the classifier puts it here when it is asked for.
     """
 
     gamma: float
@@ -56,6 +61,7 @@ class Mixture:
     base_temperature: float = 1.0
     errors: Floats | None = None
     by_gamma: dict[float, float] = field(default_factory=dict)
+    calibration: Calibration | None = None
 
     def share(self, kind: str) -> float:
         """Return the weight of all experts of a kind."""
@@ -87,6 +93,8 @@ def fit_mixture(
     tempered = task.apply_temperature(first, base)
     errors = labels.values - tempered
     wanted = _variants(correct, spread, mix)
+    if mix and experts.graph.n_edges == 0:
+        wanted = {FEATURES}
     for variant in wanted:
         left_out[variant] = np.empty_like(first)
     if FEATURES in wanted:
@@ -125,7 +133,13 @@ def split_labels(groups: NDArray[np.int64], n_folds: int, seed: int) -> NDArray[
 
 
 def _splits(folds: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Yield the labels that are known and those that are left out, for each fold."""
+    """Yield the labels that are known and those that are left out, for each fold.
+
+    A single label cannot be left out, because nothing would be known.
+    """
+    if len(folds) == 1:
+        yield np.arange(1), np.arange(1)
+        return
     for fold in range(int(folds.max()) + 1):
         yield np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
 
