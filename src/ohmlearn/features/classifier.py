@@ -95,6 +95,9 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
         Numbers of the labelled nodes.
     reached_ : ndarray of shape (n_nodes,)
         Whether a node is connected to any label.
+    answered_ : ndarray of shape (n_nodes,)
+        Whether anything is known of a node: labels around it, or features. The others get the
+        shares of the classes among the labels.
     graph_ : Graph
         The graph in memory: all edges, or a sparsifier.
     degrees_ : ndarray of shape (n_nodes,)

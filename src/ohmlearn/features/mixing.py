@@ -143,7 +143,8 @@ class MixesExperts(SharesGraph):
         self._scaled = experts.features
         knows = {
             "features": ~self._missing,
-            "both": np.diff(self._known.graph.indptr) > 0,
+            "both": np.isin(component, component[~self._missing])
+            & (np.diff(self._known.graph.indptr) > 0),
             "graph": self.reached_,
         }
         total, mixed = np.zeros(len(self.reached_)), None
@@ -156,6 +157,7 @@ class MixesExperts(SharesGraph):
             total[there] += weight
         assert mixed is not None
         mixed /= np.where(total > 0, total, 1.0)[:, np.newaxis]
+        self.answered_ = (total > 0) | ~self._missing
         lost = np.flatnonzero(total == 0)
         if len(lost) > 0:
             found = self._predict_own(experts.features.rows(lost))
