@@ -41,9 +41,9 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
     features; its errors at left-out labels are spread along the edges and corrected; its answers
     are smoothed with the given labels put in. Steps can be switched off.
 
-    Nodes that no label reaches along the edges are answered by the estimator, from smoothed
-    features if they have edges, else from their own. Nodes without features are answered from the
-    graph and the features around them.
+    Nodes that no label reaches along the edges are answered by the estimator: from smoothed
+    features if they have edges and "both" has a weight, else from their own. Nodes without features
+    are answered from the graph and the features around them.
 
     Parameters
     ----------
@@ -188,29 +188,23 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
             return self.estimator
         return LogisticRegression(C=INVERSE_PENALTY, max_iter=1000)
 
-    def _solve(self) -> Floats:
-        if self._answers is None:
-            self._calibration: Calibration | None = None
-        answers: Floats = super()._solve()
-        return answers
-
     @property
     def calibration_(self) -> Calibration:
         """Temperature and smoothing of the probabilities, and the number of labels they fit."""
         answers = self._solve()
-        if self._calibration is None:
-            self._calibration = Calibration(1.0, 0.0)
+        if self._mixture.calibration is None:
+            self._mixture.calibration = Calibration(1.0, 0.0)
             if self.calibration == "cv" and len(self.classes_) > 1:
                 labels, size = self._labels, min(FIT_NODES, len(answers))
                 generator = np.random.default_rng(self._seed)
                 some = np.sort(generator.choice(len(answers), size, replace=False))
-                self._calibration = fit_calibration(
+                self._mixture.calibration = fit_calibration(
                     _logarithms(self._mixture.left_out),
                     labels.values,
                     _logarithms(answers[some]),
                     labels.weights / labels.weights.mean(),
                 )
-        return self._calibration
+        return self._mixture.calibration
 
     def _calibrate(self, answers: Floats) -> Floats:
         return self.calibration_.apply(_logarithms(answers))

@@ -78,6 +78,7 @@ class MixesExperts(SharesGraph):
     # What fitting sets.
     _seed: int
     _known: KnownGraph
+    _has_neighbors: bool  # whether the graph joins nearest neighbours
     _features: Any  # one row for each node
     _missing: NDArray[np.bool_]  # nodes without features
     _labels: NodeLabels
@@ -244,6 +245,7 @@ class MixesExperts(SharesGraph):
             matched = X.match(self._known.nodes, n_nodes=len(answers))
             rows = np.arange(X.X.shape[0]) if X.rows is None else X.rows
             numbers = matched.numbers[rows]
+            numbers = np.where(numbers < len(answers), numbers, -1)  # ids read, but not in edges
             found = answers[numbers]
             new = np.flatnonzero(numbers < 0)
             if len(new) > 0:
@@ -252,7 +254,7 @@ class MixesExperts(SharesGraph):
         features = self._check_features(X, reset=False)
         found = self._answers_of_estimator(features)
         share = self._mixture.share("features")
-        if self.graph is not None or self._known.nodes is not None or share == 1.0:
+        if not self._has_neighbors or share == 1.0:
             return found
         if features.shape[0] == 0 or self._known.graph.n_nodes != self._features.shape[0]:
             return found
