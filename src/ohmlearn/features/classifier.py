@@ -95,6 +95,9 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
         Numbers of the labelled nodes.
     reached_ : ndarray of shape (n_nodes,)
         Whether a node is connected to any label.
+    answered_ : ndarray of shape (n_nodes,)
+        Whether anything is known of a node: labels around it, or features. The others get the
+        shares of the classes among the labels.
     graph_ : Graph
         The graph in memory: all edges, or a sparsifier.
     degrees_ : ndarray of shape (n_nodes,)
@@ -209,7 +212,12 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
     @property
     def label_distributions_(self) -> Floats:
         """Probability of each class for every node; each row sums to 1."""
-        return self._calibrate(self._solve())
+        answers = self._solve()
+        shares = self._calibrate(answers)
+        if self.calibration == "cv":
+            # They have been made as sure as they should be; the calibration is that of the mixture.
+            shares[self._by_estimator] = answers[self._by_estimator]
+        return shares
 
     @property
     def transduction_(self) -> NDArray[Any]:

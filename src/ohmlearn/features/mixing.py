@@ -36,10 +36,11 @@ class GraphUse(NamedTuple):
     Attributes
     ----------
     helps : bool
-        Whether the graph has any weight in the answers.
+        Whether left-out labels are predicted better with the graph than without it.
     loss_with, loss_without : float
         Mean loss for left-out labels with the graph, and from the features alone: log-loss for
-        classes, half the squared error for numbers.
+        classes, half the squared error for numbers. If the answers do not use the graph, the
+        former is that of the best expert that does.
     homophily : Homophily
         Whether joined nodes are alike.
 
@@ -56,6 +57,8 @@ class GraphUse(NamedTuple):
     homophily: Homophily
 
     def __str__(self) -> str:
+        if np.isnan(self.loss_without):
+            return "It is not known whether the graph helps: no label can be left out."
         verdict = "The graph helps" if self.helps else "The graph does not help"
         return (
             f"{verdict}: the loss for left-out labels is {self.loss_with:.3g} with it, and "
@@ -85,6 +88,7 @@ class MixesExperts(SharesGraph):
     _mixture: Mixture
     _predict_own: Predictor
     _scaled: ScaledFeatures
+    _by_estimator: NDArray[np.int64]  # nodes that the mixture does not answer
 
     # The classifier and the regressor differ in these.
 
@@ -145,7 +149,8 @@ class MixesExperts(SharesGraph):
         self._scaled = experts.features
         knows = {
             "features": ~self._missing,
-            "both": np.diff(self._known.graph.indptr) > 0,
+            "both": np.isin(component, component[~self._missing])
+            & (np.diff(self._known.graph.indptr) > 0),
             "graph": self.reached_,
         }
         total, mixed = np.zeros(len(self.reached_)), None
@@ -158,12 +163,14 @@ class MixesExperts(SharesGraph):
             total[there] += weight
         assert mixed is not None
         mixed /= np.where(total > 0, total, 1.0)[:, np.newaxis]
+        self.answered_ = (total > 0) | ~self._missing
         lost = np.flatnonzero(total == 0)
         if len(lost) > 0:
             found = self._predict_own(experts.features.rows(lost))
             temperature = mixture.temperatures.get(FEATURES, 1.0)
             mixed[lost] = task.apply_temperature(found, temperature)
             mixed[lost[self._missing[lost]]] = task.without_evidence(labels)
+        self._by_estimator = lost
         return mixed
 
     def _answers_of_experts(
@@ -185,10 +192,13 @@ class MixesExperts(SharesGraph):
         """Set `graph_use_`, and warn if the graph does not help."""
         mixture, labels = self._mixture, self._labels
         losses = experts.task.losses(mixture.left_out, labels)
-        loss = float(np.average(losses, weights=labels.weights))
-        helps = any(variant.kind != "features" for variant in mixture.weights)
-        self.graph_use_ = GraphUse(helps, loss, mixture.by_gamma[0.0], homophily)
-        if not helps:
+        loss, alone = float(np.average(losses, weights=labels.weights)), mixture.by_gamma[0.0]
+        is_used = any(variant.kind != "features" for variant in mixture.weights)
+        if not is_used:
+            others = [each for v, each in mixture.losses.items() if v.kind != "features"]
+            loss = min(others, default=loss)
+        self.graph_use_ = GraphUse(is_used and loss < alone, loss, alone, homophily)
+        if not is_used:
             warnings.warn(
                 "the graph does not help: left-out labels are predicted best from the features "
                 "alone, so the answers are those of the estimator; see graph_use_",
