@@ -9,7 +9,7 @@ import scipy.sparse
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError, SkipTestWarning
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -207,7 +207,6 @@ def test_nothing_is_checked_before_fit(blocks):
             GraphFeatureClassifier(wrong, graph).fit(X, y)
     with pytest.raises(ValueError, match=r"^estimator of .* must be a regressor of scikit-learn"):
         GraphFeatureRegressor(LogisticRegression(), graph).fit(X, X[:, 0])
-    assert GraphFeatureRegressor(LinearRegression(), graph).fit(X, X[:, 0]).score(X, X[:, 0]) > 0.9
     for name in ("transduction_", "label_distributions_", "weights_", "gamma_", "graph_"):
         with pytest.raises(NotFittedError):
             getattr(GraphFeatureClassifier(), name)

@@ -11,6 +11,7 @@ from ohmlearn.features.experts import (
     FEATURES,
     GRAPH,
     LABEL_WEIGHT,
+    MOST_RATIO,
     Experts,
     Variant,
 )
@@ -78,7 +79,7 @@ def test_weight_goes_to_the_graph_if_features_are_noise():
 
 def test_graph_that_does_not_help_is_left_out():
     y = some_labels()
-    X = noise() + 3.0 * TRUTH[:, np.newaxis]
+    X = noise() + 1.5 * TRUTH[:, np.newaxis]
     graph = random_graph(N, 600)
     with pytest.warns(UserWarning, match="the graph does not help"):
         model = GraphFeatureClassifier(graph=graph, random_state=0).fit(X, y)
@@ -121,7 +122,7 @@ def test_better_than_each_part():
     """Features and graph together know more than each of them."""
     rng = np.random.default_rng(5)
     truth = np.repeat(np.arange(4), 60)
-    graph = gallery.stochastic_blocks([60] * 4, p=0.035, bridges=60, random_state=0)
+    graph = gallery.stochastic_blocks([60] * 4, p=0.06, bridges=120, random_state=0)
     X = np.eye(4)[truth] + 0.8 * rng.standard_normal((240, 4))
     y = some_labels(truth, 0.15)
     both = GraphFeatureClassifier(graph=graph, random_state=0).fit(X, y)
@@ -205,7 +206,7 @@ def test_spread_solves_its_quadratic_problem():
 
 
 def test_correct_spreads_errors_with_their_mean_size():
-    graph = random_graph(40, 120)
+    graph = random_graph(40, 200)
     experts = make_experts(graph, noise(n=40), Values(), Ridge())
     nodes, errors = np.array([0, 7, 20]), np.array([[1.0], [-2.0], [0.5]])
     labels = NodeLabels(nodes, errors, np.ones(3))
@@ -216,9 +217,12 @@ def test_correct_spreads_errors_with_their_mean_size():
     given[nodes] = errors
     matrix = np.diag(graph.degrees) + CORRECT_GAMMA * graph.laplacian().toarray()
     spread = roots * np.linalg.solve(matrix, roots * given)
-    np.testing.assert_allclose(np.abs(found), np.abs(errors).mean(), rtol=1e-9)
-    sure = np.abs(spread) > 1e-3
-    np.testing.assert_array_equal(np.sign(found)[sure], np.sign(spread)[sure])
+    size = np.abs(errors).mean()
+    near = np.abs(spread) * MOST_RATIO > 1.01 * size
+    far = np.abs(spread) * MOST_RATIO < 0.99 * size
+    assert min(near.sum(), far.sum()) > 0
+    np.testing.assert_allclose(found[near], size * np.sign(spread[near]))
+    np.testing.assert_allclose(found[far], spread[far], atol=1e-5)
     nothing = experts.correct(answers.copy(), labels, np.zeros((3, 1)))
     np.testing.assert_allclose(nothing, answers)
 
@@ -251,7 +255,7 @@ def test_folds():
 
 def test_temperature_finds_how_sure_answers_should_be():
     rng = np.random.default_rng(0)
-    logits = rng.standard_normal((2000, 1)) * [[1.0, -1.0]]
+    logits = rng.uniform(-2, 2, (2000, 1)) * [[1.0, -1.0]]
     shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     codes = (rng.random(2000) < shares[:, 1]).astype(int)
     labels = NodeLabels(np.arange(2000), np.eye(2)[codes], np.ones(2000))
