@@ -5,7 +5,14 @@ import pytest
 import scipy.sparse
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from ohmlearn import Graph, GraphFeatureClassifier, GraphFeatureRegressor, HFSClassifier, gallery
+from ohmlearn import (
+    Graph,
+    GraphFeatureClassifier,
+    GraphFeatureRegressor,
+    HFSClassifier,
+    NodeFeatures,
+    gallery,
+)
 from ohmlearn.features.experts import (
     CORRECT_GAMMA,
     FEATURES,
@@ -427,11 +434,21 @@ def test_unreached_nodes():
     labels = np.concatenate([y, np.full(N + 20, -1)])
     model = GraphFeatureClassifier(graph=graph, random_state=0).fit(X, labels)
     assert model.reached_.tolist() == [True] * N + [False] * (N + 20)
-    np.testing.assert_allclose(
-        model.label_distributions_[alone], model.predict_proba(X[alone]), atol=1e-9
-    )
+    np.testing.assert_allclose(model.label_distributions_[alone], model.predict_proba(X[alone]))
     assert np.mean(model.transduction_[N:n] == TRUTH) > 0.95  # from smoothed features
     only = np.full(n + 20, -1)
     only[alone] = truth[alone]  # labels on isolated nodes only
     found = GraphFeatureClassifier(graph=graph, random_state=0).fit(X, only)
     assert np.mean(found.transduction_ == truth) > 0.9
+
+
+def test_probabilities_of_nodes_are_those_of_their_rows():
+    y, X = some_labels(), noise()
+    graph = Graph.from_edges(*BLOCKS.edges(), n_nodes=N + 5)
+    X = np.vstack([X, noise(8, 5)])
+    model = GraphFeatureClassifier(graph=graph, random_state=0)
+    model.fit(X, np.append(y, np.full(5, -1)))
+    found = model.predict_proba(NodeFeatures(X))
+    np.testing.assert_array_equal(found, model.label_distributions_)
+    np.testing.assert_allclose(found[N:], model.predict_proba(X[N:]))  # the estimator alone
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)

@@ -212,11 +212,14 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
     @property
     def label_distributions_(self) -> Floats:
         """Probability of each class for every node; each row sums to 1."""
-        answers = self._solve()
+        return self._shares(self._solve(), self._by_estimator)
+
+    def _shares(self, answers: Floats, by_estimator: NDArray[Any]) -> Floats:
+        """Return probabilities from answers, some of which are those of the estimator alone."""
         shares = self._calibrate(answers)
         if self.calibration == "cv":
             # They have been made as sure as they should be; the calibration is that of the mixture.
-            shares[self._by_estimator] = answers[self._by_estimator]
+            shares[by_estimator] = answers[by_estimator]
         return shares
 
     @property
@@ -275,7 +278,7 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        return self._calibrate(self._answers_for(X))
+        return self._shares(*self._answers_for(X))
 
     def predict(self, X: Any = None) -> NDArray[Any]:
         """Return the class of new points, or of nodes.
@@ -291,7 +294,7 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
         """
         if X is None:
             return self.transduction_
-        codes = np.argmax(self._answers_for(X), axis=1)
+        codes = np.argmax(self._answers_for(X)[0], axis=1)
         labels: NDArray[Any] = self.classes_[codes]
         return labels
 

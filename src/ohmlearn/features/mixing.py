@@ -88,7 +88,7 @@ class MixesExperts(SharesGraph):
     _mixture: Mixture
     _predict_own: Predictor
     _scaled: ScaledFeatures
-    _by_estimator: NDArray[np.int64]  # nodes that the mixture does not answer
+    _by_estimator: NDArray[np.int64]  # nodes that the estimator alone answers, not the mixture
 
     # The classifier and the regressor differ in these.
 
@@ -170,7 +170,9 @@ class MixesExperts(SharesGraph):
             temperature = mixture.temperatures.get(FEATURES, 1.0)
             mixed[lost] = task.apply_temperature(found, temperature)
             mixed[lost[self._missing[lost]]] = task.without_evidence(labels)
-        self._by_estimator = lost
+        used = {variant.kind for variant in mixture.weights} - {"features"}
+        shared = np.any([knows[kind] for kind in used], axis=0) if used else total > 0
+        self._by_estimator = np.flatnonzero(~shared)
         return mixed
 
     def _answers_of_experts(
@@ -246,8 +248,11 @@ class MixesExperts(SharesGraph):
         check_is_fitted(self, "_labels")
         return self._known.nodes
 
-    def _answers_for(self, X: Any) -> Floats:
-        """Return answers for rows: known nodes if X is NodeFeatures, else new points."""
+    def _answers_for(self, X: Any) -> tuple[Floats, NDArray[np.bool_]]:
+        """Return answers for rows, and which of them are those of the estimator alone.
+
+        Rows are known nodes if X is NodeFeatures, else new points.
+        """
         answers = self._solve()
         if isinstance(X, NodeFeatures):
             matched = X.match(self._known.nodes, n_nodes=len(answers))
@@ -258,20 +263,20 @@ class MixesExperts(SharesGraph):
             new = np.flatnonzero(numbers < 0)
             if len(new) > 0:
                 found[new] = self._answers_of_estimator(X.X[rows[new]])
-            return found
+            return found, (numbers < 0) | np.isin(numbers, self._by_estimator)
         features = self._check_features(X, reset=False)
         found = self._answers_of_estimator(features)
         share = self._mixture.share("features")
+        everywhere = np.full(len(found), share < 1.0)
         if not self._has_neighbors or share == 1.0:
-            return found
+            return found, everywhere
         if features.shape[0] == 0 or self._known.graph.n_nodes != self._features.shape[0]:
-            return found
+            return found, everywhere
         joined = Affinity("knn", N_NEIGHBORS, "gaussian", None, self.n_jobs, "euclidean", "auto")
         columns = np.hstack([answers, np.ones((len(answers), 1))])
         near = joined.extend(features, self._features, columns)
         near = near[:, :-1] / near[:, -1:]
-        mixed: Floats = share * found + (1.0 - share) * near
-        return mixed
+        return share * found + (1.0 - share) * near, ~everywhere
 
     @one_blas_thread()
     def _answers_of_estimator(self, rows: Any) -> Floats:
