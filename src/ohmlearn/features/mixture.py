@@ -211,6 +211,8 @@ def _weigh(
         for variant, total in totals.items()
     }
     weights = _normalise(weights)
+    if gamma == 0.0 and FEATURES in weights:  # without smoothing and further steps it is the same
+        weights[FEATURES] += weights.pop(Variant("both"), 0.0)
     if weights.get(FEATURES, 0.0) >= ALONE:
         weights = {FEATURES: 1.0}
     weights = _normalise({v: weight for v, weight in weights.items() if weight >= NEGLIGIBLE})
