@@ -5,16 +5,38 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ohmlearn.cli.edges import as_column
+from ohmlearn.cli.edges import WatchedEdges, as_column, check_ids, open_edges
+from ohmlearn.cli.forgetting import Forgetting
+from ohmlearn.cli.group import was_given
 from ohmlearn.cli.messages import tell
 
 if TYPE_CHECKING:
-    from ohmlearn.features import NodeFeatures
+    from ohmlearn.features import GraphFeatureClassifier, NodeFeatures
+    from ohmlearn.streams import EdgeStream
+    from ohmlearn.streams.labels import FileLabels
 
-__all__ = ["check_feature_options", "describe_features", "feature_options", "read_feature_file"]
+__all__ = [
+    "check_feature_options",
+    "describe_features",
+    "feature_options",
+    "label_with_features",
+    "read_feature_file",
+]
 
 MODELS = ("logistic", "hist-gradient-boosting")
 MOST_NAMES, MOST_LINES = 5, 20  # what is printed about columns
+MOST_CHECKED = 10_000  # ids that are compared with those of the edges before these are read
+MOST_CELLS = 1 << 29  # of a matrix that is made dense
+MANY_LABELS = 5_000
+LEAST_LEAF = 5  # labels in a leaf of a tree
+# Options that do not go together with --features, and why.
+REFUSED = {
+    "state": "the model in a state is one of edges and labels",
+    "cluster": "features are joined in one process",
+    "checkpoint": "edges are read once, without a checkpoint",
+    "memory": "the memory for features is not known; give --max-edges",
+}
+OF_EDGES_ALONE = ("method", "class_prior", "normalization")  # options of the other model
 FEATURE_OPTIONS = (
     click.option(
         "--features",
@@ -50,7 +72,7 @@ def feature_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def check_feature_options(options: dict[str, Any]) -> None:
-    """Refuse options about features if there are none.
+    """Refuse options about features if there are none, and options that do not go with them.
 
     Examples
     --------
@@ -60,9 +82,22 @@ def check_feature_options(options: dict[str, Any]) -> None:
     ...
     click.exceptions.UsageError: --feature-cols needs --features
     """
-    for name in ("feature_node_col", "feature_cols", "model"):
-        if options[name] is not None and options["features_file"] is None:
-            raise click.UsageError(f"--{name.replace('_', '-')} needs --features")
+    if options["features_file"] is None:
+        for name in ("feature_node_col", "feature_cols", "model"):
+            if options[name] is not None:
+                raise click.UsageError(f"--{name.replace('_', '-')} needs --features")
+        return
+    for name, why in REFUSED.items():
+        if options[name] is not None:
+            raise click.UsageError(f"--{name} cannot be used with --features: {why}")
+    for name in OF_EDGES_ALONE:
+        if was_given(name):
+            option = name.replace("_", "-")
+            raise click.UsageError(
+                f"--{option} is about labels from the edges alone; leave it out with --features"
+            )
+    if options["passes"] is not None and options["passes"] > 1:
+        raise click.UsageError("--features reads the edges once; leave out --passes")
 
 
 def read_feature_file(options: dict[str, Any]) -> "NodeFeatures":
@@ -112,3 +147,69 @@ def describe_features(features: "NodeFeatures") -> Iterator[str]:
             return
         more = f" and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else ""
         yield f"  {', '.join(names[:MOST_NAMES])}{more}: {treatment}"
+
+
+def label_with_features(
+    options: dict[str, Any], labels: "FileLabels", forgetting: Forgetting
+) -> tuple["GraphFeatureClassifier", "EdgeStream", Any]:
+    """Return the fitted model, the stream of edges, and the edges that count in it."""
+    from threadpoolctl import threadpool_limits
+
+    from ohmlearn.features import GraphFeatureClassifier
+    from ohmlearn.semi_supervised.labelling import select_since
+    from ohmlearn.sparsifier import StreamingSparsifier
+    from ohmlearn.validation.parameters import check_n_jobs
+    from ohmlearn.validation.times import check_moment
+
+    features = read_feature_file(options)
+    stream = open_edges(options, needs_times=forgetting.needs_times)
+    check_ids(stream, labels.path, list(labels), heading=labels.id_heading)
+    some = features.chosen_ids[:MOST_CHECKED].tolist()
+    check_ids(stream, features.source, some, heading=features.id_heading)
+    since = forgetting.moment.get("since")
+    sparsifier = StreamingSparsifier(
+        epsilon=options["epsilon"],
+        max_edges=options["max_edges"],
+        random_state=options["seed"],
+        n_jobs=options["threads"],
+        **(forgetting.parameters if since is None else {}),
+    )
+    edges: Any = WatchedEdges(stream, options, sparsifier, needs_edges=True)
+    if since is not None:
+        edges = select_since(edges, check_moment("since", since))
+    model = GraphFeatureClassifier(
+        _make_estimator(options, features),
+        gamma="auto" if options["gamma"] is None else options["gamma"],
+        calibration=None if options["calibration"] == "none" else "cv",
+        random_state=options["seed"],
+        n_jobs=options["threads"],
+    )
+    # Trees of few labels take longer with several threads.
+    threads = 1 if len(labels) < MANY_LABELS else check_n_jobs(options["threads"])
+    with threadpool_limits(threads, "openmp"):
+        model.fit_edges(
+            edges, features, labels, sample_weight=labels.weights, sparsifier=sparsifier
+        )
+    if since is not None and model.graph_.n_edges == 0:
+        raise ValueError(f"no edge counts since {options['since']}")
+    return model, stream, edges
+
+
+def _make_estimator(options: dict[str, Any], features: "NodeFeatures") -> Any:
+    """Return the estimator that --model names; None is logistic regression."""
+    if options["model"] != "hist-gradient-boosting":
+        return None
+    from scipy import sparse
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    if sparse.issparse(features.X):  # which the trees do not take
+        n_rows, n_columns = features.X.shape
+        if n_rows * n_columns > MOST_CELLS:
+            raise ValueError(
+                f"{n_columns:,} columns for {n_rows:,} nodes are too many for --model "
+                f"hist-gradient-boosting; use --model logistic, or fewer columns (--feature-cols)"
+            )
+        features.X = features.X.toarray()
+    return HistGradientBoostingClassifier(
+        min_samples_leaf=LEAST_LEAF, early_stopping=False, random_state=options["seed"] % 2**32
+    )

@@ -19,6 +19,7 @@ from ohmlearn.cli.edges import (
     open_edges,
     seed_option,
 )
+from ohmlearn.cli.features import check_feature_options, feature_options, label_with_features
 from ohmlearn.cli.forgetting import Forgetting, check_window, forgetting_options
 from ohmlearn.cli.group import main, repeat_command
 from ohmlearn.cli.label_summary import make_summary, print_summary
@@ -69,6 +70,7 @@ MOST_PASSES = 20  # of the certificate on the page
     "those of the same nodes.",
 )
 @label_columns_options
+@feature_options
 @output_options
 @sparsifier_options
 @click.option(
@@ -133,10 +135,14 @@ def label(**options: Any) -> None:
     the answer close to that of the full graph. With --state they are only the new edges, and the
     answer is that of the sparsifier.
 
+    With --features, labels are predicted from columns about each node and the edges together. The
+    summary says how much each of them counts, and whether the edges help at all.
+
     The output has a row for each node, with the columns node, label, the probability of each class
     (or those of --top), reached, and prior_label. If a node is not connected to any label, reached
     is false, label and probabilities are empty, and prior_label is the most common class among the
-    labels, unless there are several.
+    labels, unless there are several. With --features, such nodes have a label if they have
+    features.
     """
     from ohmlearn._phases import phase
     from ohmlearn.report.answers import Answers
@@ -148,7 +154,8 @@ def label(**options: Any) -> None:
     outputs = {"-o": options["output"], **{f"--{x}": options[x] for x in files}}
     _check_state_options(options)
     check_label_columns(options)
-    check_outputs(outputs, *options["edges"], options["labels_file"])
+    check_feature_options(options)
+    check_outputs(outputs, *options["edges"], options["labels_file"], options["features_file"])
     if options["report"]:
         require_extra("matplotlib", "plot")  # before the work, not after it
     elif options["no_certificate"]:
@@ -159,6 +166,7 @@ def label(**options: Any) -> None:
         labels = read_label_file(options["labels_file"], options)
         _check_classes(labels.classes(), options, labels)
     job = _label_with_state if options["state"] else _label
+    job = _label_with_features if options["features_file"] else job
     model, stream, certificate, about, finish = job(options, labels, Forgetting(options))
     check_window(model, stream)
     with phase("calibrating probabilities"):
@@ -223,6 +231,12 @@ def _label(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> "Out
 
     finish = (lambda: None) if checkpoint is None else checkpoint.remove
     return model, stream, certificate, {}, finish
+
+
+def _label_with_features(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> "Outcome":
+    """Label all nodes from features and edges."""
+    model, stream, edges = label_with_features(options, labels, forgetting)
+    return model, stream, _certify(model, edges, options), {}, lambda: None
 
 
 def _label_with_state(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> "Outcome":

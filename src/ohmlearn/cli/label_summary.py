@@ -21,11 +21,11 @@ def make_summary(
     model: "HFSClassifier", stream: Any, answers: "Answers", options: dict[str, Any]
 ) -> dict[str, Any]:
     """Return all figures."""
+    from ohmlearn.report.answers import has_features
     from ohmlearn.report.quality import measure_quality
 
     assert model.sparsifier_ is not None
     stats = model.sparsifier_.stats_
-    names = map(str, model.classes_.tolist())
     summary = {
         "sources": stream.sources,
         "n_nodes": len(stream.nodes),
@@ -34,35 +34,61 @@ def make_summary(
         "n_zero_weights_dropped": int(stats["n_zero_weights_dropped"]),
         "n_bad_rows": stream.n_bad,
         "n_edges_kept": model.graph_.n_edges,
-        "passes": model.n_iter_,
         "n_labelled": len(model.labelled_),
-        "n_contradicting": len(model.contradicting_),
         "n_relabelled": answers.n_relabelled,
         "n_unreached": int((~answers.reached).sum()),
         "classes": answers.count(),
-        "class_prior": dict(zip(names, model.class_prior_.tolist(), strict=True)),
-        "method": model.method_,
         "top": options["top"],
     }
+    if has_features(model):
+        summary["n_without_answer"] = int((~answers.answered).sum())
+        summary |= _about_features(model, options)
+    else:
+        summary |= _about_graph(model)
     view = model.graph_.view
     if view is not None:
         kept = model.sparsifier_
         unit = getattr(stream, "time_unit", None)
         when = {"latest": kept.latest_, "unit": unit, "asked": kept.options.half_life}
         summary["time"] = {**asdict(view), **when}
-    if hasattr(stream, "kept_sparsifier"):
+    if hasattr(model, "staleness_") and hasattr(stream, "kept_sparsifier"):
         summary["staleness"] = model.staleness_
     if answers.abstained is not None:
         summary["n_abstained"] = int(answers.abstained.sum())
     dominant = answers.find_dominant()
     if dominant is not None:
         summary["dominant_class"] = dominant._asdict()
-    if model.method == "auto":
-        summary["method_losses"] = model.method_losses_
     summary |= measure_quality(model)
     if "unstable_share" in summary:
         summary["unstable_remedy"] = _remedy(stream.rereadable, options)
     return summary
+
+
+def _about_graph(model: "HFSClassifier") -> dict[str, Any]:
+    """Return figures of a model of the edges alone."""
+    names = map(str, model.classes_.tolist())
+    figures = {
+        "passes": model.n_iter_,
+        "n_contradicting": len(model.contradicting_),
+        "class_prior": dict(zip(names, model.class_prior_.tolist(), strict=True)),
+        "method": model.method_,
+    }
+    if model.method == "auto":
+        figures["method_losses"] = model.method_losses_
+    return figures
+
+
+def _about_features(model: Any, options: dict[str, Any]) -> dict[str, Any]:
+    """Return figures of a model of features and edges."""
+    from ohmlearn.report.features_page import measure_features
+
+    several = (model._labels.values > 0.0).sum(axis=1) > 1
+    return {
+        "passes": 1,
+        "n_contradicting": int(several.sum()),
+        "method": "features",
+        "features": {"model": options["model"] or "logistic", **measure_features(model)},
+    }
 
 
 def _remedy(rereadable: bool, options: dict[str, Any]) -> str:
@@ -119,7 +145,12 @@ def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     if "method_losses" in summary:
         losses = ", ".join(f"{name} {loss:.3g}" for name, loss in summary["method_losses"].items())
         lines.append(("Method", f"{summary['method']} (log-loss of left-out labels: {losses})"))
-    if "residual" in summary:
+    if "features" in summary:
+        lines += _features(summary["features"])
+        epsilon = summary["epsilon_estimate"]
+        what = f"labels are those of the edges kept (epsilon about {epsilon:.2g}, estimated)"
+        lines.append(("Passes", f"1; {what if epsilon > 0 else 'no edge was left out'}"))
+    elif "residual" in summary:
         residual = f"{max(summary['residual']):.2g}"
         lines.append(("Passes", f"{summary['passes']}, residual {residual} (full graph)"))
     else:
@@ -134,6 +165,22 @@ def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     if "report" in summary:
         lines.append(("Page", summary["report"]))
     return lines
+
+
+def _features(features: dict[str, Any]) -> list[tuple[str, str]]:
+    from ohmlearn.report.features_page import describe_weights
+
+    table = f"{features['path']}: {features['n_columns']:,} columns of numbers"
+    if features["n_nodes_without"]:
+        table += f"; {features['n_nodes_without']:,} nodes have none"
+    if features["n_ids_without_edges"]:
+        table += f"; {features['n_ids_without_edges']:,} ids have no edge"
+    verdict = features["verdict"].removeprefix("The graph ").removeprefix("It is ")
+    return [
+        ("Features", table),
+        ("Graph", verdict.removesuffix(".")),
+        ("Weights", describe_weights(features["weights"])),
+    ]
 
 
 def _state(summary: dict[str, Any]) -> str:
@@ -181,6 +228,9 @@ def _classes(summary: dict[str, Any]) -> str:
         classes += f", and {len(largest) - 10} more"
     if len(largest) > MANY and not summary["top"]:
         classes += " (--top 3 writes the likeliest three, not a column for each)"
-    if summary["n_unreached"] and "n_abstained" not in summary:
-        classes += f"; none: {summary['n_unreached']:,}, which are not connected to a label"
+    without = summary.get("n_without_answer", summary["n_unreached"])
+    if without and "n_abstained" not in summary:
+        classes += f"; none: {without:,}, which are not connected to a label"
+        if "features" in summary:
+            classes += " and have no features"
     return classes

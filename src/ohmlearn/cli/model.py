@@ -70,12 +70,13 @@ MODEL_OPTIONS = (
         "--calibration",
         type=click.Choice(["loo", "none"]),
         default="loo",
-        help="Fit probabilities to labels that are left out one at a time, or not at all.",
+        help="Fit probabilities to labels that are left out, or not at all.",
     ),
     click.option(
         "--gamma",
         type=float,
-        help="Weight of the smoothness term. Default: chosen from the labels and the mean degree.",
+        help="Weight of the smoothness term; with --features, how far these are smoothed along the "
+        "edges. Default: chosen from the labels and the mean degree.",
     ),
 )  # fmt: skip
 

@@ -22,6 +22,7 @@ WORDS: dict[str, str | Callable[[re.Match[str]], str]] = {
     r"(?<=for )where\b|\bwhere(?= compares | needs: | is empty| has more)": "--where",
     r'\bbipartite=\("([^"]*)", "([^"]*)"\)': r"--kinds \1,\2",
     r"\bbipartite=False\b": "--one-kind",
+    r"; see graph_use_\b": "",
     r"\bt\[\d+\] = (\S+)": r"the time \1",
     r"\bread_edges\(\.\.\., ([^()]*)\)": r"\1",
     r"\bthe first is at position (\d+)": lambda at: f"the first is number {int(at[1]) + 1}",

@@ -2,13 +2,15 @@
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
+from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ohmlearn.features.known_graph import (
@@ -25,6 +27,7 @@ from ohmlearn.semi_supervised.all_edges import with_nodes
 from ohmlearn.semi_supervised.by_node import pair_by_node
 from ohmlearn.semi_supervised.targets import (
     Labels,
+    NodeLabels,
     is_mapping,
     merge_rows,
     number_labels,
@@ -101,6 +104,7 @@ class BaseGraphFeatures(MixesExperts):
         """
         self._check_parameters()
         self._seed = check_seed(self.random_state)
+        self._has_neighbors = self.graph is None
         if isinstance(X, NodeFeatures):
             if self.graph is None:
                 known = join_neighbors(X.X, n_jobs=self.n_jobs, verbose=self.verbose)
@@ -116,7 +120,7 @@ class BaseGraphFeatures(MixesExperts):
         y, sample_weight = pair_by_node(y, sample_weight, by_index=known.nodes is not None)
         self._set(known, features, None)
         labels = self._read_labels(y, known.graph.n_nodes, known.nodes, sample_weight)
-        refuse_unknown(labels, known.nodes)
+        self._refuse_unknown(labels)
         self._set_labels(labels)
         return self
 
@@ -164,6 +168,7 @@ class BaseGraphFeatures(MixesExperts):
         """
         self._check_parameters()
         self._seed = check_seed(self.random_state)
+        self._has_neighbors = False
         if is_table(X):
             X = NodeFeatures.from_table(X)
         if isinstance(X, NodeFeatures):
@@ -198,28 +203,48 @@ class BaseGraphFeatures(MixesExperts):
         self, known: KnownGraph, X: NodeFeatures, y: Any, sample_weight: Any, *, add: bool
     ) -> Self:
         """Fit to features with ids; `add` those that no edge has as nodes."""
-        by_row = not (isinstance(y, Mapping) or is_table(y) or type(y).__name__ == "Series")
+        by_row = _is_by_row(y)
         if by_row:
             labels = self._read_labels(y, len(X), None, sample_weight)
         self._join(known, X, add=add)
-        numbers = self._matched.numbers
         if by_row:
-            rows = np.arange(X.X.shape[0]) if X.rows is None else X.rows
-            nodes = numbers[rows][labels.nodes]
-            there = nodes >= 0
-            labels = labels._replace(
-                nodes=nodes[there],
-                values=labels.values[there],
-                weights=labels.weights[there],
-                soft=labels.soft[there],
-            )
-        else:
-            y, sample_weight = pair_by_node(y, sample_weight, by_index=True)
-            labels = self._read_labels(y, self._known.graph.n_nodes, known.nodes, sample_weight)
-            if not add:
-                refuse_unknown(labels, known.nodes)
+            self._set_labels(self._place(labels), has_numbers=True)
+            return self
+        y, sample_weight = pair_by_node(y, sample_weight, by_index=True)
+        labels = self._read_labels(y, self._known.graph.n_nodes, known.nodes, sample_weight)
+        if not add:
+            self._refuse_unknown(labels)
         self._set_labels(labels)
         return self
+
+    def _place(self, labels: Labels) -> Labels:
+        """Return labels of rows of NodeFeatures as labels of nodes."""
+        X = self._table
+        assert X is not None
+        rows = np.arange(X.X.shape[0]) if X.rows is None else X.rows
+        nodes = self._matched.numbers[rows][labels.nodes]
+        there = nodes >= 0
+        if not there.any():
+            raise ValueError(
+                "no labelled row of X belongs to a node of the graph, so there is no label; are "
+                "the ids of X those of the graph?"
+            )
+        return labels._replace(
+            nodes=nodes[there],
+            values=labels.values[there],
+            weights=labels.weights[there],
+            soft=labels.soft[there],
+        )
+
+    def _refuse_unknown(self, labels: Labels) -> None:
+        """Refuse labels of nodes that the graph does not have, because they may be mistyped."""
+        refuse_unknown(labels, self._known.nodes)
+        n_nodes = len(self._missing)
+        if isinstance(labels.nodes, np.ndarray) and labels.nodes.max(initial=-1) >= n_nodes:
+            raise ValueError(
+                f"y has a label of node {labels.nodes.max()}, but the nodes of the graph are 0 to "
+                f"{n_nodes - 1}"
+            )
 
     def _join(self, known: KnownGraph, X: NodeFeatures, *, add: bool) -> None:
         """Join the features to the nodes by their ids."""
@@ -240,9 +265,10 @@ class BaseGraphFeatures(MixesExperts):
         self._missing = np.zeros(n_nodes, dtype=bool) if missing is None else missing
         self._table, self._answers = None, None
 
-    def _set_labels(self, labels: Labels) -> None:
-        rows = number_labels(labels, self._known.nodes)
-        self._labels = merge_rows(rows)
+    def _set_labels(self, labels: Labels, *, has_numbers: bool = False) -> None:
+        """Take over labels; `has_numbers` if they have the numbers of nodes, not their ids."""
+        rows = labels if has_numbers else number_labels(labels, self._known.nodes)
+        self._labels = _tidy(merge_rows(rows))
         self.labelled_ = self._labels.nodes
         last = int(self.labelled_.max(initial=-1)) + 1
         if last > len(self._missing):  # labels of nodes that have neither edges nor features
@@ -291,6 +317,11 @@ class BaseGraphFeatures(MixesExperts):
         ['a', 'a', 'b', 'b', 'b']
         """
         check_is_fitted(self, "_labels")
+        with self._unchanged_by_errors():
+            self._update(edges, X)
+        return self
+
+    def _update(self, edges: Any, X: Any) -> None:
         if is_table(X):
             X = NodeFeatures.from_table(X)
         array = X is not None and not isinstance(X, NodeFeatures)
@@ -312,7 +343,6 @@ class BaseGraphFeatures(MixesExperts):
             self._known, self._answers = known, None
             if known.graph.n_nodes > self._features.shape[0]:
                 self._grow(known.graph.n_nodes)
-        return self
 
     def relabel(self, y: Any, *, sample_weight: Any = None) -> Self:
         """Change the labels without reading the edges again.
@@ -320,7 +350,8 @@ class BaseGraphFeatures(MixesExperts):
         Parameters
         ----------
         y : array-like of shape (n_nodes,), dict {node: label}, Series or table
-            All labels, including earlier ones that are still valid.
+            All labels, including earlier ones that are still valid. With NodeFeatures, an array
+            has one entry for each of their rows.
         sample_weight : array-like, dict {node: weight}, Series or table, optional
             How much each label counts.
 
@@ -338,17 +369,27 @@ class BaseGraphFeatures(MixesExperts):
         ['b', 'b', 'a', 'a']
         """
         check_is_fitted(self, "_labels")
-        before = self.__dict__.copy()
-        try:
+        with self._unchanged_by_errors():
+            if self._table is not None and _is_by_row(y):
+                labels = self._read_labels(y, len(self._table), None, sample_weight)
+                self._set_labels(self._place(labels), has_numbers=True)
+                return self
             by_index = self._known.nodes is not None
             y, sample_weight = pair_by_node(y, sample_weight, by_index=by_index)
             n_nodes = None if is_mapping(y, self._known.nodes) else len(self._missing)
             self._set_labels(self._read_labels(y, n_nodes, self._known.nodes, sample_weight))
-        except BaseException:  # the earlier labels and answers stay valid
+        return self
+
+    @contextmanager
+    def _unchanged_by_errors(self) -> Iterator[None]:
+        """After an error, the earlier edges, features, labels and answers stay valid."""
+        before = self.__dict__.copy()
+        try:
+            yield
+        except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
-        return self
 
     # Checks.
 
@@ -356,6 +397,20 @@ class BaseGraphFeatures(MixesExperts):
         values = self.get_params(deep=False)
         known = {name: values[name] for name in self._constraints if name in values}
         check_parameters(type(self).__name__, self._constraints, known)
+        estimator, kind = (
+            self._base_estimator(),
+            "classifier" if is_classifier(self) else "regressor",
+        )
+        is_other = {"classifier": is_regressor, "regressor": is_classifier}[kind]
+        if (
+            isinstance(estimator, type)
+            or not hasattr(estimator, "get_params")
+            or is_other(estimator)
+        ):
+            raise ValueError(
+                f"estimator of {type(self).__name__} must be a {kind} of scikit-learn, got "
+                f"{estimator!r}"
+            )
 
     def _check_features(self, X: Any, *, reset: bool) -> Any:
         try:
@@ -385,3 +440,18 @@ class BaseGraphFeatures(MixesExperts):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _is_by_row(y: Any) -> bool:
+    """Whether y has one entry for each row of NodeFeatures, and not nodes as keys."""
+    return not (isinstance(y, Mapping) or is_table(y) or type(y).__name__ == "Series")
+
+
+def _tidy(labels: NodeLabels) -> NodeLabels:
+    """Return labels in the order of nodes, and weights with the mean 1; only ratios matter.
+
+    So the folds, and with them the answers, do not depend on the order of a dict or of rows.
+    """
+    order = np.argsort(labels.nodes, kind="stable")
+    weights = labels.weights[order] / labels.weights.max()
+    return NodeLabels(labels.nodes[order], labels.values[order], weights / weights.mean())

@@ -41,9 +41,9 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
     features; its errors at left-out labels are spread along the edges and corrected; its answers
     are smoothed with the given labels put in. Steps can be switched off.
 
-    Nodes that no label reaches along the edges are answered by the estimator, from smoothed
-    features if they have edges, else from their own. Nodes without features are answered from the
-    graph and the features around them.
+    Nodes that no label reaches along the edges are answered by the estimator: from smoothed
+    features if they have edges and "both" has a weight, else from their own. Nodes without features
+    are answered from the graph and the features around them.
 
     Parameters
     ----------
@@ -95,6 +95,9 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
         Numbers of the labelled nodes.
     reached_ : ndarray of shape (n_nodes,)
         Whether a node is connected to any label.
+    answered_ : ndarray of shape (n_nodes,)
+        Whether anything is known of a node: labels around it, or features. The others get the
+        shares of the classes among the labels.
     graph_ : Graph
         The graph in memory: all edges, or a sparsifier.
     degrees_ : ndarray of shape (n_nodes,)
@@ -168,9 +171,10 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
         assert labels.classes is not None
         self.classes_: NDArray[Any] = labels.classes
         if len(np.unique(labels.values)) == 1:
+            only = self.classes_.tolist()[labels.values[0]]
             warnings.warn(
-                f"all labels are {self.classes_[labels.values[0]]!r}, so all answers will be the "
-                f"same; give labels of another class, too",
+                f"all labels are {only!r}, so all answers will be the same; give labels of another "
+                f"class, too",
                 UserWarning,
                 stacklevel=3,
             )
@@ -184,29 +188,23 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
             return self.estimator
         return LogisticRegression(C=INVERSE_PENALTY, max_iter=1000)
 
-    def _solve(self) -> Floats:
-        if self._answers is None:
-            self._calibration: Calibration | None = None
-        answers: Floats = super()._solve()
-        return answers
-
     @property
     def calibration_(self) -> Calibration:
         """Temperature and smoothing of the probabilities, and the number of labels they fit."""
         answers = self._solve()
-        if self._calibration is None:
-            self._calibration = Calibration(1.0, 0.0)
+        if self._mixture.calibration is None:
+            self._mixture.calibration = Calibration(1.0, 0.0)
             if self.calibration == "cv" and len(self.classes_) > 1:
                 labels, size = self._labels, min(FIT_NODES, len(answers))
                 generator = np.random.default_rng(self._seed)
                 some = np.sort(generator.choice(len(answers), size, replace=False))
-                self._calibration = fit_calibration(
+                self._mixture.calibration = fit_calibration(
                     _logarithms(self._mixture.left_out),
                     labels.values,
                     _logarithms(answers[some]),
                     labels.weights / labels.weights.mean(),
                 )
-        return self._calibration
+        return self._mixture.calibration
 
     def _calibrate(self, answers: Floats) -> Floats:
         return self.calibration_.apply(_logarithms(answers))
@@ -214,7 +212,12 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
     @property
     def label_distributions_(self) -> Floats:
         """Probability of each class for every node; each row sums to 1."""
-        return self._calibrate(self._solve())
+        answers = self._solve()
+        shares = self._calibrate(answers)
+        if self.calibration == "cv":
+            # They have been made as sure as they should be; the calibration is that of the mixture.
+            shares[self._by_estimator] = answers[self._by_estimator]
+        return shares
 
     @property
     def transduction_(self) -> NDArray[Any]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn.nodes import NodeTable
-from ohmlearn.nodes.ids import Ids, Strings, decode_strings, read_ids
+from ohmlearn.nodes.ids import FractionError, Ids, Strings, decode_strings, read_ids
 from ohmlearn.streams.errors import refuse_source, shorten
 from ohmlearn.streams.headings import find_ends, is_known_id
 from ohmlearn.streams.options import EDGE_ENDS
@@ -241,7 +241,14 @@ def take_ids(column: Any, name: str, source: str, first_row: int) -> NDArray[Any
         )
     if str(kind) == "string_view":
         column = column.cast(pa.large_string())
-    ids, missing = read_ids(column, name)
+    try:
+        ids, missing = read_ids(column, name)
+    except FractionError as error:
+        refuse_source(
+            source,
+            f"the ids in the column {name!r} must be {error.wanted}",
+            f"row {first_row + error.at}",
+        )
     if missing is not None and missing.any():
         refuse_source(
             source,

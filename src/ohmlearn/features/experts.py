@@ -11,7 +11,7 @@ Each step may help or not. So the expert has variants, with and without steps 2 
 `mixture` weighs them by how well they predict labels that are left out.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -178,7 +178,7 @@ class Experts:
         answers: Floats,
         labels: NodeLabels,
         errors: Floats | None,
-        wanted: set[Variant],
+        wanted: Collection[Variant],
     ) -> Iterator[tuple[Variant, Floats]]:
         """Yield the wanted variants, given the answers after step 1 and the errors for step 2."""
         starts = [(Variant("both"), answers)]

@@ -120,7 +120,9 @@ def read_graph(
 
 
 def add_edges(known: KnownGraph, edges: Any, verbose: int = 0) -> KnownGraph:
-    """Return the graph with more edges; a sparsifier takes them in.
+    """Return the graph with more edges; a copy of the sparsifier takes them in.
+
+    So an error leaves the known graph as it was, and a sparsifier that others use does not change.
 
     Examples
     --------
@@ -135,17 +137,20 @@ def add_edges(known: KnownGraph, edges: Any, verbose: int = 0) -> KnownGraph:
         )
     counted = CountedEdges(edges)
     join_tables(known.nodes, counted.nodes)
+    sparsifier = None
     with phase(Phase("reading edges", 1, 1), verbose):
         if known.sparsifier is None:
             graph = graph_of(chain([known.graph.edges()], counted), None)
         else:
-            graph = known.sparsifier.update(counted).snapshot()
+            sparsifier = known.sparsifier.from_state(known.sparsifier.get_state())
+            sparsifier.nodes = known.sparsifier.nodes
+            graph = sparsifier.update(counted).snapshot()
     n_nodes = max(graph.n_nodes, known.graph.n_nodes)
     degrees = counted.degrees_of(n_nodes)
     degrees[: len(known.degrees)] += known.degrees
     graph = with_nodes(graph, n_nodes)
     graph.nodes = known.nodes
-    return KnownGraph(graph, degrees, known.nodes, known.sparsifier)
+    return KnownGraph(graph, degrees, known.nodes, sparsifier)
 
 
 def join_neighbors(X: Any, *, n_jobs: int | None = None, verbose: int = 0) -> KnownGraph:

@@ -36,10 +36,11 @@ class GraphUse(NamedTuple):
     Attributes
     ----------
     helps : bool
-        Whether the graph has any weight in the answers.
+        Whether left-out labels are predicted better with the graph than without it.
     loss_with, loss_without : float
         Mean loss for left-out labels with the graph, and from the features alone: log-loss for
-        classes, half the squared error for numbers.
+        classes, half the squared error for numbers. If the answers do not use the graph, the
+        former is that of the best expert that does.
     homophily : Homophily
         Whether joined nodes are alike.
 
@@ -56,6 +57,8 @@ class GraphUse(NamedTuple):
     homophily: Homophily
 
     def __str__(self) -> str:
+        if np.isnan(self.loss_without):
+            return "It is not known whether the graph helps: no label can be left out."
         if not self.helps:
             verdict = "The graph does not help"
         elif self.loss_with > (1.0 - SLIGHT) * self.loss_without:
@@ -82,6 +85,7 @@ class MixesExperts(SharesGraph):
     # What fitting sets.
     _seed: int
     _known: KnownGraph
+    _has_neighbors: bool  # whether the graph joins nearest neighbours
     _features: Any  # one row for each node
     _missing: NDArray[np.bool_]  # nodes without features
     _labels: NodeLabels
@@ -89,6 +93,7 @@ class MixesExperts(SharesGraph):
     _mixture: Mixture
     _predict_own: Predictor
     _scaled: ScaledFeatures
+    _by_estimator: NDArray[np.int64]  # nodes that the mixture does not answer
 
     # The classifier and the regressor differ in these.
 
@@ -148,7 +153,8 @@ class MixesExperts(SharesGraph):
         self._scaled = experts.features
         knows = {
             "features": ~self._missing,
-            "both": np.diff(self._known.graph.indptr) > 0,
+            "both": np.isin(component, component[~self._missing])
+            & (np.diff(self._known.graph.indptr) > 0),
             "graph": self.reached_,
         }
         total, mixed = np.zeros(len(self.reached_)), None
@@ -161,12 +167,14 @@ class MixesExperts(SharesGraph):
             total[there] += weight
         assert mixed is not None
         mixed /= np.where(total > 0, total, 1.0)[:, np.newaxis]
+        self.answered_ = (total > 0) | ~self._missing
         lost = np.flatnonzero(total == 0)
         if len(lost) > 0:
             found = self._predict_own(experts.features.rows(lost))
             temperature = mixture.temperatures.get(FEATURES, 1.0)
             mixed[lost] = task.apply_temperature(found, temperature)
             mixed[lost[self._missing[lost]]] = task.without_evidence(labels)
+        self._by_estimator = lost
         return mixed
 
     def _answers_of_experts(
@@ -188,10 +196,13 @@ class MixesExperts(SharesGraph):
         """Set `graph_use_`, and warn if the graph does not help."""
         mixture, labels = self._mixture, self._labels
         losses = experts.task.losses(mixture.left_out, labels)
-        loss = float(np.average(losses, weights=labels.weights))
-        helps = any(variant.kind != "features" for variant in mixture.weights)
-        self.graph_use_ = GraphUse(helps, loss, mixture.by_gamma[0.0], homophily)
-        if not helps:
+        loss, alone = float(np.average(losses, weights=labels.weights)), mixture.by_gamma[0.0]
+        is_used = any(variant.kind != "features" for variant in mixture.weights)
+        if not is_used:
+            others = [each for v, each in mixture.losses.items() if v.kind != "features"]
+            loss = min(others, default=loss)
+        self.graph_use_ = GraphUse(is_used and loss < alone, loss, alone, homophily)
+        if not is_used:
             warnings.warn(
                 "the graph does not help: left-out labels are predicted best from the features "
                 "alone, so the answers are those of the estimator; see graph_use_",
@@ -246,6 +257,7 @@ class MixesExperts(SharesGraph):
             matched = X.match(self._known.nodes, n_nodes=len(answers))
             rows = np.arange(X.X.shape[0]) if X.rows is None else X.rows
             numbers = matched.numbers[rows]
+            numbers = np.where(numbers < len(answers), numbers, -1)  # ids read, but not in edges
             found = answers[numbers]
             new = np.flatnonzero(numbers < 0)
             if len(new) > 0:
@@ -254,7 +266,7 @@ class MixesExperts(SharesGraph):
         features = self._check_features(X, reset=False)
         found = self._answers_of_estimator(features)
         share = self._mixture.share("features")
-        if self.graph is not None or self._known.nodes is not None or share == 1.0:
+        if not self._has_neighbors or share == 1.0:
             return found
         if features.shape[0] == 0 or self._known.graph.n_nodes != self._features.shape[0]:
             return found

@@ -2,8 +2,9 @@
 
 The labels are divided into folds. The experts answer for the labels of each fold from those of the
 others. An expert whose answers have the loss c, in nats, summed over all labels, gets the weight
-prior * exp(-c / CAUTION), as in Bayesian averaging of models, with doubts about the independence of
-the losses. With few labels the weights stay near the prior, with many the best expert wins.
+prior * told^2 * exp(-c / CAUTION), where told compares what the expert tells with what the best one
+tells (`_told`). This is Bayesian averaging of models, with doubts about the independence of the
+losses. With few labels the weights stay near the prior, with many the best expert wins.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,14 +15,16 @@ from numpy.typing import NDArray
 
 from ohmlearn._phases import Phase, phase
 from ohmlearn.features.experts import FEATURES, GRAPH, SPREAD_GAMMAS, Experts, Variant
-from ohmlearn.features.tasks import Floats, Values
+from ohmlearn.features.tasks import Floats, Task, Values
+from ohmlearn.semi_supervised.calibration import Calibration
 from ohmlearn.semi_supervised.targets import NodeLabels
 
 __all__ = ["Mixture", "fit_both", "fit_mixture", "split_labels"]
 
 GAMMAS = (9.0, 3.0, 30.0, 0.0)  # those of "auto"; another one than the first must be clearly better
 CAUTION = 2.0
-PRIOR = {"graph": 0.5, "features": 0.15, "both": 0.35}
+LEAST_TOLD = 0.01
+PRIOR = {"graph": 0.6, "both": 0.34, "features": 0.06}
 NEGLIGIBLE = 1e-3  # weights that do not count
 ALONE = 0.9  # weight of the features from which the graph is left out
 
@@ -46,6 +49,10 @@ class Mixture:
         That of step 1 of the expert for both.
     errors : ndarray or None
         Errors of step 1 at left-out labels.
+    by_gamma : dict {float: float}
+        Mean loss of step 1 for left-out labels, for each gamma tried and for 0.
+    calibration : Calibration or None
+        That of the probabilities; the classifier puts it here when it is asked for.
     """
 
     gamma: float
@@ -56,6 +63,7 @@ class Mixture:
     base_temperature: float = 1.0
     errors: Floats | None = None
     by_gamma: dict[float, float] = field(default_factory=dict)
+    calibration: Calibration | None = None
 
     def share(self, kind: str) -> float:
         """Return the weight of all experts of a kind."""
@@ -77,6 +85,8 @@ def fit_mixture(
     `gamma` may be None, which chooses it, as None for `correct` and `spread` leaves the step to the
     weights. Without `mix`, only variants of the expert for both are used.
     """
+    if len(labels.nodes) < 2:
+        return _weigh_nothing(experts, labels, gamma, mix)
     task = experts.task
     folds = split_labels(task.groups(labels), n_folds, experts.seed)
     left_out: dict[Variant, Floats] = {}
@@ -87,6 +97,10 @@ def fit_mixture(
     tempered = task.apply_temperature(first, base)
     errors = labels.values - tempered
     wanted = _variants(correct, spread, mix)
+    if mix and experts.graph.n_edges == 0:
+        wanted = (FEATURES,)
+    if mix and chosen == 0.0:  # without smoothing these two experts are one
+        wanted = tuple(variant for variant in wanted if variant != Variant("both"))
     for variant in wanted:
         left_out[variant] = np.empty_like(first)
     if FEATURES in wanted:
@@ -109,6 +123,20 @@ def fit_mixture(
     return mixture, smoothed
 
 
+def _weigh_nothing(
+    experts: Experts, labels: NodeLabels, gamma: float | None, mix: bool
+) -> tuple[Mixture, NDArray[np.generic] | None]:
+    """Return the mixture for a single label, which cannot be left out: the weights of the prior."""
+    chosen = GAMMAS[0] if gamma is None else gamma
+    smoothed = experts.smooth_features(chosen) if chosen > 0.0 else None
+    variants = [Variant("both"), FEATURES, GRAPH] if mix else [Variant("both")]
+    weights = _normalise({variant: PRIOR[variant.kind] for variant in variants})
+    same = dict.fromkeys(variants, 1.0)
+    losses = dict.fromkeys(variants, float("nan"))
+    unknown = {0.0: float("nan")}
+    return Mixture(chosen, weights, losses, same, labels.values, by_gamma=unknown), smoothed
+
+
 def split_labels(groups: NDArray[np.int64], n_folds: int, seed: int) -> NDArray[np.int64]:
     """Return a fold for each label; folds have about the same size and mixture of groups.
 
@@ -125,7 +153,13 @@ def split_labels(groups: NDArray[np.int64], n_folds: int, seed: int) -> NDArray[
 
 
 def _splits(folds: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Yield the labels that are known and those that are left out, for each fold."""
+    """Yield the labels that are known and those that are left out, for each fold.
+
+    A single label cannot be left out, because nothing would be known.
+    """
+    if len(folds) == 1:
+        yield np.arange(1), np.arange(1)
+        return
     for fold in range(int(folds.max()) + 1):
         yield np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
 
@@ -134,12 +168,12 @@ def _choose(labels: NodeLabels, at: NDArray[np.int64]) -> NodeLabels:
     return NodeLabels(labels.nodes[at], labels.values[at], labels.weights[at])
 
 
-def _variants(correct: bool | None, spread: bool | None, mix: bool) -> set[Variant]:
-    """Return the experts that take part."""
+def _variants(correct: bool | None, spread: bool | None, mix: bool) -> tuple[Variant, ...]:
+    """Return the experts that take part, always in the same order, for the same bits."""
     corrected = (False, True) if correct is None else (correct,)
     spreads = {None: (0.0, *SPREAD_GAMMAS), True: SPREAD_GAMMAS, False: (0.0,)}[spread]
-    both = {Variant("both", c, s) for c in corrected for s in spreads}
-    return both | {FEATURES, GRAPH} if mix else both
+    both = tuple(Variant("both", c, s) for c in corrected for s in spreads)
+    return (FEATURES, *both, GRAPH) if mix else both
 
 
 def fit_both(experts: Experts, labels: NodeLabels, smoothed: NDArray[np.generic] | None) -> Floats:
@@ -202,11 +236,13 @@ def _weigh(
     if isinstance(task, Values):  # errors are normal, with the variance of the best expert
         variance = max(2.0 * min(losses.values()), 1e-300)
         totals = {variant: total / variance for variant, total in totals.items()}
+    told = _told(task, labels, losses)
     counts = {kind: sum(v.kind == kind for v in left_out) for kind in PRIOR}
     least = min(totals.values())
     weights = {
         variant: PRIOR[variant.kind]
         / counts[variant.kind]
+        * told[variant] ** 2
         * float(np.exp(-(total - least) / CAUTION))
         for variant, total in totals.items()
     }
@@ -218,6 +254,21 @@ def _weigh(
     weights = _normalise({v: weight for v, weight in weights.items() if weight >= NEGLIGIBLE})
     mixed: Floats = np.sum([weight * answers[v] for v, weight in weights.items()], axis=0)
     return Mixture(gamma, weights, losses, temperatures, mixed)
+
+
+def _told(task: Task, labels: NodeLabels, losses: Mapping[Variant, float]) -> dict[Variant, float]:
+    """Return how much each expert tells, compared with the one that tells most.
+
+    What it tells is by how much its loss is less than that of the same answer for all labels. With
+    few labels, differences of losses alone would leave too much weight to experts that hardly tell
+    anything.
+    """
+    same = np.repeat(task.without_evidence(labels)[np.newaxis], len(labels.nodes), axis=0)
+    chance = float(np.average(task.losses(same, labels), weights=labels.weights))
+    most = max(chance - min(losses.values()), 1e-300)
+    return {
+        variant: max(chance - loss, LEAST_TOLD * most) / most for variant, loss in losses.items()
+    }
 
 
 def _normalise(weights: dict[Variant, float]) -> dict[Variant, float]:

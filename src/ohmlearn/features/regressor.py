@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.linear_model import Ridge
+from sklearn.metrics import r2_score
 
 from ohmlearn.features.base import BaseGraphFeatures
 from ohmlearn.features.tasks import Values
@@ -109,3 +110,21 @@ n_features_in_
         ndarray of shape (n_samples,)
         """
         return self.transduction_ if X is None else self._answers_for(X)[:, 0]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the coefficient of determination R^2 on the samples whose number is known.
+
+        Parameters
+        ----------
+        X : NodeFeatures, or array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            True numbers; None and NaN are ignored.
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        float
+        """
+        samples, values, *_ = find_values(y)
+        weights = None if sample_weight is None else np.asarray(sample_weight)[samples]
+        return float(r2_score(values, self.predict(X)[samples], sample_weight=weights))

@@ -51,15 +51,20 @@ class ScaledFeatures:
         """
         n, n_columns = self.shape
         mean, variance = np.zeros(n_columns), np.zeros(n_columns)
-        square, count = np.zeros(n_columns), np.zeros(n_columns)
+        square, count, unit = np.zeros(n_columns), np.zeros(n_columns), np.ones(n_columns)
         for part in _blocks(n_columns, n):
             block = self._dense(part)
+            # In units of the largest entries, so that squares of extreme numbers do not overflow.
+            largest = np.maximum(block.max(axis=0), -block.min(axis=0))
+            unit[part] = np.ldexp(1.0, np.clip(np.frexp(largest)[1], -1000, 1000))
+            block /= unit[part]
             mean[part] = block.mean(axis=0)
             square[part] = np.mean(block**2, axis=0)
             count[part] = np.count_nonzero(block, axis=0)
             variance[part] = np.mean((block - mean[part]) ** 2, axis=0)
-        deviation = np.sqrt(variance)
-        typical = np.sqrt(square * n / np.maximum(count, 1.0))
+        mean *= unit
+        deviation = np.sqrt(variance) * unit
+        typical = np.sqrt(square * n / np.maximum(count, 1.0)) * unit
         mostly_zero = (count <= n / 2) & (count > 0)
         scale = deviation
         if mostly_zero.any():
@@ -67,9 +72,9 @@ class ScaledFeatures:
             unusual = (typical > UNUSUAL * usual) | (typical * UNUSUAL < usual)
             scale = np.where(mostly_zero, np.where(unusual, typical, usual), scale)
         # What rounding leaves of a constant column is no deviation.
-        is_constant = deviation <= 1e-12 * np.maximum(typical, 1e-300)
+        is_constant = deviation <= 1e-12 * typical
         scale = np.where(is_constant, np.inf, scale)
-        total = float(np.sum(np.where(is_constant, 0.0, variance / scale**2)))
+        total = float(np.sum((deviation / scale) ** 2))
         return mean, scale, float(np.sqrt(total)) if total > 0 else 1.0
 
     def _dense(self, part: slice) -> Floats:

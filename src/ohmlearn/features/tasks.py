@@ -6,6 +6,7 @@ numbers. An expert is whatever gives such a matrix.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -87,8 +88,7 @@ class Classes(Task):
         at, codes = np.nonzero(labels.values)  # a node may have labels of several classes
         found = np.unique(codes)
         if len(found) == 1:
-            constant = np.eye(self.n_classes)[found]
-            return lambda rows: np.repeat(constant, rows.shape[0], axis=0)
+            return _Constant(np.eye(self.n_classes)[found])
         weights = labels.values[at, codes] * labels.weights[at]
         model = clone(estimator)
         if np.all(weights == weights[0]):
@@ -98,14 +98,7 @@ class Classes(Task):
         else:  # a pipeline, or an estimator without weights: the likeliest class of each node
             codes = np.argmax(labels.values, axis=1)
             model.fit(Z, codes)
-        columns = np.asarray(model.classes_, dtype=np.int64)
-
-        def predict(rows: Any) -> Floats:
-            answers = np.zeros((rows.shape[0], self.n_classes))
-            answers[:, columns] = _probabilities(model, rows)
-            return answers
-
-        return predict
+        return _Shares(model, self.n_classes)
 
     def find_temperature(self, answers: Floats, labels: NodeLabels) -> float:
         logs = _logarithms(answers)
@@ -194,7 +187,7 @@ class Values(Task):
             model.fit(Z, labels.values[:, 0], sample_weight=labels.weights)
         else:
             model.fit(Z, labels.values[:, 0])
-        return lambda rows: np.asarray(model.predict(rows), dtype=np.float64).reshape(-1, 1)
+        return _Numbers(model)
 
     def find_temperature(self, answers: Floats, labels: NodeLabels) -> float:
         return 1.0
@@ -232,6 +225,37 @@ class Values(Task):
 
     def groups(self, labels: NodeLabels) -> NDArray[np.int64]:
         return np.zeros(len(labels.nodes), dtype=np.int64)
+
+
+# Fitted models as functions from rows to answers. They are classes, so that they can be pickled.
+
+
+@dataclass
+class _Constant:
+    answer: Floats
+
+    def __call__(self, rows: Any) -> Floats:
+        return np.repeat(self.answer, rows.shape[0], axis=0)
+
+
+@dataclass
+class _Shares:
+    model: Any
+    n_classes: int
+
+    def __call__(self, rows: Any) -> Floats:
+        answers = np.zeros((rows.shape[0], self.n_classes))
+        columns = np.asarray(self.model.classes_, dtype=np.int64)
+        answers[:, columns] = _probabilities(self.model, rows)
+        return answers
+
+
+@dataclass
+class _Numbers:
+    model: Any
+
+    def __call__(self, rows: Any) -> Floats:
+        return np.asarray(self.model.predict(rows), dtype=np.float64).reshape(-1, 1)
 
 
 def _probabilities(model: Any, rows: Any) -> Floats:

@@ -7,13 +7,18 @@ from numpy.typing import NDArray
 
 from ohmlearn.report.tables import Coded, Column
 
-__all__ = ["Answers", "Dominant"]
+__all__ = ["Answers", "Dominant", "has_features"]
 
 Floats = NDArray[np.float64]
 RANK_CELLS = 1 << 20  # probabilities that are ranked at a time
 FEW = 10  # labels of a class that may dominate by mistake; with more, the estimated accuracy tells
 DOMINANT = 0.6  # share of the nodes
 ODDS = 4.0  # how much more often a class must be among the answers than among the labels
+
+
+def has_features(model: Any) -> bool:
+    """Whether a fitted classifier uses features of nodes."""
+    return hasattr(model, "graph_use_")
 
 
 class Dominant(NamedTuple):
@@ -36,12 +41,13 @@ class Dominant(NamedTuple):
 class Answers:
     """The answers of a fitted classifier.
 
-    A node that no label reaches has no label here: nothing is known about it. The estimator gives
-    it the class prior, as scikit-learn's interface wants a class for every node.
+    A node of which nothing is known has no label here: no label reaches it, and it has no features
+    that were used. The estimator gives it the class prior, as scikit-learn's interface wants a
+    class for every node.
 
     Parameters
     ----------
-    model : HFSClassifier
+    model : HFSClassifier or GraphFeatureClassifier
     min_confidence : float, optional
         Nodes whose label is less likely have none, either.
 
@@ -50,6 +56,9 @@ class Answers:
     codes : ndarray of int
         The class of each node, by its position in ``model.classes_``, or -1.
     reached : ndarray of bool
+        Whether a node is connected to a label.
+    answered : ndarray of bool
+        Whether there is an answer: the node is reached, or answered by its features.
     abstained : ndarray of bool, or None
         Nodes without a label if there is a `min_confidence`.
     prior_code : int
@@ -76,15 +85,24 @@ class Answers:
         self.classes: NDArray[Any] = model.classes_
         self.reached: NDArray[np.bool_] = model.reached_
         self._shares: Floats = model.label_distributions_
-        self._first: NDArray[np.intp] = model._known.codes(0)
         self._n_given: Floats = model._labels.values.sum(axis=0)
-        self._shares_are_wanted = model._wanted_shares is not None
-        self.codes = np.where(self.reached, self._first, -1)
+        self._has_features = has_features(model)
+        if self._has_features:
+            self.answered: NDArray[np.bool_] = model.answered_
+            self._first = np.searchsorted(model.classes_, model.transduction_)
+            self._shares_are_wanted = False
+            prior = self._n_given
+        else:
+            self.answered = self.reached
+            self._first = model._known.codes(0)
+            self._shares_are_wanted = model._wanted_shares is not None
+            prior = model.class_prior_
+        self.codes = np.where(self.answered, self._first, -1)
         self.abstained: NDArray[np.bool_] | None = None
         if min_confidence is not None:
-            self.abstained = (self._shares.max(axis=1) < min_confidence) | ~self.reached
+            self.abstained = (self._shares.max(axis=1) < min_confidence) | ~self.answered
             self.codes[self.abstained] = -1
-        likeliest = np.flatnonzero(model.class_prior_ == model.class_prior_.max())
+        likeliest = np.flatnonzero(prior == prior.max())
         self.prior_code = int(likeliest[0]) if len(likeliest) == 1 else -1
         answers = self.codes[model._labels.nodes]
         given = model._labels.values[np.arange(len(answers)), answers]
@@ -109,7 +127,7 @@ class Answers:
         """
         columns: dict[str, Column] = {"node": ids, "label": Coded(self.classes, self.codes)}
         if top is None:
-            unknown = None if self.reached.all() else ~self.reached
+            unknown = None if self.answered.all() else ~self.answered
             for at, name in enumerate(self.classes.tolist()):
                 shares = self._shares[:, at]
                 known = shares if unknown is None else np.ma.masked_array(shares, unknown)
@@ -117,7 +135,7 @@ class Answers:
         else:
             columns |= self._top_columns(top)
         columns["reached"] = self.reached
-        prior = np.where(self.reached, -1, self.prior_code)
+        prior = np.where(self.answered, -1, self.prior_code)
         columns["prior_label"] = Coded(self.classes, prior)
         return columns if self.abstained is None else columns | {"abstained": self.abstained}
 
@@ -135,7 +153,7 @@ class Answers:
                 at = np.argmax(block, axis=1) if rank > 0 else self._first[start:stop]
                 share = block[rows, at]
                 block[rows, at] = -1.0
-                known = self.reached[start:stop] & ((share > 0) | (rank == 0))
+                known = self.answered[start:stop] & ((share > 0) | (rank == 0))
                 codes[rank, start:stop] = np.where(known, at, -1)
                 shares[rank, start:stop] = np.where(known, share, np.nan)
         if self.abstained is not None:
@@ -153,10 +171,10 @@ class Answers:
         The odds of the class must be four times as large among the answers as among the labels.
         With as many labels for each class, this is 80% of the nodes for two classes, and 67% for
         three. If shares of the classes were asked for, the answers have these, and the result is
-        None.
+        None. It is None, too, if features were used, which left-out labels have judged.
         """
         counts = np.array(list(self.count().values()))
-        if self._shares_are_wanted or counts.sum() == 0:
+        if self._shares_are_wanted or self._has_features or counts.sum() == 0:
             return None
         at = int(np.argmax(counts))
         share = counts[at] / counts.sum()

@@ -10,7 +10,8 @@ from ohmlearn._blas import one_blas_thread
 from ohmlearn.certificate import Certificate
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
-from ohmlearn.report.answers import Answers, Dominant
+from ohmlearn.report.answers import Answers, Dominant, has_features
+from ohmlearn.report.features_page import add_features
 from ohmlearn.report.page import COLOURS, INK, Report, add_legend, new_figure, style_axes
 from ohmlearn.report.quality import describe_accuracy, describe_stability
 from ohmlearn.report.reliability import (
@@ -67,6 +68,8 @@ def make_page(
     if "dominant_class" in summary:
         report.add_alarm(f"{Dominant(**summary['dominant_class'])}.")
     _add_quality(report, model, summary)
+    if "features" in summary:
+        add_features(report, summary["features"])
     report.add_heading("Input and sparsifier")
     report.add_table(["", ""], _facts(summary), "")
     report.add_heading("Certificate")
@@ -83,12 +86,18 @@ def make_page(
     without = f" {n_nodes - n_answers:,} nodes have no label." if n_answers < n_nodes else ""
     report.add_figure(_draw_classes(summary["classes"]), f"Number of nodes in each class.{without}")
     report.add_figure(
-        _draw_certainty(model.label_distributions_.max(axis=1)[model.reached_]),
-        "Certainty of the labels: the probability of the most likely class, for nodes connected to "
-        "a label.",
+        _draw_certainty(model.label_distributions_.max(axis=1)[answers.answered]),
+        f"Certainty of the labels: the probability of the most likely class, for nodes "
+        f"{'that have an answer' if has_features(model) else 'connected to a label'}.",
     )
     report.add_figure(_draw_graph(h, model, answers), _describe_drawing(h))
-    _add_suggestions(report, model, nodes, answers)
+    if has_features(model):
+        report.add_heading("Nodes to label next")
+        report.add_text(
+            "Not computed with features; ohmlearn suggest computes them from the edges."
+        )
+    else:
+        _add_suggestions(report, model, nodes, answers)
     return report.add_command(command)
 
 
@@ -98,10 +107,12 @@ def _add_quality(report: Report, model: Any, summary: dict[str, Any]) -> None:
     if summary["accuracy_estimate"] is None:
         report.add_text(f"The accuracy is {summary['accuracy_caveats'][0]}.")
     else:
+        how = "each labelled node without its own label"
+        if has_features(model):
+            how = "the labelled nodes in folds, without the labels of the same fold"
         report.add_text(
-            "The accuracy is estimated by labelling each labelled node without its own label. It "
-            "holds for nodes like the labelled ones, so for all nodes if these were drawn at "
-            "random."
+            f"The accuracy is estimated by labelling {how}. It holds for nodes like the labelled "
+            f"ones, so for all nodes if these were drawn at random."
         )
         for caveat in summary["accuracy_caveats"]:
             report.add_text(f"Note: {caveat}.")
@@ -138,6 +149,7 @@ def _facts(summary: dict[str, Any]) -> list[list[str]]:
         "n_contradicting": "Nodes with contradicting labels",
         "n_relabelled": "Labelled nodes that get another label",
         "n_unreached": "Nodes not connected to a label",
+        "n_without_answer": "Nodes without an answer, for lack of evidence",
         "n_abstained": "Nodes without an answer, for lack of confidence",
         "passes": "Passes over the edges",
     }

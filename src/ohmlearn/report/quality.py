@@ -4,10 +4,15 @@ from typing import Any
 
 import numpy as np
 
+from ohmlearn.report.answers import has_features
 from ohmlearn.semi_supervised.calibration import AccuracyEstimate
 from ohmlearn.semi_supervised.certainty import FEW
 
 __all__ = ["describe_accuracy", "describe_stability", "measure_quality"]
+
+ONE_CLASS = "not estimated, because there is only one class"
+TOO_FEW = "not estimated, because no class has two labels"
+ROUGH = f"rough, and probably too low: fewer than {FEW} labels for each class"
 
 
 def measure_quality(model: Any) -> dict[str, Any]:
@@ -15,7 +20,7 @@ def measure_quality(model: Any) -> dict[str, Any]:
 
     The latter is the residual, if the answer is that of all edges. If it is that of the edges kept,
     a residual would say nothing about the others. Then it is the estimated epsilon, and the share
-    of labels that another sample of edges would change.
+    of labels that another sample of edges would change. With features, it is the estimated epsilon.
 
     Examples
     --------
@@ -26,6 +31,8 @@ def measure_quality(model: Any) -> dict[str, Any]:
     >>> quality["accuracy_estimate"]["value"], quality["residual"][0] < 1e-6
     (0.875, True)
     """
+    if has_features(model):
+        return _measure_with_features(model)
     quality = _estimate_accuracy(model)
     if model.n_iter_ > 1 or model._holds_all_edges():
         return quality | {"residual": model.residual_.tolist()}
@@ -35,16 +42,25 @@ def measure_quality(model: Any) -> dict[str, Any]:
     }
 
 
+def _measure_with_features(model: Any) -> dict[str, Any]:
+    counts = model._labels.values.sum(axis=0)
+    quality: dict[str, Any] = {"accuracy_estimate": None}
+    if len(counts) < 2 or counts.max() < 2:
+        quality["accuracy_caveats"] = [ONE_CLASS if len(counts) < 2 else TOO_FEW]
+    else:
+        quality["accuracy_estimate"] = model.accuracy_estimate_._asdict()
+        quality["accuracy_caveats"] = [ROUGH] if counts.sum() < FEW * len(counts) else []
+    return quality | {"epsilon_estimate": model.sparsifier_._sample().epsilon}
+
+
 def _estimate_accuracy(model: Any) -> dict[str, Any]:
     known = model._known
     if not known.left_out.usable.any() or len(model.classes_) < 2:
-        why = "not estimated, because no class has two labels"
-        if len(model.classes_) < 2:
-            why = "not estimated, because there is only one class"
+        why = ONE_CLASS if len(model.classes_) < 2 else TOO_FEW
         return {"accuracy_estimate": None, "accuracy_caveats": [why]}
     caveats = []
     if known.counts.sum() < FEW * len(known.counts):
-        caveats = [f"rough, and probably too low: fewer than {FEW} labels for each class"]
+        caveats = [ROUGH]
     elif np.ptp(known.counts) == 0.0 and not known.weigh_labels:
         caveats = [
             "labels seem chosen, not drawn (equally many for each class): give --class-prior if "

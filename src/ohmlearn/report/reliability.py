@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ohmlearn.report.answers import has_features
 from ohmlearn.report.page import COLOURS, INK, new_figure, style_axes
 from ohmlearn.semi_supervised.calibration import estimate_accuracy
 
@@ -28,7 +29,12 @@ def left_out_labels(model: Any) -> tuple[Floats, Floats, Floats]:
     """Return probabilities of labels that were left out, whether they are right, and weights.
 
     A label is left out only if its class has other labels: otherwise the answer must be wrong.
+    With features, all labels are left out, in folds.
     """
+    if has_features(model):
+        p, given = model._calibrate(model._mixture.left_out), model._labels
+        right = given.values[np.arange(len(p)), np.argmax(p, axis=1)]
+        return p.max(axis=1), right, given.weights / given.weights.mean()
     known = model._known
     labels, usable = known.left_out.labels, known.left_out.usable
     p = known.left_out_probabilities[usable]

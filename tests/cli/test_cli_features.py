@@ -1,0 +1,281 @@
+"""``ohmlearn label --features``: labels from columns about nodes and the edges together."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+from pages import Page
+
+from ohmlearn import GraphFeatureClassifier, read_edges, read_features
+from ohmlearn.cli import main
+from ohmlearn.streams.labels import read_labels
+
+N = 120
+ALL = ("edges.csv", "--labels", "labels.csv", "--features", "nodes.csv")
+
+
+def label(*args: Any) -> Result:
+    return CliRunner().invoke(main, ["label", *map(str, args)])
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two groups of people who know more of their own; z1 has features but no labels around it."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    group = np.arange(N) % 2
+    chance = np.where(group[:, np.newaxis] == group, 0.12, 0.02)
+    u, v = np.nonzero(np.triu(rng.random((N, N)) < chance, 1))
+    days = rng.integers(1, 29, len(u))
+    rows = [f"p{a},p{b},2024-01-{d:02}\n" for a, b, d in zip(u, v, days, strict=True)]
+    rows += ["z1,z2,2024-01-05\n", "lone1,lone2,2024-01-05\n"]
+    Path("edges.csv").write_text("src,dst,date\n" + "".join(rows))
+    lines = []
+    for i in range(N):
+        age = "" if i % 9 == 0 else f"{40 + 12 * group[i] + 8 * rng.standard_normal():.1f}"
+        city = ("Rome", "Bern")[group[i]] if rng.random() < 0.7 else "Oslo"
+        lines += [] if i % 17 == 5 else [f"p{i},{age},{city},text {i},1,red\n"]
+    lines += ["z1,39,Rome,a,1,red\n", "q1,40,Rome,b,1,red\n", "q2,55,Bern,c,1,red\n"]
+    Path("nodes.csv").write_text("id,age,city,note,same,label\n" + "".join(lines))
+    known = [f"p{i},{('red', 'blue')[group[i]]}\n" for i in rng.choice(N, 30, replace=False)]
+    Path("labels.csv").write_text("node,label\n" + "".join(known))
+    return tmp_path
+
+
+def read(path: str = "out.csv") -> dict[str, dict[str, str]]:
+    with open(path, newline="", encoding="utf-8") as file:
+        return {row["node"]: row for row in csv.DictReader(file)}
+
+
+def share_right(rows: dict[str, dict[str, str]]) -> float:
+    people = [name for name in rows if name.startswith("p")]
+    truth = [("red", "blue")[int(name[1:]) % 2] for name in people]
+    return float(
+        np.mean([rows[name]["label"] == true for name, true in zip(people, truth, strict=True)])
+    )
+
+
+def test_labels_and_what_is_said_about_them(folder: Path):
+    result = label(*ALL, "-o", "out.csv")
+    assert result.exit_code == 0, result.output
+    said = result.stderr
+    assert "nodes.csv: 116 nodes with 5 features, ids = 'id'\n" in said
+    assert "  age: numbers; 13 missing, replaced by the mean " in said
+    assert "  city: 3 categories\n" in said
+    assert "  note: left out: text with 116 different values in 116 rows\n" in said
+    assert "  label: left out: labels are no features; name the column to use it\n" in said
+    assert "Warning: 10 of 126 nodes have no features, such as 'p" in said
+    assert "; 2 ids are only in nodes.csv, such as 'q1'\n" in said
+    assert "Nodes     126, 30 of them with a label given" in said
+    assert "none: 2, which are not connected to a label and have no features" in said
+    assert (
+        "Features  nodes.csv: 5 columns of numbers; 10 nodes have none; 2 ids have no edge" in said
+    )
+    assert "Graph     helps: the loss for left-out labels is " in said
+    assert "Weights   " in said
+    assert "Passes    1; no edge was left out" in said
+
+    rows = read()
+    assert share_right(rows) > 0.9
+    names = ["node", "label", "probability_blue", "probability_red", "reached", "prior_label"]
+    assert list(rows["p0"]) == names
+    for name in ("z1", "q1"):  # no label reaches them, but their features are like those of red
+        assert (rows[name]["label"], rows[name]["reached"]) == ("red", "false")
+    assert rows["q2"]["label"] == "blue"
+    lone = rows["lone1"]
+    assert (lone["label"], lone["probability_red"], lone["reached"]) == ("", "", "false")
+    assert lone["prior_label"] in ("red", "blue", "")
+
+
+@pytest.mark.filterwarnings("ignore:10 of 126 nodes")
+def test_labels_equal_those_of_python(folder: Path):
+    assert label(*ALL, "-o", "out.csv", "--seed", 3).exit_code == 0
+    labels, edges = read_labels("labels.csv"), read_edges("edges.csv")
+    model = GraphFeatureClassifier(random_state=3)
+    model.fit_edges(edges, read_features("nodes.csv"), labels)
+    assert model.nodes_ is not None
+    rows = read()
+    assert list(rows) == model.nodes_.ids().tolist()
+    answers = model.label_distributions_[:, 1].tolist()
+    for row, label_of, share, known in zip(
+        rows.values(), model.transduction_, answers, model.answered_, strict=True
+    ):
+        if known:
+            assert row["label"] == label_of
+            assert float(row["probability_red"]) == pytest.approx(share, rel=1e-9)
+        else:
+            assert row["node"] in ("lone1", "lone2")
+
+
+def test_the_summary_as_json(folder: Path):
+    result = label(*ALL, "-o", "out.csv", "--json")
+    lines = [json.loads(line) for line in result.stderr.splitlines()]
+    assert any("2 ids are only in nodes.csv" in line.get("warning", "") for line in lines)
+    summary = lines[-1]
+    assert (summary["n_nodes"], summary["n_unreached"], summary["n_without_answer"]) == (126, 6, 2)
+    features = summary["features"]
+    assert features["model"] == "logistic"
+    assert (features["n_columns"], features["n_rows"]) == (5, 116)
+    assert (features["n_nodes_without"], features["n_ids_without_edges"]) == (10, 2)
+    assert features["columns"]["city"] == "3 categories"
+    assert sum(features["weights"].values()) == pytest.approx(1.0)
+    assert features["graph_helps"] is True
+    assert features["loss_with_graph"] < features["loss_without_graph"]
+    assert features["homophily"]["labels"] > 0.1
+    assert summary["accuracy_estimate"]["n_labels"] == 30
+    assert label(*ALL, "-o", "out.csv", "-q").output == ""
+
+
+def test_columns_and_models(folder: Path):
+    result = label(*ALL, "-o", "out.csv", "--feature-cols", "age, city", "--feature-node-col", "id")
+    assert "nodes.csv: 116 nodes with 5 features, ids = 'id'\n" in result.stderr
+    assert "note" not in result.stderr
+    result = label(
+        *ALL, "-o", "out.csv", "--model", "hist-gradient-boosting", "--feature-cols", "age"
+    )
+    assert result.exit_code == 0, result.output
+    assert share_right(read()) > 0.85
+
+
+def test_trees_take_columns_that_are_mostly_zero(folder: Path):
+    rng = np.random.default_rng(1)
+    words = [f"p{i},w{rng.integers(40)},v{rng.integers(40)},{i % 2}\n" for i in range(N)]
+    Path("nodes.csv").write_text("id,word,other,side\n" + "".join(words))
+    result = label(*ALL, "-o", "out.csv", "--model", "hist-gradient-boosting")
+    assert result.exit_code == 0, result.output
+    assert share_right(read()) == 1.0
+
+
+def test_edges_that_do_not_help_are_left_out(folder: Path):
+    rng = np.random.default_rng(0)
+    pairs = [f"p{a},p{b}\n" for a, b in rng.integers(0, N, (500, 2))]
+    Path("edges.csv").write_text("src,dst\n" + "".join(pairs))
+    lines = [f"p{i},{i % 2 + 0.4 * rng.standard_normal():.3f}\n" for i in range(N)]
+    Path("nodes.csv").write_text("id,side\n" + "".join(lines))
+    known = [f"p{i},{('red', 'blue')[i % 2]}\n" for i in range(80)]
+    Path("labels.csv").write_text("node,label\n" + "".join(known))
+    result = label(*ALL, "-o", "out.csv")
+    assert "Warning: the graph does not help: left-out labels are predicted best from the" in (
+        result.stderr
+    )
+    assert "graph_use_" not in result.stderr
+    assert "Graph     does not help: " in result.stderr
+    assert "100% the features of a node alone" in result.stderr
+    assert share_right(read()) > 0.8
+
+
+def test_old_edges_can_be_forgotten(folder: Path):
+    for option, time in (("--half-life", "3d"), ("--last", "10d"), ("--since", "2024-01-15")):
+        result = label(*ALL, "-o", "out.csv", option, time)
+        assert result.exit_code == 0, result.output
+        assert share_right(read()) > 0.75
+    result = label(*ALL, "-o", "out.csv", "--since", "2025-01-01")
+    assert "Error: no edge counts since 2025-01-01" in result.stderr
+
+
+def test_answers_that_are_not_sure_enough(folder: Path):
+    assert label(*ALL, "-o", "out.csv", "--min-confidence", 0.9, "--top", 1).exit_code == 0
+    rows = read()
+    for row in rows.values():
+        is_sure = row["probability"] != "" and float(row["probability"]) >= 0.9
+        assert (row["abstained"] == "true") == (row["label"] == "") == (not is_sure)
+
+
+def test_edges_from_a_pipe_and_a_log(folder: Path):
+    arguments = ["label", "-", *ALL[1:], "-o", "pipe.csv"]
+    result = CliRunner().invoke(main, arguments, input=Path("edges.csv").read_bytes())
+    assert result.exit_code == 0, result.output
+    assert label(*ALL, "-o", "out.csv").exit_code == 0
+    assert Path("pipe.csv").read_bytes() == Path("out.csv").read_bytes()
+    assert CliRunner().invoke(main, ["log", "append", "days.log", "edges.csv"]).exit_code == 0
+    result = label("days.log", *ALL[1:], "-o", "log.csv")
+    assert result.exit_code == 0, result.output
+    assert share_right(read("log.csv")) > 0.9
+
+
+def test_the_page_has_a_part_about_features(folder: Path):
+    result = label(*ALL, "-o", "out.csv", "--report", "page.html", "--no-certificate")
+    assert result.exit_code == 0, result.output
+    page = Page(Path("page.html"))
+    assert page.faults == []
+    assert "Features and graph" in page.text
+    assert "The graph helps: the loss for left-out labels is" in page.text
+    assert "features smoothed along the edges" in page.text
+    assert "10 nodes have no features, and 2 ids have no edge." in page.text
+    assert "left out: text with 116 different values in 116 rows" in page.text
+    assert "30 labels were predicted" in page.text
+    assert "Not computed with features" in page.text  # nodes to label next
+
+
+def test_few_labels(folder: Path):
+    Path("labels.csv").write_text("node,label\np1,blue\n")
+    result = label(*ALL, "-o", "out.csv")
+    assert result.exit_code == 0, result.output
+    assert "all labels are 'blue', so all answers will be the same" in result.stderr
+    assert "Accuracy  not estimated, because there is only one class" in result.stderr
+    assert {row["label"] for row in read().values()} == {"blue", ""}
+    Path("labels.csv").write_text("node,label\np1,blue\np2,red\n")
+    result = label(*ALL, "-o", "out.csv")
+    assert result.exit_code == 0, result.output
+    assert "Accuracy  not estimated, because no class has two labels" in result.stderr
+    Path("labels.csv").write_text("node,label,weight\np1,blue,1\np2,red,2\np2,blue,1\nq1,red,1\n")
+    result = label(*ALL, "-o", "out.csv")
+    assert "3 of them with a label given, 1 with contradicting ones" in result.stderr
+
+
+REFUSED = {
+    ("--state", "s.ohm"): "--state cannot be used with --features",
+    ("--cluster", "local:2"): "--cluster cannot be used with --features",
+    ("--checkpoint", "c.ohm"): "--checkpoint cannot be used with --features",
+    ("--memory", "2GB", "--n-nodes", "200"): "--memory cannot be used with --features",
+    ("--passes", "3"): "--features reads the edges once; leave out --passes",
+    ("--method", "restart"): "--method is about labels from the edges alone",
+    ("--class-prior", "red=1,blue=1"): "--class-prior is about labels from the edges alone",
+    ("--normalization", "cmn"): "--normalization is about labels from the edges alone",
+    ("--feature-cols", "age,size"): "nodes.csv: has no column 'size'; the columns are 'id'",
+    ("--feature-node-col", "who"): "nodes.csv: has no column 'who'; the columns are 'id'",
+    ("--feature-node-col", "same"): "nodes.csv: the id '1' is in the rows 2 and 3",
+}
+
+
+@pytest.mark.parametrize("options", REFUSED, ids=" ".join)
+def test_options_that_cannot_be_right(folder: Path, options: tuple[str, ...]):
+    result = label(*ALL, "-o", "out.csv", *options)
+    assert result.exit_code == 2
+    assert f"Error: {REFUSED[options]}" in result.stderr
+    assert not Path("out.csv").exists()
+
+
+def test_files_that_cannot_be_right(folder: Path):
+    def fails(features: str, why: str) -> None:
+        result = label(*ALL[:-1], features, "-o", "out.csv")
+        assert result.exit_code == 2
+        assert why in result.stderr
+
+    fails("none.csv", "Error: there is no file none.csv")
+    fails("edges.csv", "'src' and 'dst' seem to be the ends of edges, not features of nodes; are")
+    fails("edges.csv", "name the column with the ids in --feature-node-col")
+    fails("labels.csv", "labels.csv: has no columns of features: 'label' is left out")
+    Path("other.csv").write_text("id,x\nr1,1\nr2,2\n")
+    fails("other.csv", "none of the 2 ids, such as 'r1', is among the 124 of the graph, such as 'p")
+    result = label(*ALL[:3], "--model", "logistic")
+    assert "Error: --model needs --features" in result.stderr
+    result = label(*ALL, "-o", "nodes.csv")
+    assert "-o nodes.csv would overwrite what is read" in result.stderr
+
+
+def test_ids_of_several_kinds(folder: Path):
+    pairs = [f"{i},{i % 2 if i % 5 else 1 - i % 2}\n" for i in range(60)]
+    Path("edges.csv").write_text("user_id,item_id\n" + "".join(pairs))
+    Path("labels.csv").write_text("user_id,label\n" + "".join(f"{i},{i % 2}\n" for i in range(12)))
+    ages = "".join(f"{i},{20 + 10 * (i % 2)}\n" for i in range(60))
+    Path("nodes.csv").write_text("user_id,age\n" + ages)
+    result = label(*ALL, "-o", "out.csv")
+    assert result.exit_code == 0, result.output
+    assert "2 of 62 nodes have no features, such as 'item:" in result.stderr
+    rows = read()
+    assert [rows[f"user:{i}"]["label"] for i in range(60)] == [str(i % 2) for i in range(60)]
