@@ -2,6 +2,7 @@
 from ohmlearn import certificate as certificate
 from ohmlearn import dask as dask
 from ohmlearn import edge_log as edge_log
+from ohmlearn import features as features
 from ohmlearn import gallery as gallery
 from ohmlearn import graph as graph
 from ohmlearn import harmonic as harmonic
@@ -16,6 +17,9 @@ from ohmlearn import theory as theory
 from ohmlearn.certificate import Certificate as Certificate
 from ohmlearn.certificate import certify as certify
 from ohmlearn.edge_log import EdgeLog as EdgeLog
+from ohmlearn.features import GraphSmoother as GraphSmoother
+from ohmlearn.features import NodeFeatures as NodeFeatures
+from ohmlearn.features import read_features as read_features
 from ohmlearn.graph import Graph as Graph
 from ohmlearn.harmonic import HFSResult as HFSResult
 from ohmlearn.harmonic import refine as refine

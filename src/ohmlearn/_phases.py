@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 __all__ = ["Phase", "Watcher", "number_pass", "passes_before", "phase", "watch"]
 
@@ -27,18 +27,23 @@ class Phase(NamedTuple):
     reading edges, pass 1 of 3
     >>> print(Phase("certificate", 2, 20, at_most=True))
     certificate, pass 2 of at most 20
+    >>> print(Phase("smoothing", 2, 13, part="block"))
+    smoothing, block 2 of 13
     """
 
     name: str
-    number: int | None = None  # of the pass over the edges, from 1 on
-    total: int | None = None  # number of passes
+    number: int | None = None  # of the pass over the edges, or of another part, from 1 on
+    total: int | None = None  # number of passes, or of parts
     at_most: bool = False  # whether there may be fewer
+    part: Literal["pass", "block"] = "pass"
 
     def __str__(self) -> str:
         if self.number is None or self.total == 1:
             return self.name
         total = f"at most {self.total}" if self.at_most else self.total
-        return f"{self.name}, pass {self.number}" + ("" if self.total is None else f" of {total}")
+        return f"{self.name}, {self.part} {self.number}" + (
+            "" if self.total is None else f" of {total}"
+        )
 
 
 class Watcher(Protocol):

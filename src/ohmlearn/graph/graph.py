@@ -391,8 +391,14 @@ class Graph(Shown):
             for part in ("indptr", "indices", "weights")
         )
 
+    def __copy__(self) -> Self:
+        return self  # a graph is not changed, so that copies, also those of scikit-learn, share it
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        for value in state.values():  # unpickled and copied arrays come back writable
+        for value in state.values():  # unpickled arrays come back writable
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False

@@ -101,6 +101,7 @@ class StatusLine:
 
     def __init__(self, as_json: bool, quiet: bool) -> None:
         self.pass_seconds: float | None = None
+        self._block_seconds: float | None = None
         self.n_later = 0
         self._json = as_json and not quiet
         self._line = not quiet and not as_json and sys.stderr.isatty()
@@ -127,13 +128,19 @@ class StatusLine:
     def begin(self, phase: Phase) -> None:
         """Show a phase, from the next update on."""
         with self._lock:
+            if phase.number == 1:
+                self._block_seconds = None
             self._clear_facts(phase)
 
     def end(self) -> None:
         """Take note that the phase has ended."""
         with self._lock:
             if self._phase is not None and self._phase.number is not None:
-                self.pass_seconds = time.perf_counter() - self._start
+                seconds = time.perf_counter() - self._start
+                if self._phase.part == "pass":
+                    self.pass_seconds = seconds
+                else:
+                    self._block_seconds = seconds
             self._clear_facts(None)
             self._erase()
 
@@ -194,7 +201,8 @@ class StatusLine:
         seconds = time.perf_counter() - self._start
         facts: dict[str, Any] = {"phase": self._phase.name, "seconds": round(seconds, 1)}
         if self._phase.number is not None:
-            facts |= {"pass": self._phase.number, "passes": self._phase.total}
+            names = ("pass", "passes") if self._phase.part == "pass" else ("block", "blocks")
+            facts |= dict(zip(names, (self._phase.number, self._phase.total), strict=True))
         if self._n_edges is not None:
             facts["edges"] = self._n_edges
             facts["edges_per_second"] = round(self._n_edges / max(seconds, 1e-9))
@@ -213,13 +221,15 @@ class StatusLine:
     def _seconds_left(self, seconds: float) -> float | None:
         """Return the time that all further passes take, if they take as long as this one."""
         assert self._phase is not None
-        whole, fraction = self.pass_seconds, self._fraction
+        is_pass = self._phase.part == "pass"
+        whole, fraction = self.pass_seconds if is_pass else self._block_seconds, self._fraction
         if fraction is not None and (fraction >= SURE or (whole is None and fraction > 0.0)):
             whole = seconds / fraction
         if whole is None or self._phase.number is None:
             return None
         total = self._phase.total or self._phase.number
-        return max(0.0, whole - seconds) + whole * (total - self._phase.number + self.n_later)
+        n_later = self.n_later if is_pass else 0
+        return max(0.0, whole - seconds) + whole * (total - self._phase.number + n_later)
 
     def _words(self, facts: dict[str, Any]) -> str:
         words = [str(self._phase)]

@@ -15,14 +15,14 @@ from ohmlearn.streams.columns import Columns
 from ohmlearn.streams.options import ReadOptions
 from ohmlearn.validation.parameters import require_extra
 
-__all__ = ["ArrowObject", "is_table", "refuse_table"]
+__all__ = ["ArrowObject", "is_table", "library_of", "read_whole", "refuse_table"]
 
 LOOK = 100  # rows of a data frame that show the types of its columns
 
 
 def is_table(source: Any) -> bool:
     """Whether an object is a table that `ArrowObject` reads."""
-    return hasattr(source, "__arrow_c_stream__") or _library(source) in (
+    return hasattr(source, "__arrow_c_stream__") or library_of(source) in (
         "dataset",
         "scanner",
         "lazy frame",
@@ -39,7 +39,7 @@ def refuse_table(edges: Any) -> None:
         )
 
 
-def _library(table: Any) -> str:
+def library_of(table: Any) -> str:
     """Return how a table is read, from its type, without importing its library."""
     kind = type(table)
     names = {(base.__module__.partition(".")[0], base.__name__) for base in kind.__mro__}
@@ -57,6 +57,25 @@ def _library(table: Any) -> str:
     return next((known[name] for name in names if name in known), "")
 
 
+def read_whole(table: Any) -> Any:
+    """Return all rows and columns of a table as a table of pyarrow.
+
+    Examples
+    --------
+    >>> import polars
+    >>> read_whole(polars.DataFrame({"node": [1, 2], "age": [30, 40]})).column_names
+    ['node', 'age']
+    """
+    kind = library_of(table)
+    if kind in ("dataset", "scanner"):
+        return table.to_table()
+    if kind in ("relation", "connection"):
+        with warnings.catch_warnings():  # DuckDB would copy less of a relation
+            warnings.simplefilter("ignore", UserWarning)
+            return _from_duckdb(table).read_all()
+    return _as_reader(table.collect() if kind == "lazy frame" else table).read_all()
+
+
 class ArrowObject(ArrowSource):
     """A table: a data frame, a query, a dataset, or another object with ``__arrow_c_stream__``.
 
@@ -67,7 +86,7 @@ class ArrowObject(ArrowSource):
     first_row = 0
 
     def __init__(self, table: Any, options: ReadOptions) -> None:
-        self._kind = _library(table)
+        self._kind = library_of(table)
         once = self._kind in ("scanner", "connection") or hasattr(table, "read_next_batch")
         super().__init__(f"the {type(table).__name__}", options, rereadable=not once)
         self._table = table

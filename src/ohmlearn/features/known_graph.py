@@ -1,0 +1,166 @@
+"""The graph of an estimator with features, from whatever its parameter `graph` is."""
+
+from collections.abc import Iterator
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from ohmlearn._phases import Phase, phase
+from ohmlearn.graph import Graph
+from ohmlearn.graph.batches import as_edges, graph_of
+from ohmlearn.graph.degrees import CountedEdges
+from ohmlearn.nodes import NodeTable
+from ohmlearn.semi_supervised.all_edges import with_nodes
+from ohmlearn.sparsifier import StreamingSparsifier
+from ohmlearn.streams import KnnEdges
+from ohmlearn.validation.edges import check_graph
+
+__all__ = ["KnownGraph", "SharesGraph", "join_neighbors", "read_graph"]
+
+N_NEIGHBORS = 10  # of the graph of X itself
+
+
+class KnownGraph(NamedTuple):
+    """A graph in memory, with the degrees of all edges that it was made from."""
+
+    graph: Graph  # all edges, or a sparsifier
+    degrees: NDArray[np.float64]
+    nodes: NodeTable | None
+    sparsifier: StreamingSparsifier | None
+
+
+class SharesGraph(BaseEstimator):
+    """Base class of estimators with a parameter `graph` that ``sklearn.clone`` does not copy.
+
+    Graphs are large and do not change, and streams of edges cannot be copied. A stream that can be
+    read only once can be used by one of the clones.
+    """
+
+    def __sklearn_clone__(self) -> Self:
+        without = type(self).__new__(type(self))
+        without.__dict__.update(self.__dict__, graph=None)
+        clone: Self = super(SharesGraph, without).__sklearn_clone__()
+        clone.graph = self.graph
+        return clone
+
+
+def read_graph(
+    edges: Any,
+    n_rows: int,
+    *,
+    epsilon: float | None,
+    max_edges: int | None = None,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> KnownGraph:
+    """Return the graph of edges in any form, with as many nodes as X has rows.
+
+    A Graph, a matrix and a graph of networkx are used whole. Other edges are read once, into a
+    sparsifier, or into a Graph if `epsilon` is None; their degrees are exact. A sparsifier is used
+    with its own degrees.
+
+    Parameters
+    ----------
+    edges : object
+        See `GraphSmoother`.
+    n_rows : int
+        Number of rows of X. Edges without ids may have fewer nodes; the others are isolated then.
+    epsilon, max_edges, random_state, n_jobs, verbose
+        As for `StreamingSparsifier`.
+
+    Examples
+    --------
+    >>> known = read_graph(([0, 1], [1, 2], [1.0, 0.5]), 4, epsilon=0.8, random_state=0)
+    >>> known.graph, known.degrees
+    (Graph(n_nodes=4, n_edges=2), array([1. , 1.5, 0.5, 0. ]))
+    """
+    if isinstance(edges, str | PathLike):
+        edges = _load(edges)
+    edges = edges if isinstance(edges, Graph | StreamingSparsifier) else as_edges(edges)
+    if isinstance(edges, Graph) or hasattr(edges, "shape"):
+        graph = check_graph(edges, Graph)
+        _check_rows(graph.n_nodes, n_rows, graph.nodes, strict=True)
+        return KnownGraph(graph, graph.degrees, graph.nodes, None)
+    if isinstance(edges, StreamingSparsifier):
+        return _pad(edges.snapshot(), None, edges.nodes, edges, n_rows)
+    if hasattr(edges, "live_edges"):  # a log, which may change while it is read
+        edges = edges.live_edges()
+    counted, sparsifier = CountedEdges(edges), None
+    with phase(Phase("reading edges", 1, 1), verbose):
+        if epsilon is None:
+            graph = graph_of(counted, None)
+        else:
+            sparsifier = StreamingSparsifier(
+                epsilon=epsilon,
+                max_edges=max_edges,
+                random_state=random_state,
+                n_jobs=n_jobs,
+                verbose=verbose,
+            )
+            graph = sparsifier.update(counted).snapshot()
+    if isinstance(edges, Iterator) and graph.n_edges == 0:
+        raise ValueError(
+            f"graph has no edges: a {type(edges).__name__} can be read only once, and may have "
+            f"been read before; give a Graph, arrays (u, v, w) or a list of batches"
+        )
+    return _pad(graph, counted, counted.nodes, sparsifier, n_rows)
+
+
+def join_neighbors(X: Any, *, n_jobs: int | None = None, verbose: int = 0) -> KnownGraph:
+    """Return the graph of the 10 nearest neighbours of each row of X.
+
+    Examples
+    --------
+    >>> join_neighbors(np.arange(30.0).reshape(-1, 1)).graph
+    Graph(n_nodes=30, n_edges=165)
+    """
+    n_rows = X.shape[0]
+    if n_rows == 1:
+        graph = Graph.from_edges([], [], n_nodes=1)
+    else:
+        with phase("finding neighbours", verbose):
+            n_neighbors = min(N_NEIGHBORS, n_rows - 1)
+            graph = Graph.from_batches(KnnEdges(X, n_neighbors=n_neighbors, n_jobs=n_jobs))
+    return KnownGraph(graph, graph.degrees, None, None)
+
+
+def _load(path: str | PathLike[str]) -> StreamingSparsifier:
+    if not Path(path).exists():
+        raise ValueError(f"graph is {str(path)!r}, but there is no such file")
+    try:
+        return StreamingSparsifier.load(path)
+    except ValueError as error:
+        raise ValueError(
+            f"graph is a path, so it must be a saved sparsifier: {error}; if it is a file of "
+            f"edges, give graph=read_edges({str(path)!r})"
+        ) from error
+
+
+def _pad(
+    graph: Graph,
+    counted: CountedEdges | None,
+    nodes: NodeTable | None,
+    sparsifier: StreamingSparsifier | None,
+    n_rows: int,
+) -> KnownGraph:
+    """Add nodes without edges, so that there is one for each row."""
+    n_nodes = graph.n_nodes if nodes is None else max(graph.n_nodes, len(nodes))
+    _check_rows(n_nodes, n_rows, nodes, strict=False)
+    graph = with_nodes(graph, n_rows)
+    degrees = graph.degrees if counted is None else counted.degrees_of(n_rows)
+    return KnownGraph(graph, degrees, nodes, sparsifier)
+
+
+def _check_rows(n_nodes: int, n_rows: int, nodes: NodeTable | None, *, strict: bool) -> None:
+    if n_rows == n_nodes or (nodes is None and not strict and n_rows > n_nodes):
+        return
+    order = "" if nodes is None else ", in the order of the ids, nodes.ids()"
+    raise ValueError(
+        f"X must have one row for each of the {n_nodes} nodes of the graph{order}; got {n_rows} "
+        f"rows"
+    )

@@ -1,0 +1,454 @@
+"""Smoothing of features along the edges of a graph.
+
+S X = D^(1/2) (D + gamma L)^-1 D^(1/2) X, where D has the degrees and L is the Laplacian: every
+value is replaced by a mean over the neighbourhood, whose size grows with gamma. For one column x it
+is the y that minimises |y - x|^2 + gamma z'L z with z = D^(-1/2) y. It is also the limit of the
+iteration y = (x + gamma D^(-1/2) A D^(-1/2) y) / (1 + gamma) of APPNP (Gasteiger et al. 2019),
+where A is the adjacency matrix and 1 / (1 + gamma) the teleport probability.
+
+With z = D^(-1/2) y the system is (L + D / gamma) z = D^(1/2) x / gamma, which `LaplacianSolver`
+solves. Its residual r tells how accurate the answer is. The matrix D^(-1/2) (L + D / gamma)
+D^(-1/2) is at least 1 / gamma, so |error of y| <= gamma |D^(-1/2) r|. This is checked for every
+column.
+"""
+
+import sys
+import warnings
+from numbers import Real
+from typing import Any, NoReturn
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
+
+from ohmlearn._phases import Phase, phase
+from ohmlearn.graph import Graph
+from ohmlearn.graph.passes import multiply_laplacian
+from ohmlearn.solver import LaplacianSolver
+from ohmlearn.validation.edges import check_graph, check_nodes_of
+from ohmlearn.validation.parameters import (
+    N_JOBS,
+    RANDOM_STATE,
+    SMALLEST,
+    VERBOSE,
+    Constraints,
+    Interval,
+    check_n_jobs,
+    check_parameters,
+    check_seed,
+    naming_size,
+)
+
+__all__ = ["GAMMA", "MOST_GAMMA", "Smoothing", "check_features", "make_room", "smooth"]
+
+Floats = NDArray[np.float64]
+
+MOST_GAMMA = 1e9  # with more, rounding errors times gamma would be above the usual tolerance
+GAMMA = (Interval(Real, 0, MOST_GAMMA),)
+CONSTRAINTS: Constraints = {
+    "gamma": GAMMA,
+    "tol": (Interval(Real, 0, 1, closed="neither"),),
+    "random_state": RANDOM_STATE,
+    "n_jobs": N_JOBS,
+    "verbose": VERBOSE,
+}
+BLOCK_BYTES = 64 << 20  # of a block of columns in float64
+BLOCK_COLUMNS = 8  # columns that the solver solves together; blocks are multiples of it
+# How often a column is solved, each time TIGHTER times more accurately. Once is nearly always
+# enough.
+MOST_SOLVES, TIGHTER = 4, 16.0
+MODEST = 1e100  # squares of larger numbers, and of inverses, may leave the range of float64
+
+
+def smooth(
+    graph: Graph | Any,
+    X: Any,
+    gamma: float = 9.0,
+    *,
+    degrees: ArrayLike | None = None,
+    rows: ArrayLike | None = None,
+    tol: float = 1e-6,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> NDArray[Any]:
+    """Smooth features along the edges of a graph.
+
+    Computes ``D^(1/2) (D + gamma L)^-1 D^(1/2) X``, where D has the degrees and L is the Laplacian.
+    Nodes without edges keep their features. A constant column changes, unless all degrees of a
+    component are equal: columns that stay as they are are multiples of the square roots of the
+    degrees.
+
+    Parameters
+    ----------
+    graph : Graph, or a matrix that `Graph.from_scipy` accepts
+        It may be a sparsifier of the graph that is meant.
+    X : array-like or sparse matrix of shape (n_nodes, n_features)
+        Finite numbers, one row per node. A sparse X is not made dense as a whole.
+    gamma : float
+        How much is smoothed; 0 changes nothing. A random walk that stops with chance
+        1 / (1 + gamma) before each step takes gamma steps on average.
+    degrees : array-like of shape (n_nodes,), optional
+        The degrees D, by default those of `graph`. For a sparsifier, give the exact degrees of all
+        edges, see `CountedEdges`. A node that has edges needs a degree above 0.
+    rows : array-like of int, optional
+        The nodes whose smoothed features are returned; all by default.
+    tol : float
+        Largest error of a smoothed column, relative to the length (Euclidean norm) of the column.
+    random_state : int, Generator, RandomState or None
+        Seeds the solver's factor.
+    n_jobs : int, optional
+        Number of threads, as in scikit-learn; the answer is the same for any number.
+    verbose : int
+        If positive, print a line for each block of columns to stderr.
+
+    Returns
+    -------
+    ndarray of shape (n_nodes, n_features), or (len(rows), n_features)
+        float32 if X is, else float64. Always dense.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If the error of a column may be larger than `tol`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ohmlearn import gallery
+    >>> from ohmlearn.features import smooth
+    >>> smooth(gallery.path(4), np.array([[1.0], [0.0], [0.0], [0.0]]), 1.0).ravel().round(3)
+    array([0.578, 0.22 , 0.063, 0.022])
+    """
+    smoothing = Smoothing(
+        graph,
+        gamma,
+        degrees=degrees,
+        tol=tol,
+        random_state=random_state,
+        n_jobs=n_jobs,
+        verbose=verbose,
+    )
+    return smoothing.apply(X, rows=rows)
+
+
+class Smoothing:
+    """The map of `smooth` for one graph and one gamma, for several tables of features.
+
+    Parameters
+    ----------
+    graph, gamma, degrees, tol, random_state, n_jobs, verbose
+        As for `smooth`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ohmlearn import gallery
+    >>> smoothing = Smoothing(gallery.complete(3), 2.0)
+    >>> smoothing.apply(np.array([[1.0], [1.0], [1.0]])).ravel().round(6)
+    array([1., 1., 1.])
+    >>> smoothing.apply(np.array([[3.0], [0.0], [0.0]]), rows=[0]).round(6)
+    array([[1.5]])
+    """
+
+    def __init__(
+        self,
+        graph: Graph | Any,
+        gamma: float,
+        *,
+        degrees: ArrayLike | None = None,
+        tol: float = 1e-6,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        given = {"gamma": gamma, "tol": tol, "random_state": random_state}
+        check_parameters("smooth", CONSTRAINTS, given | {"n_jobs": n_jobs, "verbose": verbose})
+        self.graph: Graph = check_graph(graph, Graph)
+        self.gamma, self.tol, self.verbose = float(gamma), float(tol), verbose
+        self.n_jobs, self._threads = n_jobs, check_n_jobs(n_jobs)
+        self._seed = check_seed(random_state)
+        has_edges = np.diff(self.graph.indptr) > 0
+        self._isolated = np.flatnonzero(~has_edges)
+        known = self.graph.degrees if degrees is None else _check_degrees(degrees, has_edges)
+        # Nodes without edges are solved for as zeros; their rows are put back afterwards.
+        self._roots = np.sqrt(np.where(has_edges, known, 0.0))
+        self._ground = self._roots**2 / max(self.gamma, SMALLEST)
+        self._solver: LaplacianSolver | None = None
+
+    def apply(
+        self, X: Any, *, rows: ArrayLike | None = None, out: NDArray[Any] | None = None
+    ) -> NDArray[Any]:
+        """Return the smoothed features, in `out` if it is given; see `smooth`."""
+        n_nodes = self.graph.n_nodes
+        features = check_features(X, n_nodes)
+        chosen = None if rows is None else check_nodes_of(n_nodes, rows, "rows")
+        n_columns = features.shape[1]
+        if out is None:
+            out = make_room(n_nodes if chosen is None else len(chosen), n_columns, features.dtype)
+        width = _block_width(n_nodes)
+        n_blocks = -(-n_columns // width)
+        bounds = []
+        for number in range(n_blocks):
+            part = slice(number * width, min(n_columns, (number + 1) * width))
+            name = f"smoothing with gamma {self.gamma:g}"
+            with phase(Phase(name, number + 1, n_blocks, part="block"), self.verbose):
+                block, bound = self._smooth_block(_take_columns(features, part))
+                _check_size(block, out.dtype)
+                out[:, part] = block if chosen is None else block[chosen]
+                bounds.append(bound)
+        self._warn(np.concatenate(bounds) if bounds else np.empty(0))
+        return out
+
+    def _smooth_block(self, block: Floats) -> tuple[Floats, Floats]:
+        """Return smoothed columns, and bounds on their relative errors; may change `block`."""
+        n_columns = block.shape[1]
+        if self.gamma == 0.0 or len(self._isolated) == len(block):
+            return block, np.zeros(n_columns)
+        kept = block[self._isolated]
+        block[self._isolated] = 0.0
+        powers = _scale_extremes(block)
+        lengths = np.sqrt(np.einsum("ij,ij->j", block, block))
+        block *= (self._roots / self.gamma)[:, np.newaxis]
+        z, bounds = self._solve(block, lengths)
+        z *= self._roots[:, np.newaxis]
+        if powers is not None:
+            with np.errstate(over="ignore"):  # `_check_size` sees infinities
+                z = np.ldexp(z, powers)
+        z[self._isolated] = kept
+        return z, bounds
+
+    def _solve(self, b: Floats, lengths: Floats) -> tuple[Floats, Floats]:
+        """Return the solutions z for right-hand sides, and bounds on the relative errors of y."""
+        if self._solver is None:
+            self._solver = LaplacianSolver(
+                self.graph, ground=self._ground, random_state=self._seed, n_jobs=self.n_jobs
+            )
+        solver, tighter = self._solver, self.tol
+        z = solver._solve_quietly(b, tighter)
+        bounds = self._bound(b, z, lengths)
+        for _ in range(MOST_SOLVES - 1):
+            # A column may miss the bound although its residual is small, because the residual is
+            # large at nodes of small degree.
+            unfinished = np.flatnonzero(bounds > self.tol)
+            if len(unfinished) == 0:
+                break
+            tighter = max(tighter / TIGHTER, sys.float_info.epsilon)
+            right, start = np.array(b[:, unfinished]), np.array(z[:, unfinished])
+            again = solver._solve_quietly(right, tighter, x0=start, overwrite=True)
+            found = self._bound(right, again, lengths[unfinished])
+            better = found < bounds[unfinished]
+            z[:, unfinished[better]] = again[:, better]
+            bounds[unfinished[better]] = found[better]
+            if not better.any():
+                break
+        return z, bounds
+
+    def _bound(self, b: Floats, z: Floats, lengths: Floats) -> Floats:
+        """Return gamma |D^(-1/2) r| relative to the lengths of the columns."""
+        residual = multiply_laplacian(self.graph, z, self._threads)
+        residual += self._ground[:, np.newaxis] * z
+        np.subtract(b, residual, out=residual)
+        roots = self._roots
+        inverse = np.divide(self.gamma, roots, out=np.zeros_like(roots), where=roots > 0)
+        residual *= inverse[:, np.newaxis]
+        sizes = np.sqrt(np.einsum("ij,ij->j", residual, residual))
+        bounds: Floats = sizes / np.where(lengths > 0, lengths, 1.0)
+        return bounds
+
+    def _warn(self, bounds: Floats) -> None:
+        unfinished = np.flatnonzero(~(bounds <= self.tol))
+        if len(unfinished) == 0:
+            return
+        from sklearn.exceptions import ConvergenceWarning  # here because it takes a second
+
+        worst = unfinished[np.argmax(bounds[unfinished])]
+        warnings.warn(
+            f"smoothing with gamma = {self.gamma:g}: {len(unfinished)} of {len(bounds)} columns "
+            f"may have a relative error above tol = {self.tol:g}; the worst is column {worst} with "
+            f"at most {bounds[worst]:.2g}; raise tol or reduce gamma",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+
+
+def check_features(X: Any, n_nodes: int, names: ArrayLike | None = None) -> Any:
+    """Return features as an array or a csc_array of real, finite numbers, one row per node.
+
+    `names` are those of the columns, for messages.
+
+    Examples
+    --------
+    >>> check_features([[1, 2], [3, float("nan")]], 2)
+    Traceback (most recent call last):
+    ...
+    ValueError: X must be finite, but row 1, column 1 is NaN; fill in missing values first, for
+    example with sklearn.impute.SimpleImputer, or drop the column
+    >>> check_features([["ann"], ["bob"]], 2)
+    Traceback (most recent call last):
+    ...
+    ValueError: X must be real numbers, but row 0, column 0 is 'ann'; encode such columns first, for
+    example with sklearn.preprocessing.OneHotEncoder
+    """
+    is_sparse = scipy.sparse.issparse(X)
+    features: Any = X if is_sparse else np.asarray(X)
+    if features.ndim != 2:
+        remedy = "; use X.reshape(-1, 1) for a single feature" if features.ndim == 1 else ""
+        raise ValueError(
+            f"X must have shape (n_nodes, n_features), got shape {features.shape}{remedy}"
+        )
+    if features.dtype.kind == "O" and not is_sparse:
+        features = _convert_objects(features, names)
+    if features.dtype.kind not in "biuf":
+        if features.dtype.kind in "US" and features.size > 0:
+            _refuse_string(features, names)
+        raise ValueError(f"X must be real numbers, got dtype {features.dtype}")
+    if features.shape[0] != n_nodes:
+        raise ValueError(
+            f"X must have one row for each of the {n_nodes} nodes of the graph, got "
+            f"{features.shape[0]} rows"
+        )
+    if not is_sparse:
+        _check_finite(features, names)
+        return features
+    columns = scipy.sparse.csc_array(features)
+    _check_finite(columns.data, names, columns)
+    return columns
+
+
+def _convert_objects(features: NDArray[Any], names: ArrayLike | None) -> NDArray[Any]:
+    """Return numbers that are stored as objects as float64; None is missing."""
+    try:
+        return features.astype(np.float64)
+    except (TypeError, ValueError):
+        for (i, j), value in np.ndenumerate(features):
+            if isinstance(value, str) or not isinstance(value, Real):
+                _refuse_value(i, j, value, names)
+        raise
+
+
+def _refuse_string(features: NDArray[Any], names: ArrayLike | None) -> NoReturn:
+    """Refuse an array of strings; numpy also makes strings of the numbers beside them."""
+    texts = features.ravel().tolist()
+    at = next((at for at, text in enumerate(texts) if not _is_number(text)), 0)
+    i, j = divmod(at, features.shape[1])
+    _refuse_value(i, j, texts[at], names)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _refuse_value(i: int, j: int, value: Any, names: ArrayLike | None) -> NoReturn:
+    raise ValueError(
+        f"X must be real numbers, but {_place(i, j, names)} is {value!r}; encode such columns "
+        f"first, for example with sklearn.preprocessing.OneHotEncoder"
+    )
+
+
+def _place(i: int, j: int, names: ArrayLike | None) -> str:
+    name = "" if names is None else f" ({np.asarray(names)[j]})"
+    return f"row {i}, column {j}{name}"
+
+
+def _check_finite(
+    values: NDArray[Any],
+    names: ArrayLike | None = None,
+    columns: scipy.sparse.csc_array | None = None,
+) -> None:
+    """Refuse NaN and infinities; `columns` is the sparse matrix that the values are from."""
+    if values.dtype.kind != "f" or values.size == 0:
+        return
+    if np.isfinite(values.min()) and np.isfinite(values.max()):  # NaN if any value is
+        return
+    at = int(np.argmin(np.isfinite(values)))  # in the order of rows, or of a sparse matrix
+    value = values.flat[at]
+    if columns is None:
+        i, j = divmod(at, values.shape[1])
+    else:
+        i, j = int(columns.indices[at]), int(np.searchsorted(columns.indptr, at, side="right")) - 1
+    what, remedy = f"{value}", "correct such values first, or drop the column"
+    if np.isnan(value):
+        what = "NaN"
+        remedy = (
+            "fill in missing values first, for example with sklearn.impute.SimpleImputer, or drop "
+            "the column"
+        )
+    raise ValueError(f"X must be finite, but {_place(i, j, names)} is {what}; {remedy}")
+
+
+def _check_degrees(degrees: ArrayLike, has_edges: NDArray[np.bool_]) -> Floats:
+    array = np.asarray(degrees)
+    if array.dtype.kind not in "iuf" or array.shape != has_edges.shape:
+        raise ValueError(
+            f"degrees must be one number per node, shape {has_edges.shape}, got dtype "
+            f"{array.dtype} and shape {array.shape}"
+        )
+    known: Floats = array.astype(np.float64)
+    bad = ~(np.isfinite(known) & (known >= 0))
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise ValueError(
+            f"degrees must be finite and not negative, but degrees[{at}] = {known[at]}"
+        )
+    lost = has_edges & (known == 0)
+    if lost.any():
+        raise ValueError(
+            f"node {int(np.argmax(lost))} has edges in the graph, but its degree is 0; give the "
+            f"degrees of the edges that the graph was made from"
+        )
+    return known
+
+
+def _block_width(n_nodes: int) -> int:
+    """Return the number of columns of a block. Only the number of nodes decides it.
+
+    Columns that the solver solves together may differ in the last bits from columns that it solves
+    one by one, so neither threads nor memory may change the blocks.
+    """
+    fitting = BLOCK_BYTES // (8 * max(1, n_nodes)) // BLOCK_COLUMNS * BLOCK_COLUMNS
+    return max(BLOCK_COLUMNS, fitting)
+
+
+def make_room(n_rows: int, n_columns: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return an array for smoothed features: float32 if the features are, else float64."""
+    dtype = np.dtype(np.float32 if dtype == np.float32 else np.float64)
+    size = n_rows * n_columns * dtype.itemsize
+    with naming_size(
+        f"the {n_columns} smoothed columns of {n_rows} nodes, which take {size / 2**30:.3g} GiB: "
+        f"they are dense, also if X is sparse; reduce the number of columns first, for example "
+        f"with sklearn.decomposition.TruncatedSVD, or smooth some columns at a time"
+    ):
+        if size > sys.maxsize:
+            raise MemoryError
+        return np.empty((n_rows, n_columns), dtype)
+
+
+def _take_columns(features: Any, part: slice) -> Floats:
+    """Return some columns as a new array."""
+    columns = features[:, part]
+    if scipy.sparse.issparse(columns):
+        return np.ascontiguousarray(columns.astype(np.float64).toarray())
+    return np.array(columns, dtype=np.float64, order="C")
+
+
+def _scale_extremes(block: Floats) -> NDArray[np.int64] | None:
+    """Divide columns of very large or very small numbers by powers of two, which are returned."""
+    largest = np.maximum(block.max(axis=0, initial=0.0), -block.min(axis=0, initial=0.0))
+    extreme = (largest > MODEST) | ((largest > 0) & (largest < 1 / MODEST))
+    if not extreme.any():
+        return None
+    powers = np.where(extreme, np.frexp(largest)[1], 0)
+    block[:] = np.ldexp(block, -powers)
+    return powers
+
+
+def _check_size(block: Floats, dtype: np.dtype[Any]) -> None:
+    """Refuse values that are too large for a dtype: hubs may be larger than all features."""
+    limit = float(np.finfo(dtype).max)
+    if block.size > 0 and not max(block.max(), -block.min()) <= limit:
+        raise ValueError(f"smoothed features pass the largest {dtype}; scale X down")

@@ -1,0 +1,194 @@
+"""`read_features`: the same features from files of every format, and clear messages."""
+
+import bz2
+import gzip
+import json
+import lzma
+
+import numpy as np
+import pandas
+import pyarrow
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+from servers import serve_files
+
+from ohmlearn import NodeTable, read_features
+from ohmlearn.streams import SourceError
+
+TEXT = "node,age,city,born\nann,30,Rome,1970-01-02\nbob,,,1970-01-03\ncy,50,Bern,1970-01-04\n"
+NAMES = ["age", "age_missing", "city=Bern", "city=Rome", "city_missing", "born"]
+NUMBERS = [[30, 0, 0, 1, 0, 1], [40, 1, 0, 0, 1, 2], [50, 0, 1, 0, 0, 3]]
+
+
+def as_table():
+    days = pyarrow.array([1, 2, 3], pyarrow.int32()).cast(pyarrow.date32())
+    ages, cities = [30, None, 50], ["Rome", None, "Bern"]
+    return pyarrow.table({"node": ["ann", "bob", "cy"], "age": ages, "city": cities, "born": days})
+
+
+def write_stream(table, path):
+    with pyarrow.ipc.new_stream(path, table.schema) as writer:
+        writer.write_table(table)
+
+
+def write_json(path):
+    rows = as_table().to_pylist()
+    lines = [{k: str(v) if k == "born" else v for k, v in row.items()} for row in rows]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+WRITERS = {
+    "people.csv": lambda path: path.write_text(TEXT),
+    "people.tsv": lambda path: path.write_text(TEXT.replace(",", "\t")),
+    "semicolons.csv": lambda path: path.write_text(TEXT.replace(",", ";")),
+    "windows.csv": lambda path: path.write_bytes(
+        b"\xef\xbb\xbf" + TEXT.replace("\n", "\r\n").encode()
+    ),
+    "people.txt": lambda path: path.write_text(TEXT.replace(",", "\t")),
+    "people.csv.gz": lambda path: path.write_bytes(gzip.compress(TEXT.encode())),
+    "people.csv.bz2": lambda path: path.write_bytes(bz2.compress(TEXT.encode())),
+    "people.csv.xz": lambda path: path.write_bytes(lzma.compress(TEXT.encode())),
+    "people.csv.zst": lambda path: path.write_bytes(
+        pyarrow.Codec("zstd").compress(TEXT.encode(), asbytes=True)
+    ),
+    "people.parquet": lambda path: pyarrow.parquet.write_table(as_table(), path),
+    "people.feather": lambda path: pyarrow.feather.write_feather(as_table(), path),
+    "people.arrow": lambda path: pyarrow.feather.write_feather(as_table(), path),
+    "people.arrows": lambda path: write_stream(as_table(), path),
+    "people": lambda path: pyarrow.parquet.write_table(as_table(), path),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_every_format_gives_the_same_numbers(tmp_path, name):
+    WRITERS[name](tmp_path / name)
+    features = read_features(tmp_path / name)
+    assert features.names == NAMES
+    assert features.ids.tolist() == ["ann", "bob", "cy"]
+    np.testing.assert_allclose(features.X, NUMBERS)
+    assert features.source == str(tmp_path / name)
+
+
+def test_json_lines(tmp_path):
+    write_json(tmp_path / "people.jsonl")
+    features = read_features(tmp_path / "people.jsonl", columns=["age", "city"])
+    assert features.names == NAMES[:5]
+    np.testing.assert_allclose(features.X, np.array(NUMBERS)[:, :5])
+
+
+def test_some_columns_in_the_order_asked_for(tmp_path):
+    WRITERS["people.parquet"](tmp_path / "people.parquet")
+    (tmp_path / "people.csv").write_text(TEXT)
+    for path in (tmp_path / "people.parquet", tmp_path / "people.csv"):
+        assert read_features(path, columns=["born", "age"]).names == ["born", "age", "age_missing"]
+        assert read_features(path, node_col=2 - 2, columns=["born"]).names == ["born"]
+    position = tmp_path / "position.csv"
+    position.write_text("x,who\n1,a\n2,b\n")
+    assert read_features(position, node_col=1, columns=["x"]).ids.tolist() == ["a", "b"]
+
+
+def test_pandas_writes_its_index(tmp_path):
+    frame = pandas.DataFrame({"age": [30, 40]}, index=["ann", "bob"])
+    path = tmp_path / "people.parquet"
+    frame.to_parquet(path)
+    assert read_features(path).ids.tolist() == ["ann", "bob"]
+    frame.rename_axis("who").to_parquet(path)
+    assert read_features(path).ids.tolist() == ["ann", "bob"]
+    frame.assign(id=["x", "y"]).to_parquet(path)  # a filtered frame: its index is no feature
+    features = read_features(path)
+    assert (features.ids.tolist(), features.names) == (["x", "y"], ["age"])
+
+
+def test_ids_in_text_stay_as_they_are_written(tmp_path):
+    path = tmp_path / "codes.csv"
+    path.write_text("id,x\n007,1\n7,2\nNA,3\n")
+    features = read_features(path)
+    assert features.ids.tolist() == ["007", "7", "NA"]
+    nodes = NodeTable()
+    nodes.add([7, 8])
+    path.write_text("id,x\n8,1\n7,2\n9,4\n")
+    matched = read_features(path).match(nodes)
+    assert matched.numbers.tolist() == [1, 0, -1]
+    assert matched.about() == f"1 id is only in {path}, such as 9; it is left out"
+
+
+def test_quotes_and_empty_lines(tmp_path):
+    path = tmp_path / "quoted.csv"
+    path.write_text('\n"id","the ""size"""\n"a, b",1\n"c\nd",2\n\n')
+    features = read_features(path)
+    assert features.ids.tolist() == ["a, b", "c\nd"]
+    assert features.names == ['the "size"']
+
+
+def test_several_files_are_one_table(tmp_path):
+    (tmp_path / "a.csv").write_text("id,x,y\na,1,\nb,2,\n")
+    (tmp_path / "b.csv").write_text("id,x,y\nc,2.5,p\nd,3,q\n")
+    features = read_features(tmp_path)
+    assert features.ids.tolist() == ["a", "b", "c", "d"]
+    assert features.X[:, 0].tolist() == [1, 2, 2.5, 3]
+    assert features.names == ["x", "y=p", "y=q", "y_missing"]
+    (tmp_path / "b.csv").write_text("id,z\nc,2.5\n")
+    with pytest.raises(SourceError, match=r"b\.csv: has other columns than .*a\.csv"):
+        read_features(tmp_path / "*.csv")
+
+
+def test_types_are_decided_by_the_whole_file(tmp_path, monkeypatch):
+    monkeypatch.setattr("ohmlearn.features.read.BLOCK", 1 << 10)
+    lines = [f"{i},{i},{i % 3}" for i in range(1000)] + ["a,0.5,many"]
+    (tmp_path / "late.csv").write_text("id,x,y\n" + "\n".join(lines) + "\n")
+    features = read_features(tmp_path / "late.csv")
+    assert features.names == ["x", "y=0", "y=1", "y=2", "y=many"]
+    assert features.X[-1].tolist() == [0.5, 0, 0, 0, 1]
+
+
+def refused(tmp_path, text, message, name="bad.csv", **how):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(SourceError, match=message):
+        read_features(tmp_path / name, **how)
+
+
+def test_bad_files_are_refused_with_the_row(tmp_path):
+    refused(tmp_path, "id,x\na,1\nb,inf\n", r"bad\.csv, row 3: the column 'x' is infinite")
+    refused(tmp_path, "id,x\na,1\na,2\n", "the id 'a' is in the rows 2 and 3")
+    refused(tmp_path, "id,x\na,1\n,2\n", "row 3: the id in the column 'id' is missing")
+    refused(tmp_path, "id,x\na,1\nb,2,3\n", "cannot be read as CSV: .*Expected 2 columns, got 3")
+    refused(tmp_path, "", "is empty")
+    refused(tmp_path, "id,x\n", "is empty: there is no row")
+    refused(tmp_path, "1,2,3\n4,5,6\n", "the first line, '1,2,3', must be a header")
+    refused(tmp_path, "just words\n", "has one column; is it CSV with a header?")
+    refused(tmp_path, "a,b\n1,2\n", "no column is called node, node_id or id; .*'a', 'b'")
+    refused(tmp_path, "id,x\n1,2\n", "has no column 'y'; the columns are 'id', 'x'", columns=["y"])
+    refused(tmp_path, "id,x,x\n1,2,3\n", "two columns have the same name, 'x'")
+    refused(tmp_path, "not Parquet", "cannot be read as Parquet", name="bad.parquet")
+    refused(tmp_path, "not Arrow", "cannot be read as Arrow IPC", name="bad.arrow")
+    refused(tmp_path, '{"id": 1, "x": [1]}\n', "row 1: the column 'x' has the type list", "a.jsonl")
+    refused(tmp_path, "{bad\n", "cannot be read as JSON lines", name="bad.jsonl")
+    refused(tmp_path, "", "is empty", name="empty.jsonl")
+    refused(tmp_path, "%%MatrixMarket", "the format matrix_market cannot be read", name="m.mtx")
+    (tmp_path / "latin.csv").write_bytes("id,x\n1,Köln\n2,Bonn\n".encode("latin-1"))
+    with pytest.raises(SourceError, match="'x' is not UTF-8; convert the file"):
+        read_features(tmp_path / "latin.csv")
+    (tmp_path / "wide.csv").write_text("id,x\n1,2\n", encoding="utf-16")
+    with pytest.raises(SourceError, match="is UTF-16"):
+        read_features(tmp_path / "wide.csv")
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        read_features(tmp_path / "nowhere.csv")
+
+
+def test_swapped_files_are_named(tmp_path):
+    refused(tmp_path, "src,dst\na,b\nb,c\n", "seem to be the ends of edges.*are the files swapped?")
+    refused(tmp_path, "user_id,item_id,rating\n1,2,3\n", "seem to be the ends of edges")
+    refused(tmp_path, "node,label\na,spam\nb,ham\n", "'label' is left out: labels are no features")
+
+
+def test_files_of_web_servers(tmp_path):
+    names = ("people.csv", "people.csv.gz", "people.parquet", "people.arrow")
+    for name in names:
+        WRITERS[name](tmp_path / name)
+    with serve_files({name: (tmp_path / name).read_bytes() for name in names}) as server:
+        for name in names:
+            features = read_features(f"{server.address}/{name}?token=secret")
+            np.testing.assert_allclose(features.X, NUMBERS)
+        with pytest.raises(FileNotFoundError, match=r"there is no file .*/none\.csv;"):
+            read_features(f"{server.address}/none.csv")
