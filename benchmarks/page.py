@@ -81,6 +81,7 @@ BLOCKS: dict[str, Callable[[Results], str]] = {
     "streams": stream_tables.stream_table,
     "edge log": stream_tables.edge_log_table,
     "neighbors": stream_tables.neighbors_table,
+    "smoothing": stream_tables.smoothing_table,
     "losses": losses,
 }
 

@@ -51,6 +51,7 @@ SUITES: dict[str, tuple[list[str], list[str]]] = {
         ["--draws=2", "--dense=300", "--sets", "digits", "ssl_bci", "school_primary"],
     ),
     "forgetting": ([], ["--draws=2", "--months=2"]),
+    "smoothing": (["--large"], ["--nodes=2e4", "--edges=2e5"]),
     "scaling": (
         [],
         ["--nodes", "1000", "3000", "--edges", "300000", "1000000", "--sides", "32", "100"],

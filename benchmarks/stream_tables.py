@@ -117,6 +117,23 @@ def neighbors_table(results: Results) -> str:
     return table(header, rows)
 
 
+def smoothing_table(results: Results) -> str:
+    """Time, memory and error of smoothing, by method."""
+    rows = []
+    for f in results.figures("smoothing"):
+        cells = [f["graph"], f"{f['nodes']:,}", f"{f['edges']:,}", str(f["columns"])]
+        cells += [f["method"], str(f["threads"])]
+        if "cpu_s" in f:
+            error = f"{f['error']:.0e}" if "error" in f else ""
+            cells += [seconds(f["wall_s"]), seconds(f["cpu_s"]), memory(f["rss_growth_mib"]), error]
+        else:
+            cells += [ending(f), "", "", ""]
+        rows.append(cells)
+    header = ["graph", "nodes", "edges", "columns", "", "threads", "by the clock", "CPU time",
+              "memory", "error"]  # fmt: skip
+    return table(header, rows)
+
+
 def edge_log_table(results: Results) -> str:
     """Speed of a log of edges, beside reading Parquet."""
     rows = []
@@ -162,5 +179,14 @@ def stream_losses(results: Results) -> list[str]:
             lines.append(
                 f"Sparsifier: scipy stores the paper's graph{order} in {seconds(peer['cpu_s'])}; a "
                 f"pass takes {seconds(ours['cpu_s'])}."
+            )
+    for peer in results.figures("smoothing"):
+        case = {key: peer[key] for key in ("graph", "nodes", "edges", "columns")}
+        ours = results.one("smoothing", method="ohmlearn", threads=1, **case)
+        if peer["method"] != "ohmlearn" and peer.get("cpu_s", np.inf) < ours.get("cpu_s", 0.0):
+            lines.append(
+                f"Smoothing on the {peer['graph']} graph: {peer['method']} takes "
+                f"{seconds(peer['cpu_s'])} for an error of {peer['error']:.0e}, ours "
+                f"{seconds(ours['cpu_s'])} for {ours['error']:.0e}."
             )
     return lines

@@ -67,6 +67,11 @@ void add_surroundings(const ArrayIn<std::int32_t>& column, const MatrixIn<float>
   with_edges(u, v, w, [&](auto a, auto b, auto c) { ohm::add_surroundings(a, b, c, to); });
 }
 
+void add_degrees(const ArrayInOut<double>& degrees, const Ids& u, const Ids& v, const Weights& w) {
+  const std::span to(degrees.data(), degrees.size());
+  with_edges(u, v, w, [&](auto a, auto b, auto c) { ohm::add_degrees(a, b, c, to); });
+}
+
 std::int64_t join_ends(const ArrayIn<std::int32_t>& component, const ArrayInOut<std::int32_t>& parent, const Ids& u,
                        const Ids& v, const Weights& w) {
   require(component.size() == parent.size(), "one component per node is needed");
@@ -90,6 +95,8 @@ void bind_products(nb::module_& m) {
                   "Memory beside x and y.");
   m.def("add_surroundings", add_surroundings, "column"_a.noconvert(), "x"_a.noconvert(), "degrees"_a.noconvert(),
         "sums"_a.noconvert(), "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert() = nb::none());
+  m.def("add_degrees", add_degrees, "degrees"_a.noconvert(), "u"_a.noconvert(), "v"_a.noconvert(),
+        "w"_a.noconvert() = nb::none());
   m.def("join_ends", join_ends, "component"_a.noconvert(), "parent"_a.noconvert(), "u"_a.noconvert(), "v"_a.noconvert(),
         "w"_a.noconvert() = nb::none());
   m.def("find_roots", [](ArrayInOut<std::int32_t> parent) { ohm::find_roots({parent.data(), parent.size()}); },

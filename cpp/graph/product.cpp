@@ -126,7 +126,24 @@ void add_surroundings(std::span<const Index> u, std::span<const Index> v, std::s
   }
 }
 
+template <class Index, class Weight>
+void add_degrees(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
+                 std::span<double> degrees) {
+  const std::int64_t n = std::ssize(degrees);
+  for (std::size_t e = 0; e < u.size(); ++e) {
+    const std::int64_t a = u[e];
+    const std::int64_t b = v[e];
+    if (a >= n || b >= n || a == b) continue;
+    double weight = 1.0;
+    if constexpr (!std::is_same_v<Weight, Unit>) weight = static_cast<double>(w[e]);
+    degrees[a] += weight;
+    degrees[b] += weight;
+  }
+}
+
 #define OHM_INSTANTIATE(Index, Weight)                                                                             \
+  template void add_degrees<Index, Weight>(std::span<const Index>, std::span<const Index>,                         \
+                                           std::span<const Weight>, std::span<double>);                            \
   template void add_surroundings<Index, Weight>(std::span<const Index>, std::span<const Index>,                    \
                                                 std::span<const Weight>, const Surroundings&);                     \
   template void add_edge_products<Index, Weight>(std::span<const Index>, std::span<const Index>,                   \

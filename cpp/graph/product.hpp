@@ -36,4 +36,9 @@ template <class Index, class Weight>
 void add_surroundings(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
                       const Surroundings& to);
 
+// degrees += w at both ends of each edge, in the order of the edges; the same edges are ignored.
+template <class Index, class Weight>
+void add_degrees(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
+                 std::span<double> degrees);
+
 }  // namespace ohm

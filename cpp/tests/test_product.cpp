@@ -122,4 +122,8 @@ TEST(surroundings_are_degrees_and_sums_over_neighbours) {
   ohm::add_surroundings<std::int64_t, ohm::Unit>(u, v, {}, to);
   CHECK(degrees[0] == expected[0] + 1.0);
   CHECK(degrees[1] == expected[1] + 1.0);
+  std::vector<double> counted(n, 0.0);
+  ohm::add_degrees<std::int32_t, double>(edges.u, edges.v, edges.w, counted);
+  ohm::add_degrees<std::int64_t, ohm::Unit>(u, v, {}, counted);
+  CHECK(counted == degrees);
 }

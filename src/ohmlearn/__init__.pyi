@@ -17,6 +17,8 @@ from ohmlearn import theory as theory
 from ohmlearn.certificate import Certificate as Certificate
 from ohmlearn.certificate import certify as certify
 from ohmlearn.edge_log import EdgeLog as EdgeLog
+from ohmlearn.features import GraphFeatureClassifier as GraphFeatureClassifier
+from ohmlearn.features import GraphFeatureRegressor as GraphFeatureRegressor
 from ohmlearn.features import GraphSmoother as GraphSmoother
 from ohmlearn.features import NodeFeatures as NodeFeatures
 from ohmlearn.features import read_features as read_features

@@ -35,7 +35,7 @@ class Phase(NamedTuple):
     number: int | None = None  # of the pass over the edges, or of another part, from 1 on
     total: int | None = None  # number of passes, or of parts
     at_most: bool = False  # whether there may be fewer
-    part: Literal["pass", "block"] = "pass"
+    part: Literal["pass", "block", "fold"] = "pass"
 
     def __str__(self) -> str:
         if self.number is None or self.total == 1:

@@ -193,3 +193,26 @@ def test_the_line_lives_during_a_long_call_and_leaves_nothing(monkeypatch: pytes
             time.sleep(0.01)  # the thread waits
             assert sys.stderr.getvalue().endswith("\r\x1b[K")
     assert sys.stderr.getvalue().endswith("\r\x1b[K")
+
+
+def test_blocks_have_a_time_of_their_own(clock: list[float], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    line = StatusLine(as_json=True, quiet=False)
+    line.n_later = 20
+    for each, seconds in ((Phase("reading edges", 1, 1), 50), (block(1), 4), (block(2), 1)):
+        line.begin(each)
+        line._draw()
+        clock[0] += seconds
+        line._draw()
+        line.end()
+    facts = [json.loads(text) for text in sys.stderr.getvalue().splitlines()]
+    assert [fact.get("block") for fact in facts] == [None, None, 1, 1, 2, 2]
+    # The first block says nothing of the time left; the second is taken to be as long as the first.
+    assert [fact["seconds_left"] for fact in facts[2:]] == [None, None, 8, 7]
+    assert facts[-1]["blocks"] == 3
+    assert "pass" not in facts[-1]
+    assert line.pass_seconds == 50.0
+
+
+def block(number: int) -> Phase:
+    return Phase("smoothing", number, 3, part="block")

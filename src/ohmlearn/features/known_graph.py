@@ -1,6 +1,7 @@
 """The graph of an estimator with features, from whatever its parameter `graph` is."""
 
 from collections.abc import Iterator
+from itertools import chain
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -14,12 +15,13 @@ from ohmlearn.graph import Graph
 from ohmlearn.graph.batches import as_edges, graph_of
 from ohmlearn.graph.degrees import CountedEdges
 from ohmlearn.nodes import NodeTable
+from ohmlearn.nodes.identity import join_tables
 from ohmlearn.semi_supervised.all_edges import with_nodes
 from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.streams import KnnEdges
 from ohmlearn.validation.edges import check_graph
 
-__all__ = ["KnownGraph", "SharesGraph", "join_neighbors", "read_graph"]
+__all__ = ["KnownGraph", "SharesGraph", "add_edges", "join_neighbors", "read_graph"]
 
 N_NEIGHBORS = 10  # of the graph of X itself
 
@@ -50,13 +52,14 @@ class SharesGraph(BaseEstimator):
 
 def read_graph(
     edges: Any,
-    n_rows: int,
+    n_rows: int | None,
     *,
     epsilon: float | None,
     max_edges: int | None = None,
     random_state: Any = None,
     n_jobs: int | None = None,
     verbose: int = 0,
+    sparsifier: StreamingSparsifier | None = None,
 ) -> KnownGraph:
     """Return the graph of edges in any form, with as many nodes as X has rows.
 
@@ -68,10 +71,13 @@ def read_graph(
     ----------
     edges : object
         See `GraphSmoother`.
-    n_rows : int
+    n_rows : int or None
         Number of rows of X. Edges without ids may have fewer nodes; the others are isolated then.
+        None if it is not to be checked.
     epsilon, max_edges, random_state, n_jobs, verbose
         As for `StreamingSparsifier`.
+    sparsifier : StreamingSparsifier, optional
+        An empty one that takes in the edges, instead of a new one.
 
     Examples
     --------
@@ -84,17 +90,16 @@ def read_graph(
     edges = edges if isinstance(edges, Graph | StreamingSparsifier) else as_edges(edges)
     if isinstance(edges, Graph) or hasattr(edges, "shape"):
         graph = check_graph(edges, Graph)
-        _check_rows(graph.n_nodes, n_rows, graph.nodes, strict=True)
+        if n_rows is not None:
+            _check_rows(graph.n_nodes, n_rows, graph.nodes, strict=True)
         return KnownGraph(graph, graph.degrees, graph.nodes, None)
     if isinstance(edges, StreamingSparsifier):
         return _pad(edges.snapshot(), None, edges.nodes, edges, n_rows)
     if hasattr(edges, "live_edges"):  # a log, which may change while it is read
         edges = edges.live_edges()
-    counted, sparsifier = CountedEdges(edges), None
+    counted = CountedEdges(edges)
     with phase(Phase("reading edges", 1, 1), verbose):
-        if epsilon is None:
-            graph = graph_of(counted, None)
-        else:
+        if sparsifier is None and epsilon is not None:
             sparsifier = StreamingSparsifier(
                 epsilon=epsilon,
                 max_edges=max_edges,
@@ -102,6 +107,9 @@ def read_graph(
                 n_jobs=n_jobs,
                 verbose=verbose,
             )
+        if sparsifier is None:
+            graph = graph_of(counted, None)
+        else:
             graph = sparsifier.update(counted).snapshot()
     if isinstance(edges, Iterator) and graph.n_edges == 0:
         raise ValueError(
@@ -109,6 +117,35 @@ def read_graph(
             f"been read before; give a Graph, arrays (u, v, w) or a list of batches"
         )
     return _pad(graph, counted, counted.nodes, sparsifier, n_rows)
+
+
+def add_edges(known: KnownGraph, edges: Any, verbose: int = 0) -> KnownGraph:
+    """Return the graph with more edges; a sparsifier takes them in.
+
+    Examples
+    --------
+    >>> known = read_graph(([0, 1], [1, 2]), 3, epsilon=0.8, random_state=0)
+    >>> add_edges(known, ([2], [3], [4.0])).degrees
+    array([1., 2., 5., 4.])
+    """
+    edges = as_edges(edges, known.nodes, is_first=False)
+    if isinstance(edges, StreamingSparsifier):
+        raise TypeError(
+            "a sparsifier cannot be added here; merge it with sparsifier.merge(...) before fit"
+        )
+    counted = CountedEdges(edges)
+    join_tables(known.nodes, counted.nodes)
+    with phase(Phase("reading edges", 1, 1), verbose):
+        if known.sparsifier is None:
+            graph = graph_of(chain([known.graph.edges()], counted), None)
+        else:
+            graph = known.sparsifier.update(counted).snapshot()
+    n_nodes = max(graph.n_nodes, known.graph.n_nodes)
+    degrees = counted.degrees_of(n_nodes)
+    degrees[: len(known.degrees)] += known.degrees
+    graph = with_nodes(graph, n_nodes)
+    graph.nodes = known.nodes
+    return KnownGraph(graph, degrees, known.nodes, known.sparsifier)
 
 
 def join_neighbors(X: Any, *, n_jobs: int | None = None, verbose: int = 0) -> KnownGraph:
@@ -146,10 +183,11 @@ def _pad(
     counted: CountedEdges | None,
     nodes: NodeTable | None,
     sparsifier: StreamingSparsifier | None,
-    n_rows: int,
+    n_rows: int | None,
 ) -> KnownGraph:
     """Add nodes without edges, so that there is one for each row."""
     n_nodes = graph.n_nodes if nodes is None else max(graph.n_nodes, len(nodes))
+    n_rows = n_nodes if n_rows is None else n_rows
     _check_rows(n_nodes, n_rows, nodes, strict=False)
     graph = with_nodes(graph, n_rows)
     degrees = graph.degrees if counted is None else counted.degrees_of(n_rows)

@@ -89,8 +89,8 @@ class GraphSmoother(TransformerMixin, SharesGraph):
     ``sklearn.base.clone`` shares the graph and does not copy it. A stream that can be read only
     once can be given to one `fit`; make a `Graph` or a sparsifier of it to use it again.
 
-    NaN, infinities and strings are refused. Memory: the answer, which is dense, 12 bytes for each
-    edge and direction, and about 500 bytes per node for a block of columns.
+    NaN, infinities and strings are refused. Beside the answer, which is dense, smoothing takes
+    about 24 bytes for each edge and about 500 bytes for each node, whatever the number of columns.
 
     See Also
     --------

@@ -14,6 +14,7 @@ column.
 
 import sys
 import warnings
+from collections.abc import Callable
 from numbers import Real
 from typing import Any, NoReturn
 
@@ -57,6 +58,9 @@ BLOCK_COLUMNS = 8  # columns that the solver solves together; blocks are multipl
 # How often a column is solved, each time TIGHTER times more accurately. Once is nearly always
 # enough.
 MOST_SOLVES, TIGHTER = 4, 16.0
+# Up to this gamma, conjugate gradients with the diagonal take at most about 100 iterations, because
+# the condition number is at most 1 + 2 gamma, and a factor does not pay.
+FEW_ITERATIONS = 100.0
 MODEST = 1e100  # squares of larger numbers, and of inverses, may leave the range of float64
 
 
@@ -90,7 +94,7 @@ def smooth(
         1 / (1 + gamma) before each step takes gamma steps on average.
     degrees : array-like of shape (n_nodes,), optional
         The degrees D, by default those of `graph`. For a sparsifier, give the exact degrees of all
-        edges, see `CountedEdges`. A node that has edges needs a degree above 0.
+        the edges that it was made from. A node that has edges needs a degree above 0.
     rows : array-like of int, optional
         The nodes whose smoothed features are returned; all by default.
     tol : float
@@ -182,10 +186,22 @@ class Smoothing:
         """Return the smoothed features, in `out` if it is given; see `smooth`."""
         n_nodes = self.graph.n_nodes
         features = check_features(X, n_nodes)
-        chosen = None if rows is None else check_nodes_of(n_nodes, rows, "rows")
         n_columns = features.shape[1]
         if out is None:
-            out = make_room(n_nodes if chosen is None else len(chosen), n_columns, features.dtype)
+            n_rows = n_nodes if rows is None else np.size(rows)
+            out = make_room(n_rows, n_columns, features.dtype)
+        self.apply_to(lambda part: _take_columns(features, part), out, rows=rows)
+        return out
+
+    def apply_to(
+        self, take: Callable[[slice], Floats], out: NDArray[Any], *, rows: ArrayLike | None = None
+    ) -> None:
+        """Smooth the columns that `take` returns, some at a time, and put them in `out`.
+
+        `take` returns new arrays of shape (n_nodes, n_columns of the slice), which may be changed.
+        """
+        n_nodes, n_columns = self.graph.n_nodes, out.shape[1]
+        chosen = None if rows is None else check_nodes_of(n_nodes, rows, "rows")
         width = _block_width(n_nodes)
         n_blocks = -(-n_columns // width)
         bounds = []
@@ -193,12 +209,17 @@ class Smoothing:
             part = slice(number * width, min(n_columns, (number + 1) * width))
             name = f"smoothing with gamma {self.gamma:g}"
             with phase(Phase(name, number + 1, n_blocks, part="block"), self.verbose):
-                block, bound = self._smooth_block(_take_columns(features, part))
+                block, bound = self._smooth_block(take(part))
                 _check_size(block, out.dtype)
                 out[:, part] = block if chosen is None else block[chosen]
                 bounds.append(bound)
         self._warn(np.concatenate(bounds) if bounds else np.empty(0))
-        return out
+
+    def apply_quietly(self, block: Floats) -> Floats:
+        """Return few columns smoothed, without showing progress; may change `block`."""
+        smoothed, bounds = self._smooth_block(block)
+        self._warn(bounds)
+        return smoothed
 
     def _smooth_block(self, block: Floats) -> tuple[Floats, Floats]:
         """Return smoothed columns, and bounds on their relative errors; may change `block`."""
@@ -222,7 +243,11 @@ class Smoothing:
         """Return the solutions z for right-hand sides, and bounds on the relative errors of y."""
         if self._solver is None:
             self._solver = LaplacianSolver(
-                self.graph, ground=self._ground, random_state=self._seed, n_jobs=self.n_jobs
+                self.graph,
+                ground=self._ground,
+                random_state=self._seed,
+                n_jobs=self.n_jobs,
+                method="diagonal" if self.gamma <= FEW_ITERATIONS else "auto",
             )
         solver, tighter = self._solver, self.tol
         z = solver._solve_quietly(b, tighter)

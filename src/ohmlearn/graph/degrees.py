@@ -14,7 +14,6 @@ from ohmlearn.validation.edges import MAX_NODES, EdgeNames, check_batch, raise_e
 
 __all__ = ["CountedEdges"]
 
-PIECE = 1 << 16  # edges that are added at once; copies of so few stay in the cache
 # What readers ask a stream for. A method such as `feed` is not among them, because the edges would
 # pass by without being counted.
 PASSED_ON = frozenset(
@@ -99,14 +98,8 @@ class CountedEdges:
         if len(u) == 0:
             return
         self._make_room(int(max(u.max(), v.max())) + 1)
-        for begin in range(0, len(u), PIECE):
-            part = slice(begin, begin + PIECE)
-            # Both ends of an edge, then those of the next: add.at adds in this order, so that the
-            # sum at a node is that of its edges in the order of the stream, whatever the batches.
-            ends = np.stack([u[part], v[part]], axis=1)
-            moves = ends[:, 0] != ends[:, 1]
-            each = np.ones(len(ends)) if w is None else w[part].astype(np.float64)
-            np.add.at(self._sums, ends[moves].ravel(), np.repeat(each[moves], 2))
+        # In the order of the stream, so that batches do not change a bit.
+        _core.add_degrees(self._sums, u, v, w)
 
     def _make_room(self, n_nodes: int) -> None:
         if n_nodes > len(self._sums):

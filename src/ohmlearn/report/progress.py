@@ -201,8 +201,9 @@ class StatusLine:
         seconds = time.perf_counter() - self._start
         facts: dict[str, Any] = {"phase": self._phase.name, "seconds": round(seconds, 1)}
         if self._phase.number is not None:
-            names = ("pass", "passes") if self._phase.part == "pass" else ("block", "blocks")
-            facts |= dict(zip(names, (self._phase.number, self._phase.total), strict=True))
+            part = self._phase.part
+            plural = "passes" if part == "pass" else f"{part}s"
+            facts |= {part: self._phase.number, plural: self._phase.total}
         if self._n_edges is not None:
             facts["edges"] = self._n_edges
             facts["edges_per_second"] = round(self._n_edges / max(seconds, 1e-9))

@@ -1,0 +1,387 @@
+"""What the estimators for features and graph have in common."""
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ohmlearn.features.known_graph import (
+    KnownGraph,
+    add_edges,
+    join_neighbors,
+    read_graph,
+)
+from ohmlearn.features.mixing import MixesExperts
+from ohmlearn.features.smoothing import MOST_GAMMA, check_features
+from ohmlearn.features.table import NodeFeatures
+from ohmlearn.nodes import NodeTable
+from ohmlearn.semi_supervised.all_edges import with_nodes
+from ohmlearn.semi_supervised.by_node import pair_by_node
+from ohmlearn.semi_supervised.targets import (
+    Labels,
+    is_mapping,
+    merge_rows,
+    number_labels,
+    refuse_unknown,
+)
+from ohmlearn.sparsifier import StreamingSparsifier
+from ohmlearn.sparsifier.options import MAX_EDGES
+from ohmlearn.streams.tables import is_table
+from ohmlearn.validation.parameters import (
+    N_JOBS,
+    RANDOM_STATE,
+    VERBOSE,
+    Constraints,
+    Interval,
+    Options,
+    check_parameters,
+    check_seed,
+)
+
+__all__ = ["BaseGraphFeatures"]
+
+Floats = NDArray[np.float64]
+AUTO_STEP = (Options(("auto",)), bool)
+
+
+class BaseGraphFeatures(MixesExperts):
+    """Common part of the classifier and the regressor."""
+
+    _constraints: ClassVar[Constraints] = {
+        "gamma": (Options(("auto",)), Interval(Real, 0, MOST_GAMMA)),
+        "correct": AUTO_STEP,
+        "spread": AUTO_STEP,
+        "mix": (bool,),
+        "cv": (Interval(Integral, 2),),
+        "epsilon": (None, Interval(Real, 0, 1, closed="neither")),
+        "max_edges": (None, Interval(Integral, 1, MAX_EDGES)),
+        "random_state": RANDOM_STATE,
+        "n_jobs": N_JOBS,
+        "verbose": VERBOSE,
+    }
+    graph: Any
+    epsilon: float | None
+    max_edges: int | None
+    random_state: Any
+    _table: NodeFeatures | None
+
+    # The classifier and the regressor differ in this.
+
+    @abstractmethod
+    def _read_labels(
+        self, y: Any, n_nodes: int | None, ids: NodeTable | None, sample_weight: Any
+    ) -> Labels:
+        """Check y and set the attributes that depend on it."""
+
+    # Fitting.
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to features of all nodes, and labels of some.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_nodes, n_features), or NodeFeatures
+            One row for each node of the graph, in its order; NodeFeatures have ids instead. In
+            scikit-learn's cross-validation give NodeFeatures, of which folds can be taken.
+        y : array-like of shape (n_nodes,), or dict {node: label}
+            Labels. None and NaN, and for classes -1, mean unlabelled. With NodeFeatures, an array
+            has one entry for each of their rows.
+        sample_weight : array-like of shape (n_nodes,), or dict {node: weight}, optional
+            How much each label counts.
+
+        Returns
+        -------
+        self : object
+        """
+        self._check_parameters()
+        self._seed = check_seed(self.random_state)
+        if isinstance(X, NodeFeatures):
+            if self.graph is None:
+                known = join_neighbors(X.X, n_jobs=self.n_jobs, verbose=self.verbose)
+            else:
+                known = self._read(self.graph, None)
+            self._set_names(X)
+            return self._fit_table(known, X, y, sample_weight, add=False)
+        features = self._check_features(X, reset=True)
+        if self.graph is None:
+            known = join_neighbors(features, n_jobs=self.n_jobs, verbose=self.verbose)
+        else:
+            known = self._read(self.graph, features.shape[0])
+        y, sample_weight = pair_by_node(y, sample_weight, by_index=known.nodes is not None)
+        self._set(known, features, None)
+        labels = self._read_labels(y, known.graph.n_nodes, known.nodes, sample_weight)
+        refuse_unknown(labels, known.nodes)
+        self._set_labels(labels)
+        return self
+
+    def fit_edges(
+        self,
+        edges: Any,
+        X: Any,
+        y: Any,
+        *,
+        sample_weight: Any = None,
+        sparsifier: StreamingSparsifier | None = None,
+    ) -> Self:
+        """Fit to a stream of edges, which is read once, and features of the nodes.
+
+        The parameter `graph` is not used.
+
+        Parameters
+        ----------
+        edges : stream, Graph, matrix, table, or tuple (u, v) or (u, v, w) of arrays
+            See ``HFSClassifier.fit_edges``. A Graph or a matrix is used whole; other edges go
+            through a sparsifier. Their degrees are exact.
+        X : NodeFeatures, table, or array-like of shape (n_nodes, n_features)
+            Features by id, or rows in the order of the nodes. Ids that no edge has become further
+            nodes. Nodes without features are answered from the graph and the features around them.
+        y : array-like of shape (n_nodes,), dict {node: label}, Series or table
+            Labels, as for ``HFSClassifier.fit_edges``.
+        sample_weight : array-like, dict {node: weight}, Series or table, optional
+            How much each label counts.
+        sparsifier : StreamingSparsifier, optional
+            An empty one that takes in the edges, for example one with a half-life. With a half-life
+            or a horizon, degrees are those of the sparsifier.
+
+        Returns
+        -------
+        self : object
+
+        Examples
+        --------
+        >>> from ohmlearn import GraphFeatureClassifier, NodeFeatures
+        >>> edges = [([0, 1, 3, 4], [1, 2, 4, 5])]
+        >>> X = [[1.0], [0.9], [1.1], [-1.0], [-0.9], [-1.2]]
+        >>> model = GraphFeatureClassifier(random_state=0)
+        >>> model.fit_edges(edges, X, {0: "a", 2: "a", 3: "b", 5: "b"}).transduction_.tolist()
+        ['a', 'a', 'a', 'b', 'b', 'b']
+        """
+        self._check_parameters()
+        self._seed = check_seed(self.random_state)
+        if is_table(X):
+            X = NodeFeatures.from_table(X)
+        if isinstance(X, NodeFeatures):
+            self._set_names(X)
+            known = self._read(edges, None, sparsifier)
+            return self._fit_table(known, X, y, sample_weight, add=True)
+        features = self._check_features(X, reset=True)
+        known = self._read(edges, features.shape[0], sparsifier)
+        y, sample_weight = pair_by_node(y, sample_weight, by_index=True)
+        self._set(known, features, None)
+        self._set_labels(self._read_labels(y, known.graph.n_nodes, known.nodes, sample_weight))
+        return self
+
+    def _read(
+        self, edges: Any, n_rows: int | None, sparsifier: StreamingSparsifier | None = None
+    ) -> KnownGraph:
+        known = read_graph(
+            edges,
+            n_rows,
+            epsilon=self.epsilon,
+            max_edges=self.max_edges,
+            random_state=self._seed,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+            sparsifier=sparsifier,
+        )
+        if known.sparsifier is not None and known.sparsifier.options.has_times:
+            return known._replace(degrees=known.graph.degrees)  # those of edges that count now
+        return known
+
+    def _fit_table(
+        self, known: KnownGraph, X: NodeFeatures, y: Any, sample_weight: Any, *, add: bool
+    ) -> Self:
+        """Fit to features with ids; `add` those that no edge has as nodes."""
+        by_row = not (isinstance(y, Mapping) or is_table(y) or type(y).__name__ == "Series")
+        if by_row:
+            labels = self._read_labels(y, len(X), None, sample_weight)
+        self._join(known, X, add=add)
+        numbers = self._matched.numbers
+        if by_row:
+            rows = np.arange(X.X.shape[0]) if X.rows is None else X.rows
+            nodes = numbers[rows][labels.nodes]
+            there = nodes >= 0
+            labels = labels._replace(
+                nodes=nodes[there],
+                values=labels.values[there],
+                weights=labels.weights[there],
+                soft=labels.soft[there],
+            )
+        else:
+            y, sample_weight = pair_by_node(y, sample_weight, by_index=True)
+            labels = self._read_labels(y, self._known.graph.n_nodes, known.nodes, sample_weight)
+            if not add:
+                refuse_unknown(labels, known.nodes)
+        self._set_labels(labels)
+        return self
+
+    def _join(self, known: KnownGraph, X: NodeFeatures, *, add: bool) -> None:
+        """Join the features to the nodes by their ids."""
+        self._matched = X.match(known.nodes, n_nodes=known.graph.n_nodes, add=add)
+        if said := self._matched.about():
+            warnings.warn(said, UserWarning, stacklevel=4)
+        self._set(known, self._matched.X, self._matched.missing)
+        self._table = X
+
+    def _set(self, known: KnownGraph, features: Any, missing: NDArray[np.bool_] | None) -> None:
+        """Take over the graph and the features of its nodes; answers are computed later."""
+        n_nodes = features.shape[0]
+        n_new = n_nodes - known.graph.n_nodes
+        if n_new > 0:  # nodes without edges
+            degrees = np.concatenate([known.degrees, np.zeros(n_new)])
+            known = known._replace(graph=with_nodes(known.graph, n_nodes), degrees=degrees)
+        self._known, self._features = known, features
+        self._missing = np.zeros(n_nodes, dtype=bool) if missing is None else missing
+        self._table, self._answers = None, None
+
+    def _set_labels(self, labels: Labels) -> None:
+        rows = number_labels(labels, self._known.nodes)
+        self._labels = merge_rows(rows)
+        self.labelled_ = self._labels.nodes
+        last = int(self.labelled_.max(initial=-1)) + 1
+        if last > len(self._missing):  # labels of nodes that have neither edges nor features
+            self._grow(last)
+        self._answers = None
+        self._solve()
+
+    def _grow(self, n_nodes: int) -> None:
+        """Add nodes without edges and features."""
+        n_new = n_nodes - self._features.shape[0]
+        empty = np.tile(np.asarray(self._features.mean(axis=0)).reshape(1, -1), (n_new, 1))
+        if scipy.sparse.issparse(self._features):
+            features: Any = scipy.sparse.vstack(
+                [self._features, scipy.sparse.csr_array((n_new, self._features.shape[1]))], "csr"
+            )
+        else:
+            features = np.vstack([self._features, empty.astype(self._features.dtype)])
+        missing = np.concatenate([self._missing, np.ones(n_new, dtype=bool)])
+        table = self._table
+        self._set(self._known, features, missing)
+        self._table = table
+
+    def update(self, edges: Any, X: Any = None) -> Self:
+        """Take in more edges; answers are computed again when they are asked for.
+
+        Parameters
+        ----------
+        edges : stream, Graph, or tuple (u, v) or (u, v, w) of arrays
+            Only the new edges, which may have new nodes. Streams with ids need
+            ``read_edges(..., nodes=model.nodes_)``.
+        X : NodeFeatures, table, or array-like of shape (n_nodes, n_features), optional
+            Features of all nodes. By default those given before are kept. New nodes without
+            features are answered from the graph and the features around them.
+
+        Returns
+        -------
+        self : object
+
+        Examples
+        --------
+        >>> from ohmlearn import GraphFeatureClassifier
+        >>> X = [[1.0], [0.9], [-1.0], [-0.9]]
+        >>> y = {0: "a", 1: "a", 2: "b", 3: "b"}
+        >>> model = GraphFeatureClassifier(random_state=0).fit_edges(([0, 2], [1, 3]), X, y)
+        >>> model.update(([3], [4]), X + [[-1.1]]).transduction_.tolist()
+        ['a', 'a', 'b', 'b', 'b']
+        """
+        check_is_fitted(self, "_labels")
+        if is_table(X):
+            X = NodeFeatures.from_table(X)
+        array = X is not None and not isinstance(X, NodeFeatures)
+        features = self._check_features(X, reset=False) if array else None
+        known = add_edges(self._known, edges, self.verbose)
+        if known.sparsifier is not None and known.sparsifier.options.has_times:
+            known = known._replace(degrees=known.graph.degrees)
+        table = X if isinstance(X, NodeFeatures) else None if array else self._table
+        if table is not None:
+            self._join(known, table, add=True)
+        elif features is not None:
+            if features.shape[0] < known.graph.n_nodes:
+                raise ValueError(
+                    f"X must have one row for each of the {known.graph.n_nodes} nodes, got "
+                    f"{features.shape[0]}"
+                )
+            self._set(known, features, None)
+        else:
+            self._known, self._answers = known, None
+            if known.graph.n_nodes > self._features.shape[0]:
+                self._grow(known.graph.n_nodes)
+        return self
+
+    def relabel(self, y: Any, *, sample_weight: Any = None) -> Self:
+        """Change the labels without reading the edges again.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_nodes,), dict {node: label}, Series or table
+            All labels, including earlier ones that are still valid.
+        sample_weight : array-like, dict {node: weight}, Series or table, optional
+            How much each label counts.
+
+        Returns
+        -------
+        self : object
+
+        Examples
+        --------
+        >>> from ohmlearn import GraphFeatureClassifier
+        >>> X = [[1.0], [0.9], [-1.0], [-0.9]]
+        >>> model = GraphFeatureClassifier(random_state=0)
+        >>> model = model.fit_edges(([0, 2], [1, 3]), X, {0: "a", 1: "a", 2: "b", 3: "b"})
+        >>> model.relabel({0: "b", 1: "b", 2: "a", 3: "a"}).transduction_.tolist()
+        ['b', 'b', 'a', 'a']
+        """
+        check_is_fitted(self, "_labels")
+        before = self.__dict__.copy()
+        try:
+            by_index = self._known.nodes is not None
+            y, sample_weight = pair_by_node(y, sample_weight, by_index=by_index)
+            n_nodes = None if is_mapping(y, self._known.nodes) else len(self._missing)
+            self._set_labels(self._read_labels(y, n_nodes, self._known.nodes, sample_weight))
+        except BaseException:  # the earlier labels and answers stay valid
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+        return self
+
+    # Checks.
+
+    def _check_parameters(self) -> None:
+        values = self.get_params(deep=False)
+        known = {name: values[name] for name in self._constraints if name in values}
+        check_parameters(type(self).__name__, self._constraints, known)
+
+    def _check_features(self, X: Any, *, reset: bool) -> Any:
+        try:
+            features = validate_data(
+                self,
+                X,
+                reset=reset,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                ensure_all_finite=False,
+                ensure_min_samples=2 if reset else 1,
+            )
+        except ValueError as error:
+            if "could not convert" in str(error):  # names the value, but not where it is
+                check_features(np.asarray(X, dtype=object), len(X), getattr(X, "columns", None))
+            raise
+        check_features(features, features.shape[0], getattr(self, "feature_names_in_", None))
+        return features
+
+    def _set_names(self, X: NodeFeatures) -> None:
+        self.n_features_in_ = X.shape[1]
+        self.__dict__.pop("feature_names_in_", None)
+        if X.names is not None:
+            self.feature_names_in_ = np.array(X.names, dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

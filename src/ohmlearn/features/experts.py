@@ -1,0 +1,204 @@
+"""Three kinds of experts: own features, features and graph together, and the graph alone.
+
+The expert for both works in steps, as Correct and Smooth (Huang et al. 2020) does:
+
+1. the estimator is fitted to features that are smoothed along the edges;
+2. its errors at labelled nodes are spread to the nodes around them, and corrected there. A model
+   that was fitted to a label makes no error there, so these are errors at labels it has not seen;
+3. its answers are smoothed, with the given labels put in.
+
+Each step may help or not. So the expert has variants, with and without steps 2 and 3, and
+`mixture` weighs them by how well they predict labels that are left out.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ohmlearn.features.scaling import BLOCK_CELLS, ScaledFeatures
+from ohmlearn.features.smoothing import Smoothing, make_room
+from ohmlearn.features.tasks import Floats, Predictor, Task
+from ohmlearn.graph import Graph
+from ohmlearn.semi_supervised.targets import NodeLabels
+from ohmlearn.solver import LaplacianSolver
+
+__all__ = ["FEATURES", "GRAPH", "Experts", "Variant"]
+
+CORRECT_GAMMA = 9.0  # how far errors are spread
+SPREAD_GAMMAS = (4.0, 250.0)  # how far answers are smoothed
+LABEL_WEIGHT = 10.0  # of a label in step 3, in units of the degree of its node
+SPREAD_TOL = 1e-5
+MOST_RATIO = 1000.0  # corrections are not enlarged more than this
+
+
+class Variant(NamedTuple):
+    """An expert: which steps it takes.
+
+    Examples
+    --------
+    >>> print(Variant("both", corrected=True, spread=4.0))
+    both, corrected, smoothed with gamma 4
+    """
+
+    kind: str
+    corrected: bool = False
+    spread: float = 0.0
+
+    def __str__(self) -> str:
+        corrected = ", corrected" if self.corrected else ""
+        return (
+            self.kind
+            + corrected
+            + (f", smoothed with gamma {self.spread:g}" if self.spread else "")
+        )
+
+
+FEATURES, GRAPH = Variant("features"), Variant("graph")
+
+
+@dataclass
+class Experts:
+    """Answers of experts for all nodes, given labels of some.
+
+    Parameters
+    ----------
+    graph : Graph
+    degrees : ndarray of shape (n_nodes,)
+        Degrees of all edges that the graph was made from.
+    features : ScaledFeatures
+    task : Task
+    estimator : object
+        Regressor or classifier of scikit-learn.
+    seed : int
+    n_jobs : int, optional
+    verbose : int
+    """
+
+    graph: Graph
+    degrees: NDArray[np.float64]
+    features: ScaledFeatures
+    task: Task
+    estimator: Any
+    seed: int
+    n_jobs: int | None = None
+    verbose: int = 0
+
+    def __post_init__(self) -> None:
+        has_edges = np.diff(self.graph.indptr) > 0
+        self.sizes: Floats = np.where(has_edges, self.degrees, 1.0)
+        self._correcting: Smoothing | None = None
+
+    # Features and estimators.
+
+    def smooth_features(self, gamma: float, nodes: Any = None) -> NDArray[Any]:
+        """Return smoothed features of all nodes, or of some; all rows have the same length.
+
+        What a node gets from its neighbours is larger if they have many neighbours, and the lengths
+        of rows depend on degrees, too. Both say little about the node: neighbours count by one over
+        the root of their degree, and rows get the typical length of rows of the features.
+        """
+        n_nodes, n_columns = self.features.shape
+        n_rows = n_nodes if nodes is None else len(nodes)
+        smoothing = self.smoothing(gamma)
+        smoothed = make_room(n_rows, n_columns, self.features.dtype)
+        roots = np.sqrt(self.sizes)[:, np.newaxis]
+        smoothing.apply_to(lambda part: self.features.columns(part) / roots, smoothed, rows=nodes)
+        for rows in row_blocks(n_rows, n_columns):
+            lengths = np.sqrt(np.einsum("ij,ij->i", smoothed[rows], smoothed[rows]))
+            smoothed[rows] *= (self.features.size / np.where(lengths > 0, lengths, 1.0))[
+                :, np.newaxis
+            ]
+        return smoothed
+
+    def smoothing(self, gamma: float) -> Smoothing:
+        """Return the smoothing with some gamma."""
+        return Smoothing(
+            self.graph,
+            gamma,
+            degrees=self.degrees,
+            random_state=self.seed,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+        )
+
+    def predict_all(self, predict: Predictor, smoothed: NDArray[Any] | None = None) -> Floats:
+        """Return the answers of a fitted estimator for all nodes, computed in blocks of rows."""
+        n_nodes, n_columns = self.features.shape
+        found = None
+        for rows in row_blocks(n_nodes, n_columns):
+            answers = predict(self.features.rows(rows) if smoothed is None else smoothed[rows])
+            if found is None:
+                found = np.empty((n_nodes, answers.shape[1]))
+            found[rows] = answers
+        assert found is not None
+        return found
+
+    # Steps 2 and 3.
+
+    def correct(self, answers: Floats, labels: NodeLabels, errors: Floats) -> Floats:
+        """Add errors at labelled nodes, which are spread to the nodes around them.
+
+        Spread errors keep their direction, but have everywhere the mean size of the given ones.
+        """
+        if self._correcting is None:
+            self._correcting = self.smoothing(CORRECT_GAMMA)
+        given = np.zeros_like(answers)
+        given[labels.nodes] = errors
+        spread = self._correcting.apply_quietly(given)
+        size = float(np.average(np.abs(errors).sum(axis=1), weights=labels.weights))
+        ratio = size / np.maximum(np.abs(spread).sum(axis=1), 1e-300)
+        ratio[ratio > MOST_RATIO] = 1.0
+        spread *= ratio[:, np.newaxis]
+        spread += answers
+        return self.task.tidy(spread)
+
+    def spread(self, answers: list[Floats], labels: NodeLabels, gamma: float) -> list[Floats]:
+        """Smooth several answers, with the labels put in.
+
+        The answers f minimise the sum of d (f - answer)^2 over all nodes, of LABEL_WEIGHT gamma d
+        (f - label)^2 over labelled ones, and of gamma w (difference)^2 over edges.
+        """
+        ground = self.sizes / gamma
+        pull = LABEL_WEIGHT * labels.weights / labels.weights.mean() * self.sizes[labels.nodes]
+        right = np.hstack(answers) * ground[:, np.newaxis]
+        given = np.tile(labels.values, len(answers))
+        right[labels.nodes] += pull[:, np.newaxis] * given
+        ground[labels.nodes] += pull
+        solver = LaplacianSolver(
+            self.graph, ground=ground, random_state=self.seed, n_jobs=self.n_jobs
+        )
+        found = solver._solve_quietly(right, SPREAD_TOL)
+        return [self.task.tidy(np.array(part)) for part in np.split(found, len(answers), axis=1)]
+
+    def variants_of_both(
+        self,
+        answers: Floats,
+        labels: NodeLabels,
+        errors: Floats | None,
+        wanted: set[Variant],
+    ) -> Iterator[tuple[Variant, Floats]]:
+        """Yield the wanted variants, given the answers after step 1 and the errors for step 2."""
+        starts = [(Variant("both"), answers)]
+        if errors is not None and any(variant.corrected for variant in wanted):
+            corrected = self.correct(answers, labels, errors)
+            starts.append((Variant("both", corrected=True), corrected))
+        yield from ((variant, found) for variant, found in starts if variant in wanted)
+        for gamma in SPREAD_GAMMAS:
+            these = [(variant._replace(spread=gamma), found) for variant, found in starts]
+            these = [(variant, found) for variant, found in these if variant in wanted]
+            if these:
+                spread = self.spread([found for _, found in these], labels, gamma)
+                yield from zip((variant for variant, _ in these), spread, strict=True)
+
+    def by_graph(self, labels: NodeLabels) -> Floats:
+        """Return the answers of the graph alone."""
+        return self.task.by_graph(self.graph, labels, self.seed, self.n_jobs)
+
+
+def row_blocks(n_rows: int, n_columns: int) -> list[slice]:
+    """Return slices of rows that are treated together."""
+    size = max(1, BLOCK_CELLS // max(1, n_columns))
+    return [slice(start, start + size) for start in range(0, n_rows, size)]

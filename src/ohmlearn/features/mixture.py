@@ -1,0 +1,223 @@
+"""How much each expert counts: weights from predictions of labels that are left out.
+
+The labels are divided into folds. The experts answer for the labels of each fold from those of the
+others. An expert whose answers have the loss c, in nats, summed over all labels, gets the weight
+prior * exp(-c / CAUTION), as in Bayesian averaging of models, with doubts about the independence of
+the losses. With few labels the weights stay near the prior, with many the best expert wins.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ohmlearn._phases import Phase, phase
+from ohmlearn.features.experts import FEATURES, GRAPH, SPREAD_GAMMAS, Experts, Variant
+from ohmlearn.features.tasks import Floats, Values
+from ohmlearn.semi_supervised.targets import NodeLabels
+
+__all__ = ["Mixture", "fit_both", "fit_mixture", "split_labels"]
+
+GAMMAS = (9.0, 3.0, 30.0, 0.0)  # those of "auto"; another one than the first must be clearly better
+CAUTION = 2.0
+PRIOR = {"graph": 0.5, "features": 0.15, "both": 0.35}
+NEGLIGIBLE = 1e-3  # weights that do not count
+ALONE = 0.9  # weight of the features from which the graph is left out
+
+
+@dataclass
+class Mixture:
+    """The weights of experts, and what they were computed from.
+
+    Attributes
+    ----------
+    gamma : float
+        How far features are smoothed.
+    weights : dict {Variant: float}
+        They sum to 1.
+    losses : dict {Variant: float}
+        Mean loss for left-out labels, in nats.
+    temperatures : dict {Variant: float}
+        How answers of experts are made comparable.
+    left_out : ndarray of shape (n_labels, n_columns)
+        Answers of the mixture for left-out labels.
+    base_temperature : float
+        That of step 1 of the expert for both.
+    errors : ndarray or None
+        Errors of step 1 at left-out labels.
+    """
+
+    gamma: float
+    weights: dict[Variant, float]
+    losses: dict[Variant, float]
+    temperatures: dict[Variant, float]
+    left_out: Floats
+    base_temperature: float = 1.0
+    errors: Floats | None = None
+    by_gamma: dict[float, float] = field(default_factory=dict)
+
+    def share(self, kind: str) -> float:
+        """Return the weight of all experts of a kind."""
+        return sum(weight for variant, weight in self.weights.items() if variant.kind == kind)
+
+
+def fit_mixture(
+    experts: Experts,
+    labels: NodeLabels,
+    *,
+    gamma: float | None,
+    correct: bool | None,
+    spread: bool | None,
+    mix: bool,
+    n_folds: int,
+) -> tuple[Mixture, NDArray[np.generic] | None]:
+    """Weigh the experts; return the mixture, and the smoothed features of all nodes.
+
+    `gamma` may be None, which chooses it, as None for `correct` and `spread` leaves the step to the
+    weights. Without `mix`, only variants of the expert for both are used.
+    """
+    task = experts.task
+    folds = split_labels(task.groups(labels), n_folds, experts.seed)
+    left_out: dict[Variant, Floats] = {}
+    chosen, by_gamma, steps = _choose_gamma(experts, labels, folds, gamma)
+    own, first = steps.get(0.0), steps[chosen]
+    smoothed = experts.smooth_features(chosen) if chosen > 0.0 else None
+    base = task.find_temperature(first, labels)
+    tempered = task.apply_temperature(first, base)
+    errors = labels.values - tempered
+    wanted = _variants(correct, spread, mix)
+    for variant in wanted:
+        left_out[variant] = np.empty_like(first)
+    if FEATURES in wanted:
+        assert own is not None
+        left_out[FEATURES] = own
+    n_splits = int(folds.max()) + 1
+    for number, (train, test) in enumerate(_splits(folds)):
+        what = Phase("comparing features and graph", number + 1, n_splits, part="fold")
+        with phase(what, experts.verbose):
+            known = _choose(labels, train)
+            answers = fit_both(experts, known, smoothed)
+            answers = task.apply_temperature(answers, base)
+            rows = labels.nodes[test]
+            for variant, found in experts.variants_of_both(answers, known, errors[train], wanted):
+                left_out[variant][test] = found[rows]
+            if GRAPH in wanted:
+                left_out[GRAPH][test] = experts.by_graph(known)[rows]
+    mixture = _weigh(experts, labels, left_out, chosen)
+    mixture.base_temperature, mixture.errors, mixture.by_gamma = base, errors, by_gamma
+    return mixture, smoothed
+
+
+def split_labels(groups: NDArray[np.int64], n_folds: int, seed: int) -> NDArray[np.int64]:
+    """Return a fold for each label; folds have about the same size and mixture of groups.
+
+    Examples
+    --------
+    >>> split_labels(np.array([0, 0, 0, 0, 1, 1]), 2, seed=0)
+    array([0, 1, 1, 0, 1, 0])
+    """
+    order = np.random.default_rng(seed).permutation(len(groups))
+    order = order[np.argsort(groups[order], kind="stable")]
+    folds = np.empty(len(groups), dtype=np.int64)
+    folds[order] = np.arange(len(groups)) % min(n_folds, len(groups))
+    return folds
+
+
+def _splits(folds: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Yield the labels that are known and those that are left out, for each fold."""
+    for fold in range(int(folds.max()) + 1):
+        yield np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+
+
+def _choose(labels: NodeLabels, at: NDArray[np.int64]) -> NodeLabels:
+    return NodeLabels(labels.nodes[at], labels.values[at], labels.weights[at])
+
+
+def _variants(correct: bool | None, spread: bool | None, mix: bool) -> set[Variant]:
+    """Return the experts that take part."""
+    corrected = (False, True) if correct is None else (correct,)
+    spreads = {None: (0.0, *SPREAD_GAMMAS), True: SPREAD_GAMMAS, False: (0.0,)}[spread]
+    both = {Variant("both", c, s) for c in corrected for s in spreads}
+    return both | {FEATURES, GRAPH} if mix else both
+
+
+def fit_both(experts: Experts, labels: NodeLabels, smoothed: NDArray[np.generic] | None) -> Floats:
+    """Return the answers of step 1 for all nodes."""
+    rows = experts.features.rows(labels.nodes) if smoothed is None else smoothed[labels.nodes]
+    predict = experts.task.fit(experts.estimator, rows, labels)
+    return experts.predict_all(predict, smoothed)
+
+
+def _choose_gamma(
+    experts: Experts, labels: NodeLabels, folds: NDArray[np.int64], gamma: float | None
+) -> tuple[float, dict[float, float], dict[float, Floats]]:
+    """Return gamma, the mean loss for each gamma tried, and answers for left-out labels.
+
+    Another gamma than the usual one is taken only if its loss is less by more than one standard
+    error of the difference.
+    """
+    task = experts.task
+    tried = GAMMAS if gamma is None else tuple({gamma: None, 0.0: None})
+    answers, losses = {}, {}
+    for value in tried:
+        if value == 0.0:
+            rows = experts.features.rows(labels.nodes)
+        else:
+            rows = experts.smooth_features(value, labels.nodes)
+        with phase("fitting the estimator", experts.verbose):
+            found = np.empty_like(labels.values)
+            for train, test in _splits(folds):
+                predict = task.fit(experts.estimator, rows[train], _choose(labels, train))
+                found[test] = predict(rows[test])
+        answers[value] = found
+        tempered = task.apply_temperature(found, task.find_temperature(found, labels))
+        losses[value] = task.losses(tempered, labels)
+    means = {
+        value: float(np.average(each, weights=labels.weights)) for value, each in losses.items()
+    }
+    chosen = tried[0]
+    if gamma is None:
+        for value in tried[1:]:
+            gain = losses[tried[0]] - losses[value]
+            error = gain.std() / np.sqrt(len(gain))
+            if gain.mean() > error and means[value] < means[chosen]:
+                chosen = value
+    return chosen, means, answers
+
+
+def _weigh(
+    experts: Experts, labels: NodeLabels, left_out: Mapping[Variant, Floats], gamma: float
+) -> Mixture:
+    task = experts.task
+    relative = labels.weights / labels.weights.mean()
+    temperatures, losses, totals = {}, {}, {}
+    answers = {}
+    for variant, found in left_out.items():
+        temperatures[variant] = task.find_temperature(found, labels)
+        answers[variant] = task.apply_temperature(found, temperatures[variant])
+        each = task.losses(answers[variant], labels)
+        losses[variant] = float(np.average(each, weights=relative))
+        totals[variant] = float(relative @ each)
+    if isinstance(task, Values):  # errors are normal, with the variance of the best expert
+        variance = max(2.0 * min(losses.values()), 1e-300)
+        totals = {variant: total / variance for variant, total in totals.items()}
+    counts = {kind: sum(v.kind == kind for v in left_out) for kind in PRIOR}
+    least = min(totals.values())
+    weights = {
+        variant: PRIOR[variant.kind]
+        / counts[variant.kind]
+        * float(np.exp(-(total - least) / CAUTION))
+        for variant, total in totals.items()
+    }
+    weights = _normalise(weights)
+    if weights.get(FEATURES, 0.0) >= ALONE:
+        weights = {FEATURES: 1.0}
+    weights = _normalise({v: weight for v, weight in weights.items() if weight >= NEGLIGIBLE})
+    mixed: Floats = np.sum([weight * answers[v] for v, weight in weights.items()], axis=0)
+    return Mixture(gamma, weights, losses, temperatures, mixed)
+
+
+def _normalise(weights: dict[Variant, float]) -> dict[Variant, float]:
+    total = sum(weights.values())
+    return {variant: weight / total for variant, weight in weights.items()}

@@ -1,0 +1,260 @@
+"""What differs between classes and numbers when answers of several models are compared and mixed.
+
+Answers are matrices with a row for each node: probabilities of the classes, or one column of
+numbers. An expert is whatever gives such a matrix.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from sklearn.base import clone
+from sklearn.utils.validation import has_fit_parameter
+
+from ohmlearn.graph import Graph
+from ohmlearn.harmonic import solve_hfs
+from ohmlearn.semi_supervised.classifier import automatic_gamma
+from ohmlearn.semi_supervised.evidence import Evidence
+from ohmlearn.semi_supervised.targets import NodeLabels
+
+__all__ = ["Classes", "Task", "Values"]
+
+Floats = NDArray[np.float64]
+Predictor = Callable[[Any], Floats]
+FLOOR = 0.01  # share of the uniform distribution in the probabilities of every expert
+SHARPEST = 12.0  # largest exponent of probabilities, and one over the smallest
+DOUBT = 0.1  # how strongly exponents are held near 1
+
+
+class Task(ABC):
+    """Classes or numbers: how experts are fitted, judged and made comparable."""
+
+    @abstractmethod
+    def fit(self, estimator: Any, Z: Any, labels: NodeLabels) -> Predictor:
+        """Fit a clone of the estimator to rows Z; return a function from rows to answers."""
+
+    @abstractmethod
+    def find_temperature(self, answers: Floats, labels: NodeLabels) -> float:
+        """Return what makes answers for left-out labels neither too sure nor too unsure."""
+
+    @abstractmethod
+    def apply_temperature(self, answers: Floats, temperature: float) -> Floats:
+        """Return answers as sure as `find_temperature` found right."""
+
+    @abstractmethod
+    def tidy(self, answers: Floats) -> Floats:
+        """Return answers of a solve as answers; it may change its argument."""
+
+    @abstractmethod
+    def losses(self, answers: Floats, labels: NodeLabels) -> Floats:
+        """Return the loss of each left-out label, in nats up to a constant."""
+
+    @abstractmethod
+    def by_graph(self, graph: Graph, labels: NodeLabels, seed: int, n_jobs: int | None) -> Floats:
+        """Return the answers of the graph alone: harmonic functions."""
+
+    @abstractmethod
+    def without_evidence(self, labels: NodeLabels) -> Floats:
+        """Return the answer for a node of which nothing is known."""
+
+    @abstractmethod
+    def groups(self, labels: NodeLabels) -> NDArray[np.int64]:
+        """Return a number for each label; folds have about the same mixture of these."""
+
+
+class Classes(Task):
+    """Answers are probabilities of `n_classes` classes.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> labels = NodeLabels(np.arange(4), np.eye(2)[[0, 0, 1, 1]], np.ones(4))
+    >>> task, Z = Classes(2), np.array([[-2.0], [-1.0], [1.0], [2.0]])
+    >>> predict = task.fit(LogisticRegression(), Z, labels)
+    >>> predict(Z).argmax(axis=1)
+    array([0, 0, 1, 1])
+    >>> task.apply_temperature(np.array([[0.6, 0.4]]), 0.5).round(2)  # twice as sure
+    array([[0.69, 0.31]])
+    """
+
+    def __init__(self, n_classes: int) -> None:
+        self.n_classes = n_classes
+
+    def fit(self, estimator: Any, Z: Any, labels: NodeLabels) -> Predictor:
+        at, codes = np.nonzero(labels.values)  # a node may have labels of several classes
+        found = np.unique(codes)
+        if len(found) == 1:
+            constant = np.eye(self.n_classes)[found]
+            return lambda rows: np.repeat(constant, rows.shape[0], axis=0)
+        weights = labels.values[at, codes] * labels.weights[at]
+        model = clone(estimator)
+        if np.all(weights == weights[0]):
+            model.fit(Z[at], codes)
+        elif has_fit_parameter(model, "sample_weight"):
+            model.fit(Z[at], codes, sample_weight=weights)
+        else:  # a pipeline, or an estimator without weights: the likeliest class of each node
+            codes = np.argmax(labels.values, axis=1)
+            model.fit(Z, codes)
+        columns = np.asarray(model.classes_, dtype=np.int64)
+
+        def predict(rows: Any) -> Floats:
+            answers = np.zeros((rows.shape[0], self.n_classes))
+            answers[:, columns] = _probabilities(model, rows)
+            return answers
+
+        return predict
+
+    def find_temperature(self, answers: Floats, labels: NodeLabels) -> float:
+        logs = _logarithms(answers)
+
+        def loss(logarithm: float) -> float:
+            shares = self._soften(logs * np.exp(-logarithm))
+            total = -np.sum(labels.weights * np.sum(labels.values * np.log(shares), axis=1))
+            return float(total + DOUBT * logarithm**2)
+
+        bound = np.log(SHARPEST)
+        found = minimize_scalar(loss, bounds=(-bound, bound), method="bounded")
+        return float(np.exp(found.x))
+
+    def apply_temperature(self, answers: Floats, temperature: float) -> Floats:
+        return self._soften(_logarithms(answers) / temperature)
+
+    def _soften(self, exponents: Floats) -> Floats:
+        shares: Floats = np.exp(exponents - exponents.max(axis=1, keepdims=True))
+        shares /= shares.sum(axis=1, keepdims=True)
+        shares *= 1.0 - FLOOR
+        shares += FLOOR / self.n_classes
+        return shares
+
+    def tidy(self, answers: Floats) -> Floats:
+        np.maximum(answers, 1e-9, out=answers)
+        answers /= answers.sum(axis=1, keepdims=True)
+        return answers
+
+    def losses(self, answers: Floats, labels: NodeLabels) -> Floats:
+        losses: Floats = -np.sum(labels.values * np.log(np.maximum(answers, 1e-9)), axis=1)
+        return losses
+
+    def by_graph(self, graph: Graph, labels: NodeLabels, seed: int, n_jobs: int | None) -> Floats:
+        counts = labels.weights @ labels.values
+        result = solve_hfs(
+            graph,
+            labels.nodes,
+            labels.values,
+            gamma=automatic_gamma(
+                float(labels.weights.sum()), self.n_classes, float(graph.degrees.mean())
+            ),
+            normalization="stable",
+            sample_weight=labels.weights,
+            random_state=seed,
+            n_jobs=n_jobs,
+        )
+        evidence = Evidence(
+            result,
+            labels,
+            kind="stable",
+            class_prior=counts / counts.sum(),
+            wanted_shares=None,
+            weigh_labels=False,
+            calibrate=False,
+            left_out=_no_left_out,
+        )
+        return evidence.probabilities
+
+    def without_evidence(self, labels: NodeLabels) -> Floats:
+        counts = labels.weights @ labels.values
+        shares: Floats = counts / counts.sum()
+        return shares
+
+    def groups(self, labels: NodeLabels) -> NDArray[np.int64]:
+        codes: NDArray[np.int64] = np.argmax(labels.values, axis=1)
+        return codes
+
+
+class Values(Task):
+    """Answers are numbers, in one column.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LinearRegression
+    >>> labels = NodeLabels(np.arange(3), np.array([[1.0], [3.0], [5.0]]), np.ones(3))
+    >>> predict = Values().fit(LinearRegression(), np.array([[0.0], [1.0], [2.0]]), labels)
+    >>> predict(np.array([[4.0]])).round(6)
+    array([[9.]])
+    """
+
+    def fit(self, estimator: Any, Z: Any, labels: NodeLabels) -> Predictor:
+        model = clone(estimator)
+        if np.all(labels.weights == labels.weights[0]):
+            model.fit(Z, labels.values[:, 0])
+        elif has_fit_parameter(model, "sample_weight"):
+            model.fit(Z, labels.values[:, 0], sample_weight=labels.weights)
+        else:
+            model.fit(Z, labels.values[:, 0])
+        return lambda rows: np.asarray(model.predict(rows), dtype=np.float64).reshape(-1, 1)
+
+    def find_temperature(self, answers: Floats, labels: NodeLabels) -> float:
+        return 1.0
+
+    def apply_temperature(self, answers: Floats, temperature: float) -> Floats:
+        return answers
+
+    def tidy(self, answers: Floats) -> Floats:
+        return answers
+
+    def losses(self, answers: Floats, labels: NodeLabels) -> Floats:
+        """Return half the squared errors; `weigh_experts` divides them by a variance."""
+        losses: Floats = 0.5 * (answers[:, 0] - labels.values[:, 0]) ** 2
+        return losses
+
+    def by_graph(self, graph: Graph, labels: NodeLabels, seed: int, n_jobs: int | None) -> Floats:
+        mean = self.without_evidence(labels)
+        degree = float(graph.degrees.mean())
+        result = solve_hfs(
+            graph,
+            labels.nodes,
+            labels.values - mean,
+            gamma=0.1 / (float(labels.weights.sum()) * (degree if degree > 0 else 1.0)),
+            normalization=None,
+            sample_weight=labels.weights,
+            random_state=seed,
+            n_jobs=n_jobs,
+        )
+        answers: Floats = np.where(result.reached[:, np.newaxis], result.f, 0.0) + mean
+        return answers
+
+    def without_evidence(self, labels: NodeLabels) -> Floats:
+        mean: Floats = np.average(labels.values, axis=0, weights=labels.weights)
+        return mean
+
+    def groups(self, labels: NodeLabels) -> NDArray[np.int64]:
+        return np.zeros(len(labels.nodes), dtype=np.int64)
+
+
+def _probabilities(model: Any, rows: Any) -> Floats:
+    """Return probabilities of a classifier; without them, the soft maximum of its scores."""
+    if hasattr(model, "predict_proba"):
+        shares: Floats = np.asarray(model.predict_proba(rows), dtype=np.float64)
+        return shares
+    if not hasattr(model, "decision_function"):
+        codes = np.searchsorted(model.classes_, model.predict(rows))
+        shares = np.eye(len(model.classes_))[codes]
+        return shares
+    scores = np.asarray(model.decision_function(rows), dtype=np.float64)
+    if scores.ndim == 1:
+        scores = np.column_stack([-0.5 * scores, 0.5 * scores])
+    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+    shares /= shares.sum(axis=1, keepdims=True)
+    return shares
+
+
+def _logarithms(answers: Floats) -> Floats:
+    logs: Floats = np.log(np.maximum(answers, 1e-6))
+    return logs
+
+
+def _no_left_out() -> Any:
+    raise AssertionError("uncalibrated probabilities need no labels left out")
