@@ -26,6 +26,7 @@ from benchmarks.feature_methods import (
     Labels,
     NodeData,
     linear_model,
+    scaled_rows,
 )
 
 
@@ -40,12 +41,9 @@ class Tensors:
 
 
 def to_tensors(data: NodeData) -> Tensors:
-    """Convert the data; words are divided by their number in a row, other features standardised."""
-    if sp.issparse(data.X):
-        X = data.X.toarray()
-        X /= np.maximum(np.abs(X).sum(axis=1, keepdims=True), 1e-12)
-    else:
-        X = (data.X - data.X.mean(axis=0)) / np.maximum(data.X.std(axis=0), 1e-12)
+    """Convert the data."""
+    X = scaled_rows(data)
+    X = X.toarray() if sp.issparse(X) else X
     A = sp.coo_array(data.graph.to_scipy())
     return Tensors(
         data,
