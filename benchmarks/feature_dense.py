@@ -121,7 +121,7 @@ def measure(options: argparse.Namespace) -> None:
     warnings.simplefilter("ignore")
     with np.load(options.path) as file:
         y, words = file["y"], file["words"]
-        features = {name: file[name].astype(np.float64) for name in FEATURES}
+        features = {name: file[name].astype(np.float64) for name in options.features}
     stream = SharedWords(words)
     baseline = reset_peak()
 
@@ -136,10 +136,18 @@ def measure(options: argparse.Namespace) -> None:
         graph = sparsifier.update(counted).snapshot()
         return graph, graph.degrees if options.child == "own degrees" else counted.degrees
 
-    (graph, degrees), cpu, wall = timed(build)
-    emit({"edges": graph.n_edges, "build_cpu_s": round(cpu, 3), "build_wall_s": round(wall, 3)})
+    if options.part == "estimator" and options.child == "exact degrees":
+        graph: Any = stream  # the estimator reads it and counts the degrees itself
+        emit({"edges": 0})
+    else:
+        (graph, degrees), cpu, wall = timed(build)
+        emit({"edges": graph.n_edges, "build_cpu_s": round(cpu, 3), "build_wall_s": round(wall, 3)})
     for name, X in features.items():
-        for figure in _fit_all(graph, degrees, X, y, options):
+        if options.part == "estimator":
+            figures = _fit_estimator(graph, X, y, options)
+        else:
+            figures = _fit_all(graph, degrees, X, y, options)
+        for figure in figures:
             peak = {"memory_mib": round(peak_mib() - baseline, 1), "process_mib": peak_mib()}
             emit({"features": name, **figure, **peak})
 
@@ -183,6 +191,34 @@ def _fit_all(
             }
 
 
+def _fit_estimator(
+    graph: Any, X: np.ndarray, y: np.ndarray, options: argparse.Namespace
+) -> Iterator[Figure]:
+    """Yield the accuracies of `GraphFeatureClassifier` with its defaults."""
+    from ohmlearn import GraphFeatureClassifier
+
+    for per_class in options.per_class:
+        accuracies, times = [], []
+        for seed in range(options.first_seed, options.first_seed + options.estimator_draws):
+            given = draw(y, per_class, seed)
+            model = GraphFeatureClassifier(
+                graph=graph, max_edges=options.max_edges, random_state=options.seed
+            )
+            _, cpu, _ = timed(lambda model=model, given=given: model.fit(X, given))
+            test = given < 0
+            accuracies.append(round(float(np.mean(model.transduction_[test] == y[test])), 5))
+            times.append(cpu)
+        if accuracies:
+            yield {
+                "labels": per_class,
+                "step": "GraphFeatureClassifier",
+                "accuracy": round(float(np.mean(accuracies)), 4),
+                "accuracies": accuracies,
+                "smooth_cpu_s": round(float(np.median(times)), 3),
+                "edges": model.graph_.n_edges,
+            }
+
+
 def show(path: Path) -> None:
     """Print accuracies, and differences to all edges with their standard errors."""
     figures = [f for f in read(path) if "accuracies" in f]
@@ -195,10 +231,10 @@ def show(path: Path) -> None:
             gaps = 100 * (np.array(f["accuracies"]) - full[_key(f)]["accuracies"])
             error = gaps.std(ddof=1) / np.sqrt(len(gaps)) if len(gaps) > 1 else float("nan")
             gap = f"{gaps.mean():+.2f} ± {error:.2f}"
-        times = seconds(f["smooth_cpu_s"])
+        times = seconds(f["smooth_cpu_s"])  # of the whole fit for the estimator
         rows.append([*cells, f"{f['accuracy']:.4f}", gap, times, memory(f["memory_mib"])])
     header = ["edges kept", "share", "features", "labels a class", "step", "accuracy"]
-    print(table([*header, "points against all edges", "smoothing", "memory"], rows))
+    print(table([*header, "points against all edges", "CPU time", "memory"], rows))
 
 
 def _key(figure: Figure) -> tuple[Any, ...]:
@@ -212,6 +248,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=default, help="folder with the data sets")
     parser.add_argument("--images", type=int, default=30_000)
     parser.add_argument("--draws", type=int, default=10)
+    parser.add_argument("--estimator-draws", type=int, default=5, help="of the whole estimator")
+    parser.add_argument("--features", nargs="+", choices=FEATURES, default=list(FEATURES))
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0, help="seed of the sparsifier")
     parser.add_argument("--per-class", type=int, nargs="+", default=list(PER_CLASS))
@@ -219,6 +257,7 @@ def main() -> None:
     parser.add_argument("--table", type=Path, help="show figures from this file instead")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--path", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--part", choices=("steps", "estimator"), help=argparse.SUPPRESS)
     parser.add_argument("--max-edges", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.table:
@@ -240,28 +279,34 @@ def main() -> None:
         n_edges = _run("all", None, 0, path, head, options)
         if not n_edges:
             return None
-        for share in SHARES:
-            for kept in ("exact degrees", "own degrees"):
-                _run(kept, share, n_edges, path, head, options)
+        cases = [(kept, share) for share in SHARES for kept in ("exact degrees", "own degrees")]
+        for kept, share in cases:
+            _run(kept, share, n_edges, path, head, options)
+        if options.estimator_draws:  # last: on all edges it takes longest
+            for kept, share in (*cases, ("all", None)):
+                _run(kept, share, n_edges, path, head, options, "estimator")
     return None
 
 
 def _run(
     kept: str, share: float | None, n_edges: int, path: Path, head: Figure,
-    options: argparse.Namespace,
+    options: argparse.Namespace, part: str = "steps",
 ) -> int:  # fmt: skip
     """Run a child and print its figures; return the number of edges it kept."""
     arguments = ["--child", kept, "--path", str(path), "--draws", str(options.draws)]
     arguments += ["--first-seed", str(options.first_seed), "--seed", str(options.seed)]
+    arguments += ["--estimator-draws", str(options.estimator_draws)]
+    arguments += ["--features", *options.features, "--part", part]
     arguments += ["--per-class", *(str(count) for count in options.per_class)]
     if share is not None:
         arguments += ["--max-edges", str(int(share * n_edges))]
     built: Figure = {}
     for figure in run_child("benchmarks.feature_dense", arguments, options.limit):
-        if "edges" in figure:
-            built = {**figure, "share": figure["edges"] / (n_edges or figure["edges"])}
-        elif "end" not in figure:
-            emit({**head, "kept": kept, "asked": share, **built, "status": "ok", **figure})
+        if "accuracies" in figure:
+            line = {**head, "kept": kept, "asked": share, **built, "status": "ok", **figure}
+            emit({**line, "share": line["edges"] / (n_edges or line["edges"])})
+        elif "edges" in figure:
+            built = figure
         elif figure["end"] != "ok":
             emit({**head, "kept": kept, "asked": share, "status": figure["end"],
                   "note": figure["note"]})  # fmt: skip
