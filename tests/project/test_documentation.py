@@ -98,6 +98,7 @@ MODULES = (
     "",
     "certificate",
     "dask",
+    "features",
     "gallery",
     "graph",
     "harmonic",

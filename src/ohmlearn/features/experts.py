@@ -31,6 +31,7 @@ CORRECT_GAMMA = 9.0  # how far errors are spread
 SPREAD_GAMMAS = (4.0, 250.0)  # how far answers are smoothed
 LABEL_WEIGHT = 10.0  # of a label in step 3, in units of the degree of its node
 SPREAD_TOL = 1e-5
+SMOOTH_TOL = 1e-4  # an estimator does not see smaller errors
 MOST_RATIO = 1000.0  # corrections are not enlarged by more than this
 
 
@@ -119,6 +120,7 @@ class Experts:
             self.graph,
             gamma,
             degrees=self.degrees,
+            tol=SMOOTH_TOL,
             random_state=self.seed,
             n_jobs=self.n_jobs,
             verbose=self.verbose,

@@ -28,6 +28,7 @@ __all__ = ["GraphUse", "MixesExperts"]
 
 Floats = NDArray[np.float64]
 N_NEIGHBORS = 10  # of new points
+SLIGHT = 0.05  # relative difference of losses that is hardly worth a graph
 
 
 class GraphUse(NamedTuple):
@@ -59,7 +60,12 @@ class GraphUse(NamedTuple):
     def __str__(self) -> str:
         if np.isnan(self.loss_without):
             return "It is not known whether the graph helps: no label can be left out."
-        verdict = "The graph helps" if self.helps else "The graph does not help"
+        if not self.helps:
+            verdict = "The graph does not help"
+        elif self.loss_with > (1.0 - SLIGHT) * self.loss_without:
+            verdict = "The graph makes little difference"
+        else:
+            verdict = "The graph helps"
         return (
             f"{verdict}: the loss for left-out labels is {self.loss_with:.3g} with it, and "
             f"{self.loss_without:.3g} from the features alone; {self.homophily}."
