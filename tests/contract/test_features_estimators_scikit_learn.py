@@ -115,6 +115,13 @@ def test_folds_see_all_features_and_no_test_label(blocks):
     assert abs(cross_val_score(model, NodeFeatures(X), chance, cv=5).mean() - 0.5) < 0.15
 
 
+def test_folds_of_arrays_are_refused(blocks):
+    graph, X, truth, _ = blocks
+    model = GraphFeatureClassifier(graph=graph)
+    with pytest.raises(ValueError, match=r"in scikit-learn's cross-validation .* NodeFeatures\(X"):
+        cross_val_score(model, X, truth, cv=3, error_score="raise")
+
+
 def test_cross_validation_of_numbers(blocks):
     graph, X, truth, y = blocks
     values = np.where(y < 0, np.nan, truth)

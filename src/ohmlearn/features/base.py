@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ohmlearn.features.known_graph import (
     KnownGraph,
     add_edges,
+    check_index,
     join_neighbors,
     read_graph,
 )
@@ -117,6 +118,7 @@ class BaseGraphFeatures(MixesExperts):
             known = join_neighbors(features, n_jobs=self.n_jobs, verbose=self.verbose)
         else:
             known = self._read(self.graph, features.shape[0])
+            _refuse_doubtful_order(X, known.nodes)
         y, sample_weight = pair_by_node(y, sample_weight, by_index=known.nodes is not None)
         self._set(known, features, None)
         labels = self._read_labels(y, known.graph.n_nodes, known.nodes, sample_weight)
@@ -177,6 +179,7 @@ class BaseGraphFeatures(MixesExperts):
             return self._fit_table(known, X, y, sample_weight, add=True)
         features = self._check_features(X, reset=True)
         known = self._read(edges, features.shape[0], sparsifier)
+        _refuse_doubtful_order(X, known.nodes)
         y, sample_weight = pair_by_node(y, sample_weight, by_index=True)
         self._set(known, features, None)
         self._set_labels(self._read_labels(y, known.graph.n_nodes, known.nodes, sample_weight))
@@ -343,6 +346,7 @@ class BaseGraphFeatures(MixesExperts):
                     f"X must have one row for each of the {known.graph.n_nodes} nodes, got "
                     f"{features.shape[0]}"
                 )
+            _refuse_doubtful_order(X, known.nodes)
             self._set(known, features, None)
         else:
             self._known, self._answers = known, None
@@ -450,6 +454,20 @@ class BaseGraphFeatures(MixesExperts):
 def _is_by_row(y: Any) -> bool:
     """Whether y has one entry for each row of NodeFeatures, and not nodes as keys."""
     return not (isinstance(y, Mapping) or is_table(y) or type(y).__name__ == "Series")
+
+
+def _refuse_doubtful_order(X: Any, nodes: NodeTable | None) -> None:
+    """Refuse rows that may not be in the order of the nodes: the ids are 0, 1, ... in another."""
+    if check_index(X, nodes) or nodes is None or nodes.kind != "int64":
+        return
+    order = np.asarray(nodes.ids())
+    usual = np.arange(len(order))
+    if np.array_equal(np.sort(order), usual) and not np.array_equal(order, usual):
+        raise ValueError(
+            f"rows of X have the order of nodes.ids(), which starts with {order[:3].tolist()}; to "
+            f"be sure, give NodeFeatures(X, ids=range({len(order)})) if row i is the node i, else "
+            f"NodeFeatures(X, ids=nodes.ids())"
+        )
 
 
 def _tidy(labels: NodeLabels) -> NodeLabels:

@@ -34,8 +34,8 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
     Three kinds of experts answer: the estimator on the features of a node ("features"), labels
     that spread along the edges ("graph"), and the estimator on features that are smoothed along the
     edges ("both"). The answer is their weighted mean. The weights come from labels that are left
-    out: experts that predict these well count more. If the features alone do best, the graph is
-    left out, and a warning says so.
+    out: experts that predict these well count more. If the features alone are clearly best, the
+    graph is left out, and a warning says so.
 
     The expert for both follows Correct and Smooth (Huang et al., 2020): an estimator on smoothed
     features; its errors at left-out labels are spread along the edges and corrected; its answers

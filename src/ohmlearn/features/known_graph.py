@@ -21,7 +21,14 @@ from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.streams import KnnEdges
 from ohmlearn.validation.edges import check_graph
 
-__all__ = ["KnownGraph", "SharesGraph", "add_edges", "join_neighbors", "read_graph"]
+__all__ = [
+    "KnownGraph",
+    "SharesGraph",
+    "add_edges",
+    "check_index",
+    "join_neighbors",
+    "read_graph",
+]
 
 N_NEIGHBORS = 10  # of the graph of X itself
 
@@ -171,6 +178,36 @@ def join_neighbors(X: Any, *, n_jobs: int | None = None, verbose: int = 0) -> Kn
     return KnownGraph(graph, graph.degrees, None, None)
 
 
+def check_index(X: Any, nodes: NodeTable | None) -> bool:
+    """Return whether X has an index of ids; refuse one that is not in the order of the nodes.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> nodes = NodeTable()
+    >>> _ = nodes.add(["ann", "bob"])
+    >>> check_index(pandas.DataFrame({"age": [30, 40]}, index=["ann", "bob"]), nodes)
+    True
+    >>> check_index([[30], [40]], nodes)
+    False
+    """
+    if nodes is None or type(X).__name__ != "DataFrame" or not hasattr(X, "index"):
+        return False
+    if type(X.index).__name__ == "RangeIndex":
+        return False
+    own, ids = X.index.tolist(), nodes.ids().tolist()
+    if len(own) == len(ids):
+        at = next((i for i, id_ in enumerate(ids) if str(own[i]) != str(id_)), None)
+        if at is None:
+            return True
+        raise ValueError(
+            f"rows must have the order of the nodes, but row {at} of X is {own[at]!r} in its index "
+            f"and node {at} is {ids[at]!r}; give X.loc[nodes.ids()], where nodes are those of the "
+            f"graph"
+        )
+    return True
+
+
 def _load(path: str | PathLike[str]) -> StreamingSparsifier:
     if not Path(path).exists():
         raise ValueError(f"graph is {str(path)!r}, but there is no such file")
@@ -203,7 +240,13 @@ def _check_rows(n_nodes: int, n_rows: int, nodes: NodeTable | None, *, strict: b
     if n_rows == n_nodes or (nodes is None and not strict and n_rows > n_nodes):
         return
     order = "" if nodes is None else ", in the order of the ids, nodes.ids()"
+    folds = ""
+    if n_rows < n_nodes:
+        folds = (
+            "; in scikit-learn's cross-validation give an estimator NodeFeatures(X), whose folds "
+            "keep the features of all nodes"
+        )
     raise ValueError(
         f"X must have one row for each of the {n_nodes} nodes of the graph{order}; got {n_rows} "
-        f"rows"
+        f"rows{folds}"
     )

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from ohmlearn.features.known_graph import SharesGraph, join_neighbors, read_graph
+from ohmlearn.features.known_graph import SharesGraph, check_index, join_neighbors, read_graph
 from ohmlearn.features.smoothing import GAMMA, Smoothing, check_features, make_room
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
@@ -173,6 +173,7 @@ class GraphSmoother(TransformerMixin, SharesGraph):
                 n_jobs=self.n_jobs,
                 verbose=self.verbose,
             )
+        check_index(X, known.nodes)
         self.graph_: Graph = known.graph
         self.degrees_: NDArray[np.float64] = known.degrees
         self.nodes_: NodeTable | None = known.nodes
@@ -198,6 +199,7 @@ class GraphSmoother(TransformerMixin, SharesGraph):
         """
         check_is_fitted(self)
         features = self._check_features(X, reset=False)
+        check_index(X, self.nodes_)
         n_nodes, n_features = self.graph_.n_nodes, features.shape[1]
         if features.shape[0] != n_nodes:
             raise ValueError(
