@@ -18,7 +18,7 @@ from ohmlearn import (
     gallery,
 )
 
-N_DRAWS = 4
+N_DRAWS = 3
 SIDE = 20  # of a grid
 ROWS, COLUMNS = np.divmod(np.arange(SIDE**2), SIDE)
 
