@@ -97,10 +97,10 @@ def _read_all_points(
 
 def load_graph(folder: Path, name: str) -> LabelledGraph:
     """Return the largest component of a graph with its own edges."""
-    return _largest_component(name, *_read_graph(folder, name))
+    return _largest_component(name, *read_graph(folder, name))
 
 
-def _read_graph(folder: Path, name: str) -> tuple[Graph, np.ndarray, dict[str, list[np.ndarray]]]:
+def read_graph(folder: Path, name: str) -> tuple[Graph, np.ndarray, dict[str, list[np.ndarray]]]:
     """Read edges, classes and published sets of labels; weights of repeated edges are summed."""
     import pyarrow.parquet as pq
 
@@ -155,7 +155,7 @@ def load_whole(
         if not (folder / f"{name}_labels.parquet").exists():
             yield name
             continue
-        graph, y, _ = _read_graph(folder, name)
+        graph, y, _ = read_graph(folder, name)
         yield LabelledGraph(name, graph, _number_classes(y))
 
 

@@ -6,7 +6,14 @@ import warnings
 
 import numpy as np
 
-from ohmlearn import HFSClassifier, certify, gallery, refine
+from ohmlearn import (
+    GraphFeatureClassifier,
+    GraphFeatureRegressor,
+    HFSClassifier,
+    certify,
+    gallery,
+    refine,
+)
 from ohmlearn.report.label_page import lay_out
 from ohmlearn.theory import spectral_extremes
 
@@ -40,6 +47,16 @@ def main() -> None:
     y = np.where(np.arange(600) < 40, np.arange(600) % 20, -1)
     model = HFSClassifier(affinity="rbf", random_state=0).fit(points, y)
     print("new points", checksum(model.predict_proba(rng.standard_normal((300, 30)))))
+    classes = np.arange(1500) % 12
+    X = np.eye(12, 120)[classes] + rng.standard_normal((1500, 120))
+    y = np.where(rng.random(1500) < 0.5, classes, -1)
+    u, v = rng.integers(0, 1500, (2, 6000))
+    edges = (u, (u + 12 * v) % 1500)  # between nodes of the same class
+    model = GraphFeatureClassifier(cv=2, gamma=3.0, random_state=0).fit_edges(edges, X, y)
+    print("features", checksum(model.label_distributions_, model.predict_proba(X)))
+    values = np.where(y < 0, np.nan, X @ rng.standard_normal(120))
+    model = GraphFeatureRegressor(cv=2, gamma=3.0, random_state=0).fit_edges(edges, X, values)
+    print("numbers", checksum(model.transduction_))
 
 
 if __name__ == "__main__":

@@ -324,6 +324,11 @@ class BaseGraphFeatures(MixesExperts):
     def _update(self, edges: Any, X: Any) -> None:
         if is_table(X):
             X = NodeFeatures.from_table(X)
+        if isinstance(X, NodeFeatures) and X.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {X.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input"
+            )
         array = X is not None and not isinstance(X, NodeFeatures)
         features = self._check_features(X, reset=False) if array else None
         known = add_edges(self._known, edges, self.verbose)

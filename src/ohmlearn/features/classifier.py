@@ -222,7 +222,8 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
     @property
     def transduction_(self) -> NDArray[Any]:
         """Class of every node."""
-        labels: NDArray[Any] = self.classes_[np.argmax(self._solve(), axis=1)]
+        codes = np.argmax(self._solve(), axis=1)
+        labels: NDArray[Any] = self.classes_[codes]
         return labels
 
     @property
@@ -290,7 +291,8 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
         """
         if X is None:
             return self.transduction_
-        labels: NDArray[Any] = self.classes_[np.argmax(self._answers_for(X), axis=1)]
+        codes = np.argmax(self._answers_for(X), axis=1)
+        labels: NDArray[Any] = self.classes_[codes]
         return labels
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

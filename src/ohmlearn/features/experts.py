@@ -31,7 +31,8 @@ CORRECT_GAMMA = 9.0  # how far errors are spread
 SPREAD_GAMMAS = (4.0, 250.0)  # how far answers are smoothed
 LABEL_WEIGHT = 10.0  # of a label in step 3, in units of the degree of its node
 SPREAD_TOL = 1e-5
-MOST_RATIO = 1000.0  # corrections are not enlarged more than this
+SMOOTH_TOL = 1e-4  # an estimator does not see smaller errors
+MOST_RATIO = 1000.0  # corrections are not enlarged by more than this
 
 
 class Variant(NamedTuple):
@@ -119,6 +120,7 @@ class Experts:
             self.graph,
             gamma,
             degrees=self.degrees,
+            tol=SMOOTH_TOL,
             random_state=self.seed,
             n_jobs=self.n_jobs,
             verbose=self.verbose,
@@ -141,7 +143,8 @@ class Experts:
     def correct(self, answers: Floats, labels: NodeLabels, errors: Floats) -> Floats:
         """Add errors at labelled nodes, which are spread to the nodes around them.
 
-        Spread errors keep their direction, but have everywhere the mean size of the given ones.
+        Spread errors keep their direction, but have the mean size of the given ones. Far from all
+        labels, where they are much smaller, they are left as they are.
         """
         if self._correcting is None:
             self._correcting = self.smoothing(CORRECT_GAMMA)

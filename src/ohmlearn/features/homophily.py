@@ -96,7 +96,7 @@ def _of_labels(experts: Experts, labels: NodeLabels, n_folds: int) -> float:
 
 def _correlation(a: Floats, b: Floats, weights: Floats) -> float:
     a, b = a - np.average(a, weights=weights), b - np.average(b, weights=weights)
-    size = np.sqrt(float(weights @ a**2) * float(weights @ b**2))
+    size = float(np.sqrt(float(weights @ a**2) * float(weights @ b**2)))
     return float(weights @ (a * b)) / size if size > 0 else float("nan")
 
 

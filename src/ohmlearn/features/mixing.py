@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from ohmlearn._blas import one_blas_thread
 from ohmlearn._phases import phase
 from ohmlearn.features.experts import FEATURES, GRAPH, Experts, Variant
 from ohmlearn.features.homophily import Homophily, measure_homophily
@@ -109,6 +110,7 @@ class MixesExperts(SharesGraph):
     def _check_features(self, X: Any, *, reset: bool) -> Any:
         """Return features as a matrix of finite numbers."""
 
+    @one_blas_thread()
     def _solve(self) -> Floats:
         """Return the present answers; they are computed when they are asked for."""
         check_is_fitted(self, "_labels")
@@ -277,6 +279,7 @@ class MixesExperts(SharesGraph):
         mixed: Floats = share * found + (1.0 - share) * near
         return mixed
 
+    @one_blas_thread()
     def _answers_of_estimator(self, rows: Any) -> Floats:
         found = self._predict_own(self._scaled.scale_rows(rows))
         temperature = self._mixture.temperatures.get(FEATURES, 1.0)

@@ -27,6 +27,7 @@ LEAST_TOLD = 0.01
 PRIOR = {"graph": 0.6, "both": 0.34, "features": 0.06}
 NEGLIGIBLE = 1e-3  # weights that do not count
 ALONE = 0.9  # weight of the features from which the graph is left out
+MOST, LEAST_GAIN = 0.5, 0.01  # from MOST on, too, if the graph gains fewer nats for each label
 
 
 @dataclass
@@ -153,13 +154,7 @@ def split_labels(groups: NDArray[np.int64], n_folds: int, seed: int) -> NDArray[
 
 
 def _splits(folds: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Yield the labels that are known and those that are left out, for each fold.
-
-    A single label cannot be left out, because nothing would be known.
-    """
-    if len(folds) == 1:
-        yield np.arange(1), np.arange(1)
-        return
+    """Yield the labels that are known and those that are left out, for each fold."""
     for fold in range(int(folds.max()) + 1):
         yield np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
 
@@ -233,9 +228,10 @@ def _weigh(
         each = task.losses(answers[variant], labels)
         losses[variant] = float(np.average(each, weights=relative))
         totals[variant] = float(relative @ each)
+    unit = 1.0
     if isinstance(task, Values):  # errors are normal, with the variance of the best expert
-        variance = max(2.0 * min(losses.values()), 1e-300)
-        totals = {variant: total / variance for variant, total in totals.items()}
+        unit = max(2.0 * min(losses.values()), 1e-300)
+        totals = {variant: total / unit for variant, total in totals.items()}
     told = _told(task, labels, losses)
     counts = {kind: sum(v.kind == kind for v in left_out) for kind in PRIOR}
     least = min(totals.values())
@@ -247,13 +243,18 @@ def _weigh(
         for variant, total in totals.items()
     }
     weights = _normalise(weights)
-    if gamma == 0.0 and FEATURES in weights:  # without smoothing and further steps it is the same
-        weights[FEATURES] += weights.pop(Variant("both"), 0.0)
-    if weights.get(FEATURES, 0.0) >= ALONE:
-        weights = {FEATURES: 1.0}
     weights = _normalise({v: weight for v, weight in weights.items() if weight >= NEGLIGIBLE})
-    mixed: Floats = np.sum([weight * answers[v] for v, weight in weights.items()], axis=0)
+    mixed = _mean(answers, weights)
+    if weights.get(FEATURES, 0.0) > MOST:  # the rest must be worth it
+        total = float(relative @ task.losses(mixed, labels)) / unit
+        if weights[FEATURES] >= ALONE or totals[FEATURES] - total < LEAST_GAIN * len(relative):
+            weights, mixed = {FEATURES: 1.0}, answers[FEATURES]
     return Mixture(gamma, weights, losses, temperatures, mixed)
+
+
+def _mean(answers: Mapping[Variant, Floats], weights: Mapping[Variant, float]) -> Floats:
+    mixed: Floats = np.sum([weight * answers[v] for v, weight in weights.items()], axis=0)
+    return mixed
 
 
 def _told(task: Task, labels: NodeLabels, losses: Mapping[Variant, float]) -> dict[Variant, float]:

@@ -16,6 +16,7 @@ from ohmlearn.semi_supervised.targets import Labels, find_values
 __all__ = ["GraphFeatureRegressor"]
 
 Floats = NDArray[np.float64]
+LARGEST = 1e70
 
 
 class GraphFeatureRegressor(RegressorMixin, BaseGraphFeatures):
@@ -82,7 +83,14 @@ n_features_in_
     def _read_labels(
         self, y: Any, n_nodes: int | None, ids: NodeTable | None, sample_weight: Any
     ) -> Labels:
-        return find_values(y, n_nodes, ids, sample_weight)
+        labels = find_values(y, n_nodes, ids, sample_weight)
+        largest = float(np.abs(labels.values).max())
+        if largest > LARGEST:
+            raise ValueError(
+                f"y must be between -{LARGEST:g} and {LARGEST:g}, because variances of squared "
+                f"errors overflow otherwise, got {largest:g}; scale y down"
+            )
+        return labels
 
     def _task(self) -> Values:
         return Values()

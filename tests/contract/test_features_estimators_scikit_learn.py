@@ -1,0 +1,226 @@
+"""scikit-learn's checks of the estimators with features and graph, and tools they are used with."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError, SkipTestWarning
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_val_score
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.utils.estimator_checks import check_estimator
+
+from ohmlearn import GraphFeatureClassifier, GraphFeatureRegressor, NodeFeatures, gallery
+
+WEIGHTS = dict.fromkeys(
+    (
+        "check_sample_weight_equivalence_on_dense_data",
+        "check_sample_weight_equivalence_on_sparse_data",
+    ),
+    "points of weight 0 stay in the graph, and points given twice are two nodes; "
+    "test_features_labels has what holds instead",
+)
+CLASSES = {"check_classifiers_classes": "-1 means unlabelled, and the check uses it as a class"}
+
+
+@pytest.mark.filterwarnings("ignore")  # random labels: the graph does not help
+@pytest.mark.parametrize("estimator", [GraphFeatureClassifier, GraphFeatureRegressor])
+def test_estimator_checks(estimator):
+    expected = WEIGHTS | CLASSES if estimator is GraphFeatureClassifier else WEIGHTS
+    with pytest.warns(SkipTestWarning):  # checks that need other packages are skipped
+        results = check_estimator(estimator(gamma=9.0, cv=2), expected_failed_checks=expected)
+    failed = {result["check_name"] for result in results if result["status"] == "xfail"}
+    assert failed == set(expected)
+
+
+@pytest.fixture(scope="module")
+def blocks():
+    """Three blocks of a graph; features that name the block, with much noise."""
+    graph = gallery.stochastic_blocks([50, 50, 50], p=0.1, bridges=40, random_state=0)
+    truth = np.repeat([0, 1, 2], 50)
+    rng = np.random.default_rng(1)
+    X = np.eye(3)[truth] + rng.standard_normal((150, 3))
+    y = np.where(rng.random(150) < 0.3, truth, -1)
+    return graph, X, truth, y
+
+
+def test_pipeline_clone_and_pickle(blocks):
+    graph, X, truth, y = blocks
+    model = make_pipeline(StandardScaler(), GraphFeatureClassifier(graph=graph, random_state=0))
+    copy = clone(model)
+    assert copy[-1].graph is graph
+    model.fit(X, y)
+    assert np.mean(model[-1].transduction_ == truth) > 0.95
+    loaded = pickle.loads(pickle.dumps(model))
+    for other in (copy.fit(X, y), loaded):
+        np.testing.assert_array_equal(
+            other[-1].label_distributions_, model[-1].label_distributions_
+        )
+        np.testing.assert_array_equal(other.predict_proba(X[:5]), model.predict_proba(X[:5]))
+    more = ([0, 1], [2, 3])
+    again = loaded[-1].update(more).label_distributions_
+    np.testing.assert_array_equal(again, model[-1].update(more).label_distributions_)
+
+
+def test_pickled_regressor(blocks):
+    graph, X, truth, _ = blocks
+    model = GraphFeatureRegressor(graph=graph, random_state=0).fit(X, truth.astype(float))
+    loaded = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(loaded.transduction_, model.transduction_)
+    np.testing.assert_array_equal(loaded.predict(X[:5]), model.predict(X[:5]))
+
+
+def test_search_over_parameters_of_the_estimator(blocks):
+    graph, X, _, y = blocks
+    model = GraphFeatureClassifier(LogisticRegression(), graph, gamma=9.0, random_state=0)
+    assert model.set_params(estimator__C=0.5).get_params()["estimator__C"] == 0.5
+    grid = {"estimator__C": [1e-6, 1.0], "mix": [False], "spread": [False], "correct": [False]}
+    search = GridSearchCV(model, grid, cv=3).fit(NodeFeatures(X), y)
+    assert search.best_params_["estimator__C"] == 1.0
+    assert search.best_estimator_.graph is graph
+    assert search.best_score_ > 0.8
+
+
+class Seen(StratifiedKFold):
+    """Folds that are remembered."""
+
+    def split(self, X, y, groups=None):
+        self.tests = []
+        for train, test in super().split(X, y, groups):
+            self.tests.append(test)
+            yield train, test
+
+
+def test_folds_see_all_features_and_no_test_label(blocks):
+    graph, X, truth, y = blocks
+    folds = Seen(3, shuffle=True, random_state=0)
+    model = GraphFeatureClassifier(graph=graph, gamma=9.0, random_state=0)
+    scores = cross_val_score(model, NodeFeatures(X), y, cv=folds, error_score="raise")
+    for test, score in zip(folds.tests, scores, strict=True):
+        train = y.copy()
+        train[test] = -1
+        fitted = clone(model).fit(X, train)
+        known = test[y[test] >= 0]
+        assert np.mean(fitted.transduction_[known] == truth[known]) == score
+    # Answers for a fold cannot know labels that have nothing to do with features or graph.
+    chance = np.random.default_rng(2).integers(0, 2, 150)
+    assert abs(cross_val_score(model, NodeFeatures(X), chance, cv=5).mean() - 0.5) < 0.15
+
+
+def test_cross_validation_of_numbers(blocks):
+    graph, X, truth, y = blocks
+    values = np.where(y < 0, np.nan, truth)
+    model = GraphFeatureRegressor(graph=graph, random_state=0)
+    scores = cross_val_score(
+        model, NodeFeatures(X), values, cv=KFold(3, shuffle=True, random_state=0)
+    )
+    assert scores.min() > 0.6
+    fitted = model.fit(X, values)
+    assert fitted.score(NodeFeatures(X), values) > 0.9
+    np.testing.assert_array_equal(fitted.predict(NodeFeatures(X)), fitted.transduction_)
+
+
+def test_names_and_number_of_columns(blocks):
+    pandas = pytest.importorskip("pandas")
+    graph, X, _, y = blocks
+    frame = pandas.DataFrame(X, columns=["age", "income", "height"])
+    model = GraphFeatureClassifier(graph=graph, gamma=9.0, random_state=0).fit(frame, y)
+    assert model.feature_names_in_.tolist() == ["age", "income", "height"]
+    model.predict(frame)
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame[["income", "age", "height"]])
+    with pytest.raises(ValueError, match="seen at fit time, yet now missing"):
+        model.predict(frame[["age", "income"]])
+    model.fit(X, y)
+    assert not hasattr(model, "feature_names_in_")
+    with pytest.raises(ValueError, match="X has 2 features, but GraphFeatureClassifier is expec"):
+        model.predict(X[:, :2])
+    frame.loc[3, "income"] = np.nan
+    with pytest.raises(ValueError, match=r"row 3, column 1 \(income\) is NaN; fill in missing"):
+        model.fit(frame, y)
+
+
+def test_new_points_are_answered_by_the_estimator(blocks):
+    graph, X, _, y = blocks
+    model = GraphFeatureClassifier(graph=graph, calibration=None, random_state=0).fit(X, y)
+    alone = LogisticRegression(C=0.3, max_iter=1000)
+    scaled = (X - X.mean(axis=0)) / X.std(axis=0)
+    alone.fit(scaled[y >= 0], y[y >= 0])
+    np.testing.assert_array_equal(model.predict(X), alone.predict(scaled))
+    edges = graph.edges()
+    streamed = GraphFeatureClassifier(calibration=None, random_state=0).fit_edges(edges, X, y)
+    np.testing.assert_array_equal(streamed.predict_proba(X), model.predict_proba(X))
+
+
+def test_new_points_near_nodes():
+    rng = np.random.default_rng(0)
+    truth = np.arange(200) % 2
+    X = rng.standard_normal((200, 2)) + 4 * truth[:, np.newaxis]
+    y = np.where(np.arange(200) < 20, truth, -1)
+    model = GraphFeatureClassifier(random_state=0).fit(X, y)
+    new = rng.standard_normal((50, 2)) + 4 * truth[:50, np.newaxis]
+    assert np.mean(model.predict(new) == truth[:50]) > 0.95
+    far = model.predict_proba(new + 1e6)
+    np.testing.assert_allclose(far.sum(axis=1), 1.0)
+    assert np.isfinite(far).all()
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        RandomForestClassifier(5, random_state=0),
+        GaussianNB(),
+        LinearSVC(),  # scores instead of probabilities
+        KNeighborsClassifier(3),  # no weights
+        make_pipeline(StandardScaler(), LogisticRegression()),  # no weights
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_other_estimators(blocks, estimator):
+    graph, X, truth, y = blocks
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        model = GraphFeatureClassifier(estimator, graph, random_state=0).fit(X, y)
+    assert np.mean(model.transduction_ == truth) > 0.95
+    np.testing.assert_allclose(model.label_distributions_.sum(axis=1), 1.0)
+    weights = np.linspace(0.5, 2.0, 150)
+    weighted = GraphFeatureClassifier(estimator, graph, gamma=9.0, random_state=0)
+    assert np.mean(weighted.fit(X, y, sample_weight=weights).transduction_ == truth) > 0.95
+
+
+def test_nothing_is_checked_before_fit(blocks):
+    graph, X, _, y = blocks
+    for name, wrong in {"gamma": -1, "cv": 1, "mix": 2, "correct": "yes", "epsilon": 2.0}.items():
+        model = GraphFeatureClassifier(graph=graph, **{name: wrong})
+        with pytest.raises(ValueError, match=f"^{name} of GraphFeatureClassifier must be"):
+            model.fit(X, y)
+    for wrong in ("logistic", LogisticRegression, Ridge()):
+        with pytest.raises(ValueError, match=r"^estimator of .* must be a classifier of scikit-l"):
+            GraphFeatureClassifier(wrong, graph).fit(X, y)
+    with pytest.raises(ValueError, match=r"^estimator of .* must be a regressor of scikit-learn"):
+        GraphFeatureRegressor(LogisticRegression(), graph).fit(X, X[:, 0])
+    for name in ("transduction_", "label_distributions_", "weights_", "gamma_", "graph_"):
+        with pytest.raises(NotFittedError):
+            getattr(GraphFeatureClassifier(), name)
+    for call in ("predict", "predict_proba", "update", "relabel"):
+        with pytest.raises(NotFittedError):
+            getattr(GraphFeatureClassifier(), call)(X)
+
+
+def test_sparse_features_in_a_search():
+    rng = np.random.default_rng(0)
+    truth = np.repeat([0, 1], 60)
+    words = (rng.random((120, 40)) < 0.1) * 1.0
+    words[:, 0] = truth * (rng.random(120) < 0.8)
+    graph = gallery.stochastic_blocks([60, 60], p=0.1, bridges=30, random_state=0)
+    features = NodeFeatures(scipy.sparse.csr_array(words))
+    model = GraphFeatureClassifier(graph=graph, gamma=9.0, random_state=0)
+    assert cross_val_score(model, features, truth, cv=3).mean() > 0.95
