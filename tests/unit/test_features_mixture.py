@@ -15,7 +15,8 @@ from ohmlearn.features.experts import (
     Experts,
     Variant,
 )
-from ohmlearn.features.homophily import measure_homophily
+from ohmlearn.features.homophily import Homophily, measure_homophily
+from ohmlearn.features.mixing import GraphUse
 from ohmlearn.features.mixture import fit_mixture, split_labels
 from ohmlearn.features.scaling import ScaledFeatures
 from ohmlearn.features.tasks import Classes, Values
@@ -51,7 +52,7 @@ def some_labels(truth=TRUTH, share=0.4, seed=1):
 def make_experts(graph, X, task=None, estimator=None):
     task = Classes(2) if task is None else task
     estimator = LogisticRegression() if estimator is None else estimator
-    return Experts(graph, graph.degrees, ScaledFeatures(X), task, estimator, seed=0)
+    return Experts(graph, graph.degrees, ScaledFeatures(X), task, (estimator,), seed=0)
 
 
 def as_labels(y):
@@ -435,3 +436,26 @@ def test_unreached_nodes():
     only[alone] = truth[alone]  # labels on isolated nodes only
     found = GraphFeatureClassifier(graph=graph, random_state=0).fit(X, only)
     assert np.mean(found.transduction_ == truth) > 0.9
+
+
+def test_unsmoothed_expert_counts_as_features():
+    """With gamma = 0 and no further steps, "both" is the estimator on the features alone."""
+    rng = np.random.default_rng(0)
+    truth = np.repeat([0, 1], 100)
+    X = truth[:, np.newaxis] + 0.5 * rng.standard_normal((200, 3))
+    meaningless = Graph.from_edges(*rng.integers(200, size=(2, 800)), n_nodes=200)
+    y = np.where(np.arange(200) % 4 == 0, truth, -1)
+    model = GraphFeatureClassifier(
+        graph=meaningless, gamma=0.0, correct=False, spread=False, random_state=0
+    )
+    with pytest.warns(UserWarning, match="the graph does not help"):
+        model.fit(X, y)
+    assert model.weights_ == {"features": 1.0, "both": 0, "graph": 0}
+
+
+@pytest.mark.parametrize(
+    ("loss_with", "verdict"),
+    [(0.5, "The graph helps:"), (0.98, "The graph makes little difference:")],
+)
+def test_verdict_depends_on_the_losses(loss_with, verdict):
+    assert str(GraphUse(True, loss_with, 1.0, Homophily(0.1, 0.1))).startswith(verdict)

@@ -402,16 +402,12 @@ class BaseGraphFeatures(MixesExperts):
         values = self.get_params(deep=False)
         known = {name: values[name] for name in self._constraints if name in values}
         check_parameters(type(self).__name__, self._constraints, known)
-        estimator, kind = (
-            self._base_estimator(),
-            "classifier" if is_classifier(self) else "regressor",
-        )
-        is_other = {"classifier": is_regressor, "regressor": is_classifier}[kind]
-        if (
-            isinstance(estimator, type)
-            or not hasattr(estimator, "get_params")
-            or is_other(estimator)
-        ):
+        estimator, kind = self.estimator, "classifier" if is_classifier(self) else "regressor"
+        if estimator is None:
+            return
+        is_other = is_regressor if kind == "classifier" else is_classifier
+        is_estimator = hasattr(estimator, "get_params") and not isinstance(estimator, type)
+        if not is_estimator or is_other(estimator):
             raise ValueError(
                 f"estimator of {type(self).__name__} must be a {kind} of scikit-learn, got "
                 f"{estimator!r}"

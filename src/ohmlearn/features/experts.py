@@ -71,8 +71,8 @@ class Experts:
         Degrees of all edges that the graph was made from.
     features : ScaledFeatures
     task : Task
-    estimator : object
-        Regressor or classifier of scikit-learn.
+    estimators : tuple
+        Regressors or classifiers of scikit-learn, of which left-out labels choose one.
     seed : int
     n_jobs : int, optional
     verbose : int
@@ -82,7 +82,7 @@ class Experts:
     degrees: NDArray[np.float64]
     features: ScaledFeatures
     task: Task
-    estimator: Any
+    estimators: tuple[Any, ...]
     seed: int
     n_jobs: int | None = None
     verbose: int = 0

@@ -103,8 +103,8 @@ class MixesExperts(SharesGraph):
         """Return what kind of answers there are."""
 
     @abstractmethod
-    def _base_estimator(self) -> Any:
-        """Return the estimator in use."""
+    def _default_estimators(self) -> tuple[Any, ...]:
+        """Return the estimators that are tried if none is given."""
 
     @abstractmethod
     def _check_features(self, X: Any, *, reset: bool) -> Any:
@@ -120,7 +120,7 @@ class MixesExperts(SharesGraph):
                 self._known.degrees,
                 ScaledFeatures(self._features),
                 self._task(),
-                self._base_estimator(),
+                self._default_estimators() if self.estimator is None else (self.estimator,),
                 self._seed,
                 self.n_jobs,
                 self.verbose,
@@ -151,7 +151,7 @@ class MixesExperts(SharesGraph):
             own[:] = True
         known = NodeLabels(labels.nodes[own], labels.values[own], labels.weights[own])
         rows = experts.features.rows(known.nodes)
-        self._predict_own = task.fit(experts.estimator, rows, known)
+        self._predict_own = task.fit(mixture.own_estimator, rows, known)
         self._scaled = experts.features
         knows = {
             "features": ~self._missing,
@@ -186,7 +186,7 @@ class MixesExperts(SharesGraph):
         mixture, labels = self._mixture, self._labels
         wanted = set(mixture.weights)
         if any(variant.kind == "both" for variant in wanted):
-            answers = fit_both(experts, labels, smoothed)
+            answers = fit_both(experts, mixture.estimator, labels, smoothed)
             answers = experts.task.apply_temperature(answers, mixture.base_temperature)
             yield from experts.variants_of_both(answers, labels, mixture.errors, wanted)
         if FEATURES in wanted:
@@ -198,7 +198,7 @@ class MixesExperts(SharesGraph):
         """Set `graph_use_`, and warn if the graph does not help."""
         mixture, labels = self._mixture, self._labels
         losses = experts.task.losses(mixture.left_out, labels)
-        loss, alone = float(np.average(losses, weights=labels.weights)), mixture.by_gamma[0.0]
+        loss, alone = float(np.average(losses, weights=labels.weights)), mixture.loss_without
         is_used = any(variant.kind != "features" for variant in mixture.weights)
         if not is_used:
             others = [each for v, each in mixture.losses.items() if v.kind != "features"]

@@ -8,7 +8,8 @@ losses. With few labels the weights stay near the prior, with many the best expe
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,8 +51,10 @@ class Mixture:
         That of step 1 of the expert for both.
     errors : ndarray or None
         Errors of step 1 at left-out labels.
-    by_gamma : dict {float: float}
-        Mean loss of step 1 for left-out labels, for each gamma tried and for 0.
+    estimator, own_estimator : object
+        The estimators for smoothed features and for the features themselves.
+    loss_without : float
+        Mean loss for left-out labels from the features alone.
     calibration : Calibration or None
         That of the probabilities; the classifier puts it here when it is asked for.
     """
@@ -63,12 +66,26 @@ class Mixture:
     left_out: Floats
     base_temperature: float = 1.0
     errors: Floats | None = None
-    by_gamma: dict[float, float] = field(default_factory=dict)
+    estimator: Any = None
+    own_estimator: Any = None
+    loss_without: float = float("nan")
     calibration: Calibration | None = None
 
     def share(self, kind: str) -> float:
         """Return the weight of all experts of a kind."""
         return sum(weight for variant, weight in self.weights.items() if variant.kind == kind)
+
+
+class FirstStep(NamedTuple):
+    """What an estimator says about labels that are left out."""
+
+    estimator: Any
+    answers: Floats
+    losses: Floats  # of each label, after the answers have been made as sure as they should be
+
+    def mean(self, labels: NodeLabels) -> float:
+        """Return the mean loss."""
+        return float(np.average(self.losses, weights=labels.weights))
 
 
 def fit_mixture(
@@ -91,8 +108,8 @@ def fit_mixture(
     task = experts.task
     folds = split_labels(task.groups(labels), n_folds, experts.seed)
     left_out: dict[Variant, Floats] = {}
-    chosen, by_gamma, steps = _choose_gamma(experts, labels, folds, gamma)
-    own, first = steps.get(0.0), steps[chosen]
+    chosen, steps = _choose_gamma(experts, labels, folds, gamma)
+    estimator, first, _ = steps[chosen]
     smoothed = experts.smooth_features(chosen) if chosen > 0.0 else None
     base = task.find_temperature(first, labels)
     tempered = task.apply_temperature(first, base)
@@ -105,14 +122,13 @@ def fit_mixture(
     for variant in wanted:
         left_out[variant] = np.empty_like(first)
     if FEATURES in wanted:
-        assert own is not None
-        left_out[FEATURES] = own
+        left_out[FEATURES] = steps[0.0].answers
     n_splits = int(folds.max()) + 1
     for number, (train, test) in enumerate(_splits(folds)):
         what = Phase("comparing features and graph", number + 1, n_splits, part="fold")
         with phase(what, experts.verbose):
             known = _choose(labels, train)
-            answers = fit_both(experts, known, smoothed)
+            answers = fit_both(experts, estimator, known, smoothed)
             answers = task.apply_temperature(answers, base)
             rows = labels.nodes[test]
             for variant, found in experts.variants_of_both(answers, known, errors[train], wanted):
@@ -120,7 +136,9 @@ def fit_mixture(
             if GRAPH in wanted:
                 left_out[GRAPH][test] = experts.by_graph(known)[rows]
     mixture = _weigh(experts, labels, left_out, chosen)
-    mixture.base_temperature, mixture.errors, mixture.by_gamma = base, errors, by_gamma
+    mixture.estimator, mixture.own_estimator = estimator, steps[0.0].estimator
+    mixture.base_temperature, mixture.errors = base, errors
+    mixture.loss_without = steps[0.0].mean(labels)
     return mixture, smoothed
 
 
@@ -134,8 +152,9 @@ def _weigh_nothing(
     weights = _normalise({variant: PRIOR[variant.kind] for variant in variants})
     same = dict.fromkeys(variants, 1.0)
     losses = dict.fromkeys(variants, float("nan"))
-    unknown = {0.0: float("nan")}
-    return Mixture(chosen, weights, losses, same, labels.values, by_gamma=unknown), smoothed
+    mixture = Mixture(chosen, weights, losses, same, labels.values)
+    mixture.estimator = mixture.own_estimator = experts.estimators[0]
+    return mixture, smoothed
 
 
 def split_labels(groups: NDArray[np.int64], n_folds: int, seed: int) -> NDArray[np.int64]:
@@ -171,48 +190,58 @@ def _variants(correct: bool | None, spread: bool | None, mix: bool) -> tuple[Var
     return (FEATURES, *both, GRAPH) if mix else both
 
 
-def fit_both(experts: Experts, labels: NodeLabels, smoothed: NDArray[np.generic] | None) -> Floats:
+def fit_both(
+    experts: Experts,
+    estimator: Any,
+    labels: NodeLabels,
+    smoothed: NDArray[np.generic] | None,
+) -> Floats:
     """Return the answers of step 1 for all nodes."""
     rows = experts.features.rows(labels.nodes) if smoothed is None else smoothed[labels.nodes]
-    predict = experts.task.fit(experts.estimator, rows, labels)
+    predict = experts.task.fit(estimator, rows, labels)
     return experts.predict_all(predict, smoothed)
 
 
 def _choose_gamma(
     experts: Experts, labels: NodeLabels, folds: NDArray[np.int64], gamma: float | None
-) -> tuple[float, dict[float, float], dict[float, Floats]]:
-    """Return gamma, the mean loss for each gamma tried, and answers for left-out labels.
+) -> tuple[float, dict[float, FirstStep]]:
+    """Return gamma, and what step 1 gives with each gamma that was tried.
 
     Another gamma than the usual one is taken only if its loss is less by more than one standard
     error of the difference.
     """
-    task = experts.task
     tried = GAMMAS if gamma is None else tuple({gamma: None, 0.0: None})
-    answers, losses = {}, {}
+    steps: dict[float, FirstStep] = {}
     for value in tried:
         if value == 0.0:
             rows = experts.features.rows(labels.nodes)
         else:
             rows = experts.smooth_features(value, labels.nodes)
         with phase("fitting the estimator", experts.verbose):
-            found = np.empty_like(labels.values)
-            for train, test in _splits(folds):
-                predict = task.fit(experts.estimator, rows[train], _choose(labels, train))
-                found[test] = predict(rows[test])
-        answers[value] = found
-        tempered = task.apply_temperature(found, task.find_temperature(found, labels))
-        losses[value] = task.losses(tempered, labels)
-    means = {
-        value: float(np.average(each, weights=labels.weights)) for value, each in losses.items()
-    }
-    chosen = tried[0]
+            every = [_try(each, experts, rows, labels, folds) for each in experts.estimators]
+        steps[value] = min(every, key=lambda step: step.mean(labels))
+    chosen, usual = tried[0], steps[tried[0]]
     if gamma is None:
         for value in tried[1:]:
-            gain = losses[tried[0]] - losses[value]
+            gain = usual.losses - steps[value].losses
             error = gain.std() / np.sqrt(len(gain))
-            if gain.mean() > error and means[value] < means[chosen]:
+            is_less = steps[value].mean(labels) < steps[chosen].mean(labels)
+            if gain.mean() > error and is_less:
                 chosen = value
-    return chosen, means, answers
+    return chosen, steps
+
+
+def _try(
+    estimator: Any, experts: Experts, rows: Any, labels: NodeLabels, folds: NDArray[np.int64]
+) -> FirstStep:
+    """Return what an estimator says about left-out labels, given the rows of all labels."""
+    task = experts.task
+    answers = np.empty_like(labels.values)
+    for train, test in _splits(folds):
+        predict = task.fit(estimator, rows[train], _choose(labels, train))
+        answers[test] = predict(rows[test])
+    tempered = task.apply_temperature(answers, task.find_temperature(answers, labels))
+    return FirstStep(estimator, answers, task.losses(tempered, labels))
 
 
 def _weigh(
