@@ -20,6 +20,7 @@ from pathlib import Path
 
 from benchmarks import (
     advice_tables,
+    feature_tables,
     forgetting_tables,
     label_tables,
     solver_tables,
@@ -66,6 +67,7 @@ BLOCKS: dict[str, Callable[[Results], str]] = {
     "wrong labels": advice_tables.wrong_table,
     **trust_tables.BLOCKS,
     **forgetting_tables.BLOCKS,
+    **feature_tables.BLOCKS,
     "mean accuracy": label_tables.accuracy_means,
     "large sets": label_tables.large_sets,
     "edges": label_tables.edge_table,

@@ -13,7 +13,7 @@ FOLDER = ROOT / "benchmarks" / "results"
 SUITES = (
     "label_cost", "labels", "advice", "trust", "scaling", "solver", "resistance", "sparsifier",
     "hindsight", "streams", "active", "estimates", "forgetting", "edge_log",
-    "windows", "half_life", "neighbors", "multi_class", "smoothing",
+    "windows", "half_life", "neighbors", "multi_class", "smoothing", "features",
 )  # fmt: skip
 
 

@@ -56,7 +56,17 @@ def test_every_picture_of_the_page_is_there():
 
 @pytest.mark.parametrize(
     "name",
-    ["forgetting", "label_methods", "machine", "resistance", "results", "scaling", "run", "trust"],
+    [
+        "feature_tables",
+        "forgetting",
+        "label_methods",
+        "machine",
+        "resistance",
+        "results",
+        "scaling",
+        "run",
+        "trust",
+    ],
 )
 def test_examples_of_the_benchmarks(name: str):
     assert doctest.testmod(importlib.import_module(f"benchmarks.{name}")).failed == 0

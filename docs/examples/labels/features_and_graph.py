@@ -12,6 +12,7 @@ both. This example compares it with the edges alone and with the columns alone.
 # columns. So neither the graph nor the columns know the whole picture.
 
 import warnings
+from textwrap import fill
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -36,7 +37,7 @@ print(graph)
 
 gammas = (0, 1, 3, 9, 1000)
 mean = X.mean(axis=0)
-smoothed = [GraphSmoother(graph, gamma=gamma).fit_transform(X - mean) + mean for gamma in gammas]
+smoothed = [mean + GraphSmoother(graph, gamma=gamma).fit_transform(X - mean) for gamma in gammas]
 shown = []
 for digit in (1, 4, 7):
     members = np.flatnonzero(truth == digit)
@@ -96,8 +97,7 @@ for i, count in enumerate(counts):
         known, rest = y != -1, y == -1
         columns = LogisticRegression(C=0.3, max_iter=1000).fit(X[known] / 5, y[known])
         by_edges = HFSClassifier(random_state=0).fit_edges(graph, y)
-        with warnings.catch_warnings(action="ignore"):  # one label of a class cannot be left out
-            both = GraphFeatureClassifier(graph=graph, random_state=0).fit(X, y)
+        both = GraphFeatureClassifier(graph=graph, random_state=0).fit(X, y)
         right["columns"][i, draw] = columns.score(X[rest] / 5, truth[rest])
         right["graph"][i, draw] = np.mean(by_edges.transduction_[rest] == truth[rest])
         right["both"][i, draw] = np.mean(both.transduction_[rest] == truth[rest])
@@ -127,7 +127,7 @@ plt.show()
 # ``graph_use_`` answers this from labels that are left out. If we shuffle the nodes of the graph,
 # its edges mean nothing. This is noticed, and the answers are those of the columns alone.
 
-print(both.graph_use_)
+print(fill(str(both.graph_use_), 88))
 
 # %%
 
@@ -136,5 +136,5 @@ u, v, w = graph.edges()
 wrong = Graph.from_edges(shuffled[u], shuffled[v], w, n_nodes=len(X))
 with warnings.catch_warnings(action="ignore"):  # a warning says the same
     alone = GraphFeatureClassifier(graph=wrong, random_state=0).fit(X, y)
-print(alone.graph_use_)
+print(fill(str(alone.graph_use_), 88))
 print(f"{np.mean(alone.transduction_[rest] == truth[rest]):.3f} right")

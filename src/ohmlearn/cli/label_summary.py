@@ -171,10 +171,10 @@ def _features(features: dict[str, Any]) -> list[tuple[str, str]]:
     from ohmlearn.report.features_page import describe_weights
 
     table = f"{features['path']}: {features['n_columns']:,} columns of numbers"
-    if features["n_nodes_without"]:
-        table += f"; {features['n_nodes_without']:,} nodes have none"
-    if features["n_ids_without_edges"]:
-        table += f"; {features['n_ids_without_edges']:,} ids have no edge"
+    if n_without := features["n_nodes_without"]:
+        table += f"; {n_without:,} {'node has' if n_without == 1 else 'nodes have'} none"
+    if n_ids := features["n_ids_without_edges"]:
+        table += f"; {n_ids:,} {'id has' if n_ids == 1 else 'ids have'} no edge"
     verdict = features["verdict"].removeprefix("The graph ").removeprefix("It is ")
     return [
         ("Features", table),
