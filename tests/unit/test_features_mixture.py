@@ -472,7 +472,12 @@ def test_unsmoothed_expert_counts_as_features():
 
 @pytest.mark.parametrize(
     ("loss_with", "verdict"),
-    [(0.5, "The graph helps:"), (0.98, "The graph makes little difference:")],
+    [
+        (0.5, "The graph helps:"),
+        (0.98, "It is not clear whether the graph helps:"),
+        (1.1, "The graph does not help:"),
+    ],
 )
 def test_verdict_depends_on_the_losses(loss_with, verdict):
-    assert str(GraphUse(True, loss_with, 1.0, Homophily(0.1, 0.1))).startswith(verdict)
+    use = GraphUse(loss_with < 0.9, loss_with, 1.0, 0.05, Homophily(0.1, 0.1))
+    assert str(use).startswith(verdict)

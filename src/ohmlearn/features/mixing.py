@@ -28,7 +28,7 @@ __all__ = ["GraphUse", "MixesExperts"]
 
 Floats = NDArray[np.float64]
 N_NEIGHBORS = 10  # of new points
-SLIGHT = 0.05  # relative difference of losses that is hardly worth a graph
+SURE = 2.0  # standard errors by which a difference of losses is more than chance
 
 
 class GraphUse(NamedTuple):
@@ -37,17 +37,20 @@ class GraphUse(NamedTuple):
     Attributes
     ----------
     helps : bool
-        Whether left-out labels are predicted better with the graph than without it.
+        Whether left-out labels are predicted better with the graph, by more than two standard
+        errors of the difference.
     loss_with, loss_without : float
         Mean loss for left-out labels with the graph, and from the features alone: log-loss for
         classes, half the squared error for numbers. If the answers do not use the graph, the
         former is that of the best expert that does.
+    error : float
+        Standard error of the difference of the two.
     homophily : Homophily
         Whether joined nodes are alike.
 
     Examples
     --------
-    >>> print(GraphUse(True, 0.61, 1.4, Homophily(0.71, 0.3)))
+    >>> print(GraphUse(True, 0.61, 1.4, 0.1, Homophily(0.71, 0.3)))
     The graph helps: the loss for left-out labels is 0.61 with it, and 1.4 from the features alone;
     labels of joined nodes are much alike (0.71), features somewhat (0.30).
     """
@@ -55,17 +58,18 @@ class GraphUse(NamedTuple):
     helps: bool
     loss_with: float
     loss_without: float
+    error: float
     homophily: Homophily
 
     def __str__(self) -> str:
         if np.isnan(self.loss_without):
             return "It is not known whether the graph helps: no label can be left out."
-        if not self.helps:
-            verdict = "The graph does not help"
-        elif self.loss_with > (1.0 - SLIGHT) * self.loss_without:
-            verdict = "The graph makes little difference"
-        else:
+        if self.helps:
             verdict = "The graph helps"
+        elif self.loss_with < self.loss_without:
+            verdict = "It is not clear whether the graph helps"
+        else:
+            verdict = "The graph does not help"
         return (
             f"{verdict}: the loss for left-out labels is {self.loss_with:.3g} with it, and "
             f"{self.loss_without:.3g} from the features alone; {self.homophily}."
@@ -200,12 +204,15 @@ class MixesExperts(SharesGraph):
         """Set `graph_use_`, and warn if the graph does not help."""
         mixture, labels = self._mixture, self._labels
         losses = experts.task.losses(mixture.left_out, labels)
-        loss, alone = float(np.average(losses, weights=labels.weights)), mixture.loss_without
+        gains = mixture.losses_without - losses
+        error = float(np.std(gains) / np.sqrt(len(gains)))
+        loss, alone = _mean(losses, labels), _mean(mixture.losses_without, labels)
         is_used = any(variant.kind != "features" for variant in mixture.weights)
         if not is_used:
             others = [each for v, each in mixture.losses.items() if v.kind != "features"]
             loss = min(others, default=loss)
-        self.graph_use_ = GraphUse(is_used and loss < alone, loss, alone, homophily)
+        helps = is_used and alone - loss > SURE * error
+        self.graph_use_ = GraphUse(helps, loss, alone, error, homophily)
         if not is_used:
             warnings.warn(
                 "the graph does not help: left-out labels are predicted best from the features "
@@ -289,3 +296,7 @@ class MixesExperts(SharesGraph):
         found = self._predict_own(self._scaled.scale_rows(rows))
         temperature = self._mixture.temperatures.get(FEATURES, 1.0)
         return self._task().apply_temperature(found, temperature)
+
+
+def _mean(losses: Floats, labels: NodeLabels) -> float:
+    return float(np.average(losses, weights=labels.weights))

@@ -8,7 +8,7 @@ losses. With few labels the weights stay near the prior, with many the best expe
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,8 +53,8 @@ class Mixture:
         Errors of step 1 at left-out labels.
     estimator, own_estimator : object
         The estimators for smoothed features and for the features themselves.
-    loss_without : float
-        Mean loss for left-out labels from the features alone.
+    losses_without : ndarray of shape (n_labels,)
+        Loss for each left-out label from the features alone; NaN if no label can be left out.
     calibration : Calibration or None
         That of the probabilities; the classifier puts it here when it is asked for.
     """
@@ -68,7 +68,7 @@ class Mixture:
     errors: Floats | None = None
     estimator: Any = None
     own_estimator: Any = None
-    loss_without: float = float("nan")
+    losses_without: Floats = field(default_factory=lambda: np.full(1, np.nan))
     calibration: Calibration | None = None
 
     def share(self, kind: str) -> float:
@@ -138,7 +138,7 @@ def fit_mixture(
     mixture = _weigh(experts, labels, left_out, chosen)
     mixture.estimator, mixture.own_estimator = estimator, steps[0.0].estimator
     mixture.base_temperature, mixture.errors = base, errors
-    mixture.loss_without = steps[0.0].mean(labels)
+    mixture.losses_without = steps[0.0].losses
     return mixture, smoothed
 
 
