@@ -14,7 +14,7 @@ from ohmlearn._phases import phase
 from ohmlearn.features.experts import FEATURES, GRAPH, Experts, Variant
 from ohmlearn.features.homophily import Homophily, measure_homophily
 from ohmlearn.features.known_graph import KnownGraph, SharesGraph
-from ohmlearn.features.mixture import Mixture, fit_both, fit_mixture
+from ohmlearn.features.mixture import Mixture, choose_labels, fit_both, fit_mixture
 from ohmlearn.features.scaling import ScaledFeatures
 from ohmlearn.features.table import NodeFeatures
 from ohmlearn.features.tasks import Predictor, Task
@@ -28,6 +28,7 @@ __all__ = ["GraphUse", "MixesExperts"]
 
 Floats = NDArray[np.float64]
 N_NEIGHBORS = 10  # of new points
+KEPT = 0.9  # share of the given labels in the answers of labelled nodes
 SURE = 2.0  # standard errors by which a difference of losses is more than chance
 
 
@@ -129,6 +130,8 @@ class MixesExperts(SharesGraph):
                 self.n_jobs,
                 self.verbose,
             )
+            with phase("measuring homophily", self.verbose):
+                homophily = measure_homophily(experts, self._labels, self.cv)
             self._mixture, smoothed = fit_mixture(
                 experts,
                 self._labels,
@@ -137,9 +140,8 @@ class MixesExperts(SharesGraph):
                 spread=None if self.spread == "auto" else bool(self.spread),
                 mix=self.mix,
                 n_folds=self.cv,
+                homophily=homophily.labels,
             )
-            with phase("measuring homophily", self.verbose):
-                homophily = measure_homophily(experts, self._labels, self.cv)
             with phase("labelling all nodes", self.verbose):
                 self._answers = self._mix(experts, smoothed)
             self._judge(experts, homophily)
@@ -203,10 +205,15 @@ class MixesExperts(SharesGraph):
     def _judge(self, experts: Experts, homophily: Homophily) -> None:
         """Set `graph_use_`, and warn if the graph does not help."""
         mixture, labels = self._mixture, self._labels
-        losses = experts.task.losses(mixture.left_out, labels)
+        judged = choose_labels(labels, mixture.usable)
+        losses = experts.task.losses(mixture.left_out[mixture.usable], judged)
+        if len(losses) == 0:
+            nan = float("nan")
+            self.graph_use_ = GraphUse(False, nan, nan, nan, homophily)
+            return
         gains = mixture.losses_without - losses
         error = float(np.std(gains) / np.sqrt(len(gains)))
-        loss, alone = _mean(losses, labels), _mean(mixture.losses_without, labels)
+        loss, alone = _mean(losses, judged), _mean(mixture.losses_without, judged)
         is_used = any(variant.kind != "features" for variant in mixture.weights)
         if not is_used:
             others = [each for v, each in mixture.losses.items() if v.kind != "features"]

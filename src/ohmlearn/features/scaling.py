@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-__all__ = ["ScaledFeatures"]
+__all__ = ["BLOCK_CELLS", "ScaledFeatures", "column_blocks"]
 
 Floats = NDArray[np.float64]
 BLOCK_CELLS = 1 << 22  # entries that are computed at a time: 32 MiB
@@ -25,6 +25,11 @@ class ScaledFeatures:
     Parameters
     ----------
     X : ndarray or sparse matrix of shape (n_nodes, n_features)
+
+    Attributes
+    ----------
+    size : float
+        Root mean square of the lengths of centred rows.
 
     Examples
     --------
@@ -52,7 +57,7 @@ class ScaledFeatures:
         n, n_columns = self.shape
         mean, variance = np.zeros(n_columns), np.zeros(n_columns)
         square, count, unit = np.zeros(n_columns), np.zeros(n_columns), np.ones(n_columns)
-        for part in _blocks(n_columns, n):
+        for part in column_blocks(n_columns, n):
             block = self._dense(part)
             # In units of the largest entries, so that squares of extreme numbers do not overflow.
             largest = np.maximum(block.max(axis=0), -block.min(axis=0))
@@ -100,7 +105,7 @@ class ScaledFeatures:
         return ((rows - self.mean) / self.scale).astype(self.dtype)
 
 
-def _blocks(n_columns: int, n_rows: int) -> list[slice]:
+def column_blocks(n_columns: int, n_rows: int) -> list[slice]:
     """Return slices of columns that are treated together."""
     width = max(1, BLOCK_CELLS // max(1, n_rows))
     return [slice(start, min(start + width, n_columns)) for start in range(0, n_columns, width)]

@@ -27,11 +27,15 @@ Floats = NDArray[np.float64]
 Predictor = Callable[[Any], Floats]
 FLOOR = 0.01  # share of the uniform distribution in the probabilities of every expert
 SHARPEST = 12.0  # largest exponent of probabilities, and one over the smallest
-DOUBT = 0.1  # how strongly exponents are held near 1
+DOUBT = 1.0  # how strongly exponents are held near 1
+MOST_RATIO = 1000.0  # corrections are not enlarged by more than this
+SHRINKAGE = 0.1  # of corrections of numbers, far from labels
 
 
 class Task(ABC):
     """Classes or numbers: how experts are fitted, judged and made comparable."""
+
+    has_classes: bool
 
     @abstractmethod
     def fit(self, estimator: Any, Z: Any, labels: NodeLabels) -> Predictor:
@@ -50,6 +54,19 @@ class Task(ABC):
         """Return answers of a solve as answers; it may change its argument."""
 
     @abstractmethod
+    def scale_errors(
+        self, spread: Floats, near: Floats, errors: Floats, labels: NodeLabels
+    ) -> Floats:
+        """Return corrections of all nodes from errors that were spread along the edges.
+
+        `near` has the weights of labels, spread in the same way, in one column.
+        """
+
+    @abstractmethod
+    def unit_of_losses(self, least: float) -> float:
+        """Return what losses are divided by to be nats, given the mean loss of the best expert."""
+
+    @abstractmethod
     def losses(self, answers: Floats, labels: NodeLabels) -> Floats:
         """Return the loss of each left-out label, in nats up to a constant."""
 
@@ -60,6 +77,10 @@ class Task(ABC):
     @abstractmethod
     def without_evidence(self, labels: NodeLabels) -> Floats:
         """Return the answer for a node of which nothing is known."""
+
+    @abstractmethod
+    def can_be_left_out(self, labels: NodeLabels) -> NDArray[np.bool_]:
+        """Return which labels the others can predict at all."""
 
     @abstractmethod
     def groups(self, labels: NodeLabels) -> NDArray[np.int64]:
@@ -80,6 +101,8 @@ class Classes(Task):
     >>> task.apply_temperature(np.array([[0.6, 0.4]]), 0.5).round(2)  # twice as sure
     array([[0.69, 0.31]])
     """
+
+    has_classes = True
 
     def __init__(self, n_classes: int) -> None:
         self.n_classes = n_classes
@@ -127,6 +150,21 @@ class Classes(Task):
         answers /= answers.sum(axis=1, keepdims=True)
         return answers
 
+    def scale_errors(
+        self, spread: Floats, near: Floats, errors: Floats, labels: NodeLabels
+    ) -> Floats:
+        """Return errors with the mean size of the given ones; they keep their direction.
+
+        Far from all labels, where they are much smaller, they are left as they are.
+        """
+        size = float(np.average(np.abs(errors).sum(axis=1), weights=labels.weights))
+        ratio = size / np.maximum(np.abs(spread).sum(axis=1, keepdims=True), 1e-300)
+        scaled: Floats = spread * np.where(ratio > MOST_RATIO, 1.0, ratio)
+        return scaled
+
+    def unit_of_losses(self, least: float) -> float:
+        return 1.0
+
     def losses(self, answers: Floats, labels: NodeLabels) -> Floats:
         losses: Floats = -np.sum(labels.values * np.log(np.maximum(answers, 1e-9)), axis=1)
         return losses
@@ -162,6 +200,13 @@ class Classes(Task):
         shares: Floats = counts / counts.sum()
         return shares
 
+    def can_be_left_out(self, labels: NodeLabels) -> NDArray[np.bool_]:
+        """Return which labels are not the only ones of their class; none if there is one class."""
+        has = labels.values > 0
+        counts = np.count_nonzero(has, axis=0)
+        alone: NDArray[np.bool_] = np.any(has & (counts == 1), axis=1)
+        return ~alone & (np.count_nonzero(counts) > 1)
+
     def groups(self, labels: NodeLabels) -> NDArray[np.int64]:
         codes: NDArray[np.int64] = np.argmax(labels.values, axis=1)
         return codes
@@ -178,6 +223,8 @@ class Values(Task):
     >>> predict(np.array([[4.0]])).round(6)
     array([[9.]])
     """
+
+    has_classes = False
 
     def fit(self, estimator: Any, Z: Any, labels: NodeLabels) -> Predictor:
         model = clone(estimator)
@@ -198,8 +245,20 @@ class Values(Task):
     def tidy(self, answers: Floats) -> Floats:
         return answers
 
+    def scale_errors(
+        self, spread: Floats, near: Floats, errors: Floats, labels: NodeLabels
+    ) -> Floats:
+        """Return the mean error of the labels around each node, less where they are far away."""
+        shrinkage = SHRINKAGE * float(np.mean(near[labels.nodes]))
+        means: Floats = spread / np.maximum(near + shrinkage, 1e-300)
+        return means
+
+    def unit_of_losses(self, least: float) -> float:
+        """Errors are normal, with the variance of the best expert."""
+        return max(2.0 * least, 1e-300)
+
     def losses(self, answers: Floats, labels: NodeLabels) -> Floats:
-        """Return half the squared errors; `weigh_experts` divides them by a variance."""
+        """Return half the squared errors."""
         losses: Floats = 0.5 * (answers[:, 0] - labels.values[:, 0]) ** 2
         return losses
 
@@ -222,6 +281,9 @@ class Values(Task):
     def without_evidence(self, labels: NodeLabels) -> Floats:
         mean: Floats = np.average(labels.values, axis=0, weights=labels.weights)
         return mean
+
+    def can_be_left_out(self, labels: NodeLabels) -> NDArray[np.bool_]:
+        return np.full(len(labels.nodes), len(np.unique(labels.values)) > 1)
 
     def groups(self, labels: NodeLabels) -> NDArray[np.int64]:
         return np.zeros(len(labels.nodes), dtype=np.int64)
