@@ -95,12 +95,20 @@ class ScaledFeatures:
 
     def scale_rows(self, rows: Any) -> Any:
         """Return further rows on the same scale."""
-        if scipy.sparse.issparse(rows):
+        if self.is_sparse:
+            rows = scipy.sparse.csr_array(rows)
             return scipy.sparse.csr_array(rows.multiply(1.0 / self.scale), dtype=self.dtype)
-        return ((rows - self.mean) / self.scale).astype(self.dtype)
+        rows = rows.toarray() if scipy.sparse.issparse(rows) else rows
+        n_rows, n_columns = rows.shape
+        scaled = np.empty((n_rows, n_columns), dtype=self.dtype)
+        for part in _blocks(n_rows, n_columns):
+            block = rows[part] - self.mean
+            block /= self.scale
+            scaled[part] = block
+        return scaled
 
 
-def _blocks(n_columns: int, n_rows: int) -> list[slice]:
-    """Return slices of columns that are treated together."""
-    width = max(1, BLOCK_CELLS // max(1, n_rows))
-    return [slice(start, min(start + width, n_columns)) for start in range(0, n_columns, width)]
+def _blocks(size: int, n_cells: int) -> list[slice]:
+    """Return slices of columns or rows, each with `n_cells` entries, that are treated together."""
+    width = max(1, BLOCK_CELLS // max(1, n_cells))
+    return [slice(start, min(start + width, size)) for start in range(0, size, width)]
