@@ -68,12 +68,20 @@ def test_ids_that_are_a_permutation_do_not_join_other_nodes():
 @pytest.mark.parametrize("convert", [np.asarray, scipy.sparse.csr_array])
 def test_neighbours_do_not_depend_on_scales(convert):
     rows = np.where(np.random.default_rng(2).random(X.shape) < 0.2, 0.0, X)
-    units = np.array([1.0, 1024.0, 1.0 / 64.0])
+    rows *= [1.0, 256.0, 1.0 / 64.0]
+    units = np.array([1.0, 4.0, 1.0 / 16.0])
     small, large = classifier().fit(convert(rows), Y), classifier().fit(convert(rows * units), Y)
     assert small.graph_.n_edges == large.graph_.n_edges
     assert np.allclose(small.label_distributions_, large.label_distributions_)
-    new = rows[:9] + 0.1
+    new = rows[:9] * 1.1
     assert np.allclose(small.predict_proba(convert(new)), large.predict_proba(convert(new * units)))
+
+
+def test_columns_of_like_scales_stay_as_they_are():
+    assert ScaledFeatures(X).for_distances() is X
+    assert ScaledFeatures(X).for_distances(X[:3]).shape == (3, 3)
+    scaled = ScaledFeatures(X * [1.0, 1.0, 20.0])
+    assert np.allclose(scaled.for_distances().std(axis=0), 1.0)
 
 
 def test_new_rows_may_be_sparse_or_dense():
@@ -84,6 +92,8 @@ def test_new_rows_may_be_sparse_or_dense():
         assert scipy.sparse.issparse(first) == scipy.sparse.issparse(second) == scaled.is_sparse
         both = [each.toarray() if scaled.is_sparse else each for each in (first, second)]
         assert np.array_equal(*both)
+        model = classifier().fit(fitted, Y)
+        assert np.allclose(model.predict_proba(X[:5]), model.predict_proba(sparse[:5]))
 
 
 # Columns.

@@ -93,7 +93,8 @@ class BaseGraphFeatures(MixesExperts):
         ----------
         X : array-like or sparse matrix of shape (n_nodes, n_features), or NodeFeatures
             One row for each node of the graph, in its order; NodeFeatures have ids instead. In
-            scikit-learn's cross-validation give NodeFeatures, of which folds can be taken.
+            scikit-learn's cross-validation give NodeFeatures, of which folds can be taken. An array
+            is copied; do not change the matrix of NodeFeatures afterwards.
         y : array-like of shape (n_nodes,), or dict {node: label}
             Labels. None and NaN, and for classes -1, mean unlabelled. With NodeFeatures, an array
             has one entry for each of their rows.
@@ -204,8 +205,8 @@ class BaseGraphFeatures(MixesExperts):
         return known
 
     def _join_rows(self, X: Any, ids: NDArray[Any] | None = None) -> KnownGraph:
-        """Join nearest neighbours, on the scale that the estimator gets; row i is node i."""
-        rows = ScaledFeatures(X).rows(slice(None))
+        """Join nearest neighbours; row i is node i."""
+        rows = ScaledFeatures(X).for_distances()
         known = join_neighbors(rows, n_jobs=self.n_jobs, verbose=self.verbose)
         if ids is None:
             return known

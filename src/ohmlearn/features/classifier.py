@@ -53,7 +53,8 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
         centred and divided by their standard deviations.
     graph : Graph, scipy matrix, stream, StreamingSparsifier, path or None
         The graph for `fit`, see `GraphSmoother`. With None, the 10 nearest neighbours of each row
-        of X are joined. Not used by `fit_edges`.
+        of X are joined; columns are scaled for this if their scales differ by more than ten
+        times. Not used by `fit_edges`.
     gamma : float or "auto"
         How far features are smoothed; 0 does not smooth them. "auto" takes 9, or the one of 0, 3
         and 30 that predicts left-out labels clearly better; see `gamma_`.

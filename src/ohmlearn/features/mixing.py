@@ -289,7 +289,7 @@ class MixesExperts(SharesGraph):
             return found, everywhere
         joined = Affinity("knn", N_NEIGHBORS, "gaussian", None, self.n_jobs, "euclidean", "auto")
         columns = np.hstack([answers, np.ones((len(answers), 1))])
-        new, known = self._scaled.scale_rows(features), self._scaled.rows(slice(None))
+        new, known = self._scaled.for_distances(features), self._scaled.for_distances()
         near = joined.extend(new, known, columns)
         near = near[:, :-1] / near[:, -1:]
         return share * found + (1.0 - share) * near, ~everywhere

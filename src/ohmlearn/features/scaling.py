@@ -95,10 +95,9 @@ class ScaledFeatures:
 
     def scale_rows(self, rows: Any) -> Any:
         """Return further rows on the same scale."""
+        rows = self._like(rows)
         if self.is_sparse:
-            rows = scipy.sparse.csr_array(rows)
             return scipy.sparse.csr_array(rows.multiply(1.0 / self.scale), dtype=self.dtype)
-        rows = rows.toarray() if scipy.sparse.issparse(rows) else rows
         n_rows, n_columns = rows.shape
         scaled = np.empty((n_rows, n_columns), dtype=self.dtype)
         for part in _blocks(n_rows, n_columns):
@@ -106,6 +105,24 @@ class ScaledFeatures:
             block /= self.scale
             scaled[part] = block
         return scaled
+
+    def _like(self, rows: Any) -> Any:
+        """Return rows as a sparse matrix if X is one, else as an array."""
+        if self.is_sparse:
+            return scipy.sparse.csr_array(rows)
+        return rows.toarray() if scipy.sparse.issparse(rows) else rows
+
+    def for_distances(self, rows: Any = None) -> Any:
+        """Return the rows, or further ones, between which distances are computed.
+
+        They are scaled if the scales of two columns differ by more than ten times. Otherwise the
+        columns probably have the same unit, as lengths or pixels have, and stay as they are.
+        """
+        rows = self._X if rows is None else self._like(rows)
+        scales = self.scale[np.isfinite(self.scale)]
+        if len(scales) > 0 and scales.max() > UNUSUAL * scales.min():
+            return self.scale_rows(rows)
+        return rows
 
 
 def _blocks(size: int, n_cells: int) -> list[slice]:
