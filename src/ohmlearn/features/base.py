@@ -465,7 +465,8 @@ def _is_by_row(y: Any) -> bool:
 def _own(features: Any, X: Any) -> Any:
     """Return features that do not change if the caller changes X."""
     if scipy.sparse.issparse(features):
-        is_shared = scipy.sparse.issparse(X) and np.may_share_memory(features.data, X.data)
+        is_csr = getattr(X, "format", None) == "csr"  # other formats are converted
+        is_shared = is_csr and np.may_share_memory(features.data, X.data)
     else:
         is_shared = features is X or features.base is not None
     return features.copy() if is_shared else features
