@@ -1,6 +1,5 @@
 """The classifier for nodes that have features and edges."""
 
-import warnings
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -8,6 +7,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 
+from ohmlearn._warnings import warn
 from ohmlearn.features.base import BaseGraphFeatures
 from ohmlearn.features.tasks import Classes
 from ohmlearn.nodes import NodeTable
@@ -53,7 +53,8 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
         centred and divided by their standard deviations.
     graph : Graph, scipy matrix, stream, StreamingSparsifier, path or None
         The graph for `fit`, see `GraphSmoother`. With None, the 10 nearest neighbours of each row
-        of X are joined. Not used by `fit_edges`.
+        of X are joined; columns are scaled for this if their scales differ by more than ten
+        times. Not used by `fit_edges`.
     gamma : float or "auto"
         How far features are smoothed; 0 does not smooth them. "auto" takes 9, or the one of 0, 3
         and 30 that predicts left-out labels clearly better; see `gamma_`.
@@ -173,16 +174,14 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
         self.classes_: NDArray[Any] = labels.classes
         if len(np.unique(labels.values)) == 1:
             only = self.classes_.tolist()[labels.values[0]]
-            warnings.warn(
+            warn(
                 f"all labels are {only!r}, so all answers will be the same; give labels of another "
-                f"class, too",
-                UserWarning,
-                stacklevel=3,
+                f"class, too"
             )
         return labels
 
     def _task(self) -> Classes:
-        return Classes(len(self.classes_))
+        return Classes(self.classes_)
 
     def _default_estimators(self) -> tuple[Any, ...]:
         return tuple(LogisticRegression(C=c, max_iter=1000) for c in INVERSE_PENALTIES)

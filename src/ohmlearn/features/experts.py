@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ohmlearn.features.scaling import BLOCK_CELLS, ScaledFeatures, column_blocks
+from ohmlearn.features.scaling import ScaledFeatures, blocks
 from ohmlearn.features.smoothing import Smoothing, make_room
 from ohmlearn.features.tasks import Floats, Predictor, Task
 from ohmlearn.graph import Graph
@@ -117,11 +117,11 @@ class Experts:
             unit = np.zeros((n_nodes, n_rows))
             unit[nodes, np.arange(n_rows)] = 1.0
             matrix = smoothing.apply(unit) * counts
-            for part in column_blocks(n_columns, n_nodes):
+            for part in blocks(n_columns, n_nodes):
                 smoothed[:, part] = matrix.T @ self.features.columns(part)
         if n_columns >= MANY and self.task.has_classes:
             size = self.features.size
-            for rows in row_blocks(n_rows, n_columns):
+            for rows in blocks(n_rows, n_columns):
                 lengths = np.sqrt(np.einsum("ij,ij->i", smoothed[rows], smoothed[rows]))
                 smoothed[rows] *= (size / np.where(lengths > 0, lengths, 1.0))[:, np.newaxis]
             return smoothed
@@ -149,7 +149,7 @@ class Experts:
         """Return the answers of a fitted estimator for all nodes, computed in blocks of rows."""
         n_nodes, n_columns = self.features.shape
         found = None
-        for rows in row_blocks(n_nodes, n_columns):
+        for rows in blocks(n_nodes, n_columns):
             answers = predict(self.features.rows(rows) if smoothed is None else smoothed[rows])
             if found is None:
                 found = np.empty((n_nodes, answers.shape[1]))
@@ -213,9 +213,3 @@ class Experts:
     def by_graph(self, labels: NodeLabels) -> Floats:
         """Return the answers of the graph alone."""
         return self.task.by_graph(self.graph, labels, self.seed, self.n_jobs)
-
-
-def row_blocks(n_rows: int, n_columns: int) -> list[slice]:
-    """Return slices of rows that are treated together."""
-    size = max(1, BLOCK_CELLS // max(1, n_columns))
-    return [slice(start, start + size) for start in range(0, n_rows, size)]

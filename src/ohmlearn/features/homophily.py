@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from ohmlearn.features.experts import Experts
 from ohmlearn.features.mixture import split_labels
-from ohmlearn.features.scaling import BLOCK_CELLS
 from ohmlearn.graph import Graph
 from ohmlearn.graph.passes import multiply_laplacian
 from ohmlearn.semi_supervised.targets import NodeLabels
@@ -138,7 +137,7 @@ def _of_features(experts: Experts) -> float:
     if total == 0.0:
         return float("nan")
     along, spread = 0.0, 0.0
-    width = max(1, min(8, BLOCK_CELLS // n_nodes))
+    width = 8
     threads = check_n_jobs(experts.n_jobs)
     for start in range(0, len(chosen), width):
         parts = [

@@ -5,7 +5,8 @@ numbers. An expert is whatever gives such a matrix.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from scipy.optimize import minimize_scalar
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
+from ohmlearn._warnings import warn
 from ohmlearn.graph import Graph
 from ohmlearn.harmonic import solve_hfs
 from ohmlearn.semi_supervised.classifier import automatic_gamma
@@ -36,10 +38,20 @@ class Task(ABC):
     """Classes or numbers: how experts are fitted, judged and made comparable."""
 
     has_classes: bool
+    _has_warned = False  # of weights that an estimator does not take; folds do not repeat it
 
     @abstractmethod
     def fit(self, estimator: Any, Z: Any, labels: NodeLabels) -> Predictor:
         """Fit a clone of the estimator to rows Z; return a function from rows to answers."""
+
+    def _warn_of_weights(self, estimator: Any) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            warn(
+                f"{type(estimator).__name__} takes no sample_weight, so it is fitted to labels "
+                f"that count the same, and to the likeliest class of nodes with several; the "
+                f"graph still weighs them"
+            )
 
     @abstractmethod
     def find_temperature(self, answers: Floats, labels: NodeLabels) -> float:
@@ -88,7 +100,12 @@ class Task(ABC):
 
 
 class Classes(Task):
-    """Answers are probabilities of `n_classes` classes.
+    """Answers are probabilities of classes.
+
+    Parameters
+    ----------
+    classes : array-like, or int
+        The classes, as the estimator gets them; a number n means 0, ..., n - 1.
 
     Examples
     --------
@@ -104,8 +121,12 @@ class Classes(Task):
 
     has_classes = True
 
-    def __init__(self, n_classes: int) -> None:
-        self.n_classes = n_classes
+    def __init__(self, classes: Any) -> None:
+        names = np.arange(classes) if np.ndim(classes) == 0 else np.asarray(classes)
+        self.n_classes = len(names)
+        # Estimators take integers and strings; other classes become numbers.
+        is_usual = names.dtype.kind in "biuU" or all(isinstance(name, str) for name in names)
+        self._names = names if is_usual else np.arange(len(names))
 
     def fit(self, estimator: Any, Z: Any, labels: NodeLabels) -> Predictor:
         at, codes = np.nonzero(labels.values)  # a node may have labels of several classes
@@ -114,14 +135,22 @@ class Classes(Task):
             return _Constant(np.eye(self.n_classes)[found])
         weights = labels.values[at, codes] * labels.weights[at]
         model = clone(estimator)
-        if np.all(weights == weights[0]):
-            model.fit(Z[at], codes)
-        elif has_fit_parameter(model, "sample_weight"):
-            model.fit(Z[at], codes, sample_weight=weights)
-        else:  # a pipeline, or an estimator without weights: the likeliest class of each node
-            codes = np.argmax(labels.values, axis=1)
-            model.fit(Z, codes)
-        return _Shares(model, self.n_classes)
+        n_labels = len(labels.nodes)
+        with _explained(model, n_labels):
+            if np.all(weights == weights[0]):
+                model.fit(Z[at], self._names[codes])
+            elif has_fit_parameter(model, "sample_weight"):
+                model.fit(Z[at], self._names[codes], sample_weight=weights)
+            else:  # a pipeline, or an estimator without weights: the likeliest class of each node
+                self._warn_of_weights(model)
+                model.fit(Z, self._names[np.argmax(labels.values, axis=1)])
+        return _Shares(model, self._columns_of(model.classes_), self.n_classes, n_labels)
+
+    def _columns_of(self, found: Any) -> NDArray[np.int64]:
+        """Return the numbers of classes that a fitted estimator has."""
+        order = np.argsort(self._names)
+        columns: NDArray[np.int64] = order[np.searchsorted(self._names, found, sorter=order)]
+        return columns
 
     def find_temperature(self, answers: Floats, labels: NodeLabels) -> float:
         logs = _logarithms(answers)
@@ -228,13 +257,16 @@ class Values(Task):
 
     def fit(self, estimator: Any, Z: Any, labels: NodeLabels) -> Predictor:
         model = clone(estimator)
-        if np.all(labels.weights == labels.weights[0]):
-            model.fit(Z, labels.values[:, 0])
-        elif has_fit_parameter(model, "sample_weight"):
-            model.fit(Z, labels.values[:, 0], sample_weight=labels.weights)
-        else:
-            model.fit(Z, labels.values[:, 0])
-        return _Numbers(model)
+        values, n_labels = labels.values[:, 0], len(labels.nodes)
+        with _explained(model, n_labels):
+            if np.all(labels.weights == labels.weights[0]):
+                model.fit(Z, values)
+            elif has_fit_parameter(model, "sample_weight"):
+                model.fit(Z, values, sample_weight=labels.weights)
+            else:
+                self._warn_of_weights(model)
+                model.fit(Z, values)
+        return _Numbers(model, n_labels)
 
     def find_temperature(self, answers: Floats, labels: NodeLabels) -> float:
         return 1.0
@@ -303,21 +335,38 @@ class _Constant:
 @dataclass
 class _Shares:
     model: Any
+    columns: NDArray[np.int64]  # of the classes of the model
     n_classes: int
+    n_labels: int
 
     def __call__(self, rows: Any) -> Floats:
         answers = np.zeros((rows.shape[0], self.n_classes))
-        columns = np.asarray(self.model.classes_, dtype=np.int64)
-        answers[:, columns] = _probabilities(self.model, rows)
+        with _explained(self.model, self.n_labels):
+            answers[:, self.columns] = _probabilities(self.model, rows)
         return answers
 
 
 @dataclass
 class _Numbers:
     model: Any
+    n_labels: int
 
     def __call__(self, rows: Any) -> Floats:
-        return np.asarray(self.model.predict(rows), dtype=np.float64).reshape(-1, 1)
+        with _explained(self.model, self.n_labels):
+            return np.asarray(self.model.predict(rows), dtype=np.float64).reshape(-1, 1)
+
+
+@contextmanager
+def _explained(model: Any, n_labels: int) -> Iterator[None]:
+    """Say in an error of an estimator how many labels it had."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(
+            f"{type(model).__name__} failed with {n_labels} labels; some labels are left out in "
+            f"folds, so it must be able to do with fewer than all: change its parameters, raise "
+            f"cv, or give more labels. It says: {error}"
+        ) from error
 
 
 def _probabilities(model: Any, rows: Any) -> Floats:
