@@ -12,11 +12,11 @@ from ohmlearn._blas import one_blas_thread
 from ohmlearn._phases import phase
 from ohmlearn._warnings import warn
 from ohmlearn.features.columns import check_same_columns
-from ohmlearn.features.experts import FEATURES, GRAPH, Experts, Variant, row_blocks
+from ohmlearn.features.experts import FEATURES, GRAPH, Experts, Variant
 from ohmlearn.features.homophily import Homophily, measure_homophily
 from ohmlearn.features.known_graph import KnownGraph, SharesGraph
 from ohmlearn.features.mixture import Mixture, choose_labels, fit_both, fit_mixture
-from ohmlearn.features.scaling import ScaledFeatures
+from ohmlearn.features.scaling import ScaledFeatures, blocks
 from ohmlearn.features.table import NodeFeatures
 from ohmlearn.features.tasks import Predictor, Task
 from ohmlearn.graph import Graph
@@ -181,7 +181,7 @@ class MixesExperts(SharesGraph):
         lost = np.flatnonzero(total == 0)
         if len(lost) > 0:
             temperature = mixture.temperatures.get(FEATURES, 1.0)
-            for part in row_blocks(len(lost), experts.features.shape[1]):
+            for part in blocks(len(lost), experts.features.shape[1]):
                 found = self._predict_own(experts.features.rows(lost[part]))
                 mixed[lost[part]] = task.apply_temperature(found, temperature)
             mixed[lost[self._missing[lost]]] = task.without_evidence(labels)
@@ -308,7 +308,7 @@ class MixesExperts(SharesGraph):
             task.apply_temperature(
                 self._predict_own(self._scaled.scale_rows(rows[part])), temperature
             )
-            for part in row_blocks(*rows.shape)
+            for part in blocks(*rows.shape)
         ]
         return np.concatenate(found)
 
