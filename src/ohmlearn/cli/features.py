@@ -1,12 +1,13 @@
 """Options about features of nodes, and what is said about a file of features."""
 
+import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ohmlearn.cli.edges import WatchedEdges, as_column, check_ids, open_edges
-from ohmlearn.cli.forgetting import Forgetting
+from ohmlearn.cli.forgetting import EdgesSince, Forgetting
 from ohmlearn.cli.group import was_given
 from ohmlearn.cli.messages import tell
 
@@ -156,7 +157,6 @@ def label_with_features(
     from threadpoolctl import threadpool_limits
 
     from ohmlearn.features import GraphFeatureClassifier
-    from ohmlearn.semi_supervised.labelling import select_since
     from ohmlearn.sparsifier import StreamingSparsifier
     from ohmlearn.validation.parameters import check_n_jobs
     from ohmlearn.validation.times import check_moment
@@ -176,7 +176,7 @@ def label_with_features(
     )
     edges: Any = WatchedEdges(stream, options, sparsifier, needs_edges=True)
     if since is not None:
-        edges = select_since(edges, check_moment("since", since))
+        edges = EdgesSince(edges, check_moment("since", since))
     if options["model"] == "hist-gradient-boosting":
         features = _as_dense(features)
     model = GraphFeatureClassifier(
@@ -192,8 +192,7 @@ def label_with_features(
         model.fit_edges(
             edges, features, labels, sample_weight=labels.weights, sparsifier=sparsifier
         )
-    if since is not None and model.graph_.n_edges == 0:
-        raise ValueError(f"no edge counts since {options['since']}")
+    _warn_unknown(model)
     return model, stream, edges
 
 
@@ -214,6 +213,22 @@ def _as_dense(features: "NodeFeatures") -> "NodeFeatures":
     dense = copy(features)
     dense.X = features.X.toarray()
     return dense
+
+
+def _warn_unknown(model: "GraphFeatureClassifier") -> None:
+    """Warn of labelled nodes that neither edges nor features have, for example mistyped ones."""
+    labelled = model.labelled_
+    n_neighbors = model.graph_.indptr[labelled + 1] - model.graph_.indptr[labelled]
+    unknown = labelled[model._missing[labelled] & (n_neighbors == 0)]
+    if len(unknown) > 0:
+        first = unknown[0] if model.nodes_ is None else model.nodes_.ids(unknown[:1]).tolist()[0]
+        are, have = ("is", "has") if len(unknown) == 1 else ("are", "have")
+        warnings.warn(
+            f"{len(unknown)} of the {len(labelled)} labelled nodes {are} in no edge and {have} no "
+            f"features, such as {first!r}",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def _make_estimator(options: dict[str, Any]) -> Any:

@@ -9,6 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 from ohmlearn._warnings import warn
 from ohmlearn.features.base import BaseGraphFeatures
+from ohmlearn.features.mixture import choose_labels
 from ohmlearn.features.tasks import Classes
 from ohmlearn.nodes import NodeTable
 from ohmlearn.semi_supervised.calibration import (
@@ -18,7 +19,7 @@ from ohmlearn.semi_supervised.calibration import (
     estimate_accuracy,
     fit_calibration,
 )
-from ohmlearn.semi_supervised.targets import Labels, find_classes, find_single_classes
+from ohmlearn.semi_supervised.targets import Labels, NodeLabels, find_classes, find_single_classes
 from ohmlearn.validation.parameters import Constraints, Options, check_fraction
 
 __all__ = ["GraphFeatureClassifier"]
@@ -192,17 +193,24 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
         answers = self._solve()
         if self._mixture.calibration is None:
             self._mixture.calibration = Calibration(1.0, 0.0)
-            if self.calibration == "cv" and len(self.classes_) > 1:
-                labels, size = self._labels, min(FIT_NODES, len(answers))
+            left_out, labels = self._left_out()
+            if self.calibration == "cv" and len(left_out) > 0:
+                size = min(FIT_NODES, len(answers))
                 generator = np.random.default_rng(self._seed)
                 some = np.sort(generator.choice(len(answers), size, replace=False))
                 self._mixture.calibration = fit_calibration(
-                    _logarithms(self._mixture.left_out),
+                    _logarithms(left_out),
                     labels.values,
                     _logarithms(answers[some]),
-                    labels.weights / labels.weights.mean(),
+                    labels.weights * labels.weights.sum() / np.sum(labels.weights**2),
                 )
         return self._mixture.calibration
+
+    def _left_out(self) -> tuple[Floats, NodeLabels]:
+        """Return the answers for labels that can be left out, and these labels."""
+        self._solve()
+        usable = self._mixture.usable
+        return self._mixture.left_out[usable], choose_labels(self._labels, usable)
 
     def _calibrate(self, answers: Floats) -> Floats:
         return self.calibration_.apply(_logarithms(answers))
@@ -231,12 +239,15 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
     def accuracy_estimate_(self) -> AccuracyEstimate:
         """Estimated share of nodes whose class is right: value, low, high (95%), n_labels.
 
-        From labels that are left out in folds. It holds for nodes like the labelled ones, and is a
-        bit low, because each fold has fewer labels than the answers.
+        From labels that are left out in folds, unless they are the only ones of their class. It
+        holds for nodes like the labelled ones. The same labels choose the weights of the experts,
+        so with fewer than about 20 labels of each class it may be too high if neither features nor
+        graph say much. NaN if no label can be left out.
         """
-        self._solve()
-        labels = self._labels
-        codes = np.argmax(self._mixture.left_out, axis=1)
+        left_out, labels = self._left_out()
+        if len(left_out) == 0:
+            return AccuracyEstimate(float("nan"), 0.0, 1.0, 0)
+        codes = np.argmax(left_out, axis=1)
         right = labels.values[np.arange(len(codes)), codes]
         return estimate_accuracy(right, labels.weights / labels.weights.mean())
 
@@ -256,8 +267,8 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
         """
         check_fraction("alpha", alpha)
         shares = self.label_distributions_
-        left_out = self._calibrate(self._mixture.left_out)
-        given = np.einsum("ij,ij->i", self._labels.values, left_out)
+        answers, labels = self._left_out()
+        given = np.einsum("ij,ij->i", labels.values, self._calibrate(answers))
         sets: NDArray[np.bool_] = shares >= conformal_threshold(given, alpha)
         return sets
 

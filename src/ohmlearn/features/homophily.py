@@ -127,7 +127,7 @@ def _correlation(a: Floats, b: Floats, weights: Floats) -> float:
 
 def _of_features(experts: Experts) -> float:
     """Return 1 - (mean squared difference along edges) / (the same for random ends of edges)."""
-    n_nodes, n_columns = experts.features.shape
+    n_columns = experts.features.shape[1]
     degrees = experts.graph.degrees
     chosen = np.arange(n_columns)
     if n_columns > MOST_COLUMNS:
