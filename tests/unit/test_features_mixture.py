@@ -18,7 +18,6 @@ from ohmlearn.features.experts import (
     FEATURES,
     GRAPH,
     LABEL_WEIGHT,
-    MOST_RATIO,
     Experts,
     Variant,
 )
@@ -26,7 +25,7 @@ from ohmlearn.features.homophily import Homophily, measure_homophily
 from ohmlearn.features.mixing import GraphUse
 from ohmlearn.features.mixture import fit_mixture, split_labels
 from ohmlearn.features.scaling import ScaledFeatures
-from ohmlearn.features.tasks import Classes, Values
+from ohmlearn.features.tasks import MOST_RATIO, Classes, Values
 from ohmlearn.semi_supervised.targets import NodeLabels
 
 N = 160

@@ -192,8 +192,10 @@ def label_with_features(
     edges: Any = WatchedEdges(stream, options, sparsifier, needs_edges=True)
     if since is not None:
         edges = EdgesSince(edges, check_moment("since", since))
+    if options["model"] == "hist-gradient-boosting":
+        features = _as_dense(features)
     model = GraphFeatureClassifier(
-        _make_estimator(options, features),
+        _make_estimator(options),
         gamma="auto" if options["gamma"] is None else options["gamma"],
         calibration=None if options["calibration"] == "none" else "cv",
         random_state=options["seed"],
@@ -207,6 +209,25 @@ def label_with_features(
         )
     _warn_unknown(model)
     return model, stream, edges
+
+
+def _as_dense(features: "NodeFeatures") -> "NodeFeatures":
+    """Return features as a dense matrix, because trees do not take sparse ones."""
+    from copy import copy
+
+    from scipy import sparse
+
+    if not sparse.issparse(features.X):
+        return features
+    n_rows, n_columns = features.X.shape
+    if n_rows * n_columns > MOST_CELLS:
+        raise ValueError(
+            f"{n_columns:,} columns for {n_rows:,} nodes are too many for --model "
+            f"hist-gradient-boosting; use --model logistic, or fewer columns (--feature-cols)"
+        )
+    dense = copy(features)
+    dense.X = features.X.toarray()
+    return dense
 
 
 def _warn_unknown(model: "GraphFeatureClassifier") -> None:
@@ -225,21 +246,12 @@ def _warn_unknown(model: "GraphFeatureClassifier") -> None:
         )
 
 
-def _make_estimator(options: dict[str, Any], features: "NodeFeatures") -> Any:
+def _make_estimator(options: dict[str, Any]) -> Any:
     """Return the estimator that --model names; None is logistic regression."""
     if options["model"] != "hist-gradient-boosting":
         return None
-    from scipy import sparse
     from sklearn.ensemble import HistGradientBoostingClassifier
 
-    if sparse.issparse(features.X):  # which the trees do not take
-        n_rows, n_columns = features.X.shape
-        if n_rows * n_columns > MOST_CELLS:
-            raise ValueError(
-                f"{n_columns:,} columns for {n_rows:,} nodes are too many for --model "
-                f"hist-gradient-boosting; use --model logistic, or fewer columns (--feature-cols)"
-            )
-        features.X = features.X.toarray()
     return HistGradientBoostingClassifier(
         min_samples_leaf=LEAST_LEAF, early_stopping=False, random_state=options["seed"] % 2**32
     )

@@ -6,7 +6,6 @@ its size, its type and whether it is sparse are known.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection
 from typing import Any, NamedTuple, NoReturn
 
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ohmlearn._warnings import warn
 from ohmlearn.features.doubts import find_odd_value, is_number
 from ohmlearn.streams.errors import refuse_source, shorten, show_name
 from ohmlearn.streams.row_filter import decode
@@ -189,7 +189,7 @@ def encode_columns(
         if part.names:
             parts.append(part)
     for doubt in doubts[:MOST_DOUBTS]:
-        warnings.warn(f"{show_name(source)}: {doubt}", UserWarning, stacklevel=4)
+        warn(f"{show_name(source)}: {doubt}")
     names = [name for part in parts for name in part.names]
     if not names:
         why = "; ".join(f"{name!r} is {what}" for name, what in list(treatment.items())[:5])

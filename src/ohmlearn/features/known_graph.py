@@ -95,7 +95,10 @@ def read_graph(
     if isinstance(edges, str | PathLike):
         edges = _load(edges)
     edges = edges if isinstance(edges, Graph | StreamingSparsifier) else as_edges(edges)
-    if isinstance(edges, Graph) or hasattr(edges, "shape"):
+    is_whole = isinstance(edges, Graph) or hasattr(edges, "shape")
+    if sparsifier is not None:
+        _check_sparsifier(sparsifier, edges, is_whole or isinstance(edges, StreamingSparsifier))
+    if is_whole:
         graph = check_graph(edges, Graph)
         if n_rows is not None:
             _check_rows(graph.n_nodes, n_rows, graph.nodes, strict=True)
@@ -218,6 +221,20 @@ def _load(path: str | PathLike[str]) -> StreamingSparsifier:
             f"graph is a path, so it must be a saved sparsifier: {error}; if it is a file of "
             f"edges, give graph=read_edges({str(path)!r})"
         ) from error
+
+
+def _check_sparsifier(sparsifier: StreamingSparsifier, edges: Any, is_whole: bool) -> None:
+    """Refuse a sparsifier that would not be used, or whose earlier edges have no degrees."""
+    if is_whole:
+        raise ValueError(
+            f"a {type(edges).__name__} is used as it is and does not go through a sparsifier; "
+            f"leave out sparsifier, or give the edges as arrays (u, v, w) or as a stream"
+        )
+    if sparsifier.n_edges_seen_ > 0:
+        raise ValueError(
+            f"sparsifier must be empty, but has {sparsifier.n_edges_seen_:,} edges; give it as "
+            f"edges, or as graph and call fit, and then update(...) with more edges"
+        )
 
 
 def _pad(

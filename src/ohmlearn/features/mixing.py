@@ -1,6 +1,5 @@
 """The answers of the estimators for features and graph: a weighted mean of experts."""
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
@@ -11,11 +10,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from ohmlearn._blas import one_blas_thread
 from ohmlearn._phases import phase
+from ohmlearn._warnings import warn
+from ohmlearn.features.columns import check_same_columns
 from ohmlearn.features.experts import FEATURES, GRAPH, Experts, Variant
 from ohmlearn.features.homophily import Homophily, measure_homophily
 from ohmlearn.features.known_graph import KnownGraph, SharesGraph
-from ohmlearn.features.mixture import Mixture, fit_both, fit_mixture
-from ohmlearn.features.scaling import ScaledFeatures
+from ohmlearn.features.mixture import Mixture, choose_labels, fit_both, fit_mixture
+from ohmlearn.features.scaling import ScaledFeatures, blocks
 from ohmlearn.features.table import NodeFeatures
 from ohmlearn.features.tasks import Predictor, Task
 from ohmlearn.graph import Graph
@@ -28,6 +29,7 @@ __all__ = ["GraphUse", "MixesExperts"]
 
 Floats = NDArray[np.float64]
 N_NEIGHBORS = 10  # of new points
+KEPT = 0.9  # share of the given labels in the answers of labelled nodes
 SURE = 2.0  # standard errors by which a difference of losses is more than chance
 
 
@@ -99,6 +101,7 @@ class MixesExperts(SharesGraph):
     _predict_own: Predictor
     _scaled: ScaledFeatures
     _by_estimator: NDArray[np.int64]  # nodes that the estimator alone answers, not the mixture
+    n_features_in_: int
 
     # The classifier and the regressor differ in these.
 
@@ -129,6 +132,8 @@ class MixesExperts(SharesGraph):
                 self.n_jobs,
                 self.verbose,
             )
+            with phase("measuring homophily", self.verbose):
+                homophily = measure_homophily(experts, self._labels, self.cv)
             self._mixture, smoothed = fit_mixture(
                 experts,
                 self._labels,
@@ -137,9 +142,8 @@ class MixesExperts(SharesGraph):
                 spread=None if self.spread == "auto" else bool(self.spread),
                 mix=self.mix,
                 n_folds=self.cv,
+                homophily=homophily.labels,
             )
-            with phase("measuring homophily", self.verbose):
-                homophily = measure_homophily(experts, self._labels, self.cv)
             with phase("labelling all nodes", self.verbose):
                 self._answers = self._mix(experts, smoothed)
             self._judge(experts, homophily)
@@ -176,9 +180,10 @@ class MixesExperts(SharesGraph):
         self.answered_ = (total > 0) | ~self._missing
         lost = np.flatnonzero(total == 0)
         if len(lost) > 0:
-            found = self._predict_own(experts.features.rows(lost))
             temperature = mixture.temperatures.get(FEATURES, 1.0)
-            mixed[lost] = task.apply_temperature(found, temperature)
+            for part in blocks(len(lost), experts.features.shape[1]):
+                found = self._predict_own(experts.features.rows(lost[part]))
+                mixed[lost[part]] = task.apply_temperature(found, temperature)
             mixed[lost[self._missing[lost]]] = task.without_evidence(labels)
         used = {variant.kind for variant in mixture.weights} - {"features"}
         shared = np.any([knows[kind] for kind in used], axis=0) if used else total > 0
@@ -203,10 +208,15 @@ class MixesExperts(SharesGraph):
     def _judge(self, experts: Experts, homophily: Homophily) -> None:
         """Set `graph_use_`, and warn if the graph does not help."""
         mixture, labels = self._mixture, self._labels
-        losses = experts.task.losses(mixture.left_out, labels)
+        judged = choose_labels(labels, mixture.usable)
+        losses = experts.task.losses(mixture.left_out[mixture.usable], judged)
+        if len(losses) == 0:
+            nan = float("nan")
+            self.graph_use_ = GraphUse(False, nan, nan, nan, homophily)
+            return
         gains = mixture.losses_without - losses
         error = float(np.std(gains) / np.sqrt(len(gains)))
-        loss, alone = _mean(losses, labels), _mean(mixture.losses_without, labels)
+        loss, alone = _mean(losses, judged), _mean(mixture.losses_without, judged)
         is_used = any(variant.kind != "features" for variant in mixture.weights)
         if not is_used:
             others = [each for v, each in mixture.losses.items() if v.kind != "features"]
@@ -214,11 +224,9 @@ class MixesExperts(SharesGraph):
         helps = is_used and alone - loss > SURE * error
         self.graph_use_ = GraphUse(helps, loss, alone, error, homophily)
         if not is_used:
-            warnings.warn(
+            warn(
                 "the graph does not help: left-out labels are predicted best from the features "
-                "alone, so the answers are those of the estimator; see graph_use_",
-                UserWarning,
-                stacklevel=5,
+                "alone, so the answers are those of the estimator; see graph_use_"
             )
 
     @property
@@ -268,6 +276,7 @@ class MixesExperts(SharesGraph):
         """
         answers = self._solve()
         if isinstance(X, NodeFeatures):
+            self._check_table(X)
             matched = X.match(self._known.nodes, n_nodes=len(answers))
             rows = np.arange(X.X.shape[0]) if X.rows is None else X.rows
             numbers = matched.numbers[rows]
@@ -287,15 +296,27 @@ class MixesExperts(SharesGraph):
             return found, everywhere
         joined = Affinity("knn", N_NEIGHBORS, "gaussian", None, self.n_jobs, "euclidean", "auto")
         columns = np.hstack([answers, np.ones((len(answers), 1))])
-        near = joined.extend(features, self._features, columns)
+        new, known = self._scaled.for_distances(features), self._scaled.for_distances()
+        near = joined.extend(new, known, columns)
         near = near[:, :-1] / near[:, -1:]
         return share * found + (1.0 - share) * near, ~everywhere
 
     @one_blas_thread()
     def _answers_of_estimator(self, rows: Any) -> Floats:
-        found = self._predict_own(self._scaled.scale_rows(rows))
-        temperature = self._mixture.temperatures.get(FEATURES, 1.0)
-        return self._task().apply_temperature(found, temperature)
+        temperature, task = self._mixture.temperatures.get(FEATURES, 1.0), self._task()
+        found = [
+            task.apply_temperature(
+                self._predict_own(self._scaled.scale_rows(rows[part])), temperature
+            )
+            for part in blocks(*rows.shape)
+        ]
+        return np.concatenate(found)
+
+    def _check_table(self, X: NodeFeatures) -> None:
+        """Refuse features whose columns are not those of the fit."""
+        names = getattr(self, "feature_names_in_", None)
+        known = None if names is None else list(names)
+        check_same_columns(known, self.n_features_in_, X.names, X.shape[1])
 
 
 def _mean(losses: Floats, labels: NodeLabels) -> float:

@@ -54,7 +54,8 @@ class GraphSmoother(TransformerMixin, SharesGraph):
           follow the others if the edges have no ids;
         - a `StreamingSparsifier`, or the path of a saved one. It is used with its own degrees,
           which are not those of its edges exactly: give the edges if you can;
-        - None: each row of X is joined to its 10 nearest neighbours.
+        - None: each row of X is joined to its 10 nearest neighbours. X is used as it is: scale
+          columns of different units first.
 
         If the nodes have ids, give `NodeFeatures` with ids, or the rows of X in the order of
         ``nodes_.ids()``.
