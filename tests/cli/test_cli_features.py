@@ -239,6 +239,18 @@ def test_labels_of_nodes_that_nothing_is_known_of(folder: Path):
     assert read()["typo2"]["label"] == "red"
 
 
+def test_the_column_of_nodes_may_be_called_as_in_the_labels(folder: Path):
+    for path in ("nodes.csv", "labels.csv"):
+        text = Path(path).read_text()
+        Path(path).write_text(text.replace("id,", "account,", 1).replace("node,", "account,", 1))
+    arguments = (*ALL, "-o", "out.csv", "--node-col", "account")
+    result = label(*arguments)
+    assert result.exit_code == 0, result.output
+    assert "nodes.csv: 116 nodes with 5 features, ids = 'account'" in result.stderr
+    Path("nodes.csv").write_text(Path("nodes.csv").read_text().replace("account", "who", 1))
+    assert "name the one with the ids in --feature-node-col" in label(*arguments).stderr
+
+
 def test_few_labels(folder: Path):
     Path("labels.csv").write_text("node,label\np1,blue\n")
     result = label(*ALL, "-o", "out.csv")
@@ -264,6 +276,8 @@ REFUSED = {
     ("--method", "restart"): "--method is about labels from the edges alone",
     ("--class-prior", "red=1,blue=1"): "--class-prior is about labels from the edges alone",
     ("--normalization", "cmn"): "--normalization is about labels from the edges alone",
+    ("--gamma", "-3"): "--gamma must be from 0 to 1e+09 with --features",
+    ("--features", "-"): "--features cannot be read from a pipe; give a file",
     ("--feature-cols", "age,size"): "nodes.csv: has no column 'size'; the columns are 'id'",
     ("--feature-node-col", "who"): "nodes.csv: has no column 'who'; the columns are 'id'",
     ("--feature-node-col", "same"): "nodes.csv: the id '1' is in the rows 2 and 3",

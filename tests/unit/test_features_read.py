@@ -156,6 +156,8 @@ def test_bad_files_are_refused_with_the_row(tmp_path):
     refused(tmp_path, "", "is empty")
     refused(tmp_path, "id,x\n", "is empty: there is no row")
     refused(tmp_path, "1,2,3\n4,5,6\n", "the first line, '1,2,3', must be a header")
+    first = "the first line, 'ann,30,Rome', must be a header"
+    refused(tmp_path, "ann,30,Rome\nbob,40,Bern\n", first, node_col=0)
     refused(tmp_path, "just words\n", "has one column; is it CSV with a header?")
     refused(tmp_path, "a,b\n1,2\n", "no column is called node, node_id or id; .*'a', 'b'")
     refused(tmp_path, "id,x\n1,2\n", "has no column 'y'; the columns are 'id', 'x'", columns=["y"])

@@ -5,6 +5,7 @@ import scipy.sparse
 from ohmlearn import (
     EdgeLog,
     Graph,
+    GraphFeatureClassifier,
     GraphSmoother,
     NodeFeatures,
     StreamingSparsifier,
@@ -203,3 +204,12 @@ def test_neighbours_of_features_with_ids(X):
     turned = smoother.transform(NodeFeatures(X[::-1], ids=ids[::-1]))
     np.testing.assert_allclose(turned, expected[::-1], atol=1e-5)
     np.testing.assert_array_equal(smoother.fit_transform(NodeFeatures(X)), expected)
+
+
+def test_tables_with_dates_are_refused():
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame({"a": [1.0, 2.0], "born": pandas.to_datetime(["2020-01-01"] * 2)})
+    path = gallery.path(2)
+    for estimator in (GraphSmoother(path), GraphFeatureClassifier(graph=path)):
+        with pytest.raises(ValueError, match=r"column 1 \(born\) is .*NodeFeatures.from_table"):
+            estimator.fit(table, [0, 1])

@@ -30,6 +30,8 @@ MOST_CHECKED = 10_000  # ids that are compared with those of the edges before th
 MOST_CELLS = 1 << 29  # of a matrix that is made dense
 MANY_LABELS = 5_000
 LEAST_LEAF = 5  # labels in a leaf of a tree
+MOST_GAMMA = 1e9
+NO_COLUMN = "no column is called node"  # what read_features says then
 # Options that do not go together with --features, and why.
 REFUSED = {
     "state": "the model in a state is one of edges and labels",
@@ -49,7 +51,7 @@ FEATURE_OPTIONS = (
     click.option(
         "--feature-node-col",
         help="Name or position of the column of nodes in --features. Default: a column called "
-        "node, node_id or id.",
+        "node, node_id or id, or as in --labels.",
     ),
     click.option(
         "--feature-cols",
@@ -88,6 +90,8 @@ def check_feature_options(options: dict[str, Any]) -> None:
             if options[name] is not None:
                 raise click.UsageError(f"--{name.replace('_', '-')} needs --features")
         return
+    if options["features_file"] == "-":
+        raise click.UsageError("--features cannot be read from a pipe; give a file")
     for name, why in REFUSED.items():
         if options[name] is not None:
             raise click.UsageError(f"--{name} cannot be used with --features: {why}")
@@ -97,12 +101,18 @@ def check_feature_options(options: dict[str, Any]) -> None:
             raise click.UsageError(
                 f"--{option} is about labels from the edges alone; leave it out with --features"
             )
+    gamma = options["gamma"]
+    if gamma is not None and not 0 <= gamma <= MOST_GAMMA:
+        raise click.UsageError(f"--gamma must be from 0 to {MOST_GAMMA:g} with --features")
     if options["passes"] is not None and options["passes"] > 1:
         raise click.UsageError("--features reads the edges once; leave out --passes")
 
 
-def read_feature_file(options: dict[str, Any]) -> "NodeFeatures":
-    """Return the features of a file, and print what became of its columns."""
+def read_feature_file(options: dict[str, Any], heading: str | None = None) -> "NodeFeatures":
+    """Return the features of a file, and print what became of its columns.
+
+    If no column has a usual name for ids, the `heading` of those of the labels is tried.
+    """
     from ohmlearn._phases import phase
     from ohmlearn.features import read_features
     from ohmlearn.streams import SourceError
@@ -110,11 +120,16 @@ def read_feature_file(options: dict[str, Any]) -> "NodeFeatures":
     path, columns = options["features_file"], options["feature_cols"]
     if columns is not None:
         columns = [name.strip() for name in columns.split(",")]
+    node_col = as_column(options["feature_node_col"])
     try:
         with phase(f"reading {path}"):
-            features = read_features(
-                path, node_col=as_column(options["feature_node_col"]), columns=columns
-            )
+            try:
+                features = read_features(path, node_col=node_col, columns=columns)
+            except SourceError as error:
+                said = str(error)  # lists the columns
+                if node_col is not None or NO_COLUMN not in said or repr(heading) not in said:
+                    raise
+                features = read_features(path, node_col=heading, columns=columns)
     except SourceError as error:  # the option node_col is about labels
         raise SourceError(str(error).replace("node_col", "--feature-node-col")) from error
     if not (options["quiet"] or options["as_json"]):
@@ -161,7 +176,7 @@ def label_with_features(
     from ohmlearn.validation.parameters import check_n_jobs
     from ohmlearn.validation.times import check_moment
 
-    features = read_feature_file(options)
+    features = read_feature_file(options, labels.id_heading)
     stream = open_edges(options, needs_times=forgetting.needs_times)
     check_ids(stream, labels.path, list(labels), heading=labels.id_heading)
     some = features.chosen_ids[:MOST_CHECKED].tolist()

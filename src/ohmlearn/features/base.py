@@ -22,7 +22,7 @@ from ohmlearn.features.known_graph import (
 )
 from ohmlearn.features.mixing import MixesExperts
 from ohmlearn.features.scaling import ScaledFeatures
-from ohmlearn.features.smoothing import MOST_GAMMA, check_features
+from ohmlearn.features.smoothing import MOST_GAMMA, check_features, explain
 from ohmlearn.features.table import NodeFeatures
 from ohmlearn.nodes import NodeTable
 from ohmlearn.semi_supervised.all_edges import with_nodes
@@ -438,9 +438,8 @@ class BaseGraphFeatures(MixesExperts):
                 ensure_all_finite=False,
                 ensure_min_samples=2 if reset else 1,
             )
-        except ValueError as error:
-            if "could not convert" in str(error):  # names the value, but not where it is
-                check_features(np.asarray(X, dtype=object), len(X), getattr(X, "columns", None))
+        except (ValueError, TypeError) as error:
+            explain(error, X)
             raise
         check_features(features, features.shape[0], getattr(self, "feature_names_in_", None))
         return features

@@ -19,6 +19,7 @@ from ohmlearn.streams.tables import library_of, read_whole
 from ohmlearn.validation.parameters import require_extra
 
 __all__ = [
+    "NODES",
     "Column",
     "Found",
     "as_array",

@@ -12,7 +12,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, v
 
 from ohmlearn._warnings import warn
 from ohmlearn.features.known_graph import SharesGraph, check_index, join_neighbors, read_graph
-from ohmlearn.features.smoothing import GAMMA, Smoothing, check_features, make_room
+from ohmlearn.features.smoothing import GAMMA, Smoothing, check_features, explain, make_room
 from ohmlearn.features.table import NodeFeatures
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
@@ -305,9 +305,8 @@ class GraphSmoother(TransformerMixin, SharesGraph):
                 dtype=[np.float64, np.float32],
                 ensure_all_finite=False,
             )
-        except ValueError as error:
-            if "could not convert" in str(error):  # names the value, but not where it is
-                check_features(np.asarray(X, dtype=object), len(X), getattr(X, "columns", None))
+        except (ValueError, TypeError) as error:
+            explain(error, X)
             raise
         names = getattr(self, "feature_names_in_", None)
         check_features(features, features.shape[0], names)

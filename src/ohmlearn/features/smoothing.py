@@ -40,7 +40,7 @@ from ohmlearn.validation.parameters import (
     naming_size,
 )
 
-__all__ = ["GAMMA", "MOST_GAMMA", "Smoothing", "check_features", "make_room", "smooth"]
+__all__ = ["GAMMA", "MOST_GAMMA", "Smoothing", "check_features", "explain", "make_room", "smooth"]
 
 Floats = NDArray[np.float64]
 
@@ -313,7 +313,7 @@ def check_features(X: Any, n_nodes: int, names: ArrayLike | None = None) -> Any:
     Traceback (most recent call last):
     ...
     ValueError: X must be real numbers, but row 0, column 0 is 'ann'; encode such columns first, for
-    example with sklearn.preprocessing.OneHotEncoder
+    example a table with NodeFeatures.from_table
     """
     is_sparse = scipy.sparse.issparse(X)
     features: Any = X if is_sparse else np.asarray(X)
@@ -340,6 +340,22 @@ def check_features(X: Any, n_nodes: int, names: ArrayLike | None = None) -> Any:
         features = scipy.sparse.csc_array(features)
         _check_finite(features.data, names, features)
     return features
+
+
+def explain(error: Exception, X: Any) -> None:
+    """Say where a value is that scikit-learn could not make a number of, if that is the error.
+
+    Examples
+    --------
+    >>> explain(ValueError("could not convert string to float: 'ann'"), [[1.0, "ann"]])
+    Traceback (most recent call last):
+    ...
+    ValueError: X must be real numbers, but row 0, column 1 is 'ann'; encode such columns first, for
+    example a table with NodeFeatures.from_table
+    """
+    said = str(error)
+    if any(words in said for words in ("could not convert", "float() argument", "be promoted")):
+        check_features(np.asarray(X, dtype=object), len(X), getattr(X, "columns", None))
 
 
 def _convert_objects(features: NDArray[Any], names: ArrayLike | None) -> NDArray[Any]:
@@ -372,7 +388,7 @@ def _is_number(text: str) -> bool:
 def _refuse_value(i: int, j: int, value: Any, names: ArrayLike | None) -> NoReturn:
     raise ValueError(
         f"X must be real numbers, but {_place(i, j, names)} is {value!r}; encode such columns "
-        f"first, for example with sklearn.preprocessing.OneHotEncoder"
+        f"first, for example a table with NodeFeatures.from_table"
     )
 
 
