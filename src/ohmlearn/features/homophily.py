@@ -15,7 +15,7 @@ from ohmlearn.validation.parameters import check_n_jobs
 __all__ = ["Homophily", "measure_homophily"]
 
 Floats = NDArray[np.float64]
-ENOUGH = 10  # edges between labelled nodes
+ENOUGH = 50  # edges between labelled nodes
 REACH = 4.0  # gamma of the neighbourhood in which labels are compared if there are fewer
 MOST_COLUMNS = 64  # of the features, drawn at random
 
@@ -27,7 +27,7 @@ class Homophily(NamedTuple):
     ----------
     labels : float
         Of labels: how much more often than by chance two joined nodes have the same one, or for
-        numbers, their correlation. If fewer than 10 edges join labelled nodes, labels that are
+        numbers, their correlation. If fewer than 50 edges join labelled nodes, labels that are
         nearby are compared instead. NaN if there are too few labels, or all are the same.
     features : float
         Of features: correlation of the features at both ends of edges. NaN if there is no edge, or
@@ -53,7 +53,7 @@ def _in_words(value: float) -> str:
     if np.isnan(value):
         return "not known"
     steps = ((0.5, "much alike"), (0.2, "somewhat alike"), (0.05, "little alike"))
-    other = "not alike" if value > -0.2 else "opposites"
+    other = "not alike" if value > -0.3 else "opposites"
     return next((words for least, words in steps if value >= least), other)
 
 

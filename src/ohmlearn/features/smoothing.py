@@ -354,8 +354,14 @@ def explain(error: Exception, X: Any) -> None:
     example a table with NodeFeatures.from_table
     """
     said = str(error)
-    if any(words in said for words in ("could not convert", "float() argument", "be promoted")):
+    if not any(words in said for words in ("could not convert", "float() argument", "be promoted")):
+        return
+    try:
         check_features(np.asarray(X, dtype=object), len(X), getattr(X, "columns", None))
+    except ValueError as found:
+        if "float() argument" in said:  # scikit-learn wants a TypeError with these words
+            raise TypeError(f"{found}; {said}") from None
+        raise
 
 
 def _convert_objects(features: NDArray[Any], names: ArrayLike | None) -> NDArray[Any]:
