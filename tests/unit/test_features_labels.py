@@ -105,8 +105,11 @@ def test_few_labels(estimator):
 def test_one_label_for_each_of_three_classes():
     model = fit({0: "a", 50: "b", 79: "c"})
     np.testing.assert_allclose(model.label_distributions_.sum(axis=1), 1.0)
-    assert model.accuracy_estimate_.n_labels == 3
-    assert model.prediction_sets(0.1).all()  # too few labels to leave a class out
+    assert model.accuracy_estimate_.n_labels == 0  # no label can be left out
+    assert np.isnan(model.accuracy_estimate_.value)
+    assert model.prediction_sets(0.1).all()
+    assert model.weights_["graph"] > model.weights_["features"]
+    assert str(model.graph_use_).startswith("It is not known whether the graph helps")
 
 
 def test_wrong_labels():

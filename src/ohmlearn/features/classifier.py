@@ -44,7 +44,7 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
 
     Nodes that no label reaches along the edges are answered by the estimator: from smoothed
     features if they have edges and "both" has a weight, else from their own. Nodes without features
-    are answered from the graph and the features around them.
+    are answered from the graph and the features around them. Labelled nodes keep their labels.
 
     Parameters
     ----------

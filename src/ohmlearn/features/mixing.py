@@ -178,6 +178,7 @@ class MixesExperts(SharesGraph):
         assert mixed is not None
         mixed /= np.where(total > 0, total, 1.0)[:, np.newaxis]
         self.answered_ = (total > 0) | ~self._missing
+        self.answered_[labels.nodes] = True
         lost = np.flatnonzero(total == 0)
         if len(lost) > 0:
             temperature = mixture.temperatures.get(FEATURES, 1.0)
@@ -188,6 +189,9 @@ class MixesExperts(SharesGraph):
         used = {variant.kind for variant in mixture.weights} - {"features"}
         shared = np.any([knows[kind] for kind in used], axis=0) if used else total > 0
         self._by_estimator = np.flatnonzero(~shared)
+        if task.has_classes:  # given labels are kept
+            mixed[labels.nodes] *= 1.0 - KEPT
+            mixed[labels.nodes] += KEPT * labels.values
         return mixed
 
     def _answers_of_experts(

@@ -1,6 +1,5 @@
 """GraphSmoother: smoothing of features as a transformer of scikit-learn."""
 
-import warnings
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -11,6 +10,7 @@ from scipy.sparse import issparse
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
+from ohmlearn._warnings import warn
 from ohmlearn.features.known_graph import SharesGraph, check_index, join_neighbors, read_graph
 from ohmlearn.features.smoothing import GAMMA, Smoothing, check_features, explain, make_room
 from ohmlearn.features.table import NodeFeatures
@@ -194,7 +194,7 @@ class GraphSmoother(TransformerMixin, SharesGraph):
             )
         check_index(X, known.nodes)
         if has_ids and (said := X.match(known.nodes, n_nodes=known.graph.n_nodes).about()):
-            warnings.warn(said, UserWarning, stacklevel=2)
+            warn(said)
         self.graph_: Graph = known.graph
         self.degrees_: NDArray[np.float64] = known.degrees
         self.nodes_: NodeTable | None = known.nodes
