@@ -151,7 +151,8 @@ def describe_features(features: "NodeFeatures") -> Iterator[str]:
       city: left out: all values are 'Rome'
     """
     n_rows, n_columns = features.X.shape
-    what = f"{n_rows:,} nodes with {n_columns:,} {'feature' if n_columns == 1 else 'features'}"
+    nodes, columns = "node" if n_rows == 1 else "nodes", "feature" if n_columns == 1 else "features"
+    what = f"{n_rows:,} {nodes} with {n_columns:,} {columns}"
     yield f"{features.source}: {what}, ids = {features.id_heading!r}"
     alike: dict[str, list[str]] = {}
     for name, treatment in features.treatment.items():
@@ -159,7 +160,7 @@ def describe_features(features: "NodeFeatures") -> Iterator[str]:
     for at, (treatment, names) in enumerate(alike.items()):
         if at == MOST_LINES:
             rest = sum(map(len, list(alike.values())[at:]))
-            yield f"  and {rest:,} more columns"
+            yield f"  and {rest:,} more {'column' if rest == 1 else 'columns'}"
             return
         more = f" and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else ""
         yield f"  {', '.join(names[:MOST_NAMES])}{more}: {treatment}"
