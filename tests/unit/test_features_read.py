@@ -221,6 +221,14 @@ def test_numbers_that_one_text_spoils(tmp_path, column, doubt):
     assert doubt in features.treatment["amount"]
 
 
+def test_texts_that_only_look_like_numbers_or_dates(tmp_path):
+    path = tmp_path / "nodes.csv"
+    for column in ([f"1.2.{n}" for n in range(30)], [f"{n}-B" for n in range(30)], ["7", "x"] * 15):
+        lines = [f"n{at},{at % 7},{value}\n" for at, value in enumerate(column)]
+        path.write_text("id,size,version\n" + "".join(lines))
+        assert " has " not in read_features(path).treatment["version"]
+
+
 def test_columns_that_may_be_ids(tmp_path):
     path = tmp_path / "nodes.csv"
     path.write_text("id,row,size\n" + "".join(f"n{at},{at + 7},{at % 9}\n" for at in range(30)))

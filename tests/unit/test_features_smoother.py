@@ -1,6 +1,10 @@
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from ohmlearn import (
     EdgeLog,
@@ -213,3 +217,12 @@ def test_tables_with_dates_are_refused():
     for estimator in (GraphSmoother(path), GraphFeatureClassifier(graph=path)):
         with pytest.raises(ValueError, match=r"column 1 \(born\) is .*NodeFeatures.from_table"):
             estimator.fit(table, [0, 1])
+
+
+def test_features_with_ids_in_a_pipeline(graph, X):
+    smoother = GraphSmoother(graph, random_state=0)
+    y = (smoother.fit_transform(X)[:, 0] > 0).astype(int)
+    features = NodeFeatures(X[::-1], ids=range(299, -1, -1))
+    model = make_pipeline(smoother, StandardScaler(), LogisticRegression(C=100.0))
+    assert cross_val_score(model, features, y[::-1], cv=3).min() > 0.9
+    assert cross_val_score(model, features, y, cv=3).max() < 0.8  # the rows of other nodes

@@ -151,7 +151,8 @@ def describe_features(features: "NodeFeatures") -> Iterator[str]:
       city: left out: all values are 'Rome'
     """
     n_rows, n_columns = features.X.shape
-    what = f"{n_rows:,} nodes with {n_columns:,} {'feature' if n_columns == 1 else 'features'}"
+    nodes, columns = "node" if n_rows == 1 else "nodes", "feature" if n_columns == 1 else "features"
+    what = f"{n_rows:,} {nodes} with {n_columns:,} {columns}"
     yield f"{features.source}: {what}, ids = {features.id_heading!r}"
     alike: dict[str, list[str]] = {}
     for name, treatment in features.treatment.items():
@@ -159,7 +160,7 @@ def describe_features(features: "NodeFeatures") -> Iterator[str]:
     for at, (treatment, names) in enumerate(alike.items()):
         if at == MOST_LINES:
             rest = sum(map(len, list(alike.values())[at:]))
-            yield f"  and {rest:,} more columns"
+            yield f"  and {rest:,} more {'column' if rest == 1 else 'columns'}"
             return
         more = f" and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else ""
         yield f"  {', '.join(names[:MOST_NAMES])}{more}: {treatment}"
@@ -207,7 +208,7 @@ def label_with_features(
         model.fit_edges(
             edges, features, labels, sample_weight=labels.weights, sparsifier=sparsifier
         )
-    _warn_unknown(model)
+    _warn_unknown(model, forgetting.needs_times)
     return model, stream, edges
 
 
@@ -230,7 +231,7 @@ def _as_dense(features: "NodeFeatures") -> "NodeFeatures":
     return dense
 
 
-def _warn_unknown(model: "GraphFeatureClassifier") -> None:
+def _warn_unknown(model: "GraphFeatureClassifier", has_times: bool) -> None:
     """Warn of labelled nodes that neither edges nor features have, for example mistyped ones."""
     labelled = model.labelled_
     n_neighbors = model.graph_.indptr[labelled + 1] - model.graph_.indptr[labelled]
@@ -238,9 +239,10 @@ def _warn_unknown(model: "GraphFeatureClassifier") -> None:
     if len(unknown) > 0:
         first = unknown[0] if model.nodes_ is None else model.nodes_.ids(unknown[:1]).tolist()[0]
         are, have = ("is", "has") if len(unknown) == 1 else ("are", "have")
+        why = f"{have} no edge that counts" if has_times else f"{are} in no edge"
         warnings.warn(
-            f"{len(unknown)} of the {len(labelled)} labelled nodes {are} in no edge and {have} no "
-            f"features, such as {first!r}",
+            f"{len(unknown)} of the {len(labelled)} labelled nodes {why} and {have} no features, "
+            f"such as {first!r}",
             UserWarning,
             stacklevel=2,
         )

@@ -153,8 +153,8 @@ def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
         lines += _features(summary["features"], "time" in summary)
         epsilon = summary["epsilon_estimate"]
         what = f"labels are those of the edges kept (epsilon about {epsilon:.2g}, estimated)"
-        n_used = summary["n_edges_seen"] - dropped
-        all_kept = "no edge was left out" + (" (parallel ones added up)" if kept < n_used else "")
+        is_less = kept < summary["n_edges_seen"]
+        all_kept = "no edge was left out" + (" (parallel ones added up)" if is_less else "")
         lines.append(("Passes", f"1; {what if epsilon > 0 else all_kept}"))
     elif "residual" in summary:
         residual = f"{max(summary['residual']):.2g}"

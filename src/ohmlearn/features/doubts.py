@@ -18,7 +18,9 @@ THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?|[+-]?\d{1,3}([' ]\d{3})+(
 DECIMAL_COMMA = re.compile(r"[+-]?(\d*|\d{1,3}(\.\d{3})+),\d+")
 SEPARATORS = "[, ']"
 DATE = re.compile(r"\d{4}-\d\d-\d\d([ T].*)?")  # as Arrow reads it
-OTHER_DATE = re.compile(r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}([ T].*)?")
+OTHER_DATE = re.compile(
+    r"(\d{1,2}([./-])\d{1,2}\2\d{4}|\d{4}([./-])\d{1,2}\3\d{1,2}|\d{1,2}/\d{1,2}/\d\d)([ T].*)?"
+)
 ALIKE = {"number": ("number", "comma"), "date": ("date", "other date")}
 
 
