@@ -126,6 +126,7 @@ def _draws(
     return {
         "accuracy": round(statistics.fmean(accuracies), 4),
         "spread": round(float(np.std(accuracies)), 4),
+        "accuracies": [round(value, 4) for value in accuracies],
         "draws": len(accuracies),
         "first_seed": options.first_seed,
         "cpu_s": round(min(cpu), 4),
