@@ -203,7 +203,7 @@ def main() -> None:
                         default=[GRAPH_SET, *POINT_SETS])  # fmt: skip
     parser.add_argument("--methods", nargs="+", choices=METHODS, help="instead of all of the set")
     parser.add_argument("--per-class", type=int, nargs="+", help="labels per class")
-    parser.add_argument("--draws", type=int, help="10 for cora and 5 for the others")
+    parser.add_argument("--draws", type=int, help="10 for cora and 4 for the others")
     parser.add_argument("--slow-draws", type=int, default=4, help="of methods that take long")
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
     parser.add_argument("--limit", type=float, default=900.0, help="CPU seconds for each child")
@@ -238,7 +238,7 @@ def _run(name: str, done: set[tuple[str, str]], options: argparse.Namespace) -> 
     print(f"{name}: {data.graph}", file=sys.stderr, flush=True)
     head |= {"nodes": len(y), "edges": data.graph.n_edges, "features": data.X.shape[1]}
     counts = options.per_class or (GRAPH_COUNTS if own else POINT_COUNTS)
-    draws = options.draws or (10 if own else 5)
+    draws = options.draws or (10 if own else 4)
     arguments = ["--first-seed", str(options.first_seed)]
     arguments += ["--per-class", *(str(count) for count in counts)]
     with tempfile.TemporaryDirectory() as folder:
