@@ -173,8 +173,17 @@ def test_old_edges_can_be_forgotten(folder: Path):
         result = label(*ALL, "-o", "out.csv", option, time)
         assert result.exit_code == 0, result.output
         assert share_right(read()) > 0.75
+        assert "Time      " in result.stderr
+    assert "Time      edges since 2024-01-15" in result.stderr
+    assert "; the latest is of 2024-01-28" in result.stderr
+    assert "; 5 ids have no edge that counts" in result.stderr  # z1, q1, q2 and two more
+    assert "; 10 are not connected to a label" in result.stderr
     result = label(*ALL, "-o", "out.csv", "--since", "2025-01-01")
-    assert "Error: no edge counts since 2025-01-01" in result.stderr
+    assert (
+        "Error: no edge counts since 2025-01-01T00:00:00; the latest is of 2024-01-28"
+        in result.stderr
+    )
+    assert "Warning" not in result.stderr
 
 
 def test_answers_that_are_not_sure_enough(folder: Path):
@@ -209,6 +218,37 @@ def test_the_page_has_a_part_about_features(folder: Path):
     assert "left out: text with 116 different values in 116 rows" in page.text
     assert "30 labels were predicted" in page.text
     assert "Not computed with features" in page.text  # nodes to label next
+    lines = page.text.replace("\\\n", " ").splitlines()
+    command = next(line for line in lines if "ohmlearn label edges.csv" in line)
+    options = command.partition("ohmlearn label ")[2].split()
+    result = label(*options, "-o", "again.csv", "--report", "again.html")
+    assert result.exit_code == 0, result.output
+    assert read("again.csv") == read()
+
+
+def test_labels_of_nodes_that_nothing_is_known_of(folder: Path):
+    with open("labels.csv", "a", encoding="utf-8") as file:
+        file.write("typo1,blue\ntypo2,red\n")
+    result = label(*ALL, "-o", "out.csv")
+    assert result.exit_code == 0, result.output
+    assert (
+        "Warning: 2 of the 32 labelled nodes are in no edge and have no features, such as 'typo1'"
+        in result.stderr
+    )
+    assert read()["typo1"]["label"] == "blue"
+    assert read()["typo2"]["label"] == "red"
+
+
+def test_the_column_of_nodes_may_be_called_as_in_the_labels(folder: Path):
+    for path in ("nodes.csv", "labels.csv"):
+        text = Path(path).read_text()
+        Path(path).write_text(text.replace("id,", "account,", 1).replace("node,", "account,", 1))
+    arguments = (*ALL, "-o", "out.csv", "--node-col", "account")
+    result = label(*arguments)
+    assert result.exit_code == 0, result.output
+    assert "nodes.csv: 116 nodes with 5 features, ids = 'account'" in result.stderr
+    Path("nodes.csv").write_text(Path("nodes.csv").read_text().replace("account", "who", 1))
+    assert "name the one with the ids in --feature-node-col" in label(*arguments).stderr
 
 
 def test_few_labels(folder: Path):
@@ -236,6 +276,8 @@ REFUSED = {
     ("--method", "restart"): "--method is about labels from the edges alone",
     ("--class-prior", "red=1,blue=1"): "--class-prior is about labels from the edges alone",
     ("--normalization", "cmn"): "--normalization is about labels from the edges alone",
+    ("--gamma", "-3"): "--gamma must be from 0 to 1e+09 with --features",
+    ("--features", "-"): "--features cannot be read from a pipe; give a file",
     ("--feature-cols", "age,size"): "nodes.csv: has no column 'size'; the columns are 'id'",
     ("--feature-node-col", "who"): "nodes.csv: has no column 'who'; the columns are 'id'",
     ("--feature-node-col", "same"): "nodes.csv: the id '1' is in the rows 2 and 3",

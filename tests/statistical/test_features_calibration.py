@@ -11,7 +11,7 @@ from sklearn.datasets import make_moons
 
 from ohmlearn import GraphFeatureClassifier, gallery
 
-N_DRAWS = 4
+N_DRAWS = 3
 
 
 def planted(noise, p, bridges):

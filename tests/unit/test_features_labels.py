@@ -7,7 +7,9 @@ from ohmlearn import (
     Graph,
     GraphFeatureClassifier,
     GraphFeatureRegressor,
+    GraphSmoother,
     NodeFeatures,
+    NodeTable,
     StreamingSparsifier,
     gallery,
     read_edges,
@@ -103,8 +105,11 @@ def test_few_labels(estimator):
 def test_one_label_for_each_of_three_classes():
     model = fit({0: "a", 50: "b", 79: "c"})
     np.testing.assert_allclose(model.label_distributions_.sum(axis=1), 1.0)
-    assert model.accuracy_estimate_.n_labels == 3
-    assert model.prediction_sets(0.1).all()  # too few labels to leave a class out
+    assert model.accuracy_estimate_.n_labels == 0  # no label can be left out
+    assert np.isnan(model.accuracy_estimate_.value)
+    assert model.prediction_sets(0.1).all()
+    assert model.weights_["graph"] > model.weights_["features"]
+    assert str(model.graph_use_).startswith("It is not known whether the graph helps")
 
 
 def test_wrong_labels():
@@ -168,6 +173,38 @@ def test_ids(stream):
     found = expected.predict_proba(new)
     np.testing.assert_array_equal(found[:1], expected.predict_proba(X[:1]))
     np.testing.assert_array_equal(found[1], expected.label_distributions_[ids.tolist().index(0)])
+
+
+def test_rows_that_may_be_in_another_order(stream):
+    labels = dict(enumerate(Y))
+    message = (
+        r"rows of X have the order of nodes.ids\(\), .* give NodeFeatures\(X, ids=range\(80\)\)"
+    )
+    with pytest.raises(ValueError, match=message):
+        classifier().fit_edges(read_edges(stream), X, labels)
+    with pytest.raises(ValueError, match=message):
+        classifier(graph=read_edges(stream)).fit(X, labels)
+    model = classifier().fit_edges(read_edges(stream), NodeFeatures(X, ids=np.arange(N)), labels)
+    with pytest.raises(ValueError, match=message):
+        model.update(([0], [1]), X)
+
+
+def test_index_of_a_frame():
+    pandas = pytest.importorskip("pandas")
+    nodes = NodeTable()
+    names = np.array([f"p{node}" for node in range(N)])
+    u, v, w = GRAPH.edges()
+    a, b = nodes.add_edges(names[u].tolist(), names[v].tolist())
+    graph = Graph.from_edges(a, b, w)
+    graph.nodes = nodes
+    frame, y = pandas.DataFrame(X, index=names), pandas.Series(Y, index=names)
+    for estimator in (classifier(graph=graph), GraphSmoother(graph)):
+        with pytest.raises(ValueError, match=r"row 1 of X is 'p1' .* give X.loc\[nodes.ids\(\)\]"):
+            estimator.fit(frame, y)
+        estimator.fit(frame.loc[nodes.ids().tolist()], y)
+    in_order = classifier(graph=graph).fit(frame.loc[nodes.ids().tolist()], y)
+    by_id = classifier(graph=graph).fit(NodeFeatures(X, ids=names), y)
+    same(by_id, in_order.label_distributions_)
 
 
 def test_labels_of_ids_that_the_graph_does_not_have():

@@ -5,13 +5,19 @@ import pytest
 import scipy.sparse
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from ohmlearn import Graph, GraphFeatureClassifier, GraphFeatureRegressor, HFSClassifier, gallery
+from ohmlearn import (
+    Graph,
+    GraphFeatureClassifier,
+    GraphFeatureRegressor,
+    HFSClassifier,
+    NodeFeatures,
+    gallery,
+)
 from ohmlearn.features.experts import (
     CORRECT_GAMMA,
     FEATURES,
     GRAPH,
     LABEL_WEIGHT,
-    MOST_RATIO,
     Experts,
     Variant,
 )
@@ -19,7 +25,7 @@ from ohmlearn.features.homophily import Homophily, measure_homophily
 from ohmlearn.features.mixing import GraphUse
 from ohmlearn.features.mixture import fit_mixture, split_labels
 from ohmlearn.features.scaling import ScaledFeatures
-from ohmlearn.features.tasks import Classes, Values
+from ohmlearn.features.tasks import MOST_RATIO, SHRINKAGE, Classes, Values
 from ohmlearn.semi_supervised.targets import NodeLabels
 
 N = 160
@@ -89,8 +95,9 @@ def test_graph_that_does_not_help_is_left_out():
     assert "The graph does not help" in str(model.graph_use_)
     scaled = (X - X.mean(axis=0)) / X.std(axis=0)
     alone = LogisticRegression(C=0.3, max_iter=1000).fit(scaled[y >= 0], y[y >= 0])
-    np.testing.assert_array_equal(model.transduction_, alone.predict(scaled))
-    values = np.where(y < 0, np.nan, X[:, 0] + X[:, 1])
+    np.testing.assert_array_equal(model.transduction_[y < 0], alone.predict(scaled)[y < 0])
+    np.testing.assert_array_equal(model.transduction_[y >= 0], y[y >= 0])  # given labels are kept
+    values = np.where(y < 0, np.nan, X[:, 0] + X[:, 1] + noise(5)[:, 0])
     with pytest.warns(UserWarning, match="the graph does not help"):
         numbers = GraphFeatureRegressor(graph=graph, random_state=0).fit(X, values)
     ridge = Ridge().fit(scaled[y >= 0], values[y >= 0])
@@ -106,7 +113,8 @@ def test_graph_without_edges(estimator):
     with pytest.warns(UserWarning, match="the graph does not help"):
         model = estimator(graph=graph, random_state=0).fit(X, y)
     assert model.weights_["features"] == 1.0
-    np.testing.assert_allclose(model.transduction_, model.predict(X))
+    other = np.isnan(y) | (y == -1)  # labelled nodes keep their labels
+    np.testing.assert_allclose(model.transduction_[other], model.predict(X)[other])
 
 
 def test_graph_of_opposites():
@@ -149,6 +157,7 @@ def test_parameters_choose_the_variants():
 
     def variants(**steps):
         options = {"gamma": 9.0, "correct": None, "spread": None, "mix": True, "n_folds": 2}
+        options["homophily"] = 0.5
         return set(fit_mixture(experts, labels, **options | steps)[0].losses)
 
     plain = Variant("both")
@@ -165,13 +174,13 @@ def test_steps_switched_off_is_the_estimator_on_smoothed_features():
     model = GraphFeatureClassifier(graph=BLOCKS, gamma=4.0, **options).fit(X, y)
     smoothed = make_experts(BLOCKS, X).smooth_features(4.0)
     alone = LogisticRegression(C=0.3, max_iter=1000).fit(smoothed[y >= 0], y[y >= 0])
-    np.testing.assert_array_equal(model.transduction_, alone.predict(smoothed))
+    np.testing.assert_array_equal(model.transduction_[y < 0], alone.predict(smoothed)[y < 0])
     assert model.weights_ == {"features": 0, "both": 1.0, "graph": 0}
     assert model.gamma_ == 4.0
     use = GraphFeatureClassifier(graph=BLOCKS, random_state=0).fit(X, y).graph_use_
     assert model.graph_use_.loss_without == pytest.approx(use.loss_without)
     plain = GraphFeatureClassifier(graph=BLOCKS, gamma=0, **options).fit(X, y)
-    np.testing.assert_array_equal(plain.transduction_, plain.predict(X))
+    np.testing.assert_array_equal(plain.transduction_[y < 0], plain.predict(X)[y < 0])
 
 
 def test_seed_and_threads():
@@ -206,41 +215,66 @@ def test_spread_solves_its_quadratic_problem():
         assert np.abs(found[1] - found[0]).max() > 0.01
 
 
-def test_correct_spreads_errors_with_their_mean_size():
+def spread_errors(graph, nodes, given):
+    """Return smoothed columns with the given rows at some nodes, by the dense formula."""
+    roots = np.sqrt(graph.degrees)[:, np.newaxis]
+    columns = np.zeros((graph.n_nodes, given.shape[1]))
+    columns[nodes] = given
+    matrix = np.diag(graph.degrees) + CORRECT_GAMMA * graph.laplacian().toarray()
+    return roots * np.linalg.solve(matrix, roots * columns)
+
+
+def test_corrected_numbers_get_the_mean_error_nearby():
     graph = random_graph(40, 200)
     experts = make_experts(graph, noise(n=40), Values(), Ridge())
     nodes, errors = np.array([0, 7, 20]), np.array([[1.0], [-2.0], [0.5]])
     labels = NodeLabels(nodes, errors, np.ones(3))
     answers = noise(3, 40, 1)
     found = experts.correct(answers.copy(), labels, errors) - answers
-    roots = np.sqrt(graph.degrees)[:, np.newaxis]
-    given = np.zeros((40, 1))
-    given[nodes] = errors
-    matrix = np.diag(graph.degrees) + CORRECT_GAMMA * graph.laplacian().toarray()
-    spread = roots * np.linalg.solve(matrix, roots * given)
-    size = np.abs(errors).mean()
-    near = np.abs(spread) * MOST_RATIO > 1.01 * size
-    far = np.abs(spread) * MOST_RATIO < 0.99 * size
-    assert min(near.sum(), far.sum()) > 0
-    np.testing.assert_allclose(found[near], size * np.sign(spread[near]))
-    np.testing.assert_allclose(found[far], spread[far], atol=1e-5)
+    spread = spread_errors(graph, nodes, np.hstack([errors, np.ones((3, 1))]))
+    near = spread[:, 1:] + SHRINKAGE * spread[nodes, 1].mean()
+    np.testing.assert_allclose(found, spread[:, :1] / near, atol=1e-3)
     nothing = experts.correct(answers.copy(), labels, np.zeros((3, 1)))
     np.testing.assert_allclose(nothing, answers)
 
 
-def test_rows_of_smoothed_features_have_the_same_length():
+def test_corrected_probabilities_keep_the_direction_and_the_mean_size_of_errors():
+    task = Classes(2)
+    labels = NodeLabels(np.array([0, 1]), np.eye(2), np.ones(2))
+    errors = np.array([[0.3, -0.3], [-0.1, 0.1]])
+    spread = np.array([[0.02, -0.02], [-0.4, 0.4], [1e-9, -1e-9]])
+    found = task.scale_errors(spread, np.ones((3, 1)), errors, labels)
+    np.testing.assert_allclose(found[:2], [[0.2, -0.2], [-0.2, 0.2]])
+    np.testing.assert_allclose(found[2], spread[2])  # far from all labels
+    assert MOST_RATIO * 2e-9 < 0.4
+
+
+def test_rows_of_many_smoothed_features_have_the_same_length():
     graph = random_graph(60, 100, n_nodes=63)
-    X = noise(n=63)
+    X = noise(n=63, n_columns=40)
     experts = make_experts(graph, X)
     smoothed = experts.smooth_features(9.0)
     lengths = np.linalg.norm(smoothed, axis=1)
     np.testing.assert_allclose(lengths, experts.features.size)
-    some = np.array([61, 5, 17])
-    np.testing.assert_allclose(experts.smooth_features(9.0, some), smoothed[some])
+    some = np.array([61, 5, 17])  # fewer rows than columns are solved for in another way
+    np.testing.assert_allclose(experts.smooth_features(9.0, some), smoothed[some], atol=1e-3)
     own = experts.features.rows(slice(None))
     alone = np.flatnonzero(graph.degrees == 0)  # these keep their directions
     cosines = np.einsum("ij,ij->i", own[alone], smoothed[alone])
     np.testing.assert_allclose(cosines, np.linalg.norm(own[alone], axis=1) * lengths[alone])
+
+
+def test_few_smoothed_features_are_weighted_means():
+    graph = random_graph(60, 200)
+    experts = make_experts(graph, noise(n=60))
+    found = experts.smooth_features(9.0)
+    own = experts.features.rows(slice(None))
+    matrix = np.diag(graph.degrees) + 9.0 * graph.laplacian().toarray()
+    weights = np.linalg.inv(matrix)  # of nodes, each with the root of its degree and one over it
+    means = weights @ own / weights.sum(axis=1, keepdims=True)
+    means *= experts.features.size / np.sqrt(np.sum(means.var(axis=0)))
+    np.testing.assert_allclose(found, means, atol=2e-3)
+    np.testing.assert_allclose(np.sum(found.var(axis=0)), experts.features.size**2, rtol=1e-6)
 
 
 def test_folds():
@@ -428,14 +462,24 @@ def test_unreached_nodes():
     labels = np.concatenate([y, np.full(N + 20, -1)])
     model = GraphFeatureClassifier(graph=graph, random_state=0).fit(X, labels)
     assert model.reached_.tolist() == [True] * N + [False] * (N + 20)
-    np.testing.assert_allclose(
-        model.label_distributions_[alone], model.predict_proba(X[alone]), atol=1e-9
-    )
+    np.testing.assert_allclose(model.label_distributions_[alone], model.predict_proba(X[alone]))
     assert np.mean(model.transduction_[N:n] == TRUTH) > 0.95  # from smoothed features
     only = np.full(n + 20, -1)
     only[alone] = truth[alone]  # labels on isolated nodes only
     found = GraphFeatureClassifier(graph=graph, random_state=0).fit(X, only)
     assert np.mean(found.transduction_ == truth) > 0.9
+
+
+def test_probabilities_of_nodes_are_those_of_their_rows():
+    y, X = some_labels(), noise()
+    graph = Graph.from_edges(*BLOCKS.edges(), n_nodes=N + 5)
+    X = np.vstack([X, noise(8, 5)])
+    model = GraphFeatureClassifier(graph=graph, random_state=0)
+    model.fit(X, np.append(y, np.full(5, -1)))
+    found = model.predict_proba(NodeFeatures(X))
+    np.testing.assert_array_equal(found, model.label_distributions_)
+    np.testing.assert_allclose(found[N:], model.predict_proba(X[N:]))  # the estimator alone
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
 
 
 def test_unsmoothed_expert_counts_as_features():
@@ -455,7 +499,12 @@ def test_unsmoothed_expert_counts_as_features():
 
 @pytest.mark.parametrize(
     ("loss_with", "verdict"),
-    [(0.5, "The graph helps:"), (0.98, "The graph makes little difference:")],
+    [
+        (0.5, "The graph helps:"),
+        (0.98, "It is not clear whether the graph helps:"),
+        (1.1, "The graph does not help:"),
+    ],
 )
 def test_verdict_depends_on_the_losses(loss_with, verdict):
-    assert str(GraphUse(True, loss_with, 1.0, Homophily(0.1, 0.1))).startswith(verdict)
+    use = GraphUse(loss_with < 0.9, loss_with, 1.0, 0.05, Homophily(0.1, 0.1))
+    assert str(use).startswith(verdict)

@@ -156,6 +156,8 @@ def test_bad_files_are_refused_with_the_row(tmp_path):
     refused(tmp_path, "", "is empty")
     refused(tmp_path, "id,x\n", "is empty: there is no row")
     refused(tmp_path, "1,2,3\n4,5,6\n", "the first line, '1,2,3', must be a header")
+    first = "the first line, 'ann,30,Rome', must be a header"
+    refused(tmp_path, "ann,30,Rome\nbob,40,Bern\n", first, node_col=0)
     refused(tmp_path, "just words\n", "has one column; is it CSV with a header?")
     refused(tmp_path, "a,b\n1,2\n", "no column is called node, node_id or id; .*'a', 'b'")
     refused(tmp_path, "id,x\n1,2\n", "has no column 'y'; the columns are 'id', 'x'", columns=["y"])
@@ -192,3 +194,36 @@ def test_files_of_web_servers(tmp_path):
             np.testing.assert_allclose(features.X, NUMBERS)
         with pytest.raises(FileNotFoundError, match=r"there is no file .*/none\.csv;"):
             read_features(f"{server.address}/none.csv")
+
+
+@pytest.mark.parametrize(
+    ("column", "doubt"),
+    [
+        ([*range(29), "unknown"], "nearly all are numbers, but row 31 has 'unknown'; make it"),
+        ([*range(29), "33,379.54"], "31 has '33,379.54'; write numbers without separators of"),
+        ([f"{n},5" for n in range(30)], "numbers such as '0,5' in row 2 are not read; write 0.5"),
+        ([f"1,{n:03}.5" for n in range(30)], "without separators of thousands, 1000.5"),
+        ([f"{n + 1}/01/2019" for n in range(30)], "dates such as '1/01/2019' in row 2 are not"),
+        (
+            [f"2019-01-{n + 1:02}" for n in range(29)] + ["28/01/2019"],
+            "nearly all are dates, but row 31 has '28/01/2019'; write dates as 2019-01-28",
+        ),
+        ([n % 25 if n < 59 else "?" for n in range(60)], "but row 61 has '?'"),
+    ],
+)
+def test_numbers_that_one_text_spoils(tmp_path, column, doubt):
+    path = tmp_path / "nodes.csv"
+    lines = [f'n{at},{at % 7},"{value}"\n' for at, value in enumerate(column)]
+    path.write_text("id,size,amount\n" + "".join(lines))
+    with pytest.warns(UserWarning, match="the column 'amount' is read as text: ") as caught:
+        features = read_features(path)
+    assert doubt in str(caught[0].message)
+    assert doubt in features.treatment["amount"]
+
+
+def test_columns_that_may_be_ids(tmp_path):
+    path = tmp_path / "nodes.csv"
+    path.write_text("id,row,size\n" + "".join(f"n{at},{at + 7},{at % 9}\n" for at in range(30)))
+    treatment = read_features(path).treatment
+    assert treatment["row"] == "numbers, all different: if it is an id, leave the column out"
+    assert treatment["size"] == "numbers"

@@ -2,7 +2,16 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from ohmlearn import EdgeLog, Graph, GraphSmoother, StreamingSparsifier, gallery, read_edges
+from ohmlearn import (
+    EdgeLog,
+    Graph,
+    GraphFeatureClassifier,
+    GraphSmoother,
+    NodeFeatures,
+    StreamingSparsifier,
+    gallery,
+    read_edges,
+)
 from ohmlearn.features import smooth
 
 
@@ -155,3 +164,52 @@ def test_bits_do_not_depend_on_threads(X):
     expected = GraphSmoother(edges, random_state=0).fit_transform(X)
     found = GraphSmoother(edges, random_state=0, n_jobs=2).fit_transform(X)
     np.testing.assert_array_equal(found, expected)
+
+
+def test_features_with_ids_are_joined_by_id(X):
+    names = [f"n{i}" for i in range(300)]
+    u, v, _ = gallery.chimera(300, random_state=1).edges()
+    edges = read_edges((np.array(names)[u], np.array(names)[v]))
+    smoother = GraphSmoother(Graph.from_batches(edges), random_state=0)
+    order = [names.index(node) for node in smoother.graph.nodes.ids()]
+    expected = np.empty_like(X)
+    expected[order] = smoother.fit_transform(X[order])
+    shuffled = np.random.default_rng(3).permutation(300)
+    features = NodeFeatures(X[shuffled], ids=[names[i] for i in shuffled], names=list("abcd"))
+    np.testing.assert_allclose(smoother.fit_transform(features), expected[shuffled], atol=1e-5)
+    assert smoother.get_feature_names_out().tolist()[:2] == ["a_gamma9", "b_gamma9"]
+    some = smoother.transform(features[[7, 3]])
+    np.testing.assert_allclose(some, expected[shuffled[[7, 3]]], atol=1e-5)
+    sparse = NodeFeatures(scipy.sparse.csr_matrix(features.X), ids=features.ids)
+    np.testing.assert_allclose(smoother.transform(sparse), expected[shuffled], atol=1e-5)
+    with pytest.raises(ValueError, match="X has 1 features, but GraphSmoother is expecting 4"):
+        smoother.transform(NodeFeatures(X[:, :1], ids=names))
+
+
+def test_features_of_some_nodes_and_of_others(graph, X):
+    features = NodeFeatures(X[:200], ids=[*range(199), 999])
+    smoother = GraphSmoother(graph, gamma=[1.0, 9.0], random_state=0)
+    with pytest.warns(UserWarning, match=r"101 of 300 nodes have no features.*1 id is only in"):
+        found = smoother.fit(features).transform(features)
+    np.testing.assert_array_equal(found[-1], np.tile(X[199], 2))
+    filled = np.vstack([X[:199], np.tile(X[:200].mean(axis=0), (101, 1))])
+    np.testing.assert_allclose(found[:199], smoother.transform(filled)[:199], atol=1e-5)
+
+
+def test_neighbours_of_features_with_ids(X):
+    ids = [f"n{i}" for i in range(300)]
+    expected = GraphSmoother(random_state=0).fit_transform(X)
+    smoother = GraphSmoother(random_state=0).fit(NodeFeatures(X, ids=ids))
+    np.testing.assert_array_equal(smoother.transform(X), expected)
+    turned = smoother.transform(NodeFeatures(X[::-1], ids=ids[::-1]))
+    np.testing.assert_allclose(turned, expected[::-1], atol=1e-5)
+    np.testing.assert_array_equal(smoother.fit_transform(NodeFeatures(X)), expected)
+
+
+def test_tables_with_dates_are_refused():
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame({"a": [1.0, 2.0], "born": pandas.to_datetime(["2020-01-01"] * 2)})
+    path = gallery.path(2)
+    for estimator in (GraphSmoother(path), GraphFeatureClassifier(graph=path)):
+        with pytest.raises(ValueError, match=r"column 1 \(born\) is .*NodeFeatures.from_table"):
+            estimator.fit(table, [0, 1])

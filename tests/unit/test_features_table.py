@@ -401,3 +401,16 @@ def test_any_table_gives_finite_numbers_or_a_message(data):
             source = name.removesuffix("_missing")
             unknown = [value is None or value != value for value in columns[source]]
             np.testing.assert_array_equal(dense[:, at], unknown)
+
+
+def test_ids_that_are_written_in_another_way():
+    features = NodeFeatures([[1.0], [2.0]], ids=[7, 8])
+    names, numbers = NodeTable(), NodeTable()
+    names.add(["007", "008"])
+    numbers.add([7, 8])
+    with pytest.raises(ValueError, match=r"such as '007'; zeros in front are missing on one side"):
+        features.match(names)
+    with pytest.raises(ValueError, match=r"'007' has zeros in front.*write it as 7, or, if those"):
+        NodeFeatures([[1.0], [2.0]], ids=["007", "008"]).match(numbers)
+    with pytest.raises(ValueError, match=r"the ids are texts, such as 'a', but the graph has no"):
+        NodeFeatures([[1.0], [2.0]], ids=["a", "b"]).match(None, n_nodes=2)

@@ -1,12 +1,13 @@
 """Options about features of nodes, and what is said about a file of features."""
 
+import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ohmlearn.cli.edges import WatchedEdges, as_column, check_ids, open_edges
-from ohmlearn.cli.forgetting import Forgetting
+from ohmlearn.cli.forgetting import EdgesSince, Forgetting
 from ohmlearn.cli.group import was_given
 from ohmlearn.cli.messages import tell
 
@@ -29,6 +30,8 @@ MOST_CHECKED = 10_000  # ids that are compared with those of the edges before th
 MOST_CELLS = 1 << 29  # of a matrix that is made dense
 MANY_LABELS = 5_000
 LEAST_LEAF = 5  # labels in a leaf of a tree
+MOST_GAMMA = 1e9
+NO_COLUMN = "no column is called node"  # what read_features says then
 # Options that do not go together with --features, and why.
 REFUSED = {
     "state": "the model in a state is one of edges and labels",
@@ -48,7 +51,7 @@ FEATURE_OPTIONS = (
     click.option(
         "--feature-node-col",
         help="Name or position of the column of nodes in --features. Default: a column called "
-        "node, node_id or id.",
+        "node, node_id or id, or as in --labels.",
     ),
     click.option(
         "--feature-cols",
@@ -87,6 +90,8 @@ def check_feature_options(options: dict[str, Any]) -> None:
             if options[name] is not None:
                 raise click.UsageError(f"--{name.replace('_', '-')} needs --features")
         return
+    if options["features_file"] == "-":
+        raise click.UsageError("--features cannot be read from a pipe; give a file")
     for name, why in REFUSED.items():
         if options[name] is not None:
             raise click.UsageError(f"--{name} cannot be used with --features: {why}")
@@ -96,12 +101,18 @@ def check_feature_options(options: dict[str, Any]) -> None:
             raise click.UsageError(
                 f"--{option} is about labels from the edges alone; leave it out with --features"
             )
+    gamma = options["gamma"]
+    if gamma is not None and not 0 <= gamma <= MOST_GAMMA:
+        raise click.UsageError(f"--gamma must be from 0 to {MOST_GAMMA:g} with --features")
     if options["passes"] is not None and options["passes"] > 1:
         raise click.UsageError("--features reads the edges once; leave out --passes")
 
 
-def read_feature_file(options: dict[str, Any]) -> "NodeFeatures":
-    """Return the features of a file, and print what became of its columns."""
+def read_feature_file(options: dict[str, Any], heading: str | None = None) -> "NodeFeatures":
+    """Return the features of a file, and print what became of its columns.
+
+    If no column has a usual name for ids, the `heading` of those of the labels is tried.
+    """
     from ohmlearn._phases import phase
     from ohmlearn.features import read_features
     from ohmlearn.streams import SourceError
@@ -109,11 +120,16 @@ def read_feature_file(options: dict[str, Any]) -> "NodeFeatures":
     path, columns = options["features_file"], options["feature_cols"]
     if columns is not None:
         columns = [name.strip() for name in columns.split(",")]
+    node_col = as_column(options["feature_node_col"])
     try:
         with phase(f"reading {path}"):
-            features = read_features(
-                path, node_col=as_column(options["feature_node_col"]), columns=columns
-            )
+            try:
+                features = read_features(path, node_col=node_col, columns=columns)
+            except SourceError as error:
+                said = str(error)  # lists the columns
+                if node_col is not None or NO_COLUMN not in said or repr(heading) not in said:
+                    raise
+                features = read_features(path, node_col=heading, columns=columns)
     except SourceError as error:  # the option node_col is about labels
         raise SourceError(str(error).replace("node_col", "--feature-node-col")) from error
     if not (options["quiet"] or options["as_json"]):
@@ -156,12 +172,11 @@ def label_with_features(
     from threadpoolctl import threadpool_limits
 
     from ohmlearn.features import GraphFeatureClassifier
-    from ohmlearn.semi_supervised.labelling import select_since
     from ohmlearn.sparsifier import StreamingSparsifier
     from ohmlearn.validation.parameters import check_n_jobs
     from ohmlearn.validation.times import check_moment
 
-    features = read_feature_file(options)
+    features = read_feature_file(options, labels.id_heading)
     stream = open_edges(options, needs_times=forgetting.needs_times)
     check_ids(stream, labels.path, list(labels), heading=labels.id_heading)
     some = features.chosen_ids[:MOST_CHECKED].tolist()
@@ -176,9 +191,11 @@ def label_with_features(
     )
     edges: Any = WatchedEdges(stream, options, sparsifier, needs_edges=True)
     if since is not None:
-        edges = select_since(edges, check_moment("since", since))
+        edges = EdgesSince(edges, check_moment("since", since))
+    if options["model"] == "hist-gradient-boosting":
+        features = _as_dense(features)
     model = GraphFeatureClassifier(
-        _make_estimator(options, features),
+        _make_estimator(options),
         gamma="auto" if options["gamma"] is None else options["gamma"],
         calibration=None if options["calibration"] == "none" else "cv",
         random_state=options["seed"],
@@ -190,26 +207,51 @@ def label_with_features(
         model.fit_edges(
             edges, features, labels, sample_weight=labels.weights, sparsifier=sparsifier
         )
-    if since is not None and model.graph_.n_edges == 0:
-        raise ValueError(f"no edge counts since {options['since']}")
+    _warn_unknown(model)
     return model, stream, edges
 
 
-def _make_estimator(options: dict[str, Any], features: "NodeFeatures") -> Any:
+def _as_dense(features: "NodeFeatures") -> "NodeFeatures":
+    """Return features as a dense matrix, because trees do not take sparse ones."""
+    from copy import copy
+
+    from scipy import sparse
+
+    if not sparse.issparse(features.X):
+        return features
+    n_rows, n_columns = features.X.shape
+    if n_rows * n_columns > MOST_CELLS:
+        raise ValueError(
+            f"{n_columns:,} columns for {n_rows:,} nodes are too many for --model "
+            f"hist-gradient-boosting; use --model logistic, or fewer columns (--feature-cols)"
+        )
+    dense = copy(features)
+    dense.X = features.X.toarray()
+    return dense
+
+
+def _warn_unknown(model: "GraphFeatureClassifier") -> None:
+    """Warn of labelled nodes that neither edges nor features have, for example mistyped ones."""
+    labelled = model.labelled_
+    n_neighbors = model.graph_.indptr[labelled + 1] - model.graph_.indptr[labelled]
+    unknown = labelled[model._missing[labelled] & (n_neighbors == 0)]
+    if len(unknown) > 0:
+        first = unknown[0] if model.nodes_ is None else model.nodes_.ids(unknown[:1]).tolist()[0]
+        are, have = ("is", "has") if len(unknown) == 1 else ("are", "have")
+        warnings.warn(
+            f"{len(unknown)} of the {len(labelled)} labelled nodes {are} in no edge and {have} no "
+            f"features, such as {first!r}",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+def _make_estimator(options: dict[str, Any]) -> Any:
     """Return the estimator that --model names; None is logistic regression."""
     if options["model"] != "hist-gradient-boosting":
         return None
-    from scipy import sparse
     from sklearn.ensemble import HistGradientBoostingClassifier
 
-    if sparse.issparse(features.X):  # which the trees do not take
-        n_rows, n_columns = features.X.shape
-        if n_rows * n_columns > MOST_CELLS:
-            raise ValueError(
-                f"{n_columns:,} columns for {n_rows:,} nodes are too many for --model "
-                f"hist-gradient-boosting; use --model logistic, or fewer columns (--feature-cols)"
-            )
-        features.X = features.X.toarray()
     return HistGradientBoostingClassifier(
         min_samples_leaf=LEAST_LEAF, early_stopping=False, random_state=options["seed"] % 2**32
     )

@@ -1,7 +1,7 @@
 """Options of commands that forget old edges."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ohmlearn.graph.time_view import TimeView
     from ohmlearn.semi_supervised import HFSClassifier
 
-__all__ = ["Forgetting", "check_window", "forgetting_options"]
+__all__ = ["EdgesSince", "Forgetting", "check_window", "forgetting_options"]
 
 OPTIONS = (
     click.option(
@@ -75,6 +75,67 @@ class Forgetting:
         check_unit(stream, options)
         check_durations(self._given, stream.time_unit)
         return choose_view(options, latest, None, self.moment.get("since"))
+
+
+class EdgesSince:
+    """A stream of the edges since a time, without their times.
+
+    The end of a reading in which no edge counts is an error, so that nothing is computed then.
+
+    Parameters
+    ----------
+    edges : stream of edges with times
+    since : float
+
+    Examples
+    --------
+    >>> edges = EdgesSince([([0, 1], [1, 2], None, [3.0, 7.0])], 5.0)
+    >>> [u.tolist() for u, v, w in edges], edges.about()["latest"]
+    ([[1]], 7.0)
+    >>> list(EdgesSince([([0, 1], [1, 2], None, [3.0, 7.0])], 8.0))
+    Traceback (most recent call last):
+    ...
+    ValueError: no edge counts since 8; the latest is of 7
+    """
+
+    def __init__(self, edges: Any, since: float) -> None:
+        self._edges, self._since = edges, since
+        self._latest = -math.inf
+        self.rereadable: bool = getattr(edges, "rereadable", True)
+        self.sources: list[str] = getattr(edges, "sources", [])
+        self.nodes = getattr(edges, "nodes", None)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        from ohmlearn.cli.label_summary import show_time
+        from ohmlearn.graph.time_view import TimeView
+
+        n_edges = 0
+        for batch in TimeView(since=self._since).of(self._watched()):
+            n_edges += len(batch[0])
+            yield batch
+        if n_edges == 0:
+            unit = getattr(self._edges, "time_unit", None)
+            since, latest = (show_time(time, unit) for time in (self._since, self._latest))
+            raise ValueError(f"no edge counts since {since}; the latest is of {latest}")
+
+    def _watched(self) -> Iterator[Any]:
+        import numpy as np
+
+        for batch in self._edges:
+            if len(batch[0]) > 0:
+                self._latest = max(self._latest, float(np.max(batch[3])))
+            yield batch
+
+    def about(self) -> dict[str, Any]:
+        """Return what the summary says about times."""
+        return {
+            "at": None,
+            "half_life": None,
+            "since": self._since,
+            "latest": self._latest,
+            "unit": getattr(self._edges, "time_unit", None),
+            "asked": None,
+        }
 
 
 def check_window(model: "HFSClassifier", stream: Any) -> None:

@@ -3,7 +3,7 @@
 import json
 import shlex
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -101,13 +101,16 @@ def main(debug: bool) -> None:
     """Labels for graphs too dense or too fast to store."""
 
 
-def repeat_command() -> str:
-    """Return the command line that repeats the present one, but for where it writes."""
+def repeat_command(without: Collection[str] = ()) -> str:
+    """Return the command line that repeats the present one, but for where it writes.
+
+    Options that were not given are written with their defaults, unless they are in `without`.
+    """
     context = click.get_current_context()
     parts = ["ohmlearn", str(context.info_name)]
     for parameter in context.command.params:
         value = context.params.get(str(parameter.name))
-        if value is None or parameter.name in ("output", "report", "checkpoint"):
+        if value is None or parameter.name in ("output", "report", "checkpoint", *without):
             continue
         if value is False and (not parameter.secondary_opts or parameter.default is not None):
             continue

@@ -19,7 +19,12 @@ from ohmlearn.cli.edges import (
     open_edges,
     seed_option,
 )
-from ohmlearn.cli.features import check_feature_options, feature_options, label_with_features
+from ohmlearn.cli.features import (
+    OF_EDGES_ALONE,
+    check_feature_options,
+    feature_options,
+    label_with_features,
+)
 from ohmlearn.cli.forgetting import Forgetting, check_window, forgetting_options
 from ohmlearn.cli.group import main, repeat_command
 from ohmlearn.cli.label_summary import make_summary, print_summary
@@ -236,7 +241,8 @@ def _label(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> "Out
 def _label_with_features(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> "Outcome":
     """Label all nodes from features and edges."""
     model, stream, edges = label_with_features(options, labels, forgetting)
-    return model, stream, _certify(model, edges, options), {}, lambda: None
+    about = {} if forgetting.moment.get("since") is None else {"time": edges.about()}
+    return model, stream, _certify(model, edges, options), about, lambda: None
 
 
 def _label_with_state(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> "Outcome":
@@ -309,7 +315,9 @@ def _write_page(
 ) -> None:
     from ohmlearn.report.label_page import make_page
 
-    page = make_page(model, stream.nodes, answers, summary, certificate, repeat_command())
+    without = OF_EDGES_ALONE if "features" in summary else ()
+    command = repeat_command(without)
+    page = make_page(model, stream.nodes, answers, summary, certificate, command)
     page.write(path)
     summary["report"] = path
 

@@ -121,12 +121,16 @@ def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     dropped = summary["n_self_loops_dropped"] + summary["n_zero_weights_dropped"]
     if dropped:
         edges += f"; {dropped:,} self-loops and zero weights left out"
-    nodes = f"{summary['n_nodes']:,}, {summary['n_labelled']} of them with a label given"
+    nodes = f"{summary['n_nodes']:,}, {summary['n_labelled']:,} of them with a label given"
     if summary["n_contradicting"]:
         nodes += f", {summary['n_contradicting']:,} with contradicting ones"
     if summary["n_relabelled"]:
         gets = "get" if summary["n_relabelled"] > 1 else "gets"
         nodes += f"; {summary['n_relabelled']:,} of these {gets} another label"
+    n_apart = summary["n_unreached"]
+    if "features" in summary and n_apart > summary["n_without_answer"]:
+        are = "is" if n_apart == 1 else "are"
+        nodes += f"; {n_apart:,} {are} not connected to a label"
     lines = [("Edges", edges), ("Nodes", nodes), ("Classes", _classes(summary))]
     if "state" in summary:
         lines.insert(0, ("State", _state(summary)))
@@ -146,10 +150,12 @@ def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
         losses = ", ".join(f"{name} {loss:.3g}" for name, loss in summary["method_losses"].items())
         lines.append(("Method", f"{summary['method']} (log-loss of left-out labels: {losses})"))
     if "features" in summary:
-        lines += _features(summary["features"])
+        lines += _features(summary["features"], "time" in summary)
         epsilon = summary["epsilon_estimate"]
         what = f"labels are those of the edges kept (epsilon about {epsilon:.2g}, estimated)"
-        lines.append(("Passes", f"1; {what if epsilon > 0 else 'no edge was left out'}"))
+        n_used = summary["n_edges_seen"] - dropped
+        all_kept = "no edge was left out" + (" (parallel ones added up)" if kept < n_used else "")
+        lines.append(("Passes", f"1; {what if epsilon > 0 else all_kept}"))
     elif "residual" in summary:
         residual = f"{max(summary['residual']):.2g}"
         lines.append(("Passes", f"{summary['passes']}, residual {residual} (full graph)"))
@@ -167,14 +173,17 @@ def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     return lines
 
 
-def _features(features: dict[str, Any]) -> list[tuple[str, str]]:
+def _features(features: dict[str, Any], has_times: bool) -> list[tuple[str, str]]:
     from ohmlearn.report.features_page import describe_weights
 
-    table = f"{features['path']}: {features['n_columns']:,} columns of numbers"
+    n_columns = features["n_columns"]
+    columns = "column" if n_columns == 1 else "columns"
+    table = f"{features['path']}: {n_columns:,} {columns} of numbers"
     if n_without := features["n_nodes_without"]:
         table += f"; {n_without:,} {'node has' if n_without == 1 else 'nodes have'} none"
     if n_ids := features["n_ids_without_edges"]:
         table += f"; {n_ids:,} {'id has' if n_ids == 1 else 'ids have'} no edge"
+        table += " that counts" if has_times else ""
     verdict = features["verdict"].removeprefix("The graph ").removeprefix("It is ")
     return [
         ("Features", table),

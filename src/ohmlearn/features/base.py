@@ -1,6 +1,5 @@
 """What the estimators for features and graph have in common."""
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,14 +12,17 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ohmlearn._warnings import warn
 from ohmlearn.features.known_graph import (
     KnownGraph,
     add_edges,
+    check_index,
     join_neighbors,
     read_graph,
 )
 from ohmlearn.features.mixing import MixesExperts
-from ohmlearn.features.smoothing import MOST_GAMMA, check_features
+from ohmlearn.features.scaling import ScaledFeatures
+from ohmlearn.features.smoothing import MOST_GAMMA, check_features, explain
 from ohmlearn.features.table import NodeFeatures
 from ohmlearn.nodes import NodeTable
 from ohmlearn.semi_supervised.all_edges import with_nodes
@@ -91,7 +93,8 @@ class BaseGraphFeatures(MixesExperts):
         ----------
         X : array-like or sparse matrix of shape (n_nodes, n_features), or NodeFeatures
             One row for each node of the graph, in its order; NodeFeatures have ids instead. In
-            scikit-learn's cross-validation give NodeFeatures, of which folds can be taken.
+            scikit-learn's cross-validation give NodeFeatures, of which folds can be taken. An array
+            is copied; do not change the matrix of NodeFeatures afterwards.
         y : array-like of shape (n_nodes,), or dict {node: label}
             Labels. None and NaN, and for classes -1, mean unlabelled. With NodeFeatures, an array
             has one entry for each of their rows.
@@ -106,17 +109,15 @@ class BaseGraphFeatures(MixesExperts):
         self._seed = check_seed(self.random_state)
         self._has_neighbors = self.graph is None
         if isinstance(X, NodeFeatures):
-            if self.graph is None:
-                known = join_neighbors(X.X, n_jobs=self.n_jobs, verbose=self.verbose)
-            else:
-                known = self._read(self.graph, None)
+            known = self._join_rows(X.X, X.ids) if self.graph is None else self._read(self.graph)
             self._set_names(X)
             return self._fit_table(known, X, y, sample_weight, add=False)
-        features = self._check_features(X, reset=True)
+        features = _own(self._check_features(X, reset=True), X)
         if self.graph is None:
-            known = join_neighbors(features, n_jobs=self.n_jobs, verbose=self.verbose)
+            known = self._join_rows(features)
         else:
             known = self._read(self.graph, features.shape[0])
+            _refuse_doubtful_order(X, known.nodes)
         y, sample_weight = pair_by_node(y, sample_weight, by_index=known.nodes is not None)
         self._set(known, features, None)
         labels = self._read_labels(y, known.graph.n_nodes, known.nodes, sample_weight)
@@ -175,15 +176,19 @@ class BaseGraphFeatures(MixesExperts):
             self._set_names(X)
             known = self._read(edges, None, sparsifier)
             return self._fit_table(known, X, y, sample_weight, add=True)
-        features = self._check_features(X, reset=True)
+        features = _own(self._check_features(X, reset=True), X)
         known = self._read(edges, features.shape[0], sparsifier)
+        _refuse_doubtful_order(X, known.nodes)
         y, sample_weight = pair_by_node(y, sample_weight, by_index=True)
         self._set(known, features, None)
         self._set_labels(self._read_labels(y, known.graph.n_nodes, known.nodes, sample_weight))
         return self
 
     def _read(
-        self, edges: Any, n_rows: int | None, sparsifier: StreamingSparsifier | None = None
+        self,
+        edges: Any,
+        n_rows: int | None = None,
+        sparsifier: StreamingSparsifier | None = None,
     ) -> KnownGraph:
         known = read_graph(
             edges,
@@ -198,6 +203,17 @@ class BaseGraphFeatures(MixesExperts):
         if known.sparsifier is not None and known.sparsifier.options.has_times:
             return known._replace(degrees=known.graph.degrees)  # those of edges that count now
         return known
+
+    def _join_rows(self, X: Any, ids: NDArray[Any] | None = None) -> KnownGraph:
+        """Join nearest neighbours; row i is node i."""
+        rows = ScaledFeatures(X).for_distances()
+        known = join_neighbors(rows, n_jobs=self.n_jobs, verbose=self.verbose)
+        if ids is None:
+            return known
+        nodes = NodeTable()
+        nodes.add(ids)
+        known.graph.nodes = nodes
+        return known._replace(nodes=nodes)
 
     def _fit_table(
         self, known: KnownGraph, X: NodeFeatures, y: Any, sample_weight: Any, *, add: bool
@@ -250,7 +266,7 @@ class BaseGraphFeatures(MixesExperts):
         """Join the features to the nodes by their ids."""
         self._matched = X.match(known.nodes, n_nodes=known.graph.n_nodes, add=add)
         if said := self._matched.about():
-            warnings.warn(said, UserWarning, stacklevel=4)
+            warn(said)
         self._set(known, self._matched.X, self._matched.missing)
         self._table = X
 
@@ -324,13 +340,10 @@ class BaseGraphFeatures(MixesExperts):
     def _update(self, edges: Any, X: Any) -> None:
         if is_table(X):
             X = NodeFeatures.from_table(X)
-        if isinstance(X, NodeFeatures) and X.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X has {X.shape[1]} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input"
-            )
+        if isinstance(X, NodeFeatures):
+            self._check_table(X)
         array = X is not None and not isinstance(X, NodeFeatures)
-        features = self._check_features(X, reset=False) if array else None
+        features = _own(self._check_features(X, reset=False), X) if array else None
         known = add_edges(self._known, edges, self.verbose)
         if known.sparsifier is not None and known.sparsifier.options.has_times:
             known = known._replace(degrees=known.graph.degrees)
@@ -343,6 +356,7 @@ class BaseGraphFeatures(MixesExperts):
                     f"X must have one row for each of the {known.graph.n_nodes} nodes, got "
                     f"{features.shape[0]}"
                 )
+            _refuse_doubtful_order(X, known.nodes)
             self._set(known, features, None)
         else:
             self._known, self._answers = known, None
@@ -424,9 +438,8 @@ class BaseGraphFeatures(MixesExperts):
                 ensure_all_finite=False,
                 ensure_min_samples=2 if reset else 1,
             )
-        except ValueError as error:
-            if "could not convert" in str(error):  # names the value, but not where it is
-                check_features(np.asarray(X, dtype=object), len(X), getattr(X, "columns", None))
+        except (ValueError, TypeError) as error:
+            explain(error, X)
             raise
         check_features(features, features.shape[0], getattr(self, "feature_names_in_", None))
         return features
@@ -446,6 +459,30 @@ class BaseGraphFeatures(MixesExperts):
 def _is_by_row(y: Any) -> bool:
     """Whether y has one entry for each row of NodeFeatures, and not nodes as keys."""
     return not (isinstance(y, Mapping) or is_table(y) or type(y).__name__ == "Series")
+
+
+def _own(features: Any, X: Any) -> Any:
+    """Return features that do not change if the caller changes X."""
+    if scipy.sparse.issparse(features):
+        is_csr = getattr(X, "format", None) == "csr"  # other formats are converted
+        is_shared = is_csr and np.may_share_memory(features.data, X.data)
+    else:
+        is_shared = features is X or features.base is not None
+    return features.copy() if is_shared else features
+
+
+def _refuse_doubtful_order(X: Any, nodes: NodeTable | None) -> None:
+    """Refuse rows that may not be in the order of the nodes: the ids are 0, 1, ... in another."""
+    if check_index(X, nodes) or nodes is None or nodes.kind != "int64":
+        return
+    order = np.asarray(nodes.ids())
+    usual = np.arange(len(order))
+    if np.array_equal(np.sort(order), usual) and not np.array_equal(order, usual):
+        raise ValueError(
+            f"rows of X have the order of nodes.ids(), which starts with {order[:3].tolist()}; to "
+            f"be sure, give NodeFeatures(X, ids=range({len(order)})) if row i is the node i, else "
+            f"NodeFeatures(X, ids=nodes.ids())"
+        )
 
 
 def _tidy(labels: NodeLabels) -> NodeLabels:

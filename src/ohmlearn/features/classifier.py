@@ -1,6 +1,5 @@
 """The classifier for nodes that have features and edges."""
 
-import warnings
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -8,7 +7,9 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 
+from ohmlearn._warnings import warn
 from ohmlearn.features.base import BaseGraphFeatures
+from ohmlearn.features.mixture import choose_labels
 from ohmlearn.features.tasks import Classes
 from ohmlearn.nodes import NodeTable
 from ohmlearn.semi_supervised.calibration import (
@@ -18,7 +19,7 @@ from ohmlearn.semi_supervised.calibration import (
     estimate_accuracy,
     fit_calibration,
 )
-from ohmlearn.semi_supervised.targets import Labels, find_classes, find_single_classes
+from ohmlearn.semi_supervised.targets import Labels, NodeLabels, find_classes, find_single_classes
 from ohmlearn.validation.parameters import Constraints, Options, check_fraction
 
 __all__ = ["GraphFeatureClassifier"]
@@ -34,8 +35,8 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
     Three kinds of experts answer: the estimator on the features of a node ("features"), labels
     that spread along the edges ("graph"), and the estimator on features that are smoothed along the
     edges ("both"). The answer is their weighted mean. The weights come from labels that are left
-    out: experts that predict these well count more. If the features alone do best, the graph is
-    left out, and a warning says so.
+    out: experts that predict these well count more. If the features alone are clearly best, the
+    graph is left out, and a warning says so.
 
     The expert for both follows Correct and Smooth (Huang et al., 2020): an estimator on smoothed
     features; its errors at left-out labels are spread along the edges and corrected; its answers
@@ -43,7 +44,7 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
 
     Nodes that no label reaches along the edges are answered by the estimator: from smoothed
     features if they have edges and "both" has a weight, else from their own. Nodes without features
-    are answered from the graph and the features around them.
+    are answered from the graph and the features around them. Labelled nodes keep their labels.
 
     Parameters
     ----------
@@ -53,7 +54,8 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
         centred and divided by their standard deviations.
     graph : Graph, scipy matrix, stream, StreamingSparsifier, path or None
         The graph for `fit`, see `GraphSmoother`. With None, the 10 nearest neighbours of each row
-        of X are joined. Not used by `fit_edges`.
+        of X are joined; columns are scaled for this if their scales differ by more than ten
+        times. Not used by `fit_edges`.
     gamma : float or "auto"
         How far features are smoothed; 0 does not smooth them. "auto" takes 9, or the one of 0, 3
         and 30 that predicts left-out labels clearly better; see `gamma_`.
@@ -173,16 +175,14 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
         self.classes_: NDArray[Any] = labels.classes
         if len(np.unique(labels.values)) == 1:
             only = self.classes_.tolist()[labels.values[0]]
-            warnings.warn(
+            warn(
                 f"all labels are {only!r}, so all answers will be the same; give labels of another "
-                f"class, too",
-                UserWarning,
-                stacklevel=3,
+                f"class, too"
             )
         return labels
 
     def _task(self) -> Classes:
-        return Classes(len(self.classes_))
+        return Classes(self.classes_)
 
     def _default_estimators(self) -> tuple[Any, ...]:
         return tuple(LogisticRegression(C=c, max_iter=1000) for c in INVERSE_PENALTIES)
@@ -193,17 +193,24 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
         answers = self._solve()
         if self._mixture.calibration is None:
             self._mixture.calibration = Calibration(1.0, 0.0)
-            if self.calibration == "cv" and len(self.classes_) > 1:
-                labels, size = self._labels, min(FIT_NODES, len(answers))
+            left_out, labels = self._left_out()
+            if self.calibration == "cv" and len(left_out) > 0:
+                size = min(FIT_NODES, len(answers))
                 generator = np.random.default_rng(self._seed)
                 some = np.sort(generator.choice(len(answers), size, replace=False))
                 self._mixture.calibration = fit_calibration(
-                    _logarithms(self._mixture.left_out),
+                    _logarithms(left_out),
                     labels.values,
                     _logarithms(answers[some]),
-                    labels.weights / labels.weights.mean(),
+                    labels.weights * labels.weights.sum() / np.sum(labels.weights**2),
                 )
         return self._mixture.calibration
+
+    def _left_out(self) -> tuple[Floats, NodeLabels]:
+        """Return the answers for labels that can be left out, and these labels."""
+        self._solve()
+        usable = self._mixture.usable
+        return self._mixture.left_out[usable], choose_labels(self._labels, usable)
 
     def _calibrate(self, answers: Floats) -> Floats:
         return self.calibration_.apply(_logarithms(answers))
@@ -211,11 +218,14 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
     @property
     def label_distributions_(self) -> Floats:
         """Probability of each class for every node; each row sums to 1."""
-        answers = self._solve()
+        return self._shares(self._solve(), self._by_estimator)
+
+    def _shares(self, answers: Floats, by_estimator: NDArray[Any]) -> Floats:
+        """Return probabilities from answers, some of which are those of the estimator alone."""
         shares = self._calibrate(answers)
         if self.calibration == "cv":
             # They have been made as sure as they should be; the calibration is that of the mixture.
-            shares[self._by_estimator] = answers[self._by_estimator]
+            shares[by_estimator] = answers[by_estimator]
         return shares
 
     @property
@@ -229,12 +239,15 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
     def accuracy_estimate_(self) -> AccuracyEstimate:
         """Estimated share of nodes whose class is right: value, low, high (95%), n_labels.
 
-        From labels that are left out in folds. It holds for nodes like the labelled ones, and is a
-        bit low, because each fold has fewer labels than the answers.
+        From labels that are left out in folds, unless they are the only ones of their class. It
+        holds for nodes like the labelled ones. The same labels choose the weights of the experts,
+        so with fewer than about 20 labels of each class it may be too high if neither features nor
+        graph say much. NaN if no label can be left out.
         """
-        self._solve()
-        labels = self._labels
-        codes = np.argmax(self._mixture.left_out, axis=1)
+        left_out, labels = self._left_out()
+        if len(left_out) == 0:
+            return AccuracyEstimate(float("nan"), 0.0, 1.0, 0)
+        codes = np.argmax(left_out, axis=1)
         right = labels.values[np.arange(len(codes)), codes]
         return estimate_accuracy(right, labels.weights / labels.weights.mean())
 
@@ -254,8 +267,8 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
         """
         check_fraction("alpha", alpha)
         shares = self.label_distributions_
-        left_out = self._calibrate(self._mixture.left_out)
-        given = np.einsum("ij,ij->i", self._labels.values, left_out)
+        answers, labels = self._left_out()
+        given = np.einsum("ij,ij->i", labels.values, self._calibrate(answers))
         sets: NDArray[np.bool_] = shares >= conformal_threshold(given, alpha)
         return sets
 
@@ -274,7 +287,7 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        return self._calibrate(self._answers_for(X))
+        return self._shares(*self._answers_for(X))
 
     def predict(self, X: Any = None) -> NDArray[Any]:
         """Return the class of new points, or of nodes.
@@ -290,7 +303,7 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
         """
         if X is None:
             return self.transduction_
-        codes = np.argmax(self._answers_for(X), axis=1)
+        codes = np.argmax(self._answers_for(X)[0], axis=1)
         labels: NDArray[Any] = self.classes_[codes]
         return labels
 

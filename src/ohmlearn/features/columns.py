@@ -19,11 +19,13 @@ from ohmlearn.streams.tables import library_of, read_whole
 from ohmlearn.validation.parameters import require_extra
 
 __all__ = [
+    "NODES",
     "Column",
     "Found",
     "as_array",
     "as_arrow",
     "check_different",
+    "check_same_columns",
     "find_columns",
     "find_node_column",
     "take_ids",
@@ -32,6 +34,7 @@ __all__ = [
 NODES = ("node", "node_id", "id")  # usual headings of the column of ids, in lower case
 INDEX = re.compile(r"__index_level_\d+__")  # how pandas stores an index without a name
 Column = str | int
+MOST_SHOWN = 5  # names in a message
 
 
 class Found(NamedTuple):
@@ -224,6 +227,40 @@ def find_node_column(
 def _list_columns(names: list[str]) -> str:
     shown = ", ".join(map(repr, names[:20]))
     return f"the columns are {shown}{', ...' if len(names) > 20 else ''}"
+
+
+def check_same_columns(
+    known: list[str] | None, n_known: int, names: list[str] | None, n_columns: int
+) -> None:
+    """Refuse features whose columns are not the known ones; the names of either may be unknown.
+
+    Examples
+    --------
+    >>> check_same_columns(["age", "city=Bern"], 2, ["age", "city=Rome"], 2)
+    Traceback (most recent call last):
+    ...
+    ValueError: X must have the columns of the fit, but 'city=Bern' is missing and 'city=Rome' is
+    new; encode the rows of the fit and these in one table, with NodeFeatures.from_table
+    """
+    remedy = "encode the rows of the fit and these in one table, with NodeFeatures.from_table"
+    if known is not None and names is not None and known != names:
+        missing = [name for name in known if name not in set(names)]
+        new = [name for name in names if name not in set(known)]
+        said = []
+        if missing:
+            said.append(f"{_list_some(missing)} {'is' if len(missing) == 1 else 'are'} missing")
+        if new:
+            said.append(f"{_list_some(new)} {'is' if len(new) == 1 else 'are'} new")
+        if not said:
+            said, remedy = ["they have another order"], f"the order of the fit is {known}"
+        raise ValueError(f"X must have the columns of the fit, but {' and '.join(said)}; {remedy}")
+    if n_columns != n_known:
+        raise ValueError(f"X has {n_columns} features, but the fit had {n_known}; {remedy}")
+
+
+def _list_some(names: list[str]) -> str:
+    shown = ", ".join(map(repr, names[:MOST_SHOWN]))
+    return shown + (f" and {len(names) - MOST_SHOWN} more" if len(names) > MOST_SHOWN else "")
 
 
 def take_ids(column: Any, name: str, source: str, first_row: int) -> NDArray[Any]:

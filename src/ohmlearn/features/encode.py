@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ohmlearn.streams.errors import refuse_source, shorten
+from ohmlearn._warnings import warn
+from ohmlearn.features.doubts import find_odd_value, is_number
+from ohmlearn.streams.errors import refuse_source, shorten, show_name
 from ohmlearn.streams.row_filter import decode
 from ohmlearn.validation.parameters import LARGEST
 
@@ -21,6 +23,7 @@ __all__ = ["LABEL_NAMES", "Encoded", "encode_columns"]
 
 LABEL_NAMES = ("label", "labels", "target")  # columns that features hardly are, in lower case
 MOST_CATEGORIES = 50  # columns for one column of text
+MOST_DOUBTS = 5  # columns that are warned of
 MANY, DISTINCT = 20, 0.5  # more different texts than this, and this share of all, are no categories
 # A matrix is sparse if it has many columns and few of its entries are not zero.
 MANY_COLUMNS, MOST_FILLED = 50, 0.2
@@ -44,6 +47,7 @@ class Numbers:
         self._values = values
         self._is_constant = len(known) > 0 and known.min() == known.max()
         self.dtype = values.dtype
+        self.doubt = ""
         self.names: list[str] = []
         if len(known) == 0:
             self.treatment = "left out: all values are missing"
@@ -84,7 +88,7 @@ class Categories:
 
     dtype = np.dtype(np.float32)
 
-    def __init__(self, name: str, array: Any) -> None:
+    def __init__(self, name: str, array: Any, first_row: int) -> None:
         from sklearn.preprocessing import OneHotEncoder
 
         self.names: list[str] = []
@@ -100,7 +104,7 @@ class Categories:
             self.treatment = (
                 f"left out: text with {len(values):,} different values in {n_known:,} rows"
             )
-            if all(_is_number(value) for value in values):
+            if all(is_number(value) for value in values):
                 self.treatment += "; they are numbers, so cast the column to use it"
         else:
             self._encoder = OneHotEncoder(
@@ -109,6 +113,9 @@ class Categories:
             self._encoder.fit(self._codes[self._codes >= 0, np.newaxis])
             self._describe(name, values, n_missing)
         self._marks_missing = n_missing > 0
+        self.doubt = find_odd_value(self._codes, values, first_row)
+        if self.doubt:
+            self.treatment += f"; {self.doubt}"
 
     def _describe(self, name: str, values: list[str], n_missing: int) -> None:
         assert self._encoder is not None
@@ -170,14 +177,19 @@ def encode_columns(
     """
     parts: list[Numbers | Categories] = []
     treatment: dict[str, str] = {}
+    doubts: list[str] = []
     for name, column in zip(table.column_names, table.columns, strict=True):
         if name.strip().lower() in LABEL_NAMES and name not in asked:
             treatment[name] = "left out: labels are no features; name the column to use it"
             continue
         part = _plan_column(name, column, source, first_row)
         treatment[name] = part.treatment
+        if part.doubt:
+            doubts.append(f"the column {name!r} is read as text: {part.doubt}")
         if part.names:
             parts.append(part)
+    for doubt in doubts[:MOST_DOUBTS]:
+        warn(f"{show_name(source)}: {doubt}")
     names = [name for part in parts for name in part.names]
     if not names:
         why = "; ".join(f"{name!r} is {what}" for name, what in list(treatment.items())[:5])
@@ -214,7 +226,7 @@ def _plan_column(name: str, column: Any, source: str, first_row: int) -> Numbers
         kind = column.type
     is_text = types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view"
     if is_text or types.is_dictionary(kind):
-        return Categories(name, column)
+        return Categories(name, column, first_row)
     if types.is_null(kind):
         return Numbers(name, np.full(len(column), np.nan), "numbers")
     if types.is_temporal(kind) and not types.is_interval(kind):
@@ -234,7 +246,10 @@ def _plan_column(name: str, column: Any, source: str, first_row: int) -> Numbers
             f"the column {name!r} is {what}; correct it, or make it empty, which means missing",
             f"row {first_row + at}",
         )
-    return Numbers(name, values, "true or false" if types.is_boolean(kind) else "numbers")
+    what = "true or false" if types.is_boolean(kind) else "numbers"
+    if types.is_integer(kind) and len(values) > MANY and len(np.unique(values)) == len(values):
+        what += ", all different: if it is an id, leave the column out"
+    return Numbers(name, values, what)
 
 
 def _refuse_values(name: str, column: Any, source: str, first_row: int) -> NoReturn:
@@ -300,11 +315,3 @@ def _sort_categories(column: Any) -> tuple[NDArray[np.int64], list[str]]:
     ranks[-1] = -1  # of missing ones
     codes = coded.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)
     return ranks[codes], [values[at] for at in order]
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ohmlearn.features.scaling import BLOCK_CELLS, ScaledFeatures
+from ohmlearn.features.scaling import ScaledFeatures, blocks
 from ohmlearn.features.smoothing import Smoothing, make_room
 from ohmlearn.features.tasks import Floats, Predictor, Task
 from ohmlearn.graph import Graph
@@ -29,10 +29,10 @@ __all__ = ["FEATURES", "GRAPH", "Experts", "Variant"]
 
 CORRECT_GAMMA = 9.0  # how far errors are spread
 SPREAD_GAMMAS = (4.0, 250.0)  # how far answers are smoothed
+MANY = 30  # columns; with fewer, the length of a row says much
 LABEL_WEIGHT = 10.0  # of a label in step 3, in units of the degree of its node
 SPREAD_TOL = 1e-5
 SMOOTH_TOL = 1e-4  # an estimator does not see smaller errors
-MOST_RATIO = 1000.0  # corrections are not enlarged by more than this
 
 
 class Variant(NamedTuple):
@@ -91,27 +91,46 @@ class Experts:
         has_edges = np.diff(self.graph.indptr) > 0
         self.sizes: Floats = np.where(has_edges, self.degrees, 1.0)
         self._correcting: Smoothing | None = None
+        self._enlargement: dict[float, float] = {}  # of smoothed features, for each gamma
 
     # Features and estimators.
 
     def smooth_features(self, gamma: float, nodes: Any = None) -> NDArray[Any]:
-        """Return smoothed features of all nodes, or of some; all rows have the same length.
+        """Return smoothed features of all nodes, or of some: means over the nodes around each one.
 
-        What a node gets from its neighbours is larger if they have many neighbours, and the lengths
-        of rows depend on degrees, too. Both say little about the node: neighbours count by one over
-        the root of their degree, and rows get the typical length of rows of the features.
+        Nodes with many edges have a part in many means, and say less about each of their
+        neighbours. So a node counts by one over the root of its degree. All columns together are
+        enlarged to the size that they had before. If there are many columns, all rows get the
+        same length instead: how much a node has in common with those around it says little about
+        its class.
         """
         n_nodes, n_columns = self.features.shape
         n_rows = n_nodes if nodes is None else len(nodes)
         smoothing = self.smoothing(gamma)
         smoothed = make_room(n_rows, n_columns, self.features.dtype)
-        roots = np.sqrt(self.sizes)[:, np.newaxis]
-        smoothing.apply_to(lambda part: self.features.columns(part) / roots, smoothed, rows=nodes)
-        for rows in row_blocks(n_rows, n_columns):
-            lengths = np.sqrt(np.einsum("ij,ij->i", smoothed[rows], smoothed[rows]))
-            smoothed[rows] *= (self.features.size / np.where(lengths > 0, lengths, 1.0))[
-                :, np.newaxis
-            ]
+        counts = 1.0 / np.sqrt(self.sizes)[:, np.newaxis]
+        if nodes is None or n_columns < 2 * n_rows:
+            smoothing.apply_to(
+                lambda part: self.features.columns(part) * counts, smoothed, rows=nodes
+            )
+        else:  # the matrix is symmetric, and it has fewer rows than the features have columns
+            unit = np.zeros((n_nodes, n_rows))
+            unit[nodes, np.arange(n_rows)] = 1.0
+            matrix = smoothing.apply(unit) * counts
+            for part in blocks(n_columns, n_nodes):
+                smoothed[:, part] = matrix.T @ self.features.columns(part)
+        if n_columns >= MANY and self.task.has_classes:
+            size = self.features.size
+            for rows in blocks(n_rows, n_columns):
+                lengths = np.sqrt(np.einsum("ij,ij->i", smoothed[rows], smoothed[rows]))
+                smoothed[rows] *= (size / np.where(lengths > 0, lengths, 1.0))[:, np.newaxis]
+            return smoothed
+        total = smoothing.apply_quietly(np.array(counts))
+        smoothed /= total if nodes is None else total[nodes]
+        if gamma not in self._enlargement:
+            spread = float(np.sqrt(np.sum(np.var(smoothed, axis=0, dtype=np.float64))))
+            self._enlargement[gamma] = self.features.size / spread if spread > 0 else 1.0
+        smoothed *= self._enlargement[gamma]
         return smoothed
 
     def smoothing(self, gamma: float) -> Smoothing:
@@ -130,7 +149,7 @@ class Experts:
         """Return the answers of a fitted estimator for all nodes, computed in blocks of rows."""
         n_nodes, n_columns = self.features.shape
         found = None
-        for rows in row_blocks(n_nodes, n_columns):
+        for rows in blocks(n_nodes, n_columns):
             answers = predict(self.features.rows(rows) if smoothed is None else smoothed[rows])
             if found is None:
                 found = np.empty((n_nodes, answers.shape[1]))
@@ -141,22 +160,17 @@ class Experts:
     # Steps 2 and 3.
 
     def correct(self, answers: Floats, labels: NodeLabels, errors: Floats) -> Floats:
-        """Add errors at labelled nodes, which are spread to the nodes around them.
-
-        Spread errors keep their direction, but have the mean size of the given ones. Far from all
-        labels, where they are much smaller, they are left as they are.
-        """
+        """Add errors at labelled nodes, which are spread to the nodes around them."""
         if self._correcting is None:
             self._correcting = self.smoothing(CORRECT_GAMMA)
-        given = np.zeros_like(answers)
-        given[labels.nodes] = errors
+        n_columns = answers.shape[1]
+        given = np.zeros((len(answers), n_columns + 1))
+        given[labels.nodes, :-1] = labels.weights[:, np.newaxis] * errors
+        given[labels.nodes, -1] = labels.weights
         spread = self._correcting.apply_quietly(given)
-        size = float(np.average(np.abs(errors).sum(axis=1), weights=labels.weights))
-        ratio = size / np.maximum(np.abs(spread).sum(axis=1), 1e-300)
-        ratio[ratio > MOST_RATIO] = 1.0
-        spread *= ratio[:, np.newaxis]
-        spread += answers
-        return self.task.tidy(spread)
+        corrections = self.task.scale_errors(spread[:, :-1], spread[:, -1:], errors, labels)
+        corrections += answers
+        return self.task.tidy(corrections)
 
     def spread(self, answers: list[Floats], labels: NodeLabels, gamma: float) -> list[Floats]:
         """Smooth several answers, with the labels put in.
@@ -199,9 +213,3 @@ class Experts:
     def by_graph(self, labels: NodeLabels) -> Floats:
         """Return the answers of the graph alone."""
         return self.task.by_graph(self.graph, labels, self.seed, self.n_jobs)
-
-
-def row_blocks(n_rows: int, n_columns: int) -> list[slice]:
-    """Return slices of rows that are treated together."""
-    size = max(1, BLOCK_CELLS // max(1, n_columns))
-    return [slice(start, start + size) for start in range(0, n_rows, size)]

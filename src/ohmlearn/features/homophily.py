@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from ohmlearn.features.experts import Experts
 from ohmlearn.features.mixture import split_labels
-from ohmlearn.features.scaling import BLOCK_CELLS
+from ohmlearn.graph import Graph
 from ohmlearn.graph.passes import multiply_laplacian
 from ohmlearn.semi_supervised.targets import NodeLabels
 from ohmlearn.validation.parameters import check_n_jobs
@@ -15,7 +15,8 @@ from ohmlearn.validation.parameters import check_n_jobs
 __all__ = ["Homophily", "measure_homophily"]
 
 Floats = NDArray[np.float64]
-REACH = 4.0  # gamma of the neighbourhood in which labels are compared
+ENOUGH = 10  # edges between labelled nodes
+REACH = 4.0  # gamma of the neighbourhood in which labels are compared if there are fewer
 MOST_COLUMNS = 64  # of the features, drawn at random
 
 
@@ -25,8 +26,9 @@ class Homophily(NamedTuple):
     Attributes
     ----------
     labels : float
-        Of labels: how much more often than by chance the nearby labels of a labelled node are its
-        own. NaN if there are too few labels, or all are the same.
+        Of labels: how much more often than by chance two joined nodes have the same one, or for
+        numbers, their correlation. If fewer than 10 edges join labelled nodes, labels that are
+        nearby are compared instead. NaN if there are too few labels, or all are the same.
     features : float
         Of features: correlation of the features at both ends of edges. NaN if there is no edge, or
         no column that varies.
@@ -51,16 +53,39 @@ def _in_words(value: float) -> str:
     if np.isnan(value):
         return "not known"
     steps = ((0.5, "much alike"), (0.2, "somewhat alike"), (0.05, "little alike"))
-    return next((words for least, words in steps if value >= least), "not alike")
+    other = "not alike" if value > -0.2 else "opposites"
+    return next((words for least, words in steps if value >= least), other)
 
 
 def measure_homophily(experts: Experts, labels: NodeLabels, n_folds: int) -> Homophily:
     """Measure homophily of labels, some of which are left out in turn, and of features."""
-    return Homophily(_of_labels(experts, labels, n_folds), _of_features(experts))
+    found = _along_edges(experts.graph, labels)
+    if found is None:
+        found = _nearby(experts, labels, n_folds)
+    return Homophily(found, _of_features(experts))
 
 
-def _of_labels(experts: Experts, labels: NodeLabels, n_folds: int) -> float:
-    """Return how alike labels nearby are, relative to chance.
+def _along_edges(graph: Graph, labels: NodeLabels) -> float | None:
+    """Return how alike the labels at both ends of edges are, relative to chance; None if few."""
+    place = np.full(graph.n_nodes, -1)
+    place[labels.nodes] = np.arange(len(labels.nodes))
+    u, v, w = graph.edges()
+    between = (place[u] >= 0) & (place[v] >= 0)
+    if np.count_nonzero(between) < ENOUGH:
+        return None
+    first, second = (labels.values[place[end[between]]] for end in (u, v))
+    w = w[between]
+    if labels.values.shape[1] == 1:
+        a, b = np.concatenate([first, second])[:, 0], np.concatenate([second, first])[:, 0]
+        return _correlation(a, b, np.concatenate([w, w]))
+    same = float(np.average(np.sum(first * second, axis=1), weights=w))
+    shares = np.average((first + second) / 2.0, axis=0, weights=w)
+    expected = float(np.sum(shares**2))
+    return (same - expected) / (1.0 - expected) if expected < 1.0 else float("nan")
+
+
+def _nearby(experts: Experts, labels: NodeLabels, n_folds: int) -> float:
+    """Return how alike labels nearby are, relative to chance, if some are left out in turn.
 
     For classes, the share of the own class among nearby labels; for numbers, the correlation with
     their mean.
@@ -102,7 +127,7 @@ def _correlation(a: Floats, b: Floats, weights: Floats) -> float:
 
 def _of_features(experts: Experts) -> float:
     """Return 1 - (mean squared difference along edges) / (the same for random ends of edges)."""
-    n_nodes, n_columns = experts.features.shape
+    n_columns = experts.features.shape[1]
     degrees = experts.graph.degrees
     chosen = np.arange(n_columns)
     if n_columns > MOST_COLUMNS:
@@ -112,7 +137,7 @@ def _of_features(experts: Experts) -> float:
     if total == 0.0:
         return float("nan")
     along, spread = 0.0, 0.0
-    width = max(1, min(8, BLOCK_CELLS // n_nodes))
+    width = 8
     threads = check_n_jobs(experts.n_jobs)
     for start in range(0, len(chosen), width):
         parts = [

@@ -21,7 +21,14 @@ from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.streams import KnnEdges
 from ohmlearn.validation.edges import check_graph
 
-__all__ = ["KnownGraph", "SharesGraph", "add_edges", "join_neighbors", "read_graph"]
+__all__ = [
+    "KnownGraph",
+    "SharesGraph",
+    "add_edges",
+    "check_index",
+    "join_neighbors",
+    "read_graph",
+]
 
 N_NEIGHBORS = 10  # of the graph of X itself
 
@@ -88,7 +95,10 @@ def read_graph(
     if isinstance(edges, str | PathLike):
         edges = _load(edges)
     edges = edges if isinstance(edges, Graph | StreamingSparsifier) else as_edges(edges)
-    if isinstance(edges, Graph) or hasattr(edges, "shape"):
+    is_whole = isinstance(edges, Graph) or hasattr(edges, "shape")
+    if sparsifier is not None:
+        _check_sparsifier(sparsifier, edges, is_whole or isinstance(edges, StreamingSparsifier))
+    if is_whole:
         graph = check_graph(edges, Graph)
         if n_rows is not None:
             _check_rows(graph.n_nodes, n_rows, graph.nodes, strict=True)
@@ -171,6 +181,36 @@ def join_neighbors(X: Any, *, n_jobs: int | None = None, verbose: int = 0) -> Kn
     return KnownGraph(graph, graph.degrees, None, None)
 
 
+def check_index(X: Any, nodes: NodeTable | None) -> bool:
+    """Return whether X has an index of ids; refuse one that is not in the order of the nodes.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> nodes = NodeTable()
+    >>> _ = nodes.add(["ann", "bob"])
+    >>> check_index(pandas.DataFrame({"age": [30, 40]}, index=["ann", "bob"]), nodes)
+    True
+    >>> check_index([[30], [40]], nodes)
+    False
+    """
+    if nodes is None or type(X).__name__ != "DataFrame" or not hasattr(X, "index"):
+        return False
+    if type(X.index).__name__ == "RangeIndex":
+        return False
+    own, ids = X.index.tolist(), nodes.ids().tolist()
+    if len(own) == len(ids):
+        at = next((i for i, id_ in enumerate(ids) if str(own[i]) != str(id_)), None)
+        if at is None:
+            return True
+        raise ValueError(
+            f"rows must have the order of the nodes, but row {at} of X is {own[at]!r} in its index "
+            f"and node {at} is {ids[at]!r}; give X.loc[nodes.ids()], where nodes are those of the "
+            f"graph"
+        )
+    return True
+
+
 def _load(path: str | PathLike[str]) -> StreamingSparsifier:
     if not Path(path).exists():
         raise ValueError(f"graph is {str(path)!r}, but there is no such file")
@@ -181,6 +221,20 @@ def _load(path: str | PathLike[str]) -> StreamingSparsifier:
             f"graph is a path, so it must be a saved sparsifier: {error}; if it is a file of "
             f"edges, give graph=read_edges({str(path)!r})"
         ) from error
+
+
+def _check_sparsifier(sparsifier: StreamingSparsifier, edges: Any, is_whole: bool) -> None:
+    """Refuse a sparsifier that would not be used, or whose earlier edges have no degrees."""
+    if is_whole:
+        raise ValueError(
+            f"a {type(edges).__name__} is used as it is and does not go through a sparsifier; "
+            f"leave out sparsifier, or give the edges as arrays (u, v, w) or as a stream"
+        )
+    if sparsifier.n_edges_seen_ > 0:
+        raise ValueError(
+            f"sparsifier must be empty, but has {sparsifier.n_edges_seen_:,} edges; give it as "
+            f"edges, or as graph and call fit, and then update(...) with more edges"
+        )
 
 
 def _pad(
@@ -203,7 +257,13 @@ def _check_rows(n_nodes: int, n_rows: int, nodes: NodeTable | None, *, strict: b
     if n_rows == n_nodes or (nodes is None and not strict and n_rows > n_nodes):
         return
     order = "" if nodes is None else ", in the order of the ids, nodes.ids()"
+    folds = ""
+    if n_rows < n_nodes:
+        folds = (
+            "; in scikit-learn's cross-validation give an estimator NodeFeatures(X), whose folds "
+            "keep the features of all nodes"
+        )
     raise ValueError(
         f"X must have one row for each of the {n_nodes} nodes of the graph{order}; got {n_rows} "
-        f"rows"
+        f"rows{folds}"
     )

@@ -11,10 +11,12 @@ from scipy import sparse
 
 from ohmlearn._display import Shown
 from ohmlearn.nodes import NodeTable
-from ohmlearn.streams.errors import refuse_source, show_name
+from ohmlearn.streams.errors import SourceError, refuse_source, show_name
 from ohmlearn.streams.labels import as_node_ids
 
 __all__ = ["Matched", "match_rows"]
+
+MOST_COMPARED = 10_000  # ids that are compared without their zeros in front
 
 
 @dataclass(frozen=True, repr=False)
@@ -151,14 +153,18 @@ def match_rows(
 
 def _refuse_all(ids: NDArray[Any], nodes: NodeTable | None, size: int, source: str) -> NoReturn:
     """Refuse features of which none belongs to a node; show an id of each side."""
-    there = ""
+    there, remedy = "", "is it the right column of ids?"
     if nodes is not None and size > 0:
-        there = f", such as {nodes.ids([0]).tolist()[0]!r}"
+        first = nodes.ids([0]).tolist()[0]
+        there = f", such as {first!r}"
+        short = {str(each).lstrip("0") for each in ids[:MOST_COMPARED].tolist()}
+        other = {str(each).lstrip("0") for each in nodes.ids().tolist()[:MOST_COMPARED]}
+        if short & other:
+            remedy = "zeros in front are missing on one side; read both columns as texts"
     refuse_source(
         source,
         f"no node of the graph has features: none of the {len(ids):,} ids, such as "
-        f"{ids.tolist()[0]!r}, is among the {size:,} of the graph{there}; is it the "
-        f"right column of ids?",
+        f"{ids.tolist()[0]!r}, is among the {size:,} of the graph{there}; {remedy}",
     )
 
 
@@ -187,7 +193,18 @@ def _number_plain(
     ids: NDArray[Any], n_nodes: int | None, source: str
 ) -> tuple[NDArray[Any], NDArray[np.int64], int]:
     """Return ids, numbers, and how many nodes there are, of a graph whose nodes are 0, 1, ..."""
-    own = as_node_ids(source, ids.tolist(), "int64") if ids.dtype.kind != "i" else ids
+    if ids.dtype.kind == "i":
+        own = ids
+    else:
+        try:
+            own = as_node_ids(source, ids.tolist(), "int64")
+        except SourceError:
+            refuse_source(
+                source,
+                f"the ids are texts, such as {ids.tolist()[0]!r}, but the graph has no ids: its "
+                f"nodes are 0, 1, ...; read the edges with their ids, for example with "
+                f"read_edges(...), or leave out the ids if row i is node i",
+            )
     if len(own) > 0 and own.min() < 0:
         refuse_source(source, f"the nodes of this graph are 0, 1, ..., got the id {own.min()}")
     size = int(own.max()) + 1 if n_nodes is None else n_nodes

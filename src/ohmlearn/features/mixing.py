@@ -1,6 +1,5 @@
 """The answers of the estimators for features and graph: a weighted mean of experts."""
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
@@ -11,11 +10,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from ohmlearn._blas import one_blas_thread
 from ohmlearn._phases import phase
+from ohmlearn._warnings import warn
+from ohmlearn.features.columns import check_same_columns
 from ohmlearn.features.experts import FEATURES, GRAPH, Experts, Variant
 from ohmlearn.features.homophily import Homophily, measure_homophily
 from ohmlearn.features.known_graph import KnownGraph, SharesGraph
-from ohmlearn.features.mixture import Mixture, fit_both, fit_mixture
-from ohmlearn.features.scaling import ScaledFeatures
+from ohmlearn.features.mixture import Mixture, choose_labels, fit_both, fit_mixture
+from ohmlearn.features.scaling import ScaledFeatures, blocks
 from ohmlearn.features.table import NodeFeatures
 from ohmlearn.features.tasks import Predictor, Task
 from ohmlearn.graph import Graph
@@ -28,7 +29,8 @@ __all__ = ["GraphUse", "MixesExperts"]
 
 Floats = NDArray[np.float64]
 N_NEIGHBORS = 10  # of new points
-SLIGHT = 0.05  # relative difference of losses that is hardly worth a graph
+KEPT = 0.9  # share of the given labels in the answers of labelled nodes
+SURE = 2.0  # standard errors by which a difference of losses is more than chance
 
 
 class GraphUse(NamedTuple):
@@ -37,17 +39,20 @@ class GraphUse(NamedTuple):
     Attributes
     ----------
     helps : bool
-        Whether left-out labels are predicted better with the graph than without it.
+        Whether left-out labels are predicted better with the graph, by more than two standard
+        errors of the difference.
     loss_with, loss_without : float
         Mean loss for left-out labels with the graph, and from the features alone: log-loss for
         classes, half the squared error for numbers. If the answers do not use the graph, the
         former is that of the best expert that does.
+    error : float
+        Standard error of the difference of the two.
     homophily : Homophily
         Whether joined nodes are alike.
 
     Examples
     --------
-    >>> print(GraphUse(True, 0.61, 1.4, Homophily(0.71, 0.3)))
+    >>> print(GraphUse(True, 0.61, 1.4, 0.1, Homophily(0.71, 0.3)))
     The graph helps: the loss for left-out labels is 0.61 with it, and 1.4 from the features alone;
     labels of joined nodes are much alike (0.71), features somewhat (0.30).
     """
@@ -55,17 +60,18 @@ class GraphUse(NamedTuple):
     helps: bool
     loss_with: float
     loss_without: float
+    error: float
     homophily: Homophily
 
     def __str__(self) -> str:
         if np.isnan(self.loss_without):
             return "It is not known whether the graph helps: no label can be left out."
-        if not self.helps:
-            verdict = "The graph does not help"
-        elif self.loss_with > (1.0 - SLIGHT) * self.loss_without:
-            verdict = "The graph makes little difference"
-        else:
+        if self.helps:
             verdict = "The graph helps"
+        elif self.loss_with < self.loss_without:
+            verdict = "It is not clear whether the graph helps"
+        else:
+            verdict = "The graph does not help"
         return (
             f"{verdict}: the loss for left-out labels is {self.loss_with:.3g} with it, and "
             f"{self.loss_without:.3g} from the features alone; {self.homophily}."
@@ -94,7 +100,8 @@ class MixesExperts(SharesGraph):
     _mixture: Mixture
     _predict_own: Predictor
     _scaled: ScaledFeatures
-    _by_estimator: NDArray[np.int64]  # nodes that the mixture does not answer
+    _by_estimator: NDArray[np.int64]  # nodes that the estimator alone answers, not the mixture
+    n_features_in_: int
 
     # The classifier and the regressor differ in these.
 
@@ -125,6 +132,8 @@ class MixesExperts(SharesGraph):
                 self.n_jobs,
                 self.verbose,
             )
+            with phase("measuring homophily", self.verbose):
+                homophily = measure_homophily(experts, self._labels, self.cv)
             self._mixture, smoothed = fit_mixture(
                 experts,
                 self._labels,
@@ -133,9 +142,8 @@ class MixesExperts(SharesGraph):
                 spread=None if self.spread == "auto" else bool(self.spread),
                 mix=self.mix,
                 n_folds=self.cv,
+                homophily=homophily.labels,
             )
-            with phase("measuring homophily", self.verbose):
-                homophily = measure_homophily(experts, self._labels, self.cv)
             with phase("labelling all nodes", self.verbose):
                 self._answers = self._mix(experts, smoothed)
             self._judge(experts, homophily)
@@ -170,13 +178,20 @@ class MixesExperts(SharesGraph):
         assert mixed is not None
         mixed /= np.where(total > 0, total, 1.0)[:, np.newaxis]
         self.answered_ = (total > 0) | ~self._missing
+        self.answered_[labels.nodes] = True
         lost = np.flatnonzero(total == 0)
         if len(lost) > 0:
-            found = self._predict_own(experts.features.rows(lost))
             temperature = mixture.temperatures.get(FEATURES, 1.0)
-            mixed[lost] = task.apply_temperature(found, temperature)
+            for part in blocks(len(lost), experts.features.shape[1]):
+                found = self._predict_own(experts.features.rows(lost[part]))
+                mixed[lost[part]] = task.apply_temperature(found, temperature)
             mixed[lost[self._missing[lost]]] = task.without_evidence(labels)
-        self._by_estimator = lost
+        used = {variant.kind for variant in mixture.weights} - {"features"}
+        shared = np.any([knows[kind] for kind in used], axis=0) if used else total > 0
+        self._by_estimator = np.flatnonzero(~shared)
+        if task.has_classes:  # given labels are kept
+            mixed[labels.nodes] *= 1.0 - KEPT
+            mixed[labels.nodes] += KEPT * labels.values
         return mixed
 
     def _answers_of_experts(
@@ -197,19 +212,25 @@ class MixesExperts(SharesGraph):
     def _judge(self, experts: Experts, homophily: Homophily) -> None:
         """Set `graph_use_`, and warn if the graph does not help."""
         mixture, labels = self._mixture, self._labels
-        losses = experts.task.losses(mixture.left_out, labels)
-        loss, alone = float(np.average(losses, weights=labels.weights)), mixture.loss_without
+        judged = choose_labels(labels, mixture.usable)
+        losses = experts.task.losses(mixture.left_out[mixture.usable], judged)
+        if len(losses) == 0:
+            nan = float("nan")
+            self.graph_use_ = GraphUse(False, nan, nan, nan, homophily)
+            return
+        gains = mixture.losses_without - losses
+        error = float(np.std(gains) / np.sqrt(len(gains)))
+        loss, alone = _mean(losses, judged), _mean(mixture.losses_without, judged)
         is_used = any(variant.kind != "features" for variant in mixture.weights)
         if not is_used:
             others = [each for v, each in mixture.losses.items() if v.kind != "features"]
             loss = min(others, default=loss)
-        self.graph_use_ = GraphUse(is_used and loss < alone, loss, alone, homophily)
+        helps = is_used and alone - loss > SURE * error
+        self.graph_use_ = GraphUse(helps, loss, alone, error, homophily)
         if not is_used:
-            warnings.warn(
+            warn(
                 "the graph does not help: left-out labels are predicted best from the features "
-                "alone, so the answers are those of the estimator; see graph_use_",
-                UserWarning,
-                stacklevel=5,
+                "alone, so the answers are those of the estimator; see graph_use_"
             )
 
     @property
@@ -252,10 +273,14 @@ class MixesExperts(SharesGraph):
         check_is_fitted(self, "_labels")
         return self._known.nodes
 
-    def _answers_for(self, X: Any) -> Floats:
-        """Return answers for rows: known nodes if X is NodeFeatures, else new points."""
+    def _answers_for(self, X: Any) -> tuple[Floats, NDArray[np.bool_]]:
+        """Return answers for rows, and which of them are those of the estimator alone.
+
+        Rows are known nodes if X is NodeFeatures, else new points.
+        """
         answers = self._solve()
         if isinstance(X, NodeFeatures):
+            self._check_table(X)
             matched = X.match(self._known.nodes, n_nodes=len(answers))
             rows = np.arange(X.X.shape[0]) if X.rows is None else X.rows
             numbers = matched.numbers[rows]
@@ -264,23 +289,39 @@ class MixesExperts(SharesGraph):
             new = np.flatnonzero(numbers < 0)
             if len(new) > 0:
                 found[new] = self._answers_of_estimator(X.X[rows[new]])
-            return found
+            return found, (numbers < 0) | np.isin(numbers, self._by_estimator)
         features = self._check_features(X, reset=False)
         found = self._answers_of_estimator(features)
         share = self._mixture.share("features")
+        everywhere = np.full(len(found), share < 1.0)
         if not self._has_neighbors or share == 1.0:
-            return found
+            return found, everywhere
         if features.shape[0] == 0 or self._known.graph.n_nodes != self._features.shape[0]:
-            return found
+            return found, everywhere
         joined = Affinity("knn", N_NEIGHBORS, "gaussian", None, self.n_jobs, "euclidean", "auto")
         columns = np.hstack([answers, np.ones((len(answers), 1))])
-        near = joined.extend(features, self._features, columns)
+        new, known = self._scaled.for_distances(features), self._scaled.for_distances()
+        near = joined.extend(new, known, columns)
         near = near[:, :-1] / near[:, -1:]
-        mixed: Floats = share * found + (1.0 - share) * near
-        return mixed
+        return share * found + (1.0 - share) * near, ~everywhere
 
     @one_blas_thread()
     def _answers_of_estimator(self, rows: Any) -> Floats:
-        found = self._predict_own(self._scaled.scale_rows(rows))
-        temperature = self._mixture.temperatures.get(FEATURES, 1.0)
-        return self._task().apply_temperature(found, temperature)
+        temperature, task = self._mixture.temperatures.get(FEATURES, 1.0), self._task()
+        found = [
+            task.apply_temperature(
+                self._predict_own(self._scaled.scale_rows(rows[part])), temperature
+            )
+            for part in blocks(*rows.shape)
+        ]
+        return np.concatenate(found)
+
+    def _check_table(self, X: NodeFeatures) -> None:
+        """Refuse features whose columns are not those of the fit."""
+        names = getattr(self, "feature_names_in_", None)
+        known = None if names is None else list(names)
+        check_same_columns(known, self.n_features_in_, X.names, X.shape[1])
+
+
+def _mean(losses: Floats, labels: NodeLabels) -> float:
+    return float(np.average(losses, weights=labels.weights))

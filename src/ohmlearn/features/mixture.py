@@ -2,13 +2,13 @@
 
 The labels are divided into folds. The experts answer for the labels of each fold from those of the
 others. An expert whose answers have the loss c, in nats, summed over all labels, gets the weight
-prior * told^2 * exp(-c / CAUTION), where told compares what the expert tells with what the best one
-tells (`_told`). This is Bayesian averaging of models, with doubts about the independence of the
+prior * skill^2 * exp(-c / CAUTION), where the skill compares what the expert knows with what the
+best one knows. This is Bayesian averaging of models, with doubts about the independence of the
 losses. With few labels the weights stay near the prior, with many the best expert wins.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,19 +16,21 @@ from numpy.typing import NDArray
 
 from ohmlearn._phases import Phase, phase
 from ohmlearn.features.experts import FEATURES, GRAPH, SPREAD_GAMMAS, Experts, Variant
-from ohmlearn.features.tasks import Floats, Task, Values
+from ohmlearn.features.tasks import Floats, Task
 from ohmlearn.semi_supervised.calibration import Calibration
 from ohmlearn.semi_supervised.targets import NodeLabels
 
-__all__ = ["Mixture", "fit_both", "fit_mixture", "split_labels"]
+__all__ = ["Mixture", "choose_labels", "fit_both", "fit_mixture", "split_labels"]
 
 GAMMAS = (9.0, 3.0, 30.0, 0.0)  # those of "auto"; another one than the first must be clearly better
-CAUTION = 2.0
-LEAST_TOLD = 0.01
+CAUTION = 2.0  # how many nats count as one, because losses are not independent
+FEW = 40  # labels; with fewer, nothing is chosen but weights
 PRIOR = {"graph": 0.6, "both": 0.34, "features": 0.06}
 NEGLIGIBLE = 1e-3  # weights that do not count
 ALONE = 0.9  # weight of the features from which the graph is left out
-MOST, LEAST_GAIN = 0.5, 0.01  # from MOST on, too, if the graph gains fewer nats for each label
+# From MOST on, too, if joined nodes are not ALIKE and the graph gains fewer nats for each label.
+MOST, ALIKE, LEAST_GAIN = 0.15, 0.3, 0.01
+TEMPERATURE = 0.4  # typical of real data with few labels
 
 
 @dataclass
@@ -47,14 +49,17 @@ class Mixture:
         How answers of experts are made comparable.
     left_out : ndarray of shape (n_labels, n_columns)
         Answers of the mixture for left-out labels.
+    usable : ndarray of bool, shape (n_labels,)
+        Which labels can be left out: those that are not the only ones of their class.
     base_temperature : float
         That of step 1 of the expert for both.
     errors : ndarray or None
         Errors of step 1 at left-out labels.
     estimator, own_estimator : object
         The estimators for smoothed features and for the features themselves.
-    loss_without : float
-        Mean loss for left-out labels from the features alone.
+    losses_without : ndarray
+        Loss for each usable label from the features alone, or if that is less, from the same
+        answer for all; NaN if no label can be left out.
     calibration : Calibration or None
         That of the probabilities; the classifier puts it here when it is asked for.
     """
@@ -64,16 +69,17 @@ class Mixture:
     losses: dict[Variant, float]
     temperatures: dict[Variant, float]
     left_out: Floats
+    usable: NDArray[np.bool_]
     base_temperature: float = 1.0
     errors: Floats | None = None
     estimator: Any = None
     own_estimator: Any = None
-    loss_without: float = float("nan")
+    losses_without: Floats = field(default_factory=lambda: np.full(1, np.nan))
     calibration: Calibration | None = None
 
     def share(self, kind: str) -> float:
         """Return the weight of all experts of a kind."""
-        return sum(weight for variant, weight in self.weights.items() if variant.kind == kind)
+        return sum((weight for v, weight in self.weights.items() if v.kind == kind), 0.0)
 
 
 class FirstStep(NamedTuple):
@@ -81,11 +87,12 @@ class FirstStep(NamedTuple):
 
     estimator: Any
     answers: Floats
-    losses: Floats  # of each label, after the answers have been made as sure as they should be
+    losses: Floats  # of usable labels, after answers have been made as sure as they should be
+    weights: Floats  # of these labels
 
-    def mean(self, labels: NodeLabels) -> float:
+    def mean(self) -> float:
         """Return the mean loss."""
-        return float(np.average(self.losses, weights=labels.weights))
+        return float(np.average(self.losses, weights=self.weights))
 
 
 def fit_mixture(
@@ -97,23 +104,26 @@ def fit_mixture(
     spread: bool | None,
     mix: bool,
     n_folds: int,
+    homophily: float,
 ) -> tuple[Mixture, NDArray[np.generic] | None]:
     """Weigh the experts; return the mixture, and the smoothed features of all nodes.
 
     `gamma` may be None, which chooses it, as None for `correct` and `spread` leaves the step to the
-    weights. Without `mix`, only variants of the expert for both are used.
+    weights. Without `mix`, only variants of the expert for both are used. `homophily` is that of
+    the labels.
     """
-    if len(labels.nodes) < 2:
-        return _weigh_nothing(experts, labels, gamma, mix)
     task = experts.task
+    usable = task.can_be_left_out(labels)
+    if np.count_nonzero(usable) < 2:
+        return _weigh_nothing(experts, labels, gamma, mix)
     folds = split_labels(task.groups(labels), n_folds, experts.seed)
     left_out: dict[Variant, Floats] = {}
-    chosen, steps = _choose_gamma(experts, labels, folds, gamma)
-    estimator, first, _ = steps[chosen]
+    chosen, steps = _choose_gamma(experts, labels, usable, folds, gamma)
+    estimator, first = steps[chosen].estimator, steps[chosen].answers
     smoothed = experts.smooth_features(chosen) if chosen > 0.0 else None
-    base = task.find_temperature(first, labels)
-    tempered = task.apply_temperature(first, base)
-    errors = labels.values - tempered
+    base = task.find_temperature(first[usable], choose_labels(labels, usable))
+    errors = labels.values - task.apply_temperature(first, base)
+    errors[~usable] = 0.0  # the estimator did not know their classes
     wanted = _variants(correct, spread, mix)
     if mix and experts.graph.n_edges == 0:
         wanted = (FEATURES,)
@@ -127,7 +137,7 @@ def fit_mixture(
     for number, (train, test) in enumerate(_splits(folds)):
         what = Phase("comparing features and graph", number + 1, n_splits, part="fold")
         with phase(what, experts.verbose):
-            known = _choose(labels, train)
+            known = choose_labels(labels, train)
             answers = fit_both(experts, estimator, known, smoothed)
             answers = task.apply_temperature(answers, base)
             rows = labels.nodes[test]
@@ -135,24 +145,36 @@ def fit_mixture(
                 left_out[variant][test] = found[rows]
             if GRAPH in wanted:
                 left_out[GRAPH][test] = experts.by_graph(known)[rows]
-    mixture = _weigh(experts, labels, left_out, chosen)
+    mixture = _weigh(experts, labels, usable, left_out, chosen, homophily)
     mixture.estimator, mixture.own_estimator = estimator, steps[0.0].estimator
     mixture.base_temperature, mixture.errors = base, errors
-    mixture.loss_without = steps[0.0].mean(labels)
+    constant = _losses_of_constant(task, labels, folds)[usable]
+    mixture.losses_without = min(steps[0.0].losses, constant, key=np.mean)
     return mixture, smoothed
+
+
+def _losses_of_constant(task: Task, labels: NodeLabels, folds: NDArray[np.int64]) -> Floats:
+    """Return the losses of left-out labels if all answers are the same; features may be useless."""
+    losses = np.empty(len(folds))
+    for train, test in _splits(folds):
+        same = task.without_evidence(choose_labels(labels, train))
+        answers = task.apply_temperature(np.repeat(same[np.newaxis], len(test), axis=0), 1.0)
+        losses[test] = task.losses(answers, choose_labels(labels, test))
+    return losses
 
 
 def _weigh_nothing(
     experts: Experts, labels: NodeLabels, gamma: float | None, mix: bool
 ) -> tuple[Mixture, NDArray[np.generic] | None]:
-    """Return the mixture for a single label, which cannot be left out: the weights of the prior."""
+    """Return the mixture with the weights of the prior, for labels that cannot be left out."""
     chosen = GAMMAS[0] if gamma is None else gamma
     smoothed = experts.smooth_features(chosen) if chosen > 0.0 else None
     variants = [Variant("both"), FEATURES, GRAPH] if mix else [Variant("both")]
     weights = _normalise({variant: PRIOR[variant.kind] for variant in variants})
-    same = dict.fromkeys(variants, 1.0)
+    typical = dict.fromkeys(variants, TEMPERATURE)
     losses = dict.fromkeys(variants, float("nan"))
-    mixture = Mixture(chosen, weights, losses, same, labels.values)
+    none = np.zeros(len(labels.nodes), dtype=bool)
+    mixture = Mixture(chosen, weights, losses, typical, labels.values, none)
     mixture.estimator = mixture.own_estimator = experts.estimators[0]
     return mixture, smoothed
 
@@ -178,7 +200,8 @@ def _splits(folds: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], NDArr
         yield np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
 
 
-def _choose(labels: NodeLabels, at: NDArray[np.int64]) -> NodeLabels:
+def choose_labels(labels: NodeLabels, at: NDArray[Any]) -> NodeLabels:
+    """Return some of the labels."""
     return NodeLabels(labels.nodes[at], labels.values[at], labels.weights[at])
 
 
@@ -203,14 +226,23 @@ def fit_both(
 
 
 def _choose_gamma(
-    experts: Experts, labels: NodeLabels, folds: NDArray[np.int64], gamma: float | None
+    experts: Experts,
+    labels: NodeLabels,
+    usable: NDArray[np.bool_],
+    folds: NDArray[np.int64],
+    gamma: float | None,
 ) -> tuple[float, dict[float, FirstStep]]:
     """Return gamma, and what step 1 gives with each gamma that was tried.
 
     Another gamma than the usual one is taken only if its loss is less by more than one standard
     error of the difference.
     """
-    tried = GAMMAS if gamma is None else tuple({gamma: None, 0.0: None})
+    has_few = len(labels.nodes) < FEW
+    usual_gamma = GAMMAS[0] if gamma is None else gamma
+    tried = tuple({usual_gamma: None, 0.0: None})
+    if gamma is None and not has_few:
+        tried = GAMMAS
+    estimators = experts.estimators[:1] if has_few else experts.estimators
     steps: dict[float, FirstStep] = {}
     for value in tried:
         if value == 0.0:
@@ -218,67 +250,76 @@ def _choose_gamma(
         else:
             rows = experts.smooth_features(value, labels.nodes)
         with phase("fitting the estimator", experts.verbose):
-            every = [_try(each, experts, rows, labels, folds) for each in experts.estimators]
-        steps[value] = min(every, key=lambda step: step.mean(labels))
+            every = [_try(each, experts, rows, labels, usable, folds) for each in estimators]
+        steps[value] = min(every, key=lambda step: step.mean())
     chosen, usual = tried[0], steps[tried[0]]
-    if gamma is None:
+    if gamma is None and not has_few:
         for value in tried[1:]:
             gain = usual.losses - steps[value].losses
             error = gain.std() / np.sqrt(len(gain))
-            is_less = steps[value].mean(labels) < steps[chosen].mean(labels)
+            is_less = steps[value].mean() < steps[chosen].mean()
             if gain.mean() > error and is_less:
                 chosen = value
     return chosen, steps
 
 
 def _try(
-    estimator: Any, experts: Experts, rows: Any, labels: NodeLabels, folds: NDArray[np.int64]
+    estimator: Any,
+    experts: Experts,
+    rows: Any,
+    labels: NodeLabels,
+    usable: NDArray[np.bool_],
+    folds: NDArray[np.int64],
 ) -> FirstStep:
     """Return what an estimator says about left-out labels, given the rows of all labels."""
-    task = experts.task
+    task, judged = experts.task, choose_labels(labels, usable)
     answers = np.empty_like(labels.values)
     for train, test in _splits(folds):
-        predict = task.fit(estimator, rows[train], _choose(labels, train))
+        predict = task.fit(estimator, rows[train], choose_labels(labels, train))
         answers[test] = predict(rows[test])
-    tempered = task.apply_temperature(answers, task.find_temperature(answers, labels))
-    return FirstStep(estimator, answers, task.losses(tempered, labels))
+    temperature = task.find_temperature(answers[usable], judged)
+    tempered = task.apply_temperature(answers[usable], temperature)
+    return FirstStep(estimator, answers, task.losses(tempered, judged), judged.weights)
 
 
 def _weigh(
-    experts: Experts, labels: NodeLabels, left_out: Mapping[Variant, Floats], gamma: float
+    experts: Experts,
+    labels: NodeLabels,
+    usable: NDArray[np.bool_],
+    left_out: Mapping[Variant, Floats],
+    gamma: float,
+    homophily: float,
 ) -> Mixture:
-    task = experts.task
-    relative = labels.weights / labels.weights.mean()
-    temperatures, losses, totals = {}, {}, {}
-    answers = {}
+    task, judged = experts.task, choose_labels(labels, usable)
+    # Labels of unequal weight count together as fewer labels of equal weight.
+    relative = judged.weights * judged.weights.sum() / np.sum(judged.weights**2)
+    temperatures, losses, errors, answers = {}, {}, {}, {}
     for variant, found in left_out.items():
-        temperatures[variant] = task.find_temperature(found, labels)
+        temperatures[variant] = task.find_temperature(found[usable], judged)
         answers[variant] = task.apply_temperature(found, temperatures[variant])
-        each = task.losses(answers[variant], labels)
+        each = task.losses(answers[variant][usable], judged)
         losses[variant] = float(np.average(each, weights=relative))
-        totals[variant] = float(relative @ each)
-    unit = 1.0
-    if isinstance(task, Values):  # errors are normal, with the variance of the best expert
-        unit = max(2.0 * min(losses.values()), 1e-300)
-        totals = {variant: total / unit for variant, total in totals.items()}
-    told = _told(task, labels, losses)
+        errors[variant] = float(each.std() / np.sqrt(len(each)))
+    n_labels = float(relative.sum()) / task.unit_of_losses(min(losses.values()))
+    skill = _skills(task, judged, losses, errors)
     counts = {kind: sum(v.kind == kind for v in left_out) for kind in PRIOR}
-    least = min(totals.values())
+    least = min(losses.values())
     weights = {
         variant: PRIOR[variant.kind]
         / counts[variant.kind]
-        * told[variant] ** 2
-        * float(np.exp(-(total - least) / CAUTION))
-        for variant, total in totals.items()
+        * skill[variant] ** 2
+        * float(np.exp(-(loss - least) * n_labels / CAUTION))
+        for variant, loss in losses.items()
     }
     weights = _normalise(weights)
     weights = _normalise({v: weight for v, weight in weights.items() if weight >= NEGLIGIBLE})
     mixed = _mean(answers, weights)
     if weights.get(FEATURES, 0.0) > MOST:  # the rest must be worth it
-        total = float(relative @ task.losses(mixed, labels)) / unit
-        if weights[FEATURES] >= ALONE or totals[FEATURES] - total < LEAST_GAIN * len(relative):
+        loss = float(np.average(task.losses(mixed[usable], judged), weights=relative))
+        gain = (losses[FEATURES] - loss) / task.unit_of_losses(least)
+        if weights[FEATURES] >= ALONE or (gain < LEAST_GAIN and not homophily > ALIKE):
             weights, mixed = {FEATURES: 1.0}, answers[FEATURES]
-    return Mixture(gamma, weights, losses, temperatures, mixed)
+    return Mixture(gamma, weights, losses, temperatures, mixed, usable)
 
 
 def _mean(answers: Mapping[Variant, Floats], weights: Mapping[Variant, float]) -> Floats:
@@ -286,18 +327,25 @@ def _mean(answers: Mapping[Variant, Floats], weights: Mapping[Variant, float]) -
     return mixed
 
 
-def _told(task: Task, labels: NodeLabels, losses: Mapping[Variant, float]) -> dict[Variant, float]:
-    """Return how much each expert tells, compared with the one that tells most.
+def _skills(
+    task: Task,
+    labels: NodeLabels,
+    losses: Mapping[Variant, float],
+    errors: Mapping[Variant, float],
+) -> dict[Variant, float]:
+    """Return how much each expert knows, compared with the best one.
 
-    What it tells is by how much its loss is less than that of the same answer for all labels. With
-    few labels, differences of losses alone would leave too much weight to experts that hardly tell
-    anything.
+    That is by how much its loss is less than that of the same answer for all labels. With few
+    labels, differences of losses alone would leave too much weight to experts that know hardly
+    anything. A standard error is added, so that experts that are worse by chance keep their weight.
     """
     same = np.repeat(task.without_evidence(labels)[np.newaxis], len(labels.nodes), axis=0)
     chance = float(np.average(task.losses(same, labels), weights=labels.weights))
-    most = max(chance - min(losses.values()), 1e-300)
+    best = min(losses, key=lambda variant: losses[variant])
+    most, error = max(chance - losses[best], 0.0), max(errors[best], 1e-300)
     return {
-        variant: max(chance - loss, LEAST_TOLD * most) / most for variant, loss in losses.items()
+        variant: (max(chance - loss, 0.0) + error) / (most + error)
+        for variant, loss in losses.items()
     }
 
 

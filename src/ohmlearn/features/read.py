@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ohmlearn.features.columns import Column, find_columns, find_node_column
+from ohmlearn.features.columns import NODES, Column, find_columns, find_node_column
 from ohmlearn.features.table import NodeFeatures
 from ohmlearn.streams.bytes import ByteSource, line_blocks
 from ohmlearn.streams.errors import reading, refuse_source, shorten
 from ohmlearn.streams.files import check_one_format, find_files, find_format
+from ohmlearn.streams.headings import is_known_id
 from ohmlearn.streams.labels import NUMBER
 from ohmlearn.streams.remote import is_remote, open_remote
 from ohmlearn.validation.parameters import require_extra
@@ -163,7 +164,7 @@ def _read_text(path: str, node_col: Column | None, columns: Sequence[str] | None
     import pyarrow as pa
 
     pc = require_extra("pyarrow.compute", "files")
-    names, delimiter, n_skipped = _read_heading(path)
+    names, delimiter, n_skipped = _read_heading(path, node_col)
     node = find_node_column(names, path, node_col)
     schema = pa.schema([(name, pa.string()) for name in names])
     wanted = _wanted(schema, path, node, columns)
@@ -211,7 +212,7 @@ def _parse_text(
         )
 
 
-def _read_heading(path: str) -> tuple[list[str], str, int]:
+def _read_heading(path: str, node_col: Column | None) -> tuple[list[str], str, int]:
     """Return the names of the columns of a text, the delimiter, and how many lines are before."""
     with ByteSource(path) as source:
         block = next(line_blocks(source), b"")
@@ -227,11 +228,27 @@ def _read_heading(path: str) -> tuple[list[str], str, int]:
         refuse_source(
             path, f"the first line, {shorten(text)}, has one column; is it CSV with a header?"
         )
-    if all(NUMBER.fullmatch(name.strip()) for name in names):
+    is_named = isinstance(node_col, str) or any(
+        name.strip().lower() in NODES or is_known_id(name) for name in names
+    )
+    numbers = [name.strip() for name in names if NUMBER.fullmatch(name.strip())]
+    if len(numbers) == len(names) or (not is_named and not _are_counted(numbers)):
         refuse_source(
             path, f"the first line, {shorten(text)}, must be a header with the names of columns"
         )
     return names, delimiter, n_skipped
+
+
+def _are_counted(numbers: list[str]) -> bool:
+    """Whether numbers may be the names of columns, such as 0, 1, 2; others are values.
+
+    Examples
+    --------
+    >>> _are_counted(["0", "1", "2"]), _are_counted(["30"]), _are_counted(["0.5", "1.5"])
+    (True, False, False)
+    """
+    starts = (range(first, first + len(numbers)) for first in (0, 1))
+    return any(numbers == [str(number) for number in counted] for counted in starts)
 
 
 READERS: dict[str, Callable[[str, Column | None, Sequence[str] | None], Any]] = {

@@ -118,7 +118,7 @@ n_features_in_
         -------
         ndarray of shape (n_samples,)
         """
-        return self.transduction_ if X is None else self._answers_for(X)[:, 0]
+        return self.transduction_ if X is None else self._answers_for(X)[0][:, 0]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the coefficient of determination R^2 on the samples whose number is known.

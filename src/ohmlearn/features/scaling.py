@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-__all__ = ["ScaledFeatures"]
+__all__ = ["ScaledFeatures", "blocks"]
 
 Floats = NDArray[np.float64]
 BLOCK_CELLS = 1 << 22  # entries that are computed at a time: 32 MiB
@@ -25,6 +25,11 @@ class ScaledFeatures:
     Parameters
     ----------
     X : ndarray or sparse matrix of shape (n_nodes, n_features)
+
+    Attributes
+    ----------
+    size : float
+        Root mean square of the lengths of centred rows.
 
     Examples
     --------
@@ -52,7 +57,7 @@ class ScaledFeatures:
         n, n_columns = self.shape
         mean, variance = np.zeros(n_columns), np.zeros(n_columns)
         square, count, unit = np.zeros(n_columns), np.zeros(n_columns), np.ones(n_columns)
-        for part in _blocks(n_columns, n):
+        for part in blocks(n_columns, n):
             block = self._dense(part)
             # In units of the largest entries, so that squares of extreme numbers do not overflow.
             largest = np.maximum(block.max(axis=0), -block.min(axis=0))
@@ -95,12 +100,37 @@ class ScaledFeatures:
 
     def scale_rows(self, rows: Any) -> Any:
         """Return further rows on the same scale."""
-        if scipy.sparse.issparse(rows):
+        rows = self._like(rows)
+        if self.is_sparse:
             return scipy.sparse.csr_array(rows.multiply(1.0 / self.scale), dtype=self.dtype)
-        return ((rows - self.mean) / self.scale).astype(self.dtype)
+        n_rows, n_columns = rows.shape
+        scaled = np.empty((n_rows, n_columns), dtype=self.dtype)
+        for part in blocks(n_rows, n_columns):
+            block = rows[part] - self.mean
+            block /= self.scale
+            scaled[part] = block
+        return scaled
+
+    def _like(self, rows: Any) -> Any:
+        """Return rows as a sparse matrix if X is one, else as an array."""
+        if self.is_sparse:
+            return scipy.sparse.csr_array(rows)
+        return rows.toarray() if scipy.sparse.issparse(rows) else rows
+
+    def for_distances(self, rows: Any = None) -> Any:
+        """Return the rows, or further ones, between which distances are computed.
+
+        They are scaled if the scales of two columns differ by more than ten times. Otherwise the
+        columns probably have the same unit, as lengths or pixels have, and stay as they are.
+        """
+        rows = self._X if rows is None else self._like(rows)
+        scales = self.scale[np.isfinite(self.scale)]
+        if len(scales) > 0 and scales.max() > UNUSUAL * scales.min():
+            return self.scale_rows(rows)
+        return rows
 
 
-def _blocks(n_columns: int, n_rows: int) -> list[slice]:
-    """Return slices of columns that are treated together."""
-    width = max(1, BLOCK_CELLS // max(1, n_rows))
-    return [slice(start, min(start + width, n_columns)) for start in range(0, n_columns, width)]
+def blocks(size: int, n_cells: int) -> list[slice]:
+    """Return slices of columns or rows, each with `n_cells` entries, that are treated together."""
+    width = max(1, BLOCK_CELLS // max(1, n_cells))
+    return [slice(start, min(start + width, size)) for start in range(0, size, width)]

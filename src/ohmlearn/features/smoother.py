@@ -6,11 +6,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from ohmlearn.features.known_graph import SharesGraph, join_neighbors, read_graph
-from ohmlearn.features.smoothing import GAMMA, Smoothing, check_features, make_room
+from ohmlearn._warnings import warn
+from ohmlearn.features.known_graph import SharesGraph, check_index, join_neighbors, read_graph
+from ohmlearn.features.smoothing import GAMMA, Smoothing, check_features, explain, make_room
+from ohmlearn.features.table import NodeFeatures
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
 from ohmlearn.sparsifier.options import MAX_EDGES
@@ -36,7 +39,8 @@ class GraphSmoother(TransformerMixin, SharesGraph):
     features.
 
     Rows of X are the nodes, in the order of the graph, in `fit` and in `transform`: the smoother
-    has no answer for other nodes.
+    has no answer for other nodes. `NodeFeatures` are joined to the nodes by their ids instead, and
+    may be in any order.
 
     Parameters
     ----------
@@ -50,9 +54,11 @@ class GraphSmoother(TransformerMixin, SharesGraph):
           follow the others if the edges have no ids;
         - a `StreamingSparsifier`, or the path of a saved one. It is used with its own degrees,
           which are not those of its edges exactly: give the edges if you can;
-        - None: each row of X is joined to its 10 nearest neighbours.
+        - None: each row of X is joined to its 10 nearest neighbours. X is used as it is: scale
+          columns of different units first.
 
-        If the nodes have ids, the rows of X must be in the order of ``nodes_.ids()``.
+        If the nodes have ids, give `NodeFeatures` with ids, or the rows of X in the order of
+        ``nodes_.ids()``.
     gamma : float or list of float
         How much is smoothed, from 0 for nothing to 1e9. A random walk that stops with chance
         1 / (1 + gamma) before each step takes gamma steps on average. With several, the smoothed
@@ -111,6 +117,13 @@ class GraphSmoother(TransformerMixin, SharesGraph):
     ['x0_gamma1', 'x0_gamma9']
     >>> smoother.transform(X).shape
     (4, 2)
+
+    Features with ids, of which some rows are asked for:
+
+    >>> from ohmlearn import NodeFeatures
+    >>> features = NodeFeatures(X[::-1], ids=[3, 2, 1, 0])
+    >>> smoother.transform(features[[3, 2]])[:, 0].round(3)
+    array([0.578, 0.22 ])
     """
 
     _constraints: ClassVar[Constraints] = {
@@ -148,8 +161,9 @@ class GraphSmoother(TransformerMixin, SharesGraph):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_nodes, n_features)
-            Features, one row per node. Unless `graph` is None, only their number matters.
+        X : array-like or sparse matrix of shape (n_nodes, n_features), or NodeFeatures
+            Features, one row per node. Unless `graph` is None, only their number matters, and the
+            ids of NodeFeatures.
         y : object, optional
             Ignored.
 
@@ -159,20 +173,28 @@ class GraphSmoother(TransformerMixin, SharesGraph):
         """
         check_parameters(type(self).__name__, self._constraints, self.get_params(deep=False))
         _check_gammas(self.gamma)
-        features = self._check_features(X, reset=True)
+        has_ids = isinstance(X, NodeFeatures)
+        features = self._take_table(X, reset=True) if has_ids else self._check_features(X, True)
         self._seed = check_seed(self.random_state)
         if self.graph is None:
             known = join_neighbors(features, n_jobs=self.n_jobs, verbose=self.verbose)
+            if has_ids and X.ids is not None:
+                nodes = NodeTable()
+                nodes.add(X.ids)
+                known = known._replace(nodes=nodes)
         else:
             known = read_graph(
                 self.graph,
-                features.shape[0],
+                None if has_ids and X.ids is not None else features.shape[0],
                 epsilon=self.epsilon,
                 max_edges=self.max_edges,
                 random_state=self._seed,
                 n_jobs=self.n_jobs,
                 verbose=self.verbose,
             )
+        check_index(X, known.nodes)
+        if has_ids and (said := X.match(known.nodes, n_nodes=known.graph.n_nodes).about()):
+            warn(said)
         self.graph_: Graph = known.graph
         self.degrees_: NDArray[np.float64] = known.degrees
         self.nodes_: NodeTable | None = known.nodes
@@ -183,13 +205,16 @@ class GraphSmoother(TransformerMixin, SharesGraph):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_nodes, n_features)
+        X : array-like or sparse matrix of shape (n_nodes, n_features), or NodeFeatures
             Features of all nodes, in the order of the graph: those that `fit` had, or others.
+            NodeFeatures are joined to the nodes by their ids; nodes without features have the means
+            of the columns, and ids that are not in the graph keep their features.
 
         Returns
         -------
-        ndarray of shape (n_nodes, n_features * number of gammas)
-            float32 if X is, else float64.
+        ndarray of shape (n_rows, n_features * number of gammas)
+            Row i is the node of row i of X; of NodeFeatures, these are the chosen rows. float32 if
+            X is, else float64.
 
         Warns
         -----
@@ -197,7 +222,29 @@ class GraphSmoother(TransformerMixin, SharesGraph):
             If the error of a column may be larger than `tol`.
         """
         check_is_fitted(self)
-        features = self._check_features(X, reset=False)
+        if isinstance(X, NodeFeatures):
+            return self._transform_table(X)
+        features = self._check_features(X, False)
+        check_index(X, self.nodes_)
+        return self._smooth(features)
+
+    def _transform_table(self, X: NodeFeatures) -> NDArray[Any]:
+        """Smooth features with ids; the answer has the chosen rows of X."""
+        own = self._take_table(X, reset=False)
+        matched = X.match(self.nodes_, n_nodes=self.graph_.n_nodes)
+        smoothed = self._smooth(matched.X)
+        rows = np.arange(own.shape[0]) if X.rows is None else X.rows
+        numbers = matched.numbers[rows]
+        answer: NDArray[Any] = smoothed[numbers]
+        apart = np.flatnonzero(numbers < 0)  # not in the graph, so without edges
+        if len(apart) > 0:
+            kept = own[rows[apart]]
+            kept = kept.toarray() if issparse(kept) else kept
+            answer[apart] = np.tile(kept, answer.shape[1] // own.shape[1])
+        return answer
+
+    def _smooth(self, features: Any) -> NDArray[Any]:
+        """Return the smoothed features of all nodes."""
         n_nodes, n_features = self.graph_.n_nodes, features.shape[1]
         if features.shape[0] != n_nodes:
             raise ValueError(
@@ -233,7 +280,22 @@ class GraphSmoother(TransformerMixin, SharesGraph):
         gammas = _check_gammas(self.gamma)
         return np.array([f"{x}_gamma{gamma:g}" for gamma in gammas for x in names], dtype=object)
 
-    def _check_features(self, X: Any, *, reset: bool) -> Any:
+    def _take_table(self, X: NodeFeatures, *, reset: bool) -> Any:
+        """Return the matrix of features with ids, after a check of its columns."""
+        n_features = X.shape[1]
+        if reset:
+            self.n_features_in_ = n_features
+            self.__dict__.pop("feature_names_in_", None)
+            if X.names is not None:
+                self.feature_names_in_ = np.array(X.names, dtype=object)
+        elif n_features != self.n_features_in_:
+            raise ValueError(
+                f"X has {n_features} features, but GraphSmoother is expecting "
+                f"{self.n_features_in_} features as input"
+            )
+        return X.X
+
+    def _check_features(self, X: Any, reset: bool) -> Any:
         try:
             features = validate_data(
                 self,
@@ -243,9 +305,8 @@ class GraphSmoother(TransformerMixin, SharesGraph):
                 dtype=[np.float64, np.float32],
                 ensure_all_finite=False,
             )
-        except ValueError as error:
-            if "could not convert" in str(error):  # names the value, but not where it is
-                check_features(np.asarray(X, dtype=object), len(X), getattr(X, "columns", None))
+        except (ValueError, TypeError) as error:
+            explain(error, X)
             raise
         names = getattr(self, "feature_names_in_", None)
         check_features(features, features.shape[0], names)

@@ -13,7 +13,6 @@ column.
 """
 
 import sys
-import warnings
 from collections.abc import Callable
 from numbers import Real
 from typing import Any, NoReturn
@@ -23,6 +22,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn._phases import Phase, phase
+from ohmlearn._warnings import warn
 from ohmlearn.graph import Graph
 from ohmlearn.graph.passes import multiply_laplacian
 from ohmlearn.solver import LaplacianSolver
@@ -40,7 +40,7 @@ from ohmlearn.validation.parameters import (
     naming_size,
 )
 
-__all__ = ["GAMMA", "MOST_GAMMA", "Smoothing", "check_features", "make_room", "smooth"]
+__all__ = ["GAMMA", "MOST_GAMMA", "Smoothing", "check_features", "explain", "make_room", "smooth"]
 
 Floats = NDArray[np.float64]
 
@@ -186,6 +186,7 @@ class Smoothing:
         """Return the smoothed features, in `out` if it is given; see `smooth`."""
         n_nodes = self.graph.n_nodes
         features = check_features(X, n_nodes)
+        features = scipy.sparse.csc_array(features) if scipy.sparse.issparse(features) else features
         n_columns = features.shape[1]
         if out is None:
             n_rows = n_nodes if rows is None else np.size(rows)
@@ -288,17 +289,16 @@ class Smoothing:
         from sklearn.exceptions import ConvergenceWarning  # here because it takes a second
 
         worst = unfinished[np.argmax(bounds[unfinished])]
-        warnings.warn(
+        warn(
             f"smoothing with gamma = {self.gamma:g}: {len(unfinished)} of {len(bounds)} columns "
             f"may have a relative error above tol = {self.tol:g}; the worst is column {worst} with "
             f"at most {bounds[worst]:.2g}; raise tol or reduce gamma",
             ConvergenceWarning,
-            stacklevel=4,
         )
 
 
 def check_features(X: Any, n_nodes: int, names: ArrayLike | None = None) -> Any:
-    """Return features as an array or a csc_array of real, finite numbers, one row per node.
+    """Return features as an array or a sparse matrix of real, finite numbers, one row per node.
 
     `names` are those of the columns, for messages.
 
@@ -313,7 +313,7 @@ def check_features(X: Any, n_nodes: int, names: ArrayLike | None = None) -> Any:
     Traceback (most recent call last):
     ...
     ValueError: X must be real numbers, but row 0, column 0 is 'ann'; encode such columns first, for
-    example with sklearn.preprocessing.OneHotEncoder
+    example a table with NodeFeatures.from_table
     """
     is_sparse = scipy.sparse.issparse(X)
     features: Any = X if is_sparse else np.asarray(X)
@@ -336,9 +336,26 @@ def check_features(X: Any, n_nodes: int, names: ArrayLike | None = None) -> Any:
     if not is_sparse:
         _check_finite(features, names)
         return features
-    columns = scipy.sparse.csc_array(features)
-    _check_finite(columns.data, names, columns)
-    return columns
+    if features.format != "csr" or not _is_finite(features.data):
+        features = scipy.sparse.csc_array(features)
+        _check_finite(features.data, names, features)
+    return features
+
+
+def explain(error: Exception, X: Any) -> None:
+    """Say where a value is that scikit-learn could not make a number of, if that is the error.
+
+    Examples
+    --------
+    >>> explain(ValueError("could not convert string to float: 'ann'"), [[1.0, "ann"]])
+    Traceback (most recent call last):
+    ...
+    ValueError: X must be real numbers, but row 0, column 1 is 'ann'; encode such columns first, for
+    example a table with NodeFeatures.from_table
+    """
+    said = str(error)
+    if any(words in said for words in ("could not convert", "float() argument", "be promoted")):
+        check_features(np.asarray(X, dtype=object), len(X), getattr(X, "columns", None))
 
 
 def _convert_objects(features: NDArray[Any], names: ArrayLike | None) -> NDArray[Any]:
@@ -371,7 +388,7 @@ def _is_number(text: str) -> bool:
 def _refuse_value(i: int, j: int, value: Any, names: ArrayLike | None) -> NoReturn:
     raise ValueError(
         f"X must be real numbers, but {_place(i, j, names)} is {value!r}; encode such columns "
-        f"first, for example with sklearn.preprocessing.OneHotEncoder"
+        f"first, for example a table with NodeFeatures.from_table"
     )
 
 
@@ -380,15 +397,19 @@ def _place(i: int, j: int, names: ArrayLike | None) -> str:
     return f"row {i}, column {j}{name}"
 
 
+def _is_finite(values: NDArray[Any]) -> bool:
+    if values.dtype.kind != "f" or values.size == 0:
+        return True
+    return bool(np.isfinite(values.min()) and np.isfinite(values.max()))  # NaN if any value is
+
+
 def _check_finite(
     values: NDArray[Any],
     names: ArrayLike | None = None,
     columns: scipy.sparse.csc_array | None = None,
 ) -> None:
     """Refuse NaN and infinities; `columns` is the sparse matrix that the values are from."""
-    if values.dtype.kind != "f" or values.size == 0:
-        return
-    if np.isfinite(values.min()) and np.isfinite(values.max()):  # NaN if any value is
+    if _is_finite(values):
         return
     at = int(np.argmin(np.isfinite(values)))  # in the order of rows, or of a sparse matrix
     value = values.flat[at]

@@ -5,7 +5,8 @@ numbers. An expert is whatever gives such a matrix.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from scipy.optimize import minimize_scalar
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
+from ohmlearn._warnings import warn
 from ohmlearn.graph import Graph
 from ohmlearn.harmonic import solve_hfs
 from ohmlearn.semi_supervised.classifier import automatic_gamma
@@ -27,15 +29,29 @@ Floats = NDArray[np.float64]
 Predictor = Callable[[Any], Floats]
 FLOOR = 0.01  # share of the uniform distribution in the probabilities of every expert
 SHARPEST = 12.0  # largest exponent of probabilities, and one over the smallest
-DOUBT = 0.1  # how strongly exponents are held near 1
+DOUBT = 1.0  # how strongly exponents are held near 1
+MOST_RATIO = 1000.0  # corrections are not enlarged by more than this
+SHRINKAGE = 0.1  # of corrections of numbers, far from labels
 
 
 class Task(ABC):
     """Classes or numbers: how experts are fitted, judged and made comparable."""
 
+    has_classes: bool
+    _has_warned = False  # of weights that an estimator does not take; folds do not repeat it
+
     @abstractmethod
     def fit(self, estimator: Any, Z: Any, labels: NodeLabels) -> Predictor:
         """Fit a clone of the estimator to rows Z; return a function from rows to answers."""
+
+    def _warn_of_weights(self, estimator: Any) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            warn(
+                f"{type(estimator).__name__} takes no sample_weight, so it is fitted to labels "
+                f"that count the same, and to the likeliest class of nodes with several; the "
+                f"graph still weighs them"
+            )
 
     @abstractmethod
     def find_temperature(self, answers: Floats, labels: NodeLabels) -> float:
@@ -50,6 +66,19 @@ class Task(ABC):
         """Return answers of a solve as answers; it may change its argument."""
 
     @abstractmethod
+    def scale_errors(
+        self, spread: Floats, near: Floats, errors: Floats, labels: NodeLabels
+    ) -> Floats:
+        """Return corrections of all nodes from errors that were spread along the edges.
+
+        `near` has the weights of labels, spread in the same way, in one column.
+        """
+
+    @abstractmethod
+    def unit_of_losses(self, least: float) -> float:
+        """Return what losses are divided by to be nats, given the mean loss of the best expert."""
+
+    @abstractmethod
     def losses(self, answers: Floats, labels: NodeLabels) -> Floats:
         """Return the loss of each left-out label, in nats up to a constant."""
 
@@ -62,12 +91,21 @@ class Task(ABC):
         """Return the answer for a node of which nothing is known."""
 
     @abstractmethod
+    def can_be_left_out(self, labels: NodeLabels) -> NDArray[np.bool_]:
+        """Return which labels the others can predict at all."""
+
+    @abstractmethod
     def groups(self, labels: NodeLabels) -> NDArray[np.int64]:
         """Return a number for each label; folds have about the same mixture of these."""
 
 
 class Classes(Task):
-    """Answers are probabilities of `n_classes` classes.
+    """Answers are probabilities of classes.
+
+    Parameters
+    ----------
+    classes : array-like, or int
+        The classes, as the estimator gets them; a number n means 0, ..., n - 1.
 
     Examples
     --------
@@ -81,8 +119,14 @@ class Classes(Task):
     array([[0.69, 0.31]])
     """
 
-    def __init__(self, n_classes: int) -> None:
-        self.n_classes = n_classes
+    has_classes = True
+
+    def __init__(self, classes: Any) -> None:
+        names = np.arange(classes) if np.ndim(classes) == 0 else np.asarray(classes)
+        self.n_classes = len(names)
+        # Estimators take integers and strings; other classes become numbers.
+        is_usual = names.dtype.kind in "biuU" or all(isinstance(name, str) for name in names)
+        self._names = names if is_usual else np.arange(len(names))
 
     def fit(self, estimator: Any, Z: Any, labels: NodeLabels) -> Predictor:
         at, codes = np.nonzero(labels.values)  # a node may have labels of several classes
@@ -91,14 +135,22 @@ class Classes(Task):
             return _Constant(np.eye(self.n_classes)[found])
         weights = labels.values[at, codes] * labels.weights[at]
         model = clone(estimator)
-        if np.all(weights == weights[0]):
-            model.fit(Z[at], codes)
-        elif has_fit_parameter(model, "sample_weight"):
-            model.fit(Z[at], codes, sample_weight=weights)
-        else:  # a pipeline, or an estimator without weights: the likeliest class of each node
-            codes = np.argmax(labels.values, axis=1)
-            model.fit(Z, codes)
-        return _Shares(model, self.n_classes)
+        n_labels = len(labels.nodes)
+        with _explained(model, n_labels):
+            if np.all(weights == weights[0]):
+                model.fit(Z[at], self._names[codes])
+            elif has_fit_parameter(model, "sample_weight"):
+                model.fit(Z[at], self._names[codes], sample_weight=weights)
+            else:  # a pipeline, or an estimator without weights: the likeliest class of each node
+                self._warn_of_weights(model)
+                model.fit(Z, self._names[np.argmax(labels.values, axis=1)])
+        return _Shares(model, self._columns_of(model.classes_), self.n_classes, n_labels)
+
+    def _columns_of(self, found: Any) -> NDArray[np.int64]:
+        """Return the numbers of classes that a fitted estimator has."""
+        order = np.argsort(self._names)
+        columns: NDArray[np.int64] = order[np.searchsorted(self._names, found, sorter=order)]
+        return columns
 
     def find_temperature(self, answers: Floats, labels: NodeLabels) -> float:
         logs = _logarithms(answers)
@@ -126,6 +178,21 @@ class Classes(Task):
         np.maximum(answers, 1e-9, out=answers)
         answers /= answers.sum(axis=1, keepdims=True)
         return answers
+
+    def scale_errors(
+        self, spread: Floats, near: Floats, errors: Floats, labels: NodeLabels
+    ) -> Floats:
+        """Return errors with the mean size of the given ones; they keep their direction.
+
+        Far from all labels, where they are much smaller, they are left as they are.
+        """
+        size = float(np.average(np.abs(errors).sum(axis=1), weights=labels.weights))
+        ratio = size / np.maximum(np.abs(spread).sum(axis=1, keepdims=True), 1e-300)
+        scaled: Floats = spread * np.where(ratio > MOST_RATIO, 1.0, ratio)
+        return scaled
+
+    def unit_of_losses(self, least: float) -> float:
+        return 1.0
 
     def losses(self, answers: Floats, labels: NodeLabels) -> Floats:
         losses: Floats = -np.sum(labels.values * np.log(np.maximum(answers, 1e-9)), axis=1)
@@ -162,6 +229,13 @@ class Classes(Task):
         shares: Floats = counts / counts.sum()
         return shares
 
+    def can_be_left_out(self, labels: NodeLabels) -> NDArray[np.bool_]:
+        """Return which labels are not the only ones of their class; none if there is one class."""
+        has = labels.values > 0
+        counts = np.count_nonzero(has, axis=0)
+        alone: NDArray[np.bool_] = np.any(has & (counts == 1), axis=1)
+        return ~alone & (np.count_nonzero(counts) > 1)
+
     def groups(self, labels: NodeLabels) -> NDArray[np.int64]:
         codes: NDArray[np.int64] = np.argmax(labels.values, axis=1)
         return codes
@@ -179,15 +253,20 @@ class Values(Task):
     array([[9.]])
     """
 
+    has_classes = False
+
     def fit(self, estimator: Any, Z: Any, labels: NodeLabels) -> Predictor:
         model = clone(estimator)
-        if np.all(labels.weights == labels.weights[0]):
-            model.fit(Z, labels.values[:, 0])
-        elif has_fit_parameter(model, "sample_weight"):
-            model.fit(Z, labels.values[:, 0], sample_weight=labels.weights)
-        else:
-            model.fit(Z, labels.values[:, 0])
-        return _Numbers(model)
+        values, n_labels = labels.values[:, 0], len(labels.nodes)
+        with _explained(model, n_labels):
+            if np.all(labels.weights == labels.weights[0]):
+                model.fit(Z, values)
+            elif has_fit_parameter(model, "sample_weight"):
+                model.fit(Z, values, sample_weight=labels.weights)
+            else:
+                self._warn_of_weights(model)
+                model.fit(Z, values)
+        return _Numbers(model, n_labels)
 
     def find_temperature(self, answers: Floats, labels: NodeLabels) -> float:
         return 1.0
@@ -198,8 +277,20 @@ class Values(Task):
     def tidy(self, answers: Floats) -> Floats:
         return answers
 
+    def scale_errors(
+        self, spread: Floats, near: Floats, errors: Floats, labels: NodeLabels
+    ) -> Floats:
+        """Return the mean error of the labels around each node, less where they are far away."""
+        shrinkage = SHRINKAGE * float(np.mean(near[labels.nodes]))
+        means: Floats = spread / np.maximum(near + shrinkage, 1e-300)
+        return means
+
+    def unit_of_losses(self, least: float) -> float:
+        """Errors are normal, with the variance of the best expert."""
+        return max(2.0 * least, 1e-300)
+
     def losses(self, answers: Floats, labels: NodeLabels) -> Floats:
-        """Return half the squared errors; `weigh_experts` divides them by a variance."""
+        """Return half the squared errors."""
         losses: Floats = 0.5 * (answers[:, 0] - labels.values[:, 0]) ** 2
         return losses
 
@@ -223,6 +314,9 @@ class Values(Task):
         mean: Floats = np.average(labels.values, axis=0, weights=labels.weights)
         return mean
 
+    def can_be_left_out(self, labels: NodeLabels) -> NDArray[np.bool_]:
+        return np.full(len(labels.nodes), len(np.unique(labels.values)) > 1)
+
     def groups(self, labels: NodeLabels) -> NDArray[np.int64]:
         return np.zeros(len(labels.nodes), dtype=np.int64)
 
@@ -241,21 +335,38 @@ class _Constant:
 @dataclass
 class _Shares:
     model: Any
+    columns: NDArray[np.int64]  # of the classes of the model
     n_classes: int
+    n_labels: int
 
     def __call__(self, rows: Any) -> Floats:
         answers = np.zeros((rows.shape[0], self.n_classes))
-        columns = np.asarray(self.model.classes_, dtype=np.int64)
-        answers[:, columns] = _probabilities(self.model, rows)
+        with _explained(self.model, self.n_labels):
+            answers[:, self.columns] = _probabilities(self.model, rows)
         return answers
 
 
 @dataclass
 class _Numbers:
     model: Any
+    n_labels: int
 
     def __call__(self, rows: Any) -> Floats:
-        return np.asarray(self.model.predict(rows), dtype=np.float64).reshape(-1, 1)
+        with _explained(self.model, self.n_labels):
+            return np.asarray(self.model.predict(rows), dtype=np.float64).reshape(-1, 1)
+
+
+@contextmanager
+def _explained(model: Any, n_labels: int) -> Iterator[None]:
+    """Say in an error of an estimator how many labels it had."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(
+            f"{type(model).__name__} failed with {n_labels} labels; some labels are left out in "
+            f"folds, so it must be able to do with fewer than all: change its parameters, raise "
+            f"cv, or give more labels. It says: {error}"
+        ) from error
 
 
 def _probabilities(model: Any, rows: Any) -> Floats:

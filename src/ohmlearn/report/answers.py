@@ -58,7 +58,7 @@ class Answers:
     reached : ndarray of bool
         Whether a node is connected to a label.
     answered : ndarray of bool
-        Whether there is an answer: the node is reached, or answered by its features.
+        Whether there is an answer: the node is reached, answered by its features, or labelled.
     abstained : ndarray of bool, or None
         Nodes without a label if there is a `min_confidence`.
     prior_code : int
@@ -88,8 +88,9 @@ class Answers:
         self._n_given: Floats = model._labels.values.sum(axis=0)
         self._has_features = has_features(model)
         if self._has_features:
-            self.answered: NDArray[np.bool_] = model.answered_
+            self.answered: NDArray[np.bool_] = model.answered_.copy()
             self._first = np.searchsorted(model.classes_, model.transduction_)
+            self._keep_given(model._labels)
             self._shares_are_wanted = False
             prior = self._n_given
         else:
@@ -107,6 +108,12 @@ class Answers:
         answers = self.codes[model._labels.nodes]
         given = model._labels.values[np.arange(len(answers)), answers]
         self.n_relabelled = int(np.count_nonzero((answers >= 0) & (given == 0.0)))
+
+    def _keep_given(self, labels: Any) -> None:
+        """Take the given label of nodes of which nothing else is known."""
+        alone = np.flatnonzero(~self.answered[labels.nodes])
+        self._first[labels.nodes[alone]] = labels.values[alone].argmax(axis=1)
+        self.answered[labels.nodes] = True
 
     def count(self) -> dict[str, int]:
         """Return the number of nodes of each class; nodes without a label are not counted."""

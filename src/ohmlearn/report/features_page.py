@@ -3,6 +3,8 @@
 import math
 from typing import Any
 
+import numpy as np
+
 from ohmlearn.report.page import Report
 
 __all__ = ["add_features", "describe_weights", "measure_features"]
@@ -25,17 +27,18 @@ def measure_features(model: Any) -> dict[str, Any]:
     >>> features = NodeFeatures([[float(node)] for node in range(40)], ids=range(40))
     >>> model = GraphFeatureClassifier(random_state=0).fit_edges(gallery.path(40), features, labels)
     >>> figures = measure_features(model)
-    >>> figures["n_columns"], figures["n_nodes_without"], figures["graph_helps"]
-    (1, 0, True)
+    >>> figures["n_columns"], figures["n_nodes_without"], figures["n_ids_without_edges"]
+    (1, 0, 0)
     """
     use, matched, table = model.graph_use_, model._matched, model._table
+    alone = np.diff(model.graph_.indptr) == 0
     return {
         "path": table.source,
         "n_rows": table.X.shape[0],
         "n_columns": table.X.shape[1],
         "columns": table.treatment,
         "n_nodes_without": matched.n_missing,
-        "n_ids_without_edges": matched.n_only_features,
+        "n_ids_without_edges": int(np.count_nonzero(alone & ~model._missing)),
         "weights": {name: float(weight) for name, weight in model.weights_.items()},
         "gamma": model.gamma_,
         "graph_helps": use.helps,
@@ -73,10 +76,12 @@ def add_features(report: Report, figures: dict[str, Any]) -> None:
     report.add_table(["answers from", "weight"], weights, "")
     columns = [[name, what] for name, what in figures["columns"].items()]
     n_more = len(columns) - MOST_COLUMNS
+    n_nodes, n_ids = figures["n_nodes_without"], figures["n_ids_without_edges"]
     report.add_text(
         f"The table of features has {figures['n_rows']:,} rows, which became "
-        f"{figures['n_columns']:,} columns of numbers. {figures['n_nodes_without']:,} nodes have "
-        f"no features, and {figures['n_ids_without_edges']:,} ids have no edge."
+        f"{figures['n_columns']:,} {'column' if figures['n_columns'] == 1 else 'columns'} of "
+        f"numbers. {n_nodes:,} {'node has' if n_nodes == 1 else 'nodes have'} no features, and "
+        f"{n_ids:,} {'id has' if n_ids == 1 else 'ids have'} no edge."
         + (f" The first {MOST_COLUMNS} columns of the table:" if n_more > 0 else "")
     )
     report.add_table(["column", "use"], columns[:MOST_COLUMNS], "", text_columns=(1,))

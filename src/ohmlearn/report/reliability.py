@@ -32,7 +32,8 @@ def left_out_labels(model: Any) -> tuple[Floats, Floats, Floats]:
     With features, all labels are left out, in folds.
     """
     if has_features(model):
-        p, given = model._calibrate(model._mixture.left_out), model._labels
+        answers, given = model._left_out()
+        p = model._calibrate(answers)
         right = given.values[np.arange(len(p)), np.argmax(p, axis=1)]
         return p.max(axis=1), right, given.weights / given.weights.mean()
     known = model._known

@@ -1,11 +1,11 @@
 """Labels and weights that are given by node: a dict, a Series, or a table of two columns."""
 
 import os
-import warnings
 from collections.abc import Iterable, Mapping
 from numbers import Integral
 from typing import Any
 
+from ohmlearn._warnings import warn
 from ohmlearn.streams.headings import is_known_id
 from ohmlearn.streams.labels import gather
 
@@ -164,11 +164,9 @@ def _is_default(index: Any) -> bool:
 def warn_default_index(y: Any, n_nodes: int) -> None:
     """Warn of a Series without an index of its own that has not one label for each node."""
     if isinstance(y, NodeDict) and y.has_default_index and len(y) != n_nodes:
-        warnings.warn(
+        warn(
             "the index of this Series is 0, 1, 2, ..., so its labels are those of the nodes 0, 1, "
             "...; set the column of nodes as its index",
-            UserWarning,
-            stacklevel=3,
         )
 
 

@@ -5,7 +5,6 @@ labels, or for each class of its distribution. `merge_rows` makes one row per no
 """
 
 import math
-import warnings
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 
+from ohmlearn._warnings import warn
 from ohmlearn.nodes import NodeTable
 from ohmlearn.semi_supervised.by_node import MISSING, as_dict
 from ohmlearn.semi_supervised.label_weights import (
@@ -388,11 +388,9 @@ def _warn_numbers_as_strings(values: NDArray[Any]) -> None:
     """Warn of "-1" and "nan", into which numpy turns -1 and NaN among strings."""
     strange = [name for name in ("-1", "nan") if np.any(values == name)]
     if strange:
-        warnings.warn(
+        warn(
             f"y has the class {strange[0]!r}, because an array of strings cannot hold -1 or NaN; "
             f"mark unlabelled nodes by None in an array of dtype object",
-            UserWarning,
-            stacklevel=4,
         )
 
 
@@ -400,11 +398,9 @@ def _warn_empty_name(values: NDArray[Any]) -> None:
     """Warn of the empty string, which is a class like any other."""
     n_empty = int(np.count_nonzero(values == "")) if values.dtype.kind in "UT" else 0
     if n_empty > 0:
-        warnings.warn(
+        warn(
             f"y has the class '', an empty string ({n_empty:,} labels); mark unlabelled nodes by "
             f"None",
-            UserWarning,
-            stacklevel=4,
         )
 
 

@@ -246,6 +246,13 @@ def as_node_ids(
     if None in numbers:
         at = numbers.index(None)
         why = f"{ids[at]!r} is not an integer, but the ids of the edges are"
+        short = names[at].strip().lstrip("0")
+        if short and _core.parse_whole(short.encode()) is not None:
+            refuse(
+                at,
+                f"{ids[at]!r} has zeros in front, but the ids of the edges are integers; write it "
+                f'as {short}, or, if those have zeros, too, read them with id_type="string"',
+            )
         refuse(at, f'{why}; read those with id_type="string"')
     return np.array(numbers, dtype=np.int64)
 

@@ -1,0 +1,31 @@
+"""Warnings that name the line of the caller."""
+
+import contextlib
+import sys
+import warnings
+from pathlib import Path
+
+__all__ = ["warn"]
+
+PACKAGE = str(Path(__file__).parent)
+DECORATORS = contextlib.contextmanager.__code__.co_filename  # contexts that decorate functions
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line outside this package from which it was called.
+
+    Examples
+    --------
+    >>> with warnings.catch_warnings(record=True) as found:
+    ...     warn("there are no edges")
+    >>> print(found[0].message)
+    there are no edges
+    """
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and _is_inside(frame.f_code.co_filename):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _is_inside(path: str) -> bool:
+    return path.startswith(PACKAGE) or path == DECORATORS

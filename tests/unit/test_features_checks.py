@@ -1,0 +1,240 @@
+"""What the estimators for features and graph refuse, warn of, and do not depend on."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ohmlearn import (
+    Graph,
+    GraphFeatureClassifier,
+    GraphFeatureRegressor,
+    NodeFeatures,
+    StreamingSparsifier,
+    gallery,
+)
+from ohmlearn.features.scaling import ScaledFeatures
+from ohmlearn.features.tasks import Classes
+from ohmlearn.semi_supervised.targets import NodeLabels
+
+N = 60
+TRUTH = np.repeat([0, 1], N // 2)
+X = np.random.default_rng(0).standard_normal((N, 3)) + 2.0 * TRUTH[:, np.newaxis]
+GRAPH = gallery.stochastic_blocks([N // 2, N // 2], p=0.3, bridges=5, random_state=0)
+Y = np.where(np.arange(N) % 3 == 0, TRUTH, -1)
+NAMES = ["age", "city=Bern", "city=Rome"]
+
+
+def classifier(estimator=None, **options):
+    return GraphFeatureClassifier(estimator, random_state=0, **options)
+
+
+@pytest.fixture(autouse=True)
+def _ignore_verdict():
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "the graph does not help")
+        yield
+
+
+# Neighbours.
+
+
+@pytest.mark.parametrize("kind", [int, str])
+def test_neighbours_are_joined_whatever_the_ids(kind):
+    plain = classifier().fit(NodeFeatures(X), Y)
+    ids = [kind(100 + 7 * i) for i in np.random.default_rng(1).permutation(N)]
+    by_id = classifier().fit(NodeFeatures(X, ids=ids), Y)
+    assert np.array_equal(by_id.nodes_.ids(), ids)
+    assert np.array_equal(by_id.label_distributions_, plain.label_distributions_)
+    labels = {ids[i]: int(Y[i]) for i in np.flatnonzero(Y >= 0)}
+    by_dict = classifier().fit(NodeFeatures(X, ids=ids), labels)
+    assert np.array_equal(by_dict.label_distributions_, plain.label_distributions_)
+
+
+def test_ids_that_are_a_permutation_do_not_join_other_nodes():
+    ids = np.random.default_rng(1).permutation(N)
+    model = classifier().fit(NodeFeatures(X, ids=ids), Y)
+    plain = classifier().fit(X, Y)
+    assert np.array_equal(model.transduction_, plain.transduction_)
+    rows = NodeFeatures(X[::-1], ids=ids[::-1])
+    assert np.array_equal(model.predict(rows), plain.transduction_[::-1])
+
+
+@pytest.mark.parametrize("convert", [np.asarray, scipy.sparse.csr_array])
+def test_neighbours_do_not_depend_on_scales(convert):
+    rows = np.where(np.random.default_rng(2).random(X.shape) < 0.2, 0.0, X)
+    rows *= [1.0, 256.0, 1.0 / 64.0]
+    units = np.array([1.0, 4.0, 1.0 / 16.0])
+    small, large = classifier().fit(convert(rows), Y), classifier().fit(convert(rows * units), Y)
+    assert small.graph_.n_edges == large.graph_.n_edges
+    assert np.allclose(small.label_distributions_, large.label_distributions_)
+    new = rows[:9] * 1.1
+    assert np.allclose(small.predict_proba(convert(new)), large.predict_proba(convert(new * units)))
+
+
+def test_columns_of_like_scales_stay_as_they_are():
+    assert ScaledFeatures(X).for_distances() is X
+    assert ScaledFeatures(X).for_distances(X[:3]).shape == (3, 3)
+    scaled = ScaledFeatures(X * [1.0, 1.0, 20.0])
+    assert np.allclose(scaled.for_distances().std(axis=0), 1.0)
+
+
+def test_new_rows_may_be_sparse_or_dense():
+    sparse = scipy.sparse.csr_array(X)
+    for fitted in (X, sparse):
+        scaled = ScaledFeatures(fitted)
+        first, second = scaled.scale_rows(X[:5]), scaled.scale_rows(sparse[:5])
+        assert scipy.sparse.issparse(first) == scipy.sparse.issparse(second) == scaled.is_sparse
+        both = [each.toarray() if scaled.is_sparse else each for each in (first, second)]
+        assert np.array_equal(*both)
+        model = classifier().fit(fitted, Y)
+        assert np.allclose(model.predict_proba(X[:5]), model.predict_proba(sparse[:5]))
+
+
+# Columns.
+
+
+def test_columns_of_tables_are_checked():
+    model = classifier(graph=GRAPH).fit(NodeFeatures(X, names=NAMES), Y)
+    new = range(N, 2 * N)
+    other = NodeFeatures(X, ids=new, names=["age", "city=Paris", "city=Rome"])
+    turned = NodeFeatures(X, ids=new, names=NAMES[::-1])
+    for call in (model.predict, model.predict_proba, lambda x: model.score(x, TRUTH)):
+        with pytest.raises(ValueError, match="'city=Bern' is missing and 'city=Paris' is new; enc"):
+            call(other)
+        with pytest.raises(ValueError, match="another order"):
+            call(turned)
+        with pytest.raises(ValueError, match="X has 1 features, but the fit had 3"):
+            call(NodeFeatures(X[:, :1]))
+    edges = ([0], [1])
+    with pytest.raises(ValueError, match="'city=Bern' is missing"):
+        model.update(edges, NodeFeatures(X, names=["age", "city=Paris", "city=Rome"]))
+    with pytest.raises(ValueError, match="X has 1 features"):
+        model.update(edges, NodeFeatures(X[:, :1]))
+    assert np.array_equal(model.predict(NodeFeatures(X)), model.transduction_)
+
+
+# Sparsifiers.
+
+
+def test_sparsifiers_that_would_not_be_used_are_refused():
+    empty = StreamingSparsifier(random_state=0)
+    for edges in (GRAPH, GRAPH.to_scipy(), StreamingSparsifier(random_state=0)):
+        with pytest.raises(ValueError, match=r"is used as it is .* leave out sparsifier"):
+            classifier().fit_edges(edges, X, Y, sparsifier=empty)
+    full = StreamingSparsifier(random_state=0).update([0], [1])
+    with pytest.raises(ValueError, match="sparsifier must be empty, but has 1 edges"):
+        classifier().fit_edges(GRAPH.edges(), X, Y, sparsifier=full)
+
+
+# Copies.
+
+
+@pytest.mark.parametrize("convert", [np.array, np.asfortranarray, scipy.sparse.csr_array])
+def test_changing_features_after_fit_changes_nothing(convert):
+    more = ([0, 1], [2, 3])
+    given = convert(X.copy())
+    model = classifier().fit_edges(GRAPH.edges(), given, Y).update(more)
+    given *= 0.0
+    kept = classifier().fit_edges(GRAPH.edges(), convert(X.copy()), Y).update(more)
+    assert np.array_equal(model.label_distributions_, kept.label_distributions_)
+    given = convert(X.copy())
+    model = model.update(more, given)
+    given *= 0.0
+    assert np.array_equal(model.transduction_, kept.update(more, convert(X)).transduction_)
+
+
+# Warnings.
+
+
+def test_warnings_name_the_line_of_the_caller():
+    n, rng = 160, np.random.default_rng(0)
+    truth = np.repeat([0, 1], n // 2)
+    rows = rng.standard_normal((n, 4)) + 1.5 * truth[:, np.newaxis]
+    noise = Graph.from_edges(*rng.integers(0, n, (2, 600)), n_nodes=n)
+    y = {i: int(truth[i]) for i in range(0, n, 2)}
+    some = NodeFeatures(rows[:-1], ids=range(n - 1))
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        model = classifier(graph=noise).fit(rows, y)
+        model.relabel({0: "a", 1: "a"})
+        model.relabel(y)
+        model = classifier().fit_edges(noise.edges(), some, y)
+        model.update(([0], [1]), some)
+        assert len(model.transduction_) == n
+        model.relabel(np.where(np.arange(n - 1) % 2, "", "a").tolist())
+    said = " ".join(str(each.message) for each in found)
+    for part in ("does not help", "all labels are", "no features", "an empty string"):
+        assert part in said
+    assert len(found) >= 6
+    assert {each.filename for each in found} == {__file__}
+
+
+@pytest.mark.parametrize("soft", [False, True])
+def test_estimators_without_weights_are_named_once(soft):
+    weights = {i: 1.0 + i % 2 for i in range(0, N, 3)}
+    estimator = make_pipeline(StandardScaler(), LogisticRegression())
+    model = classifier(estimator, graph=GRAPH)
+    y = {i: int(TRUTH[i]) for i in range(0, N, 3)}
+    if soft:
+        y[0], weights = {0: 0.7, 1: 0.3}, None
+    with pytest.warns(UserWarning, match="Pipeline takes no sample_weight") as found:
+        model.fit(X, y, sample_weight=weights)
+    assert sum("sample_weight" in str(each.message) for each in found) == 1
+    assert found[0].filename == __file__
+
+
+def test_regressors_without_weights_are_named_once():
+    model = GraphFeatureRegressor(make_pipeline(Ridge()), graph=GRAPH, random_state=0)
+    y = np.where(Y >= 0, X[:, 0], np.nan)
+    with pytest.warns(UserWarning, match="Pipeline takes no sample_weight") as found:
+        model.fit(X, y, sample_weight=1.0 + np.arange(N) % 2)
+    assert sum("sample_weight" in str(each.message) for each in found) == 1
+
+
+# Estimators.
+
+
+def test_estimators_see_the_classes():
+    estimator = LogisticRegression(class_weight={"b": 1.0, "a": 100.0})
+    names = np.array(["b", "a"])
+    y = {i: str(names[TRUTH[i]]) for i in range(0, N, 3)}
+    model = classifier(estimator, graph=GRAPH).fit(X, y)
+    assert np.mean(model.transduction_ == names[TRUTH]) > 0.9
+
+
+@pytest.mark.parametrize("names", [[2.5, 1.5], ["b", "a"], [7, 3], [True, False]])
+def test_answers_have_the_columns_of_the_classes(names):
+    labels = NodeLabels(np.arange(4), np.eye(2)[[0, 0, 1, 1]], np.ones(4))
+    rows = np.array([[-2.0], [-1.0], [1.0], [2.0]])
+    plain = Classes(2).fit(LogisticRegression(), rows, labels)(rows)
+    for classes in (np.array(names), np.array(names, dtype=object)):
+        found = Classes(classes).fit(LogisticRegression(), rows, labels)(rows)
+        assert np.allclose(found, plain, atol=1e-4)
+
+
+def test_failing_estimators_are_explained():
+    model = classifier(KNeighborsClassifier(19), graph=GRAPH)
+    with pytest.raises(ValueError, match="KNeighborsClassifier failed with 16 labels") as found:
+        model.fit(X, Y)
+    assert "n_neighbors" in str(found.value.__cause__)
+
+
+# Probabilities.
+
+
+def test_nodes_that_the_estimator_answers_have_one_distribution():
+    graph = Graph.from_edges(*GRAPH.edges()[:2], n_nodes=N + 20)
+    rows = np.vstack([X, X[:20]])
+    y = np.concatenate([Y, np.full(20, -1)])
+    for calibration in ("cv", None):
+        model = classifier(graph=graph, calibration=calibration).fit(NodeFeatures(rows), y)
+        assert not model.reached_.all()
+        shares = model.label_distributions_
+        assert np.array_equal(model.predict_proba(NodeFeatures(rows)), shares)
+        assert np.array_equal(model.predict_proba(NodeFeatures(rows)[5:75:7]), shares[5:75:7])
