@@ -81,33 +81,6 @@ def boosting(data: NodeData, y: Labels, seed: int) -> Labels:
     return np.asarray(model.predict(X))
 
 
-def prototype(data: NodeData, y: Labels, seed: int) -> Labels:
-    """Label by logistic regression on smoothed features, then smooth its probabilities."""
-    sparse = sp.issparse(data.X)
-    known = y >= 0
-    X = data.X.toarray() if sparse else data.X
-    smoothed = smooth(data.graph, X, 9.0, seed)
-    model = linear_model(smoothed, sparse).fit(smoothed[known], y[known])
-    found = model.predict_proba(smoothed)
-    found[known] = model.classes_ == y[known, None]
-    return np.asarray(model.classes_[smooth(data.graph, found, 4.0, seed).argmax(axis=1)])
-
-
-def smooth(
-    graph: Any, X: np.ndarray, gamma: float, seed: int, degrees: np.ndarray | None = None
-) -> np.ndarray:
-    """Return D^(1/2) (D + gamma L)^-1 D^(1/2) X, D the given degrees or those of the graph."""
-    from ohmlearn import LaplacianSolver
-
-    degrees = graph.degrees if degrees is None else degrees
-    root = np.sqrt(degrees)[:, None]
-    solver = LaplacianSolver(graph, ground=degrees / gamma, random_state=seed)
-    smoothed = root * solver.solve(root / gamma * X, tol=1e-6)
-    alone = degrees == 0
-    smoothed[alone] = X[alone]
-    return np.asarray(smoothed)
-
-
 def ours(data: NodeData, y: Labels, seed: int) -> Labels:
     """Label by `GraphFeatureClassifier` with its defaults."""
     from ohmlearn import GraphFeatureClassifier
@@ -166,28 +139,23 @@ METHODS: dict[str, Method] = {
     "HFSClassifier": Method("ohmlearn", as_is, hfs),
     "logistic regression": Method("scikit-learn", as_is, logistic),
     "gradient boosting": Method("scikit-learn", as_is, boosting),
-    "prototype": Method("ohmlearn", as_is, prototype),
     "GraphFeatureClassifier": Method("ohmlearn", as_is, ours),
     "C&S, linear": Method("torch-geometric", to_tensors, _torch("correct_linear")),
     "C&S, MLP": Method("torch-geometric", to_tensors, _torch("correct_mlp")),
+    "scikit-network GNN": Method("scikit-network", to_network, network_gnn),
     "APPNP": Method("torch-geometric", to_tensors, _torch("appnp")),
     "GCN": Method("torch-geometric", to_tensors, _torch("gcn")),
-    "scikit-network GNN": Method("scikit-network", to_network, network_gnn),
 }
 
 
 def is_there(name: str) -> bool:
-    """Return whether the package of a method is installed and has it.
+    """Return whether the package of a method is installed.
 
     Examples
     --------
     >>> is_there("logistic regression")
     True
     """
-    import ohmlearn
-
-    if name == "GraphFeatureClassifier":
-        return hasattr(ohmlearn, name)
     return version(METHODS[name].package) is not None
 
 
@@ -196,7 +164,7 @@ def warm_up(name: str) -> None:
 
     Examples
     --------
-    >>> warm_up("prototype")
+    >>> warm_up("HFSClassifier")
     """
     from ohmlearn import Graph
 

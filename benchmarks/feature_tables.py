@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from benchmarks.measure import Figure
-from benchmarks.results import Results, memory, seconds, table
+from benchmarks.results import Results, ending, memory, seconds, table
 
 GRAPH_SET = "cora"
 BOTH = "GraphFeatureClassifier"
@@ -17,6 +19,7 @@ PEERS = {
     "GCN": "PyG GCN",
     "scikit-network GNN": "scikit-network GNNClassifier",
 }
+BAR = 0.005  # half a point
 
 
 def _accuracy(figure: Figure) -> str:
@@ -34,7 +37,8 @@ def _accuracy(figure: Figure) -> str:
 
 def graph_table(results: Results) -> str:
     """Accuracy, CPU time of a fit and memory on a graph with features of its own."""
-    found = [f for f in results.figures("features", set=GRAPH_SET) if "accuracy" in f]
+    all_lines = results.figures("features", set=GRAPH_SET)
+    found = [f for f in all_lines if "accuracy" in f]
     counts = sorted({f["labels"] for f in found})
     names = {BOTH: f"ohmlearn {BOTH}", **{m: f"{m}, {w}" for m, w in ALONE.items()}, **PEERS}
     rows = []
@@ -43,23 +47,130 @@ def graph_table(results: Results) -> str:
         if own:
             last = own[max(own)]
             cells = [_accuracy(own.get(count, {})) for count in counts]
-            rows.append([name, *cells, seconds(last["cpu_s"]), memory(last["memory_mib"])])
-    return table(["", *(f"{c} labels per class" for c in counts), "CPU time", "memory"], rows)
+            draws = str(last["draws"])
+            times = seconds(last["cpu_median_s"])
+            rows.append([name, draws, *cells, times, memory(last["memory_mib"])])
+        else:
+            line = next((f for f in all_lines if f.get("method") == method), {})
+            rows.append([name, "", *("" for _ in counts), ending(line), ""])
+    header = ["", "draws", *(f"{c} labels per class" for c in counts), "CPU time", "memory"]
+    return "\n\n".join([table(header, rows), *_first_draws(found)])
+
+
+def _first_draws(found: list[Figure]) -> list[str]:
+    """Return the accuracy of ours on the draws that methods with fewer draws have."""
+    ours = {f["labels"]: f for f in found if f["method"] == BOTH and "accuracies" in f}
+    counts = {f["draws"] for f in found if f["method"] in PEERS}
+    lines = []
+    for n_draws in sorted(counts):
+        firsts = [
+            f"{100 * float(np.mean(f['accuracies'][:n_draws])):.1f} with {labels} labels"
+            for labels, f in sorted(ours.items())
+            if n_draws < f["draws"]
+        ]
+        if firsts:
+            lines.append(f"On the first {n_draws} draws, {BOTH} has {' and '.join(firsts)}.")
+    return lines
 
 
 def points_table(results: Results) -> str:
     """Accuracy on sets of points: graph alone, features alone, both."""
-    found = [f for f in results.figures("features") if "accuracy" in f and f["set"] != GRAPH_SET]
-    methods = (*ALONE, BOTH)
+    rows, short = [], []
+    for name, count, own in _cells(results):
+        methods = (*ALONE, BOTH)
+        rows.append([name, str(count), *(_accuracy(own.get(m, {})) for m in methods)])
+        if all(m in own for m in methods):
+            gap = own[BOTH]["accuracy"] - max(own[m]["accuracy"] for m in ALONE)
+            if round(gap + BAR, 4) < 0:
+                short.append(f"{name} with {count} ({100 * gap:+.1f})")
+    text = table(["set", "labels per class", *ALONE.values(), "both"], rows)
+    if not rows:
+        return text
+    if not short:
+        return f"{text}\n\nNowhere is it more than half a point below the better of the two."
+    return (
+        f"{text}\n\nIn {len(rows) - len(short)} of {len(rows)} rows it is at most half a point "
+        f"below the better of the two. In the others: {', '.join(short)}."
+    )
+
+
+def _cells(results: Results) -> list[tuple[str, int, dict[str, Figure]]]:
+    """Return each set of points and number of labels, with the figures of all methods."""
+    cells: dict[tuple[str, int], dict[str, Figure]] = {}
+    for f in results.figures("features"):
+        if "accuracy" in f and f["set"] != GRAPH_SET:
+            cells.setdefault((f["set"], f["labels"]), {})[f["method"]] = f
+    return [(name, count, own) for (name, count), own in cells.items()]
+
+
+def dense_table(results: Results) -> str:
+    """The estimator on all edges of a dense graph and on a sparsifier, draw by draw."""
+    found = [f for f in results.figures("feature_dense") if f.get("step") == BOTH]
     rows = []
-    for name in dict.fromkeys(f["set"] for f in found):
-        for count in sorted({f["labels"] for f in found if f["set"] == name}):
-            own = {f["method"]: f for f in found if f["set"] == name and f["labels"] == count}
-            rows.append([name, str(count), *(_accuracy(own.get(m, {})) for m in methods)])
-    return table(["set", "labels per class", *ALONE.values(), "both"], rows)
+    for f in found:
+        alone = results.figures(
+            "feature_dense", features=f["features"], labels=f["labels"], step="features alone",
+            kept="all",
+        )  # fmt: skip
+        whole = [g for g in found if g["kept"] == "all" and _case(g) == _case(f)]
+        gap = ""
+        if whole and f["kept"] != "all":
+            n_draws = min(f["draws"], whole[0]["draws"])
+            gaps = 100 * np.subtract(f["accuracies"][:n_draws], whole[0]["accuracies"][:n_draws])
+            gap = f"{gaps.mean():+.2f} ({gaps.min():+.2f} to {gaps.max():+.2f})"
+        base = f"{100 * alone[0]['accuracy']:.1f}" if alone else ""
+        rows.append(
+            [f["features"], str(f["labels"]), f"{f['edges']:,} ({100 * f['share']:.1f}%)",
+             str(f["draws"]), base, f"{100 * f['accuracy']:.1f}", gap, seconds(f["cpu_s"]),
+             memory(f["memory_mib"])]
+        )  # fmt: skip
+    header = ["features", "labels per class", "edges kept", "draws", "features alone", "both",
+              "points against all edges", "CPU time", "memory"]  # fmt: skip
+    return table(header, rows)
+
+
+def _case(figure: Figure) -> tuple[str, int]:
+    return figure["features"], figure["labels"]
+
+
+def scale_table(results: Results) -> str:
+    """Time and memory at a million nodes."""
+    rows = [
+        [f"{f['nodes']:,}", f"{f['edges']:,}", str(f["columns"]),
+         *([seconds(f["wall_s"]), seconds(f["cpu_s"]), memory(f["process_mib"])]
+           if "cpu_s" in f else [ending(f), "", ""])]
+        for f in results.figures("feature_scale")
+    ]  # fmt: skip
+    header = ["nodes", "edges", "columns", "by the clock", "CPU time", "peak of the process"]
+    return table(header, rows)
+
+
+def feature_losses(results: Results) -> list[str]:
+    """Return where peers are better with graph and features."""
+    found = [f for f in results.figures("features", set=GRAPH_SET) if "accuracy" in f]
+    ours = {f["labels"]: f for f in found if f["method"] == BOTH}
+    lines = []
+    for method, name in PEERS.items():
+        for f in (f for f in found if f["method"] == method and f["labels"] in ours):
+            own, case = ours[f["labels"]], f"{GRAPH_SET}, {f['labels']} labels per class"
+            same = float(np.mean(own.get("accuracies", [own["accuracy"]])[: f["draws"]]))
+            if f["accuracy"] > same:
+                lines.append(
+                    f"Features and graph ({case}): the accuracy of {name} is "
+                    f"{100 * f['accuracy']:.2f}%, ours {100 * same:.2f}% on the same draws."
+                )
+            if f["cpu_median_s"] < own["cpu_median_s"]:
+                lines.append(
+                    f"Features and graph ({case}): {name} takes {seconds(f['cpu_median_s'])} and "
+                    f"{memory(f['memory_mib'])}, ours {seconds(own['cpu_median_s'])} and "
+                    f"{memory(own['memory_mib'])}."
+                )
+    return lines
 
 
 BLOCKS: dict[str, Callable[[Results], str]] = {
     "features": graph_table,
     "features of points": points_table,
+    "features of a dense graph": dense_table,
+    "features at scale": scale_table,
 }

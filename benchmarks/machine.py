@@ -20,6 +20,8 @@ PEERS = {
     "scikit-network": "labels",
     "graphlearning": "labels",
     "networkx": "labels",
+    "torch": "features",
+    "torch-geometric": "features",
     "pyarrow": "reading",
 }
 OWN = ("ohmlearn", "numpy", "scipy")
@@ -28,6 +30,7 @@ SUITES = {
     "solver": ("solver", "scaling"),
     "resistances": ("resistance",),
     "labels": ("labels", "label_cost", "scaling"),
+    "features": ("features",),
     "reading": ("streams", "sparsifier", "scaling"),
 }
 

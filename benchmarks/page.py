@@ -45,6 +45,7 @@ def losses(results: Results) -> str:
         f"Solver: {solver_tables.loss_sentence(results)}",
         *label_tables.label_losses(results),
         *stream_tables.stream_losses(results),
+        *feature_tables.feature_losses(results),
         trust_tables.suggestion_loss(results),
     ]
     return "\n".join(f"- {line}" for line in lines)

@@ -52,6 +52,7 @@ SUITES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "forgetting": ([], ["--draws=2", "--months=2"]),
     "smoothing": (["--large"], ["--nodes=2e4", "--edges=2e5"]),
+    "features": ([], ["--sets", "cora", "ssl_digit1", "--draws=2", "--slow-draws=1"]),
     "scaling": (
         [],
         ["--nodes", "1000", "3000", "--edges", "300000", "1000000", "--sides", "32", "100"],
