@@ -274,7 +274,7 @@ REFUSED = {
     ("--memory", "2GB", "--n-nodes", "200"): "--memory cannot be used with --features",
     ("--passes", "3"): "--features reads the edges once; leave out --passes",
     ("--method", "restart"): "--method is about labels from the edges alone",
-    ("--class-prior", "red=1,blue=1"): "--class-prior is about labels from the edges alone",
+    ("--class-prior", "labels"): "--class-prior labels means nothing with --features",
     ("--normalization", "cmn"): "--normalization is about labels from the edges alone",
     ("--gamma", "-3"): "--gamma must be from 0 to 1e+09 with --features",
     ("--features", "-"): "--features cannot be read from a pipe; give a file",

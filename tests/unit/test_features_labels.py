@@ -335,3 +335,24 @@ def test_half_life():
     model.update([([0], [1], [1.0], [2.0])])
     np.testing.assert_array_equal(model.degrees_, model.graph_.degrees)
     assert np.mean(model.transduction_ == TRUTH) > 0.95
+
+
+def test_class_prior_makes_up_for_labels_that_were_chosen():
+    rng = np.random.default_rng(0)
+    truth = (rng.random(400) < 0.1).astype(int)
+    points = truth[:, np.newaxis] * 1.5 + rng.standard_normal((400, 3))
+    graph = Graph.from_edges(*rng.integers(400, size=(2, 1200)), n_nodes=400)
+    y = np.full(400, -1)
+    for code in (0, 1):  # as many of the rare class as of the other one
+        y[np.flatnonzero(truth == code)[:20]] = code
+    with pytest.warns(UserWarning, match="the graph does not help"):
+        plain = GraphFeatureClassifier(graph=graph, random_state=0).fit(points, y)
+    known = GraphFeatureClassifier(graph=graph, class_prior={0: 0.9, 1: 0.1}, random_state=0)
+    with pytest.warns(UserWarning, match="the graph does not help"):
+        known.fit(points, y)
+    other = y < 0
+    shares = [model.label_distributions_[other, 1].mean() for model in (plain, known)]
+    assert shares[1] < 0.6 * shares[0]
+    assert np.mean(known.transduction_ == truth) > np.mean(plain.transduction_ == truth)
+    with pytest.raises(ValueError, match="class_prior has no share of 1"):
+        GraphFeatureClassifier(graph=graph, class_prior={0: 1.0}).fit(points, y)

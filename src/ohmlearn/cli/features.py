@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ohmlearn.cli.class_prior import read_shares
 from ohmlearn.cli.edges import WatchedEdges, as_column, check_ids, open_edges
 from ohmlearn.cli.forgetting import EdgesSince, Forgetting
 from ohmlearn.cli.group import was_given
@@ -39,7 +40,7 @@ REFUSED = {
     "checkpoint": "edges are read once, without a checkpoint",
     "memory": "the memory for features is not known; give --max-edges",
 }
-OF_EDGES_ALONE = ("method", "class_prior", "normalization")  # options of the other model
+OF_EDGES_ALONE = ("method", "normalization")  # options of the other model
 FEATURE_OPTIONS = (
     click.option(
         "--features",
@@ -104,6 +105,11 @@ def check_feature_options(options: dict[str, Any]) -> None:
     gamma = options["gamma"]
     if gamma is not None and not 0 <= gamma <= MOST_GAMMA:
         raise click.UsageError(f"--gamma must be from 0 to {MOST_GAMMA:g} with --features")
+    if options["class_prior"] == ("labels",):
+        raise click.UsageError(
+            "--class-prior labels means nothing with --features: labels count as a random sample "
+            "by default; leave it out"
+        )
     if options["passes"] is not None and options["passes"] > 1:
         raise click.UsageError("--features reads the edges once; leave out --passes")
 
@@ -198,6 +204,7 @@ def label_with_features(
     model = GraphFeatureClassifier(
         _make_estimator(options),
         gamma="auto" if options["gamma"] is None else options["gamma"],
+        class_prior=read_shares(options["class_prior"], labels),
         calibration=None if options["calibration"] == "none" else "cv",
         random_state=options["seed"],
         n_jobs=options["threads"],

@@ -284,13 +284,17 @@ class BaseGraphFeatures(MixesExperts):
     def _set_labels(self, labels: Labels, *, has_numbers: bool = False) -> None:
         """Take over labels; `has_numbers` if they have the numbers of nodes, not their ids."""
         rows = labels if has_numbers else number_labels(labels, self._known.nodes)
-        self._labels = _tidy(merge_rows(rows))
+        self._labels = self._weigh_labels(_tidy(merge_rows(rows)))
         self.labelled_ = self._labels.nodes
         last = int(self.labelled_.max(initial=-1)) + 1
         if last > len(self._missing):  # labels of nodes that have neither edges nor features
             self._grow(last)
         self._answers = None
         self._solve()
+
+    def _weigh_labels(self, labels: NodeLabels) -> NodeLabels:
+        """Return labels with the weights that they have together with each other."""
+        return labels
 
     def _grow(self, n_nodes: int) -> None:
         """Add nodes without edges and features."""

@@ -1,9 +1,10 @@
 """The classifier for nodes that have features and edges."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 
@@ -15,12 +16,14 @@ from ohmlearn.nodes import NodeTable
 from ohmlearn.semi_supervised.calibration import (
     AccuracyEstimate,
     Calibration,
+    check_shares,
     conformal_threshold,
     estimate_accuracy,
     fit_calibration,
 )
+from ohmlearn.semi_supervised.evidence import SHIFT
 from ohmlearn.semi_supervised.targets import Labels, NodeLabels, find_classes, find_single_classes
-from ohmlearn.validation.parameters import Constraints, Options, check_fraction
+from ohmlearn.validation.parameters import ARRAY, Constraints, Options, check_fraction
 
 __all__ = ["GraphFeatureClassifier"]
 
@@ -65,6 +68,10 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
         Whether answers are smoothed with the labels put in, likewise.
     mix : bool
         Whether "features" and "graph" take part; without, the answer is that of "both".
+    class_prior : array-like of shape (n_classes,), dict {class: share}, or None
+        Known shares of the classes among all nodes. Give it if the labels have other shares, for
+        example as many frauds as others: labels then count by these shares, at most ten times as
+        much as others. By default the labels are taken for a random sample of the nodes.
     calibration : {"cv", None}
         "cv" fits probabilities to the labels that are left out; None leaves them as they are.
     cv : int
@@ -130,6 +137,7 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
 
     _constraints: ClassVar[Constraints] = {
         **BaseGraphFeatures._constraints,
+        "class_prior": (None, ARRAY),
         "calibration": (Options(("cv",)), None),
     }
 
@@ -142,6 +150,7 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
         correct: bool | Literal["auto"] = "auto",
         spread: bool | Literal["auto"] = "auto",
         mix: bool = True,
+        class_prior: ArrayLike | Mapping[Any, float] | None = None,
         calibration: Literal["cv"] | None = "cv",
         cv: int = 5,
         epsilon: float | None = 0.8,
@@ -156,6 +165,7 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
         self.correct = correct
         self.spread = spread
         self.mix = mix
+        self.class_prior = class_prior
         self.calibration = calibration
         self.cv = cv
         self.epsilon = epsilon
@@ -180,6 +190,15 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
                 f"class, too"
             )
         return labels
+
+    def _weigh_labels(self, labels: NodeLabels) -> NodeLabels:
+        """Return labels that count by the shares of their classes, if these are known."""
+        if self.class_prior is None:
+            return labels
+        counts = labels.weights @ labels.values
+        wanted = check_shares(self.class_prior, self.classes_)
+        ratios = np.clip(wanted * counts.sum() / np.maximum(counts, 1e-300), 1 / SHIFT, SHIFT)
+        return labels._replace(weights=labels.weights * (labels.values @ ratios))
 
     def _task(self) -> Classes:
         return Classes(self.classes_)
