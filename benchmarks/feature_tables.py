@@ -118,7 +118,8 @@ def dense_table(results: Results) -> str:
         if whole and f["kept"] != "all":
             n_draws = min(f["draws"], whole[0]["draws"])
             gaps = 100 * np.subtract(f["accuracies"][:n_draws], whole[0]["accuracies"][:n_draws])
-            gap = f"{gaps.mean():+.2f} ({gaps.min():+.2f} to {gaps.max():+.2f})"
+            span = f"{gaps.min():+.2f} to {gaps.max():+.2f}" if n_draws > 1 else "one draw"
+            gap = f"{gaps.mean():+.2f} ({span})"
         others = [f"{100 * step['accuracy']:.1f}" if step else "" for step in steps]
         rows.append(
             [f["features"], str(f["labels"]), f"{f['edges']:,} ({100 * f['share']:.1f}%)",
