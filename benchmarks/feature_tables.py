@@ -82,7 +82,7 @@ def points_table(results: Results) -> str:
         if all(m in own for m in methods):
             gap = own[BOTH]["accuracy"] - max(own[m]["accuracy"] for m in ALONE)
             if round(gap + BAR, 4) < 0:
-                short.append(f"{name} with {count} ({100 * gap:+.1f})")
+                short.append(f"{name} with {count} ({100 * gap:+.2f})")
     text = table(["set", "labels per class", *ALONE.values(), "both"], rows)
     if not rows:
         return text
@@ -108,24 +108,25 @@ def dense_table(results: Results) -> str:
     found = [f for f in results.figures("feature_dense") if f.get("step") == BOTH]
     rows = []
     for f in found:
-        alone = results.figures(
-            "feature_dense", features=f["features"], labels=f["labels"], step="features alone",
-            kept="all",
-        )  # fmt: skip
+        same = {key: f[key] for key in ("features", "labels", "kept", "asked")}
+        steps = [
+            results.one("feature_dense", **same, step=step)
+            for step in ("features alone", "smoothed")
+        ]
         whole = [g for g in found if g["kept"] == "all" and _case(g) == _case(f)]
         gap = ""
         if whole and f["kept"] != "all":
             n_draws = min(f["draws"], whole[0]["draws"])
             gaps = 100 * np.subtract(f["accuracies"][:n_draws], whole[0]["accuracies"][:n_draws])
             gap = f"{gaps.mean():+.2f} ({gaps.min():+.2f} to {gaps.max():+.2f})"
-        base = f"{100 * alone[0]['accuracy']:.1f}" if alone else ""
+        others = [f"{100 * step['accuracy']:.1f}" if step else "" for step in steps]
         rows.append(
             [f["features"], str(f["labels"]), f"{f['edges']:,} ({100 * f['share']:.1f}%)",
-             str(f["draws"]), base, f"{100 * f['accuracy']:.1f}", gap, seconds(f["cpu_s"]),
+             *others, str(f["draws"]), f"{100 * f['accuracy']:.1f}", gap, seconds(f["cpu_s"]),
              memory(f["memory_mib"])]
         )  # fmt: skip
-    header = ["features", "labels per class", "edges kept", "draws", "features alone", "both",
-              "points against all edges", "CPU time", "memory"]  # fmt: skip
+    header = ["features", "labels per class", "edges kept", "features alone", "smoothed", "draws",
+              BOTH, "points against all edges", "CPU time", "memory"]  # fmt: skip
     return table(header, rows)
 
 
