@@ -13,6 +13,7 @@ from ohmlearn import (
     NodeFeatures,
     gallery,
 )
+from ohmlearn.features.answers import GraphUse
 from ohmlearn.features.experts import (
     CORRECT_GAMMA,
     FEATURES,
@@ -22,7 +23,6 @@ from ohmlearn.features.experts import (
     Variant,
 )
 from ohmlearn.features.homophily import Homophily, measure_homophily
-from ohmlearn.features.mixing import GraphUse
 from ohmlearn.features.mixture import fit_mixture, split_labels
 from ohmlearn.features.scaling import ScaledFeatures
 from ohmlearn.features.tasks import MOST_RATIO, SHRINKAGE, Classes, Values

@@ -1,9 +1,9 @@
 """Features of nodes, used together with the graph."""
 
+from ohmlearn.features.answers import GraphUse
 from ohmlearn.features.classifier import GraphFeatureClassifier
 from ohmlearn.features.homophily import Homophily
 from ohmlearn.features.matching import Matched
-from ohmlearn.features.mixing import GraphUse
 from ohmlearn.features.read import read_features
 from ohmlearn.features.regressor import GraphFeatureRegressor
 from ohmlearn.features.smoother import GraphSmoother

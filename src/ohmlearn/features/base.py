@@ -13,6 +13,7 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ohmlearn._warnings import warn
+from ohmlearn.features.answers import MixesExperts
 from ohmlearn.features.known_graph import (
     KnownGraph,
     add_edges,
@@ -20,7 +21,6 @@ from ohmlearn.features.known_graph import (
     join_neighbors,
     read_graph,
 )
-from ohmlearn.features.mixing import MixesExperts
 from ohmlearn.features.scaling import ScaledFeatures
 from ohmlearn.features.smoothing import MOST_GAMMA, check_features, explain
 from ohmlearn.features.table import NodeFeatures
