@@ -17,6 +17,7 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     Examples
     --------
     >>> with warnings.catch_warnings(record=True) as found:
+    ...     warnings.simplefilter("always")
     ...     warn("there are no edges")
     >>> print(found[0].message)
     there are no edges

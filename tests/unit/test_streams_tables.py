@@ -148,9 +148,13 @@ def test_columns_of_labels_are_not_guessed_without_reason(tmp_path):
 def test_ids_of_labels_that_no_edge_can_have(tmp_path):
     nodes = NodeTable()
     nodes.add([7])
-    for name in ("ann", "007", str(2**63)):
+    for name, what in {
+        "ann": "is not an integer",
+        "007": "has zeros in front",
+        str(2**63): "is not an integer",
+    }.items():
         labels = find_classes({name: "x"}, ids=nodes)._replace(path="y.csv")
-        with pytest.raises(SourceError, match=f"y.csv: '{name}' is not an integer, but"):
+        with pytest.raises(SourceError, match=f"y.csv: '{name}' {what}, but the ids of the edges"):
             number_labels(labels, nodes)
 
 
