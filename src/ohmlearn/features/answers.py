@@ -14,7 +14,7 @@ from ohmlearn._warnings import warn
 from ohmlearn.features.columns import check_same_columns
 from ohmlearn.features.experts import FEATURES, GRAPH, Experts, Variant
 from ohmlearn.features.homophily import Homophily, measure_homophily
-from ohmlearn.features.known_graph import KnownGraph, SharesGraph
+from ohmlearn.features.known_graph import N_NEIGHBORS, KnownGraph, SharesGraph
 from ohmlearn.features.mixture import Mixture, choose_labels, fit_both, fit_mixture
 from ohmlearn.features.scaling import ScaledFeatures, blocks
 from ohmlearn.features.table import NodeFeatures
@@ -28,7 +28,6 @@ from ohmlearn.sparsifier import StreamingSparsifier
 __all__ = ["GraphUse", "MixesExperts"]
 
 Floats = NDArray[np.float64]
-N_NEIGHBORS = 10  # of new points
 KEPT = 0.9  # share of the given labels in the answers of labelled nodes
 SURE = 2.0  # standard errors by which a difference of losses is more than chance
 
@@ -157,7 +156,7 @@ class MixesExperts(SharesGraph):
         own = ~self._missing[labels.nodes]
         if not own.any():
             own[:] = True
-        known = NodeLabels(labels.nodes[own], labels.values[own], labels.weights[own])
+        known = choose_labels(labels, own)
         rows = experts.features.rows(known.nodes)
         self._predict_own = task.fit(mixture.own_estimator, rows, known)
         self._scaled = experts.features

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ohmlearn._warnings import warn
 from ohmlearn.features.answers import MixesExperts
+from ohmlearn.features.checks import check_features, explain
 from ohmlearn.features.known_graph import (
     KnownGraph,
     add_edges,
@@ -22,9 +23,10 @@ from ohmlearn.features.known_graph import (
     read_graph,
 )
 from ohmlearn.features.scaling import ScaledFeatures
-from ohmlearn.features.smoothing import MOST_GAMMA, check_features, explain
+from ohmlearn.features.smoothing import MOST_GAMMA
 from ohmlearn.features.table import NodeFeatures
 from ohmlearn.nodes import NodeTable
+from ohmlearn.nodes.identity import are_reordered
 from ohmlearn.semi_supervised.all_edges import with_nodes
 from ohmlearn.semi_supervised.by_node import pair_by_node
 from ohmlearn.semi_supervised.targets import (
@@ -477,16 +479,13 @@ def _own(features: Any, X: Any) -> Any:
 
 def _refuse_doubtful_order(X: Any, nodes: NodeTable | None) -> None:
     """Refuse rows that may not be in the order of the nodes: the ids are 0, 1, ... in another."""
-    if check_index(X, nodes) or nodes is None or nodes.kind != "int64":
+    if check_index(X, nodes) or nodes is None or not are_reordered(nodes):
         return
-    order = np.asarray(nodes.ids())
-    usual = np.arange(len(order))
-    if np.array_equal(np.sort(order), usual) and not np.array_equal(order, usual):
-        raise ValueError(
-            f"rows of X have the order of nodes.ids(), which starts with {order[:3].tolist()}; to "
-            f"be sure, give NodeFeatures(X, ids=range({len(order)})) if row i is the node i, else "
-            f"NodeFeatures(X, ids=nodes.ids())"
-        )
+    raise ValueError(
+        f"rows of X have the order of nodes.ids(), which starts with {nodes.ids()[:3].tolist()}; "
+        f"to be sure, give NodeFeatures(X, ids=range({len(nodes)})) if row i is the node i, else "
+        f"NodeFeatures(X, ids=nodes.ids())"
+    )
 
 
 def _tidy(labels: NodeLabels) -> NodeLabels:

@@ -22,7 +22,13 @@ from ohmlearn.semi_supervised.calibration import (
     fit_calibration,
 )
 from ohmlearn.semi_supervised.evidence import SHIFT
-from ohmlearn.semi_supervised.targets import Labels, NodeLabels, find_classes, find_single_classes
+from ohmlearn.semi_supervised.targets import (
+    Labels,
+    NodeLabels,
+    code_classes,
+    find_classes,
+    find_single_classes,
+)
 from ohmlearn.validation.parameters import ARRAY, Constraints, Options, check_fraction
 
 __all__ = ["GraphFeatureClassifier"]
@@ -177,10 +183,7 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
     def _read_labels(
         self, y: Any, n_nodes: int | None, ids: NodeTable | None, sample_weight: Any
     ) -> Labels:
-        labels = find_classes(y, n_nodes, ids, sample_weight)
-        if labels.classes is None:
-            classes, codes = np.unique(labels.values, return_inverse=True)
-            labels = labels._replace(values=codes, classes=classes)
+        labels = code_classes(find_classes(y, n_nodes, ids, sample_weight))
         assert labels.classes is not None
         self.classes_: NDArray[Any] = labels.classes
         if len(np.unique(labels.values)) == 1:

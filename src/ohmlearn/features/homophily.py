@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn.features.experts import Experts
-from ohmlearn.features.mixture import split_labels
+from ohmlearn.features.mixture import split_labels, splits
 from ohmlearn.graph import Graph
 from ohmlearn.graph.passes import multiply_laplacian
 from ohmlearn.semi_supervised.targets import NodeLabels
@@ -99,8 +99,7 @@ def _nearby(experts: Experts, labels: NodeLabels, n_folds: int) -> float:
     found = np.zeros_like(values)
     seen = np.zeros(len(values), dtype=bool)
     chance = np.zeros_like(values)
-    for fold in range(int(folds.max()) + 1):
-        train, test = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+    for train, test in splits(folds):
         near = np.zeros((experts.graph.n_nodes, values.shape[1] + 1))
         near[labels.nodes[train], :-1] = labels.weights[train, np.newaxis] * values[train]
         near[labels.nodes[train], -1] = labels.weights[train]

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from ohmlearn._display import Shown
 from ohmlearn.nodes import NodeTable
+from ohmlearn.nodes.identity import are_reordered
 from ohmlearn.streams.errors import SourceError, refuse_source, show_name
 from ohmlearn.streams.labels import as_node_ids
 
@@ -177,15 +178,11 @@ def _check_order(n_rows: int, nodes: NodeTable | None, n_nodes: int | None, sour
             f"has {n_rows:,} rows and no ids, but the graph has {size:,} nodes; give ids, the node "
             f"of each row",
         )
-    if nodes is None or nodes.kind != "int64":
-        return
-    order = np.asarray(nodes.ids())
-    usual = np.arange(len(order))
-    if np.array_equal(np.sort(order), usual) and not np.array_equal(order, usual):
+    if nodes is not None and are_reordered(nodes):
         refuse_source(
             source,
             f"has no ids, so its rows have the order of nodes.ids(), which starts with "
-            f"{order[:3].tolist()} here; give ids to be sure, such as range({len(order)})",
+            f"{nodes.ids()[:3].tolist()} here; give ids to be sure, such as range({len(nodes)})",
         )
 
 

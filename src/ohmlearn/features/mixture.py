@@ -20,7 +20,7 @@ from ohmlearn.features.tasks import Floats, Task
 from ohmlearn.semi_supervised.calibration import Calibration
 from ohmlearn.semi_supervised.targets import NodeLabels
 
-__all__ = ["Mixture", "choose_labels", "fit_both", "fit_mixture", "split_labels"]
+__all__ = ["Mixture", "choose_labels", "fit_both", "fit_mixture", "split_labels", "splits"]
 
 GAMMAS = (9.0, 3.0, 30.0, 0.0)  # those of "auto"; another one than the first must be clearly better
 CAUTION = 2.0  # how many nats count as one, because losses are not independent
@@ -134,7 +134,7 @@ def fit_mixture(
     if FEATURES in wanted:
         left_out[FEATURES] = steps[0.0].answers
     n_splits = int(folds.max()) + 1
-    for number, (train, test) in enumerate(_splits(folds)):
+    for number, (train, test) in enumerate(splits(folds)):
         what = Phase("comparing features and graph", number + 1, n_splits, part="fold")
         with phase(what, experts.verbose):
             known = choose_labels(labels, train)
@@ -156,7 +156,7 @@ def fit_mixture(
 def _losses_of_constant(task: Task, labels: NodeLabels, folds: NDArray[np.int64]) -> Floats:
     """Return the losses of left-out labels if all answers are the same; features may be useless."""
     losses = np.empty(len(folds))
-    for train, test in _splits(folds):
+    for train, test in splits(folds):
         same = task.without_evidence(choose_labels(labels, train))
         answers = task.apply_temperature(np.repeat(same[np.newaxis], len(test), axis=0), 1.0)
         losses[test] = task.losses(answers, choose_labels(labels, test))
@@ -194,7 +194,7 @@ def split_labels(groups: NDArray[np.int64], n_folds: int, seed: int) -> NDArray[
     return folds
 
 
-def _splits(folds: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+def splits(folds: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """Yield the labels that are known and those that are left out, for each fold."""
     for fold in range(int(folds.max()) + 1):
         yield np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
@@ -274,7 +274,7 @@ def _try(
     """Return what an estimator says about left-out labels, given the rows of all labels."""
     task, judged = experts.task, choose_labels(labels, usable)
     answers = np.empty_like(labels.values)
-    for train, test in _splits(folds):
+    for train, test in splits(folds):
         predict = task.fit(estimator, rows[train], choose_labels(labels, train))
         answers[test] = predict(rows[test])
     temperature = task.find_temperature(answers[usable], judged)

@@ -11,8 +11,9 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
 from ohmlearn._warnings import warn
+from ohmlearn.features.checks import check_features, explain
 from ohmlearn.features.known_graph import SharesGraph, check_index, join_neighbors, read_graph
-from ohmlearn.features.smoothing import GAMMA, Smoothing, check_features, explain, make_room
+from ohmlearn.features.smoothing import GAMMA, Smoothing, make_room
 from ohmlearn.features.table import NodeFeatures
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable

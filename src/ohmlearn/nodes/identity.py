@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ohmlearn.nodes.table import NodeTable
 
-__all__ = ["join_tables", "nodes_of"]
+__all__ = ["are_reordered", "join_tables", "nodes_of"]
 
 
 def nodes_of(edges: Any) -> NodeTable | None:
@@ -47,3 +49,20 @@ def join_tables(a: NodeTable | None, b: NodeTable | None) -> NodeTable | None:
         f"{other!r} in the other; read both with the same table, as in "
         f"read_edges(..., nodes=first.nodes)"
     )
+
+
+def are_reordered(nodes: NodeTable | None) -> bool:
+    """Whether the ids are 0, 1, ... in another order, so that rows are easily taken for nodes.
+
+    Examples
+    --------
+    >>> table = NodeTable()
+    >>> _ = table.add([1, 0])
+    >>> are_reordered(table), are_reordered(None)
+    (True, False)
+    """
+    if nodes is None or nodes.kind != "int64":
+        return False
+    order = np.asarray(nodes.ids())
+    usual = np.arange(len(order))
+    return bool(np.array_equal(np.sort(order), usual) and not np.array_equal(order, usual))

@@ -16,6 +16,7 @@ from ohmlearn.semi_supervised.calibration import check_shares
 from ohmlearn.semi_supervised.certainty import Certainty
 from ohmlearn.semi_supervised.targets import (
     Labels,
+    code_classes,
     find_classes,
     find_contradictions,
     find_single_classes,
@@ -248,11 +249,9 @@ class HFSClassifier(ClassifierMixin, Certainty):
     def _read_labels(
         self, y: Any, n_nodes: int | None, ids: NodeTable | None, sample_weight: Any
     ) -> Labels:
-        labels = find_classes(y, n_nodes, ids, sample_weight)
-        if labels.classes is None:
-            classes, codes = np.unique(labels.values, return_inverse=True)
-        else:
-            classes, codes = labels.classes, labels.values
+        labels = code_classes(find_classes(y, n_nodes, ids, sample_weight))
+        classes, codes = labels.classes, labels.values
+        assert classes is not None
         self.classes_ = classes
         counts = np.bincount(codes, weights=labels.weights, minlength=len(classes))
         if np.count_nonzero(counts) == 1:
@@ -264,7 +263,7 @@ class HFSClassifier(ClassifierMixin, Certainty):
             )
         self._warn_distinct(labels, int(np.count_nonzero(counts)))
         self._read_prior(counts.astype(np.float64))
-        return labels._replace(values=codes, classes=classes)
+        return labels
 
     def _warn_distinct(self, labels: Labels, n_classes: int) -> None:
         """Warn of labels that are probably ids or measurements."""

@@ -14,6 +14,7 @@ from sklearn.utils import column_or_1d
 
 from ohmlearn._warnings import warn
 from ohmlearn.nodes import NodeTable
+from ohmlearn.nodes.identity import are_reordered
 from ohmlearn.semi_supervised.by_node import MISSING, as_dict
 from ohmlearn.semi_supervised.label_weights import (
     has_several,
@@ -27,6 +28,7 @@ from ohmlearn.validation.edges import check_node_ids
 __all__ = [
     "Labels",
     "NodeLabels",
+    "code_classes",
     "find_classes",
     "find_contradictions",
     "find_single_classes",
@@ -106,14 +108,10 @@ def number_labels(labels: Labels, ids: NodeTable | None) -> Labels:
 
 def _refuse_doubtful_order(ids: NodeTable | None) -> None:
     """Refuse an array of labels for nodes with the ids 0, 1, ... that are in another order."""
-    if ids is None or ids.kind != "int64":
-        return
-    order = np.asarray(ids.ids())
-    numbers = np.arange(len(order))
-    if np.array_equal(np.sort(order), numbers) and not np.array_equal(order, numbers):
+    if ids is not None and are_reordered(ids):
         raise ValueError(
             f"y is an array, whose entries have the order of nodes.ids(), which starts with "
-            f"{order[:3].tolist()} here; to be sure, give labels by id: dict(enumerate(y)) or "
+            f"{ids.ids()[:3].tolist()} here; to be sure, give labels by id: dict(enumerate(y)) or "
             f"pandas.Series(y) if y[i] is the label of the node i, else "
             f"dict(zip(edges.nodes.ids().tolist(), y))"
         )
@@ -223,6 +221,21 @@ def find_classes(
         )
     _warn_empty_name(values)
     return _choose(labels, known)._replace(values=values)
+
+
+def code_classes(labels: Labels) -> Labels:
+    """Return labels whose values are positions in `classes`, which are sorted.
+
+    Examples
+    --------
+    >>> labels = code_classes(find_classes(["spam", None, "ham"]))
+    >>> labels.values.tolist(), labels.classes.tolist()
+    ([1, 0], ['ham', 'spam'])
+    """
+    if labels.classes is not None:
+        return labels
+    classes, codes = np.unique(labels.values, return_inverse=True)
+    return labels._replace(values=codes, classes=classes)
 
 
 def find_single_classes(y: Any, n_nodes: int | None = None) -> Labels:
