@@ -6,6 +6,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <type_traits>
+#include <utility>
 #include <vector>
 #if defined(__linux__)
 #include <malloc.h>
@@ -37,6 +40,32 @@ void resize_huge(std::vector<T>& values, std::size_t size) {
   reserve_huge(values, size);
   values.resize(size);
 }
+
+// A vector of numbers that does not set them when it grows, so that the threads which write them touch their pages
+// first, and several at a time.
+template <class T>
+struct Untouched : std::allocator<T> {
+  template <class U>
+  struct rebind {
+    using other = Untouched<U>;
+  };
+  T* allocate(std::size_t size) {
+    T* data = std::allocator<T>::allocate(size);
+    prefer_huge_pages(data, size * sizeof(T));
+    return data;
+  }
+  template <class U>
+  void construct(U* place) {
+    static_assert(std::is_arithmetic_v<U>);
+    ::new (static_cast<void*>(place)) U;
+  }
+  template <class U, class... Arguments>
+  void construct(U* place, Arguments&&... arguments) {
+    ::new (static_cast<void*>(place)) U(std::forward<Arguments>(arguments)...);
+  }
+};
+template <class T>
+using Buffer = std::vector<T, Untouched<T>>;
 
 // Returns freed memory to the system. glibc keeps freed blocks of up to 32 MB and fragments them, so a process that
 // allocates and frees such blocks repeatedly would seem to grow.

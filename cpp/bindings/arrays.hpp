@@ -40,10 +40,10 @@ std::span<const T> as_span(const ArrayIn<T>& array) {
 }
 
 // Hands the storage of a vector to numpy without copying it.
-template <class T>
-ArrayOut<T> to_numpy(std::vector<T>&& values) {
-  auto* owned = new std::vector<T>(std::move(values));
-  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+template <class T, class Allocator>
+ArrayOut<T> to_numpy(std::vector<T, Allocator>&& values) {
+  auto* owned = new std::vector<T, Allocator>(std::move(values));
+  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T, Allocator>*>(p); });
   return ArrayOut<T>(owned->data(), {owned->size()}, owner);
 }
 

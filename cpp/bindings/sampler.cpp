@@ -85,10 +85,10 @@ nb::object to_python(const std::array<double, Size>& values) {
   return nb::cast(to_numpy(std::vector<double>(values.begin(), values.end())));
 }
 
-template <class T>
-nb::object to_python(const std::vector<T>& values) {
+template <class T, class Allocator>
+nb::object to_python(const std::vector<T, Allocator>& values) {
   if constexpr (std::is_arithmetic_v<T>) {
-    return nb::cast(to_numpy(std::vector<T>(values)));
+    return nb::cast(to_numpy(std::vector<T, Allocator>(values)));
   } else {
     const auto* bytes = reinterpret_cast<const std::uint8_t*>(values.data());
     auto* owned = new std::vector<std::uint8_t>(bytes, bytes + values.size() * sizeof(T));
@@ -144,8 +144,8 @@ void read_field(const nb::dict& state, const char* name, std::array<double, Size
   std::copy_n(array.data(), Size, values.begin());
 }
 
-template <class T>
-void read_field(const nb::dict& state, const char* name, std::vector<T>& values) {
+template <class T, class Allocator>
+void read_field(const nb::dict& state, const char* name, std::vector<T, Allocator>& values) {
   if constexpr (std::is_arithmetic_v<T>) {
     const auto array = find_array<ArrayIn<T>>(state, name, std::string("a vector of ") + type_name<T>());
     values.assign(array.data(), array.data() + array.size());
@@ -174,11 +174,12 @@ double total(const std::array<double, 8>& lanes) {
 
 // The arrays of H, with its weights multiplied by a factor, the chance of each edge, and whether it has all edges.
 template <class Take>
-auto as_arrays(const Take& take, double factor) {
+auto as_arrays(const Take& take, double factor, int threads) {
   Csr csr;
   Snapshot found = without_gil([&] {
     Snapshot snapshot = take();
-    mirror(snapshot.h, factor, csr.indptr, csr.indices, csr.weights);
+    Crew crew(threads);
+    mirror(snapshot.h, factor, csr.indptr, csr.indices, csr.weights, crew);
     return snapshot;
   });
   return std::tuple(to_numpy(std::move(csr.indptr)), to_numpy(std::move(csr.indices)),
@@ -227,7 +228,7 @@ void bind_windows(nb::module_& m) {
      self.merge(other.state());
    }, "other"_a)
       .def("snapshot", [](WindowSampler& self, double since) {
-        return as_arrays([&] { return self.snapshot(since); }, 1.0);
+        return as_arrays([&] { return self.snapshot(since); }, 1.0, self.threads());
       }, "since"_a, "H since a time, the chance of each edge (u < v, in order), and whether it has all edges.")
       .def("get_state", [](const WindowSampler& self) {
         nb::dict result;
@@ -309,7 +310,8 @@ void bind_sampler(nb::module_& m) {
    }, "other"_a)
       .def("snapshot", [](const Sampler& self, std::optional<double> at) {
         require(at.has_value() == self.has_half_life(), "a time is needed if there is a half-life");
-        return as_arrays([&] { return at ? self.snapshot(*at) : self.snapshot(); }, at ? self.scale_at(*at) : 1.0);
+        return as_arrays([&] { return at ? self.snapshot(*at) : self.snapshot(); }, at ? self.scale_at(*at) : 1.0,
+                         self.threads());
       }, "at"_a = nb::none(), "H, the chance of each edge (u < v, in order), and whether it has all edges.")
       .def("get_state", get_state, "All that the future depends on, as arrays by name.")
       .def_prop_ro("weight_seen", [](const Sampler& s) {

@@ -4,6 +4,7 @@
 #include "graph/components.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <limits>
 
@@ -13,6 +14,8 @@ namespace {
 // A cluster stays in the tree if, for at least one of its nodes, its share exceeds kWorthwhile times the largest share
 // of a smaller set around that node.
 constexpr float kWorthwhile = 1.25f;
+constexpr std::int64_t kPiece = 1 << 16;  // edges that a thread takes at a time
+constexpr std::int64_t kParts = 16;       // of the edges, for sums of cuts
 constexpr std::int32_t kNone = std::numeric_limits<std::int32_t>::max();
 
 // Edges are grouped by the exponent of their weight.
@@ -26,12 +29,20 @@ OHM_KERNEL void find_exponents(std::span<const float> weight, unsigned char* exp
 // The tree of all clusters, by Kruskal's algorithm on one group of edges after the other. Vertices 0..n-1 are the
 // nodes, the following ones are clusters; the result holds the parent of each. Whole components are not counted as
 // clusters.
-std::vector<std::int32_t> join_heaviest_first(const Triangle& edges, std::int32_t n_components) {
+std::vector<std::int32_t> join_heaviest_first(const Triangle& edges, std::int32_t n_components, Crew& crew) {
   const std::int32_t n = edges.n();
-  std::vector<unsigned char> exponent(edges.weight.size());
-  find_exponents(edges.weight, exponent.data());
-  std::int64_t count[256] = {};
-  for (const unsigned char b : exponent) ++count[b];
+  Buffer<unsigned char> exponent(edges.weight.size());
+  std::atomic<bool> is_there[256] = {};
+  crew.run((edges.edges() + kPiece - 1) / kPiece, [&](std::int64_t piece) {
+    const std::int64_t begin = piece * kPiece;
+    const auto part = std::span(edges.weight).subspan(begin, std::min(kPiece, edges.edges() - begin));
+    find_exponents(part, exponent.data() + begin);
+    bool found[256] = {};
+    for (std::int64_t e = begin; e < begin + std::ssize(part); ++e) found[exponent[e]] = true;
+    for (int group = 0; group < 256; ++group) {
+      if (found[group]) is_there[group] = true;
+    }
+  });
 
   std::vector<std::int32_t> set = lone_nodes(n);
   std::vector<std::int32_t> vertex = set;  // of the tree, for each root of `set`
@@ -40,22 +51,20 @@ std::vector<std::int32_t> join_heaviest_first(const Triangle& edges, std::int32_
   std::vector<std::int32_t> joined;  // roots that the present group of edges has joined to others
   std::int32_t missing = n - n_components;
   for (int group = 255; group >= 0 && missing > 0; --group) {
-    std::int32_t u = 0;
-    auto at = exponent.begin();
-    for (std::int64_t left = count[group]; left > 0; ++at, --left) {
-      at = std::find(at, exponent.end(), static_cast<unsigned char>(group));
-      const std::int64_t e = at - exponent.begin();
-      while (edges.start[u + 1] <= e) ++u;
-      const std::int32_t a = find_root(set, u);
-      const std::int32_t b = find_root(set, edges.other[e]);
-      if (a == b) continue;
-      for (const std::int32_t root : {a, b}) {
-        if (!is_joined[root]) joined.push_back(root);
-        is_joined[root] = 1;
-      }
-      set[std::max(a, b)] = std::min(a, b);
-      if (--missing == 0) return parent;  // what remains are whole components
-    }
+    if (!is_there[group]) continue;
+    visit_joining(edges, exponent, static_cast<unsigned char>(group), set, crew,
+                  [&](std::int32_t u, std::int32_t v, std::int64_t) {
+                    const std::int32_t a = find_root(set, u);
+                    const std::int32_t b = find_root(set, v);
+                    if (a == b) return true;
+                    for (const std::int32_t root : {a, b}) {
+                      if (!is_joined[root]) joined.push_back(root);
+                      is_joined[root] = 1;
+                    }
+                    set[std::max(a, b)] = std::min(a, b);
+                    return --missing > 0;
+                  });
+    if (missing == 0) return parent;  // what remains are whole components
     for (const std::int32_t root : joined) {
       if (find_root(set, root) != root) continue;
       parent[vertex[root]] = static_cast<std::int32_t>(parent.size());
@@ -74,26 +83,41 @@ std::vector<std::int32_t> join_heaviest_first(const Triangle& edges, std::int32_
 
 }  // namespace
 
-ClusterTree find_clusters(const Triangle& edges, std::span<const double> degree, std::int32_t n_components) {
+ClusterTree find_clusters(const Triangle& edges, std::span<const double> degree, std::int32_t n_components,
+                          Crew& crew) {
   const std::int32_t n = edges.n();
-  const std::vector<std::int32_t> parent = join_heaviest_first(edges, n_components);
+  const std::vector<std::int32_t> parent = join_heaviest_first(edges, n_components, crew);
   const std::int64_t count = std::ssize(parent) - n;
   ClusterTree tree;
   tree.smallest.assign(n, 0);
   if (count == 0) return tree;
 
-  // Cuts are added up edge by edge. As degrees minus inner weights they would be lost to rounding.
-  std::vector<double> cut(count);
-  for (std::int32_t u = 0; u < n; ++u) {
-    for (std::int64_t e = edges.start[u]; e < edges.start[u + 1]; ++e) {
-      std::int32_t a = parent[u];
-      std::int32_t b = parent[edges.other[e]];
-      while (a != b) {
-        std::int32_t& smaller = a < b ? a : b;
-        cut[smaller - n] += static_cast<double>(edges.weight[e]);
-        smaller = parent[smaller];
+  // Cuts are added up edge by edge. As degrees minus inner weights they would be lost to rounding. Each part has its own
+  // sums; the number of parts does not depend on that of threads.
+  const std::int64_t parts = std::clamp<std::int64_t>(edges.edges() / kPiece, 1, kParts);
+  std::vector<std::vector<double>> cuts(parts);
+  crew.run(parts, [&](std::int64_t part) {
+    std::vector<double>& cut = cuts[part];
+    cut.resize(count);
+    const auto row_at = [&](std::int64_t e) {
+      return std::lower_bound(edges.start.begin(), edges.start.end(), e) - edges.start.begin();
+    };
+    const std::int64_t end = row_at(edges.edges() * (part + 1) / parts);
+    for (std::int64_t u = row_at(edges.edges() * part / parts); u < end && u < n; ++u) {
+      for (std::int64_t e = edges.start[u]; e < edges.start[u + 1]; ++e) {
+        std::int32_t a = parent[u];
+        std::int32_t b = parent[edges.other[e]];
+        while (a != b) {
+          std::int32_t& smaller = a < b ? a : b;
+          cut[smaller - n] += static_cast<double>(edges.weight[e]);
+          smaller = parent[smaller];
+        }
       }
     }
+  });
+  std::vector<double>& cut = cuts[0];
+  for (std::int64_t part = 1; part < parts; ++part) {
+    for (std::int64_t k = 0; k < count; ++k) cut[k] += cuts[part][k];
   }
 
   // Upwards: which clusters stay. least[k] is the minimum over the nodes in cluster k of the largest share among the

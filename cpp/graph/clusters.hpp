@@ -42,7 +42,7 @@ struct Cluster {
   float share;           // 1 / cut when the tree was built
   float share_now;       // the same at the last Sampler::refresh
   float cut_now;         // with the edges seen since
-  float balance = 0.0f;  // see Sampler::is_kept
+  float balance = 0.0f;  // see Sampler::add_candidates
 };
 
 struct ClusterTree {
@@ -51,7 +51,8 @@ struct ClusterTree {
 };
 
 // `degree` holds the weighted degrees of the nodes.
-ClusterTree find_clusters(const Triangle& edges, std::span<const double> degree, std::int32_t n_components);
+ClusterTree find_clusters(const Triangle& edges, std::span<const double> degree, std::int32_t n_components,
+                          Crew& crew = alone);
 
 // Calls of_u(k) for each cluster k that contains u but not v, and of_v(k) for each that contains v but not u, smaller
 // clusters first. `a` and `b` are the smallest clusters around u and v.

@@ -5,17 +5,8 @@
 namespace ohm {
 namespace {
 
-// Row u of `other` holds neighbours of u; each edge is there once or twice.
-Components find_components(std::int32_t n, const std::int64_t* start, std::span<const std::int32_t> other) {
-  std::vector<std::int32_t> parent = lone_nodes(n);
-  std::vector<char> has_edges(n);
-  for (std::int32_t u = 0; u < n; ++u) has_edges[u] = start[u] < start[u + 1];
-  for (const std::int32_t v : other) has_edges[v] = 1;
-  // Once all nodes that have edges are in one set, the remaining edges need not be read.
-  auto missing = std::count(has_edges.begin(), has_edges.end(), 1) - 1;
-  for (std::int32_t u = 0; u < n && missing > 0; ++u) {
-    for (std::int64_t e = start[u]; e < start[u + 1]; ++e) missing -= join_sets(parent, u, other[e]);
-  }
+Components number_sets(std::vector<std::int32_t> parent) {
+  const auto n = static_cast<std::int32_t>(parent.size());
   Components result;
   result.labels.resize(n);
   for (std::int32_t i = 0; i < n; ++i) {
@@ -34,10 +25,28 @@ std::vector<std::int32_t> lone_nodes(std::int32_t n) {
 }
 
 Components components(const CsrView& graph) {
-  return find_components(graph.n, graph.indptr, {graph.indices, static_cast<std::size_t>(graph.entries())});
+  const std::int32_t n = graph.n;
+  std::vector<std::int32_t> parent = lone_nodes(n);
+  // Once all nodes that have edges are in one set, the remaining edges need not be read.
+  std::int64_t missing = -1;
+  for (std::int32_t u = 0; u < n; ++u) missing += graph.indptr[u] < graph.indptr[u + 1];
+  for (std::int32_t u = 0; u < n && missing > 0; ++u) {
+    for (std::int64_t e = graph.indptr[u]; e < graph.indptr[u + 1]; ++e) {
+      missing -= join_sets(parent, u, graph.indices[e]);
+    }
+  }
+  return number_sets(std::move(parent));
 }
 
-Components components(const Triangle& edges) { return find_components(edges.n(), edges.start.data(), edges.other); }
+Components components(const Triangle& edges, Crew& crew) {
+  std::vector<std::int32_t> parent = lone_nodes(edges.n());
+  std::int32_t missing = edges.n() - 1;
+  visit_joining(edges, {}, 0, parent, crew, [&](std::int32_t u, std::int32_t v, std::int64_t) {
+    missing -= join_sets(parent, u, v);
+    return missing > 0;
+  });
+  return number_sets(std::move(parent));
+}
 
 template <class Index, class Weight>
 std::int64_t join_ends(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,

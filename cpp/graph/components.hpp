@@ -27,6 +27,13 @@ inline bool join_sets(std::span<std::int32_t> parent, std::int32_t a, std::int32
   return a != b;
 }
 
+// Calls visit(u, v, e) for the edges of one group that may join two sets, in their order, until it returns false. Of the
+// others, whose ends are in one set already, threads leave out most. `group` holds the group of each edge; if it is
+// empty, all edges are meant.
+template <class Visit>
+void visit_joining(const Triangle& edges, std::span<const unsigned char> group, unsigned char wanted,
+                   std::span<const std::int32_t> parent, Crew& crew, Visit&& visit);
+
 // Replaces the parent of each node by its root.
 void find_roots(std::span<std::int32_t> parent);
 
@@ -36,12 +43,62 @@ struct Components {
 };
 
 Components components(const CsrView& graph);
-Components components(const Triangle& edges);
+Components components(const Triangle& edges, Crew& crew = alone);
 
 // Joins the ends of edges of positive weight in `parent`. Returns the position of the first edge that joins two of the
 // given components, or has an end outside 0, ..., n - 1; -1 if there is none.
 template <class Index, class Weight>
 std::int64_t join_ends(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
                        std::span<const std::int32_t> component, std::span<std::int32_t> parent);
+
+template <class Visit>
+void visit_joining(const Triangle& edges, std::span<const unsigned char> group, unsigned char wanted,
+                   std::span<const std::int32_t> parent, Crew& crew, Visit&& visit) {
+  struct Found {
+    std::int32_t u;
+    std::int64_t e;
+  };
+  if (crew.size() == 1) {  // all are visited
+    std::int32_t u = 0;
+    for (std::int64_t e = 0; e < edges.edges(); ++e) {
+      if (!group.empty()) e = std::find(group.begin() + e, group.end(), wanted) - group.begin();
+      if (e == edges.edges()) return;
+      while (edges.start[u + 1] <= e) ++u;
+      if (!visit(u, edges.other[e], e)) return;
+    }
+    return;
+  }
+  constexpr std::int64_t kPiece = 1 << 13;
+  const std::int64_t most = 4 * crew.size();  // pieces before the sets are joined
+  const auto root = [&](std::int32_t node) {
+    while (parent[node] != node) node = parent[node];
+    return node;
+  };
+  std::vector<std::vector<Found>> found(most);
+  for (std::int64_t begin = 0, end; begin < edges.edges(); begin = end) {
+    end = std::min(edges.edges(), begin + most * kPiece);
+    const std::int64_t pieces = (end - begin + kPiece - 1) / kPiece;
+    crew.run(pieces, [&](std::int64_t piece) {
+      found[piece].clear();
+      std::int64_t e = begin + piece * kPiece;
+      const std::int64_t last = std::min(end, e + kPiece);
+      auto u = static_cast<std::int32_t>(
+          std::upper_bound(edges.start.begin(), edges.start.end(), e) - edges.start.begin() - 1);
+      for (; e < last; ++e) {
+        if (!group.empty()) {
+          e = std::find(group.begin() + e, group.begin() + last, wanted) - group.begin();
+          if (e == last) break;
+        }
+        while (edges.start[u + 1] <= e) ++u;
+        if (root(u) != root(edges.other[e])) found[piece].push_back({u, e});
+      }
+    });
+    for (std::int64_t piece = 0; piece < pieces; ++piece) {
+      for (const Found& at : found[piece]) {
+        if (!visit(at.u, edges.other[at.e], at.e)) return;
+      }
+    }
+  }
+}
 
 }  // namespace ohm

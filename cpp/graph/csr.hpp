@@ -1,6 +1,8 @@
 // A weighted undirected graph as the symmetric CSR of its adjacency, and how to build one from edges.
 #pragma once
 
+#include "base/huge_pages.hpp"
+#include "base/parallel.hpp"
 #include "graph/edges.hpp"
 
 #include <cstdint>
@@ -22,8 +24,8 @@ struct CsrView {
 
 struct Csr {
   std::vector<std::int64_t> indptr;
-  std::vector<std::int32_t> indices;
-  std::vector<double> weights;
+  Buffer<std::int32_t> indices;
+  Buffer<double> weights;
 };
 
 // A graph, and the numbers of edges that were dropped.
@@ -48,10 +50,10 @@ std::variant<BuiltCsr, EdgeFault> build_csr(std::int32_t n, std::span<const Inde
 // The edges of a graph, each once: row u holds the neighbours above u, in order.
 struct Triangle {
   std::vector<std::int64_t> start;  // n + 1
-  std::vector<std::int32_t> other;
-  std::vector<float> weight;
-  std::vector<float> chance;  // of the rows of a sampler, see sort_edges; empty for other graphs
-  std::vector<double> time;   // of the rows of a sampler with a half-life; empty for other graphs
+  Buffer<std::int32_t> other;
+  Buffer<float> weight;
+  Buffer<float> chance;  // of the rows of a sampler, see sort_edges; empty for other graphs
+  Buffer<double> time;   // of the rows of a sampler with a half-life; empty for other graphs
   std::int32_t n() const { return static_cast<std::int32_t>(start.size() - 1); }
   std::int64_t edges() const { return start.back(); }
 };
@@ -70,14 +72,14 @@ struct Triangle {
 // the newest.
 Triangle sort_edges(std::int32_t n, std::span<const std::int32_t> u, std::span<const std::int32_t> v,
                     std::span<const float> w, std::int64_t n_sorted = 0, std::span<const float> chance = {},
-                    std::span<const double> time = {});
+                    std::span<const double> time = {}, Crew& crew = alone);
 
 // Sums of the weights at each node.
 std::vector<double> degrees(const Triangle& edges);
 
 // Both halves of the matrix, weights multiplied by `scale`. `Weight`: float or double.
 template <class Weight>
-void mirror(const Triangle& edges, double scale, std::vector<std::int64_t>& start, std::vector<std::int32_t>& index,
-            std::vector<Weight>& weight);
+void mirror(const Triangle& edges, double scale, std::vector<std::int64_t>& start, Buffer<std::int32_t>& index,
+            Buffer<Weight>& weight, Crew& crew = alone);
 
 }  // namespace ohm

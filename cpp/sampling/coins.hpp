@@ -10,7 +10,7 @@
 
 namespace ohm {
 
-// An edge that has passed its coin. A certain one is kept; half of the others are, see Sampler::is_kept.
+// An edge that has passed its coin. A certain one is kept; half of the others are, see Sampler::add_candidates.
 struct Candidate {
   std::int64_t position;  // in the stream
   std::int32_t u;

@@ -4,14 +4,31 @@
 
 #include <algorithm>
 #include <type_traits>
+#include <vector>
 
 namespace ohm {
+namespace {
+
+constexpr std::int64_t kPiece = 1 << 16;  // edges that a thread takes at a time
 
 template <class Index>
-OHM_KERNEL std::int64_t find_last(const Index* u, const Index* v, std::int64_t count) {
+OHM_KERNEL std::int64_t find_last_of(const Index* u, const Index* v, std::int64_t count) {
   Index last = -1;
   for (std::int64_t i = 0; i < count; ++i) last = std::max(last, std::max(u[i], v[i]));
   return last;
+}
+
+}  // namespace
+
+template <class Index>
+std::int64_t find_last(std::span<const Index> u, std::span<const Index> v, Crew& crew) {
+  const std::int64_t size = std::ssize(u);
+  std::vector<std::int64_t> last((size + kPiece - 1) / kPiece, -1);
+  crew.run(std::ssize(last), [&](std::int64_t piece) {
+    const std::int64_t begin = piece * kPiece;
+    last[piece] = find_last_of(u.data() + begin, v.data() + begin, std::min(kPiece, size - begin));
+  });
+  return last.empty() ? -1 : *std::max_element(last.begin(), last.end());
 }
 
 template <class Index, class Weight>
@@ -48,8 +65,8 @@ OHM_KERNEL Counts count_edges(const Index* u, const Index* v, const Weight* w, s
   return counts;
 }
 
-template std::int64_t find_last(const std::int32_t*, const std::int32_t*, std::int64_t);
-template std::int64_t find_last(const std::int64_t*, const std::int64_t*, std::int64_t);
+template std::int64_t find_last(std::span<const std::int32_t>, std::span<const std::int32_t>, Crew&);
+template std::int64_t find_last(std::span<const std::int64_t>, std::span<const std::int64_t>, Crew&);
 #define OHM_INSTANTIATE(Index, Weight)                                                                         \
   template Counts count_edges(const Index*, const Index*, const Weight*, std::int64_t, std::int64_t, \
                               std::array<double, 8>&);

@@ -1,10 +1,12 @@
 // What the sampler counts of the edges that it takes in.
 #pragma once
 
+#include "base/parallel.hpp"
 #include "graph/edges.hpp"
 
 #include <array>
 #include <cstdint>
+#include <span>
 
 namespace ohm {
 
@@ -13,7 +15,7 @@ constexpr std::int64_t kMostEdges = std::int64_t{1} << 60;
 
 // The largest node, or -1.
 template <class Index>
-std::int64_t find_last(const Index* u, const Index* v, std::int64_t count);
+std::int64_t find_last(std::span<const Index> u, std::span<const Index> v, Crew& crew = alone);
 
 struct Counts {
   std::int64_t loops = 0;

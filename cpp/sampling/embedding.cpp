@@ -59,6 +59,26 @@ OHM_KERNEL void sketch_row(const CsrView& graph, std::uint64_t key, std::int32_t
   }
 }
 
+// Flows into a node come from its smaller neighbours, flows out of it go to the larger ones. Both ends compute them.
+OHM_KERNEL void rough_rows(const Matrix& a, std::uint64_t key, std::int32_t first, std::int32_t last,
+                           Row<double, kRoughColumns>* y) {
+  const auto& weight = std::get<Buffer<float>>(a.weight);
+  const double unit = 1.0 / a.scale;
+  for (std::int32_t i = first; i < last; ++i) {
+    Row<double, 8> in{}, out{};
+    for (std::int64_t e = a.start[i]; e < a.start[i + 1]; ++e) {
+      const std::int32_t j = a.index[e];
+      const Row<double, 8> flow = spread(std::sqrt(static_cast<double>(weight[e]) * unit), edge_bits(key, i, j));
+      if (j < i) {
+        in -= flow;
+      } else {
+        out += flow;
+      }
+    }
+    y[i] = in + out;
+  }
+}
+
 template <class Row>
 void each_row(std::int32_t n, int threads, Row&& row) {
   parallel_for(threads, (n + kPiece - 1) / kPiece, [&](std::int64_t piece) {
@@ -87,18 +107,10 @@ void sketch_right_hand_sides(const CsrView& graph, std::uint64_t seed, std::uint
   each_row(graph.n, threads, [&](std::int32_t i) { sketch_row(graph, key, i, y + std::int64_t{i} * kSketchColumns); });
 }
 
-OHM_KERNEL void rough_right_hand_sides(const Triangle& edges, std::uint64_t key, Row<double, kRoughColumns>* y) {
-  std::fill_n(y, edges.n(), Row<double, kRoughColumns>{});
-  for (std::int32_t u = 0; u < edges.n(); ++u) {
-    Row<double, 8> sum{};
-    for (std::int64_t e = edges.start[u]; e < edges.start[u + 1]; ++e) {
-      const std::int32_t v = edges.other[e];
-      const Row<double, 8> flow = spread(std::sqrt(static_cast<double>(edges.weight[e])), edge_bits(key, u, v));
-      sum += flow;
-      y[v] -= flow;
-    }
-    y[u] += sum;
-  }
+void rough_right_hand_sides(const Matrix& laplacian, std::uint64_t key, Row<double, kRoughColumns>* y, Crew& crew) {
+  crew.run(std::ssize(laplacian.chunk) - 1, [&](std::int64_t piece) {
+    rough_rows(laplacian, key, laplacian.chunk[piece], laplacian.chunk[piece + 1], y);
+  });
 }
 
 void add_estimates(const double* z, std::span<const std::int32_t> u, std::span<const std::int32_t> v,

@@ -9,6 +9,7 @@
 
 #include "base/simd.hpp"
 #include "graph/csr.hpp"
+#include "solver/matrix.hpp"
 
 #include <cstdint>
 #include <span>
@@ -24,7 +25,8 @@ void sketch_right_hand_sides(const CsrView& graph, std::uint64_t seed, std::uint
 // The same with fewer columns, for coins; s has random magnitudes as well. With eight columns, signs alone would cancel
 // across a cut of two equal edges in all columns once in 256 draws. The edges would then seem to have no resistance.
 constexpr int kRoughColumns = 8;
-void rough_right_hand_sides(const Triangle& edges, std::uint64_t key, Row<double, kRoughColumns>* y);
+void rough_right_hand_sides(const Matrix& laplacian, std::uint64_t key, Row<double, kRoughColumns>* y,
+                            Crew& crew = alone);
 
 // Adds sum over columns of (z_u - z_v)^2 to squares[i] for each pair i; where w is not empty, the pairs are edges of
 // weight w[i], and sum of s_e (z_u - z_v) / sqrt(w_e) is added to products[i].

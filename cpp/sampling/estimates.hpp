@@ -30,7 +30,7 @@ struct alignas(64) NodeRecord {
   float distance = kInfinity;    // |z - centre|^2, see measure_distances
   std::int32_t component = -1;   // -1: the node has no embedding yet
   std::int32_t cluster = 0;      // the smallest around it; the number of clusters if there is none
-  float balance = 0.0f;          // see Sampler::is_kept
+  float balance = 0.0f;          // see Sampler::add_candidates
   std::uint32_t unused = 0;      // records are saved as bytes, so none is left without a value
 };
 static_assert(sizeof(NodeRecord) == 64);

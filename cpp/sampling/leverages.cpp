@@ -19,8 +19,16 @@ constexpr int kSketches = 4;
 
 }  // namespace
 
-Laplacian::Laplacian(const Triangle& h) : space(null_space(h)), degree(degrees(h)) {
-  tree = find_clusters(h, degree, static_cast<std::int32_t>(space.singular.size()));
+Laplacian::Laplacian(const Triangle& h, Crew& crew) {
+  crew.run(2, [&](std::int64_t task) {
+    if (task == 0) {
+      space = null_space(h);
+    } else {
+      degree = degrees(h);
+    }
+  });
+  matrix = make_matrix(h, degree, crew);
+  tree = find_clusters(h, degree, static_cast<std::int32_t>(space.singular.size()), crew);
 }
 
 void record_nodes(const Laplacian& laplacian, std::span<NodeRecord> nodes) {
@@ -38,15 +46,15 @@ void record_nodes(const Laplacian& laplacian, std::span<NodeRecord> nodes) {
   }
 }
 
-void sketch_nodes(const Triangle& h, const Laplacian& laplacian, std::uint64_t key, int threads,
+void sketch_nodes(const Triangle& h, const Laplacian& laplacian, std::uint64_t key, Crew& crew,
                   std::span<NodeRecord> nodes) {
   constexpr int kColumns = NodeRecord::kColumns;
   static_assert(kColumns == kRoughColumns);
   const Rows<double, kColumns> y(h.n());
-  rough_right_hand_sides(h, key, y);
+  rough_right_hand_sides(laplacian.matrix, key, y, crew);
   std::vector<double> z(static_cast<std::size_t>(h.n()) * kColumns);
   auto* right = reinterpret_cast<double*>(&y[0]);
-  solve_with_clusters({h, laplacian.space, laplacian.degree, laplacian.tree}, key, threads,
+  solve_with_clusters({h, laplacian.matrix, laplacian.space, laplacian.tree}, key, crew,
                       Columns{right, z.data(), kColumns, kColumns});
   const double unit = 1.0 / std::sqrt(static_cast<double>(kColumns));
   for (std::int32_t i = 0; i < h.n(); ++i) {
@@ -58,33 +66,38 @@ void sketch_nodes(const Triangle& h, const Laplacian& laplacian, std::uint64_t k
 }
 
 Leverages estimate_leverages(const Triangle& h, const Laplacian& laplacian, float certain, std::uint64_t key,
-                             int threads, std::span<NodeRecord> nodes, const std::function<void(float)>& use_sketch) {
+                             Crew& crew, std::span<NodeRecord> nodes, const std::function<void(float)>& use_sketch) {
   const Embedding embedding{nodes, laplacian.tree.clusters};
-  Leverages found{std::vector<float>(h.edges())};
+  Leverages found{Buffer<float>(h.edges())};
   const double rank = laplacian.rank();
-  LeverageSums sums = row_leverages(h, embedding, {}, certain, found.of_edges);
+  LeverageSums sums = row_leverages(h, embedding, {}, certain, found.of_edges, crew);
   const double deviation = std::sqrt(2.0 * rank / NodeRecord::kColumns);  // of a right sketch
   const bool wrong = !(std::abs(sums.sketch - rank) <= kWrongSketch * rank + 6.0 * deviation);
   if (!wrong && sums.unexplained > 1.0 + kUnexplained * rank) {
     std::vector<float> squares(h.edges());
     constexpr float kPart = 1.0f / kSketches;
     for (int k = 1; k < kSketches; ++k) {
-      add_sketches(h, embedding, kPart, squares);
+      add_sketches(h, embedding, kPart, squares, crew);
       use_sketch(kPart);
-      sketch_nodes(h, laplacian, hash(key, static_cast<std::uint64_t>(k)), threads, nodes);
+      sketch_nodes(h, laplacian, hash(key, static_cast<std::uint64_t>(k)), crew, nodes);
     }
-    add_sketches(h, embedding, kPart, squares);
+    add_sketches(h, embedding, kPart, squares, crew);
     use_sketch(kPart);
-    sums = row_leverages(h, embedding, squares, certain, found.of_edges);
+    sums = row_leverages(h, embedding, squares, certain, found.of_edges, crew);
   } else {
     if (wrong) {
       for (NodeRecord& node : nodes) std::fill_n(node.z, NodeRecord::kColumns, 0.0f);
-      sums = row_leverages(h, embedding, {}, certain, found.of_edges);
+      sums = row_leverages(h, embedding, {}, certain, found.of_edges, crew);
     }
     use_sketch(1.0f);
   }
   found.correction = std::max(1.0, rank / sums.estimates);
-  for (float& t : found.of_edges) t = std::min(1.0f, static_cast<float>(found.correction) * t);
+  const auto factor = static_cast<float>(found.correction);
+  for_row_pieces(h, crew, [&](std::int64_t, std::int32_t first, std::int32_t last) {
+    for (std::int64_t e = h.start[first]; e < h.start[last]; ++e) {
+      found.of_edges[e] = std::min(1.0f, factor * found.of_edges[e]);
+    }
+  });
   return found;
 }
 

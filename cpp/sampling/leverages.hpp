@@ -14,11 +14,12 @@ namespace ohm {
 
 // The Laplacian of a graph, as the solver needs it.
 struct Laplacian {
+  Matrix matrix;
   NullSpace space;
   std::vector<double> degree;
   ClusterTree tree;
 
-  explicit Laplacian(const Triangle& h);
+  explicit Laplacian(const Triangle& h, Crew& crew = alone);
   double rank() const { return static_cast<double>(degree.size()) - static_cast<double>(space.singular.size()); }
 };
 
@@ -27,12 +28,12 @@ void record_nodes(const Laplacian& laplacian, std::span<NodeRecord> nodes);
 
 // Sets the sketch of the resistances. A coordinate that is not finite, because the contrast of weights is too large for
 // the solver, is set to zero, so that the floors are used.
-void sketch_nodes(const Triangle& h, const Laplacian& laplacian, std::uint64_t key, int threads,
+void sketch_nodes(const Triangle& h, const Laplacian& laplacian, std::uint64_t key, Crew& crew,
                   std::span<NodeRecord> nodes);
 
 struct Leverages {
-  std::vector<float> of_edges;  // of h, corrected
-  double correction = 1.0;      // the factor by which all were multiplied
+  Buffer<float> of_edges;   // of h, corrected
+  double correction = 1.0;  // the factor by which all were multiplied
 };
 
 // Leverages of the edges of a graph whose records hold a sketch, corrected if their sum shows that they are wrong.
@@ -46,7 +47,7 @@ struct Leverages {
 //
 // `use_sketch(part)` is called for each sketch that is used, while it is in the records; the parts add up to 1.
 Leverages estimate_leverages(const Triangle& h, const Laplacian& laplacian, float certain, std::uint64_t key,
-                             int threads, std::span<NodeRecord> nodes,
+                             Crew& crew, std::span<NodeRecord> nodes,
                              const std::function<void(float)>& use_sketch = [](float) {});
 
 }  // namespace ohm

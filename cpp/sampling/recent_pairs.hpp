@@ -24,20 +24,14 @@ inline std::vector<PairWeight> make_pair_table(std::int32_t n_nodes) {
   return std::vector<PairWeight>(std::bit_ceil(static_cast<std::size_t>(std::max(1, n_nodes))));
 }
 
+// The lowest bits are the slot, in a table whose size is a power of two; the upper half is the tag.
 inline std::uint64_t hash_pair(std::int32_t u, std::int32_t v) {
   const auto low = static_cast<std::uint64_t>(std::min(u, v)), high = static_cast<std::uint64_t>(std::max(u, v));
   return mix(low << 32 | high);
 }
 
-inline void prefetch_pair(const std::vector<PairWeight>& table, std::int32_t u, std::int32_t v) {
-  if (!table.empty()) __builtin_prefetch(&table[hash_pair(u, v) & (table.size() - 1)], 1);
-}
-
-// Adds an edge; returns the weight of its pair before, as far as it is known. The size of the table is a power of two.
-inline float add_to_pair(std::vector<PairWeight>& table, std::int32_t u, std::int32_t v, float w) {
-  const std::uint64_t bits = hash_pair(u, v);
-  PairWeight& slot = table[bits & (table.size() - 1)];
-  const auto tag = static_cast<std::uint32_t>(bits >> 32);
+// Adds an edge to the slot of its pair; returns the weight of the pair before, as far as it is known.
+inline float add_to_pair(PairWeight& slot, std::uint32_t tag, float w) {
   if (slot.tag == tag) {
     const float before = slot.weight;
     slot.weight = std::min(before + w, 1e38f);

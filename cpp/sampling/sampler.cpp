@@ -4,21 +4,23 @@
 #include "base/parallel.hpp"
 #include "base/rng.hpp"
 #include "base/simd.hpp"
+#include "sampling/effects.hpp"
 #include "sampling/thinning.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <stdexcept>
 
 namespace ohm {
 namespace {
 
 constexpr std::int64_t kPiece = 1 << 14;     // edges a thread tosses at a time
-constexpr std::int64_t kMostPieces = 32;     // pieces per thread before the candidates are processed
+constexpr std::int64_t kMostPieces = 32;     // pieces per thread in a round
+constexpr double kMostCandidates = 1 << 18;  // about as many in a round
 constexpr std::int64_t kAhead = 16;          // candidates between the prefetch of a record and its use
 constexpr double kRefreshes = 8.0;           // updates of degrees and cuts between two resamples
 constexpr double kGrowth = 2.5;              // growth of H between two resamples
-constexpr float kOutweighs = 4.0f;           // see grow_cuts
 constexpr std::int64_t kSmallest = 1 << 12;  // rows below which resampling is not worth it
 constexpr std::int64_t kLarge = 1 << 20;     // rows above which freed memory is returned to the system
 constexpr std::uint64_t kResampleCoins = 0x7265736d706c65ull;
@@ -72,79 +74,178 @@ void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::sp
 template <class Index, class Weight>
 void Sampler::take_in(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
                       std::span<const double> t) {
-  const std::uint64_t key = mix(options_.seed);
+  Crew crew(options_.threads);
   const std::int64_t size = std::ssize(u);
-  const std::int64_t start = state_.position;
-  std::int64_t pieces = options_.threads;  // tossed at once
-  std::vector<std::vector<Candidate>> candidates;
+  Round round;
+  double rate = 1.0;  // of the expected rows per edge, in the last round
   for (std::int64_t begin = 0; begin < size;) {
-    // If an edge reaches the limit, later edges of this round are tossed again with new estimates.
     const double spacing = rows_between_refreshes();
     const double limit = (std::floor(state_.n_expected / spacing) + 1.0) * spacing;
-    pieces = std::min((size - begin + kPiece - 1) / kPiece, pieces);
-    candidates.resize(std::max<std::size_t>(candidates.size(), pieces));
-    const std::int64_t end = std::min(size, begin + pieces * kPiece);
+    // A round ends at the edge that reaches the limit. Those after it are tossed again, with new estimates, so a round
+    // should not be much longer.
+    const double ahead = std::min((limit - state_.n_expected) / rate, kMostCandidates / rate);
+    const auto wanted = static_cast<std::int64_t>(std::min(ahead, 0x1p40)) / kPiece + 1;
+    const std::int64_t most = crew.size() == 1 ? 1 : kMostPieces * crew.size();
+    const std::int64_t count = std::min(size - begin, kPiece * std::min(wanted, most));
+    const auto part = [&](auto values) { return values.empty() ? values : values.subspan(begin, count); };
+    const Batch<Index, Weight> batch{part(u), part(v), part(w), part(t)};
     std::int64_t last = -1;
     if (options_.grows) {
-      last = find_last(u.data() + begin, v.data() + begin, end - begin);
+      last = find_last(batch.u, batch.v, crew);
       if (last >= std::ssize(state_.nodes)) reserve_nodes(last + 1);
     }
-    parallel_for(options_.threads, pieces, [&](std::int64_t piece) {
-      candidates[piece].clear();
-      const std::int64_t from = begin + piece * kPiece;
-      toss_edges(u, v, w, from, std::min(end, from + kPiece), start, key,
-                 static_cast<float>(state_.correction * state_.beta), embedding(), bound_, candidates[piece]);
-    });
-    std::int64_t next = end;
-    std::int64_t most = n_rows();
-    for (std::int64_t piece = 0; piece < pieces; ++piece) most += std::ssize(candidates[piece]);
-    reserve_rows(most);  // so that the following loop cannot fail
-    std::int64_t rows = n_rows();
-    resize_rows(most);
-    for (std::int64_t piece = 0; piece < pieces && next == end; ++piece) {
-      const std::span<const Candidate> part = candidates[piece];
-      for (std::int64_t k = 0; k < std::ssize(part); ++k) {
-        if (k + kAhead < std::ssize(part)) {
-          __builtin_prefetch(&state_.nodes[part[k + kAhead].u].share, 1);
-          __builtin_prefetch(&state_.nodes[part[k + kAhead].v].share, 1);
-          prefetch_pair(state_.pairs, part[k + kAhead].u, part[k + kAhead].v);
-        }
-        grow_cuts(part[k]);
-        state_.u[rows] = part[k].u;  // a row is written before it is known whether it stays
-        state_.v[rows] = part[k].v;
-        state_.w[rows] = part[k].certain ? part[k].w : 2.0f * part[k].w;
-        state_.chance[rows] = part[k].chance;
-        if (!t.empty()) state_.time[rows] = t[part[k].position - start];
-        rows += is_kept(part[k]);
-        state_.n_expected += part[k].certain ? 1.0 : 0.5;
-        if (state_.n_expected >= limit) {
-          next = part[k].position - start + 1;
-          break;
-        }
-      }
-    }
-    resize_rows(rows);
-    const Counts counts = count_edges(u.data() + begin, v.data() + begin, w.empty() ? nullptr : w.data() + begin,
-                                      next - begin, state_.position, state_.weight_seen);
+    const double before = state_.n_expected;
+    const std::int64_t taken =
+        state_.n_resamples == 0 ? append_edges(crew, batch, limit) : toss_round(crew, batch, limit, round);
+    const Counts counts = count_edges(batch.u.data(), batch.v.data(), w.empty() ? nullptr : batch.w.data(), taken,
+                                      state_.position, state_.weight_seen);
     state_.n_self_loops += counts.loops;
     state_.n_zero_weights += counts.zeros;
-    state_.position += next - begin;
+    state_.position += taken;
     if (last >= state_.n_nodes) {
-      if (next < end) last = find_last(u.data() + begin, v.data() + begin, next - begin);
+      if (taken < count) last = find_last(batch.u.first(taken), batch.v.first(taken), crew);
       state_.n_nodes = std::max(state_.n_nodes, static_cast<std::int32_t>(last + 1));
     }
-    begin = next;
-    pieces = options_.threads > 1 ? std::min<std::int64_t>(2 * pieces, kMostPieces * options_.threads) : 1;
+    begin += taken;
+    rate = std::max(1e-9, (state_.n_expected - before) / static_cast<double>(taken));
     if (state_.n_expected < limit) continue;
     // Nodes may have appeared since the capacity was set.
     if (state_.n_resamples == 0) state_.capacity = std::max(state_.capacity, capacity_for(most_rows()));
     if (state_.n_expected >= (state_.n_resamples == 0 ? 1.0 : kRefreshes) * rows_between_refreshes()) {
-      resample();
+      resample(crew);
     } else if (state_.n_resamples > 0) {
       refresh();
     }
-    pieces = options_.threads;
   }
+}
+
+// Before the first resample all edges are kept, up to the one that reaches the limit. Returns how many were read.
+template <class Index, class Weight>
+std::int64_t Sampler::append_edges(Crew& crew, const Batch<Index, Weight>& batch, double limit) {
+  const std::int64_t size = std::ssize(batch.u);
+  const std::int64_t pieces = (size + kPiece - 1) / kPiece;
+  const auto counts = [&](std::int64_t i) {
+    return batch.u[i] != batch.v[i] && static_cast<float>(weight_at(batch.w, i)) >= static_cast<float>(kSmallestWeight);
+  };
+  std::vector<std::int64_t> found(pieces);
+  crew.run(pieces, [&](std::int64_t piece) {
+    const std::int64_t end = std::min(size, (piece + 1) * kPiece);
+    for (std::int64_t i = piece * kPiece; i < end; ++i) found[piece] += counts(i);
+  });
+  const auto missing = static_cast<std::int64_t>(std::ceil(limit - state_.n_expected));
+  std::int64_t taken = size, more = 0, used = 0;
+  std::vector<std::int64_t> start(pieces);
+  for (; used < pieces && more < missing; ++used) {
+    start[used] = n_rows() + more;
+    more += found[used];
+  }
+  if (more >= missing) {  // the last edge is in the last piece
+    more -= found[used - 1];
+    for (taken = (used - 1) * kPiece; more < missing; ++taken) more += counts(taken);
+  }
+  reserve_rows(n_rows() + more);
+  resize_rows(n_rows() + more);
+  crew.run(used, [&](std::int64_t piece) {
+    const std::int64_t end = std::min(taken, (piece + 1) * kPiece);
+    std::int64_t row = start[piece];
+    for (std::int64_t i = piece * kPiece; i < end; ++i) {
+      if (!counts(i)) continue;
+      state_.u[row] = static_cast<std::int32_t>(batch.u[i]);
+      state_.v[row] = static_cast<std::int32_t>(batch.v[i]);
+      state_.w[row] = static_cast<float>(weight_at(batch.w, i));
+      state_.chance[row] = 1.0f;
+      if (!batch.t.empty()) state_.time[row] = batch.t[i];
+      ++row;
+    }
+  });
+  state_.n_expected += static_cast<double>(more);
+  return taken;
+}
+
+// Tosses coins for edges, up to the one that reaches the limit, and adds what they keep. Returns how many were tossed.
+template <class Index, class Weight>
+std::int64_t Sampler::toss_round(Crew& crew, const Batch<Index, Weight>& batch, double limit, Round& round) {
+  const std::uint64_t key = mix(options_.seed);
+  const std::int64_t size = std::ssize(batch.u);
+  const std::int64_t pieces = (size + kPiece - 1) / kPiece;
+  std::vector<std::vector<Candidate>>& candidates = round.candidates;
+  candidates.resize(std::max<std::size_t>(candidates.size(), pieces));
+  std::vector<double> expected(pieces);
+  const auto rows_of = [](const Candidate& c) { return c.certain ? 1.0 : 0.5; };
+  crew.run(pieces, [&](std::int64_t piece) {
+    std::vector<Candidate>& found = candidates[piece];
+    found.clear();
+    toss_edges(batch.u, batch.v, batch.w, piece * kPiece, std::min(size, (piece + 1) * kPiece), state_.position, key,
+               static_cast<float>(state_.correction * state_.beta), embedding(), bound_, found);
+    for (const Candidate& c : found) expected[piece] += rows_of(c);
+  });
+  // All sums are multiples of one half, and exact.
+  std::int64_t used = 0, taken = size;
+  double sum = state_.n_expected;
+  for (; used < pieces && sum < limit; ++used) sum += expected[used];
+  if (sum >= limit) {  // in the last piece
+    std::vector<Candidate>& found = candidates[used - 1];
+    sum -= expected[used - 1];
+    std::size_t left = 0;
+    while (sum < limit) sum += rows_of(found[left++]);
+    found.resize(left);
+    taken = found.back().position - state_.position + 1;
+  }
+  const std::span<const std::vector<Candidate>> kept(candidates.data(), used);
+  std::int64_t most = n_rows();
+  for (const std::vector<Candidate>& part : kept) most += std::ssize(part);
+  reserve_rows(most);  // with that of the effects, the last memory that is needed
+  find_effects(crew, embedding(), kept, state_.pairs, round.effects);
+  add_candidates(kept, round.effects, batch.t);
+  state_.n_expected = sum;
+  return taken;
+}
+
+// Adds candidates in their order, with what they change. A candidate that is not certain is kept or dropped.
+//
+// Half of them are dropped, such that the weight at each node, or in the cut of its cluster, stays close to that of all
+// candidates, as in choose_rows. Since the last resample, no candidate and no estimate has depended on which candidates
+// were kept. So each candidate is kept with probability 1/2.
+void Sampler::add_candidates(std::span<const std::vector<Candidate>> pieces, std::span<const Effect> effects,
+                             std::span<const double> t) {
+  const std::int64_t n_nodes = std::ssize(state_.nodes);
+  const auto balance_of = [&](std::int32_t vertex) -> float& {
+    return vertex < n_nodes ? state_.nodes[vertex].balance : state_.clusters[vertex - n_nodes].balance;
+  };
+  std::int64_t rows = n_rows();
+  resize_rows(rows + std::ssize(effects));
+  const Effect* effect = effects.data();
+  for (const std::vector<Candidate>& part : pieces) {
+    for (std::int64_t k = 0; k < std::ssize(part); ++k, ++effect) {
+      if (k + kAhead < std::ssize(part)) {
+        __builtin_prefetch(&state_.nodes[part[k + kAhead].u].share, 1);
+        __builtin_prefetch(&state_.nodes[part[k + kAhead].v].share, 1);
+      }
+      const Candidate& c = part[k];
+      NodeRecord& a = state_.nodes[c.u];
+      NodeRecord& b = state_.nodes[c.v];
+      a.degree_now += effect->more_u;
+      b.degree_now += effect->more_v;
+      climb(a.cluster, b.cluster, state_.clusters,
+            [&](std::int32_t cluster) { state_.clusters[cluster].cut_now += effect->more_u; },
+            [&](std::int32_t cluster) { state_.clusters[cluster].cut_now += effect->more_v; });
+      bool kept = c.certain;
+      if (!kept) {
+        float& balance_u = balance_of(effect->vertex_u);
+        float& balance_v = balance_of(effect->vertex_v);
+        kept = balance_u + balance_v + (c.tie ? 1e-30f : -1e-30f) < 0.0f;
+        balance_u += kept ? effect->gain_u : -effect->gain_u;
+        balance_v += kept ? effect->gain_v : -effect->gain_v;
+      }
+      state_.u[rows] = c.u;  // a row is written before it is known whether it stays
+      state_.v[rows] = c.v;
+      state_.w[rows] = c.certain ? c.w : 2.0f * c.w;
+      state_.chance[rows] = c.chance;
+      if (!t.empty()) state_.time[rows] = t[c.position - state_.position];
+      rows += kept;
+    }
+  }
+  resize_rows(rows);
 }
 
 // Reserves memory for this many rows, or for more, so that few calls move them.
@@ -153,7 +254,7 @@ void Sampler::reserve_rows(std::int64_t rows) {
       std::min({state_.u.capacity(), state_.v.capacity(), state_.w.capacity(), state_.chance.capacity(),
                 has_half_life() ? state_.time.capacity() : state_.u.capacity()});
   if (rows <= static_cast<std::int64_t>(reserved)) return;
-  const std::int64_t room = std::max(rows, std::min(state_.capacity, 2 * n_rows()));
+  const std::int64_t room = std::max(rows, std::min(state_.capacity, 4 * n_rows()));
   state_.u.reserve(room);
   state_.v.reserve(room);
   state_.w.reserve(room);
@@ -174,55 +275,6 @@ void Sampler::resize_rows(std::int64_t rows) {
 double Sampler::rows_between_refreshes() const {
   const auto rows = static_cast<double>(std::max<std::int64_t>(1, state_.capacity - state_.n_sorted));
   return state_.n_resamples == 0 ? rows : rows / kRefreshes;
-}
-
-// Whether a candidate is kept.
-//
-// Half of the candidates that are not certain are dropped, such that the weight at each node, or in the cut of its
-// cluster, stays close to that of all candidates, as in choose_rows. Since the last resample, no candidate and no
-// estimate has depended on which candidates were kept. So each candidate is kept with probability 1/2.
-bool Sampler::is_kept(const Candidate& c) {
-  if (c.certain) return true;
-  const Sides sides = find_sides(embedding(), c.u, c.v);
-  const auto balance_of = [&](std::int32_t vertex) -> float& {
-    const std::int64_t cluster = vertex - std::ssize(state_.nodes);
-    return cluster < 0 ? state_.nodes[vertex].balance : state_.clusters[cluster].balance;
-  };
-  float& balance_u = balance_of(sides.vertex_u);
-  float& balance_v = balance_of(sides.vertex_v);
-  const bool kept = balance_u + balance_v + (c.tie ? 1e-30f : -1e-30f) < 0.0f;
-  const float signed_weight = kept ? c.w : -c.w;
-  balance_u += signed_weight * sides.share_u;
-  balance_v += signed_weight * sides.share_v;
-  return kept;
-}
-
-// Adds a candidate to the degrees and cuts around its ends.
-//
-// An edge of weight w to v is in series with the cut c around v. The two together add w c / (w + c) to the cuts around
-// u. Here w includes earlier edges between u and v. If w exceeds kOutweighs times both cuts, u and v belong to one
-// cluster. The members of that cluster are known only after the next resample. Until then nothing is added, so
-// resistances near it are overestimated.
-void Sampler::grow_cuts(const Candidate& c) {
-  NodeRecord& a = state_.nodes[c.u];
-  NodeRecord& b = state_.nodes[c.v];
-  std::span<Cluster> clusters(state_.clusters);
-  float share_a = a.share_now, share_b = b.share_now;
-  climb(a.cluster, b.cluster, clusters,
-        [&](std::int32_t k) { share_a = std::max(share_a, clusters[k].share_now); },
-        [&](std::int32_t k) { share_b = std::max(share_b, clusters[k].share_now); });
-  const float before = state_.pairs.empty() ? 0.0f : add_to_pair(state_.pairs, c.u, c.v, c.w);
-  const float w = before + c.w;
-  if (w * std::min(share_a, share_b) > kOutweighs) return;
-  const auto through = [](float weight, float share) {
-    return weight > 0.0f ? weight / (1.0f + weight * share) : 0.0f;
-  };
-  const float more_a = through(w, share_b) - through(before, share_b);
-  const float more_b = through(w, share_a) - through(before, share_a);
-  a.degree_now += more_a;
-  b.degree_now += more_b;
-  climb(a.cluster, b.cluster, clusters, [&](std::int32_t k) { clusters[k].cut_now += more_a; },
-        [&](std::int32_t k) { clusters[k].cut_now += more_b; });
 }
 
 // Updates the estimates with all candidates so far.
@@ -265,19 +317,22 @@ void Sampler::merge(const State& other) {
   } else {
     merged.add(other, 1.0);
   }
-  merged.resample();
+  Crew crew(options_.threads);
+  merged.resample(crew);
   *this = std::move(merged);
 }
 
-Triangle Sampler::gather() const {
-  return sort_edges(state_.n_nodes, state_.u, state_.v, state_.w, state_.n_sorted, state_.chance,
-                    state_.time);
+Triangle Sampler::gather(Crew& crew) const {
+  return sort_edges(state_.n_nodes, state_.u, state_.v, state_.w, state_.n_sorted, state_.chance, state_.time, crew);
 }
 
-Snapshot Sampler::snapshot() const { return thin_copy(gather()); }
+Snapshot Sampler::snapshot() const {
+  Crew crew(options_.threads);
+  return thin_copy(crew, gather(crew));
+}
 
 // Edges of H, thinned out as at a resample; the sampler is unchanged.
-Snapshot Sampler::thin_copy(Triangle rows) const {
+Snapshot Sampler::thin_copy(Crew& crew, Triangle rows) const {
   if (std::isinf(state_.beta) && all_fit(rows)) return {std::move(rows), true};
   State state;  // without the rows, which may be most of the memory
   state.n_nodes = state_.n_nodes;
@@ -286,18 +341,18 @@ Snapshot Sampler::thin_copy(Triangle rows) const {
   state.n_resamples = state_.n_resamples;
   state.beta = state_.beta;
   Sampler copy(std::move(state), options_);
-  copy.thin(rows);
-  return {copy.gather(), false};
+  copy.thin(crew, rows);
+  return {copy.gather(crew), false};
 }
 
 // Computes the records of the nodes of H and its clusters.
-Laplacian Sampler::embed(const Triangle& h, std::uint64_t key) {
-  Laplacian laplacian(h);
+Laplacian Sampler::embed(Crew& crew, const Triangle& h, std::uint64_t key) {
+  Laplacian laplacian(h, crew);
   std::vector<PairWeight> pairs = make_pair_table(h.n());
   state_.clusters = laplacian.tree.clusters;  // the last step that may fail before the records match the clusters
   state_.pairs = std::move(pairs);
   record_nodes(laplacian, state_.nodes);
-  sketch_nodes(h, laplacian, key, options_.threads, state_.nodes);
+  sketch_nodes(h, laplacian, key, crew, state_.nodes);
   bound_estimates();
   return laplacian;
 }
@@ -308,11 +363,11 @@ void Sampler::bound_estimates() {
 }
 
 // Leverages of the rows. Those of arriving edges are corrected by the same factor until the next resample.
-std::vector<float> Sampler::find_leverages(const Triangle& h, const Laplacian& laplacian, std::uint64_t key) {
+Buffer<float> Sampler::find_leverages(Crew& crew, const Triangle& h, const Laplacian& laplacian,
+                                      std::uint64_t key) {
   const double beta = options_.max_rows > 0 ? static_cast<double>(options_.max_rows) / laplacian.rank()
                                             : beta_for(h.n());
-  Leverages found = estimate_leverages(h, laplacian, static_cast<float>(1.0 / beta), key, options_.threads,
-                                       state_.nodes);
+  Leverages found = estimate_leverages(h, laplacian, static_cast<float>(1.0 / beta), key, crew, state_.nodes);
   bound_estimates();  // there may be another sketch
   state_.correction = found.correction;
   return std::move(found.of_edges);
@@ -331,8 +386,8 @@ void Sampler::take_rows(Triangle& h) {
   state_.n_sorted = n_rows();
 }
 
-void Sampler::resample() {
-  Triangle h = gather();
+void Sampler::resample(Crew& crew) {
+  Triangle h = gather(crew);
   if (state_.n_resamples == 0 && std::isinf(state_.beta) && all_fit(h)) {  // nothing was dropped, and nothing has to be
     take_rows(h);
     state_.n_expected = 0.0;
@@ -340,16 +395,16 @@ void Sampler::resample() {
   }
   // To save memory, rows are stored only in `h` during the solve. Array u is reserved here, so that `take_rows` cannot
   // throw; it takes hardly any memory before it is written.
-  std::vector<std::int32_t> reserved;
+  Buffer<std::int32_t> reserved;
   reserved.reserve(h.edges());
   state_.u = std::move(reserved);
-  state_.v = std::vector<std::int32_t>();
-  state_.w = std::vector<float>();
-  state_.chance = std::vector<float>();
-  state_.time = std::vector<double>();
+  state_.v = Buffer<std::int32_t>();
+  state_.w = Buffer<float>();
+  state_.chance = Buffer<float>();
+  state_.time = Buffer<double>();
   state_.n_sorted = 0;
   try {
-    thin(h);
+    thin(crew, h);
   } catch (...) {
     take_rows(h);
     throw;
@@ -358,17 +413,18 @@ void Sampler::resample() {
 }
 
 // Decides for each edge of H whether it is kept, and stores the kept ones as rows.
-void Sampler::thin(Triangle& h) {
+void Sampler::thin(Crew& crew, Triangle& h) {
   const std::int32_t n = state_.n_nodes;
   const std::uint64_t coins = hash(options_.seed ^ kResampleCoins, state_.n_resamples + 1);
   const bool large = h.edges() > kLarge;
   if (large) return_freed_memory();
-  const Laplacian laplacian = embed(h, coins);
+  Laplacian laplacian = embed(crew, h, coins);
   const auto n_components = static_cast<std::int32_t>(laplacian.space.singular.size());
   if (large) return_freed_memory();
   ++state_.n_resamples;
   state_.n_expected = 0.0;
-  std::vector<float> chance = find_leverages(h, laplacian, coins);
+  Buffer<float> chance = find_leverages(crew, h, laplacian, coins);
+  laplacian.matrix = Matrix();  // as large as H itself
   if (!options_.retracts || all_fit(h)) {
     take_rows(h);
     if (options_.max_rows == 0) state_.beta = beta_for(n);
@@ -376,40 +432,50 @@ void Sampler::thin(Triangle& h) {
     return;
   }
   if (options_.max_rows == 0 || options_.max_rows >= 2 * std::int64_t{n}) {  // otherwise there is no room for a forest
-    keep_forest(h, n_components, chance);
+    keep_forest(h, n_components, chance, crew);
   }
   // Under a budget beta never increases: edges dropped at a smaller beta cannot be recovered.
-  state_.beta = options_.max_rows > 0 ? std::min(state_.beta, fit_beta(chance, options_.max_rows)) : beta_for(n);
-  for (float& p : chance) p = static_cast<float>(std::min(1.0, state_.beta * static_cast<double>(p)));
-  const std::vector<char> keep = choose_rows(h, embedding(), chance, coins);
-  const auto left = static_cast<std::size_t>(std::count(keep.begin(), keep.end(), 1));
-  // One extra slot: a row is written before it is known whether it is kept.
-  std::vector<std::int32_t> from(left + 1), to(left + 1);
-  std::vector<float> weight(left + 1), kept(left + 1);
-  std::vector<double> time(has_half_life() ? left + 1 : 0);
-  std::size_t row = 0;
-  for (std::int32_t u = 0; u < n; ++u) {
-    for (std::int64_t e = h.start[u]; e < h.start[u + 1]; ++e) {
-      from[row] = u;
-      to[row] = h.other[e];
-      weight[row] = h.weight[e] / chance[e];
-      kept[row] = h.chance[e] * chance[e];
-      if (!time.empty()) time[row] = h.time[e];
-      row += keep[e];
+  state_.beta = options_.max_rows > 0 ? std::min(state_.beta, fit_beta(chance, options_.max_rows, crew)) : beta_for(n);
+  for_row_pieces(h, crew, [&](std::int64_t, std::int32_t first, std::int32_t last) {
+    for (std::int64_t e = h.start[first]; e < h.start[last]; ++e) {
+      chance[e] = static_cast<float>(std::min(1.0, state_.beta * static_cast<double>(chance[e])));
     }
-  }
-  from.pop_back();
-  to.pop_back();
-  weight.pop_back();
-  kept.pop_back();
-  if (!time.empty()) time.pop_back();
+  });
+  store_chosen(crew, h, chance, choose_rows(h, embedding(), chance, coins, crew));
+  state_.capacity = capacity_for(static_cast<double>(n_rows()));
+}
+
+// The edges that were chosen become the rows.
+void Sampler::store_chosen(Crew& crew, const Triangle& h, std::span<const float> chance, const Buffer<char>& keep) {
+  std::vector<std::int64_t> start(count_row_pieces(h) + 1);  // of the rows of each piece
+  for_row_pieces(h, crew, [&](std::int64_t piece, std::int32_t first, std::int32_t last) {
+    start[piece + 1] = std::count(keep.begin() + h.start[first], keep.begin() + h.start[last], 1);
+  });
+  std::partial_sum(start.begin(), start.end(), start.begin());
+  const std::int64_t left = start.back();
+  Buffer<std::int32_t> from(left), to(left);
+  Buffer<float> weight(left), kept(left);
+  Buffer<double> time(has_half_life() ? left : 0);
+  for_row_pieces(h, crew, [&](std::int64_t piece, std::int32_t first, std::int32_t last) {
+    std::int64_t row = start[piece];
+    for (std::int32_t u = first; u < last; ++u) {
+      for (std::int64_t e = h.start[u]; e < h.start[u + 1]; ++e) {
+        if (keep[e] == 0) continue;
+        from[row] = u;
+        to[row] = h.other[e];
+        weight[row] = h.weight[e] / chance[e];
+        kept[row] = h.chance[e] * chance[e];
+        if (!time.empty()) time[row] = h.time[e];
+        ++row;
+      }
+    }
+  });
   state_.u = std::move(from);
   state_.v = std::move(to);
   state_.w = std::move(weight);
   state_.chance = std::move(kept);
   state_.time = std::move(time);
   state_.n_sorted = n_rows();
-  state_.capacity = capacity_for(static_cast<double>(n_rows()));
 }
 
 #define OHM_INSTANTIATE(Index, Weight)                                                                    \

@@ -16,7 +16,7 @@
 //    floors of all estimates (estimates.hpp). In dense graphs the floor is most of the resistance. Updating it saves a
 //    third of the resamples.
 // Coins are not independent: on arrival twice as many edges pass as are wanted, and of these every second one is
-// dropped so that degrees stay balanced (Sampler::is_kept); choose_rows does the same at a resample. With independent
+// dropped so that degrees stay balanced (Sampler::add_candidates); choose_rows does the same at a resample. With independent
 // coins most of the error of a sparsifier comes from random changes of node degrees.
 // Coins of arriving edges are hashes of (seed, position in the stream), those at a resample of (seed, resample, edge),
 // and resamples happen at exact positions: neither the split into batches nor the number of threads changes a bit.
@@ -27,6 +27,7 @@
 #include "sampling/coins.hpp"
 #include "sampling/counts.hpp"
 #include "sampling/decay.hpp"
+#include "sampling/effects.hpp"
 #include "sampling/estimates.hpp"
 #include "sampling/leverages.hpp"
 #include "sampling/recent_pairs.hpp"
@@ -61,11 +62,11 @@ class Sampler {
     std::int32_t n_nodes = 0;  // given, or one more than the largest id seen
     std::vector<NodeRecord> nodes;
     std::vector<Cluster> clusters;
-    std::vector<PairWeight> pairs;  // since the last resample, see grow_cuts; empty before the first
-    std::vector<std::int32_t> u, v;
-    std::vector<float> w;
-    std::vector<float> chance;  // with which each row has been kept so far, see sort_edges
-    std::vector<double> time;   // of the newest edge in each row; empty without a half-life
+    std::vector<PairWeight> pairs;  // since the last resample, see find_effects; empty before the first
+    Buffer<std::int32_t> u, v;
+    Buffer<float> w;
+    Buffer<float> chance;  // with which each row has been kept so far, see sort_edges
+    Buffer<double> time;   // of the newest edge in each row; empty without a half-life
     std::int64_t n_sorted = 0;  // rows from the last resample, which come first; later ones follow
     std::int64_t position = 0;  // edges seen, including dropped ones
     std::int64_t n_self_loops = 0;
@@ -111,31 +112,50 @@ class Sampler {
   bool has_half_life() const { return options_.half_life < std::numeric_limits<double>::infinity(); }
 
   const State& state() const { return state_; }
+  int threads() const { return options_.threads; }
   std::int64_t n_rows() const { return std::ssize(state_.u); }
 
  private:
   Sampler(State state, const SamplerOptions& options);
   std::string find_fault(const State& state, std::int32_t n_nodes) const;  // sampler_state.cpp
-  Triangle gather() const;  // H as it is
+  // Edges of a batch; w and t may be empty.
+  template <class Index, class Weight>
+  struct Batch {
+    std::span<const Index> u, v;
+    std::span<const Weight> w;
+    std::span<const double> t;
+  };
+  // Edges that are tossed together; the memory is used again.
+  struct Round {
+    std::vector<std::vector<Candidate>> candidates;  // in pieces
+    std::vector<Effect> effects;
+  };
+
+  Triangle gather(Crew& crew) const;  // H as it is
   double rows_between_refreshes() const;
   template <class Index, class Weight>
   void take_in(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
                std::span<const double> t);
-  bool is_kept(const Candidate& candidate);
+  template <class Index, class Weight>
+  std::int64_t append_edges(Crew& crew, const Batch<Index, Weight>& batch, double limit);
+  template <class Index, class Weight>
+  std::int64_t toss_round(Crew& crew, const Batch<Index, Weight>& batch, double limit, Round& round);
+  void add_candidates(std::span<const std::vector<Candidate>> pieces, std::span<const Effect> effects,
+                      std::span<const double> t);
   void resize_rows(std::int64_t rows);
-  void grow_cuts(const Candidate& candidate);
   void refresh();
   void add(const State& other, double scale);
   void enter_epoch(double time);  // sampler_decay.cpp
   void fade_rows(std::int64_t epoch);
   void drop_faded_rows();
   void forget_estimates();
-  Snapshot thin_copy(Triangle rows) const;
-  void resample();
-  void thin(Triangle& h);
-  Laplacian embed(const Triangle& h, std::uint64_t key);
+  Snapshot thin_copy(Crew& crew, Triangle rows) const;
+  void resample(Crew& crew);
+  void thin(Crew& crew, Triangle& h);
+  Laplacian embed(Crew& crew, const Triangle& h, std::uint64_t key);
   void bound_estimates();
-  std::vector<float> find_leverages(const Triangle& h, const Laplacian& laplacian, std::uint64_t key);
+  Buffer<float> find_leverages(Crew& crew, const Triangle& h, const Laplacian& laplacian, std::uint64_t key);
+  void store_chosen(Crew& crew, const Triangle& h, std::span<const float> chance, const Buffer<char>& keep);
   void take_rows(Triangle& h);
   void reserve_nodes(std::int64_t n_nodes);
   void reserve_rows(std::int64_t rows);

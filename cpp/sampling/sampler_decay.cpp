@@ -67,7 +67,8 @@ void Sampler::enter_epoch(double time) {
   if (state_.n_resamples == 0) return;
   // If the resample fails, no old estimate is left, and edges are kept for certain.
   forget_estimates();
-  resample();
+  Crew crew(options_.threads);
+  resample(crew);
 }
 
 void Sampler::fade_rows(std::int64_t epoch) {
@@ -112,7 +113,8 @@ double Sampler::scale_at(double at) const {
 
 Snapshot Sampler::snapshot(double at) const {
   const double earliest = at - kFaded * options_.half_life, scale = scale_at(at);
-  Triangle h = gather();
+  Crew crew(options_.threads);
+  Triangle h = gather(crew);
   std::int64_t left = 0, e = 0;
   for (std::int32_t u = 0; u < h.n(); ++u) {
     for (; e < h.start[u + 1]; ++e) {
@@ -128,7 +130,7 @@ Snapshot Sampler::snapshot(double at) const {
   h.weight.resize(left);
   h.chance.resize(left);
   h.time.resize(left);
-  return thin_copy(std::move(h));
+  return thin_copy(crew, std::move(h));
 }
 
 #define OHM_INSTANTIATE(Index, Weight)                                                                    \

@@ -22,8 +22,8 @@ constexpr std::int64_t kAhead = 16;    // rows between the prefetch of a record 
 
 // Edges, the first of which are in order, each once and with u < v; see sort_edges.
 struct Edges {
-  std::vector<std::int32_t> u, v;
-  std::vector<float> w;
+  Buffer<std::int32_t> u, v;
+  Buffer<float> w;
   std::int64_t n_sorted = 0;
 
   void add(std::int32_t a, std::int32_t b, float weight) {
@@ -32,11 +32,11 @@ struct Edges {
     w.push_back(weight);
   }
 
-  Triangle sorted(std::int32_t n) const { return sort_edges(n, u, v, w, n_sorted); }
+  Triangle sorted(std::int32_t n, Crew& crew) const { return sort_edges(n, u, v, w, n_sorted, {}, {}, crew); }
 
   // Brings all edges into order.
-  void sort(std::int32_t n) {
-    Triangle h = sorted(n);
+  void sort(std::int32_t n, Crew& crew) {
+    Triangle h = sorted(n, crew);
     u.resize(h.edges());
     for (std::int32_t i = 0; i < n; ++i) std::fill(u.begin() + h.start[i], u.begin() + h.start[i + 1], i);
     v = std::move(h.other);
@@ -55,7 +55,7 @@ class Thinning {
  public:
   Thinning(const TimedRows& rows, std::int64_t oldest, std::int32_t n, double beta, std::int64_t most,
            std::uint64_t key, int threads)
-      : rows_(rows), oldest_(oldest), n_(n), beta_(beta), most_(most), key_(key), threads_(threads), parent_(lone_nodes(n)),
+      : rows_(rows), oldest_(oldest), n_(n), beta_(beta), most_(most), key_(key), crew_(threads), parent_(lone_nodes(n)),
         nodes_(n), balance_(0), share_(n, NodeRecord::kInfinity) {}
 
   // Decides about all rows.
@@ -69,7 +69,7 @@ class Thinning {
       newer_.add(rows_.u[i], rows_.v[i], rows_.w[i]);
       join_sets(parent_, rows_.u[i], rows_.v[i]);
     }
-    newer_.sort(n_);
+    newer_.sort(n_, crew_);
     for (std::uint64_t group = 0; begin_ > oldest_; ++group) decide_group(hash(key_, group));
   }
 
@@ -103,14 +103,14 @@ class Thinning {
       total += static_cast<double>(rows_.w[begin_]);
       newer_.add(rows_.u[begin_], rows_.v[begin_], rows_.w[begin_]);
     }
-    const Triangle h = newer_.sorted(n_);
+    const Triangle h = newer_.sorted(n_, crew_);
     newer_.drop_unsorted();
-    Laplacian laplacian(h);
+    Laplacian laplacian(h, crew_);
     record_nodes(laplacian, nodes_);
-    sketch_nodes(h, laplacian, key, threads_, nodes_);
+    sketch_nodes(h, laplacian, key, crew_, nodes_);
     squares_.assign(end - begin_, 0.0f);
     const Leverages leverages = estimate_leverages(
-        h, laplacian, static_cast<float>(1.0 / beta_), key, threads_, nodes_,
+        h, laplacian, static_cast<float>(1.0 / beta_), key, crew_, nodes_,
         [&](float part) { add_squares(end, part); });
     clusters_ = std::move(laplacian.tree.clusters);
     start_cuts();
@@ -123,7 +123,7 @@ class Thinning {
       so_far += static_cast<double>(rows_.w[i]);
       decide_row(i, leverages.correction, static_cast<float>(total / so_far), draw(key, static_cast<std::uint64_t>(i)));
     }
-    newer_.sort(n_);
+    newer_.sort(n_, crew_);
   }
 
   void add_squares(std::int64_t end, float part) {
@@ -195,7 +195,7 @@ class Thinning {
   const double beta_;
   const std::int64_t most_;
   const std::uint64_t key_;
-  const int threads_;
+  Crew crew_;
   std::int64_t begin_ = 0;  // the oldest row visited
   Edges newer_;             // the rows visited that are kept
   std::vector<std::int32_t> parent_;  // of the forest

@@ -12,16 +12,18 @@
 // (balanced_coins.hpp); so they are balanced in every window.
 #pragma once
 
+#include "base/huge_pages.hpp"
+
 #include <cstdint>
 #include <vector>
 
 namespace ohm {
 
 struct TimedRows {
-  std::vector<std::int32_t> u, v;
-  std::vector<float> w;
-  std::vector<float> chance;  // with which each row has been kept so far
-  std::vector<double> time;
+  Buffer<std::int32_t> u, v;
+  Buffer<float> w;
+  Buffer<float> chance;  // with which each row has been kept so far
+  Buffer<double> time;
 
   std::int64_t size() const { return static_cast<std::int64_t>(u.size()); }
   void reserve(std::int64_t rows);

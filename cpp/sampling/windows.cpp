@@ -86,7 +86,7 @@ void WindowSampler::update(std::span<const Index> u, std::span<const Index> v, s
     state_.n_self_loops += counts.loops;
     state_.n_zero_weights += counts.zeros;
     state_.position += count;
-    const std::int64_t last = find_last(u.data() + begin, v.data() + begin, count);
+    const std::int64_t last = find_last(u.subspan(begin, count), v.subspan(begin, count));
     state_.n_nodes = std::max(state_.n_nodes, static_cast<std::int32_t>(last + 1));
     begin = end;
     if (row < state_.capacity) continue;

@@ -76,6 +76,7 @@ class WindowSampler {
   Snapshot snapshot(double since);
 
   const State& state() const { return state_; }
+  int threads() const { return options_.threads; }
   std::int64_t n_rows() const { return state_.rows.size(); }
 
  private:

@@ -106,9 +106,9 @@ Matrix make_matrix(const CsrView& graph, const double* ground, std::vector<std::
   a.inverse_diagonal.resize(a.n);
   if (ground != nullptr) a.ground.resize(a.n);
   if (fits_float) {
-    a.weight = std::vector<float>(entries);
+    a.weight = Buffer<float>(entries);
   } else {
-    a.weight = std::vector<double>(entries);
+    a.weight = Buffer<double>(entries);
   }
   std::visit([&](auto& weight) {
         std::int64_t out = 0;
@@ -132,7 +132,7 @@ Matrix make_matrix(const CsrView& graph, const double* ground, std::vector<std::
   return a;
 }
 
-Matrix make_matrix(const Triangle& edges, std::span<const double> degree) {
+Matrix make_matrix(const Triangle& edges, std::span<const double> degree, Crew& crew) {
   Matrix a;
   a.n = edges.n();
   const auto [smallest, largest] = std::minmax_element(edges.weight.begin(), edges.weight.end());
@@ -141,7 +141,7 @@ Matrix make_matrix(const Triangle& edges, std::span<const double> degree) {
     a.scale = range.scale;
     a.float_range = range.fits_float;
   }
-  mirror(edges, a.scale, a.start, a.index, a.weight.emplace<std::vector<float>>());
+  mirror(edges, a.scale, a.start, a.index, a.weight.emplace<Buffer<float>>(), crew);
   a.order.resize(a.n);
   std::iota(a.order.begin(), a.order.end(), 0);
   a.inverse_diagonal.resize(a.n);

@@ -29,8 +29,8 @@ struct Matrix {
   bool float_range = true;
   std::vector<std::int32_t> order;
   std::vector<std::int64_t> start;
-  std::vector<std::int32_t> index;
-  std::variant<std::vector<float>, std::vector<double>> weight;  // float where that loses nothing
+  Buffer<std::int32_t> index;
+  std::variant<Buffer<float>, Buffer<double>> weight;            // float where that loses nothing
   std::vector<double> ground;                                    // empty: none
   std::vector<double> inverse_diagonal;
   std::vector<std::int32_t> chunk;  // row boundaries of about equal work, independent of the number of threads
@@ -44,6 +44,7 @@ struct WeightRange {
 WeightRange weight_range(const CsrView& graph, const double* ground);
 
 Matrix make_matrix(const CsrView& graph, const double* ground, std::vector<std::int32_t> order);
-Matrix make_matrix(const Triangle& edges, std::span<const double> degree);  // without ground or renumbering
+// Without ground or renumbering.
+Matrix make_matrix(const Triangle& edges, std::span<const double> degree, Crew& crew = alone);
 
 }  // namespace ohm

@@ -31,14 +31,14 @@ class Block {
  public:
   Block(const System& system, const Columns& columns, const SolveOptions& options, int threads, ColumnReport* reports)
       : a_(system.matrix),
-        weight_(std::get<std::vector<Weight>>(a_.weight).data()),
+        weight_(std::get<Buffer<Weight>>(a_.weight).data()),
         null_(system.null_space),
         preconditioner_(system.preconditioner),
         columns_(columns),
         width_(static_cast<int>(columns.count)),
         b_(columns, null_, a_.scale),
         options_(options),
-        team_(static_cast<int>(std::clamp<std::int64_t>((std::ssize(a_.chunk) - 1) / kChunksPerThread, 1, threads))),
+        crew_(static_cast<int>(std::clamp<std::int64_t>((std::ssize(a_.chunk) - 1) / kChunksPerThread, 1, threads))),
         reports_(reports),
         r_(a_.n),
         p_(a_.n),
@@ -58,7 +58,7 @@ class Block {
       const double* x = columns_.x + i * columns_.stride;
       zero_start_ = std::all_of(x, x + width_, [](double value) { return value == 0.0; });
     }
-    team_.run([this](int rank) { iterate(rank); });
+    iterate();
     centre_answer();
   }
 
@@ -69,31 +69,26 @@ class Block {
   // A start with a larger residual (that of zero is 1) does not help and may leave the range of float.
   static constexpr double kWildStart = 1e8;
   static constexpr std::int64_t kStretch = 32;  // rows of a true residual at a time
-  // A thread is worthwhile for at least this much work between two barriers, about half a millisecond.
-  static constexpr std::int64_t kChunksPerThread = 16;
+  static constexpr std::int64_t kChunksPerThread = 2;  // fewer are not worthwhile
 
+  // Calls f(begin, end, sums) for each chunk of rows.
   template <class F>
-  void each_chunk(int rank, F&& f) {
-    const auto chunks = static_cast<std::int64_t>(a_.chunk.size()) - 1;
-    const std::int64_t end = chunks * (rank + 1) / team_.size();
-    for (std::int64_t k = chunks * rank / team_.size(); k < end; ++k) {
-      f(a_.chunk[k], a_.chunk[k + 1], partial_.data() + k * Width);
-    }
+  void each_chunk(F&& f) {
+    crew_.run(std::ssize(a_.chunk) - 1,
+              [&](std::int64_t k) { f(a_.chunk[k], a_.chunk[k + 1], partial_.data() + k * Width); });
   }
 
-  // Every thread adds the sums of the chunks in the same order, after a barrier.
-  void total(double* sum) {
-    team_.meet();
+  // Adds the sums of the chunks.
+  void total(double* sum) const {
     std::fill_n(sum, Width, 0.0);
     for (std::size_t k = 0; k < partial_.size(); k += Width) {
       for (int c = 0; c < Width; ++c) sum[c] += partial_[k + c];
     }
-    team_.meet();
   }
 
   // x = the caller's x, in units of the answer, centred and renumbered
-  void read_start(int rank) {
-    each_chunk(rank, [&](std::int32_t begin, std::int32_t end, double*) {
+  void read_start() {
+    each_chunk([&](std::int32_t begin, std::int32_t end, double*) {
       for (std::int64_t k = begin; k < end; ++k) {
         const std::int64_t node = a_.order[k];
         const double* from = columns_.x + node * columns_.stride;
@@ -104,26 +99,24 @@ class Block {
         p_[k] = R{};
       }
     });
-    team_.meet();
   }
 
   // Sets starts that are too large or not finite to zero; true if there were any.
-  bool drop_wild_start(int rank, const Column* column) {
+  bool drop_wild_start(const Column* column) {
     const auto is_wild = [](const Column& each) { return !(each.norm <= kWildStart); };
     if (std::none_of(column, column + width_, is_wild)) return false;
-    each_chunk(rank, [&](std::int32_t begin, std::int32_t end, double*) {
+    each_chunk([&](std::int32_t begin, std::int32_t end, double*) {
       for (std::int64_t k = begin; k < end; ++k) {
         for (int c = 0; c < width_; ++c) {
           if (is_wild(column[c])) lanes(x_ + k)[c] = 0.0;
         }
       }
     });
-    team_.meet();
     return true;
   }
 
-  void write_answer(int rank, const Column* column) {
-    each_chunk(rank, [&](std::int32_t begin, std::int32_t end, double*) {
+  void write_answer(const Column* column) {
+    each_chunk([&](std::int32_t begin, std::int32_t end, double*) {
       for (std::int64_t k = begin; k < end; ++k) {
         double* to = columns_.x + a_.order[k] * columns_.stride;
         for (int c = 0; c < width_; ++c) {
@@ -184,8 +177,8 @@ class Block {
 
   // r = z = (b - A x) / unit, computed in double. Sets the norm, relative to |b|, and the floor of each column. For a
   // start at zero, A x need not be computed.
-  void true_residual(int rank, bool zero_start, Column* column) {
-    each_chunk(rank, [&](std::int32_t begin, std::int32_t end, double* dot) {
+  void true_residual(bool zero_start, Column* column) {
+    each_chunk([&](std::int32_t begin, std::int32_t end, double* dot) {
       std::fill_n(dot, Width, 0.0);
       double* size = size_.data() + (dot - partial_.data());
       std::fill_n(size, Width, 0.0);
@@ -221,29 +214,25 @@ class Block {
   }
 
   // z = M^-1 z, where z = r; returns r'z. Substitution is sequential: one thread does it.
-  void precondition(int rank, double* rz) {
+  void precondition(double* rz) {
     if (std::holds_alternative<std::monostate>(preconditioner_)) {
-      each_chunk(rank, [&](std::int32_t begin, std::int32_t end, double* dot) {
+      each_chunk([&](std::int32_t begin, std::int32_t end, double* dot) {
         scale_by_diagonal<Value, Width>(a_, begin, end, r_, z_, dot);
       });
       total(rz);
       return;
     }
     if (std::holds_alternative<const ClusterTree*>(preconditioner_)) {
-      each_chunk(rank, [&](std::int32_t begin, std::int32_t end, double* dot) {
+      each_chunk([&](std::int32_t begin, std::int32_t end, double* dot) {
         scale_by_diagonal<Value, Width>(a_, begin, end, r_, z_, dot);
       });
-      team_.meet();
     }
-    if (rank == 0) {
-      if (const auto* tree = std::get_if<const ClusterTree*>(&preconditioner_)) {
-        add_clusters(**tree);
-      } else {
-        substitute<Value, Width>(preconditioner_, a_.n, z_);
-      }
+    if (const auto* tree = std::get_if<const ClusterTree*>(&preconditioner_)) {
+      add_clusters(**tree);
+    } else {
+      substitute<Value, Width>(preconditioner_, a_.n, z_);
     }
-    team_.meet();
-    each_chunk(rank, [&](std::int32_t begin, std::int32_t end, double* dot) {
+    each_chunk([&](std::int32_t begin, std::int32_t end, double* dot) {
       inner_product<Value, Width>(begin, end, r_, z_, dot);
     });
     total(rz);
@@ -257,6 +246,7 @@ class Block {
   // z += sum over clusters A of 1_A 1_A'r / cut(A): sums upwards, then corrections downwards.
   void add_clusters(const ClusterTree& tree) {
     const auto count = std::ssize(tree.clusters);
+    if (count == 0) return;
     const Rows<double, Width>& sum = cluster_sums_;  // the last one is for nodes outside all clusters
     std::fill_n(&sum[0], count + 1, Wide{});
     for (std::int64_t k = 0; k < a_.n; ++k) sum[tree.smallest[a_.order[k]]] += widen<Value, Width>(r_[k]);
@@ -265,13 +255,15 @@ class Block {
     for (std::int64_t k = count - 1; k >= 0; --k) {
       sum[k] = sum[k] * (static_cast<double>(tree.clusters[k].share) / a_.scale) + sum[tree.clusters[k].parent];
     }
-    for (std::int64_t k = 0; k < a_.n; ++k) {
-      Wide& more = sum[tree.smallest[a_.order[k]]];
-      for (int c = 0; c < Width; ++c) lanes(z_ + k)[c] += static_cast<Value>(lanes(&more)[c]);
-    }
+    each_chunk([&](std::int32_t begin, std::int32_t end, double*) {
+      for (std::int64_t k = begin; k < end; ++k) {
+        Wide& more = sum[tree.smallest[a_.order[k]]];
+        for (int c = 0; c < Width; ++c) lanes(z_ + k)[c] += static_cast<Value>(lanes(&more)[c]);
+      }
+    });
   }
 
-  // Conjugate gradients with reliable updates; each thread runs it on its own chunks of rows.
+  // Conjugate gradients with reliable updates; threads share the chunks of rows.
   //
   //   1. r = b - A x, true; p = 0; stop the columns that have converged
   //   while a column runs:
@@ -283,22 +275,21 @@ class Block {
   //        forecast is hopeless: go to 2
   //   7.   x = x + alpha p; alpha = 0
   //   8.   r = b - A x, true; stop the columns that have converged or make no progress
-  void iterate(int rank) {
+  void iterate() {
     State state(options_, width_);
     Column* column = state.column;
     // 1.
-    read_start(rank);
-    true_residual(rank, zero_start_, column);
-    if (drop_wild_start(rank, column)) true_residual(rank, false, column);
+    read_start();
+    true_residual(zero_start_, column);
+    if (drop_wild_start(column)) true_residual(false, column);
     R alpha{};
     R beta{};
     double rz_before[Width] = {};
-    ColumnReport* reports = rank == 0 ? reports_ : nullptr;
-    bool go = state.settle(reports);
+    bool go = state.settle(reports_);
     while (go) {
       // 2.
       double rz[Width];
-      precondition(rank, rz);
+      precondition(rz);
       for (int c = 0; c < Width; ++c) {
         column[c].energy = rz[c];
         if (state.iterations == 0) column[c].first_energy = rz[c];
@@ -307,12 +298,11 @@ class Block {
         rz_before[c] = rz[c];
       }
       // 3.
-      each_chunk(rank, [&](std::int32_t begin, std::int32_t end, double*) {
+      each_chunk([&](std::int32_t begin, std::int32_t end, double*) {
         step_direction<Value, Width>(begin, end, alpha, beta, z_, p_, x_);
       });
-      team_.meet();
       // 4. The array of z receives q.
-      each_chunk(rank, [&](std::int32_t begin, std::int32_t end, double* dot) {
+      each_chunk([&](std::int32_t begin, std::int32_t end, double* dot) {
         multiply<Value, Weight, Width>(a_, weight_, begin, end, p_, z_, dot);
       });
       double pq[Width];
@@ -322,7 +312,7 @@ class Block {
         column[c].still = lanes(&alpha)[c] == Value{0};
       }
       // 5.
-      each_chunk(rank, [&](std::int32_t begin, std::int32_t end, double* dot) {
+      each_chunk([&](std::int32_t begin, std::int32_t end, double* dot) {
         step_residual<Value, Width>(begin, end, alpha, r_, z_, dot);
       });
       double rr[Width];
@@ -331,17 +321,16 @@ class Block {
       for (int c = 0; c < Width; ++c) column[c].norm = std::sqrt(rr[c]) * b_.unit_over_norm[c];
       if (!state.count_iteration()) continue;
       // 7.
-      each_chunk(rank, [&](std::int32_t begin, std::int32_t end, double*) {
+      each_chunk([&](std::int32_t begin, std::int32_t end, double*) {
         const Wide step = widen<Value, Width>(alpha);
         for (std::int64_t k = begin; k < end; ++k) x_[k] += step * widen<Value, Width>(p_[k]);
       });
-      team_.meet();
       alpha = R{};
       // 8.
-      true_residual(rank, false, column);
-      go = state.settle(reports);
+      true_residual(false, column);
+      go = state.settle(reports_);
     }
-    write_answer(rank, column);
+    write_answer(column);
   }
 
   const Matrix& a_;
@@ -352,11 +341,11 @@ class Block {
   const int width_;  // columns in use
   const RightHandSides<Width> b_;
   const SolveOptions& options_;
-  Team team_;
+  Crew crew_;
   ColumnReport* reports_;
   Rows<Value, Width> r_, p_, z_;
   Rows<double, Width> x_;
-  Rows<double, Width> cluster_sums_;  // here, because what a team runs must not fail
+  Rows<double, Width> cluster_sums_;
   std::vector<double> partial_;       // sums of each chunk
   std::vector<double> size_;          // of each chunk: |diagonal x|^2 at the last true residual
   std::vector<double> start_mean_;    // of the starting point
@@ -392,7 +381,7 @@ void solve_columns(const System& system, const Columns& columns, const SolveOpti
 }  // namespace
 
 void pcg(const System& system, const Columns& columns, const SolveOptions& options, ColumnReport* reports) {
-  const bool narrow = std::holds_alternative<std::vector<float>>(system.matrix.weight);
+  const bool narrow = std::holds_alternative<Buffer<float>>(system.matrix.weight);
   const bool wide_factor = std::holds_alternative<Factor<double>>(system.preconditioner);
   if (options.float_vectors && system.matrix.float_range && !wide_factor) {
     if (narrow) {

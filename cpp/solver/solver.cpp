@@ -59,18 +59,18 @@ double break_even(std::int64_t columns, double tolerance) {
 }
 
 // Conjugate gradients in floats, then in doubles if floats stagnate; true if all columns converge.
-bool solve_without_factor(const ClusteredGraph& graph, int threads, const Columns& columns) {
+bool solve_without_factor(const ClusteredGraph& graph, Crew& crew, const Columns& columns) {
   const Triangle& h = graph.edges;
-  const Matrix matrix = make_matrix(h, graph.degree);
   const Preconditioner preconditioner = &graph.tree;
   std::vector<ColumnReport> reports(columns.count);
-  SolveOptions options{.tolerance = kEmbeddingTolerance, .max_iterations = kEmbeddingIterations, .threads = threads};
+  SolveOptions options{.tolerance = kEmbeddingTolerance, .max_iterations = kEmbeddingIterations,
+                       .threads = crew.size()};
   options.measure_energy = true;
   if (2 * h.edges() <= kFactorRow * h.n()) options.hopeless_beyond = kClusterPatience;
   const auto [lightest, heaviest] = std::minmax_element(h.weight.begin(), h.weight.end());
   options.float_vectors = h.edges() == 0 || *heaviest < kFloatContrast * *lightest;
   for (;; options.float_vectors = false) {
-    pcg({matrix, graph.null_space, preconditioner}, columns, options, reports.data());
+    pcg({graph.matrix, graph.null_space, preconditioner}, columns, options, reports.data());
     const auto is_unfinished = [](const ColumnReport& r) { return r.outcome != Outcome::converged; };
     if (std::none_of(reports.begin(), reports.end(), is_unfinished)) return true;
     std::fill_n(columns.x, columns.stride * h.n(), 0.0);
@@ -283,13 +283,13 @@ void Solver::precondition(const Columns& columns) {
   ohm::precondition({matrix_, null_, plan_ == Method::diagonal ? diagonal_ : factor_}, columns);
 }
 
-void solve_with_clusters(const ClusteredGraph& graph, std::uint64_t seed, int threads, const Columns& columns) {
-  if (solve_without_factor(graph, threads, columns)) return;
+void solve_with_clusters(const ClusteredGraph& graph, std::uint64_t seed, Crew& crew, const Columns& columns) {
+  if (solve_without_factor(graph, crew, columns)) return;
   Csr both;
-  mirror(graph.edges, 1.0, both.indptr, both.indices, both.weights);
+  mirror(graph.edges, 1.0, both.indptr, both.indices, both.weights, crew);
   const CsrView view{graph.edges.n(), both.indptr.data(), both.indices.data(), both.weights.data()};
   try {
-    Solver solver(view, nullptr, SolverOptions{Method::cholesky, seed, threads, true});
+    Solver solver(view, nullptr, SolverOptions{Method::cholesky, seed, crew.size(), true});
     solver.solve(columns, kEmbeddingTolerance, kEmbeddingIterations);
   } catch (const std::length_error&) {
     // Too many entries for a factor. If the first factor was too large, x is zero; if the finer one was, x is what the

@@ -86,8 +86,8 @@ class Solver {
 
 struct ClusteredGraph {
   const Triangle& edges;
+  const Matrix& matrix;
   const NullSpace& null_space;
-  std::span<const double> degree;
   const ClusterTree& tree;
 };
 
@@ -97,6 +97,6 @@ struct ClusteredGraph {
 // iterations independent of the contrast of the weights. Floats cannot hold the differences of potentials across very
 // heavy edges, so doubles take over there. Where convergence is slow for another reason, as on a mesh, a factor is
 // built.
-void solve_with_clusters(const ClusteredGraph& graph, std::uint64_t seed, int threads, const Columns& columns);
+void solve_with_clusters(const ClusteredGraph& graph, std::uint64_t seed, Crew& crew, const Columns& columns);
 
 }  // namespace ohm

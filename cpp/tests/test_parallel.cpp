@@ -1,6 +1,6 @@
 #include "base/parallel.hpp"
 
-#include <numeric>
+#include <chrono>
 #include <stdexcept>
 #include <string>
 
@@ -33,21 +33,35 @@ TEST(parallel_for_hands_on_an_exception_and_stops) {
   }
 }
 
-// Each member writes its entry, and all read the entries of the others after the barrier.
-TEST(team_members_meet) {
+// Runs follow one another at once, or after the helpers have fallen asleep.
+TEST(a_crew_runs_one_job_after_the_other) {
   for (const int size : {1, 2, 5}) {
-    ohm::Team team(size);
-    std::vector<int> places(size, 0);
-    std::vector<int> wrong(size, 0);
-    team.run([&](int rank) {
-      for (int round = 1; round <= 200; ++round) {
-        places[rank] += rank + 1;
-        team.meet();
-        const int sum = std::accumulate(places.begin(), places.end(), 0);
-        wrong[rank] += sum != round * size * (size + 1) / 2;
-        team.meet();
-      }
-    });
-    for (const int count : wrong) CHECK(count == 0);
+    ohm::Crew crew(size);
+    std::vector<std::int64_t> sums(64);
+    for (int round = 1; round <= 300; ++round) {
+      if (round % 100 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      crew.run(std::ssize(sums), [&](std::int64_t task) { sums[task] += round * task; });
+      std::int64_t total = 0;
+      for (const std::int64_t sum : sums) total += sum;
+      CHECK(total == std::int64_t{round} * (round + 1) / 2 * (64 * 63 / 2));
+    }
+  }
+}
+
+TEST(a_crew_goes_on_after_an_exception) {
+  ohm::Crew crew(3);
+  for (int round = 0; round < 20; ++round) {
+    bool is_caught = false;
+    try {
+      crew.run(100, [&](std::int64_t task) {
+        if (task == 50) throw std::runtime_error("fifty");
+      });
+    } catch (const std::runtime_error&) {
+      is_caught = true;
+    }
+    CHECK(is_caught);
+    std::atomic<int> runs{0};
+    crew.run(100, [&](std::int64_t) { ++runs; });
+    CHECK(runs == 100);
   }
 }

@@ -63,7 +63,7 @@ void check_choice(const Case& c, const std::vector<std::int32_t>& set, double mo
   std::vector<double> kept(rows, 0.0);
   double spread = 0.0, independent = 0.0;  // of the weight that leaves a set
   for (int run = 0; run < kRuns; ++run) {
-    const std::vector<char> keep = ohm::choose_rows(c.h, c.embedding(), chance, ohm::mix(run));
+    const ohm::Buffer<char> keep = ohm::choose_rows(c.h, c.embedding(), chance, ohm::mix(run));
     std::vector<double> excess(kNodes, 0.0);
     each_edge(c.h, [&](std::int32_t u, std::int32_t v, std::int64_t e) {
       kept[e] += keep[e];

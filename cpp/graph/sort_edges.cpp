@@ -1,0 +1,282 @@
+// Edges to a Triangle, by several threads.
+//
+//   1. each piece of the edges is spread over buckets, which are ranges of the smaller endpoint, in input order;
+//   2. each bucket is sorted by both endpoints, with a radix sort that keeps the order of parallel edges. A bucket and
+//      its copy fit the cache;
+//   3. each bucket is merged with the edges that are sorted already, and parallel edges are summed.
+//
+// Sums are in input order, so neither pieces nor buckets change a bit.
+#include "graph/csr.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <memory>
+#include <stdexcept>
+#include <type_traits>
+#include <vector>
+
+namespace ohm {
+namespace {
+
+constexpr std::int64_t kPiece = 1 << 16;         // edges that a thread takes at a time
+constexpr std::int64_t kBucket = 1 << 14;        // edges in a bucket, if there are few
+constexpr std::int64_t kMostBuckets = 512;       // more would not fit the cache while they are written
+constexpr std::int64_t kFew = 64;                // edges for which a radix sort is not worthwhile
+constexpr int kMostBits = 11;                    // of a digit of the radix sort
+
+// A row of a sampler, see sort_edges.
+struct Sampled {
+  float weight;
+  float chance;
+  operator double() const { return static_cast<double>(weight); }
+};
+
+// The same for a sampler with a half-life.
+struct TimedSampled : Sampled {
+  double time;
+};
+
+// The rows of a sampler as arrays of Sampled and TimedSampled.
+struct SampledRows {
+  std::span<const float> weight, chance;
+};
+struct TimedRows : SampledRows {
+  std::span<const double> time;
+};
+using ohm::weight_at;  // for spans, beside these
+Sampled weight_at(const SampledRows& rows, std::int64_t i) { return {rows.weight[i], rows.chance[i]}; }
+TimedSampled weight_at(const TimedRows& rows, std::int64_t i) {
+  return {{rows.weight[i], rows.chance[i]}, rows.time[i]};
+}
+
+// The sum of parallel edges.
+struct PlainSum {
+  double weight = 0.0;
+  void add(double w) { weight += w; }
+};
+
+// The variance is explained in sort_edges.
+struct SampledSum {
+  double weight = 0.0;
+  double variances = 0.0;
+  double largest = 0.0;
+  void add(Sampled row) {
+    const double w = row;
+    const double variance = (1.0 - static_cast<double>(row.chance)) * w * w;
+    weight += w;
+    variances += variance;
+    largest = std::max(largest, variance);
+  }
+  float chance() const {
+    return static_cast<float>(std::clamp(1.0 - 0.5 * (variances + largest) / (weight * weight), 0.0, 1.0));
+  }
+};
+
+struct TimedSum : SampledSum {
+  double time = -std::numeric_limits<double>::infinity();
+  void add(TimedSampled row) {
+    SampledSum::add(row);
+    time = std::max(time, row.time);
+  }
+};
+
+// `Weights` is an array of Weight: a span, SampledRows or TimedRows.
+template <class Weight, class Weights>
+class Sorter {
+  static constexpr bool kTimed = std::is_same_v<Weight, TimedSampled>;
+  static constexpr bool kSampled = kTimed || std::is_same_v<Weight, Sampled>;
+  using Sum = std::conditional_t<kTimed, TimedSum, std::conditional_t<kSampled, SampledSum, PlainSum>>;
+
+  struct Edge {
+    std::int32_t lower;
+    std::int32_t higher;
+    Weight weight;
+    std::uint64_t key(int bits) const {
+      return static_cast<std::uint64_t>(lower) << bits | static_cast<std::uint64_t>(higher);
+    }
+  };
+  using Edges = std::unique_ptr<Edge[]>;
+
+ public:
+  Sorter(std::int32_t n, std::span<const std::int32_t> u, std::span<const std::int32_t> v, Weights w,
+         std::int64_t n_sorted, Crew& crew)
+      : n_(n), u_(u), v_(v), w_(w), n_sorted_(n_sorted), crew_(crew) {}
+
+  Triangle run() {
+    choose_buckets();
+    spread();
+    resize_huge(result_.start, static_cast<std::size_t>(n_) + 1);
+    std::vector<std::int64_t> begin(n_buckets_ + 1);  // in the result
+    crew_.run(n_buckets_, [&](std::int64_t bucket) {
+      sort_bucket(bucket);
+      merge_bucket(bucket, [&](std::int32_t, std::int32_t, const Sum&) { ++begin[bucket + 1]; });
+    });
+    for (std::int64_t bucket = 0; bucket < n_buckets_; ++bucket) begin[bucket + 1] += begin[bucket];
+    const std::int64_t edges = begin[n_buckets_];
+    result_.other.resize(edges);
+    result_.weight.resize(edges);
+    if constexpr (kSampled) result_.chance.resize(edges);
+    if constexpr (kTimed) result_.time.resize(edges);
+    crew_.run(n_buckets_, [&](std::int64_t bucket) { write_bucket(bucket, begin[bucket]); });
+    return std::move(result_);
+  }
+
+ private:
+  static Edges allocate(std::int64_t size) {
+    auto edges = std::make_unique_for_overwrite<Edge[]>(size);
+    prefer_huge_pages(edges.get(), size * sizeof(Edge));
+    return edges;
+  }
+
+  void choose_buckets() {
+    const std::int64_t most = std::clamp<std::int64_t>((std::ssize(u_) - n_sorted_) / kBucket, 1, kMostBuckets);
+    while (((std::int64_t{n_} - 1) >> shift_) >= most) ++shift_;
+    n_buckets_ = n_ == 0 ? 0 : ((n_ - 1) >> shift_) + 1;
+  }
+
+  std::int32_t first_node(std::int64_t bucket) const {
+    return static_cast<std::int32_t>(std::min<std::int64_t>(n_, bucket << shift_));
+  }
+
+  // Validates every edge, dropped ones too.
+  bool counts(std::int64_t i) const {
+    const double weight = weight_at(w_, i);
+    const bool is_valid = u_[i] >= 0 && u_[i] < n_ && v_[i] >= 0 && v_[i] < n_ && weight >= 0.0 &&
+                          weight <= std::numeric_limits<double>::max();  // false for NaN
+    if (!is_valid) {
+      throw std::invalid_argument("a row of the sparsifier is not an edge with a finite positive weight");
+    }
+    return u_[i] != v_[i] && weight != 0.0;
+  }
+
+  void spread() {
+    const std::int64_t size = std::ssize(u_) - n_sorted_;
+    const std::int64_t pieces = (size + kPiece - 1) / kPiece;
+    const auto for_piece = [&](std::int64_t piece, auto&& visit) {
+      const std::int64_t end = n_sorted_ + std::min(size, (piece + 1) * kPiece);
+      for (std::int64_t i = n_sorted_ + piece * kPiece; i < end; ++i) visit(i);
+    };
+    std::vector<std::vector<std::int64_t>> next(pieces);  // by bucket: the number of edges, then where the next one goes
+    crew_.run(pieces, [&](std::int64_t piece) {
+      std::vector<std::int64_t>& count = next[piece];
+      count.resize(n_buckets_);
+      for_piece(piece, [&](std::int64_t i) {
+        if (counts(i)) ++count[std::min(u_[i], v_[i]) >> shift_];
+      });
+    });
+    bucket_.resize(n_buckets_ + 1);
+    std::int64_t at = 0;
+    for (std::int64_t bucket = 0; bucket < n_buckets_; ++bucket) {
+      bucket_[bucket] = at;
+      for (std::vector<std::int64_t>& of_piece : next) at += std::exchange(of_piece[bucket], at);
+    }
+    bucket_[n_buckets_] = at;
+    edges_ = allocate(at);
+    crew_.run(pieces, [&](std::int64_t piece) {
+      std::int64_t* place = next[piece].data();
+      for_piece(piece, [&](std::int64_t i) {
+        if (u_[i] == v_[i] || weight_at(w_, i) == 0.0) return;
+        const auto [lower, higher] = std::minmax(u_[i], v_[i]);
+        edges_[place[lower >> shift_]++] = {lower, higher, weight_at(w_, i)};
+      });
+    });
+  }
+
+  void sort_bucket(std::int64_t bucket) {
+    const int node_bits = std::bit_width(static_cast<std::uint32_t>(n_));
+    const std::int64_t size = bucket_[bucket + 1] - bucket_[bucket];
+    Edge* edges = edges_.get() + bucket_[bucket];
+    const auto before = [&](const Edge& a, const Edge& b) { return a.key(node_bits) < b.key(node_bits); };
+    if (std::is_sorted(edges, edges + size, before)) return;
+    if (size < kFew) {
+      std::stable_sort(edges, edges + size, before);
+      return;
+    }
+    const int bits = shift_ + node_bits;  // the others are those of the bucket
+    const int digits = (bits + kMostBits - 1) / kMostBits;
+    const int digit_bits = (bits + digits - 1) / digits;
+    const auto copy = std::make_unique_for_overwrite<Edge[]>(size);
+    Edge* from = edges;
+    Edge* to = copy.get();
+    std::vector<std::uint32_t> place(std::size_t{1} << digit_bits);
+    for (int digit = 0; digit < digits; ++digit, std::swap(from, to)) {
+      const auto of = [&](const Edge& edge) {
+        return edge.key(node_bits) >> (digit * digit_bits) & (place.size() - 1);
+      };
+      std::fill(place.begin(), place.end(), 0);
+      for (std::int64_t k = 0; k < size; ++k) ++place[of(from[k])];
+      std::uint32_t at = 0;
+      for (std::uint32_t& of_digit : place) at += std::exchange(of_digit, at);
+      for (std::int64_t k = 0; k < size; ++k) to[place[of(from[k])]++] = from[k];
+    }
+    if (from != edges) std::copy_n(from, size, edges);
+  }
+
+  // Calls visit(lower, higher, sum) once for each set of parallel edges of a bucket, in order.
+  template <class Visit>
+  void merge_bucket(std::int64_t bucket, Visit&& visit) const {
+    const auto sorted = u_.first(n_sorted_);
+    const auto place = [&](std::int64_t of) {
+      return std::lower_bound(sorted.begin(), sorted.end(), first_node(of)) - sorted.begin();
+    };
+    const std::int64_t end_sorted = place(bucket + 1);
+    const Edge* edge = edges_.get() + bucket_[bucket];
+    const Edge* end = edges_.get() + bucket_[bucket + 1];
+    const auto visit_parallel = [&](std::int32_t lower, std::int32_t higher, Sum sum) {
+      for (; edge != end && edge->lower == lower && edge->higher == higher; ++edge) sum.add(edge->weight);
+      visit(lower, higher, sum);
+    };
+    for (std::int64_t at = place(bucket); at < end_sorted; ++at) {
+      while (edge != end && (edge->lower < u_[at] || (edge->lower == u_[at] && edge->higher < v_[at]))) {
+        visit_parallel(edge->lower, edge->higher, {});
+      }
+      Sum sum;
+      sum.add(weight_at(w_, at));
+      visit_parallel(u_[at], v_[at], sum);
+    }
+    while (edge != end) visit_parallel(edge->lower, edge->higher, {});
+  }
+
+  void write_bucket(std::int64_t bucket, std::int64_t e) {
+    std::int32_t row = first_node(bucket);
+    merge_bucket(bucket, [&](std::int32_t lower, std::int32_t higher, const Sum& sum) {
+      if (!(sum.weight <= std::numeric_limits<float>::max())) {
+        throw std::overflow_error(
+            "the weights of parallel edges add up to more than the largest float32; divide all weights by a constant");
+      }
+      while (row < lower) result_.start[++row] = e;
+      result_.other[e] = higher;
+      result_.weight[e] = static_cast<float>(sum.weight);
+      if constexpr (kSampled) result_.chance[e] = sum.chance();
+      if constexpr (kTimed) result_.time[e] = sum.time;
+      ++e;
+    });
+    while (row < first_node(bucket + 1)) result_.start[++row] = e;
+  }
+
+  std::int32_t n_;
+  std::span<const std::int32_t> u_, v_;
+  Weights w_;
+  std::int64_t n_sorted_;
+  Crew& crew_;
+  int shift_ = 0;  // node i is in bucket i >> shift_
+  std::int64_t n_buckets_ = 0;
+  std::vector<std::int64_t> bucket_;  // where each starts
+  Edges edges_;
+  Triangle result_;
+};
+
+}  // namespace
+
+Triangle sort_edges(std::int32_t n, std::span<const std::int32_t> u, std::span<const std::int32_t> v,
+                    std::span<const float> w, std::int64_t n_sorted, std::span<const float> chance,
+                    std::span<const double> time, Crew& crew) {
+  if (!time.empty()) {
+    return Sorter<TimedSampled, TimedRows>(n, u, v, {{w, chance}, time}, n_sorted, crew).run();
+  }
+  if (!chance.empty()) return Sorter<Sampled, SampledRows>(n, u, v, {w, chance}, n_sorted, crew).run();
+  return Sorter<float, std::span<const float>>(n, u, v, w, n_sorted, crew).run();
+}
+
+}  // namespace ohm
