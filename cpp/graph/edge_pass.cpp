@@ -17,7 +17,7 @@ constexpr std::int64_t kCached = 1 << 22;       // bytes of x; if it has more, e
 constexpr std::int64_t kFewColumns = 2;         // so few are not worth sorting in one thread
 constexpr std::int64_t kMostEdges = 1 << 20;    // sorted at a time
 constexpr std::int64_t kMostRanges = 1 << 8;    // with more, sorting is slower
-constexpr std::int64_t kThreadEdges = 1 << 15;  // fewer edges than this per thread are not worthwhile
+constexpr std::int64_t kPart = 1 << 15;         // edges that a thread takes at a time; fewer are not worth a thread
 constexpr std::int64_t kAhead = 16;             // halves between a prefetch and its use
 
 // `Width` columns of a row, which need not be aligned.
@@ -128,9 +128,8 @@ std::unique_ptr<T[]> make_room(std::int64_t size) {
   return room;
 }
 
-// What a thread has found among its edges.
+// What was found in a part of the edges.
 struct Found {
-  std::int64_t first = 0;  // of its edges
   std::int64_t count = 0;  // edges that may join sets
   std::int64_t lost = -1;
 };
@@ -204,7 +203,7 @@ void EdgePass::add_collected() {
   const auto count = static_cast<std::size_t>(collected_);
   const std::span<const std::int32_t> u(u_.get(), count), v(v_.get(), count);
   const auto add = [&](auto w) {
-    if (collected_ < kThreadEdges) {
+    if (collected_ < kPart) {
       add_in_order(u, v, w);
     } else {
       add_sorted(u, v, w);
@@ -239,7 +238,7 @@ void EdgePass::add_in_order(std::span<const Index> u, std::span<const Index> v, 
     if (at >= 0 && !lost_) lost_ = {u[at], v[at]};
   };
   // These have nothing in common, so that each can have its thread.
-  parallel_for(edges < kThreadEdges ? 1 : threads_, around_ || joined_ ? 3 : 1, [&](std::int64_t task) {
+  parallel_for(edges < kPart ? 1 : threads_, around_ || joined_ ? 3 : 1, [&](std::int64_t task) {
     if (task == 0 && columns_ > 0) multiply();
     if (task == 1 && around_) look_around();
     if (task == 2 && joined_) join();
@@ -249,67 +248,73 @@ void EdgePass::add_in_order(std::span<const Index> u, std::span<const Index> v, 
 template <class Index, class Weight>
 void EdgePass::add_sorted(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w) {
   constexpr bool weighted = !std::is_same_v<Weight, Unit>;
-  const std::int64_t edges = std::ssize(u);
-  const auto size = static_cast<int>(std::clamp<std::int64_t>(edges / kThreadEdges, 1, threads_));
+  const std::int64_t edges = std::ssize(u), parts = (edges + kPart - 1) / kPart;
   if (!halves_) halves_ = make_room<Half>(2 * most_);
   if (weighted && !weights_) weights_ = make_room<double>(2 * most_);
-  places_.assign(size * ranges_, 0);
-  std::vector<Found> found(joined_ ? size : 0);
-  std::atomic<std::int64_t> next{0};
+  places_.assign(parts * ranges_, 0);
+  std::vector<Found> found(joined_ ? parts : 0);
   Half* halves = halves_.get();
   double* weights = weights_.get();
   const Block to{x_, y_, columns_};
-  Team team(size);
+  const auto is_known = [&](std::int64_t e) { return u[e] < n_ && v[e] < n_; };
+  // A thread takes the next part when it is done with one: another may share its core with threads that read edges.
+  const auto take_parts = [&](std::atomic<std::int64_t>& next, const auto& f) {
+    for (std::int64_t part; (part = next.fetch_add(1)) < parts;) f(part, places_.data() + part * ranges_);
+  };
+  const auto for_edges = [&](std::int64_t part, const auto& f) {
+    for (std::int64_t e = part * kPart; e < std::min(edges, (part + 1) * kPart); ++e) f(e);
+  };
+  std::atomic<std::int64_t> next_count{0}, next_move{0}, next_range{0};
+  Team team(static_cast<int>(std::min<std::int64_t>(parts, threads_)));
   team.run([&](int rank) {
-    const std::int64_t first = edges * rank / team.size(), last = edges * (rank + 1) / team.size();
-    std::uint32_t* places = places_.data() + rank * ranges_;
-    const auto is_known = [&](std::int64_t e) { return u[e] < n_ && v[e] < n_; };
     // 1. Count the halves of each range, and find edges that join sets. Their positions are kept where halves will be.
-    for (std::int64_t e = first; e < last; ++e) {
-      if (!is_known(e)) continue;
-      ++places[u[e] >> shift_];
-      ++places[v[e] >> shift_];
-    }
-    if (joined_) {
-      Found& mine = found[rank];
-      mine.first = first;
-      for (std::int64_t e = first; e < last; ++e) {
+    take_parts(next_count, [&](std::int64_t part, std::uint32_t* places) {
+      for_edges(part, [&](std::int64_t e) {
+        if (!is_known(e)) return;
+        ++places[u[e] >> shift_];
+        ++places[v[e] >> shift_];
+      });
+      if (!joined_) return;
+      Found& here = found[part];
+      for_edges(part, [&](std::int64_t e) {
         const Ends ends = compare_ends(*joined_, u[e], v[e], n_, weight_at(w, e));
-        if (ends == Ends::together) continue;
-        if (ends == Ends::lost && mine.lost < 0) mine.lost = e;
-        if (is_known(e)) halves[first + mine.count++].node = static_cast<std::int32_t>(e);
-      }
-    }
+        if (ends == Ends::together) return;
+        if (ends == Ends::lost && here.lost < 0) here.lost = e;
+        if (is_known(e)) halves[part * kPart + here.count++].node = static_cast<std::int32_t>(e);
+      });
+    });
     team.meet();
     // 2. Counts become places, and sets are joined.
     if (rank == 0) {
       std::uint32_t before = 0;
       for (std::int64_t range = 0; range < ranges_; ++range) {
-        for (int member = 0; member < team.size(); ++member) {
-          before += std::exchange(places_[member * ranges_ + range], before);
+        for (std::int64_t part = 0; part < parts; ++part) {
+          before += std::exchange(places_[part * ranges_ + range], before);
         }
       }
-      for (const Found& part : found) {
-        if (part.lost >= 0 && !lost_) lost_ = {u[part.lost], v[part.lost]};
-        for (std::int64_t i = part.first; i < part.first + part.count; ++i) {
+      for (std::int64_t part = 0; part < std::ssize(found); ++part) {
+        if (found[part].lost >= 0 && !lost_) lost_ = {u[found[part].lost], v[found[part].lost]};
+        for (std::int64_t i = part * kPart; i < part * kPart + found[part].count; ++i) {
           join_pair(*joined_, n_, u[halves[i].node], v[halves[i].node]);
         }
       }
     }
     team.meet();
     // 3. Halves move to the places of their ranges.
-    for (std::int64_t e = first; e < last; ++e) {
-      if (!is_known(e)) continue;
-      const auto a = static_cast<std::int32_t>(u[e]), b = static_cast<std::int32_t>(v[e]);
-      const std::uint32_t at_a = places[a >> shift_]++, at_b = places[b >> shift_]++;
-      halves[at_a] = {a, b};
-      halves[at_b] = {b, a};
-      if constexpr (weighted) weights[at_a] = weights[at_b] = static_cast<double>(w[e]);
-    }
+    take_parts(next_move, [&](std::int64_t part, std::uint32_t* places) {
+      for_edges(part, [&](std::int64_t e) {
+        if (!is_known(e)) return;
+        const auto a = static_cast<std::int32_t>(u[e]), b = static_cast<std::int32_t>(v[e]);
+        const std::uint32_t at_a = places[a >> shift_]++, at_b = places[b >> shift_]++;
+        halves[at_a] = {a, b};
+        halves[at_b] = {b, a};
+        if constexpr (weighted) weights[at_a] = weights[at_b] = static_cast<double>(w[e]);
+      });
+    });
     team.meet();
-    // 4. Threads add ranges. The places of the last member are the ends of the ranges now.
-    const std::uint32_t* ends = places_.data() + (team.size() - 1) * ranges_;
-    for (std::int64_t range; (range = next.fetch_add(1)) < ranges_;) {
+    // 4. Threads add ranges. The places of the last part are the ends of the ranges now.
+    const std::uint32_t* ends = places_.data() + (parts - 1) * ranges_;
+    for (std::int64_t range; (range = next_range.fetch_add(1)) < ranges_;) {
       const std::int64_t begin = range == 0 ? 0 : ends[range - 1], count = ends[range] - begin;
       using HalfWeight = std::conditional_t<weighted, double, Unit>;
       const HalfWeight* its_weights = nullptr;

@@ -199,7 +199,7 @@ class EdgePasses(Passes):
         elif isinstance(edges, Graph | tuple):
             self._batches = batches_of(edges)
         else:
-            self._batches = check_rereadable(batches_of(edges), reader)
+            self._batches = check_rereadable(batches_of(edges, self._threads), reader)
 
     def _read(self, x: NDArray[np.float64]) -> PassTotals:
         component = self.component if self.passes == 0 else None
