@@ -8,6 +8,8 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from ohmlearn import _core
+
 __all__ = [
     "EXACT",
     "Coded",
@@ -224,12 +226,9 @@ def take(ids: Ids | Coded, numbers: NDArray[Any]) -> Ids | Coded:
     if not isinstance(ids, Strings):
         chosen: NDArray[Any] = ids[numbers]
         return chosen
-    starts = ids.offsets[:-1][numbers].astype(np.int64)
-    lengths = ids.offsets[1:][numbers] - starts
-    offsets = np.zeros(len(starts) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    at = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
-    return Strings(offsets, ids.data[at])
+    offsets: Any = ids.offsets  # of 32 or 64 bits
+    positions = np.ascontiguousarray(numbers, dtype=np.int64)
+    return Strings(*_core.take_strings(offsets, ids.data, positions))
 
 
 def ids_from_arrow(array: Any, name: str = "ids") -> IdColumn:
