@@ -9,7 +9,8 @@
 namespace ohm {
 namespace {
 
-constexpr std::int64_t kPiece = 1 << 12;       // rows that a thread takes at a time
+constexpr std::int64_t kMostRows = 1 << 12;     // that a thread takes at a time
+constexpr std::int64_t kThreadTerms = 1 << 19;  // fewer terms of sums per thread than this are not worthwhile
 
 // Rows of x have these columns only, those of y are `stride` apart.
 template <int Columns>
@@ -41,9 +42,12 @@ void for_column_groups(std::int64_t columns, F&& f) {
 }  // namespace
 
 void laplacian_product(const CsrView& graph, const double* x, std::int64_t columns, int threads, double* y) {
+  const std::int64_t terms = graph.entries() * std::min<std::int64_t>(columns, 8);
+  const auto useful = static_cast<int>(std::clamp<std::int64_t>(terms / kThreadTerms, 1, threads));
+  const std::int64_t rows = std::min<std::int64_t>(kMostRows, graph.n / (4 * useful) + 1);
   const auto for_rows = [&](auto&& f) {
-    parallel_for(threads, (graph.n + kPiece - 1) / kPiece, [&](std::int64_t piece) {
-      f(piece * kPiece, std::min<std::int64_t>(graph.n, (piece + 1) * kPiece));
+    parallel_for(useful, (graph.n + rows - 1) / rows, [&](std::int64_t piece) {
+      f(piece * rows, std::min<std::int64_t>(graph.n, (piece + 1) * rows));
     });
   };
   // Copied together, eight columns of many more nodes fit the cache.

@@ -37,8 +37,8 @@ std::vector<double> random_columns(std::int64_t size, unsigned seed) {
 
 // Numbers that are exact in binary, so that all orders of summation give the same sum.
 TEST(products_of_a_graph_are_sums_over_its_edges) {
-  constexpr std::int32_t n = 300;
-  const Edges edges = random_edges(n, 20'000, 1);
+  constexpr std::int32_t n = 1000;
+  const Edges edges = random_edges(n, 400'000, 1);  // enough for threads
   const auto built = ohm::build_csr<std::int32_t, double>(n, edges.u, edges.v, edges.w);
   const ohm::Csr& csr = std::get<ohm::BuiltCsr>(built).csr;
   const ohm::CsrView graph{n, csr.indptr.data(), csr.indices.data(), csr.weights.data()};
