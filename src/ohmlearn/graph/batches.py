@@ -43,7 +43,7 @@ def as_edges(edges: Any, nodes: NodeTable | None = None, *, is_first: bool = Tru
     return read_edges(edges, nodes=nodes) if can_match and is_table(edges) else edges
 
 
-class ReadAhead:
+class BatchesAhead:
     """Batches of a stream of files, of which threads read the next ones while one is in use.
 
     Parameters
@@ -86,7 +86,7 @@ def batches_of(edges: Any, n_jobs: int = 1) -> Iterable[Any]:
             f"edges are needed as a Graph, a tuple (u, v) or (u, v, w) of arrays, or an iterable "
             f"of such tuples, got {type(edges).__name__}"
         )
-    return ReadAhead(edges, n_jobs) if n_jobs > 1 and hasattr(edges, "read_ahead") else edges
+    return BatchesAhead(edges, n_jobs) if n_jobs > 1 and hasattr(edges, "read_ahead") else edges
 
 
 def graph_of(edges: Any, n_nodes: int | None) -> Graph:

@@ -24,12 +24,13 @@ Numbers = NDArray[np.int32]
 
 
 class KnownEnds(NamedTuple):
-    """Numbers of the ends of edges, and the ids of those edges that have a new one."""
+    """Numbers of the ends of edges, and what is needed to number the new ids among them."""
 
     u: Numbers
     v: Numbers
     rows: NDArray[np.intp] | None = None  # edges with a new id
     new: tuple[Ids, Ids] | None = None  # both ends of those edges
+    coded: tuple[Coded | None, Coded | None] = (None, None)
 
 
 def look_up(
@@ -51,19 +52,22 @@ def look_up(
     """
     if kinds is None and nodes.kinds:
         return None  # `add_edges` checks that the ids have kinds
-    a = _find(nodes, u, None if kinds is None else kinds[0])
-    b = _find(nodes, v, None if kinds is None else kinds[1])
+    first, second = kinds or (None, None)
+    a, b = _find(nodes, u, first), _find(nodes, v, second)
     if a is None or b is None:
         return None
     if a.size == 0 or min(a.min(), b.min()) >= 0:
         return KnownEnds(a, b)
-    rows = np.flatnonzero((a < 0) | (b < 0))
-    if 2 * len(rows) > len(a) and not isinstance(u, Coded):
+    rows = np.union1d(_find_new(u, a), _find_new(v, b))
+    if 2 * len(rows) > len(a):
         return None
-    return KnownEnds(a, b, rows, (_choose(u, rows), _choose(v, rows)))
+    new = decode_codes(take(u, rows)), decode_codes(take(v, rows))
+    coded = u if isinstance(u, Coded) else None, v if isinstance(v, Coded) else None
+    return KnownEnds(a, b, rows, new, coded)
 
 
 def _find(nodes: NodeTable, column: Column, kind: str | None) -> Numbers | None:
+    """Return the numbers of ids, -1 for new ones."""
     ids = column.values if isinstance(column, Coded) else column
     numbers = nodes.peek(ids if kind is None else with_kind(ids, kind))
     if numbers is None or not isinstance(column, Coded):
@@ -72,24 +76,36 @@ def _find(nodes: NodeTable, column: Column, kind: str | None) -> Numbers | None:
     return found
 
 
-def _choose(column: Column, rows: NDArray[np.intp]) -> Ids:
-    if isinstance(column, Coded):
-        return take(column.values, column.codes[rows])
-    return take(column, rows)
+def _find_new(column: Column, numbers: Numbers) -> NDArray[np.intp]:
+    """Return the rows with a new id; if ids are coded, only the first row of each new id."""
+    rows = np.flatnonzero(numbers < 0)
+    if not isinstance(column, Coded):
+        return rows
+    first = np.full(column.values.size, -1)
+    first[column.codes[rows[::-1]]] = rows[::-1]  # the last assignment counts
+    return first[first >= 0]
 
 
 def number_ends(
     nodes: NodeTable, known: KnownEnds, kinds: Sequence[str] | None = None
 ) -> tuple[Numbers, Numbers]:
     """Return the numbers of both ends of edges after `look_up`; new ids get the next numbers."""
-    u, v, rows, new = known
+    u, v, rows, new, coded = known
     if kinds is not None and len(u) > 0:
         nodes.add_kinds(kinds)
     if rows is None or new is None:
         return u, v
-    u, v = (numbers if numbers.flags.writeable else numbers.copy() for numbers in (u, v))
-    u[rows], v[rows] = nodes.add_edges(*new, kinds=kinds)
-    return u, v
+    found = []
+    added = nodes.add_edges(*new, kinds=kinds)
+    for column, numbers, some, kind in zip(
+        coded, (u, v), added, kinds or (None, None), strict=True
+    ):
+        every = None if column is None else _find(nodes, column, kind)
+        if every is None:
+            every = numbers.copy()
+            every[rows] = some
+        found.append(every)
+    return found[0], found[1]
 
 
 def add_ends(
@@ -104,8 +120,7 @@ def add_ends(
     >>> add_ends(NodeTable(), ends, ends)
     (array([0, 1, 0], dtype=int32), array([0, 1, 0], dtype=int32))
     """
-    if isinstance(u, Coded) or isinstance(v, Coded):
-        known = look_up(nodes, u, v, kinds)
-        if known is not None:
-            return number_ends(nodes, known, kinds)
+    known = look_up(nodes, u, v, kinds) if isinstance(u, Coded) or isinstance(v, Coded) else None
+    if known is not None:
+        return number_ends(nodes, known, kinds)
     return nodes.add_edges(decode_codes(u), decode_codes(v), kinds=kinds)
