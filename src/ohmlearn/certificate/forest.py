@@ -5,6 +5,8 @@ energy of the flow on a spanning forest is an upper bound. There is only one suc
 above a node carries the sum of r over that node and the nodes below it.
 """
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
@@ -89,8 +91,8 @@ class SpanningForest:
 
 
 def _leave_out(
-    n: int, u: NDArray[np.int64], v: NDArray[np.int64], w: Floats
-) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+    n: int, u: NDArray[Any], v: NDArray[Any], w: Floats
+) -> tuple[NDArray[Any], NDArray[Any], Floats]:
     """Return the edges without most of those that are not in the forest of largest weight.
 
     An edge is not in it if heavier edges connect its ends. Sorting takes longest, and few edges
