@@ -189,6 +189,11 @@ void bind_kinds(nb::module_& m) {
      const auto ids = as_strings(offsets, data);
      return to_arrays(without_gil([&] { return with_prefix(ids, prefix); }));
    }, "offsets"_a.noconvert(), "data"_a.noconvert(), "prefix"_a);
+  m.def("take_strings", [](ArrayIn<Offset> offsets, ArrayIn<std::uint8_t> data, ArrayIn<std::int64_t> positions) {
+     const auto ids = as_strings(offsets, data);
+     for (const std::int64_t at : as_span(positions)) require(0 <= at && at < ids.size(), "no such string");
+     return to_arrays(without_gil([&] { return take_strings(ids, as_span(positions)); }));
+   }, "offsets"_a.noconvert(), "data"_a.noconvert(), "positions"_a.noconvert());
   m.def("find_without_prefix", [](ArrayIn<Offset> offsets, ArrayIn<std::uint8_t> data,
                                   const std::vector<std::string>& prefixes) {
      const auto ids = as_strings(offsets, data);

@@ -34,9 +34,11 @@ std::optional<EdgeFault> find_fault(std::span<const Index> u, std::span<const In
                                     std::int64_t limit, int threads) {
   using Kind = EdgeFault::Kind;
   constexpr std::int64_t kPart = 1 << 16;
+  constexpr std::int64_t kThreadEdges = 1 << 18;  // fewer edges than this per thread are not worthwhile
   const std::int64_t size = std::ssize(u);
+  const auto useful = static_cast<int>(std::min<std::int64_t>(threads, 1 + size / kThreadEdges));
   std::atomic<std::int64_t> first = size;  // beginning of the first part with a fault
-  parallel_for(threads, (size + kPart - 1) / kPart, [&](std::int64_t part) {
+  parallel_for(useful, (size + kPart - 1) / kPart, [&](std::int64_t part) {
     const std::int64_t begin = part * kPart;
     const Weight* weights = w.empty() ? nullptr : w.data() + begin;
     if (are_valid(u.data() + begin, v.data() + begin, weights, std::min(kPart, size - begin), limit)) return;

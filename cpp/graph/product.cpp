@@ -9,8 +9,8 @@
 namespace ohm {
 namespace {
 
-constexpr std::int64_t kPiece = 1 << 12;       // rows that a thread takes at a time
-constexpr std::int64_t kThreadEdges = 1 << 16;  // fewer edges than this per thread are not worthwhile
+constexpr std::int64_t kMostRows = 1 << 12;     // that a thread takes at a time
+constexpr std::int64_t kThreadTerms = 1 << 19;  // fewer terms of sums per thread than this are not worthwhile
 
 // Rows of x have these columns only, those of y are `stride` apart.
 template <int Columns>
@@ -28,33 +28,6 @@ OHM_KERNEL void multiply_rows(const CsrView& graph, std::int64_t first, std::int
   }
 }
 
-// Adds to the rows in [first, last) only; `All` says that these are all rows.
-template <int Columns, bool All, class Index, class Weight>
-OHM_KERNEL void add_edges(const Index* u, const Index* v, const Weight* w, std::int64_t edges, std::int64_t n,
-                                 std::int64_t first, std::int64_t last, const double* x, std::int64_t stride,
-                                 double* y) {
-  for (std::int64_t e = 0; e < edges; ++e) {
-    const std::int64_t a = u[e];
-    const std::int64_t b = v[e];
-    if (a >= n || b >= n) continue;
-    const bool mine_a = All || (a >= first && a < last);
-    const bool mine_b = All || (b >= first && b < last);
-    if (!mine_a && !mine_b) continue;
-    double weight = 1.0;
-    if constexpr (!std::is_same_v<Weight, Unit>) weight = static_cast<double>(w[e]);
-    const double* xa = x + a * stride;
-    const double* xb = x + b * stride;
-    double flow[Columns];
-    for (int c = 0; c < Columns; ++c) flow[c] = weight * (xa[c] - xb[c]);
-    if (mine_a) {
-      for (int c = 0; c < Columns; ++c) y[a * stride + c] += flow[c];
-    }
-    if (mine_b) {
-      for (int c = 0; c < Columns; ++c) y[b * stride + c] -= flow[c];
-    }
-  }
-}
-
 // Calls f with groups of columns, as compile-time counts and the offset of each.
 template <class F>
 void for_column_groups(std::int64_t columns, F&& f) {
@@ -69,9 +42,12 @@ void for_column_groups(std::int64_t columns, F&& f) {
 }  // namespace
 
 void laplacian_product(const CsrView& graph, const double* x, std::int64_t columns, int threads, double* y) {
+  const std::int64_t terms = graph.entries() * std::min<std::int64_t>(columns, 8);
+  const auto useful = static_cast<int>(std::clamp<std::int64_t>(terms / kThreadTerms, 1, threads));
+  const std::int64_t rows = std::min<std::int64_t>(kMostRows, graph.n / (4 * useful) + 1);
   const auto for_rows = [&](auto&& f) {
-    parallel_for(threads, (graph.n + kPiece - 1) / kPiece, [&](std::int64_t piece) {
-      f(piece * kPiece, std::min<std::int64_t>(graph.n, (piece + 1) * kPiece));
+    parallel_for(useful, (graph.n + rows - 1) / rows, [&](std::int64_t piece) {
+      f(piece * rows, std::min<std::int64_t>(graph.n, (piece + 1) * rows));
     });
   };
   // Copied together, eight columns of many more nodes fit the cache.
@@ -91,42 +67,6 @@ void laplacian_product(const CsrView& graph, const double* x, std::int64_t colum
 }
 
 template <class Index, class Weight>
-void add_edge_products(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
-                       std::int32_t n, const double* x, std::int64_t columns, int threads, double* y) {
-  const std::int64_t edges = std::ssize(u);
-  const std::int64_t parts = std::clamp<std::int64_t>(edges / kThreadEdges, 1, threads);
-  for_column_groups(columns, [&](auto count, std::int64_t at) {
-    if (parts == 1) {
-      add_edges<count.value, true>(u.data(), v.data(), w.data(), edges, n, 0, n, x + at, columns, y + at);
-      return;
-    }
-    parallel_for(threads, parts, [&](std::int64_t part) {
-      add_edges<count.value, false>(u.data(), v.data(), w.data(), edges, n, n * part / parts, n * (part + 1) / parts,
-                                    x + at, columns, y + at);
-    });
-  });
-}
-
-template <class Index, class Weight>
-void add_surroundings(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
-                      const Surroundings& to) {
-  const auto add = [&](std::int64_t node, std::int64_t neighbour, double weight) {
-    to.degrees[node] += weight;
-    const std::int64_t at = to.column[node];
-    if (at >= 0) to.sums[at] += weight * static_cast<double>(to.x[neighbour * to.columns + at]);
-  };
-  for (std::size_t e = 0; e < u.size(); ++e) {
-    const std::int64_t a = u[e];
-    const std::int64_t b = v[e];
-    if (a >= to.n || b >= to.n || a == b) continue;
-    double weight = 1.0;
-    if constexpr (!std::is_same_v<Weight, Unit>) weight = static_cast<double>(w[e]);
-    add(a, b, weight);
-    add(b, a, weight);
-  }
-}
-
-template <class Index, class Weight>
 void add_degrees(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
                  std::span<double> degrees) {
   const std::int64_t n = std::ssize(degrees);
@@ -141,14 +81,9 @@ void add_degrees(std::span<const Index> u, std::span<const Index> v, std::span<c
   }
 }
 
-#define OHM_INSTANTIATE(Index, Weight)                                                                             \
-  template void add_degrees<Index, Weight>(std::span<const Index>, std::span<const Index>,                         \
-                                           std::span<const Weight>, std::span<double>);                            \
-  template void add_surroundings<Index, Weight>(std::span<const Index>, std::span<const Index>,                    \
-                                                std::span<const Weight>, const Surroundings&);                     \
-  template void add_edge_products<Index, Weight>(std::span<const Index>, std::span<const Index>,                   \
-                                                 std::span<const Weight>, std::int32_t, const double*,             \
-                                                 std::int64_t, int, double*);
+#define OHM_INSTANTIATE(Index, Weight)                                                     \
+  template void add_degrees<Index, Weight>(std::span<const Index>, std::span<const Index>, \
+                                           std::span<const Weight>, std::span<double>);
 OHM_FOR_EDGE_TYPES(OHM_INSTANTIATE)
 #undef OHM_INSTANTIATE
 

@@ -37,11 +37,14 @@ void kernel_edges(const Points<Value>& points, Kernel kernel, double gamma, std:
   constexpr std::int64_t kRows = Points<Value>::kRows;
   constexpr Metric kMetrics[] = {Metric::squared, Metric::manhattan, Metric::product};
   const std::int64_t n = points.n();
-  parallel_for(threads, (end - begin + kRows - 1) / kRows, [&](std::int64_t task) {
+  // As many tasks for each thread, of up to kRows rows.
+  const std::int64_t tasks = ((end - begin - 1) / (kRows * threads) + 1) * threads;
+  parallel_for(threads, tasks, [&](std::int64_t task) {
     typename Points<Value>::Lease lease(points);
     auto& space = *lease;
-    const std::int64_t first = begin + task * kRows;
-    const std::int64_t last = std::min(end, first + kRows);
+    const std::int64_t first = begin + (end - begin) * task / tasks;
+    const std::int64_t last = begin + (end - begin) * (task + 1) / tasks;
+    if (first == last) return;
     points.distances(kMetrics[static_cast<int>(kernel)], first, last - first, first, space);
     for (std::int64_t i = first; i < last; ++i) {
       const std::int64_t at = count_pairs(n, begin, i);

@@ -23,6 +23,15 @@ TEST(kinds_are_put_in_front_once) {
   CHECK(as_list(ohm::with_prefix(ohm::Strings<std::int32_t>{std::span(offset).first(1), ""}, "user:")).empty());
 }
 
+TEST(strings_are_taken_by_position) {
+  const std::vector<std::int32_t> offset = {2, 4, 4, 8, 30};  // does not start at 0
+  const ohm::Strings<std::int32_t> ids = {offset, "..17item" "longer-than-16-letters"};
+  const std::vector<std::int64_t> at = {3, 0, 1, 3, 2};
+  CHECK(as_list(ohm::take_strings(ids, at)) ==
+        std::vector<std::string>({"longer-than-16-letters", "17", "", "longer-than-16-letters", "item"}));
+  CHECK(as_list(ohm::take_strings(ids, std::span(at).first(0))).empty());
+}
+
 TEST(integers_of_a_kind_are_strings) {
   const std::vector<std::int64_t> ids = {0, -7, std::numeric_limits<std::int64_t>::min()};
   CHECK(as_list(ohm::with_prefix(ids, "é:")) ==

@@ -42,6 +42,22 @@ OwnedStrings with_prefix(const Strings<Offset>& ids, std::string_view prefix) {
   return found;
 }
 
+template <class Offset>
+OwnedStrings take_strings(const Strings<Offset>& ids, std::span<const std::int64_t> positions) {
+  std::size_t length = 0;
+  for (const std::int64_t at : positions) length += ids[at].size();
+  OwnedStrings found(std::ssize(positions), length + kStep);
+  const char* const end = ids.data + ids.offset.back();
+  auto* const data = reinterpret_cast<char*>(found.data.get());
+  char* to = data;
+  for (std::int64_t i = 0; i < std::ssize(positions); ++i) {
+    const std::string_view id = ids[positions[i]];
+    to = copy_quickly(to, id.data(), id.size(), static_cast<std::size_t>(end - id.data()));
+    found.offset[i + 1] = to - data;
+  }
+  return found;
+}
+
 OwnedStrings with_prefix(std::span<const std::int64_t> ids, std::string_view prefix) {
   OwnedStrings found(std::ssize(ids), ids.size() * (prefix.size() + kLongestInteger));
   auto* const data = reinterpret_cast<char*>(found.data.get());
@@ -75,6 +91,7 @@ std::vector<std::string> kinds_of(const Strings<Offset>& ids) {
 
 #define OHM_KINDS(Offset)                                                                         \
   template OwnedStrings with_prefix(const Strings<Offset>&, std::string_view);                    \
+  template OwnedStrings take_strings(const Strings<Offset>&, std::span<const std::int64_t>);      \
   template std::int64_t find_without_prefix(const Strings<Offset>&, const std::vector<std::string>&); \
   template std::vector<std::string> kinds_of(const Strings<Offset>&);
 OHM_KINDS(std::int32_t)

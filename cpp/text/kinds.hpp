@@ -29,6 +29,10 @@ template <class Offset>
 OwnedStrings with_prefix(const Strings<Offset>& ids, std::string_view prefix);
 OwnedStrings with_prefix(std::span<const std::int64_t> ids, std::string_view prefix);
 
+// The ids at some positions, in their order.
+template <class Offset>
+OwnedStrings take_strings(const Strings<Offset>& ids, std::span<const std::int64_t> positions);
+
 // The position of the first id that starts with none of the prefixes; -1 if there is none.
 template <class Offset>
 std::int64_t find_without_prefix(const Strings<Offset>& ids, const std::vector<std::string>& prefixes);

@@ -274,20 +274,28 @@ class WatchedEdges:
         return self._stream.time_unit
 
     def __iter__(self) -> Iterator["EdgeBatch | TimedBatch"]:
+        return self.read_ahead(1)
+
+    def read_ahead(self, n_jobs: int) -> Iterator["EdgeBatch | TimedBatch"]:
+        """Yield the batches; threads may read the next ones, see `EdgeStream.read_ahead`."""
         self._n_readings += 1
         if self._n_readings > 1:
-            yield from self._show(None)
+            yield from self._show(None, n_jobs)
             return
-        batches = self._show(self._sparsifier)
+        batches = self._show(self._sparsifier, n_jobs)
         yield from batches if self._checkpoint is None else self._checkpoint.unseen(batches)
         print_bad(self._stream, self._options)
         if self._needs_edges and self._stream.n_read == 0:
             _refuse_empty(self._stream)
 
-    def _show(self, sparsifier: "StreamingSparsifier | None") -> Iterator["EdgeBatch | TimedBatch"]:
+    def _show(
+        self, sparsifier: "StreamingSparsifier | None", n_jobs: int
+    ) -> Iterator["EdgeBatch | TimedBatch"]:
+        from ohmlearn.graph.batches import batches_of
+
         stream, line = self._stream, status_line()
         printed = stream.columns is not None
-        for batch in stream:
+        for batch in batches_of(stream, n_jobs):
             if not printed:  # the columns of a pipe are not known before
                 _print_columns(stream, self._options)
                 printed = True

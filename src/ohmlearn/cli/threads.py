@@ -1,4 +1,4 @@
-"""The option ``--threads``, which also limits the threads that numpy starts when it is loaded."""
+"""The option ``--threads``, which also limits what numpy and pyarrow take when they are loaded."""
 
 import os
 import sys
@@ -21,6 +21,8 @@ def _limit_blas(_context: click.Context, _option: click.Parameter, threads: int)
     """Let BLAS start no more threads than asked for; it reads the limits when it is loaded."""
     if threads > 0 and "numpy" not in sys.modules:
         os.environ.update(dict.fromkeys(LIMITS, str(threads)))
+    # The pool that pyarrow prefers keeps much free memory for each thread, 50 MB and more.
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     from ohmlearn.validation.parameters import check_n_jobs
 
     check_n_jobs(threads)  # before anything is read

@@ -1,6 +1,6 @@
 """Edges in any form, as batches or as a graph."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from os import PathLike
 from typing import Any
 
@@ -43,8 +43,28 @@ def as_edges(edges: Any, nodes: NodeTable | None = None, *, is_first: bool = Tru
     return read_edges(edges, nodes=nodes) if can_match and is_table(edges) else edges
 
 
-def batches_of(edges: Any) -> Iterable[Any]:
-    """Return edges as an iterable of batches.
+class BatchesAhead:
+    """Batches of a stream of files, of which threads read the next ones while one is in use.
+
+    Parameters
+    ----------
+    edges : stream
+        It has a method `read_ahead`.
+    n_jobs : int
+    """
+
+    def __init__(self, edges: Any, n_jobs: int) -> None:
+        self._edges, self._n_jobs = edges, n_jobs
+        self.rereadable: bool = getattr(edges, "rereadable", True)
+        self.sources: list[str] = getattr(edges, "sources", [type(edges).__name__])
+
+    def __iter__(self) -> Iterator[Any]:
+        batches: Iterator[Any] = self._edges.read_ahead(self._n_jobs)
+        return batches
+
+
+def batches_of(edges: Any, n_jobs: int = 1) -> Iterable[Any]:
+    """Return edges as an iterable of batches, which up to `n_jobs` threads may read ahead.
 
     Examples
     --------
@@ -66,7 +86,7 @@ def batches_of(edges: Any) -> Iterable[Any]:
             f"edges are needed as a Graph, a tuple (u, v) or (u, v, w) of arrays, or an iterable "
             f"of such tuples, got {type(edges).__name__}"
         )
-    return edges
+    return BatchesAhead(edges, n_jobs) if n_jobs > 1 and hasattr(edges, "read_ahead") else edges
 
 
 def graph_of(edges: Any, n_nodes: int | None) -> Graph:

@@ -86,8 +86,12 @@ class CountedEdges:
         return degrees
 
     def __iter__(self) -> Iterator[Any]:
+        return self.read_ahead(1)
+
+    def read_ahead(self, n_jobs: int) -> Iterator[Any]:
+        """Yield the batches; threads may read the next ones, see `EdgeStream.read_ahead`."""
         self._sums, self._n_nodes = np.zeros(0), 0
-        for number, batch in enumerate(batches_of(self.edges)):
+        for number, batch in enumerate(batches_of(self.edges, n_jobs)):
             yield batch
             self._count(*check_batch(batch, number))
 

@@ -61,7 +61,10 @@ class Surroundings:
     --------
     >>> import numpy as np
     >>> around = Surroundings(np.array([[1.0], [2.0], [4.0]], np.float32), np.array([1]))
-    >>> around.add(np.array([0, 1]), np.array([1, 2]), np.array([1.0, 0.5]))
+    >>> edges = _core.EdgePass(np.empty((3, 0)), np.empty((3, 0)), 1)
+    >>> around.watch(edges)
+    >>> edges.add(np.array([0, 1]), np.array([1, 2]), np.array([1.0, 0.5]))
+    >>> edges.finish()
     >>> around.degrees, around.sums
     (array([1. , 1.5, 0.5]), array([3.]))
     """
@@ -73,9 +76,9 @@ class Surroundings:
         self.degrees = np.zeros(len(x))
         self.sums = np.zeros(len(nodes))
 
-    def add(self, *edges: NDArray[Any]) -> None:
-        """Add a batch of edges."""
-        _core.add_surroundings(self._column, self.x, self.degrees, self.sums, *edges)
+    def watch(self, edges: _core.EdgePass) -> None:
+        """Ask a pass for them."""
+        edges.watch(self._column, self.x, self.degrees, self.sums)
 
 
 class PassTotals(NamedTuple):
@@ -196,25 +199,20 @@ class EdgePasses(Passes):
         elif isinstance(edges, Graph | tuple):
             self._batches = batches_of(edges)
         else:
-            self._batches = check_rereadable(batches_of(edges), reader)
+            self._batches = check_rereadable(batches_of(edges, self._threads), reader)
 
     def _read(self, x: NDArray[np.float64]) -> PassTotals:
         component = self.component if self.passes == 0 else None
         if self._graph is None:
             how = (self._threads, self.watched, self._weigh)
             return read_pass(self._batches, x, component, self._roots, *how)
-        totals = PassTotals(
-            multiply_laplacian(self._graph, x, self._threads), self._graph.n_edges, 0.0
-        )
+        # All but the product comes from a pass without columns.
+        product = multiply_laplacian(self._graph, x, self._threads)
         if component is None:
-            return totals
-        edges = self._graph.edges()
-        totals = totals._replace(lost_edge=_join(component, self._roots, *edges))
-        if self.watched is not None:
-            around = Surroundings(*self.watched)
-            around.add(*edges)
-            totals = totals._replace(degrees=around.degrees, sums=around.sums)
-        return totals
+            return PassTotals(product, self._graph.n_edges, 0.0)
+        none, batches = np.empty((self.n_nodes, 0)), [self._graph.edges()]
+        totals = read_pass(batches, none, component, self._roots, self._threads, self.watched)
+        return totals._replace(product=product, weight=0.0)
 
 
 def check_sparsifier(edges: Any, h: Any, call: str, at: Any = None, since: Any = None) -> Graph:
@@ -311,9 +309,12 @@ def read_pass(
     PassTotals(product=array([[ 2.], [-2.]]), n_edges=1, weight=2.0, lost_edge=None, ...)
     """
     result, read, count, weight = np.zeros_like(x), 0, 0, 0.0
-    lost: tuple[int, int] | None = None
     around = None if watched is None else Surroundings(*watched)
-    products = _core.EdgeProducts(x, result, threads)
+    edges = _core.EdgePass(x, result, threads)
+    if around is not None:
+        around.watch(edges)
+    if component is not None:
+        edges.join(component, roots)
     for number, batch in enumerate(batches):
         check = check_batch if weigh is None else check_timed_batch
         arrays: tuple[Any, ...] = check(batch, number)
@@ -323,17 +324,12 @@ def read_pass(
         read += len(arrays[0])
         if weigh is not None:
             arrays = weigh(*arrays)
-        if component is not None:
-            found = _join(component, roots, *arrays)
-            lost = found if lost is None else lost
-        products.add(*arrays)
-        if around is not None:
-            around.add(*arrays)
+        edges.add(*arrays)
         n_edges = len(arrays[0])
         count += n_edges
         w = arrays[2] if len(arrays) == 3 else None
         weight += n_edges if w is None else float(w.sum(dtype=np.float64))
-    products.finish()
+    lost = edges.finish()
     totals = PassTotals(result, count, weight, lost)
     if around is None:
         return totals
@@ -343,17 +339,16 @@ def read_pass(
 def pass_bytes(n_nodes: int, n_columns: int, n_jobs: int | None = None) -> int:
     """Return the memory that a pass takes beside x: the product, and what multiplying needs.
 
-    The product takes 8 bytes per node and column. With 16 columns or more, equal edges are added up
-    in tables, which take as much, but at least 0.4 and at most 32.2 MiB, and each thread has up to
-    0.4 MiB and 1/16 byte per node.
+    The product takes 8 bytes per node and column. If it has more than 4 MiB, or with many threads,
+    edges are sorted about a million at a time, which takes up to 48 MiB.
 
     Examples
     --------
-    >>> pass_bytes(1_000_000, 15) / 2**20, pass_bytes(1_000_000, 58) / 2**20
-    (114.4..., 475...)
+    >>> pass_bytes(100_000, 4) / 2**20, pass_bytes(1_000_000, 58) / 2**20
+    (3.05..., 490.5...)
     """
     threads = check_n_jobs(n_jobs)
-    return 8 * n_nodes * n_columns + _core.EdgeProducts.bytes(n_nodes, n_columns, threads)
+    return 8 * n_nodes * n_columns + _core.EdgePass.bytes(n_nodes, n_columns, threads)
 
 
 def multiply_laplacian(
@@ -371,14 +366,6 @@ def multiply_laplacian(
     x = np.ascontiguousarray(x)
     _core.laplacian_product(graph.indptr, graph.indices, graph.weights, x, product, threads)
     return product
-
-
-def _join(
-    component: NDArray[np.int32], roots: NDArray[np.int32], *edges: NDArray[Any]
-) -> tuple[int, int] | None:
-    """Join the ends of edges; return the first edge between components of H."""
-    at = _core.join_ends(component, roots, *edges)
-    return (int(edges[0][at]), int(edges[1][at])) if at >= 0 else None
 
 
 def _name_edges(start: int) -> EdgeNames:

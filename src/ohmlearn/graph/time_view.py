@@ -106,7 +106,11 @@ class EdgesInView:
         self.nodes = getattr(edges, "nodes", None)
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        for number, batch in enumerate(batches_of(self.edges)):
+        return self.read_ahead(1)
+
+    def read_ahead(self, n_jobs: int) -> Iterator[tuple[Any, ...]]:
+        """Yield the batches; threads may read the next ones, see `EdgeStream.read_ahead`."""
+        for number, batch in enumerate(batches_of(self.edges, n_jobs)):
             yield self.view.weigh(*check_timed_batch(batch, number))
 
 

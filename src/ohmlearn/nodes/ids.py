@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ohmlearn import _core
+
 __all__ = [
     "EXACT",
+    "Coded",
     "FractionError",
     "IdColumn",
     "Ids",
@@ -17,6 +20,7 @@ __all__ = [
     "as_ids",
     "check_ids",
     "check_strings",
+    "decode_codes",
     "decode_strings",
     "encode_strings",
     "ids_from_arrow",
@@ -38,6 +42,21 @@ class Strings(NamedTuple):
     def size(self) -> int:
         """Number of strings."""
         return len(self.offsets) - 1
+
+
+class Coded(NamedTuple):
+    """Strings of which many are equal: string i is ``values[codes[i]]``.
+
+    Only readers make them, see `Source.keeps_codes`.
+    """
+
+    values: Strings
+    codes: NDArray[np.integer[Any]]
+
+    @property
+    def size(self) -> int:
+        """Number of strings."""
+        return len(self.codes)
 
 
 Ids = NDArray[np.int32] | NDArray[np.int64] | Strings
@@ -174,7 +193,27 @@ def _spread(
     return IdColumn(take(known.ids, np.where(missing, 0, numbers)), missing)
 
 
-def take(ids: Ids, numbers: NDArray[Any]) -> Ids:
+def decode_codes(ids: Ids | Coded) -> Ids:
+    """Return ids without codes.
+
+    Examples
+    --------
+    >>> coded = Coded(encode_strings(["ann", "bob"]), np.array([1, 0, 1]))
+    >>> decode_strings(decode_codes(coded))
+    array(['bob', 'ann', 'bob'], dtype=object)
+    """
+    return take(ids.values, ids.codes) if isinstance(ids, Coded) else ids
+
+
+@overload
+def take(ids: Ids, numbers: NDArray[Any]) -> Ids: ...
+
+
+@overload
+def take(ids: Ids | Coded, numbers: NDArray[Any]) -> Ids | Coded: ...
+
+
+def take(ids: Ids | Coded, numbers: NDArray[Any]) -> Ids | Coded:
     """Return some of the ids, by their positions.
 
     Examples
@@ -182,15 +221,14 @@ def take(ids: Ids, numbers: NDArray[Any]) -> Ids:
     >>> decode_strings(take(encode_strings(["ab", "", "c"]), np.array([2, 0, 2])))
     array(['c', 'ab', 'c'], dtype=object)
     """
+    if isinstance(ids, Coded):
+        return Coded(ids.values, ids.codes[numbers])
     if not isinstance(ids, Strings):
         chosen: NDArray[Any] = ids[numbers]
         return chosen
-    starts = ids.offsets[:-1][numbers].astype(np.int64)
-    lengths = ids.offsets[1:][numbers] - starts
-    offsets = np.zeros(len(starts) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    at = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
-    return Strings(offsets, ids.data[at])
+    offsets: Any = ids.offsets  # of 32 or 64 bits
+    positions = np.ascontiguousarray(numbers, dtype=np.int64)
+    return Strings(*_core.take_strings(offsets, ids.data, positions))
 
 
 def ids_from_arrow(array: Any, name: str = "ids") -> IdColumn:

@@ -217,7 +217,7 @@ class StreamingSparsifier(SavedSparsifier):
         if hasattr(edges, "feed") and not self.options.has_times:
             self._take(edges)
             return self
-        for number, batch in enumerate(batches_of(edges)):
+        for number, batch in enumerate(batches_of(edges, self.options.threads)):
             if number == 0:  # only now a pipe knows the unit of its times
                 check_unit(edges, self.options)
             self._add(batch, number)

@@ -198,6 +198,8 @@ def read_array_header(
 class ArraySource(Source):
     """A .npy file, read through a memory map, or a .npz file."""
 
+    reads_files = True
+
     def inspect(self) -> None:
         """Read names and shape."""
         with ExitStack() as stack:

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from ohmlearn.nodes.ids import EXACT, Ids, Strings, ids_from_arrow, join_masks
+from ohmlearn.nodes.ids import EXACT, Coded, Ids, Strings, ids_from_arrow, join_masks
 from ohmlearn.streams.bytes import ByteSource
 from ohmlearn.streams.columns import Columns, Values, choose_columns
 from ohmlearn.streams.errors import reading, refuse_source
@@ -45,7 +45,12 @@ class ArrowSource(Source):
 
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
         """Yield the columns of edges of each record batch."""
-        batches = self._read()
+        yield from self._convert(self._read(), kind)
+
+    def _convert(
+        self, batches: Iterator[tuple[Columns, Any, int]], kind: str | None
+    ) -> Iterator[RawBatch]:
+        """Yield the columns of edges of some record batches, as `_read` yields them."""
         while True:
             with reading(self.name, self.format):
                 found = next(batches, None)
@@ -71,9 +76,8 @@ class ArrowSource(Source):
             if not kept.rows.all():
                 columns, batch = _filter(columns, batch, kept.rows)
                 rows = row + np.flatnonzero(kept.rows)
-        raw = take_record_batch(
-            batch, columns, self.name, self.options, kind, rows, self.own_times, self.which_rows
-        )
+        how = (kind, rows, self.own_times, self.which_rows, self.keeps_codes)
+        raw = take_record_batch(batch, columns, self.name, self.options, *how)
         return raw._replace(n_bad=raw.n_bad + n_bad, first_bad=raw.first_bad or first_bad)
 
     def _choose(self, schema: Any) -> Columns:
@@ -107,6 +111,7 @@ class ArrowFile(ArrowSource):
     """An Arrow IPC file, also known as Feather, or a file with an IPC stream."""
 
     format = "Arrow IPC"
+    reads_files = True
 
     def inspect(self) -> None:
         """Read the schema."""
@@ -217,6 +222,7 @@ def take_record_batch(
     row: int | NDArray[np.int64],
     rule: TimeRule | None = None,
     which_rows: str = "",
+    keeps_codes: bool = False,
 ) -> RawBatch:
     """Return ids, weights and times of a record batch.
 
@@ -232,8 +238,8 @@ def take_record_batch(
     bad, reason = _find_missing(needed, columns)
     weights = None if w is None else take_weights(w, source, columns)
     id_type = options.id_type or kind
-    a, u_reason, u_bad = take_ids(u, id_type)
-    b, v_reason, v_bad = take_ids(v, id_type)
+    a, u_reason, u_bad = take_ids(u, id_type, keeps_codes)
+    b, v_reason, v_bad = take_ids(v, id_type, keeps_codes)
     wrong = join_masks(u_bad, v_bad)
     if wrong is not None:
         if bad is None or int(np.argmax(wrong)) < int(np.argmax(bad)):
@@ -271,10 +277,14 @@ def as_text(array: Any) -> Any:
     return array.cast(pa.large_string()).fill_null("")
 
 
-def take_ids(array: Any, id_type: str | None) -> tuple[Ids, str, NDArray[np.bool_] | None]:
+def take_ids(
+    array: Any, id_type: str | None, keeps_codes: bool = False
+) -> tuple[Ids | Coded, str, NDArray[np.bool_] | None]:
     """Return ids, with any value for bad ones; what is wrong with those; which are bad."""
     import pyarrow as pa
 
+    if keeps_codes and pa.types.is_dictionary(array.type) and (coded := take_codes(array)):
+        return coded, "", None
     array = decode(array)
     if pa.types.is_null(array.type):
         return np.zeros(len(array), np.int64), "", None
@@ -296,6 +306,23 @@ def take_ids(array: Any, id_type: str | None) -> tuple[Ids, str, NDArray[np.bool
     large = integers > np.uint64(2**63 - 1)
     why = "a node id does not fit int64"
     return integers.astype(np.int64), why, large if large.any() else None
+
+
+def take_codes(array: Any) -> Coded | None:
+    """Return strings of a dictionary with their codes; None if they had better be decoded."""
+    import pyarrow as pa
+
+    values = array.dictionary
+    is_text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
+    if not is_text or array.null_count or values.null_count or 2 * len(values) > len(array):
+        return None
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:  # perhaps of a string that no row has
+        return None
+    found = ids_from_arrow(values).ids
+    assert isinstance(found, Strings)
+    return Coded(found, array.indices.to_numpy(zero_copy_only=False))
 
 
 def _whole(array: Any) -> tuple[Any, NDArray[np.bool_] | None, str]:

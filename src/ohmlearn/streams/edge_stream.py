@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,13 +13,15 @@ from numpy.typing import NDArray
 
 from ohmlearn._display import Shown
 from ohmlearn.nodes import NodeTable
-from ohmlearn.nodes.ids import Ids, Strings, decode_strings, take
+from ohmlearn.nodes.ids import Coded, Ids, Strings, decode_codes, decode_strings, take
 from ohmlearn.nodes.kinds import with_kind
+from ohmlearn.nodes.known import KnownEnds, add_ends, look_up, number_ends
 from ohmlearn.streams.batch import EdgeBatch, TimedBatch
 from ohmlearn.streams.columns import Columns
 from ohmlearn.streams.errors import refuse_source
 from ohmlearn.streams.options import ReadOptions
-from ohmlearn.streams.source import RawBatch, Source, inspect_all, read_in_turn
+from ohmlearn.streams.prepare import Piece, prepare_all
+from ohmlearn.streams.source import Source, Step, inspect_all, read_in_turn
 from ohmlearn.streams.source_kinds import SourceKinds, say_kinds
 
 __all__ = ["EdgeStream", "Place"]
@@ -97,7 +101,8 @@ class EdgeStream(Shown):
         self._verbose = verbose
         self._started = False
         self._complete: int | None = None  # edges of a complete reading
-        self._at: tuple[int, Source] | None = None
+        self._at = 0  # number of the source of the latest batch
+        self._part: float | None = 0.0  # share of it that has been read
         self.nodes = NodeTable() if nodes is None else nodes
         self.options: ReadOptions = sources[0].options
         self.rereadable = all(source.rereadable for source in sources)
@@ -113,6 +118,7 @@ class EdgeStream(Shown):
         self._kinds = SourceKinds(self.options)
         for source in sources:
             source.times = self.times
+            source.keeps_codes = True
         inspect_all(sources)
         for source in sources:  # before any of them is read
             self._kinds.check(source)
@@ -195,7 +201,7 @@ class EdgeStream(Shown):
     def _look_at_ids(self) -> Ids | None:
         """Return the ids of one end of the first edges."""
         batches = (raw for source in self._sources for raw in source.batches(None))
-        return next((raw.u for raw in batches if raw.u.size > 0), None)
+        return next((decode_codes(raw.u) for raw in batches if raw.u.size > 0), None)
 
     @property
     def n_nodes(self) -> int | None:
@@ -213,13 +219,30 @@ class EdgeStream(Shown):
     @property
     def fraction(self) -> float | None:
         """About which share of the current pass is done; None if that is unknown."""
-        if self._at is None:
-            return 0.0
-        at, source = self._at
-        part = source.fraction
-        return None if part is None else (at + part) / len(self._sources)
+        return None if self._part is None else (self._at + self._part) / len(self._sources)
 
     def __iter__(self) -> Iterator[EdgeBatch | TimedBatch]:
+        return self.read_ahead(1)
+
+    def read_ahead(self, n_jobs: int) -> Iterator[EdgeBatch | TimedBatch]:
+        """Yield the batches; with more than one job, threads read the next ones meanwhile.
+
+        Edges, numbers of nodes and errors do not depend on the number of threads, but batches may
+        end elsewhere. Only files are read ahead. The threads end with the iteration, also if it is
+        closed before its end.
+
+        Parameters
+        ----------
+        n_jobs : int
+            Number of threads, at least 1. With 1, the caller reads each batch when it asks for it.
+
+        Examples
+        --------
+        >>> from ohmlearn import read_edges
+        >>> stream = read_edges([([1], [2]), ([2], [3])])
+        >>> [batch.u.tolist() for batch in stream.read_ahead(2)]
+        [[0], [1]]
+        """
         if self._started and not self.rereadable:
             once = next(source.name for source in self._sources if not source.rereadable)
             refuse_source(
@@ -230,46 +253,72 @@ class EdgeStream(Shown):
         first, position, self.n_read, self.n_bad, self.first_bad, unit, knows_times = self.place
         if self.times is not None and knows_times:
             self.times.unit, self.times.is_known = unit, True
-        for at, source in read_in_turn(self._sources, first):
-            self._at = at, source
-            unknown = source.columns is None
-            place = self._make_place(at, position)
-            source.position = position
-            for raw in source.batches_from(self.nodes.kind, position):
+        unknown = self._sources[0].columns is None
+        place = self._make_place(first, position)
+        self._at, self._part = first, 0.0
+        pieces = self._open_pieces(first, position, n_jobs)
+        with closing(prepare_all(pieces, n_jobs, self._is_settled)) as batches:
+            for at, source, (raw, after, self._part), known in batches:
+                if at != place.source:
+                    place = self._make_place(at, 0)
+                self._at = at
                 if unknown and at == 0:
                     unknown = False
                     self._print_columns(source)
                 self.n_bad += raw.n_bad
                 self.first_bad = self.first_bad or raw.first_bad
-                u, v = self._number(source, raw)
+                u, v = self._number(source, raw.u, raw.v, known)
                 self.n_read += len(u)
                 self.place = place
-                place = self._make_place(at, source.position)
+                place = self._make_place(at, after)
                 if raw.t is None:
                     yield EdgeBatch(u, v, raw.w)
                 else:
                     yield TimedBatch(u, v, raw.w, raw.t)
-            position = 0
         self._complete = self.n_read
         if self._needs_edges and self.options.where is not None and self.n_read == 0:
             every = self.sources[0] if len(self.sources) == 1 else f"{len(self.sources)} files"
             refuse_source(every, f"no row fulfils where = {self.options.where!r}")
-        self._at = len(self._sources), self._sources[-1]
-        self._sources[-1].fraction = 0.0
+        self._at, self._part = len(self._sources), 0.0
         if self.n_bad and self._verbose:
             print(f"{self.n_bad} bad rows left out; {self.first_bad}", file=sys.stderr)
 
-    def _number(self, source: Source, raw: RawBatch) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def _open_pieces(self, first: int, position: Any, n_jobs: int) -> Iterator[Piece]:
+        """Yield the pieces of all sources, from a position in one of them on."""
+        for at, source in read_in_turn(self._sources, first):
+            find = partial(self._look_up, kinds=self._kinds.check(source))
+            start = position if at == first else 0
+            for steps in source.pieces(self.nodes.kind, start, n_jobs):
+                yield Piece(at, source, steps, find)
+
+    def _is_settled(self) -> bool:
+        """Whether the first edges have decided what ids and times are."""
+        return self.nodes.kind is not None and (self.times is None or self.times.is_known)
+
+    def _look_up(self, step: Step, kinds: tuple[str, str] | None) -> tuple[Step, KnownEnds | None]:
+        """Return the numbers of known nodes, and the batch without the ids that they replace."""
+        known = look_up(self.nodes, step.raw.u, step.raw.v, kinds)
+        if known is not None:
+            none = np.empty(0, np.int64)
+            step = step._replace(raw=step.raw._replace(u=none, v=none))
+        return step, known
+
+    def _number(
+        self, source: Source, u: Ids | Coded, v: Ids | Coded, known: KnownEnds | None
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Return the numbers of the ends of edges."""
         kinds = self._kinds.take(source, self.nodes)
         try:
-            u, v = self.nodes.add_edges(raw.u, raw.v, kinds=kinds)
+            if known is None:
+                a, b = add_ends(self.nodes, u, v, kinds)
+            else:
+                a, b = number_ends(self.nodes, known, kinds)
         except TypeError as error:  # integers after strings, or the other way round
             refuse_source(source.name, f'{error}, or use id_type="string"')
         except ValueError as error:
             refuse_source(source.name, f"{error}; {say_kinds(self.nodes)}")
-        self._kinds.ask(source, u, v, self.nodes)
-        return u, v
+        self._kinds.ask(source, a, b, self.nodes)
+        return a, b
 
     def _make_place(self, at: int, position: Any) -> Place:
         """Return where the next batch starts."""

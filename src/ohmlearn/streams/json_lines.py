@@ -28,6 +28,7 @@ class JsonLinesSource(Source):
 
     has_rows = True
     is_read_in_order = True
+    reads_files = True
     _rows: RowFilter | None = None
 
     def __init__(self, name: str, options: ReadOptions, pipe: BinaryIO | None = None) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn import _core
-from ohmlearn.nodes.ids import Ids, Strings, decode_strings, is_whole
+from ohmlearn.nodes.ids import Ids, Strings, decode_codes, decode_strings, is_whole
 from ohmlearn.streams.columns import Columns
 from ohmlearn.streams.errors import refuse_source
 from ohmlearn.streams.headings import kind_of
@@ -143,7 +143,7 @@ def _read_rows(
     sources = list(find_sources(path, options))
     for source in sources:
         for raw in source.batches("string"):
-            nodes, labels = _as_text(raw.u), _as_text(raw.v)
+            nodes, labels = (_as_text(decode_codes(ids)) for ids in (raw.u, raw.v))
             weights = [1.0] * len(nodes) if raw.w is None else raw.w.tolist()
             every = zip(nodes, labels, weights, strict=True)
             rows.extend(row for row in every if row[1].strip().lower() not in UNLABELLED)

@@ -41,6 +41,8 @@ class MatrixMarketSource(Source):
     kinds of nodes, the matrix need not be square.
     """
 
+    reads_files = True
+
     def inspect(self) -> None:
         """Read the header."""
         with ByteSource(self.name, None, self.options.filesystem) as source:

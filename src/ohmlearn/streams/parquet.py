@@ -2,19 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from ohmlearn.streams.arrow import ROWS, ArrowSource
 from ohmlearn.streams.columns import Columns
 from ohmlearn.streams.errors import reading
 from ohmlearn.streams.options import ReadOptions
-from ohmlearn.streams.remote import is_remote, open_remote
-from ohmlearn.streams.source import RawBatch
+from ohmlearn.streams.remote import open_remote
+from ohmlearn.streams.source import RawBatch, Step
 from ohmlearn.validation.parameters import require_extra
 
 __all__ = ["ParquetFile"]
+
+# Row groups with fewer rows are read together: opening the file for each would take longer. One of
+# 2**20 rows, as pyarrow writes them, is read on its own.
+ROWS_TOGETHER = 1 << 18
+BUFFER = 1 << 20  # bytes of a column that are read at a time; without it, a whole row group is
+# Bytes that a value takes if it is a code in a dictionary. A text would take 4 more than its own.
+CODE_BYTES = 2.5
+
+
+class Part(NamedTuple):
+    """Row groups that are read one after the other."""
+
+    groups: list[int]
+    row: int  # number of their first row, among those of the source
+    end: int  # and of the row after their last one
+    skipped: int  # rows at their beginning that are left out
+
+
+class Plan(NamedTuple):
+    """What is read of a file."""
+
+    columns: Columns
+    wanted: list[str]
+    parts: list[Part]
+    n_rows: int
+    before: int  # rows in row groups before those of the source
+    metadata: Any
 
 
 class ParquetFile(ArrowSource):
@@ -24,6 +52,7 @@ class ParquetFile(ArrowSource):
     """
 
     format = "Parquet"
+    reads_files = True
 
     def __init__(self, name: str, options: ReadOptions, row_groups: range | None = None) -> None:
         super().__init__(name, options)
@@ -35,7 +64,7 @@ class ParquetFile(ArrowSource):
         """Read the footer."""
         with self._open() as file:
             self._choose(file.schema_arrow)
-            if self._is_remote():
+            if self.is_remote:
                 self._metadata = file.metadata  # fetched once
             if self._rows is not None:
                 self._rows.as_expression(file.schema_arrow)  # refuses types that do not fit
@@ -54,21 +83,21 @@ class ParquetFile(ArrowSource):
         return [file.metadata.row_group(at).num_rows for at in groups]
 
     @contextmanager
-    def _open(self, remote: Any = None) -> Iterator[Any]:
+    def _open(self, remote: Any = None, plan: Plan | None = None) -> Iterator[Any]:
         """Open the file; a remote one may be open already."""
         parquet = require_extra("pyarrow.parquet", "files")
         with ExitStack() as stack:
             with reading(self.name, self.format):
                 source: Any = self.name
-                if self._is_remote():
+                if self.is_remote:
                     source = remote or stack.enter_context(self._open_remote())
                 # With pre_buffer, pyarrow keeps all that it has read until the file is closed.
                 how = {"pre_buffer": False, "metadata": self._metadata}
+                if plan is not None:
+                    how = {"metadata": plan.metadata, "read_dictionary": self._find_coded(plan)}
+                    how |= {"pre_buffer": False, "buffer_size": 0 if remote else BUFFER}
                 file = stack.enter_context(parquet.ParquetFile(source, **how))
             yield file
-
-    def _is_remote(self) -> bool:
-        return self.options.filesystem is not None or is_remote(self.name)
 
     @contextmanager
     def _open_remote(self) -> Iterator[Any]:
@@ -83,27 +112,39 @@ class ParquetFile(ArrowSource):
 
     def _read(self) -> Iterator[tuple[Columns, Any, int]]:
         with ExitStack() as stack:
-            remote = stack.enter_context(self._open_remote()) if self._is_remote() else None
-            file = stack.enter_context(self._open(remote))
-            columns, wanted = self._project(self._choose(file.schema_arrow))
-            if self._excludes_all():
-                return
-            parts = list(self._find_parts(file))
-            n_rows = sum(self._sizes(file))
-            self.n_edges = n_rows if self._rows is None else None
+            remote = stack.enter_context(self._open_remote()) if self.is_remote else None
+            with self._open(remote) as file:
+                plan = self._plan(file)
             if remote is not None:
-                remote.will_need(_find_ranges(file, [part[0] for part in parts], wanted))
-            before = self._n_rows_before(file)
-            for groups, row, skipped in parts:
-                for batch in file.iter_batches(ROWS, groups, wanted, use_threads=False):
-                    batch = batch.select(wanted)  # pyarrow returns them in the order of the file
+                remote.will_need(_find_ranges(plan))
+            for columns, batch, row in self._read_parts(plan, remote):
+                self.position = row + batch.num_rows - plan.before
+                self.fraction = min(1.0, self.position / max(1, plan.n_rows))
+                yield columns, batch, row
+
+    def _plan(self, file: Any) -> Plan:
+        """Choose columns and row groups."""
+        columns, wanted = self._project(self._choose(file.schema_arrow))
+        parts = [] if self._excludes_all() else list(self._find_parts(file))
+        n_rows = sum(self._sizes(file))
+        if not self._excludes_all():
+            self.n_edges = n_rows if self._rows is None else None
+        return Plan(columns, wanted, parts, n_rows, self._n_rows_before(file), file.metadata)
+
+    def _read_parts(self, plan: Plan, remote: Any = None) -> Iterator[tuple[Columns, Any, int]]:
+        if not plan.parts:
+            return
+        with self._open(remote, plan) as file:
+            for part in _join(plan.parts):
+                row, skipped = part.row, part.skipped
+                for batch in file.iter_batches(ROWS, part.groups, plan.wanted, use_threads=False):
+                    # pyarrow returns the columns in the order of the file
+                    batch = batch.select(plan.wanted)
                     rest = batch.slice(min(skipped, batch.num_rows))
                     skipped -= batch.num_rows - rest.num_rows
                     row += batch.num_rows
                     if rest.num_rows > 0:
-                        self.position = row
-                        self.fraction = min(1.0, row / max(1, n_rows))
-                        yield columns, rest, before + row - rest.num_rows
+                        yield plan.columns, rest, plan.before + row - rest.num_rows
 
     def batches_from(self, kind: str | None, position: int) -> Iterator[RawBatch]:
         """Read from a row on; the row groups before it are not decoded."""
@@ -113,23 +154,72 @@ class ParquetFile(ArrowSource):
         finally:
             self._n_skipped = 0
 
+    def pieces(self, kind: str | None, position: int, n_jobs: int) -> Iterator[Iterator[Step]]:
+        """Yield row groups, each of which a thread may read, or several small ones."""
+        if n_jobs == 1 or self.is_remote:
+            yield from super().pieces(kind, position, n_jobs)
+            return
+        self._n_skipped = position
+        try:
+            with self._open() as file:
+                plan = self._plan(file)
+        finally:
+            self._n_skipped = 0
+        for part in _join(plan.parts, ROWS_TOGETHER):
+            yield self._steps_of(plan._replace(parts=[part]), kind)
+
+    def _steps_of(self, plan: Plan, kind: str | None) -> Iterator[Step]:
+        """Read a part of the file, without a change to this object."""
+        position = 0
+
+        def note(found: tuple[Columns, Any, int]) -> tuple[Columns, Any, int]:
+            nonlocal position
+            position = found[2] + found[1].num_rows - plan.before
+            return found
+
+        for raw in self._convert(map(note, self._read_parts(plan)), kind):
+            yield Step(raw, position, min(1.0, position / max(1, plan.n_rows)))
+
     def _n_rows_before(self, file: Any) -> int:
         """Return the number of rows before the row groups, for messages."""
         first = 0 if self._row_groups is None else self._row_groups.start
         return sum(file.metadata.row_group(at).num_rows for at in range(first))
 
-    def _find_parts(self, file: Any) -> Iterator[tuple[list[int] | None, int, int]]:
-        """Yield row groups to read, how many rows are before them, and how many rows to skip."""
+    def _find_coded(self, plan: Plan) -> list[str]:
+        """Return the columns of ids whose values are codes in dictionaries of strings.
+
+        A column that does not stay so, because its dictionary became too large, is not among them:
+        pyarrow would make codes of the other strings, which takes longer than looking them up.
+        """
+        found: list[str] = []
+        schema = plan.metadata.schema
+        for name in plan.wanted[:2] if self.keeps_codes else ():
+            paths = [schema.column(at).path for at in range(len(schema))]
+            at = paths.index(name) if name in paths else -1
+            if at < 0 or schema.column(at).physical_type != "BYTE_ARRAY":
+                continue
+            groups = (group for part in plan.parts for group in part.groups)
+            chunks = [plan.metadata.row_group(group).column(at) for group in groups]
+            n_bytes = sum(
+                chunk.total_uncompressed_size - _dictionary_size(chunk) for chunk in chunks
+            )
+            n_values = sum(chunk.num_values for chunk in chunks)
+            if (
+                all(chunk.has_dictionary_page for chunk in chunks)
+                and n_bytes < CODE_BYTES * n_values
+            ):
+                found.append(name)
+        return found
+
+    def _find_parts(self, file: Any) -> Iterator[Part]:
+        """Yield the row groups to read."""
         sizes, skipped = self._sizes(file), self._n_skipped
-        if self._rows is None and skipped == 0:
-            yield (None if self._row_groups is None else list(self._row_groups)), 0, 0
-            return
         start = 0 if self._row_groups is None else self._row_groups.start
         useful = self._find_useful(file)
         row = 0
         for group, size in enumerate(sizes, start):
             if size > max(0, skipped - row) and (useful is None or group in useful):
-                yield [group], row, max(0, skipped - row)
+                yield Part([group], row, row + size, max(0, skipped - row))
             row += size
 
     def _find_useful(self, file: Any) -> set[int] | None:
@@ -140,7 +230,7 @@ class ParquetFile(ArrowSource):
         dataset = require_extra("pyarrow.dataset", "files")
         with ExitStack() as stack:
             pa = require_extra("pyarrow", "files")
-            if self._is_remote():
+            if self.is_remote:
                 source = pa.PythonFile(stack.enter_context(self._open_remote()), mode="r")
             else:
                 source = stack.enter_context(pa.OSFile(self.name))
@@ -149,16 +239,34 @@ class ParquetFile(ArrowSource):
             return {group.id for group in found}
 
 
-def _find_ranges(
-    file: Any, parts: Sequence[list[int] | None], wanted: list[str]
-) -> Iterator[tuple[int, int]]:
+def _dictionary_size(chunk: Any) -> int:
+    """Return the bytes of the dictionary of a column of a row group, as they are in the file."""
+    start = chunk.dictionary_page_offset
+    return chunk.data_page_offset - start if start and start < chunk.data_page_offset else 0
+
+
+def _join(parts: Iterable[Part], most: float = math.inf) -> Iterator[Part]:
+    """Yield parts in order; those that follow each other become one of at most so many rows."""
+    last: Part | None = None
+    for part in parts:
+        if last is None:
+            last = part
+        elif part.row == last.end and part.end - last.row <= most:
+            last = last._replace(groups=last.groups + part.groups, end=part.end)
+        else:
+            yield last
+            last = part
+    if last is not None:
+        yield last
+
+
+def _find_ranges(plan: Plan) -> Iterator[tuple[int, int]]:
     """Yield which bytes of a file are needed for some columns of some row groups."""
-    every = list(range(file.metadata.num_row_groups))
-    for group in (group for part in parts for group in (every if part is None else part)):
-        row_group = file.metadata.row_group(group)
+    for group in (group for part in plan.parts for group in part.groups):
+        row_group = plan.metadata.row_group(group)
         for at in range(row_group.num_columns):
             column = row_group.column(at)
-            if column.path_in_schema.split(".")[0] in wanted:
+            if column.path_in_schema.split(".")[0] in plan.wanted:
                 start = column.data_page_offset
                 if column.has_dictionary_page and column.dictionary_page_offset:
                     start = min(start, column.dictionary_page_offset)

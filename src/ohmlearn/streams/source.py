@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn import _core
-from ohmlearn.nodes.ids import Ids, encode_strings, take
+from ohmlearn.nodes.ids import Coded, Ids, encode_strings, take
 from ohmlearn.streams.columns import Columns
 from ohmlearn.streams.errors import refuse_source
 from ohmlearn.streams.files import find_folder_columns
@@ -23,7 +23,7 @@ from ohmlearn.streams.remote import is_remote, open_ahead
 from ohmlearn.streams.row_filter import RowFilter
 from ohmlearn.streams.times import CheckedTimes, TimeRule
 
-__all__ = ["RawBatch", "Source", "drop_bad", "inspect_all", "read_in_turn"]
+__all__ = ["RawBatch", "Source", "Step", "drop_bad", "inspect_all", "read_in_turn"]
 
 LARGEST_WEIGHT = _core.LARGEST_WEIGHT
 
@@ -31,12 +31,20 @@ LARGEST_WEIGHT = _core.LARGEST_WEIGHT
 class RawBatch(NamedTuple):
     """A batch of edges with the ids of the user, checked weights and, if asked for, times."""
 
-    u: Ids
-    v: Ids
+    u: Ids | Coded
+    v: Ids | Coded
     w: NDArray[np.float32] | NDArray[np.float64] | None = None
     n_bad: int = 0  # number of rows that were left out
     first_bad: str | None = None  # where the first of them is, and what is wrong with it
     t: NDArray[np.float64] | None = None
+
+
+class Step(NamedTuple):
+    """A batch, and how far its source has been read with it."""
+
+    raw: RawBatch
+    position: Any  # where the next batch starts
+    fraction: float | None  # share of the source
 
 
 class Source(ABC):
@@ -66,11 +74,14 @@ class Source(ABC):
         The folder or pattern that means this file and others.
     position : int or list of int
         Where the batch after the last one starts, for `batches_from`; 0 is the beginning.
+    keeps_codes : bool
+        Whether batches may have `Coded` ids.
     """
 
     has_rows = False  # with columns, so that ``where`` can choose some
     first_row = 1  # its number in messages; 0 for objects in memory, as for their indices
     is_read_in_order = False  # from the first byte of a file to the last one
+    reads_files = False  # so that threads may read ahead: no code of the user runs in them
 
     def __init__(self, name: str, options: ReadOptions, *, rereadable: bool = True) -> None:
         if options.where is not None and not self.has_rows:
@@ -88,16 +99,21 @@ class Source(ABC):
         self.times = None if options.time is None else TimeRule(options.latest)
         self.node_kinds: tuple[str, ...] = ()
         self.position: Any = 0
+        self.keeps_codes = False
         self.folders = find_folder_columns(name)
         self.group: str | None = None
         self._ahead: Future[ReadAhead] | None = None
         self._from_folders: dict[str, str] = {}  # "time" or "weight_col", and its value
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether it is a file on another machine."""
+        return self.options.filesystem is not None or is_remote(self.name)
+
     def open_ahead(self) -> None:
         """Begin to fetch a remote file, which is read next."""
-        filesystem = self.options.filesystem
-        if self._ahead is None and self.has_rows and (filesystem or is_remote(self.name)):
-            self._ahead = open_ahead(self.name, filesystem, self.is_read_in_order)
+        if self._ahead is None and self.has_rows and self.is_remote:
+            self._ahead = open_ahead(self.name, self.options.filesystem, self.is_read_in_order)
 
     def take_ahead(self) -> ReadAhead | None:
         """Return the open file of `open_ahead`, if there is one."""
@@ -175,6 +191,18 @@ class Source(ABC):
             if number > position:
                 yield batch
 
+    def pieces(self, kind: str | None, position: Any, n_jobs: int) -> Iterator[Iterator[Step]]:
+        """Yield parts of the source, from a position on, that threads may read at the same time.
+
+        Each of them is read by one thread at a time. Here is only one.
+        """
+        yield self._steps(kind, position)
+
+    def _steps(self, kind: str | None, position: Any) -> Iterator[Step]:
+        self.position = position
+        for raw in self.batches_from(kind, position):
+            yield Step(raw, self.position, self.fraction)
+
     @abstractmethod
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
         """Read from the beginning; `kind` is that of the ids in earlier sources, if any."""
@@ -231,8 +259,8 @@ def drop_bad(
     source: str,
     options: ReadOptions,
     first_row: int | NDArray[np.int64],
-    u: Ids,
-    v: Ids,
+    u: Ids | Coded,
+    v: Ids | Coded,
     w: NDArray[Any] | None,
     bad: NDArray[np.bool_] | None = None,
     reason: str = "",

@@ -51,6 +51,7 @@ class TextSource(Source):
 
     has_rows = True
     is_read_in_order = True
+    reads_files = True
 
     def __init__(
         self, name: str, options: ReadOptions, style: str, pipe: BinaryIO | None = None
