@@ -379,7 +379,8 @@ class StreamingSparsifier(SavedSparsifier):
             self._check_other(other)
         with ExitStack() as locks:
             # Always locked in the same order, or two merges at once could wait for each other.
-            for one in sorted({self, *others}, key=id):
+            every: set[StreamingSparsifier] = {self, *others}
+            for one in sorted(every, key=id):
                 locks.enter_context(one._lock)
             mine, theirs = self._sampler(), [other._sampler() for other in others]
             for other in others:

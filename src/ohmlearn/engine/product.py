@@ -1,4 +1,4 @@
-"""A product with the Laplacian of edges on a cluster: what a worker does, and how parts add up."""
+"""A product with the Laplacian of edges in partitions: what a task does, and how parts add up."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn import _core
-from ohmlearn.dask.partitions import in_partition, open_partition
+from ohmlearn._storage import check_arrays, pack_arrays, unpack_arrays
+from ohmlearn.engine.errors import in_partition
+from ohmlearn.engine.partitions import open_partition
 from ohmlearn.graph.passes import PassTotals, read_pass
 from ohmlearn.nodes.table import NodeTable, Numbers
 from ohmlearn.streams.options import ReadOptions
@@ -18,10 +20,58 @@ __all__ = ["PartialProduct", "add_products", "multiply_partition"]
 
 
 class PartialProduct(NamedTuple):
-    """What some partitions add to a pass."""
+    """What some partitions add to a pass.
+
+    Examples
+    --------
+    >>> nodes = NodeTable()
+    >>> _ = nodes.add([0, 1, 2])
+    >>> x = np.array([[1.0], [0.0], [0.0]])
+    >>> parts = [
+    ...     multiply_partition(([a], [b]), nodes, x, None, None, None, "", ReadOptions())
+    ...     for a, b in ((0, 1), (0, 2))
+    ... ]
+    >>> PartialProduct.from_bytes(add_products(parts).to_bytes()).totals.product.ravel()
+    array([ 2., -1., -1.])
+    """
 
     totals: PassTotals
     roots: NDArray[np.int32]  # in the first pass a node of the component in these partitions
+
+    def to_bytes(self) -> bytes:
+        """Return it as bytes with a checksum."""
+        totals = self.totals
+        arrays: dict[str, Any] = {
+            "product": totals.product,
+            "n_edges": np.array(totals.n_edges, np.int64),
+            "weight": np.array(totals.weight, np.float64),
+            "lost_edge": np.array(totals.lost_edge or (), np.int64),
+            "roots": self.roots,
+        }
+        more = {"degrees": totals.degrees, "sums": totals.sums}
+        return pack_arrays(arrays | {k: array for k, array in more.items() if array is not None})
+
+    @classmethod
+    def from_bytes(cls, content: bytes, name: str = "the product of a partition") -> PartialProduct:
+        """Return what `to_bytes` was called on; any other bytes raise ValueError."""
+        arrays = unpack_arrays(content, name)
+        degrees, sums = arrays.get("degrees"), arrays.get("sums")
+        try:
+            check_arrays(arrays, {"product": np.float64}, ndim=2)
+            check_arrays(arrays, {"n_edges": np.int64, "weight": np.float64}, ndim=0)
+            check_arrays(arrays, {"lost_edge": np.int64, "roots": np.int32})
+            for key in arrays.keys() & {"degrees", "sums"}:
+                check_arrays(arrays, {key: np.float64})
+            size, roots, lost = len(arrays["product"]), arrays["roots"], arrays["lost_edge"]
+            if len(roots) not in (0, size) or (degrees is not None and len(degrees) != size):
+                raise ValueError("its arrays are not equally long")
+            if roots.min(initial=0) < 0 or roots.max(initial=-1) >= size or len(lost) not in (0, 2):
+                raise ValueError("it names nodes that are not there")
+        except ValueError as error:
+            raise ValueError(f"{name} cannot be read: {error}; make it again") from error
+        edge = (int(lost[0]), int(lost[1])) if len(lost) else None
+        counts = int(arrays["n_edges"]), float(arrays["weight"])
+        return cls(PassTotals(arrays["product"], *counts, edge, degrees, sums), roots)
 
 
 class KnownNodes(NodeTable):
@@ -85,6 +135,8 @@ def add_products(parts: list[PartialProduct]) -> PartialProduct:
     nodes = np.arange(len(roots), dtype=np.int32)
     anywhere = np.zeros(len(roots), dtype=np.int32)
     for totals, others in parts[1:]:
+        if totals.product.shape != product.shape or len(others) != len(roots):
+            raise ValueError("products of different blocks cannot be added")
         product += totals.product
         count += totals.n_edges
         weight += totals.weight
