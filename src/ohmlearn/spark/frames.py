@@ -25,9 +25,9 @@ SQL_TYPES = {pa.int64(): "bigint", pa.float64(): "double", pa.bool_(): "boolean"
 SLICE = 1 << 17  # nodes in a row of bytes
 # Operators after which the rows of a partition come in the order in which other tasks finish.
 SHUFFLES = {
-    "Aggregate": "a groupBy or distinct",
-    "Distinct": "a distinct",
-    "Deduplicate": "dropDuplicates",
+    "Aggregate": "a groupBy",
+    "Distinct": "a distinct or dropDuplicates",
+    "Deduplicate": "a distinct or dropDuplicates",
     "Join": "a join",
     "Repartition": "a repartition",
     "RepartitionByExpression": "a repartition",
@@ -56,9 +56,9 @@ class LabelledFrame(Labelled):
     >>> from ohmlearn.spark import label
     >>> spark = SparkSession.builder.getOrCreate()
     >>> df = spark.createDataFrame([("a", "b"), ("b", "c")], "src string, dst string")
-    >>> found = label(df.coalesce(1), {"a": "x", "c": "x"}, calibration=None, random_state=0)
-    >>> found.frame.select("node", "label", "reached").collect()
-    [Row(node='a', label='x', reached=True), Row(node='b', label='x', reached=True), ...]
+    >>> found = label(df.coalesce(1), {"a": "x", "c": "y"}, calibration=None, random_state=0)
+    >>> found.frame.select("node", "label", "reached").first()
+    Row(node='a', label='x', reached=True)
     """
 
     @cached_property

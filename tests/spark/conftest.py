@@ -1,0 +1,48 @@
+"""A Spark session on two cores of this machine, and files of edges for it."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "1g",
+    "spark.log.level": "OFF",
+}
+# Read when Spark starts, in tests and in doctests. A task may fail three times.
+os.environ["PYSPARK_PYTHON"] = sys.executable
+os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+os.environ["PYSPARK_SUBMIT_ARGS"] = " ".join(
+    ["--master local[2,4]", *(f"--conf {k}={v}" for k, v in SETTINGS.items()), "pyspark-shell"]
+)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Any:
+    from pyspark.sql import SparkSession
+
+    return SparkSession.builder.getOrCreate()
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Five files of weighted edges among 300 people, some of whom are only in the last one."""
+    folder = tmp_path_factory.mktemp("edges")
+    generator = np.random.default_rng(5)
+    names = np.array([f"pérson {i}" for i in range(300)])
+    paths = []
+    for number in range(5):
+        ends = generator.integers(0, 250, (2, 20_000)) + (50 if number == 4 else 0)
+        weights = generator.uniform(0.5, 2.0, 20_000)
+        table = pa.table({"src": names[ends[0]], "dst": names[ends[1]], "weight": weights})
+        paths.append(folder / f"part-{number}.parquet")
+        parquet.write_table(table, paths[-1], row_group_size=10_000)
+    return paths
