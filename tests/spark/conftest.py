@@ -24,6 +24,19 @@ os.environ["PYSPARK_SUBMIT_ARGS"] = " ".join(
     ["--master local[2,4]", *(f"--conf {k}={v}" for k, v in SETTINGS.items()), "pyspark-shell"]
 )
 
+# What Spark does itself, in one version or another.
+NOISE = (
+    "ignore:distutils Version:DeprecationWarning",
+    "ignore:PySpark does not yet fully support pandas:FutureWarning",
+    "ignore:unclosed <socket:ResourceWarning",
+    "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning",
+)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for line in NOISE:
+        config.addinivalue_line("filterwarnings", line)
+
 
 @pytest.fixture(scope="session")
 def spark() -> Any:
