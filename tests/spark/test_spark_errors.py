@@ -131,10 +131,13 @@ def test_what_cannot_be_right_is_refused(spark: Any):
 
 def test_settings_and_jobs_of_the_session_stay(spark: Any):
     key = "spark.sql.execution.arrow.maxBytesPerBatch"
-    before = spark.conf.get(key, None)
+    spark.conf.set(key, "123456")
     spark.sparkContext.setLocalProperty("spark.jobGroup.id", "mine")
     frame = spark.range(3).selectExpr("id as u", "id + 1 as v")
     sparsify(frame, progress=lambda *stage: None)
-    assert spark.conf.get(key, None) == before
+    assert spark.conf.get(key) == "123456"
+    spark.conf.unset(key)
+    sparsify(frame)
+    assert spark.conf.get(key, None) is None
     assert spark.sparkContext.getLocalProperty("spark.jobGroup.id") == "mine"
     spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)

@@ -73,7 +73,7 @@ class ClusterEdges(PartitionedEdges):
         edges: Any,
         *,
         client: Client | None = None,
-        split_every: int = 8,
+        split_every: int = 4,
         partition_edges: int = PARTITION_EDGES,
         progress: Progress | None = None,
         **options: Any,

@@ -52,7 +52,7 @@ class LocalEdges(PartitionedEdges):
         edges: Any,
         *,
         n_jobs: int | None = None,
-        split_every: int = 8,
+        split_every: int = 4,
         partition_edges: int = PARTITION_EDGES,
         progress: Progress | None = None,
         **options: Any,

@@ -133,7 +133,27 @@ def sparsify_partition(
     parameters: dict[str, Any],
     seed: int,
 ) -> Partial:
-    """Read a partition, batch after batch, and return a sparsifier of it."""
+    """Read a partition, batch after batch, and return a sparsifier of it.
+
+    Parameters
+    ----------
+    content : anything that `read_edges` accepts
+    number, name : int, str
+        Of the partition; errors show the name.
+    options : ReadOptions
+    parameters : dict
+        Those of `StreamingSparsifier`.
+    seed : int
+        Partitions need different seeds.
+
+    Examples
+    --------
+    >>> from ohmlearn.engine import sparsify_partition
+    >>> from ohmlearn.streams import ReadOptions
+    >>> part = sparsify_partition((["a"], ["b"]), 0, "partition 0", ReadOptions(), {}, seed=1)
+    >>> part.nodes().ids()
+    array(['a', 'b'], dtype=object)
+    """
     with in_partition(name):
         stream = open_partition(content, options)
         sparsifier = StreamingSparsifier(**parameters, random_state=seed)
@@ -150,7 +170,27 @@ def sparsify_partition(
 
 
 def merge_partials(parts: list[Partial], parameters: dict[str, Any], seed: int) -> Partial:
-    """Merge sparsifiers of neighbouring partitions with one resample, and their tables of nodes."""
+    """Merge sparsifiers of neighbouring partitions with one resample, and their tables of nodes.
+
+    Parameters
+    ----------
+    parts : list of Partial
+        In order of their partitions.
+    parameters : dict
+        Those of `StreamingSparsifier`, the same as for the partitions.
+    seed : int
+
+    Examples
+    --------
+    >>> from ohmlearn.engine import merge_partials, sparsify_partition
+    >>> from ohmlearn.streams import ReadOptions
+    >>> parts = [
+    ...     sparsify_partition(([0], [at]), at, f"partition {at}", ReadOptions(), {}, seed=at)
+    ...     for at in (1, 2, 3)
+    ... ]
+    >>> merge_partials(parts, {}, seed=4).partitions
+    (1, 3)
+    """
     first, last = parts[0], parts[-1]
     with in_partition(first.name):
         _check_part(first.arrays)

@@ -118,8 +118,31 @@ def multiply_partition(
 ) -> PartialProduct:
     """Read a partition, batch after batch, and multiply with its Laplacian.
 
-    `watched` are the arguments of `Surroundings`, if those are wanted; `weigh` is that of
-    `read_pass`.
+    Parameters
+    ----------
+    content : anything that `read_edges` accepts
+    nodes : NodeTable
+        The numbers of all nodes.
+    x : ndarray of shape (n_nodes, n_columns)
+    component : ndarray of int, optional
+        Components of the sparsifier, in the first pass.
+    watched : (ndarray, ndarray), optional
+        The arguments of `Surroundings`, if those are wanted.
+    weigh : callable, optional
+        That of `read_pass`, for edges with times.
+    name : str
+        Of the partition, for errors.
+    options : ReadOptions
+
+    Examples
+    --------
+    >>> from ohmlearn.engine import multiply_partition
+    >>> nodes = NodeTable()
+    >>> _ = nodes.add([10, 20])
+    >>> x, edges = np.array([[1.0], [0.0]]), ([10], [20])
+    >>> part = multiply_partition(edges, nodes, x, None, None, None, "", ReadOptions())
+    >>> part.totals.product.ravel()
+    array([ 1., -1.])
     """
     roots = np.arange(0 if component is None else len(component), dtype=np.int32)
     with in_partition(name):
@@ -129,7 +152,15 @@ def multiply_partition(
 
 
 def add_products(parts: list[PartialProduct]) -> PartialProduct:
-    """Add up what partitions have found, in their order."""
+    """Add up what partitions have found, in their order.
+
+    Examples
+    --------
+    >>> from ohmlearn.engine import PartialProduct, add_products
+    >>> part = PartialProduct(PassTotals(np.ones((2, 1)), 1, 1.0), np.empty(0, np.int32))
+    >>> add_products([part, part]).totals.n_edges
+    2
+    """
     (product, count, weight, lost, degrees, sums), roots = parts[0]
     product, roots = product.copy(), roots.copy()
     nodes = np.arange(len(roots), dtype=np.int32)

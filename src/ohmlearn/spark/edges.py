@@ -71,7 +71,7 @@ class SparkEdges(PartitionedEdges):
         edges: Any,
         *,
         spark: Any = None,
-        split_every: int = 8,
+        split_every: int = 4,
         partition_edges: int = PARTITION_EDGES,
         progress: Progress | None = None,
         **options: Any,

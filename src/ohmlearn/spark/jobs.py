@@ -122,15 +122,15 @@ def _without_measuring(spark: Any) -> Iterator[None]:
     By default Spark 4 measures a batch again after each row, which takes half of the time in which
     a DataFrame is sent to Python.
     """
-    before = spark.conf.get(BATCH_BYTES, None)
-    if before is None:  # Spark 3.5 has no such setting
-        yield
-        return
-    spark.conf.set(BATCH_BYTES, str(2**31 - 1))
+    before = spark.conf.get(BATCH_BYTES, None)  # None if the user has not set it
+    spark.conf.set(BATCH_BYTES, str(2**31 - 1))  # a name without meaning for Spark 3.5
     try:
         yield
     finally:
-        spark.conf.set(BATCH_BYTES, before)
+        if before is None:
+            spark.conf.unset(BATCH_BYTES)
+        else:
+            spark.conf.set(BATCH_BYTES, before)
 
 
 @contextmanager
