@@ -209,7 +209,7 @@ def _measure_quality(options: argparse.Namespace, client: Client) -> None:
     for name in ("paper", "blocks", "barbell", "attachment", "6 decades", "complete"):
         family = FAMILIES[name]()
         ruler, n = Ruler(family.graph), family.graph.n_nodes
-        for split_every in (2, 8):
+        for split_every in (2, 4):
             merged, single, rows = [], [], []
             for seed in range(options.seeds):
                 u, v, w = family.stream("random", seed)
