@@ -5,10 +5,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
 import pytest
-from pyarrow import parquet
+from edge_files import write_people
 
 SETTINGS = {
     "spark.ui.enabled": "false",
@@ -47,15 +45,4 @@ def spark() -> Any:
 
 @pytest.fixture(scope="session")
 def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Five files of weighted edges among 300 people, some of whom are only in the last one."""
-    folder = tmp_path_factory.mktemp("edges")
-    generator = np.random.default_rng(5)
-    names = np.array([f"pérson {i}" for i in range(300)])
-    paths = []
-    for number in range(5):
-        ends = generator.integers(0, 250, (2, 20_000)) + (50 if number == 4 else 0)
-        weights = generator.uniform(0.5, 2.0, 20_000)
-        table = pa.table({"src": names[ends[0]], "dst": names[ends[1]], "weight": weights})
-        paths.append(folder / f"part-{number}.parquet")
-        parquet.write_table(table, paths[-1], row_group_size=10_000)
-    return paths
+    return write_people(tmp_path_factory.mktemp("edges"), 20_000)

@@ -7,7 +7,6 @@ from typing import Any, Literal
 from ohmlearn.dask.edges import ClusterEdges
 from ohmlearn.engine.labelled import Labelled, label_partitions
 from ohmlearn.graph import Graph
-from ohmlearn.semi_supervised import HFSClassifier
 
 __all__ = ["label", "sparsify"]
 
@@ -135,8 +134,13 @@ half_life, horizon, random_state
     >>> dict(zip(found.ids.tolist(), found.labels.tolist(), strict=True))["b"]
     'left'
     """
-    source = _on_cluster(edges, options)
-    model = HFSClassifier(
+    found = label_partitions(
+        _on_cluster(edges, options),
+        y,
+        sample_weight=sample_weight,
+        at=at,
+        since=since,
+        certify=certify,
         gamma=gamma,
         epsilon=epsilon,
         max_edges=max_edges,
@@ -149,9 +153,6 @@ half_life, horizon, random_state
         horizon=horizon,
         random_state=random_state,
         n_jobs=n_jobs,
-    )
-    found = label_partitions(
-        source, y, model, sample_weight=sample_weight, at=at, since=since, certify=certify
     )
     return Labelled(**found)
 

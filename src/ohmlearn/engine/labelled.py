@@ -66,18 +66,23 @@ class Labelled(Shown):
 def label_partitions(
     source: PartitionedEdges,
     y: Any,
-    model: HFSClassifier,
     *,
     sample_weight: Any,
     at: Any,
     since: Any,
     certify: bool,
+    **parameters: Any,
 ) -> dict[str, Any]:
-    """Fit a model and return the fields of `Labelled`. A path `y` is read as a file of labels."""
+    """Fit an `HFSClassifier` with these parameters and return the fields of `Labelled`.
+
+    A path `y` is read as a file of labels.
+    """
     if isinstance(y, str | os.PathLike):
         y = read_labels(os.fspath(y))
         sample_weight = y.weights if sample_weight is None else sample_weight
-    model.fit_edges(source, y, sample_weight=sample_weight, at=at, since=since)
+    model = HFSClassifier(**parameters).fit_edges(
+        source, y, sample_weight=sample_weight, at=at, since=since
+    )
     certificate = None
     if certify:
         how = {"random_state": model.random_state, "n_jobs": model.n_jobs}

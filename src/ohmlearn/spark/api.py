@@ -6,7 +6,6 @@ from typing import Any, Literal
 
 from ohmlearn.engine.labelled import label_partitions
 from ohmlearn.graph import Graph
-from ohmlearn.semi_supervised import HFSClassifier
 from ohmlearn.spark.edges import SparkEdges
 from ohmlearn.spark.frames import LabelledFrame, take_labels
 
@@ -137,8 +136,13 @@ half_life, horizon, random_state
     >>> found.frame.where("node = 'b'").first()["label"]
     'left'
     """
-    source = _in_spark(edges, options)
-    model = HFSClassifier(
+    found = label_partitions(
+        _in_spark(edges, options),
+        take_labels(labels),
+        sample_weight=sample_weight,
+        at=at,
+        since=since,
+        certify=certify,
         gamma=gamma,
         epsilon=epsilon,
         max_edges=max_edges,
@@ -152,8 +156,7 @@ half_life, horizon, random_state
         random_state=random_state,
         n_jobs=n_jobs,
     )
-    how = {"sample_weight": sample_weight, "at": at, "since": since, "certify": certify}
-    return LabelledFrame(**label_partitions(source, take_labels(labels), model, **how))
+    return LabelledFrame(**found)
 
 
 def _in_spark(edges: Any, options: dict[str, Any]) -> SparkEdges:
