@@ -10,7 +10,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell getconf _NPROCESSORS_ONLN)
 unexport PYTHONPATH PYTHONHOME
 
-.PHONY: help run test docs bench bench-quick bench-page dist check-dist check-native check-report check-links clean
+.PHONY: help run test docs bench bench-quick bench-page dist check-dist check-native check-report check-spark check-links clean
 
 help: ## show these lines
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -24,7 +24,7 @@ test: .venv/dev build/native/ohm_tests ## style, types, layers, C++ and Python t
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	build/native/ohm_tests
-	$(BIN)/pytest -q
+	$(BIN)/pytest -q --ignore=tests/spark --ignore=src/ohmlearn/spark
 
 docs: .venv/docs build/docs/current ## the documentation site; its code is run and its links are checked: build/docs/html
 	$(BIN)/pytest -q tests/project/test_documentation.py
@@ -36,6 +36,11 @@ check-links: .venv/docs ## links of the documentation to other sites; needs the 
 
 check-native: build/sanitized/ohm_tests ## C++ tests under the address and undefined-behaviour sanitizers
 	build/sanitized/ohm_tests
+
+check-spark: .venv/dev ## ohmlearn.spark with PySpark on two cores of this machine; needs Java 17
+	@java -version >/dev/null 2>&1 || echo "check-spark is skipped: there is no java; install openjdk-17-jre-headless"
+	@! java -version >/dev/null 2>&1 || $(MAKE) --no-print-directory .venv/spark
+	@! java -version >/dev/null 2>&1 || $(BIN)/pytest -q tests/spark src/ohmlearn/spark
 
 check-report: .venv/dev ## the page of `ohmlearn label` in a real browser (chromium): out/report
 	$(BIN)/python tests/project/check_report.py
@@ -88,6 +93,10 @@ build/docs/current: $(SOURCES) $(NATIVE) docs/api.rst
 
 .venv/docs: .venv/dev pyproject.toml
 	$(BIN)/pip install -q --group docs
+	@touch $@
+
+.venv/spark: .venv/dev pyproject.toml
+	$(BIN)/pip install -q --group spark
 	@touch $@
 
 .venv/release: .venv/installed pyproject.toml

@@ -1,7 +1,13 @@
 """Makes tests repeatable: seeds drawn from numpy's global state are the same in each run."""
 
+import shutil
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
+
+HAS_SPARK = find_spec("pyspark") is not None and shutil.which("java") is not None
+collect_ignore_glob = [] if HAS_SPARK else ["src/ohmlearn/spark/*", "tests/spark/*"]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

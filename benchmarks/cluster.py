@@ -1,9 +1,12 @@
 """Compare a cluster of local worker processes with one process, on random edges in Parquet files.
 
 ``python -m benchmarks.cluster`` prints one JSON line per figure. One process with one thread reads
-the files and keeps a sparsifier. Then Dask workers of one thread each do the same. They take turns,
-and the best round of each counts. Run nothing else at the same time; ``load`` is the load average
-of the machine. ``--quality`` measures epsilon instead, on the small graphs of `families`.
+the files and keeps a sparsifier. Then Dask workers of one thread each do the same; with ``--spark``
+also Spark on as many cores, once from the names of the files and once from a DataFrame. They take
+turns, and the best round of each counts. ``--edges 1e9 --nodes 1e5 --partition-edges 5e8`` is the
+full size; ``--edges 1e8 --partition-edges 5e7`` a smaller one. Run nothing else at the
+same time; ``load`` is the load average of the machine. ``--quality`` measures epsilon instead, on
+the small graphs of `families`.
 """
 
 from __future__ import annotations
@@ -41,6 +44,7 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, default=0.9)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--folder", type=Path, help="for the files; default: a temporary one")
+    parser.add_argument("--spark", action="store_true", help="Spark, too; needs Java")
     parser.add_argument("--quality", action="store_true")
     parser.add_argument("--seeds", type=int, default=20)
     options = parser.parse_args()
@@ -103,8 +107,12 @@ def _measure_speed(
         ways.setdefault("one process", []).append(_one_process(files, options.epsilon))
         for size in options.partition_edges:
             figure = _on_cluster(client, files, options.epsilon, int(size))
-            ways.setdefault(f"{options.workers} workers, {figure['partitions']} partitions", [])
-            ways[f"{options.workers} workers, {figure['partitions']} partitions"].append(figure)
+            way = f"{options.workers} workers, {figure['partitions']} partitions"
+            ways.setdefault(way, []).append(figure)
+            for source in ("files", "DataFrame") if options.spark else ():
+                figure = _in_spark(options, files, source, int(size))
+                way = f"Spark, {source}, {figure['partitions']} partitions"
+                ways.setdefault(way, []).append(figure)
     best = {way: min(found, key=lambda f: f["wall_s"]) for way, found in ways.items()}
     for way, figure in best.items():
         ratio = best["one process"]["wall_s"] / figure["wall_s"]
@@ -158,6 +166,40 @@ def _on_cluster(client: Client, files: list[Path], epsilon: float, partition_edg
     }
 
 
+def _in_spark(
+    options: argparse.Namespace, files: list[Path], source: str, partition_edges: int
+) -> Figure:
+    from pyspark.sql import SparkSession
+
+    from ohmlearn.spark import SparkEdges
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    session = (
+        SparkSession.builder.master(f"local[{options.workers}]")
+        .config("spark.driver.memory", "3g")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.log.level", "ERROR")
+        .config("spark.sql.files.openCostInBytes", "0")  # partitions of equal size
+        .getOrCreate()
+    )
+    size = sum(path.stat().st_size for path in files) / options.edges * partition_edges
+    session.conf.set("spark.sql.files.maxPartitionBytes", f"{int(1.1 * size)}b")
+    given: Any = files
+    if source == "DataFrame":
+        given = session.read.parquet(*map(str, files))
+    wall = time.perf_counter()
+    edges = SparkEdges(given, spark=session, partition_edges=partition_edges)
+    found = edges.sparsify(epsilon=options.epsilon, random_state=0)
+    return {
+        "partitions": edges.n_partitions,
+        "wall_s": time.perf_counter() - wall,
+        "bytes_by_level": list(edges.traffic),
+        "rows": found.n_rows_,
+    }
+
+
 def _bytes_sent(dask_worker: Any) -> int:
     return int(dask_worker.transfer_outgoing_bytes_total)
 
@@ -167,7 +209,7 @@ def _measure_quality(options: argparse.Namespace, client: Client) -> None:
     for name in ("paper", "blocks", "barbell", "attachment", "6 decades", "complete"):
         family = FAMILIES[name]()
         ruler, n = Ruler(family.graph), family.graph.n_nodes
-        for split_every in (2, 8):
+        for split_every in (2, 4):
             merged, single, rows = [], [], []
             for seed in range(options.seeds):
                 u, v, w = family.stream("random", seed)

@@ -1,12 +1,14 @@
 // The sampler, in ohmlearn._core.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
 #include <array>
 #include <cstring>
 #include <limits>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "base/rng.hpp"
 #include "bindings/arrays.hpp"
@@ -24,6 +26,17 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();  // half-life of weights that do not fade
 
 using State = nb::typed<nb::dict, nb::str, nb::object>;
+
+template <class S>
+void merge_all(S& self, const std::vector<const S*>& others) {
+  std::vector<const typename S::State*> states;
+  for (const S* other : others) {
+    require(&self != other, "a sparsifier cannot be merged with itself");
+    states.push_back(&other->state());
+  }
+  nb::gil_scoped_release release;
+  self.merge(states);
+}
 
 template <class S, class Visit>
 void visit_window_state(S& state, const Visit& visit) {
@@ -222,11 +235,7 @@ void bind_windows(nb::module_& m) {
       self.update(a, b, weights, as_span(t));
     });
   }, "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert().none(), "t"_a.noconvert());
-  c.def("merge", [](WindowSampler& self, const WindowSampler& other) {
-     require(&self != &other, "a sparsifier cannot be merged with itself");
-     nb::gil_scoped_release release;
-     self.merge(other.state());
-   }, "other"_a)
+  c.def("merge", merge_all<WindowSampler>, "others"_a)
       .def("snapshot", [](WindowSampler& self, double since) {
         return as_arrays([&] { return self.snapshot(since); }, 1.0, self.threads());
       }, "since"_a, "H since a time, the chance of each edge (u < v, in order), and whether it has all edges.")
@@ -302,12 +311,12 @@ void bind_sampler(nb::module_& m) {
     return std::tuple(to_numpy(std::move(faded)), count);
   }, "w"_a.noconvert().none(), "t"_a.noconvert(), "at"_a, "half_life"_a,
         "Weights at a time, and how many are zero because their edges are later, or older than 40 half-lives.");
-  c.def("merge", [](Sampler& self, const Sampler& other) {
-     require(&self != &other, "a sparsifier cannot be merged with itself");
-     require(self.has_half_life() == other.has_half_life(), "only one of the two has a half-life");
-     nb::gil_scoped_release release;
-     self.merge(other.state());
-   }, "other"_a)
+  c.def("merge", [](Sampler& self, const std::vector<const Sampler*>& others) {
+     for (const Sampler* other : others) {
+       require(self.has_half_life() == other->has_half_life(), "only some of them have a half-life");
+     }
+     merge_all(self, others);
+   }, "others"_a)
       .def("snapshot", [](const Sampler& self, std::optional<double> at) {
         require(at.has_value() == self.has_half_life(), "a time is needed if there is a half-life");
         return as_arrays([&] { return at ? self.snapshot(*at) : self.snapshot(); }, at ? self.scale_at(*at) : 1.0,

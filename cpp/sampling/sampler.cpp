@@ -305,18 +305,21 @@ void Sampler::add(const State& other, double scale) {
 
 // Works on a copy, because merged rows cannot be separated again. That costs the memory of the rows and records of one
 // sampler while the merged rows are embedded.
-void Sampler::merge(const State& other) {
-  if (other.position > kMostEdges - state_.position) {
-    throw std::length_error("the two sparsifiers have seen more than 2**60 edges");
-  }
+void Sampler::merge(std::span<const State* const> others) {
   Sampler merged(*this);
-  if (std::isfinite(other.latest)) {  // it has a half-life
-    if (other.epoch > state_.epoch || !std::isfinite(state_.latest)) merged.fade_rows(other.epoch);
-    merged.add(other, fading_factor(merged.state_.epoch - other.epoch));
-    merged.drop_faded_rows();
-  } else {
-    merged.add(other, 1.0);
+  for (const State* const other : others) {
+    if (other->position > kMostEdges - merged.state_.position) {
+      throw std::length_error("the sparsifiers have seen more than 2**60 edges");
+    }
+    if (std::isfinite(other->latest)) {  // it has a half-life
+      const State& state = merged.state_;
+      if (other->epoch > state.epoch || !std::isfinite(state.latest)) merged.fade_rows(other->epoch);
+      merged.add(*other, fading_factor(state.epoch - other->epoch));
+    } else {
+      merged.add(*other, 1.0);
+    }
   }
+  if (std::isfinite(merged.state_.latest)) merged.drop_faded_rows();
   Crew crew(options_.threads);
   merged.resample(crew);
   *this = std::move(merged);

@@ -100,21 +100,23 @@ void WindowSampler::update(std::span<const Index> u, std::span<const Index> v, s
   }
 }
 
-void WindowSampler::merge(const State& other) {
-  if (other.position > kMostEdges - state_.position) {
-    throw std::length_error("the two sparsifiers have seen more than 2**60 edges");
-  }
+void WindowSampler::merge(std::span<const State* const> others) {
   WindowSampler merged(*this);
   State& state = merged.state_;
-  state.n_nodes = std::max(state.n_nodes, other.n_nodes);
-  state.rows.append(other.rows);
-  state.position += other.position;
-  state.n_self_loops += other.n_self_loops;
-  state.n_zero_weights += other.n_zero_weights;
-  state.beta = std::min(state.beta, other.beta);
-  state.latest = std::max(state.latest, other.latest);
-  state.thinned = std::max(state.thinned, other.thinned);
-  for (int lane = 0; lane < 8; ++lane) state.weight_seen[lane] += other.weight_seen[lane];
+  for (const State* const other : others) {
+    if (other->position > kMostEdges - state.position) {
+      throw std::length_error("the sparsifiers have seen more than 2**60 edges");
+    }
+    state.n_nodes = std::max(state.n_nodes, other->n_nodes);
+    state.rows.append(other->rows);
+    state.position += other->position;
+    state.n_self_loops += other->n_self_loops;
+    state.n_zero_weights += other->n_zero_weights;
+    state.beta = std::min(state.beta, other->beta);
+    state.latest = std::max(state.latest, other->latest);
+    state.thinned = std::max(state.thinned, other->thinned);
+    for (int lane = 0; lane < 8; ++lane) state.weight_seen[lane] += other->weight_seen[lane];
+  }
   merged.settled_.reset();
   merged.resample(true);
   *this = std::move(merged);

@@ -68,8 +68,9 @@ class WindowSampler {
   template <class Index, class Weight>
   void update(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w, std::span<const double> t);
 
-  // Adds the rows of another sampler and resamples. If that fails, this sampler is unchanged.
-  void merge(const State& other);
+  // Adds the rows of other samplers and resamples once. If that fails, this sampler is unchanged.
+  void merge(std::span<const State* const> others);
+  void merge(const State& other) { merge(std::array{&other}); }
 
   // The sparsifier of the edges since a time, and whether it has all of them. The state is unchanged. Rows are thinned
   // out once, and kept until the next update.

@@ -55,6 +55,24 @@ TEST(total_weight_is_about_kept_and_merging_adds) {
   CHECK(std::abs(kept / seen - 1.0) < 0.1);
 }
 
+TEST(several_samplers_are_merged_by_one_resample) {
+  const Stream s = random_stream(150, 60000);
+  std::vector<ohm::Sampler> samplers;
+  for (std::uint64_t seed = 0; seed < 3; ++seed) {
+    samplers.emplace_back(150, ohm::SamplerOptions{.seed = seed, .epsilon = 0.9});
+    feed(samplers.back(), s, 20000 * seed, 20000 * (seed + 1));
+  }
+  const std::int64_t before = samplers[0].state().n_resamples;
+  samplers[0].merge(std::array{&samplers[1].state(), &samplers[2].state()});
+  CHECK(samplers[0].state().n_resamples == before + 1);
+  CHECK(samplers[0].state().position == 60000);
+  double kept = 0.0;
+  for (const float w : samplers[0].snapshot().h.weight) kept += static_cast<double>(w);
+  double seen = 0.0;
+  for (const double lane : samplers[0].state().weight_seen) seen += lane;
+  CHECK(std::abs(kept / seen - 1.0) < 0.1);
+}
+
 TEST(first_fault_is_found) {
   using Kind = ohm::EdgeFault::Kind;
   const auto fault = [](std::vector<std::int64_t> u, std::vector<std::int64_t> v, std::vector<double> w) {

@@ -5,6 +5,7 @@ Layout: 8 magic bytes, a 4-byte version, the SHA-256 of the rest, then an .npz a
 
 import difflib
 import hashlib
+import io
 import math
 import os
 import secrets
@@ -104,11 +105,28 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
 def write_arrays(path: str | os.PathLike[str], arrays: dict[str, Any]) -> None:
     """Write arrays and their checksum."""
     with whole_file(path) as file:
-        file.write(bytes(HEAD))
-        np.savez(file, allow_pickle=False, **arrays)
-        digest = _hash_rest(file)
-        file.seek(0)
-        file.write(MAGIC + VERSION.to_bytes(4, "little") + digest)
+        _write(file, arrays)
+
+
+def pack_arrays(arrays: dict[str, Any]) -> bytes:
+    """Return the content of the file that `write_arrays` writes.
+
+    Examples
+    --------
+    >>> unpack_arrays(pack_arrays({"u": np.arange(3)}), "the message")
+    {'u': array([0, 1, 2])}
+    """
+    file = io.BytesIO()
+    _write(file, arrays)
+    return file.getvalue()
+
+
+def _write(file: BinaryIO, arrays: dict[str, Any]) -> None:
+    file.write(bytes(HEAD))
+    np.savez(file, allow_pickle=False, **arrays)
+    digest = _hash_rest(file)
+    file.seek(0)
+    file.write(MAGIC + VERSION.to_bytes(4, "little") + digest)
 
 
 def _hash_rest(file: BinaryIO) -> bytes:
@@ -123,14 +141,23 @@ def _hash_rest(file: BinaryIO) -> bytes:
 def read_arrays(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read a file of `write_arrays`; raise a ValueError with the reason for any other file."""
     with open(path, "rb") as file:
-        _check_head(path, file)
-        try:
-            return _unpack(file)
-        except UNREADABLE as error:  # a correct checksum does not mean that the content is valid
-            raise ValueError(
-                f"{path} holds no arrays that ohmlearn has saved: {error}; give a file that save "
-                f"has written"
-            ) from error
+        return _read(path, file)
+
+
+def unpack_arrays(content: bytes, name: str) -> dict[str, Any]:
+    """Return the arrays of `pack_arrays`; raise a ValueError with the reason for other bytes."""
+    return _read(name, io.BytesIO(content))
+
+
+def _read(path: str | os.PathLike[str], file: BinaryIO) -> dict[str, Any]:
+    _check_head(path, file)
+    try:
+        return _unpack(file)
+    except UNREADABLE as error:  # a correct checksum does not mean that the content is valid
+        raise ValueError(
+            f"{path} holds no arrays that ohmlearn has saved: {error}; give a file that save has "
+            f"written"
+        ) from error
 
 
 def _check_head(path: str | os.PathLike[str], file: BinaryIO) -> None:
@@ -215,7 +242,7 @@ def check_arrays(
             raise ValueError(f"{name} is missing")
         array: NDArray[Any] = np.asarray(arrays[name])
         if array.dtype != np.dtype(dtype) or array.ndim != ndim:
-            kind = ("a single", "a vector of")[ndim]
+            kind = ("a single", "a vector of", "a matrix of")[ndim]
             raise ValueError(
                 f"{name} must be {kind} {np.dtype(dtype)}, got {array.dtype} of shape {array.shape}"
             )

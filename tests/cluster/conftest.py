@@ -3,13 +3,11 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
-pa = pytest.importorskip("pyarrow")
-parquet = pytest.importorskip("pyarrow.parquet")
+pytest.importorskip("pyarrow")
 
 
 def start(n_workers: int) -> Iterator[distributed.Client]:
@@ -39,15 +37,6 @@ def four() -> Iterator[distributed.Client]:
 
 @pytest.fixture(scope="session")
 def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Five files of weighted edges among 300 people, some of whom are only in the last one."""
-    folder = tmp_path_factory.mktemp("edges")
-    generator = np.random.default_rng(5)
-    names = np.array([f"person {i}" for i in range(300)])
-    paths = []
-    for number in range(5):
-        ends = generator.integers(0, 250, (2, 40_000)) + (50 if number == 4 else 0)
-        weights = generator.uniform(0.5, 2.0, 40_000)
-        table = pa.table({"src": names[ends[0]], "dst": names[ends[1]], "weight": weights})
-        paths.append(folder / f"part-{number}.parquet")
-        parquet.write_table(table, paths[-1], row_group_size=10_000)
-    return paths
+    from edge_files import write_people
+
+    return write_people(tmp_path_factory.mktemp("edges"), 40_000)

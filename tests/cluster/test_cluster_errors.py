@@ -12,7 +12,7 @@ import pytest
 from distributed import Client
 
 from ohmlearn.dask import ClusterEdges, PartitionError, WorkerError, sparsify
-from ohmlearn.dask.partial import Partial, merge_partials, sparsify_partition
+from ohmlearn.engine.partial import Partial, merge_partials, sparsify_partition
 from ohmlearn.streams import ReadOptions, SourceError
 
 GOOD = dask.delayed(([0, 1], [1, 2]))

@@ -9,7 +9,8 @@ pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 
 from ohmlearn import read_edges  # noqa: E402
-from ohmlearn.dask.partitions import find_partitions, open_partition  # noqa: E402
+from ohmlearn.dask.partitions import find_partitions  # noqa: E402
+from ohmlearn.engine.partitions import open_partition  # noqa: E402
 from ohmlearn.streams import ReadOptions, SourceError  # noqa: E402
 
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from distributed import Client
 
-from ohmlearn.dask import ClusterEdges
-from ohmlearn.dask.partitions import PartitionError, find_partitions, open_partition
+from ohmlearn.dask import ClusterEdges, PartitionError
+from ohmlearn.dask.partitions import find_partitions
+from ohmlearn.engine.partitions import open_partition
 from ohmlearn.streams import ReadOptions, TimedBatch
 
 pa = pytest.importorskip("pyarrow")

@@ -91,7 +91,8 @@ def test_going_on_from_a_copy_gives_the_same_bits(scheme, way, tmp_path):
     assert second.stats_ == whole.stats_
 
 
-def test_merging_is_as_good_as_one_stream():
+@pytest.mark.parametrize("at_once", [False, True])
+def test_merging_is_as_good_as_one_stream(at_once):
     graph = blocks_with_bridges()
     u, v, w = graph.edges()
     order = np.random.default_rng(0).permutation(len(u))
@@ -101,7 +102,12 @@ def test_merging_is_as_good_as_one_stream():
         )
         for leaf, part in enumerate(np.array_split(order, 4))
     ]
-    root = leaves[0].merge(leaves[1]).merge(leaves[2].merge(leaves[3]))
+    if at_once:
+        before = leaves[0].n_resamples_
+        root = leaves[0].merge(*leaves[1:])
+        assert root.n_resamples_ == before + 1
+    else:
+        root = leaves[0].merge(leaves[1]).merge(leaves[2].merge(leaves[3]))
     assert root.n_edges_seen_ == graph.n_edges
     assert root.weight_seen_ == pytest.approx(w.sum())
     assert Ruler(graph).epsilon(root.snapshot()) < 0.9

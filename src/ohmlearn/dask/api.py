@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ohmlearn._display import Shown
-from ohmlearn.certificate import Certificate
-from ohmlearn.certificate import certify as certify_edges
 from ohmlearn.dask.edges import ClusterEdges
+from ohmlearn.engine.labelled import Labelled, label_partitions
 from ohmlearn.graph import Graph
-from ohmlearn.semi_supervised import HFSClassifier
-from ohmlearn.streams.labels import read_labels
 
-__all__ = ["Labelled", "label", "sparsify"]
+__all__ = ["label", "sparsify"]
 
 
 def sparsify(
@@ -83,50 +74,6 @@ def sparsify(
     return found.snapshot()
 
 
-@dataclass(frozen=True, repr=False)
-class Labelled(Shown):
-    """What `label` returns, with one row for each node.
-
-    Attributes
-    ----------
-    ids : ndarray
-        Ids of the nodes.
-    labels : ndarray
-    probabilities : ndarray of shape (n_nodes, n_classes)
-    reached : ndarray of bool
-        Whether a node is connected to any label. If not, its label is a guess.
-    model : HFSClassifier
-        The fitted classifier; its nodes are numbered.
-    certificate : Certificate or None
-    edges : ClusterEdges
-
-    Examples
-    --------
-    >>> import dask
-    >>> from ohmlearn.dask import label
-    >>> edges = [dask.delayed((["a"], ["b"]))]
-    >>> found = label(edges, {"a": "x", "b": "y"}, calibration=None, random_state=0)
-    >>> found.ids.tolist(), found.labels.tolist(), found.reached.tolist()
-    (['a', 'b'], ['x', 'y'], [True, True])
-    """
-
-    ids: NDArray[Any]
-    labels: NDArray[Any]
-    probabilities: NDArray[np.float64]
-    reached: NDArray[np.bool_]
-    model: HFSClassifier
-    certificate: Certificate | None
-    edges: ClusterEdges
-
-    def _facts(self) -> dict[str, Any]:
-        return {
-            "nodes": len(self.ids),
-            "classes": self.probabilities.shape[1],
-            "nodes not reached": int(np.count_nonzero(~self.reached)) or None,
-            "certificate": self.certificate,
-        }
-
-
 def label(
     edges: Any,
     y: Any,
@@ -187,11 +134,13 @@ half_life, horizon, random_state
     >>> dict(zip(found.ids.tolist(), found.labels.tolist(), strict=True))["b"]
     'left'
     """
-    if isinstance(y, str | os.PathLike):
-        y = read_labels(os.fspath(y))
-        sample_weight = y.weights if sample_weight is None else sample_weight
-    source = _on_cluster(edges, options)
-    model = HFSClassifier(
+    found = label_partitions(
+        _on_cluster(edges, options),
+        y,
+        sample_weight=sample_weight,
+        at=at,
+        since=since,
+        certify=certify,
         gamma=gamma,
         epsilon=epsilon,
         max_edges=max_edges,
@@ -204,21 +153,8 @@ half_life, horizon, random_state
         horizon=horizon,
         random_state=random_state,
         n_jobs=n_jobs,
-    ).fit_edges(source, y, sample_weight=sample_weight, at=at, since=since)
-    certificate = None
-    if certify:
-        certificate = certify_edges(
-            source, model.graph_, eta=0.2, max_passes=20, random_state=random_state, n_jobs=n_jobs
-        )
-    return Labelled(
-        source.nodes.ids(),
-        model.transduction_,
-        model.label_distributions_,
-        model.reached_,
-        model,
-        certificate,
-        source,
     )
+    return Labelled(**found)
 
 
 def _on_cluster(edges: Any, options: dict[str, Any]) -> ClusterEdges:

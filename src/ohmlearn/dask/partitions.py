@@ -1,77 +1,30 @@
-"""From what the user gives to partitions: pieces of files, or Delayed objects."""
+"""From what the user gives to partitions: files, a Dask DataFrame, or Delayed objects."""
 
 from __future__ import annotations
 
-import math
-import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from typing import Any
 
 from dask.delayed import Delayed
 
-from ohmlearn.edge_log import EdgeLog
-from ohmlearn.edge_log.source import LogSource
-from ohmlearn.nodes import NodeTable
+from ohmlearn.engine.partitions import (
+    Partition,
+    choose_frame_columns,
+    divide_files,
+    number_partitions,
+)
 from ohmlearn.streams.arrays import look_at_types
-from ohmlearn.streams.columns import choose_columns
-from ohmlearn.streams.edge_stream import EdgeStream
-from ohmlearn.streams.errors import SourceError, refuse_source
-from ohmlearn.streams.files import find_files, find_format, find_size, is_log
 from ohmlearn.streams.options import ReadOptions
-from ohmlearn.streams.parquet import ParquetFile
-from ohmlearn.streams.read import READERS, open_stream
-from ohmlearn.streams.remote import is_remote
-from ohmlearn.streams.source import Source
-from ohmlearn.streams.where import columns_of, parse_where
 from ohmlearn.validation.parameters import check_count
 
-__all__ = [
-    "Partition",
-    "PartitionError",
-    "find_partitions",
-    "in_partition",
-    "make_options",
-    "open_partition",
-]
+__all__ = ["find_partitions"]
 
-BYTES_PER_EDGE = 16  # about, in files that do not say how many they have
-
-
-class PartitionError(SourceError):
-    """A partition that cannot be read or sparsified; the message says which, and why."""
-
-    __module__ = "ohmlearn.dask"  # where users import it from
-
-
-class Piece(NamedTuple):
-    """A file, some row groups of a Parquet file, or some records of a log."""
-
-    path: str
-    format: str
-    row_groups: tuple[int, int] | None = None  # first, and the one after the last
-
-
-@dataclass(frozen=True)
-class Partition:
-    """Edges that one task reads, in order.
-
-    `content` is what the task gets: pieces of files, or a Delayed whose value `read_edges` takes.
-    """
-
-    number: int
-    name: str
-    content: tuple[Piece, ...] | Delayed
+WANTED = "a Dask DataFrame, paths of files, or a list of dask.delayed batches"
 
 
 def find_partitions(
     edges: Any, partition_edges: int, options: ReadOptions
 ) -> tuple[list[Partition], str | None]:
     """Return the partitions of a Dask DataFrame, a list of Delayed, or files; and the columns.
-
-    Files are put together, Parquet files divided between row groups, and logs between their files,
-    so that a partition has about `partition_edges` edges.
 
     Examples
     --------
@@ -84,153 +37,9 @@ def find_partitions(
     check_count("partition_edges", partition_edges)
     if hasattr(edges, "to_delayed") and hasattr(edges, "columns"):
         names = [str(name) for name in edges.columns]
-        values = look_at_types(edges.dtypes)
-        chosen = choose_columns("the DataFrame", options, names, len(names), values)
-        if not _has_positions(options):  # which count from the first column
-            more = [] if options.where is None else columns_of(parse_where(options.where))
-            for name in more:
-                if name not in names:
-                    refuse_source("the DataFrame", f"has no column {name!r} for where")
-            wanted = dict.fromkeys([*(names[at] for at in chosen.used), *more])
-            edges = edges[[edges.columns[names.index(name)] for name in wanted]]
-        return _number(edges.to_delayed()), str(chosen)
+        used, columns = choose_frame_columns(names, look_at_types(edges.dtypes), options)
+        edges = edges[[edges.columns[at] for at in used]]
+        return number_partitions(edges.to_delayed()), columns
     if isinstance(edges, list | tuple) and edges and all(isinstance(e, Delayed) for e in edges):
-        return _number(edges), None
-    if isinstance(edges, EdgeLog):
-        edges = edges.folder
-    paths = [edges] if isinstance(edges, str | os.PathLike) else edges
-    if not isinstance(paths, list | tuple) or not all(
-        isinstance(path, str | os.PathLike) for path in paths
-    ):
-        raise TypeError(
-            f"edges on a cluster are a Dask DataFrame, paths of files, or a list of dask.delayed "
-            f"batches, got {type(edges).__name__}"
-            + (f" with {type(paths[0]).__name__}" if isinstance(paths, list) and paths else "")
-        )
-    if "-" in paths:
-        raise ValueError("workers cannot read this process's standard input; write it to files")
-    where = options.filesystem
-    places = [_absolute(os.fspath(path), where) for path in paths]
-    files = [
-        file
-        for place in places
-        for file in ([place] if is_log(place) else find_files(place, where))
-    ]
-    if not files:
-        raise ValueError("an empty list of files has no edges")
-    columns = open_stream(files[0], options).columns
-    units = [unit for file in files for unit in _units(file, options)]
-    return _cut(units, partition_edges), columns
-
-
-def open_partition(
-    content: Any, options: ReadOptions, nodes: NodeTable | None = None
-) -> EdgeStream:
-    """Return the edges of a partition, on the worker that reads them."""
-    if not (isinstance(content, tuple) and content and isinstance(content[0], Piece)):
-        batches = [content] if isinstance(content, tuple) else content
-        return open_stream(batches, options, nodes=nodes)
-    return EdgeStream([_open_piece(piece, options) for piece in content], nodes=nodes)
-
-
-def _open_piece(piece: Piece, options: ReadOptions) -> Source:
-    if piece.row_groups is None:
-        return READERS[piece.format](piece.path, options)
-    reader: Any = LogSource if piece.format == "log" else ParquetFile
-    source: Source = reader(piece.path, options, range(*piece.row_groups))
-    return source
-
-
-@contextmanager
-def in_partition(name: str) -> Iterator[None]:
-    """Turn whatever goes wrong with a partition into one error that names it."""
-    try:
-        yield
-    except PartitionError:
-        raise
-    except Exception as error:
-        said = " ".join(str(error).split()) or type(error).__name__
-        if isinstance(error, MemoryError):
-            said = f"out of memory ({said}); give partition_edges or max_edges a smaller value"
-        elif not isinstance(error, ValueError | TypeError | OSError | ImportError):
-            said = f"{type(error).__name__}: {said}"
-        raise PartitionError(f"{name}: {said}") from error
-
-
-def make_options(options: dict[str, Any]) -> ReadOptions:
-    """Return how to read, checked before any work."""
-    known = [field.name for field in fields(ReadOptions)]
-    for name in options:
-        if name not in known:
-            raise TypeError(f"there is no option {name!r}; options of reading: {', '.join(known)}")
-    return ReadOptions(**options)
-
-
-def _has_positions(options: ReadOptions) -> bool:
-    columns = (options.source_col, options.target_col, options.weight_col, options.time)
-    return any(isinstance(column, int) and column is not True for column in columns)
-
-
-def _number(parts: Sequence[Delayed]) -> list[Partition]:
-    return [Partition(at, f"partition {at}", part) for at, part in enumerate(parts)]
-
-
-def _absolute(path: str, filesystem: Any) -> str:
-    return path if filesystem is not None or is_remote(path) else os.path.abspath(path)
-
-
-def _units(path: str, options: ReadOptions) -> Iterator[tuple[Piece, int]]:
-    """Yield what cannot be divided, and about how many edges it has."""
-    if is_log(path):
-        for records, n_rows in EdgeLog(path).live_edges().segments():
-            yield Piece(path, "log", (records.start, records.stop)), n_rows
-        return
-    kind = options.format or find_format(path, options.filesystem)
-    if kind == "parquet":
-        sizes = ParquetFile(path, options).sizes()
-        for at, size in enumerate(sizes):
-            yield Piece(path, kind, (at, at + 1)), size
-        if sizes:
-            return
-    yield Piece(path, kind), find_size(path, options.filesystem) // BYTES_PER_EDGE
-
-
-def _cut(units: list[tuple[Piece, int]], partition_edges: int) -> list[Partition]:
-    """Put units together in order, in partitions of about equal size."""
-    total = sum(size for _, size in units)
-    count = max(1, math.ceil(total / partition_edges))
-    groups: dict[int, list[Piece]] = {}
-    before = 0
-    for piece, size in units:
-        middle = before + size / 2
-        groups.setdefault(min(count - 1, int(middle * count / max(1, total))), []).append(piece)
-        before += size
-    partitions = []
-    for number, pieces in enumerate(groups.values()):
-        joined = tuple(_join(pieces))
-        first, last = joined[0], joined[-1]
-        name = f"partition {number} ({_name(first)}"
-        name += ")" if len(joined) == 1 else f" to {_name(last)})"
-        partitions.append(Partition(number, name, joined))
-    return partitions
-
-
-def _join(pieces: list[Piece]) -> Iterator[Piece]:
-    """Join neighbouring row groups of a file."""
-    now = pieces[0]
-    for piece in pieces[1:]:
-        if now.path == piece.path and now.row_groups and piece.row_groups:
-            now = now._replace(row_groups=(now.row_groups[0], piece.row_groups[1]))
-        else:
-            yield now
-            now = piece
-    yield now
-
-
-def _name(piece: Piece) -> str:
-    if piece.row_groups is None:
-        return piece.path
-    first, end = piece.row_groups
-    kind = "record" if piece.format == "log" else "row group"
-    groups = f"{kind} {first}" if end == first + 1 else f"{kind}s {first} to {end - 1}"
-    return f"{piece.path}, {groups}"
+        return number_partitions(edges), None
+    return divide_files(edges, partition_edges, options, WANTED)

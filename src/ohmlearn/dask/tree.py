@@ -1,4 +1,4 @@
-"""A task for each partition, a tree of tasks that puts the results together, and how it is run.
+"""How Dask runs work: a task for each partition, or for a group of them, and a tree of merges.
 
 The shape of the tree follows from the number of partitions and `split_every`, and a task is a pure
 function of what is below it: no number of workers, order of finishing or death of a worker changes
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -18,21 +18,19 @@ import dask
 from dask.delayed import Delayed, delayed
 from distributed import Client, Future, KilledWorker, get_client, get_worker
 
-from ohmlearn.dask.partitions import Partition, PartitionError, in_partition
+from ohmlearn.engine.edges import Progress
+from ohmlearn.engine.errors import PartitionError, WorkerError, in_partition
+from ohmlearn.engine.partitions import Partition
+from ohmlearn.engine.tree import merge_levels
+from ohmlearn.engine.work import Work
 
-__all__ = ["Progress", "WorkerError", "find_client", "hold", "run_tree"]
+__all__ = ["find_client", "hold", "run_tree"]
 
-Progress = Callable[[str, int, int], None]  # stage, partitions done, partitions
 PATIENCE = 60.0  # seconds without any worker
+ROUNDS = 2  # groups of partitions for each thread of the workers, if a task gets a whole group
 # Tables of nodes and blocks of columns are part of the Dask task graph, so that lost copies can be
 # recomputed. Dask would warn about the size of such a graph.
 QUIET = {"distributed.admin.large-graph-warning-threshold": "1 TB"}
-
-
-class WorkerError(OSError):
-    """Workers died at a partition again and again, or the cluster is gone."""
-
-    __module__ = "ohmlearn.dask"  # where users import it from
 
 
 def find_client(client: Client | None) -> Client | None:
@@ -66,68 +64,92 @@ def _same(value: Any) -> Any:
 
 
 def run_tree(
-    stage: str,
+    work: Work,
     partitions: Sequence[Partition],
-    leaf: Callable[[Partition], Callable[[Any], Any]],
-    merge: Callable[[int, int], Callable[[list[Any]], Any]],
     split_every: int,
     client: Client | None = None,
     progress: Progress | None = None,
     shared: Sequence[Any] = (),
 ) -> Any:
-    """Run a task for each partition and merge what they return, `split_every` at a time.
+    """Run work on all partitions and merge the results, `split_every` at a time.
 
-    Parameters
-    ----------
-    stage : str
-        What is done, for messages and Dask's dashboard.
-    partitions : list of Partition
-    leaf : callable
-        ``leaf(partition)`` returns a function; the task calls it with the partition's content and
-        what `shared` holds.
-    merge : callable
-        ``merge(level, index)`` returns the function that takes a list of results.
+    If there are many partitions of files, a task reads all that are merged together, and only the
+    merged result travels.
 
     Examples
     --------
-    >>> parts = [Partition(i, f"partition {i}", delayed(i)) for i in range(5)]
-    >>> run_tree("add", parts, lambda part: lambda x: 10 * x, lambda level, index: sum, 2)
-    100
+    >>> from ohmlearn.engine.work import Sparsifying
+    >>> from ohmlearn.streams import ReadOptions
+    >>> parts = [Partition(i, f"partition {i}", delayed(([i], [i + 1]))) for i in range(5)]
+    >>> run_tree(Sparsifying(ReadOptions(), {}, seed=0), parts, 2).nodes().ids().tolist()
+    [0, 1, 2, 3, 4, 5]
     """
     token = uuid.uuid4().hex
+    whole_groups = _pays_to_group(partitions, split_every, client)
+    size = split_every if whole_groups else 1
     leaves: list[Delayed] = []
-    for part in partitions:
-        key = (f"{stage}-partition-{token}", part.number)
-        work = partial(_work, function=leaf(part), topic=f"ohmlearn-{token}", number=part.number)
-        leaves.append(delayed(work, pure=False)(part.content, *shared, dask_key_name=key))
-    names = {task.key: part.name for task, part in zip(leaves, partitions, strict=True)}
-    rank, level = leaves, 0
-    while len(rank) > 1:
-        level += 1
-        groups = [rank[at : at + split_every] for at in range(0, len(rank), split_every)]
-        rank = []
-        for index, group in enumerate(groups):
-            if len(group) == 1:  # waits for the next level
-                rank += group
-                continue
-            key = (f"{stage}-merge-{level}-{token}", index)
-            rank.append(delayed(merge(level, index), pure=False)(group, dask_key_name=key))
-            names[key] = f"merging partitions ({stage}, level {level}, number {index})"
+    inside: dict[Any, list[Partition]] = {}  # partitions of a task
+    names: dict[Any, str] = {}
+    for index, at in enumerate(range(0, len(partitions), size)):
+        group = list(partitions[at : at + size])
+        key = (f"{work.stage}-partition-{token}", index)
+        places = [(part.number, part.name) for part in group]
+        task = partial(_read, work=work, places=places, index=index, topic=f"ohmlearn-{token}")
+        contents = [part.content for part in group]
+        leaves.append(delayed(task, pure=False)(contents, *shared, dask_key_name=key))
+        inside[key], names[key] = group, " or ".join(part.name for part in group)
+
+    def merge(group: list[Delayed], level: int, index: int) -> Delayed:
+        key = (f"{work.stage}-merge-{level}-{token}", index)
+        names[key] = f"merging partitions ({work.stage}, level {level}, number {index})"
+        task = partial(work.merge, level=level, index=index)
+        merged: Delayed = delayed(task, pure=False)(group, dask_key_name=key)
+        return merged
+
+    root = merge_levels(leaves, split_every, merge, level=int(whole_groups))
     if client is None:
-        return dask.compute(rank[0])[0]
-    return _run(client, leaves, rank[0], names, stage, progress)
+        return dask.compute(root)[0]
+    return _run(client, leaves, root, names, inside, work.stage, progress)
 
 
-def _work(*arguments: Any, function: Callable[..., Any], topic: str, number: int) -> Any:
-    """Work on a partition; tell the scheduler, which outlives a worker that dies of it."""
+def _pays_to_group(
+    partitions: Sequence[Partition], split_every: int, client: Client | None
+) -> bool:
+    """Whether a task should read all partitions of a group and merge them.
+
+    Only of files, which it reads in batches: the other contents would all be in its memory. And
+    only if there are enough groups for all workers.
+    """
+    if client is None or not isinstance(partitions[0].content, tuple):
+        return False
+    threads: int = sum(client.nthreads().values())
+    return len(partitions) // split_every >= ROUNDS * max(1, threads)
+
+
+def _read(
+    contents: list[Any],
+    *shared: Any,
+    work: Work,
+    places: list[tuple[int, str]],
+    index: int,
+    topic: str,
+) -> Any:
+    """Read partitions and merge the results.
+
+    The scheduler gets events, because it outlives a worker that dies at a partition.
+    """
     try:
-        worker = get_worker()
+        log = get_worker().log_event
     except ValueError:  # a thread of the user's process
-        return function(*arguments)
-    worker.log_event(topic, number)
-    result = function(*arguments)
-    worker.log_event(topic, -1 - number)
-    return result
+        log = None
+    results = []
+    for content, (number, name) in zip(contents, places, strict=True):
+        if log is not None:
+            log(topic, number)
+        results.append(work.read(content, number, name, *shared))
+        if log is not None:
+            log(topic, -1 - number)
+    return results[0] if len(results) == 1 else work.merge(results, 1, index)
 
 
 def _run(
@@ -135,6 +157,7 @@ def _run(
     leaves: list[Delayed],
     root: Delayed,
     names: dict[Any, str],
+    inside: dict[Any, list[Partition]],
     stage: str,
     progress: Progress | None,
 ) -> Any:
@@ -144,16 +167,18 @@ def _run(
     done: SimpleQueue[Any] = SimpleQueue()
     for future in (*futures, result):
         future.add_done_callback(done.put)
-    waiting, total = {future.key: future for future in futures}, len(futures)
+    waiting, n_done = {future.key: future for future in futures}, 0
+    total = sum(map(len, inside.values()))
     del futures  # what is held here is kept on the workers
     try:
         while True:
-            future = _next_done(done, client, list(waiting.values()), names)
+            future = _next_done(done, client, waiting, inside)
             if future.status != "finished":
                 failed = [leaf for leaf in waiting.values() if leaf.status == "error"]
-                raise _explain(client, failed or [future], names)
+                raise _explain(client, failed or [future], names, inside)
             if waiting.pop(future.key, None) is not None and progress is not None:
-                progress(stage, total - len(waiting), total)
+                n_done += len(inside[future.key])
+                progress(stage, n_done, total)
             if future.key == result.key:
                 return result.result()
     except BaseException:
@@ -162,7 +187,10 @@ def _run(
 
 
 def _next_done(
-    done: SimpleQueue[Any], client: Client, waiting: list[Future], names: dict[Any, str]
+    done: SimpleQueue[Any],
+    client: Client,
+    waiting: dict[Any, Future],
+    inside: dict[Any, list[Partition]],
 ) -> Any:
     """Return the next task that has ended; give up if there are no workers."""
     alone_since: float | None = None
@@ -181,7 +209,7 @@ def _next_done(
         now = time.monotonic()
         alone_since = now if alone_since is None else alone_since
         if now - alone_since > PATIENCE:
-            begun = " and ".join(names[task.key] for task in _begun(client, waiting))
+            begun = " and ".join(_begun(client, list(waiting), inside))
             raise WorkerError(
                 f"the cluster has had no worker for {PATIENCE:.0f} s"
                 + (f", since those with {begun} died, maybe for want of memory" if begun else "")
@@ -189,7 +217,12 @@ def _next_done(
             )
 
 
-def _explain(client: Client, failed: list[Future], names: dict[Any, str]) -> Exception:
+def _explain(
+    client: Client,
+    failed: list[Future],
+    names: dict[Any, str],
+    inside: dict[Any, list[Partition]],
+) -> Exception:
     """Return one error for what tasks have failed with; a merge fails only if no partition did."""
     future = failed[0]
     name = names.get(future.key, "a task")
@@ -201,7 +234,8 @@ def _explain(client: Client, failed: list[Future], names: dict[Any, str]) -> Exc
     if isinstance(error, PartitionError):
         return error.with_traceback(None)
     if isinstance(error, KilledWorker):
-        killed = [names[task.key] for task in _begun(client, failed) or failed]
+        keys = [task.key for task in failed]
+        killed = _begun(client, keys, inside) or [names[key] for key in keys]
         if "-merge-" in future.key[0]:
             killed = [names.get(error.task, name)]
         return WorkerError(
@@ -216,10 +250,13 @@ def _explain(client: Client, failed: list[Future], names: dict[Any, str]) -> Exc
         return named.with_traceback(None)
 
 
-def _begun(client: Client, leaves: list[Future]) -> list[Future]:
-    """Return the tasks that were running when workers died, not those that were waiting."""
-    if not leaves:
+def _begun(client: Client, keys: list[Any], inside: dict[Any, list[Partition]]) -> list[str]:
+    """Return the partitions that were read when workers died, not those that were waiting."""
+    if not keys:
         return []
-    token = leaves[0].key[0].rpartition("-")[2]
+    token = keys[0][0].rpartition("-")[2]
     events = [message for _, message in client.get_events(f"ohmlearn-{token}")]
-    return [task for task in leaves if events.count(task.key[1]) > events.count(-1 - task.key[1])]
+    parts = (part for key in keys for part in inside.get(key, ()))
+    return [
+        part.name for part in parts if events.count(part.number) > events.count(-1 - part.number)
+    ]

@@ -329,10 +329,12 @@ class PaperSampler:
         is_whole = len(u) == self._sketch.n_edges_seen and bool(np.all(chance >= 1.0))
         return h.indptr, h.indices, h.weights, (1.0 - variances).astype(np.float32), is_whole
 
-    def merge(self, other: "PaperSampler") -> None:
-        sketch = copy.copy(self._sketch)
-        sketch.merge(other._sketch)
-        self._now = sketch, self.weight_seen + other.weight_seen
+    def merge(self, others: "list[PaperSampler]") -> None:
+        sketch, seen = copy.copy(self._sketch), self.weight_seen
+        for other in others:
+            sketch.merge(other._sketch)
+            seen += other.weight_seen
+        self._now = sketch, seen
 
     def get_state(self) -> dict[str, Any]:
         state = {**self._sketch.get_state(), "weight_seen": self.weight_seen}

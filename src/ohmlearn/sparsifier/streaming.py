@@ -3,6 +3,7 @@
 import math
 import sys
 import time
+from contextlib import ExitStack
 from typing import Any, Literal, Self
 
 from numpy.typing import ArrayLike
@@ -354,15 +355,16 @@ class StreamingSparsifier(SavedSparsifier):
         """
         return self._sample(at, since).replicate(number, amplitude)
 
-    def merge(self, other: "StreamingSparsifier") -> Self:
-        """Take in everything that another sparsifier has seen; `other` does not change.
+    def merge(self, *others: "StreamingSparsifier") -> Self:
+        """Take in everything that other sparsifiers have seen; `others` do not change.
 
-        The two should have different seeds, because equal seeds toss the same coins.
+        All should have different seeds, because equal seeds toss the same coins. Several at once
+        cost one resample.
 
         Parameters
         ----------
-        other : StreamingSparsifier
-            A sparsifier with the same scheme, half-life and horizon, and the same numbering of
+        *others : StreamingSparsifier
+            Sparsifiers with the same scheme, half-life and horizon, and the same numbering of
             nodes.
 
         Examples
@@ -373,6 +375,25 @@ class StreamingSparsifier(SavedSparsifier):
         >>> monday.merge(tuesday).snapshot().n_edges
         2
         """
+        for other in others:
+            self._check_other(other)
+        with ExitStack() as locks:
+            # Always locked in the same order, or two merges at once could wait for each other.
+            every: set[StreamingSparsifier] = {self, *others}
+            for one in sorted(every, key=id):
+                locks.enter_context(one._lock)
+            mine, theirs = self._sampler(), [other._sampler() for other in others]
+            for other in others:
+                self.nodes = join_tables(self.nodes, other.nodes)
+            self.options.check_room(max(sampler.n_nodes for sampler in (mine, *theirs)))
+            with self._changing():
+                self._snapshot = None
+                if theirs:
+                    mine.merge(theirs)
+        return self
+
+    def _check_other(self, other: Any) -> None:
+        """Refuse a sparsifier that cannot be merged into this one."""
         if not isinstance(other, StreamingSparsifier):
             raise TypeError(
                 f"merge needs a StreamingSparsifier, got {type(other).__name__}; use update for "
@@ -392,16 +413,6 @@ class StreamingSparsifier(SavedSparsifier):
                     f"only sparsifiers with the same {name} can be merged, got "
                     f"{getattr(self.options, name)!r} and {getattr(other.options, name)!r}"
                 )
-        # Always locked in the same order, or two merges at once could wait for each other.
-        low, high = (self, other) if id(self) < id(other) else (other, self)
-        with low._lock, high._lock:
-            mine, theirs = self._sampler(), other._sampler()
-            self.nodes = join_tables(self.nodes, other.nodes)
-            self.options.check_room(max(mine.n_nodes, theirs.n_nodes))
-            with self._changing():
-                self._snapshot = None
-                mine.merge(theirs)
-        return self
 
     @property
     def n_edges_seen_(self) -> int:

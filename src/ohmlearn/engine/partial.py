@@ -1,22 +1,23 @@
-"""What travels between workers: the rows of a sparsifier and the ids of its nodes, as flat arrays.
+"""A sparsifier of some partitions: how it is made, how several are merged, and how it travels.
 
-Estimates of resistances stay behind: a merge makes new ones. So a row takes 12 bytes and a node
-8, or the length of its id and 8.
+What travels are the rows of a sparsifier and the ids of its nodes, as flat arrays. Estimates of
+resistances stay behind: a merge makes new ones. So a row takes 12 bytes and a node 8, or the length
+of its id and 8.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
 
 import numpy as np
-from dask.sizeof import sizeof
-from distributed.protocol import dask_deserialize, dask_serialize
 from numpy.typing import NDArray
 
-from ohmlearn._storage import check_arrays
-from ohmlearn.dask.partitions import PartitionError, in_partition, open_partition
+from ohmlearn._storage import check_arrays, pack_arrays, unpack_arrays
+from ohmlearn.engine.errors import PartitionError, in_partition
+from ohmlearn.engine.partitions import open_partition
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.ids import Ids, Strings
 from ohmlearn.nodes.kinds import kinds_in
@@ -28,6 +29,7 @@ __all__ = ["Partial", "derive_seed", "merge_partials", "sparsify_partition"]
 
 ESTIMATES = ("nodes", "clusters", "pairs")  # what the sampler knows of resistances
 LEFT_BEHIND = ("parameters", *ESTIMATES)
+ABOUT = ("partitions", "n_bad", "first_bad", "traffic", "time_unit")  # beside the arrays
 
 
 @dataclass
@@ -47,6 +49,17 @@ class Partial:
         See `EdgeStream`; "unknown" if no edge has a time.
     traffic : tuple of int
         Bytes of all that was merged to this, by level of the tree, that of partitions first.
+
+    Examples
+    --------
+    >>> from ohmlearn.streams import ReadOptions
+    >>> first, second = (
+    ...     sparsify_partition(([0], [at]), at, f"partition {at}", ReadOptions(), {}, seed=at)
+    ...     for at in (1, 2)
+    ... )
+    >>> both = Partial.from_bytes(merge_partials([first, second], {}, seed=3).to_bytes())
+    >>> both.name, both.sparsifier({}, seed=3).n_edges_seen_, both.nodes().ids().tolist()
+    ('partitions 1 to 2', 2, [0, 1, 2])
     """
 
     arrays: dict[str, NDArray[Any]]
@@ -67,6 +80,30 @@ class Partial:
         first, last = self.partitions
         return f"partition {first}" if first == last else f"partitions {first} to {last}"
 
+    def __sizeof__(self) -> int:
+        return self.nbytes + 1000  # Dask asks, to know how full the memory of a worker is
+
+    def to_bytes(self) -> bytes:
+        """Return it as bytes with a checksum; the same partial gives the same bytes."""
+        about = {name: getattr(self, name) for name in ABOUT}
+        return pack_arrays({**self.arrays, "about": np.array(json.dumps(about))})
+
+    @classmethod
+    def from_bytes(cls, content: bytes, name: str = "the sparsifier of a partition") -> Partial:
+        """Return what `to_bytes` was called on; it is safe to read any bytes.
+
+        Raises
+        ------
+        ValueError
+            For bytes that `to_bytes` has not made. What merging needs of the arrays is checked
+            when they are merged.
+        """
+        arrays = unpack_arrays(content, name)
+        try:
+            return cls(arrays, **_check_about(arrays.pop("about", None)))
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{name} cannot be read: {error}; make it again") from error
+
     def nodes(self) -> NodeTable:
         """Return the table of nodes."""
         return NodeTable.from_state(self.arrays)
@@ -74,41 +111,6 @@ class Partial:
     def sparsifier(self, parameters: dict[str, Any], seed: int) -> StreamingSparsifier:
         """Return the sparsifier. Its later random choices use `seed`."""
         return _restore(self.arrays, _ids_of(self.arrays).size, parameters, seed)
-
-
-@sizeof.register(Partial)
-def _size_of(partial: Partial) -> int:
-    return partial.nbytes + 1000
-
-
-@dask_serialize.register(Partial)
-def _serialize(partial: Partial) -> tuple[dict[str, Any], list[Any]]:
-    header = {
-        "arrays": [(name, array.dtype.str, array.shape) for name, array in partial.arrays.items()],
-        "partitions": partial.partitions,
-        "n_bad": partial.n_bad,
-        "first_bad": partial.first_bad,
-        "traffic": partial.traffic,
-        "time_unit": partial.time_unit,
-    }
-    frames = [np.ascontiguousarray(array).view(np.uint8) for array in partial.arrays.values()]
-    return header, [frame.data for frame in frames]
-
-
-@dask_deserialize.register(Partial)
-def _deserialize(header: dict[str, Any], frames: list[Any]) -> Partial:
-    arrays = {
-        name: np.frombuffer(frame, dtype=dtype).reshape(shape)
-        for (name, dtype, shape), frame in zip(header["arrays"], frames, strict=True)
-    }
-    return Partial(
-        arrays,
-        tuple(header["partitions"]),
-        header["n_bad"],
-        header["first_bad"],
-        tuple(header["traffic"]),
-        header["time_unit"],
-    )
 
 
 def derive_seed(seed: int, level: int, index: int) -> int:
@@ -131,7 +133,27 @@ def sparsify_partition(
     parameters: dict[str, Any],
     seed: int,
 ) -> Partial:
-    """Read a partition, batch after batch, and return a sparsifier of it."""
+    """Read a partition, batch after batch, and return a sparsifier of it.
+
+    Parameters
+    ----------
+    content : anything that `read_edges` accepts
+    number, name : int, str
+        Of the partition; errors show the name.
+    options : ReadOptions
+    parameters : dict
+        Those of `StreamingSparsifier`.
+    seed : int
+        Partitions need different seeds.
+
+    Examples
+    --------
+    >>> from ohmlearn.engine import sparsify_partition
+    >>> from ohmlearn.streams import ReadOptions
+    >>> part = sparsify_partition((["a"], ["b"]), 0, "partition 0", ReadOptions(), {}, seed=1)
+    >>> part.nodes().ids()
+    array(['a', 'b'], dtype=object)
+    """
     with in_partition(name):
         stream = open_partition(content, options)
         sparsifier = StreamingSparsifier(**parameters, random_state=seed)
@@ -148,32 +170,51 @@ def sparsify_partition(
 
 
 def merge_partials(parts: list[Partial], parameters: dict[str, Any], seed: int) -> Partial:
-    """Merge sparsifiers of neighbouring partitions, one after the other, and their tables.
+    """Merge sparsifiers of neighbouring partitions with one resample, and their tables of nodes.
 
-    One after the other, since a resample of two takes less memory than one of all, and not more
-    time.
+    Parameters
+    ----------
+    parts : list of Partial
+        In order of their partitions.
+    parameters : dict
+        Those of `StreamingSparsifier`, the same as for the partitions.
+    seed : int
+
+    Examples
+    --------
+    >>> from ohmlearn.engine import merge_partials, sparsify_partition
+    >>> from ohmlearn.streams import ReadOptions
+    >>> parts = [
+    ...     sparsify_partition(([0], [at]), at, f"partition {at}", ReadOptions(), {}, seed=at)
+    ...     for at in (1, 2, 3)
+    ... ]
+    >>> merge_partials(parts, {}, seed=4).partitions
+    (1, 3)
     """
     first, last = parts[0], parts[-1]
-    nodes = first.nodes()
+    with in_partition(first.name):
+        _check_part(first.arrays)
+        nodes = first.nodes()
     unit = first.time_unit
-    merged = _restore(first.arrays, len(nodes), parameters, seed)
+    numbers = []
     for part in parts[1:]:
         with in_partition(part.name):
             ids = _check_part(part.arrays)
         try:
             if kinds := kinds_in(part.arrays):
                 nodes.add_kinds(kinds)
-            numbers = nodes.add(ids)
+            numbers.append(nodes.add(ids))
         except TypeError as error:
             raise PartitionError(f'{part.name}: {error}, or use id_type="string"') from None
         except ValueError as error:
             raise PartitionError(f"{part.name}: {error}") from None
         unit = _join_units(unit, part)
-        merged.options.check_room(len(nodes))
-        ends = {end: numbers[part.arrays[end]] for end in ("u", "v")}
-        # The rows are not in order of the new numbers.
-        arrays = {**part.arrays, **ends, "n_sorted": np.zeros((), np.int64)}
-        merged.merge(_restore(arrays, len(nodes), parameters, seed))
+    merged, *others = (
+        _restore_part(part, new, len(nodes), parameters, seed)
+        for part, new in zip(parts, [None, *numbers], strict=True)
+    )
+    merged.options.check_room(len(nodes))
+    merged.merge(*others)
     levels = [sum(level) for level in zip_longest(*(p.traffic for p in parts), fillvalue=0)]
     return Partial(
         _take_state(merged) | nodes.get_state(),
@@ -183,6 +224,46 @@ def merge_partials(parts: list[Partial], parameters: dict[str, Any], seed: int) 
         (*levels, sum(part.nbytes for part in parts)),
         unit,
     )
+
+
+def _restore_part(
+    part: Partial,
+    numbers: NDArray[np.int32] | None,
+    n_nodes: int,
+    parameters: dict[str, Any],
+    seed: int,
+) -> StreamingSparsifier:
+    """Return the sparsifier of a part, whose nodes have new numbers."""
+    arrays = part.arrays
+    if numbers is not None:
+        ends = {end: numbers[arrays[end]] for end in ("u", "v")}
+        # The rows are not in order of the new numbers.
+        arrays = {**arrays, **ends, "n_sorted": np.zeros((), np.int64)}
+    with in_partition(part.name):
+        return _restore(arrays, n_nodes, parameters, seed)
+
+
+def _check_about(text: Any) -> dict[str, Any]:
+    """Return what a partial says of itself, from bytes that may hold anything."""
+    text = np.asarray(text)
+    if text.dtype.kind != "U" or text.ndim != 0:
+        raise ValueError("it does not say of which partitions it is")
+    found = json.loads(str(text))
+    if not isinstance(found, dict) or set(found) != set(ABOUT):
+        raise ValueError(f"it must say {', '.join(ABOUT)}")
+    for name, length in (("partitions", 2), ("traffic", None)):
+        numbers = found[name]
+        if not isinstance(numbers, list) or not all(type(value) is int for value in numbers):
+            raise ValueError(f"{name} must be integers")
+        if length is not None and len(numbers) != length:
+            raise ValueError(f"{name} must be {length} integers")
+        found[name] = tuple(numbers)
+    if type(found["n_bad"]) is not int:
+        raise ValueError("n_bad must be an integer")
+    for name in ("first_bad", "time_unit"):
+        if not isinstance(found[name], str | None):
+            raise ValueError(f"{name} must be text or null")
+    return found
 
 
 def _join_units(unit: str | None, part: Partial) -> str | None:

@@ -1,0 +1,118 @@
+"""The shape of the tree of merges, and work on partitions in one process."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ohmlearn import Graph, HFSClassifier, certify
+from ohmlearn.engine import LocalEdges, Partial, PartialProduct, PartitionError
+from ohmlearn.engine.tree import level_sizes, merge_in_turn, merge_levels
+from ohmlearn.engine.work import Multiplying, Sparsifying
+from ohmlearn.streams import ReadOptions
+
+RNG = np.random.default_rng(0)
+PARTS: list[Any] = [tuple(RNG.integers(0, 120, (2, 4000))) for _ in range(7)]
+
+
+@pytest.mark.parametrize("split_every", [2, 3, 8])
+def test_in_turn_has_the_shape_of_level_after_level(split_every: int):
+    for n in range(1, 70):
+        seen: list[set[Any]] = [set(), set()]
+
+        def merge(parts: list[Any], level: int, index: int, seen: list[set[Any]] = seen) -> Any:
+            assert 1 < len(parts) <= split_every
+            seen[0].add((level, index, tuple(parts)))
+            return tuple(parts)
+
+        expected = merge_levels(list(range(n)), split_every, merge)
+        seen.reverse()
+        assert merge_in_turn(iter(range(n)), split_every, merge) == expected
+        assert seen[0] == seen[1]
+        sizes = level_sizes(n, split_every)
+        assert max((level for level, *_ in seen[0]), default=0) == len(sizes) - 1
+        for level, size in enumerate(sizes):
+            assert all(index < size for at, index, _ in seen[0] if at == level)
+
+
+def content(edges: LocalEdges, **how: Any) -> bytes:
+    found = edges.sparsify(epsilon=0.9, random_state=3, **how)
+    return b"".join(array.tobytes() for array in found.get_state().values())
+
+
+def test_threads_do_not_change_a_byte():
+    assert content(LocalEdges(PARTS, split_every=3)) == content(
+        LocalEdges(PARTS, split_every=3, n_jobs=4)
+    )
+    assert content(LocalEdges(PARTS, split_every=3)) != content(LocalEdges(PARTS, split_every=2))
+
+
+def test_bytes_between_all_steps_change_nothing():
+    work = Sparsifying(ReadOptions(), {"epsilon": 0.9}, seed=3)
+    leaves = [work.read(part, at, f"partition {at}") for at, part in enumerate(PARTS)]
+    direct = merge_levels(leaves, 3, work.merge)
+
+    def merge(parts: list[bytes], level: int, index: int) -> bytes:
+        return work.merge([Partial.from_bytes(part) for part in parts], level, index).to_bytes()
+
+    through = merge_levels([leaf.to_bytes() for leaf in leaves], 3, merge)
+    assert through == direct.to_bytes()
+
+
+def test_products_are_those_of_the_graph():
+    edges = LocalEdges(PARTS, split_every=3, n_jobs=2)
+    kept = edges.sparsify(epsilon=0.9, random_state=0)
+    u, v = (edges.nodes.find(np.concatenate(ends)) for ends in zip(*PARTS, strict=True))
+    here = certify((u, v), kept, random_state=0)
+    there = certify(edges, kept, random_state=0)
+    assert there.epsilon == pytest.approx(here.epsilon, rel=1e-9)
+    x = RNG.normal(size=(len(edges.nodes), 3))
+    passes = edges.open_passes(np.zeros(len(x), np.int32), "this")
+    laplacian = Graph.from_edges(u, v, n_nodes=len(x)).laplacian()
+    np.testing.assert_allclose(passes.multiply(x), laplacian @ x, atol=1e-9)
+
+
+def test_bytes_of_products():
+    work = Multiplying(ReadOptions())
+    edges = LocalEdges(PARTS)
+    edges.sparsify(random_state=0)
+    x, n = RNG.normal(size=(len(edges.nodes), 2)), len(edges.nodes)
+    watched = (x.astype(np.float32), np.array([3, 5]))
+    component = (np.arange(n) > 5).astype(np.int32)
+    part = work.read(PARTS[0], 0, "partition 0", edges.nodes, x, component, watched, None)
+    back = PartialProduct.from_bytes(part.to_bytes())
+    assert back.totals.lost_edge == part.totals.lost_edge is not None
+    assert (back.totals.n_edges, back.totals.weight) == (4000, 4000.0)
+    for name in ("product", "degrees", "sums"):
+        np.testing.assert_array_equal(getattr(back.totals, name), getattr(part.totals, name))
+    np.testing.assert_array_equal(back.roots, part.roots)
+    assert back.to_bytes() == part.to_bytes()
+
+
+def test_estimators_accept_them():
+    parts = [(u, v - v % 2 + u % 2) for u, v in PARTS]
+    edges = LocalEdges(parts)
+    model = HFSClassifier(random_state=0, calibration=None).fit_edges(edges, {0: "e", 1: "o"})
+    ids = edges.nodes.ids()
+    assert [("e", "o")[i % 2] for i in ids] == model.transduction_.tolist()
+
+
+def test_a_bad_partition_is_named():
+    done: list[int] = []
+    parts = [PARTS[0], ([0], [1], [-1.0])]
+    edges = LocalEdges(parts, progress=lambda stage, at, of: done.append(at))
+    with pytest.raises(PartitionError, match=r"partition 1: .*row 0: weights must not be negative"):
+        edges.sparsify()
+    assert done == [1]
+
+
+@pytest.mark.parametrize(
+    ("edges", "message"),
+    [
+        (7, "edges in partitions are paths of files, or a list of batches, got int"),
+        ([], "an empty list of files has no edges"),
+    ],
+)
+def test_what_cannot_be_right_is_refused(edges: Any, message: str):
+    with pytest.raises((TypeError, ValueError), match=message):
+        LocalEdges(edges)
