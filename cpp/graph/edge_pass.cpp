@@ -6,7 +6,6 @@
 #include "graph/components.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <type_traits>
 #include <utility>
 
@@ -257,76 +256,66 @@ void EdgePass::add_sorted(std::span<const Index> u, std::span<const Index> v, st
   double* weights = weights_.get();
   const Block to{x_, y_, columns_};
   const auto is_known = [&](std::int64_t e) { return u[e] < n_ && v[e] < n_; };
-  // A thread takes the next part when it is done with one: another may share its core with threads that read edges.
-  const auto take_parts = [&](std::atomic<std::int64_t>& next, const auto& f) {
-    for (std::int64_t part; (part = next.fetch_add(1)) < parts;) f(part, places_.data() + part * ranges_);
-  };
   const auto for_edges = [&](std::int64_t part, const auto& f) {
     for (std::int64_t e = part * kPart; e < std::min(edges, (part + 1) * kPart); ++e) f(e);
   };
-  std::atomic<std::int64_t> next_count{0}, next_move{0}, next_range{0};
-  Team team(static_cast<int>(std::min<std::int64_t>(parts, threads_)));
-  team.run([&](int rank) {
-    // 1. Count the halves of each range, and find edges that join sets. Their positions are kept where halves will be.
-    take_parts(next_count, [&](std::int64_t part, std::uint32_t* places) {
-      for_edges(part, [&](std::int64_t e) {
-        if (!is_known(e)) return;
-        ++places[u[e] >> shift_];
-        ++places[v[e] >> shift_];
-      });
-      if (!joined_) return;
-      Found& here = found[part];
-      for_edges(part, [&](std::int64_t e) {
-        const Ends ends = compare_ends(*joined_, u[e], v[e], n_, weight_at(w, e));
-        if (ends == Ends::together) return;
-        if (ends == Ends::lost && here.lost < 0) here.lost = e;
-        if (is_known(e)) halves[part * kPart + here.count++].node = static_cast<std::int32_t>(e);
-      });
+  Crew crew(static_cast<int>(std::min<std::int64_t>(parts, threads_)));
+  // 1. Count the halves of each range, and find edges that join sets. Their positions are kept where halves will be.
+  crew.run(parts, [&](std::int64_t part) {
+    std::uint32_t* places = places_.data() + part * ranges_;
+    for_edges(part, [&](std::int64_t e) {
+      if (!is_known(e)) return;
+      ++places[u[e] >> shift_];
+      ++places[v[e] >> shift_];
     });
-    team.meet();
-    // 2. Counts become places, and sets are joined.
-    if (rank == 0) {
-      std::uint32_t before = 0;
-      for (std::int64_t range = 0; range < ranges_; ++range) {
-        for (std::int64_t part = 0; part < parts; ++part) {
-          before += std::exchange(places_[part * ranges_ + range], before);
-        }
-      }
-      for (std::int64_t part = 0; part < std::ssize(found); ++part) {
-        if (found[part].lost >= 0 && !lost_) lost_ = {u[found[part].lost], v[found[part].lost]};
-        for (std::int64_t i = part * kPart; i < part * kPart + found[part].count; ++i) {
-          join_pair(*joined_, n_, u[halves[i].node], v[halves[i].node]);
-        }
-      }
+    if (!joined_) return;
+    Found& here = found[part];
+    for_edges(part, [&](std::int64_t e) {
+      const Ends ends = compare_ends(*joined_, u[e], v[e], n_, weight_at(w, e));
+      if (ends == Ends::together) return;
+      if (ends == Ends::lost && here.lost < 0) here.lost = e;
+      if (is_known(e)) halves[part * kPart + here.count++].node = static_cast<std::int32_t>(e);
+    });
+  });
+  // 2. Counts become places, and sets are joined.
+  std::uint32_t before = 0;
+  for (std::int64_t range = 0; range < ranges_; ++range) {
+    for (std::int64_t part = 0; part < parts; ++part) {
+      before += std::exchange(places_[part * ranges_ + range], before);
     }
-    team.meet();
-    // 3. Halves move to the places of their ranges.
-    take_parts(next_move, [&](std::int64_t part, std::uint32_t* places) {
-      for_edges(part, [&](std::int64_t e) {
-        if (!is_known(e)) return;
-        const auto a = static_cast<std::int32_t>(u[e]), b = static_cast<std::int32_t>(v[e]);
-        const std::uint32_t at_a = places[a >> shift_]++, at_b = places[b >> shift_]++;
-        halves[at_a] = {a, b};
-        halves[at_b] = {b, a};
-        if constexpr (weighted) weights[at_a] = weights[at_b] = static_cast<double>(w[e]);
-      });
+  }
+  for (std::int64_t part = 0; part < std::ssize(found); ++part) {
+    if (found[part].lost >= 0 && !lost_) lost_ = {u[found[part].lost], v[found[part].lost]};
+    for (std::int64_t i = part * kPart; i < part * kPart + found[part].count; ++i) {
+      join_pair(*joined_, n_, u[halves[i].node], v[halves[i].node]);
+    }
+  }
+  // 3. Halves move to the places of their ranges.
+  crew.run(parts, [&](std::int64_t part) {
+    std::uint32_t* places = places_.data() + part * ranges_;
+    for_edges(part, [&](std::int64_t e) {
+      if (!is_known(e)) return;
+      const auto a = static_cast<std::int32_t>(u[e]), b = static_cast<std::int32_t>(v[e]);
+      const std::uint32_t at_a = places[a >> shift_]++, at_b = places[b >> shift_]++;
+      halves[at_a] = {a, b};
+      halves[at_b] = {b, a};
+      if constexpr (weighted) weights[at_a] = weights[at_b] = static_cast<double>(w[e]);
     });
-    team.meet();
-    // 4. Threads add ranges. The places of the last part are the ends of the ranges now.
-    const std::uint32_t* ends = places_.data() + (parts - 1) * ranges_;
-    for (std::int64_t range; (range = next_range.fetch_add(1)) < ranges_;) {
-      const std::int64_t begin = range == 0 ? 0 : ends[range - 1], count = ends[range] - begin;
-      using HalfWeight = std::conditional_t<weighted, double, Unit>;
-      const HalfWeight* its_weights = nullptr;
-      if constexpr (weighted) its_weights = weights + begin;
-      with_rest(columns_, [&](auto rest) { add_halves<rest.value>(halves + begin, its_weights, count, to); });
-      if (!around_) continue;
-      for (std::int64_t i = begin; i < begin + count; ++i) {
-        if (halves[i].node == halves[i].neighbour) continue;
-        double weight = 1.0;
-        if constexpr (weighted) weight = weights[i];
-        add_half(*around_, halves[i].node, halves[i].neighbour, weight);
-      }
+  });
+  // 4. Threads add ranges. The places of the last part are the ends of the ranges now.
+  const std::uint32_t* ends = places_.data() + (parts - 1) * ranges_;
+  crew.run(ranges_, [&](std::int64_t range) {
+    const std::int64_t begin = range == 0 ? 0 : ends[range - 1], count = ends[range] - begin;
+    using HalfWeight = std::conditional_t<weighted, double, Unit>;
+    const HalfWeight* its_weights = nullptr;
+    if constexpr (weighted) its_weights = weights + begin;
+    with_rest(columns_, [&](auto rest) { add_halves<rest.value>(halves + begin, its_weights, count, to); });
+    if (!around_) return;
+    for (std::int64_t i = begin; i < begin + count; ++i) {
+      if (halves[i].node == halves[i].neighbour) continue;
+      double weight = 1.0;
+      if constexpr (weighted) weight = weights[i];
+      add_half(*around_, halves[i].node, halves[i].neighbour, weight);
     }
   });
 }
