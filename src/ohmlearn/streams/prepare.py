@@ -24,6 +24,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ohmlearn.nodes.known import KnownEnds
 from ohmlearn.streams.source import Source, Step
 
@@ -156,15 +158,15 @@ class _Queue:
             while n_edges < most and not self._stop.is_set():
                 step = next(piece.steps, None)
                 if step is None:
-                    return Chunk(batches, True)
+                    return Chunk(_join(batches), True)
                 n_edges += max(1, step.raw.u.size)
                 known = None
                 if looks_up:
                     step, known = piece.look_up(step)
                 batches.append(Prepared(piece.at, piece.source, step, known))
         except Exception as error:
-            return Chunk(batches, True, error)
-        return Chunk(batches, False)
+            return Chunk(_join(batches), True, error)
+        return Chunk(_join(batches), False)
 
     def close(self) -> None:
         """Stop the threads, and close what is open."""
@@ -175,6 +177,32 @@ class _Queue:
             with suppress(Exception):
                 _close(piece.steps)
         _close(self._pieces)
+
+
+def _join(batches: deque[Prepared]) -> deque[Prepared]:
+    """Return one batch if all ids are known: threads share the work on a large one better."""
+    if len(batches) < 2 or any(
+        each.known is None or each.known.rows is not None for each in batches
+    ):
+        return batches
+    known = [each.known for each in batches if each.known is not None]
+    raws = [each.step.raw for each in batches]
+    last = batches[-1]
+    raw = raws[0]._replace(
+        w=_concatenate([raw.w for raw in raws]),
+        t=_concatenate([raw.t for raw in raws]),
+        n_bad=sum(raw.n_bad for raw in raws),
+        first_bad=next((raw.first_bad for raw in raws if raw.first_bad), None),
+    )
+    ends = KnownEnds(
+        np.concatenate([each.u for each in known]), np.concatenate([each.v for each in known])
+    )
+    return deque([last._replace(step=last.step._replace(raw=raw), known=ends)])
+
+
+def _concatenate(columns: list[Any]) -> Any:
+    """Return the columns of all batches in one; None if there are none."""
+    return None if columns[0] is None else np.concatenate(columns)
 
 
 def _close(iterator: Any) -> None:
