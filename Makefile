@@ -24,7 +24,7 @@ test: .venv/dev build/native/ohm_tests ## style, types, layers, C++ and Python t
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	build/native/ohm_tests
-	$(BIN)/pytest -q --ignore=tests/spark --ignore=src/ohmlearn/spark
+	$(BIN)/pytest -q --ignore=tests/spark --ignore=src/ohmlearn/spark --ignore-glob="*/support/spark_*.py"
 
 docs: .venv/docs build/docs/current ## the documentation site; its code is run and its links are checked: build/docs/html
 	$(BIN)/pytest -q tests/project/test_documentation.py

@@ -1,8 +1,8 @@
-#include <algorithm>
 #include "graph/csr.hpp"
 
 #include "graph/components.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -10,6 +10,7 @@
 #include <span>
 #include <utility>
 
+#include "base/rng.hpp"
 #include "check.hpp"
 
 namespace {
@@ -73,6 +74,37 @@ void compare_with_map(std::int32_t n, std::size_t m, unsigned seed) {
       CHECK(entry->first == Pair(row, built.csr.indices[k]));
       CHECK(entry->second == built.csr.weights[k]);
     }
+  }
+}
+
+// Many edges, so that there are several pieces and buckets; among few nodes, so that many are parallel.
+TEST(threads_sort_edges_in_the_same_way) {
+  constexpr std::int32_t kNodes = 3000;
+  constexpr std::int64_t kEdges = 200000, kSorted = 5000;
+  std::vector<std::int32_t> u, v;
+  std::vector<float> w;
+  std::map<std::pair<std::int32_t, std::int32_t>, double> sums;
+  for (std::int64_t i = 0; i < kEdges; ++i) {
+    const bool sorted = i < kSorted;
+    u.push_back(sorted ? static_cast<std::int32_t>(i / 4) : static_cast<std::int32_t>(ohm::hash(1, i) % kNodes));
+    v.push_back(sorted ? u[i] + 1 + static_cast<std::int32_t>(i % 4) : static_cast<std::int32_t>(ohm::hash(2, i) % 50));
+    w.push_back(static_cast<float>(ohm::uniform(ohm::hash(3, i))));
+    if (u[i] != v[i]) sums[std::minmax(u[i], v[i])] += static_cast<double>(w[i]);
+  }
+  for (const int threads : {1, 2, 5}) {
+    ohm::Crew crew(threads);
+    const ohm::Triangle edges = ohm::sort_edges(kNodes, u, v, w, kSorted, {}, {}, crew);
+    CHECK(edges.edges() == std::ssize(sums));
+    std::int64_t e = 0;
+    for (const auto& [ends, sum] : sums) {
+      CHECK(edges.start[ends.first] <= e && e < edges.start[ends.first + 1]);
+      CHECK(edges.other[e] == ends.second && edges.weight[e] == static_cast<float>(sum));
+      ++e;
+    }
+    ohm::Csr one, several;
+    ohm::mirror(edges, 2.0, one.indptr, one.indices, one.weights);
+    ohm::mirror(edges, 2.0, several.indptr, several.indices, several.weights, crew);
+    CHECK(one.indptr == several.indptr && one.indices == several.indices && one.weights == several.weights);
   }
 }
 

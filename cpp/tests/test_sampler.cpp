@@ -40,6 +40,31 @@ TEST(neither_batches_nor_threads_change_a_bit) {
   CHECK(parts.snapshot().h.weight == whole.snapshot().h.weight);
 }
 
+// Large enough that every step of a resample is shared among threads; weights are so different that there are clusters.
+TEST(threads_that_share_a_resample_do_not_change_a_bit) {
+  for (const bool in_order : {false, true}) {
+    Stream s = random_stream(1500, 900000);
+    for (std::size_t i = 0; i < s.u.size(); ++i) {
+      if (in_order) s.u[i] = static_cast<std::int32_t>(i * 1500 / s.u.size());
+      if (s.u[i] / 3 == s.v[i] / 3) s.w[i] *= 1e6f;
+    }
+    ohm::Sampler one(0, {.seed = 5, .epsilon = 0.35});
+    feed(one, s, 0, s.u.size());
+    CHECK(one.state().n_resamples > 1 && !one.state().clusters.empty());
+    const ohm::Snapshot expected = one.snapshot();
+    CHECK(expected.h.edges() > 60000);
+    for (const int threads : {2, 5}) {
+      ohm::Sampler several(0, {.seed = 5, .epsilon = 0.35, .threads = threads});
+      for (std::size_t at = 0; at < s.u.size(); at += 300001) feed(several, s, at, std::min(at + 300001, s.u.size()));
+      CHECK(several.state().u == one.state().u && several.state().v == one.state().v);
+      CHECK(several.state().w == one.state().w && several.state().chance == one.state().chance);
+      const ohm::Snapshot found = several.snapshot();
+      CHECK(found.h.start == expected.h.start && found.h.other == expected.h.other);
+      CHECK(found.h.weight == expected.h.weight);
+    }
+  }
+}
+
 TEST(total_weight_is_about_kept_and_merging_adds) {
   const Stream s = random_stream(150, 60000);
   ohm::Sampler first(150, {.seed = 1, .epsilon = 0.9});
