@@ -79,6 +79,7 @@ BLOCKS: dict[str, Callable[[Results], str]] = {
     "resistances": solver_tables.resistance_table,
     "pass": stream_tables.pass_table,
     "memory": stream_tables.memory_table,
+    "cores": stream_tables.cores_table,
     "multi-class": stream_tables.multi_class_table,
     "hindsight": stream_tables.hindsight_table,
     "streams": stream_tables.stream_table,

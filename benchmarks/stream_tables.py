@@ -7,6 +7,15 @@ import numpy as np
 from benchmarks import machine
 from benchmarks.results import Results, digits, ending, memory, seconds, table
 
+# What the cases of the suite "cores" are called.
+CORES = {
+    "parquet": "Parquet to sparsifier",
+    "paper": "paper's graph in memory, row order",
+    "labels": "Parquet to labels, three passes",
+    "resample": "a resample alone",
+    "large": "Parquet to sparsifier, 16 rows per node",
+}
+
 
 def machine_table(results: Results) -> str:
     """The machine, the installed packages, and the time that each suite took."""
@@ -145,6 +154,50 @@ def edge_log_table(results: Results) -> str:
         speeds = [f"{digits(f[name])} M/s" for name in ("million_per_s", "million_per_cpu_s")]
         rows.append([f["case"], f["what"], *speeds, ratio])
     return table(["columns", "", "edges by the clock", "by CPU time", "times Parquet"], rows)
+
+
+def amdahl(one: float, two: float, cores: int) -> tuple[float, float]:
+    """Return the serial share that the times on one and two threads imply, and a speed-up.
+
+    Everything that two threads lose counts as serial, also waiting for memory and for each other.
+    The speed-up is that of Amdahl's law with this share on `cores` cores.
+
+    Examples
+    --------
+    >>> amdahl(2.0, 1.0, 16)
+    (0.0, 16.0)
+    >>> share, speed = amdahl(1.0, 0.55, 10)
+    >>> f"{share:.0%}, {speed:.2f}"
+    '10%, 5.26'
+    """
+    share = 2 * two / one - 1
+    serial = max(share, 0.0)
+    return share, 1 / (serial + (1 - serial) / cores)
+
+
+def cores_table(results: Results) -> str:
+    """Wall time on one and two threads, the serial share, and the time to read the file."""
+    rows = []
+    figures = [f for case in CORES for f in results.figures("cores", case=case, threads=2)]
+    for two in figures:
+        case = {key: two[key] for key in ("case", "nodes", "edges", "ids")}
+        one = results.one("cores", work=two["work"], threads=1, **case)
+        read = results.one("cores", work="read", **case)
+        cells = [CORES[two["case"]] + (", strings" if two["ids"] == "string" else "")]
+        cells += [f"{two['nodes']:,}", f"{two['edges']:,}"]
+        cells += [seconds(f["wall_s"]) if f else "" for f in (read, one, two)]
+        cells.append(f"{two['wall_s'] / read['wall_s']:.1f}" if read else "")
+        if one:
+            share, bound = amdahl(one["wall_s"], two["wall_s"], 16)
+            cells += [f"{one['wall_s'] / two['wall_s']:.2f}", f"{100 * share:.0f}%", digits(bound)]
+        else:
+            cells += ["", "", ""]
+        more = two["cpu_s"] / one["cpu_s"] if one else None
+        rows.append([*cells, f"{more:.2f}" if more else "", memory(two["rss_peak_mib"])])
+    header = ["", "nodes", "edges", "pyarrow reads", "1 thread", "2 threads", "2 / reading",
+              "speed-up", "serial at most", "16 cores by Amdahl", "CPU time 2 / 1",
+              "memory"]  # fmt: skip
+    return table(header, rows) if rows else "Not recorded."
 
 
 def multi_class_table(results: Results) -> str:

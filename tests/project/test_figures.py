@@ -65,6 +65,7 @@ def test_every_picture_of_the_page_is_there():
         "results",
         "scaling",
         "run",
+        "stream_tables",
         "trust",
     ],
 )
