@@ -23,14 +23,14 @@ WEIGHTS = {
 }
 OPTIONS = {"epsilon": {"epsilon": 0.8}, "budget": {"max_edges": 3000}}
 EXPECTED = {
-    ("equal", "epsilon"): "6c183b6af7772eb2",
-    ("equal", "budget"): "add0f19a0b9d2752",
-    ("two decades", "epsilon"): "39f02671fa70353b",
-    ("two decades", "budget"): "8f2c2ba115af6639",
-    ("heavy pairs", "epsilon"): "9fa5088c292d86ca",
-    ("heavy pairs", "budget"): "060b47da4d6f6fe8",
-    ("falling with distance", "epsilon"): "c9998096acd9f4d8",
-    ("falling with distance", "budget"): "7d50bdf8052d0904",
+    ("equal", "epsilon"): "1edd6ec353fdc009",
+    ("equal", "budget"): "d6aacf31586bb014",
+    ("two decades", "epsilon"): "3d73f6676aeb2237",
+    ("two decades", "budget"): "b91be6614fca8467",
+    ("heavy pairs", "epsilon"): "ea4838e9945db21a",
+    ("heavy pairs", "budget"): "f92803eea8c2db5a",
+    ("falling with distance", "epsilon"): "dc1348c495eaf8bd",
+    ("falling with distance", "budget"): "6229841e3876e76b",
 }
 
 
