@@ -127,9 +127,9 @@ def multiply_partition(
     component : ndarray of int, optional
         Components of the sparsifier, in the first pass.
     watched : (ndarray, ndarray), optional
-        The arguments of `Surroundings`, if those are wanted.
+        The arguments of ``Surroundings``, if those are wanted.
     weigh : callable, optional
-        That of `read_pass`, for edges with times.
+        That of ``read_pass``, for edges with times.
     name : str
         Of the partition, for errors.
     options : ReadOptions
