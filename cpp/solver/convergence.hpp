@@ -64,7 +64,7 @@ class Convergence {
   }
 
   // Given true residuals, stops the columns that have converged or make no progress, and reports them; true while
-  // others run. `reports` may be null.
+  // others run.
   bool settle(ColumnReport* reports) {
     since_update_ = 0;
     bool any = false;
@@ -85,7 +85,7 @@ class Convergence {
       each.best = std::min(each.best, each.norm);
       each.running = !(done || stuck || at_limit() || hopeless_);
       any = any || each.running;
-      if (each.running || reports == nullptr) continue;
+      if (each.running) continue;
       reports[c].iterations = iterations;
       reports[c].residual = each.norm;
       reports[c].outcome = done        ? Outcome::converged
