@@ -1,0 +1,319 @@
+"""A picture of the communities of H: a few hundred nodes, where to draw them, and links.
+
+Who calls what, after each new answer:
+
+    layout = graph_map.update(h, given=numbers, suggested=numbers)     # a `Layout`
+    page = layout.describe(version, ids, labels, probabilities, given)  # the body of /v1/map
+
+Coordinates. Nodes of one community are close to each other in the smoothest directions x of the
+graph, those that minimise x'Lx / x'Dx: D the degrees, x not constant. Plain directions often single
+out a few nodes that hang on the rest by one edge, or that are alone. So all pairs of nodes are
+joined by weights that give each node tau more degree, which makes such small cuts expensive (Zhang
+and Rohe, 2018):
+
+    L_tau = L + tau I - (tau / n) 1 1',    D_tau = D + tau I
+
+Where b sums to zero, the solution of (L + tau I) x = b does as well, so that the last term of L_tau
+vanishes: an inverse iteration is one solve with a ground of tau. The ground also bounds the number
+of iterations that a solve takes, and isolated nodes and many components need no special case.
+
+Steps of one update:
+
+    1. choose the nodes
+    2. from the previous columns X (random ones at first), repeat:
+           Z = L_tau^+ D_tau X
+           X = Z (Z' D_tau Z)^(-1/2)
+       The symmetric root gives the orthonormal columns that are closest to Z, so columns that are
+       still right stay as they are, and the picture moves only as much as the graph does.
+    3. link each chosen node with those nearest to it in Z, in which smooth directions weigh more
+    4. project Z on a plane, by one step of subspace iteration from the previous plane
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ohmlearn._blas import one_blas_thread
+from ohmlearn.graph import Graph
+from ohmlearn.solver import LaplacianSolver
+
+__all__ = ["GraphMap", "Layout"]
+
+N_LINKS = 3  # of each node
+REGULARISATION = 0.1  # tau, in mean degrees
+FADED = 0.1  # nodes with less than this share of the mean degree are seldom chosen
+NOISE = 0.03  # added to the previous columns, compared with their size
+KEPT = 0.75  # factor on the sort keys of nodes that were shown: few leave by small changes
+
+
+class Effort(NamedTuple):
+    """How exactly the columns of a graph of some size are computed."""
+
+    n_first: int  # steps if there are no previous columns
+    n_next: int
+    tolerance: float  # of a solve
+
+
+SMALL = Effort(n_first=6, n_next=2, tolerance=1e-3)
+LARGE = Effort(n_first=8, n_next=1, tolerance=3e-2)
+MANY_ENTRIES = 2_000_000  # entries of H from which on it is large
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which nodes a map has, where they are, and which of them are linked.
+
+    Attributes
+    ----------
+    nodes : ndarray of int64
+        Numbers of the nodes, ascending.
+    xy : ndarray of shape (len(nodes), 2)
+        Places within the unit circle.
+    links : ndarray of int64, shape (n_links, 2)
+        Pairs of positions in `nodes`, the smaller one first, each pair once.
+    """
+
+    nodes: NDArray[np.int64]
+    xy: NDArray[np.float64]
+    links: NDArray[np.int64]
+
+    def describe(
+        self,
+        version: int,
+        ids: Sequence[Any],
+        labels: Sequence[Any],
+        probabilities: Sequence[float | None],
+        given: Sequence[bool],
+    ) -> dict[str, Any]:
+        """Return the body of ``/v1/map``.
+
+        Parameters
+        ----------
+        version : int
+            That of the answer.
+        ids, labels, probabilities, given : sequence
+            One entry for each entry of `nodes`, as JSON has them: no numpy scalars. The label and
+            the probability of a node that no label reaches are None.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> layout = Layout(np.array([4]), np.array([[0.25, -1 / 3]]), np.zeros((0, 2), np.int64))
+        >>> layout.describe(7, ["ana"], ["spam"], [0.987654], [False])["nodes"][0]["y"]
+        -0.3333
+        """
+        rows = zip(ids, self.xy.round(4).tolist(), labels, probabilities, given, strict=True)
+        return {
+            "version": version,
+            "nodes": [
+                {
+                    "id": name,
+                    "x": x,
+                    "y": y,
+                    "label": label,
+                    "probability": None if probability is None else round(probability, 4),
+                    "given": given,
+                }
+                for name, (x, y), label, probability, given in rows
+            ],
+            "links": self.links.tolist(),
+        }
+
+
+class GraphMap:
+    """Chooses nodes of a graph that changes, and places them so that communities can be seen.
+
+    The same sequence of updates with the same seed gives the same layouts, to the last bit. An
+    object serves one thread at a time.
+
+    Parameters
+    ----------
+    max_nodes : int
+        Largest number of nodes of a layout.
+    n_columns : int
+        Number of smooth directions; one fewer than the communities that they can tell apart.
+    seed : int
+        Seeds the sample of nodes and the first columns.
+    n_jobs : int, optional
+        Threads of a solve, as in `LaplacianSolver`.
+
+    Examples
+    --------
+    >>> from ohmlearn import gallery
+    >>> graph = gallery.stochastic_blocks([40, 40], 0.5, bridges=3, random_state=0)
+    >>> layout = GraphMap().update(graph)
+    >>> block = layout.nodes >= 40
+    >>> int((block[layout.links[:, 0]] != block[layout.links[:, 1]]).sum()) < 10
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        max_nodes: int = 400,
+        n_columns: int = 8,
+        seed: int = 0,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.max_nodes = max_nodes
+        self.n_columns = n_columns
+        self.seed = seed
+        self.n_jobs = n_jobs
+        self._forget()
+
+    def _forget(self) -> None:
+        self._columns = np.zeros((0, self.n_columns))
+        self._plane = np.eye(self.n_columns, 2)
+        self._shown: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+
+    def update(self, graph: Graph, *, given: ArrayLike = (), suggested: ArrayLike = ()) -> Layout:
+        """Return the layout of a graph; nodes keep their numbers between updates.
+
+        Parameters
+        ----------
+        graph : Graph
+        given, suggested : array-like of int
+            Nodes that are shown before others; a third of the places are kept for the others.
+        """
+        if graph.n_nodes < self._columns.shape[0]:  # another graph
+            self._forget()
+        first = self._columns.shape[0] == 0
+        with one_blas_thread():
+            nodes = self._choose(graph, _as_numbers(given), _as_numbers(suggested))
+            smooth = self._smoothen(graph, first)[nodes]
+            links = _link(smooth, graph.components()[1][nodes], graph.degrees[nodes] > 0)
+            xy = self._project(smooth, first)
+        self._shown = nodes
+        return Layout(nodes, xy, links)
+
+    def _choose(
+        self, graph: Graph, given: NDArray[np.int64], suggested: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Return the nodes to show: those of least key, which is exponential with a rate.
+
+        The rate of a node is close to 1 if it has edges that count, and 0.001 if it has none.
+        """
+        degrees = graph.degrees
+        n_nodes = graph.n_nodes
+        if n_nodes == 0:
+            return np.zeros(0, dtype=np.int64)
+        faded = FADED * (degrees.mean() or 1.0)
+        rates = 0.001 + degrees / (degrees + faded)
+        keys = -np.log(_hash_uniform(n_nodes, self.seed)) / rates
+        keys[self._shown] *= KEPT
+        chosen = np.zeros(n_nodes, dtype=bool)
+        room = self.max_nodes * 2 // 3
+        for first in (suggested, given):  # there are few suggestions
+            first = first[(first >= 0) & (first < n_nodes)]
+            first = _least(first, keys, room)
+            chosen[first] = True
+            room -= first.size
+        others = np.flatnonzero(~chosen)
+        chosen[_least(others, keys, self.max_nodes - int(chosen.sum()))] = True
+        return np.flatnonzero(chosen)
+
+    def _smoothen(self, graph: Graph, first: bool) -> NDArray[np.float64]:
+        """Take the steps of subspace iteration that the size of the graph allows; return Z."""
+        n_nodes, degrees = graph.n_nodes, graph.degrees
+        total = float(degrees.sum())
+        if n_nodes == 0 or total == 0:
+            return np.zeros((n_nodes, self.n_columns))
+        effort = LARGE if graph.weights.size > MANY_ENTRIES else SMALL
+        n_steps = effort.n_first if first else effort.n_next
+        # The same little noise in each update, or only noise in the first one. Without it, the
+        # columns could not turn to a new community, nor become more than a tiny graph has. New
+        # nodes start with it: a solve puts them beside their neighbours.
+        columns = np.random.default_rng(self.seed).standard_normal((n_nodes, self.n_columns))
+        columns *= NOISE / np.sqrt(n_nodes)
+        columns[: self._columns.shape[0]] += self._columns
+        scaled = degrees / (total / n_nodes)  # so that neither tau nor Z depends on units
+        mass = (scaled + REGULARISATION)[:, None]
+        tau = REGULARISATION * (total / n_nodes)
+        solver = LaplacianSolver(
+            graph, ground=np.full(n_nodes, tau), random_state=self.seed, n_jobs=self.n_jobs
+        )
+        smooth = columns
+        for _ in range(n_steps):
+            b = mass * columns
+            b -= mass * (b.sum(axis=0) / mass.sum())  # now it sums to zero
+            smooth = solver._solve_quietly(b, effort.tolerance) * (total / n_nodes)
+            smooth -= (mass * smooth).sum(axis=0) / mass.sum()
+            columns = _orthonormal(smooth, mass)
+        self._columns = columns
+        return np.asarray(smooth * np.sqrt(n_nodes))  # entries of columns are about 1 / sqrt(n)
+
+    def _project(self, smooth: NDArray[np.float64], first: bool) -> NDArray[np.float64]:
+        """Return places in the plane in which the chosen nodes are spread most."""
+        if smooth.shape[0] == 0:
+            return np.zeros((0, 2))
+        centred = smooth - smooth.mean(axis=0)
+        spread = centred.T @ centred
+        for _ in range(30 if first else 2):
+            plane = spread @ self._plane
+            if np.linalg.matrix_rank(plane) < 2:
+                break
+            self._plane = _orthonormal(plane, np.ones((self.n_columns, 1)))
+        places = centred @ self._plane
+        radii = np.hypot(places[:, 0], places[:, 1])
+        scale = float(np.sqrt(np.mean(radii**2)))
+        if scale == 0:
+            return np.zeros((smooth.shape[0], 2))
+        places /= 1.2 * scale
+        # Squeezes what is far out, so that a few such nodes do not push all others together.
+        return np.asarray(places / (1 + np.hypot(places[:, 0], places[:, 1]))[:, None])
+
+
+def _as_numbers(nodes: ArrayLike) -> NDArray[np.int64]:
+    return np.unique(np.asarray(nodes, dtype=np.int64))
+
+
+def _least(nodes: NDArray[np.int64], keys: NDArray[np.float64], n_nodes: int) -> NDArray[np.int64]:
+    """Return the nodes with the least keys."""
+    if nodes.size <= n_nodes:
+        return nodes
+    return nodes[np.argpartition(keys[nodes], n_nodes)[:n_nodes]] if n_nodes > 0 else nodes[:0]
+
+
+def _hash_uniform(n_nodes: int, seed: int) -> NDArray[np.float64]:
+    """Return a number in (0, 1) for each node number: SplitMix64 (Steele et al., 2014)."""
+    x = np.arange(1, n_nodes + 1, dtype=np.uint64)
+    x += np.uint64(seed % 2**32 << 32)
+    x *= np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    x ^= x >> np.uint64(31)
+    return ((x >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
+
+
+def _orthonormal(columns: NDArray[np.float64], mass: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the closest columns that are orthonormal in the inner product x' diag(mass) y.
+
+    Directions that the columns lack, as those of a tiny graph do, become zero.
+    """
+    values, vectors = np.linalg.eigh(columns.T @ (mass * columns))
+    there = values > 1e-12 * values[-1]
+    scales = np.zeros_like(values)
+    scales[there] = values[there] ** -0.5
+    return np.asarray(columns @ ((vectors * scales) @ vectors.T))
+
+
+def _link(
+    smooth: NDArray[np.float64], component: NDArray[np.int32], has_edges: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """Return pairs of nodes of which one is among the nearest of the other in its component."""
+    n_nodes = smooth.shape[0]
+    squares = (smooth**2).sum(axis=1)
+    distances = squares[:, None] + squares[None, :] - 2 * (smooth @ smooth.T)
+    apart = component[:, None] != component[None, :]
+    apart |= ~has_edges[:, None]
+    np.fill_diagonal(apart, True)
+    distances[apart] = np.inf
+    nearest = np.argsort(distances, axis=1, kind="stable")[:, :N_LINKS]
+    rows = np.repeat(np.arange(n_nodes), nearest.shape[1])
+    ends = np.column_stack([rows, nearest.ravel()])
+    ends = ends[np.isfinite(distances[ends[:, 0], ends[:, 1]])]
+    ends.sort(axis=1)
+    return np.unique(ends.reshape(-1, 2), axis=0)
