@@ -59,6 +59,7 @@ class LogBase(Shown, Shared):
                     f"leave it out, or make another log"
                 )
         self._in_step: SparsifierInStep | None = None
+        self._follows_later = False  # the sparsifier follows in another thread, see ohmlearn.serve
         self._compaction: Compaction | None = None
 
     def _make(self, options: dict[str, Any]) -> None:
@@ -160,11 +161,15 @@ class LogBase(Shown, Shared):
             with store.operation(sync):
                 yield store
         except BaseException:
-            if self._in_step is not None and not self._in_step.is_within(store.contents):
-                self._in_step = None  # it has seen an operation that was undone
+            self._drop_ahead()
             raise
-        if self._in_step is not None:
+        if self._in_step is not None and not self._follows_later:
             self._in_step.follow()
+
+    def _drop_ahead(self) -> None:
+        """Drop a sparsifier that has seen an operation that was undone."""
+        if self._in_step is not None and not self._in_step.is_within(self._store.contents):
+            self._in_step = None
 
     @in_turn
     def flush(self) -> None:
@@ -172,7 +177,7 @@ class LogBase(Shown, Shared):
         try:
             self._open_store.flush()
         except BaseException:
-            self._in_step = None  # it may have seen what was undone
+            self._drop_ahead()
             raise
 
     def close(self) -> None:
@@ -181,6 +186,7 @@ class LogBase(Shown, Shared):
         with self._lock:
             self.flush()
             if self._in_step is not None and self._store.is_writing:
+                self._in_step.follow()
                 self._in_step.save()
             self._store.close()
 

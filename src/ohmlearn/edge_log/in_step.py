@@ -15,6 +15,7 @@ been built again before a removal has changed the components of the graph.
 from __future__ import annotations
 
 import math
+import threading
 import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -34,7 +35,13 @@ from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.sparsifier.sample import largest_ratio
 from ohmlearn.validation.parameters import check_seed
 
-__all__ = ["MAX_STALENESS", "KeptSparsifier", "SparsifierInStep", "check_sparsifier_options"]
+__all__ = [
+    "MAX_STALENESS",
+    "KeptSparsifier",
+    "SparsifierInStep",
+    "Step",
+    "check_sparsifier_options",
+]
 
 MAX_STALENESS = 0.3
 # The sparsifier of removed edges is at least this accurate, so that a staleness near 1, where a
@@ -60,6 +67,16 @@ class KeptSparsifier(NamedTuple):
     removed_weight: float  # of edges that it has seen and that were removed since
 
 
+class Step(NamedTuple):
+    """Operations that a sparsifier has not taken in yet, and the log as it is after them."""
+
+    operations: list[Entries]
+    live: LiveEdges
+    n_operations: int
+    n_records: int
+    expiries: list[tuple[int, float]]
+
+
 def has_saved_sparsifier(store: Store) -> bool:
     """Whether a sparsifier of the log has been saved."""
     return (store.folder / SAVED).exists()
@@ -81,10 +98,16 @@ class SparsifierInStep:
         Of edges that H has seen and that were removed since.
     generation : int
         How often H has been built again.
+    lock : RLock
+        Held by a thread that uses or changes the attributes above, if there are several threads. A
+        thread that needs the lock of the log, too, takes that one first.
+    live : LiveEdges
+        The live edges that H stands for, when it has taken in all operations it knows.
     """
 
     def __init__(self, store: Store, n_jobs: int | None = None) -> None:
         self._store, self._n_jobs = store, n_jobs
+        self.lock = threading.RLock()
         self._path = store.folder / SAVED
         self._staleness: float | None = None
         self._has_changed = False
@@ -100,17 +123,34 @@ class SparsifierInStep:
     # H follows the log.
 
     def follow(self) -> None:
-        """Take in the operations since the last call."""
-        operations = self._store.take_operations()
-        if operations:
-            self._apply(np.concatenate(operations))
+        """Take in the operations since the last call, in a thread that holds the lock of the log."""
+        with self.lock:
+            if self._store.operations:
+                self.apply(self.take())
 
-    def _apply(self, entries: Entries) -> None:
+    def take(self) -> Step:
+        """Return the operations since the last call; needs the lock of the log."""
+        contents = self._store.contents
+        return Step(
+            self._store.take_operations(),
+            self._store.live(),
+            contents.n_operations,
+            contents.n_records,
+            list(contents.expiries),
+        )
+
+    def apply(self, step: Step) -> None:
+        """Take in operations; needs `lock`, but not that of the log."""
+        if step.operations:
+            self._apply(np.concatenate(step.operations), step.live)
+        self._arrive(step)
+
+    def _apply(self, entries: Entries, live: LiveEdges) -> None:
         """Take in operations: removed edges that H has seen first, then new live edges.
 
         Edges that were appended and removed since the last call are never seen.
         """
-        live, n_seen = self._store.live(), self._n_records
+        n_seen = self._n_records
         seen_rows = live.rows_before(n_seen)
         expiries = list(self._expiries)
         for entry in (entries[at : at + 1] for at in range(len(entries))):
@@ -125,12 +165,11 @@ class SparsifierInStep:
                 self._take_out(live.expired(n_seen, limits, limit))
                 expiries.append((n_seen, limit))
         self._feed(live, n_seen)
-        self.arrive()
 
     def _feed(self, live: LiveEdges, first: int) -> None:
         for part in live.parts(first):
             self._has_changed = True
-            self.sparsifier.update([_batch(part.columns)])
+            self.sparsifier._add(_batch(part.columns), part.record, is_checked=True)
 
     def _take_out(self, parts: Iterator[Columns]) -> None:
         """Add edges to the removed ones, unless these are so many that H is built again anyway."""
@@ -147,9 +186,13 @@ class SparsifierInStep:
 
     def arrive(self) -> None:
         """Note that H has seen all of the log as it is now; also called after compaction."""
-        contents = self._store.contents
-        self._n_operations, self._n_records = contents.n_operations, contents.n_records
-        self._expiries = list(contents.expiries)
+        with self.lock:
+            self._arrive(self.take())
+
+    def _arrive(self, step: Step) -> None:
+        self.live = step.live
+        self._n_operations, self._n_records = step.n_operations, step.n_records
+        self._expiries = step.expiries
 
     def _begin(self, generation: int) -> None:
         """Start with new sparsifiers."""
@@ -204,15 +247,33 @@ class SparsifierInStep:
         return largest_ratio(h, (u, v, w), self.sparsifier.seed, self.sparsifier.options.threads)
 
     def rebuild(self) -> None:
-        """Build H again from the live edges, in one pass, with new coins."""
+        """Build H again from the live edges, in one pass, with new coins.
+
+        Needs the lock of the log. `prepare_rebuild` and `build` are its two parts; the second, which
+        takes long, does not need it.
+        """
+        with self.lock:
+            self.build(self.prepare_rebuild())
+
+    def prepare_rebuild(self) -> Step:
+        """Choose new coins, and return the edges of which to build H."""
         generation = max(self.generation, self._store.manifest.generation) + 1
         if self._store.is_writing:
             self._store.write_manifest(generation=generation)
         self._begin(generation)
-        self._feed(self._store.live(), 0)
-        self.arrive()
+        return self.take()
+
+    def build(self, step: Step) -> None:
+        """Take in all live edges."""
+        self._feed(step.live, 0)
+        self._arrive(step)
 
     # On disk.
+
+    @property
+    def n_operations(self) -> int:
+        """Number of operations of the log that H has taken in."""
+        return self._n_operations
 
     def save(self) -> None:
         """Write H and the removed edges to the folder."""
@@ -287,7 +348,7 @@ class SparsifierInStep:
             n_records += int(kind == Kind.EDGES)
             if kind == Kind.EXPIRE:
                 self._expiries.append((n_records, float(low)))
-        self._apply(entries[first:])
+        self._apply(entries[first:], store.live())
         return True
 
 

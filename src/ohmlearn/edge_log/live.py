@@ -133,6 +133,10 @@ class LiveEdges(Shown):
         """Number of records, with or without live edges."""
         return len(self._records)
 
+    def latest(self, first: int = 0) -> float:
+        """Return the latest time in the records from number `first` on, of live edges or not."""
+        return float(self._records["high"][first:].max(initial=-np.inf))
+
     def parts(self, first: int = 0, stop: int | None = None) -> Iterator[LivePart]:
         """Yield the live edges of each record from number `first` to `stop` that has some."""
         for at in range(first, len(self._records) if stop is None else stop):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -29,6 +31,8 @@ from ohmlearn.graph.batches import as_edges, batches_of
 from ohmlearn.nodes.identity import nodes_of
 from ohmlearn.nodes.ids import as_ids
 from ohmlearn.sparsifier import StreamingSparsifier
+from ohmlearn.sparsifier.options import SparsifierOptions
+from ohmlearn.sparsifier.when import check_arrivals
 from ohmlearn.streams.batch import EdgeBatch, TimedBatch
 from ohmlearn.validation.edges import (
     MAX_NODES,
@@ -115,6 +119,8 @@ class EdgeLog(LogBase):
     >>> folder.cleanup()
     """
 
+    _latest: float | None = None  # time of all edges so far; None if it is not known yet
+
     def __iter__(self) -> Iterator[EdgeBatch | TimedBatch]:
         return iter(self.live_edges())
 
@@ -200,11 +206,29 @@ class EdgeLog(LogBase):
             raise ValueError(
                 f"the edges in {self.folder} {has}, so new ones must be alike; {remedy}"
             )
+        if times is not None and len(times) > 0:
+            self._check_ahead(times)
         arrays = (u, v) if weights is None else (u, v, weights)
         fault = _core.find_fault(MAX_NODES, 1, *arrays)
         if fault is not None:
             raise_edge_fault(fault, MAX_NODES, EdgeNames())
         return Columns(u, v, weights, times)
+
+    def _check_ahead(self, times: NDArray[np.float64]) -> None:
+        """Refuse times so far ahead that the sparsifier would forget all earlier edges."""
+        if self._follows_later:  # whoever appends has compared them with the clock
+            return
+        options = self._sparsifier_options
+        if options.has_times:
+            if self._latest is None:
+                self._latest = float(self._store.contents.records["high"].max(initial=-math.inf))
+            check_arrivals(times, self._latest, options)
+            self._latest = max(self._latest, float(times.max()))
+
+    @cached_property
+    def _sparsifier_options(self) -> SparsifierOptions:
+        stored = self._store.manifest.sparsifier
+        return SparsifierOptions(half_life=stored.get("half_life"), horizon=stored.get("horizon"))
 
     @in_turn
     def remove(
@@ -350,6 +374,7 @@ class EdgeLog(LogBase):
             if self._in_step is None and has_saved_sparsifier(store):
                 self._in_step = SparsifierInStep(store, self._n_jobs)
             if self._in_step is not None:
+                self._in_step.follow()
                 self._in_step.save()  # it can follow only from this point on
             compaction = Compaction(store, self._before_switch, self._after_switch)
             if background:
@@ -372,6 +397,7 @@ class EdgeLog(LogBase):
         store = self._open_store
         if self._in_step is None:
             self._in_step = SparsifierInStep(store, self._n_jobs)
+        self._in_step.follow()
         return self._in_step
 
     @in_turn

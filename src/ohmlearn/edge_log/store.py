@@ -172,6 +172,11 @@ class Store:
             self._undo(self._writer.flushed)
             raise
 
+    def drop_pending(self) -> None:
+        """Undo all operations since the last flush."""
+        if self._writer is not None and self._writer.pending:
+            self._undo(self._writer.flushed)
+
     def close(self) -> None:
         """Give the right to write back; operations that were not flushed are lost."""
         if self._writer is not None:

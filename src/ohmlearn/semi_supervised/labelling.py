@@ -263,6 +263,14 @@ class Labelling(FromPoints):
         self._nodes = kept.sparsifier.nodes
         self.staleness_, self._removed_weight = kept.staleness, kept.removed_weight
 
+    def _follow(self, kept: KeptSparsifier) -> None:
+        """Continue with a later state of the sparsifier of a log, as `update` does with edges."""
+        if not hasattr(self, "_seed"):
+            self._check_parameters()
+            self._start(None, kept.sparsifier)
+        self.sparsifier_ = kept.sparsifier
+        self._continue(kept, None, None)
+
     def _holds_all_edges(self) -> bool:
         """Whether no edge was dropped; parallel ones may have been added up."""
         if self._removed_weight > 0.0:

@@ -252,8 +252,8 @@ class StreamingSparsifier(SavedSparsifier):
             points.feed(sampler)
 
     @in_turn
-    def _add(self, batch: tuple[Any, ...], number: int) -> None:
-        """Take in a batch, or nothing of it."""
+    def _add(self, batch: tuple[Any, ...], number: int, is_checked: bool = False) -> None:
+        """Take in a batch, or nothing of it; `is_checked` if its times may be far ahead."""
         sampler, options = self._sampler(), self.options
         check = check_timed_batch if options.has_times else check_batch
         arrays = check(batch, number)
@@ -261,7 +261,7 @@ class StreamingSparsifier(SavedSparsifier):
         fault = _core.find_fault(limit, options.threads, *arrays[:3])
         if fault is not None:
             raise_edge_fault(fault, limit, EdgeNames())
-        if options.has_times:
+        if options.has_times and not is_checked:
             check_arrivals(arrays[3], sampler.latest, options)
         n_edges = len(arrays[0])
         if options.n_nodes is None and n_edges > 0:

@@ -1,0 +1,1 @@
+"""Live labels of a stream of events, over HTTP."""

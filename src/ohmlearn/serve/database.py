@@ -1,0 +1,295 @@
+"""The database of a service, an SQLite file: labels, batch ids, offsets, changes, certificates.
+
+Edges are in the log, everything else is here. A batch and its id must both survive a crash, or
+neither. So the id is committed before the log is flushed, together with the number of the operation
+that the batch will have. If the log does not have that operation after a crash, the batch was never
+acknowledged, and `forget_after` deletes its id. The same holds for the offsets of Kafka.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+__all__ = ["Database", "GivenLabel", "LabelRow", "Offset", "Receipt"]
+
+VERSION = 1
+TABLES = """
+CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS labels (
+    node TEXT PRIMARY KEY, label TEXT NOT NULL, weight REAL NOT NULL, at REAL NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS batches (
+    id TEXT PRIMARY KEY, operation INTEGER NOT NULL, receipt TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS batches_by_operation ON batches (operation);
+CREATE TABLE IF NOT EXISTS offsets (
+    topic TEXT, part INTEGER, next INTEGER, operation INTEGER NOT NULL,
+    PRIMARY KEY (topic, part, next)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS changes (
+    first INTEGER PRIMARY KEY, count INTEGER NOT NULL, version INTEGER NOT NULL,
+    at REAL NOT NULL, content BLOB NOT NULL
+);
+CREATE TABLE IF NOT EXISTS certificates (at REAL PRIMARY KEY, content TEXT NOT NULL);
+"""
+
+
+class LabelRow(NamedTuple):
+    """A label that is given to a node."""
+
+    node: int | str
+    label: str
+    weight: float = 1.0
+
+
+class GivenLabel(NamedTuple):
+    """A label as it is stored, with the Unix time at which it was given."""
+
+    node: int | str
+    label: str
+    weight: float
+    at: float
+
+
+class Offset(NamedTuple):
+    """The place of a message in Kafka.
+
+    `start` is where the consumer was before the message. If it is after the next offset that is
+    stored, an earlier message was not counted, and this one is refused. -1 skips the comparison.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    start: int = -1
+
+
+class Receipt(NamedTuple):
+    """What became of a batch."""
+
+    n_edges: int
+    n_bad: int = 0
+    first_bad: str | None = None
+    repeated: bool = False
+    operation: int = 0
+    n_removed: int = 0
+    n_missing: int = 0
+
+
+class Database:
+    """The SQLite file of a service. Threads may share it; each has its own connection.
+
+    Parameters
+    ----------
+    path : Path
+        It is made if it does not exist.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._own = threading.local()
+        self._all: list[sqlite3.Connection] = []
+        self._guard = threading.Lock()
+        with self._change() as connection:
+            found = int(connection.execute("PRAGMA user_version").fetchone()[0])
+            if found not in (0, VERSION):
+                raise ValueError(
+                    f"{path} has version {found}, but this version of ohmlearn reads version "
+                    f"{VERSION}; use the version of ohmlearn that wrote it"
+                )
+            for statement in TABLES.split(";"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+
+    @property
+    def _connection(self) -> sqlite3.Connection:
+        connection: sqlite3.Connection | None = getattr(self._own, "connection", None)
+        if connection is None:
+            connection = sqlite3.connect(
+                self.path, timeout=30.0, isolation_level=None, check_same_thread=False
+            )
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")  # a commit survives a loss of power
+            self._own.connection = connection
+            with self._guard:
+                self._all.append(connection)
+        return connection
+
+    @contextmanager
+    def _change(self) -> Iterator[sqlite3.Connection]:
+        """Do what is inside in one transaction."""
+        connection = self._connection
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield connection
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+    def close(self) -> None:
+        """Close all connections; those of other threads must not be in use."""
+        with self._guard:
+            for connection in self._all:
+                connection.close()
+            self._all.clear()
+        self._own = threading.local()
+
+    # Batches and offsets.
+
+    def find_batch(self, batch_id: str) -> Receipt | None:
+        """Return what became of a batch that was counted before."""
+        row = self._connection.execute(
+            "SELECT receipt FROM batches WHERE id = ?", (batch_id,)
+        ).fetchone()
+        return None if row is None else Receipt(*json.loads(row[0]))
+
+    def record(
+        self, batches: Iterable[tuple[str, Receipt]], offsets: Iterable[tuple[Offset, int]]
+    ) -> None:
+        """Store ids of batches, and offsets with the operations of their messages."""
+        with self._change() as connection:
+            connection.executemany(
+                "INSERT OR REPLACE INTO batches VALUES (?, ?, ?)",
+                [(name, receipt.operation, json.dumps(receipt)) for name, receipt in batches],
+            )
+            connection.executemany(
+                "INSERT OR REPLACE INTO offsets VALUES (?, ?, ?, ?)",
+                [
+                    (place.topic, place.partition, place.offset + 1, operation)
+                    for place, operation in offsets
+                ],
+            )
+
+    def forget_after(self, operation: int) -> None:
+        """Delete what belongs to operations that the log does not have."""
+        with self._change() as connection:
+            connection.execute("DELETE FROM batches WHERE operation > ?", (operation,))
+            connection.execute("DELETE FROM offsets WHERE operation > ?", (operation,))
+
+    def prune(self, operation: int, most: int) -> None:
+        """Delete old ids, of which `most` stay, and offsets before the last one.
+
+        The log must have all operations up to `operation`.
+        """
+        with self._change() as connection:
+            connection.execute(
+                "DELETE FROM offsets WHERE EXISTS (SELECT 1 FROM offsets AS later WHERE "
+                "later.topic = offsets.topic AND later.part = offsets.part AND "
+                "later.next > offsets.next AND later.operation <= ?)",
+                (operation,),
+            )
+            row = connection.execute(
+                "SELECT operation FROM batches ORDER BY operation DESC LIMIT 1 OFFSET ?", (most,)
+            ).fetchone()
+            if row is not None:
+                connection.execute("DELETE FROM batches WHERE operation <= ?", row)
+
+    def next_offsets(self, topic: str) -> dict[int, int]:
+        """Return the next offset of each partition."""
+        rows = self._connection.execute(
+            "SELECT part, max(next) FROM offsets WHERE topic = ? GROUP BY part", (topic,)
+        )
+        return {int(part): int(offset) for part, offset in rows}
+
+    # Labels.
+
+    def put_labels(self, rows: Iterable[LabelRow]) -> int:
+        """Store labels; one that a node has already is replaced. Return how many came."""
+        now = time.time()
+        content = [(json.dumps(row.node), row.label, row.weight, now) for row in rows]
+        with self._change() as connection:
+            connection.executemany("INSERT OR REPLACE INTO labels VALUES (?, ?, ?, ?)", content)
+        return len(content)
+
+    def delete_labels(self, nodes: Iterable[int | str]) -> int:
+        """Delete the labels of nodes; return how many had one."""
+        with self._change() as connection:
+            before = connection.total_changes
+            connection.executemany(
+                "DELETE FROM labels WHERE node = ?", [(json.dumps(node),) for node in nodes]
+            )
+            return connection.total_changes - before
+
+    def labels(self, after: str = "", limit: int = -1) -> list[GivenLabel]:
+        """Return labels in the order of their keys, which are nodes as JSON."""
+        rows = self._connection.execute(
+            "SELECT node, label, weight, at FROM labels WHERE node > ? ORDER BY node LIMIT ?",
+            (after, limit),
+        )
+        return [GivenLabel(json.loads(node), *rest) for node, *rest in rows]
+
+    # Changes of labels, and certificates.
+
+    def add_changes(self, first: int, count: int, version: int, content: bytes, most: int) -> None:
+        """Store the changes of one answer, numbered from `first` on; of older ones, keep `most`."""
+        with self._change() as connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO changes VALUES (?, ?, ?, ?, ?)",
+                (first, count, version, time.time(), content),
+            )
+            connection.execute(
+                "DELETE FROM changes WHERE first + count < ?", (first + count - most,)
+            )
+            self._set(connection, "changes_end", first + count)
+            self._set(connection, "version", version)
+
+    def changes_from(self, number: int, limit: int) -> list[tuple[int, int, int, float, bytes]]:
+        """Return rows (first, count, version, at, content) from a change on."""
+        rows = self._connection.execute(
+            "SELECT first, count, version, at, content FROM changes WHERE first + count > ? "
+            "ORDER BY first LIMIT ?",
+            (number, limit),
+        )
+        return list(rows)
+
+    def changes_start(self) -> int:
+        """Return the number of the oldest change that is kept."""
+        row = self._connection.execute("SELECT min(first) FROM changes").fetchone()
+        return self.get("changes_end") if row[0] is None else int(row[0])
+
+    def add_certificate(self, certificate: dict[str, Any]) -> None:
+        """Store a certificate."""
+        with self._change() as connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO certificates VALUES (?, ?)",
+                (certificate["at"], json.dumps(certificate)),
+            )
+
+    def certificates(self, limit: int) -> list[dict[str, Any]]:
+        """Return the last certificates, the oldest of them first."""
+        rows = self._connection.execute(
+            "SELECT content FROM certificates ORDER BY at DESC LIMIT ?", (limit,)
+        )
+        return [json.loads(content) for (content,) in rows][::-1]
+
+    # Numbers.
+
+    def get(self, name: str, default: int = 0) -> int:
+        """Return a number that was stored by name."""
+        row = self._connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+        return default if row is None else int(row[0])
+
+    @staticmethod
+    def _set(connection: sqlite3.Connection, name: str, value: int) -> None:
+        connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, str(value)))
+
+    def check(self) -> str:
+        """Return what SQLite says about the file; "ok" if it is whole."""
+        return str(self._connection.execute("PRAGMA quick_check").fetchone()[0])
+
+    def copy_to(self, path: Path) -> None:
+        """Copy the database, which may be in use, to another file."""
+        target = sqlite3.connect(path)
+        try:
+            self._connection.backup(target)
+        finally:
+            target.close()

@@ -1,0 +1,163 @@
+"""The thread that samples: it keeps the sparsifier in step with the edges of the log."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import NamedTuple
+
+from ohmlearn.edge_log import EdgeLog
+from ohmlearn.edge_log.in_step import MAX_STALENESS, KeptSparsifier, SparsifierInStep
+from ohmlearn.edge_log.live import LiveEdges
+from ohmlearn.serve.settings import Settings
+
+__all__ = ["Follower", "Moment"]
+
+RETRY_SECONDS = 5.0
+logger = logging.getLogger(__name__)
+
+
+class Moment(NamedTuple):
+    """The sparsifier after an operation of the log, and the edges that it stands for."""
+
+    kept: KeptSparsifier  # a copy
+    live: LiveEdges
+    operation: int
+    latest: float  # time of an edge; -inf if there was none
+
+
+class Follower:
+    """Samples the edges of a log after they have become durable.
+
+    The log is locked only while the thread looks up what is new. So edges can be appended while it
+    samples, and the sparsifier has never seen an edge that could still be lost.
+
+    Parameters
+    ----------
+    log : EdgeLog
+        Nobody else may ask for its sparsifier.
+    settings : Settings
+    """
+
+    def __init__(self, log: EdgeLog, settings: Settings) -> None:
+        self._log, self._settings = log, settings
+        log._follows_later = True
+        self._kept: SparsifierInStep | None = None
+        self._wakened = threading.Event()
+        self._is_stopping = False
+        self._thread = threading.Thread(target=self._run, name="ohmlearn-sampler", daemon=True)
+        self.seconds = 0.0  # of work
+        self.n_edges = 0  # live ones that the sparsifier stands for
+        self.operation = 0  # the last one of the log that it has seen
+        self.latest = float("-inf")
+        self.problem: str | None = None
+
+    def load(self) -> None:
+        """Load the sparsifier, and read the edges that have come since it was saved."""
+        with self._log._lock:
+            self._kept = self._log._in_step = SparsifierInStep(
+                self._log._store, self._settings.n_jobs
+            )
+            self._note(self._kept, 0)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Say that edges have become durable."""
+        self._wakened.set()
+
+    def stop(self) -> None:
+        """Catch up with the log, and end; the log saves the sparsifier when it is closed."""
+        self._is_stopping = True
+        self.wake()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    @property
+    def lag(self) -> int:
+        """Number of durable edges that are not sampled yet."""
+        return max(0, self._log._store.contents.n_edges - self.n_edges)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of weighted edges that the sparsifier holds."""
+        return 0 if self._kept is None else self._kept.sparsifier.n_rows_
+
+    @property
+    def n_resamples(self) -> int:
+        """Number of resamples so far."""
+        return 0 if self._kept is None else self._kept.sparsifier.n_resamples_
+
+    def moment(self) -> Moment:
+        """Return a copy of the sparsifier as it is now."""
+        kept = self._kept
+        assert kept is not None
+        with kept.lock:
+            copy = kept.sparsifier.with_threads(self._settings.n_jobs)
+            copy.nodes = self._log.nodes
+            state = KeptSparsifier(copy, kept.staleness(), kept.removed_weight())
+            return Moment(state, kept.live, kept.n_operations, self.latest)
+
+    def _run(self) -> None:
+        saved = time.monotonic()
+        while not self._is_stopping:
+            self._wakened.wait(1.0)
+            self._wakened.clear()
+            try:
+                start = time.perf_counter()
+                self._follow()
+                self.seconds += time.perf_counter() - start
+                if time.monotonic() - saved >= self._settings.checkpoint_seconds:
+                    self._save()
+                    saved = time.monotonic()
+                self.problem = None
+            except Exception as error:  # the sparsifier may be half-changed
+                logger.exception("sampling failed; the sparsifier is loaded again")
+                self.problem = f"sampling failed ({type(error).__name__}), and is tried again"
+                time.sleep(RETRY_SECONDS)
+                self._kept = None
+        if self._kept is not None:
+            self._follow()
+
+    def _follow(self) -> None:
+        """Take in what is new; build the sparsifier again if removals have made it too stale."""
+        if self._kept is None:
+            self.load()
+        kept = self._kept
+        assert kept is not None
+        with self._log._lock:
+            if not self._log._store.operations:
+                return
+            kept.lock.acquire()
+            step = kept.take()
+        try:
+            first = kept._n_records
+            kept.apply(step)
+            is_stale = kept.staleness() > MAX_STALENESS
+            self._note(kept, first)
+        finally:
+            kept.lock.release()
+        if is_stale:
+            self._rebuild(kept)
+
+    def _rebuild(self, kept: SparsifierInStep) -> None:
+        with self._log._lock:
+            kept.lock.acquire()
+            step = kept.prepare_rebuild()
+        try:
+            kept.build(step)
+            self._note(kept, 0)
+        finally:
+            kept.lock.release()
+
+    def _note(self, kept: SparsifierInStep, first: int) -> None:
+        self.operation, self.n_edges = kept.n_operations, kept.live.n_edges
+        self.latest = max(self.latest, kept.live.latest(first))
+
+    def _save(self) -> None:
+        if self._kept is not None:
+            with self._kept.lock:
+                self._kept.save()

@@ -1,0 +1,318 @@
+"""The thread that makes batches durable, and the queue before it.
+
+Batches that wait are written together: all of them to the log, their ids to the database, then one
+flush. Only then are they acknowledged. A batch is one operation of the log, so that it counts
+completely or not at all.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ohmlearn.edge_log import EdgeLog, LogError
+from ohmlearn.nodes.ids import Strings
+from ohmlearn.serve.clock import Clock
+from ohmlearn.serve.database import Database, Offset, Receipt
+from ohmlearn.serve.errors import Busy, Refused, storage_error
+from ohmlearn.serve.settings import Settings
+from ohmlearn.streams.source import RawBatch
+
+__all__ = ["Intake"]
+
+GROUP_BYTES = 16 << 20  # of batches that are written together
+PRUNE_EVERY = 1000  # flushes between two prunings of the database
+logger = logging.getLogger(__name__)
+
+
+@dataclass(eq=False)
+class Item:
+    """A batch in the queue."""
+
+    batch: RawBatch
+    is_removal: bool
+    batch_id: str | None
+    offset: Offset | None
+    size: int
+    future: Future[Receipt]
+
+
+class Intake:
+    """Takes batches from any thread and makes them durable in one.
+
+    Parameters
+    ----------
+    log : EdgeLog
+    database : Database
+    settings : Settings
+    lag : callable
+        Returns the number of durable edges that the sampler has not seen.
+    after_flush : callable
+        Called after batches have become durable.
+    work_when_idle : callable
+        Called about once a second by the thread that writes; it may change the log.
+    """
+
+    def __init__(
+        self,
+        log: EdgeLog,
+        database: Database,
+        settings: Settings,
+        *,
+        lag: Callable[[], int],
+        after_flush: Callable[[], None],
+        work_when_idle: Callable[[], None],
+    ) -> None:
+        self._log, self._database, self._settings = log, database, settings
+        self._lag, self._after_flush, self._work_when_idle = lag, after_flush, work_when_idle
+        self._queue: deque[Item] = deque()
+        self._changed = threading.Condition()
+        self._is_stopping = False
+        self._thread = threading.Thread(target=self._run, name="ohmlearn-intake", daemon=True)
+        self._clock = Clock()
+        self._next: dict[tuple[str, int], int] = {}  # offsets, as far as they are known here
+        self._must_forget = False  # ids of batches that the log does not have are stored
+        self.counts = dict.fromkeys(
+            ("edges", "batches", "repeated_batches", "bad_rows", "refused_batches", "removals"), 0
+        )
+        self.queued_edges = self.queued_bytes = self.n_flushes = 0
+        self.flush_seconds = 0.0
+        self.is_full = False  # the disk
+        self._rates: deque[tuple[float, int]] = deque([(time.monotonic(), 0)], 64)
+
+    # Called from any thread.
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Write what has been accepted, and end."""
+        with self._changed:
+            self._is_stopping = True
+            self._changed.notify_all()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def submit(
+        self,
+        batch: RawBatch,
+        *,
+        is_removal: bool = False,
+        batch_id: str | None = None,
+        offset: Offset | None = None,
+    ) -> Future[Receipt]:
+        """Put a batch into the queue; the result is there when the batch is durable."""
+        item = Item(batch, is_removal, batch_id, offset, _size(batch), Future())
+        with self._changed:
+            if self._is_stopping:
+                raise Refused(503, "the service is stopping; send the batch again later")
+            if self._queue and self.queued_bytes + item.size > self._settings.max_queued_bytes:
+                raise Busy("too many batches are waiting; send this one again later", 0.5)
+            if self._lag() > self._settings.max_lag_edges:
+                raise Busy("the sampler is too far behind; send the batch again later", 1.0)
+            self._queue.append(item)
+            self.queued_bytes += item.size
+            self.queued_edges += item.batch.u.size
+            self._changed.notify_all()
+        return item.future
+
+    def next_offsets(self, topic: str) -> dict[int, int]:
+        """Return the next offset of each partition; only of messages that are durable."""
+        with self._log._lock:  # while batches are written, their offsets are not durable yet
+            return self._database.next_offsets(topic)
+
+    def rate(self) -> float:
+        """Return durable edges per second, in the last few seconds."""
+        now, samples = time.monotonic(), list(self._rates)
+        recent = [sample for sample in samples if now - sample[0] <= 5.0]
+        then, before = recent[0] if recent else samples[-1]
+        return (self.counts["edges"] - before) / max(now - then, 1.0)
+
+    # The thread.
+
+    def _run(self) -> None:
+        while True:
+            group, is_last = self._take_group()
+            if group:
+                self._write(group)
+            elif is_last:
+                return
+            try:
+                self._work_when_idle()
+            except Exception:  # the next batch must still be written
+                logger.exception("work on the log failed")
+
+    def _take_group(self) -> tuple[list[Item], bool]:
+        """Wait for batches, but not longer than a second; return some, and whether to end."""
+        with self._changed:
+            if not self._queue and not self._is_stopping:
+                self._changed.wait(1.0)
+            group, size = [], 0
+            while self._queue and (not group or size + self._queue[0].size <= GROUP_BYTES):
+                group.append(self._queue.popleft())
+                size += group[-1].size
+            return group, self._is_stopping
+
+    def _write(self, group: list[Item]) -> None:
+        done: list[tuple[Item, Receipt]] = []
+        failed: list[tuple[Item, Exception]] = []
+        start = time.perf_counter()
+        try:
+            with self._log._lock:
+                self._write_all(group, done, failed)
+        except (OSError, sqlite3.Error) as error:
+            refusal = storage_error(error)
+            logger.error("batches were not stored: %s", error)
+            self.is_full = self.is_full or refusal.status == 507
+            done, failed = [], [(item, refusal) for item in group]
+        except Exception as error:  # a fault of ours; the thread must live
+            logger.exception("batches were not stored")
+            refusal = Refused(500, f"the service failed: {type(error).__name__}")
+            done, failed = [], [(item, refusal) for item in group]
+        else:
+            self.is_full = any(getattr(error, "status", 0) == 507 for _, error in failed)
+        self.flush_seconds += time.perf_counter() - start
+        self.n_flushes += 1
+        self._count(group, done, failed)
+        if done:
+            self._after_flush()
+        for item, receipt in done:
+            item.future.set_result(receipt)
+        for item, failure in failed:
+            item.future.set_exception(failure)
+
+    def _write_all(
+        self,
+        group: list[Item],
+        done: list[tuple[Item, Receipt]],
+        failed: list[tuple[Item, Exception]],
+    ) -> None:
+        """Write batches to the log, their ids to the database, and flush."""
+        if self._must_forget:
+            self._database.forget_after(self._log._store.contents.n_operations)
+            self._must_forget = False
+        batches: dict[str, Receipt] = {}
+        offsets: list[tuple[Offset, int]] = []
+        positions = dict(self._next)
+        for item in group:
+            try:
+                receipt = self._take(item, batches, positions)
+            except LogError:
+                raise  # the log is damaged
+            except OSError as error:
+                failed.append((item, storage_error(error)))
+                continue
+            except TypeError as error:  # ids of another kind
+                failed.append((item, Refused(409, str(error))))
+                continue
+            except (ValueError, Refused) as error:
+                failed.append((item, error))
+                continue
+            done.append((item, receipt))
+            if not receipt.repeated:
+                if item.batch_id is not None:
+                    batches[item.batch_id] = receipt
+                if item.offset is not None:
+                    offsets.append((item.offset, receipt.operation))
+        try:
+            if batches or offsets:
+                # From here until the log is flushed, the database is ahead of it.
+                self._must_forget = True
+                self._database.record(batches.items(), offsets)
+            self._log.flush()
+        except BaseException:
+            self._log._store.drop_pending()
+            if self._must_forget:
+                self._forget()
+            raise
+        self._must_forget = False
+        self._next = positions
+        if self.n_flushes % PRUNE_EVERY == PRUNE_EVERY - 1:
+            n_operations = self._log._store.contents.n_operations
+            self._database.prune(n_operations, self._settings.max_kept_batches)
+
+    def _forget(self) -> None:
+        """Delete the ids of batches that were undone; if that fails, it is done before the next."""
+        try:
+            self._database.forget_after(self._log._store.contents.n_operations)
+            self._must_forget = False
+        except sqlite3.Error as error:
+            logger.error("ids of batches could not be deleted yet: %s", error)
+
+    def _take(
+        self, item: Item, batches: dict[str, Receipt], positions: dict[tuple[str, int], int]
+    ) -> Receipt:
+        """Do what a batch asks for, unless that was done before."""
+        if item.batch_id is not None:
+            before = batches.get(item.batch_id) or self._database.find_batch(item.batch_id)
+            if before is not None:
+                return before._replace(repeated=True)
+        place = item.offset
+        if place is not None:
+            key = place.topic, place.partition
+            if key not in positions:
+                known = self._database.next_offsets(place.topic)
+                positions[key] = known.get(place.partition, -1)
+            if place.offset < positions[key]:
+                return Receipt(0, repeated=True)
+            if place.start > positions[key] >= 0:
+                raise Refused(409, f"offset {positions[key]} of {place.topic} is missing")
+        receipt = self._remove(item.batch) if item.is_removal else self._append(item.batch)
+        if place is not None:
+            positions[place.topic, place.partition] = place.offset + 1
+        return receipt
+
+    def _append(self, batch: RawBatch) -> Receipt:
+        t = batch.t
+        if t is None:
+            t = np.full(batch.u.size, self._clock.now())
+        n_edges = self._log.append(batch.u, batch.v, batch.w, t, sync=False)
+        operation = self._log._store.contents.n_operations
+        return Receipt(n_edges, batch.n_bad, batch.first_bad, operation=operation)
+
+    def _remove(self, batch: RawBatch) -> Receipt:
+        found = self._log.remove(batch.u, batch.v, batch.w, batch.t, missing="ignore", sync=False)
+        operation = self._log._store.contents.n_operations
+        counts = {"n_removed": found.n_removed, "n_missing": len(found.missing)}
+        return Receipt(0, batch.n_bad, batch.first_bad, operation=operation, **counts)
+
+    def _count(
+        self,
+        group: list[Item],
+        done: list[tuple[Item, Receipt]],
+        failed: list[tuple[Item, Exception]],
+    ) -> None:
+        counts = self.counts
+        for _, receipt in done:
+            counts["batches"] += 1
+            counts["repeated_batches"] += receipt.repeated
+            if not receipt.repeated:
+                counts["edges"] += receipt.n_edges
+                counts["bad_rows"] += receipt.n_bad
+                counts["removals"] += receipt.n_removed
+        counts["refused_batches"] += len(failed)
+        now = time.monotonic()
+        if now - self._rates[-1][0] >= 0.25:
+            self._rates.append((now, counts["edges"]))
+        with self._changed:
+            self.queued_bytes -= sum(item.size for item in group)
+            self.queued_edges -= sum(item.batch.u.size for item in group)
+
+
+def _size(batch: RawBatch) -> int:
+    """Return the bytes that a batch takes in memory."""
+    total = 1000
+    for column in (batch.u, batch.v, batch.w, batch.t):
+        parts: Any = column if isinstance(column, Strings) else (column,)
+        total += sum(part.nbytes for part in parts if part is not None)
+    return total

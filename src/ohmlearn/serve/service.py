@@ -1,0 +1,354 @@
+"""`Service`: live labels of the edges in a folder, behind one object.
+
+batches -> Intake (durable) -> Follower (sparsifier) -> Labeller (answers) -> readers
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+from ohmlearn.graph.time_view import FADED
+from ohmlearn.serve.answers import find_numbers
+from ohmlearn.serve.database import LabelRow, Offset, Receipt
+from ohmlearn.serve.errors import Busy, Gone, Refused, storage_error
+from ohmlearn.serve.folder import Folder
+from ohmlearn.serve.follower import Follower
+from ohmlearn.serve.intake import Intake
+from ohmlearn.serve.labeller import Certifier, Labeller
+from ohmlearn.serve.settings import Settings
+from ohmlearn.streams.source import RawBatch
+
+__all__ = ["Busy", "Gone", "LabelRow", "Offset", "Receipt", "Refused", "Service"]
+
+EXPIRE_EVERY = 60.0  # seconds between two looks for old edges
+MANY_RECORDS = 20_000  # small ones, after which the log is compacted
+MANY_DEAD = 1_000_000  # edges
+logger = logging.getLogger(__name__)
+
+
+class Service:
+    """Takes edges and labels, and answers with the labels of all nodes.
+
+    Parameters
+    ----------
+    folder : str or path
+        Holds everything. A service that starts with it continues where the last one was.
+    settings : Settings, optional
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from ohmlearn.serve.service import LabelRow, Service
+    >>> from ohmlearn.streams.source import RawBatch
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> service = Service(folder.name)
+    >>> service.start()
+    >>> edges = RawBatch(np.array([1, 2, 3]), np.array([2, 3, 4]))
+    >>> service.submit(edges, batch_id="first").result().n_edges
+    3
+    >>> service.submit(edges, batch_id="first").result().repeated
+    True
+    >>> service.put_labels([LabelRow(1, "good"), LabelRow(4, "bad")])
+    2
+    >>> service.stop()
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, folder: str | Path, settings: Settings | None = None) -> None:
+        self.settings = settings or Settings()
+        self._started = time.time()
+        self._folder = Folder(folder, self.settings)
+        self.name = self._folder.path.absolute().name
+        self._log, self._database = self._folder.log, self._folder.database
+        self._follower = Follower(self._log, self.settings)
+        self._labeller = Labeller(self._folder, self._follower, self.settings)
+        self._certifier = Certifier(self._database, self._labeller, self.settings)
+        self._intake = Intake(
+            self._log,
+            self._database,
+            self.settings,
+            lag=lambda: self._follower.lag,
+            after_flush=self._follower.wake,
+            work_when_idle=self._keep_house,
+        )
+        self._expired = self._compacted = time.monotonic()
+        self._is_stopped = False
+        self.ready = False
+        self.kafka: Any = None  # a Consumer, if there is one
+
+    def start(self) -> None:
+        """Load the sparsifier, read what has come since it was saved, start the threads."""
+        self._follower.load()
+        for part in (self._follower, self._intake, self._labeller, self._certifier):
+            part.start()
+        self.ready = True
+
+    def stop(self) -> None:
+        """Finish what was accepted, save everything, and close the folder."""
+        if self._is_stopped:
+            return
+        self._is_stopped, self.ready = True, False
+        self._intake.stop()
+        self._certifier.stop()
+        self._labeller.stop()
+        self._follower.stop()
+        self._folder.close()
+
+    # Edges.
+
+    @property
+    def id_kind(self) -> str | None:
+        """The type of the ids so far, "int64" or "string"; None if there was no edge."""
+        return self._log.nodes.kind
+
+    def submit(
+        self, batch: RawBatch, *, batch_id: str | None = None, offset: Offset | None = None
+    ) -> Future[Receipt]:
+        """Take edges. The result is there when they are durable.
+
+        Parameters
+        ----------
+        batch : RawBatch
+        batch_id : str, optional
+            A batch whose id has come before is not counted again.
+        offset : Offset, optional
+            The place of the message in Kafka; an earlier one is not counted again.
+
+        Raises
+        ------
+        Busy
+            If too much is waiting.
+        Refused
+            If the service is not ready, or is stopping.
+        """
+        self._check_ready()
+        return self._intake.submit(batch, batch_id=batch_id, offset=offset)
+
+    def submit_removal(self, batch: RawBatch, *, batch_id: str | None = None) -> Future[Receipt]:
+        """Remove the edges between pairs of nodes; as `submit`. It reads the whole log."""
+        self._check_ready()
+        return self._intake.submit(batch, is_removal=True, batch_id=batch_id)
+
+    def _check_ready(self) -> None:
+        if not self.ready:
+            raise Refused(503, "the service is starting or stopping; try again in a moment")
+
+    def next_offsets(self, topic: str) -> dict[int, int]:
+        """Return the next offset to read of each partition of a topic."""
+        return self._intake.next_offsets(topic)
+
+    # Labels.
+
+    def put_labels(self, rows: list[LabelRow]) -> int:
+        """Give labels to nodes, instead of those that they have; return how many."""
+        import sqlite3
+
+        try:
+            n_labels = self._database.put_labels(rows)
+        except sqlite3.Error as error:
+            raise storage_error(error) from error
+        self._labeller.labels_changed()
+        return n_labels
+
+    def delete_labels(self, nodes: list[int | str]) -> int:
+        """Delete the labels of nodes; return how many had one."""
+        import sqlite3
+
+        try:
+            n_deleted = self._database.delete_labels(nodes)
+        except sqlite3.Error as error:
+            raise storage_error(error) from error
+        self._labeller.labels_changed()
+        return n_deleted
+
+    def given_labels(self, limit: int = 1000, after: str | None = None) -> dict[str, Any]:
+        """Return labels that were given, and where the next page starts."""
+        import json
+
+        rows = self._database.labels(after or "", limit + 1)
+        more = len(rows) > limit
+        rows = rows[:limit]
+        following = json.dumps(rows[-1].node) if more else None
+        return {"labels": [row._asdict() for row in rows], "next": following}
+
+    # Answers.
+
+    def envelope(self) -> dict[str, Any]:
+        """Return which edges the last answers reflect, and how good the sparsifier was."""
+        answers, last = self._labeller.answers, self._certifier.last
+        lag = max(0, self._log._store.contents.n_edges - answers.edges)
+        shown = ("at", "epsilon", "bound", "confidence")
+        certificate = None if last is None else {name: last[name] for name in shown}
+        return {
+            **answers.envelope(),
+            "lag_edges": lag,
+            "changes_next": self._labeller.changes_end,
+            "certificate": certificate,
+        }
+
+    def lookup(self, nodes: list[int | str]) -> dict[str, Any]:
+        """Return the labels of some nodes."""
+        envelope, answers = self.envelope(), self._labeller.answers
+        numbers = find_numbers(self._log.nodes, nodes)
+        return {**envelope, "results": answers.lookup(numbers, nodes)}
+
+    def changes(self, since: int, limit: int = 10_000) -> dict[str, Any]:
+        """Return changes of labels since an earlier call, whose "next" is `since`.
+
+        Raises
+        ------
+        Gone
+            If they are too old to be kept.
+        """
+        envelope, end = self.envelope(), self._labeller.changes_end
+        oldest = self._database.changes_start()
+        if since < oldest:
+            raise Gone(
+                f"changes before number {oldest} are no longer kept, got since = {since}; read "
+                f"/v1/export, then go on with the changes_next of its watermark"
+            )
+        found, following = self._labeller.changes(since, limit) if since < end else ([], since)
+        return {
+            **envelope, "changes": found, "next": following, "complete": following >= end,
+        }  # fmt: skip
+
+    def export(self) -> Iterator[bytes]:
+        """Yield a Parquet file with the labels of all nodes, in parts."""
+        return self._labeller.answers.export(self._log.nodes)
+
+    def suggestions(self, k: int = 10) -> dict[str, Any]:
+        """Return nodes to label next."""
+        found = self._labeller.suggestions
+        return {**self.envelope(), **found, "suggestions": found["suggestions"][:k]}
+
+    def certificates(self, limit: int = 200) -> list[dict[str, Any]]:
+        """Return the last certificates, the oldest of them first."""
+        return self._database.certificates(limit)
+
+    def map(self) -> dict[str, Any]:
+        """Return a few hundred nodes, and where to draw them."""
+        return self._labeller.map
+
+    # Figures.
+
+    @property
+    def problems(self) -> list[str]:
+        """What does not work at present."""
+        kafka = None if self.kafka is None else self.kafka.status().get("error")
+        found = [part.problem for part in (self._follower, self._labeller, self._certifier)]
+        if self._intake.is_full:
+            found.append("the disk is full: no edges are taken")
+        return [problem for problem in [*found, kafka] if problem]
+
+    def status(self) -> dict[str, Any]:
+        """Return figures for the page."""
+        answers, labeller = self._labeller.answers, self._labeller
+        sizes = answers.class_sizes()
+        return {
+            "name": self.name,
+            "edges": self._log.n_edges,
+            "nodes": self._log.n_nodes,
+            "labels": labeller.n_labels,
+            "classes": [
+                {"label": name, "n_nodes": size, "colour": at}
+                for at, (name, size) in enumerate(zip(answers.classes, sizes, strict=True))
+            ],
+            "edges_per_second": self._intake.rate(),
+            "lag_edges": self._follower.lag,
+            "queued_edges": self._intake.queued_edges,
+            "answers": self.envelope(),
+            "confidence": answers.histogram(),
+            "n_unreached": answers.n_nodes - sum(sizes),
+            "recent_changes": list(labeller.recent),
+            "notes": labeller.notes,
+            "rows": self._follower.n_rows,
+            "memory_mib": round(memory_bytes() / 2**20, 1),
+            "uptime_seconds": time.time() - self._started,
+            "recompute_seconds": answers.seconds,
+            "half_life": self._folder.options.get("half_life"),
+            "window": self._folder.options.get("horizon"),
+            "kafka": None if self.kafka is None else self.kafka.status(),
+            "problems": self.problems,
+            "read_only": self._intake.is_full,
+        }
+
+    def metrics(self) -> dict[str, float]:
+        """Return figures for Prometheus, by name."""
+        counts, answers = self._intake.counts, self._labeller.answers
+        age = time.time() - answers.computed_at if answers.computed_at else 0.0
+        kafka = {} if self.kafka is None else self.kafka.status()
+        last = self._certifier.last or {}
+        return {
+            **{f"{name}_total": float(count) for name, count in counts.items()},
+            "labels": self._labeller.n_labels,
+            "nodes": self._log.n_nodes,
+            "rows": self._follower.n_rows,
+            "lag_edges": self._follower.lag,
+            "queued_edges": self._intake.queued_edges,
+            "queued_bytes": self._intake.queued_bytes,
+            "resamples_total": self._follower.n_resamples,
+            "follow_seconds_total": self._follower.seconds,
+            "solve_seconds": answers.seconds,
+            "answer_age_seconds": age,
+            "answers_total": self._labeller.n_answers,
+            "changes_total": self._labeller.n_changes,
+            "certificate_epsilon": last.get("epsilon") or 0.0,
+            "staleness": answers.staleness,
+            "memory_bytes": memory_bytes(),
+            "kafka_messages_total": kafka.get("messages", 0),
+            "kafka_dead_letters_total": kafka.get("dead_letters", 0),
+            "flush_seconds_total": self._intake.flush_seconds,
+            "flushes_total": self._intake.n_flushes,
+        }
+
+    # Housekeeping, in the thread of the intake.
+
+    def _keep_house(self) -> None:
+        """Forget edges that are too old to count, and rewrite files that have many dead ones."""
+        now = time.monotonic()
+        if now - self._expired >= EXPIRE_EVERY:
+            self._expired = now
+            self._expire()
+        if now - self._compacted >= EXPIRE_EVERY:
+            self._compacted = now
+            self._compact()
+
+    def _expire(self) -> None:
+        options = self._log._sparsifier_options
+        span = options.reach if options.reach is not None else FADED * options.decay
+        if span < float("inf") and self._follower.latest > float("-inf"):
+            self._log.expire(self._follower.latest - span)
+
+    def _compact(self) -> None:
+        compaction, contents = self._log._compaction, self._log._store.contents
+        if compaction is not None and compaction.is_running:
+            return
+        is_dead = contents.n_removed > max(MANY_DEAD, contents.n_edges)
+        if is_dead or contents.n_records > MANY_RECORDS + contents.n_edges // 10_000:
+            self._log.compact(background=True)
+
+
+def memory_bytes() -> int:
+    """Return the memory of this process.
+
+    Examples
+    --------
+    >>> memory_bytes() > 1_000_000
+    True
+    """
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        import resource
+
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak if sys.platform == "darwin" else peak * 1024

@@ -1,0 +1,135 @@
+"""What a service is told: how edges are forgotten, how often it answers, and its limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+from ohmlearn.validation.parameters import N_JOBS, Constraints, Interval, check_parameters
+from ohmlearn.validation.times import DURATION_KIND, check_duration
+
+__all__ = ["Settings"]
+
+SHORTEST = 1.0  # seconds of a half-life or a window; the times of edges are Unix seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Settings of a `Service`.
+
+    The first four are stored in the folder when it is made. Later they may be left out, and must
+    not differ.
+
+    Parameters
+    ----------
+    half_life : str or float, optional
+        An edge loses half of its weight in this time, such as "7d", or a number of seconds.
+    window : str or float, optional
+        Only edges of this time count, such as "30d". Not together with a half-life.
+    epsilon : float, optional
+        Accuracy of the sparsifier; 0.5 by default.
+    seed : int, optional
+        For random numbers; 0 by default.
+    passes : int
+        Passes over the edges for each answer; 1 uses the sparsifier alone.
+    certify_every : float or str, optional
+        How often the sparsifier is compared with all edges; None for never.
+    every_seconds : float
+        Answers are computed again at most so often,
+    every_edges : int
+        or earlier, after so many new edges.
+    n_jobs : int
+        Threads of the sampler, and of solves.
+    max_queued_bytes : int
+        Size of the batches that wait to be written. More are refused for the time being.
+    max_lag_edges : int
+        How many durable edges the sampler may be behind, before batches are refused.
+    max_kept_batches : int
+        How many batch ids are remembered.
+    max_kept_changes : int
+        How many changes of labels are remembered.
+    checkpoint_seconds : float
+        How often the sparsifier is saved. After a crash, the edges since then are read again.
+
+    Examples
+    --------
+    >>> Settings(half_life="7d").half_life_seconds
+    604800.0
+    >>> Settings(half_life="7d", window="30d")
+    Traceback (most recent call last):
+    ...
+    ValueError: half_life = '7d' and window = '30d' exclude each other; give one of them
+    """
+
+    half_life: Any = None
+    window: Any = None
+    epsilon: float | None = None
+    seed: int | None = None
+    passes: int = 1
+    certify_every: Any = 600.0
+    every_seconds: float = 2.0
+    every_edges: int = 1_000_000
+    n_jobs: int = 1
+    max_queued_bytes: int = 64 << 20
+    max_lag_edges: int = 8_000_000
+    max_kept_batches: int = 1_000_000
+    max_kept_changes: int = 1_000_000
+    checkpoint_seconds: float = 60.0
+
+    def __post_init__(self) -> None:
+        check_parameters(type(self).__name__, CONSTRAINTS, vars(self))
+        if self.half_life is not None and self.window is not None:
+            raise ValueError(
+                f"half_life = {self.half_life!r} and window = {self.window!r} exclude each other; "
+                f"give one of them"
+            )
+        for name in ("half_life", "window", "certify_every"):
+            value = getattr(self, name)
+            if value is not None and check_duration(name, value) < SHORTEST:
+                raise ValueError(f"{name} = {value!r} is shorter than a second; give a longer time")
+
+    @property
+    def half_life_seconds(self) -> float | None:
+        """The half-life in seconds."""
+        return None if self.half_life is None else check_duration("half_life", self.half_life)
+
+    @property
+    def window_seconds(self) -> float | None:
+        """The window in seconds."""
+        return None if self.window is None else check_duration("window", self.window)
+
+    @property
+    def certify_seconds(self) -> float | None:
+        """The time between two certificates in seconds."""
+        if self.certify_every is None:
+            return None
+        return check_duration("certify_every", self.certify_every)
+
+    def of_the_log(self) -> dict[str, Any]:
+        """Return the parameters of the log that were given, by their names there."""
+        given = {
+            "half_life": self.half_life,
+            "horizon": self.window,
+            "epsilon": self.epsilon,
+            "random_state": self.seed,
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
+
+CONSTRAINTS: Constraints = {
+    "half_life": (None, DURATION_KIND),
+    "window": (None, DURATION_KIND),
+    "epsilon": (None, Interval(Real, 0, 1, closed="neither")),
+    "seed": (None, Interval(Integral, 0)),
+    "passes": (Interval(Integral, 1),),
+    "certify_every": (None, DURATION_KIND),
+    "every_seconds": (Interval(Real, 0),),
+    "every_edges": (Interval(Integral, 1),),
+    "n_jobs": N_JOBS,
+    "max_queued_bytes": (Interval(Integral, 1),),
+    "max_lag_edges": (Interval(Integral, 1),),
+    "max_kept_batches": (Interval(Integral, 1),),
+    "max_kept_changes": (Interval(Integral, 1),),
+    "checkpoint_seconds": (Interval(Real, 0),),
+}
