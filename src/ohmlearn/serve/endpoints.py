@@ -1,0 +1,359 @@
+"""The endpoints: each reads a request, asks the service, and answers in JSON.
+
+What the service calls quick is called on the event loop. Everything else, such as decoding a body
+or storing labels, is done in threads, so that a look-up never waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ohmlearn.serve.bodies import BodyReader, gunzip, is_gzip, media_type, parse_json
+from ohmlearn.serve.decode import BadBody, Form, decode_edges, decode_pairs
+from ohmlearn.serve.errors import Busy, Gone, Refused
+from ohmlearn.serve.events import EventStream, ExportStream
+from ohmlearn.serve.http_limits import Limits
+from ohmlearn.serve.metrics import HttpMetrics
+from ohmlearn.serve.openapi import describe
+from ohmlearn.serve.questions import (
+    Query,
+    batch_id_of,
+    both_forms,
+    read_label_rows,
+    read_nodes,
+    read_path_node,
+)
+from ohmlearn.serve.replies import HttpError, JsonReply, to_json
+
+if TYPE_CHECKING:
+    from ohmlearn.serve.service import Service
+
+__all__ = ["Endpoints"]
+
+T = TypeVar("T")
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+FORMS: dict[str, Form] = {
+    "application/x-ndjson": "ndjson",
+    "application/ndjson": "ndjson",
+    "application/jsonl": "ndjson",
+    "text/csv": "csv",
+    "application/vnd.apache.arrow.stream": "arrow",
+    "application/vnd.apache.arrow.file": "arrow",
+}
+PAGE = {
+    "/": ("index.html", "text/html; charset=utf-8"),
+    "/page.css": ("page.css", "text/css; charset=utf-8"),
+    "/page.js": ("page.js", "text/javascript; charset=utf-8"),
+}
+FEW_NODES = 100  # looked up on the event loop
+SMALL_BODY = 64 << 10  # bytes that are parsed on the event loop
+LABELS_PREFIX = b"/v1/labels/"
+MOST_LABELS = 100_000  # in one request
+
+
+class Endpoints:
+    """All endpoints of a service.
+
+    Parameters
+    ----------
+    service : Service
+    limits : Limits
+    metrics : HttpMetrics
+    """
+
+    def __init__(self, service: Service, limits: Limits, metrics: HttpMetrics) -> None:
+        self._service, self._limits, self._metrics = service, limits, metrics
+        self._decoders = ThreadPoolExecutor(2, "ohmlearn-decode")
+        self._workers = ThreadPoolExecutor(4, "ohmlearn-http")
+        times = (limits.body_seconds, limits.stop_seconds)
+        self._edge_bodies = BodyReader(limits.body, limits.all_bodies, *times)
+        self._json_bodies = BodyReader(limits.json_body, limits.all_json_bodies, *times)
+        self._stopping = asyncio.Event()
+        self._n_exports: set[object] = set()
+        self._event_clients: set[object] = set()
+        self._openapi = to_json(describe())
+        folder = Path(__file__).parent / "page"
+        self._page = {path: (folder / name).read_bytes() for path, (name, _) in PAGE.items()}
+
+    def routes(self) -> dict[str, dict[str, Endpoint]]:
+        """Return the endpoint of each path and method."""
+        return {
+            **{path: {"GET": self.page} for path in PAGE},
+            "/healthz": {"GET": self.healthz},
+            "/readyz": {"GET": self.readyz},
+            "/metrics": {"GET": self.metrics},
+            "/v1/openapi.json": {"GET": self.openapi},
+            "/v1/edges": {"POST": self.post_edges},
+            "/v1/removals": {"POST": self.post_removals},
+            "/v1/labels": {
+                "GET": self.get_labels,
+                "POST": self.post_labels,
+                "DELETE": self.delete_labels,
+            },
+            "/v1/labels:lookup": {"POST": self.lookup},
+            "/v1/labels/{id:path}": {"GET": self.get_label, "DELETE": self.delete_label},
+            "/v1/changes": {"GET": self.changes},
+            "/v1/export": {"GET": self.export},
+            "/v1/suggest": {"GET": self.suggest},
+            "/v1/certificates": {"GET": self.certificates},
+            "/v1/status": {"GET": self.status},
+            "/v1/map": {"GET": self.map},
+            "/v1/events": {"GET": self.events},
+        }
+
+    def stop(self) -> None:
+        """End streams of events, and hurry bodies that are being read; on the event loop."""
+        self._stopping.set()
+        self._edge_bodies.stop()
+        self._json_bodies.stop()
+
+    def close(self) -> None:
+        """End the threads, when there are no requests any more."""
+        self._decoders.shutdown()
+        self._workers.shutdown()
+
+    # Edges.
+
+    async def post_edges(self, request: Request) -> Response:
+        """Take a batch of edges; answer when it is durable."""
+        receipt = await self._take(request, decode_edges, self._service.submit)
+        names = ("n_edges", "n_bad", "first_bad", "repeated", "operation")
+        return JsonReply({name: getattr(receipt, name) for name in names})
+
+    async def post_removals(self, request: Request) -> Response:
+        """Remove the edges between pairs of nodes; answer when that is durable."""
+        receipt = await self._take(request, decode_pairs, self._service.submit_removal)
+        names = ("n_removed", "n_missing", "n_bad", "first_bad", "repeated", "operation")
+        return JsonReply({name: getattr(receipt, name) for name in names})
+
+    async def _take(
+        self,
+        request: Request,
+        decode: Callable[..., Any],
+        submit: Callable[..., Future[Any]],
+    ) -> Any:
+        query = Query(request, "batch_id", "on_bad")
+        batch_id = batch_id_of(request, query)
+        skip_bad = query.choice("on_bad", "refuse", "skip") == "skip"
+        form = FORMS.get(media_type(request))
+        if form is None:
+            raise HttpError(
+                415,
+                "edges are accepted as application/x-ndjson, text/csv or "
+                "application/vnd.apache.arrow.stream; set the header Content-Type to one of these",
+            )
+        is_packed = is_gzip(request)
+
+        def read(body: bytes) -> Any:
+            if is_packed:
+                body = gunzip(body, self._limits.body)
+            return decode(
+                body,
+                form,
+                id_kind=self._service.id_kind,
+                skip_bad=skip_bad,
+                max_rows=self._limits.rows,
+                max_id_bytes=self._limits.id_bytes,
+            )
+
+        with self._edge_bodies.counted() as counted:
+            body = await self._edge_bodies.read(request, counted)
+            with _refusals():
+                batch = await self._in_thread(self._decoders, read, body)
+            del body
+        with _refusals():
+            future = submit(batch, batch_id=batch_id)
+            # Shielded: whatever becomes of this request, the batch has been accepted.
+            return await asyncio.shield(asyncio.wrap_future(future))
+
+    # Labels.
+
+    async def post_labels(self, request: Request) -> Response:
+        """Store labels."""
+        from ohmlearn.serve.service import LabelRow
+
+        Query(request)
+        body = await self._read_json(request)
+        found = read_label_rows(body, self._service.id_kind, MOST_LABELS, self._limits.id_bytes)
+        rows = [LabelRow(*row) for row in found]
+        with _refusals():
+            n_labels = await self._in_thread(self._workers, self._service.put_labels, rows)
+        return JsonReply({"n_labels": n_labels})
+
+    async def delete_labels(self, request: Request) -> Response:
+        """Delete the labels of some nodes."""
+        Query(request)
+        body = await self._read_json(request)
+        nodes = read_nodes(body, self._service.id_kind, MOST_LABELS, self._limits.id_bytes)
+        return await self._delete(nodes)
+
+    async def delete_label(self, request: Request) -> Response:
+        """Delete the label of one node."""
+        Query(request)
+        return await self._delete([self._node_of(request)])
+
+    async def _delete(self, nodes: list[int | str]) -> Response:
+        with _refusals():
+            n_deleted = await self._in_thread(
+                self._workers, self._service.delete_labels, both_forms(nodes)
+            )
+        return JsonReply({"n_deleted": n_deleted})
+
+    async def get_labels(self, request: Request) -> Response:
+        """Return the labels that were given."""
+        query = Query(request, "limit", "after")
+        limit, after = query.integer("limit", 1000, 1, 10_000), query.text("after")
+        with _refusals():
+            return JsonReply(
+                await self._in_thread(self._workers, self._service.given_labels, limit, after)
+            )
+
+    async def get_label(self, request: Request) -> Response:
+        """Return the label of one node."""
+        Query(request)
+        node = self._node_of(request)
+        answer = self._service.lookup([node])
+        result = answer["results"][0]
+        if not result["known"] and not result["given"]:
+            raise HttpError(404, f"node {node!r} is not known; no edge has it")
+        answer = {name: value for name, value in answer.items() if name != "results"}
+        return JsonReply(answer | result)
+
+    async def lookup(self, request: Request) -> Response:
+        """Return the labels of many nodes."""
+        Query(request)
+        body = await self._read_json(request)
+        limits = self._limits
+        nodes = read_nodes(body, self._service.id_kind, limits.lookup_nodes, limits.id_bytes)
+
+        def answer() -> bytes:
+            return to_json(self._service.lookup(nodes))
+
+        few = len(nodes) <= FEW_NODES
+        return JsonReply(answer() if few else await self._in_thread(self._workers, answer))
+
+    def _node_of(self, request: Request) -> int | str:
+        return read_path_node(request, LABELS_PREFIX, self._service.id_kind, self._limits.id_bytes)
+
+    # What there is to know.
+
+    async def changes(self, request: Request) -> Response:
+        """Return whose labels have changed."""
+        query = Query(request, "since", "limit")
+        since = query.integer("since", 0, 0, (1 << 63) - 1)
+        limit = query.integer("limit", 10_000, 1, 100_000)
+
+        def answer() -> bytes:
+            return to_json(self._service.changes(since, limit))
+
+        with _refusals():
+            return JsonReply(await self._in_thread(self._workers, answer))
+
+    async def export(self, request: Request) -> Response:
+        """Return the labels of all nodes as a Parquet file."""
+        Query(request)
+        return ExportStream(
+            self._service.export, self._workers, self._n_exports, self._limits.exports
+        )
+
+    async def suggest(self, request: Request) -> Response:
+        """Return which nodes to label next."""
+        return JsonReply(self._service.suggestions(Query(request, "k").integer("k", 10, 1, 1000)))
+
+    async def certificates(self, request: Request) -> Response:
+        """Return the last certificates."""
+        limit = Query(request, "limit").integer("limit", 200, 1, 10_000)
+        found = await self._in_thread(self._workers, self._service.certificates, limit)
+        return JsonReply({"certificates": found})
+
+    async def status(self, request: Request) -> Response:
+        """Return all figures."""
+        Query(request)
+        return JsonReply(self._service.status())
+
+    async def map(self, request: Request) -> Response:
+        """Return a picture of the communities."""
+        Query(request)
+        return JsonReply(self._service.map())
+
+    async def events(self, request: Request) -> Response:
+        """Send figures and the map when they change."""
+        Query(request)
+        return EventStream(
+            self._service, self._stopping, self._event_clients, self._limits.event_clients
+        )
+
+    # The page and operations.
+
+    async def page(self, request: Request) -> Response:
+        """Return a file of the page."""
+        path = request.scope["path"]
+        headers = {"Cache-Control": "no-cache", "Content-Type": PAGE[path][1]}
+        return Response(self._page[path], headers=headers)
+
+    async def openapi(self, request: Request) -> Response:
+        """Return the description of all endpoints."""
+        return JsonReply(self._openapi)
+
+    async def healthz(self, request: Request) -> Response:
+        """Answer as long as the process is alive."""
+        return JsonReply({"ok": True})
+
+    async def readyz(self, request: Request) -> Response:
+        """Say whether edges are accepted."""
+        if self._stopping.is_set() or not self._service.ready:
+            raise HttpError(503, "the service is not ready to take edges", retry_after=1.0)
+        return JsonReply({"ready": True})
+
+    async def metrics(self, request: Request) -> Response:
+        """Return figures for Prometheus."""
+        content, kind = self._metrics.render()
+        return Response(content, headers={"Content-Type": kind})
+
+    # Shared.
+
+    async def _read_json(self, request: Request) -> Any:
+        if media_type(request) != "application/json":
+            raise HttpError(415, "the body must be JSON; set Content-Type: application/json")
+        is_packed = is_gzip(request)
+        with self._json_bodies.counted() as counted:
+            body = await self._json_bodies.read(request, counted)
+            if not is_packed and len(body) <= SMALL_BODY:
+                return parse_json(body)
+
+            def read() -> Any:
+                return parse_json(gunzip(body, self._limits.json_body) if is_packed else body)
+
+            return await self._in_thread(self._decoders, read)
+
+    async def _in_thread(
+        self, pool: ThreadPoolExecutor, work: Callable[..., T], *arguments: Any
+    ) -> T:
+        return await asyncio.get_running_loop().run_in_executor(pool, work, *arguments)
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Let clients know why something was refused."""
+    try:
+        yield
+    except BadBody as error:
+        raise HttpError(400, str(error), row=error.row) from None
+    except Busy as error:
+        raise HttpError(429, str(error), retry_after=error.retry_after) from None
+    except Refused as error:
+        retry_after = 5.0 if error.status in (503, 507) else None
+        raise HttpError(error.status, str(error), retry_after=retry_after) from None
+    except Gone as error:
+        raise HttpError(410, str(error)) from None
+    except ValueError as error:
+        raise HttpError(400, " ".join(str(error).split())) from None
