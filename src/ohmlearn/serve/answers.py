@@ -122,13 +122,14 @@ class Answers:
 
     def class_sizes(self) -> list[int]:
         """Return the number of nodes of each class."""
-        return np.bincount(self.codes[self.codes >= 0], minlength=len(self.classes)).tolist()
+        sizes = np.bincount(self.codes[self.codes >= 0], minlength=len(self.classes))
+        return [int(size) for size in sizes]
 
     def histogram(self, n_bins: int = 20) -> list[int]:
         """Return how many labels have which probability."""
         shares = self.largest[self.codes >= 0]
         bins = np.minimum((shares * n_bins).astype(np.int64), n_bins - 1)
-        return np.bincount(bins, minlength=n_bins).tolist()
+        return [int(count) for count in np.bincount(bins, minlength=n_bins)]
 
     def export(self, nodes: NodeTable) -> Iterator[bytes]:
         """Yield a Parquet file of all nodes in parts."""
@@ -342,4 +343,4 @@ def names_of(nodes: NodeTable, numbers: Any) -> list[Any]:
     """Return the ids of a few nodes; unlike `NodeTable.ids`, it does not decode all of them."""
     keys = nodes.keys_from(0)
     chosen = take(keys, np.asarray(numbers, np.int64))
-    return (decode_strings(chosen) if isinstance(chosen, Strings) else chosen).tolist()
+    return list((decode_strings(chosen) if isinstance(chosen, Strings) else chosen).tolist())

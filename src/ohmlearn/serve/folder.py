@@ -65,7 +65,7 @@ class Folder:
             )
         given = settings.of_the_log()
         if not is_old:
-            given = {"epsilon": 0.5, "random_state": 0, **given}
+            given = {"epsilon": 0.8, "random_state": 0, **given}
         else:
             _refuse_other(self.path, given)
         self.log = EdgeLog(self.path / LOG, n_jobs=settings.n_jobs, **given)

@@ -11,6 +11,7 @@ from ohmlearn.edge_log import EdgeLog
 from ohmlearn.edge_log.in_step import MAX_STALENESS, KeptSparsifier, SparsifierInStep
 from ohmlearn.edge_log.live import LiveEdges
 from ohmlearn.serve.settings import Settings
+from ohmlearn.serve.worker import Worker
 
 __all__ = ["Follower", "Moment"]
 
@@ -27,7 +28,7 @@ class Moment(NamedTuple):
     latest: float  # time of an edge; -inf if there was none
 
 
-class Follower:
+class Follower(Worker):
     """Samples the edges of a log after they have become durable.
 
     The log is locked only while the thread looks up what is new. So edges can be appended while it
@@ -41,17 +42,15 @@ class Follower:
     """
 
     def __init__(self, log: EdgeLog, settings: Settings) -> None:
+        super().__init__("sampler")
         self._log, self._settings = log, settings
         log._follows_later = True
         self._kept: SparsifierInStep | None = None
         self._wakened = threading.Event()
-        self._is_stopping = False
-        self._thread = threading.Thread(target=self._run, name="ohmlearn-sampler", daemon=True)
         self.seconds = 0.0  # of work
         self.n_edges = 0  # live ones that the sparsifier stands for
         self.operation = 0  # the last one of the log that it has seen
         self.latest = float("-inf")
-        self.problem: str | None = None
 
     def load(self) -> None:
         """Load the sparsifier, and read the edges that have come since it was saved."""
@@ -61,20 +60,15 @@ class Follower:
             )
             self._note(self._kept, 0)
 
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
-
     def wake(self) -> None:
         """Say that edges have become durable."""
         self._wakened.set()
 
     def stop(self) -> None:
         """Catch up with the log, and end; the log saves the sparsifier when it is closed."""
-        self._is_stopping = True
+        self._stopping.set()
         self.wake()
-        if self._thread.ident is not None:
-            self._thread.join()
+        super().stop()
 
     @property
     def lag(self) -> int:
@@ -103,7 +97,7 @@ class Follower:
 
     def _run(self) -> None:
         saved = time.monotonic()
-        while not self._is_stopping:
+        while not self._stopping.is_set():
             self._wakened.wait(1.0)
             self._wakened.clear()
             try:
@@ -117,7 +111,7 @@ class Follower:
             except Exception as error:  # the sparsifier may be half-changed
                 logger.exception("sampling failed; the sparsifier is loaded again")
                 self.problem = f"sampling failed ({type(error).__name__}), and is tried again"
-                time.sleep(RETRY_SECONDS)
+                self._pause(RETRY_SECONDS)
                 self._kept = None
         if self._kept is not None:
             self._follow()

@@ -25,6 +25,7 @@ from ohmlearn.serve.clock import Clock
 from ohmlearn.serve.database import Database, Offset, Receipt
 from ohmlearn.serve.errors import Busy, Refused, storage_error
 from ohmlearn.serve.settings import Settings
+from ohmlearn.serve.worker import Worker
 from ohmlearn.streams.source import RawBatch
 
 __all__ = ["Intake"]
@@ -46,7 +47,7 @@ class Item:
     future: Future[Receipt]
 
 
-class Intake:
+class Intake(Worker):
     """Takes batches from any thread and makes them durable in one.
 
     Parameters
@@ -72,12 +73,11 @@ class Intake:
         after_flush: Callable[[], None],
         work_when_idle: Callable[[], None],
     ) -> None:
+        super().__init__("intake")
         self._log, self._database, self._settings = log, database, settings
         self._lag, self._after_flush, self._work_when_idle = lag, after_flush, work_when_idle
         self._queue: deque[Item] = deque()
         self._changed = threading.Condition()
-        self._is_stopping = False
-        self._thread = threading.Thread(target=self._run, name="ohmlearn-intake", daemon=True)
         self._clock = Clock()
         self._next: dict[tuple[str, int], int] = {}  # offsets, as far as they are known here
         self._must_forget = False  # ids of batches that the log does not have are stored
@@ -91,17 +91,12 @@ class Intake:
 
     # Called from any thread.
 
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
-
     def stop(self) -> None:
         """Write what has been accepted, and end."""
         with self._changed:
-            self._is_stopping = True
+            self._stopping.set()
             self._changed.notify_all()
-        if self._thread.ident is not None:
-            self._thread.join()
+        super().stop()
 
     def submit(
         self,
@@ -114,7 +109,7 @@ class Intake:
         """Put a batch into the queue; the result is there when the batch is durable."""
         item = Item(batch, is_removal, batch_id, offset, _size(batch), Future())
         with self._changed:
-            if self._is_stopping:
+            if self._stopping.is_set():
                 raise Refused(503, "the service is stopping; send the batch again later")
             if self._queue and self.queued_bytes + item.size > self._settings.max_queued_bytes:
                 raise Busy("too many batches are waiting; send this one again later", 0.5)
@@ -155,13 +150,14 @@ class Intake:
     def _take_group(self) -> tuple[list[Item], bool]:
         """Wait for batches, but not longer than a second; return some, and whether to end."""
         with self._changed:
-            if not self._queue and not self._is_stopping:
+            if not self._queue and not self._stopping.is_set():
                 self._changed.wait(1.0)
-            group, size = [], 0
+            group: list[Item] = []
+            size = 0
             while self._queue and (not group or size + self._queue[0].size <= GROUP_BYTES):
                 group.append(self._queue.popleft())
                 size += group[-1].size
-            return group, self._is_stopping
+            return group, self._stopping.is_set()
 
     def _write(self, group: list[Item]) -> None:
         done: list[tuple[Item, Receipt]] = []
@@ -283,8 +279,8 @@ class Intake:
     def _remove(self, batch: RawBatch) -> Receipt:
         found = self._log.remove(batch.u, batch.v, batch.w, batch.t, missing="ignore", sync=False)
         operation = self._log._store.contents.n_operations
-        counts = {"n_removed": found.n_removed, "n_missing": len(found.missing)}
-        return Receipt(0, batch.n_bad, batch.first_bad, operation=operation, **counts)
+        about = Receipt(0, batch.n_bad, batch.first_bad, operation=operation)
+        return about._replace(n_removed=found.n_removed, n_missing=len(found.missing))
 
     def _count(
         self,

@@ -1,4 +1,4 @@
-"""The threads that answer: labels from the sparsifier, suggestions, the map, certificates.
+"""The thread that answers: labels of all nodes, from the sparsifier and the given labels.
 
 Answers are computed in the background, and readers see the last ones. Each computation starts from
 the answer before it, so it takes fewer iterations than the first.
@@ -6,37 +6,41 @@ the answer before it, so it takes fewer iterations than the first.
 
 from __future__ import annotations
 
-import json
+import copy
 import logging
 import threading
 import time
 import warnings
 from collections import deque
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ohmlearn.certificate import certify
-from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
 from ohmlearn.semi_supervised import HFSClassifier
 from ohmlearn.serve.answers import Answers, Changes, find_changes, find_numbers, names_of
-from ohmlearn.serve.database import Database
 from ohmlearn.serve.folder import Folder
 from ohmlearn.serve.follower import Follower, Moment
-from ohmlearn.serve.map import GraphMap
 from ohmlearn.serve.settings import Settings
+from ohmlearn.serve.worker import Worker
 
-__all__ = ["Certifier", "Labeller"]
+__all__ = ["Labeller", "Solved", "describe"]
 
-N_SUGGESTED = 50
 N_RECENT = 50  # changes that the page shows
-SHARE = 0.2  # of the time that suggestions and the map may take
+LONGEST_REST = 60.0  # seconds
 logger = logging.getLogger(__name__)
 
 
-class Labeller:
+class Solved(NamedTuple):
+    """What answers were computed from; nothing of it changes later."""
+
+    model: HFSClassifier
+    moment: Moment
+    answers: Answers
+
+
+class Labeller(Worker):
     """Computes answers again when edges or labels have changed.
 
     Parameters
@@ -49,34 +53,28 @@ class Labeller:
     ----------
     answers : Answers
         The last ones; other threads read this attribute at any time.
-    suggestions, map : dict
-        As the service returns them.
-    graph : (Graph, LiveEdges, int) or None
-        The last sparsifier, the edges it stands for, and the operation, for certificates.
+    solved : Solved or None
+        What they were computed from, if this process has computed them.
+    notes : list of str
+        What the estimator has warned of.
     """
 
     def __init__(self, folder: Folder, follower: Follower, settings: Settings) -> None:
+        super().__init__("labeller")
         self._folder, self._database = folder, folder.database
         self._nodes: NodeTable = folder.log.nodes
         self._follower, self._settings = follower, settings
-        self._changed = threading.Event()
-        self._is_stopping = False
-        self._thread = threading.Thread(target=self._run, name="ohmlearn-labeller", daemon=True)
+        self._wakened = threading.Event()
         self._model = self._make_model()
         self._labels_at = 0  # counts changes of labels; see `labels_changed`
         self._answered = (-1, -1)  # operation and labels of the last answer
-        self._map = GraphMap(seed=folder.seed)
-        self._spare = 0.0  # seconds that suggestions and the map may take
         self.answers = folder.load_answers()
+        self.solved: Solved | None = None
         self.recent: deque[dict[str, Any]] = deque(maxlen=N_RECENT)
-        self.suggestions: dict[str, Any] = {"suggestions": [], "of_version": 0}
-        self.map: dict[str, Any] = {"version": 0, "nodes": [], "links": []}
-        self.graph: tuple[Graph, Any, int] | None = None
         self.n_labels = len(self._database.labels())
         self.n_answers = self.n_changes = 0
         self.changes_end = self._database.get("changes_end")
-        self.problem: str | None = None
-        self.notes: list[str] = []  # what the estimator has warned of
+        self.notes: list[str] = []
 
     def _make_model(self) -> HFSClassifier:
         stored = self._folder.options
@@ -89,40 +87,35 @@ class Labeller:
             n_jobs=self._settings.n_jobs,
         )
 
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
-
     def stop(self) -> None:
         """End after the present answer."""
-        self._is_stopping = True
-        self._changed.set()
-        if self._thread.ident is not None:
-            self._thread.join()
+        self._stopping.set()
+        self._wakened.set()
+        super().stop()
 
     def labels_changed(self) -> None:
         """Say that labels were given or deleted."""
         self._labels_at += 1
-        self._changed.set()
+        self._wakened.set()
 
     # The thread.
 
     def _run(self) -> None:
         rest = 0.0
-        while not self._is_stopping:
-            self._changed.wait(min(0.2, self._settings.every_seconds) or 0.05)
-            self._changed.clear()
-            if self._is_stopping or time.time() < rest or not self._is_due():
+        while not self._stopping.is_set():
+            self._wakened.wait(0.1)
+            self._wakened.clear()
+            if self._stopping.is_set() or time.monotonic() < rest or not self._is_due():
                 continue
             start = time.perf_counter()
             try:
-                self.answer()
                 self.problem = None
+                self.answer()
             except Exception as error:
                 logger.exception("answers could not be computed")
-                self.problem = f"answers could not be computed: {_describe(error)}"
+                self.problem = f"answers could not be computed: {describe(error)}"
             # Half of the time belongs to others.
-            rest = time.time() + min(time.perf_counter() - start, 60.0)
+            rest = time.monotonic() + min(time.perf_counter() - start, LONGEST_REST)
 
     def _is_due(self) -> bool:
         operation, labels = self._follower.operation, self._labels_at
@@ -130,10 +123,9 @@ class Labeller:
             return False
         age = time.time() - self.answers.computed_at
         n_new = abs(self._follower.n_edges - self.answers.edges)
-        wait = self._settings.every_seconds
         return (
             labels != self._answered[1]
-            or not 0 <= age < wait
+            or not 0 <= age < self._settings.every_seconds
             or n_new >= self._settings.every_edges
         )
 
@@ -150,9 +142,8 @@ class Labeller:
         answers = replace(answers, computed_at=time.time(), seconds=seconds)
         self._publish(answers)
         self._answered = (moment.operation, labels_at)
-        self._spare = min(self._spare + SHARE * max(seconds, self._settings.every_seconds), 10.0)
-        if self._spare >= 0 and moment.live.n_edges > 0:
-            self._look_around(answers)
+        # The model gets other attributes for the next answer; those of the copy stay.
+        self.solved = Solved(copy.copy(self._model), moment, answers)
 
     def _solve(self, moment: Moment) -> Answers:
         """Return the answers at a moment, without the time at which they were computed."""
@@ -169,7 +160,6 @@ class Labeller:
         }
         version = self.answers.version + 1
         model._follow(moment.kept)
-        self.graph = None
         if not known or live.n_edges == 0:
             return Answers.empty(version, live.n_nodes, **about)
         ids = names_of(self._nodes, numbers[known])
@@ -179,7 +169,6 @@ class Labeller:
         model.relabel(y, sample_weight=weights if is_weighted else None)
         if self._settings.passes > 1:
             model.refine(live, passes=self._settings.passes - 1)
-        self.graph = model.graph_, live, moment.operation
         classes = [str(name) for name in model.classes_]
         shares = model.label_distributions_.astype(np.float32)
         codes = np.searchsorted(model.classes_, model.transduction_).astype(np.int32)
@@ -208,27 +197,6 @@ class Labeller:
         self.recent.extendleft({**one, "at": answers.computed_at} for one in shown[::-1])
         self.answers = answers
 
-    def _look_around(self, answers: Answers) -> None:
-        """Suggest nodes to label, and draw the map; skipped for a while if that took long."""
-        start = time.perf_counter()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            found = self._model.suggest_labels(N_SUGGESTED)
-            suggested = [
-                {"node": one.node, "reason": one.reason, "kind": one.kind} for one in found
-            ]
-            self.suggestions = {"suggestions": suggested, "of_version": answers.version}
-            numbers = find_numbers(self._nodes, [one.node for one in found[:20]])
-            layout = self._map.update(
-                self._model.graph_, given=answers.given, suggested=numbers[numbers >= 0]
-            )
-        rows = answers.lookup(layout.nodes, names_of(self._nodes, layout.nodes))
-        columns = [
-            [row[name] for row in rows] for name in ("node", "label", "probability", "given")
-        ]
-        self.map = layout.describe(answers.version, *columns)
-        self._spare -= time.perf_counter() - start
-
     def changes(self, since: int, limit: int) -> tuple[list[dict[str, Any]], int]:
         """Return changes from a number on, and the number of the next one."""
         found: list[dict[str, Any]] = []
@@ -244,95 +212,7 @@ class Labeller:
         return found, at
 
 
-class Certifier:
-    """Compares the sparsifier with all edges now and then, in its own thread."""
-
-    def __init__(self, database: Database, labeller: Labeller, settings: Settings) -> None:
-        self._database, self._labeller, self._settings = database, labeller, settings
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="ohmlearn-certifier", daemon=True)
-        last = database.certificates(1)
-        self.last: dict[str, Any] | None = last[0] if last else None
-        self.problem: str | None = None
-
-    def start(self) -> None:
-        """Start the thread, if certificates are wanted."""
-        if self._settings.certify_seconds is not None:
-            self._thread.start()
-
-    def stop(self) -> None:
-        """End; a certificate that is being computed is given up."""
-        self._stopping.set()
-        if self._thread.ident is not None:
-            self._thread.join()
-
-    def _run(self) -> None:
-        every = self._settings.certify_seconds
-        assert every is not None
-        wait = min(every, 10.0)  # the first one comes soon
-        while not self._stopping.wait(wait):
-            wait = every
-            try:
-                if not self._certify():
-                    wait = min(every, 10.0)
-                self.problem = None
-            except _Stopped:
-                return
-            except Exception as error:
-                logger.exception("the certificate failed")
-                self.problem = f"the certificate failed: {_describe(error)}"
-
-    def _certify(self) -> bool:
-        """Compute a certificate; return whether there was something to certify."""
-        graph = self._labeller.graph
-        if graph is None:
-            return False
-        h, live, operation = graph
-        found = certify(
-            _UntilStopped(live, self._stopping),
-            h,
-            random_state=operation,
-            n_jobs=self._settings.n_jobs,
-        )
-        self.last = {
-            "at": time.time(),
-            "epsilon": _finite(found.epsilon),
-            "bound": _finite(found.epsilon_bound),
-            "confidence": found.confidence,
-            "edges": live.n_edges,
-        }
-        self._database.add_certificate(self.last)
-        return True
-
-
-class _Stopped(Exception):
-    """The service is stopping."""
-
-
-class _UntilStopped:
-    """Edges whose reading ends with an error when the service is stopped."""
-
-    rereadable = True
-
-    def __init__(self, edges: Any, stopping: threading.Event) -> None:
-        self._edges, self._stopping = edges, stopping
-        self.nodes, self.n_nodes = edges.nodes, edges.n_nodes
-        self.has_times, self.sources = edges.has_times, ["the log"]
-
-    def __iter__(self) -> Any:
-        for batch in self._edges:
-            if self._stopping.is_set():
-                raise _Stopped
-            yield batch
-
-
-def _finite(value: float) -> float | None:
-    """Return a number that JSON has; None for infinity and NaN."""
-    return float(value) if np.isfinite(value) else None
-
-
-def _describe(error: Exception) -> str:
+def describe(error: Exception) -> str:
     """Return a short message about an error; that of a file would name its path."""
-    if isinstance(error, ValueError) and not hasattr(error, "filename"):
-        return json.dumps(str(error))[1:-1][:300]
-    return type(error).__name__
+    is_ours = isinstance(error, ValueError) and not hasattr(error, "filename")
+    return str(error)[:300] if is_ours else type(error).__name__

@@ -16,13 +16,16 @@ from typing import Any
 
 from ohmlearn.graph.time_view import FADED
 from ohmlearn.serve.answers import find_numbers
+from ohmlearn.serve.certifier import Certifier
 from ohmlearn.serve.database import LabelRow, Offset, Receipt
 from ohmlearn.serve.errors import Busy, Gone, Refused, storage_error
 from ohmlearn.serve.folder import Folder
 from ohmlearn.serve.follower import Follower
 from ohmlearn.serve.intake import Intake
-from ohmlearn.serve.labeller import Certifier, Labeller
+from ohmlearn.serve.labeller import Labeller
 from ohmlearn.serve.settings import Settings
+from ohmlearn.serve.surveyor import Surveyor
+from ohmlearn.serve.worker import Worker
 from ohmlearn.streams.source import RawBatch
 
 __all__ = ["Busy", "Gone", "LabelRow", "Offset", "Receipt", "Refused", "Service"]
@@ -70,6 +73,7 @@ class Service:
         self._log, self._database = self._folder.log, self._folder.database
         self._follower = Follower(self._log, self.settings)
         self._labeller = Labeller(self._folder, self._follower, self.settings)
+        self._surveyor = Surveyor(self._labeller, self._log.nodes, self._folder.seed)
         self._certifier = Certifier(self._database, self._labeller, self.settings)
         self._intake = Intake(
             self._log,
@@ -87,8 +91,8 @@ class Service:
     def start(self) -> None:
         """Load the sparsifier, read what has come since it was saved, start the threads."""
         self._follower.load()
-        for part in (self._follower, self._intake, self._labeller, self._certifier):
-            part.start()
+        for worker in (self._follower, self._intake, *self._readers):
+            worker.start()
         self.ready = True
 
     def stop(self) -> None:
@@ -96,11 +100,13 @@ class Service:
         if self._is_stopped:
             return
         self._is_stopped, self.ready = True, False
-        self._intake.stop()
-        self._certifier.stop()
-        self._labeller.stop()
-        self._follower.stop()
+        for worker in (self._intake, *self._readers, self._follower):
+            worker.stop()
         self._folder.close()
+
+    @property
+    def _readers(self) -> tuple[Worker, ...]:
+        return self._labeller, self._surveyor, self._certifier
 
     # Edges.
 
@@ -226,7 +232,7 @@ class Service:
 
     def suggestions(self, k: int = 10) -> dict[str, Any]:
         """Return nodes to label next."""
-        found = self._labeller.suggestions
+        found = self._surveyor.suggestions
         return {**self.envelope(), **found, "suggestions": found["suggestions"][:k]}
 
     def certificates(self, limit: int = 200) -> list[dict[str, Any]]:
@@ -235,7 +241,7 @@ class Service:
 
     def map(self) -> dict[str, Any]:
         """Return a few hundred nodes, and where to draw them."""
-        return self._labeller.map
+        return self._surveyor.map
 
     # Figures.
 
@@ -243,7 +249,7 @@ class Service:
     def problems(self) -> list[str]:
         """What does not work at present."""
         kafka = None if self.kafka is None else self.kafka.status().get("error")
-        found = [part.problem for part in (self._follower, self._labeller, self._certifier)]
+        found = [worker.problem for worker in (self._follower, *self._readers)]
         if self._intake.is_full:
             found.append("the disk is full: no edges are taken")
         return [problem for problem in [*found, kafka] if problem]

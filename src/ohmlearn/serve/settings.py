@@ -28,7 +28,7 @@ class Settings:
     window : str or float, optional
         Only edges of this time count, such as "30d". Not together with a half-life.
     epsilon : float, optional
-        Accuracy of the sparsifier; 0.5 by default.
+        Accuracy of the sparsifier; 0.8 by default.
     seed : int, optional
         For random numbers; 0 by default.
     passes : int
