@@ -1,0 +1,90 @@
+"""A disk that is full or fails: nothing is acknowledged that is not stored, and reads go on."""
+
+import errno
+import os
+import sqlite3
+
+import numpy as np
+import pytest
+from serve_cases import cut, make_edges, serving, three_labels, wait_for_answers
+
+from ohmlearn import EdgeLog
+from ohmlearn.serve.database import Database
+from ohmlearn.serve.service import LabelRow, Offset, Refused
+
+EDGES = make_edges(3000)
+FULL = OSError(errno.ENOSPC, "No space left on device")
+
+
+def full_database(*_):
+    """Fail as SQLite does on a full disk."""
+    error = sqlite3.OperationalError("database or disk is full")
+    error.sqlite_errorcode = sqlite3.SQLITE_FULL
+    raise error
+
+
+@pytest.mark.parametrize("what", ["pwrite", "fdatasync", "record", "forget_after"])
+def test_a_full_disk_refuses_writes_and_recovers(tmp_path, monkeypatch, what):
+    batches = list(cut(EDGES, 500))
+
+    def fail(*_):
+        raise FULL
+
+    with serving(tmp_path / "s") as service:
+        service.put_labels(three_labels())
+        for at in range(3):
+            place = Offset("t", 0, at, at)
+            service.submit(batches[at], batch_id=f"b{at}", offset=place).result(30)
+        wait_for_answers(service)
+        with monkeypatch.context() as patch:
+            if what in ("pwrite", "fdatasync"):
+                patch.setattr(os, what, fail)
+            elif what == "record":
+                patch.setattr(Database, "record", full_database)
+            else:  # the log fails after the database, which then cannot be cleaned up at once
+                patch.setattr(os, "fdatasync", fail)
+                patch.setattr(Database, "forget_after", full_database)
+            for at in (3, 3):
+                future = service.submit(
+                    batches[at], batch_id=f"b{at}", offset=Offset("t", 0, at, at)
+                )
+                with pytest.raises(Refused, match="the disk is full") as caught:
+                    future.result(30)
+                assert caught.value.status == 507
+            assert service.status()["read_only"]
+            assert service.lookup([0])["results"][0]["label"] == "group 0"
+            assert service.status()["edges"] == 1500
+        assert service.next_offsets("t") == {0: 3} or what == "forget_after"
+        for at in range(6):
+            receipt = service.submit(
+                batches[at], batch_id=f"b{at}", offset=Offset("t", 0, at, at)
+            ).result(30)
+            assert receipt.repeated == (at < 3)
+        assert not service.status()["read_only"]
+        assert service.status()["problems"] == []
+        assert service.next_offsets("t") == {0: 6}
+        wait_for_answers(service)
+    log = EdgeLog(tmp_path / "s" / "log")
+    weights = np.concatenate([batch.w for batch in log])
+    np.testing.assert_array_equal(weights, EDGES[2])
+
+
+def test_labels_on_a_full_disk(tmp_path, monkeypatch):
+    with serving(tmp_path / "s") as service:
+        monkeypatch.setattr(Database, "put_labels", full_database)
+        with pytest.raises(Refused, match="the disk is full, so nothing was stored"):
+            service.put_labels([LabelRow(1, "a")])
+        assert service.given_labels()["labels"] == []
+
+
+def test_answers_are_shown_although_they_cannot_be_stored(tmp_path, monkeypatch):
+    with serving(tmp_path / "s") as service:
+        monkeypatch.setattr(Database, "add_changes", full_database)
+        for batch in cut(EDGES, 500):
+            service.submit(batch).result(30)
+        service.put_labels(three_labels())
+        wait_for_answers(service)
+        assert service.lookup([4])["results"][0]["label"] == "group 1"
+        assert service.problems == [
+            "answers are not stored, because the disk is full or has failed"
+        ]
