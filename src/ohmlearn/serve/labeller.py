@@ -171,8 +171,7 @@ class Labeller(Worker):
             model.refine(live, passes=self._settings.passes - 1)
         classes = [str(name) for name in model.classes_]
         shares = model.label_distributions_.astype(np.float32)
-        codes = np.searchsorted(model.classes_, model.transduction_).astype(np.int32)
-        codes[~model.reached_] = -1
+        codes = model._known.codes(-1).astype(np.int32)
         return Answers(version, classes, codes, shares, numbers[known], **about)
 
     def _publish(self, answers: Answers) -> None:
