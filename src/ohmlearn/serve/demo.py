@@ -1,8 +1,8 @@
 """A stream to watch: people in four teams who talk with their colleagues, and sometimes move.
 
 ``ohmlearn serve --demo`` starts a service with `settings` and lets `run_feeder` feed it. Only three
-people in each team are labelled with its name. Everybody else gets a label from whom they talk with,
-so a label follows a person who moves to another team after about a half-life.
+people in each team are labelled with its name. Everybody else gets a label from those they talk
+with, so the label of a person who moves to another team follows after about a half-life.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ BATCHES_PER_SECOND = 10
 MOVE_SECONDS = 3.0  # between two moves
 N_MOVING = 10  # people who move together; with them, two new ones come
 NAMES = (
-    "ana ben chloe dan eva finn gita hugo ines jan kim leo mia noah olga paul quinn rosa sam tara "
-    "uma vera will xenia yan zoe"
-).split()
+    "ana", "ben", "chloe", "dan", "eva", "finn", "gita", "hugo", "ines", "jan", "kim", "leo", "mia",
+    "noah", "olga", "paul", "quinn", "rosa", "sam", "tara", "uma", "vera", "will", "xenia", "yan",
+    "zoe",
+)  # fmt: skip
 
 
 def settings() -> Settings:
