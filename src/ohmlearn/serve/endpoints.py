@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ohmlearn.serve.bodies import BodyReader, gunzip, is_gzip, media_type, parse_json
+from ohmlearn.serve.database import LabelRow
 from ohmlearn.serve.decode import BadBody, Form, decode_edges, decode_pairs
 from ohmlearn.serve.errors import Busy, Gone, Refused
 from ohmlearn.serve.events import EventStream, ExportStream
@@ -179,8 +180,6 @@ class Endpoints:
 
     async def post_labels(self, request: Request) -> Response:
         """Store labels."""
-        from ohmlearn.serve.service import LabelRow
-
         Query(request)
         body = await self._read_json(request)
         found = read_label_rows(body, self._service.id_kind, MOST_LABELS, self._limits.id_bytes)

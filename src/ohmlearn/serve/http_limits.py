@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import http
 import resource
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from ohmlearn.serve.replies import HttpError, error_reply
 
 try:
+    import httptools
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 except ImportError:  # httptools has no wheel for this machine
     HttpToolsProtocol = None  # type: ignore[assignment, misc]
@@ -73,7 +75,7 @@ def raise_file_limit(max_connections: int) -> int:
             pass
     if soft == resource.RLIM_INFINITY:
         return max_connections
-    return max(16, min(max_connections, soft - RESERVED_FILES))
+    return min(max_connections, max(16, soft - RESERVED_FILES))
 
 
 def refusal(error: HttpError) -> bytes:
@@ -220,11 +222,15 @@ else:
             super().__init__(*args, **options)
             self._in_head = True
             self._n_head = 0  # bytes that have arrived since the last message ended
+            self._has_offer = self._is_reading_again = False
+            self._data = b""
 
         def data_received(self, data: bytes) -> None:
             if self._in_head:
                 self._n_head += len(data)
+            self._data = data
             super().data_received(data)
+            self._data = b""
             if (
                 self._in_head
                 and self._n_head > self.limits.head
@@ -233,15 +239,42 @@ else:
                 self._refuse(HttpError(431, "the head of the request is too large"))
 
         def on_headers_complete(self) -> None:
-            super().on_headers_complete()
             self._in_head, self._n_head = False, 0
-            if self.parser.should_upgrade():
-                # The parser takes what follows for the other protocol.
-                self.cycle.keep_alive = False
+            self._has_offer = self.parser.should_upgrade()
+            if not self._has_offer:
+                super().on_headers_complete()
+            elif self.parser.get_method() == b"CONNECT" or self._is_reading_again:
+                raise ValueError("not a request that is served here")  # becomes 400
 
         def on_message_complete(self) -> None:
-            super().on_message_complete()
             self._in_head = True
+            if not self._has_offer:
+                super().on_message_complete()
+
+        def _unsupported_upgrade_warning(self) -> None:
+            """Read a request again without its offer of another protocol.
+
+            Clients of Java offer HTTP/2 with every request. The parser takes what follows such a
+            head for the other protocol, and would lose the body.
+            """
+            end = sys.exc_info()[1]
+            assert isinstance(end, httptools.HttpParserUpgrade)
+            lines = [self.parser.get_method() + b" " + self.url + b" HTTP/1.1"]
+            lines += [
+                name + b": " + value
+                for name, value in self.headers
+                if name not in (b"connection", b"upgrade", b"http2-settings")
+            ]
+            if not self.parser.should_keep_alive():
+                lines.append(b"connection: close")
+            rest = self._data[end.args[0] :]
+            self.parser = httptools.HttpRequestParser(self)
+            self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does
+            self._is_reading_again = True
+            try:
+                HttpToolsProtocol.data_received(self, b"\r\n".join([*lines, b"", b""]) + rest)
+            finally:
+                self._is_reading_again = False
 
     _BASE = _LimitedHttpTools
 
