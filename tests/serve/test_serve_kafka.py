@@ -1,0 +1,565 @@
+"""Messages of Kafka count exactly once, whatever happens; with a broker over TCP."""
+
+import base64
+import errno
+import json
+import os
+import random
+import threading
+from collections import Counter
+from concurrent.futures import Future
+from itertools import count
+
+import confluent_kafka
+import numpy as np
+import pytest
+from confluent_kafka import Producer
+from serve_broker import Broker
+from serve_consumer import (
+    CONFIG,
+    Sender,
+    Victims,
+    consuming,
+    counted,
+    positions,
+    to_arrow,
+    wait_for,
+)
+
+from ohmlearn import EdgeLog
+from ohmlearn.serve.errors import Busy, Refused
+from ohmlearn.serve.kafka import Consumer, read_config
+from ohmlearn.serve.kafka import consumer as consumer_module
+from ohmlearn.serve.kafka.dead_letters import DeadLetters
+from ohmlearn.serve.kafka.messages import CannotJoinError, decode_messages
+from ohmlearn.serve.kafka.partition import Message
+from ohmlearn.serve.service import Service
+
+N_KILLS = 100 if os.environ.get("OHMLEARN_LONG") else 10
+N_PARTITIONS = 3
+NUMBERS = count()
+
+
+@pytest.fixture(scope="module")
+def broker():
+    with Broker() as broker:
+        yield broker
+
+
+@pytest.fixture
+def topic(broker):
+    name = f"edges-{next(NUMBERS)}"
+    broker.topic(name, N_PARTITIONS)
+    return name
+
+
+@pytest.fixture
+def sender(broker, topic):
+    return Sender(broker.address, topic, N_PARTITIONS)
+
+
+def letters(folder):
+    path = folder / "dead-letters.ndjson"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def finish(folder, broker, topic, sender, **options):
+    """Consume what is left, and compare the edges in the folder with those that were sent."""
+    total = sender.n_messages
+    sender.flush()
+    with consuming(folder, broker.address, topic, **options) as consumer:
+        wait_for(lambda: sum(p["next"] for p in consumer.status()["partitions"]) == total)
+    assert counted(folder) == sender.sent
+    assert len(letters(folder)) == sender.n_bad
+
+
+@pytest.mark.parametrize("form", ["lines", "list", "arrow"])
+def test_messages_of_any_size_and_form(tmp_path, broker, topic, sender, form):
+    for n_edges in (1, 10_000, 1, 7, 1, 1):
+        sender.send(n_edges, form)
+    finish(tmp_path, broker, topic, sender, form="arrow" if form == "arrow" else "json")
+
+
+def test_many_small_messages_share_batches(tmp_path, broker, topic, sender):
+    for _ in range(3000):
+        sender.send(1)
+    sender.flush()
+    with consuming(tmp_path, broker.address, topic) as consumer:
+        wait_for(lambda: consumer.status()["messages"] == 3000)
+        assert consumer.status()["edges"] == 3000
+        assert consumer._service.metrics()["batches_total"] < 300
+    assert counted(tmp_path) == sender.sent
+
+
+def test_stop_and_start(tmp_path, broker, topic, sender):
+    for n_edges in (1, 50, 3):
+        sender.send(n_edges)
+        sender.flush()
+        with consuming(tmp_path, broker.address, topic) as consumer:
+            wait_for(lambda: consumer.status()["messages"] == 1)  # none of the earlier ones
+            first = consumer.status()
+            assert first["state"] in ("joining", "running")
+        assert consumer.status()["state"] == "stopped"
+    finish(tmp_path, broker, topic, sender)
+
+
+def test_the_same_consumer_starts_again(tmp_path, broker, topic, sender):
+    sender.send(5)
+    sender.flush()
+    with consuming(tmp_path, broker.address, topic) as consumer:
+        wait_for(lambda: consumer.status()["messages"] == 1)
+        consumer.stop()
+        sender.send(6)
+        sender.flush()
+        consumer.start()
+        with pytest.raises(RuntimeError, match="started already"):
+            consumer.start()
+        wait_for(lambda: consumer.status()["messages"] == 2)
+    assert counted(tmp_path) == sender.sent
+
+
+def test_killed_at_any_moment(tmp_path, broker, topic):
+    sender = Sender(broker.address, topic, N_PARTITIONS, seed=1)
+    rng = random.Random(2)
+    ends = Counter()
+    with Victims(tmp_path, broker.address, topic) as victims:
+        for number in range(N_KILLS):
+            sizes = [1] * 30 + [rng.randrange(1, 300) for _ in range(10)]
+            sizes += [10_000] * (number % 5 == 0)
+            rng.shuffle(sizes)
+            for at, n_edges in enumerate(sizes):
+                if at % 20 == 19:
+                    sender.send_bad()
+                sender.send(n_edges)
+            after_first = number % 2 == 0
+            delay = rng.randrange(60_000) if after_first else rng.randrange(400_000)
+            ends[victims.run(-delay - 1 if after_first else delay) > 0] += 1
+    finish(tmp_path, broker, topic, sender)
+    assert ends[True] >= N_KILLS // 2  # most of them have died with work in their hands
+    report = {"kills": N_KILLS, "with_messages": ends[True], "messages": sender.n_messages}
+    print(json.dumps({**report, "edges": sender.sent.total(), "dead_letters": sender.n_bad}))
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+def test_rebalances(tmp_path, broker, topic, sender, strategy):
+    """Another member takes partitions and reads them; the folder reads them itself later."""
+    config = {**CONFIG, "partition.assignment.strategy": strategy}
+    stop = threading.Event()
+
+    def keep_sending():
+        while not stop.wait(0.002):
+            sender.send(3)
+
+    with consuming(tmp_path, broker.address, topic, group=topic, config=config) as consumer:
+        thread = threading.Thread(target=keep_sending)
+        thread.start()
+        try:
+            wait_for(lambda: len(consumer.status()["partitions"]) == N_PARTITIONS)
+            other = confluent_kafka.Consumer(
+                {**config, "bootstrap.servers": broker.address, "group.id": topic, "log_level": 0}
+                | {"auto.offset.reset": "earliest", "enable.auto.commit": True}
+            )
+            other.subscribe([topic])
+            read = []
+            wait_for(lambda: read.extend(other.consume(100, 0.05)) or len(read) > 100)
+            assert len(consumer.status()["partitions"]) < N_PARTITIONS
+            other.commit(asynchronous=False)  # offsets in Kafka must not matter
+            other.close()
+            wait_for(lambda: len(consumer.status()["partitions"]) == N_PARTITIONS)
+        finally:
+            stop.set()
+            thread.join()
+        sender.flush()
+        places = lambda: consumer.status()["partitions"]  # noqa: E731
+        wait_for(lambda: sum(p["next"] for p in places()) == sender.n_messages)
+    assert counted(tmp_path) == sender.sent
+
+
+def test_broker_goes_down_and_comes_back(tmp_path, topic):
+    with Broker() as broker:
+        broker.topic(topic, N_PARTITIONS)
+        sender = Sender(broker.address, topic, N_PARTITIONS)
+        with consuming(tmp_path, broker.address, topic) as consumer:
+            for n_sent in (20, 40, 60):
+                for _ in range(20):
+                    sender.send(5)
+                wait_for(lambda n=n_sent: 0 < consumer.status()["messages"] <= n)
+                broker.down()
+                for _ in range(10):
+                    sender.send(2)  # the producer keeps them until the broker is back
+                wait_for(lambda: consumer.status()["state"] == "disconnected")
+                assert "onnect" in consumer.status()["error"]
+                broker.up()
+                wait_for(lambda: consumer.status()["state"] == "running")
+            sender.flush()
+            wait_for(lambda: consumer.status()["messages"] == sender.n_messages)
+    assert counted(tmp_path) == sender.sent
+
+
+def test_stops_while_the_broker_is_down(tmp_path, topic):
+    with Broker() as broker:
+        broker.topic(topic, 1)
+        with consuming(tmp_path, broker.address, topic) as consumer:
+            wait_for(lambda: consumer.status()["state"] == "running")
+            broker.down()
+            wait_for(lambda: consumer.status()["state"] == "disconnected")
+
+
+def test_starts_while_the_broker_is_down(tmp_path, topic, monkeypatch):
+    monkeypatch.setattr(consumer_module, "CONNECT_SECONDS", 0.5)
+    with Broker() as broker:
+        broker.topic(topic, 1)
+        sender = Sender(broker.address, topic, 1)
+        sender.send(4)
+        sender.flush()
+        broker.down()
+        with consuming(tmp_path, broker.address, topic) as consumer:
+            wait_for(lambda: consumer.status()["state"] == "disconnected")
+            broker.up()
+            wait_for(lambda: consumer.status()["messages"] == 1)
+    assert counted(tmp_path) == sender.sent
+
+
+def test_poison_messages(tmp_path, broker, topic, sender):
+    """Each is in the file once, and all messages around it count."""
+    bad = [b"\xff\xfe", b"{", b"[1]", b"[[[", b'{"u": 1}', b"[" * 100_000, b'{"u": 1, "v": 2}\n{']
+    for value in bad:
+        sender.send(3)
+        sender.send_bad(value)
+        sender.send(2, "list")
+    sender.send_raw(None)  # a tombstone has no edges, and is no mistake
+    sender.send_raw(b" \n")
+    sender.send_raw(b"[]")
+    finish(tmp_path, broker, topic, sender)
+    found = letters(tmp_path)
+    assert Counter(base64.b64decode(letter["payload"]) for letter in found) == Counter(bad)
+    assert {letter["topic"] for letter in found} == {topic}
+    assert all(letter["error"] and letter["time"] > 1.7e9 for letter in found)
+    assert len({(letter["partition"], letter["offset"]) for letter in found}) == len(bad)
+    finish(tmp_path, broker, topic, sender)  # nothing is read again
+
+
+def test_ids_of_another_kind_are_dead_letters(tmp_path, broker, topic):
+    """Messages have one partition, whose first message decides."""
+    sender = Sender(broker.address, topic, 1)
+    sender.send_bad(b"?")  # decides nothing
+    sender.send(2)
+    sender.send_bad(b'{"u": "ann", "v": "bob"}')
+    sender.send(3)
+    finish(tmp_path, broker, topic, sender)
+
+
+def test_integers_are_texts_where_ids_are_texts(tmp_path, broker, topic):
+    producer = Producer({"bootstrap.servers": broker.address})
+    for value in (b"?", b'{"u": "ann", "v": "7"}', b'{"u": 7, "v": "bob"}'):
+        producer.produce(topic, value, partition=0)
+    producer.flush()
+    with consuming(tmp_path, broker.address, topic) as consumer:
+        wait_for(lambda: consumer.status()["messages"] == 3)
+    with EdgeLog(tmp_path / "log") as log:
+        assert set(log.nodes.ids()) == {"ann", "bob", "7"}
+        assert log.n_edges == 2
+
+
+def test_time_of_the_message_is_that_of_its_edges(tmp_path, broker, topic):
+    producer = Producer({"bootstrap.servers": broker.address})
+    at = 1_700_000_000
+    values = [
+        (b'{"u": 1, "v": 2}\n\n{"u": 2, "v": 3}', at),
+        (b'{"u": 3, "v": 4}', at + 1),
+        (b'{"u": 4, "v": 5, "time": 1600000000.5}', at + 2),
+        (b'[{"u": 5, "v": 6}]', at + 3),
+    ]
+    for value, seconds in values:
+        producer.produce(topic, value, partition=0, timestamp=seconds * 1000)
+    producer.flush()
+    with consuming(tmp_path, broker.address, topic) as consumer:
+        wait_for(lambda: consumer.status()["messages"] == 4)
+    with EdgeLog(tmp_path / "log") as log:
+        times = np.concatenate([batch.t for batch in log]).tolist()
+    assert times == [at, at, at + 1, 1600000000.5, at + 3]
+
+
+def test_time_of_a_wrong_clock_is_the_present(tmp_path, broker, topic):
+    producer = Producer({"bootstrap.servers": broker.address})
+    producer.produce(topic, b'{"u": 1, "v": 2}', partition=0, timestamp=9_000_000_000_000)
+    producer.flush()
+    with consuming(tmp_path, broker.address, topic) as consumer:
+        wait_for(lambda: consumer.status()["messages"] == 1)
+    with EdgeLog(tmp_path / "log") as log:
+        assert next(iter(log)).t[0] < 8_000_000_000
+
+
+class Refusing:
+    """Makes a service refuse batches, at random, before it takes them or afterwards."""
+
+    def __init__(self, service, errors, seed=0):
+        self._submit, self._errors = service.submit, errors
+        self._random = random.Random(seed)
+        self.n_refused = 0
+
+    def __call__(self, batch, **options):
+        if self._random.random() < 0.3:
+            return self._submit(batch, **options)
+        self.n_refused += 1
+        error = self._random.choice(self._errors)
+        if isinstance(error, Busy) or self._random.random() < 0.5:
+            raise error
+        future = Future()
+        future.set_exception(error)
+        return future
+
+
+def test_refusals_lose_nothing(tmp_path, broker, topic, sender, monkeypatch):
+    errors = [Busy("full", 0.01), Refused(507, "the disk is full"), Refused(503, "failed")]
+    monkeypatch.setattr(consumer_module, "LONGEST_RETRY", 0.02)
+    service = Service(tmp_path)
+    service.start()
+    refusing = Refusing(service, errors)
+    monkeypatch.setattr(service, "submit", refusing)
+    consumer = Consumer(service, bootstrap=broker.address, topics=[topic], config=CONFIG)
+    consumer.start()
+    for _ in range(60):
+        sender.send(2)
+        sender.flush()
+    wait_for(lambda: consumer.status()["messages"] == 60)
+    consumer.stop()
+    service.stop()
+    assert refusing.n_refused > 10
+    assert counted(tmp_path) == sender.sent
+    assert letters(tmp_path) == []
+
+
+def test_batches_that_the_service_refuses_are_halved(tmp_path, broker, topic, monkeypatch):
+    """The service knows faults that decoding does not."""
+    sender = Sender(broker.address, topic, 1)
+    sender.send(1)
+    for _ in range(40):
+        sender.send(2)
+    unlucky = sender.edges(1)
+    sender.send_bad(json.dumps(unlucky[0]).encode())
+    for _ in range(40):
+        sender.send(2)
+    sender.flush()
+    weight = unlucky[0]["weight"]
+    sender.sent = Counter({edge: n for edge, n in sender.sent.items() if edge[2] != weight})
+    service = Service(tmp_path)
+    service.start()
+    submit = service.submit
+
+    def refuse(batch, **options):
+        if batch.w is not None and weight in batch.w:
+            raise ValueError("an unlucky weight")
+        return submit(batch, **options)
+
+    monkeypatch.setattr(service, "submit", refuse)
+    consumer = Consumer(service, bootstrap=broker.address, topics=[topic], config=CONFIG)
+    consumer.start()
+    wait_for(lambda: consumer.status()["messages"] == sender.n_messages)
+    consumer.stop()
+    assert service.metrics()["batches_total"] < 30
+    service.stop()
+    assert counted(tmp_path) == sender.sent
+    (letter,) = letters(tmp_path)
+    assert letter["error"] == "an unlucky weight"
+
+
+def test_full_buffer_pauses_and_resumes(tmp_path, broker, topic, sender, monkeypatch):
+    monkeypatch.setattr(consumer_module, "BUFFER_BYTES", 20_000)
+    monkeypatch.setattr(consumer_module, "PATIENCE", 0.05)
+    service = Service(tmp_path)
+    service.start()
+    submit, is_busy = service.submit, threading.Event()
+    is_busy.set()
+
+    def refuse(batch, **options):
+        if is_busy.is_set():
+            raise Busy("full", 0.02)
+        return submit(batch, **options)
+
+    monkeypatch.setattr(service, "submit", refuse)
+    config = {**CONFIG, "queued.max.messages.kbytes": 1, "fetch.message.max.bytes": 2000}
+    consumer = Consumer(service, bootstrap=broker.address, topics=[topic], config=config)
+    consumer.start()
+    for _ in range(2000):
+        sender.send(1)
+    sender.flush()
+    wait_for(lambda: consumer._is_paused)
+    wait_for(lambda: consumer.status()["state"] == "waiting")
+    is_busy.clear()
+    wait_for(lambda: consumer.status()["messages"] == 2000)
+    consumer.stop()
+    service.stop()
+    assert counted(tmp_path) == sender.sent
+
+
+def test_failures_of_the_consumer_start_it_again(tmp_path, broker, topic, sender, monkeypatch):
+    monkeypatch.setattr(consumer_module, "LONGEST_RETRY", 0.05)
+    failures = iter([True, False, True, True])
+    with consuming(tmp_path, broker.address, topic) as consumer:
+        advance = consumer._advance
+
+        def fail(part):
+            if part.groups and next(failures, False):
+                raise RuntimeError("a fault of ours")
+            advance(part)
+
+        monkeypatch.setattr(consumer, "_advance", fail)
+        for _ in range(20):
+            sender.send(2)
+        sender.flush()
+        wait_for(lambda: consumer.status()["messages"] == 20)
+        assert consumer.status()["last_error"]["message"] == "a fault of ours"
+    assert counted(tmp_path) == sender.sent
+
+
+def test_deleted_messages_are_reported(tmp_path, broker, topic):
+    sender = Sender(broker.address, topic, 1)
+    sender.send(1)
+    finish(tmp_path, broker, topic, sender)
+    kept = Counter(sender.sent)
+    for _ in range(5):
+        sender.send(1)
+    sender.flush()
+    lost = sender.sent - kept
+    sender.send(2)
+    sender.flush()
+    broker.forget(topic, 0, 6)
+    with consuming(tmp_path, broker.address, topic) as consumer:
+        wait_for(lambda: consumer.status()["messages"] == 1)
+        status = consumer.status()
+    assert status["deleted_before_read"] == 5
+    assert "offsets 1 to 5 were deleted in Kafka" in status["error"]
+    assert counted(tmp_path) == sender.sent - lost
+
+
+def test_topic_that_was_made_again_is_reported(tmp_path, broker, topic):
+    sender = Sender(broker.address, topic, 1)
+    for _ in range(3):
+        sender.send(1)
+    finish(tmp_path, broker, topic, sender)
+    broker.remake(topic, 1)
+    with consuming(tmp_path, broker.address, topic) as consumer:
+        wait_for(lambda: "made again" in (consumer.status()["error"] or ""))
+    assert counted(tmp_path) == sender.sent
+    assert positions(tmp_path, topic, 1) == [3]
+
+
+def test_lags_are_shown(tmp_path, broker, topic, sender):
+    for _ in range(9):
+        sender.send(1)
+    sender.flush()
+    with consuming(tmp_path, broker.address, topic) as consumer:
+        assert consumer.status()["group"].startswith("ohmlearn-")
+        lags = lambda: [place["lag"] for place in consumer.status()["partitions"]]  # noqa: E731
+        wait_for(lambda: lags() == [0] * N_PARTITIONS)
+        assert consumer.status()["messages"] == 9
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"no.such.thing": "1"}, "No such configuration property"),
+        ({"security.protocol": "nonsense"}, "Invalid value"),
+        ({"sasl.jaas.config": "x"}, "JAAS"),
+        ({"enable.auto.commit": "true"}, "stores offsets together with edges"),
+        ({"auto.offset.reset": "latest"}, "leave it out"),
+        ({"bootstrap.servers": "elsewhere:9092"}, "differs from the address"),
+        (
+            {
+                "security.protocol": "SASL_PLAINTEXT",
+                "sasl.mechanism": "PLAIN",
+                "sasl.username": "ann",
+                "sasl.password": "secret-word",
+            },
+            "Kafka refuses the connection: .*SASL",
+        ),
+    ],
+)
+def test_wrong_settings_are_refused(tmp_path, broker, topic, config, message):
+    with (
+        pytest.raises(ValueError, match=message) as caught,
+        consuming(tmp_path, broker.address, topic, config=config),
+    ):
+        pass
+    assert "secret-word" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"form": "xml"}, "form = 'xml'"), ({"topics": "edges"}, "list"), ({"topics": []}, "list")],
+)
+def test_wrong_arguments_are_refused(tmp_path, options, message):
+    service = Service(tmp_path)
+    try:
+        with pytest.raises(ValueError, match=message):
+            Consumer(service, bootstrap="127.0.0.1:1", **{"topics": ["edges"], **options})
+    finally:
+        service.stop()
+
+
+def test_read_config(tmp_path):
+    path = tmp_path / "kafka.properties"
+    path.write_text("# ours\n\n! too\nsasl.password = a=b# c \nsecurity.protocol=SSL\n")
+    assert read_config(path) == {"sasl.password": "a=b# c", "security.protocol": "SSL"}
+    for text, message in [
+        ("sasl.password secret-word", "line 1 of .* must be name = value"),
+        ("a = 1\n\na = secret-word", "line 3 of .* sets a a second time"),
+        ("= secret-word", "line 1"),
+    ]:
+        path.write_text(text)
+        with pytest.raises(ValueError, match=message) as caught:
+            read_config(path)
+        assert "secret-word" not in str(caught.value)
+    path.write_bytes(b"\xff")
+    with pytest.raises(ValueError, match="UTF-8"):
+        read_config(path)
+
+
+def test_dead_letters_survive_torn_lines(tmp_path):
+    path = tmp_path / "dead-letters.ndjson"
+    first = DeadLetters(path)
+    first.write("edges", 0, [(Message(3, 1.0, b"a"), "bad"), (Message(5, 1.0, b"b"), "bad")])
+    first.close()
+    whole = path.read_bytes()
+    path.write_bytes(whole + whole[:20])  # a crash
+    second = DeadLetters(path)
+    assert second.n_letters == 2
+    second.write("edges", 0, [(Message(n, 1.0, b"c"), "bad") for n in (3, 4, 5)])
+    second.forget("edges", 0, 6)
+    second.close()
+    assert [letter["offset"] for letter in letters(tmp_path)] == [3, 5, 4]
+
+
+def test_dead_letters_on_a_full_disk_leave_no_half_line(tmp_path, monkeypatch):
+    found = DeadLetters(tmp_path / "dead-letters.ndjson")
+    write = os.pwrite
+
+    def write_some(file, data, at):
+        if at > 10:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(file, data[:20], at)
+
+    monkeypatch.setattr(os, "pwrite", write_some)
+    with pytest.raises(OSError, match="No space"):
+        found.write("edges", 0, [(Message(3, 1.0, b"a"), "bad")])
+    monkeypatch.undo()
+    assert found.path.stat().st_size == 0
+    found.write("edges", 0, [(Message(3, 1.0, b"a"), "bad")])
+    found.close()
+    assert len(letters(tmp_path)) == 1
+
+
+def test_arrow_messages_are_joined():
+    rows = [[{"u": "a", "v": "b"}], [{"u": "cc", "v": "x", "weight": 2.0}, {"u": "d", "v": "é"}]]
+    rows[1][1]["weight"] = 3.0
+    messages = [Message(n, float(n), to_arrow(part)) for n, part in enumerate(rows)]
+    batch, bad = decode_messages([*messages, Message(2, 2.0, b"no Arrow")], "arrow", None)
+    assert bytes(batch.u.data) == b"accd"
+    assert batch.u.offsets.tolist() == [0, 1, 3, 4]
+    assert bytes(batch.v.data) == "bxé".encode()
+    assert batch.w.tolist() == [1.0, 2.0, 3.0]
+    assert batch.t.tolist() == [0.0, 1.0, 1.0]
+    assert [message.offset for message, _ in bad] == [2]
+    with pytest.raises(CannotJoinError):
+        decode_messages([messages[0], Message(1, 0.0, to_arrow([{"u": 1, "v": 2}]))], "arrow", None)
