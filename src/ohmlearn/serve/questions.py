@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from typing import Any
 from urllib.parse import parse_qsl, unquote_to_bytes
@@ -190,7 +189,7 @@ def _as_label(value: Any, longest: int, row: int) -> str:
 def _as_weight(given: dict[str, Any], row: int) -> float:
     value = given.get("weight", 1.0)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not (math.isfinite(value) and 0.0 < value <= LARGEST_WEIGHT):
+    if not is_number or not 0.0 < value <= LARGEST_WEIGHT:
         raise _wrong(
             row, f"the weight must be positive and at most {LARGEST_WEIGHT:g}, got {short(value)}"
         )
