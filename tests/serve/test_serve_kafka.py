@@ -188,7 +188,7 @@ def test_broker_goes_down_and_comes_back(tmp_path, topic):
                 for _ in range(10):
                     sender.send(2)  # the producer keeps them until the broker is back
                 wait_for(lambda: consumer.status()["state"] == "disconnected")
-                assert "onnect" in consumer.status()["error"]
+                assert consumer.status()["error"]
                 broker.up()
                 wait_for(lambda: consumer.status()["state"] == "running")
             sender.flush()
@@ -381,13 +381,13 @@ def test_full_buffer_pauses_and_resumes(tmp_path, broker, topic, sender, monkeyp
     config = {**CONFIG, "queued.max.messages.kbytes": 1, "fetch.message.max.bytes": 2000}
     consumer = Consumer(service, bootstrap=broker.address, topics=[topic], config=config)
     consumer.start()
-    for _ in range(2000):
+    for _ in range(600):
         sender.send(1)
     sender.flush()
     wait_for(lambda: consumer._is_paused)
     wait_for(lambda: consumer.status()["state"] == "waiting")
     is_busy.clear()
-    wait_for(lambda: consumer.status()["messages"] == 2000)
+    wait_for(lambda: consumer.status()["messages"] == 600)
     consumer.stop()
     service.stop()
     assert counted(tmp_path) == sender.sent
@@ -449,7 +449,7 @@ def test_lags_are_shown(tmp_path, broker, topic, sender):
     for _ in range(9):
         sender.send(1)
     sender.flush()
-    with consuming(tmp_path, broker.address, topic) as consumer:
+    with consuming(tmp_path, broker.address, topic, group=None) as consumer:
         assert consumer.status()["group"].startswith("ohmlearn-")
         lags = lambda: [place["lag"] for place in consumer.status()["partitions"]]  # noqa: E731
         wait_for(lambda: lags() == [0] * N_PARTITIONS)

@@ -14,6 +14,7 @@ import sys
 import time
 from collections import Counter
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +32,7 @@ CONFIG = {
     "fetch.wait.max.ms": 20,
     "reconnect.backoff.max.ms": 200,
 }
+NUMBERS = count()
 
 
 class Sender:
@@ -117,7 +119,8 @@ def wait_for(holds, seconds=60.0):
 
 @contextmanager
 def consuming(folder, address, topic, **options):
-    """Run a service and a consumer; yield the consumer."""
+    """Run a service and a consumer, in a new group; yield the consumer."""
+    options.setdefault("group", f"{topic}-{next(NUMBERS)}")  # the second in a group waits a second
     config = {**CONFIG, **options.pop("config", {})}
     service = Service(folder)
     service.start()

@@ -117,6 +117,7 @@ class Consumer:
         self._errors: deque[KafkaError] = deque(maxlen=20)
         self._n_messages = self._n_edges = self._n_deleted = 0
         self._last_error: dict[str, Any] | None = None
+        self._logged: dict[Any, float] = {}  # when an error was logged
         self._state = "stopped"
         self._is_paused = False
         self._full_since = math.inf
@@ -168,8 +169,6 @@ class Consumer:
             lag = None if part.high is None else max(part.high - part.stored, 0)
             place = {"topic": part.topic, "partition": part.number, "next": part.stored, "lag": lag}
             partitions.append(place)
-        last = self._last_error
-        is_recent = last is not None and time.time() - last["at"] < RECENT
         return {
             "state": self._state,
             "topics": self._topics,
@@ -179,8 +178,8 @@ class Consumer:
             "dead_letters": self._letters.n_letters,
             "deleted_before_read": self._n_deleted,
             "partitions": partitions,
-            "error": last["message"] if last is not None and is_recent else None,
-            "last_error": last,
+            "error": self._problem(),
+            "last_error": self._last_error,
         }
 
     # Connections.
@@ -211,14 +210,24 @@ class Consumer:
         self._errors.append(error)
         if error.code() == KafkaError._ALL_BROKERS_DOWN:
             self._state = "disconnected"
-        else:
-            self._note(error.str())
+            if self._problem() is not None:
+                return  # which says why
+        self._note(error.str(), error.code())
 
-    def _note(self, message: str) -> None:
-        """Show an error in the status, and log it unless it is the last one again."""
-        if self._last_error is None or self._last_error["message"] != message:
+    def _note(self, message: str, kind: Any = None) -> None:
+        """Show an error in the status, and log it unless the same or its kind was just logged."""
+        now = time.time()
+        self._last_error = {"message": message, "at": now}
+        kind = message if kind is None else kind
+        if now - self._logged.get(kind, 0.0) > RECENT:
             logger.warning("Kafka: %s", message)
-        self._last_error = {"message": message, "at": time.time()}
+            self._logged = {key: at for key, at in self._logged.items() if now - at < RECENT}
+            self._logged[kind] = now
+
+    def _problem(self) -> str | None:
+        """Return the last error, if it is recent."""
+        last = self._last_error
+        return last["message"] if last is not None and time.time() - last["at"] < RECENT else None
 
     # The thread.
 
