@@ -38,6 +38,8 @@ class Certifier(Worker):
         The last certificate.
     """
 
+    niceness = 10
+
     def __init__(self, database: Database, labeller: Labeller, settings: Settings) -> None:
         super().__init__("certifier")
         self._database, self._labeller, self._settings = database, labeller, settings

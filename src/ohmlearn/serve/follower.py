@@ -41,6 +41,8 @@ class Follower(Worker):
     settings : Settings
     """
 
+    niceness = 10
+
     def __init__(self, log: EdgeLog, settings: Settings) -> None:
         super().__init__("sampler")
         self._log, self._settings = log, settings

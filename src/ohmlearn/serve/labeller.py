@@ -59,6 +59,8 @@ class Labeller(Worker):
         What the estimator has warned of.
     """
 
+    niceness = 10
+
     def __init__(self, folder: Folder, follower: Follower, settings: Settings) -> None:
         super().__init__("labeller")
         self._folder, self._database = folder, folder.database

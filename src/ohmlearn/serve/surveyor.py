@@ -35,6 +35,8 @@ class Surveyor(Worker):
         As the service returns them.
     """
 
+    niceness = 10
+
     def __init__(self, labeller: Labeller, nodes: NodeTable, seed: int) -> None:
         super().__init__("surveyor")
         self._labeller, self._nodes = labeller, nodes

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
+from contextlib import suppress
 
 __all__ = ["Worker"]
 
@@ -12,6 +15,9 @@ class Worker:
 
     Attributes
     ----------
+    niceness : int
+        How much the thread stands back, if there are more threads than cores. Requests are answered
+        and batches are written with 0.
     problem : str or None
         What does not work at present, in words.
 
@@ -27,8 +33,10 @@ class Worker:
     >>> counter.stop()
     """
 
+    niceness = 0
+
     def __init__(self, name: str) -> None:
-        self._thread = threading.Thread(target=self._run, name=f"ohmlearn-{name}", daemon=True)
+        self._thread = threading.Thread(target=self._work, name=f"ohmlearn-{name}", daemon=True)
         self._stopping = threading.Event()
         self.problem: str | None = None
 
@@ -41,6 +49,13 @@ class Worker:
         self._stopping.set()
         if self._thread.ident is not None:
             self._thread.join()
+
+    def _work(self) -> None:
+        if self.niceness and sys.platform == "linux":  # where threads have their own
+            with suppress(OSError):
+                own = os.getpriority(os.PRIO_PROCESS, 0)
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), own + self.niceness)
+        self._run()
 
     def _run(self) -> None:
         """Work until `_stopping` is set."""
