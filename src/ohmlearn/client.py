@@ -258,6 +258,8 @@ class Client:
             with unfinished.open("wb") as file:
                 while block := response.read(1 << 20):
                     file.write(block)
+                if response.length:  # bytes that are missing, if their number was announced
+                    raise http.client.IncompleteRead(b"", response.length)
 
         try:
             self._repeat("GET", "/v1/export", None, {}, save)

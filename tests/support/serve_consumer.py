@@ -150,7 +150,7 @@ class Victims:
 
     def __init__(self, folder, address, topic):
         command = [sys.executable, __file__, str(folder), address, topic]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
         self._process = subprocess.Popen(command, **pipes, text=True, bufsize=1)
 
     def __enter__(self):
