@@ -56,7 +56,8 @@ def check_wheel(path: Path) -> None:
     strangers = {name for name in names if not name.startswith(("ohmlearn/", f"{info}/"))}
     demand(not strangers, f"wheel: {strangers} is not of the package")
     package = ROOT / "src" / "ohmlearn"
-    sources = {f"ohmlearn/{file.relative_to(package)}" for file in package.rglob("*.py")}
+    files = [*package.rglob("*.py"), *(package / "serve" / "page").iterdir()]
+    sources = {f"ohmlearn/{file.relative_to(package)}" for file in files}
     demand(names >= sources, f"wheel: lacking {sources - names}")
     (extension,) = (
         name for name in names if name.startswith("ohmlearn/_core") and "pyi" not in name

@@ -441,6 +441,8 @@ def test_unknown_addresses_and_methods(local):
     answer = local.ask("PATCH", "/v1/labels")
     assert (answer.status, answer.headers["allow"]) == (405, "DELETE, GET, HEAD, POST")
     assert answer.message == "this address accepts DELETE, GET, HEAD, POST only"
+    for path in ("/%0A", "/v1/status%0A", "/v1/status%00", "/v1//status", "/v1/status/"):
+        assert local.get(path).status == 404
     assert local.ask("HEAD", "/v1/status").status == 200
     assert local.ask("HEAD", "/v1/events").status == 200
     assert local.ask("HEAD", "/v1/edges").status == 405

@@ -154,23 +154,28 @@ def _read_settings(options: dict[str, Any]) -> "Settings":
 
     every = options["certify_every"]
     return Settings(
-        half_life=_as_duration(options["half_life"]),
-        window=_as_duration(options["window"]),
+        half_life=_as_duration("half_life", options["half_life"]),
+        window=_as_duration("window", options["window"]),
         epsilon=options["epsilon"],
         seed=options["seed"],
         passes=options["passes"],
-        certify_every=None if every == "never" else _as_duration(every),
+        certify_every=None if every == "never" else _as_duration("certify_every", every),
         every_seconds=options["every_seconds"],
         every_edges=options["every_edges"],
         n_jobs=options["threads"],
     )
 
 
-def _as_duration(text: str | None) -> str | float | None:
+def _as_duration(name: str, text: str | None) -> str | float | None:
     """Return a duration; "10m" is minutes, as everybody would expect."""
+    from ohmlearn.validation.times import check_duration
+
     if text is not None and text.endswith("m") and text[:-1].replace(".", "", 1).isdecimal():
         text += "in"
-    return as_moment(text)
+    found = as_moment(text)
+    if found is not None:
+        check_duration(name, found)
+    return found
 
 
 def _read_kafka(options: dict[str, Any]) -> "Callable[[Service], Any] | None":

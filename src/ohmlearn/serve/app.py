@@ -78,6 +78,8 @@ def make_app(
 
 def _make_route(path: str, by_method: dict[str, Endpoint]) -> Route:
     async def answer(request: Request) -> Response:
+        if "{" not in path and request.scope["path"] != path:
+            raise HTTPException(404)  # a pattern of Starlette passes over a newline at the end
         request.scope[ROUTE] = path.replace(":path", "")
         method = "GET" if request.method == "HEAD" else request.method
         return await by_method[method](request)

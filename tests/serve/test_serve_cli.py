@@ -1,0 +1,333 @@
+"""``ohmlearn serve``: a process that is started, asked and stopped, and what it refuses."""
+
+import json
+import os
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+pytest.importorskip("starlette")
+
+from serve_http import WRITE, Client, StandIn, read_all
+
+from ohmlearn.cli import main
+from ohmlearn.serve.logs import logs_to
+from ohmlearn.serve.runner import run
+from ohmlearn.serve.service import Service
+from ohmlearn.streams.source import RawBatch
+
+OHMLEARN = [sys.executable, "-m", "ohmlearn"]
+
+
+def invoke(*args):
+    return CliRunner().invoke(main, [str(arg) for arg in args])
+
+
+class Process:
+    """A running server; `errors` is what it has written to the standard error when it is done."""
+
+    def __init__(self, running, address):
+        self.running, self.address, self.errors = running, address, ""
+        self.client = Client(int(re.search(r":(\d+)/", address)[1]))
+
+    def stop(self, number=signal.SIGTERM):
+        """Send a signal and return the exit code."""
+        self.running.send_signal(number)
+        _, self.errors = self.running.communicate(timeout=60)
+        return self.running.returncode
+
+
+@contextmanager
+def started(*args):
+    """Run ``ohmlearn serve`` on a free port."""
+    command = [*OHMLEARN, "serve", *(str(arg) for arg in args), "--port", "0"]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        line = running.stdout.readline()
+        assert line.startswith("Listening on "), running.communicate(timeout=30)
+        yield Process(running, line.split()[-1])
+    finally:
+        if running.poll() is None:
+            running.kill()
+        with suppress(ValueError):  # its output has been read
+            running.communicate(timeout=30)
+
+
+def test_a_folder_is_served_stopped_and_served_again(tmp_path):
+    folder = tmp_path / "live"
+    with started(folder, "--half-life", "7d", "--log-format", "json") as one:
+        assert one.address.startswith("http://127.0.0.1:")
+        client = one.client
+        assert client.get("/readyz").json == {"ready": True}
+        assert client.post_csv("/v1/edges?batch_id=1", "u,v\na,b\nb,c\n").json["n_edges"] == 2
+        client.post_json("/v1/labels", {"labels": [{"node": "a", "label": "x"}]})
+        # In use, it can be checked and copied.
+        checked = invoke("serve", folder, "--check")
+        assert (checked.exit_code, "Edges        2\n" in checked.stdout) == (0, True)
+        copied = invoke("serve", folder, "--backup", tmp_path / "copy")
+        assert copied.exit_code == 0
+        assert "the copy is whole" in copied.stderr
+        second = invoke("serve", folder, "--port", 0)
+        assert second.exit_code in (1, 2)
+        assert second.stderr.startswith("Error: ")
+        assert len(second.stderr.splitlines()) == 1
+        assert one.stop() == 0
+    events = [json.loads(line) for line in one.errors.splitlines()]
+    names = [event["event"] for event in events if event["logger"] == "ohmlearn.serve.runner"]
+    assert names == ["listening", "ready", "stopping", "stopped"]
+    assert {"at", "level", "event", "logger"} <= events[0].keys()
+    with started(tmp_path / "copy", "--log-format", "text") as two:
+        status = two.client.get("/v1/status").json
+        assert (status["edges"], status["half_life"]) == (2, "7d")
+        again = two.client.post_csv("/v1/edges?batch_id=1", "u,v\na,b\nb,c\n").json
+        assert again["repeated"]
+        assert two.stop(signal.SIGINT) == 0
+    assert re.search(r"^\S+ info    stopped ", two.errors, re.M)
+    checked = invoke("serve", folder, "--check")
+    assert (checked.exit_code, "Edges        2\n" in checked.stdout) == (0, True)
+    other = invoke("serve", folder, "--half-life", "8d", "--port", "0")
+    assert other.exit_code == 2
+    assert "was made with --half-life 7d, got '8d'" in other.stderr
+
+
+def test_accepted_requests_are_finished_and_a_second_signal_ends_at_once(tmp_path):
+    with started(tmp_path / "live") as process:
+        with process.client.connect() as raw:
+            head = b"POST /v1/edges HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/csv\r\n"
+            raw.sendall(head + b"Content-Length: 8\r\n\r\nu,v\n")
+            time.sleep(0.3)  # the body is being read
+            process.running.send_signal(signal.SIGTERM)
+            raw.sendall(b"a,b\n")
+            assert read_all(raw).startswith(b"HTTP/1.1 200 ")
+        _, errors = process.running.communicate(timeout=60)
+        assert (process.running.returncode, "a request failed" in errors) == (0, False)
+    with started(tmp_path / "live") as process, process.client.connect() as raw:
+        raw.sendall(head + b"Content-Length: 8\r\n\r\nu,v\n")  # holds the first one up
+        time.sleep(0.3)
+        process.running.send_signal(signal.SIGTERM)
+        time.sleep(0.3)
+        assert process.stop() == 128 + signal.SIGTERM
+    assert "Edges        1\n" in invoke("serve", tmp_path / "live", "--check").stdout
+
+
+def test_tokens_and_tls(tmp_path):
+    tokens = tmp_path / "tokens"
+    tokens.write_text(f"write {WRITE}\n")
+    tokens.chmod(0o644)
+    make = "openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=localhost"
+    files = ["-keyout", tmp_path / "key.pem", "-out", tmp_path / "cert.pem"]
+    try:
+        subprocess.run([*make.split(), *files], check=True, capture_output=True)
+    except FileNotFoundError:
+        pytest.skip("there is no openssl")
+    certificate = ("--ssl-certfile", tmp_path / "cert.pem", "--ssl-keyfile", tmp_path / "key.pem")
+    with started(tmp_path / "live", "--host", "0.0.0.0", "--token-file", tokens, *certificate) as p:
+        assert p.address.startswith("https://0.0.0.0:")
+        context = ssl.create_default_context(cafile=tmp_path / "cert.pem")
+        for token, status in ((WRITE, b" 200 "), ("no", b" 401 ")):
+            raw = socket.create_connection(("127.0.0.1", p.client.port), timeout=30)
+            with context.wrap_socket(raw, server_hostname="localhost") as packed:
+                packed.sendall(
+                    f"GET /v1/status HTTP/1.1\r\nHost: example.org\r\nConnection: close\r\n"
+                    f"Authorization: Bearer {token}\r\n\r\n".encode()
+                )
+                assert status in packed.recv(100)
+        assert p.stop() == 0
+    assert f"Warning: other users can read {tokens}; use: chmod 600 {tokens}" in p.errors
+    assert WRITE not in p.errors
+    wrong = invoke("serve", tmp_path / "live", "--ssl-certfile", tokens, "--port", 0)
+    assert wrong.exit_code == 2
+    assert "and its key cannot be used" in wrong.stderr
+
+
+def test_the_demo_moves(tmp_path):
+    with started("--demo", "--log-format", "json") as process:
+        end = time.monotonic() + 60
+        while True:
+            status = process.client.get("/v1/status").json
+            if status["edges"] > 1000 and len(status["classes"]) == 4:
+                break
+            assert time.monotonic() < end, status
+            time.sleep(0.2)
+        assert process.stop() == 0
+    assert "a request failed" not in process.errors
+
+
+USAGE = [
+    ((), "give a FOLDER, or --demo"),
+    (("F", "--demo"), "--demo has a folder of its own; leave out FOLDER"),
+    (("F", "--check", "--backup", "G"), "--check, --backup and --demo exclude each other"),
+    (("--demo", "--half-life", "7d"), "--demo has settings of its own; leave out --half-life"),
+    (("F", "--topic", "edges"), "--topic needs --kafka"),
+    (("F", "--kafka", "localhost:1"), "--kafka needs --topic"),
+    (("F", "--kafka-group", "g"), "--kafka-group needs --kafka"),
+    (("F", "--host", "0.0.0.0"), "--host 0.0.0.0 can be reached by other machines, which needs"),
+    (("F", "--port", "70000"), "70000 is not in the range 0<=x<=65535"),
+    (("F", "--half-life", "soon"), "--half-life must be a positive number"),
+    (("F", "--half-life", "7d", "--window", "3d"), "--half-life 7d and --window 3d exclude"),
+    (("F", "--certify-every", "often"), "--certify-every must be a positive number"),
+    (("F", "--epsilon", "2"), "is not in the range"),
+    (("F", "--token-file", "none"), "File 'none' does not exist"),
+    (("F", "--token-file", "empty"), "empty has no token"),
+    (("F", "--check"), "F is not the folder of a service"),
+    (("F", "--backup", "G"), "F is not the folder of a service"),
+    (("F", "--ssl-keyfile", "empty"), "--ssl-keyfile needs --ssl-certfile"),
+    (("F", "--ssl-certfile", "empty", "--port", 0), "--ssl-certfile empty and its key cannot be used"),
+    (("other",), "is not the folder of a service and has other files, such as a.txt"),
+    (("F", "--host", "no.such.host.invalid", "--token-file", "tokens"), "is not a name or address"),
+]
+
+
+@pytest.mark.parametrize(("args", "message"), USAGE)
+def test_wrong_usage(tmp_path, monkeypatch, args, message):
+    monkeypatch.chdir(tmp_path)
+    Path("empty").write_text("")
+    Path("empty").chmod(0o600)
+    Path("tokens").write_text(f"read {WRITE}\n")
+    Path("tokens").chmod(0o600)
+    Path("other").mkdir()
+    Path("other/a.txt").write_text("")
+    result = invoke("serve", *args)
+    assert result.exit_code == 2
+    assert message in result.stderr.replace("\n", " ")
+    assert "Traceback" not in result.output
+
+
+def test_a_port_in_use(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = invoke("serve", tmp_path / "live", "--port", port)
+    assert result.exit_code == 2
+    assert f"cannot listen on --host 127.0.0.1, --port {port}: Address already in use" in (
+        result.stderr
+    )
+
+
+def test_damage_is_found(tmp_path):
+    service = Service(tmp_path / "live")
+    service.start()
+    service.submit(RawBatch(np.arange(1000), np.arange(1, 1001))).result()
+    service.stop()
+    assert invoke("serve", tmp_path / "live", "--check").exit_code == 0
+    (file,) = (tmp_path / "live" / "log").glob("edges-*")
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 0x55
+    file.write_bytes(content)
+    result = invoke("serve", tmp_path / "live", "--check")
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"Error: {file}")
+
+
+def test_an_extra_that_is_missing(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "starlette", None)
+    result = invoke("serve", tmp_path / "live")
+    assert result.exit_code == 1
+    assert 'install it with pip install "ohmlearn[serve]"' in result.stderr
+
+
+def test_help_loads_neither_numpy_nor_the_server():
+    code = """
+import sys
+from ohmlearn.cli import main
+main(["serve", "--help"], standalone_mode=False)
+print(sorted({"numpy", "starlette", "uvicorn", "sqlite3", "asyncio"} & sys.modules.keys()))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("\n[]\n")
+
+
+# The runner, in this process.
+
+
+def test_an_error_while_starting_ends_the_server():
+    service = StandIn()
+
+    def fail():
+        raise ValueError("Kafka refuses the password")
+
+    stopped = []
+    service.start, service.stop = lambda: None, lambda: stopped.append(True)
+    with pytest.raises(ValueError, match="Kafka refuses"):
+        run(service, port=0, when_started=fail, announce=print)
+    assert stopped == [True]
+
+
+def test_the_server_answers_while_the_service_starts():
+    service, go, addresses = StandIn(), threading.Event(), []
+    service.ready = False
+
+    def start():
+        go.wait(30)
+        service.ready = True
+
+    service.start, service.stop = start, lambda: None
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    announced = threading.Event()
+
+    def ask():
+        client = Client(port)
+        while True:
+            try:
+                addresses.append(client.get("/readyz").status)
+                break
+            except OSError:
+                time.sleep(0.01)
+        assert not announced.is_set()
+        go.set()
+        announced.wait(30)
+        addresses.append(client.get("/readyz").status)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    run(service, port=port, announce=lambda _: announced.set())
+    thread.join()
+    assert addresses == [503, 200]
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_logs_are_lines(capsys):
+    import logging
+    import warnings
+
+    logger = logging.getLogger("ohmlearn.serve.test")
+    for form in ("json", "text"):
+        with logs_to(form):
+            logger.info("a\nb", extra={"path": "x\x1b[31m\ny"})
+            try:
+                raise KeyError("k")
+            except KeyError:
+                logger.exception("failed")
+            with warnings.catch_warnings():
+                warnings.simplefilter("always")
+                warnings.warn("rough\n  figures", stacklevel=1)
+                warnings.warn("rough figures", stacklevel=1)
+        lines = capsys.readouterr().err.splitlines()
+        if form == "json":
+            first, second, third = map(json.loads, lines)
+            assert (first["event"], first["level"], first["path"]) == (
+                "a\nb",
+                "info",
+                "x\x1b[31m\ny",
+            )
+            assert second["error"] == "KeyError: 'k'"
+            assert "test_logs_are_lines" in second["traceback"]
+            assert (third["event"], third["level"]) == ("rough figures", "warning")
+        else:
+            assert lines[0].endswith(r" info    a\nb path=x\x1b[31m\ny")
+            assert " error   failed error=KeyError: 'k'" in lines[1]
+            assert lines[-1].endswith("warning rough figures")
+    logger.info("nobody sees this")
+    assert capsys.readouterr().err == ""
