@@ -183,7 +183,10 @@ USAGE = [
     (("F", "--check"), "F is not the folder of a service"),
     (("F", "--backup", "G"), "F is not the folder of a service"),
     (("F", "--ssl-keyfile", "empty"), "--ssl-keyfile needs --ssl-certfile"),
-    (("F", "--ssl-certfile", "empty", "--port", 0), "--ssl-certfile empty and its key cannot be used"),
+    (
+        ("F", "--ssl-certfile", "empty", "--port", 0),
+        "--ssl-certfile empty and its key cannot be used",
+    ),
     (("other",), "is not the folder of a service and has other files, such as a.txt"),
     (("F", "--host", "no.such.host.invalid", "--token-file", "tokens"), "is not a name or address"),
 ]
