@@ -315,7 +315,7 @@ class Endpoints:
 
     async def metrics(self, request: Request) -> Response:
         """Return figures for Prometheus."""
-        content, kind = self._metrics.render()
+        content, kind = await self._in_thread(self._workers, self._metrics.render)
         return Response(content, headers={"Content-Type": kind})
 
     # Shared.
