@@ -10,7 +10,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell getconf _NPROCESSORS_ONLN)
 unexport PYTHONPATH PYTHONHOME
 
-.PHONY: help run test docs bench bench-quick bench-page dist check-dist check-native check-report check-spark check-links clean
+.PHONY: help run test docs bench bench-quick bench-page dist check-dist check-native check-report check-page check-spark check-links clean
 
 help: ## show these lines
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -44,6 +44,9 @@ check-spark: .venv/dev ## ohmlearn.spark with PySpark on two cores of this machi
 
 check-report: .venv/dev ## the page of `ohmlearn label` in a real browser (chromium): out/report
 	$(BIN)/python tests/project/check_report.py
+
+check-page: .venv/page ## the page of `ohmlearn serve` in a real browser (chromium): out/page
+	$(BIN)/python tests/project/check_page.py
 
 bench: $(BENCH)/installed ## every claim beside its peers, about an hour: benchmarks/results and the pages made of it
 	$(BENCH)/bin/python -m benchmarks.run $(ARGS)
@@ -97,6 +100,10 @@ build/docs/current: $(SOURCES) $(NATIVE) docs/api.rst
 
 .venv/spark: .venv/dev pyproject.toml
 	$(BIN)/pip install -q --group spark
+	@touch $@
+
+.venv/page: .venv/dev pyproject.toml
+	$(BIN)/pip install -q --group page
 	@touch $@
 
 .venv/release: .venv/installed pyproject.toml

@@ -61,11 +61,13 @@ def test_small_blocks_of_a_sparse_graph_are_not_lost():
     assert crossing(layout, block) <= 0.01
 
 
-def test_places_tell_blocks_apart():
-    graph, block = make_blocks([200] * 3, 0.1)
+@pytest.mark.parametrize("n_blocks", [2, 3, 4, 5, 6])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_places_tell_blocks_apart(n_blocks, seed):
+    graph, block = make_blocks([150] * n_blocks, 0.1, seed=seed)
     layout = GraphMap().update(graph)
     kind = block[layout.nodes]
-    centres = np.array([layout.xy[kind == k].mean(axis=0) for k in range(3)])
+    centres = np.array([layout.xy[kind == k].mean(axis=0) for k in range(n_blocks)])
     nearest = np.argmin(((layout.xy[:, None] - centres) ** 2).sum(axis=2), axis=1)
     assert np.mean(nearest == kind) >= 0.97
     assert np.hypot(*layout.xy.T).max() <= 1

@@ -26,7 +26,9 @@ Steps of one update:
        The symmetric root gives the orthonormal columns that are closest to Z, so columns that are
        still right stay as they are, and the picture moves only as much as the graph does.
     3. link each chosen node with those nearest to it in Z, in which smooth directions weigh more
-    4. project Z on a plane, by one step of subspace iteration from the previous plane
+    4. place the chosen nodes in the plane so that distances are close to those in Z: stress
+       majorisation (de Leeuw, 1977) from the previous places, at first from principal components.
+       A projection of Z alone would put communities on top of each other, four of them already.
 """
 
 from collections.abc import Sequence
@@ -60,6 +62,7 @@ class Effort(NamedTuple):
 SMALL = Effort(n_first=6, n_next=2, tolerance=1e-3)
 LARGE = Effort(n_first=8, n_next=1, tolerance=3e-2)
 MANY_ENTRIES = 2_000_000  # entries of H from which on it is large
+N_FIRST_MOVES, N_MOVES = 150, 12  # steps of stress majorisation
 
 
 @dataclass(frozen=True)
@@ -166,8 +169,8 @@ class GraphMap:
 
     def _forget(self) -> None:
         self._columns = np.zeros((0, self.n_columns))
-        self._plane = np.eye(self.n_columns, 2)
         self._shown: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self._places = np.zeros((0, 2))  # of the nodes shown
 
     def update(self, graph: Graph, *, given: ArrayLike = (), suggested: ArrayLike = ()) -> Layout:
         """Return the layout of a graph; nodes keep their numbers between updates.
@@ -185,9 +188,9 @@ class GraphMap:
             nodes = self._choose(graph, _as_numbers(given), _as_numbers(suggested))
             smooth = self._smoothen(graph, first)[nodes]
             links = _link(smooth, graph.components()[1][nodes], graph.degrees[nodes] > 0)
-            xy = self._project(smooth, first)
-        self._shown = nodes
-        return Layout(nodes, xy, links)
+            places = self._place(nodes, smooth)
+        self._shown, self._places = nodes, places
+        return Layout(nodes, _fit_circle(places), links)
 
     def _choose(
         self, graph: Graph, given: NDArray[np.int64], suggested: NDArray[np.int64]
@@ -245,25 +248,57 @@ class GraphMap:
         self._columns = columns
         return np.asarray(smooth * np.sqrt(n_nodes))  # entries of columns are about 1 / sqrt(n)
 
-    def _project(self, smooth: NDArray[np.float64], first: bool) -> NDArray[np.float64]:
-        """Return places in the plane in which the chosen nodes are spread most."""
-        if smooth.shape[0] == 0:
-            return np.zeros((0, 2))
-        centred = smooth - smooth.mean(axis=0)
-        spread = centred.T @ centred
-        for _ in range(30 if first else 2):
-            plane = spread @ self._plane
-            if np.linalg.matrix_rank(plane) < 2:
-                break
-            self._plane = _orthonormal(plane, np.ones((self.n_columns, 1)))
-        places = centred @ self._plane
-        radii = np.hypot(places[:, 0], places[:, 1])
-        scale = float(np.sqrt(np.mean(radii**2)))
-        if scale == 0:
-            return np.zeros((smooth.shape[0], 2))
-        places /= 1.2 * scale
-        # Squeezes what is far out, so that a few such nodes do not push all others together.
-        return np.asarray(places / (1 + np.hypot(places[:, 0], places[:, 1]))[:, None])
+    def _place(self, nodes: NDArray[np.int64], smooth: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return places in the plane, in units of the distances between communities."""
+        wanted = np.sqrt(_square_distances(smooth))
+        far = float(np.sqrt(np.mean(wanted**2))) if nodes.size else 0.0
+        if far == 0:
+            return np.zeros((nodes.size, 2))
+        # Communities are about equally far from each other, however well they are separated.
+        wanted = np.minimum(wanted / far, 1.5)
+        was_shown = np.isin(nodes, self._shown, assume_unique=True)
+        if np.count_nonzero(was_shown) < 3 or not self._places.any():
+            centred = smooth - smooth.mean(axis=0)
+            _, axes = np.linalg.eigh(centred.T @ centred)
+            return _reduce_stress(centred @ axes[:, :-3:-1] / far, wanted, N_FIRST_MOVES)
+        places = np.empty((nodes.size, 2))
+        places[was_shown] = self._places[np.isin(self._shown, nodes, assume_unique=True)]
+        to_shown = wanted[:, was_shown]
+        nearest = np.argsort(to_shown[~was_shown], axis=1, kind="stable")[:, :N_LINKS]
+        places[~was_shown] = places[was_shown][nearest].mean(axis=1)
+        return _reduce_stress(places, wanted, N_MOVES)
+
+
+def _reduce_stress(
+    places: NDArray[np.float64], wanted: NDArray[np.float64], n_moves: int
+) -> NDArray[np.float64]:
+    """Return places after some Guttman transforms, each of which lowers the sum of squared errors.
+
+    With unit weights and centred places X, a transform is X <- B X / n, where b_ij is minus the
+    wanted distance over the present one, and rows of B sum to zero.
+    """
+    places = places - places.mean(axis=0)
+    for _ in range(n_moves):
+        present = np.sqrt(_square_distances(places))
+        ratios = np.divide(wanted, present, out=np.zeros_like(wanted), where=present > 1e-9)
+        places = (ratios.sum(axis=1)[:, None] * places - ratios @ places) / places.shape[0]
+    return places
+
+
+def _fit_circle(places: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return places within the unit circle; nodes far out are squeezed more than others."""
+    radii = np.hypot(places[:, 0], places[:, 1])
+    scale = float(np.sqrt(np.mean(radii**2))) if radii.size else 0.0
+    if scale == 0:
+        return np.zeros_like(places)
+    return np.asarray(places / (1.2 * scale + radii)[:, None])
+
+
+def _square_distances(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    squares = (points**2).sum(axis=1)
+    found = squares[:, None] + squares[None, :] - 2 * (points @ points.T)
+    np.fill_diagonal(found, 0.0)
+    return np.asarray(np.maximum(found, 0.0))
 
 
 def _as_numbers(nodes: ArrayLike) -> NDArray[np.int64]:
@@ -305,8 +340,7 @@ def _link(
 ) -> NDArray[np.int64]:
     """Return pairs of nodes of which one is among the nearest of the other in its component."""
     n_nodes = smooth.shape[0]
-    squares = (smooth**2).sum(axis=1)
-    distances = squares[:, None] + squares[None, :] - 2 * (smooth @ smooth.T)
+    distances = _square_distances(smooth)
     apart = component[:, None] != component[None, :]
     apart |= ~has_edges[:, None]
     np.fill_diagonal(apart, True)

@@ -132,6 +132,8 @@ async function* readEvents(response, alive) {
   }
 }
 
+const clock = new Intl.DateTimeFormat("en-GB", { timeStyle: "short" });
+let lostAt = null;
 let wake = () => {}; // ends the pause before the next attempt
 const retryNow = () => wake();
 find("retry").addEventListener("click", retryNow);
@@ -176,6 +178,7 @@ async function listen() {
       if (error instanceof Failure) reason = error.message;
       else if (error.name !== "AbortError" && !(error instanceof TypeError)) reportOnce(error);
       if (error.status === 401) {
+        lostAt = null;
         setConnection("lost", "A token is needed");
         await new Promise((resolve) => (wake = resolve));
         continue;
@@ -186,7 +189,8 @@ async function listen() {
     const woken = new Promise((resolve) => (wake = resolve));
     let isOver = false;
     woken.then(() => (isOver = true));
-    setConnection("lost", "Disconnected");
+    lostAt ??= new Date();
+    setConnection("lost", `Disconnected since ${clock.format(lostAt)}`);
     find("connection").title = reason;
     while (!isOver && performance.now() < until) {
       const left = Math.ceil((until - performance.now()) / 1000);
@@ -208,9 +212,12 @@ function reportOnce(error) {
 function setConnection(state, text) {
   find("connection").dataset.state = state;
   setText("connection-text", text);
-  find("retry").hidden = state !== "lost" || text !== "Disconnected";
+  find("retry").hidden = state !== "lost" || lostAt === null;
   document.body.classList.toggle("lost", state === "lost");
-  if (state === "live") find("connection").title = "";
+  if (state === "live") {
+    find("connection").title = "";
+    lostAt = null;
+  }
 }
 
 // ---------------------------------------------------------------- the status
@@ -352,9 +359,8 @@ function showChanges(changes) {
     const key = JSON.stringify([change.node, change.at]);
     let item = old.get(key);
     if (!item) {
-      const how = make("span", "how", makeChip(change.before), make("span", "", "→"));
+      const how = make("span", "how", makeChip(change.before), make("span", "arrow", make("span", "hidden", "became")));
       how.append(makeChip(change.after), make("span", "sure", formatShare(change.probability)));
-      how.children[1].ariaLabel = "became";
       item = make("li", isFirst ? "" : "new", make("span", "node", String(change.node)));
       item.append(make("span", "when"), how);
       item.dataset.key = key;
@@ -724,19 +730,29 @@ class CommunityMap {
     if (!this.present?.length || !width) return;
     this.fit(width, height);
     this.drawGlow(width, height);
-    pen.lineWidth = 1;
-    for (const [a, b] of this.links) {
-      const [red, green, blue] = [0, 1, 2].map((k) => ((a.paint[k] + b.paint[k]) / 2) | 0);
-      pen.strokeStyle = `rgb(${red} ${green} ${blue} / ${(this.isDark ? 0.3 : 0.28) * Math.min(a.seen, b.seen)})`;
-      pen.beginPath();
-      pen.moveTo(a.sx, a.sy);
-      pen.lineTo(b.sx, b.sy);
-      pen.stroke();
-    }
+    this.drawLinks();
     for (const node of this.nodes.values()) this.drawNode(node, time);
     this.drawNames();
     const shown = this.focused ?? this.hovered;
     if (shown) this.drawRing(shown, this.radius(shown) + 6, this.ink, 2);
+  }
+
+  // Links of about the same colour are one path, because changing colours is what takes time.
+  drawLinks() {
+    const paths = new Map();
+    for (const [a, b] of this.links) {
+      const mix = (k) => ((a.paint[k] + b.paint[k]) >> 4) << 3;
+      const key = `rgb(${mix(0)} ${mix(1)} ${mix(2)} / ${(0.3 * Math.min(a.seen, b.seen)).toFixed(1)})`;
+      if (!paths.has(key)) paths.set(key, new Path2D());
+      const path = paths.get(key);
+      path.moveTo(a.sx, a.sy);
+      path.lineTo(b.sx, b.sy);
+    }
+    this.pen.lineWidth = 1;
+    for (const [colour, path] of paths) {
+      this.pen.strokeStyle = colour;
+      this.pen.stroke(path);
+    }
   }
 
   drawGlow(width, height) {
@@ -756,7 +772,6 @@ class CommunityMap {
       pen.fillStyle = fill;
       pen.fillRect(x - radius, y - radius, 2 * radius, 2 * radius);
     }
-    this.pen.imageSmoothingQuality = "high";
     this.pen.drawImage(glow, 0, 0, glow.width * coarse, glow.height * coarse);
   }
 
