@@ -8,6 +8,7 @@ import random
 import threading
 from collections import Counter
 from concurrent.futures import Future
+from contextlib import nullcontext
 from itertools import count
 
 import confluent_kafka
@@ -21,7 +22,9 @@ from serve_consumer import (
     Victims,
     consuming,
     counted,
+    outage,
     positions,
+    rival,
     to_arrow,
     wait_for,
 )
@@ -118,11 +121,13 @@ def test_the_same_consumer_starts_again(tmp_path, broker, topic, sender):
     assert counted(tmp_path) == sender.sent
 
 
-def test_killed_at_any_moment(tmp_path, broker, topic):
-    sender = Sender(broker.address, topic, N_PARTITIONS, seed=1)
+def test_killed_at_any_moment(tmp_path, topic):
+    """Also while the broker is down, and while another member of the group has partitions."""
     rng = random.Random(2)
     ends = Counter()
-    with Victims(tmp_path, broker.address, topic) as victims:
+    with Broker() as broker, Victims(tmp_path, broker.address, topic) as victims:
+        broker.topic(topic, N_PARTITIONS)
+        sender = Sender(broker.address, topic, N_PARTITIONS, seed=1)
         for number in range(N_KILLS):
             sizes = [1] * 30 + [rng.randrange(1, 300) for _ in range(10)]
             sizes += [10_000] * (number % 5 == 0)
@@ -131,10 +136,18 @@ def test_killed_at_any_moment(tmp_path, broker, topic):
                 if at % 20 == 19:
                     sender.send_bad()
                 sender.send(n_edges)
-            after_first = number % 2 == 0
-            delay = rng.randrange(60_000) if after_first else rng.randrange(400_000)
-            ends[victims.run(-delay - 1 if after_first else delay) > 0] += 1
-    finish(tmp_path, broker, topic, sender)
+            event, after_first, delay = nullcontext(), number % 2 == 0, rng.randrange(60_000)
+            if number % 5 == 3:
+                event = outage(broker, rng.uniform(0, 0.3), rng.uniform(0, 0.3))
+                after_first, delay = False, rng.randrange(1_000_000)
+            elif number % 5 == 4:
+                event = rival(broker.address, topic, f"{topic}-victim-{number}")
+                after_first = True
+            elif not after_first:
+                delay = rng.randrange(400_000)
+            with event:
+                ends[victims.run(-delay - 1 if after_first else delay) > 0] += 1
+        finish(tmp_path, broker, topic, sender)
     assert ends[True] >= N_KILLS // 2  # most of them have died with work in their hands
     report = {"kills": N_KILLS, "with_messages": ends[True], "messages": sender.n_messages}
     print(json.dumps({**report, "edges": sender.sent.total(), "dead_letters": sender.n_bad}))

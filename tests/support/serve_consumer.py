@@ -11,12 +11,14 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
+import confluent_kafka
 import numpy as np
 from confluent_kafka import Producer
 
@@ -145,6 +147,47 @@ def positions(folder, topic, n_partitions):
         service.stop()
 
 
+@contextmanager
+def rival(address, topic, group):
+    """Run another member of a group, which reads messages and keeps offsets in Kafka."""
+    settings = {"bootstrap.servers": address, "group.id": group, "log_level": 0}
+    member = confluent_kafka.Consumer({**CONFIG, **settings, "auto.offset.reset": "earliest"})
+    stop, is_member = threading.Event(), threading.Event()
+    member.subscribe([topic], on_assign=lambda *_: is_member.set())
+
+    def read():
+        while not stop.is_set():
+            member.consume(100, 0.01)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    try:
+        assert is_member.wait(60)
+        yield
+    finally:
+        stop.set()
+        thread.join()
+        member.close()
+
+
+@contextmanager
+def outage(broker, before, during):
+    """Take the broker down after some seconds, and up again after others."""
+
+    def fail():
+        time.sleep(before)
+        broker.down()
+        time.sleep(during)
+        broker.up()
+
+    thread = threading.Thread(target=fail)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+
+
 class Victims:
     """A process that starts consumers and kills them."""
 
@@ -167,10 +210,9 @@ class Victims:
 
 def report(folder, address, topic, group, pipe):
     """Consume for ever, and report each time that messages have become durable."""
-    config = {**CONFIG, "session.timeout.ms": 6000}
     service = Service(folder)
     service.start()
-    consumer = Consumer(service, bootstrap=address, topics=[topic], group=group, config=config)
+    consumer = Consumer(service, bootstrap=address, topics=[topic], group=group, config=CONFIG)
     consumer.start()
     before = 0
     while True:
@@ -189,7 +231,7 @@ def serve(folder, address, topic):
         if child == 0:
             os.close(reader)
             # A group of its own: in that of a killed member it would wait for the session timeout.
-            report(folder, address, topic, f"victim-{number}", pipe)
+            report(folder, address, topic, f"{topic}-victim-{number}", pipe)
         os.close(pipe)
         n_messages = len(os.read(reader, 1)) if delay < 0 else 0
         time.sleep(abs(delay) * 1e-6)

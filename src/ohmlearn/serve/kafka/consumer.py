@@ -271,7 +271,7 @@ class Consumer:
         if n_bytes < BUFFER_BYTES:
             self._full_since = math.inf
             if self._is_paused and n_bytes < BUFFER_BYTES // 2:
-                client.resume(client.assignment())
+                client.resume([part.place for part in self._partitions.values()])
                 self._is_paused = False
         elif not self._is_paused:
             self._full_since = min(self._full_since, now)
@@ -280,7 +280,7 @@ class Consumer:
                     self._stopping.wait(0.05)
                 wait(in_flight, 0.05, FIRST_COMPLETED)
                 return
-            client.pause(client.assignment())
+            client.pause([part.place for part in self._partitions.values()])
             self._is_paused = True
         has_work = any(part.groups for part in self._partitions.values())
         message = client.poll(0.005 if has_work else 0.1)  # also while paused, to stay a member
