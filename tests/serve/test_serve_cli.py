@@ -19,7 +19,7 @@ from click.testing import CliRunner
 
 pytest.importorskip("starlette")
 
-from serve_http import WRITE, Client, StandIn, read_all
+from serve_http import WRITE, Client, StandIn, make_certificate, read_all
 
 from ohmlearn.cli import main
 from ohmlearn.serve.logs import logs_to
@@ -125,16 +125,11 @@ def test_tokens_and_tls(tmp_path):
     tokens = tmp_path / "tokens"
     tokens.write_text(f"write {WRITE}\n")
     tokens.chmod(0o644)
-    make = "openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=localhost"
-    files = ["-keyout", tmp_path / "key.pem", "-out", tmp_path / "cert.pem"]
-    try:
-        subprocess.run([*make.split(), *files], check=True, capture_output=True)
-    except FileNotFoundError:
-        pytest.skip("there is no openssl")
-    certificate = ("--ssl-certfile", tmp_path / "cert.pem", "--ssl-keyfile", tmp_path / "key.pem")
+    certfile, keyfile = make_certificate(tmp_path)
+    certificate = ("--ssl-certfile", certfile, "--ssl-keyfile", keyfile)
     with started(tmp_path / "live", "--host", "0.0.0.0", "--token-file", tokens, *certificate) as p:
         assert p.address.startswith("https://0.0.0.0:")
-        context = ssl.create_default_context(cafile=tmp_path / "cert.pem")
+        context = ssl.create_default_context(cafile=certfile)
         for token, status in ((WRITE, b" 200 "), ("no", b" 401 ")):
             raw = socket.create_connection(("127.0.0.1", p.client.port), timeout=30)
             with context.wrap_socket(raw, server_hostname="localhost") as packed:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet
 from serve_http import CSV, REQUESTS, StandIn, serve, wait_until
 
+from ohmlearn.edge_log import LogError
 from ohmlearn.serve.endpoints import FORMS
 from ohmlearn.serve.errors import Busy, Gone, Refused
 from ohmlearn.serve.openapi import describe
@@ -466,6 +467,8 @@ def test_what_the_service_refuses(local):
     assert local.get("/v1/changes?since=1").status == 410
     local.service.error = Refused(503, "the service is starting")
     assert local.get("/v1/export").status == 503
+    damaged = ask(LogError("/srv/secret/edges.arrows is damaged"))
+    assert (damaged.status, b"secret" in damaged.body) == (500, False)
     local.service.ready = False
     assert local.get("/readyz").status == 503
     assert local.get("/healthz").status == 200

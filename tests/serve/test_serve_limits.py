@@ -3,6 +3,7 @@
 import gzip
 import http.client
 import socket
+import ssl
 import threading
 import time
 import tracemalloc
@@ -14,7 +15,7 @@ import pytest
 
 pytest.importorskip("starlette")
 
-from serve_http import CSV, JSON, REQUESTS, StandIn, read_all, serve, wait_until
+from serve_http import CSV, JSON, REQUESTS, StandIn, make_certificate, read_all, serve, wait_until
 
 from ohmlearn.serve import http_limits
 from ohmlearn.serve.bodies import gunzip, parse_json
@@ -250,6 +251,19 @@ def test_heads_must_come_in_time(quick):
         second.recv(1 << 16)
         second.sendall(b"\r\nGET /he")
         assert read_all(second) == b""
+
+
+def test_handshakes_must_come_in_time(tmp_path):
+    certfile, keyfile = map(str, make_certificate(tmp_path))
+    context = ssl.create_default_context(cafile=certfile)
+    options = {"ssl_certfile": certfile, "ssl_keyfile": keyfile}
+    with serve(StandIn(), limits=QUICK, **options) as client, client.connect() as silent:
+        with context.wrap_socket(
+            socket.create_connection(("127.0.0.1", client.port)), server_hostname="localhost"
+        ) as packed:
+            packed.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert packed.recv(100).startswith(b"HTTP/1.1 200 ")
+        assert read_all(silent) == b""
 
 
 def test_idle_connections_are_closed(quick):

@@ -6,12 +6,16 @@ is tested with the real service.
 
 import http.client
 import json
+import shutil
 import socket
+import subprocess
 import threading
 import time
 from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import NamedTuple
+
+import pytest
 
 from ohmlearn.serve.database import Receipt
 from ohmlearn.serve.http_limits import Limits
@@ -203,6 +207,16 @@ def serve(service, *, limits=None, **options):
         server.should_exit = True
         thread.join()
         listener.close()
+
+
+def make_certificate(folder):
+    """Return the files of a certificate for localhost and its key."""
+    if shutil.which("openssl") is None:
+        pytest.skip("there is no openssl")
+    make = "openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=localhost"
+    files = ["-keyout", folder / "key.pem", "-out", folder / "cert.pem"]
+    subprocess.run([*make.split(), *files], check=True, capture_output=True)
+    return folder / "cert.pem", folder / "key.pem"
 
 
 def wait_until(holds, seconds=30.0):

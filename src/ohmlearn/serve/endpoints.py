@@ -7,9 +7,8 @@ or storing labels, is done in threads, so that a look-up never waits for it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,8 +17,7 @@ from starlette.responses import Response
 
 from ohmlearn.serve.bodies import BodyReader, gunzip, is_gzip, media_type, parse_json
 from ohmlearn.serve.database import LabelRow
-from ohmlearn.serve.decode import BadBody, Form, decode_edges, decode_pairs
-from ohmlearn.serve.errors import Busy, Gone, Refused
+from ohmlearn.serve.decode import Form, decode_edges, decode_pairs
 from ohmlearn.serve.events import EventStream, ExportStream
 from ohmlearn.serve.http_limits import Limits
 from ohmlearn.serve.metrics import HttpMetrics
@@ -32,6 +30,7 @@ from ohmlearn.serve.questions import (
     read_nodes,
     read_path_node,
 )
+from ohmlearn.serve.refusals import refusals
 from ohmlearn.serve.replies import HttpError, JsonReply, to_json
 
 if TYPE_CHECKING:
@@ -168,10 +167,10 @@ class Endpoints:
 
         with self._edge_bodies.counted() as counted:
             body = await self._edge_bodies.read(request, counted)
-            with _refusals():
+            with refusals():
                 batch = await self._in_thread(self._decoders, read, body)
             del body
-        with _refusals():
+        with refusals():
             future = submit(batch, batch_id=batch_id)
             # Shielded: whatever becomes of this request, the batch has been accepted.
             return await asyncio.shield(asyncio.wrap_future(future))
@@ -184,7 +183,7 @@ class Endpoints:
         body = await self._read_json(request)
         found = read_label_rows(body, self._service.id_kind, MOST_LABELS, self._limits.id_bytes)
         rows = [LabelRow(*row) for row in found]
-        with _refusals():
+        with refusals():
             n_labels = await self._in_thread(self._workers, self._service.put_labels, rows)
         return JsonReply({"n_labels": n_labels})
 
@@ -201,7 +200,7 @@ class Endpoints:
         return await self._delete([self._node_of(request)])
 
     async def _delete(self, nodes: list[int | str]) -> Response:
-        with _refusals():
+        with refusals():
             n_deleted = await self._in_thread(
                 self._workers, self._service.delete_labels, both_forms(nodes)
             )
@@ -211,7 +210,7 @@ class Endpoints:
         """Return the labels that were given."""
         query = Query(request, "limit", "after")
         limit, after = query.integer("limit", 1000, 1, 10_000), query.text("after")
-        with _refusals():
+        with refusals():
             return JsonReply(
                 await self._in_thread(self._workers, self._service.given_labels, limit, after)
             )
@@ -254,7 +253,7 @@ class Endpoints:
         def answer() -> bytes:
             return to_json(self._service.changes(since, limit))
 
-        with _refusals():
+        with refusals():
             return JsonReply(await self._in_thread(self._workers, answer))
 
     async def export(self, request: Request) -> Response:
@@ -338,21 +337,3 @@ class Endpoints:
         self, pool: ThreadPoolExecutor, work: Callable[..., T], *arguments: Any
     ) -> T:
         return await asyncio.get_running_loop().run_in_executor(pool, work, *arguments)
-
-
-@contextmanager
-def _refusals() -> Iterator[None]:
-    """Let clients know why something was refused."""
-    try:
-        yield
-    except BadBody as error:
-        raise HttpError(400, str(error), row=error.row) from None
-    except Busy as error:
-        raise HttpError(429, str(error), retry_after=error.retry_after) from None
-    except Refused as error:
-        retry_after = 5.0 if error.status in (503, 507) else None
-        raise HttpError(error.status, str(error), retry_after=retry_after) from None
-    except Gone as error:
-        raise HttpError(410, str(error)) from None
-    except ValueError as error:
-        raise HttpError(400, " ".join(str(error).split())) from None

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ohmlearn import __version__
+from ohmlearn.serve.schemas import (
+    FLAG,
+    INTEGER,
+    LABEL,
+    NODE,
+    NUMBER,
+    SCHEMAS,
+    TEXT,
+    Json,
+    list_of,
+    object_of,
+    or_null,
+    ref,
+)
 
 __all__ = ["describe"]
-
-Json = dict[str, Any]
 
 EDGES = ("application/x-ndjson", "text/csv", "application/vnd.apache.arrow.stream")
 # What each status means; every error has the same form.
@@ -19,91 +29,12 @@ ERRORS = {
     404: "The node is not known.",
     408: "The body took too long.",
     409: "The ids are of another kind than those so far.",
-    410: "Changes since then are no longer kept; read the export, then continue from its version.",
+    410: "They are no longer kept; take changes_next of /v1/status, read the export, go on there.",
     413: "The body is too large, or has too many rows.",
     415: "The type or the compression of the body is not known.",
     429: "There is too much to do; try again after the seconds of Retry-After.",
     503: "The service is not ready, or is stopping; try again later.",
     507: "The disk is full; nothing was stored.",
-}
-
-
-def _object(required: str, **properties: Json) -> Json:
-    return {"type": "object", "required": required.split(), "properties": properties}
-
-
-def _list(items: Json, **more: Any) -> Json:
-    return {"type": "array", "items": items, **more}
-
-
-def _ref(name: str) -> Json:
-    return {"$ref": f"#/components/schemas/{name}"}
-
-
-def _or_null(kind: str) -> Json:
-    return {"type": [kind, "null"]}
-
-
-INTEGER: Json = {"type": "integer"}
-NUMBER: Json = {"type": "number"}
-TEXT: Json = {"type": "string"}
-FLAG: Json = {"type": "boolean"}
-NODE: Json = {"type": ["integer", "string"], "description": "The id of a node."}
-LABEL: Json = {"type": ["string", "integer"]}
-
-SCHEMAS: Json = {
-    "Error": _object(
-        "error",
-        error=_object(
-            "status message", status=INTEGER, message=TEXT, row=INTEGER, retry_after=NUMBER
-        ),
-    ),
-    "Certificate": _object(
-        "at epsilon bound confidence",
-        at=NUMBER,
-        epsilon=NUMBER,
-        bound=NUMBER,
-        confidence=NUMBER,
-        edges=INTEGER,
-    ),
-    "Envelope": _object(
-        "version watermark",
-        version={"type": "integer", "description": "Grows with each answer."},
-        watermark={
-            **_object("edges operation", edges=INTEGER, operation=INTEGER, time=_or_null("number")),
-            "description": "Which edges the answer reflects, and the time of the latest.",
-        },
-        computed_at=_or_null("number"),
-        age_seconds=_or_null("number"),
-        lag_edges={"type": "integer", "description": "Durable edges that are not reflected."},
-        staleness={
-            "type": "number",
-            "description": "How far removals have outdated the sparsifier.",
-        },
-        certificate={"oneOf": [_ref("Certificate"), {"type": "null"}]},
-    ),
-    "Result": _object(
-        "node known label probability reached given",
-        node=NODE,
-        known={"type": "boolean", "description": "Whether an edge has the node."},
-        label={"type": ["string", "integer", "null"]},
-        probability=_or_null("number"),
-        reached={"type": "boolean", "description": "Whether any label reaches the node."},
-        given={"type": "boolean", "description": "Whether the label was given."},
-        probabilities={"type": ["object", "null"], "additionalProperties": NUMBER},
-    ),
-    "Change": _object(
-        "version node before after",
-        version=INTEGER,
-        node=NODE,
-        before=_or_null("string"),
-        after=_or_null("string"),
-        probability=_or_null("number"),
-    ),
-    "Status": {"type": "object", "description": "Figures about the service."},
-    "Map": _object(
-        "version nodes links", version=INTEGER, nodes=_list({"type": "object"}), links=_list({})
-    ),
 }
 
 
@@ -140,7 +71,7 @@ def _operation(
         "responses": {
             "200": {"description": "Done.", "content": content},
             **{
-                str(status): {"description": ERRORS[status], "content": _json(_ref("Error"))}
+                str(status): {"description": ERRORS[status], "content": _json(ref("Error"))}
                 for status in sorted({400, *statuses})
             },
         },
@@ -168,36 +99,38 @@ BATCH = (
 )
 BATCH_ERRORS = "408 409 413 415 429 503 507"
 EDGES_BODY = _body({kind: {"schema": {"type": "string"}} for kind in EDGES})
-NODES_BODY = _body(_json(_object("nodes", nodes=_list(NODE, maxItems=10_000))))
-LABEL_ROW = _object("node label", node=NODE, label=LABEL, weight={"type": "number", "default": 1.0})
-GIVEN_ROW = _object("node label", node=NODE, label=LABEL, weight=NUMBER, at=NUMBER)
-RECEIPT = _object(
+NODES_BODY = _body(_json(object_of("nodes", nodes=list_of(NODE, maxItems=10_000))))
+LABEL_ROW = object_of(
+    "node label", node=NODE, label=LABEL, weight={"type": "number", "default": 1.0}
+)
+GIVEN_ROW = object_of("node label", node=NODE, label=LABEL, weight=NUMBER, at=NUMBER)
+RECEIPT = object_of(
     "n_edges n_bad repeated operation",
     n_edges=INTEGER,
     n_bad=INTEGER,
-    first_bad=_or_null("string"),
+    first_bad=or_null("string"),
     repeated={"type": "boolean", "description": "Whether the batch had been counted before."},
     operation=INTEGER,
 )
-REMOVED = _object(
+REMOVED = object_of(
     "n_removed n_missing repeated operation",
     n_removed=INTEGER,
     n_missing={"type": "integer", "description": "Pairs that match no edge."},
     n_bad=INTEGER,
-    first_bad=_or_null("string"),
+    first_bad=or_null("string"),
     repeated=FLAG,
     operation=INTEGER,
 )
-SUGGESTION = _object("node reason kind", node=NODE, reason=TEXT, kind=TEXT)
+SUGGESTION = object_of("node reason kind", node=NODE, reason=TEXT, kind=TEXT)
 LIMIT = _query("limit", INTEGER, "At most so many.")
-ENVELOPE = _ref("Envelope")
+ENVELOPE = ref("Envelope")
 
 
 def _paths() -> dict[str, dict[str, Json]]:
     page: Json = {"text/html": {"schema": TEXT}}
     plain: Json = {"text/plain": {"schema": TEXT}}
     parquet: Json = {"application/vnd.apache.parquet": {"schema": {"type": "string"}}}
-    deleted = _json(_object("n_deleted", n_deleted=INTEGER))
+    deleted = _json(object_of("n_deleted", n_deleted=INTEGER))
     return {
         "/": {"get": _operation("page", "The page to watch.", page, is_public=True)},
         "/page.css": {
@@ -214,7 +147,7 @@ def _paths() -> dict[str, dict[str, Json]]:
             "get": _operation(
                 "healthz",
                 "Whether the process is alive.",
-                _json(_object("ok", ok=FLAG)),
+                _json(object_of("ok", ok=FLAG)),
                 is_public=True,
             )
         },
@@ -222,7 +155,7 @@ def _paths() -> dict[str, dict[str, Json]]:
             "get": _operation(
                 "readyz",
                 "Whether edges are accepted.",
-                _json(_object("ready", ready=FLAG)),
+                _json(object_of("ready", ready=FLAG)),
                 "503",
                 is_public=True,
             )
@@ -255,15 +188,15 @@ def _paths() -> dict[str, dict[str, Json]]:
             "get": _operation(
                 "givenLabels",
                 "The labels that were given.",
-                _json(_object("labels", labels=_list(GIVEN_ROW), next=_or_null("string"))),
+                _json(object_of("labels", labels=list_of(GIVEN_ROW), next=or_null("string"))),
                 parameters=(LIMIT, _query("after", TEXT, "The next of an earlier answer.")),
             ),
             "post": _operation(
                 "giveLabels",
                 "Give labels to nodes.",
-                _json(_object("n_labels", n_labels=INTEGER)),
+                _json(object_of("n_labels", n_labels=INTEGER)),
                 "408 409 413 415 429 503 507",
-                body=_body(_json(_object("labels", labels=_list(LABEL_ROW)))),
+                body=_body(_json(object_of("labels", labels=list_of(LABEL_ROW)))),
             ),
             "delete": _operation(
                 "deleteLabels",
@@ -277,14 +210,14 @@ def _paths() -> dict[str, dict[str, Json]]:
             "post": _operation(
                 "lookUp",
                 "The labels of many nodes.",
-                _json(_all(ENVELOPE, _object("results", results=_list(_ref("Result"))))),
+                _json(_all(ENVELOPE, object_of("results", results=list_of(ref("Result"))))),
                 "408 413 415 429 503",
                 body=NODES_BODY,
             )
         },
         "/v1/labels/{id}": {
             "get": _operation(
-                "label", "The label of one node.", _json(_all(ENVELOPE, _ref("Result"))), "404"
+                "label", "The label of one node.", _json(_all(ENVELOPE, ref("Result"))), "404"
             ),
             "delete": _operation("deleteLabel", "Delete a given label.", deleted, "503 507"),
             "parameters": [  # type: ignore[dict-item]
@@ -298,16 +231,16 @@ def _paths() -> dict[str, dict[str, Json]]:
                 _json(
                     _all(
                         ENVELOPE,
-                        _object(
+                        object_of(
                             "changes next complete",
-                            changes=_list(_ref("Change")),
+                            changes=list_of(ref("Change")),
                             next=INTEGER,
                             complete=FLAG,
                         ),
                     )
                 ),
                 "410",
-                (_query("since", INTEGER, "The version after which changes count."), LIMIT),
+                (_query("since", INTEGER, "The next of an earlier answer, or 0."), LIMIT),
             )
         },
         "/v1/export": {
@@ -320,7 +253,9 @@ def _paths() -> dict[str, dict[str, Json]]:
                 _json(
                     _all(
                         ENVELOPE,
-                        _object("suggestions", suggestions=_list(SUGGESTION), of_version=INTEGER),
+                        object_of(
+                            "suggestions", suggestions=list_of(SUGGESTION), of_version=INTEGER
+                        ),
                     )
                 ),
                 parameters=(_query("k", INTEGER, "How many."),),
@@ -330,12 +265,12 @@ def _paths() -> dict[str, dict[str, Json]]:
             "get": _operation(
                 "certificates",
                 "How far the sparsifier was from the edges, over time.",
-                _json(_object("certificates", certificates=_list(_ref("Certificate")))),
+                _json(object_of("certificates", certificates=list_of(ref("Certificate")))),
                 parameters=(LIMIT,),
             )
         },
-        "/v1/status": {"get": _operation("status", "All figures.", _json(_ref("Status")))},
-        "/v1/map": {"get": _operation("map", "A picture of the communities.", _json(_ref("Map")))},
+        "/v1/status": {"get": _operation("status", "All figures.", _json(ref("Status")))},
+        "/v1/map": {"get": _operation("map", "A picture of the communities.", _json(ref("Map")))},
         "/v1/events": {
             "get": _operation(
                 "events",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import os
@@ -36,9 +37,34 @@ logger = logging.getLogger(__name__)
 class Server(uvicorn.Server):
     """A server that ends streams before it waits for requests, and leaves signals to `run`."""
 
-    def __init__(self, config: uvicorn.Config, app: Starlette) -> None:
+    def __init__(self, config: uvicorn.Config, app: Starlette, limits: Limits) -> None:
         super().__init__(config)
-        self._app = app
+        self._app, self._limits = app, limits
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen; unlike in uvicorn, the handshake of TLS has no more time than a head."""
+        await self.lifespan.startup()
+        config, loop = self.config, asyncio.get_running_loop()
+
+        def make_connection() -> asyncio.Protocol:
+            return config.http_protocol_class(  # type: ignore[call-arg]
+                config=config,
+                server_state=self.server_state,
+                app_state=self.lifespan.state,
+                _loop=loop,
+            )
+
+        self.servers = [
+            await loop.create_server(
+                make_connection,
+                sock=one,
+                ssl=config.ssl,
+                backlog=config.backlog,
+                ssl_handshake_timeout=self._limits.head_seconds if config.ssl else None,
+            )
+            for one in sockets or ()
+        ]
+        self.started = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop listening, finish what was accepted."""
@@ -86,7 +112,7 @@ def make_server(
         raise ValueError(
             f"ssl_certfile = {ssl_certfile!r} and its key cannot be used: {error.strerror or error}"
         ) from None
-    return Server(config, app)
+    return Server(config, app, limits)
 
 
 def listen(host: str, port: int) -> socket.socket:
