@@ -19,7 +19,9 @@ from click.testing import CliRunner
 
 pytest.importorskip("starlette")
 
-from serve_http import WRITE, Client, StandIn, make_certificate, read_all
+from confluent_kafka import Producer
+from serve_broker import Broker
+from serve_http import WRITE, Client, StandIn, make_certificate, read_all, wait_until
 
 from ohmlearn.cli import main
 from ohmlearn.serve.logs import logs_to
@@ -157,6 +159,25 @@ def test_the_demo_moves(tmp_path):
             time.sleep(0.2)
         assert process.stop() == 0
     assert "a request failed" not in process.errors
+
+
+def test_edges_from_kafka(tmp_path):
+    with Broker() as broker:
+        broker.topic("edges", 1)
+        producer = Producer({"bootstrap.servers": broker.address})
+        for at in range(20):
+            producer.produce("edges", json.dumps({"u": at, "v": at + 1}).encode())
+        assert producer.flush(30) == 0
+        config = tmp_path / "kafka.properties"
+        config.write_text("client.id = test\n")
+        options = ("--kafka", broker.address, "--topic", "edges", "--kafka-config", config)
+        with started(tmp_path / "live", *options) as process:
+            wait_until(lambda: process.client.get("/v1/status").json["edges"] == 20, 60)
+            status = process.client.get("/v1/status").json["kafka"]
+            assert status["topics"] == ["edges"]
+            figures = process.client.get("/metrics").body.decode()
+            assert "\nohmlearn_kafka_messages_total 20.0\n" in figures
+            assert process.stop() == 0
 
 
 USAGE = [
