@@ -9,6 +9,7 @@
 
 const N_CLASS_COLOURS = 10;
 const RATE_SECONDS = 120;
+const N_CLASSES = 14; // rows of the table
 const N_CHANGES = 9;
 const N_SUGGESTIONS = 6;
 const STRETCH = 1.4;
@@ -20,9 +21,9 @@ const whole = new Intl.NumberFormat("en");
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
 
-function formatCount(value) {
+function formatCount(value, largest = 1e7) {
   if (!isNumber(value)) return "–";
-  return value < 1e10 ? whole.format(Math.round(value)) : short.format(value);
+  return value < largest ? whole.format(Math.round(value)) : short.format(value);
 }
 
 function formatDuration(seconds) {
@@ -114,7 +115,9 @@ async function* readEvents(response, alive) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
-    const { value, done } = await reader.read();
+    const { value, done } = await reader.read().catch(() => {
+      throw new Failure(0, "The connection broke.");
+    });
     if (done) return;
     alive();
     const events = (rest + value).replaceAll("\r\n", "\n").split("\n\n");
@@ -176,7 +179,7 @@ async function listen() {
       await listenOnce();
     } catch (error) {
       if (error instanceof Failure) reason = error.message;
-      else if (error.name !== "AbortError" && !(error instanceof TypeError)) reportOnce(error);
+      else if (error.name !== "AbortError") reportOnce(error);
       if (error.status === 401) {
         lostAt = null;
         setConnection("lost", "A token is needed");
@@ -268,14 +271,19 @@ function showStatus(next) {
   if (!before || certified !== before.answers?.certificate?.at) refreshCertificates();
 }
 
-function showProblems({ problems = [], read_only: readOnly }) {
+function showLines(id, tag, lines) {
+  const shown = [...find(id).children].map((line) => line.textContent);
+  if (lines.join("\n") === shown.join("\n")) return;
+  find(id).replaceChildren(...lines.map((line) => make(tag, "", line)));
+}
+
+function showProblems({ problems = [], read_only: readOnly, notes = [] }) {
   const lines = [...problems];
   if (readOnly && !problems.length) {
     lines.unshift("The disk is full: new edges and labels are refused. Answers are still given.");
   }
-  const shown = [...find("problems").children].map((line) => line.textContent);
-  if (lines.join("\n") === shown.join("\n")) return;
-  find("problems").replaceChildren(...lines.map((line) => make("p", "", line)));
+  showLines("problems", "p", lines);
+  showLines("notes", "li", notes);
 }
 
 function showCounters(next) {
@@ -296,8 +304,9 @@ function showCounters(next) {
   const isQueueing = next.queued_edges > Math.max(1000, next.edges_per_second);
   setText("lag-more", isQueueing ? `${formatCount(next.queued_edges)} not stored` : "not in it yet");
   setText("rows", formatCount(next.rows));
-  setText("rows-more", kept < 0.5 ? `1 of ${formatCount(1 / kept)}` : `${formatShare(Math.min(1, kept))} of all`);
-  setText("memory", isNumber(next.memory_mib) ? `${formatCount(next.memory_mib)} MiB` : "–");
+  setText("rows-more", !next.edges ? "" : kept < 0.5 ? `1 of ${formatCount(1 / kept)}` : `${formatShare(Math.min(1, kept))} of all`);
+  const gib = next.memory_mib / 1024;
+  setText("memory", gib < 10 ? `${formatCount(next.memory_mib)} MiB` : `${formatCount(gib)} GiB`);
   setText("memory-more", `up ${formatDuration(next.uptime_seconds)}`);
 }
 
@@ -308,7 +317,7 @@ function showMoving() {
   const isLive = find("connection").dataset.state === "live";
   const ahead = isLive && !calm.matches ? Math.min(seconds, 1) * (status.edges_per_second ?? 0) : 0;
   showMoving.edges = Math.max(status.edges, Math.min(showMoving.edges ?? 0, status.edges * 1.01));
-  setText("edges", formatCount(Math.max(showMoving.edges, status.edges + ahead)));
+  setText("edges", formatCount(Math.max(showMoving.edges, status.edges + ahead), 1e11));
   const age = status.answers?.age_seconds;
   const shown = isNumber(age) ? Math.max(0, age + seconds) : NaN;
   setText("age", shown < 100 ? `${shown.toFixed(1)} s` : formatDuration(shown));
@@ -316,12 +325,18 @@ function showMoving() {
 setInterval(() => document.hidden || showMoving(), 200);
 
 function showClasses(classes, nUnreached) {
-  const rows = classes.map(({ label, n_nodes: n }) => ({ key: `=${label}`, label, n }));
-  if (nUnreached > 0) rows.push({ key: "", label: null, n: nUnreached });
+  let rows = classes.map(({ label, n_nodes: n }) => ({ key: `=${label}`, label, n }));
+  if (rows.length > N_CLASSES) {
+    rows.sort((a, b) => b.n - a.n);
+    const n = rows.slice(N_CLASSES - 1).reduce((sum, row) => sum + row.n, 0);
+    const text = `${rows.length - N_CLASSES + 1} other classes`;
+    rows = [...rows.slice(0, N_CLASSES - 1), { key: `+${text}`, label: null, text, n }];
+  }
+  if (nUnreached > 0) rows.push({ key: "", label: null, text: "not reached", n: nUnreached });
   const total = rows.reduce((sum, { n }) => sum + n, 0);
   const body = find("classes").tBodies[0];
   const old = new Map([...body.rows].map((row) => [row.dataset.key, row]));
-  const wanted = rows.map(({ key, label, n }) => {
+  const wanted = rows.map(({ key, label, text, n }) => {
     let row = old.get(key);
     if (!row) {
       const bar = make("span", "", make("i"));
@@ -329,7 +344,7 @@ function showClasses(classes, nUnreached) {
       row.cells[0].scope = "row";
       row.cells[1].ariaHidden = "true";
       row.dataset.key = key;
-      if (label === null) row.cells[0].firstChild.textContent = "not reached";
+      if (label === null) row.cells[0].firstChild.textContent = text;
     }
     row.cells[0].firstChild.style.setProperty("--chip", classColour(label));
     const fill = row.querySelector("i");
@@ -420,13 +435,14 @@ function drawRate() {
 
 function showConfidence({ confidence = [] }) {
   const svg = find("confidence");
-  const [width, height] = sizeOf(svg);
   const total = confidence.reduce((sum, n) => sum + n, 0);
   const n = confidence.length;
   const sure = confidence.slice(Math.round(0.9 * n)).reduce((sum, one) => sum + one, 0);
   const text = `${formatShare(sure / total)} of the labels have a probability of 90 % or more.`;
   setText("confidence-text", total ? text : "No answer yet.");
-  if (!width || !n) return;
+  svg.toggleAttribute("hidden", !total);
+  const [width, height] = sizeOf(svg);
+  if (!width) return;
   const ground = height - 18;
   const most = Math.max(1, ...confidence);
   const step = width / n;
@@ -475,7 +491,7 @@ function showCertificates() {
   const svg = find("certificate");
   const last = certificates.at(-1);
   find("certificate-keys").hidden = !last;
-  svg.classList.toggle("hidden", !last);
+  svg.toggleAttribute("hidden", !last);
   if (!last) {
     setText("certificate-text", "H has not been compared with all edges yet.");
     return;
@@ -776,7 +792,7 @@ class CommunityMap {
   }
 
   radius(node) {
-    return (2.2 + 3.6 * node.size) * Math.max(0.75, Math.min(1.25, Math.sqrt(this.view.scale)));
+    return (2.2 + 3.6 * node.size) * Math.max(0.6, Math.min(1.25, this.view.scale ** 0.7));
   }
 
   drawNode(node, time) {
