@@ -185,7 +185,7 @@ class Server:
     def wait_until_sampled(self) -> float:
         """Wait until the sampler has seen all edges; return the seconds that took."""
         start = time.perf_counter()
-        while self.status()["lag_edges"] > 0:
+        while self.status()["unsampled_edges"] > 0:
             time.sleep(0.02)
         return time.perf_counter() - start
 

@@ -1,6 +1,7 @@
 """A service: what was acknowledged is counted once, and answers are those of a batch run."""
 
 import io
+import json
 
 import numpy as np
 import pytest
@@ -113,7 +114,9 @@ def test_changes_that_are_not_kept_are_gone(tmp_path):
         service.put_labels([LabelRow(n, "other") for n in range(0, 60, 3)])
         wait_for_answers(service)
         wait_for(lambda: service.envelope()["changes_next"] > 60)
-        with pytest.raises(Gone, match=r"changes before number 60 .* got since = 3; read /v1/exp"):
+        with pytest.raises(
+            Gone, match=r"changes before number 60 .* got since = 3; take changes_next"
+        ):
             service.changes(3)
 
 
@@ -124,9 +127,13 @@ def test_the_export_has_all_nodes(tmp_path):
         service.submit(alone).result(30)
         service.put_labels(three_labels())
         wait_for_answers(service)
-        table = parquet.read_table(io.BytesIO(b"".join(service.export()))).to_pylist()
+        table = parquet.read_table(io.BytesIO(b"".join(service.export())))
+        about = json.loads(table.schema.metadata[b"ohmlearn"])
+        table = table.to_pylist()
         looked_up = service.lookup([row["node"] for row in table])["results"]
     assert len(table) == 62
+    assert about["watermark"]["edges"] == 4001
+    assert about["watermark"]["labels_version"] == 1
     names = ("node", "label", "reached", "given")
     for mine, theirs in zip(table, looked_up, strict=True):
         assert [mine[name] for name in names] == [theirs[name] for name in names]
@@ -143,6 +150,7 @@ def test_removed_edges_do_not_count(tmp_path):
         pairs = RawBatch(u[gone], v[gone])
         receipt = service.submit_removal(pairs, batch_id="r").result(30)
         assert receipt.n_removed == len(gone)
+        assert not service.submit(RawBatch(u[:0], v[:0]), batch_id="r").result(30).repeated
         again = service.submit_removal(pairs, batch_id="r").result(30)
         assert again.repeated
         assert again.n_removed == len(gone)
@@ -351,3 +359,16 @@ def test_damage_is_found(tmp_path):
         check_folder_contents(tmp_path / "s")
     with pytest.raises(FileNotFoundError, match="is not the folder of a service"):
         check_folder_contents(tmp_path)
+
+
+def test_an_empty_service_has_no_problems(tmp_path):
+    with serving(tmp_path / "s", certify_every="1s") as service:
+        wait_for_answers(service)
+        service.put_labels(three_labels())
+        wait_for_answers(service)
+        wait_for(lambda: service.status()["uptime_seconds"] > 1.5)
+        assert service.status()["problems"] == []
+        assert service.certificates() == []
+        assert service.suggestions()["suggestions"] == []
+        assert service.map()["nodes"] == []
+        assert b"".join(service.export()).startswith(b"PAR1")

@@ -63,10 +63,9 @@ def wait_for(condition: Callable[[], Any], seconds: float = 30.0) -> Any:
 def wait_for_answers(service: Service) -> None:
     """Wait until the answers reflect all edges and labels."""
     labeller = service._labeller
-    wait_for(
-        lambda: (
-            labeller.solved is not None
-            and labeller._answered
-            == (service._log._store.contents.n_operations, labeller._labels_at)
-        )
-    )
+
+    def is_up_to_date() -> bool:
+        wanted = (service._log._store.contents.n_operations, service.labels_version)
+        return labeller.solved is not None and labeller._answered == wanted
+
+    wait_for(is_up_to_date)

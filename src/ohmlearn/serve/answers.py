@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,12 @@ from ohmlearn.validation.parameters import require_extra
 __all__ = ["Answers", "Changes", "find_changes", "find_numbers", "names_of"]
 
 EXPORT_ROWS = 1 << 17
+N_BINS = 20
 CHANGE = np.dtype([("node", "<i4"), ("before", "<i4"), ("after", "<i4"), ("probability", "<f4")])
+ABOUT = (
+    "version", "classes", "edges", "operation", "labels_version", "latest", "computed_at",
+    "staleness",
+)  # fmt: skip
 CHECKED = {"codes": np.int32, "probabilities": np.float32, "given": np.int32, "about": np.uint8}
 
 
@@ -42,6 +48,8 @@ class Answers:
     edges, operation, latest : int, int, float
         The number of live edges that are reflected, the last operation of the log, and the time of
         the latest edge; -inf if there was none.
+    labels_version : int
+        How often labels had been changed.
     computed_at : float
         Unix time.
     staleness : float
@@ -57,6 +65,7 @@ class Answers:
     given: NDArray[np.int32]
     edges: int = 0
     operation: int = 0
+    labels_version: int = 0
     latest: float = float("-inf")
     computed_at: float = 0.0
     staleness: float = 0.0
@@ -80,7 +89,7 @@ class Answers:
         """Number of nodes with an answer."""
         return len(self.codes)
 
-    @property
+    @cached_property
     def largest(self) -> NDArray[np.float32]:
         """The probability of the label of each node; 0 where there is none."""
         found = np.zeros(self.n_nodes, np.float32)
@@ -97,6 +106,7 @@ class Answers:
                 "edges": self.edges,
                 "operation": self.operation,
                 "time": time_of_edge,
+                "labels_version": self.labels_version,
             },
             "computed_at": self.computed_at,
             "age_seconds": max(0.0, time.time() - self.computed_at) if self.computed_at else None,
@@ -120,19 +130,21 @@ class Answers:
             found.append(row)
         return found
 
+    @cached_property
     def class_sizes(self) -> list[int]:
-        """Return the number of nodes of each class."""
+        """The number of nodes of each class."""
         sizes = np.bincount(self.codes[self.codes >= 0], minlength=len(self.classes))
         return [int(size) for size in sizes]
 
-    def histogram(self, n_bins: int = 20) -> list[int]:
-        """Return how many labels have which probability."""
+    @cached_property
+    def histogram(self) -> list[int]:
+        """How many labels have a probability in each of 20 intervals from 0 to 1."""
         shares = self.largest[self.codes >= 0]
-        bins = np.minimum((shares * n_bins).astype(np.int64), n_bins - 1)
-        return [int(count) for count in np.bincount(bins, minlength=n_bins)]
+        bins = np.minimum((shares * N_BINS).astype(np.int64), N_BINS - 1)
+        return [int(count) for count in np.bincount(bins, minlength=N_BINS)]
 
-    def export(self, nodes: NodeTable) -> Iterator[bytes]:
-        """Yield a Parquet file of all nodes in parts."""
+    def export(self, nodes: NodeTable, about: dict[str, Any]) -> Iterator[bytes]:
+        """Yield a Parquet file of all nodes in parts; its metadata has `about` as JSON."""
         pa = require_extra("pyarrow", "files")
         from pyarrow import parquet
 
@@ -142,7 +154,8 @@ class Answers:
         is_given[self.given[self.given < self.n_nodes]] = True
         schema = pa.schema(
             [("node", ids.type), ("label", pa.string()), ("probability", pa.float32()),
-             ("reached", pa.bool_()), ("given", pa.bool_())]
+             ("reached", pa.bool_()), ("given", pa.bool_())],
+            metadata={"ohmlearn": json.dumps(about)},
         )  # fmt: skip
         largest, file = self.largest, io.BytesIO()
         with parquet.ParquetWriter(_Parts(file), schema) as writer:
@@ -165,8 +178,7 @@ class Answers:
 
     def save(self, path: Path) -> None:
         """Write the answers to a file, completely or not at all."""
-        names = ("version", "classes", "edges", "operation", "latest", "computed_at", "staleness")
-        about = json.dumps({name: getattr(self, name) for name in names}).encode()
+        about = json.dumps({name: getattr(self, name) for name in ABOUT}).encode()
         write_arrays(
             path,
             {

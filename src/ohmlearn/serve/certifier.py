@@ -69,7 +69,7 @@ class Certifier(Worker):
     def _certify(self) -> bool:
         """Compute a certificate; return whether there was something to certify."""
         solved = self._labeller.solved
-        if solved is None:
+        if solved is None or solved.answers.edges == 0:
             return False
         live = solved.moment.live
         found = certify(

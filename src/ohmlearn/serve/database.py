@@ -208,6 +208,7 @@ class Database:
         content = [(json.dumps(row.node), row.label, row.weight, now) for row in rows]
         with self._change() as connection:
             connection.executemany("INSERT OR REPLACE INTO labels VALUES (?, ?, ?, ?)", content)
+            self._count(connection, "labels_version")
         return len(content)
 
     def delete_labels(self, nodes: Iterable[int | str]) -> int:
@@ -217,7 +218,9 @@ class Database:
             connection.executemany(
                 "DELETE FROM labels WHERE node = ?", [(json.dumps(node),) for node in nodes]
             )
-            return connection.total_changes - before
+            n_deleted = connection.total_changes - before
+            self._count(connection, "labels_version")
+            return n_deleted
 
     def labels(self, after: str = "", limit: int = -1) -> list[GivenLabel]:
         """Return labels in the order of their keys, which are nodes as JSON."""
@@ -281,6 +284,12 @@ class Database:
     @staticmethod
     def _set(connection: sqlite3.Connection, name: str, value: int) -> None:
         connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, str(value)))
+
+    @staticmethod
+    def _count(connection: sqlite3.Connection, name: str) -> None:
+        connection.execute(
+            "INSERT INTO meta VALUES (?, '1') ON CONFLICT DO UPDATE SET value = value + 1", (name,)
+        )
 
     def check(self) -> str:
         """Return what SQLite says about the file; "ok" if it is whole."""

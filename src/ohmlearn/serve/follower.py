@@ -51,6 +51,8 @@ class Follower(Worker):
         self._wakened = threading.Event()
         self.seconds = 0.0  # of work
         self.n_edges = 0  # live ones that the sparsifier stands for
+        # Noted here, because the sparsifier is locked for as long as it samples.
+        self.n_rows = self.n_resamples = 0
         self.operation = 0  # the last one of the log that it has seen
         self.latest = float("-inf")
 
@@ -76,16 +78,6 @@ class Follower(Worker):
     def lag(self) -> int:
         """Number of durable edges that are not sampled yet."""
         return max(0, self._log._store.contents.n_edges - self.n_edges)
-
-    @property
-    def n_rows(self) -> int:
-        """Number of weighted edges that the sparsifier holds."""
-        return 0 if self._kept is None else self._kept.sparsifier.n_rows_
-
-    @property
-    def n_resamples(self) -> int:
-        """Number of resamples so far."""
-        return 0 if self._kept is None else self._kept.sparsifier.n_resamples_
 
     def moment(self) -> Moment:
         """Return a copy of the sparsifier as it is now."""
@@ -152,6 +144,7 @@ class Follower(Worker):
     def _note(self, kept: SparsifierInStep, first: int) -> None:
         self.operation, self.n_edges = kept.n_operations, kept.live.n_edges
         self.latest = max(self.latest, kept.live.latest(first))
+        self.n_rows, self.n_resamples = kept.sparsifier.n_rows_, kept.sparsifier.n_resamples_
 
     def _save(self) -> None:
         if self._kept is not None:

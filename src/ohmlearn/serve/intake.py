@@ -107,13 +107,19 @@ class Intake(Worker):
         offset: Offset | None = None,
     ) -> Future[Receipt]:
         """Put a batch into the queue; the result is there when the batch is durable."""
+        if batch_id is not None and is_removal:
+            batch_id = f"removal {batch_id}"  # not to be taken for a batch of edges
+        elif batch_id is not None:
+            batch_id = f"edges {batch_id}"
         item = Item(batch, is_removal, batch_id, offset, _size(batch), Future())
         with self._changed:
             if self._stopping.is_set():
                 raise Refused(503, "the service is stopping; send the batch again later")
             if self._queue and self.queued_bytes + item.size > self._settings.max_queued_bytes:
+                self.counts["refused_batches"] += 1
                 raise Busy("too many batches are waiting; send this one again later", 0.5)
             if self._lag() > self._settings.max_lag_edges:
+                self.counts["refused_batches"] += 1
                 raise Busy("the sampler is too far behind; send the batch again later", 1.0)
             self._queue.append(item)
             self.queued_bytes += item.size

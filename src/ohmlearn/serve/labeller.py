@@ -68,8 +68,8 @@ class Labeller(Worker):
         self._follower, self._settings = follower, settings
         self._wakened = threading.Event()
         self._model = self._make_model()
-        self._labels_at = 0  # counts changes of labels; see `labels_changed`
-        self._answered = (-1, -1)  # operation and labels of the last answer
+        self._labels_version = self._database.get("labels_version")
+        self._answered = (-1, -1)  # operation and version of the labels of the last answer
         self.answers = folder.load_answers()
         self.solved: Solved | None = None
         self.recent: deque[dict[str, Any]] = deque(maxlen=N_RECENT)
@@ -97,7 +97,7 @@ class Labeller(Worker):
 
     def labels_changed(self) -> None:
         """Say that labels were given or deleted."""
-        self._labels_at += 1
+        self._labels_version = self._database.get("labels_version")
         self._wakened.set()
 
     # The thread.
@@ -120,7 +120,7 @@ class Labeller(Worker):
             rest = time.monotonic() + min(time.perf_counter() - start, LONGEST_REST)
 
     def _is_due(self) -> bool:
-        operation, labels = self._follower.operation, self._labels_at
+        operation, labels = self._follower.operation, self._labels_version
         if (operation, labels) == self._answered:
             return False
         age = time.time() - self.answers.computed_at
@@ -134,16 +134,18 @@ class Labeller(Worker):
     def answer(self) -> None:
         """Compute answers from the present sparsifier and labels."""
         start = time.perf_counter()
-        labels_at = self._labels_at
+        labels_version = self._database.get("labels_version")
         moment = self._follower.moment()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             answers = self._solve(moment)
         self.notes = list(dict.fromkeys(str(one.message) for one in caught))[:5]
         seconds = time.perf_counter() - start
-        answers = replace(answers, computed_at=time.time(), seconds=seconds)
+        answers = replace(
+            answers, labels_version=labels_version, computed_at=time.time(), seconds=seconds
+        )
         self._publish(answers)
-        self._answered = (moment.operation, labels_at)
+        self._answered = (moment.operation, labels_version)
         # The model gets other attributes for the next answer; those of the copy stay.
         self.solved = Solved(copy.copy(self._model), moment, answers)
 
@@ -191,6 +193,7 @@ class Labeller(Worker):
         except Exception as error:  # a full disk must not keep answers from readers
             logger.error("answers were not stored: %s", error)
             self.problem = "answers are not stored, because the disk is full or has failed"
+        _ = answers.histogram, answers.class_sizes  # computed here, not where they are asked for
         self.changes_end += count
         self.n_changes += count
         self.n_answers += 1

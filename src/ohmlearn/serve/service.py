@@ -175,6 +175,11 @@ class Service:
         self._labeller.labels_changed()
         return n_deleted
 
+    @property
+    def labels_version(self) -> int:
+        """How often labels have been changed; the watermark of answers says what they reflect."""
+        return self._labeller._labels_version
+
     def given_labels(self, limit: int = 1000, after: str | None = None) -> dict[str, Any]:
         """Return labels that were given, and where the next page starts."""
         import json
@@ -218,8 +223,8 @@ class Service:
         oldest = self._database.changes_start()
         if since < oldest:
             raise Gone(
-                f"changes before number {oldest} are no longer kept, got since = {since}; read "
-                f"/v1/export, then go on with the changes_next of its watermark"
+                f"changes before number {oldest} are no longer kept, got since = {since}; take "
+                f"changes_next of /v1/status, read /v1/export, then go on with that number"
             )
         found, following = self._labeller.changes(since, limit) if since < end else ([], since)
         return {
@@ -228,7 +233,7 @@ class Service:
 
     def export(self) -> Iterator[bytes]:
         """Yield a Parquet file with the labels of all nodes, in parts."""
-        return self._labeller.answers.export(self._log.nodes)
+        return self._labeller.answers.export(self._log.nodes, self.envelope())
 
     def suggestions(self, k: int = 10) -> dict[str, Any]:
         """Return nodes to label next."""
@@ -257,7 +262,7 @@ class Service:
     def status(self) -> dict[str, Any]:
         """Return figures for the page."""
         answers, labeller = self._labeller.answers, self._labeller
-        sizes = answers.class_sizes()
+        sizes = answers.class_sizes
         return {
             "name": self.name,
             "edges": self._log.n_edges,
@@ -268,10 +273,10 @@ class Service:
                 for at, (name, size) in enumerate(zip(answers.classes, sizes, strict=True))
             ],
             "edges_per_second": self._intake.rate(),
-            "lag_edges": self._follower.lag,
+            "unsampled_edges": self._follower.lag,
             "queued_edges": self._intake.queued_edges,
             "answers": self.envelope(),
-            "confidence": answers.histogram(),
+            "confidence": answers.histogram,
             "n_unreached": answers.n_nodes - sum(sizes),
             "recent_changes": list(labeller.recent),
             "notes": labeller.notes,
@@ -297,7 +302,8 @@ class Service:
             "labels": self._labeller.n_labels,
             "nodes": self._log.n_nodes,
             "rows": self._follower.n_rows,
-            "lag_edges": self._follower.lag,
+            "lag_edges": self.envelope()["lag_edges"],
+            "unsampled_edges": self._follower.lag,
             "queued_edges": self._intake.queued_edges,
             "queued_bytes": self._intake.queued_bytes,
             "resamples_total": self._follower.n_resamples,
@@ -313,6 +319,8 @@ class Service:
             "kafka_dead_letters_total": kafka.get("dead_letters", 0),
             "flush_seconds_total": self._intake.flush_seconds,
             "flushes_total": self._intake.n_flushes,
+            "disk_full": float(self._intake.is_full),
+            "kafka_lag": sum(part["lag"] or 0 for part in kafka.get("partitions", [])),
         }
 
     # Housekeeping, in the thread of the intake.

@@ -51,6 +51,8 @@ class Surveyor(Worker):
             solved = self._labeller.solved
             if solved is None or solved.answers.version == self.map["version"]:
                 continue
+            if solved.answers.edges == 0:
+                continue
             start = time.perf_counter()
             try:
                 self._look(solved)
