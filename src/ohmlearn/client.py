@@ -24,7 +24,7 @@ __all__ = ["Client", "ServerError"]
 MAX_NODES = 10_000  # in one request
 LONGEST_WAIT = 30.0  # seconds between two attempts
 LONGEST_IDLE = 15.0  # seconds; the server closes connections that are idle for 30
-BUSY = (429, 502, 503, 504)
+BUSY = (429, 502, 503, 504, 507)
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
 ARROW = "application/vnd.apache.arrow.stream"
@@ -267,8 +267,12 @@ class Client:
         finally:
             unfinished.unlink(missing_ok=True)
 
-    def wait_until(self, operation: int, *, timeout: float = math.inf) -> dict[str, Any]:
+    def wait_until(
+        self, operation: int | None = None, *, timeout: float = math.inf
+    ) -> dict[str, Any]:
         """Wait until the answers reflect an operation, which `send` and `remove` return.
+
+        Without an operation, wait until they reflect all edges and labels that the server has now.
 
         Returns
         -------
@@ -280,16 +284,19 @@ class Client:
         TimeoutError
             If they do not after so many seconds.
         """
-        end, pause = time.monotonic() + timeout, 0.05
+        end, pause, labels = time.monotonic() + timeout, 0.05, 0
+        if operation is None:
+            now = self.status()
+            operation, labels = int(now["operation"]), int(now["labels_version"])
         while True:
             answers: dict[str, Any] = self.status()["answers"]
-            reached = answers["watermark"]["operation"]
-            if reached >= operation:
+            mark = answers["watermark"]
+            if mark["operation"] >= operation and mark["labels_version"] >= labels:
                 return answers
             if time.monotonic() + pause > end:
                 raise TimeoutError(
-                    f"the answers reflect operation {reached}, not yet {operation}, after "
-                    f"{timeout} seconds"
+                    f"the answers reflect operation {mark['operation']}, not yet {operation}, "
+                    f"after {timeout} seconds"
                 )
             time.sleep(pause)
             pause = min(2 * pause, 1.0)

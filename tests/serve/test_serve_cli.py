@@ -24,8 +24,8 @@ from serve_broker import Broker
 from serve_http import WRITE, Client, StandIn, make_certificate, read_all, wait_until
 
 from ohmlearn.cli import main
-from ohmlearn.serve.logs import logs_to
-from ohmlearn.serve.runner import run
+from ohmlearn.serve.http.logs import logs_to
+from ohmlearn.serve.http.runner import run
 from ohmlearn.serve.service import Service
 from ohmlearn.streams.source import RawBatch
 
@@ -86,7 +86,7 @@ def test_a_folder_is_served_stopped_and_served_again(tmp_path):
         assert len(second.stderr.splitlines()) == 1
         assert one.stop() == 0
     events = [json.loads(line) for line in one.errors.splitlines()]
-    names = [event["event"] for event in events if event["logger"] == "ohmlearn.serve.runner"]
+    names = [event["event"] for event in events if event["logger"] == "ohmlearn.serve.http.runner"]
     assert names == ["listening", "ready", "stopping", "stopped"]
     assert {"at", "level", "event", "logger"} <= events[0].keys()
     with started(tmp_path / "copy", "--log-format", "text") as two:

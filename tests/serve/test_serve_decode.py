@@ -12,8 +12,8 @@ pytest.importorskip("pyarrow")
 import pyarrow as pa
 
 from ohmlearn.nodes.ids import Strings, decode_strings
-from ohmlearn.serve import decode_arrow, ipc_messages
-from ohmlearn.serve.decode import BadBody, decode_edges, decode_pairs
+from ohmlearn.serve.decode import BadBody, decode_edges, decode_pairs, ipc_messages
+from ohmlearn.serve.decode import arrow as decode_arrow
 from ohmlearn.streams.options import EDGE_ENDS, TIMES
 
 FORMS = ("ndjson", "csv", "arrow")

@@ -16,9 +16,9 @@ import pyarrow.parquet
 from serve_http import CSV, REQUESTS, StandIn, serve, wait_until
 
 from ohmlearn.edge_log import LogError
-from ohmlearn.serve.endpoints import FORMS
 from ohmlearn.serve.errors import Busy, Gone, Refused
-from ohmlearn.serve.openapi import describe
+from ohmlearn.serve.http.endpoints import FORMS
+from ohmlearn.serve.http.openapi import describe
 from ohmlearn.serve.service import Service
 from ohmlearn.serve.settings import Settings
 
@@ -40,7 +40,7 @@ def started(tmp_path_factory):
         body = "\n".join(map(json.dumps, rows)).encode()
         assert client.ask("POST", "/v1/edges", body, NDJSON).json["n_edges"] == 7
         labels = [{"node": TRIANGLES[0], "label": "x"}, {"node": TRIANGLES[5], "label": 7}]
-        assert client.post_json("/v1/labels", {"labels": labels}).json == {"n_labels": 2}
+        assert client.post_json("/v1/labels", {"labels": labels}).json["n_labels"] == 2
         wait_until(lambda: client.get("/v1/labels/ü".replace("ü", quote("ü"))).json["label"])
         yield client
     service.stop()
@@ -237,7 +237,10 @@ def test_changes_are_those_that_were_seen(started):
 
 def test_given_labels_in_pages(fresh):
     rows = [{"node": f"n{at}", "label": "ab"[at % 2], "weight": 0.5 + at} for at in range(5)]
-    assert fresh.post_json("/v1/labels", {"labels": rows}).json == {"n_labels": 5}
+    assert fresh.post_json("/v1/labels", {"labels": rows}).json == {
+        "n_labels": 5,
+        "labels_version": 1,
+    }
     found, after = [], ""
     while after is not None:
         page = fresh.get(
@@ -246,10 +249,10 @@ def test_given_labels_in_pages(fresh):
         found += page.json["labels"]
         after = page.json["next"]
     assert [{name: row[name] for name in ("node", "label", "weight")} for row in found] == rows
-    assert fresh.ask("DELETE", "/v1/labels/n3").json == {"n_deleted": 1}
-    assert fresh.ask("DELETE", "/v1/labels/n3").json == {"n_deleted": 0}
+    assert fresh.ask("DELETE", "/v1/labels/n3").json["n_deleted"] == 1
+    assert fresh.ask("DELETE", "/v1/labels/n3").json["n_deleted"] == 0
     gone = fresh.post_json("/v1/labels", {"nodes": ["n0", "n1", "no"]}, "DELETE").json
-    assert gone == {"n_deleted": 2}
+    assert gone["n_deleted"] == 2
     left = fresh.get("/v1/labels").json["labels"]
     assert [row["node"] for row in left] == ["n2", "n4"]
 
@@ -263,7 +266,7 @@ def test_labels_given_before_the_kind_of_ids_is_known(fresh):
     wait_until(lambda: fresh.get("/v1/labels/ann").json.get("label") == "x")
     assert fresh.get("/v1/labels/bob").json["label"] == "y"
     nodes = {"nodes": ["1", 2]}
-    assert fresh.post_json("/v1/labels", nodes, "DELETE").json == {"n_deleted": 2}
+    assert fresh.post_json("/v1/labels", nodes, "DELETE").json["n_deleted"] == 2
 
 
 @pytest.mark.parametrize(
@@ -367,8 +370,8 @@ def test_events_come_when_something_changes(fresh):
 
 
 def test_quiet_events_have_a_comment(monkeypatch):
-    monkeypatch.setattr("ohmlearn.serve.events.POLL_SECONDS", 0.01)
-    monkeypatch.setattr("ohmlearn.serve.events.COMMENT_SECONDS", 0.05)
+    monkeypatch.setattr("ohmlearn.serve.http.events.POLL_SECONDS", 0.01)
+    monkeypatch.setattr("ohmlearn.serve.http.events.COMMENT_SECONDS", 0.05)
     with serve(StandIn()) as client, client.connect() as raw:
         raw.sendall(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
         received = b""
@@ -485,7 +488,7 @@ def test_an_unforeseen_error_says_nothing_about_the_machine(local, caplog):
         assert answer.status == 500
         assert answer.message.startswith("something went wrong; the log of the server has")
         assert b"secret" not in answer.body
-        (record,) = [one for one in caplog.records if one.name == "ohmlearn.serve.app"]
+        (record,) = [one for one in caplog.records if one.name == "ohmlearn.serve.http.app"]
         assert record.number in answer.message
         assert "secret" in str(record.exc_info[1])
 

@@ -13,7 +13,7 @@ from ohmlearn.cli.messages import tell
 from ohmlearn.cli.threads import threads_option
 
 if TYPE_CHECKING:
-    from ohmlearn.serve.auth import Tokens
+    from ohmlearn.serve.http.auth import Tokens
     from ohmlearn.serve.service import Service
     from ohmlearn.serve.settings import Settings
 
@@ -25,7 +25,7 @@ OPTIONS = (
     click.option("--port", type=click.IntRange(0, 65535), default=8377, help="0 for any free one."),
     click.option("--half-life", help="Edges count half as much after this time, such as 7d."),
     click.option("--window", help="Only edges of this time count, such as 30d."),
-    click.option("--epsilon", type=fraction, help="Accuracy of the sparsifier; 0.5."),
+    click.option("--epsilon", type=fraction, help="Accuracy of the sparsifier; 0.8."),
     click.option(
         "--passes",
         type=click.IntRange(1),
@@ -210,7 +210,7 @@ def _read_kafka(options: dict[str, Any]) -> "Callable[[Service], Any] | None":
 def _read_tokens(path: str | None) -> "Tokens | None":
     if path is None:
         return None
-    from ohmlearn.serve.auth import Tokens, is_open_to_others
+    from ohmlearn.serve.http.auth import Tokens, is_open_to_others
 
     if is_open_to_others(path):
         tell(f"Warning: other users can read {path}; use: chmod 600 {path}")
@@ -267,9 +267,9 @@ def _listen(
 ) -> None:
     if (options["ssl_keyfile"] is not None) and options["ssl_certfile"] is None:
         raise click.UsageError("--ssl-keyfile needs --ssl-certfile")
-    from ohmlearn.serve.auth import check_listening
-    from ohmlearn.serve.logs import logs_to
-    from ohmlearn.serve.runner import run
+    from ohmlearn.serve.http.auth import check_listening
+    from ohmlearn.serve.http.logs import logs_to
+    from ohmlearn.serve.http.runner import run
 
     tokens = _read_tokens(options["token_file"])
     check_listening(options["host"], tokens)  # before the folder is made

@@ -123,7 +123,7 @@ class SparsifierInStep:
     # H follows the log.
 
     def follow(self) -> None:
-        """Take in the operations since the last call, in a thread that holds the lock of the log."""
+        """Take in the operations since the last call; needs the lock of the log."""
         with self.lock:
             if self._store.operations:
                 self.apply(self.take())
@@ -249,8 +249,8 @@ class SparsifierInStep:
     def rebuild(self) -> None:
         """Build H again from the live edges, in one pass, with new coins.
 
-        Needs the lock of the log. `prepare_rebuild` and `build` are its two parts; the second, which
-        takes long, does not need it.
+        Needs the lock of the log. Of its two parts, `prepare_rebuild` and `build`, the second does
+        not need it, which takes long.
         """
         with self.lock:
             self.build(self.prepare_rebuild())

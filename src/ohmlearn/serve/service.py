@@ -266,6 +266,8 @@ class Service:
         return {
             "name": self.name,
             "edges": self._log.n_edges,
+            "operation": self._log._store.contents.n_operations,
+            "labels_version": self.labels_version,
             "nodes": self._log.n_nodes,
             "labels": labeller.n_labels,
             "classes": [

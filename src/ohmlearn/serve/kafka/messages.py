@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ohmlearn.nodes.ids import Coded, Ids, Strings, decode_codes
 from ohmlearn.serve.decode import decode_edges
-from ohmlearn.serve.decode_rows import REMEDY
+from ohmlearn.serve.decode.rows import REMEDY
 from ohmlearn.serve.kafka.partition import Message
 from ohmlearn.streams.source import RawBatch
 

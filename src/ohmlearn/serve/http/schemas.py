@@ -59,9 +59,13 @@ SCHEMAS: Json = {
         version={"type": "integer", "description": "Grows with each answer."},
         watermark={
             **object_of(
-                "edges operation", edges=INTEGER, operation=INTEGER, time=or_null("number")
+                "edges operation labels_version",
+                edges=INTEGER,
+                operation=INTEGER,
+                labels_version=INTEGER,
+                time=or_null("number"),
             ),
-            "description": "Which edges the answer reflects, and the time of the latest.",
+            "description": "Which edges and labels are reflected, and the time of the latest edge.",
         },
         computed_at=or_null("number"),
         age_seconds=or_null("number"),

@@ -19,7 +19,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Literal
 
-from ohmlearn.serve.replies import HttpError
+from ohmlearn.serve.http.replies import HttpError
 
 __all__ = ["PUBLIC", "Access", "Tokens", "check_listening", "is_loopback"]
 
@@ -130,7 +130,7 @@ class Access:
         >>> access.check("GET", "/v1/status", {"host": "example.org"})
         Traceback (most recent call last):
         ...
-        ohmlearn.serve.replies.HttpError: this server does not answer to the name 'example.org'; ...
+        ohmlearn.serve.http.replies.HttpError: this server does not answer to the name ...
         """
         if self._tokens is not None:
             self._check_token(self._tokens, method, path, headers.get("authorization"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ohmlearn import __version__
-from ohmlearn.serve.schemas import (
+from ohmlearn.serve.http.schemas import (
     FLAG,
     INTEGER,
     LABEL,
@@ -130,7 +130,7 @@ def _paths() -> dict[str, dict[str, Json]]:
     page: Json = {"text/html": {"schema": TEXT}}
     plain: Json = {"text/plain": {"schema": TEXT}}
     parquet: Json = {"application/vnd.apache.parquet": {"schema": {"type": "string"}}}
-    deleted = _json(object_of("n_deleted", n_deleted=INTEGER))
+    deleted = _json(object_of("n_deleted", n_deleted=INTEGER, labels_version=INTEGER))
     return {
         "/": {"get": _operation("page", "The page to watch.", page, is_public=True)},
         "/page.css": {
@@ -194,7 +194,7 @@ def _paths() -> dict[str, dict[str, Json]]:
             "post": _operation(
                 "giveLabels",
                 "Give labels to nodes.",
-                _json(object_of("n_labels", n_labels=INTEGER)),
+                _json(object_of("n_labels", n_labels=INTEGER, labels_version=INTEGER)),
                 "408 409 413 415 429 503 507",
                 body=_body(_json(object_of("labels", labels=list_of(LABEL_ROW)))),
             ),

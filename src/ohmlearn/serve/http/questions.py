@@ -8,8 +8,8 @@ from urllib.parse import parse_qsl, unquote_to_bytes
 
 from starlette.requests import Request
 
-from ohmlearn.serve.bodies import short
-from ohmlearn.serve.replies import HttpError
+from ohmlearn.serve.http.bodies import short
+from ohmlearn.serve.http.replies import HttpError
 
 __all__ = ["Query", "batch_id_of", "both_forms", "read_label_rows", "read_nodes", "read_path_node"]
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ohmlearn.serve.decode_rows import BadBody, Rules
+from ohmlearn.serve.decode.rows import BadBody, Rules
 from ohmlearn.streams.errors import shorten
 
 __all__ = ["check_messages"]

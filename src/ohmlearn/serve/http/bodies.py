@@ -11,7 +11,7 @@ from typing import Any
 
 from starlette.requests import Request
 
-from ohmlearn.serve.replies import HttpError
+from ohmlearn.serve.http.replies import HttpError
 
 __all__ = ["BodyReader", "gunzip", "is_gzip", "media_type", "parse_json", "short"]
 
@@ -156,7 +156,7 @@ def gunzip(body: bytes, limit: int) -> bytes:
     >>> gunzip(gzip.compress(bytes(1000)), 100)
     Traceback (most recent call last):
     ...
-    ohmlearn.serve.replies.HttpError: the body is larger than 100 bytes when decompressed; ...
+    ohmlearn.serve.http.replies.HttpError: the body is larger than 100 bytes when decompressed; ...
     """
     parts: list[bytes] = []
     n_bytes, n_members = 0, 0
@@ -194,7 +194,7 @@ def parse_json(body: bytes) -> Any:
     >>> parse_json(b'{"a": 1, "a": 2}')
     Traceback (most recent call last):
     ...
-    ohmlearn.serve.replies.HttpError: the body is not valid JSON: 'a' is given twice in an object
+    ohmlearn.serve.http.replies.HttpError: the body is not valid JSON: 'a' is given twice ...
     """
     try:
         return json.loads(

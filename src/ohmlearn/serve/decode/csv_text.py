@@ -11,7 +11,7 @@ import numpy as np
 
 from ohmlearn import _core
 from ohmlearn.nodes.ids import Ids, Strings
-from ohmlearn.serve.decode_lines import (
+from ohmlearn.serve.decode.lines import (
     BYTE_ORDER_MARK,
     LONGEST_LINE,
     count_lines,
@@ -19,7 +19,7 @@ from ohmlearn.serve.decode_lines import (
     line_blocks,
     lines_of,
 )
-from ohmlearn.serve.decode_rows import (
+from ohmlearn.serve.decode.rows import (
     BadBody,
     Names,
     Row,

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from ohmlearn.serve.decode_arrow import Columns, assemble_columns
-from ohmlearn.serve.decode_lines import (
+from ohmlearn.serve.decode.arrow import Columns, assemble_columns
+from ohmlearn.serve.decode.lines import (
     BLANKS,
     BYTE_ORDER_MARK,
     LONGEST_LINE,
@@ -22,7 +22,7 @@ from ohmlearn.serve.decode_lines import (
     line_blocks,
     lines_of,
 )
-from ohmlearn.serve.decode_rows import (
+from ohmlearn.serve.decode.rows import (
     WEIGHTS,
     Names,
     Row,

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
-from ohmlearn.serve.app import make_app
-from ohmlearn.serve.auth import Tokens, check_listening
-from ohmlearn.serve.http_limits import Limits, make_protocol, raise_file_limit
+from ohmlearn.serve.http.app import make_app
+from ohmlearn.serve.http.auth import Tokens, check_listening
+from ohmlearn.serve.http.limits import Limits, make_protocol, raise_file_limit
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from ohmlearn import _core
 from ohmlearn.nodes.ids import EXACT, Ids, Strings, encode_strings, join_masks, take
-from ohmlearn.serve.decode_rows import (
+from ohmlearn.serve.decode.ipc_messages import check_messages
+from ohmlearn.serve.decode.rows import (
     BadBody,
     Floats,
     Mask,
@@ -24,7 +25,6 @@ from ohmlearn.serve.decode_rows import (
     join_ids,
     refuse_names,
 )
-from ohmlearn.serve.ipc_messages import check_messages
 from ohmlearn.streams.source import RawBatch
 from ohmlearn.validation.times import as_times, describe_time
 

@@ -12,7 +12,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from ohmlearn.serve.errors import Refused
-from ohmlearn.serve.replies import HttpError, to_json
+from ohmlearn.serve.http.replies import HttpError, to_json
 
 if TYPE_CHECKING:
     from ohmlearn.serve.service import Service

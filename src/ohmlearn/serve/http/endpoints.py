@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ohmlearn.serve.bodies import BodyReader, gunzip, is_gzip, media_type, parse_json
 from ohmlearn.serve.database import LabelRow
 from ohmlearn.serve.decode import Form, decode_edges, decode_pairs
-from ohmlearn.serve.events import EventStream, ExportStream
-from ohmlearn.serve.http_limits import Limits
-from ohmlearn.serve.metrics import HttpMetrics
-from ohmlearn.serve.openapi import describe
-from ohmlearn.serve.questions import (
+from ohmlearn.serve.http.bodies import BodyReader, gunzip, is_gzip, media_type, parse_json
+from ohmlearn.serve.http.events import EventStream, ExportStream
+from ohmlearn.serve.http.limits import Limits
+from ohmlearn.serve.http.metrics import HttpMetrics
+from ohmlearn.serve.http.openapi import describe
+from ohmlearn.serve.http.questions import (
     Query,
     batch_id_of,
     both_forms,
@@ -30,8 +30,8 @@ from ohmlearn.serve.questions import (
     read_nodes,
     read_path_node,
 )
-from ohmlearn.serve.refusals import refusals
-from ohmlearn.serve.replies import HttpError, JsonReply, to_json
+from ohmlearn.serve.http.refusals import refusals
+from ohmlearn.serve.http.replies import HttpError, JsonReply, to_json
 
 if TYPE_CHECKING:
     from ohmlearn.serve.service import Service
@@ -81,7 +81,7 @@ class Endpoints:
         self._n_exports: set[object] = set()
         self._event_clients: set[object] = set()
         self._openapi = to_json(describe())
-        folder = Path(__file__).parent / "page"
+        folder = Path(__file__).parents[1] / "page"
         self._page = {path: (folder / name).read_bytes() for path, (name, _) in PAGE.items()}
 
     def routes(self) -> dict[str, dict[str, Endpoint]]:
@@ -185,7 +185,8 @@ class Endpoints:
         rows = [LabelRow(*row) for row in found]
         with refusals():
             n_labels = await self._in_thread(self._workers, self._service.put_labels, rows)
-        return JsonReply({"n_labels": n_labels})
+        version = self._service.labels_version
+        return JsonReply({"n_labels": n_labels, "labels_version": version})
 
     async def delete_labels(self, request: Request) -> Response:
         """Delete the labels of some nodes."""
@@ -204,7 +205,8 @@ class Endpoints:
             n_deleted = await self._in_thread(
                 self._workers, self._service.delete_labels, both_forms(nodes)
             )
-        return JsonReply({"n_deleted": n_deleted})
+        version = self._service.labels_version
+        return JsonReply({"n_deleted": n_deleted, "labels_version": version})
 
     async def get_labels(self, request: Request) -> Response:
         """Return the labels that were given."""

@@ -18,7 +18,7 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from ohmlearn.serve.replies import HttpError, error_reply
+from ohmlearn.serve.http.replies import HttpError, error_reply
 
 try:
     import httptools

@@ -4,17 +4,17 @@ Bodies come from strangers. Any bytes give either a batch or `BadBody`, and the 
 takes is bounded by its size and by `max_rows`.
 
 NDJSON and CSV are first read by fast code, which accepts a body without a bad row or says only
-that there is one. Then each row is read in Python (`decode_rows.py`), which names what is wrong.
+that there is one. Then each row is read in Python (`rows.py`), which names what is wrong.
 """
 
 from __future__ import annotations
 
 from typing import Literal
 
-from ohmlearn.serve.decode_arrow import decode_arrow
-from ohmlearn.serve.decode_csv import decode_csv
-from ohmlearn.serve.decode_json import decode_json
-from ohmlearn.serve.decode_rows import BadBody, Rules
+from ohmlearn.serve.decode.arrow import decode_arrow
+from ohmlearn.serve.decode.csv_text import decode_csv
+from ohmlearn.serve.decode.json_lines import decode_json
+from ohmlearn.serve.decode.rows import BadBody, Rules
 from ohmlearn.streams.source import RawBatch
 from ohmlearn.validation.times import tomorrow
 

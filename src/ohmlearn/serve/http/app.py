@@ -18,11 +18,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ohmlearn.serve.auth import Access, Tokens
-from ohmlearn.serve.endpoints import Endpoint, Endpoints
-from ohmlearn.serve.http_limits import SECURITY_HEADERS, Limits
-from ohmlearn.serve.metrics import HttpMetrics
-from ohmlearn.serve.replies import HttpError, error_reply
+from ohmlearn.serve.http.auth import Access, Tokens
+from ohmlearn.serve.http.endpoints import Endpoint, Endpoints
+from ohmlearn.serve.http.limits import SECURITY_HEADERS, Limits
+from ohmlearn.serve.http.metrics import HttpMetrics
+from ohmlearn.serve.http.replies import HttpError, error_reply
 
 if TYPE_CHECKING:
     from ohmlearn.serve.service import Service

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from ohmlearn.edge_log import LogError
 from ohmlearn.serve.decode import BadBody
 from ohmlearn.serve.errors import Busy, Gone, Refused
-from ohmlearn.serve.replies import HttpError
+from ohmlearn.serve.http.replies import HttpError
 
 __all__ = ["refusals"]
 

@@ -23,15 +23,16 @@ HELP = {
     "batches_total": "Batches that were acknowledged.",
     "repeated_batches_total": "Batches that had been taken before, and were not counted again.",
     "bad_rows_total": "Rows that were skipped on request.",
-    "refused_batches_total": "Batches that were refused.",
+    "refused_batches_total": "Batches that were refused, but not for bad rows.",
     "removals_total": "Edges that were removed.",
     "labels": "Labels that are given.",
     "nodes": "Nodes that have an edge.",
     "rows": "Rows of the sparsifier.",
     "lag_edges": "Durable edges that the last answer does not reflect.",
+    "unsampled_edges": "Durable edges that the sampler has not seen.",
     "queued_edges": "Edges that wait to be written.",
     "queued_bytes": "Bytes of batches that wait to be written.",
-    "resample_seconds_total": "Time that the sampler spent on resamples.",
+    "resamples_total": "How often the sampler has thinned out its rows.",
     "follow_seconds_total": "Time that the sampler spent on new edges.",
     "solve_seconds": "Time of the last answer.",
     "answer_age_seconds": "Age of the last answer.",
@@ -44,6 +45,8 @@ HELP = {
     "kafka_dead_letters_total": "Messages of Kafka that could not be read.",
     "flush_seconds_total": "Time that was spent on flushing files.",
     "flushes_total": "Flushes of files.",
+    "disk_full": "1 if the last batch could not be stored, because the disk is full.",
+    "kafka_lag": "Messages of Kafka that are not read yet.",
 }
 
 

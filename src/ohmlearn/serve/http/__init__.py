@@ -1,0 +1,1 @@
+"""The HTTP side of a service: requests, answers, who may ask, limits."""
