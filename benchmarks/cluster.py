@@ -43,7 +43,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--epsilon", type=float, default=0.9)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--folder", type=Path, help="for the files; default: a temporary one")
+    parser.add_argument("--folder", type=Path, help="keeps the files; default: a temporary one")
     parser.add_argument("--spark", action="store_true", help="Spark, too; needs Java")
     parser.add_argument("--quality", action="store_true")
     parser.add_argument("--seeds", type=int, default=20)
@@ -61,12 +61,23 @@ def main() -> None:
             _measure_quality(options, client)
             return
         for nodes in options.nodes:
-            with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-                files = _write_files(Path(folder), options, int(nodes))
+            with tempfile.TemporaryDirectory() as temporary:
+                files = _make_files(options.folder or Path(temporary), options, int(nodes))
                 _measure_speed(options, client, files, int(nodes))
 
 
-def _write_files(folder: Path, options: argparse.Namespace, nodes: int) -> list[Path]:
+def _make_files(folder: Path, options: argparse.Namespace, nodes: int) -> list[Path]:
+    """Return the files of edges, which are written only if the folder does not have them."""
+    own = folder.absolute() / f"{options.ids}_{nodes}_{int(options.edges)}_{options.files}"
+    if not own.exists():
+        part = own.with_suffix(".part")  # an interrupted run leaves no folder that looks whole
+        part.mkdir(parents=True, exist_ok=True)
+        _write_files(part, options, nodes)
+        part.replace(own)
+    return sorted(own.iterdir())
+
+
+def _write_files(folder: Path, options: argparse.Namespace, nodes: int) -> None:
     """Write random edges with pyarrow's defaults."""
     import pyarrow as pa
     from pyarrow import parquet
@@ -75,20 +86,17 @@ def _write_files(folder: Path, options: argparse.Namespace, nodes: int) -> list[
     names = None
     if options.ids == "string":
         names = pa.array([f"user-{i:08d}" for i in range(nodes)])
-    paths = []
     for number in range(options.files):
         generator = np.random.default_rng(number)
-        paths.append(folder / f"part-{number}.parquet")
         left = int(options.edges) // options.files
         kind = pa.int64() if options.ids == "int64" else pa.string()
         schema = pa.schema([("u", kind), ("v", kind)])
-        with parquet.ParquetWriter(paths[-1], schema) as writer:
+        with parquet.ParquetWriter(folder / f"part-{number}.parquet", schema) as writer:
             while left > 0:
                 ends = generator.integers(0, nodes, (2, min(left, ROW_GROUP)))
                 columns = [pa.array(end) if names is None else names.take(end) for end in ends]
                 writer.write_table(pa.table(columns, schema=schema))
                 left -= ends.shape[1]
-    return paths
 
 
 def _measure_speed(
