@@ -2,15 +2,16 @@
 
 A stream is a sequence of pieces, such as the row groups of a Parquet file. At most `n_jobs` of
 them are read at the same time, each by one thread, which also looks up the numbers of the nodes.
-The batches come out in the order of the stream.
+`AHEAD` more may be open, so that threads rarely wait for the caller. The batches come out in the
+order of the stream.
 
 A task reads about `CHUNK` edges of a piece and ends, so that no thread ever waits for the caller:
-    1. While fewer than `n_jobs` pieces are open, open the next one and submit a task for it.
+    1. While fewer than ``n_jobs + AHEAD`` pieces are open, open the next one and submit its task.
     2. Wait for the task of the first piece.
     3. If the piece has more edges, submit its next task; if not, drop it and go to 1.
     4. Yield the batches that the task has read, then raise its error, if it had one.
-So there are never more than ``n_jobs + 1`` chunks in memory, and an error comes after all batches
-before it.
+So there are never more than ``n_jobs + AHEAD + 1`` chunks in memory, and an error comes after all
+batches before it.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ from ohmlearn.streams.source import Source, Step
 __all__ = ["Piece", "Prepared", "prepare_all"]
 
 CHUNK = 5 << 18  # edges; more than pyarrow puts into a row group
-AHEAD = 2  # chunks that are read beyond one for each thread, so that no thread waits for the caller
-SLACK = 1 << 17  # edges that a chunk may have beyond that
+AHEAD = 2  # pieces that are open beyond one for each thread
+SLACK = 1 << 17  # edges that a chunk may have beyond `CHUNK`
 
 Ends = tuple[NDArray[np.int32], NDArray[np.int32]]  # room for numbers of nodes
 
