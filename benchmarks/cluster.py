@@ -5,8 +5,9 @@ the files and keeps a sparsifier. Then Dask workers of one thread each do the sa
 also Spark on as many cores, once from the names of the files and once from a DataFrame. They take
 turns, and the best round of each counts. ``--edges 1e9 --nodes 1e5 --partition-edges 5e8`` is the
 full size; ``--edges 1e8 --partition-edges 5e7`` a smaller one. Run nothing else at the
-same time; ``load`` is the load average of the machine. ``--quality`` measures epsilon instead, on
-the small graphs of `families`.
+same time; ``load`` is the load average of the machine. ``--leaf`` measures how the CPU time of one
+partition is spent, if it starts from nothing and if it continues its neighbour. ``--quality``
+measures epsilon instead, on the small graphs of `families`.
 """
 
 from __future__ import annotations
@@ -43,13 +44,17 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--epsilon", type=float, default=0.9)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--folder", type=Path, help="for the files; default: a temporary one")
+    parser.add_argument("--folder", type=Path, help="keeps the files; default: a temporary one")
     parser.add_argument("--spark", action="store_true", help="Spark, too; needs Java")
+    parser.add_argument("--leaf", action="store_true", help="one partition instead of a cluster")
     parser.add_argument("--quality", action="store_true")
     parser.add_argument("--seeds", type=int, default=20)
     options = parser.parse_args()
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ[variable] = "1"
+    if options.leaf:
+        _measure_leaf(options)
+        return
     with (
         dask.config.set(SETTINGS),
         LocalCluster(
@@ -61,12 +66,23 @@ def main() -> None:
             _measure_quality(options, client)
             return
         for nodes in options.nodes:
-            with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-                files = _write_files(Path(folder), options, int(nodes))
+            with tempfile.TemporaryDirectory() as temporary:
+                files = _make_files(options.folder or Path(temporary), options, int(nodes))
                 _measure_speed(options, client, files, int(nodes))
 
 
-def _write_files(folder: Path, options: argparse.Namespace, nodes: int) -> list[Path]:
+def _make_files(folder: Path, options: argparse.Namespace, nodes: int) -> list[Path]:
+    """Return the files of edges, which are written only if the folder does not have them."""
+    own = folder.absolute() / f"{options.ids}_{nodes}_{int(options.edges)}_{options.files}"
+    if not own.exists():
+        part = own.with_suffix(".part")  # an interrupted run leaves no folder that looks whole
+        part.mkdir(parents=True, exist_ok=True)
+        _write_files(part, options, nodes)
+        part.replace(own)
+    return sorted(own.iterdir())
+
+
+def _write_files(folder: Path, options: argparse.Namespace, nodes: int) -> None:
     """Write random edges with pyarrow's defaults."""
     import pyarrow as pa
     from pyarrow import parquet
@@ -75,20 +91,17 @@ def _write_files(folder: Path, options: argparse.Namespace, nodes: int) -> list[
     names = None
     if options.ids == "string":
         names = pa.array([f"user-{i:08d}" for i in range(nodes)])
-    paths = []
     for number in range(options.files):
         generator = np.random.default_rng(number)
-        paths.append(folder / f"part-{number}.parquet")
         left = int(options.edges) // options.files
         kind = pa.int64() if options.ids == "int64" else pa.string()
         schema = pa.schema([("u", kind), ("v", kind)])
-        with parquet.ParquetWriter(paths[-1], schema) as writer:
+        with parquet.ParquetWriter(folder / f"part-{number}.parquet", schema) as writer:
             while left > 0:
                 ends = generator.integers(0, nodes, (2, min(left, ROW_GROUP)))
                 columns = [pa.array(end) if names is None else names.take(end) for end in ends]
                 writer.write_table(pa.table(columns, schema=schema))
                 left -= ends.shape[1]
-    return paths
 
 
 def _measure_speed(
@@ -202,6 +215,53 @@ def _in_spark(
 
 def _bytes_sent(dask_worker: Any) -> int:
     return int(dask_worker.transfer_outgoing_bytes_total)
+
+
+def _measure_leaf(options: argparse.Namespace) -> None:
+    """Print the CPU seconds of two neighbouring partitions, the second with and without a start."""
+    nodes, half = int(options.nodes[0]), options.files // 2
+    with tempfile.TemporaryDirectory() as temporary:
+        files = _make_files(options.folder or Path(temporary), options, nodes)
+        first, second = files[:half], files[half:]
+        neighbour = StreamingSparsifier(epsilon=options.epsilon, random_state=0)
+        stream = read_edges(first)
+        neighbour.update(stream)
+        for start in (None, neighbour):
+            leaf = start or StreamingSparsifier(epsilon=options.epsilon, random_state=1)
+            nodes_so_far = None if start is None else stream.nodes
+            emit(
+                {
+                    "bench": "cluster",
+                    "case": "leaf",
+                    "edges": int(options.edges) // 2,
+                    "nodes": nodes,
+                    "epsilon": options.epsilon,
+                    "start": "nothing" if start is None else "neighbour",
+                    **_spend(leaf, read_edges(second, nodes=nodes_so_far)),
+                }
+            )
+
+
+def _spend(leaf: StreamingSparsifier, edges: Any) -> Figure:
+    """Take in edges; return the CPU seconds in all, until the first resample, and of resamples."""
+    begin = last = time.process_time()
+    resamples = first = 0.0
+    before = leaf.n_resamples_
+    for batch in edges:
+        read = time.process_time()
+        known = leaf.n_resamples_
+        leaf.update(batch.u, batch.v)
+        last = time.process_time()
+        if leaf.n_resamples_ > known:  # the other work on such a batch is small
+            resamples += last - read
+            first = first or last - begin
+    return {
+        "cpu_s": last - begin,
+        "until_first_resample_cpu_s": first,
+        "resamples": leaf.n_resamples_ - before,
+        "resamples_cpu_s": resamples,
+        "rows": leaf.n_rows_,
+    }
 
 
 def _measure_quality(options: argparse.Namespace, client: Client) -> None:

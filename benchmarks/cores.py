@@ -34,7 +34,15 @@ from typing import Any
 import numpy as np
 
 from benchmarks import machine
-from benchmarks.measure import Figure, emit, peak_mib, reset_peak, run_child, timed
+from benchmarks.measure import (
+    Figure,
+    emit,
+    peak_mib,
+    reset_peak,
+    run_child,
+    timed,
+    wait_for_idle,
+)
 from benchmarks.results import FOLDER, Results
 from benchmarks.sparsifier import EPSILON as PAPER_EPSILON
 from benchmarks.sparsifier import ROWS_PER_NODE
@@ -216,6 +224,7 @@ def measure(case: Figure, path: Path, runs: list[tuple[str, int]], options: Any)
         arguments += [f"--ids={case['ids']}", f"--threads={threads}"]
         arguments += [f"--epsilon={options.epsilon}"]
         figure: Figure = {**case, "work": work, "threads": threads, "rounds": options.rounds}
+        wait_for_idle(options.patience)
         for part in run_child("benchmarks.cores", arguments, options.limit, threads):
             figure |= part
         if figure.pop("end") != "ok":
@@ -275,6 +284,7 @@ def main() -> None:
     parser.add_argument("--neighbours", type=int, default=4500, help="of the paper's graph")
     parser.add_argument("--epsilon", type=float, default=0.5, help="of parquet, labels, resample")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--patience", type=float, default=0.0, help="seconds to wait for idleness")
     parser.add_argument("--limit", type=float, default=600.0, help="CPU seconds for each child")
     parser.add_argument("--folder", type=Path, help="keeps the files; default: a temporary one")
     parser.add_argument("--out", type=Path, default=FOLDER, help="folder for cores.jsonl")

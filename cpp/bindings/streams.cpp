@@ -166,7 +166,12 @@ void bind_strings(nb::class_<StringNodes>& c) {
       .def("find", [](const StringNodes& self, Offsets offsets, Bytes data) {
         const auto ids = as_strings(offsets, data);
         return numbers(offsets.size() - 1, [&](auto* to) { self.find(ids, to); });
-      }, "offsets"_a.noconvert(), "data"_a.noconvert());
+      }, "offsets"_a.noconvert(), "data"_a.noconvert())
+      .def("find_into", [](const StringNodes& self, Offsets offsets, Bytes data, ArrayInOut<std::int32_t> to) {
+        const auto ids = as_strings(offsets, data);
+        require(static_cast<std::int64_t>(to.size()) == ids.size(), "the arrays must have the same size");
+        without_gil([&] { self.find(ids, to.data()); });
+      }, "offsets"_a.noconvert(), "data"_a.noconvert(), "to"_a.noconvert());
 }
 
 // The first `size` values of an array.
@@ -206,6 +211,13 @@ void bind_kinds(nb::module_& m) {
 }
 
 void bind_nodes(nb::module_& m) {
+  m.def("decode_numbers", [](ArrayIn<std::int32_t> values, ArrayIn<std::int32_t> codes, ArrayInOut<std::int32_t> to) {
+     require(to.size() == codes.size(), "the arrays must have the same size");
+     without_gil([&] {
+       for (std::size_t i = 0; i < codes.size(); ++i) to(i) = values(codes(i));
+     });
+   }, "values"_a.noconvert(), "codes"_a.noconvert(), "to"_a.noconvert(),
+   "Write values[codes], whose codes are trusted, to an array.");
   nb::register_exception_translator([](const std::exception_ptr& error, void*) {
     try {
       std::rethrow_exception(error);
@@ -222,6 +234,10 @@ void bind_nodes(nb::module_& m) {
       .def("find", [](const IntegerNodes& self, ArrayIn<std::int64_t> ids) {
         return numbers(ids.size(), [&](auto* to) { self.find(as_span(ids), to); });
       }, "ids"_a.noconvert())
+      .def("find_into", [](const IntegerNodes& self, ArrayIn<std::int64_t> ids, ArrayInOut<std::int32_t> to) {
+        require(to.size() == ids.size(), "the arrays must have the same size");
+        without_gil([&] { self.find(as_span(ids), to.data()); });
+      }, "ids"_a.noconvert(), "to"_a.noconvert())
       .def("keys", [](const IntegerNodes& self) {
         return to_numpy(std::vector<std::int64_t>(self.keys().begin(), self.keys().end()));
       });

@@ -31,6 +31,14 @@ std::int64_t find_last(std::span<const Index> u, std::span<const Index> v, Crew&
   return last.empty() ? -1 : *std::max_element(last.begin(), last.end());
 }
 
+template <class Index>
+OHM_KERNEL std::int64_t count_loops(std::span<const Index> u, std::span<const Index> v) {
+  const std::int64_t count = std::ssize(u);
+  std::int64_t loops = 0;
+  for (std::int64_t i = 0; i < count; ++i) loops += u[i] == v[i];
+  return loops;
+}
+
 template <class Index, class Weight>
 OHM_KERNEL Counts count_edges(const Index* u, const Index* v, const Weight* w, std::int64_t count,
                               std::int64_t position, std::array<double, 8>& weight_seen) {
@@ -67,6 +75,8 @@ OHM_KERNEL Counts count_edges(const Index* u, const Index* v, const Weight* w, s
 
 template std::int64_t find_last(std::span<const std::int32_t>, std::span<const std::int32_t>, Crew&);
 template std::int64_t find_last(std::span<const std::int64_t>, std::span<const std::int64_t>, Crew&);
+template std::int64_t count_loops(std::span<const std::int32_t>, std::span<const std::int32_t>);
+template std::int64_t count_loops(std::span<const std::int64_t>, std::span<const std::int64_t>);
 #define OHM_INSTANTIATE(Index, Weight)                                                                         \
   template Counts count_edges(const Index*, const Index*, const Weight*, std::int64_t, std::int64_t, \
                               std::array<double, 8>&);

@@ -17,6 +17,10 @@ constexpr std::int64_t kMostEdges = std::int64_t{1} << 60;
 template <class Index>
 std::int64_t find_last(std::span<const Index> u, std::span<const Index> v, Crew& crew = alone);
 
+// Edges whose ends are the same node.
+template <class Index>
+std::int64_t count_loops(std::span<const Index> u, std::span<const Index> v);
+
 struct Counts {
   std::int64_t loops = 0;
   std::int64_t zeros = 0;  // edges of zero weight that are no loops

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <numeric>
 #include <stdexcept>
+#include <type_traits>
 
 namespace ohm {
 namespace {
@@ -95,12 +96,17 @@ void Sampler::take_in(std::span<const Index> u, std::span<const Index> v, std::s
       if (last >= std::ssize(state_.nodes)) reserve_nodes(last + 1);
     }
     const double before = state_.n_expected;
-    const std::int64_t taken =
-        state_.n_resamples == 0 ? append_edges(crew, batch, limit) : toss_round(crew, batch, limit, round);
-    const Counts counts = count_edges(batch.u.data(), batch.v.data(), w.empty() ? nullptr : batch.w.data(), taken,
-                                      state_.position, state_.weight_seen);
-    state_.n_self_loops += counts.loops;
-    state_.n_zero_weights += counts.zeros;
+    const bool is_tossed = state_.n_resamples > 0;
+    const std::int64_t taken = is_tossed ? toss_round(crew, batch, limit, round) : append_edges(crew, batch, limit);
+    if (is_tossed && std::is_same_v<Weight, Unit>) {
+      state_.n_self_loops += round.n_loops;
+      state_.weight_seen[0] += static_cast<double>(taken - round.n_loops);  // as count_edges does
+    } else {
+      const Counts counts = count_edges(batch.u.data(), batch.v.data(), w.empty() ? nullptr : batch.w.data(), taken,
+                                        state_.position, state_.weight_seen);
+      state_.n_self_loops += counts.loops;
+      state_.n_zero_weights += counts.zeros;
+    }
     state_.position += taken;
     if (last >= state_.n_nodes) {
       if (taken < count) last = find_last(batch.u.first(taken), batch.v.first(taken), crew);
@@ -171,12 +177,18 @@ std::int64_t Sampler::toss_round(Crew& crew, const Batch<Index, Weight>& batch, 
   std::vector<std::vector<Candidate>>& candidates = round.candidates;
   candidates.resize(std::max<std::size_t>(candidates.size(), pieces));
   std::vector<double> expected(pieces);
+  std::vector<std::int64_t> loops(pieces);
+  const auto count_part = [&](std::int64_t first, std::int64_t last) {
+    if (!std::is_same_v<Weight, Unit>) return std::int64_t{0};
+    return count_loops(batch.u.subspan(first, last - first), batch.v.subspan(first, last - first));
+  };
   const auto rows_of = [](const Candidate& c) { return c.certain ? 1.0 : 0.5; };
   crew.run(pieces, [&](std::int64_t piece) {
     std::vector<Candidate>& found = candidates[piece];
     found.clear();
     toss_edges(batch.u, batch.v, batch.w, piece * kPiece, std::min(size, (piece + 1) * kPiece), state_.position, key,
                static_cast<float>(state_.correction * state_.beta), embedding(), bound_, found);
+    loops[piece] = count_part(piece * kPiece, std::min(size, (piece + 1) * kPiece));
     for (const Candidate& c : found) expected[piece] += rows_of(c);
   });
   // All sums are multiples of one half, and exact.
@@ -190,7 +202,9 @@ std::int64_t Sampler::toss_round(Crew& crew, const Batch<Index, Weight>& batch, 
     while (sum < limit) sum += rows_of(found[left++]);
     found.resize(left);
     taken = found.back().position - state_.position + 1;
+    loops[used - 1] = count_part((used - 1) * kPiece, taken);
   }
+  round.n_loops = std::accumulate(loops.begin(), loops.begin() + used, std::int64_t{0});
   const std::span<const std::vector<Candidate>> kept(candidates.data(), used);
   std::int64_t most = n_rows();
   for (const std::vector<Candidate>& part : kept) most += std::ssize(part);

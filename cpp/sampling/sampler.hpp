@@ -130,6 +130,7 @@ class Sampler {
   struct Round {
     std::vector<std::vector<Candidate>> candidates;  // in pieces
     std::vector<Effect> effects;
+    std::int64_t n_loops = 0;  // among its edges, counted if these have no weights
   };
 
   Triangle gather(Crew& crew) const;  // H as it is

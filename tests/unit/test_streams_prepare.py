@@ -32,6 +32,7 @@ def small_batches(monkeypatch):
     monkeypatch.setattr(parquet, "ROWS", 130)
     monkeypatch.setattr(parquet, "ROWS_TOGETHER", 600)
     monkeypatch.setattr(prepare, "CHUNK", 500)
+    monkeypatch.setattr(prepare, "SLACK", 100)  # fewer than a batch has
     yield
     assert not helpers()
 
@@ -362,3 +363,32 @@ def test_a_forked_child_starts_again(tmp_path):
     path = SOURCES["coded strings"](tmp_path)
     command = [sys.executable, "-c", FORK, str(path), str(N)]
     subprocess.run(command, check=True, timeout=60)
+
+
+@pytest.mark.parametrize("as_ids", [np.asarray, lambda ends: [NAMES[i] for i in ends]])
+def test_memory_of_batches_is_used_again_only_when_they_are_gone(tmp_path, as_ids):
+    ends = RNG.integers(0, 40, (2, N))
+    path = write(tmp_path / "e.parquet", {"u": as_ids(ends[0]), "v": as_ids(ends[1])})
+    kept = list(read_edges(path).read_ahead(2))
+    for end in (0, 1):
+        found = np.concatenate([batch[end] for batch in kept])
+        alone = np.concatenate([batch[end] for batch in read_edges(path)])
+        assert np.array_equal(found, alone)
+    places = [batch.u.ctypes.data for batch in read_edges(path).read_ahead(2)]
+    assert len(places) > 10
+    assert len(set(places)) < len(places)
+    first = next(batches := read_edges(path).read_ahead(2))
+    part, copy = first.u[3:9], first.u[3:9].copy()
+    del first
+    assert sum(len(batch.u) for batch in batches) > N - 600
+    assert np.array_equal(part, copy)  # a view of a part keeps the memory of all
+
+
+def test_small_chunks_do_not_hold_the_memory_of_large_ones(tmp_path):
+    files = []
+    for number in range(6):
+        ends = RNG.integers(0, 40, (2, 500 if number == 0 else 120))
+        files.append(write(tmp_path / f"{number}.parquet", {"u": ends[0], "v": ends[1]}))
+    last = list(read_edges(files).read_ahead(2))[-1]
+    assert len(last.u) == 120
+    assert (last.u if last.u.base is None else last.u.base).nbytes == 4 * 120

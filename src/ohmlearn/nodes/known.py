@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ohmlearn import _core
 from ohmlearn.nodes.ids import Coded, Ids, decode_codes, take
 from ohmlearn.nodes.kinds import with_kind
 from ohmlearn.nodes.table import NodeTable
@@ -34,11 +35,15 @@ class KnownEnds(NamedTuple):
 
 
 def look_up(
-    nodes: NodeTable, u: Column, v: Column, kinds: Sequence[str] | None = None
+    nodes: NodeTable,
+    u: Column,
+    v: Column,
+    kinds: Sequence[str] | None = None,
+    to: tuple[Numbers, Numbers] | None = None,
 ) -> KnownEnds | None:
     """Return what a table knows about the ends of edges; None if that does not help.
 
-    Threads can call it at the same time.
+    Threads can call it at the same time. Numbers are written to the arrays `to`, if given.
 
     Examples
     --------
@@ -53,7 +58,8 @@ def look_up(
     if kinds is None and nodes.kinds:
         return None  # `add_edges` checks that the ids have kinds
     first, second = kinds or (None, None)
-    a, b = _find(nodes, u, first), _find(nodes, v, second)
+    to_u, to_v = to or (None, None)
+    a, b = _find(nodes, u, first, to_u), _find(nodes, v, second, to_v)
     if a is None or b is None:
         return None
     if a.size == 0 or min(a.min(), b.min()) >= 0:
@@ -66,13 +72,18 @@ def look_up(
     return KnownEnds(a, b, rows, new, coded)
 
 
-def _find(nodes: NodeTable, column: Column, kind: str | None) -> Numbers | None:
+def _find(
+    nodes: NodeTable, column: Column, kind: str | None, to: Numbers | None = None
+) -> Numbers | None:
     """Return the numbers of ids, -1 for new ones."""
-    ids = column.values if isinstance(column, Coded) else column
+    if not isinstance(column, Coded):
+        return nodes.peek(column if kind is None else with_kind(column, kind), to)
+    ids = column.values
     numbers = nodes.peek(ids if kind is None else with_kind(ids, kind))
-    if numbers is None or not isinstance(column, Coded):
-        return numbers
-    found: Numbers = numbers.take(column.codes)
+    if numbers is None:
+        return None
+    found = np.empty(column.size, np.int32) if to is None else to
+    _core.decode_numbers(numbers, column.codes.astype(np.int32, copy=False), found)
     return found
 
 

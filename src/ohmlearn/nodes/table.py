@@ -253,16 +253,21 @@ class NodeTable(Shown, Shared):
             table: Any = self._table_for(column)
             return _call(table.find, _wide(column))
 
-    def peek(self, column: Ids) -> Numbers | None:
+    def peek(self, column: Ids, to: Numbers | None = None) -> Numbers | None:
         """Return the numbers of ids, with -1 for others; None if they are of another kind.
 
-        Unlike `find`, several threads can do this at a time.
+        They are written to the array `to`, if it is given. Unlike `find`, several threads can do
+        this at a time.
         """
         with self._reading():
             table = self._table
             if table is None or isinstance(table, _core.StringNodes) != isinstance(column, Strings):
                 return None
-            return _call(table.find, _wide(column))
+            if to is None:
+                return _call(table.find, _wide(column))
+            write: Any = table.find_into
+            write(*_arguments(_wide(column)), to)
+            return to
 
     def ids(self, numbers: ArrayLike | None = None) -> NDArray[np.int64] | NDArray[np.object_]:
         """Return the ids of some nodes, by default of all: int64, or an object array of strings.

@@ -264,7 +264,7 @@ class StreamingSparsifier(SavedSparsifier):
         if options.has_times and not is_checked:
             check_arrivals(arrays[3], sampler.latest, options)
         n_edges = len(arrays[0])
-        if options.n_nodes is None and n_edges > 0:
+        if options.n_nodes is None and options.budget > 0 and n_edges > 0:
             options.check_room(int(max(arrays[0].max(), arrays[1].max())) + 1)
         start = printed = time.perf_counter()
         for first in range(0, n_edges, PIECE):

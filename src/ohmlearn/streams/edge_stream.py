@@ -295,9 +295,11 @@ class EdgeStream(Shown):
         """Whether the first edges have decided what ids and times are."""
         return self.nodes.kind is not None and (self.times is None or self.times.is_known)
 
-    def _look_up(self, step: Step, kinds: tuple[str, str] | None) -> tuple[Step, KnownEnds | None]:
+    def _look_up(
+        self, step: Step, to: Any, kinds: tuple[str, str] | None
+    ) -> tuple[Step, KnownEnds | None]:
         """Return the numbers of known nodes, and the batch without the ids that they replace."""
-        known = look_up(self.nodes, step.raw.u, step.raw.v, kinds)
+        known = look_up(self.nodes, step.raw.u, step.raw.v, kinds, to)
         if known is not None:
             none = np.empty(0, np.int64)
             step = step._replace(raw=step.raw._replace(u=none, v=none))

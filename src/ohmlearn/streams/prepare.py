@@ -2,15 +2,16 @@
 
 A stream is a sequence of pieces, such as the row groups of a Parquet file. At most `n_jobs` of
 them are read at the same time, each by one thread, which also looks up the numbers of the nodes.
-The batches come out in the order of the stream.
+`AHEAD` more may be open, so that threads rarely wait for the caller. The batches come out in the
+order of the stream.
 
 A task reads about `CHUNK` edges of a piece and ends, so that no thread ever waits for the caller:
-    1. While fewer than `n_jobs` pieces are open, open the next one and submit a task for it.
+    1. While fewer than ``n_jobs + AHEAD`` pieces are open, open the next one and submit its task.
     2. Wait for the task of the first piece.
     3. If the piece has more edges, submit its next task; if not, drop it and go to 1.
     4. Yield the batches that the task has read, then raise its error, if it had one.
-So there are never more than ``n_jobs + 1`` chunks in memory, and an error comes after all batches
-before it.
+So there are never more than ``n_jobs + AHEAD + 1`` chunks in memory, and an error comes after all
+batches before it.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ohmlearn.nodes.known import KnownEnds
 from ohmlearn.streams.source import Source, Step
@@ -32,6 +34,10 @@ from ohmlearn.streams.source import Source, Step
 __all__ = ["Piece", "Prepared", "prepare_all"]
 
 CHUNK = 5 << 18  # edges; more than pyarrow puts into a row group
+AHEAD = 2  # pieces that are open beyond one for each thread
+SLACK = 1 << 17  # edges that a chunk may have beyond `CHUNK`
+
+Ends = tuple[NDArray[np.int32], NDArray[np.int32]]  # room for numbers of nodes
 
 
 class Prepared(NamedTuple):
@@ -50,7 +56,26 @@ class Piece:
     at: int
     source: Source
     steps: Iterator[Step]
-    look_up: Callable[[Step], tuple[Step, KnownEnds | None]]
+    look_up: Callable[[Step, Ends | None], tuple[Step, KnownEnds | None]]
+
+
+class Room:
+    """Memory for the numbers of the nodes of a chunk.
+
+    It is used again as soon as no array refers to it. New memory for each chunk would take a third
+    of the time of reading a file of integers, because the system clears it first.
+    """
+
+    def __init__(self, spare: deque[NDArray[np.int32]]) -> None:
+        try:
+            self._memory = spare.pop()
+        except IndexError:
+            self._memory = np.empty((2, CHUNK + SLACK), np.int32)
+        self._spare = spare
+        self.__array_interface__ = self._memory.__array_interface__  # arrays of it refer to self
+
+    def __del__(self) -> None:
+        self._spare.append(self._memory)
 
 
 class Chunk(NamedTuple):
@@ -98,6 +123,7 @@ class _Queue:
         self._pool: ThreadPoolExecutor | None = None
         self._process = os.getpid()
         self._stop = threading.Event()
+        self._spare: deque[NDArray[np.int32]] = deque()  # memory of chunks that are gone
         self._error: Exception | None = None  # of opening the piece after those
 
     def next_chunk(self) -> Chunk | None:
@@ -128,7 +154,7 @@ class _Queue:
 
     def _open_more(self) -> None:
         """Open pieces and submit their tasks, as many as may be read at the same time."""
-        while self._error is None and len(self._open) < self._n_jobs:
+        while self._error is None and len(self._open) < self._n_jobs + AHEAD:
             if self._open:
                 last, future = self._open[-1]
                 if future is None or last.source.is_remote:  # which has threads already
@@ -153,20 +179,23 @@ class _Queue:
     def _read(self, piece: Piece, most: int, looks_up: bool = True) -> Chunk:
         """Read batches of a piece until they have so many edges."""
         batches: deque[Prepared] = deque()
-        n_edges = 0
+        n_edges = n_steps = 0
+        room = np.asarray(Room(self._spare)) if looks_up else np.empty((2, 0), np.int32)
         try:
-            while n_edges < most and not self._stop.is_set():
+            while max(n_edges, n_steps) < most and not self._stop.is_set():
                 step = next(piece.steps, None)
                 if step is None:
-                    return Chunk(_join(batches), True)
-                n_edges += max(1, step.raw.u.size)
+                    return Chunk(_join(batches, room), True)
+                end = n_edges + step.raw.u.size
                 known = None
                 if looks_up:
-                    step, known = piece.look_up(step)
+                    to = (room[0, n_edges:end], room[1, n_edges:end])
+                    step, known = piece.look_up(step, to if end <= room.shape[1] else None)
                 batches.append(Prepared(piece.at, piece.source, step, known))
+                n_edges, n_steps = end, n_steps + 1
         except Exception as error:
-            return Chunk(_join(batches), True, error)
-        return Chunk(_join(batches), False)
+            return Chunk(_join(batches, room), True, error)
+        return Chunk(_join(batches, room), False)
 
     def close(self) -> None:
         """Stop the threads, and close what is open."""
@@ -179,13 +208,11 @@ class _Queue:
         _close(self._pieces)
 
 
-def _join(batches: deque[Prepared]) -> deque[Prepared]:
+def _join(batches: deque[Prepared], room: NDArray[np.int32]) -> deque[Prepared]:
     """Return one batch if all ids are known: threads share the work on a large one better."""
-    if len(batches) < 2 or any(
-        each.known is None or each.known.rows is not None for each in batches
-    ):
-        return batches
     known = [each.known for each in batches if each.known is not None]
+    if not known or len(known) < len(batches) or any(each.rows is not None for each in known):
+        return batches
     raws = [each.step.raw for each in batches]
     last = batches[-1]
     raw = raws[0]._replace(
@@ -194,15 +221,19 @@ def _join(batches: deque[Prepared]) -> deque[Prepared]:
         n_bad=sum(raw.n_bad for raw in raws),
         first_bad=next((raw.first_bad for raw in raws if raw.first_bad), None),
     )
-    ends = KnownEnds(
-        np.concatenate([each.u for each in known]), np.concatenate([each.v for each in known])
-    )
+    n_edges = sum(each.u.size for each in known)
+    ends = KnownEnds(room[0, :n_edges], room[1, :n_edges])
+    if 2 * n_edges < room.shape[1] or n_edges > room.shape[1]:  # it would waste, or lack, memory
+        u, v = (np.concatenate([each[end] for each in known]) for end in (0, 1))
+        ends = KnownEnds(u, v)
     return deque([last._replace(step=last.step._replace(raw=raw), known=ends)])
 
 
 def _concatenate(columns: list[Any]) -> Any:
     """Return the columns of all batches in one; None if there are none."""
-    return None if columns[0] is None else np.concatenate(columns)
+    if columns[0] is None or len(columns) == 1:
+        return columns[0]
+    return np.concatenate(columns)
 
 
 def _close(iterator: Any) -> None:
