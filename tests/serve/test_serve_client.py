@@ -91,7 +91,8 @@ def test_all_of_it(client, tmp_path):
     assert client.put_labels({"ann": "good", "dan": "bad"}, {"ann": 2.0}) == 2
     answers = client.wait_until(receipt["operation"])
     assert answers["watermark"]["edges"] == 6
-    wait_until(lambda: client.label("bob")["label"] == "good")
+    client.wait_until()
+    assert client.label("bob")["label"] == "good"
     assert [row["label"] for row in client.labels(["cy", "fay", "nobody"])] == ["good", "bad", None]
     changes = client.changes()
     assert {row["node"] for row in changes["changes"]} >= {"bob", "cy", "eve", "fay"}

@@ -102,6 +102,8 @@ def test_answers_survive_a_restart_and_changes_are_numbered_through(tmp_path):
         service.put_labels([LabelRow(0, "other"), *(LabelRow(n, "other") for n in range(3, 60, 3))])
         found = wait_for(lambda: service.changes(60)["changes"])
         assert {one["after"] for one in found} == {"other"}
+        colours = {one["label"]: one["colour"] for one in service.status()["classes"]}
+        assert colours["group 1"] == 1  # although "group 0" is gone
         assert {one["before"] for one in found} == {"group 0"}
         assert {one["node"] for one in found} == set(range(0, 60, 3))
 

@@ -77,6 +77,8 @@ class Labeller(Worker):
         self.n_answers = self.n_changes = 0
         self.changes_end = self._database.get("changes_end")
         self.notes: list[str] = []
+        self.colours: dict[str, int] = {}  # numbers of classes that stay, whatever classes come
+        self._note_colours(self.answers)
 
     def _make_model(self) -> HFSClassifier:
         stored = self._folder.options
@@ -194,12 +196,17 @@ class Labeller(Worker):
             logger.error("answers were not stored: %s", error)
             self.problem = "answers are not stored, because the disk is full or has failed"
         _ = answers.histogram, answers.class_sizes  # computed here, not where they are asked for
+        self._note_colours(answers)
         self.changes_end += count
         self.n_changes += count
         self.n_answers += 1
         shown = changes.describe(self._nodes, 0, N_RECENT)
         self.recent.extendleft({**one, "at": answers.computed_at} for one in shown[::-1])
         self.answers = answers
+
+    def _note_colours(self, answers: Answers) -> None:
+        for name in answers.classes:
+            self.colours.setdefault(name, len(self.colours))
 
     def changes(self, since: int, limit: int) -> tuple[list[dict[str, Any]], int]:
         """Return changes from a number on, and the number of the next one."""

@@ -271,8 +271,8 @@ class Service:
             "nodes": self._log.n_nodes,
             "labels": labeller.n_labels,
             "classes": [
-                {"label": name, "n_nodes": size, "colour": at}
-                for at, (name, size) in enumerate(zip(answers.classes, sizes, strict=True))
+                {"label": name, "n_nodes": size, "colour": labeller.colours[name]}
+                for name, size in zip(answers.classes, sizes, strict=True)
             ],
             "edges_per_second": self._intake.rate(),
             "unsampled_edges": self._follower.lag,
