@@ -19,6 +19,7 @@ pytest.importorskip("starlette")
 from serve_http import REQUESTS, serve
 
 from ohmlearn.serve.http.limits import Limits
+from ohmlearn.serve.http.page_files import PAGE
 from ohmlearn.serve.service import Service
 from ohmlearn.serve.settings import Settings
 
@@ -74,7 +75,7 @@ def test_random_requests(served, request_):
                 continue
             status, headers, body = answer
             assert status < 500 or status in DELIBERATE, (content, body)
-            everything = repr(headers).encode() + (b"" if request_[1] in PAGES else body)
+            everything = repr(headers).encode() + (b"" if request_[1] in PAGE else body)
             assert not [leak for leak in served.leaks if leak in everything], (content, body)
             if status >= 400 and body:
                 about = json.loads(body)["error"]
@@ -83,9 +84,6 @@ def test_random_requests(served, request_):
                 assert headers["x-content-type-options"] == "nosniff"
     assert served.get("/healthz").status == 200
     assert served.get("/v1/status").json["nodes"] >= 4
-
-
-PAGES = {"/", "/page.css", "/page.js"}
 
 
 class Wire:

@@ -3,8 +3,10 @@
 import gzip
 import io
 import json
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from graphlib import TopologicalSorter
 from urllib.parse import quote
 
 import pytest
@@ -19,6 +21,7 @@ from ohmlearn.edge_log import LogError
 from ohmlearn.serve.errors import Busy, Gone, Refused
 from ohmlearn.serve.http.endpoints import FORMS
 from ohmlearn.serve.http.openapi import describe
+from ohmlearn.serve.http.page_files import FOLDER
 from ohmlearn.serve.service import Service
 from ohmlearn.serve.settings import Settings
 
@@ -401,7 +404,7 @@ def test_metrics(started):
 
 def test_every_route_is_described(local):
     routes = {
-        (method, route.path.replace(":path", ""))
+        (method, re.sub("^/page/.*", "/page/{name}", route.path.replace(":path", "")))
         for route in local.server._app.routes
         for method in route.methods - {"HEAD"}
     }
@@ -412,7 +415,8 @@ def test_every_route_is_described(local):
         if method != "parameters"
     }
     assert routes == described
-    assert {(method, path.replace("/a", "/{id}")) for method, path, *_ in REQUESTS} == routes
+    asked = {(method, path.replace("/a", "/{id}")) for method, path, *_ in REQUESTS}
+    assert {(method, path.replace("/page.js", "/{name}")) for method, path in asked} == routes
     assert local.get("/v1/openapi.json").json == json.loads(json.dumps(describe()))
 
 
@@ -429,13 +433,30 @@ def test_descriptions_hold_together():
 
 
 def test_the_page(local):
-    page = local.get("/")
-    assert page.headers["content-type"] == "text/html; charset=utf-8"
-    assert b"page.js" in page.body
-    for name in ("page.css", "page.js"):
-        assert local.get(f"/{name}").status == 200
-    for path in ("/page.html", "/page/index.html", "/..%2fapp.py", "/page.css/", "/index.html"):
+    types = {".css": "text/css", ".html": "text/html", ".js": "text/javascript"}
+    for file in FOLDER.iterdir():
+        answer = local.get("/" if file.name == "index.html" else f"/page/{file.name}")
+        assert answer.body == file.read_bytes()
+        kind = answer.headers["content-type"]
+        text = types.get(file.suffix)
+        assert kind == (f"{text}; charset=utf-8" if text else "image/svg+xml")
+    missing = ("/page", "/page/", "/page/index.html", "/page/none.js", "/page/page.css/")
+    outside = ("/page/../http/app.py", "/page/..%2fhttp%2fapp.py", "/page/%2e%2e/service.py")
+    for path in (*missing, *outside, "/page.js", "/..%2fapp.py", "/index.html"):
         assert local.get(path).status == 404
+
+
+def test_every_file_of_the_page_is_used_and_imports_have_no_cycles():
+    files = {file.name: file.read_text() for file in FOLDER.iterdir()}
+    linked = set(re.findall(r'(?:href|src)="page/([^"]+)"', files["index.html"]))
+    imports = {
+        name: set(re.findall(r'^import .* from "\./(.+)";$', text, re.MULTILINE))
+        for name, text in files.items()
+        if name.endswith(".js")
+    }
+    order = list(TopologicalSorter(imports).static_order())  # raises if there is a cycle
+    assert order[-1] == "page.js"
+    assert linked | set(order) == files.keys() - {"index.html"}
 
 
 def test_unknown_addresses_and_methods(local):

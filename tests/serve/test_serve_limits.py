@@ -21,6 +21,7 @@ from ohmlearn.serve.database import Receipt
 from ohmlearn.serve.http import limits as http_limits
 from ohmlearn.serve.http.bodies import gunzip, parse_json
 from ohmlearn.serve.http.limits import Limits, make_protocol, raise_file_limit
+from ohmlearn.serve.http.page_files import PAGE
 from ohmlearn.serve.http.replies import HttpError
 
 HEAD = b"POST /v1/edges HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/csv\r\n"
@@ -54,7 +55,7 @@ def test_every_answer_has_headers_against_misuse(small):
         assert found["referrer-policy"] == "no-referrer"
         assert "set-cookie" not in found
         assert "server" not in found
-        page = path in ("/", "/page.css", "/page.js")
+        page = path in PAGE
         assert found["cache-control"] == ("no-cache" if page else "no-store")
 
 

@@ -28,8 +28,7 @@ JSON = {"Content-Type": "application/json"}
 CSV = {"Content-Type": "text/csv"}
 REQUESTS = [
     ("GET", "/", {}, None),
-    ("GET", "/page.css", {}, None),
-    ("GET", "/page.js", {}, None),
+    ("GET", "/page/page.js", {}, None),
     ("GET", "/healthz", {}, None),
     ("GET", "/readyz", {}, None),
     ("GET", "/metrics", {}, None),

@@ -19,6 +19,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Literal
 
+from ohmlearn.serve.http.page_files import PAGE
 from ohmlearn.serve.http.replies import HttpError
 
 __all__ = ["PUBLIC", "Access", "Tokens", "check_listening", "is_loopback"]
@@ -26,7 +27,7 @@ __all__ = ["PUBLIC", "Access", "Tokens", "check_listening", "is_loopback"]
 Scope = Literal["read", "write"]
 SHORTEST = 16  # characters of a token
 # What needs no token: the page itself, which has no data in it, and probes of supervisors.
-PUBLIC = frozenset({"/", "/page.css", "/page.js", "/healthz", "/readyz"})
+PUBLIC = frozenset({*PAGE, "/healthz", "/readyz"})
 READING = frozenset({"GET", "HEAD"})
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 

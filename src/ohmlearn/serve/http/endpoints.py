@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.requests import Request
@@ -22,6 +21,7 @@ from ohmlearn.serve.http.events import EventStream, ExportStream
 from ohmlearn.serve.http.limits import Limits
 from ohmlearn.serve.http.metrics import HttpMetrics
 from ohmlearn.serve.http.openapi import describe
+from ohmlearn.serve.http.page_files import PAGE
 from ohmlearn.serve.http.questions import (
     Query,
     batch_id_of,
@@ -48,11 +48,6 @@ FORMS: dict[str, Form] = {
     "text/csv": "csv",
     "application/vnd.apache.arrow.stream": "arrow",
     "application/vnd.apache.arrow.file": "arrow",
-}
-PAGE = {
-    "/": ("index.html", "text/html; charset=utf-8"),
-    "/page.css": ("page.css", "text/css; charset=utf-8"),
-    "/page.js": ("page.js", "text/javascript; charset=utf-8"),
 }
 FEW_NODES = 100  # looked up on the event loop
 SMALL_BODY = 64 << 10  # bytes that are parsed on the event loop
@@ -81,8 +76,6 @@ class Endpoints:
         self._n_exports: set[object] = set()
         self._event_clients: set[object] = set()
         self._openapi = to_json(describe())
-        folder = Path(__file__).parents[1] / "page"
-        self._page = {path: (folder / name).read_bytes() for path, (name, _) in PAGE.items()}
 
     def routes(self) -> dict[str, dict[str, Endpoint]]:
         """Return the endpoint of each path and method."""
@@ -296,9 +289,9 @@ class Endpoints:
 
     async def page(self, request: Request) -> Response:
         """Return a file of the page."""
-        path = request.scope["path"]
-        headers = {"Cache-Control": "no-cache", "Content-Type": PAGE[path][1]}
-        return Response(self._page[path], headers=headers)
+        file = PAGE[request.scope["path"]]
+        headers = {"Cache-Control": "no-cache", "Content-Type": file.media_type}
+        return Response(file.content, headers=headers)
 
     async def openapi(self, request: Request) -> Response:
         """Return the description of all endpoints."""

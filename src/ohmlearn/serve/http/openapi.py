@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ohmlearn import __version__
+from ohmlearn.serve.http.page_files import PAGE
 from ohmlearn.serve.http.schemas import (
     FLAG,
     INTEGER,
@@ -122,6 +123,14 @@ REMOVED = object_of(
     operation=INTEGER,
 )
 SUGGESTION = object_of("node reason kind", node=NODE, reason=TEXT, kind=TEXT)
+PAGE_FILES = {path.removeprefix("/page/"): file for path, file in PAGE.items() if path != "/"}
+PAGE_NAME = {
+    "name": "name",
+    "in": "path",
+    "required": True,
+    "schema": {"enum": list(PAGE_FILES)},
+}
+PAGE_TYPES = sorted({file.media_type.partition(";")[0] for file in PAGE_FILES.values()})
 LIMIT = _query("limit", INTEGER, "At most so many.")
 ENVELOPE = ref("Envelope")
 
@@ -133,14 +142,13 @@ def _paths() -> dict[str, dict[str, Json]]:
     deleted = _json(object_of("n_deleted", n_deleted=INTEGER, labels_version=INTEGER))
     return {
         "/": {"get": _operation("page", "The page to watch.", page, is_public=True)},
-        "/page.css": {
+        "/page/{name}": {
             "get": _operation(
-                "pageStyle", "Its style.", {"text/css": {"schema": TEXT}}, is_public=True
-            )
-        },
-        "/page.js": {
-            "get": _operation(
-                "pageScript", "Its script.", {"text/javascript": {"schema": TEXT}}, is_public=True
+                "pageFile",
+                "A file of the page.",
+                {kind: {"schema": TEXT} for kind in PAGE_TYPES},
+                parameters=(PAGE_NAME,),
+                is_public=True,
             )
         },
         "/healthz": {
