@@ -213,11 +213,19 @@ void bind_kinds(nb::module_& m) {
 void bind_nodes(nb::module_& m) {
   m.def("decode_numbers", [](ArrayIn<std::int32_t> values, ArrayIn<std::int32_t> codes, ArrayInOut<std::int32_t> to) {
      require(to.size() == codes.size(), "the arrays must have the same size");
+     require(values.size() > 0 || codes.size() == 0, "there are no values for the codes");
+     bool good = true;
      without_gil([&] {
-       for (std::size_t i = 0; i < codes.size(); ++i) to(i) = values(codes(i));
+       const auto size = static_cast<std::uint32_t>(values.size());
+       for (std::size_t i = 0; i < codes.size(); ++i) {
+         const auto code = static_cast<std::uint32_t>(codes(i));
+         good = good && code < size;
+         to(i) = values(code < size ? code : 0);
+       }
      });
+     require(good, "a code is out of range");
    }, "values"_a.noconvert(), "codes"_a.noconvert(), "to"_a.noconvert(),
-   "Write values[codes], whose codes are trusted, to an array.");
+   "Write values[codes] to an array.");
   nb::register_exception_translator([](const std::exception_ptr& error, void*) {
     try {
       std::rethrow_exception(error);
