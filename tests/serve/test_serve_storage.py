@@ -6,9 +6,10 @@ import sqlite3
 
 import numpy as np
 import pytest
-from serve_cases import cut, make_edges, serving, three_labels, wait_for_answers
+from serve_cases import cut, make_edges, serving, three_labels, wait_for, wait_for_answers
 
 from ohmlearn import EdgeLog
+from ohmlearn.edge_log import LogError
 from ohmlearn.serve.database import Database
 from ohmlearn.serve.service import LabelRow, Offset, Refused
 
@@ -88,3 +89,30 @@ def test_answers_are_shown_although_they_cannot_be_stored(tmp_path, monkeypatch)
         assert service.problems == [
             "answers are not stored, because the disk is full or has failed"
         ]
+
+
+def test_batches_beside_one_that_finds_damage_are_not_stored_in_secret(tmp_path, monkeypatch):
+    batches = list(cut(EDGES, 500))
+
+    def find_damage(*_, **__):
+        raise LogError("edges-1.arrows, byte 7: damaged")
+
+    with serving(tmp_path / "s") as service:
+        service.submit(batches[0]).result(30)
+        with monkeypatch.context() as patch:
+            patch.setattr(EdgeLog, "remove", find_damage)
+            with service._log._lock:  # so that the three are written together
+                first = service.submit(batches[1], batch_id="b1")
+                wait_for(lambda: not service._intake._queue)
+                others = [
+                    service.submit(batches[2], batch_id="b2"),
+                    service.submit_removal(batches[2]),
+                ]
+            assert first.result(30).n_edges == 500
+            for future in others:
+                with pytest.raises(Refused, match="the service failed: LogError"):
+                    future.result(30)
+        assert not service.submit(batches[2], batch_id="b2").result(30).repeated
+        assert service.status()["edges"] == 1500
+    log = EdgeLog(tmp_path / "s" / "log")
+    np.testing.assert_array_equal(np.concatenate([batch.w for batch in log]), EDGES[2][:1500])

@@ -12,8 +12,9 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -170,7 +171,7 @@ class Intake(Worker):
         failed: list[tuple[Item, Exception]] = []
         start = time.perf_counter()
         try:
-            with self._log._lock:
+            with self._log._lock, self._all_or_none():
                 self._write_all(group, done, failed)
         except (OSError, sqlite3.Error) as error:
             refusal = storage_error(error)
@@ -201,8 +202,7 @@ class Intake(Worker):
     ) -> None:
         """Write batches to the log, their ids to the database, and flush."""
         if self._must_forget:
-            self._database.forget_after(self._log._store.contents.n_operations)
-            self._must_forget = False
+            self._forget()
         batches: dict[str, Receipt] = {}
         offsets: list[tuple[Offset, int]] = []
         positions = dict(self._next)
@@ -226,30 +226,35 @@ class Intake(Worker):
                     batches[item.batch_id] = receipt
                 if item.offset is not None:
                     offsets.append((item.offset, receipt.operation))
-        try:
-            if batches or offsets:
-                # From here until the log is flushed, the database is ahead of it.
-                self._must_forget = True
-                self._database.record(batches.items(), offsets)
-            self._log.flush()
-        except BaseException:
-            self._log._store.drop_pending()
-            if self._must_forget:
-                self._forget()
-            raise
+        if batches or offsets:
+            # From here until the log is flushed, the database is ahead of it.
+            self._must_forget = True
+            self._database.record(batches.items(), offsets)
+        self._log.flush()
         self._must_forget = False
         self._next = positions
         if self.n_flushes % PRUNE_EVERY == PRUNE_EVERY - 1:
             n_operations = self._log._store.contents.n_operations
             self._database.prune(n_operations, self._settings.max_kept_batches)
 
-    def _forget(self) -> None:
-        """Delete the ids of batches that were undone; if that fails, it is done before the next."""
+    @contextmanager
+    def _all_or_none(self) -> Iterator[None]:
+        """Undo what is written inside if there is an error: none of it was acknowledged."""
         try:
-            self._database.forget_after(self._log._store.contents.n_operations)
-            self._must_forget = False
-        except sqlite3.Error as error:
-            logger.error("ids of batches could not be deleted yet: %s", error)
+            yield
+        except BaseException:
+            self._log._store.drop_pending()
+            if self._must_forget:
+                try:
+                    self._forget()
+                except sqlite3.Error as error:  # it is done before the next batch
+                    logger.error("ids of batches could not be deleted yet: %s", error)
+            raise
+
+    def _forget(self) -> None:
+        """Delete the ids of batches that the log does not have."""
+        self._database.forget_after(self._log._store.contents.n_operations)
+        self._must_forget = False
 
     def _take(
         self, item: Item, batches: dict[str, Receipt], positions: dict[tuple[str, int], int]
