@@ -32,6 +32,7 @@ SUITES: dict[str, tuple[list[str], list[str]]] = {
     "streams": ([], ["--edges=1000000", "--rounds=1"]),
     "neighbors": ([], ["--share=0.1"]),
     "edge_log": ([], ["--edges=1e7", "--small=200"]),
+    "serve": ([], ["--edges=1e6", "--text-edges=2e5", "--memory-edges=2e6", "--seconds=5"]),
     "sparsifier": (
         [],
         ["--neighbours=1000", "--million=1e7", "--parquet=1e6", "--flat", "1e6", "1e7"],

@@ -7,7 +7,8 @@ has acknowledged it, that is, when it is on disk.
 - ``ingest``: batches of 10,000 edges as Arrow, CSV and NDJSON, with integer and with string ids;
 - ``lookup``: one label after the other, while edges arrive at half of the speed just measured and
   labels are computed again all the time;
-- ``memory``: resident memory of the server after each tenth of many edges.
+- ``memory``: resident memory of the server after each tenth of many edges, when the labels reflect
+  them.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from benchmarks.measure import emit
 
 BATCH = 10_000
 GROUPS = 20  # of nodes; nine in ten edges are inside of one
-N_BODIES = 40  # different ones, sent in turn
+N_BODIES = {"arrow": 500, "csv": 50, "ndjson": 50}  # different ones, sent in turn
 TYPES = {
     "arrow": "application/vnd.apache.arrow.stream",
     "csv": "text/csv",
@@ -128,7 +129,7 @@ def measure_memory(options: argparse.Namespace) -> None:
         while sent < total:
             spent = send(server, options, "arrow", "int64", step)
             sent += step
-            server.wait_until_sampled()
+            server.wait_until_answered()
             status = server.status()
             emit(
                 {
@@ -189,6 +190,11 @@ class Server:
             time.sleep(0.02)
         return time.perf_counter() - start
 
+    def wait_until_answered(self) -> None:
+        """Wait until the labels reflect all edges."""
+        while self.status()["answers"]["lag_edges"] > 0:
+            time.sleep(0.1)
+
     def cpu_seconds(self) -> float:
         """Return the processor time so far."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
@@ -227,7 +233,7 @@ def make_bodies(form: str, ids: str, n_nodes: int) -> list[bytes]:
 
     bodies = []
     size = n_nodes // GROUPS
-    for seed in range(N_BODIES):
+    for seed in range(N_BODIES[form]):
         rng = np.random.default_rng(seed)
         u = rng.integers(0, n_nodes, BATCH)
         near = u // size * size + rng.integers(0, size, BATCH)
@@ -286,7 +292,7 @@ def run_client(
                 time.sleep(max(0.0, start + number * BATCH / rate - time.perf_counter()))
             headers = {"Content-Type": TYPES[form], "Idempotency-Key": f"{run}-{number}"}
             while True:
-                connection.request("POST", "/v1/edges", bodies[number % N_BODIES], headers)
+                connection.request("POST", "/v1/edges", bodies[number % len(bodies)], headers)
                 answer = connection.getresponse()
                 answer.read()
                 if answer.status == 200:

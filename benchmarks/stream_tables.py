@@ -8,6 +8,7 @@ from benchmarks import machine
 from benchmarks.results import Results, digits, ending, memory, seconds, table
 
 # What the cases of the suite "cores" are called.
+FORMS = {"arrow": "Arrow", "csv": "CSV", "ndjson": "NDJSON"}
 CORES = {
     "parquet": "Parquet to sparsifier",
     "paper": "paper's graph in memory, row order",
@@ -154,6 +155,42 @@ def edge_log_table(results: Results) -> str:
         speeds = [f"{digits(f[name])} M/s" for name in ("million_per_s", "million_per_cpu_s")]
         rows.append([f["case"], f["what"], *speeds, ratio])
     return table(["columns", "", "edges by the clock", "by CPU time", "times Parquet"], rows)
+
+
+def serve_ingest_table(results: Results) -> str:
+    """Edges per second over HTTP, by form of the body."""
+    rows = []
+    for f in results.figures("serve", case="ingest"):
+        ids = "texts" if f["ids"] == "string" else "integers"
+        speed = f"{digits(f['edges_per_s'] / 1e6)} M/s"
+        cpu = f"{1e9 * f['server_cpu_s'] / f['edges']:.0f} ns"
+        rows.append([FORMS[f["form"]], ids, f"{f['edges']:,}", speed, cpu, memory(f["rss_mib"])])
+    header = ["body", "ids", "edges", "edges, durable", "CPU time of the server per edge", "memory"]
+    return table(header, rows) if rows else "Not recorded."
+
+
+def serve_lookup_sentence(results: Results) -> str:
+    """How long a look-up takes while edges arrive."""
+    f = results.one("serve", case="lookup")
+    if not f:
+        return "Not recorded."
+    times = [f"{f[name]:.1f} ms" for name in ("p50_ms", "p99_ms", "max_ms")]
+    return (
+        f"Of {f['lookups']:,} look-ups while {digits(f['edges_per_s'] / 1e6)} million edges per "
+        f"second arrived and labels were computed {f['answers']} times, half took less than "
+        f"{times[0]}, 99% less than {times[1]}, and the slowest {times[2]}."
+    )
+
+
+def serve_memory_table(results: Results) -> str:
+    """Memory of the server while edges arrive."""
+    rows = [
+        [f"{f['edges']:,}", memory(f["rss_mib"]), memory(f["peak_mib"]), f"{f['rows']:,}",
+         memory(f["disk_mib"])]
+        for f in results.figures("serve", case="memory")
+    ]  # fmt: skip
+    header = ["edges", "memory", "peak so far", "kept edges", "disk"]
+    return table(header, rows) if rows else "Not recorded."
 
 
 def amdahl(one: float, two: float, cores: int) -> tuple[float, float]:
