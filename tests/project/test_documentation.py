@@ -98,6 +98,7 @@ def test_links_to_files(page: Path):
 MODULES = (
     "",
     "certificate",
+    "client",
     "dask",
     "engine",
     "features",
