@@ -8,6 +8,8 @@ import pytest
 
 HAS_SPARK = find_spec("pyspark") is not None and shutil.which("java") is not None
 collect_ignore_glob = [] if HAS_SPARK else ["src/ohmlearn/spark/*", "tests/spark/*"]
+if find_spec("playwright") is None:  # only make check-page needs it
+    collect_ignore_glob.append("tests/project/check_page.py")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
