@@ -7,7 +7,7 @@ import pytest
 from serve_cases import make_edges, serving, three_labels, wait_for_answers
 
 from ohmlearn import NodeTable
-from ohmlearn.serve.answers import Answers, Changes, find_changes, find_numbers
+from ohmlearn.serve.answers import Answers, Changes, find_changes, find_numbers, name_nodes
 from ohmlearn.serve.clock import Clock
 from ohmlearn.serve.database import Database, Offset, Receipt
 from ohmlearn.serve.settings import Settings
@@ -20,7 +20,7 @@ class Clocks:
     def __init__(self, monkeypatch):
         self.wall, self.steady = 1.7e9, 100.0
         monkeypatch.setattr("time.time", lambda: self.wall)
-        monkeypatch.setattr("time.monotonic", lambda: self.steady)
+        monkeypatch.setattr("ohmlearn.serve.clock.steady_time", lambda: self.steady)
 
     def go(self, seconds, jump=0.0):
         """Let time pass, and set the clock of the system by `jump`."""
@@ -116,11 +116,11 @@ def test_changes_between_answers_with_other_classes():
     before = answers_of([0, 1, 1, -1], ["a", "b"])
     after = answers_of([1, 0, 1, 0, -1], ["b", "a"], 2)  # ann a, bob b, cy a, dan b
     found = Changes.unpack(find_changes(before, after).pack())
-    assert found.describe(nodes, 0, 10) == [
+    assert name_nodes(nodes, found.describe(0, 10)) == [
         {"node": "cy", "before": "b", "after": "a", "probability": 0.75},
         {"node": "dan", "before": None, "after": "b", "probability": 0.75},
     ]
-    gone = find_changes(after, Answers.empty(3, 5)).describe(nodes, 0, 10)
+    gone = name_nodes(nodes, find_changes(after, Answers.empty(3, 5)).describe(0, 10))
     assert [(one["node"], one["before"], one["after"]) for one in gone] == [
         ("ann", "a", None), ("bob", "b", None), ("cy", "a", None), ("dan", "b", None),
     ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 import io
 import json
+import threading
 
 import numpy as np
 import pytest
@@ -236,6 +237,7 @@ def test_settings_must_be_those_of_the_folder(tmp_path):
     busy = pytest.raises(ValueError, match="another writer has this log open")
     with serving(tmp_path / "s", half_life="7d"), busy:
         Service(tmp_path / "s")
+    Service(tmp_path / "s", Settings(half_life="168h")).stop()
     with pytest.raises(ValueError, match="was made with half_life = '7d', got '8d'; leave it out"):
         Service(tmp_path / "s", Settings(half_life="8d"))
     with pytest.raises(ValueError, match="was made with window = None, got '8d'"):
@@ -248,7 +250,8 @@ def test_settings_must_be_those_of_the_folder(tmp_path):
         Service(tmp_path / "no" / "such")
 
 
-def test_old_edges_leave_the_window_and_the_log(tmp_path):
+def test_old_edges_leave_the_window_and_the_log(tmp_path, monkeypatch):
+    monkeypatch.setattr("ohmlearn.serve.service.MANY_DEAD", 1000)
     u, v, w, _ = EDGES
     with serving(tmp_path / "s", window="1h") as service:
         send(service, (u, v, w, np.full(4000, 1.7e9)), prefix="old")
@@ -259,6 +262,8 @@ def test_old_edges_leave_the_window_and_the_log(tmp_path):
         assert service._labeller.solved.model.graph_.n_edges <= 600
         service._expire()
         service._compact()
+        service._end_compaction()
+        assert service._log.info()["n_dead"] == 0
         wait_for_answers(service)
         assert service.envelope()["watermark"]["edges"] == 600
         assert service.lookup([0])["results"][0]["label"] == "group 0"
@@ -274,6 +279,8 @@ def test_the_log_is_compacted_while_edges_arrive(tmp_path, monkeypatch):
             send(service, part, 20, f"{start}-")
             service._compacted = 0.0
         wait_for(lambda: service._log.info()["n_records"] < 600)
+        wait_for(lambda: service.envelope()["watermark"]["edges"] == 30_000)
+        assert service.status()["unsampled_edges"] == 0
     assert EdgeLog(tmp_path / "s" / "log").info()["n_records"] < 600
     for mine, theirs in zip(stored(tmp_path / "s"), columns, strict=True):
         np.testing.assert_array_equal(mine, theirs)
@@ -328,22 +335,34 @@ def test_given_labels_come_in_pages(tmp_path):
     ]
 
 
-def test_a_copy_of_a_folder_in_use_is_whole(tmp_path):
+def test_a_copy_of_a_folder_in_use_is_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr("ohmlearn.serve.intake.PRUNE_EVERY", 1)  # of offsets, all the time
     columns = make_edges(20_000, 150)
+    batches = list(cut(columns, 100))
+
+    def send_all(service):
+        futures = [
+            service.submit(batch, batch_id=f"b{at}", offset=Offset("t", 0, at, at))
+            for at, batch in enumerate(batches)
+        ]
+        return [future.result(30) for future in futures]
+
     with serving(tmp_path / "s") as service:
         service.put_labels(three_labels())
-        futures = [
-            service.submit(batch, batch_id=f"b{at}") for at, batch in enumerate(cut(columns, 100))
-        ]
+        for at, batch in enumerate(batches[:20]):
+            service.submit(batch, batch_id=f"b{at}", offset=Offset("t", 0, at, at)).result(30)
+        sender = threading.Thread(target=send_all, args=(service,))
+        sender.start()
         facts = [backup(tmp_path / "s", tmp_path / f"copy{at}") for at in range(3)]
-        for future in futures:
-            future.result(30)
+        sender.join()
     with pytest.raises(ValueError, match="is not empty"):
         backup(tmp_path / "s", tmp_path / "copy0")
     for at, fact in enumerate(facts):
         assert fact["n_labels"] == 9
+        assert fact["n_edges"] >= 2000
         with serving(tmp_path / f"copy{at}") as service:
-            receipts = send(service, columns, 100)
+            assert service.next_offsets("t") == {0: fact["n_edges"] // 100}
+            receipts = send_all(service)
         assert sum(not receipt.repeated for receipt in receipts) == 200 - fact["n_edges"] // 100
         for mine, theirs in zip(stored(tmp_path / f"copy{at}"), columns, strict=True):
             np.testing.assert_array_equal(mine, theirs)
@@ -374,3 +393,42 @@ def test_an_empty_service_has_no_problems(tmp_path):
         assert service.suggestions()["suggestions"] == []
         assert service.map()["nodes"] == []
         assert b"".join(service.export()).startswith(b"PAR1")
+
+
+def test_the_same_node_as_number_and_as_text_has_one_label(tmp_path):
+    with serving(tmp_path / "s") as service:
+        send(service, EDGES)
+        service.put_labels(three_labels())
+        service.put_labels([LabelRow(5, "old")])
+        service.put_labels([LabelRow("5", "new")])
+        wait_for_answers(service)
+        assert service.lookup([5])["results"][0]["label"] == "new"
+        service.put_labels([LabelRow(5, "newer")])
+        wait_for_answers(service)
+        assert service.lookup([5])["results"][0]["label"] == "newer"
+        assert len(service.given_labels()["labels"]) == 9
+
+
+def test_a_batch_that_nobody_waits_for_is_left_out(tmp_path):
+    batch = next(cut(EDGES, 100))
+    with serving(tmp_path / "s") as service:
+        with service._log._lock:
+            first = service.submit(batch)
+            wait_for(lambda: not service._intake._queue)
+            given_up = service.submit(batch)
+            assert given_up.cancel()
+        assert first.result(30).n_edges == 100
+        assert service.submit(batch).result(30).n_edges == 100
+        assert service.status()["edges"] == 200
+        assert service.metrics()["queued_bytes"] == 0
+
+
+def test_a_service_that_is_stopped_while_it_starts_stays_stopped(tmp_path):
+    service = Service(tmp_path / "s", Settings(certify_every=None))
+    service.stop()
+    service.start()
+    assert not service.ready
+    with pytest.raises(Refused, match="stopping"):
+        service.put_labels(three_labels())
+    with serving(tmp_path / "s") as service:
+        assert service.ready

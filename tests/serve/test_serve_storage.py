@@ -8,10 +8,14 @@ import numpy as np
 import pytest
 from serve_cases import cut, make_edges, serving, three_labels, wait_for, wait_for_answers
 
-from ohmlearn import EdgeLog
+from ohmlearn import EdgeLog, HFSClassifier, StreamingSparsifier
 from ohmlearn.edge_log import LogError
+from ohmlearn.edge_log.compaction import Compaction
+from ohmlearn.edge_log.in_step import SparsifierInStep
+from ohmlearn.edge_log.store import Store
 from ohmlearn.serve.database import Database
 from ohmlearn.serve.service import LabelRow, Offset, Refused
+from ohmlearn.streams.source import RawBatch
 
 EDGES = make_edges(3000)
 FULL = OSError(errno.ENOSPC, "No space left on device")
@@ -80,15 +84,23 @@ def test_labels_on_a_full_disk(tmp_path, monkeypatch):
 
 def test_answers_are_shown_although_they_cannot_be_stored(tmp_path, monkeypatch):
     with serving(tmp_path / "s") as service:
-        monkeypatch.setattr(Database, "add_changes", full_database)
-        for batch in cut(EDGES, 500):
-            service.submit(batch).result(30)
-        service.put_labels(three_labels())
+        with monkeypatch.context() as patch:
+            patch.setattr(Database, "add_changes", full_database)
+            for batch in cut(EDGES, 500):
+                service.submit(batch).result(30)
+            service.put_labels(three_labels())
+            wait_for_answers(service)
+            assert service.lookup([4])["results"][0]["label"] == "group 1"
+            assert service.problems == [
+                "answers are not stored, because the disk is full or has failed"
+            ]
+            found = service.changes(0)
+            assert (found["changes"], found["next"], found["complete"]) == ([], 0, True)
+        service.put_labels([LabelRow(59, "group 2")])
         wait_for_answers(service)
-        assert service.lookup([4])["results"][0]["label"] == "group 1"
-        assert service.problems == [
-            "answers are not stored, because the disk is full or has failed"
-        ]
+        found = service.changes(0)  # also those that could not be stored before
+        assert {one["node"] for one in found["changes"]} == set(range(60))
+        assert service.problems == []
 
 
 def test_batches_beside_one_that_finds_damage_are_not_stored_in_secret(tmp_path, monkeypatch):
@@ -116,3 +128,106 @@ def test_batches_beside_one_that_finds_damage_are_not_stored_in_secret(tmp_path,
         assert service.status()["edges"] == 1500
     log = EdgeLog(tmp_path / "s" / "log")
     np.testing.assert_array_equal(np.concatenate([batch.w for batch in log]), EDGES[2][:1500])
+
+
+def fail_once(monkeypatch, target, name, error=FULL):
+    """Let the next call of a method fail."""
+    right = getattr(target, name)
+
+    def fail(*arguments, **options):
+        monkeypatch.setattr(target, name, right)
+        raise error
+
+    monkeypatch.setattr(target, name, fail)
+
+
+@pytest.mark.parametrize("name", ["take", "apply", "_feed", "save"])
+def test_a_sampler_that_fails_is_loaded_again(tmp_path, monkeypatch, name):
+    monkeypatch.setattr("ohmlearn.serve.follower.RETRY_SECONDS", 0.05)
+    batches = list(cut(EDGES, 500))
+    with serving(tmp_path / "s", checkpoint_seconds=0.0) as service:
+        service.put_labels(three_labels())
+        for batch in batches[:2]:
+            service.submit(batch).result(30)
+        wait_for_answers(service)
+        fail_once(monkeypatch, SparsifierInStep, name)
+        for batch in batches[2:]:
+            service.submit(batch).result(30)
+        wait_for_answers(service)
+        wait_for(lambda: service.problems == [])
+        assert service.envelope()["watermark"]["edges"] == 3000
+    log = EdgeLog(tmp_path / "s" / "log")
+    assert log.sparsifier.n_edges_seen_ == 3000
+    plain = StreamingSparsifier(epsilon=0.8, random_state=0)
+    plain.update(log.nodes.find(EDGES[0]), log.nodes.find(EDGES[1]), EDGES[2])
+    for mine, theirs in zip(log.snapshot().edges(), plain.snapshot().edges(), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_a_rebuild_that_fails_is_repeated(tmp_path, monkeypatch):
+    monkeypatch.setattr("ohmlearn.serve.follower.RETRY_SECONDS", 0.05)
+    u, v, *_ = EDGES
+    with serving(tmp_path / "s") as service:
+        service.put_labels(three_labels()[:7])
+        for batch in cut(EDGES, 500):
+            service.submit(batch).result(30)
+        wait_for_answers(service)
+        fail_once(monkeypatch, Store, "write_manifest")
+        gone = (u == 7) | (v == 7)
+        service.submit_removal(RawBatch(u[gone], v[gone])).result(30)
+        wait_for(lambda: service._log._in_step and service._log._in_step.generation == 1)
+        wait_for_answers(service)
+        wait_for(lambda: service.problems == [])
+        assert not service.lookup([7])["results"][0]["reached"]
+
+
+def test_pruning_that_fails_refuses_no_batch(tmp_path, monkeypatch):
+    monkeypatch.setattr("ohmlearn.serve.intake.PRUNE_EVERY", 1)
+    monkeypatch.setattr(Database, "prune", full_database)
+    with serving(tmp_path / "s") as service:
+        for at, batch in enumerate(cut(EDGES, 500)):
+            assert service.submit(batch, batch_id=f"b{at}").result(30).n_edges == 500
+        assert service.status()["edges"] == 3000
+
+
+def test_a_flush_that_fails_and_cannot_be_undone_at_once(tmp_path, monkeypatch):
+    batches = list(cut(EDGES, 500))
+    with serving(tmp_path / "s") as service:
+        service.submit(batches[0], batch_id="b0").result(30)
+        with monkeypatch.context() as patch:
+            fail_once(patch, os, "fdatasync", OSError(errno.EMFILE, "Too many open files"))
+            fail_once(patch, Store, "journal_entries", OSError(errno.EMFILE, "Too many open files"))
+            failed = service.submit(batches[1], batch_id="b1")
+            with pytest.raises(Refused, match="nothing was stored"):
+                failed.result(30)
+        for at, batch in enumerate(batches):
+            receipt = service.submit(batch, batch_id=f"b{at}").result(30)
+            assert receipt.repeated == (at == 0)
+        wait_for(lambda: service._follower.n_edges == 3000)
+    log = EdgeLog(tmp_path / "s" / "log")
+    np.testing.assert_array_equal(np.concatenate([batch.w for batch in log]), EDGES[2])
+    assert log.sparsifier.n_edges_seen_ == 3000
+
+
+def test_a_compaction_that_fails_stops_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr("ohmlearn.serve.service.MANY_RECORDS", 0)
+    batches = list(cut(EDGES, 100))
+    with serving(tmp_path / "s") as service:
+        for batch in batches[:20]:
+            service.submit(batch).result(30)
+        fail_once(monkeypatch, Compaction, "_rewrite")
+        service._compact()
+        for batch in batches[20:]:
+            service.submit(batch).result(30)
+    with serving(tmp_path / "s") as service:
+        assert service.status()["edges"] == 3000
+
+
+def test_messages_name_no_paths(tmp_path, monkeypatch):
+    with serving(tmp_path / "s") as service:
+        for batch in cut(EDGES, 500):
+            service.submit(batch).result(30)
+        fail_once(monkeypatch, HFSClassifier, "relabel", LogError("/srv/x, byte 7: damaged"))
+        service.put_labels(three_labels())
+        wait_for(lambda: service.problems)
+        assert service.problems == ["answers could not be computed: LogError"]

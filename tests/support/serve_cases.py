@@ -62,10 +62,11 @@ def wait_for(condition: Callable[[], Any], seconds: float = 30.0) -> Any:
 
 def wait_for_answers(service: Service) -> None:
     """Wait until the answers reflect all edges and labels."""
-    labeller = service._labeller
+    labeller, follower = service._labeller, service._follower
 
     def is_up_to_date() -> bool:
-        wanted = (service._log._store.contents.n_operations, service.labels_version)
-        return labeller.solved is not None and labeller._answered == wanted
+        has_all = follower.operation == service._log._store.contents.n_operations
+        wanted = (follower.version, service.labels_version)
+        return has_all and labeller.solved is not None and labeller._answered == wanted
 
     wait_for(is_up_to_date)

@@ -161,15 +161,18 @@ class LogBase(Shown, Shared):
             with store.operation(sync):
                 yield store
         except BaseException:
-            self._drop_ahead()
+            self._drop_unusable()
             raise
         if self._in_step is not None and not self._follows_later:
             self._in_step.follow()
 
-    def _drop_ahead(self) -> None:
-        """Drop a sparsifier that has seen an operation that was undone."""
-        if self._in_step is not None and not self._in_step.is_within(self._store.contents):
-            self._in_step = None
+    def _drop_unusable(self) -> None:
+        """Drop a sparsifier that has seen an operation that was undone, or is half-changed."""
+        kept = self._in_step
+        if kept is not None:
+            with kept.lock:
+                if not (kept.is_whole and kept.is_within(self._store.contents)):
+                    self._in_step = None
 
     @in_turn
     def flush(self) -> None:
@@ -177,18 +180,23 @@ class LogBase(Shown, Shared):
         try:
             self._open_store.flush()
         except BaseException:
-            self._drop_ahead()
+            self._drop_unusable()
             raise
 
     def close(self) -> None:
         """Flush, save the sparsifier, and let others write. The log can be used again later."""
-        self._wait_for_compaction()
-        with self._lock:
-            self.flush()
-            if self._in_step is not None and self._store.is_writing:
-                self._in_step.follow()
-                self._in_step.save()
-            self._store.close()
+        try:
+            self._wait_for_compaction()
+        finally:
+            with self._lock:
+                try:
+                    self.flush()
+                    self._drop_unusable()
+                    if self._in_step is not None and self._store.is_writing:
+                        self._in_step.follow()
+                        self._in_step.save()
+                finally:
+                    self._store.close()
 
     def _wait_for_compaction(self) -> None:
         """Wait without the lock, which a compaction in the background needs at its end."""

@@ -103,6 +103,8 @@ class SparsifierInStep:
         thread that needs the lock of the log, too, takes that one first.
     live : LiveEdges
         The live edges that H stands for, when it has taken in all operations it knows.
+    is_whole : bool
+        False while H changes, and for ever if an error has left it half-changed.
     """
 
     def __init__(self, store: Store, n_jobs: int | None = None) -> None:
@@ -111,6 +113,7 @@ class SparsifierInStep:
         self._path = store.folder / SAVED
         self._staleness: float | None = None
         self._has_changed = False
+        self.is_whole = True
         self._least = 0.0  # at which a removal has stopped adding to `removed`
         if not self._load():
             self._begin(store.manifest.generation)
@@ -141,9 +144,11 @@ class SparsifierInStep:
 
     def apply(self, step: Step) -> None:
         """Take in operations; needs `lock`, but not that of the log."""
+        self.is_whole = False
         if step.operations:
             self._apply(np.concatenate(step.operations), step.live)
         self._arrive(step)
+        self.is_whole = True
 
     def _apply(self, entries: Entries, live: LiveEdges) -> None:
         """Take in operations: removed edges that H has seen first, then new live edges.
@@ -249,8 +254,8 @@ class SparsifierInStep:
     def rebuild(self) -> None:
         """Build H again from the live edges, in one pass, with new coins.
 
-        Needs the lock of the log. Of its two parts, `prepare_rebuild` and `build`, the second does
-        not need it, which takes long.
+        Needs the lock of the log. It has two parts: `prepare_rebuild`, and `build`, which takes
+        long and does not need that lock.
         """
         with self.lock:
             self.build(self.prepare_rebuild())
@@ -260,6 +265,7 @@ class SparsifierInStep:
         generation = max(self.generation, self._store.manifest.generation) + 1
         if self._store.is_writing:
             self._store.write_manifest(generation=generation)
+        self.is_whole = False
         self._begin(generation)
         return self.take()
 
@@ -267,6 +273,7 @@ class SparsifierInStep:
         """Take in all live edges."""
         self._feed(step.live, 0)
         self._arrive(step)
+        self.is_whole = True
 
     # On disk.
 
@@ -277,7 +284,7 @@ class SparsifierInStep:
 
     def save(self) -> None:
         """Write H and the removed edges to the folder."""
-        if not self._has_changed:
+        if not self._has_changed or not self.is_whole:
             return
         arrays = {
             "generation": np.array(self.generation),

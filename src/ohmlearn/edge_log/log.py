@@ -119,8 +119,6 @@ class EdgeLog(LogBase):
     >>> folder.cleanup()
     """
 
-    _latest: float | None = None  # time of all edges so far; None if it is not known yet
-
     def __iter__(self) -> Iterator[EdgeBatch | TimedBatch]:
         return iter(self.live_edges())
 
@@ -220,10 +218,8 @@ class EdgeLog(LogBase):
             return
         options = self._sparsifier_options
         if options.has_times:
-            if self._latest is None:
-                self._latest = float(self._store.contents.records["high"].max(initial=-math.inf))
-            check_arrivals(times, self._latest, options)
-            self._latest = max(self._latest, float(times.max()))
+            latest = float(self._store.contents.records["high"].max(initial=-math.inf))
+            check_arrivals(times, latest, options)
 
     @cached_property
     def _sparsifier_options(self) -> SparsifierOptions:
@@ -373,6 +369,7 @@ class EdgeLog(LogBase):
                 return
             if self._in_step is None and has_saved_sparsifier(store):
                 self._in_step = SparsifierInStep(store, self._n_jobs)
+            self._drop_unusable()
             if self._in_step is not None:
                 self._in_step.follow()
                 self._in_step.save()  # it can follow only from this point on
@@ -384,6 +381,7 @@ class EdgeLog(LogBase):
                 compaction.run()
 
     def _before_switch(self) -> None:
+        self._drop_unusable()
         if self._in_step is not None:
             self._in_step.follow()
 
@@ -395,6 +393,7 @@ class EdgeLog(LogBase):
 
     def _kept(self) -> SparsifierInStep:
         store = self._open_store
+        self._drop_unusable()
         if self._in_step is None:
             self._in_step = SparsifierInStep(store, self._n_jobs)
         self._in_step.follow()

@@ -264,9 +264,16 @@ class Store:
     def _undo(self, savepoint: Savepoint) -> None:
         assert self._writer is not None
         n_undone = self._writer.undo(savepoint)
+        self.operations = self.operations[: max(0, len(self.operations) - n_undone)]
+        try:
+            self._read_again()
+        except BaseException:
+            self.close()  # the next operation reads the folder, and so finds what is there
+            raise
+
+    def _read_again(self) -> None:
         entries = self.journal_entries()
         self.contents = read_contents(self.folder, self.manifest, entries)
-        self.operations = self.operations[: len(self.operations) - n_undone]
         self._n_ids = int(entries["rows"][entries["kind"] == Kind.NODES].sum())
         if len(self.nodes) > self._n_ids:
             self.nodes.truncate(self._n_ids)

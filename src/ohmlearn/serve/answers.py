@@ -19,14 +19,14 @@ from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.ids import Strings, as_ids, decode_strings, take
 from ohmlearn.validation.parameters import require_extra
 
-__all__ = ["Answers", "Changes", "find_changes", "find_numbers", "names_of"]
+__all__ = ["Answers", "Changes", "find_changes", "find_numbers", "name_nodes", "names_of"]
 
 EXPORT_ROWS = 1 << 17
 N_BINS = 20
 CHANGE = np.dtype([("node", "<i4"), ("before", "<i4"), ("after", "<i4"), ("probability", "<f4")])
 ABOUT = (
-    "version", "classes", "edges", "operation", "labels_version", "latest", "computed_at",
-    "staleness",
+    "version", "classes", "edges", "operation", "labels_version", "changes_end", "latest",
+    "computed_at", "staleness",
 )  # fmt: skip
 CHECKED = {"codes": np.int32, "probabilities": np.float32, "given": np.int32, "about": np.uint8}
 
@@ -50,6 +50,8 @@ class Answers:
         the latest edge; -inf if there was none.
     labels_version : int
         How often labels had been changed.
+    changes_end : int
+        Number of changes of labels so far, up to these answers.
     computed_at : float
         Unix time.
     staleness : float
@@ -66,6 +68,7 @@ class Answers:
     edges: int = 0
     operation: int = 0
     labels_version: int = 0
+    changes_end: int = 0
     latest: float = float("-inf")
     computed_at: float = 0.0
     staleness: float = 0.0
@@ -111,6 +114,7 @@ class Answers:
             "computed_at": self.computed_at,
             "age_seconds": max(0.0, time.time() - self.computed_at) if self.computed_at else None,
             "staleness": self.staleness,
+            "changes_next": self.changes_end,
         }
 
     def lookup(self, numbers: NDArray[np.integer[Any]], ids: list[Any]) -> list[dict[str, Any]]:
@@ -270,18 +274,17 @@ class Changes:
         end = 4 + int.from_bytes(content[:4], "little")
         return cls(json.loads(content[4:end]), np.frombuffer(content[end:], CHANGE))
 
-    def describe(self, nodes: NodeTable, first: int, stop: int) -> list[dict[str, Any]]:
-        """Return some of the changes in words."""
-        rows = self.rows[first:stop]
+    def describe(self, first: int, stop: int) -> list[dict[str, Any]]:
+        """Return some of the changes in words; "node" is the number of the node."""
         names = [*self.classes, None]  # -1 is the last one
         return [
             {
-                "node": node,
+                "node": int(row["node"]),
                 "before": names[int(row["before"])],
                 "after": names[int(row["after"])],
                 "probability": round(float(row["probability"]), 6),
             }
-            for node, row in zip(names_of(nodes, rows["node"]), rows, strict=True)
+            for row in self.rows[first:stop]
         ]
 
 
@@ -352,7 +355,16 @@ def _as_integer(node: int | str) -> int | None:
 
 
 def names_of(nodes: NodeTable, numbers: Any) -> list[Any]:
-    """Return the ids of a few nodes; unlike `NodeTable.ids`, it does not decode all of them."""
+    """Return the ids of some nodes.
+
+    Unlike `NodeTable.ids`, it does not decode all of them; but it copies them, so call it once.
+    """
     keys = nodes.keys_from(0)
     chosen = take(keys, np.asarray(numbers, np.int64))
     return list((decode_strings(chosen) if isinstance(chosen, Strings) else chosen).tolist())
+
+
+def name_nodes(nodes: NodeTable, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows with the ids of their nodes instead of the numbers."""
+    ids = names_of(nodes, [row["node"] for row in rows])
+    return [{**row, "node": node} for row, node in zip(rows, ids, strict=True)]

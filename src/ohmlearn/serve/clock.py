@@ -15,9 +15,9 @@ logger = logging.getLogger(__name__)
 class Clock:
     """Unix time that survives a clock of the system that is set wrong for a while.
 
-    An edge that is a year late in the future would make all others look old. So when the clock of
-    the system jumps by more than an hour against the monotonic clock, time goes on as before. A new
-    time that stays for ten minutes is believed.
+    One edge with a time in the far future would make all others look old. So when the clock of the
+    system jumps by more than an hour against a steady clock, time goes on as before. A new time
+    that stays for ten minutes is believed.
 
     Examples
     --------
@@ -27,12 +27,12 @@ class Clock:
     """
 
     def __init__(self) -> None:
-        self._offset = time.time() - time.monotonic()
+        self._offset = time.time() - steady_time()
         self._since: float | None = None  # when the clock of the system jumped
 
     def now(self) -> float:
         """Return the time."""
-        steady = time.monotonic()
+        steady = steady_time()
         offset = time.time() - steady
         if abs(offset - self._offset) <= JUMP:
             self._offset, self._since = offset, None
@@ -43,3 +43,10 @@ class Clock:
             logger.warning("the clock stays set by %.0f s; believed", offset - self._offset)
             self._offset, self._since = offset, None
         return steady + self._offset
+
+
+def steady_time() -> float:
+    """Return seconds that are never set; on Linux they also pass while the machine sleeps."""
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.monotonic()

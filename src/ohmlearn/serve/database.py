@@ -9,10 +9,11 @@ acknowledged, and `forget_after` deletes its id. The same holds for the offsets 
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ from typing import Any, NamedTuple
 __all__ = ["Database", "GivenLabel", "LabelRow", "Offset", "Receipt"]
 
 VERSION = 1
+MOST_CERTIFICATES = 10_000  # that are kept
 TABLES = """
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS labels (
@@ -89,37 +91,53 @@ class Database:
     Parameters
     ----------
     path : Path
-        It is made if it does not exist.
+        It is made if it does not exist, unless it is only read.
+    is_read_only : bool
+        Whether nothing is changed.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, *, is_read_only: bool = False) -> None:
+        self.path, self._is_read_only = path, is_read_only
         self._own = threading.local()
         self._all: list[sqlite3.Connection] = []
         self._guard = threading.Lock()
-        with self._change() as connection:
-            found = int(connection.execute("PRAGMA user_version").fetchone()[0])
-            if found not in (0, VERSION):
-                raise ValueError(
-                    f"{path} has version {found}, but this version of ohmlearn reads version "
-                    f"{VERSION}; use the version of ohmlearn that wrote it"
-                )
-            for statement in TABLES.split(";"):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {VERSION}")
+        self._is_closed = False
+        try:
+            self._check_version()
+            if not is_read_only:
+                with self._change() as connection:
+                    for statement in TABLES.split(";"):
+                        connection.execute(statement)
+                    connection.execute(f"PRAGMA user_version = {VERSION}")
+        except BaseException:
+            self.close()
+            raise
+
+    def _check_version(self) -> None:
+        found = int(self._connection.execute("PRAGMA user_version").fetchone()[0])
+        if found not in (0, VERSION):
+            raise ValueError(
+                f"{self.path} has version {found}, but this version of ohmlearn reads version "
+                f"{VERSION}; use the version of ohmlearn that wrote it"
+            )
 
     @property
     def _connection(self) -> sqlite3.Connection:
         connection: sqlite3.Connection | None = getattr(self._own, "connection", None)
         if connection is None:
-            connection = sqlite3.connect(
-                self.path, timeout=30.0, isolation_level=None, check_same_thread=False
-            )
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = FULL")  # a commit survives a loss of power
-            self._own.connection = connection
+            mode = "ro" if self._is_read_only else "rwc"
             with self._guard:
+                if self._is_closed:
+                    raise sqlite3.ProgrammingError("the database is closed")
+                connection = sqlite3.connect(
+                    f"{self.path.absolute().as_uri()}?mode={mode}", uri=True,
+                    timeout=30.0, isolation_level=None, check_same_thread=False,
+                )  # fmt: skip
                 self._all.append(connection)
+            self._own.connection = connection
+            if not self._is_read_only:
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = FULL")  # survives a loss of power
         return connection
 
     @contextmanager
@@ -138,6 +156,7 @@ class Database:
     def close(self) -> None:
         """Close all connections; those of other threads must not be in use."""
         with self._guard:
+            self._is_closed = True
             for connection in self._all:
                 connection.close()
             self._all.clear()
@@ -207,6 +226,9 @@ class Database:
         now = time.time()
         content = [(json.dumps(row.node), row.label, row.weight, now) for row in rows]
         with self._change() as connection:
+            # 5 and "5" are the same node, whichever the log has.
+            others = [(other,) for key, *_ in content if (other := _other_form(key)) is not None]
+            connection.executemany("DELETE FROM labels WHERE node = ?", others)
             connection.executemany("INSERT OR REPLACE INTO labels VALUES (?, ?, ?, ?)", content)
             self._count(connection, "labels_version")
         return len(content)
@@ -230,6 +252,10 @@ class Database:
         )
         return [GivenLabel(json.loads(node), *rest) for node, *rest in rows]
 
+    def count_labels(self) -> int:
+        """Return the number of labels."""
+        return int(self._connection.execute("SELECT count(*) FROM labels").fetchone()[0])
+
     # Changes of labels, and certificates.
 
     def add_changes(self, first: int, count: int, version: int, content: bytes, most: int) -> None:
@@ -245,14 +271,13 @@ class Database:
             self._set(connection, "changes_end", first + count)
             self._set(connection, "version", version)
 
-    def changes_from(self, number: int, limit: int) -> list[tuple[int, int, int, float, bytes]]:
-        """Return rows (first, count, version, at, content) from a change on."""
-        rows = self._connection.execute(
+    def changes_from(self, number: int) -> Iterator[tuple[int, int, int, float, bytes]]:
+        """Yield rows (first, count, version, at, content) from a change on."""
+        yield from self._connection.execute(
             "SELECT first, count, version, at, content FROM changes WHERE first + count > ? "
-            "ORDER BY first LIMIT ?",
-            (number, limit),
+            "ORDER BY first",
+            (number,),
         )
-        return list(rows)
 
     def changes_start(self) -> int:
         """Return the number of the oldest change that is kept."""
@@ -265,6 +290,11 @@ class Database:
             connection.execute(
                 "INSERT OR REPLACE INTO certificates VALUES (?, ?)",
                 (certificate["at"], json.dumps(certificate)),
+            )
+            connection.execute(
+                "DELETE FROM certificates WHERE at < (SELECT at FROM certificates "
+                "ORDER BY at DESC LIMIT 1 OFFSET ?)",
+                (MOST_CERTIFICATES - 1,),
             )
 
     def certificates(self, limit: int) -> list[dict[str, Any]]:
@@ -295,10 +325,27 @@ class Database:
         """Return what SQLite says about the file; "ok" if it is whole."""
         return str(self._connection.execute("PRAGMA quick_check").fetchone()[0])
 
-    def copy_to(self, path: Path) -> None:
-        """Copy the database, which may be in use, to another file."""
-        target = sqlite3.connect(path)
+    def copy_to(self, path: Path, before: Callable[[], None]) -> None:
+        """Call a function, and copy the database to another file, without a change in between."""
+        target, source = sqlite3.connect(path), Database(self.path, is_read_only=True)
         try:
-            self._connection.backup(target)
+            with self._change():  # keeps others from changing it
+                before()
+                source._connection.backup(target)
         finally:
+            source.close()
             target.close()
+
+
+def _other_form(key: str) -> str | None:
+    """Return a node as text if it is an integer, and as an integer if it looks like one.
+
+    Examples
+    --------
+    >>> _other_form("5"), _other_form('"5"'), _other_form('"05"')
+    ('"5"', '5', None)
+    """
+    node = json.loads(key)
+    if isinstance(node, int):
+        return json.dumps(str(node))
+    return node if re.fullmatch(r"0|-?[1-9][0-9]{0,18}", node) else None

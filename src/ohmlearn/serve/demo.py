@@ -48,8 +48,8 @@ def settings() -> Settings:
 
     Examples
     --------
-    >>> settings().half_life_seconds
-    8.0
+    >>> settings().half_life
+    '8s'
     """
     return Settings(half_life="8s", epsilon=0.9, seed=0, every_seconds=1.0, certify_every="15s")
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from ohmlearn.serve.answers import Answers
 from ohmlearn.serve.database import Database
 from ohmlearn.serve.settings import Settings
 from ohmlearn.streams.files import LOG_MANIFEST, is_log
+from ohmlearn.validation.times import check_duration
 
 __all__ = ["Folder", "backup", "check_folder_contents"]
 
@@ -64,15 +66,20 @@ class Folder:
                 f"{min(others)}; give an empty folder, or one that does not exist"
             )
         given = settings.of_the_log()
-        if not is_old:
-            given = {"epsilon": 0.8, "random_state": 0, **given}
-        else:
+        if is_old:
             _refuse_other(self.path, given)
+            given = {}
+        else:
+            given = {"epsilon": 0.8, "random_state": 0, **given}
         self.log = EdgeLog(self.path / LOG, n_jobs=settings.n_jobs, **given)
         self.log._writing()  # refuses a second process
-        self.database = Database(self.path / DATABASE)
-        # Ids of batches that were never acknowledged; see database.py.
-        self.database.forget_after(self.log._store.contents.n_operations)
+        try:
+            self.database = Database(self.path / DATABASE)
+            # Ids of batches that were never acknowledged; see database.py.
+            self.database.forget_after(self.log._store.contents.n_operations)
+        except BaseException:
+            self.log.close()
+            raise
         self.options = dict(self.log._store.manifest.sparsifier)
         self.seed = int(self.options["random_state"])
 
@@ -83,15 +90,16 @@ class Folder:
 
     def load_answers(self) -> Answers:
         """Return the last answers; empty ones if there are none, or if they are damaged."""
-        version = self.database.get("version")
+        # Changes that were stored, but not the answers, are reported again, with new numbers.
+        end = self.database.get("changes_end")
         if self.answers_path.exists():
             try:
                 answers = Answers.load(self.answers_path)
                 if answers.n_nodes <= self.log.n_nodes:
-                    return answers
+                    return replace(answers, changes_end=end)
             except (ValueError, KeyError, TypeError, OSError) as error:
                 logger.warning("the last answers are computed again, because %s", error)
-        return Answers.empty(version)
+        return Answers.empty(self.database.get("version"), changes_end=end)
 
     def close(self) -> None:
         """Save the sparsifier and close the files."""
@@ -106,11 +114,17 @@ def _refuse_other(path: Path, given: dict[str, Any]) -> None:
     stored = Manifest.read(path / LOG).sparsifier
     names = {"horizon": "window", "random_state": "seed"}
     for name, value in given.items():
-        if stored.get(name) != value:
+        if _in_seconds(name, stored.get(name)) != _in_seconds(name, value):
             raise ValueError(
                 f"{path} was made with {names.get(name, name)} = {stored.get(name)!r}, got "
                 f"{value!r}; leave it out, or use another folder"
             )
+
+
+def _in_seconds(name: str, value: Any) -> Any:
+    """Return a duration such as "7d" in seconds, and other values as they are."""
+    is_duration = name in ("half_life", "horizon") and value is not None
+    return check_duration(name, value) if is_duration else value
 
 
 def check_folder_contents(path: str | Path) -> dict[str, Any]:
@@ -133,17 +147,16 @@ def check_folder_contents(path: str | Path) -> dict[str, Any]:
         raise LogError(
             f"{path / LOG}: {n_edges} edges were read, but there should be {live.n_edges}"
         )
-    database = Database(path / DATABASE)
+    database = Database(path / DATABASE, is_read_only=True)
     try:
         said = database.check()
         if said != "ok":
             raise ValueError(f"{path / DATABASE} is damaged: {said}; restore it from a copy")
-        labels = database.labels()
         facts: dict[str, Any] = {
             "n_edges": n_edges,
             "n_nodes": log.n_nodes,
             "n_operations": live.n_operations,
-            "n_labels": len(labels),
+            "n_labels": database.count_labels(),
             "n_certificates": len(database.certificates(-1)),
             "settings": dict(log._store.manifest.sparsifier),
         }
@@ -159,8 +172,8 @@ def backup(path: str | Path, target: str | Path) -> dict[str, Any]:
 
     The order makes it safe. The journal of the log comes first: it names only bytes that are on
     disk. The database comes next, so that it has the ids of all batches that the copied journal
-    has; a service that starts with the copy forgets the others. Then come the files that the
-    journal names, which have only grown meanwhile.
+    has; a service that starts with the copy forgets the others. No batch is stored between these
+    two. Then come the files that the journal names, which have only grown meanwhile.
 
     Raises
     ------
@@ -168,8 +181,8 @@ def backup(path: str | Path, target: str | Path) -> dict[str, Any]:
         If the target is not empty, or the copy is not whole.
     """
     path, target = Path(path), Path(target)
-    if not is_log(path / LOG):
-        raise FileNotFoundError(f"{path} is not the folder of a service: it has no log")
+    if not is_log(path / LOG) or not (path / DATABASE).exists():
+        raise FileNotFoundError(f"{path} is not the folder of a service: it has no log or database")
     check_folder(target)
     if target.exists() and any(target.iterdir()):
         raise ValueError(f"{target} is not empty; give another folder for the copy")
@@ -190,11 +203,14 @@ def _copy(path: Path, target: Path) -> None:
     source, copy = path / LOG, target / LOG
     manifest = Manifest.read(source)
     journal = journal_path(source, manifest.journal)
-    shutil.copyfile(source / LOG_MANIFEST, copy / LOG_MANIFEST)
-    shutil.copyfile(journal, copy / journal.name)
+
+    def copy_journal() -> None:
+        shutil.copyfile(source / LOG_MANIFEST, copy / LOG_MANIFEST)
+        shutil.copyfile(journal, copy / journal.name)
+
     database = Database(path / DATABASE)
     try:
-        database.copy_to(target / DATABASE)
+        database.copy_to(target / DATABASE, copy_journal)
     finally:
         database.close()
     if Manifest.read(source) != manifest:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from contextlib import ExitStack
 from typing import NamedTuple
 
 from ohmlearn.edge_log import EdgeLog
@@ -26,6 +27,7 @@ class Moment(NamedTuple):
     live: LiveEdges
     operation: int
     latest: float  # time of an edge; -inf if there was none
+    version: int  # of the sparsifier, which is also built again without a new operation
 
 
 class Follower(Worker):
@@ -47,22 +49,21 @@ class Follower(Worker):
         super().__init__("sampler")
         self._log, self._settings = log, settings
         log._follows_later = True
-        self._kept: SparsifierInStep | None = None
         self._wakened = threading.Event()
+        self._is_stale = False  # and has not been built again yet
         self.seconds = 0.0  # of work
         self.n_edges = 0  # live ones that the sparsifier stands for
         # Noted here, because the sparsifier is locked for as long as it samples.
         self.n_rows = self.n_resamples = 0
         self.operation = 0  # the last one of the log that it has seen
+        self.version = 0  # counts its changes
         self.latest = float("-inf")
 
     def load(self) -> None:
         """Load the sparsifier, and read the edges that have come since it was saved."""
         with self._log._lock:
-            self._kept = self._log._in_step = SparsifierInStep(
-                self._log._store, self._settings.n_jobs
-            )
-            self._note(self._kept, 0)
+            kept = self._log._in_step = SparsifierInStep(self._log._store, self._settings.n_jobs)
+            self._note(kept, 0)
 
     def wake(self) -> None:
         """Say that edges have become durable."""
@@ -79,15 +80,18 @@ class Follower(Worker):
         """Number of durable edges that are not sampled yet."""
         return max(0, self._log._store.contents.n_edges - self.n_edges)
 
-    def moment(self) -> Moment:
-        """Return a copy of the sparsifier as it is now."""
-        kept = self._kept
-        assert kept is not None
+    def moment(self) -> Moment | None:
+        """Return a copy of the sparsifier as it is now; None if there is none at present."""
+        kept = self._log._in_step
+        if kept is None:
+            return None
         with kept.lock:
+            if not kept.is_whole:
+                return None
             copy = kept.sparsifier.with_threads(self._settings.n_jobs)
             copy.nodes = self._log.nodes
             state = KeptSparsifier(copy, kept.staleness(), kept.removed_weight())
-            return Moment(state, kept.live, kept.n_operations, self.latest)
+            return Moment(state, kept.live, kept.n_operations, self.latest, self.version)
 
     def _run(self) -> None:
         saved = time.monotonic()
@@ -102,51 +106,62 @@ class Follower(Worker):
                     self._save()
                     saved = time.monotonic()
                 self.problem = None
-            except Exception as error:  # the sparsifier may be half-changed
-                logger.exception("sampling failed; the sparsifier is loaded again")
+            except Exception as error:
+                logger.exception("sampling failed; it is tried again")
                 self.problem = f"sampling failed ({type(error).__name__}), and is tried again"
                 self._pause(RETRY_SECONDS)
-                self._kept = None
-        if self._kept is not None:
+        try:
             self._follow()
+        except Exception:  # what is not sampled is read again at the next start
+            logger.exception("sampling failed")
 
     def _follow(self) -> None:
-        """Take in what is new; build the sparsifier again if removals have made it too stale."""
-        if self._kept is None:
-            self.load()
-        kept = self._kept
-        assert kept is not None
-        with self._log._lock:
-            if not self._log._store.operations:
-                return
-            kept.lock.acquire()
-            step = kept.take()
-        try:
-            first = kept._n_records
-            kept.apply(step)
-            is_stale = kept.staleness() > MAX_STALENESS
+        """Take in what is new; build the sparsifier again if removals have made it too stale.
+
+        Compaction may have made the sparsifier take in operations, too.
+        """
+        with ExitStack() as held:
+            with self._log._lock:
+                kept = self._usable()
+                held.enter_context(kept.lock)
+                has_new = bool(self._log._store.operations)
+                if not has_new and not self._is_stale and kept.n_operations == self.operation:
+                    return
+                first = kept._n_records if has_new else 0
+                step = kept.take() if has_new else None
+            if step is not None:
+                kept.apply(step)
+            self._is_stale = kept.staleness() > MAX_STALENESS
             self._note(kept, first)
-        finally:
-            kept.lock.release()
-        if is_stale:
+        if self._is_stale:
             self._rebuild(kept)
+            self._is_stale = False
+
+    def _usable(self) -> SparsifierInStep:
+        """Return the sparsifier of the log; it is loaded again if an error has spoilt it."""
+        self._log._drop_unusable()
+        if self._log._in_step is None:
+            self.load()
+        kept = self._log._in_step
+        assert kept is not None
+        return kept
 
     def _rebuild(self, kept: SparsifierInStep) -> None:
-        with self._log._lock:
-            kept.lock.acquire()
-            step = kept.prepare_rebuild()
-        try:
+        with ExitStack() as held:
+            with self._log._lock:
+                held.enter_context(kept.lock)
+                step = kept.prepare_rebuild()
             kept.build(step)
             self._note(kept, 0)
-        finally:
-            kept.lock.release()
 
     def _note(self, kept: SparsifierInStep, first: int) -> None:
         self.operation, self.n_edges = kept.n_operations, kept.live.n_edges
+        self.version += 1
         self.latest = max(self.latest, kept.live.latest(first))
         self.n_rows, self.n_resamples = kept.sparsifier.n_rows_, kept.sparsifier.n_resamples_
 
     def _save(self) -> None:
-        if self._kept is not None:
-            with self._kept.lock:
-                self._kept.save()
+        kept = self._log._in_step
+        if kept is not None:
+            with kept.lock:
+                kept.save()

@@ -60,8 +60,8 @@ class Intake(Worker):
         Returns the number of durable edges that the sampler has not seen.
     after_flush : callable
         Called after batches have become durable.
-    work_when_idle : callable
-        Called about once a second by the thread that writes; it may change the log.
+    keep_house : callable
+        Called between batches, and about once a second without any; it may change the log.
     """
 
     def __init__(
@@ -72,16 +72,18 @@ class Intake(Worker):
         *,
         lag: Callable[[], int],
         after_flush: Callable[[], None],
-        work_when_idle: Callable[[], None],
+        keep_house: Callable[[], None],
     ) -> None:
         super().__init__("intake")
         self._log, self._database, self._settings = log, database, settings
-        self._lag, self._after_flush, self._work_when_idle = lag, after_flush, work_when_idle
+        self._lag, self._after_flush, self._keep_house = lag, after_flush, keep_house
         self._queue: deque[Item] = deque()
         self._changed = threading.Condition()
         self._clock = Clock()
         self._next: dict[tuple[str, int], int] = {}  # offsets, as far as they are known here
         self._must_forget = False  # ids of batches that the log does not have are stored
+        self._n_durable = log._store.contents.n_operations
+        self._pruned = 0
         self.counts = dict.fromkeys(
             ("edges", "batches", "repeated_batches", "bad_rows", "refused_batches", "removals"), 0
         )
@@ -150,7 +152,8 @@ class Intake(Worker):
             elif is_last:
                 return
             try:
-                self._work_when_idle()
+                self._keep_house()
+                self._prune()
             except Exception:  # the next batch must still be written
                 logger.exception("work on the log failed")
 
@@ -162,9 +165,13 @@ class Intake(Worker):
             group: list[Item] = []
             size = 0
             while self._queue and (not group or size + self._queue[0].size <= GROUP_BYTES):
-                group.append(self._queue.popleft())
-                size += group[-1].size
-            return group, self._stopping.is_set()
+                item = self._queue.popleft()
+                if item.future.set_running_or_notify_cancel():
+                    group.append(item)
+                    size += item.size
+                else:  # whoever waited for it has given up
+                    self._unqueue([item])
+            return group, self._stopping.is_set() and not self._queue
 
     def _write(self, group: list[Item]) -> None:
         done: list[tuple[Item, Receipt]] = []
@@ -201,8 +208,10 @@ class Intake(Worker):
         failed: list[tuple[Item, Exception]],
     ) -> None:
         """Write batches to the log, their ids to the database, and flush."""
+        self._log._writing()
         if self._must_forget:
             self._forget()
+        self._n_durable = self._log._store.contents.n_operations  # others change the log, too
         batches: dict[str, Receipt] = {}
         offsets: list[tuple[Offset, int]] = []
         positions = dict(self._next)
@@ -232,10 +241,14 @@ class Intake(Worker):
             self._database.record(batches.items(), offsets)
         self._log.flush()
         self._must_forget = False
+        self._n_durable = self._log._store.contents.n_operations
         self._next = positions
-        if self.n_flushes % PRUNE_EVERY == PRUNE_EVERY - 1:
-            n_operations = self._log._store.contents.n_operations
-            self._database.prune(n_operations, self._settings.max_kept_batches)
+
+    def _prune(self) -> None:
+        """Delete ids that are too old to be remembered, now and then."""
+        if self.n_flushes - self._pruned >= PRUNE_EVERY:
+            self._pruned = self.n_flushes
+            self._database.prune(self._n_durable, self._settings.max_kept_batches)
 
     @contextmanager
     def _all_or_none(self) -> Iterator[None]:
@@ -243,17 +256,17 @@ class Intake(Worker):
         try:
             yield
         except BaseException:
-            self._log._store.drop_pending()
-            if self._must_forget:
-                try:
+            try:
+                self._log._store.drop_pending()
+                if self._must_forget:
                     self._forget()
-                except sqlite3.Error as error:  # it is done before the next batch
-                    logger.error("ids of batches could not be deleted yet: %s", error)
+            except (OSError, sqlite3.Error) as error:  # it is done before the next batch
+                logger.error("batches could not be undone yet: %s", error)
             raise
 
     def _forget(self) -> None:
         """Delete the ids of batches that the log does not have."""
-        self._database.forget_after(self._log._store.contents.n_operations)
+        self._database.forget_after(self._n_durable)
         self._must_forget = False
 
     def _take(
@@ -312,8 +325,11 @@ class Intake(Worker):
         if now - self._rates[-1][0] >= 0.25:
             self._rates.append((now, counts["edges"]))
         with self._changed:
-            self.queued_bytes -= sum(item.size for item in group)
-            self.queued_edges -= sum(item.batch.u.size for item in group)
+            self._unqueue(group)
+
+    def _unqueue(self, items: list[Item]) -> None:
+        self.queued_bytes -= sum(item.size for item in items)
+        self.queued_edges -= sum(item.batch.u.size for item in items)
 
 
 def _size(batch: RawBatch) -> int:

@@ -19,16 +19,25 @@ import numpy as np
 
 from ohmlearn.nodes import NodeTable
 from ohmlearn.semi_supervised import HFSClassifier
-from ohmlearn.serve.answers import Answers, Changes, find_changes, find_numbers, names_of
+from ohmlearn.serve.answers import (
+    Answers,
+    Changes,
+    find_changes,
+    find_numbers,
+    name_nodes,
+    names_of,
+)
 from ohmlearn.serve.folder import Folder
 from ohmlearn.serve.follower import Follower, Moment
 from ohmlearn.serve.settings import Settings
 from ohmlearn.serve.worker import Worker
+from ohmlearn.streams.errors import SourceError
 
 __all__ = ["Labeller", "Solved", "describe"]
 
 N_RECENT = 50  # changes that the page shows
 LONGEST_REST = 60.0  # seconds
+RETRY_SECONDS = 2.0
 logger = logging.getLogger(__name__)
 
 
@@ -68,14 +77,14 @@ class Labeller(Worker):
         self._follower, self._settings = follower, settings
         self._wakened = threading.Event()
         self._model = self._make_model()
-        self._labels_version = self._database.get("labels_version")
-        self._answered = (-1, -1)  # operation and version of the labels of the last answer
-        self.answers = folder.load_answers()
+        self._guard = threading.Lock()
+        self.labels_version = self._database.get("labels_version")
+        self._answered = (-1, -1)  # versions of the sparsifier and of the labels
+        self.answers = self._recorded = folder.load_answers()  # whose changes are stored
         self.solved: Solved | None = None
         self.recent: deque[dict[str, Any]] = deque(maxlen=N_RECENT)
-        self.n_labels = len(self._database.labels())
+        self.n_labels = self._database.count_labels()
         self.n_answers = self.n_changes = 0
-        self.changes_end = self._database.get("changes_end")
         self.notes: list[str] = []
         self.colours: dict[str, int] = {}  # numbers of classes that stay, whatever classes come
         self._note_colours(self.answers)
@@ -99,7 +108,8 @@ class Labeller(Worker):
 
     def labels_changed(self) -> None:
         """Say that labels were given or deleted."""
-        self._labels_version = self._database.get("labels_version")
+        with self._guard:
+            self.labels_version = self._database.get("labels_version")
         self._wakened.set()
 
     # The thread.
@@ -111,24 +121,27 @@ class Labeller(Worker):
             self._wakened.clear()
             if self._stopping.is_set() or time.monotonic() < rest or not self._is_due():
                 continue
-            start = time.perf_counter()
+            start = time.monotonic()
             try:
                 self.problem = None
                 self.answer()
+                least = 0.0
             except Exception as error:
                 logger.exception("answers could not be computed")
                 self.problem = f"answers could not be computed: {describe(error)}"
+                least = RETRY_SECONDS
             # Half of the time belongs to others.
-            rest = time.monotonic() + min(time.perf_counter() - start, LONGEST_REST)
+            now = time.monotonic()
+            rest = now + max(least, min(now - start, LONGEST_REST))
 
     def _is_due(self) -> bool:
-        operation, labels = self._follower.operation, self._labels_version
-        if (operation, labels) == self._answered:
+        has_labels = self.labels_version > self._answered[1]
+        if self._follower.version == self._answered[0] and not has_labels:
             return False
         age = time.time() - self.answers.computed_at
         n_new = abs(self._follower.n_edges - self.answers.edges)
         return (
-            labels != self._answered[1]
+            has_labels
             or not 0 <= age < self._settings.every_seconds
             or n_new >= self._settings.every_edges
         )
@@ -138,6 +151,9 @@ class Labeller(Worker):
         start = time.perf_counter()
         labels_version = self._database.get("labels_version")
         moment = self._follower.moment()
+        if moment is None:  # it is being loaded
+            return
+        # This concerns all threads, but no other one of a service does it.
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             answers = self._solve(moment)
@@ -146,8 +162,8 @@ class Labeller(Worker):
         answers = replace(
             answers, labels_version=labels_version, computed_at=time.time(), seconds=seconds
         )
-        self._publish(answers)
-        self._answered = (moment.operation, labels_version)
+        answers = self._publish(answers)
+        self._answered = (moment.version, labels_version)
         # The model gets other attributes for the next answer; those of the copy stay.
         self.solved = Solved(copy.copy(self._model), moment, answers)
 
@@ -180,29 +196,30 @@ class Labeller(Worker):
         codes = model._known.codes(-1).astype(np.int32)
         return Answers(version, classes, codes, shares, numbers[known], **about)
 
-    def _publish(self, answers: Answers) -> None:
+    def _publish(self, answers: Answers) -> Answers:
         """Store and show answers, and which labels have changed."""
-        changes = find_changes(self.answers, answers)
-        count = len(changes.rows)
+        changes = find_changes(self._recorded, answers)
+        count, end = len(changes.rows), self._recorded.changes_end
+        answers = replace(answers, changes_end=end + count)
         try:
             # In this order: after a crash in between, the same changes are reported again.
             if count:
-                self._database.add_changes(
-                    self.changes_end, count, answers.version, changes.pack(),
-                    self._settings.max_kept_changes,
-                )  # fmt: skip
+                most = self._settings.max_kept_changes
+                self._database.add_changes(end, count, answers.version, changes.pack(), most)
             answers.save(self._folder.answers_path)
+            self._recorded = answers
         except Exception as error:  # a full disk must not keep answers from readers
             logger.error("answers were not stored: %s", error)
             self.problem = "answers are not stored, because the disk is full or has failed"
+            answers = replace(answers, changes_end=end)
         _ = answers.histogram, answers.class_sizes  # computed here, not where they are asked for
         self._note_colours(answers)
-        self.changes_end += count
         self.n_changes += count
         self.n_answers += 1
-        shown = changes.describe(self._nodes, 0, N_RECENT)
+        shown = name_nodes(self._nodes, changes.describe(0, N_RECENT))
         self.recent.extendleft({**one, "at": answers.computed_at} for one in shown[::-1])
         self.answers = answers
+        return answers
 
     def _note_colours(self, answers: Answers) -> None:
         for name in answers.classes:
@@ -212,18 +229,23 @@ class Labeller(Worker):
         """Return changes from a number on, and the number of the next one."""
         found: list[dict[str, Any]] = []
         at = since
-        for first, count, version, when, content in self._database.changes_from(since, limit):
-            changes = Changes.unpack(content)
+        for first, count, version, when, content in self._database.changes_from(since):
             start = max(0, at - first)
-            part = changes.describe(self._nodes, start, min(count, start + limit - len(found)))
+            part = Changes.unpack(content).describe(start, min(count, start + limit - len(found)))
             found += [{"version": version, "at": when, **one} for one in part]
             at = first + start + len(part)
             if len(found) >= limit:
                 break
-        return found, at
+        return name_nodes(self._nodes, found), at
 
 
 def describe(error: Exception) -> str:
-    """Return a short message about an error; that of a file would name its path."""
-    is_ours = isinstance(error, ValueError) and not hasattr(error, "filename")
-    return str(error)[:300] if is_ours else type(error).__name__
+    """Return a short message about an error; those of files would name their paths.
+
+    Examples
+    --------
+    >>> describe(ValueError("no labels")), describe(OSError(28, "full", "/srv/x"))
+    ('no labels', 'OSError')
+    """
+    is_safe = isinstance(error, ValueError) and not isinstance(error, SourceError)
+    return str(error)[:300] if is_safe else type(error).__name__

@@ -5,17 +5,20 @@ batches -> Intake (durable) -> Follower (sparsifier) -> Labeller (answers) -> re
 
 from __future__ import annotations
 
+import json
 import logging
 import os
+import sqlite3
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 from ohmlearn.graph.time_view import FADED
-from ohmlearn.serve.answers import find_numbers
+from ohmlearn.serve.answers import Answers, find_numbers
 from ohmlearn.serve.certifier import Certifier
 from ohmlearn.serve.database import LabelRow, Offset, Receipt
 from ohmlearn.serve.errors import Busy, Gone, Refused, storage_error
@@ -71,6 +74,17 @@ class Service:
         self._folder = Folder(folder, self.settings)
         self.name = self._folder.path.absolute().name
         self._log, self._database = self._folder.log, self._folder.database
+        try:
+            self._make_workers()
+        except BaseException:
+            self._folder.close()
+            raise
+        self._expired = self._compacted = time.monotonic()
+        self._changing = threading.Lock()
+        self._is_started = self._is_stopped = False
+        self.kafka: Any = None  # a Consumer, if there is one
+
+    def _make_workers(self) -> None:
         self._follower = Follower(self._log, self.settings)
         self._labeller = Labeller(self._folder, self._follower, self.settings)
         self._surveyor = Surveyor(self._labeller, self._log.nodes, self._folder.seed)
@@ -81,28 +95,39 @@ class Service:
             self.settings,
             lag=lambda: self._follower.lag,
             after_flush=self._follower.wake,
-            work_when_idle=self._keep_house,
+            keep_house=self._keep_house,
         )
-        self._expired = self._compacted = time.monotonic()
-        self._is_stopped = False
-        self.ready = False
-        self.kafka: Any = None  # a Consumer, if there is one
 
     def start(self) -> None:
         """Load the sparsifier, read what has come since it was saved, start the threads."""
-        self._follower.load()
-        for worker in (self._follower, self._intake, *self._readers):
-            worker.start()
-        self.ready = True
+        with self._changing:
+            if self._is_stopped:
+                return
+            self._follower.load()
+            for worker in (self._follower, self._intake, *self._readers):
+                worker.start()
+            self._is_started = True
 
     def stop(self) -> None:
         """Finish what was accepted, save everything, and close the folder."""
-        if self._is_stopped:
-            return
-        self._is_stopped, self.ready = True, False
-        for worker in (self._intake, *self._readers, self._follower):
-            worker.stop()
-        self._folder.close()
+        with self._changing:
+            if self._is_stopped:
+                return
+            self._is_stopped = True
+            for worker in (self._intake, *self._readers, self._follower):
+                worker.stop()
+            self._end_compaction()
+            self._folder.close()
+
+    @property
+    def ready(self) -> bool:
+        """Whether edges are taken."""
+        return self._is_started and not self._is_stopped and not self._intake.has_failed
+
+    @property
+    def folder(self) -> Path:
+        """The folder that holds everything."""
+        return self._folder.path
 
     @property
     def _readers(self) -> tuple[Worker, ...]:
@@ -155,35 +180,29 @@ class Service:
 
     def put_labels(self, rows: list[LabelRow]) -> int:
         """Give labels to nodes, instead of those that they have; return how many."""
-        import sqlite3
-
-        try:
-            n_labels = self._database.put_labels(rows)
-        except sqlite3.Error as error:
-            raise storage_error(error) from error
-        self._labeller.labels_changed()
-        return n_labels
+        return self._change_labels(self._database.put_labels, rows)
 
     def delete_labels(self, nodes: list[int | str]) -> int:
         """Delete the labels of nodes; return how many had one."""
-        import sqlite3
+        return self._change_labels(self._database.delete_labels, nodes)
 
+    def _change_labels(self, change: Callable[[Any], int], rows: list[Any]) -> int:
+        if self._is_stopped:
+            raise Refused(503, "the service is stopping; try again in a moment")
         try:
-            n_deleted = self._database.delete_labels(nodes)
+            count = change(rows)
         except sqlite3.Error as error:
             raise storage_error(error) from error
         self._labeller.labels_changed()
-        return n_deleted
+        return count
 
     @property
     def labels_version(self) -> int:
         """How often labels have been changed; the watermark of answers says what they reflect."""
-        return self._labeller._labels_version
+        return self._labeller.labels_version
 
     def given_labels(self, limit: int = 1000, after: str | None = None) -> dict[str, Any]:
         """Return labels that were given, and where the next page starts."""
-        import json
-
         rows = self._database.labels(after or "", limit + 1)
         more = len(rows) > limit
         rows = rows[:limit]
@@ -192,24 +211,19 @@ class Service:
 
     # Answers.
 
-    def envelope(self) -> dict[str, Any]:
-        """Return which edges the last answers reflect, and how good the sparsifier was."""
-        answers, last = self._labeller.answers, self._certifier.last
+    def envelope(self, answers: Answers | None = None) -> dict[str, Any]:
+        """Return which edges answers reflect, by default the last ones, and how good H was."""
+        answers, last = answers or self._labeller.answers, self._certifier.last
         lag = max(0, self._log._store.contents.n_edges - answers.edges)
         shown = ("at", "epsilon", "bound", "confidence")
         certificate = None if last is None else {name: last[name] for name in shown}
-        return {
-            **answers.envelope(),
-            "lag_edges": lag,
-            "changes_next": self._labeller.changes_end,
-            "certificate": certificate,
-        }
+        return {**answers.envelope(), "lag_edges": lag, "certificate": certificate}
 
     def lookup(self, nodes: list[int | str]) -> dict[str, Any]:
         """Return the labels of some nodes."""
-        envelope, answers = self.envelope(), self._labeller.answers
+        answers = self._labeller.answers
         numbers = find_numbers(self._log.nodes, nodes)
-        return {**envelope, "results": answers.lookup(numbers, nodes)}
+        return {**self.envelope(answers), "results": answers.lookup(numbers, nodes)}
 
     def changes(self, since: int, limit: int = 10_000) -> dict[str, Any]:
         """Return changes of labels since an earlier call, whose "next" is `since`.
@@ -219,21 +233,22 @@ class Service:
         Gone
             If they are too old to be kept.
         """
-        envelope, end = self.envelope(), self._labeller.changes_end
+        answers = self._labeller.answers
         oldest = self._database.changes_start()
         if since < oldest:
             raise Gone(
                 f"changes before number {oldest} are no longer kept, got since = {since}; take "
                 f"changes_next of /v1/status, read /v1/export, then go on with that number"
             )
-        found, following = self._labeller.changes(since, limit) if since < end else ([], since)
-        return {
-            **envelope, "changes": found, "next": following, "complete": following >= end,
-        }  # fmt: skip
+        found, following = self._labeller.changes(since, limit)
+        is_complete = following >= answers.changes_end
+        about = {"changes": found, "next": following, "complete": is_complete}
+        return {**self.envelope(answers), **about}
 
     def export(self) -> Iterator[bytes]:
         """Yield a Parquet file with the labels of all nodes, in parts."""
-        return self._labeller.answers.export(self._log.nodes, self.envelope())
+        answers = self._labeller.answers
+        return answers.export(self._log.nodes, self.envelope(answers))
 
     def suggestions(self, k: int = 10) -> dict[str, Any]:
         """Return nodes to label next."""
@@ -254,7 +269,8 @@ class Service:
     def problems(self) -> list[str]:
         """What does not work at present."""
         kafka = None if self.kafka is None else self.kafka.status().get("error")
-        found = [worker.problem for worker in (self._follower, *self._readers)]
+        workers = (self._intake, self._follower, *self._readers)
+        found = [worker.problem for worker in workers]
         if self._intake.is_full:
             found.append("the disk is full: no edges are taken")
         return [problem for problem in [*found, kafka] if problem]
@@ -347,9 +363,17 @@ class Service:
         compaction, contents = self._log._compaction, self._log._store.contents
         if compaction is not None and compaction.is_running:
             return
+        self._end_compaction()
         is_dead = contents.n_removed > max(MANY_DEAD, contents.n_edges)
         if is_dead or contents.n_records > MANY_RECORDS + contents.n_edges // 10_000:
             self._log.compact(background=True)
+
+    def _end_compaction(self) -> None:
+        """Wait for a compaction, which may have failed; then the log is as it was before."""
+        try:
+            self._log._wait_for_compaction()
+        except Exception:
+            logger.exception("the log could not be compacted")
 
 
 def memory_bytes() -> int:

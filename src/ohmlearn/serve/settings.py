@@ -36,9 +36,9 @@ class Settings:
     certify_every : float or str, optional
         How often the sparsifier is compared with all edges; None for never.
     every_seconds : float
-        Answers are computed again at most so often,
+        Answers are computed again at most so often.
     every_edges : int
-        or earlier, after so many new edges.
+        After so many new edges, they are computed again earlier than that.
     n_jobs : int
         Threads of the sampler, and of solves.
     max_queued_bytes : int
@@ -54,8 +54,8 @@ class Settings:
 
     Examples
     --------
-    >>> Settings(half_life="7d").half_life_seconds
-    604800.0
+    >>> Settings(certify_every="10min").certify_seconds
+    600.0
     >>> Settings(half_life="7d", window="30d")
     Traceback (most recent call last):
     ...
@@ -88,16 +88,6 @@ class Settings:
             value = getattr(self, name)
             if value is not None and check_duration(name, value) < SHORTEST:
                 raise ValueError(f"{name} = {value!r} is shorter than a second; give a longer time")
-
-    @property
-    def half_life_seconds(self) -> float | None:
-        """The half-life in seconds."""
-        return None if self.half_life is None else check_duration("half_life", self.half_life)
-
-    @property
-    def window_seconds(self) -> float | None:
-        """The window in seconds."""
-        return None if self.window is None else check_duration("window", self.window)
 
     @property
     def certify_seconds(self) -> float | None:

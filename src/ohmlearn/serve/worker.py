@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import threading
 from contextlib import suppress
 
 __all__ = ["Worker"]
+
+logger = logging.getLogger(__name__)
 
 
 class Worker:
@@ -38,6 +41,7 @@ class Worker:
     def __init__(self, name: str) -> None:
         self._thread = threading.Thread(target=self._work, name=f"ohmlearn-{name}", daemon=True)
         self._stopping = threading.Event()
+        self.has_failed = False  # and will not go on
         self.problem: str | None = None
 
     def start(self) -> None:
@@ -55,7 +59,12 @@ class Worker:
             with suppress(OSError):
                 own = os.getpriority(os.PRIO_PROCESS, 0)
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), own + self.niceness)
-        self._run()
+        try:
+            self._run()
+        except BaseException:  # there is nobody else to tell
+            logger.exception("a thread has failed", extra={"thread_of": self._thread.name})
+            self.problem = f"{self._thread.name} has failed; start the server again"
+            self.has_failed = True
 
     def _run(self) -> None:
         """Work until `_stopping` is set."""
