@@ -35,7 +35,7 @@ stopped = fresh()
 stopped.n_edges_seen_
 
 def interrupt():
-    while stopped.n_edges_seen_ == 0:
+    while stopped._core.position == 0:  # n_edges_seen_ would wait for its turn, perhaps for long
         time.sleep(0.01)
     os.kill(os.getpid(), signal.SIGINT)
 
