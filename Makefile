@@ -10,7 +10,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell getconf _NPROCESSORS_ONLN)
 unexport PYTHONPATH PYTHONHOME
 
-.PHONY: help run test docs bench bench-quick bench-page dist check-dist check-native check-report check-page check-spark check-links clean
+.PHONY: help run test docs bench bench-quick bench-page dist check-dist check-native check-report check-page check-serve check-spark check-links clean
 
 help: ## show these lines
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -47,6 +47,9 @@ check-report: .venv/dev ## the page of `ohmlearn label` in a real browser (chrom
 
 check-page: .venv/page ## the page of `ohmlearn serve` in a real browser (chromium): out/page
 	$(BIN)/python tests/project/check_page.py
+
+check-serve: .venv/dev ## kill `ohmlearn serve` 100 times under load, five minutes; KILLS=10 is quicker
+	$(BIN)/python tests/project/check_serve.py $(KILLS)
 
 bench: $(BENCH)/installed ## every claim beside its peers, about an hour: benchmarks/results and the pages made of it
 	$(BENCH)/bin/python -m benchmarks.run $(ARGS)
