@@ -30,9 +30,13 @@ from serve_consumer import (
 )
 
 from ohmlearn import EdgeLog
+from ohmlearn.edge_log import LogError
+from ohmlearn.nodes.ids import Strings, decode_strings
+from ohmlearn.serve.decode import decode_edges
 from ohmlearn.serve.errors import Busy, Refused
-from ohmlearn.serve.kafka import Consumer, read_config
+from ohmlearn.serve.kafka import Consumer, dead_letters, read_config
 from ohmlearn.serve.kafka import consumer as consumer_module
+from ohmlearn.serve.kafka import messages as messages_module
 from ohmlearn.serve.kafka.dead_letters import DeadLetters
 from ohmlearn.serve.kafka.messages import CannotJoinError, decode_messages
 from ohmlearn.serve.kafka.partition import Message
@@ -422,7 +426,9 @@ def test_failures_of_the_consumer_start_it_again(tmp_path, broker, topic, sender
             sender.send(2)
         sender.flush()
         wait_for(lambda: consumer.status()["messages"] == 20)
-        assert consumer.status()["last_error"]["message"] == "a fault of ours"
+        assert consumer.status()["last_error"]["message"] == (
+            "RuntimeError; the log of the server has the reason"
+        )
     assert counted(tmp_path) == sender.sent
 
 
@@ -561,6 +567,155 @@ def test_dead_letters_on_a_full_disk_leave_no_half_line(tmp_path, monkeypatch):
     found.write("edges", 0, [(Message(3, 1.0, b"a"), "bad")])
     found.close()
     assert len(letters(tmp_path)) == 1
+
+
+def test_a_long_file_of_dead_letters_gets_no_contents(tmp_path, monkeypatch):
+    monkeypatch.setattr(dead_letters, "MOST_BYTES", 100)
+    found = DeadLetters(tmp_path / "dead-letters.ndjson")
+    for offset in range(3):
+        found.write("edges", 0, [(Message(offset, 1.0, b"?" * 80), "bad")])
+    found.close()
+    first, *others = letters(tmp_path)
+    assert base64.b64decode(first["payload"]) == b"?" * 80
+    assert [(letter["offset"], letter["error"], letter["payload"]) for letter in others] == [
+        (1, "bad", None),
+        (2, "bad", None),
+    ]
+    assert DeadLetters(found.path).n_letters == 3
+
+
+class Failing:
+    """A future of the service that has failed."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def __call__(self, batch, **options):
+        future = Future()
+        future.set_exception(self.error)
+        return future
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        LogError("/srv/secret/edges.arrows is damaged"),
+        OSError(errno.EIO, "Input/output error", "/srv/secret/edges.arrows"),
+        RuntimeError("cannot open /srv/secret"),
+    ],
+)
+def test_damage_is_no_fault_of_messages_and_paths_are_not_shown(
+    tmp_path, broker, topic, sender, monkeypatch, caplog, error
+):
+    monkeypatch.setattr(consumer_module, "LONGEST_RETRY", 0.02)
+    with consuming(tmp_path, broker.address, topic) as consumer:
+        service = consumer._service
+        submit = service.submit
+        service.submit = Failing(error)
+        sender.send(2)
+        sender.flush()
+        wait_for(lambda: consumer.status()["error"])
+        assert "secret" not in json.dumps(consumer.status())
+        assert "/srv/secret" in caplog.text
+        service.submit = submit
+        wait_for(lambda: consumer.status()["messages"] == 1)
+    assert letters(tmp_path) == []
+    assert counted(tmp_path) == sender.sent
+
+
+def test_paths_in_failures_of_the_consumer_are_not_shown(tmp_path, broker, topic, monkeypatch):
+    monkeypatch.setattr(consumer_module, "LONGEST_RETRY", 0.02)
+    with consuming(tmp_path, broker.address, topic) as consumer:
+
+        def fail(*_):
+            raise OSError(errno.ENOENT, "No such file or directory", "/srv/secret/log")
+
+        monkeypatch.setattr(consumer, "_step", fail)
+        wait_for(lambda: consumer.status()["state"] == "retrying")
+        assert consumer.status()["error"] == "No such file or directory"
+
+
+TEXTS = [
+    b'{"u": 1, "v": 2}',
+    b'{"v": 2, "u": 1, "note": "x"}',
+    b'{"u": 2, "v": 3, "Weight": 5, "Timestamp": 150}',
+    b'{"u": 2, "v": 3, "Weight": 5}',
+    b'{"u": 2, "v": 3, "weight": 5}',
+    b'{"u": 2, "v": 3, "weight": null}',
+    b'{"source": 4, "target": 5, "u": 9, "weight": 2}',
+    b'{"u": 4, "v": 5, "time": "2026-01-01"}',
+    b'{"u": 4, "v": 5, "time": 99}',
+    b'{"U": 4, "V": 5}',
+    b'{"u": 4, "U": 5, "v": 6}',
+    b'{"u": 4, "u": 5, "v": 6}',
+    b'{"u": 2.0, "v": 3}',
+    b'{"u": "2", "v": "3"}',
+    b'{"u": 1, "v": 2}{"u": 2, "v": 3}',
+    b'{"u": 3,\n"v": 4}',
+    b'{"u": 1, "v": 2}\n{"u": 2, "v": 3}{"u": 4, "v": 5}',
+    b'{"u": 1, "v": 2}\n{"u": 3,\n"v": 4}',
+    b'{"u": 1, "v": 2}\n{"u": 3,',
+    b'"v": 4}\n{"u": 1, "v": 2}',
+    b'{"u": 1, "v": 2}\n{"u": 3, "v": 4, "weight": 2}',
+    b'{"u": 1, "v": 2}\n{"u": 3, "v": 4, "weight": null}',
+    b'{"u": 1, "v": 2}\n\n{"u": 3, "v": 4}\r\n',
+    b'{"x": 1}\n{"source": 3, "target": 4}',
+    b'[{"u": 1, "v": 2}, {"u": 3, "v": 4}]',
+    b'[{"u": 1, "v": 2}, {"u": 3, "v": 4, "weight": 7}]',
+    b'[{"source": 1, "target": 2, "value": 3}]',
+    b"[]",
+    b"[1]",
+    b"",
+    b" \n",
+    b"\xef\xbb\xbf" + b'{"u": 1, "v": 2}',
+    b"\xff",
+]
+
+
+def edges_of(batch):
+    """Return the edges of a batch in plain values."""
+    u, v = (
+        decode_strings(column) if isinstance(column, Strings) else column
+        for column in (batch.u, batch.v)
+    )
+    if batch.u.size == 0:
+        return []
+    return list(zip(u.tolist(), v.tolist(), batch.w.tolist(), batch.t.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("kind", ["int64", "string"])
+def test_messages_mean_the_same_alone_and_together(kind):
+    """Whichever messages have arrived by then; each pair, and many at random."""
+    alone = [decode_messages([Message(0, 7.0, text)], "json", kind) for text in TEXTS]
+    rng = random.Random(0)
+    pairs = [(a, b) for a in range(len(TEXTS)) for b in range(len(TEXTS))]
+    several = [rng.choices(range(len(TEXTS)), k=rng.randrange(3, 30)) for _ in range(300)]
+    for chosen in [*pairs, *several]:
+        messages = [Message(at, 7.0 + at, TEXTS[which]) for at, which in enumerate(chosen)]
+        together = decode_messages(messages, "json", kind)
+        expected = [
+            (u, v, w, 7.0 + at if t == 7.0 else t)
+            for at, which in enumerate(chosen)
+            for u, v, w, t in edges_of(alone[which].batch)
+        ]
+        assert edges_of(together.batch) == expected, chosen
+        bad = [(at, alone[which].bad[0][1]) for at, which in enumerate(chosen) if alone[which].bad]
+        assert [(message.offset, reason) for message, reason in together.bad] == bad
+
+
+def test_messages_with_the_same_columns_are_decoded_together(monkeypatch):
+    n_calls = 0
+
+    def count(*arguments, **options):
+        nonlocal n_calls
+        n_calls += 1
+        return decode_edges(*arguments, **options)
+
+    monkeypatch.setattr(messages_module, "decode_edges", count)
+    texts = [b'{"u": %d, "v": 2, "note%d": 1}' % (n, n % 3) for n in range(100)]
+    texts += [b"", b'[{"u": 1, "v": 2}]', b'{"source": 1, "target": 2}']
+    batch, bad = decode_messages([Message(0, 1.0, text) for text in texts], "json", "int64")
+    assert (batch.u.size, bad, n_calls) == (102, [], 2)
 
 
 def test_arrow_messages_are_joined():

@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any
 import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
+from ohmlearn.edge_log import LogError
 from ohmlearn.serve.database import Offset, Receipt
 from ohmlearn.serve.errors import Busy, Refused
 from ohmlearn.serve.kafka.config import merge_config, refuse_misconfigured
@@ -189,7 +190,9 @@ class Consumer:
         try:
             return confluent_kafka.Consumer(settings, logger=logger)
         except (KafkaException, TypeError, ValueError) as error:
-            raise ValueError(f"the settings of Kafka are wrong: {_reason(error)}") from None
+            first = error.args[0] if error.args else error
+            said = first.str() if isinstance(first, KafkaError) else str(error)
+            raise ValueError(f"the settings of Kafka are wrong: {said}") from None
 
     def _check(self, client: confluent_kafka.Consumer) -> None:
         """Look for the topics; raise errors that no waiting cures."""
@@ -442,13 +445,14 @@ class Consumer:
 
     def _handle_refusal(self, part: Partition, error: BaseException) -> None:
         """Try again later what may succeed then, and isolate what never will."""
-        is_bad = isinstance(error, ValueError) or getattr(error, "status", 0) in (400, 409, 413)
+        is_bad = isinstance(error, ValueError) and not isinstance(error, LogError)
+        is_bad = is_bad or getattr(error, "status", 0) in (400, 409, 413)
         if not is_bad or part.batch is EMPTY:
             self._retry_later(part, error)
             return
         stored = self._service.next_offsets(part.topic).get(part.number, 0)
         if stored != part.stored:  # then the fault is not in the messages
-            raise RuntimeError(
+            raise _Moved(
                 f"{part} is at offset {stored} in the folder, but the consumer was at "
                 f"{part.stored}; it reads again from {stored} on"
             )
@@ -467,6 +471,8 @@ class Consumer:
             delay = min(error.retry_after, LONGEST_RETRY)
         else:
             self._note(f"{part}: {_reason(error)}")
+            if not isinstance(error, Refused):
+                logger.error("a batch of Kafka could not be stored", exc_info=error)
         part.retry_at = time.monotonic() + delay
 
     def _bury(self, part: Partition, bad: list[tuple[Message, str]]) -> bool:
@@ -482,7 +488,17 @@ class Consumer:
         return True
 
 
+class _Moved(RuntimeError):
+    """The folder is not where the consumer was."""
+
+
 def _reason(error: BaseException) -> str:
-    """Return what an error says, without its codes."""
-    first = error.args[0] if error.args else error
-    return first.str() if isinstance(first, KafkaError) else str(error) or type(error).__name__
+    """Return what an error says to clients; paths of files are for the log of the server only."""
+    first = error.args[0] if error.args else None
+    if isinstance(first, KafkaError):
+        return first.str()
+    if isinstance(error, Refused | _Moved):
+        return str(error)
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return f"{type(error).__name__}; the log of the server has the reason"

@@ -13,13 +13,16 @@ from ohmlearn.serve.kafka.partition import Message
 
 __all__ = ["DeadLetters"]
 
+MOST_BYTES = 1 << 30  # a larger file gets letters without the content of their messages
+
 
 class DeadLetters:
     """Messages of Kafka without usable edges, in a file.
 
     Letters are on disk when `write` returns. If a crash comes before their offsets are stored,
     the messages are read again; letters that the file has are not written a second time. An
-    incomplete line, which a crash has left, is cut off.
+    incomplete line, which a crash has left, is cut off. When the file has more than a GiB, letters
+    no longer have the content of their messages.
 
     Parameters
     ----------
@@ -85,7 +88,8 @@ class DeadLetters:
         new = [(message, reason) for message, reason in bad if message.offset not in known]
         if not new:
             return
-        lines = b"".join(_line(topic, partition, message, reason) for message, reason in new)
+        has_room = self._end <= MOST_BYTES
+        lines = b"".join(_line(topic, partition, *letter, has_room) for letter in new)
         file = self._open()
         try:
             done = 0
@@ -118,7 +122,7 @@ class DeadLetters:
             self._file = None
 
 
-def _line(topic: str, partition: int, message: Message, reason: str) -> bytes:
+def _line(topic: str, partition: int, message: Message, reason: str, has_room: bool) -> bytes:
     letter: dict[str, Any] = {
         "topic": topic,
         "partition": partition,
@@ -126,6 +130,6 @@ def _line(topic: str, partition: int, message: Message, reason: str) -> bytes:
         "time": message.time,
         "at": time.time(),
         "error": reason,
-        "payload": base64.b64encode(message.value).decode(),
+        "payload": base64.b64encode(message.value).decode() if has_room else None,
     }
     return json.dumps(letter).encode() + b"\n"
