@@ -1,5 +1,6 @@
 """``ohmlearn serve``: a process that is started, asked and stopped, and what it refuses."""
 
+import io
 import json
 import os
 import re
@@ -24,8 +25,9 @@ from serve_broker import Broker
 from serve_http import WRITE, Client, StandIn, make_certificate, read_all, wait_until
 
 from ohmlearn.cli import main
+from ohmlearn.serve.http import logs
 from ohmlearn.serve.http.logs import logs_to
-from ohmlearn.serve.http.runner import run
+from ohmlearn.serve.http.runner import Server, listen, run
 from ohmlearn.serve.service import Service
 from ohmlearn.streams.source import RawBatch
 
@@ -172,9 +174,9 @@ def test_edges_from_kafka(tmp_path):
         config.write_text("client.id = test\n")
         options = ("--kafka", broker.address, "--topic", "edges", "--kafka-config", config)
         with started(tmp_path / "live", *options) as process:
-            wait_until(lambda: process.client.get("/v1/status").json["edges"] == 20, 60)
-            status = process.client.get("/v1/status").json["kafka"]
-            assert status["topics"] == ["edges"]
+            wait_until(lambda: process.client.get("/v1/status").json["kafka"]["messages"] == 20, 60)
+            status = process.client.get("/v1/status").json
+            assert (status["edges"], status["kafka"]["topics"]) == (20, ["edges"])
             figures = process.client.get("/metrics").body.decode()
             assert "\nohmlearn_kafka_messages_total 20.0\n" in figures
             assert process.stop() == 0
@@ -282,6 +284,35 @@ def test_an_error_while_starting_ends_the_server():
     assert stopped == [True]
 
 
+def test_a_server_that_fails_ends():
+    """It does not wait for ever for its own start."""
+    service, stopped, raised = StandIn(), [], []
+    service.start, service.stop = lambda: None, lambda: stopped.append(True)
+
+    async def fail(*_, **__):
+        raise OSError("no more files can be opened")
+
+    def serve():
+        with pytest.raises(OSError, match="no more files"):
+            run(service, port=0, announce=print)
+        raised.append(True)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Server, "startup", fail)
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        thread.join(30)
+    assert (stopped, raised) == ([True], [True])
+
+
+def test_listen():
+    with listen("127.0.0.1", 0) as listener:
+        port = listener.getsockname()[1]
+        socket.create_connection(("127.0.0.1", port), timeout=5).close()
+        with pytest.raises(ValueError, match=f"port = {port}: Address already in use"):
+            listen("127.0.0.1", port)
+
+
 def test_the_server_answers_while_the_service_starts():
     service, go, addresses = StandIn(), threading.Event(), []
     service.ready = False
@@ -345,8 +376,37 @@ def test_logs_are_lines(capsys):
             assert "test_logs_are_lines" in second["traceback"]
             assert (third["event"], third["level"]) == ("rough figures", "warning")
         else:
+            assert lines[2].startswith("    Traceback")
             assert lines[0].endswith(r" info    a\nb path=x\x1b[31m\ny")
             assert " error   failed error=KeyError: 'k'" in lines[1]
             assert lines[-1].endswith("warning rough figures")
     logger.info("nobody sees this")
     assert capsys.readouterr().err == ""
+
+
+def test_an_error_cannot_forge_lines_of_the_log():
+    import logging
+
+    written = io.StringIO()
+    with logs_to("text", written):
+        try:
+            raise ValueError("bad\n2026-01-01T00:00:00 info    all is well\x1b[2J\r")
+        except ValueError:
+            logging.getLogger("ohmlearn.serve.test").exception("failed")
+    first, *others = written.getvalue().splitlines()
+    assert " error   failed error=ValueError: bad\\n2026" in first
+    assert "    2026-01-01T00:00:00 info    all is well\\x1b[2J" in others
+    assert all(line.startswith("    ") for line in others)
+
+
+def test_few_warnings_are_remembered(monkeypatch):
+    import warnings
+
+    monkeypatch.setattr(logs, "MOST_SHOWN", 3)
+    written = io.StringIO()
+    with logs_to("text", written), warnings.catch_warnings():
+        warnings.simplefilter("always")
+        for text in ("a", "a", "b", "c", "d", "a", "d"):
+            warnings.warn(text, stacklevel=1)
+    shown = [line.split()[-1] for line in written.getvalue().splitlines()]
+    assert shown == ["a", "b", "c", "d", "a"]

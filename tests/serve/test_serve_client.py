@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -408,3 +409,32 @@ def test_import_needs_the_standard_library_alone():
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+def test_the_example_of_the_guide_waits_for_changes(monkeypatch):
+    """Also if there are more, but none can be had yet."""
+    guide = Path(__file__).parents[2] / "docs/guides/live.md"
+    if not guide.exists():
+        pytest.skip("there is no documentation here")
+    (example,) = (
+        part.partition("```")[0]
+        for part in guide.read_text(encoding="utf-8").split("```python\n")[1:]
+        if "client.changes(" in part.partition("```")[0]
+    )
+    asked, pauses = [], []
+    change = {"node": 1, "before": None, "after": "x"}
+    pages = iter([([change], 1, False), ([], 1, False), ([], 1, True)])
+
+    def changes(self, since=0):
+        asked.append(since)
+        found, following, complete = next(pages)
+        return {"changes": found, "next": following, "complete": complete}
+
+    monkeypatch.setattr(Client, "changes", changes)
+    monkeypatch.setattr(Client, "export", lambda self, path: None)
+    monkeypatch.setattr(Client, "status", lambda self: {"answers": {"changes_next": 0}})
+    monkeypatch.setattr(time, "sleep", lambda seconds: pauses.append(len(asked)))
+    with pytest.raises(StopIteration):
+        exec(example, {})
+    assert asked == [0, 1, 1, 1]
+    assert pauses == [2, 3]

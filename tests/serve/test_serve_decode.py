@@ -12,7 +12,7 @@ pytest.importorskip("pyarrow")
 import pyarrow as pa
 
 from ohmlearn.nodes.ids import Strings, decode_strings
-from ohmlearn.serve.decode import BadBody, decode_edges, decode_pairs, ipc_messages
+from ohmlearn.serve.decode import BadBody, decode_edges, ipc_messages
 from ohmlearn.serve.decode import arrow as decode_arrow
 from ohmlearn.streams.options import EDGE_ENDS, TIMES
 
@@ -189,10 +189,10 @@ class TestEachForm:
 
     def test_pairs(self, form):
         columns = {"u": ["a"], "v": ["b"], "w": [2.0]}
-        raw = decode_pairs(encode(columns, form), form)
+        raw = decode_edges(encode(columns, form), form, one="a pair")
         assert (ids(raw.u), ids(raw.v), raw.w.tolist()) == (["a"], ["b"], [2.0])
         with pytest.raises(BadBody, match="a pair needs two columns"):
-            decode_pairs(encode({"a": [1]}, form), form)
+            decode_edges(encode({"a": [1]}, form), form, one="a pair")
 
     def test_memory_of_the_caller(self, form):
         body = bytearray(encode({"u": [1, 2], "v": [3, 4]}, form))

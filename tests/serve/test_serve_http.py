@@ -1,5 +1,6 @@
 """Requests and their answers, with the real service in a folder."""
 
+import asyncio
 import gzip
 import io
 import json
@@ -19,7 +20,9 @@ from serve_http import CSV, REQUESTS, StandIn, serve, wait_until
 
 from ohmlearn.edge_log import LogError
 from ohmlearn.serve.errors import Busy, Gone, Refused
+from ohmlearn.serve.http import endpoints
 from ohmlearn.serve.http.endpoints import FORMS
+from ohmlearn.serve.http.events import ExportStream
 from ohmlearn.serve.http.openapi import describe
 from ohmlearn.serve.http.page_files import FOLDER
 from ohmlearn.serve.service import Service
@@ -489,8 +492,6 @@ def test_what_the_service_refuses(local):
     assert ask(ValueError("a weight\nis wrong")).message == "a weight is wrong"
     local.service.error = Gone("changes before number 5 are no longer kept")
     assert local.get("/v1/changes?since=1").status == 410
-    local.service.error = Refused(503, "the service is starting")
-    assert local.get("/v1/export").status == 503
     damaged = ask(LogError("/srv/secret/edges.arrows is damaged"))
     assert (damaged.status, b"secret" in damaged.body) == (500, False)
     local.service.ready = False
@@ -517,6 +518,73 @@ def test_an_unforeseen_error_says_nothing_about_the_machine(local, caplog):
 def test_numbers_that_json_does_not_have(local):
     local.service.status = lambda: {"name": "x", "epsilon": float("nan"), "at": [float("inf")]}
     assert local.get("/v1/status").json == {"name": "x", "epsilon": None, "at": [None]}
+
+
+def test_work_is_not_done_on_the_event_loop(local, monkeypatch):
+    """Neither looking nodes up, which may wait for a batch of new ids, nor reading many rows."""
+    threads = {}
+
+    def noted(name, work):
+        def note(*arguments):
+            threads[name] = threading.current_thread().name
+            return work(*arguments)
+
+        return note
+
+    for name in ("read_label_rows", "read_nodes", "both_forms"):
+        monkeypatch.setattr(endpoints, name, noted(name, getattr(endpoints, name)))
+    for name in ("lookup", "put_labels", "delete_labels"):
+        setattr(local.service, name, noted(name, getattr(local.service, name)))
+    assert local.get("/v1/labels/a").status == 200
+    assert threads.pop("lookup").startswith("ohmlearn-lookup")
+    assert local.post_json("/v1/labels:lookup", {"nodes": ["a"]}).status == 200
+    assert threads["lookup"] == threads.pop("read_nodes")
+    assert threads.pop("lookup").startswith("ohmlearn-lookup")
+    assert local.post_json("/v1/labels:lookup", {"nodes": ["a"] * 2000}).status == 200
+    assert threads.pop("lookup").startswith("ohmlearn-http")  # few nodes do not wait for many
+    labels = {"labels": [{"node": "a", "label": "x"}]}
+    assert local.post_json("/v1/labels", labels).status == 200
+    assert local.post_json("/v1/labels", {"nodes": ["a"]}, "DELETE").status == 200
+    names = {"read_label_rows", "read_nodes", "both_forms", "put_labels", "delete_labels"}
+    assert threads.keys() == names
+    assert all(name.startswith("ohmlearn-http") for name in threads.values())
+
+
+def test_an_export_that_is_cancelled_is_closed():
+    """Also if its next part is being made at that moment."""
+    making, go, closed = threading.Event(), threading.Event(), threading.Event()
+
+    def export():
+        try:
+            yield b"PAR1"
+            making.set()
+            go.wait(30)
+            yield b"PAR1"
+        finally:
+            closed.set()
+
+    async def send(_):
+        pass
+
+    async def receive():
+        await asyncio.sleep(60)
+
+    async def cancel(pool):
+        running = set()
+        stream = ExportStream(export, pool, running, 1)
+        scope = {"type": "http", "method": "GET", "asgi": {"spec_version": "2.4"}}
+        task = asyncio.create_task(stream(scope, receive, send))
+        await asyncio.to_thread(making.wait, 30)
+        task.cancel()
+        await asyncio.sleep(0.05)
+        go.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert running == set()
+
+    with ThreadPoolExecutor(4) as pool:
+        asyncio.run(cancel(pool))
+    assert closed.is_set()
 
 
 def test_answers_do_not_wait_for_a_batch(local):

@@ -18,7 +18,7 @@ from ohmlearn.serve.decode.rows import BadBody, Rules
 from ohmlearn.streams.source import RawBatch
 from ohmlearn.validation.times import tomorrow
 
-__all__ = ["FORMS", "BadBody", "Form", "decode_edges", "decode_pairs"]
+__all__ = ["FORMS", "BadBody", "Form", "decode_edges"]
 
 Form = Literal["ndjson", "csv", "arrow"]
 FORMS = {"ndjson": decode_json, "csv": decode_csv, "arrow": decode_arrow}
@@ -32,6 +32,7 @@ def decode_edges(
     skip_bad: bool = False,
     max_rows: int = 1_000_000,
     max_id_bytes: int = 256,
+    one: str = "an edge",
 ) -> RawBatch:
     """Return the edges in a body.
 
@@ -52,6 +53,9 @@ def decode_edges(
         A body with more rows is refused.
     max_id_bytes : int
         A row with a longer id, in UTF-8, is bad.
+    one : str
+        What error messages call a row. Rows of "a pair" name edges that are to be removed; their
+        weights and times, if there are any, say which of parallel edges are meant.
 
     Returns
     -------
@@ -73,34 +77,7 @@ def decode_edges(
     ...
     ohmlearn.serve.decode.BadBody: row 1: weight is -1, but weights must be ...
     """
-    how = (id_kind, skip_bad, max_rows, max_id_bytes)
-    return _decode(body, form, Rules(*how, one="an edge", latest=tomorrow()))
-
-
-def decode_pairs(
-    body: bytes | memoryview,
-    form: Form,
-    *,
-    id_kind: str | None = None,
-    skip_bad: bool = False,
-    max_rows: int = 1_000_000,
-    max_id_bytes: int = 256,
-) -> RawBatch:
-    """Return the pairs of nodes in a body, whose edges are to be removed.
-
-    As `decode_edges`. Weights and times, if there are any, say which of parallel edges are meant.
-
-    Examples
-    --------
-    >>> pairs = decode_pairs(b"u,v\\n1,2\\n", "csv")
-    >>> pairs.u.tolist(), pairs.v.tolist(), pairs.w
-    ([1], [2], None)
-    """
-    how = (id_kind, skip_bad, max_rows, max_id_bytes)
-    return _decode(body, form, Rules(*how, one="a pair", latest=tomorrow()))
-
-
-def _decode(body: bytes | memoryview, form: Form, rules: Rules) -> RawBatch:
+    rules = Rules(id_kind, skip_bad, max_rows, max_id_bytes, one, latest=tomorrow())
     if form not in FORMS:
         raise BadBody(f"the form is {form!r}, but must be one of {', '.join(FORMS)}")
     try:

@@ -7,6 +7,7 @@ import json
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from starlette.requests import Request
@@ -45,7 +46,7 @@ class BodyReader:
     @contextmanager
     def counted(self) -> Iterator[Counted]:
         """Hold the bytes of one body against the limit of all, until it is used."""
-        counted = Counted(self)
+        counted = Counted()
         try:
             yield counted
         finally:
@@ -79,7 +80,7 @@ class BodyReader:
             async with timeout:
                 self._timeouts.add(timeout)
                 async for part in request.stream():
-                    self._count(counted, len(part))
+                    self.count(counted, len(part))
                     parts.append(part)
         except TimeoutError:
             if self._stopping:
@@ -93,7 +94,8 @@ class BodyReader:
             self._timeouts.discard(timeout)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    def _count(self, counted: Counted, n_bytes: int) -> None:
+    def count(self, counted: Counted, n_bytes: int) -> None:
+        """Hold more bytes of a body, or refuse it; called on the event loop."""
         counted.n_bytes += n_bytes
         self._held += n_bytes
         if counted.n_bytes > self._limit:
@@ -105,11 +107,11 @@ class BodyReader:
         return HttpError(413, f"the body is larger than {self._limit:,} bytes; send it in parts")
 
 
+@dataclass
 class Counted:
     """The size of one body."""
 
-    def __init__(self, reader: BodyReader) -> None:
-        self.reader, self.n_bytes = reader, 0
+    n_bytes: int = 0
 
 
 def _stopping() -> HttpError:

@@ -1,21 +1,23 @@
 """The endpoints: each reads a request, asks the service, and answers in JSON.
 
-What the service calls quick is called on the event loop. Everything else, such as decoding a body
-or storing labels, is done in threads, so that a look-up never waits for it.
+Figures that are there are answered on the event loop. Everything that may take or wait longer, such
+as decoding a body or storing labels, is done in threads. Look-ups of a few nodes have their own
+threads, so that they do not wait for other requests.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from ohmlearn.serve.database import LabelRow
-from ohmlearn.serve.decode import Form, decode_edges, decode_pairs
+from ohmlearn.serve.decode import Form, decode_edges
 from ohmlearn.serve.http.bodies import BodyReader, gunzip, is_gzip, media_type, parse_json
 from ohmlearn.serve.http.events import EventStream, ExportStream
 from ohmlearn.serve.http.limits import Limits
@@ -49,7 +51,7 @@ FORMS: dict[str, Form] = {
     "application/vnd.apache.arrow.stream": "arrow",
     "application/vnd.apache.arrow.file": "arrow",
 }
-FEW_NODES = 100  # looked up on the event loop
+FEW_BYTES = 4 << 10  # of a body with nodes; those of larger ones are looked up with other work
 SMALL_BODY = 64 << 10  # bytes that are parsed on the event loop
 LABELS_PREFIX = b"/v1/labels/"
 MOST_LABELS = 100_000  # in one request
@@ -69,11 +71,12 @@ class Endpoints:
         self._service, self._limits, self._metrics = service, limits, metrics
         self._decoders = ThreadPoolExecutor(2, "ohmlearn-decode")
         self._workers = ThreadPoolExecutor(4, "ohmlearn-http")
+        self._lookups = ThreadPoolExecutor(2, "ohmlearn-lookup")
         times = (limits.body_seconds, limits.stop_seconds)
         self._edge_bodies = BodyReader(limits.body, limits.all_bodies, *times)
         self._json_bodies = BodyReader(limits.json_body, limits.all_json_bodies, *times)
         self._stopping = asyncio.Event()
-        self._n_exports: set[object] = set()
+        self._exports: set[object] = set()
         self._event_clients: set[object] = set()
         self._openapi = to_json(describe())
 
@@ -113,27 +116,23 @@ class Endpoints:
         """End the threads, when there are no requests any more."""
         self._decoders.shutdown()
         self._workers.shutdown()
+        self._lookups.shutdown()
 
     # Edges.
 
     async def post_edges(self, request: Request) -> Response:
         """Take a batch of edges; answer when it is durable."""
-        receipt = await self._take(request, decode_edges, self._service.submit)
+        receipt = await self._take(request, "an edge", self._service.submit)
         names = ("n_edges", "n_bad", "first_bad", "repeated", "operation")
         return JsonReply({name: getattr(receipt, name) for name in names})
 
     async def post_removals(self, request: Request) -> Response:
         """Remove the edges between pairs of nodes; answer when that is durable."""
-        receipt = await self._take(request, decode_pairs, self._service.submit_removal)
+        receipt = await self._take(request, "a pair", self._service.submit_removal)
         names = ("n_removed", "n_missing", "n_bad", "first_bad", "repeated", "operation")
         return JsonReply({name: getattr(receipt, name) for name in names})
 
-    async def _take(
-        self,
-        request: Request,
-        decode: Callable[..., Any],
-        submit: Callable[..., Future[Any]],
-    ) -> Any:
+    async def _take(self, request: Request, one: str, submit: Callable[..., Future[Any]]) -> Any:
         query = Query(request, "batch_id", "on_bad")
         batch_id = batch_id_of(request, query)
         skip_bad = query.choice("on_bad", "refuse", "skip") == "skip"
@@ -149,13 +148,14 @@ class Endpoints:
         def read(body: bytes) -> Any:
             if is_packed:
                 body = gunzip(body, self._limits.body)
-            return decode(
+            return decode_edges(
                 body,
                 form,
                 id_kind=self._service.id_kind,
                 skip_bad=skip_bad,
                 max_rows=self._limits.rows,
                 max_id_bytes=self._limits.id_bytes,
+                one=one,
             )
 
         with self._edge_bodies.counted() as counted:
@@ -173,31 +173,41 @@ class Endpoints:
     async def post_labels(self, request: Request) -> Response:
         """Store labels."""
         Query(request)
-        body = await self._read_json(request)
-        found = read_label_rows(body, self._service.id_kind, MOST_LABELS, self._limits.id_bytes)
-        rows = [LabelRow(*row) for row in found]
-        with refusals():
-            n_labels = await self._in_thread(self._workers, self._service.put_labels, rows)
+        longest = self._limits.id_bytes
+
+        def store(body: Any) -> int:
+            found = read_label_rows(body, self._service.id_kind, MOST_LABELS, longest)
+            return self._service.put_labels([LabelRow(*row) for row in found])
+
+        async with self._json_body(request) as (body, _):
+            with refusals():
+                n_labels = await self._in_thread(self._workers, store, body)
         version = self._service.labels_version
         return JsonReply({"n_labels": n_labels, "labels_version": version})
 
     async def delete_labels(self, request: Request) -> Response:
         """Delete the labels of some nodes."""
         Query(request)
-        body = await self._read_json(request)
-        nodes = read_nodes(body, self._service.id_kind, MOST_LABELS, self._limits.id_bytes)
-        return await self._delete(nodes)
+        longest = self._limits.id_bytes
+
+        def delete(body: Any) -> int:
+            nodes = read_nodes(body, self._service.id_kind, MOST_LABELS, longest)
+            return self._service.delete_labels(both_forms(nodes))
+
+        async with self._json_body(request) as (body, _):
+            with refusals():
+                n_deleted = await self._in_thread(self._workers, delete, body)
+        return self._tell_deleted(n_deleted)
 
     async def delete_label(self, request: Request) -> Response:
         """Delete the label of one node."""
         Query(request)
-        return await self._delete([self._node_of(request)])
-
-    async def _delete(self, nodes: list[int | str]) -> Response:
+        nodes = both_forms([self._node_of(request)])
         with refusals():
-            n_deleted = await self._in_thread(
-                self._workers, self._service.delete_labels, both_forms(nodes)
-            )
+            n_deleted = await self._in_thread(self._workers, self._service.delete_labels, nodes)
+        return self._tell_deleted(n_deleted)
+
+    def _tell_deleted(self, n_deleted: int) -> Response:
         version = self._service.labels_version
         return JsonReply({"n_deleted": n_deleted, "labels_version": version})
 
@@ -214,25 +224,24 @@ class Endpoints:
         """Return the label of one node."""
         Query(request)
         node = self._node_of(request)
-        answer = self._service.lookup([node])
-        result = answer["results"][0]
-        if not result["known"] and not result["given"]:
+        answer = await self._in_thread(self._lookups, self._service.lookup, [node])
+        (result,) = answer.pop("results")
+        if not result["known"]:
             raise HttpError(404, f"node {node!r} is not known; no edge has it")
-        answer = {name: value for name, value in answer.items() if name != "results"}
         return JsonReply(answer | result)
 
     async def lookup(self, request: Request) -> Response:
         """Return the labels of many nodes."""
         Query(request)
-        body = await self._read_json(request)
         limits = self._limits
-        nodes = read_nodes(body, self._service.id_kind, limits.lookup_nodes, limits.id_bytes)
 
-        def answer() -> bytes:
+        def answer(body: Any) -> bytes:
+            nodes = read_nodes(body, self._service.id_kind, limits.lookup_nodes, limits.id_bytes)
             return to_json(self._service.lookup(nodes))
 
-        few = len(nodes) <= FEW_NODES
-        return JsonReply(answer() if few else await self._in_thread(self._workers, answer))
+        async with self._json_body(request) as (body, n_bytes):
+            pool = self._lookups if n_bytes <= FEW_BYTES else self._workers
+            return JsonReply(await self._in_thread(pool, answer, body))
 
     def _node_of(self, request: Request) -> int | str:
         return read_path_node(request, LABELS_PREFIX, self._service.id_kind, self._limits.id_bytes)
@@ -254,9 +263,8 @@ class Endpoints:
     async def export(self, request: Request) -> Response:
         """Return the labels of all nodes as a Parquet file."""
         Query(request)
-        return ExportStream(
-            self._service.export, self._workers, self._n_exports, self._limits.exports
-        )
+        most = self._limits.exports
+        return ExportStream(self._service.export, self._workers, self._exports, most)
 
     async def suggest(self, request: Request) -> Response:
         """Return which nodes to label next."""
@@ -314,19 +322,25 @@ class Endpoints:
 
     # Shared.
 
-    async def _read_json(self, request: Request) -> Any:
+    @asynccontextmanager
+    async def _json_body(self, request: Request) -> AsyncIterator[tuple[Any, int]]:
+        """Read a body in JSON and its size; it counts against the limit of all until it is used."""
         if media_type(request) != "application/json":
             raise HttpError(415, "the body must be JSON; set Content-Type: application/json")
-        is_packed = is_gzip(request)
-        with self._json_bodies.counted() as counted:
-            body = await self._json_bodies.read(request, counted)
-            if not is_packed and len(body) <= SMALL_BODY:
-                return parse_json(body)
-
-            def read() -> Any:
-                return parse_json(gunzip(body, self._limits.json_body) if is_packed else body)
-
-            return await self._in_thread(self._decoders, read)
+        is_packed, reader = is_gzip(request), self._json_bodies
+        with reader.counted() as counted:
+            text = await reader.read(request, counted)
+            if is_packed:
+                n_packed = len(text)
+                text = await self._in_thread(self._decoders, gunzip, text, self._limits.json_body)
+                reader.count(counted, len(text) - n_packed)
+            n_bytes = len(text)
+            if n_bytes <= SMALL_BODY:
+                body = parse_json(text)
+            else:
+                body = await self._in_thread(self._decoders, parse_json, text)
+            del text
+            yield body, n_bytes
 
     async def _in_thread(
         self, pool: ThreadPoolExecutor, work: Callable[..., T], *arguments: Any

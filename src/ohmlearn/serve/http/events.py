@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from ohmlearn.serve.errors import Refused
 from ohmlearn.serve.http.replies import HttpError, to_json
 
 if TYPE_CHECKING:
@@ -123,17 +123,19 @@ class ExportStream(_LimitedStream):
 
     async def _parts(self) -> AsyncIterator[bytes]:
         loop = asyncio.get_running_loop()
+        parts = await loop.run_in_executor(self._pool, self._export)
+        lock = threading.Lock()  # a part may still be made when this stream is cancelled
+
+        def make() -> bytes | None:
+            with lock:
+                return next(parts, None)
+
+        def close() -> None:
+            with lock:
+                getattr(parts, "close", lambda: None)()
+
         try:
-            parts = await loop.run_in_executor(self._pool, self._export)
-        except Refused as error:
-            raise HttpError(error.status, str(error), retry_after=5.0) from None
-        try:
-            while True:
-                part = await loop.run_in_executor(self._pool, next, parts, None)
-                if part is None:
-                    return
+            while (part := await loop.run_in_executor(self._pool, make)) is not None:
                 yield part
         finally:
-            close = getattr(parts, "close", None)
-            if close is not None:
-                await loop.run_in_executor(self._pool, close)
+            await loop.run_in_executor(self._pool, close)

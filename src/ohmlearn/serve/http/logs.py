@@ -14,6 +14,7 @@ from typing import Any, TextIO
 __all__ = ["logs_to"]
 
 LOGGERS = ("ohmlearn.serve", "uvicorn", "uvicorn.error", "asyncio")
+MOST_SHOWN = 1000  # warnings that are remembered, so that each is shown once
 # The attributes of every record; others were given as `extra`.
 USUAL = frozenset(vars(logging.makeLogRecord({}))) | {
     "message",
@@ -32,7 +33,7 @@ class JsonLines(logging.Formatter):
 
 
 class TextLines(logging.Formatter):
-    """A record as a line to read; a traceback follows on lines of its own."""
+    """A record as a line to read; a traceback follows on indented lines."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the lines of a record."""
@@ -41,7 +42,9 @@ class TextLines(logging.Formatter):
         line = f"{about.pop('at')} {about.pop('level'):<7} {_visible(str(about.pop('event')))}"
         about.pop("logger")
         line += "".join(f" {name}={_visible(str(value))}" for name, value in about.items())
-        return line if trace is None else f"{line}\n{trace}"
+        # Indented, because the text of an error may look like a line of the log.
+        rest = [] if trace is None else [f"    {_visible(x)}" for x in str(trace).splitlines()]
+        return "\n".join([line, *rest])
 
 
 def _describe(record: logging.LogRecord, show: Any) -> dict[str, Any]:
@@ -88,6 +91,8 @@ def logs_to(form: str, stream: TextIO | None = None) -> Iterator[None]:
     def show_once(message: Warning | str, *_: Any, **__: Any) -> None:
         text = " ".join(str(message).split())
         if text not in shown:
+            if len(shown) >= MOST_SHOWN:
+                shown.clear()
             shown.add(text)
             logging.getLogger(LOGGERS[0]).warning("%s", text)
 

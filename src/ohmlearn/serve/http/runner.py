@@ -132,6 +132,7 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
+        listener.listen(BACKLOG)
     except OSError as error:
         listener.close()
         reason = error.strerror or str(error)
@@ -199,6 +200,7 @@ def run(
         try:
             server.run(sockets=[listener])
         finally:
+            server.should_exit = True  # also if the server has failed; the start waits for it
             listener.close()
             logger.info("stopping")
             start.stop()
