@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 import sqlite3
 
 import numpy as np
@@ -231,3 +232,74 @@ def test_messages_name_no_paths(tmp_path, monkeypatch):
         service.put_labels(three_labels())
         wait_for(lambda: service.problems)
         assert service.problems == ["answers could not be computed: LogError"]
+
+
+def test_removals_before_a_crash_count_after_it(tmp_path):
+    u = np.concatenate([np.repeat(np.arange(30), 29), np.repeat(np.arange(30, 60), 29)])
+    v = np.concatenate([np.delete(np.arange(30), i) for i in range(30)])
+    v = np.concatenate([v, v + 30])
+    bridge = RawBatch(np.arange(30), np.arange(30, 60))
+    with serving(tmp_path / "s") as service:
+        service.put_labels([LabelRow(0, "a"), LabelRow(1, "b")])
+        service.submit(RawBatch(u, v)).result(30)
+        service.submit(bridge).result(30)
+    with serving(tmp_path / "s") as service:
+        service.submit_removal(bridge).result(30)
+        wait_for(lambda: not service.lookup([45])["results"][0]["reached"])
+        wait_for(lambda: service._follower._is_stale is False)
+        shutil.copytree(tmp_path / "s", tmp_path / "crashed")  # nothing is being written
+    with serving(tmp_path / "crashed") as service:
+        wait_for(lambda: service._follower._is_stale is False)
+        wait_for_answers(service)
+        assert service.envelope()["staleness"] == 0.0
+        assert not service.lookup([45])["results"][0]["reached"]
+
+
+@pytest.mark.parametrize("option", [{"half_life": "1s"}, {"window": "1min"}])
+def test_times_that_are_years_apart(tmp_path, option):
+    old = RawBatch(np.array([1, 2, 3]), np.array([2, 3, 4]), t=np.array([0.0, 1e3, -1e9]))
+    new = RawBatch(np.array([1, 2, 3]), np.array([2, 3, 5]), t=np.full(3, 1.7e9))
+    for number in range(3):
+        with serving(tmp_path / "s", **option) as service:
+            service.put_labels([LabelRow(1, "a")])
+            for batch in (old, new):
+                service.submit(batch).result(30)
+            if number == 1:
+                service.submit_removal(old).result(30)
+            if number == 2:
+                service._expire()
+            wait_for_answers(service)
+            assert service.problems == []
+            assert service.lookup([5])["results"][0]["reached"]
+            assert not service.lookup([4])["results"][0]["reached"]
+            ancient = service.submit(old._replace(t=np.array([0.0, 0.0, -1e18])))
+            with pytest.raises(ValueError, match=r"row 3: the time is -1e.18, which is before"):
+                ancient.result(30)
+
+
+def test_a_checkpoint_that_fails_keeps_the_sparsifier(tmp_path, monkeypatch):
+    with serving(tmp_path / "s", checkpoint_seconds=0.0) as service:
+        service.put_labels(three_labels())
+        loaded = service._log._in_step
+        with monkeypatch.context() as patch:
+            patch.setattr(SparsifierInStep, "save", lambda _: (_ for _ in ()).throw(FULL))
+            for batch in cut(EDGES, 500):
+                service.submit(batch).result(30)
+            wait_for(lambda: service.problems)
+            assert service.problems == [
+                "the sparsifier is not saved, because the disk is full or has failed"
+            ]
+            wait_for_answers(service)
+        wait_for(lambda: service.problems == [])
+        assert service._log._in_step is loaded
+
+
+def test_a_stop_on_a_full_disk_says_what_is_lost(tmp_path, monkeypatch, caplog):
+    with serving(tmp_path / "s") as service:
+        for batch in cut(EDGES, 500):
+            service.submit(batch).result(30)
+        fail_once(monkeypatch, SparsifierInStep, "save")
+        service.stop()
+    assert "all edges that were acknowledged are safe" in caplog.text
+    with serving(tmp_path / "s") as service:
+        assert service.status()["edges"] == 3000

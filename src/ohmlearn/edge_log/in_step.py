@@ -132,8 +132,12 @@ class SparsifierInStep:
                 self.apply(self.take())
 
     def take(self) -> Step:
-        """Return the operations since the last call; needs the lock of the log."""
+        """Return the operations since the last call; needs the lock of the log.
+
+        If there are some, H is not whole until `apply` has taken them in.
+        """
         contents = self._store.contents
+        self.is_whole = self.is_whole and not self._store.operations
         return Step(
             self._store.take_operations(),
             self._store.live(),
@@ -144,7 +148,6 @@ class SparsifierInStep:
 
     def apply(self, step: Step) -> None:
         """Take in operations; needs `lock`, but not that of the log."""
-        self.is_whole = False
         if step.operations:
             self._apply(np.concatenate(step.operations), step.live)
         self._arrive(step)
@@ -182,7 +185,7 @@ class SparsifierInStep:
             if self._least > MAX_STALENESS:
                 return
             self._staleness, self._has_changed = None, True
-            self.removed.update([_batch(columns)])
+            self.removed._add(_batch(columns), 0, is_checked=True)
             self._least = self._share_removed()
 
     def is_within(self, contents: Contents) -> bool:

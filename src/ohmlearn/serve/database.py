@@ -103,8 +103,8 @@ class Database:
         self._guard = threading.Lock()
         self._is_closed = False
         try:
-            self._check_version()
-            if not is_read_only:
+            # Nothing is written if nothing has to be: a full disk can still be read.
+            if self._find_version() == 0 and not is_read_only:
                 with self._change() as connection:
                     for statement in TABLES.split(";"):
                         connection.execute(statement)
@@ -113,13 +113,14 @@ class Database:
             self.close()
             raise
 
-    def _check_version(self) -> None:
+    def _find_version(self) -> int:
         found = int(self._connection.execute("PRAGMA user_version").fetchone()[0])
         if found not in (0, VERSION):
             raise ValueError(
                 f"{self.path} has version {found}, but this version of ohmlearn reads version "
                 f"{VERSION}; use the version of ohmlearn that wrote it"
             )
+        return found
 
     @property
     def _connection(self) -> sqlite3.Connection:

@@ -63,6 +63,7 @@ class Follower(Worker):
         """Load the sparsifier, and read the edges that have come since it was saved."""
         with self._log._lock:
             kept = self._log._in_step = SparsifierInStep(self._log._store, self._settings.n_jobs)
+            self._is_stale = True  # perhaps: edges may have been removed since it was saved
             self._note(kept, 0)
 
     def wake(self) -> None:
@@ -102,10 +103,10 @@ class Follower(Worker):
                 start = time.perf_counter()
                 self._follow()
                 self.seconds += time.perf_counter() - start
-                if time.monotonic() - saved >= self._settings.checkpoint_seconds:
-                    self._save()
-                    saved = time.monotonic()
                 self.problem = None
+                if time.monotonic() - saved >= self._settings.checkpoint_seconds:
+                    saved = time.monotonic()
+                    self._save()
             except Exception as error:
                 logger.exception("sampling failed; it is tried again")
                 self.problem = f"sampling failed ({type(error).__name__}), and is tried again"
@@ -162,6 +163,11 @@ class Follower(Worker):
 
     def _save(self) -> None:
         kept = self._log._in_step
-        if kept is not None:
+        if kept is None:
+            return
+        try:
             with kept.lock:
                 kept.save()
+        except OSError as error:  # the one that was saved before is still there
+            logger.error("the sparsifier was not saved: %s", error)
+            self.problem = "the sparsifier is not saved, because the disk is full or has failed"

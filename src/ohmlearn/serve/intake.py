@@ -32,6 +32,7 @@ from ohmlearn.streams.source import RawBatch
 __all__ = ["Intake"]
 
 GROUP_BYTES = 16 << 20  # of batches that are written together
+EARLIEST = -62_135_596_800.0  # the year 1 in Unix seconds; floats have fractions of seconds there
 PRUNE_EVERY = 1000  # flushes between two prunings of the database
 logger = logging.getLogger(__name__)
 
@@ -182,7 +183,8 @@ class Intake(Worker):
                 self._write_all(group, done, failed)
         except (OSError, sqlite3.Error) as error:
             refusal = storage_error(error)
-            logger.error("batches were not stored: %s", error)
+            if not self.is_full:  # else this has been said
+                logger.error("batches were not stored: %s", error)
             self.is_full = self.is_full or refusal.status == 507
             done, failed = [], [(item, refusal) for item in group]
         except Exception as error:  # a fault of ours; the thread must live
@@ -190,7 +192,7 @@ class Intake(Worker):
             refusal = Refused(500, f"the service failed: {type(error).__name__}")
             done, failed = [], [(item, refusal) for item in group]
         else:
-            self.is_full = any(getattr(error, "status", 0) == 507 for _, error in failed)
+            self._note_full(done, failed)
         self.flush_seconds += time.perf_counter() - start
         self.n_flushes += 1
         self._count(group, done, failed)
@@ -200,6 +202,15 @@ class Intake(Worker):
             item.future.set_result(receipt)
         for item, failure in failed:
             item.future.set_exception(failure)
+
+    def _note_full(
+        self, done: list[tuple[Item, Receipt]], failed: list[tuple[Item, Exception]]
+    ) -> None:
+        """Note whether the disk is full; it is not if something was written."""
+        if any(getattr(error, "status", 0) == 507 for _, error in failed):
+            self.is_full = True
+        elif any(not one.repeated and one.n_edges + one.n_removed > 0 for _, one in done):
+            self.is_full = False
 
     def _write_all(
         self,
@@ -296,6 +307,12 @@ class Intake(Worker):
         t = batch.t
         if t is None:
             t = np.full(batch.u.size, self._clock.now())
+        elif len(t) > 0 and t.min() < EARLIEST:
+            at = int(np.argmin(t))
+            raise ValueError(
+                f"row {at + 1}: the time is {t[at]:g}, which is before the year 1; give Unix "
+                f"seconds, or a date"
+            )
         n_edges = self._log.append(batch.u, batch.v, batch.w, t, sync=False)
         operation = self._log._store.contents.n_operations
         return Receipt(n_edges, batch.n_bad, batch.first_bad, operation=operation)

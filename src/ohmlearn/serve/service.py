@@ -117,7 +117,14 @@ class Service:
             for worker in (self._intake, *self._readers, self._follower):
                 worker.stop()
             self._end_compaction()
-            self._folder.close()
+            try:
+                self._folder.close()
+            except OSError as error:
+                logger.error(
+                    "the sparsifier was not saved: %s; all edges that were acknowledged are safe, "
+                    "and the next start takes longer",
+                    error,
+                )
 
     @property
     def ready(self) -> bool:
