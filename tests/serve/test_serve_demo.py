@@ -10,6 +10,7 @@ from ohmlearn.nodes.ids import decode_strings
 from ohmlearn.serve.database import LabelRow
 from ohmlearn.serve.demo import N_LABELLED, SIZES, TEAMS, People, run_feeder, settings
 from ohmlearn.serve.errors import Busy, Refused
+from ohmlearn.validation.times import check_duration
 
 
 class Recorder:
@@ -127,5 +128,5 @@ def test_feeder_ends_when_the_service_stops(at_once):
 
 
 def test_settings_forget_within_seconds():
-    assert settings().half_life_seconds <= 10
+    assert check_duration("half_life", settings().half_life) <= 10
     assert settings().every_seconds <= 2

@@ -232,6 +232,8 @@ class Intake(Worker):
             except LogError:
                 raise  # the log is damaged
             except OSError as error:
+                if not self._log._store.is_writing:
+                    raise  # it could not be undone alone, so all batches of the group are gone
                 failed.append((item, storage_error(error)))
                 continue
             except TypeError as error:  # ids of another kind
