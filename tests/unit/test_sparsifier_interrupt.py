@@ -15,6 +15,7 @@ import os, signal, sys, threading, time
 import numpy as np
 from ohmlearn import StreamingSparsifier
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background ignore it
 n = 2000
 rng = np.random.default_rng(0)
 u = rng.integers(0, n, 10_000_000, dtype=np.int32)
