@@ -41,6 +41,8 @@ class ServerError(Exception):
         What the server says.
     row : int or None
         The first bad row of a batch, counted from 1.
+    retry_after : float
+        Seconds after which the server would like to be asked again; 0 if it does not say.
 
     Examples
     --------
@@ -51,6 +53,7 @@ class ServerError(Exception):
     def __init__(self, status: int, message: str, row: int | None = None) -> None:
         super().__init__(status, message, row)
         self.status, self.message, self.row = status, message, row
+        self.retry_after = 0.0
 
     def __str__(self) -> str:
         return f"{self.status}: {self.message}"
@@ -325,7 +328,7 @@ class Client:
             except ServerError as error:
                 if error.status not in BUSY or attempt == self._retries:
                     raise
-                wait = max(pause, getattr(error, "retry_after", 0.0))
+                wait = max(pause, error.retry_after)
             except (OSError, http.client.HTTPException) as error:
                 if isinstance(error, ssl.SSLCertVerificationError) or attempt == self._retries:
                     raise
@@ -389,8 +392,8 @@ def _error(response: http.client.HTTPResponse) -> ServerError:
         error = ServerError(response.status, str(found["message"]), found.get("row"))
     except (ValueError, KeyError, TypeError, AttributeError):  # from a proxy
         error = ServerError(response.status, response.reason or "no reason was given")
-    with suppress(ValueError, TypeError):
-        error.retry_after = float(response.headers.get("Retry-After"))  # type: ignore
+    with suppress(ValueError):  # a date, from a proxy
+        error.retry_after = float(response.headers.get("Retry-After", 0.0))
     return error
 
 
