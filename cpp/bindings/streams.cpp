@@ -210,6 +210,11 @@ void bind_kinds(nb::module_& m) {
    }, "offsets"_a.noconvert(), "data"_a.noconvert());
 }
 
+std::span<const std::int64_t> check_numbers(const ArrayIn<std::int64_t>& chosen, std::int64_t n_nodes) {
+  for (const std::int64_t at : as_span(chosen)) require(0 <= at && at < n_nodes, "no such node");
+  return as_span(chosen);
+}
+
 void bind_nodes(nb::module_& m) {
   m.def("decode_numbers", [](ArrayIn<std::int32_t> values, ArrayIn<std::int32_t> codes, ArrayInOut<std::int32_t> to) {
      require(to.size() == codes.size(), "the arrays must have the same size");
@@ -248,7 +253,13 @@ void bind_nodes(nb::module_& m) {
       }, "ids"_a.noconvert(), "to"_a.noconvert())
       .def("keys", [](const IntegerNodes& self) {
         return to_numpy(std::vector<std::int64_t>(self.keys().begin(), self.keys().end()));
-      });
+      })
+      .def("take", [](const IntegerNodes& self, ArrayIn<std::int64_t> chosen) {
+        std::vector<std::int64_t> ids;
+        ids.reserve(chosen.size());
+        for (const std::int64_t at : check_numbers(chosen, self.size())) ids.push_back(self.keys()[at]);
+        return to_numpy(std::move(ids));
+      }, "chosen"_a.noconvert());
   bind_add_edges<std::int32_t>(integers);
   bind_add_edges<std::int64_t>(integers);
   nb::class_<StringNodes> strings(m, "StringNodes", "Numbers strings in the order of first appearance.");
@@ -259,7 +270,11 @@ void bind_nodes(nb::module_& m) {
         const auto* bytes = reinterpret_cast<const std::uint8_t*>(self.bytes().data());
         return std::tuple(to_numpy(std::vector<std::int64_t>(offset.begin(), offset.end())),
                           to_numpy(std::vector<std::uint8_t>(bytes, bytes + self.bytes().size())));
-      });
+      })
+      .def("take", [](const StringNodes& self, ArrayIn<std::int64_t> chosen) {
+        const auto numbers = check_numbers(chosen, self.size());
+        return to_arrays(without_gil([&] { return take_strings(self.keys(), numbers); }));
+      }, "chosen"_a.noconvert());
   bind_strings<std::int32_t>(strings);
   bind_strings<std::int64_t>(strings);
   bind_kinds<std::int32_t>(m);

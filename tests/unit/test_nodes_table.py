@@ -2,6 +2,7 @@
 
 import resource
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -146,6 +147,34 @@ def test_a_table_agrees_with_itself_without_looking_at_its_ids(monkeypatch):
     nodes = table(["a"])
     monkeypatch.setattr(NodeTable, "_keys", None)  # calling it would be a TypeError
     assert nodes.agrees_with(nodes)
+
+
+@pytest.mark.parametrize("ids", [[7, -(2**40), 5, 8], ["x", "", "häuser", "y" * 40]])
+@pytest.mark.parametrize(
+    "numbers",
+    [[2], [], 3, np.int32(1), [[1], [0]], [1, 1, 1], np.array([3, 0], np.uint8), range(4), [2] * 9],
+)
+def test_some_ids_are_those_of_all(ids, numbers):
+    nodes = table(ids)
+    found, expected = nodes.ids(numbers), nodes.ids()[np.asarray(numbers, dtype=np.int64)]
+    assert type(found) is type(expected)
+    if isinstance(found, np.ndarray):
+        assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+        assert found.flags.writeable
+        found, expected = found.tolist(), expected.tolist()
+    assert found == expected
+
+
+@pytest.mark.parametrize("kind", [np.int64, str])
+def test_a_few_ids_do_not_cost_a_copy_of_all(kind, monkeypatch):
+    nodes = table(np.arange(100_000).astype(kind))
+    monkeypatch.setattr(NodeTable, "_keys", None)
+    tracemalloc.start()
+    found = nodes.ids([70_000, 3]).tolist()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found == [kind(70_000), kind(3)]
+    assert peak < 20_000  # bytes
 
 
 def test_it_is_public():

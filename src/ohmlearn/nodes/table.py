@@ -12,16 +12,19 @@ from ohmlearn import _core
 from ohmlearn._display import Shown
 from ohmlearn._sharing import Shared, refuse_cut_off
 from ohmlearn._storage import check_arrays
+from ohmlearn.nodes.columns import (
+    arguments,
+    check_equal_sizes,
+    check_id_kind,
+    make_alike,
+    number_column,
+    widen,
+)
 from ohmlearn.nodes.ids import Ids, Strings, as_ids, decode_strings, take
 from ohmlearn.nodes.kinds import check_kinds, find_plain, kinds_in, kinds_of, with_kind
 from ohmlearn.validation.parameters import check_option, require_extra
 
-__all__ = [
-    "NodeTable",
-    "check_equal_sizes",
-    "check_id_kind",
-    "check_node_numbers",
-]
+__all__ = ["NodeTable"]
 
 Numbers = NDArray[np.int32]
 MaskedNumbers = np.ma.MaskedArray[Any, np.dtype[np.int32]]
@@ -109,7 +112,7 @@ class NodeTable(Shown, Shared):
             self._check_kinds(column, "ids")
             table: Any = self._table_for(column)
             with self._changing():
-                return _call(table.add, _wide(column))
+                return number_column(table.add, widen(column))
 
     def add_edges(
         self, u: ArrayLike | Any, v: ArrayLike | Any, *, kinds: Sequence[str] | None = None
@@ -146,7 +149,7 @@ class NodeTable(Shown, Shared):
                 return np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32)
             table: Any = self._table_for(a)
             with self._changing():
-                pair: tuple[Numbers, Numbers] = table.add_edges(*_arguments(a), *_arguments(b))
+                pair: tuple[Numbers, Numbers] = table.add_edges(*arguments(a), *arguments(b))
             return pair
 
     def _columns(self, u: Any, v: Any, kinds: Sequence[str] | None) -> tuple[Ids, Ids]:
@@ -156,10 +159,10 @@ class NodeTable(Shown, Shared):
         if kinds is not None and a.size > 0:
             self.add_kinds(kinds)
             first, second = kinds
-            return _alike(with_kind(a, first), with_kind(b, second))
+            return make_alike(with_kind(a, first), with_kind(b, second))
         self._check_kinds(a, "u")
         self._check_kinds(b, "v")
-        return _alike(a, b)
+        return make_alike(a, b)
 
     def add_kinds(self, kinds: Sequence[str]) -> None:
         """Say that nodes are of these kinds; all ids so far must start with one of them.
@@ -236,8 +239,7 @@ class NodeTable(Shown, Shared):
         if absent.any():
             n_absent, n = int(np.count_nonzero(absent)), column.size
             first = take(column, np.flatnonzero(absent)[:3])
-            shown = decode_strings(first) if isinstance(first, Strings) else first
-            names = ", ".join(repr(name) for name in shown.tolist())
+            names = ", ".join(repr(name) for name in _decode(first).tolist())
             raise ValueError(
                 f"{n_absent} of {n} ids {'is' if n_absent == 1 else 'are'} not in the table: "
                 f'{names}{", ..." if n_absent > 3 else ""}; missing="mask" masks such ids'
@@ -251,7 +253,7 @@ class NodeTable(Shown, Shared):
         with self._lock:
             self._check_kinds(column, "ids")
             table: Any = self._table_for(column)
-            return _call(table.find, _wide(column))
+            return number_column(table.find, widen(column))
 
     def peek(self, column: Ids, to: Numbers | None = None) -> Numbers | None:
         """Return the numbers of ids, with -1 for others; None if they are of another kind.
@@ -264,9 +266,9 @@ class NodeTable(Shown, Shared):
             if table is None or isinstance(table, _core.StringNodes) != isinstance(column, Strings):
                 return None
             if to is None:
-                return _call(table.find, _wide(column))
+                return number_column(table.find, widen(column))
             write: Any = table.find_into
-            write(*_arguments(_wide(column)), to)
+            write(*arguments(widen(column)), to)
             return to
 
     def ids(self, numbers: ArrayLike | None = None) -> NDArray[np.int64] | NDArray[np.object_]:
@@ -285,16 +287,14 @@ class NodeTable(Shown, Shared):
         (array(['bob'], dtype=object), ['ann', 'bob'])
         """
         with self._lock:
-            table = self._table
-            if table is None:
-                all_ids: NDArray[Any] = np.empty(0, dtype=np.int64)
-            elif isinstance(table, _core.IntegerNodes):
-                all_ids = np.asarray(table.keys())
-            else:
-                all_ids = decode_strings(Strings(*table.keys()))
-        if numbers is None:
-            return all_ids
-        chosen: NDArray[Any] = all_ids[check_node_numbers(numbers, len(self))]
+            at = None if numbers is None else _check_numbers(numbers, len(self))
+            if at is None or at.size >= len(self):
+                keys = self._keys()
+            else:  # few of many
+                keys = self._take(at.ravel())
+                at = np.arange(at.size).reshape(at.shape)
+        ids = _decode(keys)
+        chosen: NDArray[Any] = ids if at is None else ids[at]
         return chosen
 
     def to_arrow(self) -> Any:
@@ -438,6 +438,12 @@ class NodeTable(Shown, Shared):
                 return Strings(*self._table.keys())
             return np.empty(0, np.int64) if self._table is None else np.asarray(self._table.keys())
 
+    def _take(self, numbers: NDArray[np.int64]) -> Ids:
+        """Return the ids of some nodes, which the table must have."""
+        table: Any = self._table
+        taken = table.take(numbers)
+        return Strings(*taken) if isinstance(table, _core.StringNodes) else np.asarray(taken)
+
     def _table_for(self, column: Ids) -> _core.IntegerNodes | _core.StringNodes:
         """Return the table, whose kind is that of the first ids."""
         kind = "string" if isinstance(column, Strings) else "int64"
@@ -448,50 +454,11 @@ class NodeTable(Shown, Shared):
         return table
 
 
-def _wide(column: Ids) -> Ids:
-    return column if isinstance(column, Strings) else column.astype(np.int64, copy=False)
+def _decode(keys: Ids) -> NDArray[Any]:
+    return decode_strings(keys) if isinstance(keys, Strings) else keys
 
 
-def _arguments(column: Ids) -> tuple[NDArray[Any], ...]:
-    return tuple(column) if isinstance(column, Strings) else (column,)
-
-
-def _call(method: Any, column: Ids) -> Numbers:
-    numbers: Numbers = method(*_arguments(column))
-    return numbers
-
-
-def _alike(a: Ids, b: Ids) -> tuple[Ids, Ids]:
-    """Return both columns with integers or offsets of the same width."""
-    if isinstance(a, Strings) != isinstance(b, Strings):
-        kinds = ["string" if isinstance(x, Strings) else "int64" for x in (a, b)]
-        check_id_kind(kinds[1], kinds[0])
-    if isinstance(a, Strings) and isinstance(b, Strings):
-        if a.offsets.dtype != b.offsets.dtype:
-            a, b = (Strings(x.offsets.astype(np.int64), x.data) for x in (a, b))
-        return a, b
-    both_narrow = all(not isinstance(x, Strings) and x.dtype == np.int32 for x in (a, b))
-    return (a, b) if both_narrow else (_wide(a), _wide(b))
-
-
-def check_equal_sizes(**sizes: int) -> None:
-    """Raise ValueError unless all columns have the same length."""
-    if len(set(sizes.values())) > 1:
-        found = ", ".join(f"len({name}) = {size}" for name, size in sizes.items())
-        raise ValueError(f"the columns of edges must be equally long, got {found}")
-
-
-def check_id_kind(kind: str, expected: str | None) -> None:
-    """Refuse ids whose kind is not that of the table."""
-    words = {"int64": "integers", "string": "strings"}
-    if expected is not None and kind != expected:
-        raise TypeError(
-            f"node ids were {words[expected]} so far, but now {words[kind]} came; "
-            f"make them all strings, for example with astype(str)"
-        )
-
-
-def check_node_numbers(values: Any, n_nodes: int) -> NDArray[Any]:
+def _check_numbers(values: Any, n_nodes: int) -> NDArray[Any]:
     """Return numbers of nodes after a check that the table has them."""
     array = np.asarray(values)
     if array.size > 0 and array.dtype.kind not in "iu":

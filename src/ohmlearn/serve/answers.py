@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from ohmlearn._storage import check_arrays, read_arrays, write_arrays
 from ohmlearn.nodes import NodeTable
-from ohmlearn.nodes.ids import Strings, as_ids, decode_strings, take
+from ohmlearn.nodes.ids import as_ids
 from ohmlearn.validation.parameters import require_extra
 
-__all__ = ["Answers", "Changes", "find_changes", "find_numbers", "name_nodes", "names_of"]
+__all__ = ["Answers", "Changes", "find_changes", "find_numbers", "name_nodes"]
 
 EXPORT_ROWS = 1 << 17
 N_BINS = 20
@@ -354,17 +354,7 @@ def _as_integer(node: int | str) -> int | None:
     return number if -(2**63) <= number < 2**63 and str(number) == str(node) else None
 
 
-def names_of(nodes: NodeTable, numbers: Any) -> list[Any]:
-    """Return the ids of some nodes.
-
-    Unlike `NodeTable.ids`, it does not decode all of them; but it copies them, so call it once.
-    """
-    keys = nodes.keys_from(0)
-    chosen = take(keys, np.asarray(numbers, np.int64))
-    return list((decode_strings(chosen) if isinstance(chosen, Strings) else chosen).tolist())
-
-
 def name_nodes(nodes: NodeTable, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return rows with the ids of their nodes instead of the numbers."""
-    ids = names_of(nodes, [row["node"] for row in rows])
+    ids = nodes.ids([row["node"] for row in rows]).tolist()
     return [{**row, "node": node} for row, node in zip(rows, ids, strict=True)]

@@ -25,7 +25,6 @@ from ohmlearn.serve.answers import (
     find_changes,
     find_numbers,
     name_nodes,
-    names_of,
 )
 from ohmlearn.serve.folder import Folder
 from ohmlearn.serve.follower import Follower, Moment
@@ -184,7 +183,7 @@ class Labeller(Worker):
         model._follow(moment.kept)
         if not known or live.n_edges == 0:
             return Answers.empty(version, live.n_nodes, **about)
-        ids = names_of(self._nodes, numbers[known])
+        ids = self._nodes.ids(numbers[known]).tolist()
         y = {node: given[at].label for node, at in zip(ids, known, strict=True)}
         weights = {node: given[at].weight for node, at in zip(ids, known, strict=True)}
         is_weighted = any(weight != 1.0 for weight in weights.values())

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from ohmlearn.nodes import NodeTable
-from ohmlearn.serve.answers import find_numbers, names_of
+from ohmlearn.serve.answers import find_numbers
 from ohmlearn.serve.labeller import Labeller, Solved, describe
 from ohmlearn.serve.map import GraphMap
 from ohmlearn.serve.worker import Worker
@@ -73,7 +73,7 @@ class Surveyor(Worker):
         }
         suggested = find_numbers(self._nodes, [one.node for one in found])
         layout = self._layouts.update(model.graph_, given=answers.given, suggested=suggested)
-        rows = answers.lookup(layout.nodes, names_of(self._nodes, layout.nodes))
+        rows = answers.lookup(layout.nodes, self._nodes.ids(layout.nodes).tolist())
         columns = [
             [row[name] for row in rows] for name in ("node", "label", "probability", "given")
         ]

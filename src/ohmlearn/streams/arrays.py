@@ -13,6 +13,7 @@ from zipfile import ZipFile, ZipInfo
 import numpy as np
 from numpy.typing import NDArray
 
+from ohmlearn.nodes.columns import check_equal_sizes
 from ohmlearn.nodes.ids import (
     EXACT,
     FractionError,
@@ -22,7 +23,6 @@ from ohmlearn.nodes.ids import (
     join_masks,
     read_ids,
 )
-from ohmlearn.nodes.table import check_equal_sizes
 from ohmlearn.streams.columns import Columns, Values, choose_columns
 from ohmlearn.streams.errors import reading, refuse_source
 from ohmlearn.streams.files import read_start
