@@ -15,7 +15,17 @@ import pytest
 
 pytest.importorskip("starlette")
 
-from serve_http import CSV, JSON, REQUESTS, StandIn, make_certificate, read_all, serve, wait_until
+from serve_http import (
+    CSV,
+    JSON,
+    REQUESTS,
+    StandIn,
+    make_certificate,
+    read_all,
+    receive,
+    serve,
+    wait_until,
+)
 
 from ohmlearn.serve.database import Receipt
 from ohmlearn.serve.http import limits as http_limits
@@ -190,7 +200,7 @@ def test_all_bodies_together_are_limited(small):
             if raw is not refused[0]:
                 raw.settimeout(30)
                 raw.sendall(b"#" * 96)
-                assert raw.recv(1 << 16).startswith(b"HTTP/1.1 ")
+                assert receive(raw).startswith(b"HTTP/1.1 ")
     assert small.post_csv("/v1/edges", "u,v\na,b\n").status == 200  # the memory is free again
 
 
@@ -293,7 +303,7 @@ def test_heads_must_come_in_time(quick):
         assert read_all(dripping)[:13] in (b"HTTP/1.1 408 ", b"")
     with quick.connect() as second:  # neither does a first request that is answered
         second.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        second.recv(1 << 16)
+        assert receive(second).startswith(b"HTTP/1.1 200 ")
         second.sendall(b"\r\nGET /he")
         assert read_all(second) == b""
 
@@ -413,7 +423,7 @@ def test_too_many_busy_connections_are_refused():
         assert b'"message":"too many connections"' in answer
         for future, raw in zip(futures, raws, strict=True):
             future.set_result(Receipt(1, 0, None, False, 1))
-            assert raw.recv(1 << 16).startswith(b"HTTP/1.1 200 ")
+            assert receive(raw).startswith(b"HTTP/1.1 200 ")
             raw.close()
 
 
@@ -461,20 +471,10 @@ def test_expected_bodies(small):
         raw.sendall(expect + b"8\r\n\r\n")
         assert raw.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
         raw.sendall(b"u,v\na,b\n")
-        assert raw.recv(1 << 16).startswith(b"HTTP/1.1 200 ")
+        assert receive(raw).startswith(b"HTTP/1.1 200 ")
     answer = small.send_raw(expect + b"8000\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 413 ")
     assert b"connection: close" in answer
-
-
-def receive(raw):
-    """Return one answer in JSON, which may come in parts."""
-    answer = b""
-    while not answer.endswith(b"}"):
-        part = raw.recv(1 << 16)
-        assert part, answer
-        answer += part
-    return answer
 
 
 def test_an_offer_of_another_protocol_is_ignored(small):

@@ -180,6 +180,16 @@ class Client:
             return read_all(raw)
 
 
+def receive(raw):
+    """Return one answer in JSON, which may come in parts."""
+    answer = b""
+    while not answer.endswith(b"}"):
+        part = raw.recv(1 << 16)
+        assert part, answer
+        answer += part
+    return answer
+
+
 def read_all(raw):
     """Return what comes until the other side closes the connection."""
     parts = []
