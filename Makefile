@@ -18,12 +18,12 @@ help: ## show these lines
 run: .venv/installed ## install into .venv and label 12,100 points from 4: out/demo.html
 	$(BIN)/ohmlearn demo -o out/demo.html
 
-test: .venv/dev build/native/ohm_tests ## style, types, layers, C++ and Python tests, doctests
+test: .venv/dev build/editable/ohm_tests ## style, types, layers, C++ and Python tests, doctests
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	build/native/ohm_tests
+	build/editable/ohm_tests
 	$(BIN)/pytest -q --ignore=tests/spark --ignore=src/ohmlearn/spark --ignore-glob="*/support/spark_*.py"
 
 docs: .venv/docs build/docs/current ## the documentation site; its code is run and its links are checked: build/docs/html
@@ -84,7 +84,7 @@ clean: ## remove all that make has made
 # Editable: changes of Python code need no new installation.
 .venv/installed: .venv/created $(NATIVE)
 	$(BIN)/pip install -q --group build
-	$(BIN)/pip install -q --no-build-isolation -e ".[plot]"
+	$(BIN)/pip install -q --no-build-isolation -C build-dir=build/editable -e ".[plot]"
 	@touch $@
 
 .venv/dev: .venv/installed pyproject.toml
@@ -121,8 +121,11 @@ $(BENCH)/installed: $(BENCH)/created $(NATIVE) $(SOURCES) benchmarks/requirement
 	$(BENCH)/bin/pip install -q --no-build-isolation pyamgcl; } || echo "pyamgcl is not there"
 	@touch $@
 
-build/sanitized/ohm_tests: SANITIZE := -DOHMLEARN_SANITIZE=ON
-build/native/ohm_tests build/sanitized/ohm_tests: .venv/dev $(NATIVE) $(wildcard cpp/tests/*)
-	PATH="$(CURDIR)/$(BIN):$$PATH" cmake -G Ninja -S . -B $(@D) -DOHMLEARN_NATIVE_TESTS=ON $(SANITIZE)
-	$(BIN)/cmake --build $(@D)
+build/editable/ohm_tests build/sanitized/ohm_tests: .venv/dev $(NATIVE) $(wildcard cpp/tests/*)
+	$(BIN)/cmake --build $(@D) --target ohm_tests
+	@touch $@
+
+build/sanitized/ohm_tests: build/sanitized/build.ninja
+build/sanitized/build.ninja: .venv/dev
+	PATH="$(CURDIR)/$(BIN):$$PATH" cmake -G Ninja -S . -B $(@D) -DOHMLEARN_SANITIZE=ON
 	@touch $@
