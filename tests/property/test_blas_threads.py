@@ -62,8 +62,16 @@ def test_threads_of_a_command_limit_blas(tmp_path, threads):
     assert printed.splitlines()[-1].startswith("threads")
 
 
-def test_limit_ends_with_the_last_call_inside():
+@pytest.fixture
+def two_threads():
+    """Tests run with one thread of BLAS, with which a limit would change nothing."""
     scipy.linalg.cholesky(np.eye(2))
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        assert set(blas_threads()) == {2}
+        yield
+
+
+def test_limit_ends_with_the_last_call_inside(two_threads):
     before = blas_threads()
     with one_blas_thread():
         with one_blas_thread():
@@ -72,7 +80,7 @@ def test_limit_ends_with_the_last_call_inside():
     assert blas_threads() == before
 
 
-def test_limit_ends_after_an_error():
+def test_limit_ends_after_an_error(two_threads):
     before = blas_threads()
     with pytest.raises(KeyError), one_blas_thread():
         raise KeyError
@@ -80,7 +88,7 @@ def test_limit_ends_after_an_error():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_child_forked_inside_is_not_blocked():
+def test_a_child_forked_inside_is_not_blocked(two_threads):
     with one_blas_thread():
         child = os.fork()
         if child == 0:

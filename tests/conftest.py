@@ -1,0 +1,19 @@
+"""What holds for all tests."""
+
+from collections.abc import Iterator
+
+import pytest
+import scipy.linalg  # noqa: F401  loads the second BLAS library, which is to be limited, too
+import threadpoolctl
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread_for_dense_answers() -> Iterator[None]:
+    """Let BLAS use one thread.
+
+    The dense matrices that tests compare with are small. On two cores, one of which has other work,
+    two threads of BLAS wait for each other: eigenvalues of 400 nodes take 0.4 or 10 seconds.
+    test_blas_threads.py sets the number of threads that it needs.
+    """
+    with threadpoolctl.threadpool_limits(1, user_api="blas"):
+        yield
