@@ -390,11 +390,21 @@ void bind_text(nb::module_& m) {
   m.def("first_record", [](nb::bytes text, std::size_t start, const TextLayout& layout, bool last) {
     const std::string_view whole(text.c_str(), text.size());
     require(start < whole.size() && whole.back() == '\n', "text must end with a newline");
-    const Record record = first_record(whole.substr(start), layout, last);
+    const Record record = RecordFinder().find(whole, start, layout, last);
     return std::tuple(nb::bytes(record.content.data(), record.content.size()), start + record.size, record.is_empty,
                       record.has_stray_return);
   }, "text"_a, "start"_a, "layout"_a, "last"_a = true,
      "Content of the record at `start`, where it ends (`start` if more text is needed), is_empty, has_stray_return.");
+  m.def("some_records", [](nb::bytes text, std::size_t start, std::size_t stop, std::size_t most,
+                           const TextLayout& layout) {
+    const std::string_view whole(text.c_str(), text.size());
+    require(stop <= whole.size() && (stop == 0 || whole.back() == '\n'), "text must end with a newline");
+    std::vector<nb::bytes> records;
+    for (const auto record : some_records(whole, start, stop, most, layout)) {
+      records.emplace_back(record.data(), record.size());
+    }
+    return records;
+  }, "text"_a, "start"_a, "stop"_a, "most"_a, "layout"_a, "Contents of some records; see records.hpp.");
   m.def("is_integer", [](nb::bytes text) {
     std::int64_t value;
     return parse_integer({text.c_str(), text.size()}, value);

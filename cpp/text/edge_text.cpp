@@ -12,14 +12,7 @@
 namespace ohm {
 namespace {
 
-bool is_blank(char c) { return c == ' ' || c == '\t'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-std::string_view trim(std::string_view s) {
-  while (!s.empty() && is_blank(s.front())) s.remove_prefix(1);
-  while (!s.empty() && is_blank(s.back())) s.remove_suffix(1);
-  return s;
-}
 
 // Whether it is valid UTF-8: no overlong forms, no surrogates, nothing above U+10FFFF.
 bool is_utf8(std::string_view s) {
@@ -109,47 +102,6 @@ bool take_field(std::string_view line, std::size_t& at, const TextLayout& layout
   return true;
 }
 
-struct FieldsEnd {
-  enum class Kind {
-    found,
-    unknown,  // the text ends first
-    broken    // text follows a quote
-  };
-  Kind kind;
-  std::size_t size = 0;  // with the newline
-  bool has_stray_return = false;
-};
-
-// Finds the end of a record whose quoted fields may contain newlines.
-FieldsEnd find_fields_end(std::string_view text, const TextLayout& layout) {
-  const auto ends = [&](char c) { return layout.delimiter == 0 ? is_blank(c) : c == layout.delimiter; };
-  bool has_stray_return = false;
-  std::size_t at = 0;
-  const auto skip_blanks = [&] {
-    while (at < text.size() && is_blank(text[at]) && text[at] != layout.delimiter) ++at;
-  };
-  const auto is_line_end = [&] { return text[at] == '\n' || text.substr(at, 2) == "\r\n"; };
-  for (; at < text.size(); ++at) {
-    skip_blanks();
-    while (at < text.size() && text[at] == '"') {
-      do {
-        at = text.find('"', at + 1);
-        if (at == std::string_view::npos) return {FieldsEnd::Kind::unknown};
-      } while (at + 1 < text.size() && text[at + 1] == '"' && ++at);
-      const std::size_t after = ++at;
-      skip_blanks();
-      if (at == text.size()) return {FieldsEnd::Kind::unknown};
-      const bool divided = ends(text[at]) || (layout.delimiter == 0 && at > after);
-      if (!divided && !is_line_end()) return {FieldsEnd::Kind::broken};
-    }
-    for (; at < text.size() && !ends(text[at]) && text[at] != '\n'; ++at) {
-      has_stray_return |= text[at] == '\r' && !is_line_end();
-    }
-    if (at < text.size() && text[at] == '\n') return {FieldsEnd::Kind::found, at + 1, has_stray_return};
-  }
-  return {FieldsEnd::Kind::unknown};
-}
-
 }  // namespace
 
 bool parse_integer(std::string_view text, std::int64_t& value) {
@@ -182,10 +134,11 @@ RecordFields take_fields(std::string_view text, const TextLayout& layout, const 
   found.data.resize(columns.size());
   std::vector<std::string> room(columns.empty() ? 0 : *std::max_element(columns.begin(), columns.end()) + 1);
   std::vector<std::string_view> field(room.size());
+  RecordFinder finder;
   std::int64_t line = 0;
   std::size_t at = 0;
   while (at < text.size()) {
-    const Record record = first_record(text.substr(at), layout, last);
+    const Record record = finder.find(text, at, layout, last);
     if (record.size == 0) break;
     bool is_good = !record.is_empty && !record.has_stray_return;
     std::size_t next = 0;
@@ -352,9 +305,9 @@ bool EdgeText::take_usual_line(const char*& p, const char* end, TextEdges& edges
     const char* const rest = q;
     q = static_cast<const char*>(std::memchr(q, '\n', end - q));
     if (layout_.quotes && std::memchr(rest, '"', q - rest) != nullptr) {
-      const std::string_view fields(rest, q + 1 - rest);
-      const FieldsEnd found = find_fields_end(fields, layout_);
-      if (found.kind != FieldsEnd::Kind::found || found.has_stray_return) return false;
+      FieldScan scan(0);
+      const auto result = scan.run({rest, static_cast<std::size_t>(q + 1 - rest)}, layout_);
+      if (result != FieldScan::Result::found || scan.has_stray_return(0)) return false;
     } else if (std::memchr(rest, '\r', q - rest - (q[-1] == '\r')) != nullptr) {
       return false;
     }
@@ -395,28 +348,6 @@ EdgeText::EdgeText(TextLayout layout, std::int64_t line)
   }
 }
 
-Record first_record(std::string_view text, const TextLayout& layout, bool last) {
-  const auto cut = [&](std::size_t size) {
-    Record record;
-    record.size = size;
-    record.content = text.substr(0, size - 1);
-    if (record.content.ends_with('\r')) record.content.remove_suffix(1);
-    return record;
-  };
-  // The fault if this is a record.
-  Record line = cut(text.find('\n') + 1);
-  const std::string_view words = trim(line.content);
-  line.is_empty = words.empty() || layout.comments.find(words[0]) != std::string::npos;
-  line.has_stray_return = line.content.find('\r') != std::string_view::npos;
-  if (line.is_empty || !layout.quotes || line.content.find('"') == std::string_view::npos) return line;
-  const FieldsEnd found = find_fields_end(text.substr(0, kLongestRecord), layout);
-  if (found.kind == FieldsEnd::Kind::unknown && !last && text.size() <= kLongestRecord) return {};
-  if (found.kind != FieldsEnd::Kind::found) return line;
-  Record record = cut(found.size);
-  record.has_stray_return = found.has_stray_return;
-  return record;
-}
-
 template <bool strings, bool timed>
 void EdgeText::parse_records(std::string_view text, bool last, TextEdges& edges) {
   const char* p = text.data();
@@ -426,7 +357,7 @@ void EdgeText::parse_records(std::string_view text, bool last, TextEdges& edges)
       ++line_;
       continue;
     }
-    const Record record = first_record({p, static_cast<std::size_t>(end - p)}, layout_, last);
+    const Record record = finder_.find(text, p - text.data(), layout_, last);
     if (record.size == 0) break;
     if (record.has_stray_return) fail(LineFault::Kind::carriage_return, 0, record.content);
     else if (!record.is_empty) take_line(record.content, edges);
@@ -435,6 +366,8 @@ void EdgeText::parse_records(std::string_view text, bool last, TextEdges& edges)
     if (n_faults_ > 0 && !layout_.skips_faults) break;
   }
   n_consumed_ = p - text.data();
+  if (last) finder_ = RecordFinder();
+  else finder_.move_on(n_consumed_);
 }
 
 TextEdges EdgeText::parse(std::string_view text, bool last) {

@@ -4,11 +4,11 @@
 // A line in the usual form (ids in the first two columns, and optionally a weight and a time in the next ones) is read
 // in one pass. Any other line is read again by the general rules: fields are separated by the delimiter or by runs of blanks,
 // blanks around them are dropped, and they may be quoted ("" in quotes means "). A line that is not an edge is reported
-// with its number.
-//
-// A record is usually a line. Quotes that are closed before a delimiter or the end of a line may contain newlines, as
-// in RFC 4180; then the record has several lines. A quote that is not closed like this affects its own line only.
+// with its number. records.hpp says which lines belong together.
 #pragma once
+
+#include "text/layout.hpp"
+#include "text/records.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -18,22 +18,6 @@
 
 namespace ohm {
 
-struct TextLayout {
-  char delimiter = ',';       // 0: runs of blanks and tabs
-  bool quotes = true;         // fields may be enclosed in double quotes
-  std::string comments = "";  // lines that start with one of these characters are comments
-  int u = 0;                  // columns, from 0
-  int v = 1;
-  int w = -1;                 // -1: no weights
-  int t = -1;                 // -1: no times
-  bool dates = false;         // times are dates, else numbers
-  bool strings = false;       // ids are strings, else integers
-  bool whole_u = false;       // strings of a column are whole numbers, of which some are written as 17.0
-  bool whole_v = false;
-  bool empty_v = false;       // the second id may be an empty string, and an empty weight is 1
-  bool skips_faults = false;  // otherwise reading stops at the first fault
-};
-
 struct LineFault {
   enum class Kind { columns, quote, integer, utf8, empty_id, number, weight, time, late, carriage_return };
   Kind kind;
@@ -41,19 +25,6 @@ struct LineFault {
   int column;
   std::string text;  // of the field, or of the line if it has too few fields
 };
-
-// A quote that is not closed within this many bytes is treated as never closed.
-inline constexpr std::size_t kLongestRecord = std::size_t{1} << 24;
-
-struct Record {
-  std::string_view content;       // without the end of its last line
-  std::size_t size = 0;           // including it; 0 if more text is needed to find the end
-  bool is_empty = false;          // blank, or a comment
-  bool has_stray_return = false;  // a carriage return outside of quotes that does not end the line
-};
-
-// The first record of a text that ends with a newline. `last`: nothing follows the text.
-Record first_record(std::string_view text, const TextLayout& layout, bool last);
 
 // Edges of some lines. Ids are either integers or strings, which are concatenated.
 struct TextEdges {
@@ -70,7 +41,7 @@ class EdgeText {
   EdgeText(TextLayout layout, std::int64_t line);
 
   // Reads whole records of a text that ends with a newline. Unless the text is the `last` one, a record whose quotes
-  // are not closed yet is left for the next call; n_consumed() bytes have been read.
+  // are not closed yet is left for the next call; n_consumed() bytes have been read. The next text starts behind them.
   TextEdges parse(std::string_view text, bool last);
 
   // Later times are faults.
@@ -92,6 +63,7 @@ class EdgeText {
   void fail(LineFault::Kind kind, int column, std::string_view text);
 
   TextLayout layout_;
+  RecordFinder finder_;
   std::int64_t line_;
   std::size_t n_consumed_ = 0;
   std::int64_t n_faults_ = 0;

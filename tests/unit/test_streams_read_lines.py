@@ -121,6 +121,19 @@ def test_a_quote_that_is_never_closed_loses_only_its_line(tmp_path):
     assert stream.n_bad == 1
 
 
+@pytest.mark.parametrize("options", [{}, {"where": "u != 'z'"}], ids=["all", "where"])
+def test_many_stray_quotes_are_not_compared_with_all_later_ones(tmp_path, options):
+    # Each line opens a quote that the next one closes, but the last one is not closed. If each line
+    # were read to the end of the file, this would take minutes.
+    stray = 'a","b\n' * 300_000  # two blocks
+    path = write(tmp_path / "e.csv", f"u,v\na,b\n{stray}a,c\n")
+    with pytest.raises(SourceError, match=r"row 3: a quote is not closed"):
+        list(read_edges(path, **options))
+    stream = read_edges(path, on_bad="skip", **options)
+    assert edges(stream)[:2] == (["a", "a"], ["b", "c"])
+    assert stream.n_bad == 300_000
+
+
 def test_quoted_text_across_blocks(tmp_path):
     long = "\n".join(["q,r"] * 700_000)  # 2.8 MB
     path = write(tmp_path / "e.csv", f'u,v,t\na,b,"{long}"\nc,"d\n{long}",x\ne,f,\n')

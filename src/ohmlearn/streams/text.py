@@ -131,7 +131,8 @@ class TextSource(Source):
         if has_return:
             refuse_return(self.name, first, line)
         fields = self._split(first, layout, line)
-        records = self._sample(block, end, layout)
+        stop = min(len(block), end + 100 * SAMPLE)
+        records = _core.some_records(block, end, stop, SAMPLE, layout)
         names = None
         sample = TextSample(records, layout)
         if self._is_header(fields, sample):
@@ -188,17 +189,6 @@ class TextSource(Source):
         if layout.strings and (has_labels or options.id_type is None):
             layout.whole_u = sample.are_whole(columns.u)
             layout.whole_v = not has_labels and sample.are_whole(columns.v)
-
-    @staticmethod
-    def _sample(block: bytes, start: int, layout: _core.TextLayout) -> list[bytes]:
-        """Return some records after `start`, without blank lines and comments."""
-        records: list[bytes] = []
-        stop = min(len(block), start + 100 * SAMPLE)
-        while start < stop and len(records) < SAMPLE:
-            content, start, is_empty, _ = _core.first_record(block, start, layout)
-            if not is_empty:
-                records.append(content)
-        return records
 
     def _split(self, line: bytes, layout: _core.TextLayout, number: int) -> list[bytes]:
         fields = _core.split_line(line, layout)

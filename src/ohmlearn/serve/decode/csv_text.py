@@ -86,7 +86,7 @@ class _Table:
         """Return the edges of a text without a bad row; None if there seems to be one."""
         has_quotes = b'"' in text
         if has_quotes:
-            # In a text with stray quotes the kernel would look for their ends again and again.
+            # The kernel would take a quoted line break as part of a value.
             line = rb"(?:[ \t]*+|" + self.record + rb")\r?$\n"
             if re.compile(rb"(?:" + line + rb")*+", re.MULTILINE).fullmatch(text) is None:
                 return None
