@@ -6,8 +6,8 @@ epsilon in the families with many edges, where the true epsilon itself hardly de
 
 import numpy as np
 import pytest
+from measured_families import family_and_ruler
 
-from benchmarks.families import FAMILIES, Ruler
 from ohmlearn import StreamingSparsifier
 
 DENSE = ("paper", "blocks", "barbell", "attachment", "6 decades", "complete", "union")
@@ -16,8 +16,7 @@ DENSE = ("paper", "blocks", "barbell", "attachment", "6 decades", "complete", "u
 @pytest.mark.parametrize("options", [{"epsilon": 0.4}, {"epsilon": 0.8}, {"max_edges": 2400}])
 @pytest.mark.parametrize("name", DENSE)
 def test_the_estimate_is_within_15_percent_on_average(name, options):
-    family = FAMILIES[name]()
-    ruler = Ruler(family.graph)
+    family, ruler = family_and_ruler(name)
     true, estimated = [], []
     for seed, order in enumerate(family.orders):
         sparsifier = StreamingSparsifier(
@@ -32,17 +31,16 @@ def test_the_estimate_is_within_15_percent_on_average(name, options):
 
 @pytest.mark.parametrize("name", ["grid in 60 parts", "star in 80 parts"])
 def test_the_estimate_is_0_where_parallel_edges_are_only_added_up(name):
-    family = FAMILIES[name]()
+    family, ruler = family_and_ruler(name)
     sparsifier = StreamingSparsifier(epsilon=0.8, random_state=0)
     sparsifier.update(*family.stream("random", 0))
     assert sparsifier.epsilon_estimate_ == 0.0
-    assert Ruler(family.graph).epsilon(sparsifier.snapshot()) < 1e-5
+    assert ruler.epsilon(sparsifier.snapshot()) < 1e-5
 
 
 def test_the_estimate_is_of_the_right_size_where_single_edges_decide():
     """There the true epsilon differs several times between seeds and orders."""
-    family = FAMILIES["long range"]()
-    ruler = Ruler(family.graph)
+    family, ruler = family_and_ruler("long range")
     true, estimated = [], []
     for seed, order in enumerate(family.orders):
         sparsifier = StreamingSparsifier(
@@ -54,8 +52,7 @@ def test_the_estimate_is_of_the_right_size_where_single_edges_decide():
 
 
 def test_the_estimate_of_eight_merged_sparsifiers():
-    family = FAMILIES["blocks"]()
-    ruler = Ruler(family.graph)
+    family, ruler = family_and_ruler("blocks")
     true, estimated = [], []
     for seed in range(4):
         u, v, w = family.stream("random", seed)

@@ -5,25 +5,19 @@ other seeds; see docs/calibration.md.
 """
 
 import os
-from functools import cache
 
 import numpy as np
 import pytest
+from measured_families import family_and_ruler
 from numpy.typing import NDArray
 
-from benchmarks.families import CONTRASTS, FAMILIES, HEAVY_ORDERS, LEVELS, ORDERS, Family, Ruler
+from benchmarks.families import CONTRASTS, FAMILIES, HEAVY_ORDERS, LEVELS, ORDERS, Ruler
 from ohmlearn import StreamingSparsifier
 
 EPSILON = 0.8
 SEEDS = (0, 1)
 LONG = os.environ.get("OHMLEARN_LONG") == "1"
 DENSE = ("paper", "blocks", "barbell", "attachment", "6 decades", "complete", "union")
-
-
-@cache
-def family_and_ruler(name: str) -> tuple[Family, Ruler]:
-    family = FAMILIES[name]()
-    return family, Ruler(family.graph)
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -119,8 +113,7 @@ def test_repeated_edges_between_two_nodes_do_not_hide_the_others() -> None:
 
 def test_many_resamples_do_not_wear_out_long_edges() -> None:
     """Each merge resamples with a new sketch; estimates for long edges depend mostly on it."""
-    family = FAMILIES["long range"]()
-    ruler = Ruler(family.graph)
+    family, ruler = family_and_ruler("long range")
     measured = []
     for seed in range(40 if LONG else 4):
         u, v, w = family.stream("random", seed)

@@ -72,9 +72,11 @@ def assert_contains(certificate, lower, upper):
 
 @pytest.mark.parametrize("name", GRAPHS)
 def test_bounds_contain_the_truth(name):
-    # Each seed fails with probability at most 0.001 by the theory, all with 0.05; seeds are fixed.
+    # Each seed fails with probability at most 0.001 by the theory, all of the 60 with 0.06; seeds
+    # are fixed. A bound that is wrong for one seed in 12 is found with probability 0.99; rarer
+    # faults are for test_bounds_hold_as_often_as_they_say and test_certificate_attacks.py.
     g = GRAPHS[name]
-    for seed in range(20):
+    for seed in range(10):
         h = sample(g, seed)
         certificate = certify(g, h, eta=0.1, random_state=seed)
         assert_contains(certificate, *true_ratios(h, g))
@@ -120,16 +122,16 @@ def test_stops_when_bounds_are_as_close_as_asked(eta):
 
 
 def test_bounds_hold_as_often_as_they_say():
-    # The confidence is low, so that failures occur: each of the 400 runs may fail with probability
-    # 0.3, and more than 165 failures are 5 standard deviations above the mean.
+    # The confidence is low, so that failures occur: each of the 250 runs may fail with probability
+    # 0.3, and more than 104 failures are 4 standard deviations above the mean.
     g = GRAPHS["grid"]
     h = sample(g, 0)
     lower, upper = true_ratios(h, g)
     failures = 0
-    for seed in range(400):
+    for seed in range(250):
         found = certify(g, h, confidence=0.7, n_starts=1, max_passes=5, random_state=seed)
         failures += found.lower_bound > lower or found.upper_bound < upper
-    assert failures <= 165
+    assert failures <= 104
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -215,7 +217,7 @@ def pendant_pair(n, *factors):
 def test_a_tiny_ratio_does_not_hide_a_large_one(n):
     # Directions seven decades below the largest eigenvalue were once mistaken for rounding errors.
     g, h = pendant_pair(n, 2e-7, 20.0)
-    for seed in range(10):
+    for seed in range(10 if n == 60 else 4):
         found = certify(g, h, random_state=seed)
         assert found.lower_bound <= 2e-7 * (1 + 1e-9)
         assert 2e-7 * (1 - 1e-9) <= found.lower <= 2.1e-7
