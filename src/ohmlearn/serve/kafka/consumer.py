@@ -42,6 +42,7 @@ from ohmlearn.serve.kafka.config import merge_config, refuse_misconfigured
 from ohmlearn.serve.kafka.dead_letters import DeadLetters
 from ohmlearn.serve.kafka.messages import EMPTY, CannotJoinError, Form, decode_messages
 from ohmlearn.serve.kafka.partition import Message, Partition
+from ohmlearn.serve.kafka.problems import Moved, Problems, reason_of
 
 if TYPE_CHECKING:
     from ohmlearn.serve.service import Service
@@ -53,7 +54,6 @@ READ_AT_ONCE = 10_000  # messages
 PATIENCE = 1.0  # seconds that the buffer may be full before the partitions are paused
 LONGEST_RETRY = 10.0  # seconds
 CONNECT_SECONDS = 5.0
-RECENT = 60.0  # seconds for which an error is shown as a problem
 DAY = 86_400.0
 logger = logging.getLogger(__name__)
 
@@ -117,8 +117,7 @@ class Consumer:
         self._stopping = threading.Event()
         self._errors: deque[KafkaError] = deque(maxlen=20)
         self._n_messages = self._n_edges = self._n_deleted = 0
-        self._last_error: dict[str, Any] | None = None
-        self._logged: dict[Any, float] = {}  # when an error was logged
+        self._problems = Problems()
         self._state = "stopped"
         self._is_paused = False
         self._full_since = math.inf
@@ -179,8 +178,8 @@ class Consumer:
             "dead_letters": self._letters.n_letters,
             "deleted_before_read": self._n_deleted,
             "partitions": partitions,
-            "error": self._problem(),
-            "last_error": self._last_error,
+            "error": self._problems.current(),
+            "last_error": self._problems.last,
         }
 
     # Connections.
@@ -207,30 +206,15 @@ class Consumer:
                     refuse_misconfigured(error)
             if found is not None and found.error is not None:
                 refuse_misconfigured(found.error)
-                self._note(f"topic {topic}: {found.error.str()}")
+                self._problems.note(f"topic {topic}: {found.error.str()}")
 
     def _on_error(self, error: KafkaError) -> None:
         self._errors.append(error)
         if error.code() == KafkaError._ALL_BROKERS_DOWN:
             self._state = "disconnected"
-            if self._problem() is not None:
+            if self._problems.current() is not None:
                 return  # which says why
-        self._note(error.str(), error.code())
-
-    def _note(self, message: str, kind: Any = None) -> None:
-        """Show an error in the status, and log it unless the same or its kind was just logged."""
-        now = time.time()
-        self._last_error = {"message": message, "at": now}
-        kind = message if kind is None else kind
-        if now - self._logged.get(kind, 0.0) > RECENT:
-            logger.warning("Kafka: %s", message)
-            self._logged = {key: at for key, at in self._logged.items() if now - at < RECENT}
-            self._logged[kind] = now
-
-    def _problem(self) -> str | None:
-        """Return the last error, if it is recent."""
-        last = self._last_error
-        return last["message"] if last is not None and time.time() - last["at"] < RECENT else None
+        self._problems.note(error.str(), error.code())
 
     # The thread.
 
@@ -243,7 +227,7 @@ class Consumer:
                 while not self._stopping.is_set():
                     self._step(client)
             except Exception as error:  # what failed may work again
-                self._note(_reason(error))
+                self._problems.note(reason_of(error))
                 self._state = "retrying"
                 if not isinstance(error, KafkaException):
                     logger.exception("the consumer of Kafka failed and starts again")
@@ -303,7 +287,7 @@ class Consumer:
             if error.code() == KafkaError._AUTO_OFFSET_RESET and part is not None:
                 self._find_place(client, part)
             else:
-                self._note(error.str())
+                self._problems.note(error.str())
         elif part is not None and offset is not None and offset >= part.next:
             kind, milliseconds = message.timestamp()
             sent, now = milliseconds / 1000, time.time()
@@ -360,14 +344,14 @@ class Consumer:
             return
         if low > part.next:
             self._n_deleted += low - part.next
-            self._note(
+            self._problems.note(
                 f"{part}: offsets {part.next} to {low - 1} were deleted in Kafka before they were "
                 f"read; keep messages longer there"
             )
             part.next = low
             part.find_at = 0.0
         else:
-            self._note(
+            self._problems.note(
                 f"{part} ends at offset {high}, but this folder has counted the messages below "
                 f"{part.next}; if the topic was deleted and made again, use another name for it"
             )
@@ -452,7 +436,7 @@ class Consumer:
             return
         stored = self._service.next_offsets(part.topic).get(part.number, 0)
         if stored != part.stored:  # then the fault is not in the messages
-            raise _Moved(
+            raise Moved(
                 f"{part} is at offset {stored} in the folder, but the consumer was at "
                 f"{part.stored}; it reads again from {stored} on"
             )
@@ -470,7 +454,7 @@ class Consumer:
         if isinstance(error, Busy):
             delay = min(error.retry_after, LONGEST_RETRY)
         else:
-            self._note(f"{part}: {_reason(error)}")
+            self._problems.note(f"{part}: {reason_of(error)}")
             if not isinstance(error, Refused):
                 logger.error("a batch of Kafka could not be stored", exc_info=error)
         part.retry_at = time.monotonic() + delay
@@ -484,21 +468,5 @@ class Consumer:
             return False
         if bad:
             message, reason = bad[-1]
-            self._note(f"{part}, offset {message.offset} is a dead letter: {reason}")
+            self._problems.note(f"{part}, offset {message.offset} is a dead letter: {reason}")
         return True
-
-
-class _Moved(RuntimeError):
-    """The folder is not where the consumer was."""
-
-
-def _reason(error: BaseException) -> str:
-    """Return what an error says to clients; paths of files are for the log of the server only."""
-    first = error.args[0] if error.args else None
-    if isinstance(first, KafkaError):
-        return first.str()
-    if isinstance(error, Refused | _Moved):
-        return str(error)
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return f"{type(error).__name__}; the log of the server has the reason"
