@@ -192,6 +192,7 @@ def test_pruning_that_fails_refuses_no_batch(tmp_path, monkeypatch):
 
 
 def test_a_flush_that_fails_and_cannot_be_undone_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr("ohmlearn.serve.follower.RETRY_SECONDS", 0.1)
     batches = list(cut(EDGES, 500))
     with serving(tmp_path / "s") as service:
         service.submit(batches[0], batch_id="b0").result(30)

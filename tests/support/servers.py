@@ -54,6 +54,7 @@ class FileServer(http.server.ThreadingHTTPServer):
     """
 
     daemon_threads = True
+    request_queue_size = 128  # of 5, a reader of many parts is refused, and waits for a second
 
     def __init__(self, files):
         super().__init__(("127.0.0.1", 0), FileHandler)

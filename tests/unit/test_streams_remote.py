@@ -11,13 +11,15 @@ import pytest
 from servers import serve_bucket, serve_files
 
 from ohmlearn import read_edges
-from ohmlearn.streams import SourceError, read_ahead
+from ohmlearn.streams import SourceError, read_ahead, remote
 from ohmlearn.streams.labels import read_labels
 
 pa = pytest.importorskip("pyarrow")
 fs = pytest.importorskip("pyarrow.fs")
 feather = pytest.importorskip("pyarrow.feather")
 pq = pytest.importorskip("pyarrow.parquet")
+
+FROM_ADDRESS = remote._from_address
 
 
 def make_files():
@@ -191,8 +193,8 @@ def test_the_next_file_is_opened_while_one_is_read(files, expected):
             stream.close()  # closes the file that was not read, too
 
 
-@pytest.fixture
-def bucket(monkeypatch, files):
+@pytest.fixture(scope="module")
+def bucket(files):
     pytest.importorskip("moto.server")
     parts = {f"days/day=2026-01-0{i}/part.csv": f"u,v,n\n{i},9,{i}\n".encode() for i in (1, 2, 3)}
     labels = {
@@ -200,7 +202,10 @@ def bucket(monkeypatch, files):
         "days/_SUCCESS": b"",
         "days/a b/x.csv": b"u,v\n7,8\n",
     }
-    with serve_bucket(monkeypatch, {**files, **parts, **labels}) as client:
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        serve_bucket(patch, {**files, **parts, **labels}) as client,
+    ):
         yield client
 
 
@@ -221,6 +226,14 @@ def test_folders_and_patterns_of_s3(bucket):
         read_edges("s3://edges/")
 
 
+def once(address, *settings):
+    """Return the file system of an address; it does not repeat requests, for many seconds."""
+    filesystem, path = FROM_ADDRESS(address, *settings)
+    make, (options,) = filesystem.__reduce__()
+    strategy = fs.AwsStandardS3RetryStrategy(max_attempts=1)
+    return make({**options, "retry_strategy": strategy}), path
+
+
 def test_what_s3_lacks_is_one_line(bucket, monkeypatch):
     for address in ("s3://edges/f.csv", "s3://nobody/e.csv", "s3://nobody/"):
         with pytest.raises(FileNotFoundError, match=f"there is no file {address}") as caught:
@@ -228,6 +241,7 @@ def test_what_s3_lacks_is_one_line(bucket, monkeypatch):
         assert "\n" not in str(caught.value)
     with pytest.raises(FileNotFoundError, match=r"s3://edges/f\* fits no file"):
         read_edges("s3://edges/f*")
+    monkeypatch.setattr(remote, "_from_address", once)
     with pytest.raises(
         SourceError, match=r"s3://edges/e\.csv: cannot be reached.*connect"
     ) as caught:
