@@ -1,7 +1,10 @@
 """The demo prints what it really did, and its page needs no other file."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +14,7 @@ from pages import Page
 
 from ohmlearn import gallery
 from ohmlearn.cli import main
-from ohmlearn.experiments import demo
+from ohmlearn.experiments import bench, demo
 from ohmlearn.harmonic import solve_hfs
 
 SMALL = ("--points", "605", "--neighbors", "225")
@@ -74,7 +77,43 @@ def test_too_many_neighbours_are_refused():
     assert result.output.startswith("Error: n_neighbors must ")
 
 
-def test_bench_compares_four_jobs():
+# Starting Python takes most of the time, so the sides are forked from one process.
+FORK = """
+import os, sys
+from ohmlearn.experiments import bench
+for line in sys.stdin:
+    if (child := os.fork()) == 0:
+        bench._main(*line.strip().split("\\t"))
+        sys.stdout.flush()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+@pytest.fixture
+def sides_are_forked(monkeypatch):
+    """Run each side in a process of its own that has loaded what the command loads.
+
+    The example of bench.run runs two of the sides by the command.
+    """
+    if not hasattr(os, "fork"):  # Windows
+        yield
+        return
+    environment = os.environ | dict.fromkeys(bench.THREADS, "1")
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", FORK], env=environment, **pipes) as server:
+
+        def run_side(name: str, side: str, size: int) -> dict:
+            print(name, side, size, sep="\t", file=server.stdin, flush=True)
+            return json.loads(server.stdout.readline())
+
+        monkeypatch.setattr(bench, "_run_side", run_side)
+        yield
+        server.stdin.close()
+        assert server.wait(60) == 0
+
+
+def test_bench_compares_four_jobs(sides_are_forked):
     result = CliRunner().invoke(main, ["bench", "--size", "5", "--json"])
     assert result.exit_code == 0, result.output
     found = [json.loads(line) for line in result.stdout.splitlines()]
