@@ -176,13 +176,17 @@ def test_interrupted_it_says_how_to_go_on(tmp_path: Path):
     edges.write_text("u,v\n" + "".join(f"{i},{i + 1}\n" for i in range(200_000)))
     labels.write_text("0,a\n200000,b\n")
     args = [*OHMLEARN, "label", "-", "--labels", str(labels), "--checkpoint", str(save), "-q"]
+    args += ["--checkpoint-every", "0"]
     process = subprocess.Popen(
         args, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     assert process.stdin is not None
     process.stdin.write(edges.read_bytes())  # and never the end of the file
     process.stdin.flush()
-    time.sleep(4.0)
+    deadline = time.monotonic() + 60
+    while not save.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    save.unlink()  # it has read edges, and is waiting for more
     process.send_signal(signal.SIGINT)
     _, err = process.communicate()
     assert process.returncode == 130
