@@ -4,7 +4,6 @@ import os
 import random
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -19,27 +18,20 @@ KILLS = 100 if os.environ.get("OHMLEARN_LONG") else 6
 SCRIPT = Path(__file__).parents[1] / "support" / "serve_killed.py"
 
 
-def run_and_kill(folder: Path, first: int, seconds: float) -> list[int]:
-    """Run the process, kill it, and return the batches that it has said to be durable."""
-    process = subprocess.Popen(
-        [sys.executable, str(SCRIPT), str(folder), str(first)], stdout=subprocess.PIPE, text=True
-    )
-    with process:
-        assert process.stdout is not None
-        said = [process.stdout.readline()]  # it has started
-        time.sleep(seconds)
-        process.kill()
-        said += process.stdout.read().splitlines(keepends=True)
-    return [int(line) for line in said if line.endswith("\n")]
-
-
 def test_killed_at_random(tmp_path):
     rng, folder = random.Random(0), tmp_path / "s"
     durable: set[int] = set()
-    for _ in range(KILLS):
-        first = max(0, max(durable, default=0) - 30)  # some that were acknowledged come again
-        durable |= set(run_and_kill(folder, first, rng.uniform(0.0, 0.4)))
-        check_folder_contents(folder)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, str(SCRIPT), str(folder)], **pipes) as server:
+        for _ in range(KILLS):
+            first = max(0, max(durable, default=0) - 30)  # some that were acknowledged come again
+            print(first, rng.randrange(400_000), file=server.stdin, flush=True)
+            said = [int(number) for number in server.stdout.readline().split()]
+            assert said
+            durable |= set(said)
+            check_folder_contents(folder)
+        server.stdin.close()
+        assert server.wait() == 0
     assert durable == set(range(max(durable) + 1))
     log = EdgeLog(folder / "log")
     ids = log.nodes.ids()

@@ -1,9 +1,16 @@
-"""A process that sends batches to its own service and says which are durable; tests kill it.
+"""Processes that send batches to their own service and say which are durable, until killed.
 
-Usage: python serve_killed.py FOLDER FIRST. Batch k has the edges of ``edges_of(k)``.
+``python serve_killed.py FOLDER`` reads lines with the number of the first batch and a delay in
+microseconds. For each it forks such a process, because starting Python takes most of the time,
+kills it so long after its first durable batch, and answers with the numbers of the durable ones.
+Batch k has the edges of ``edges_of(k)``.
 """
 
+import os
+import signal
 import sys
+import time
+import traceback
 from collections import deque
 from itertools import count
 from pathlib import Path
@@ -30,8 +37,8 @@ def edges_of(number: int) -> RawBatch:
     return RawBatch(u, v, w, t=np.full(SIZE, 1.7e9 + number))
 
 
-def work(folder: Path, first: int) -> None:
-    """Send batches until the process is killed."""
+def work(folder: Path, first: int, pipe: int) -> None:
+    """Send batches until the process is killed; write the number of each that is durable."""
     service = Service(folder, SETTINGS)
     service.start()
     service.put_labels([LabelRow(node, f"group {node % 3}") for node in range(6)])
@@ -48,8 +55,34 @@ def work(folder: Path, first: int) -> None:
         while waiting and (waiting[0][1].done() or len(waiting) > 20):
             done, future = waiting.popleft()
             future.result()
-            print(done, flush=True)
+            os.write(pipe, b"%d " % done)
+
+
+def serve(folder: Path) -> None:
+    """Obey the lines of the standard input."""
+    for line in sys.stdin:
+        first, delay = map(int, line.split())
+        reader, pipe = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(reader)
+            try:
+                work(folder, first, pipe)
+            except BaseException:
+                traceback.print_exc()
+                os._exit(1)
+        os.close(pipe)
+        said = os.read(reader, 1 << 16)
+        time.sleep(delay * 1e-6)
+        os.kill(child, signal.SIGKILL)
+        while more := os.read(reader, 1 << 16):
+            said += more
+        os.close(reader)
+        if os.WIFSIGNALED(os.waitpid(child, 0)[1]):
+            print(said.decode(), flush=True)
+        else:
+            sys.exit("a process has ended before it was killed")
 
 
 if __name__ == "__main__":
-    work(Path(sys.argv[1]), int(sys.argv[2]))
+    serve(Path(sys.argv[1]))

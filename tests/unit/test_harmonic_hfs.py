@@ -273,16 +273,16 @@ def test_class_mass_normalization_leaves_the_scores_of_hfs():
 
 
 def test_paper_experiment_at_small_k():
-    # With k = 100 the inner clusters have no label and count one half.
-    graph = gallery.paper_knn(100)
+    # With k = 30 the inner clusters have no label and count one half.
+    graph = gallery.paper_knn(30, n_points=3630)
     for seed in range(3):
-        assert accuracy_on_paper_graph(graph, seed) == pytest.approx(10_100 / 12_100)
+        assert accuracy_on_paper_graph(graph, seed) == pytest.approx(3030 / 3630)
 
 
 def accuracy_on_paper_graph(graph, seed):
-    truth = np.repeat([1.0, 1.0, -1.0, -1.0], [4050, 2000, 2000, 4050])
+    truth = np.repeat([1.0, 1.0, -1.0, -1.0], [1215, 600, 600, 1215])
     rng = np.random.default_rng(seed)
-    labelled = np.r_[rng.choice(4050, 2, False), 8050 + rng.choice(4050, 2, False)]
+    labelled = np.r_[rng.choice(1215, 2, False), 2415 + rng.choice(1215, 2, False)]
     found = solve_hfs(graph, labelled, truth[labelled])
     return np.where(found.reached, np.sign(found.f) == truth, 0.5).mean()
 

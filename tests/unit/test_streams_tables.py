@@ -245,15 +245,16 @@ def read_any(path: Path):
     return path.read_text()
 
 
-def test_writing_takes_memory_for_a_block_only(tmp_path: Path):
-    columns = {f"p{at}": np.random.default_rng(at).random(60_000) for at in range(20)}
+def test_writing_takes_memory_for_a_block_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(tables, "TEXT_CELLS", tables.TEXT_CELLS >> 3)
+    columns = {f"p{at}": np.random.default_rng(at).random(10_000) for at in range(20)}
     tracemalloc.start()
     try:
         write_table(str(tmp_path / "out.csv"), columns)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 15e6  # all cells at once are 1.2 million floats of 24 bytes, and their pointers
+    assert peak < 2.5e6  # all cells at once are 200,000 floats of 24 bytes, and their pointers
 
 
 def test_empty_table_has_its_columns(tmp_path: Path):
