@@ -41,7 +41,7 @@ void resize_huge(std::vector<T>& values, std::size_t size) {
   values.resize(size);
 }
 
-// A vector of numbers that does not set them when it grows, so that the threads which write them touch their pages
+// A vector of numbers, or of plain structs, that does not set them when it grows, so that the threads which write them touch their pages
 // first, and several at a time.
 template <class T>
 struct Untouched : std::allocator<T> {
@@ -56,7 +56,7 @@ struct Untouched : std::allocator<T> {
   }
   template <class U>
   void construct(U* place) {
-    static_assert(std::is_arithmetic_v<U>);
+    static_assert(std::is_trivially_default_constructible_v<U>);
     ::new (static_cast<void*>(place)) U;
   }
   template <class U, class... Arguments>

@@ -264,4 +264,25 @@ template void mirror(const Triangle&, double, std::vector<std::int64_t>&, Buffer
 template void mirror(const Triangle&, double, std::vector<std::int64_t>&, Buffer<std::int32_t>&, Buffer<double>&,
                      Crew&);
 
+std::pair<float, float> find_extremes(std::span<const float> values, Crew& crew) {
+  constexpr std::int64_t kPiece = 1 << 16;  // values that a thread takes at a time
+  const std::int64_t size = std::ssize(values);
+  std::vector<std::pair<float, float>> found((size + kPiece - 1) / kPiece);
+  crew.run(std::ssize(found), [&](std::int64_t piece) {
+    const auto part = values.subspan(piece * kPiece, std::min(kPiece, size - piece * kPiece));
+    float least = part[0], most = part[0];
+    for (const float value : part) {
+      least = value < least ? value : least;
+      most = value > most ? value : most;
+    }
+    found[piece] = {least, most};
+  });
+  if (found.empty()) return {};
+  for (const auto& [least, most] : found) {
+    found[0].first = std::min(found[0].first, least);
+    found[0].second = std::max(found[0].second, most);
+  }
+  return found[0];
+}
+
 }  // namespace ohm

@@ -82,4 +82,7 @@ template <class Weight>
 void mirror(const Triangle& edges, double scale, std::vector<std::int64_t>& start, Buffer<std::int32_t>& index,
             Buffer<Weight>& weight, Crew& crew = alone);
 
+// The smallest and the largest value; zeros if there is none.
+std::pair<float, float> find_extremes(std::span<const float> values, Crew& crew);
+
 }  // namespace ohm

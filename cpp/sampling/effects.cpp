@@ -70,7 +70,7 @@ void find_part(const Embedding& h, std::span<const Candidate> part, Effect* effe
 }  // namespace
 
 void find_effects(Crew& crew, const Embedding& embedding, std::span<const std::vector<Candidate>> pieces,
-                  std::span<PairWeight> pairs, std::vector<Effect>& effects) {
+                  std::span<PairWeight> pairs, Buffer<Effect>& effects) {
   std::vector<std::int64_t> start(pieces.size() + 1);
   for (std::size_t k = 0; k < pieces.size(); ++k) start[k + 1] = start[k] + std::ssize(pieces[k]);
   effects.resize(start.back());

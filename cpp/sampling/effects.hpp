@@ -13,12 +13,12 @@
 namespace ohm {
 
 struct Effect {
-  float more_u = 0.0f;  // what the degree of u and the cuts around it gain
-  float more_v = 0.0f;
-  float gain_u = 0.0f;  // the weight, relative to the cut of the vertex of `Sides`
-  float gain_v = 0.0f;
-  std::int32_t vertex_u = 0;
-  std::int32_t vertex_v = 0;
+  float more_u;  // what the degree of u and the cuts around it gain
+  float more_v;
+  float gain_u;  // the weight, relative to the cut of the vertex of `Sides`
+  float gain_v;
+  std::int32_t vertex_u;
+  std::int32_t vertex_v;
 };
 
 // Finds the effects of candidates, which are given in pieces, and adds their weights to the table of recent pairs.
@@ -28,6 +28,6 @@ struct Effect {
 // The members of that cluster are known only after the next resample. Until then nothing is added, so resistances near
 // it are overestimated.
 void find_effects(Crew& crew, const Embedding& embedding, std::span<const std::vector<Candidate>> pieces,
-                  std::span<PairWeight> pairs, std::vector<Effect>& effects);
+                  std::span<PairWeight> pairs, Buffer<Effect>& effects);
 
 }  // namespace ohm

@@ -3,23 +3,16 @@
 #include "base/huge_pages.hpp"
 #include "base/parallel.hpp"
 #include "base/rng.hpp"
-#include "base/simd.hpp"
-#include "sampling/effects.hpp"
 #include "sampling/thinning.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <stdexcept>
-#include <type_traits>
 
 namespace ohm {
 namespace {
 
-constexpr std::int64_t kPiece = 1 << 14;     // edges a thread tosses at a time
-constexpr std::int64_t kMostPieces = 32;     // pieces per thread in a round
-constexpr double kMostCandidates = 1 << 18;  // about as many in a round
-constexpr std::int64_t kAhead = 16;          // candidates between the prefetch of a record and its use
 constexpr double kRefreshes = 8.0;           // updates of degrees and cuts between two resamples
 constexpr double kGrowth = 2.5;              // growth of H between two resamples
 constexpr std::int64_t kSmallest = 1 << 12;  // rows below which resampling is not worth it
@@ -65,203 +58,6 @@ double Sampler::beta_for(std::int64_t n) const {
          (options_.epsilon * options_.epsilon);
 }
 
-template <class Index, class Weight>
-void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w) {
-  if (has_half_life()) throw std::invalid_argument("a sampler with a half-life needs the times of the edges");
-  take_in(u, v, w, {});
-}
-
-// With a half-life, `t` are the times of the edges, and `w` their weights at the end of the epoch.
-template <class Index, class Weight>
-void Sampler::take_in(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
-                      std::span<const double> t) {
-  Crew crew(options_.threads);
-  const std::int64_t size = std::ssize(u);
-  Round round;
-  double rate = 1.0;  // of the expected rows per edge, in the last round
-  for (std::int64_t begin = 0; begin < size;) {
-    const double spacing = rows_between_refreshes();
-    const double limit = (std::floor(state_.n_expected / spacing) + 1.0) * spacing;
-    // A round ends at the edge that reaches the limit. Those after it are tossed again, with new estimates, so a round
-    // should not be much longer.
-    const double ahead = std::min((limit - state_.n_expected) / rate, kMostCandidates / rate);
-    const auto wanted = static_cast<std::int64_t>(std::min(ahead, 0x1p40)) / kPiece + 1;
-    const std::int64_t most = crew.size() == 1 ? 1 : kMostPieces * crew.size();
-    const std::int64_t count = std::min(size - begin, kPiece * std::min(wanted, most));
-    const auto part = [&](auto values) { return values.empty() ? values : values.subspan(begin, count); };
-    const Batch<Index, Weight> batch{part(u), part(v), part(w), part(t)};
-    std::int64_t last = -1;
-    if (options_.grows) {
-      last = find_last(batch.u, batch.v, crew);
-      if (last >= std::ssize(state_.nodes)) reserve_nodes(last + 1);
-    }
-    const double before = state_.n_expected;
-    const bool is_tossed = state_.n_resamples > 0;
-    const std::int64_t taken = is_tossed ? toss_round(crew, batch, limit, round) : append_edges(crew, batch, limit);
-    if (is_tossed && std::is_same_v<Weight, Unit>) {
-      state_.n_self_loops += round.n_loops;
-      state_.weight_seen[0] += static_cast<double>(taken - round.n_loops);  // as count_edges does
-    } else {
-      const Counts counts = count_edges(batch.u.data(), batch.v.data(), w.empty() ? nullptr : batch.w.data(), taken,
-                                        state_.position, state_.weight_seen);
-      state_.n_self_loops += counts.loops;
-      state_.n_zero_weights += counts.zeros;
-    }
-    state_.position += taken;
-    if (last >= state_.n_nodes) {
-      if (taken < count) last = find_last(batch.u.first(taken), batch.v.first(taken), crew);
-      state_.n_nodes = std::max(state_.n_nodes, static_cast<std::int32_t>(last + 1));
-    }
-    begin += taken;
-    rate = std::max(1e-9, (state_.n_expected - before) / static_cast<double>(taken));
-    if (state_.n_expected < limit) continue;
-    // Nodes may have appeared since the capacity was set.
-    if (state_.n_resamples == 0) state_.capacity = std::max(state_.capacity, capacity_for(most_rows()));
-    if (state_.n_expected >= (state_.n_resamples == 0 ? 1.0 : kRefreshes) * rows_between_refreshes()) {
-      resample(crew);
-    } else if (state_.n_resamples > 0) {
-      refresh();
-    }
-  }
-}
-
-// Before the first resample all edges are kept, up to the one that reaches the limit. Returns how many were read.
-template <class Index, class Weight>
-std::int64_t Sampler::append_edges(Crew& crew, const Batch<Index, Weight>& batch, double limit) {
-  const std::int64_t size = std::ssize(batch.u);
-  const std::int64_t pieces = (size + kPiece - 1) / kPiece;
-  const auto counts = [&](std::int64_t i) {
-    return batch.u[i] != batch.v[i] && static_cast<float>(weight_at(batch.w, i)) >= static_cast<float>(kSmallestWeight);
-  };
-  std::vector<std::int64_t> found(pieces);
-  crew.run(pieces, [&](std::int64_t piece) {
-    const std::int64_t end = std::min(size, (piece + 1) * kPiece);
-    for (std::int64_t i = piece * kPiece; i < end; ++i) found[piece] += counts(i);
-  });
-  const auto missing = static_cast<std::int64_t>(std::ceil(limit - state_.n_expected));
-  std::int64_t taken = size, more = 0, used = 0;
-  std::vector<std::int64_t> start(pieces);
-  for (; used < pieces && more < missing; ++used) {
-    start[used] = n_rows() + more;
-    more += found[used];
-  }
-  if (more >= missing) {  // the last edge is in the last piece
-    more -= found[used - 1];
-    for (taken = (used - 1) * kPiece; more < missing; ++taken) more += counts(taken);
-  }
-  reserve_rows(n_rows() + more);
-  resize_rows(n_rows() + more);
-  crew.run(used, [&](std::int64_t piece) {
-    const std::int64_t end = std::min(taken, (piece + 1) * kPiece);
-    std::int64_t row = start[piece];
-    for (std::int64_t i = piece * kPiece; i < end; ++i) {
-      if (!counts(i)) continue;
-      state_.u[row] = static_cast<std::int32_t>(batch.u[i]);
-      state_.v[row] = static_cast<std::int32_t>(batch.v[i]);
-      state_.w[row] = static_cast<float>(weight_at(batch.w, i));
-      state_.chance[row] = 1.0f;
-      if (!batch.t.empty()) state_.time[row] = batch.t[i];
-      ++row;
-    }
-  });
-  state_.n_expected += static_cast<double>(more);
-  return taken;
-}
-
-// Tosses coins for edges, up to the one that reaches the limit, and adds what they keep. Returns how many were tossed.
-template <class Index, class Weight>
-std::int64_t Sampler::toss_round(Crew& crew, const Batch<Index, Weight>& batch, double limit, Round& round) {
-  const std::uint64_t key = mix(options_.seed);
-  const std::int64_t size = std::ssize(batch.u);
-  const std::int64_t pieces = (size + kPiece - 1) / kPiece;
-  std::vector<std::vector<Candidate>>& candidates = round.candidates;
-  candidates.resize(std::max<std::size_t>(candidates.size(), pieces));
-  std::vector<double> expected(pieces);
-  std::vector<std::int64_t> loops(pieces);
-  const auto count_part = [&](std::int64_t first, std::int64_t last) {
-    if (!std::is_same_v<Weight, Unit>) return std::int64_t{0};
-    return count_loops(batch.u.subspan(first, last - first), batch.v.subspan(first, last - first));
-  };
-  const auto rows_of = [](const Candidate& c) { return c.certain ? 1.0 : 0.5; };
-  crew.run(pieces, [&](std::int64_t piece) {
-    std::vector<Candidate>& found = candidates[piece];
-    found.clear();
-    toss_edges(batch.u, batch.v, batch.w, piece * kPiece, std::min(size, (piece + 1) * kPiece), state_.position, key,
-               static_cast<float>(state_.correction * state_.beta), embedding(), bound_, found);
-    loops[piece] = count_part(piece * kPiece, std::min(size, (piece + 1) * kPiece));
-    for (const Candidate& c : found) expected[piece] += rows_of(c);
-  });
-  // All sums are multiples of one half, and exact.
-  std::int64_t used = 0, taken = size;
-  double sum = state_.n_expected;
-  for (; used < pieces && sum < limit; ++used) sum += expected[used];
-  if (sum >= limit) {  // in the last piece
-    std::vector<Candidate>& found = candidates[used - 1];
-    sum -= expected[used - 1];
-    std::size_t left = 0;
-    while (sum < limit) sum += rows_of(found[left++]);
-    found.resize(left);
-    taken = found.back().position - state_.position + 1;
-    loops[used - 1] = count_part((used - 1) * kPiece, taken);
-  }
-  round.n_loops = std::accumulate(loops.begin(), loops.begin() + used, std::int64_t{0});
-  const std::span<const std::vector<Candidate>> kept(candidates.data(), used);
-  std::int64_t most = n_rows();
-  for (const std::vector<Candidate>& part : kept) most += std::ssize(part);
-  reserve_rows(most);  // with that of the effects, the last memory that is needed
-  find_effects(crew, embedding(), kept, state_.pairs, round.effects);
-  add_candidates(kept, round.effects, batch.t);
-  state_.n_expected = sum;
-  return taken;
-}
-
-// Adds candidates in their order, with what they change. A candidate that is not certain is kept or dropped.
-//
-// Half of them are dropped, such that the weight at each node, or in the cut of its cluster, stays close to that of all
-// candidates, as in choose_rows. Since the last resample, no candidate and no estimate has depended on which candidates
-// were kept. So each candidate is kept with probability 1/2.
-void Sampler::add_candidates(std::span<const std::vector<Candidate>> pieces, std::span<const Effect> effects,
-                             std::span<const double> t) {
-  const std::int64_t n_nodes = std::ssize(state_.nodes);
-  const auto balance_of = [&](std::int32_t vertex) -> float& {
-    return vertex < n_nodes ? state_.nodes[vertex].balance : state_.clusters[vertex - n_nodes].balance;
-  };
-  std::int64_t rows = n_rows();
-  resize_rows(rows + std::ssize(effects));
-  const Effect* effect = effects.data();
-  for (const std::vector<Candidate>& part : pieces) {
-    for (std::int64_t k = 0; k < std::ssize(part); ++k, ++effect) {
-      if (k + kAhead < std::ssize(part)) {
-        __builtin_prefetch(&state_.nodes[part[k + kAhead].u].share, 1);
-        __builtin_prefetch(&state_.nodes[part[k + kAhead].v].share, 1);
-      }
-      const Candidate& c = part[k];
-      NodeRecord& a = state_.nodes[c.u];
-      NodeRecord& b = state_.nodes[c.v];
-      a.degree_now += effect->more_u;
-      b.degree_now += effect->more_v;
-      climb(a.cluster, b.cluster, state_.clusters,
-            [&](std::int32_t cluster) { state_.clusters[cluster].cut_now += effect->more_u; },
-            [&](std::int32_t cluster) { state_.clusters[cluster].cut_now += effect->more_v; });
-      bool kept = c.certain;
-      if (!kept) {
-        float& balance_u = balance_of(effect->vertex_u);
-        float& balance_v = balance_of(effect->vertex_v);
-        kept = balance_u + balance_v + (c.tie ? 1e-30f : -1e-30f) < 0.0f;
-        balance_u += kept ? effect->gain_u : -effect->gain_u;
-        balance_v += kept ? effect->gain_v : -effect->gain_v;
-      }
-      state_.u[rows] = c.u;  // a row is written before it is known whether it stays
-      state_.v[rows] = c.v;
-      state_.w[rows] = c.certain ? c.w : 2.0f * c.w;
-      state_.chance[rows] = c.chance;
-      if (!t.empty()) state_.time[rows] = t[c.position - state_.position];
-      rows += kept;
-    }
-  }
-  resize_rows(rows);
-}
-
 // Reserves memory for this many rows, or for more, so that few calls move them.
 void Sampler::reserve_rows(std::int64_t rows) {
   const std::size_t reserved =
@@ -289,6 +85,11 @@ void Sampler::resize_rows(std::int64_t rows) {
 double Sampler::rows_between_refreshes() const {
   const auto rows = static_cast<double>(std::max<std::int64_t>(1, state_.capacity - state_.n_sorted));
   return state_.n_resamples == 0 ? rows : rows / kRefreshes;
+}
+
+// Whether as many rows are expected as are resampled.
+bool Sampler::is_full() const {
+  return state_.n_expected >= (state_.n_resamples == 0 ? 1.0 : kRefreshes) * rows_between_refreshes();
 }
 
 // Updates the estimates with all candidates so far.
@@ -470,9 +271,15 @@ void Sampler::store_chosen(Crew& crew, const Triangle& h, std::span<const float>
   });
   std::partial_sum(start.begin(), start.end(), start.begin());
   const std::int64_t left = start.back();
-  Buffer<std::int32_t> from(left), to(left);
-  Buffer<float> weight(left), kept(left);
-  Buffer<double> time(has_half_life() ? left : 0);
+  const auto fill = [&]<class T>(Buffer<T>& values) {  // with room for the rows to come
+    values.reserve(std::min(4 * left, capacity_for(static_cast<double>(left))));
+    values.resize(left);
+  };
+  Buffer<std::int32_t> from, to;
+  Buffer<float> weight, kept;
+  Buffer<double> time;
+  fill(from), fill(to), fill(weight), fill(kept);
+  if (has_half_life()) fill(time);
   for_row_pieces(h, crew, [&](std::int64_t piece, std::int32_t first, std::int32_t last) {
     std::int64_t row = start[piece];
     for (std::int32_t u = first; u < last; ++u) {
@@ -494,12 +301,5 @@ void Sampler::store_chosen(Crew& crew, const Triangle& h, std::span<const float>
   state_.time = std::move(time);
   state_.n_sorted = n_rows();
 }
-
-#define OHM_INSTANTIATE(Index, Weight)                                                                    \
-  template void Sampler::update(std::span<const Index>, std::span<const Index>, std::span<const Weight>); \
-  template void Sampler::take_in(std::span<const Index>, std::span<const Index>, std::span<const Weight>, \
-                                 std::span<const double>);
-OHM_FOR_EDGE_TYPES(OHM_INSTANTIATE)
-#undef OHM_INSTANTIATE
 
 }  // namespace ohm

@@ -126,24 +126,29 @@ class Sampler {
     std::span<const Weight> w;
     std::span<const double> t;
   };
-  // Edges that are tossed together; the memory is used again.
+  // Edges that are tossed together; the memory is used again. See sampler_arrivals.cpp.
   struct Round {
     std::vector<std::vector<Candidate>> candidates;  // in pieces
-    std::vector<Effect> effects;
-    std::int64_t n_loops = 0;  // among its edges, counted if these have no weights
+    std::int64_t n_pieces = 0;                       // of candidates that are to be added
+    Buffer<Effect> effects;                          // of these candidates
+    std::int64_t n_loops = 0;                        // among the edges, counted if these have no weights
+    std::int64_t position = 0;                       // of the first edge in the stream
+    std::span<const double> t;                       // of the edges
   };
 
   Triangle gather(Crew& crew) const;  // H as it is
   double rows_between_refreshes() const;
+  bool is_full() const;
   template <class Index, class Weight>
   void take_in(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
                std::span<const double> t);
   template <class Index, class Weight>
+  void take_in_rounds(Crew& crew, const Batch<Index, Weight>& all, Round& round, Round& waiting);
+  template <class Index, class Weight>
   std::int64_t append_edges(Crew& crew, const Batch<Index, Weight>& batch, double limit);
   template <class Index, class Weight>
-  std::int64_t toss_round(Crew& crew, const Batch<Index, Weight>& batch, double limit, Round& round);
-  void add_candidates(std::span<const std::vector<Candidate>> pieces, std::span<const Effect> effects,
-                      std::span<const double> t);
+  std::int64_t toss_round(Crew& crew, const Batch<Index, Weight>& batch, double limit, Round& round, Round& waiting);
+  void add_candidates(Round& round);
   void resize_rows(std::int64_t rows);
   void refresh();
   void add(const State& other, double scale);

@@ -1,30 +1,51 @@
 #include "solver/matrix.hpp"
 
+#include "base/simd.hpp"
 #include "graph/components.hpp"
+
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <numeric>
 
 namespace ohm {
 
+namespace {
+
+// Adds rows of `Width` columns to the sums of their components, with compensation (Kahan): a constant vector minus its
+// mean is then zero up to the last bit.
+template <int Width>
+void add_rows(const NullSpace& space, const double* columns, std::int64_t stride, int width, double* sums) {
+  using R = Row<double, Width>;
+  const Rows<double, Width> sum(std::ssize(space.singular)), lost(std::ssize(space.singular));
+  std::fill_n(&sum[0], space.singular.size(), R{});
+  std::fill_n(&lost[0], space.singular.size(), R{});
+  for (std::size_t i = 0; i < space.component.size(); ++i) {
+    const std::int64_t k = space.component[i];
+    if (!space.singular[k]) continue;
+    R row;
+    std::memcpy(&row, columns + i * stride, sizeof(R));
+    const R term = row - lost[k];
+    const R next = sum[k] + term;
+    lost[k] = (next - sum[k]) - term;
+    sum[k] = next;
+  }
+  for (std::size_t k = 0; k < space.singular.size(); ++k) {
+    std::memcpy(sums + k * width, &sum[static_cast<std::int64_t>(k)], sizeof(R));
+  }
+}
+
+}  // namespace
+
 std::vector<double> NullSpace::means(const double* columns, std::int64_t stride, int width) const {
   std::vector<double> mean(singular.size() * width, 0.0);
-  // Summed with compensation (Kahan), so that a constant vector minus its mean is zero up to the last bit.
-  std::vector<double> lost(mean.size(), 0.0);
   std::vector<double> count(singular.size(), 0.0);
-  for (std::size_t i = 0; i < component.size(); ++i) {
-    const std::size_t k = component[i];
-    if (!singular[k]) continue;
-    count[k] += 1.0;
-    for (int c = 0; c < width; ++c) {
-      double& sum = mean[k * width + c];
-      const double term = columns[i * stride + c] - lost[k * width + c];
-      const double next = sum + term;
-      lost[k * width + c] = (next - sum) - term;
-      sum = next;
-    }
-  }
+  for (const std::int32_t k : component) count[k] += singular[k] ? 1.0 : 0.0;
+  int first = 0;
+  for (; first + 8 <= width; first += 8) add_rows<8>(*this, columns + first, stride, width, &mean[first]);
+  for (; first + 4 <= width; first += 4) add_rows<4>(*this, columns + first, stride, width, &mean[first]);
+  for (; first < width; ++first) add_rows<1>(*this, columns + first, stride, width, &mean[first]);
   for (std::size_t k = 0; k < count.size(); ++k) {
     for (int c = 0; c < width; ++c) mean[k * width + c] /= std::max(count[k], 1.0);
   }
@@ -135,9 +156,9 @@ Matrix make_matrix(const CsrView& graph, const double* ground, std::vector<std::
 Matrix make_matrix(const Triangle& edges, std::span<const double> degree, Crew& crew) {
   Matrix a;
   a.n = edges.n();
-  const auto [smallest, largest] = std::minmax_element(edges.weight.begin(), edges.weight.end());
   if (edges.edges() > 0) {
-    const WeightRange range = weight_range(static_cast<double>(*largest), static_cast<double>(*smallest));
+    const auto [smallest, largest] = find_extremes(edges.weight, crew);
+    const WeightRange range = weight_range(static_cast<double>(largest), static_cast<double>(smallest));
     a.scale = range.scale;
     a.float_range = range.fits_float;
   }

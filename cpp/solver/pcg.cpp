@@ -53,10 +53,14 @@ class Block {
       reports_[c] = {};
       reports_[c].projected_out = b_.projected_out[c];
     }
-    start_mean_ = null_.means(columns_.x, columns_.stride, width_);
     for (std::int64_t i = 0; i < a_.n && zero_start_; ++i) {
       const double* x = columns_.x + i * columns_.stride;
       zero_start_ = std::all_of(x, x + width_, [](double value) { return value == 0.0; });
+    }
+    if (zero_start_) {
+      start_mean_.resize(null_.singular.size() * width_);
+    } else {
+      start_mean_ = null_.means(columns_.x, columns_.stride, width_);
     }
     iterate();
     centre_answer();

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 namespace ohm {
@@ -41,16 +42,35 @@ class RightHandSides {
       : null_(null),
         width_(static_cast<int>(columns.count)),
         means_(null.means(columns.b, columns.stride, width_)) {
-    const auto n = static_cast<std::int64_t>(null.component.size());
+    if (width_ == Width) {
+      measure(columns, matrix_scale, std::integral_constant<int, Width>());
+    } else {
+      measure(columns, matrix_scale, width_);
+    }
+  }
+
+  // Conversions between the solution of the scaled system and the answer.
+  double to_answer(int c, double x) const { return x * answer_unit_[c][0] * answer_unit_[c][1]; }
+  double from_answer(int c, double x) const { return x * inverse_answer_unit_[c][0] * inverse_answer_unit_[c][1]; }
+
+  // Means of the columns over the component of a node; zero if that is grounded.
+  const double* mean(std::int64_t node) const { return means_.data() + std::int64_t{null_.component[node]} * width_; }
+
+ private:
+  static int within_range(int exponent) { return std::clamp(exponent, -1022, 1022); }
+
+  // Compilers vectorise the loops over a number of columns that they know.
+  void measure(const Columns& columns, double matrix_scale, auto width) {
+    const auto n = static_cast<std::int64_t>(null_.component.size());
     double peak[Width] = {};
     for (std::int64_t i = 0; i < n; ++i) {
-      for (int c = 0; c < width_; ++c) {
+      for (int c = 0; c < width; ++c) {
         peak[c] = std::max(peak[c], std::abs(columns.b[i * columns.stride + c]));
       }
     }
     int exponent[Width] = {};
     double shrink[Width] = {};
-    for (int c = 0; c < width_; ++c) {
+    for (int c = 0; c < width; ++c) {
       if (peak[c] > 0.0) exponent[c] = within_range(std::ilogb(peak[c]));
       shrink[c] = std::exp2(-exponent[c]);
     }
@@ -58,7 +78,7 @@ class RightHandSides {
     double kept[Width] = {};
     double removed[Width] = {};
     for (std::int64_t i = 0; i < n; ++i) {
-      for (int c = 0; c < width_; ++c) {
+      for (int c = 0; c < width; ++c) {
         const double value = columns.b[i * columns.stride + c] * shrink[c];
         const double in_null_space = mean(i)[c] * shrink[c];
         const double rest = value - in_null_space;
@@ -67,7 +87,7 @@ class RightHandSides {
         removed[c] += in_null_space * in_null_space;
       }
     }
-    for (int c = 0; c < width_; ++c) {
+    for (int c = 0; c < width; ++c) {
       if (whole[c] > 0.0) projected_out[c] = std::min(1.0, std::sqrt(removed[c] / whole[c]));
       // A vector in the null space, up to rounding: its answer is zero.
       if (kept[c] <= whole[c] * 1e-30) continue;
@@ -84,16 +104,6 @@ class RightHandSides {
       }
     }
   }
-
-  // Conversions between the solution of the scaled system and the answer.
-  double to_answer(int c, double x) const { return x * answer_unit_[c][0] * answer_unit_[c][1]; }
-  double from_answer(int c, double x) const { return x * inverse_answer_unit_[c][0] * inverse_answer_unit_[c][1]; }
-
-  // Means of the columns over the component of a node; zero if that is grounded.
-  const double* mean(std::int64_t node) const { return means_.data() + std::int64_t{null_.component[node]} * width_; }
-
- private:
-  static int within_range(int exponent) { return std::clamp(exponent, -1022, 1022); }
 
   double answer_unit_[Width][2] = {};  // 0 if there is nothing to solve
   double inverse_answer_unit_[Width][2] = {};

@@ -67,8 +67,8 @@ bool solve_without_factor(const ClusteredGraph& graph, Crew& crew, const Columns
                        .threads = crew.size()};
   options.measure_energy = true;
   if (2 * h.edges() <= kFactorRow * h.n()) options.hopeless_beyond = kClusterPatience;
-  const auto [lightest, heaviest] = std::minmax_element(h.weight.begin(), h.weight.end());
-  options.float_vectors = h.edges() == 0 || *heaviest < kFloatContrast * *lightest;
+  const auto [lightest, heaviest] = find_extremes(h.weight, crew);
+  options.float_vectors = h.edges() == 0 || heaviest < kFloatContrast * lightest;
   for (;; options.float_vectors = false) {
     pcg({graph.matrix, graph.null_space, preconditioner}, columns, options, reports.data());
     const auto is_unfinished = [](const ColumnReport& r) { return r.outcome != Outcome::converged; };

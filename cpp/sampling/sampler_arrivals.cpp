@@ -1,0 +1,281 @@
+// How a sampler takes in edges, in rounds.
+//
+// In a round, threads toss the coins of pieces of the batch, and find what the candidates change. Then one thread adds
+// the candidates in their order. The coins of the next round do not depend on that, unless the estimates are updated in
+// between. So the candidates of a round wait until they can be added while other threads toss the next coins.
+#include "base/parallel.hpp"
+#include "base/rng.hpp"
+#include "base/simd.hpp"
+#include "sampling/effects.hpp"
+#include "sampling/sampler.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <mutex>
+#include <numeric>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+
+namespace ohm {
+namespace {
+
+constexpr std::int64_t kPiece = 1 << 14;     // edges a thread tosses at a time
+constexpr std::int64_t kFewestPieces = 2;    // pieces per thread in a round, if there are several threads
+constexpr std::int64_t kMostPieces = 8;
+constexpr double kMostCandidates = 1 << 18;  // about as many in a round
+constexpr std::int64_t kAhead = 16;          // candidates between the prefetch of a record and its use
+
+}  // namespace
+
+template <class Index, class Weight>
+void Sampler::update(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w) {
+  if (has_half_life()) throw std::invalid_argument("a sampler with a half-life needs the times of the edges");
+  take_in(u, v, w, {});
+}
+
+// With a half-life, `t` are the times of the edges, and `w` their weights at the end of the epoch.
+template <class Index, class Weight>
+void Sampler::take_in(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
+                      std::span<const double> t) {
+  Crew crew(options_.threads);
+  Round rounds[2];
+  try {
+    take_in_rounds(crew, Batch<Index, Weight>{u, v, w, t}, rounds[0], rounds[1]);
+  } catch (...) {
+    for (Round& round : rounds) add_candidates(round);  // of the edges that count as seen
+    throw;
+  }
+}
+
+template <class Index, class Weight>
+void Sampler::take_in_rounds(Crew& crew, const Batch<Index, Weight>& all, Round& round, Round& waiting) {
+  const std::int64_t size = std::ssize(all.u);
+  const bool grows = options_.grows && find_last(all.u, all.v, crew) >= state_.n_nodes;
+  double rate = 1.0;  // of the expected rows per edge, in the last round
+  for (std::int64_t begin = 0; begin < size;) {
+    const double spacing = rows_between_refreshes();
+    const double limit = (std::floor(state_.n_expected / spacing) + 1.0) * spacing;
+    // A round ends at the edge that reaches the limit, and its candidates cannot wait. Half the way to the limit at a
+    // time, that round is short.
+    const double ahead = std::min(0.5 * (limit - state_.n_expected) / rate, kMostCandidates / rate);
+    const auto wanted = static_cast<std::int64_t>(std::min(ahead, 0x1p40)) / kPiece;
+    const std::int64_t threads = crew.size();
+    const std::int64_t pieces = threads == 1 ? 1 : std::clamp(wanted, kFewestPieces * threads, kMostPieces * threads);
+    const std::int64_t count = std::min(size - begin, kPiece * pieces);
+    const auto part = [&](auto values) { return values.empty() ? values : values.subspan(begin, count); };
+    const Batch<Index, Weight> batch{part(all.u), part(all.v), part(all.w), part(all.t)};
+    std::int64_t last = -1;
+    if (grows) {
+      last = find_last(batch.u, batch.v, crew);
+      if (last >= std::ssize(state_.nodes)) {
+        add_candidates(waiting);  // which refers to clusters by numbers after those of the nodes
+        reserve_nodes(last + 1);
+      }
+    }
+    const double before = state_.n_expected;
+    const bool is_tossed = state_.n_resamples > 0;
+    const std::int64_t taken =
+        is_tossed ? toss_round(crew, batch, limit, round, waiting) : append_edges(crew, batch, limit);
+    if (is_tossed && std::is_same_v<Weight, Unit>) {
+      state_.n_self_loops += round.n_loops;
+      state_.weight_seen[0] += static_cast<double>(taken - round.n_loops);  // as count_edges does
+    } else {
+      const Counts counts = count_edges(batch.u.data(), batch.v.data(), batch.w.empty() ? nullptr : batch.w.data(),
+                                        taken, state_.position, state_.weight_seen);
+      state_.n_self_loops += counts.loops;
+      state_.n_zero_weights += counts.zeros;
+    }
+    state_.position += taken;
+    if (last >= state_.n_nodes) {
+      if (taken < count) last = find_last(batch.u.first(taken), batch.v.first(taken), crew);
+      state_.n_nodes = std::max(state_.n_nodes, static_cast<std::int32_t>(last + 1));
+    }
+    begin += taken;
+    rate = std::max(1e-9, (state_.n_expected - before) / static_cast<double>(taken));
+    if (state_.n_expected < limit && crew.size() > 1) {
+      std::swap(round, waiting);
+      continue;
+    }
+    add_candidates(round);
+    if (state_.n_expected < limit) continue;
+    // Nodes may have appeared since the capacity was set.
+    if (state_.n_resamples == 0) state_.capacity = std::max(state_.capacity, capacity_for(most_rows()));
+    if (is_full()) {
+      resample(crew);
+    } else if (state_.n_resamples > 0) {
+      refresh();
+    }
+  }
+  add_candidates(waiting);
+}
+
+// Before the first resample all edges are kept, up to the one that reaches the limit. Returns how many were read.
+template <class Index, class Weight>
+std::int64_t Sampler::append_edges(Crew& crew, const Batch<Index, Weight>& batch, double limit) {
+  const std::int64_t size = std::ssize(batch.u);
+  const std::int64_t pieces = (size + kPiece - 1) / kPiece;
+  const auto counts = [&](std::int64_t i) {
+    return batch.u[i] != batch.v[i] && static_cast<float>(weight_at(batch.w, i)) >= static_cast<float>(kSmallestWeight);
+  };
+  std::vector<std::int64_t> found(pieces);
+  crew.run(pieces, [&](std::int64_t piece) {
+    const std::int64_t end = std::min(size, (piece + 1) * kPiece);
+    std::int64_t count = 0;
+    for (std::int64_t i = piece * kPiece; i < end; ++i) count += counts(i);
+    found[piece] = count;
+  });
+  const auto missing = static_cast<std::int64_t>(std::ceil(limit - state_.n_expected));
+  std::int64_t taken = size, more = 0, used = 0;
+  std::vector<std::int64_t> start(pieces);
+  for (; used < pieces && more < missing; ++used) {
+    start[used] = n_rows() + more;
+    more += found[used];
+  }
+  if (more >= missing) {  // the last edge is in the last piece
+    more -= found[used - 1];
+    for (taken = (used - 1) * kPiece; more < missing; ++taken) more += counts(taken);
+  }
+  reserve_rows(n_rows() + more);
+  resize_rows(n_rows() + more);
+  crew.run(used, [&](std::int64_t piece) {
+    const std::int64_t end = std::min(taken, (piece + 1) * kPiece);
+    std::int64_t row = start[piece];
+    for (std::int64_t i = piece * kPiece; i < end; ++i) {
+      if (!counts(i)) continue;
+      state_.u[row] = static_cast<std::int32_t>(batch.u[i]);
+      state_.v[row] = static_cast<std::int32_t>(batch.v[i]);
+      state_.w[row] = static_cast<float>(weight_at(batch.w, i));
+      state_.chance[row] = 1.0f;
+      if (!batch.t.empty()) state_.time[row] = batch.t[i];
+      ++row;
+    }
+  });
+  state_.n_expected += static_cast<double>(more);
+  return taken;
+}
+
+// Tosses coins for edges, up to the one that reaches the limit, and finds what they change. Meanwhile the candidates of
+// the round before, which are waiting, are added. Returns how many edges were tossed.
+template <class Index, class Weight>
+std::int64_t Sampler::toss_round(Crew& crew, const Batch<Index, Weight>& batch, double limit, Round& round,
+                                 Round& waiting) {
+  const std::uint64_t key = mix(options_.seed);
+  const std::int64_t size = std::ssize(batch.u);
+  const std::int64_t pieces = (size + kPiece - 1) / kPiece;
+  std::vector<std::vector<Candidate>>& candidates = round.candidates;
+  candidates.resize(std::max<std::size_t>(candidates.size(), pieces));
+  std::vector<double> expected(pieces);
+  std::vector<std::int64_t> loops(pieces);
+  const auto count_part = [&](std::int64_t first, std::int64_t last) {
+    if (!std::is_same_v<Weight, Unit>) return std::int64_t{0};
+    return count_loops(batch.u.subspan(first, last - first), batch.v.subspan(first, last - first));
+  };
+  const auto rows_of = [](const Candidate& c) { return c.certain ? 1.0 : 0.5; };
+  // The first pieces, of which all coins are tossed, and the rows that they lead to. All sums are multiples of one
+  // half, and exact. As soon as they reach the limit, no other piece is needed.
+  std::vector<char> is_tossed(pieces);
+  std::int64_t used = 0;
+  double sum = state_.n_expected;
+  std::mutex guard;
+  std::atomic<bool> is_enough = false;
+  const std::int64_t adds = waiting.n_pieces > 0 ? 1 : 0;
+  crew.run(adds + pieces, [&](std::int64_t task) {
+    const std::int64_t piece = task - adds;
+    if (piece < 0) return add_candidates(waiting);
+    if (is_enough) return;
+    std::vector<Candidate> found = std::move(candidates[piece]);  // apart from those that other threads write
+    found.clear();
+    toss_edges(batch.u, batch.v, batch.w, piece * kPiece, std::min(size, (piece + 1) * kPiece), state_.position, key,
+               static_cast<float>(state_.correction * state_.beta), embedding(), bound_, found);
+    loops[piece] = count_part(piece * kPiece, std::min(size, (piece + 1) * kPiece));
+    double rows = 0.0;
+    for (const Candidate& c : found) rows += rows_of(c);
+    const std::lock_guard lock(guard);
+    candidates[piece] = std::move(found);
+    expected[piece] = rows;
+    is_tossed[piece] = 1;
+    for (; used < pieces && is_tossed[used] != 0 && sum < limit; ++used) sum += expected[used];
+    is_enough = sum >= limit;
+  });
+  std::int64_t taken = size;
+  if (sum >= limit) {  // in the last piece
+    std::vector<Candidate>& found = candidates[used - 1];
+    sum -= expected[used - 1];
+    std::size_t left = 0;
+    while (sum < limit) sum += rows_of(found[left++]);
+    found.resize(left);
+    taken = found.back().position - state_.position + 1;
+    loops[used - 1] = count_part((used - 1) * kPiece, taken);
+  }
+  const std::span<const std::vector<Candidate>> kept(candidates.data(), used);
+  std::int64_t most = n_rows();
+  for (const std::vector<Candidate>& part : kept) most += std::ssize(part);
+  reserve_rows(most);  // with that of the effects, the last memory that is needed
+  find_effects(crew, embedding(), kept, state_.pairs, round.effects);
+  round.n_pieces = used;
+  round.n_loops = std::accumulate(loops.begin(), loops.begin() + used, std::int64_t{0});
+  round.position = state_.position;
+  round.t = batch.t;
+  state_.n_expected = sum;
+  return taken;
+}
+
+// Adds the candidates of a round in their order, with what they change, and empties the round. A candidate that is not
+// certain is kept or dropped. Memory is reserved, so this does not fail.
+//
+// Half of them are dropped, such that the weight at each node, or in the cut of its cluster, stays close to that of all
+// candidates, as in choose_rows. Since the last resample, no candidate and no estimate has depended on which candidates
+// were kept. So each candidate is kept with probability 1/2.
+void Sampler::add_candidates(Round& round) {
+  const std::int64_t n_nodes = std::ssize(state_.nodes);
+  const auto balance_of = [&](std::int32_t vertex) -> float& {
+    return vertex < n_nodes ? state_.nodes[vertex].balance : state_.clusters[vertex - n_nodes].balance;
+  };
+  std::int64_t rows = n_rows();
+  if (round.n_pieces == 0) return;
+  resize_rows(rows + std::ssize(round.effects));
+  const Effect* effect = round.effects.data();
+  for (const std::vector<Candidate>& part : std::span(round.candidates).first(round.n_pieces)) {
+    for (std::int64_t k = 0; k < std::ssize(part); ++k, ++effect) {
+      if (k + kAhead < std::ssize(part)) {
+        __builtin_prefetch(&state_.nodes[part[k + kAhead].u].share, 1);
+        __builtin_prefetch(&state_.nodes[part[k + kAhead].v].share, 1);
+      }
+      const Candidate& c = part[k];
+      NodeRecord& a = state_.nodes[c.u];
+      NodeRecord& b = state_.nodes[c.v];
+      a.degree_now += effect->more_u;
+      b.degree_now += effect->more_v;
+      climb(a.cluster, b.cluster, state_.clusters,
+            [&](std::int32_t cluster) { state_.clusters[cluster].cut_now += effect->more_u; },
+            [&](std::int32_t cluster) { state_.clusters[cluster].cut_now += effect->more_v; });
+      bool kept = c.certain;
+      if (!kept) {
+        float& balance_u = balance_of(effect->vertex_u);
+        float& balance_v = balance_of(effect->vertex_v);
+        kept = balance_u + balance_v + (c.tie ? 1e-30f : -1e-30f) < 0.0f;
+        balance_u += kept ? effect->gain_u : -effect->gain_u;
+        balance_v += kept ? effect->gain_v : -effect->gain_v;
+      }
+      state_.u[rows] = c.u;  // a row is written before it is known whether it stays
+      state_.v[rows] = c.v;
+      state_.w[rows] = c.certain ? c.w : 2.0f * c.w;
+      state_.chance[rows] = c.chance;
+      if (!round.t.empty()) state_.time[rows] = round.t[c.position - round.position];
+      rows += kept;
+    }
+  }
+  resize_rows(rows);
+  round.n_pieces = 0;
+}
+
+#define OHM_INSTANTIATE(Index, Weight)                                                                    \
+  template void Sampler::update(std::span<const Index>, std::span<const Index>, std::span<const Weight>); \
+  template void Sampler::take_in(std::span<const Index>, std::span<const Index>, std::span<const Weight>, \
+                                 std::span<const double>);
+OHM_FOR_EDGE_TYPES(OHM_INSTANTIATE)
+#undef OHM_INSTANTIATE
+
+}  // namespace ohm
