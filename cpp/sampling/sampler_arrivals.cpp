@@ -22,8 +22,8 @@ namespace ohm {
 namespace {
 
 constexpr std::int64_t kPiece = 1 << 14;     // edges a thread tosses at a time
-constexpr std::int64_t kFewestPieces = 2;    // pieces per thread in a round, if there are several threads
-constexpr std::int64_t kMostPieces = 8;
+constexpr std::int64_t kFewestPieces = 2;    // per thread in a round of several threads
+constexpr std::int64_t kMostPieces = 8;      // likewise
 constexpr double kMostCandidates = 1 << 18;  // about as many in a round
 constexpr std::int64_t kAhead = 16;          // candidates between the prefetch of a record and its use
 

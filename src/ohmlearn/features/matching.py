@@ -159,7 +159,8 @@ def _refuse_all(ids: NDArray[Any], nodes: NodeTable | None, size: int, source: s
         first = nodes.ids([0]).tolist()[0]
         there = f", such as {first!r}"
         short = {str(each).lstrip("0") for each in ids[:MOST_COMPARED].tolist()}
-        other = {str(each).lstrip("0") for each in nodes.ids().tolist()[:MOST_COMPARED]}
+        some = nodes.ids(range(min(len(nodes), MOST_COMPARED)))
+        other = {str(each).lstrip("0") for each in some.tolist()}
         if short & other:
             remedy = "zeros in front are missing on one side; read both columns as texts"
     refuse_source(
