@@ -280,7 +280,7 @@ def test_the_log_is_compacted_while_edges_arrive(tmp_path, monkeypatch):
             service._compacted = 0.0
         wait_for(lambda: service._log.info()["n_records"] < 600)
         wait_for(lambda: service.envelope()["watermark"]["edges"] == 30_000)
-        assert service.status()["unsampled_edges"] == 0
+        wait_for(lambda: service.status()["unsampled_edges"] == 0)
     assert EdgeLog(tmp_path / "s" / "log").info()["n_records"] < 600
     for mine, theirs in zip(stored(tmp_path / "s"), columns, strict=True):
         np.testing.assert_array_equal(mine, theirs)
