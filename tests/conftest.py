@@ -13,7 +13,8 @@ def one_thread_for_dense_answers() -> Iterator[None]:
 
     The dense matrices that tests compare with are small. On two cores, one of which has other work,
     two threads of BLAS wait for each other: eigenvalues of 400 nodes take 0.4 or 10 seconds.
-    test_blas_threads.py sets the number of threads that it needs.
+    test_blas_threads.py sets the number of threads that it needs. The limit is not that of
+    `one_blas_thread`, which would then have nothing to do in any test.
     """
     with threadpoolctl.threadpool_limits(1, user_api="blas"):
         yield

@@ -41,8 +41,8 @@ void resize_huge(std::vector<T>& values, std::size_t size) {
   values.resize(size);
 }
 
-// A vector of numbers, or of plain structs, that does not set them when it grows, so that the threads which write them touch their pages
-// first, and several at a time.
+// A vector of numbers, or of plain structs, that does not set them when it grows, so that the threads which write them
+// touch their pages first, and several at a time.
 template <class T>
 struct Untouched : std::allocator<T> {
   template <class U>

@@ -229,12 +229,12 @@ std::int64_t Sampler::toss_round(Crew& crew, const Batch<Index, Weight>& batch, 
 // candidates, as in choose_rows. Since the last resample, no candidate and no estimate has depended on which candidates
 // were kept. So each candidate is kept with probability 1/2.
 void Sampler::add_candidates(Round& round) {
+  if (round.n_pieces == 0) return;
   const std::int64_t n_nodes = std::ssize(state_.nodes);
   const auto balance_of = [&](std::int32_t vertex) -> float& {
     return vertex < n_nodes ? state_.nodes[vertex].balance : state_.clusters[vertex - n_nodes].balance;
   };
   std::int64_t rows = n_rows();
-  if (round.n_pieces == 0) return;
   resize_rows(rows + std::ssize(round.effects));
   const Effect* effect = round.effects.data();
   for (const std::vector<Candidate>& part : std::span(round.candidates).first(round.n_pieces)) {
