@@ -24,7 +24,7 @@ test: .venv/dev build/editable/ohm_tests ## style, types, layers, C++ and Python
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	build/editable/ohm_tests
-	$(BIN)/pytest -q --ignore=tests/spark --ignore=src/ohmlearn/spark --ignore-glob="*/support/spark_*.py"
+	$(BIN)/pytest -q --ignore=tests/spark --ignore-glob="*/ohmlearn/spark.py" --ignore-glob="*/spark_*.py"
 
 docs: .venv/docs build/docs/current ## the documentation site; its code is run and its links are checked: build/docs/html
 	$(BIN)/pytest -q tests/project/test_documentation.py
@@ -40,7 +40,7 @@ check-native: build/sanitized/ohm_tests ## C++ tests under the address and undef
 check-spark: .venv/dev ## ohmlearn.spark with PySpark on two cores of this machine; needs Java 17
 	@java -version >/dev/null 2>&1 || echo "check-spark is skipped: there is no java; install openjdk-17-jre-headless"
 	@! java -version >/dev/null 2>&1 || $(MAKE) --no-print-directory .venv/spark
-	@! java -version >/dev/null 2>&1 || $(BIN)/pytest -q tests/spark src/ohmlearn/spark
+	@! java -version >/dev/null 2>&1 || $(BIN)/pytest -q tests/spark src/ohmlearn/spark.py $(wildcard src/ohmlearn/cluster/spark_*.py)
 
 check-report: .venv/dev ## the page of `ohmlearn label` in a real browser (chromium): out/report
 	$(BIN)/python tests/project/check_report.py

@@ -7,7 +7,11 @@ import numpy as np
 import pytest
 
 HAS_SPARK = find_spec("pyspark") is not None and shutil.which("java") is not None
-collect_ignore_glob = [] if HAS_SPARK else ["src/ohmlearn/spark/*", "tests/spark/*"]
+collect_ignore_glob = (
+    []
+    if HAS_SPARK
+    else ["src/ohmlearn/*spark*.py", "src/ohmlearn/cluster/spark_*.py", "tests/spark/*"]
+)
 if find_spec("playwright") is None:  # only make check-page needs it
     collect_ignore_glob.append("tests/project/check_page.py")
 

@@ -57,7 +57,7 @@ class Ours:
 
     def choose(self, labelled: np.ndarray, codes: np.ndarray) -> list[int]:
         """Return the next batch of nodes."""
-        from ohmlearn.semi_supervised.suggest import suggest_nodes
+        from ohmlearn.estimators.suggest_labels import suggest_nodes
 
         shares = None
         if len(labelled) > 0:
@@ -186,7 +186,7 @@ def measure(options: argparse.Namespace) -> None:
 def measure_large(options: argparse.Namespace) -> None:
     """Print time and memory of 20 suggestions on a large random graph."""
     from ohmlearn import Graph
-    from ohmlearn.semi_supervised.suggest import suggest_nodes
+    from ohmlearn.estimators.suggest_labels import suggest_nodes
 
     n, m = options.large, 10 * options.large
     rng = np.random.default_rng(0)

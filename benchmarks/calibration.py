@@ -88,7 +88,7 @@ def _read(path: Path) -> list[Figure]:
 def _study(task: tuple[str, str, float, list[float], int]) -> list[Figure]:
     """Run all seeds of one family, order and epsilon; return one figure per constant."""
     from ohmlearn.sparsifier import StreamingSparsifier
-    from ohmlearn.sparsifier.options import CONSTANTS
+    from ohmlearn.sparsifier.sparsifier_options import CONSTANTS
 
     name, order, epsilon, constants, seeds = task
     family = families.make(name)
@@ -187,7 +187,7 @@ def draw(figures: list[Figure], path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    from ohmlearn.sparsifier.options import CONSTANTS as NAMED
+    from ohmlearn.sparsifier.sparsifier_options import CONSTANTS as NAMED
 
     runs = group(figures)
     # Leave out families of which no edge was dropped: their error is zero.

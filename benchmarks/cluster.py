@@ -27,8 +27,8 @@ from distributed import Client, LocalCluster
 from benchmarks.families import FAMILIES, Ruler
 from benchmarks.measure import Figure, emit, peak_mib, reset_peak
 from ohmlearn import Graph, StreamingSparsifier, certify, read_edges
+from ohmlearn.cluster.dask_local import SETTINGS
 from ohmlearn.dask import ClusterEdges, sparsify
-from ohmlearn.dask.local import SETTINGS
 
 ROW_GROUP = 1 << 20
 

@@ -118,7 +118,7 @@ def make_features(images: np.ndarray, name: str) -> np.ndarray:
 def measure(options: argparse.Namespace) -> None:
     """Print the figures of one way to keep the edges."""
     from ohmlearn import Graph, StreamingSparsifier
-    from ohmlearn.graph.degrees import CountedEdges
+    from ohmlearn.edges.degree_counting import CountedEdges
 
     warnings.simplefilter("ignore")
     with np.load(options.path) as file:

@@ -50,7 +50,7 @@ def blob_data(n: int, d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def fit(data: tuple[np.ndarray, np.ndarray, np.ndarray], **parameters: Any) -> Figure:
     """Fit an HFSClassifier and return its cost and accuracy."""
-    from ohmlearn.semi_supervised import HFSClassifier
+    from ohmlearn.estimators import HFSClassifier
 
     X, truth, y = data
     model = HFSClassifier(random_state=0, **parameters)

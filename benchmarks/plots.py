@@ -12,7 +12,14 @@ from benchmarks.label_tables import by_set
 from benchmarks.measure import Figure
 from benchmarks.results import Results
 from benchmarks.solver_tables import GRAPHS, SOLVERS, total
-from ohmlearn.report.page import COLOURS, INK, add_legend, figure_to_png, new_figure, style_axes
+from ohmlearn.report.html_page import (
+    COLOURS,
+    INK,
+    add_legend,
+    figure_to_png,
+    new_figure,
+    style_axes,
+)
 
 BLUE, ORANGE, GREEN, VIOLET, GREY = COLOURS
 # Colour, marker and line of each method; they can be distinguished without colour.

@@ -78,7 +78,7 @@ def _child(options: argparse.Namespace) -> None:
 
 
 def _read(path: Path, **options: Any) -> None:
-    from ohmlearn.streams import read_edges
+    from ohmlearn.reading import read_edges
 
     for _ in read_edges(path, **options):
         pass
@@ -107,7 +107,8 @@ def _parquet(options: argparse.Namespace, path: Path) -> tuple[dict[str, Any], W
     from pyarrow import parquet
 
     from ohmlearn import gallery
-    from ohmlearn.streams import knn_edges, read_edges
+    from ohmlearn.points import knn_edges
+    from ohmlearn.reading import read_edges
 
     path = path.with_suffix(".parquet")
     schema = pa.schema({"src": pa.int64(), "dst": pa.int64()})
@@ -174,7 +175,7 @@ def _csv_strings(options: argparse.Namespace, path: Path) -> tuple[dict[str, Any
 
 def _kernel(options: argparse.Namespace, path: Path) -> tuple[dict[str, Any], Work, str]:
     from ohmlearn import StreamingSparsifier
-    from ohmlearn.streams import kernel_edges
+    from ohmlearn.points import kernel_edges
 
     x = np.random.default_rng(0).normal(size=(20_000, 20)).astype(np.float32)
     stream = kernel_edges(x)
@@ -206,7 +207,7 @@ def _kernel(options: argparse.Namespace, path: Path) -> tuple[dict[str, Any], Wo
 
 def _knn(options: argparse.Namespace, path: Path) -> tuple[dict[str, Any], Work, None]:
     from ohmlearn import gallery
-    from ohmlearn.streams import knn_edges
+    from ohmlearn.points import knn_edges
 
     points = gallery.paper_points()
 

@@ -2,7 +2,7 @@
 // of edges and products in files beside this one.
 //
 // Arrays are never converted (noconvert; nanobind would copy them silently), and kernels run without the GIL. Python
-// checks dtypes and raises the errors that users see (ohmlearn.validation).
+// checks dtypes and raises the errors that users see (ohmlearn.checks).
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>

@@ -5,7 +5,7 @@ from typing import Any
 import matplotlib
 from cycler import cycler
 
-from ohmlearn.report.page import COLOURS, INK
+from ohmlearn.report.html_page import COLOURS, INK
 
 
 def reset(gallery_conf: Any, fname: str) -> None:

@@ -2,21 +2,25 @@
 from ohmlearn import certificate as certificate
 from ohmlearn import dask as dask
 from ohmlearn import edge_log as edge_log
+from ohmlearn import estimators as estimators
 from ohmlearn import features as features
 from ohmlearn import gallery as gallery
 from ohmlearn import graph as graph
 from ohmlearn import harmonic as harmonic
 from ohmlearn import nodes as nodes
+from ohmlearn import paper as paper
+from ohmlearn import points as points
+from ohmlearn import reading as reading
 from ohmlearn import report as report
 from ohmlearn import resistance as resistance
-from ohmlearn import semi_supervised as semi_supervised
 from ohmlearn import solver as solver
 from ohmlearn import sparsifier as sparsifier
-from ohmlearn import streams as streams
-from ohmlearn import theory as theory
 from ohmlearn.certificate import Certificate as Certificate
 from ohmlearn.certificate import certify as certify
 from ohmlearn.edge_log import EdgeLog as EdgeLog
+from ohmlearn.estimators import HFSClassifier as HFSClassifier
+from ohmlearn.estimators import HFSRegressor as HFSRegressor
+from ohmlearn.estimators import suggest_neighbors as suggest_neighbors
 from ohmlearn.features import GraphFeatureClassifier as GraphFeatureClassifier
 from ohmlearn.features import GraphFeatureRegressor as GraphFeatureRegressor
 from ohmlearn.features import GraphSmoother as GraphSmoother
@@ -27,16 +31,13 @@ from ohmlearn.harmonic import HFSResult as HFSResult
 from ohmlearn.harmonic import refine as refine
 from ohmlearn.harmonic import solve_hfs as solve_hfs
 from ohmlearn.nodes import NodeTable as NodeTable
+from ohmlearn.points import kernel_edges as kernel_edges
+from ohmlearn.points import knn_edges as knn_edges
+from ohmlearn.reading import read_edges as read_edges
 from ohmlearn.resistance import effective_resistance as effective_resistance
-from ohmlearn.semi_supervised import HFSClassifier as HFSClassifier
-from ohmlearn.semi_supervised import HFSRegressor as HFSRegressor
-from ohmlearn.semi_supervised import suggest_neighbors as suggest_neighbors
 from ohmlearn.solver import LaplacianSolver as LaplacianSolver
 from ohmlearn.sparsifier import StreamingSparsifier as StreamingSparsifier
 from ohmlearn.sparsifier import sparsify as sparsify
-from ohmlearn.streams import kernel_edges as kernel_edges
-from ohmlearn.streams import knn_edges as knn_edges
-from ohmlearn.streams import read_edges as read_edges
 
 __version__: str
 

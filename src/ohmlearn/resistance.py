@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn import _core
+from ohmlearn.checks.edge_arrays import check_graph
+from ohmlearn.checks.parameters import check_fraction, check_n_jobs, check_seed
 from ohmlearn.graph import Graph
 from ohmlearn.solver import LaplacianSolver
-from ohmlearn.validation.edges import check_graph
-from ohmlearn.validation.parameters import check_fraction, check_n_jobs, check_seed
 
 __all__ = ["effective_resistance"]
 

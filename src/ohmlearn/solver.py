@@ -13,9 +13,8 @@ from scipy.sparse.linalg import LinearOperator
 from ohmlearn import _core
 from ohmlearn._display import Shown
 from ohmlearn._sharing import Shared
-from ohmlearn.graph import Graph
-from ohmlearn.validation.edges import check_columns, check_graph
-from ohmlearn.validation.parameters import (
+from ohmlearn.checks.edge_arrays import check_columns, check_graph
+from ohmlearn.checks.parameters import (
     N_JOBS,
     RANDOM_STATE,
     Constraints,
@@ -27,6 +26,7 @@ from ohmlearn.validation.parameters import (
     check_seed,
     describe_parameters,
 )
+from ohmlearn.graph import Graph
 
 __all__ = ["LaplacianSolver", "SolveReport"]
 

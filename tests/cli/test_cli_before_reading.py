@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ohmlearn.cli import main
-from ohmlearn.cli.edges import WatchedEdges
-from ohmlearn.streams import EdgeStream
+from ohmlearn.cli.edge_options import WatchedEdges
+from ohmlearn.reading import EdgeStream
 
 FILES = {
     "edges.csv": "src,dst,time\n" + "".join(f"n{i % 9},n{i % 7},{i}\n" for i in range(60)),

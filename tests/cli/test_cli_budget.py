@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ohmlearn.cli import main
-from ohmlearn.cli.budget import Budget
+from ohmlearn.cli.memory_budget import Budget
 
 CALL = "from ohmlearn.cli import main; main()"
 N, M = 20_000, 500_000

@@ -11,9 +11,9 @@ from click.testing import CliRunner, Result
 from python_labels import write_python_labels
 
 from ohmlearn import StreamingSparsifier, read_edges, sparsify
-from ohmlearn.cli import checkpoint, main, sources
+from ohmlearn.cli import checkpoint, main, state_sources
+from ohmlearn.reading import byte_blocks as byte_streams
 from ohmlearn.report.progress import StatusLine
-from ohmlearn.streams import bytes as byte_streams
 
 N_EDGES = 4000
 
@@ -103,7 +103,7 @@ def test_after_the_first_pass_labels_can_be_replaced(
     args = [edges, "--max-edges", 200, "--seed", 4, "--checkpoint", kept, "-o", out, "--json"]
     labels.write_text(LABELS[kind])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ohmlearn.semi_supervised.labelling.refine", interrupt)
+        patch.setattr("ohmlearn.estimators.label_job.refine", interrupt)
         assert label(*args, "--labels", labels).exit_code == 130
     found = StreamingSparsifier.load(kept).snapshot().edges()
     h = sparsify(read_edges(edges), max_edges=200, random_state=4)
@@ -227,7 +227,7 @@ def test_an_edit_between_the_samples_is_found_by_its_time(
     files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ):
     edges, labels = files
-    monkeypatch.setattr(sources, "BLOCK", 8)
+    monkeypatch.setattr(state_sources, "BLOCK", 8)
     kept = save(files)
     content, lines = kept.read_bytes(), edges.read_text().splitlines(keepends=True)
     lines[200], lines[201] = lines[201], lines[200]
@@ -312,7 +312,7 @@ def test_a_crashed_run_continues_from_its_last_save(
     class Crash(BaseException):
         """Nothing is saved, as if the process was killed."""
 
-    monkeypatch.setattr("ohmlearn.streams.parquet.ROWS", 130)
+    monkeypatch.setattr("ohmlearn.reading.parquet_reader.ROWS", 130)
     monkeypatch.setattr(checkpoint, "WORTH", 0.0)
     edges, labels = write_as(name, files[0]), files[1]
     labels.write_text("node,label\nnode 10,red\nnode 80,blue\n")

@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner
 from pages import Page
 
-from ohmlearn import gallery
+from ohmlearn import demo, gallery
 from ohmlearn.cli import main
-from ohmlearn.experiments import bench, demo
 from ohmlearn.harmonic import solve_hfs
+from ohmlearn.paper import short_benchmarks
 
 SMALL = ("--points", "605", "--neighbors", "225")
 
@@ -80,10 +80,10 @@ def test_too_many_neighbours_are_refused():
 # Starting Python takes most of the time, so the sides are forked from one process.
 FORK = """
 import os, sys
-from ohmlearn.experiments import bench
+from ohmlearn.paper import short_benchmarks
 for line in sys.stdin:
     if (child := os.fork()) == 0:
-        bench._main(*line.strip().split("\\t"))
+        short_benchmarks._main(*line.strip().split("\\t"))
         sys.stdout.flush()
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
@@ -94,12 +94,12 @@ for line in sys.stdin:
 def sides_are_forked(monkeypatch):
     """Run each side in a process of its own that has loaded what the command loads.
 
-    The example of bench.run runs two of the sides by the command.
+    The example of short_benchmarks.run runs two of the sides by the command.
     """
     if not hasattr(os, "fork"):  # Windows
         yield
         return
-    environment = os.environ | dict.fromkeys(bench.THREADS, "1")
+    environment = os.environ | dict.fromkeys(short_benchmarks.THREADS, "1")
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen([sys.executable, "-c", FORK], env=environment, **pipes) as server:
 
@@ -107,7 +107,7 @@ def sides_are_forked(monkeypatch):
             print(name, side, size, sep="\t", file=server.stdin, flush=True)
             return json.loads(server.stdout.readline())
 
-        monkeypatch.setattr(bench, "_run_side", run_side)
+        monkeypatch.setattr(short_benchmarks, "_run_side", run_side)
         yield
         server.stdin.close()
         assert server.wait(60) == 0

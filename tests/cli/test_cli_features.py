@@ -12,7 +12,7 @@ from pages import Page
 
 from ohmlearn import GraphFeatureClassifier, read_edges, read_features
 from ohmlearn.cli import main
-from ohmlearn.streams.labels import read_labels
+from ohmlearn.reading.label_table import read_labels
 
 N = 120
 ALL = ("edges.csv", "--labels", "labels.csv", "--features", "nodes.csv")

@@ -11,8 +11,8 @@ from click.testing import CliRunner, Result
 
 from ohmlearn import Graph, LaplacianSolver, effective_resistance, gallery
 from ohmlearn.cli import main
+from ohmlearn.reading import read_edges
 from ohmlearn.sparsifier import sparsify
-from ohmlearn.streams import read_edges
 
 pytest.importorskip("pyarrow")
 

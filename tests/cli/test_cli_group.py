@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 import ohmlearn
 from ohmlearn.cli import main
-from ohmlearn.streams.options import FORMATS, ReadOptions
+from ohmlearn.reading.read_options import FORMATS, ReadOptions
 
 
 def invoke(*args: str) -> Result:

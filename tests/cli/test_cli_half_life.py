@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from ohmlearn import HFSClassifier, StreamingSparsifier, read_edges
 from ohmlearn.cli import main
-from ohmlearn.cli.forgetting import Forgetting
+from ohmlearn.cli.forgetting_options import Forgetting
 
 
 def invoke(*args: str | Path) -> Result:

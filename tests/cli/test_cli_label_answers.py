@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ohmlearn.cli import main
-from ohmlearn.semi_supervised import HFSClassifier
-from ohmlearn.streams import read_edges
+from ohmlearn.estimators import HFSClassifier
+from ohmlearn.reading import read_edges
 
 # Two paths that share the ends "a" and "d", and a pair that no label reaches.
 EDGES = "src,dst\na,b\nb,c\nc,d\nd,e\nx,y\n"

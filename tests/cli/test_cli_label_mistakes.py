@@ -98,7 +98,9 @@ def test_a_state_that_is_none(files: Path):
 def test_a_folder_that_cannot_be_written_is_found_before_reading(
     files: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("ohmlearn.cli.label.open_edges", lambda *_, **__: pytest.fail("was read"))
+    monkeypatch.setattr(
+        "ohmlearn.cli.label_command.open_edges", lambda *_, **__: pytest.fail("was read")
+    )
     for option in ("-o", "--report", "--checkpoint"):
         path = "/proc/x.csv"
         shown = label("edges.csv", "--labels", "labels.csv", option, path)
@@ -111,7 +113,9 @@ def test_a_folder_that_cannot_be_written_is_found_before_reading(
 def test_swapped_files_are_named_before_edges_are_read(
     files: Path, heading: str | None, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("ohmlearn.cli.label.open_edges", lambda *_, **__: pytest.fail("was read"))
+    monkeypatch.setattr(
+        "ohmlearn.cli.label_command.open_edges", lambda *_, **__: pytest.fail("was read")
+    )
     rows = [f"{i},{i * 3 % 2030}" for i in range(2030)]
     Path("e.csv").write_text("\n".join([heading, *rows] if heading else rows) + "\n")
     shown = label("labels.csv", "--labels", "e.csv")
@@ -216,7 +220,7 @@ def test_files_on_machines_that_cannot_be_reached(
     def fail(*_: object) -> None:
         raise OSError(said)
 
-    monkeypatch.setattr("ohmlearn.streams.remote._resolve", fail)
+    monkeypatch.setattr("ohmlearn.reading.remote._resolve", fail)
     shown = label(address, "--labels", "labels.csv")
     assert shown.exit_code == 2
     assert f"{address}: " in shown.stderr

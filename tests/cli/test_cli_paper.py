@@ -10,9 +10,9 @@ from pages import Page
 
 from ohmlearn import gallery
 from ohmlearn.cli import main
-from ohmlearn.experiments.paper import NEIGHBOURS, Settings
-from ohmlearn.experiments.paper_job import draw_labelled, make_classes, run_job, score
 from ohmlearn.harmonic import solve_hfs
+from ohmlearn.paper.experiment import NEIGHBOURS, Settings
+from ohmlearn.paper.experiment_job import draw_labelled, make_classes, run_job, score
 
 N = 605
 
@@ -107,7 +107,7 @@ def test_command_writes_figures_numbers_and_a_page(tmp_path: Path):
 
 
 def test_failure_of_a_job_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("ohmlearn.experiments.paper.JOB", "ohmlearn.no_such_module")
+    monkeypatch.setattr("ohmlearn.paper.experiment.JOB", "ohmlearn.no_such_module")
     result = CliRunner().invoke(main, ["paper", "--points", "300", "-k", "20", "-o", str(tmp_path)])
     assert result.exit_code == 1
     assert "at k = 20 failed: " in result.stderr.splitlines()[-1]

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from ohmlearn._phases import watch
 from ohmlearn.cli import main
-from ohmlearn.cli.outputs import write_output
+from ohmlearn.cli.output_options import write_output
 from ohmlearn.report import progress
 
 N_NODES = 60
@@ -192,8 +192,8 @@ def test_writing_shows_how_much_is_done(tmp_path: Path, monkeypatch: pytest.Monk
             seen.append((facts["phase"], facts["rows_written"], facts["fraction"]))
 
     line = Line(as_json=False, quiet=True)
-    monkeypatch.setattr("ohmlearn.cli.outputs.status_line", lambda: line)
-    monkeypatch.setattr("ohmlearn.report.tables.TEXT_CELLS", 25)
+    monkeypatch.setattr("ohmlearn.cli.output_options.status_line", lambda: line)
+    monkeypatch.setattr("ohmlearn.report.write_table.TEXT_CELLS", 25)
     path = str(tmp_path / "out.csv")
     with watch(line):
         write_output(path, {"x": np.arange(100)}, False)

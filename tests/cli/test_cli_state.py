@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from ohmlearn import HFSClassifier, HFSRegressor, StreamingSparsifier, read_edges
 from ohmlearn.cli import main
-from ohmlearn.streams.labels import read_labels
+from ohmlearn.reading.label_table import read_labels
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*labels are few for:UserWarning")
 N = 80
@@ -235,12 +235,12 @@ def test_nothing_is_written_unless_the_answers_are(
     assert_ok(label(days[0], "--labels", known, "--state", state, "-o", out, "--json"))
     content, files = state.read_bytes(), sorted(tmp_path.iterdir())
     for place, what, code in (
-        ("ohmlearn.report.tables.write_table", fail, 1),
-        ("ohmlearn.report.tables.write_table", interrupt, 130),
-        ("ohmlearn._storage.os.replace", fail, 1),
-        ("ohmlearn._storage.os.fsync", interrupt, 130),
+        ("ohmlearn.report.write_table.write_table", fail, 1),
+        ("ohmlearn.report.write_table.write_table", interrupt, 130),
+        ("ohmlearn._arrays_file.os.replace", fail, 1),
+        ("ohmlearn._arrays_file.os.fsync", interrupt, 130),
         ("ohmlearn.sparsifier.StreamingSparsifier._add", interrupt, 130),
-        ("ohmlearn.cli.label.make_summary", interrupt, 130),
+        ("ohmlearn.cli.label_command.make_summary", interrupt, 130),
     ):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(place, what)
@@ -255,7 +255,7 @@ def test_a_state_that_another_run_has_written_stays(
 ):
     assert_ok(label(days[0], "--labels", known, "--state", state, "--json"))
     other = HFSClassifier.load(state).update(([0], [1]))
-    monkeypatch.setattr("ohmlearn.report.tables.write_table", lambda *_: other.save(state))
+    monkeypatch.setattr("ohmlearn.report.write_table.write_table", lambda *_: other.save(state))
     result = label(days[1], "--state", state)
     assert f"{state} was written by another run meanwhile" in result.stderr
     assert_same_model(state, other)
@@ -414,7 +414,7 @@ def test_a_file_that_has_grown_gives_a_warning(tmp_path, monkeypatch):
 
 
 def test_two_ways_to_write_an_id_are_one_node(tmp_path: Path):
-    from ohmlearn.cli.state import join_labels
+    from ohmlearn.cli.state_option import join_labels
 
     edges = (np.array([16, 17]), np.array([17, 18]))
     model = HFSClassifier(random_state=0).fit_edges(read_edges(edges), {16: "a", 18: "b"})

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from ohmlearn import HFSClassifier, gallery, read_edges
 from ohmlearn.cli import main
-from ohmlearn.streams.labels import read_labels
+from ohmlearn.reading.label_table import read_labels
 
 
 def suggest(*args: object, **more: object) -> Result:

@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ohmlearn.cli import main
-from ohmlearn.cli.edges import reading_options
-from ohmlearn.streams import ReadOptions
+from ohmlearn.cli.edge_options import reading_options
+from ohmlearn.reading import ReadOptions
 
 DEFAULTS = main.commands["info"].make_context("info", ["edges.csv"]).params
 

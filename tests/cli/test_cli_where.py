@@ -9,8 +9,8 @@ from click.testing import CliRunner, Result
 from servers import serve_files
 
 from ohmlearn.cli import checkpoint, main
+from ohmlearn.reading import read_ahead
 from ohmlearn.sparsifier import StreamingSparsifier
-from ohmlearn.streams import read_ahead
 
 pytest.importorskip("pyarrow")
 pytestmark = pytest.mark.filterwarnings("ignore:.*labels are few for:UserWarning")
@@ -66,7 +66,7 @@ def test_a_checkpoint_of_another_filter_is_refused(files, tmp_path, monkeypatch)
         """Nothing is saved, as if the process was killed."""
 
     monkeypatch.setattr(checkpoint, "WORTH", 0.0)
-    monkeypatch.setattr("ohmlearn.streams.bytes.BLOCK", 4000)
+    monkeypatch.setattr("ohmlearn.reading.byte_blocks.BLOCK", 4000)
     kept = tmp_path / "run.ohm"
     common = [
         "label", files["all"], "--labels", files["labels"], "--max-edges", 200,

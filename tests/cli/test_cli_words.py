@@ -11,8 +11,8 @@ from click.testing import CliRunner, Result
 
 from ohmlearn import HFSClassifier, StreamingSparsifier
 from ohmlearn.cli import main
-from ohmlearn.cli.words import ALIASES, in_options
-from ohmlearn.streams.options import ReadOptions
+from ohmlearn.cli.option_words import ALIASES, in_options
+from ohmlearn.reading.read_options import ReadOptions
 
 # What only a Python programmer would write: a_name, a name_ or name=value, f(...), x[0] = 1.
 PYTHON = re.compile(

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from distributed import Client
 
+from ohmlearn.cluster.partition_sparsifier import Partial, merge_partials, sparsify_partition
 from ohmlearn.dask import ClusterEdges, PartitionError, WorkerError, sparsify
-from ohmlearn.engine.partial import Partial, merge_partials, sparsify_partition
-from ohmlearn.streams import ReadOptions, SourceError
+from ohmlearn.reading import ReadOptions, SourceError
 
 GOOD = dask.delayed(([0, 1], [1, 2]))
 
@@ -105,7 +105,7 @@ def test_a_worker_out_of_memory_is_told_with_the_partition():
 
 
 def test_a_cluster_without_workers_is_not_waited_for(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("ohmlearn.dask.tree.PATIENCE", 1.0)
+    monkeypatch.setattr("ohmlearn.cluster.dask_tree.PATIENCE", 1.0)
     with (
         distributed.LocalCluster(
             n_workers=0, dashboard_address="127.0.0.1:0", silence_logs=50

@@ -21,7 +21,7 @@ from ohmlearn import Graph, certify, gallery, refine, solve_hfs
 from ohmlearn.cli import main
 from ohmlearn.dask import ClusterEdges, Labelled, label
 from ohmlearn.dask import sparsify as sparsify_on_cluster
-from ohmlearn.streams import read_edges
+from ohmlearn.reading import read_edges
 
 OHMLEARN = [sys.executable, "-c", "from ohmlearn.cli import main; main()"]
 KNOWN = {f"person {i}": ("even", "odd")[i % 2] for i in range(20)}

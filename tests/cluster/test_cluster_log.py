@@ -4,7 +4,7 @@ import numpy as np
 
 from ohmlearn import EdgeLog, Graph, HFSClassifier, gallery
 from ohmlearn.dask import ClusterEdges, label
-from ohmlearn.edge_log import store
+from ohmlearn.edge_log import log_store
 
 
 def named_edges(graph, nodes):
@@ -13,8 +13,8 @@ def named_edges(graph, nodes):
 
 
 def test_a_log_on_a_cluster(tmp_path, monkeypatch):
-    monkeypatch.setattr(store, "RECORD_ROWS", 100)
-    monkeypatch.setattr(store, "SEGMENT_ROWS", 500)
+    monkeypatch.setattr(log_store, "RECORD_ROWS", 100)
+    monkeypatch.setattr(log_store, "SEGMENT_ROWS", 500)
     u, v, w = gallery.stochastic_blocks([40, 40], 0.9, bridges=3, random_state=0).edges()
     names = np.array([f"n{at}" for at in range(80)])
     with EdgeLog(tmp_path / "log") as log:

@@ -9,9 +9,9 @@ pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 
 from ohmlearn import read_edges  # noqa: E402
-from ohmlearn.dask.partitions import find_partitions  # noqa: E402
-from ohmlearn.engine.partitions import open_partition  # noqa: E402
-from ohmlearn.streams import ReadOptions, SourceError  # noqa: E402
+from ohmlearn.cluster.dask_partitions import find_partitions  # noqa: E402
+from ohmlearn.cluster.partitions import open_partition  # noqa: E402
+from ohmlearn.reading import ReadOptions, SourceError  # noqa: E402
 
 
 def edges_of(streams):

@@ -13,13 +13,18 @@ from worker_deaths import disturbed_runs
 
 from benchmarks.families import FAMILIES, Ruler
 from ohmlearn import Graph, StreamingSparsifier, gallery, sparsify
+from ohmlearn.cluster import LocalEdges
+from ohmlearn.cluster.partition_sparsifier import (
+    Partial,
+    derive_seed,
+    merge_partials,
+    sparsify_partition,
+)
 from ohmlearn.dask import ClusterEdges
 from ohmlearn.dask import sparsify as sparsify_on_cluster
-from ohmlearn.engine import LocalEdges
-from ohmlearn.engine.partial import Partial, derive_seed, merge_partials, sparsify_partition
 from ohmlearn.nodes import NodeTable
-from ohmlearn.report.process import peak_memory
-from ohmlearn.streams import ReadOptions, read_edges
+from ohmlearn.reading import ReadOptions, read_edges
+from ohmlearn.report.process_cost import peak_memory
 
 
 def content(found: StreamingSparsifier) -> bytes:
@@ -250,7 +255,7 @@ def test_memory_of_a_worker_does_not_grow_with_the_partition(two: Client, tmp_pa
 def test_a_task_reads_a_whole_group_where_there_are_enough(
     two: Client, files: list[Path], monkeypatch: pytest.MonkeyPatch
 ):
-    from ohmlearn.dask import tree
+    from ohmlearn.cluster import dask_tree
 
     done: list[int] = []
 
@@ -270,7 +275,7 @@ def test_a_task_reads_a_whole_group_where_there_are_enough(
     assert sorted(done) == done
     assert len(done) == 7  # tasks
     assert done[-1] == 20
-    monkeypatch.setattr(tree, "ROUNDS", 100)
+    monkeypatch.setattr(dask_tree, "ROUNDS", 100)
     assert run() == grouped
     assert len(done) == 20
 

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from distributed import Client
 
+from ohmlearn.cluster.dask_partitions import find_partitions
+from ohmlearn.cluster.partitions import open_partition
 from ohmlearn.dask import ClusterEdges, PartitionError
-from ohmlearn.dask.partitions import find_partitions
-from ohmlearn.engine.partitions import open_partition
-from ohmlearn.streams import ReadOptions, TimedBatch
+from ohmlearn.edges.protocol import TimedBatch
+from ohmlearn.reading import ReadOptions
 
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")

@@ -13,10 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import LabelSpreading
 from sklearn.utils.estimator_checks import check_estimator
 
-from ohmlearn.semi_supervised import (
-    HFSClassifier,
-    HFSRegressor,
-)
+from ohmlearn.estimators import HFSClassifier, HFSRegressor
 
 CLASSIFIERS = (HFSClassifier, HFSClassifier)
 REGRESSORS = (HFSRegressor, HFSRegressor)

@@ -36,7 +36,7 @@ import numpy as np
 import pyarrow as pa
 
 from ohmlearn import EdgeLog, HFSClassifier, StreamingSparsifier
-from ohmlearn.serve.folder import check_folder_contents
+from ohmlearn.serve.service_folder import check_folder_contents
 
 START = 1_700_000_000  # Unix time of the first batch; each batch is a second later
 N_PEOPLE, N_GROUPS = 300, 3

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from memory_folder import make_memory_folder
 
 from ohmlearn import EdgeLog, Graph, refine
-from ohmlearn.edge_log import compaction, store
+from ohmlearn.edge_log import compaction, log_store
 
 pytest.importorskip("pyarrow")
 
@@ -185,7 +185,7 @@ class LogMachine(RuleBasedStateMachine):
 @pytest.fixture(autouse=True)
 def small_files(monkeypatch):
     """Records and segments so small that all borders are met."""
-    for module in (store, compaction):
+    for module in (log_store, compaction):
         monkeypatch.setattr(module, "RECORD_ROWS", 4)
         monkeypatch.setattr(module, "SEGMENT_ROWS", 10)
 

@@ -10,11 +10,11 @@ import pytest
 from fuzz_readers import damage
 from fuzz_saved import change_array
 
-from ohmlearn._storage import HEAD, MAGIC, VERSION, unpack_arrays
-from ohmlearn.engine import Partial, PartialProduct, add_products
-from ohmlearn.engine.work import Multiplying, Sparsifying
+from ohmlearn._arrays_file import HEAD, MAGIC, VERSION, unpack_arrays
+from ohmlearn.cluster import Partial, PartialProduct, add_products
+from ohmlearn.cluster.partition_work import Multiplying, Sparsifying
 from ohmlearn.nodes import NodeTable
-from ohmlearn.streams import ReadOptions
+from ohmlearn.reading import ReadOptions
 
 COUNT = 5000 if os.environ.get("OHMLEARN_LONG") == "1" else 200
 RNG = np.random.default_rng(0)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ohmlearn import Graph, refine, solve_hfs
-from ohmlearn.semi_supervised import HFSClassifier
+from ohmlearn.estimators import HFSClassifier
 
 
 @st.composite

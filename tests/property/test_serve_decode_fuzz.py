@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 pytest.importorskip("pyarrow")
 import serve_fuzz_decode as fuzz
 
-from ohmlearn.nodes.ids import Strings, decode_strings
-from ohmlearn.serve.decode import decode_edges
+from ohmlearn.nodes.node_ids import Strings, decode_strings
+from ohmlearn.serve.decode_edges import decode_edges
 
 COUNT = 20_000 if os.environ.get("OHMLEARN_LONG") == "1" else 300
 

@@ -18,8 +18,8 @@ pytest.importorskip("starlette")
 
 from serve_http import REQUESTS, serve
 
-from ohmlearn.serve.http.limits import Limits
-from ohmlearn.serve.http.page_files import PAGE
+from ohmlearn.serve.http_limits import Limits
+from ohmlearn.serve.http_page import PAGE
 from ohmlearn.serve.service import Service
 from ohmlearn.serve.settings import Settings
 

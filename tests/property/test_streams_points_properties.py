@@ -5,7 +5,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis.extra.numpy import arrays
 
-from ohmlearn.streams import kernel_edges, knn_edges
+from ohmlearn.points import kernel_edges, knn_edges
 
 
 def collect(stream):

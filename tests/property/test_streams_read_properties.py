@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from ohmlearn.streams import SourceError, read_edges
+from ohmlearn.reading import SourceError, read_edges
 
 pa = pytest.importorskip("pyarrow")
 ipc = pytest.importorskip("pyarrow.ipc")

@@ -6,8 +6,8 @@ pytest.importorskip("starlette")
 
 from serve_http import READ, REQUESTS, WRITE, StandIn, serve
 
-from ohmlearn.serve.http.auth import PUBLIC, Tokens, check_listening, is_open_to_others
-from ohmlearn.serve.http.replies import HttpError
+from ohmlearn.serve.http_auth import PUBLIC, Tokens, check_listening, is_open_to_others
+from ohmlearn.serve.http_replies import HttpError
 
 IDS = [f"{method} {path}" for method, path, *_ in REQUESTS]
 

@@ -25,11 +25,11 @@ from serve_broker import Broker
 from serve_http import WRITE, Client, StandIn, make_certificate, read_all, wait_until
 
 from ohmlearn.cli import main
-from ohmlearn.serve.http import logs
-from ohmlearn.serve.http.logs import logs_to
-from ohmlearn.serve.http.runner import Server, listen, run
+from ohmlearn.reading.table_reader import RawBatch
+from ohmlearn.serve import http_logs
+from ohmlearn.serve.http_logs import logs_to
+from ohmlearn.serve.http_runner import Server, listen, run
 from ohmlearn.serve.service import Service
-from ohmlearn.streams.source import RawBatch
 
 OHMLEARN = [sys.executable, "-m", "ohmlearn"]
 
@@ -88,7 +88,7 @@ def test_a_folder_is_served_stopped_and_served_again(tmp_path):
         assert len(second.stderr.splitlines()) == 1
         assert one.stop() == 0
     events = [json.loads(line) for line in one.errors.splitlines()]
-    names = [event["event"] for event in events if event["logger"] == "ohmlearn.serve.http.runner"]
+    names = [event["event"] for event in events if event["logger"] == "ohmlearn.serve.http_runner"]
     assert names == ["listening", "ready", "stopping", "stopped"]
     assert {"at", "level", "event", "logger"} <= events[0].keys()
     with started(tmp_path / "copy", "--log-format", "text") as two:
@@ -402,7 +402,7 @@ def test_an_error_cannot_forge_lines_of_the_log():
 def test_few_warnings_are_remembered(monkeypatch):
     import warnings
 
-    monkeypatch.setattr(logs, "MOST_SHOWN", 3)
+    monkeypatch.setattr(http_logs, "MOST_SHOWN", 3)
     written = io.StringIO()
     with logs_to("text", written), warnings.catch_warnings():
         warnings.simplefilter("always")

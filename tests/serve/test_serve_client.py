@@ -18,8 +18,8 @@ from serve_http import READ, WRITE, serve, wait_until
 
 from ohmlearn import client as client_module
 from ohmlearn.client import Client, ServerError
-from ohmlearn.serve.http.auth import Tokens
-from ohmlearn.serve.http.runner import listen, make_server
+from ohmlearn.serve.http_auth import Tokens
+from ohmlearn.serve.http_runner import listen, make_server
 from ohmlearn.serve.service import Service
 from ohmlearn.serve.settings import Settings
 

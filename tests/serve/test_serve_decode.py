@@ -11,10 +11,11 @@ import pytest
 pytest.importorskip("pyarrow")
 import pyarrow as pa
 
-from ohmlearn.nodes.ids import Strings, decode_strings
-from ohmlearn.serve.decode import BadBody, decode_edges, ipc_messages
-from ohmlearn.serve.decode import arrow as decode_arrow
-from ohmlearn.streams.options import EDGE_ENDS, TIMES
+from ohmlearn.nodes.node_ids import Strings, decode_strings
+from ohmlearn.reading.read_options import EDGE_ENDS, TIMES
+from ohmlearn.serve import decode_arrow as decode_arrow
+from ohmlearn.serve import ipc_messages
+from ohmlearn.serve.decode_edges import BadBody, decode_edges
 
 FORMS = ("ndjson", "csv", "arrow")
 

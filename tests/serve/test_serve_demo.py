@@ -6,11 +6,11 @@ import threading
 import numpy as np
 import pytest
 
-from ohmlearn.nodes.ids import decode_strings
+from ohmlearn.checks.times import check_duration
+from ohmlearn.nodes.node_ids import decode_strings
 from ohmlearn.serve.database import LabelRow
-from ohmlearn.serve.demo import N_LABELLED, SIZES, TEAMS, People, run_feeder, settings
-from ohmlearn.serve.errors import Busy, Refused
-from ohmlearn.validation.times import check_duration
+from ohmlearn.serve.demo_feed import N_LABELLED, SIZES, TEAMS, People, run_feeder, settings
+from ohmlearn.serve.serve_errors import Busy, Refused
 
 
 class Recorder:
@@ -42,9 +42,9 @@ class Recorder:
 @pytest.fixture
 def at_once(monkeypatch):
     """Let the feeder never wait; batches have 20 events."""
-    monkeypatch.setattr("ohmlearn.serve.demo.EVENTS_PER_SECOND", 200_000)
-    monkeypatch.setattr("ohmlearn.serve.demo.BATCHES_PER_SECOND", 10_000)
-    monkeypatch.setattr("ohmlearn.serve.demo.MOVE_SECONDS", 0.0005)
+    monkeypatch.setattr("ohmlearn.serve.demo_feed.EVENTS_PER_SECOND", 200_000)
+    monkeypatch.setattr("ohmlearn.serve.demo_feed.BATCHES_PER_SECOND", 10_000)
+    monkeypatch.setattr("ohmlearn.serve.demo_feed.MOVE_SECONDS", 0.0005)
 
 
 def test_people_talk_within_their_teams():

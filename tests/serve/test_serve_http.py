@@ -19,12 +19,12 @@ import pyarrow.parquet
 from serve_http import CSV, REQUESTS, StandIn, serve, wait_until
 
 from ohmlearn.edge_log import LogError
-from ohmlearn.serve.errors import Busy, Gone, Refused
-from ohmlearn.serve.http import endpoints
-from ohmlearn.serve.http.endpoints import FORMS
-from ohmlearn.serve.http.events import ExportStream
-from ohmlearn.serve.http.openapi import describe
-from ohmlearn.serve.http.page_files import FOLDER
+from ohmlearn.serve import http_endpoints
+from ohmlearn.serve.http_endpoints import FORMS
+from ohmlearn.serve.http_events import ExportStream
+from ohmlearn.serve.http_openapi import describe
+from ohmlearn.serve.http_page import FOLDER
+from ohmlearn.serve.serve_errors import Busy, Gone, Refused
 from ohmlearn.serve.service import Service
 from ohmlearn.serve.settings import Settings
 
@@ -376,8 +376,8 @@ def test_events_come_when_something_changes(fresh):
 
 
 def test_quiet_events_have_a_comment(monkeypatch):
-    monkeypatch.setattr("ohmlearn.serve.http.events.POLL_SECONDS", 0.01)
-    monkeypatch.setattr("ohmlearn.serve.http.events.COMMENT_SECONDS", 0.05)
+    monkeypatch.setattr("ohmlearn.serve.http_events.POLL_SECONDS", 0.01)
+    monkeypatch.setattr("ohmlearn.serve.http_events.COMMENT_SECONDS", 0.05)
     with serve(StandIn()) as client, client.connect() as raw:
         raw.sendall(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
         received = b""
@@ -510,7 +510,7 @@ def test_an_unforeseen_error_says_nothing_about_the_machine(local, caplog):
         assert answer.status == 500
         assert answer.message.startswith("something went wrong; the log of the server has")
         assert b"secret" not in answer.body
-        (record,) = [one for one in caplog.records if one.name == "ohmlearn.serve.http.app"]
+        (record,) = [one for one in caplog.records if one.name == "ohmlearn.serve.http_app"]
         assert record.number in answer.message
         assert "secret" in str(record.exc_info[1])
 
@@ -532,7 +532,7 @@ def test_work_is_not_done_on_the_event_loop(local, monkeypatch):
         return note
 
     for name in ("read_label_rows", "read_nodes", "both_forms"):
-        monkeypatch.setattr(endpoints, name, noted(name, getattr(endpoints, name)))
+        monkeypatch.setattr(http_endpoints, name, noted(name, getattr(http_endpoints, name)))
     for name in ("lookup", "put_labels", "delete_labels"):
         setattr(local.service, name, noted(name, getattr(local.service, name)))
     assert local.get("/v1/labels/a").status == 200

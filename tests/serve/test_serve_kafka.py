@@ -31,15 +31,17 @@ from serve_consumer import (
 
 from ohmlearn import EdgeLog
 from ohmlearn.edge_log import LogError
-from ohmlearn.nodes.ids import Strings, decode_strings
-from ohmlearn.serve.decode import decode_edges
-from ohmlearn.serve.errors import Busy, Refused
-from ohmlearn.serve.kafka import Consumer, dead_letters, read_config
-from ohmlearn.serve.kafka import consumer as consumer_module
-from ohmlearn.serve.kafka import messages as messages_module
-from ohmlearn.serve.kafka.dead_letters import DeadLetters
-from ohmlearn.serve.kafka.messages import CannotJoinError, decode_messages
-from ohmlearn.serve.kafka.partition import Message
+from ohmlearn.nodes.node_ids import Strings, decode_strings
+from ohmlearn.serve import kafka_consumer as consumer_module
+from ohmlearn.serve import kafka_dead_letters
+from ohmlearn.serve import kafka_messages as messages_module
+from ohmlearn.serve.decode_edges import decode_edges
+from ohmlearn.serve.kafka_config import read_config
+from ohmlearn.serve.kafka_consumer import Consumer
+from ohmlearn.serve.kafka_dead_letters import DeadLetters
+from ohmlearn.serve.kafka_messages import CannotJoinError, decode_messages
+from ohmlearn.serve.kafka_partition import Message
+from ohmlearn.serve.serve_errors import Busy, Refused
 from ohmlearn.serve.service import Service
 
 N_KILLS = 100 if os.environ.get("OHMLEARN_LONG") else 10
@@ -572,7 +574,7 @@ def test_dead_letters_on_a_full_disk_leave_no_half_line(tmp_path, monkeypatch):
 
 
 def test_a_long_file_of_dead_letters_gets_no_contents(tmp_path, monkeypatch):
-    monkeypatch.setattr(dead_letters, "MOST_BYTES", 100)
+    monkeypatch.setattr(kafka_dead_letters, "MOST_BYTES", 100)
     found = DeadLetters(tmp_path / "dead-letters.ndjson")
     for offset in range(3):
         found.write("edges", 0, [(Message(offset, 1.0, b"?" * 80), "bad")])

@@ -5,8 +5,8 @@ import time
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from ohmlearn.serve.errors import Busy
-from ohmlearn.serve.kafka.problems import Moved, Problems, reason_of
+from ohmlearn.serve.kafka_problems import Moved, Problems, reason_of
+from ohmlearn.serve.serve_errors import Busy
 
 
 @pytest.fixture

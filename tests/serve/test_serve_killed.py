@@ -12,7 +12,7 @@ from serve_cases import serving, wait_for_answers
 from serve_killed import SETTINGS, edges_of
 
 from ohmlearn import EdgeLog, HFSClassifier, StreamingSparsifier
-from ohmlearn.serve.folder import check_folder_contents
+from ohmlearn.serve.service_folder import check_folder_contents
 
 KILLS = 100 if os.environ.get("OHMLEARN_LONG") else 6
 SCRIPT = Path(__file__).parents[1] / "support" / "serve_killed.py"

@@ -27,12 +27,12 @@ from serve_http import (
     wait_until,
 )
 
+from ohmlearn.serve import http_limits as http_limits
 from ohmlearn.serve.database import Receipt
-from ohmlearn.serve.http import limits as http_limits
-from ohmlearn.serve.http.bodies import gunzip, parse_json
-from ohmlearn.serve.http.limits import Limits, make_protocol, raise_file_limit
-from ohmlearn.serve.http.page_files import PAGE
-from ohmlearn.serve.http.replies import HttpError
+from ohmlearn.serve.http_bodies import gunzip, parse_json
+from ohmlearn.serve.http_limits import Limits, make_protocol, raise_file_limit
+from ohmlearn.serve.http_page import PAGE
+from ohmlearn.serve.http_replies import HttpError
 
 HEAD = b"POST /v1/edges HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/csv\r\n"
 ROWS = b"u,v\n" + b"a,b\n" * 50

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ohmlearn import Graph
-from ohmlearn.serve.map import GraphMap
+from ohmlearn.serve.graph_map import GraphMap
 
 
 def make_blocks(sizes, mixing, *, degree=12, seed=0, n_isolated=0):

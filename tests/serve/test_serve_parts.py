@@ -7,11 +7,11 @@ import pytest
 from serve_cases import make_edges, serving, three_labels, wait_for_answers
 
 from ohmlearn import NodeTable
-from ohmlearn.serve.answers import Answers, Changes, find_changes, find_numbers, name_nodes
+from ohmlearn.reading.table_reader import RawBatch
+from ohmlearn.serve.answer_store import Answers, Changes, find_changes, find_numbers, name_nodes
 from ohmlearn.serve.clock import Clock
 from ohmlearn.serve.database import Database, Offset, Receipt
 from ohmlearn.serve.settings import Settings
-from ohmlearn.streams.source import RawBatch
 
 
 class Clocks:

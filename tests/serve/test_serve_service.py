@@ -10,10 +10,10 @@ from pyarrow import parquet
 from serve_cases import cut, make_edges, serving, three_labels, wait_for, wait_for_answers
 
 from ohmlearn import EdgeLog, HFSClassifier, StreamingSparsifier
-from ohmlearn.serve.folder import backup, check_folder_contents
+from ohmlearn.reading.table_reader import RawBatch
 from ohmlearn.serve.service import Busy, Gone, LabelRow, Offset, Refused, Service
+from ohmlearn.serve.service_folder import backup, check_folder_contents
 from ohmlearn.serve.settings import Settings
-from ohmlearn.streams.source import RawBatch
 
 EDGES = make_edges(4000)
 
@@ -202,7 +202,7 @@ def test_a_bad_batch_is_refused_and_the_others_are_taken(tmp_path):
 
 
 def _strings(names):
-    from ohmlearn.nodes.ids import encode_strings
+    from ohmlearn.nodes.node_ids import encode_strings
 
     return encode_strings(names)
 
@@ -336,7 +336,7 @@ def test_given_labels_come_in_pages(tmp_path):
 
 
 def test_a_copy_of_a_folder_in_use_is_whole(tmp_path, monkeypatch):
-    monkeypatch.setattr("ohmlearn.serve.intake.PRUNE_EVERY", 1)  # of offsets, all the time
+    monkeypatch.setattr("ohmlearn.serve.edge_intake.PRUNE_EVERY", 1)  # of offsets, all the time
     columns = make_edges(20_000, 150)
     batches = list(cut(columns, 100))
 

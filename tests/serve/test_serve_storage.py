@@ -12,11 +12,11 @@ from serve_cases import cut, make_edges, serving, three_labels, wait_for, wait_f
 from ohmlearn import EdgeLog, HFSClassifier, StreamingSparsifier
 from ohmlearn.edge_log import LogError
 from ohmlearn.edge_log.compaction import Compaction
-from ohmlearn.edge_log.in_step import SparsifierInStep
-from ohmlearn.edge_log.store import Store
+from ohmlearn.edge_log.log_sparsifier import SparsifierInStep
+from ohmlearn.edge_log.log_store import Store
+from ohmlearn.reading.table_reader import RawBatch
 from ohmlearn.serve.database import Database
 from ohmlearn.serve.service import LabelRow, Offset, Refused
-from ohmlearn.streams.source import RawBatch
 
 EDGES = make_edges(3000)
 FULL = OSError(errno.ENOSPC, "No space left on device")
@@ -144,7 +144,7 @@ def fail_once(monkeypatch, target, name, error=FULL):
 
 @pytest.mark.parametrize("name", ["take", "apply", "_feed", "save"])
 def test_a_sampler_that_fails_is_loaded_again(tmp_path, monkeypatch, name):
-    monkeypatch.setattr("ohmlearn.serve.follower.RETRY_SECONDS", 0.05)
+    monkeypatch.setattr("ohmlearn.serve.sampler_thread.RETRY_SECONDS", 0.05)
     batches = list(cut(EDGES, 500))
     with serving(tmp_path / "s", checkpoint_seconds=0.0) as service:
         service.put_labels(three_labels())
@@ -166,7 +166,7 @@ def test_a_sampler_that_fails_is_loaded_again(tmp_path, monkeypatch, name):
 
 
 def test_a_rebuild_that_fails_is_repeated(tmp_path, monkeypatch):
-    monkeypatch.setattr("ohmlearn.serve.follower.RETRY_SECONDS", 0.05)
+    monkeypatch.setattr("ohmlearn.serve.sampler_thread.RETRY_SECONDS", 0.05)
     u, v, *_ = EDGES
     with serving(tmp_path / "s") as service:
         service.put_labels(three_labels()[:7])
@@ -183,7 +183,7 @@ def test_a_rebuild_that_fails_is_repeated(tmp_path, monkeypatch):
 
 
 def test_pruning_that_fails_refuses_no_batch(tmp_path, monkeypatch):
-    monkeypatch.setattr("ohmlearn.serve.intake.PRUNE_EVERY", 1)
+    monkeypatch.setattr("ohmlearn.serve.edge_intake.PRUNE_EVERY", 1)
     monkeypatch.setattr(Database, "prune", full_database)
     with serving(tmp_path / "s") as service:
         for at, batch in enumerate(cut(EDGES, 500)):
@@ -192,7 +192,7 @@ def test_pruning_that_fails_refuses_no_batch(tmp_path, monkeypatch):
 
 
 def test_a_flush_that_fails_and_cannot_be_undone_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr("ohmlearn.serve.follower.RETRY_SECONDS", 0.1)
+    monkeypatch.setattr("ohmlearn.serve.sampler_thread.RETRY_SECONDS", 0.1)
     batches = list(cut(EDGES, 500))
     with serving(tmp_path / "s") as service:
         service.submit(batches[0], batch_id="b0").result(30)

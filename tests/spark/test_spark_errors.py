@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from ohmlearn.cluster.spark_jobs import _explain, map_in_arrow
 from ohmlearn.spark import PartitionError, SparkEdges, WorkerError, label, sparsify
-from ohmlearn.spark.jobs import _explain, map_in_arrow
 
 
 def frame_of(spark: Any, rows: list[tuple[Any, ...]], schema: str, n_parts: int = 3) -> Any:

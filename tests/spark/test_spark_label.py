@@ -9,8 +9,8 @@ import pytest
 from spark_partitions import take_partitions
 
 from ohmlearn import HFSClassifier, certify
+from ohmlearn.cluster import LocalEdges
 from ohmlearn.dask import label as label_on_dask
-from ohmlearn.engine import LocalEdges
 from ohmlearn.spark import SparkEdges, label
 
 RNG = np.random.default_rng(0)

@@ -18,11 +18,11 @@ import pytest
 from spark_partitions import content, take_partitions
 
 from ohmlearn import Graph, certify, sparsify
+from ohmlearn.cluster import LocalEdges
+from ohmlearn.cluster.spark_jobs import _find_keys, map_in_arrow
 from ohmlearn.dask import ClusterEdges
-from ohmlearn.engine import LocalEdges
 from ohmlearn.spark import SparkEdges
 from ohmlearn.spark import sparsify as sparsify_in_spark
-from ohmlearn.spark.jobs import _find_keys, map_in_arrow
 
 HOW: dict[str, Any] = {"epsilon": 0.9, "random_state": 3}
 
@@ -174,15 +174,15 @@ def test_an_empty_dataframe_is_an_empty_graph(spark: Any, n_parts: int):
 def test_results_larger_than_a_row(
     spark: Any, files: list[Path], alone: bytes, monkeypatch: pytest.MonkeyPatch
 ):
-    from ohmlearn.spark import rows
+    from ohmlearn.cluster import spark_rows
 
-    tree = rows.Tree(None, 2, [3, 2, 1], [[7, 8], [0]])  # type: ignore[arg-type]
-    monkeypatch.setattr(rows, "PART", 10)
-    batches = list(rows._split(bytes(range(35)), 2, tree, 0))
+    tree = spark_rows.Tree(None, 2, [3, 2, 1], [[7, 8], [0]])  # type: ignore[arg-type]
+    monkeypatch.setattr(spark_rows, "PART", 10)
+    batches = list(spark_rows._split(bytes(range(35)), 2, tree, 0))
     assert [batch.to_pylist()[0]["part"] for batch in batches] == [0, 1, 2, 3]
     assert all(batch.to_pylist()[0]["key"] == 8 for batch in batches)
     found = [row for batch in reversed(batches) for row in batch.to_pylist()]
-    assert rows.join_rows(found) == bytes(range(35))
+    assert spark_rows.join_rows(found) == bytes(range(35))
 
 
 def test_merges_are_spread_over_tasks(spark: Any):

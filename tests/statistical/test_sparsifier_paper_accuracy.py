@@ -7,7 +7,7 @@ import pytest
 import scipy.linalg
 
 from ohmlearn import Graph, gallery
-from ohmlearn.sparsifier.paper import KelnerLevin
+from ohmlearn.sparsifier.kelner_levin import KelnerLevin
 
 N_SEEDS = 300
 N_FORMS = 12

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from ohmlearn import HFSClassifier
-from ohmlearn.semi_supervised.suggest import suggest_nodes
+from ohmlearn.estimators.suggest_labels import suggest_nodes
 
 
 def test_twenty_suggested_labels_beat_random_ones():

@@ -14,8 +14,8 @@ from ohmlearn import (
     gallery,
     refine,
 )
-from ohmlearn.report.label_page import lay_out
-from ohmlearn.theory import spectral_extremes
+from ohmlearn.paper import spectral_extremes
+from ohmlearn.report.label_report import lay_out
 
 N_NODES, N_EDGES, N_CLASSES = 3000, 40_000, 70
 

@@ -28,8 +28,8 @@ import scipy.io
 import scipy.sparse
 from pyarrow import feather, parquet
 
-from ohmlearn.streams import SourceError, arrays, read_edges, text
-from ohmlearn.streams import bytes as byte_streams
+from ohmlearn.reading import SourceError, array_reader, csv_reader, read_edges
+from ohmlearn.reading import byte_blocks as byte_streams
 
 U = [1, 2, 3, 2**40, -5] * 8
 V = [2, 3, 1, 7, 7] * 8
@@ -296,10 +296,10 @@ def run(reader: str, seed: int, folder: str) -> str:
     path.write_bytes(data)
     on_bad = "skip" if rng.random() < 0.5 else "raise"
     blocks = [1 << 20]
-    patches = [mock.patch.multiple(arrays, **CAPS)]
+    patches = [mock.patch.multiple(array_reader, **CAPS)]
     if reader in TEXT and b"\r" not in data:  # a first block without \n would make them line ends
         blocks.append(int(rng.integers(400, 1500)))
-        patches.append(mock.patch.object(text, "SAMPLE", 1))  # both guess from the same lines
+        patches.append(mock.patch.object(csv_reader, "SAMPLE", 1))  # both guess from the same lines
     found: list[object] = []
     with contextlib.ExitStack() as stack:
         for patch in patches:

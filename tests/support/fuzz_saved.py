@@ -25,7 +25,7 @@ import numpy as np
 from fuzz_readers import damage
 
 from ohmlearn import HFSClassifier, HFSRegressor, StreamingSparsifier, read_edges
-from ohmlearn._storage import MAGIC, VERSION, read_arrays
+from ohmlearn._arrays_file import MAGIC, VERSION, read_arrays
 
 NODES = 60
 KINDS = [

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ohmlearn.report.tables import write_table
-from ohmlearn.semi_supervised import HFSClassifier
-from ohmlearn.streams import read_edges
-from ohmlearn.streams.labels import read_labels
+from ohmlearn.estimators import HFSClassifier
+from ohmlearn.reading import read_edges
+from ohmlearn.reading.label_table import read_labels
+from ohmlearn.report.write_table import write_table
 
 
 def write_python_labels(path: Path, edges: Path, labels: Path, **parameters: Any) -> HFSClassifier:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ohmlearn.reading.table_reader import RawBatch
 from ohmlearn.serve.service import LabelRow, Service
 from ohmlearn.serve.settings import Settings
-from ohmlearn.streams.source import RawBatch
 
 GROUPS = 3
 

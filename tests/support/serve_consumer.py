@@ -23,7 +23,7 @@ import numpy as np
 from confluent_kafka import Producer
 
 from ohmlearn import EdgeLog
-from ohmlearn.serve.kafka import Consumer
+from ohmlearn.serve.kafka_consumer import Consumer
 from ohmlearn.serve.service import Service
 
 # The mock broker takes the session timeout less a second for a rebalance, and does not answer a

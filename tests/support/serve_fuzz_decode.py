@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 from fuzz_readers import DATES, NAMES, NUMBERS, UNIX, U, V, W, damage
 
-from ohmlearn.nodes.ids import Strings, decode_strings
-from ohmlearn.serve.decode import BadBody, decode_edges
+from ohmlearn.nodes.node_ids import Strings, decode_strings
+from ohmlearn.serve.decode_edges import BadBody, decode_edges
 
 SLOW = 5.0  # seconds that a small body must never take
 MAX_ID_BYTES = 40

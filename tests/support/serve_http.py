@@ -18,8 +18,8 @@ from typing import NamedTuple
 import pytest
 
 from ohmlearn.serve.database import Receipt
-from ohmlearn.serve.http.limits import Limits
-from ohmlearn.serve.http.runner import listen, make_server
+from ohmlearn.serve.http_limits import Limits
+from ohmlearn.serve.http_runner import listen, make_server
 
 READ, WRITE = "read-token-0123456789", "write-token-0123456789"
 ENVELOPE = {"version": 1, "watermark": {"edges": 0, "operation": 0, "time": None}}

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
+from ohmlearn.reading.table_reader import RawBatch
 from ohmlearn.serve.service import Busy, LabelRow, Service
 from ohmlearn.serve.settings import Settings
-from ohmlearn.streams.source import RawBatch
 
 SIZE = 50
 N_NODES = 90

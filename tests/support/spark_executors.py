@@ -37,9 +37,9 @@ def read_or_die(batches: Iterator[Any]) -> Iterator[Any]:
 def main() -> None:
     from spark_partitions import content
 
-    from ohmlearn.engine import LocalEdges
+    from ohmlearn.cluster import LocalEdges
+    from ohmlearn.cluster.spark_jobs import map_in_arrow
     from ohmlearn.spark import SparkEdges
-    from ohmlearn.spark.jobs import map_in_arrow
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = (

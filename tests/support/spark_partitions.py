@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from ohmlearn import StreamingSparsifier
-from ohmlearn.spark.jobs import map_in_arrow
+from ohmlearn.cluster.spark_jobs import map_in_arrow
 
 
 def content(found: StreamingSparsifier) -> bytes:

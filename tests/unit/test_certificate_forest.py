@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ohmlearn import Graph, gallery
-from ohmlearn.certificate.forest import SpanningForest
+from ohmlearn.certificate.spanning_forest import SpanningForest
 
 BLOCKS = gallery.stochastic_blocks([20, 15], 0.4, bridges=0, random_state=0)
 GRAPHS = {

@@ -201,10 +201,10 @@ import sys, ohmlearn
 assert "gallery" in dir(ohmlearn) and "theory" in dir(ohmlearn) and "streams" in dir(ohmlearn)
 assert "numpy" not in sys.modules
 assert not {"re", "Any", "Path"} & set(dir(ohmlearn))
-print(ohmlearn.gallery.path(3), ohmlearn.theory.__name__, ohmlearn.streams.SourceError.__name__)
+print(ohmlearn.gallery.path(3), ohmlearn.paper.__name__, ohmlearn.reading.SourceError.__name__)
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout == "Graph(n_nodes=3, n_edges=2) ohmlearn.theory SourceError\n"
+    assert run.stdout == "Graph(n_nodes=3, n_edges=2) ohmlearn.paper SourceError\n"
 
 
 def test_a_module_whose_extra_is_missing_is_no_attribute():

@@ -8,7 +8,7 @@ import scipy.linalg
 from memory_folder import make_memory_folder
 
 from ohmlearn import EdgeLog, Graph, StreamingSparsifier, certify, gallery
-from ohmlearn.edge_log.in_step import MAX_STALENESS
+from ohmlearn.edge_log.log_sparsifier import MAX_STALENESS
 
 pytest.importorskip("pyarrow")
 

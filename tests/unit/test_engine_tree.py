@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from ohmlearn import Graph, HFSClassifier, certify
-from ohmlearn.engine import LocalEdges, Partial, PartialProduct, PartitionError
-from ohmlearn.engine.tree import level_sizes, merge_in_turn, merge_levels
-from ohmlearn.engine.work import Multiplying, Sparsifying
-from ohmlearn.streams import ReadOptions
+from ohmlearn.cluster import LocalEdges, Partial, PartialProduct, PartitionError
+from ohmlearn.cluster.merge_tree import level_sizes, merge_in_turn, merge_levels
+from ohmlearn.cluster.partition_work import Multiplying, Sparsifying
+from ohmlearn.reading import ReadOptions
 
 RNG = np.random.default_rng(0)
 PARTS: list[Any] = [tuple(RNG.integers(0, 120, (2, 4000))) for _ in range(7)]

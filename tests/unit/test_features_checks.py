@@ -18,9 +18,9 @@ from ohmlearn import (
     StreamingSparsifier,
     gallery,
 )
-from ohmlearn.features.scaling import ScaledFeatures
-from ohmlearn.features.tasks import Classes
-from ohmlearn.semi_supervised.targets import NodeLabels
+from ohmlearn.estimators.label_input import NodeLabels
+from ohmlearn.features.expert_tasks import Classes
+from ohmlearn.features.scaled_features import ScaledFeatures
 
 N = 60
 TRUTH = np.repeat([0, 1], N // 2)

@@ -12,7 +12,8 @@ from ohmlearn import (
     NodeFeatures,
     gallery,
 )
-from ohmlearn.features.answers import GraphUse
+from ohmlearn.estimators.label_input import NodeLabels
+from ohmlearn.features.expert_tasks import MOST_RATIO, SHRINKAGE, Classes, Values
 from ohmlearn.features.experts import (
     CORRECT_GAMMA,
     FEATURES,
@@ -21,11 +22,10 @@ from ohmlearn.features.experts import (
     Experts,
     Variant,
 )
+from ohmlearn.features.feature_answers import GraphUse
 from ohmlearn.features.homophily import Homophily, measure_homophily
 from ohmlearn.features.mixture import fit_mixture, split_labels
-from ohmlearn.features.scaling import ScaledFeatures
-from ohmlearn.features.tasks import MOST_RATIO, SHRINKAGE, Classes, Values
-from ohmlearn.semi_supervised.targets import NodeLabels
+from ohmlearn.features.scaled_features import ScaledFeatures
 
 N = 160
 TRUTH = np.repeat([0, 1], N // 2)

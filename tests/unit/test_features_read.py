@@ -14,7 +14,7 @@ import pytest
 from servers import serve_files
 
 from ohmlearn import NodeTable, read_features
-from ohmlearn.streams import SourceError
+from ohmlearn.reading import SourceError
 
 TEXT = "node,age,city,born\nann,30,Rome,1970-01-02\nbob,,,1970-01-03\ncy,50,Bern,1970-01-04\n"
 NAMES = ["age", "age_missing", "city=Bern", "city=Rome", "city_missing", "born"]
@@ -134,7 +134,7 @@ def test_several_files_are_one_table(tmp_path):
 
 
 def test_types_are_decided_by_the_whole_file(tmp_path, monkeypatch):
-    monkeypatch.setattr("ohmlearn.features.read.BLOCK", 1 << 10)
+    monkeypatch.setattr("ohmlearn.features.feature_files.BLOCK", 1 << 10)
     lines = [f"{i},{i},{i % 3}" for i in range(1000)] + ["a,0.5,many"]
     (tmp_path / "late.csv").write_text("id,x,y\n" + "\n".join(lines) + "\n")
     features = read_features(tmp_path / "late.csv")

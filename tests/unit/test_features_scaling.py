@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 
 from ohmlearn import Graph, GraphFeatureClassifier, gallery
-from ohmlearn.features.scaling import ScaledFeatures
+from ohmlearn.features.scaled_features import ScaledFeatures
 
 N = 160
 TRUTH = np.repeat([0, 1], N // 2)

@@ -17,7 +17,7 @@ from sklearn.utils import _safe_indexing, indexable, resample
 from sklearn.utils.validation import _num_samples
 
 from ohmlearn import NodeFeatures, NodeTable
-from ohmlearn.streams import SourceError
+from ohmlearn.reading import SourceError
 
 PEOPLE = {
     "node": ["ann", "bob", "cy", "dan"],

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from ohmlearn import Graph, NodeTable, StreamingSparsifier, gallery, kernel_edges, read_edges
-from ohmlearn.graph.degrees import CountedEdges
+from ohmlearn.edges.degree_counting import CountedEdges
 
 
 def read_through(edges):

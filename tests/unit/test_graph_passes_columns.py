@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ohmlearn import gallery, refine, sparsify
-from ohmlearn.graph.passes import EdgePasses, multiply_laplacian, pass_bytes
+from ohmlearn.edges.passes import EdgePasses, multiply_laplacian, pass_bytes
 
 N_NODES, N_COLUMNS = 400, 30
 
@@ -58,8 +58,8 @@ def test_refine_agrees_with_single_columns():
 CHILD = """
 import sys
 import numpy as np
-from ohmlearn.graph.passes import pass_bytes, read_pass
-from ohmlearn.report.process import peak_memory
+from ohmlearn.edges.passes import pass_bytes, read_pass
+from ohmlearn.report.process_cost import peak_memory
 n, columns, m = 150_000, int(sys.argv[1]), 1_100_000
 rng = np.random.default_rng(0)
 x, edges = rng.standard_normal((n, columns)), rng.integers(0, n, (2, m))

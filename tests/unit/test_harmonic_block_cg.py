@@ -5,10 +5,10 @@ import pytest
 import scipy.linalg
 
 from ohmlearn import gallery, sparsify
-from ohmlearn.graph.passes import multiply_laplacian
+from ohmlearn.edges.passes import multiply_laplacian
 from ohmlearn.harmonic import refine, solve_hfs
 from ohmlearn.harmonic.block_cg import BlockCG
-from ohmlearn.harmonic.system import HFSSolver, HFSSystem
+from ohmlearn.harmonic.hfs_system import HFSSolver, HFSSystem
 
 N = 60
 

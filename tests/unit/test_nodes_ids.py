@@ -5,7 +5,7 @@ import pytest
 from stream_cases import edges
 
 from ohmlearn import NodeTable, read_edges
-from ohmlearn.nodes.ids import as_ids, decode_strings, encode_strings, read_ids, take
+from ohmlearn.nodes.node_ids import as_ids, decode_strings, encode_strings, read_ids, take
 
 
 def plain(column):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ohmlearn import NodeTable
-from ohmlearn.nodes.ids import Coded, encode_strings
-from ohmlearn.nodes.known import add_ends, look_up, number_ends
+from ohmlearn.nodes.known_nodes import add_ends, look_up, number_ends
+from ohmlearn.nodes.node_ids import Coded, encode_strings
 
 RNG = np.random.default_rng(0)
 NAMES = np.array([f"{'y' * (i % 20)}{i}" for i in range(400)], dtype=object)

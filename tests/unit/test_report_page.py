@@ -11,9 +11,7 @@ import pytest
 from pages import Page
 
 from ohmlearn import HFSClassifier, __version__, gallery, read_edges
-from ohmlearn.report.answers import Answers
-from ohmlearn.report.label_page import _add_suggestions, lay_out
-from ohmlearn.report.page import (
+from ohmlearn.report.html_page import (
     INK,
     Report,
     add_legend,
@@ -23,6 +21,8 @@ from ohmlearn.report.page import (
     style_axes,
     wrap_command,
 )
+from ohmlearn.report.label_columns import Answers
+from ohmlearn.report.label_report import _add_suggestions, lay_out
 
 
 def draw():

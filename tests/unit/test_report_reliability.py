@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 
 from ohmlearn import HFSClassifier, gallery
-from ohmlearn.report.reliability import draw_reliability, group_by_probability, left_out_labels
+from ohmlearn.report.report_reliability import (
+    draw_reliability,
+    group_by_probability,
+    left_out_labels,
+)
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ import scipy.sparse
 from sklearn.semi_supervised import LabelPropagation
 
 from ohmlearn import Graph, gallery
-from ohmlearn.semi_supervised import HFSClassifier, HFSRegressor
-from ohmlearn.semi_supervised.targets import find_classes, find_values
-from ohmlearn.streams import knn_edges
+from ohmlearn.estimators import HFSClassifier, HFSRegressor
+from ohmlearn.estimators.label_input import find_classes, find_values
+from ohmlearn.points import knn_edges
 
 
 def dense_scores(graph, labelled, Y, gamma, stable):

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from ohmlearn import Graph, gallery
-from ohmlearn.semi_supervised import HFSClassifier
-from ohmlearn.streams import knn_edges, read_edges
+from ohmlearn.estimators import HFSClassifier
+from ohmlearn.points import knn_edges
+from ohmlearn.reading import read_edges
 
 POINTS = gallery.paper_points(1210)
 LABELS = {3: 1, 200: 1, 500: 1, 900: -7, 1100: -7}

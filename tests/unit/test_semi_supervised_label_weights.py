@@ -8,7 +8,7 @@ import pytest
 from sklearn.exceptions import DataConversionWarning
 
 from ohmlearn import Graph, gallery, read_edges, suggest_neighbors
-from ohmlearn.semi_supervised import HFSClassifier, HFSRegressor
+from ohmlearn.estimators import HFSClassifier, HFSRegressor
 
 KARATE = Graph.from_networkx(networkx.karate_club_graph())
 

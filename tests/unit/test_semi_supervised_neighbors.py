@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from ohmlearn import gallery
-from ohmlearn.semi_supervised import suggest_neighbors
+from ohmlearn.estimators import suggest_neighbors
 
 POINTS = gallery.paper_points(1210)
 

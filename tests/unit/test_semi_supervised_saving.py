@@ -19,7 +19,7 @@ from ohmlearn import (
     gallery,
     read_edges,
 )
-from ohmlearn._storage import read_arrays, write_arrays
+from ohmlearn._arrays_file import read_arrays, write_arrays
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*labels are few for:UserWarning")
 N = 100

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ohmlearn import Graph, gallery
-from ohmlearn.semi_supervised import suggest
-from ohmlearn.semi_supervised.suggest import Suggestion, suggest_nodes
+from ohmlearn.estimators import suggest_labels
+from ohmlearn.estimators.suggest_labels import Suggestion, suggest_nodes
 
 
 def components(*sizes):
@@ -23,7 +23,7 @@ def nodes_of(picks):
 
 def exact_steps(graph, labelled, picks, uncertainty, *, few):
     """Yield, for each pick, its value relative to the best, and how many nodes it settles."""
-    scale = suggest.STIFFNESS[0 if few else 1] / graph.degrees.mean()
+    scale = suggest_labels.STIFFNESS[0 if few else 1] / graph.degrees.mean()
     precision = scale * graph.laplacian().toarray()
     precision[labelled, labelled] += 1.0
     covariance, adjacent = np.linalg.inv(precision), graph.to_scipy().toarray() > 0
@@ -43,7 +43,7 @@ def exact_steps(graph, labelled, picks, uncertainty, *, few):
 @pytest.mark.parametrize("few", [True, False])
 def test_picks_are_best_by_exact_covariances(few, monkeypatch):
     """With 6400 samples or more, every value is known to about 2%."""
-    monkeypatch.setattr(suggest, "ROUNDS", 400)
+    monkeypatch.setattr(suggest_labels, "ROUNDS", 400)
     rng = np.random.default_rng(5)
     u, v = rng.integers(0, 60, (2, 150))
     graph = Graph.from_edges(u[u != v], v[u != v], n_nodes=60)

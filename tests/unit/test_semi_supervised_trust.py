@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ohmlearn import Graph, HFSClassifier, gallery
-from ohmlearn.semi_supervised.calibration import (
+from ohmlearn.estimators.calibration import (
     DEFAULT,
     Calibration,
     conformal_threshold,

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from ohmlearn import Graph, HFSClassifier, gallery
+from ohmlearn.estimators.calibration import check_shares, estimate_accuracy
+from ohmlearn.harmonic.hfs_system import HFSSolver, HFSSystem
 from ohmlearn.harmonic.leave_one_out import respond
-from ohmlearn.harmonic.system import HFSSolver, HFSSystem
-from ohmlearn.semi_supervised.calibration import check_shares, estimate_accuracy
 
 
 def two_blocks():

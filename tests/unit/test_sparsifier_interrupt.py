@@ -8,7 +8,7 @@ import pytest
 
 from ohmlearn import gallery
 from ohmlearn.sparsifier import StreamingSparsifier
-from ohmlearn.sparsifier.paper import KelnerLevin
+from ohmlearn.sparsifier.kelner_levin import KelnerLevin
 
 CHILD = """
 import os, signal, sys, threading, time

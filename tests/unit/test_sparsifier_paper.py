@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ohmlearn import Graph
-from ohmlearn.sparsifier.paper import KelnerLevin
+from ohmlearn.sparsifier.kelner_levin import KelnerLevin
 
 
 def make_small(n_nodes, epsilon, seed, constant, **options):

@@ -5,7 +5,7 @@ import pytest
 import scipy.linalg
 
 from ohmlearn import Graph, StreamingSparsifier, gallery
-from ohmlearn.sparsifier.sample import Sample
+from ohmlearn.sparsifier.sampling_error import Sample
 
 
 def sparsified(seed=0, **options):

@@ -9,7 +9,7 @@ import re
 import numpy as np
 import pytest
 
-from ohmlearn._storage import MAGIC, VERSION, read_arrays, write_arrays
+from ohmlearn._arrays_file import MAGIC, VERSION, read_arrays, write_arrays
 from ohmlearn.nodes import NodeTable
 from ohmlearn.sparsifier import StreamingSparsifier
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ohmlearn import read_edges
-from ohmlearn.streams import SourceError
-from ohmlearn.streams.files import find_files
+from ohmlearn.reading import SourceError
+from ohmlearn.reading.file_names import find_files
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

@@ -4,9 +4,9 @@ import pytest
 from stream_cases import edges
 
 from ohmlearn import read_edges
-from ohmlearn.streams import SourceError
-from ohmlearn.streams.headings import find_ends, is_one_kind, kind_of, kinds_of_headings
-from ohmlearn.streams.options import EDGE_ENDS
+from ohmlearn.reading import SourceError
+from ohmlearn.reading.column_headings import find_ends, is_one_kind, kind_of, kinds_of_headings
+from ohmlearn.reading.read_options import EDGE_ENDS
 
 
 def test_a_timestamp_is_not_an_end(tmp_path):

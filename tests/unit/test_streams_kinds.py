@@ -11,9 +11,9 @@ import scipy.sparse
 from stream_cases import edges
 
 from ohmlearn import EdgeLog, Graph, HFSClassifier, NodeTable, StreamingSparsifier, read_edges
-from ohmlearn.semi_supervised.targets import find_classes, number_labels
-from ohmlearn.streams import SourceError
-from ohmlearn.streams.labels import read_labels
+from ohmlearn.estimators.label_input import find_classes, number_labels
+from ohmlearn.reading import SourceError
+from ohmlearn.reading.label_table import read_labels
 
 USERS, ITEMS = [1, 2, 2, 17], [1, 1, 2, 5]
 TYPED = (["user:1", "user:2", "user:2", "user:17"], ["item:1", "item:1", "item:2", "item:5"])
@@ -255,7 +255,7 @@ def test_numbers_do_not_depend_on_batches():
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
 def test_labels_of_kinds(tmp_path, ending):
-    from ohmlearn.report.tables import write_table
+    from ohmlearn.report.write_table import write_table
 
     if ending == "parquet":
         pytest.importorskip("pyarrow")

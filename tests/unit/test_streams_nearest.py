@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-import ohmlearn.streams.knn as knn_module
-from ohmlearn.streams import knn_edges
-from ohmlearn.streams.knn import choose_method
-from ohmlearn.streams.nearest import NeighborIndex, check_neighbor_points, find_neighbors
+import ohmlearn.points.knn_edges as knn_module
+from ohmlearn.points import knn_edges
+from ohmlearn.points.exact_neighbors import NeighborIndex, check_neighbor_points, find_neighbors
+from ohmlearn.points.knn_edges import choose_method
 
 RNG = np.random.default_rng(7)
 N = 400
@@ -201,7 +201,7 @@ def test_memory_is_bounded():
     # All distances of 20,000 points would take 1.6 GB in float32.
     code = """
 import resource, numpy as np
-from ohmlearn.streams import knn_edges
+from ohmlearn.points import knn_edges
 x = np.random.default_rng(0).normal(size=(20000, 8)).astype(np.float32)
 knn_edges(x[:100], n_neighbors=3).find_neighbors()
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

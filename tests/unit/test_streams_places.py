@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from ohmlearn import read_edges
-from ohmlearn.streams import arrays, parquet
-from ohmlearn.streams import bytes as byte_streams
+from ohmlearn.reading import array_reader, parquet_reader
+from ohmlearn.reading import byte_blocks as byte_streams
 
 N = 2000
 RNG = np.random.default_rng(0)
@@ -22,8 +22,8 @@ W = RNG.integers(1, 9, N)
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(byte_streams, "BLOCK", 1500)
-    monkeypatch.setattr(parquet, "ROWS", 130)
-    monkeypatch.setattr(arrays, "ROWS", 130)
+    monkeypatch.setattr(parquet_reader, "ROWS", 130)
+    monkeypatch.setattr(array_reader, "ROWS", 130)
 
 
 def rows(start: int = 0, stop: int = N) -> list[tuple[str, str, int]]:

@@ -8,14 +8,8 @@ from sklearn.metrics.pairwise import cosine_similarity, laplacian_kernel, rbf_ke
 
 from ohmlearn import StreamingSparsifier, gallery
 from ohmlearn.nodes import NodeTable
-from ohmlearn.streams import (
-    FaissKnnEdges,
-    KernelEdges,
-    KnnEdges,
-    kernel_edges,
-    knn_edges,
-    read_edges,
-)
+from ohmlearn.points import FaissKnnEdges, KernelEdges, KnnEdges, kernel_edges, knn_edges
+from ohmlearn.reading import read_edges
 
 
 def collect(stream):

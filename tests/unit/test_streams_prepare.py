@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from ohmlearn import StreamingSparsifier, read_edges
-from ohmlearn.streams import SourceError, parquet, prepare
-from ohmlearn.streams import bytes as byte_streams
+from ohmlearn.reading import SourceError, parallel, parquet_reader
+from ohmlearn.reading import byte_blocks as byte_streams
 
 N = 6000
 RNG = np.random.default_rng(0)
@@ -29,10 +29,10 @@ TEXT = {"u": [NAMES[i] for i in U], "v": [NAMES[i] for i in V], "w": W}
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch):
     monkeypatch.setattr(byte_streams, "BLOCK", 4000)
-    monkeypatch.setattr(parquet, "ROWS", 130)
-    monkeypatch.setattr(parquet, "ROWS_TOGETHER", 600)
-    monkeypatch.setattr(prepare, "CHUNK", 500)
-    monkeypatch.setattr(prepare, "SLACK", 100)  # fewer than a batch has
+    monkeypatch.setattr(parquet_reader, "ROWS", 130)
+    monkeypatch.setattr(parquet_reader, "ROWS_TOGETHER", 600)
+    monkeypatch.setattr(parallel, "CHUNK", 500)
+    monkeypatch.setattr(parallel, "SLACK", 100)  # fewer than a batch has
     yield
     assert not helpers()
 
@@ -153,13 +153,13 @@ def test_codes_of_strings_are_as_the_strings(options, n_jobs, tmp_path):
 
 def test_codes_are_used_only_where_all_values_are_codes(tmp_path, monkeypatch):
     seen = []
-    take_codes = parquet.ArrowSource._take
+    take_codes = parquet_reader.ArrowSource._take
 
     def watch(self, columns, batch, *more):
         seen.append(batch.schema.types[:2])
         return take_codes(self, columns, batch, *more)
 
-    monkeypatch.setattr(parquet.ArrowSource, "_take", watch)
+    monkeypatch.setattr(parquet_reader.ArrowSource, "_take", watch)
     columns = {"u": TEXT["u"][:200] * 20, "v": NAMES[:4000]}
     path = write(tmp_path / "e.parquet", columns, 4000, dictionary_pagesize_limit=3000)
     for _ in read_edges(path):
@@ -275,7 +275,7 @@ def test_threads_end_when_the_caller_fails(tmp_path):
 
 
 def test_a_small_file_needs_no_thread(tmp_path, monkeypatch):
-    monkeypatch.setattr(prepare, "ThreadPoolExecutor", None)
+    monkeypatch.setattr(parallel, "ThreadPoolExecutor", None)
     path = write(tmp_path / "e.parquet", {"u": U[:100], "v": V[:100]})
     assert sum(len(batch.u) for batch in read_edges(path).read_ahead(4)) == 100
 
@@ -334,10 +334,10 @@ def test_a_sparsifier_has_the_same_bits(kind, n_jobs, tmp_path):
 FORK = """
 import os, sys, warnings
 from ohmlearn import read_edges
-from ohmlearn.streams import parquet, prepare
+from ohmlearn.reading import parquet_reader, parallel
 
 warnings.simplefilter("ignore", DeprecationWarning)  # about a fork with threads
-parquet.ROWS, parquet.ROWS_TOGETHER, prepare.CHUNK = 130, 600, 500
+parquet_reader.ROWS, parquet_reader.ROWS_TOGETHER, parallel.CHUNK = 130, 600, 500
 stream = read_edges(sys.argv[1])
 batches = stream.read_ahead(2)
 n_read = sum(len(next(batches).u) for _ in range(4))

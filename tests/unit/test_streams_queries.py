@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ohmlearn import read_edges
-from ohmlearn.streams import SourceError
+from ohmlearn.reading import SourceError
 
 pa = pytest.importorskip("pyarrow")
 ds = pytest.importorskip("pyarrow.dataset")

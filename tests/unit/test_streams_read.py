@@ -14,8 +14,9 @@ import scipy.io
 import scipy.sparse
 from stream_cases import edges
 
+from ohmlearn.edges.protocol import EdgeBatch
 from ohmlearn.nodes import NodeTable
-from ohmlearn.streams import EdgeBatch, SourceError, read_edges
+from ohmlearn.reading import SourceError, read_edges
 
 pa = pytest.importorskip("pyarrow")
 feather = pytest.importorskip("pyarrow.feather")

@@ -6,7 +6,7 @@ import sys
 import pytest
 from stream_cases import edges
 
-from ohmlearn.streams import SourceError, read_edges
+from ohmlearn.reading import SourceError, read_edges
 
 
 def write(path, text):

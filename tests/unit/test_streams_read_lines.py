@@ -7,7 +7,7 @@ import sys
 import pytest
 from stream_cases import edges
 
-from ohmlearn.streams import SourceError, read_edges
+from ohmlearn.reading import SourceError, read_edges
 
 ENDS = {"lf": "\n", "crlf": "\r\n", "cr": "\r"}
 

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse
 from stream_cases import edges
 
-from ohmlearn.streams import SourceError, arrays, read_edges
+from ohmlearn.reading import SourceError, array_reader, read_edges
 
 
 def write_bomb(path, names, n_bytes, *, n_claimed=None):
@@ -29,7 +29,7 @@ def write_bomb(path, names, n_bytes, *, n_claimed=None):
 
 
 def test_memory_does_not_grow_with_what_an_npz_file_holds(tmp_path):
-    read = "import sys, ohmlearn\nfrom ohmlearn.report.process import peak_memory\n"
+    read = "import sys, ohmlearn\nfrom ohmlearn.report.process_cost import peak_memory\n"
     read += "n = sum(len(batch.u) for batch in ohmlearn.read_edges(sys.argv[1]))\n"
     read += "print(n, peak_memory())"
     peaks = []
@@ -47,7 +47,7 @@ def test_a_matrix_much_larger_than_its_file_is_refused(tmp_path, monkeypatch):
     path = tmp_path / "m.npz"
     matrix = scipy.sparse.coo_array((np.ones(100_000), (np.zeros((2, 100_000), dtype=int))))
     scipy.sparse.save_npz(path, matrix)
-    monkeypatch.setattr(arrays, "SMALL_MATRIX", 1 << 20)
+    monkeypatch.setattr(array_reader, "SMALL_MATRIX", 1 << 20)
     message = r"a matrix of \d+ bytes in a file of \d+ bytes is probably damaged.*compressed=False"
     with pytest.raises(SourceError, match=message):
         read_edges(path)
@@ -81,9 +81,9 @@ def test_wide_strings_come_in_small_batches(tmp_path, monkeypatch):
     path = tmp_path / "e.npz"
     names = np.array([f"{i:0100}" for i in range(1000)])
     np.savez_compressed(path, u=names, v=names[::-1])
-    monkeypatch.setattr(arrays, "BATCH_BYTES", 400 * 64)
+    monkeypatch.setattr(array_reader, "BATCH_BYTES", 400 * 64)
     assert [len(batch.u) for batch in read_edges(path)] == [64] * 15 + [40]
-    monkeypatch.setattr(arrays, "BATCH_BYTES", 399)
+    monkeypatch.setattr(array_reader, "BATCH_BYTES", 399)
     with pytest.raises(SourceError, match="values of 400 bytes each are too long"):
         list(read_edges(path))
 

@@ -13,7 +13,7 @@ import scipy.sparse
 from stream_cases import edges
 
 from ohmlearn import Graph, certify
-from ohmlearn.streams import SourceError, read_edges
+from ohmlearn.reading import SourceError, read_edges
 
 pa = pytest.importorskip("pyarrow")
 feather = pytest.importorskip("pyarrow.feather")

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from stream_cases import edges
 
-from ohmlearn.streams import EdgeBatch, TimedBatch, read_edges
+from ohmlearn.edges.protocol import EdgeBatch, TimedBatch
+from ohmlearn.reading import read_edges
 
 pa = pytest.importorskip("pyarrow")
 feather = pytest.importorskip("pyarrow.feather")

@@ -6,8 +6,8 @@ import json
 import numpy as np
 import pytest
 
-from ohmlearn.streams import SourceError, read_edges
-from ohmlearn.streams.options import ReadOptions
+from ohmlearn.reading import SourceError, read_edges
+from ohmlearn.reading.read_options import ReadOptions
 
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")

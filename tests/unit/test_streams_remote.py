@@ -11,8 +11,8 @@ import pytest
 from servers import serve_bucket, serve_files
 
 from ohmlearn import read_edges
-from ohmlearn.streams import SourceError, read_ahead, remote
-from ohmlearn.streams.labels import read_labels
+from ohmlearn.reading import SourceError, read_ahead, remote
+from ohmlearn.reading.label_table import read_labels
 
 pa = pytest.importorskip("pyarrow")
 fs = pytest.importorskip("pyarrow.fs")

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from stream_cases import edges
 
+from ohmlearn.estimators.label_input import find_classes, number_labels
 from ohmlearn.nodes import NodeTable
-from ohmlearn.report import tables
-from ohmlearn.report.tables import Coded, NodeIds, write_table
-from ohmlearn.semi_supervised.targets import find_classes, number_labels
-from ohmlearn.streams import SourceError, read_edges
-from ohmlearn.streams.labels import read_labels
+from ohmlearn.reading import SourceError, read_edges
+from ohmlearn.reading.label_table import read_labels
+from ohmlearn.report import write_table as table_module
+from ohmlearn.report.write_table import Coded, NodeIds, write_table
 
 
 @pytest.mark.parametrize(
@@ -225,8 +225,8 @@ def test_blocks_of_rows_do_not_show(tmp_path: Path, monkeypatch, ending: str):
         pytest.importorskip("pyarrow")
     found = []
     for cells in (1 << 20, 50):
-        monkeypatch.setattr(tables, "TEXT_CELLS", cells)
-        monkeypatch.setattr(tables, "ARROW_CELLS", cells)
+        monkeypatch.setattr(table_module, "TEXT_CELLS", cells)
+        monkeypatch.setattr(table_module, "ARROW_CELLS", cells)
         path, seen = tmp_path / f"{cells}.{ending}", []
         write_table(str(path), columns, report=lambda *place, seen=seen: seen.append(place))
         rows = cells // 5
@@ -246,7 +246,7 @@ def read_any(path: Path):
 
 
 def test_writing_takes_memory_for_a_block_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(tables, "TEXT_CELLS", tables.TEXT_CELLS >> 3)
+    monkeypatch.setattr(table_module, "TEXT_CELLS", table_module.TEXT_CELLS >> 3)
     columns = {f"p{at}": np.random.default_rng(at).random(10_000) for at in range(20)}
     tracemalloc.start()
     try:
@@ -275,10 +275,10 @@ def test_ids_are_the_same_in_blocks(tmp_path: Path, monkeypatch, names: list):
     assert NodeIds(nodes)[: len(names)].tolist() == names
     assert NodeIds(nodes)[2:50].tolist() == names[2:50]
     write_table(str(tmp_path / "whole.csv"), {"node": nodes.ids()})
-    monkeypatch.setattr(tables, "TEXT_CELLS", 2)
+    monkeypatch.setattr(table_module, "TEXT_CELLS", 2)
     write_table(str(tmp_path / "blocks.csv"), {"node": NodeIds(nodes)})
     assert (tmp_path / "blocks.csv").read_text() == (tmp_path / "whole.csv").read_text()
     parquet = pytest.importorskip("pyarrow.parquet")
-    monkeypatch.setattr(tables, "ARROW_CELLS", 2)
+    monkeypatch.setattr(table_module, "ARROW_CELLS", 2)
     write_table(str(tmp_path / "blocks.parquet"), {"node": NodeIds(nodes)})
     assert parquet.read_table(tmp_path / "blocks.parquet")["node"].to_pylist() == names

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from ohmlearn import read_edges
-from ohmlearn.streams import ReadOptions, SourceError
-from ohmlearn.streams.where import columns_of, parse_where
+from ohmlearn.reading import ReadOptions, SourceError
+from ohmlearn.reading.where import columns_of, parse_where
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

@@ -11,7 +11,7 @@ import pytest
 import scipy.linalg
 
 from ohmlearn import Graph, gallery
-from ohmlearn.theory import generalization_bound, spectral_extremes, stability_beta
+from ohmlearn.paper import generalization_bound, spectral_extremes, stability_beta
 
 
 def stable_hfs(laplacian, labelled, y, gamma):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ohmlearn import certify, gallery
-from ohmlearn.semi_supervised import HFSClassifier, HFSRegressor
-from ohmlearn.theory import certified_bound, generalization_bound
+from ohmlearn.estimators import HFSClassifier, HFSRegressor
+from ohmlearn.paper import certified_bound, generalization_bound
 
 TRUTH = np.arange(600) % 3
 

@@ -25,7 +25,7 @@ from ohmlearn import (
     suggest_neighbors,
 )
 from ohmlearn.cli import main
-from ohmlearn.theory import stability_beta
+from ohmlearn.paper import stability_beta
 
 GRID = gallery.grid2d(4, 4)
 X = np.random.default_rng(0).normal(size=(30, 2))

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import ohmlearn
-from ohmlearn import Graph, LaplacianSolver, gallery, theory
-from ohmlearn.validation.parameters import (
+from ohmlearn import Graph, LaplacianSolver, gallery, paper
+from ohmlearn.checks.parameters import (
     ARRAY,
     CALLABLE,
     N_JOBS,
@@ -86,7 +86,7 @@ PUBLIC += [ohmlearn.effective_resistance, LaplacianSolver, LaplacianSolver.solve
 PUBLIC += [LaplacianSolver.as_linear_operator]
 PUBLIC += [getattr(Graph, name) for name in dir(Graph) if name.startswith("from_")]
 PUBLIC += [getattr(gallery, name) for name in gallery.__all__]
-PUBLIC += [getattr(theory, name) for name in theory.__all__ if name.islower()]
+PUBLIC += [getattr(paper, name) for name in paper.__all__ if name.islower()]
 
 
 @pytest.mark.parametrize("function", PUBLIC, ids=lambda f: f.__qualname__)

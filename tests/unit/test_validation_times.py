@@ -8,7 +8,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from ohmlearn.validation.times import (
+from ohmlearn.checks.times import (
     check_duration,
     check_duration_unit,
     check_moment,

@@ -1,5 +1,5 @@
 """How far a sparsifier is from its graph."""
 
-from ohmlearn.certificate.certificate import Certificate, certify
+from ohmlearn.certificate.certify import Certificate, certify
 
 __all__ = ["Certificate", "certify"]

@@ -51,7 +51,7 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv
 
 from ohmlearn._blas import one_blas_thread
-from ohmlearn.certificate.space import Errors, LaplacianSpace
+from ohmlearn.certificate.search_space import Errors, LaplacianSpace
 from ohmlearn.graph import Graph
 
 __all__ = ["Lanczos"]

@@ -1,6 +1,21 @@
 """The command line. numpy and the rest are imported by the commands: ``--help`` must be quick."""
 
-from ohmlearn.cli import experiments, graphs, label, log, serve, suggest
-from ohmlearn.cli.group import main
+from ohmlearn.cli import (
+    graph_commands,
+    label_command,
+    log_command,
+    paper_command,
+    serve_command,
+    suggest_command,
+)
+from ohmlearn.cli.main import main
 
-__all__ = ["experiments", "graphs", "label", "log", "main", "serve", "suggest"]
+__all__ = [
+    "graph_commands",
+    "label_command",
+    "log_command",
+    "main",
+    "paper_command",
+    "serve_command",
+    "suggest_command",
+]

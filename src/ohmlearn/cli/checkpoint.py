@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from ohmlearn._storage import read_arrays, write_arrays
+from ohmlearn._arrays_file import read_arrays, write_arrays
 from ohmlearn.cli.messages import tell
-from ohmlearn.cli.sources import EdgeDigest, describe_file, some_rows
+from ohmlearn.cli.state_sources import EdgeDigest, describe_file, some_rows
+from ohmlearn.edges.protocol import EdgeBatch, TimedBatch
+from ohmlearn.reading.file_edges import Place
 from ohmlearn.sparsifier import StreamingSparsifier
-from ohmlearn.streams import EdgeBatch, TimedBatch
-from ohmlearn.streams.edge_stream import Place
 
 if TYPE_CHECKING:
-    from ohmlearn.streams import EdgeStream
+    from ohmlearn.reading import EdgeStream
 
 __all__ = ["Checkpoint"]
 

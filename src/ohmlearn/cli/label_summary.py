@@ -9,8 +9,8 @@ import click
 from ohmlearn.cli.messages import tell
 
 if TYPE_CHECKING:
-    from ohmlearn.report.answers import Answers
-    from ohmlearn.semi_supervised import HFSClassifier
+    from ohmlearn.estimators import HFSClassifier
+    from ohmlearn.report.label_columns import Answers
 
 __all__ = ["make_summary", "print_summary", "show_time"]
 
@@ -21,8 +21,8 @@ def make_summary(
     model: "HFSClassifier", stream: Any, answers: "Answers", options: dict[str, Any]
 ) -> dict[str, Any]:
     """Return all figures."""
-    from ohmlearn.report.answers import has_features
-    from ohmlearn.report.quality import measure_quality
+    from ohmlearn.report.label_columns import has_features
+    from ohmlearn.report.report_quality import measure_quality
 
     assert model.sparsifier_ is not None
     stats = model.sparsifier_.stats_
@@ -80,7 +80,7 @@ def _about_graph(model: "HFSClassifier") -> dict[str, Any]:
 
 def _about_features(model: Any, options: dict[str, Any]) -> dict[str, Any]:
     """Return figures of a model of features and edges."""
-    from ohmlearn.report.features_page import measure_features
+    from ohmlearn.report.feature_report import measure_features
 
     several = (model._labels.values > 0.0).sum(axis=1) > 1
     return {
@@ -112,8 +112,8 @@ def print_summary(summary: dict[str, Any], options: dict[str, Any]) -> None:
 
 
 def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    from ohmlearn.report.answers import Dominant
-    from ohmlearn.report.quality import describe_accuracy, describe_stability
+    from ohmlearn.report.label_columns import Dominant
+    from ohmlearn.report.report_quality import describe_accuracy, describe_stability
 
     kept = summary["n_edges_kept"]
     share = 100.0 * kept / max(1, summary["n_edges_seen"])
@@ -174,7 +174,7 @@ def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _features(features: dict[str, Any], has_times: bool) -> list[tuple[str, str]]:
-    from ohmlearn.report.features_page import describe_weights
+    from ohmlearn.report.feature_report import describe_weights
 
     n_columns = features["n_columns"]
     columns = "column" if n_columns == 1 else "columns"
@@ -223,7 +223,7 @@ def _duration(asked: str | float, unit: str | None) -> str:
 
 def show_time(value: float, unit: str | None) -> str:
     """Return a time as a date, or as a number if its unit is not known."""
-    from ohmlearn.validation.times import describe_time
+    from ohmlearn.checks.times import describe_time
 
     return describe_time(value, unit in ("date", "s"))
 

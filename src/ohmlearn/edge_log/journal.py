@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ohmlearn.edge_log.errors import refuse_damaged
+from ohmlearn.edge_log.log_errors import refuse_damaged
 
 __all__ = ["ENTRY", "Entries", "Kind", "make_entry", "pack_entries", "read_journal"]
 

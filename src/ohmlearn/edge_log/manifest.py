@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ohmlearn._storage import write_whole
-from ohmlearn.edge_log.errors import LogError
-from ohmlearn.streams.files import LOG_MANIFEST
+from ohmlearn._arrays_file import write_whole
+from ohmlearn.edge_log.log_errors import LogError
+from ohmlearn.reading.file_names import LOG_MANIFEST
 
 __all__ = ["Manifest", "sync_folder"]
 

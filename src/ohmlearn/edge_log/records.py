@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ohmlearn.nodes.ids import Ids, Strings
-from ohmlearn.validation.parameters import require_extra
+from ohmlearn.checks.parameters import require_extra
+from ohmlearn.nodes.node_ids import Ids, Strings
 
 __all__ = [
     "TEXT_OF_KINDS",

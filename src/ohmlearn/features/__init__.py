@@ -1,14 +1,14 @@
 """Features of nodes, used together with the graph."""
 
-from ohmlearn.features.answers import GraphUse
-from ohmlearn.features.classifier import GraphFeatureClassifier
+from ohmlearn.features.feature_answers import GraphUse
+from ohmlearn.features.feature_classifier import GraphFeatureClassifier
+from ohmlearn.features.feature_files import read_features
+from ohmlearn.features.feature_regressor import GraphFeatureRegressor
+from ohmlearn.features.graph_smoother import GraphSmoother
 from ohmlearn.features.homophily import Homophily
-from ohmlearn.features.matching import Matched
-from ohmlearn.features.read import read_features
-from ohmlearn.features.regressor import GraphFeatureRegressor
-from ohmlearn.features.smoother import GraphSmoother
+from ohmlearn.features.match_nodes import Matched
+from ohmlearn.features.node_features import NodeFeatures
 from ohmlearn.features.smoothing import smooth
-from ohmlearn.features.table import NodeFeatures
 
 __all__ = [
     "GraphFeatureClassifier",

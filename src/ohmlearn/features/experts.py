@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ohmlearn.features.scaling import ScaledFeatures, blocks
+from ohmlearn.estimators.label_input import NodeLabels
+from ohmlearn.features.expert_tasks import Floats, Predictor, Task
+from ohmlearn.features.scaled_features import ScaledFeatures, blocks
 from ohmlearn.features.smoothing import Smoothing, make_room
-from ohmlearn.features.tasks import Floats, Predictor, Task
 from ohmlearn.graph import Graph
-from ohmlearn.semi_supervised.targets import NodeLabels
 from ohmlearn.solver import LaplacianSolver
 
 __all__ = ["FEATURES", "GRAPH", "Experts", "Variant"]

@@ -5,12 +5,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ohmlearn.checks.parameters import check_n_jobs
+from ohmlearn.edges.passes import multiply_laplacian
+from ohmlearn.estimators.label_input import NodeLabels
 from ohmlearn.features.experts import Experts
 from ohmlearn.features.mixture import split_labels, splits
 from ohmlearn.graph import Graph
-from ohmlearn.graph.passes import multiply_laplacian
-from ohmlearn.semi_supervised.targets import NodeLabels
-from ohmlearn.validation.parameters import check_n_jobs
 
 __all__ = ["Homophily", "measure_homophily"]
 

@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from ohmlearn._phases import Phase, phase
+from ohmlearn.checks.edge_arrays import check_graph
+from ohmlearn.edges.degree_counting import CountedEdges
+from ohmlearn.estimators.all_edges import with_nodes
 from ohmlearn.graph import Graph
-from ohmlearn.graph.batches import as_edges, graph_of
-from ohmlearn.graph.degrees import CountedEdges
 from ohmlearn.nodes import NodeTable
-from ohmlearn.nodes.identity import join_tables
-from ohmlearn.semi_supervised.all_edges import with_nodes
+from ohmlearn.nodes.node_identity import join_tables
+from ohmlearn.points import KnnEdges
+from ohmlearn.reading.as_edges import as_edges, graph_of
 from ohmlearn.sparsifier import StreamingSparsifier
-from ohmlearn.streams import KnnEdges
-from ohmlearn.validation.edges import check_graph
 
 __all__ = [
     "KnownGraph",

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn._phases import Phase, phase
+from ohmlearn.estimators.calibration import Calibration
+from ohmlearn.estimators.label_input import NodeLabels
+from ohmlearn.features.expert_tasks import Floats, Task
 from ohmlearn.features.experts import FEATURES, GRAPH, SPREAD_GAMMAS, Experts, Variant
-from ohmlearn.features.tasks import Floats, Task
-from ohmlearn.semi_supervised.calibration import Calibration
-from ohmlearn.semi_supervised.targets import NodeLabels
 
 __all__ = ["Mixture", "choose_labels", "fit_both", "fit_mixture", "split_labels", "splits"]
 

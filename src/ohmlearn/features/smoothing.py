@@ -23,12 +23,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn._phases import Phase, phase
 from ohmlearn._warnings import warn
-from ohmlearn.features.checks import check_features
-from ohmlearn.graph import Graph
-from ohmlearn.graph.passes import multiply_laplacian
-from ohmlearn.solver import LaplacianSolver
-from ohmlearn.validation.edges import check_graph, check_nodes_of
-from ohmlearn.validation.parameters import (
+from ohmlearn.checks.edge_arrays import check_graph, check_nodes_of
+from ohmlearn.checks.parameters import (
     N_JOBS,
     RANDOM_STATE,
     SMALLEST,
@@ -40,6 +36,10 @@ from ohmlearn.validation.parameters import (
     check_seed,
     naming_size,
 )
+from ohmlearn.edges.passes import multiply_laplacian
+from ohmlearn.features.feature_checks import check_features
+from ohmlearn.graph import Graph
+from ohmlearn.solver import LaplacianSolver
 
 __all__ = ["GAMMA", "MOST_GAMMA", "Smoothing", "make_room", "smooth"]
 

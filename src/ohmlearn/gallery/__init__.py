@@ -4,5 +4,5 @@ Every function returns a `Graph`, except `paper_points`. The same `random_state`
 graph.
 """
 
-from ohmlearn.gallery.graphs import *  # noqa: F403
-from ohmlearn.gallery.graphs import __all__ as __all__
+from ohmlearn.gallery.graph_gallery import *  # noqa: F403
+from ohmlearn.gallery.graph_gallery import __all__ as __all__

@@ -10,11 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn import _core
 from ohmlearn._display import Shown
-from ohmlearn.graph import interop
-from ohmlearn.nodes import NodeTable
-from ohmlearn.nodes.identity import nodes_of
-from ohmlearn.streams.tables import refuse_table
-from ohmlearn.validation.edges import (
+from ohmlearn.checks.edge_arrays import (
     EdgeNames,
     check_batch,
     check_n_nodes,
@@ -24,7 +20,11 @@ from ohmlearn.validation.edges import (
     raise_edge_fault,
     refuse_other_graph,
 )
-from ohmlearn.validation.parameters import naming_size
+from ohmlearn.checks.parameters import naming_size
+from ohmlearn.graph import convert
+from ohmlearn.nodes import NodeTable
+from ohmlearn.nodes.node_identity import nodes_of
+from ohmlearn.reading.arrow_objects import refuse_table
 
 if TYPE_CHECKING:
     from ohmlearn.graph.time_view import TimeView
@@ -100,7 +100,7 @@ class Graph(Shown):
         return graph
 
     @classmethod
-    def _build_from_both(cls, entries: interop.BothDirections) -> Self:
+    def _build_from_both(cls, entries: convert.BothDirections) -> Self:
         """Build from entries in both directions, so that each edge counts once."""
         u, v, w, n_nodes, names, _, _ = entries
         graph = cls._build(
@@ -110,9 +110,9 @@ class Graph(Shown):
         forward = cls._build(u[up], v[up], None if w is None else w[up], n_nodes, names)
         doubled = graph.weights
         if not np.array_equal(graph.indices, forward.indices) or not np.all(
-            interop.directions_agree(forward.weights, doubled - forward.weights, entries)
+            convert.directions_agree(forward.weights, doubled - forward.weights, entries)
         ):
-            interop.raise_asymmetric(graph.edges(), forward.edges(), entries)
+            convert.raise_asymmetric(graph.edges(), forward.edges(), entries)
         graph.weights = doubled / 2  # exact; the mean if the directions differ by rounding
         graph.weights.flags.writeable = False
         graph.n_zero_weights_dropped = forward.n_zero_weights_dropped
@@ -198,7 +198,7 @@ class Graph(Shown):
         >>> Graph.from_scipy(np.array([[0, 2], [2, 0]])).weights
         array([2., 2.])
         """
-        return cls._build_from_both(interop.adjacency_entries(A))
+        return cls._build_from_both(convert.adjacency_entries(A))
 
     @classmethod
     def from_laplacian(cls, L: Any) -> Self:
@@ -217,7 +217,7 @@ class Graph(Shown):
         >>> Graph.from_laplacian(np.array([[2, -2], [-2, 2]])).weights
         array([2., 2.])
         """
-        return cls._build_from_both(interop.laplacian_entries(L))
+        return cls._build_from_both(convert.laplacian_entries(L))
 
     @classmethod
     def from_networkx(cls, G: Any, *, weight: str | None = "weight") -> Self:
@@ -241,9 +241,9 @@ class Graph(Shown):
         >>> Graph.from_networkx(networkx.Graph([("ann", "bob")])).nodes.ids()
         array(['ann', 'bob'], dtype=object)
         """
-        u, v, w, n_nodes = interop.networkx_edges(G, weight)
+        u, v, w, n_nodes = convert.networkx_edges(G, weight)
         graph = cls.from_edges(u, v, w, n_nodes=n_nodes)
-        graph.nodes = interop.networkx_nodes(G)
+        graph.nodes = convert.networkx_nodes(G)
         return graph
 
     @classmethod
@@ -264,7 +264,7 @@ class Graph(Shown):
         >>> Graph.from_igraph(igraph.Graph.Ring(4))
         Graph(n_nodes=4, n_edges=4)
         """
-        u, v, w, n_nodes = interop.igraph_edges(g, weights)
+        u, v, w, n_nodes = convert.igraph_edges(g, weights)
         return cls.from_edges(u, v, w, n_nodes=n_nodes)
 
     @classmethod
@@ -291,7 +291,7 @@ class Graph(Shown):
         >>> Graph.from_edge_index([[0, 1, 1, 2], [1, 0, 2, 1]], [5.0, 5.0, 2.0, 2.0]).edges()
         (array([0, 1], dtype=int32), array([1, 2], dtype=int32), array([5., 2.]))
         """
-        return cls._build_from_both(interop.edge_index_entries(edge_index, edge_weight, n_nodes))
+        return cls._build_from_both(convert.edge_index_entries(edge_index, edge_weight, n_nodes))
 
     @property
     def n_nodes(self) -> int:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn import _core
-from ohmlearn.graph.batches import batches_of
-from ohmlearn.validation.edges import check_timed_batch
+from ohmlearn.checks.edge_arrays import check_timed_batch
+from ohmlearn.reading.as_edges import batches_of
 
 __all__ = ["FADED", "EdgesInView", "TimeView"]
 

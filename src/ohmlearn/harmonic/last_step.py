@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from ohmlearn.graph.passes import Passes
+from ohmlearn.edges.passes import Passes
 from ohmlearn.harmonic.block_cg import BlockCG
-from ohmlearn.harmonic.system import HFSSolver, HFSSystem
+from ohmlearn.harmonic.hfs_system import HFSSolver, HFSSystem
 
 __all__ = ["last_step"]
 

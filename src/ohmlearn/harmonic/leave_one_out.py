@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn.graph import Graph
-from ohmlearn.harmonic.system import Floats, HFSSolver, HFSSystem
+from ohmlearn.harmonic.hfs_system import Floats, HFSSolver, HFSSystem
 
 __all__ = [
     "LeftOut",

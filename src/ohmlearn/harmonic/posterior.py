@@ -28,12 +28,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn import _core
+from ohmlearn.checks.edge_arrays import check_graph
+from ohmlearn.checks.parameters import check_count, check_n_jobs, check_positive, check_seed
+from ohmlearn.edges.passes import multiply_laplacian
 from ohmlearn.graph import Graph
-from ohmlearn.graph.passes import multiply_laplacian
-from ohmlearn.harmonic.system import check_label_weights, check_labelled
+from ohmlearn.harmonic.hfs_system import check_label_weights, check_labelled
 from ohmlearn.solver import LaplacianSolver
-from ohmlearn.validation.edges import check_graph
-from ohmlearn.validation.parameters import check_count, check_n_jobs, check_positive, check_seed
 
 __all__ = ["Posterior", "posterior_std"]
 

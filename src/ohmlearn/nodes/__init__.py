@@ -1,5 +1,5 @@
 """Node ids of the user, and the numbers that the rest of the library uses instead."""
 
-from ohmlearn.nodes.table import NodeTable
+from ohmlearn.nodes.node_table import NodeTable
 
 __all__ = ["NodeTable"]

@@ -1,5 +1,5 @@
 """Output for people: HTML pages, tables in files, progress, and summaries of edges."""
 
-from ohmlearn.report.page import Report
+from ohmlearn.report.html_page import Report
 
 __all__ = ["Report"]

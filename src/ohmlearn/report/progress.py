@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, Self
 
 from ohmlearn._phases import Phase
-from ohmlearn.report.process import peak_memory
+from ohmlearn.report.process_cost import peak_memory
 
 __all__ = ["Progress", "StatusLine", "describe_seconds"]
 

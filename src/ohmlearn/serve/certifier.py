@@ -12,9 +12,9 @@ import numpy as np
 
 from ohmlearn.certificate import certify
 from ohmlearn.serve.database import Database
-from ohmlearn.serve.labeller import Labeller, describe
+from ohmlearn.serve.label_thread import Labeller, describe
 from ohmlearn.serve.settings import Settings
-from ohmlearn.serve.worker import Worker
+from ohmlearn.serve.worker_thread import Worker
 
 __all__ = ["Certifier"]
 

@@ -18,18 +18,18 @@ from pathlib import Path
 from typing import Any
 
 from ohmlearn.graph.time_view import FADED
-from ohmlearn.serve.answers import Answers, find_numbers
+from ohmlearn.reading.table_reader import RawBatch
+from ohmlearn.serve.answer_store import Answers, find_numbers
 from ohmlearn.serve.certifier import Certifier
 from ohmlearn.serve.database import LabelRow, Offset, Receipt
-from ohmlearn.serve.errors import Busy, Gone, Refused, storage_error
-from ohmlearn.serve.folder import Folder
-from ohmlearn.serve.follower import Follower
-from ohmlearn.serve.intake import Intake
-from ohmlearn.serve.labeller import Labeller
+from ohmlearn.serve.edge_intake import Intake
+from ohmlearn.serve.label_thread import Labeller
+from ohmlearn.serve.map_thread import Surveyor
+from ohmlearn.serve.sampler_thread import Follower
+from ohmlearn.serve.serve_errors import Busy, Gone, Refused, storage_error
+from ohmlearn.serve.service_folder import Folder
 from ohmlearn.serve.settings import Settings
-from ohmlearn.serve.surveyor import Surveyor
-from ohmlearn.serve.worker import Worker
-from ohmlearn.streams.source import RawBatch
+from ohmlearn.serve.worker_thread import Worker
 
 __all__ = ["Busy", "Gone", "LabelRow", "Offset", "Receipt", "Refused", "Service"]
 
@@ -53,7 +53,7 @@ class Service:
     >>> import tempfile
     >>> import numpy as np
     >>> from ohmlearn.serve.service import LabelRow, Service
-    >>> from ohmlearn.streams.source import RawBatch
+    >>> from ohmlearn.reading.table_reader import RawBatch
     >>> folder = tempfile.TemporaryDirectory()
     >>> service = Service(folder.name)
     >>> service.start()

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
-from ohmlearn.validation.parameters import N_JOBS, Constraints, Interval, check_parameters
-from ohmlearn.validation.times import DURATION_KIND, check_duration
+from ohmlearn.checks.parameters import N_JOBS, Constraints, Interval, check_parameters
+from ohmlearn.checks.times import DURATION_KIND, check_duration
 
 __all__ = ["Settings"]
 

@@ -1,6 +1,6 @@
 """Spectral sparsifiers of streams of edges."""
 
-from ohmlearn.sparsifier.one_call import sparsify
-from ohmlearn.sparsifier.streaming import StreamingSparsifier
+from ohmlearn.sparsifier.sparsify import sparsify
+from ohmlearn.sparsifier.streaming_sparsifier import StreamingSparsifier
 
 __all__ = ["StreamingSparsifier", "sparsify"]

@@ -1,0 +1,219 @@
+"""Bases of the Krylov spaces of M = L_H^+ L_G, with bounds of rounding and solver errors.
+
+The basis V is orthonormal in the inner product x'L_H y. T = V'L_G V is M in this basis, block
+tridiagonal, and S holds the coordinates of the random starts:
+
+    M V = V T + F    except for the last block of V,        starts = V S + D.
+
+F and D would be zero in exact arithmetic. Their norms can be bounded without a solve, for any V, T
+and S, because the residuals
+
+    L_H F = L_G V - L_H V T    and    L_H D = currents of the starts - L_H V S
+
+can be computed, and a spanning forest of H bounds the norms that belong to them. The rounding
+errors of the residuals are estimated: the error of a sum is about the machine epsilon times the sum
+of the absolute values of its terms. The degree of a node in G is at most lambda_max times that in
+H, so these errors are proportional to lambda_max. They grow with the contrast of the weights of H,
+because a vector of norm 1 may have entries as large as the square root of a resistance between two
+nodes.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from ohmlearn._blas import one_blas_thread
+from ohmlearn.certificate.spanning_forest import SpanningForest
+from ohmlearn.checks.parameters import check_n_jobs
+from ohmlearn.edges.passes import multiply_laplacian
+from ohmlearn.graph import Graph
+from ohmlearn.solver import LaplacianSolver
+
+__all__ = ["Errors", "LaplacianSpace"]
+
+Columns = NDArray[np.float64]
+SOLVE_TOL, CORRECTION_TOL = 1e-10, 1e-4
+MAX_CORRECTIONS = 4
+EPS = 8.0 * float(np.finfo(np.float64).eps)  # error of a sum of terms of size 1, with a margin
+
+
+@dataclass
+class Errors:
+    """Bounds of the errors of a basis.
+
+    Attributes
+    ----------
+    start : float
+        Norm of a column of D, relative to that start.
+    image, projection, gram : float
+        Measured norms of F, of V'L_G V - T and of V'L_H V - 1.
+    rounding : float
+        Rounding error of `image` and `projection` (relative to lambda_max) and of `gram`
+        (absolute).
+    """
+
+    start: float = math.inf
+    image: float = 0.0
+    projection: float = 0.0
+    gram: float = 0.0
+    rounding: float = 0.0
+
+
+class LaplacianSpace:
+    """The vectors without a constant part on any component of H, with inner product x'L_H y.
+
+    Parameters
+    ----------
+    h : Graph
+        With at least one edge.
+    component : ndarray of int32
+        Component of each node.
+    seed : int
+        Seeds the starts and the solver.
+    n_jobs : int, optional
+        Number of threads, as in scikit-learn.
+
+    Attributes
+    ----------
+    block : ndarray of shape (n_nodes, width)
+        The last vectors of V; `project` needs L_G times them.
+    projected : ndarray
+        T. The diagonal block that belongs to `block` is zero until `project`.
+    starts : ndarray
+        S, one column per start; rows after the first block are zero and not stored.
+    errors : Errors
+    """
+
+    def __init__(self, h: Graph, component: NDArray[Any], seed: int, n_jobs: int | None) -> None:
+        self.h, self.component = h, component
+        self.block = np.empty((h.n_nodes, 0))
+        self.projected = self.starts = np.empty((0, 0))
+        self.errors = Errors()
+        self._solver = LaplacianSolver(h, random_state=seed, n_jobs=n_jobs)
+        self._forest = SpanningForest(h, component)
+        self._threads = check_n_jobs(n_jobs)
+        self._rng = np.random.default_rng(seed)
+        self._blocks: list[Columns] = []
+        self._image = self.block  # L_G times the last block
+        self._spread = 0.0  # sum of the squared entries of V times degrees
+        totals = np.bincount(component, h.degrees)
+        shares = h.degrees / np.where(totals > 0.0, totals, 1.0)[component]
+        members = (component, np.arange(h.n_nodes))
+        self._average = scipy.sparse.csr_array((shares, members), (len(totals), h.n_nodes))
+
+    @one_blas_thread()
+    def draw(self, n_starts: int, goal: float) -> None:
+        """Start with the span of random vectors, with relative errors below `goal`."""
+        n = self.h.n_nodes
+        u, v, w = self.h.edges()
+        currents = np.empty((n, n_starts))
+        for column in currents.T:
+            flow = np.sqrt(w) * self._rng.standard_normal(len(w))
+            column[:] = np.bincount(u, flow, n) - np.bincount(v, flow, n)
+        x, error = self._solve(currents, goal * math.sqrt(n))
+        self._append(x, error)
+        self.projected = np.zeros((self.block.shape[1], self.block.shape[1]))
+        self.starts = self.block.T @ self._multiply(x)
+        missing = self._forest.norms(currents - self._multiply(self.block @ self.starts))
+        sizes = np.linalg.norm(self.starts, axis=0)
+        self.errors.start = float(np.max(missing / sizes)) if sizes.all() else math.inf
+
+    def project(self, image: Columns) -> None:
+        """Complete T, given L_G times the last block."""
+        width = self.block.shape[1]
+        found = np.vstack([v.T @ image for v in self._blocks])
+        corner = (found[-width:] + found[-width:].T) / 2
+        self.projected[-width:, -width:] = corner
+        off = math.sqrt(2.0) * float(np.linalg.norm(found - self.projected[:, -width:]))
+        self.errors.projection = math.hypot(self.errors.projection, off)
+        self._image = image
+
+    def extend(self, goal: float) -> None:
+        """Find the next block; it has no columns if the space is exhausted.
+
+        `goal` is the target for the error of M V; `errors.image` bounds the error reached.
+        """
+        last = self.block.shape[1]
+        x, error = self._solve(self._image, goal)
+        self._append(x, max(error, goal))
+        coupling = self.block.T @ self._image
+        size, width = len(self.projected), self.block.shape[1]
+        larger = np.zeros((size + width, size + width))
+        larger[:size, :size] = self.projected
+        larger[size:, size - last : size] = coupling
+        larger[size - last : size, size:] = coupling.T
+        self.projected = larger
+        foreseen = larger[:, size - last : size]
+        ends = np.cumsum([v.shape[1] for v in self._blocks])
+        parts = zip(self._blocks, np.split(foreseen, ends[:-1]), strict=True)
+        combined = sum((v @ part for v, part in parts if part.any()), np.zeros_like(self._image))
+        missing = self._forest.norms(self._image - self._multiply(combined))
+        self.errors.image = math.hypot(self.errors.image, *missing)
+
+    def _multiply(self, x: Columns) -> Columns:
+        return multiply_laplacian(self.h, x, self._threads)
+
+    def _centre(self, x: Columns) -> Columns:
+        """Subtract the mean over each component, weighted by degrees.
+
+        Constants have no energy, but rounding errors have, and they grow with the entries.
+        """
+        centred: Columns = x - (self._average @ x)[self.component]
+        return centred
+
+    def _solve(self, b: Columns, goal: float) -> tuple[Columns, float]:
+        """Return L_H^+ b and a bound of its error; correct it until the bound is below `goal`."""
+        x = self._centre(self._solver._solve_quietly(b, SOLVE_TOL))
+        rest = b - self._multiply(x)
+        error = float(self._forest.norms(rest).max())
+        for _ in range(MAX_CORRECTIONS):
+            if error <= goal:
+                break
+            better = x + self._centre(self._solver._solve_quietly(rest, CORRECTION_TOL))
+            rest = b - self._multiply(better)
+            left = float(self._forest.norms(rest).max())
+            if not left < error / 2:
+                break
+            x, error = better, left
+        return x, error
+
+    def _append(self, x: Columns, error: float) -> None:
+        """Make the columns of x orthonormal, to each other and to V, and append them to V.
+
+        Directions that are shorter than `error` are left out.
+        """
+        # Orthogonalise twice. A column that is short the second time was rounding error.
+        for least in (error, 0.5):
+            products = self._multiply(x)
+            x = x - sum((v @ (v.T @ products) for v in self._blocks), np.zeros_like(x))
+            x = self._orthonormalise(self._centre(x), least)
+        self.block = x
+        self._blocks.append(x)
+        products = self._multiply(x)
+        off = np.vstack([v.T @ products for v in self._blocks])
+        off[len(off) - x.shape[1] :] -= np.eye(x.shape[1])
+        errors = self.errors
+        errors.gram = math.hypot(errors.gram, math.sqrt(2.0) * float(np.linalg.norm(off)))
+        self._spread += 2.0 * float(self.h.degrees @ (x**2).sum(axis=1))
+        dimension = sum(v.shape[1] for v in self._blocks)
+        largest = math.sqrt(2.0 * self._forest.contrast) + math.sqrt(dimension * self._spread)
+        errors.rounding = EPS * largest
+
+    def _orthonormalise(self, x: Columns, least: float) -> Columns:
+        """Run Gram-Schmidt, longest column first, to limit cancellation in short columns."""
+        chosen: list[Columns] = []
+        while x.shape[1] > 0:
+            products = self._multiply(x)
+            squares = np.einsum("ij,ij->j", x, products)
+            longest = int(np.argmax(squares))
+            if not squares[longest] > least**2:
+                break
+            unit = x[:, longest] / math.sqrt(squares[longest])
+            shares = unit @ products
+            x = np.delete(x - np.outer(unit, shares), longest, axis=1)
+            chosen.append(unit)
+        return np.column_stack(chosen) if chosen else np.empty((len(x), 0))

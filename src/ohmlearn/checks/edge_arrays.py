@@ -1,0 +1,316 @@
+"""Checks of edges, graphs and columns. Messages name the value, cause, remedy and place."""
+
+import math
+from collections.abc import Callable, Iterable
+from numbers import Integral, Real
+from operator import index
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ohmlearn._core import EdgeFault
+from ohmlearn.checks.times import check_times
+
+__all__ = [
+    "MAX_NODES",
+    "EdgeNames",
+    "check_batch",
+    "check_columns",
+    "check_graph",
+    "check_n_nodes",
+    "check_node_ids",
+    "check_nodes_of",
+    "check_rereadable",
+    "check_same_length",
+    "check_timed_batch",
+    "check_weights",
+    "maker_of",
+    "raise_edge_fault",
+    "refuse_other_graph",
+    "split_batch",
+]
+
+MAX_NODES = 2**31 - 1  # node ids are 32-bit inside
+# Not numpy.unique, which gives the ids of each batch other numbers.
+RENUMBER = (
+    "number the nodes 0, 1, 2, ..., with read_edges, or with one NodeTable for all edges "
+    "(u, v = table.add_edges(u, v))"
+)
+
+
+class EdgeNames(NamedTuple):
+    """Names of the ends and the weight of the edge at a position, for messages."""
+
+    u: Callable[[int], str] = "u[{}]".format
+    v: Callable[[int], str] = "v[{}]".format
+    w: Callable[[int], str] = "w[{}]".format
+
+
+def _as_vector(values: Any, name: str) -> NDArray[Any]:
+    try:
+        array = np.asarray(values)
+    except ValueError as error:  # numpy raises this for ragged sequences
+        at = next((i for i, value in enumerate(values) if np.ndim(value) > 0), 0)
+        raise ValueError(
+            f"{name} must be one-dimensional, but {name}[{at}] = {values[at]!r} is not a number"
+        ) from error
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, got shape {array.shape}")
+    return array if array.flags.aligned else array.copy()
+
+
+def _first_other_than(kind: type, values: Any) -> int:
+    """Return the position of the first value that is not a number of this kind; bool is not one."""
+    bools = (bool, np.bool_)
+    others = (i for i, x in enumerate(values) if isinstance(x, bools) or not isinstance(x, kind))
+    return next(others, 0)
+
+
+def check_node_ids(values: Any, name: str) -> NDArray[np.int32] | NDArray[np.int64]:
+    """Return node ids as a contiguous int32 or int64 vector, copied only if they are not one.
+
+    Examples
+    --------
+    >>> check_node_ids([0, 2, 1], "u")
+    array([0, 2, 1])
+    >>> check_node_ids([0.0, 2.5], "u")
+    Traceback (most recent call last):
+    ...
+    ValueError: node ids must be integers, but u[1] = 2.5 (float64); ...
+    """
+    array = _as_vector(values, name)
+    if array.size == 0:  # an empty list comes as float64
+        return np.empty(0, dtype=np.int32)
+    if array.dtype.kind not in "iu":
+        if array.dtype.kind == "f":  # a fraction shows the problem better than 0.0
+            at = int(np.argmax(array != np.floor(array)))
+        else:
+            at = _first_other_than(Integral, values)
+        raise ValueError(
+            f"node ids must be integers, but {name}[{at}] = {array[at]} ({array.dtype}); "
+            f"{RENUMBER}, or cast with {name}.astype(int)"
+        )
+    if array.dtype == np.uint64 and array.max() > np.iinfo(np.int64).max:
+        at = int(np.argmax(array > np.iinfo(np.int64).max))
+        raise ValueError(
+            f"node ids must be below {MAX_NODES}, but {name}[{at}] = {array[at]}; {RENUMBER}"
+        )
+    if array.dtype == np.int32:
+        return np.ascontiguousarray(array, dtype=np.int32)
+    return np.ascontiguousarray(array, dtype=np.int64)
+
+
+def check_nodes_of(n_nodes: int, values: Any, name: str) -> NDArray[np.int64]:
+    """Return nodes of a graph with so many nodes.
+
+    Examples
+    --------
+    >>> check_nodes_of(3, [0, 5], "nodes")
+    Traceback (most recent call last):
+    ...
+    ValueError: node ids must lie in 0, ..., n_nodes - 1 with n_nodes = 3, but nodes[1] = 5
+    """
+    nodes = check_node_ids(values, name).astype(np.int64, copy=False)
+    bad = (nodes < 0) | (nodes >= n_nodes)
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise ValueError(
+            f"node ids must lie in 0, ..., n_nodes - 1 with n_nodes = {n_nodes}, "
+            f"but {name}[{at}] = {nodes[at]}"
+        )
+    return nodes
+
+
+def check_weights(values: Any, name: str) -> NDArray[np.float32] | NDArray[np.float64]:
+    """Return weights as a contiguous float32 or float64 vector, copied only if they are not one.
+
+    Examples
+    --------
+    >>> check_weights([1, 2], "w")
+    array([1., 2.])
+    """
+    array = _as_vector(values, name)
+    if array.size > 0 and array.dtype.kind not in "iuf":
+        at = _first_other_than(Real, values)
+        raise ValueError(
+            f"weights must be real numbers, but {name}[{at}] = {array[at]} ({array.dtype}); "
+            f"cast them with {name}.astype(float) if they are numbers"
+        )
+    if array.dtype == np.float32:
+        return np.ascontiguousarray(array, dtype=np.float32)
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def check_same_length(**arrays: NDArray[Any] | None) -> None:
+    """Raise ValueError unless all arrays, given by their names, are equally long."""
+    lengths = {name: len(array) for name, array in arrays.items() if array is not None}
+    if len(set(lengths.values())) > 1:
+        found = ", ".join(f"len({name}) = {length}" for name, length in lengths.items())
+        raise ValueError(f"one entry per edge is needed in each array, got {found}")
+
+
+def check_n_nodes(n_nodes: Any, u: NDArray[Any], v: NDArray[Any]) -> int:
+    """Return the number of nodes; None means the largest id in `u` and `v` plus one."""
+    if n_nodes is None:
+        # A negative id is reported with its position by the builder.
+        largest = max((int(ids.max()) for ids in (u, v) if ids.size > 0), default=-1)
+        if largest >= MAX_NODES:
+            raise ValueError(
+                f"the largest node id is {largest}, but ids must be below {MAX_NODES}; {RENUMBER}"
+            )
+        return max(largest + 1, 0)
+    if isinstance(n_nodes, bool | np.bool_) or not hasattr(n_nodes, "__index__"):
+        raise ValueError(f"n_nodes must be an integer, got {n_nodes!r}")
+    if not 0 <= index(n_nodes) <= MAX_NODES:
+        raise ValueError(f"n_nodes must lie between 0 and 2**31 - 1 = {MAX_NODES}, got {n_nodes}")
+    return index(n_nodes)
+
+
+def raise_edge_fault(fault: EdgeFault, n_nodes: int, names: EdgeNames) -> NoReturn:
+    """Raise ValueError for the edge that ``_core`` (build_csr, find_fault) refused."""
+    at = fault.position
+    if fault.kind in (EdgeFault.Kind.node_u, EdgeFault.Kind.node_v):
+        name = (names.u if fault.kind == EdgeFault.Kind.node_u else names.v)(at)
+        remedy = "; raise n_nodes, or leave it out to fit the largest id"
+        if fault.node < 0 or n_nodes >= 2**30:  # no n_nodes would help
+            remedy = f"; {RENUMBER}"
+        raise ValueError(
+            f"node ids must lie in 0, ..., n_nodes - 1 with n_nodes = {n_nodes}, "
+            f"but {name} = {fault.node}{remedy}"
+        )
+    if fault.kind == EdgeFault.Kind.weight and 0 < fault.weight < math.inf:
+        raise ValueError(
+            f"weights must be at most 1e27, but {names.w(at)} = {fault.weight}; "
+            f"divide all weights by a constant"
+        )
+    if fault.kind == EdgeFault.Kind.weight:
+        raise ValueError(
+            f"weights must be finite and not negative, but {names.w(at)} = {fault.weight}; "
+            f"drop or correct such edges first"
+        )
+    raise ValueError(
+        f"the weights of parallel edges add up past the largest float64, "
+        f"starting with {names.w(at)} = {fault.weight}; scale all weights down"
+    )
+
+
+def check_graph(graph: Any, graph_type: Any) -> Any:
+    """Return a Graph, made from an adjacency matrix if necessary."""
+    if isinstance(graph, graph_type):
+        return graph
+    if hasattr(graph, "shape"):
+        return graph_type.from_scipy(graph)
+    raise TypeError(
+        f"a Graph or an adjacency matrix is needed, got {type(graph).__name__}; "
+        "see Graph.from_edges, Graph.from_networkx and the other Graph.from_*"
+    )
+
+
+def check_columns(values: Any, name: str, n_rows: int, row: str = "node") -> NDArray[np.float64]:
+    """Return right-hand sides as a contiguous (n_rows, n_columns) float64 array."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must be real numbers, got dtype {array.dtype}")
+    if array.ndim not in (1, 2) or array.shape[0] != n_rows:
+        raise ValueError(
+            f"{name} must have shape ({n_rows},) or ({n_rows}, n_columns), one row per {row}, "
+            f"got shape {array.shape}"
+        )
+    columns = np.ascontiguousarray(array[:, np.newaxis] if array.ndim == 1 else array, np.float64)
+    finite = np.isfinite(columns)
+    if not finite.all():
+        at = tuple(int(i) for i in np.argwhere(~finite)[0])
+        place = f"{name}[{at[0]}]" if array.ndim == 1 else f"{name}[{at[0]}, {at[1]}]"
+        raise ValueError(f"{name} must be finite, but {place} = {columns[at]}")
+    return columns
+
+
+def check_rereadable(edges: Iterable[Any], reader: str) -> Iterable[Any]:
+    """Return an iterable of batches that can be read more than once."""
+    kind = type(edges).__name__
+    if not getattr(edges, "rereadable", True):
+        what = " and ".join(getattr(edges, "sources", [kind]))
+        raise ValueError(
+            f"{reader} reads the edges several times, but {what} can be read only once; write the "
+            f"edges to a file first"
+        )
+    if iter(edges) is edges:
+        raise ValueError(
+            f"{reader} reads the edges several times, but a {kind} can be read only once; pass a "
+            f"Graph, arrays (u, v, w), a list of batches, or an object that can be iterated again"
+        )
+    return edges
+
+
+def maker_of(edges: Any) -> str | None:
+    """Return the function that makes a Graph of a graph of another library; None for others."""
+    makers = {"tocsr": "scipy", "adjacency": "networkx", "get_edgelist": "igraph"}
+    found = (library for attribute, library in makers.items() if hasattr(edges, attribute))
+    return next((f"Graph.from_{library}" for library in found), None)
+
+
+def refuse_other_graph(edges: Any) -> Any:
+    """Return edges, unless they are a graph of another library."""
+    maker = maker_of(edges)
+    if maker is not None:
+        raise TypeError(
+            f"edges are needed as a Graph or as arrays, got {type(edges).__module__}."
+            f"{type(edges).__name__}; make a Graph of it with {maker}"
+        )
+    return edges
+
+
+def split_batch(batch: Any, name: str) -> tuple[Any, Any, Any, Any]:
+    """Return the parts (u, v, w, t) of a batch of edges; w and t may be None."""
+    if not isinstance(batch, tuple | list) or not 2 <= len(batch) <= 4:
+        raise ValueError(
+            f"a batch of edges is a tuple (u, v), (u, v, w) or (u, v, w, t) of arrays, "
+            f"but {name} is {type(batch).__name__}"
+            + (f" of length {len(batch)}" if hasattr(batch, "__len__") else "")
+        )
+    u, v, w, t = (*batch, None, None)[:4]
+    return u, v, w, t
+
+
+def check_batch(batch: Any, number: int) -> tuple[Any, ...]:
+    """Return (u, v) or (u, v, w) of one batch of edges; u and v of one type, nothing copied.
+
+    Times are left out.
+    """
+    a, b, c, _ = split_batch(batch, f"batch {number}")
+    try:
+        u, v = check_node_ids(a, "u"), check_node_ids(b, "v")
+        w = None if c is None else check_weights(c, "w")
+        check_same_length(u=u, v=v, w=w)
+    except ValueError as error:
+        raise ValueError(f"batch {number}: {error}") from error
+    if u.dtype != v.dtype:
+        u, v = u.astype(np.int64), v.astype(np.int64)
+    return (u, v) if w is None else (u, v, w)
+
+
+def check_timed_batch(batch: Any, number: int) -> tuple[Any, Any, Any, NDArray[np.float64]]:
+    """Return (u, v, w, t) of one batch of edges with times; w may be None.
+
+    Examples
+    --------
+    >>> check_timed_batch(([0], [1]), 3)
+    Traceback (most recent call last):
+    ...
+    ValueError: batch 3: these edges have no times; give batches (u, v, w, t), where w may be None,
+    or read_edges(..., time=...) with the column of times
+    """
+    arrays = check_batch(batch, number)
+    values = split_batch(batch, f"batch {number}")[3]
+    if values is None:
+        raise ValueError(
+            f"batch {number}: these edges have no times; give batches (u, v, w, t), where w may be "
+            f"None, or read_edges(..., time=...) with the column of times"
+        )
+    try:
+        t = check_times(values)
+        check_same_length(u=arrays[0], t=t)
+    except ValueError as error:
+        raise ValueError(f"batch {number}: {error}") from error
+    return (*arrays, None, t) if len(arrays) == 2 else (*arrays, t)

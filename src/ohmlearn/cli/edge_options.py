@@ -1,0 +1,334 @@
+"""The options of commands that read edges, and a stream of edges with progress."""
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from ohmlearn.cli.messages import shows_progress, status_line, tell
+
+if TYPE_CHECKING:
+    from ohmlearn.cli.checkpoint import Checkpoint
+    from ohmlearn.cli.state_option import Intake
+    from ohmlearn.edges.protocol import EdgeBatch, TimedBatch
+    from ohmlearn.nodes import NodeTable
+    from ohmlearn.reading import EdgeStream, ReadOptions
+    from ohmlearn.sparsifier import StreamingSparsifier
+
+__all__ = [
+    "WatchedEdges",
+    "as_column",
+    "as_moment",
+    "check_durations",
+    "check_ids",
+    "edge_options",
+    "edge_options_with_state",
+    "fraction",
+    "open_edges",
+    "print_bad",
+    "reading_options",
+    "seed_option",
+]
+
+# One for each field of ReadOptions, with the same name, and --kinds for names in `bipartite`.
+READING = (
+    click.option("--source-col", help="Column of one end: a name, or a position from 0 on."),
+    click.option("--target-col", help="Column of the other end."),
+    click.option("--weight-col", help="Column of the weights."),
+    click.option(
+        "--time-col", "time", help="Column of the times: numbers, or dates such as 2026-03-31."
+    ),
+    click.option(
+        "--latest",
+        help="Later times are bad: a number or a date; tomorrow for dates and Unix times.",
+    ),
+    click.option(
+        "--format",
+        "format",
+        type=click.Choice(
+            ["csv", "tsv", "text", "jsonl", "parquet", "arrow", "matrix_market", "numpy"]
+        ),
+        help="Format of the edges; by default found from names and first bytes.",
+    ),
+    click.option(
+        "--id-type",
+        type=click.Choice(["int64", "string"]),
+        help="Type of node ids in text; integers if all ids in the first rows are.",
+    ),
+    click.option(
+        "--bipartite/--one-kind",
+        default=None,
+        help="Whether the two ends are two kinds of nodes, such as users and items, whose ids may "
+        "overlap. Then ids start with the kind, as in user:17. By default, if the names of the "
+        "columns say so.",
+    ),
+    click.option(
+        "--kinds",
+        metavar="NAME,NAME",
+        help="Names of the two kinds, such as user,item; by default those of the columns.",
+    ),
+    click.option("--header/--no-header", default=None, help="Whether text has one; guessed."),
+    click.option("--delimiter", help="Of text; a blank means any blanks and tabs. Guessed."),
+    click.option("--comment", help="Mark that starts a comment line in text."),
+    click.option(
+        "--where",
+        help="Read only rows that fulfil a condition, such as \"amount > 10 and kind = 'buy'\".",
+    ),
+    click.option(
+        "--on-bad",
+        type=click.Choice(["raise", "skip"]),
+        default="raise",
+        help="Stop at a bad row, or leave such rows out and count them.",
+    ),
+)
+OPTIONS = (
+    *READING,
+    click.option("--json", "as_json", is_flag=True, help="Progress and summary as JSON lines."),
+    click.option("-q", "--quiet", is_flag=True, help="No progress, summary or warnings."),
+)
+
+
+class Fraction(click.FloatRange):
+    """A number between 0 and 1, both excluded."""
+
+    def __init__(self) -> None:
+        super().__init__(0.0, 1.0, min_open=True, max_open=True)
+
+    def convert(self, value: Any, *place: Any) -> Any:
+        """Refuse NaN as well, which is in no order with other numbers."""
+        number = super().convert(value, *place)
+        if number != number:
+            self.fail(f"{value} is not a number.", *place)
+        return number
+
+
+fraction = Fraction()
+seed_option = click.option(
+    "--seed", type=click.IntRange(0, 2**64 - 1), default=0, help="Random seed."
+)
+
+
+def edge_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the argument EDGES and how to read it."""
+    return _add_options(command, required=True)
+
+
+def edge_options_with_state(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the argument EDGES, which a command with a state may leave out, and how to read it."""
+    return _add_options(command, required=False)
+
+
+def _add_options(command: Callable[..., Any], *, required: bool) -> Callable[..., Any]:
+    command = shows_progress(command)
+    for option in reversed((click.argument("edges", nargs=-1, required=required), *OPTIONS)):
+        command = option(command)
+    return command
+
+
+def as_column(text: str | None) -> str | int | None:
+    """Return the name of a column, or its position if the text is a number."""
+    return int(text) if text is not None and text.isdecimal() else text
+
+
+def as_moment(text: str | None) -> str | float | None:
+    """Return a time on the command line as a number, or as a date, which stays text.
+
+    Examples
+    --------
+    >>> as_moment("12.5"), as_moment("2026-03-31")
+    (12.5, '2026-03-31')
+    """
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return text
+
+
+def check_durations(options: dict[str, Any], unit: str | None) -> None:
+    """Refuse a duration without a unit for dates, and warn of one for Unix times.
+
+    Examples
+    --------
+    >>> check_durations({"half_life": "30", "last": None}, "date")
+    Traceback (most recent call last):
+    ...
+    ValueError: --half-life 30 has no unit, but the times are dates; give 30d for days, or 30s
+    >>> check_durations({"half_life": "30", "last": None}, None)  # numbers of any unit
+    """
+    from ohmlearn.checks.times import UNIT_NAMES
+
+    for name in ("half_life", "last"):
+        text = options.get(name)
+        if unit is None or not isinstance(as_moment(text), float):
+            continue
+        option = f"--{name.replace('_', '-')} {text}"
+        if unit == "date":
+            raise ValueError(
+                f"{option} has no unit, but the times are dates; give {text}d for days, or {text}s"
+            )
+        means = f"{option} means {text} {UNIT_NAMES[unit]}, because the times are Unix times"
+        if unit == "s":
+            means += f"; for days give {text}d"
+        warnings.warn(means, UserWarning, stacklevel=2)
+
+
+def reading_options(options: dict[str, Any], *, needs_times: bool = False) -> "ReadOptions":
+    """Return how to read the edges, from the options of `edge_options`.
+
+    With `needs_times`, the column of times is guessed if it is not named.
+    """
+    from dataclasses import fields
+
+    from ohmlearn.reading import ReadOptions
+
+    chosen = {x.name: options[x.name] for x in fields(ReadOptions) if x.name in options}
+    for name in ("source_col", "target_col", "weight_col", "time"):
+        chosen[name] = as_column(chosen[name])
+    chosen["latest"] = as_moment(chosen["latest"])
+    if options["kinds"] is not None:
+        if chosen["bipartite"] is False:
+            raise click.UsageError("--one-kind and --kinds cannot be used together")
+        chosen["bipartite"] = tuple(kind.strip() for kind in options["kinds"].split(","))
+        if len(chosen["bipartite"]) != 2:
+            raise click.UsageError("--kinds needs two names, such as user,item")
+    if needs_times and chosen["time"] is None:
+        chosen["time"] = True
+    return ReadOptions(**chosen)
+
+
+def open_edges(
+    options: dict[str, Any], nodes: "NodeTable | None" = None, *, needs_times: bool = False
+) -> "EdgeStream":
+    """Return the stream that the options of `edge_options` describe, and print its columns."""
+    from ohmlearn.reading.read_edges import open_stream
+
+    edges: tuple[str, ...] = options["edges"]
+    source = edges[0] if len(edges) == 1 else list(edges)
+    chosen = reading_options(options, needs_times=needs_times)
+    stream = open_stream(source, chosen, nodes=nodes)
+    _print_columns(stream, options)
+    return stream
+
+
+def check_ids(
+    stream: Any,
+    path: str,
+    ids: list[Any],
+    rows: list[int] | None = None,
+    heading: str | None = None,
+) -> None:
+    """Refuse ids of a file that cannot be those of the edges, before these are read."""
+    from ohmlearn.reading.label_table import as_node_ids
+
+    kind = stream.nodes.kind if stream.nodes is not None else None
+    if kind is None and hasattr(stream, "find_kind"):
+        kind = stream.find_kind()
+    as_node_ids(path, ids, kind, getattr(stream, "kinds", ()), heading=heading, rows=rows)
+
+
+def _print_columns(stream: "EdgeStream", options: dict[str, Any]) -> None:
+    if stream.columns is not None and not (options["quiet"] or options["as_json"]):
+        tell(f"{stream.sources[0]}: {stream.columns}")
+
+
+class WatchedEdges:
+    """A stream that tells the status line how far it has been read.
+
+    Parameters
+    ----------
+    stream : EdgeStream
+    options : dict
+        Those of `edge_options`.
+    sparsifier : StreamingSparsifier, optional
+        Receives the edges of the first reading; its size is shown as well.
+    checkpoint : Checkpoint or Intake, optional
+        Saves the sparsifier during the first reading and skips edges that it has seen, or takes
+        note of the sources of a state.
+    needs_edges : bool
+        Whether a stream without any edge is refused.
+    """
+
+    def __init__(
+        self,
+        stream: "EdgeStream",
+        options: dict[str, Any],
+        sparsifier: "StreamingSparsifier | None" = None,
+        checkpoint: "Checkpoint | Intake | None" = None,
+        needs_edges: bool = False,
+    ) -> None:
+        self.nodes = stream.nodes
+        self.rereadable = stream.rereadable
+        self.sources = stream.sources
+        if hasattr(stream, "kept_sparsifier"):  # of a log
+            self.kept_sparsifier = stream.kept_sparsifier
+        self._stream = stream
+        self._options = options
+        self._sparsifier = sparsifier
+        self._checkpoint = checkpoint
+        self._needs_edges = needs_edges
+        self._n_readings = 0
+
+    @property
+    def time_unit(self) -> str | None:
+        """What the times are, see `EdgeStream`."""
+        return self._stream.time_unit
+
+    def __iter__(self) -> Iterator["EdgeBatch | TimedBatch"]:
+        return self.read_ahead(1)
+
+    def read_ahead(self, n_jobs: int) -> Iterator["EdgeBatch | TimedBatch"]:
+        """Yield the batches; threads may read the next ones, see `EdgeStream.read_ahead`."""
+        self._n_readings += 1
+        if self._n_readings > 1:
+            yield from self._show(None, n_jobs)
+            return
+        batches = self._show(self._sparsifier, n_jobs)
+        yield from batches if self._checkpoint is None else self._checkpoint.unseen(batches)
+        print_bad(self._stream, self._options)
+        if self._needs_edges and self._stream.n_read == 0:
+            _refuse_empty(self._stream)
+
+    def _show(
+        self, sparsifier: "StreamingSparsifier | None", n_jobs: int
+    ) -> Iterator["EdgeBatch | TimedBatch"]:
+        from ohmlearn.reading.as_edges import batches_of
+
+        stream, line = self._stream, status_line()
+        printed = stream.columns is not None
+        for batch in batches_of(stream, n_jobs):
+            if not printed:  # the columns of a pipe are not known before
+                _print_columns(stream, self._options)
+                printed = True
+            self._check_n_nodes()
+            if len(batch.u) > 0:  # so the unit of the times is known
+                check_durations(self._options, stream.time_unit)
+            yield batch
+            if line is not None:
+                line.read(stream.n_read, stream.fraction, sparsifier)
+
+    def _check_n_nodes(self) -> None:
+        """Refuse more nodes than --n-nodes says, which the memory was reckoned with."""
+        limit = self._options.get("n_nodes")
+        if self._n_readings > 1:  # labelled nodes that no edge has are there, too
+            return
+        if limit is not None and len(self._stream.nodes) > limit:
+            raise ValueError(f"the edges have more than {limit:,} nodes; raise --n-nodes")
+
+
+def _refuse_empty(stream: Any) -> NoReturn:
+    """Refuse a stream without edges: what needs them would blame another file."""
+    from ohmlearn.reading.source_errors import refuse_source
+
+    first, *others = stream.sources
+    where = f"{first} and {len(others)} more" if others else first
+    if stream.n_bad:
+        refuse_source(where, f"all {stream.n_bad:,} rows are bad; the first is {stream.first_bad}")
+    refuse_source(where, "there is no edge")
+
+
+def print_bad(stream: Any, options: dict[str, Any]) -> None:
+    """Report rows that were skipped."""
+    if stream.n_bad and not (options["quiet"] or options["as_json"]):
+        rows = "row" if stream.n_bad == 1 else "rows"
+        tell(f"{stream.n_bad:,} bad {rows} left out; {stream.first_bad}")

@@ -1,0 +1,439 @@
+"""The command ``label``: from files of edges and of labels to a label for every node."""
+
+import json
+import time
+import warnings
+from contextlib import ExitStack
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ohmlearn.cli.cluster_option import cluster_option, open_on_cluster
+from ohmlearn.cli.edge_options import (
+    WatchedEdges,
+    check_durations,
+    check_ids,
+    edge_options_with_state,
+    fraction,
+    open_edges,
+    seed_option,
+)
+from ohmlearn.cli.feature_options import (
+    OF_EDGES_ALONE,
+    check_feature_options,
+    feature_options,
+    label_with_features,
+)
+from ohmlearn.cli.forgetting_options import Forgetting, check_window, forgetting_options
+from ohmlearn.cli.label_summary import make_summary, print_summary
+from ohmlearn.cli.main import main, repeat_command
+from ohmlearn.cli.messages import status_line, tell
+from ohmlearn.cli.model_options import (
+    check_label_columns,
+    has_many_classes,
+    label_columns_options,
+    make_model,
+    model_options,
+    read_label_file,
+    sparsifier_options,
+)
+from ohmlearn.cli.output_options import check_outputs, output_options, write_output
+from ohmlearn.cli.threads_option import threads_option
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ohmlearn.certificate import Certificate
+    from ohmlearn.cli.checkpoint import Checkpoint
+    from ohmlearn.cli.state_option import Intake, State
+    from ohmlearn.dask import ClusterEdges
+    from ohmlearn.estimators import HFSClassifier
+    from ohmlearn.reading import EdgeStream
+    from ohmlearn.reading.label_table import FileLabels
+    from ohmlearn.report.label_columns import Answers
+    from ohmlearn.sparsifier import StreamingSparsifier
+
+    Source = EdgeStream | ClusterEdges
+    # The model, its stream, the certificate or why there is none, figures for the summary, and
+    # what is left to do after the output.
+    Outcome = tuple[HFSClassifier, Any, Certificate | str, dict[str, Any], Callable[[], None]]
+
+__all__ = ["label"]
+
+MOST_COLUMNS = 1000  # of probabilities
+MOST_PASSES = 20  # of the certificate on the page
+
+
+@main.command()
+@edge_options_with_state
+@click.option(
+    "--labels",
+    "labels_file",
+    help="Table with a node and its label in each row, in any format of EDGES. A node may have "
+    "several rows, and -1 means unlabelled. Needed, unless --state has labels; then they replace "
+    "those of the same nodes.",
+)
+@label_columns_options
+@feature_options
+@output_options
+@sparsifier_options
+@click.option(
+    "--memory",
+    help="Memory limit of the whole command, such as 2GB; replaces --epsilon, needs --n-nodes.",
+)
+@click.option(
+    "--n-nodes", type=click.IntRange(min=1), help="At least the number of nodes, for --memory."
+)
+@click.option(
+    "--passes",
+    type=click.IntRange(min=1),
+    help="Number of passes over the edges. Default: 3, or 1 for a pipe and with --state.",
+)
+@model_options
+@forgetting_options
+@click.option(
+    "--min-confidence",
+    type=fraction,
+    help="Leave the label empty where its probability is less, too, and mark nodes without a "
+    "label in a column called abstained.",
+)
+@click.option(
+    "--top",
+    type=click.IntRange(1, 100),
+    help="Write so many of the likeliest classes of each node and their probabilities, instead of "
+    "a column of probabilities for each class: label, probability, label_2, probability_2, ...",
+)
+@click.option(
+    "--report",
+    type=click.Path(dir_okay=False),
+    help="Write a page about the result; measures the sparsifier in up to 20 more passes.",
+)
+@click.option(
+    "--no-certificate", is_flag=True, help="With --report: leave out measuring the sparsifier."
+)
+@click.option(
+    "--checkpoint",
+    type=click.Path(dir_okay=False),
+    help="Save progress here; the same command continues from it.",
+)
+@click.option("--checkpoint-every", type=float, default=2.0, hidden=True)
+@click.option(
+    "--state",
+    type=click.Path(dir_okay=False),
+    help="Keep the model in this file: EDGES are added to those of earlier runs, labels are kept, "
+    "and the file is replaced when the answers have been written. It may start as the output "
+    "h.ohm of sparsify.",
+)
+@click.option(
+    "--again", is_flag=True, help="Add EDGES to --state even if it has taken them in before."
+)
+@cluster_option
+@seed_option
+@threads_option
+def label(**options: Any) -> None:
+    """Label every node of a graph from a few labelled ones.
+
+    EDGES are files, patterns, folders, addresses such as s3://bucket/edges/, or - for standard
+    input: CSV, TSV, blank-separated text, JSON lines, Parquet, Arrow, MatrixMarket, numpy; text may
+    be compressed. They are never stored: one pass makes a sparsifier, and some more passes bring
+    the answer close to that of the full graph. With --state they are only the new edges, and the
+    answer is that of the sparsifier.
+
+    With --features, labels are predicted from columns about each node and the edges together. The
+    summary says how much each of them counts, and whether the edges help at all.
+
+    The output has a row for each node, with the columns node, label, the probability of each class
+    (or those of --top), reached, and prior_label. If a node is not connected to any label, reached
+    is false, label and probabilities are empty, and prior_label is the most common class among the
+    labels, unless there are several. With --features, such nodes have a label if they have
+    features.
+    """
+    from ohmlearn._phases import phase
+    from ohmlearn.checks.parameters import require_extra
+    from ohmlearn.report.label_columns import Answers
+    from ohmlearn.report.write_table import NodeIds, check_table_path
+
+    check_table_path(options["output"], options["csv_safe"])
+    files = ("report", "checkpoint", "state")
+    outputs = {"-o": options["output"], **{f"--{x}": options[x] for x in files}}
+    _check_state_options(options)
+    check_label_columns(options)
+    check_feature_options(options)
+    check_outputs(outputs, *options["edges"], options["labels_file"], options["features_file"])
+    if options["report"]:
+        require_extra("matplotlib", "plot")  # before the work, not after it
+    elif options["no_certificate"]:
+        raise click.UsageError("--no-certificate needs --report")
+    start = time.perf_counter()
+    labels = None
+    if options["labels_file"] is not None:
+        labels = read_label_file(options["labels_file"], options)
+        _check_classes(labels.classes(), options, labels)
+    job = _label_with_state if options["state"] else _label
+    job = _label_with_features if options["features_file"] else job
+    model, stream, certificate, about, finish = job(options, labels, Forgetting(options))
+    check_window(model, stream)
+    with phase("calibrating probabilities"):
+        answers = Answers(model, options["min_confidence"])
+        columns = answers.columns(NodeIds(stream.nodes), options["top"])
+    write_output(options["output"], columns, options["csv_safe"])
+    if options["report"] or not options["quiet"]:
+        with phase("estimating accuracy and stability"):
+            summary = make_summary(model, stream, answers, options) | about
+        summary |= _cost(time.perf_counter() - start)
+        if options["report"]:
+            with phase(f"making {options['report']}"):
+                _write_page(model, stream, answers, summary, certificate, options["report"])
+        print_summary(summary, options)
+    finish()
+
+
+def _check_state_options(options: dict[str, Any]) -> None:
+    """Refuse combinations of options that mean nothing."""
+    if options["state"] is None:
+        if not options["edges"]:
+            raise click.UsageError("Missing argument 'EDGES...'.")
+        if options["labels_file"] is None:
+            raise click.UsageError("Missing option '--labels'.")
+        if options["again"]:
+            raise click.UsageError("--again needs --state")
+        return
+    for name in ("checkpoint", "cluster"):
+        if options[name] is not None:
+            raise click.UsageError(f"--{name} and --state cannot be used together")
+
+
+def _label(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> "Outcome":
+    """Label all edges."""
+    with ExitStack() as stack:
+        if options["cluster"]:
+            stream: Any = stack.enter_context(
+                open_on_cluster(options, needs_times=forgetting.needs_times)
+            )
+        else:
+            stream = open_edges(options, needs_times=forgetting.needs_times)
+        model = make_model(options, stream.rereadable, labels, **forgetting.parameters)
+        sparsifier, checkpoint = _make_sparsifier(options, stream, forgetting, labels)
+        edges = stream
+        if options["cluster"]:
+            check_durations(options, stream.time_unit)
+        else:
+            check_ids(stream, labels.path, list(labels), heading=labels.id_heading)
+            edges = WatchedEdges(stream, options, sparsifier, checkpoint, needs_edges=True)
+        line = status_line()
+        if line is not None and options["report"] and not options["no_certificate"]:
+            line.n_later = MOST_PASSES
+        try:
+            model.fit_edges(
+                edges, labels, sample_weight=labels.weights, sparsifier=sparsifier,
+                **forgetting.moment,
+            )  # fmt: skip
+            certificate = _certify(model, edges, options)
+        except KeyboardInterrupt:
+            _save(sparsifier, checkpoint)
+            raise click.exceptions.Exit(130) from None
+
+    finish = (lambda: None) if checkpoint is None else checkpoint.remove
+    return model, stream, certificate, {}, finish
+
+
+def _label_with_features(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> "Outcome":
+    """Label all nodes from features and edges."""
+    model, stream, edges = label_with_features(options, labels, forgetting)
+    about = {} if forgetting.moment.get("since") is None else {"time": edges.about()}
+    return model, stream, _certify(model, edges, options), about, lambda: None
+
+
+def _label_with_state(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> "Outcome":
+    """Add edges and labels to the model in a file, or start one."""
+    from ohmlearn.cli.state_option import Intake, NoEdges, State, join_labels
+
+    state = State(options["state"], options)
+    model, n_before = state.model, 0
+    if model is None and not options["edges"]:
+        raise click.UsageError(f"there is no {state.path} yet; give the first EDGES")
+    if labels is None and not hasattr(model, "labelled_"):
+        raise click.UsageError(f"{state.path} has no labels yet; give them with --labels")
+    classes = set(getattr(model, "classes_", ()))
+    _check_classes(classes, options)
+    sparsifier, _ = _make_sparsifier(options, None, forgetting, labels, classes)
+    assert sparsifier is not None
+    if model is not None:
+        sparsifier = state.check_options(sparsifier)
+        n_before = sparsifier.n_edges_seen_
+    stream: Any = NoEdges(None if model is None else model.nodes_)
+    if options["edges"]:
+        stream = open_edges(options, stream.nodes, needs_times=sparsifier.options.has_times)
+    if hasattr(stream, "kept_sparsifier"):
+        raise click.UsageError("a log of edges keeps its own sparsifier; leave out --state")
+    if labels is not None:
+        check_ids(stream, labels.path, list(labels), heading=labels.id_heading)
+    intake = Intake(getattr(model, "sources_", []), stream, state.path, options["again"])
+    edges = None
+    if options["edges"]:
+        edges = WatchedEdges(stream, options, sparsifier, intake, needs_edges=model is None)
+    counts = {"kept": 0, "replaced": 0, "new": len(labels or ())}
+    try:
+        if model is None:
+            options["passes"] = options["passes"] or 1
+            model = make_model(options, stream.rereadable, labels, **forgetting.parameters)
+            model.fit_edges(
+                edges, labels, sample_weight=labels.weights, sparsifier=sparsifier,
+                **forgetting.moment,
+            )  # fmt: skip
+        else:
+            is_changed = state.change_options(options)
+            joined, counts = join_labels(model, labels)
+            state.check_labels(joined)
+            if edges is not None or forgetting.moment:
+                model.update([] if edges is None else edges, **forgetting.moment)
+            if labels is not None or is_changed:
+                model.relabel(joined, sample_weight=joined.weights)
+    except KeyboardInterrupt:
+        tell(f"Interrupted; {state.path} is as it was" if n_before else "Interrupted")
+        raise click.exceptions.Exit(130) from None
+    about = {"path": state.path, "n_edges_before": n_before, "labels": counts}
+    kept = "Not measured, because only the new edges can be read, not those of earlier runs."
+    return model, stream, kept, {"state": about}, partial(_save_state, state, model, intake)
+
+
+def _save_state(state: "State", model: "HFSClassifier", intake: "Intake") -> None:
+    from ohmlearn._phases import phase
+
+    with phase(f"writing {state.path}"):
+        state.save(model, intake.sources)
+
+
+def _write_page(
+    model: "HFSClassifier",
+    stream: "Source",
+    answers: "Answers",
+    summary: dict[str, Any],
+    certificate: "Certificate | str",
+    path: str,
+) -> None:
+    from ohmlearn.report.label_report import make_page
+
+    without = OF_EDGES_ALONE if "features" in summary else ()
+    command = repeat_command(without)
+    page = make_page(model, stream.nodes, answers, summary, certificate, command)
+    page.write(path)
+    summary["report"] = path
+
+
+def _make_sparsifier(
+    options: dict[str, Any],
+    stream: Any,
+    forgetting: Forgetting,
+    labels: Any,
+    classes: "Iterable[Any]" = (),
+) -> tuple["StreamingSparsifier | None", "Checkpoint | None"]:
+    """Return a new sparsifier, or that of the checkpoint; clusters and logs have their own."""
+    from ohmlearn.cli.checkpoint import Checkpoint
+    from ohmlearn.sparsifier import StreamingSparsifier
+
+    if options["cluster"]:
+        return None, None
+    if hasattr(stream, "kept_sparsifier"):
+        if options["checkpoint"] is not None:
+            raise click.UsageError("a log keeps its own sparsifier; leave out --checkpoint")
+        return None, None
+    max_edges = options["max_edges"]
+    if options["memory"] is not None:
+        from ohmlearn.cli.memory_budget import find_budget
+
+        passes = options["passes"] or (3 if getattr(stream, "rereadable", False) else 1)
+        classes = classes or labels.classes()
+        budget = find_budget(options, stream, passes, classes, labels or ())
+        max_edges = budget.edges_within(options["memory"])
+    sparsifier = StreamingSparsifier(
+        epsilon=options["epsilon"],
+        max_edges=max_edges,
+        random_state=options["seed"],
+        n_jobs=options["threads"],
+        **forgetting.parameters,
+    )
+    if options["checkpoint"] is None:
+        return sparsifier, None
+    checkpoint = Checkpoint(options["checkpoint"], sparsifier, stream, **options)
+    if not options["quiet"]:
+        checkpoint.print_start()
+    return checkpoint.sparsifier, checkpoint
+
+
+def _save(sparsifier: "StreamingSparsifier | None", checkpoint: "Checkpoint | None") -> None:
+    """Save what an interrupted run has seen, and say how to continue."""
+    if sparsifier is None:
+        tell("Interrupted")
+        return
+    hint = "with --checkpoint FILE an interrupted run can be continued"
+    if checkpoint is not None:
+        checkpoint.save()
+        hint = f"the same command continues from {checkpoint.path}"
+    tell(f"Interrupted after {sparsifier.n_edges_seen_:,} edges; {hint}")
+
+
+def _certify(model: "HFSClassifier", edges: Any, options: dict[str, Any]) -> "Certificate | str":
+    """Measure the sparsifier for the page, or return why not."""
+    from ohmlearn.certificate import certify
+
+    if options["no_certificate"]:
+        return "The sparsifier was not measured (--no-certificate)."
+    if not edges.rereadable:
+        return "Not measured, because edges from a pipe cannot be read again."
+    if not options["report"]:
+        return ""
+    _print_cost(options)
+    return certify(
+        edges, model.graph_, eta=0.2, max_passes=MOST_PASSES, random_state=options["seed"],
+        n_jobs=options["threads"],
+    )  # fmt: skip
+
+
+def _check_classes(
+    classes: "Iterable[Any]", options: dict[str, Any], labels: "FileLabels | None" = None
+) -> None:
+    """Refuse a table with a column for each of thousands of classes; warn of nodes as classes."""
+    n_classes = len(set(classes))
+    where = options["state"] if labels is None else labels.path
+    swapped = ""
+    if labels is not None and has_many_classes(labels):
+        swapped = "if this is the file of edges, the two files are swapped"
+    if options["top"] is None and n_classes > MOST_COLUMNS:
+        raise ValueError(
+            f"{where}: there are {n_classes:,} classes, and the output would have a column for "
+            f"each; give --top 3 for the likeliest ones, or --label-col if these labels are no "
+            f"classes{swapped and '; '}{swapped}"
+        )
+    if swapped:
+        tell_of = f"{where}: {len(labels or ()):,} nodes have {n_classes:,} different labels"
+        warnings.warn(f"{tell_of}; {swapped}", UserWarning, stacklevel=2)
+
+
+def _print_cost(options: dict[str, Any]) -> None:
+    """Say how long the certificate may take, before it is computed."""
+    from ohmlearn.report.progress import describe_seconds
+
+    line = status_line()
+    if options["quiet"] or line is None:
+        return
+    cost = f"The certificate of --report reads the edges up to {MOST_PASSES} more times"
+    if line.pass_seconds is not None:
+        cost += f", at most about {describe_seconds(MOST_PASSES * line.pass_seconds)}"
+    line.n_later = 0
+    cost += "; --no-certificate leaves it out"
+    if options["as_json"]:
+        click.echo(json.dumps({"note": cost}), err=True)
+    else:
+        tell(cost)
+
+
+def _cost(seconds: float) -> dict[str, Any]:
+    from ohmlearn.report.process_cost import cpu_seconds, peak_memory
+
+    return {
+        "seconds": round(seconds, 3),
+        "cpu_seconds": round(cpu_seconds(), 3),
+        "peak_memory": peak_memory(),
+    }

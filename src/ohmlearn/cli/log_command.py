@@ -1,0 +1,197 @@
+"""The commands ``log append``, ``log remove`` and so on: a log of edges in a folder."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ohmlearn._phases import Phase, phase
+from ohmlearn.cli.edge_options import WatchedEdges, edge_options, fraction, open_edges, seed_option
+from ohmlearn.cli.main import main
+from ohmlearn.cli.messages import shows_progress, tell
+
+if TYPE_CHECKING:
+    from ohmlearn.edge_log import EdgeLog
+
+__all__ = ["append", "compact", "expire", "info", "log", "remove", "remove_nodes"]
+
+folder_argument = click.argument("folder", type=click.Path(file_okay=False))
+json_option = click.option("--json", "as_json", is_flag=True, help="Figures as JSON.")
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="No summary or warnings.")
+missing_option = click.option(
+    "--missing",
+    type=click.Choice(["warn", "raise", "ignore"]),
+    default="warn",
+    help="What to do if no edge matches a request; raise removes nothing then.",
+)
+
+
+@main.group()
+def log() -> None:
+    """Keep edges in a folder, from which they can be removed.
+
+    What a command has written is on disk when it ends. A folder of a log is accepted wherever
+    EDGES are.
+    """
+
+
+@log.command()
+@folder_argument
+@edge_options
+@click.option("--epsilon", type=fraction, help="Accuracy of the sparsifier of a new log; 0.5.")
+@seed_option
+def append(folder: str, **options: Any) -> None:
+    """Append EDGES to the log in FOLDER, which is made if it does not exist.
+
+    All of EDGES are appended, or, if there is an error, none.
+    """
+    with _open(folder, epsilon=options["epsilon"], seed=options["seed"]) as edge_log:
+        stream = open_edges(options, edge_log.nodes, needs_times=edge_log.has_times)
+        with phase(Phase("reading edges", 1, 1)):
+            n_appended = edge_log.append(WatchedEdges(stream, options))
+        _report(edge_log, {"n_appended": n_appended, "n_bad_rows": stream.n_bad}, options)
+
+
+@log.command()
+@folder_argument
+@edge_options
+@click.option("--by-weight", is_flag=True, help="Remove only edges with the weight of the row.")
+@missing_option
+def remove(folder: str, by_weight: bool, missing: Any, **options: Any) -> None:
+    """Remove the edges of the log in FOLDER that are between the pairs of nodes in EDGES.
+
+    Both directions and all parallel edges are removed. If EDGES are read with times, only edges
+    with the time of the row.
+    """
+    import numpy as np
+
+    with _open(folder) as edge_log:
+        if len(edge_log.nodes) > 0 and not edge_log.nodes.kinds and options["kinds"] is None:
+            options["bipartite"] = False
+        stream = open_edges(options)
+        if stream.has_times and not edge_log.has_times:
+            raise ValueError(f"the edges in {folder} have no times; leave out --time-col")
+        with phase(Phase("reading edges", 1, 1)):
+            batches: list[Any] = list(WatchedEdges(stream, options))
+        if not batches:
+            return
+        ids = stream.nodes.ids()
+        u, v = (ids[np.concatenate([batch[at] for batch in batches])] for at in (0, 1))
+        w = [np.ones(len(batch.u)) if batch.w is None else batch.w for batch in batches]
+        t = [batch.t for batch in batches if len(batch) == 4]
+        weights = np.concatenate(w) if by_weight else None
+        times = np.concatenate(t) if t else None
+        with phase("removing edges"):
+            found = edge_log.remove(u, v, weights, times, missing=missing)
+        figures = {"n_removed": found.n_removed, "n_missing": len(found.missing)}
+        _report(edge_log, figures, options)
+
+
+@log.command()
+@folder_argument
+@click.argument("nodes", nargs=-1)
+@click.option("--from", "file", type=click.File("r"), help="File with one more id in each line.")
+@missing_option
+@json_option
+@quiet_option
+@shows_progress
+def remove_nodes(
+    folder: str, nodes: tuple[str, ...], file: Any, missing: Any, **options: Any
+) -> None:
+    """Remove all edges of NODES, given by their ids, from the log in FOLDER."""
+    ids: list[Any] = [*nodes, *((line.strip() for line in file) if file else ())]
+    if not ids:
+        raise click.UsageError("give ids of nodes, or --from FILE")
+    with _open(folder) as edge_log:
+        if edge_log.nodes.kind == "int64":
+            try:
+                ids = [int(node) for node in ids]
+            except ValueError as error:
+                raise ValueError(f"node ids of {folder} are integers: {error}") from None
+        with phase("removing edges"):
+            found = edge_log.remove_nodes(ids, missing=missing)
+        figures = {"n_removed": found.n_removed, "n_missing": len(found.missing)}
+        _report(edge_log, figures, options)
+
+
+@log.command()
+@folder_argument
+@click.argument("before")
+@json_option
+@quiet_option
+@shows_progress
+def expire(folder: str, before: str, **options: Any) -> None:
+    """Remove the edges of the log in FOLDER with a time before BEFORE, a number or a date."""
+    try:
+        moment: float | str = float(before)
+    except ValueError:
+        moment = before
+    with _open(folder) as edge_log:
+        with phase("removing edges"):
+            found = edge_log.expire(moment)
+        _report(edge_log, {"n_removed": found.n_removed}, options)
+
+
+@log.command()
+@folder_argument
+@json_option
+@quiet_option
+@shows_progress
+def compact(folder: str, **options: Any) -> None:
+    """Rewrite the files of the log in FOLDER without removed edges."""
+    with _open(folder) as edge_log:
+        before = edge_log.info()["bytes"]
+        with phase("compacting the log"):
+            edge_log.compact()
+        _report(edge_log, {"n_bytes_freed": before - edge_log.info()["bytes"]}, options)
+
+
+@log.command()
+@folder_argument
+@click.option("--staleness", is_flag=True, help="Also measure how stale the sparsifier is.")
+@json_option
+@shows_progress
+def info(folder: str, staleness: bool, as_json: bool) -> None:
+    """Print figures about the log in FOLDER."""
+    with _open(folder) as edge_log:
+        figures = edge_log.info()
+        if staleness:
+            with phase("measuring staleness"):
+                figures["staleness"] = edge_log.staleness()
+    if as_json:
+        click.echo(json.dumps(figures))
+        return
+    times = "with times" if figures["has_times"] else "without times"
+    click.echo(f"Edges      {figures['n_edges']:,} live, {times}")
+    click.echo(f"           {figures['n_dead']:,} removed, until the log is compacted")
+    click.echo(f"Nodes      {figures['n_nodes']:,}")
+    click.echo(f"Files      {figures['bytes']:,} bytes, {figures['n_records']:,} records")
+    own = figures["sparsifier"]
+    click.echo(f"Sparsifier epsilon {own['epsilon']:g}, built again {figures['generation']} times")
+    if staleness:
+        click.echo(f"           staleness {figures['staleness']:.2g}")
+
+
+def _open(folder: str, epsilon: float | None = None, seed: int | None = None) -> "EdgeLog":
+    """Return a log; only `append` gives a seed and may make a new one."""
+    from ohmlearn.edge_log import EdgeLog
+    from ohmlearn.reading.file_names import is_log
+
+    if is_log(folder):
+        return EdgeLog(folder, epsilon=epsilon)
+    if seed is None:
+        raise FileNotFoundError(f"{folder} is not a log; make one with: ohmlearn log append")
+    return EdgeLog(folder, epsilon=epsilon, random_state=seed)
+
+
+def _report(edge_log: "EdgeLog", figures: dict[str, int], options: dict[str, Any]) -> None:
+    figures = {**figures, "n_edges": edge_log.n_edges, "n_nodes": edge_log.n_nodes}
+    if options["as_json"]:
+        click.echo(json.dumps(figures), err=True)
+    elif not options["quiet"]:
+        words = {"n_edges": "edges", "n_nodes": "nodes", "n_bytes_freed": "bytes freed"}
+        times = "with" if edge_log.has_times else "without"
+        words |= {"n_appended": f"edges appended, {times} times", "n_removed": "edges removed"}
+        words |= {"n_missing": "requests that match no edge", "n_bad_rows": "bad rows left out"}
+        done = [f"{count:,} {words[name]}" for name, count in figures.items()]
+        tell(f"{', '.join(done[:-2])}; the log has {' and '.join(done[-2:])}")

@@ -1,0 +1,144 @@
+"""The group of all commands, and how they fail: with one line that says why."""
+
+import json
+import shlex
+import warnings
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from ohmlearn import __version__
+from ohmlearn.cli.messages import tell, visible
+from ohmlearn.cli.option_words import in_options
+
+__all__ = ["main", "repeat_command", "was_given"]
+
+
+class BadInput(click.ClickException):
+    """What the user gave cannot be right."""
+
+    exit_code = 2
+
+
+class OneLineErrors(click.Group):
+    """A group whose commands fail with one line instead of a traceback."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Find the command; what is wrong about it is shown without control characters."""
+        with _visible_errors():
+            return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; with --debug, let errors through as they are."""
+        try:
+            with warnings.catch_warnings(), _visible_errors():
+                warnings.simplefilter("always", UserWarning)  # those meant for users
+                warnings.showwarning = _Warnings()
+                return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+            raise
+        except KeyboardInterrupt:
+            tell("Interrupted")
+            raise click.exceptions.Exit(130) from None
+        except Exception as error:
+            if ctx.params["debug"]:
+                raise
+            bad_input = isinstance(error, ValueError | FileNotFoundError | PermissionError)
+            failure = BadInput if bad_input else click.ClickException
+            command = self.get_command(ctx, str(ctx.invoked_subcommand))
+            raise failure(visible(in_options(_one_line(error), command))) from error
+
+
+@contextmanager
+def _visible_errors() -> Iterator[None]:
+    """Make control characters visible in errors of click, which quote arguments as they are."""
+    try:
+        yield
+    except click.ClickException as error:
+        vars(error)["message"] = visible(error.message)  # final by its type, so not assigned
+        raise
+
+
+class _Warnings:
+    """Prints each warning once, in one line; none with --quiet, an object with --json."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    def __call__(self, message: Warning | str, *_: Any, **__: Any) -> None:
+        context = click.get_current_context(silent=True)  # there is none in other threads
+        options, command = (context.params, context.command) if context else ({}, None)
+        text = in_options(_one_line(message), command)
+        if text in self._told or options.get("quiet"):
+            return
+        self._told.add(text)
+        if options.get("as_json"):
+            click.echo(json.dumps({"warning": text}), err=True)
+        else:
+            tell(f"Warning: {text}")
+
+
+def _one_line(error: Exception | str) -> str:
+    text = " ".join(str(error).split())
+    if isinstance(error, str | OSError | ImportError | ValueError | Warning) and text:
+        return text
+    # Not something the user did: name its type and say how to see more.
+    return f"{type(error).__name__}: {text} (--debug shows where)"
+
+
+@click.group(
+    cls=OneLineErrors,
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
+    epilog="Results go to stdout or -o, all else to stderr. "
+    "Exit codes: 0 done, 1 failed, 2 wrong usage or input, 130 interrupted.",
+)
+@click.version_option(__version__, prog_name="ohmlearn")
+@click.option("--debug", is_flag=True, help="Show tracebacks of errors.")
+def main(debug: bool) -> None:
+    """Labels for graphs too dense or too fast to store."""
+
+
+def repeat_command(without: Collection[str] = ()) -> str:
+    """Return the command line that repeats the present one, but for where it writes.
+
+    Options that were not given are written with their defaults, unless they are in `without`.
+    """
+    context = click.get_current_context()
+    parts = ["ohmlearn", str(context.info_name)]
+    for parameter in context.command.params:
+        value = context.params.get(str(parameter.name))
+        if value is None or parameter.name in ("output", "report", "checkpoint", *without):
+            continue
+        if value is False and (not parameter.secondary_opts or parameter.default is not None):
+            continue
+        if getattr(parameter, "hidden", False):
+            continue
+        flag = "" if isinstance(parameter, click.Argument) else max(parameter.opts, key=len)
+        if value is False:
+            flag, value = max(parameter.secondary_opts, key=len), True
+        for one in value if isinstance(value, tuple) else (value,):
+            parts += [flag] if value is True else [flag, shlex.quote(str(one))]
+    return " ".join(part for part in parts if part)
+
+
+def was_given(name: str) -> bool:
+    """Whether an option is on the command line."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source is ParameterSource.COMMANDLINE
+
+
+@main.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print a script that completes commands and options.
+
+    In bash: eval "$(ohmlearn completion bash)"
+    """
+    from click.shell_completion import get_completion_class
+
+    script = get_completion_class(shell)
+    assert script is not None  # it is one of the choices
+    click.echo(script(main, {}, "ohmlearn", "_OHMLEARN_COMPLETE").source())

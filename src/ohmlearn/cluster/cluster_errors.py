@@ -1,0 +1,49 @@
+"""What goes wrong with a partition, as one error that names it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ohmlearn.reading.source_errors import SourceError
+
+__all__ = ["PartitionError", "WorkerError", "in_partition"]
+
+
+class PartitionError(SourceError):
+    """A partition that cannot be read or sparsified; the message says which, and why."""
+
+    __module__ = "ohmlearn.cluster"  # where users import it from
+
+
+class WorkerError(OSError):
+    """Workers died at a partition again and again, or the cluster is gone."""
+
+    __module__ = "ohmlearn.cluster"
+
+
+@contextmanager
+def in_partition(name: str) -> Iterator[None]:
+    """Turn whatever goes wrong with a partition into one error that names it.
+
+    The message is a single line.
+
+    Examples
+    --------
+    >>> with in_partition("partition 3"):
+    ...     raise KeyError("weight")
+    Traceback (most recent call last):
+    ...
+    ohmlearn.cluster.PartitionError: partition 3: KeyError: 'weight'
+    """
+    try:
+        yield
+    except PartitionError:
+        raise
+    except Exception as error:
+        said = " ".join(str(error).split()) or type(error).__name__
+        if isinstance(error, MemoryError):
+            said = f"out of memory ({said}); give partition_edges or max_edges a smaller value"
+        elif not isinstance(error, ValueError | TypeError | OSError | ImportError):
+            said = f"{type(error).__name__}: {said}"
+        raise PartitionError(f"{name}: {said}") from error

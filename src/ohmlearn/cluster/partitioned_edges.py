@@ -1,0 +1,204 @@
+"""Edges in partitions, whichever engine works on them: sparsified and multiplied where they are."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ohmlearn._display import Shown
+from ohmlearn.checks.parameters import check_count, check_seed
+from ohmlearn.cluster.partition_work import Multiplying, Sparsifying, Work
+from ohmlearn.cluster.partitions import Partition, Piece, make_options, open_partition
+from ohmlearn.edges.passes import Passes, PassTotals
+from ohmlearn.graph.time_view import TimeView
+from ohmlearn.nodes import NodeTable
+from ohmlearn.reading.read_options import ReadOptions
+from ohmlearn.sparsifier import StreamingSparsifier
+
+__all__ = ["PARTITION_EDGES", "PartitionedEdges", "Progress"]
+
+PARTITION_EDGES = 50_000_000
+Progress = Callable[[str, int, int], None]  # stage, partitions done, partitions
+
+
+class PartitionedEdges(Shown, ABC):
+    """Edges in partitions. An engine adds how a `Work` is run on them.
+
+    `refine`, `certify` and the estimators accept them like other edges. `refine` and `certify` need
+    the ids of the nodes, so `sparsify` comes first.
+
+    Parameters
+    ----------
+    find : callable
+        Returns the partitions and the columns for given `ReadOptions`.
+    split_every : int
+        Number of sparsifiers that are merged at a time.
+    progress : callable, optional
+        Called with the name of a stage, the number of finished partitions and that of all.
+    options : dict
+        How to read: the fields of `ReadOptions`.
+    """
+
+    rereadable = True
+
+    def __init__(
+        self,
+        find: Callable[[ReadOptions], tuple[list[Partition], str | None]],
+        split_every: int,
+        progress: Progress | None,
+        options: dict[str, Any],
+    ) -> None:
+        self.split_every = check_count("split_every", split_every)
+        if self.split_every < 2:
+            raise ValueError(f"split_every must be at least 2, got {split_every}")
+        self.options = make_options(options)
+        self.partitions, self.columns = find(self.options)
+        first = self._first_files()
+        if first and self.options.bipartite in (None, True):
+            # The first file decides, because others may have no names of columns.
+            kinds = open_partition(first[:1], self.options).kinds
+            if len(kinds) == 2:
+                self.options = replace(self.options, bipartite=kinds)
+        self.progress = progress
+        self.nodes = NodeTable()
+        self.sources = [part.name for part in self.partitions]
+        self.n_bad = 0
+        self.first_bad: str | None = None
+        self.traffic: tuple[int, ...] = ()
+        self.has_times = self.options.time is not None
+        self._time_unit: str | None = "unknown"
+        self._held_nodes: Any = None
+
+    @abstractmethod
+    def _run(self, work: Work, shared: Sequence[Any] = ()) -> Any:
+        """Run work on all partitions and merge the results in the tree.
+
+        `shared` are values that `_hold` has returned, or None.
+        """
+
+    def _hold(self, value: Any) -> Any:
+        """Return a value as something that tasks can share."""
+        return value
+
+    def _let_go(self, held: Any) -> None:
+        """Free what `_hold` has returned."""
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "source": self.sources[0],
+            "partitions": self.n_partitions,
+            "columns": self.columns,
+            "nodes": len(self.nodes) or None,
+            "bad rows left out": self.n_bad or None,
+        }
+
+    def _first_files(self) -> tuple[Piece, ...]:
+        """Return the pieces of files of the first partition; none if it has another source."""
+        first = self.partitions[0].content
+        is_files = isinstance(first, tuple) and bool(first) and isinstance(first[0], Piece)
+        return first if is_files else ()
+
+    @property
+    def n_partitions(self) -> int:
+        """Number of partitions."""
+        return len(self.partitions)
+
+    @property
+    def time_unit(self) -> str | None:
+        """What the times are; read from the first partition, if it consists of files."""
+        first = self._first_files()
+        if self._time_unit == "unknown" and self.has_times and first:
+            self._time_unit = open_partition(first, self.options).time_unit
+        return None if self._time_unit == "unknown" else self._time_unit
+
+    def sparsify(
+        self,
+        *,
+        epsilon: float = 0.5,
+        max_edges: int | None = None,
+        constants: str = "practical",
+        half_life: Any = None,
+        horizon: Any = None,
+        random_state: Any = None,
+    ) -> StreamingSparsifier:
+        """Return a sparsifier of all edges; its nodes are numbered as in `nodes`.
+
+        Parameters
+        ----------
+        epsilon, max_edges, constants, half_life, horizon, random_state
+            See `StreamingSparsifier`.
+
+        Returns
+        -------
+        StreamingSparsifier
+        """
+        parameters: dict[str, Any] = {
+            "epsilon": epsilon,
+            "max_edges": max_edges,
+            "constants": constants,
+            "half_life": half_life,
+            "horizon": horizon,
+        }
+        seed = check_seed(random_state)
+        StreamingSparsifier(**parameters, random_state=seed)  # refuses bad parameters
+        found = self._run(Sparsifying(self.options, parameters, seed))
+        if self._held_nodes is not None:
+            self._let_go(self._held_nodes)
+        self.nodes, self._held_nodes = found.nodes(), None
+        self.n_bad, self.first_bad, self.traffic = found.n_bad, found.first_bad, found.traffic
+        self._time_unit = found.time_unit
+        sparsifier: StreamingSparsifier = found.sparsifier(parameters, seed)
+        sparsifier.nodes = self.nodes
+        return sparsifier
+
+    def open_passes(
+        self, component: NDArray[np.int32], reader: str, view: TimeView | None = None
+    ) -> Passes:
+        """Return passes that multiply by the Laplacian of these edges; call `sparsify` before."""
+        if len(self.nodes) == 0:
+            raise ValueError(
+                f"{reader} needs the ids of the nodes, which are not known yet; call the method "
+                f"sparsify of these edges first"
+            )
+        if self._held_nodes is None:
+            self._held_nodes = self._hold(self.nodes)
+        return PartitionedPasses(self, component, reader, view)
+
+
+class PartitionedPasses(Passes):
+    """Passes over edges in partitions, for `refine` and `certify`."""
+
+    def __init__(
+        self,
+        edges: PartitionedEdges,
+        component: NDArray[np.int32],
+        reader: str,
+        view: TimeView | None,
+    ) -> None:
+        super().__init__(component, reader)
+        self._edges = edges
+        self._nodes = edges._held_nodes
+        self._weigh: Any = None
+        if view is not None:
+            self._weigh = edges._hold(partial(view.weigh, component=component))
+
+    def _read(self, x: NDArray[np.float64]) -> PassTotals:
+        edges, first = self._edges, self.passes == 0
+        held = [
+            None if value is None else edges._hold(value)
+            for value in (x, self.component if first else None, self.watched)
+        ]
+        found = edges._run(Multiplying(edges.options), (self._nodes, *held, self._weigh))
+        for value in held:
+            if value is not None:
+                edges._let_go(value)
+        if first:
+            self._roots = found.roots
+        totals: PassTotals = found.totals
+        return totals

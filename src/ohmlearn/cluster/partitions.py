@@ -1,0 +1,218 @@
+"""Partitions: what one task reads. Files are divided into pieces of about equal size."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
+
+from ohmlearn.checks.parameters import check_count
+from ohmlearn.edge_log import EdgeLog
+from ohmlearn.edge_log.log_source import LogSource
+from ohmlearn.nodes import NodeTable
+from ohmlearn.reading.column_choice import Values, choose_columns
+from ohmlearn.reading.file_edges import EdgeStream
+from ohmlearn.reading.file_names import find_files, find_format, find_size, is_log
+from ohmlearn.reading.parquet_reader import ParquetFile
+from ohmlearn.reading.read_edges import READERS, open_stream
+from ohmlearn.reading.read_options import ReadOptions
+from ohmlearn.reading.remote import is_remote
+from ohmlearn.reading.source_errors import refuse_source
+from ohmlearn.reading.table_reader import Source
+from ohmlearn.reading.where import columns_of, parse_where
+
+__all__ = [
+    "Partition",
+    "Piece",
+    "choose_frame_columns",
+    "divide_files",
+    "make_options",
+    "number_partitions",
+    "open_partition",
+]
+
+BYTES_PER_EDGE = 16  # about, in files that do not say how many they have
+
+
+class Piece(NamedTuple):
+    """A file, some row groups of a Parquet file, or some records of a log."""
+
+    path: str
+    format: str
+    row_groups: tuple[int, int] | None = None  # first, and the one after the last
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Edges that one task reads, in order.
+
+    `content` is what the task gets: pieces of files, or something that `read_edges` accepts. An
+    engine may hold a promise of it here.
+    """
+
+    number: int
+    name: str
+    content: Any
+
+
+def divide_files(
+    edges: Any, partition_edges: int, options: ReadOptions, wanted: str = "paths of files"
+) -> tuple[list[Partition], str | None]:
+    """Return the partitions of files, and the columns that are read.
+
+    Files are put together, Parquet files divided between row groups, and logs between their files,
+    so that a partition has about `partition_edges` edges. `wanted` says what edges may be.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+    ...     _ = file.write("src,dst\\n1,2\\n")
+    ...     file.flush()
+    ...     parts, columns = divide_files(file.name, 100, ReadOptions())
+    >>> len(parts), columns
+    (1, "u = 'src', v = 'dst', no weights (guessed)")
+    """
+    check_count("partition_edges", partition_edges)
+    if isinstance(edges, EdgeLog):
+        edges = edges.folder
+    paths = [edges] if isinstance(edges, str | os.PathLike) else edges
+    if not isinstance(paths, list | tuple) or not all(
+        isinstance(path, str | os.PathLike) for path in paths
+    ):
+        raise TypeError(
+            f"edges in partitions are {wanted}, got {type(edges).__name__}"
+            + (f" with {type(paths[0]).__name__}" if isinstance(paths, list) and paths else "")
+        )
+    if "-" in paths:
+        raise ValueError("workers cannot read this process's standard input; write it to files")
+    where = options.filesystem
+    places = [_absolute(os.fspath(path), where) for path in paths]
+    files = [
+        file
+        for place in places
+        for file in ([place] if is_log(place) else find_files(place, where))
+    ]
+    if not files:
+        raise ValueError("an empty list of files has no edges")
+    columns = open_stream(files[0], options).columns
+    units = [unit for file in files for unit in _units(file, options)]
+    return _cut(units, partition_edges), columns
+
+
+def choose_frame_columns(
+    names: list[str], values: Values, options: ReadOptions
+) -> tuple[list[int], str]:
+    """Return which columns of a data frame are needed, and what they are, in words.
+
+    Examples
+    --------
+    >>> choose_frame_columns(["day", "src", "dst"], Values(), ReadOptions(where="day > 3"))
+    ([1, 2, 0], "u = 'src', v = 'dst', no weights (guessed)")
+    """
+    chosen = choose_columns("the DataFrame", options, names, len(names), values)
+    columns = (options.source_col, options.target_col, options.weight_col, options.time)
+    if any(isinstance(column, int) and column is not True for column in columns):
+        return list(range(len(names))), str(chosen)  # positions count from the first column
+    more = [] if options.where is None else columns_of(parse_where(options.where))
+    for name in more:
+        if name not in names:
+            refuse_source("the DataFrame", f"has no column {name!r} for where")
+    return list(dict.fromkeys([*chosen.used, *map(names.index, more)])), str(chosen)
+
+
+def number_partitions(contents: Iterable[Any]) -> list[Partition]:
+    """Return partitions with these contents."""
+    return [Partition(at, f"partition {at}", content) for at, content in enumerate(contents)]
+
+
+def open_partition(
+    content: Any, options: ReadOptions, nodes: NodeTable | None = None
+) -> EdgeStream:
+    """Return the edges of a partition, on the worker that reads them."""
+    if not (isinstance(content, tuple) and content and isinstance(content[0], Piece)):
+        batches = [content] if isinstance(content, tuple) else content
+        if isinstance(batches, list) and not batches:  # not a list of files
+            batches = iter(())
+        return open_stream(batches, options, nodes=nodes)
+    return EdgeStream([_open_piece(piece, options) for piece in content], nodes=nodes)
+
+
+def _open_piece(piece: Piece, options: ReadOptions) -> Source:
+    if piece.row_groups is None:
+        return READERS[piece.format](piece.path, options)
+    reader: Any = LogSource if piece.format == "log" else ParquetFile
+    source: Source = reader(piece.path, options, range(*piece.row_groups))
+    return source
+
+
+def make_options(options: dict[str, Any]) -> ReadOptions:
+    """Return how to read, checked before any work."""
+    known = [field.name for field in fields(ReadOptions)]
+    for name in options:
+        if name not in known:
+            raise TypeError(f"there is no option {name!r}; options of reading: {', '.join(known)}")
+    return ReadOptions(**options)
+
+
+def _absolute(path: str, filesystem: Any) -> str:
+    return path if filesystem is not None or is_remote(path) else os.path.abspath(path)
+
+
+def _units(path: str, options: ReadOptions) -> Iterator[tuple[Piece, int]]:
+    """Yield what cannot be divided, and about how many edges it has."""
+    if is_log(path):
+        for records, n_rows in EdgeLog(path).live_edges().segments():
+            yield Piece(path, "log", (records.start, records.stop)), n_rows
+        return
+    kind = options.format or find_format(path, options.filesystem)
+    if kind == "parquet":
+        sizes = ParquetFile(path, options).sizes()
+        for at, size in enumerate(sizes):
+            yield Piece(path, kind, (at, at + 1)), size
+        if sizes:
+            return
+    yield Piece(path, kind), find_size(path, options.filesystem) // BYTES_PER_EDGE
+
+
+def _cut(units: list[tuple[Piece, int]], partition_edges: int) -> list[Partition]:
+    """Put units together in order, in partitions of about equal size."""
+    total = sum(size for _, size in units)
+    count = max(1, math.ceil(total / partition_edges))
+    groups: dict[int, list[Piece]] = {}
+    before = 0
+    for piece, size in units:
+        middle = before + size / 2
+        groups.setdefault(min(count - 1, int(middle * count / max(1, total))), []).append(piece)
+        before += size
+    partitions = []
+    for number, pieces in enumerate(groups.values()):
+        joined = tuple(_join(pieces))
+        first, last = joined[0], joined[-1]
+        name = f"partition {number} ({_name(first)}"
+        name += ")" if len(joined) == 1 else f" to {_name(last)})"
+        partitions.append(Partition(number, name, joined))
+    return partitions
+
+
+def _join(pieces: list[Piece]) -> Iterator[Piece]:
+    """Join neighbouring row groups of a file."""
+    now = pieces[0]
+    for piece in pieces[1:]:
+        if now.path == piece.path and now.row_groups and piece.row_groups:
+            now = now._replace(row_groups=(now.row_groups[0], piece.row_groups[1]))
+        else:
+            yield now
+            now = piece
+    yield now
+
+
+def _name(piece: Piece) -> str:
+    if piece.row_groups is None:
+        return piece.path
+    first, end = piece.row_groups
+    kind = "record" if piece.format == "log" else "row group"
+    groups = f"{kind} {first}" if end == first + 1 else f"{kind}s {first} to {end - 1}"
+    return f"{piece.path}, {groups}"

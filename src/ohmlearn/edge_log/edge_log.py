@@ -1,0 +1,452 @@
+"""`EdgeLog`: edges on disk that can be appended and removed."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ohmlearn import _core
+from ohmlearn._sharing import in_turn
+from ohmlearn.checks.edge_arrays import (
+    MAX_NODES,
+    EdgeNames,
+    check_same_length,
+    check_weights,
+    raise_edge_fault,
+    split_batch,
+)
+from ohmlearn.checks.parameters import check_option
+from ohmlearn.checks.times import check_moment, check_times
+from ohmlearn.edge_log.compaction import Compaction, choose_segments
+from ohmlearn.edge_log.live_edges import LiveEdges
+from ohmlearn.edge_log.log_base import LogBase
+from ohmlearn.edge_log.log_errors import LogError
+from ohmlearn.edge_log.log_sparsifier import (
+    MAX_STALENESS,
+    KeptSparsifier,
+    SparsifierInStep,
+    has_saved_sparsifier,
+)
+from ohmlearn.edge_log.records import Columns
+from ohmlearn.edge_log.row_search import Found, Pairs, find_edges, find_nodes
+from ohmlearn.edges.protocol import EdgeBatch, TimedBatch
+from ohmlearn.graph import Graph
+from ohmlearn.nodes.node_identity import nodes_of
+from ohmlearn.nodes.node_ids import as_ids
+from ohmlearn.reading.as_edges import as_edges, batches_of
+from ohmlearn.sparsifier import StreamingSparsifier
+from ohmlearn.sparsifier.sparsifier_options import SparsifierOptions
+from ohmlearn.sparsifier.sparsifier_times import check_arrivals
+
+__all__ = ["EdgeLog", "Removal"]
+
+Missing = Literal["warn", "raise", "ignore"]
+
+
+@dataclass(frozen=True)
+class Removal:
+    """What a removal has done.
+
+    Attributes
+    ----------
+    n_removed : int
+        Number of live edges that were removed.
+    missing : ndarray of int
+        Positions of the requests that no live edge matched.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from ohmlearn import EdgeLog
+    >>> with tempfile.TemporaryDirectory() as folder, EdgeLog(folder) as log:
+    ...     _ = log.append(["ann", "bob"], ["bob", "cy"])
+    ...     found = log.remove_nodes(["ann", "eve"], missing="ignore")
+    >>> found.n_removed, found.missing
+    (1, array([1]))
+    """
+
+    n_removed: int
+    missing: NDArray[np.int64]
+
+
+class EdgeLog(LogBase):
+    """Edges in a folder on disk, to which edges are appended and from which they are removed.
+
+    An operation is on disk when the call returns: after a crash or a loss of power, all operations
+    that have returned are there, and no others. Edges that are removed are only marked, until
+    `compact` rewrites the files. One process at a time may write; any number may read. A log is a
+    stream of its live edges: `fit_edges`, `refine`, `certify` and `read_edges` accept it, or its
+    folder.
+
+    A log keeps a sparsifier in step with its edges; see `snapshot` and `staleness`.
+
+    Parameters
+    ----------
+    folder : path
+        It is made if it does not exist.
+    epsilon, random_state, n_jobs, **options
+        Parameters of the sparsifier, as for `StreamingSparsifier`; epsilon is 0.5 by default. They
+        are stored when the log is made, and need not be given again.
+
+    Attributes
+    ----------
+    folder : Path
+    nodes : NodeTable
+        The ids of the nodes, in the order in which they first appeared.
+    n_edges, n_nodes : int
+        Number of live edges, and of nodes that ever had one.
+    has_times : bool
+        Whether the edges have times.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from ohmlearn import EdgeLog
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with EdgeLog(folder.name, random_state=0) as log:
+    ...     _ = log.append(["ann", "bob", "cy"], ["bob", "cy", "ann"], [1.0, 2.0, 0.5])
+    ...     log.remove(["cy"], ["bob"]).n_removed
+    1
+    >>> [batch.w.tolist() for batch in EdgeLog(folder.name)]
+    [[1.0, 0.5]]
+    >>> folder.cleanup()
+    """
+
+    def __iter__(self) -> Iterator[EdgeBatch | TimedBatch]:
+        return iter(self.live_edges())
+
+    @property
+    def time_unit(self) -> str | None:
+        """The unit of the times if they look like Unix times; dates are stored in seconds."""
+        return self.live_edges().time_unit
+
+    @in_turn
+    def live_edges(self) -> LiveEdges:
+        """Return the present live edges as a stream that later operations do not change."""
+        live = self._open_store.live()
+        live.keeper = self._keep_for
+        return live
+
+    @in_turn
+    def append(
+        self,
+        u: Any,
+        v: ArrayLike | None = None,
+        w: ArrayLike | None = None,
+        t: ArrayLike | None = None,
+        *,
+        sync: bool = True,
+    ) -> int:
+        """Append edges, completely or not at all; return how many.
+
+        Parameters
+        ----------
+        u : array-like of int or str, or a stream
+            Ids of one end of each edge. Without `v`, a stream: what `read_edges` returns, a Graph,
+            or an iterable of batches (u, v), (u, v, w) or (u, v, w, t). A stream is appended
+            completely or not at all, too.
+        v : array-like of int or str, optional
+            Ids of the other ends.
+        w : array-like of float, optional
+            Weights; 1 by default.
+        t : array-like of numbers or dates, optional
+            Times. Either all edges of a log have one or none has.
+        sync : bool
+            False returns before the edges are on disk, which saves time when there are many small
+            batches. They are on disk after the next `flush`, or the next operation with
+            ``sync=True``. If the process dies before that, they are lost.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from ohmlearn import EdgeLog
+        >>> with tempfile.TemporaryDirectory() as folder, EdgeLog(folder) as log:
+        ...     log.append([([7, 8], [8, 9]), ([9], [7])])
+        3
+        """
+        u = u if v is not None else as_edges(u)
+        batches: Iterable[Any] = [(u, v, w, t)] if v is not None else batches_of(u)
+        source = None if v is not None else nodes_of(u)
+        translation = np.empty(0, np.int32)
+        n_appended = 0
+        with self._operation(sync) as store:
+            for number, batch in enumerate(batches):
+                a, b, weights, times = split_batch(batch, f"batch {number}")
+                if source is None:
+                    a, b = store.nodes.add_edges(a, b)
+                elif source is not store.nodes:
+                    if len(source) > len(translation):
+                        if source.kinds:
+                            store.nodes.add_kinds(source.kinds)
+                        more = store.nodes.add(source.keys_from(len(translation)))
+                        translation = np.concatenate([translation, more])
+                    a, b = translation[a], translation[b]
+                columns = self._check(a, b, weights, times)
+                store.add_edges(columns)
+                n_appended += len(columns.u)
+        return n_appended
+
+    def _check(self, u: NDArray[np.int32], v: NDArray[np.int32], w: Any, t: Any) -> Columns:
+        """Return columns of edges after a check of weights and times."""
+        weights = None if w is None else check_weights(w, "w")
+        times = None if t is None else check_times(t)
+        check_same_length(u=u, v=v, w=weights, t=times)
+        known = self._store.has_times
+        if len(u) > 0 and known is not None and known != (times is not None):
+            has, remedy = ("have times", "give t") if known else ("have no times", "leave out t")
+            raise ValueError(
+                f"the edges in {self.folder} {has}, so new ones must be alike; {remedy}"
+            )
+        if times is not None and len(times) > 0:
+            self._check_ahead(times)
+        arrays = (u, v) if weights is None else (u, v, weights)
+        fault = _core.find_fault(MAX_NODES, 1, *arrays)
+        if fault is not None:
+            raise_edge_fault(fault, MAX_NODES, EdgeNames())
+        return Columns(u, v, weights, times)
+
+    def _check_ahead(self, times: NDArray[np.float64]) -> None:
+        """Refuse times so far ahead that the sparsifier would forget all earlier edges."""
+        if self._follows_later:  # whoever appends has compared them with the clock
+            return
+        options = self._sparsifier_options
+        if options.has_times:
+            latest = float(self._store.contents.records["high"].max(initial=-math.inf))
+            check_arrivals(times, latest, options)
+
+    @cached_property
+    def _sparsifier_options(self) -> SparsifierOptions:
+        stored = self._store.manifest.sparsifier
+        return SparsifierOptions(half_life=stored.get("half_life"), horizon=stored.get("horizon"))
+
+    @in_turn
+    def remove(
+        self,
+        u: ArrayLike,
+        v: ArrayLike,
+        w: ArrayLike | None = None,
+        t: ArrayLike | None = None,
+        *,
+        missing: Missing = "warn",
+        sync: bool = True,
+    ) -> Removal:
+        """Remove the live edges between pairs of nodes, in either direction.
+
+        Parameters
+        ----------
+        u, v : array-like of int or str
+            Ids of the ends. All parallel edges of a pair are removed.
+        w, t : array-like, optional
+            If given, only edges with exactly this weight or time are removed.
+        missing : {"warn", "raise", "ignore"}
+            What to do if no live edge matches a pair. "raise" removes nothing then.
+        sync : bool
+            As for `append`.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from ohmlearn import EdgeLog
+        >>> with tempfile.TemporaryDirectory() as folder, EdgeLog(folder) as log:
+        ...     _ = log.append([1, 1, 2], [2, 2, 3], [1.0, 5.0, 1.0])
+        ...     log.remove([2, 3], [1, 4], missing="ignore")
+        Removal(n_removed=2, missing=array([1]))
+        """
+        a, b = self._find(u, "u"), self._find(v, "v")
+        weights = None if w is None else check_weights(w, "w")
+        times = None if t is None else check_times(t)
+        check_same_length(u=a, v=b, w=weights, t=times)
+        if times is not None and self._store.has_times is False:
+            raise ValueError(f"the edges in {self.folder} have no times; leave out t")
+        pairs = Pairs(a, b, weights, times)
+        found = find_edges(self._store.live(), pairs.match)
+        return self._remove(found, pairs.is_found, "edges between pairs", missing, sync)
+
+    @in_turn
+    def remove_nodes(
+        self, ids: ArrayLike, *, missing: Missing = "warn", sync: bool = True
+    ) -> Removal:
+        """Remove all live edges of some nodes; the nodes keep their numbers.
+
+        Parameters
+        ----------
+        ids : array-like of int or str
+        missing, sync
+            As for `remove`; a node without live edges is missing.
+        """
+        nodes = self._find(ids, "ids")
+        is_found = np.zeros(len(nodes), bool)
+        found = find_nodes(self._store.live(), nodes, is_found)
+        return self._remove(found, is_found, "nodes", missing, sync)
+
+    def _find(self, ids: Any, name: str) -> NDArray[np.int32]:
+        """Return numbers of nodes, after the right to write has been acquired."""
+        store = self._writing()
+        found = store.nodes.find(as_ids(ids, name), missing="mask")
+        return found.filled(-1)  # which no edge has
+
+    def _remove(
+        self,
+        found: Iterator[Found],
+        is_found: NDArray[np.bool_],
+        what: str,
+        missing: Missing,
+        sync: bool,
+    ) -> Removal:
+        check_option("missing", missing, ("warn", "raise", "ignore"))
+        rows: dict[int, list[Any]] = {}
+        for one in found:
+            rows.setdefault(one.segment, []).append(one.rows)
+        n_removed = sum(len(part) for parts in rows.values() for part in parts)
+        absent = np.flatnonzero(~is_found)
+        if len(absent) > 0 and missing != "ignore":
+            message = (
+                f"{len(absent)} of {len(is_found)} {what} match no live edge of {self.folder}, "
+                f"the first is at position {absent[0]}"
+            )
+            if missing == "raise":
+                raise LogError(f"{message}; nothing was removed")
+            warnings.warn(message, UserWarning, stacklevel=4)
+        if rows:
+            with self._operation(sync) as store:
+                store.add_removal(rows)
+        return Removal(n_removed, absent)
+
+    @in_turn
+    def expire(self, before: Any, *, sync: bool = True) -> Removal:
+        """Remove all live edges with an earlier time.
+
+        Edges that are appended later are kept, whatever their time.
+
+        Parameters
+        ----------
+        before : number or date
+        sync : bool
+            As for `append`.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from ohmlearn import EdgeLog
+        >>> with tempfile.TemporaryDirectory() as folder, EdgeLog(folder) as log:
+        ...     _ = log.append([1, 1], [2, 3], t=[10.0, 20.0])
+        ...     log.expire(15).n_removed
+        1
+        """
+        limit = check_moment("before", before)
+        store = self._writing()
+        if store.has_times is False:
+            raise ValueError(f"the edges in {self.folder} have no times, so they cannot expire")
+        n_expired = store.live().count_before(limit)
+        if n_expired:
+            with self._operation(sync):
+                store.add_expiry(limit, n_expired)
+        return Removal(n_expired, np.empty(0, np.int64))
+
+    def compact(self, *, background: bool = False) -> None:
+        """Flush; rewrite the files without dead edges, and put small records together.
+
+        Readers are not disturbed. A crash leaves the log as it was, or compacted.
+
+        Parameters
+        ----------
+        background : bool
+            Return at once, and compact in another thread while edges are appended and removed.
+            `close` waits for it and raises its error, if there was one.
+        """
+        self._wait_for_compaction()
+        with self._lock:
+            store = self._writing()
+            self.flush()
+            if not choose_segments(store.contents):
+                return
+            if self._in_step is None and has_saved_sparsifier(store):
+                self._in_step = SparsifierInStep(store, self._n_jobs)
+            self._drop_unusable()
+            if self._in_step is not None:
+                self._in_step.follow()
+                self._in_step.save()  # it can follow only from this point on
+            compaction = Compaction(store, self._before_switch, self._after_switch)
+            if background:
+                self._compaction = compaction
+                compaction.run_in_background(self._lock)
+            else:
+                compaction.run()
+
+    def _before_switch(self) -> None:
+        self._drop_unusable()
+        if self._in_step is not None:
+            self._in_step.follow()
+
+    def _after_switch(self) -> None:
+        if self._in_step is not None:
+            self._in_step.arrive()  # records have new numbers
+
+    # The sparsifier.
+
+    def _kept(self) -> SparsifierInStep:
+        store = self._open_store
+        self._drop_unusable()
+        if self._in_step is None:
+            self._in_step = SparsifierInStep(store, self._n_jobs)
+        self._in_step.follow()
+        return self._in_step
+
+    @in_turn
+    def _keep_for(self, n_operations: int, n_jobs: int | None) -> KeptSparsifier | None:
+        """Return a copy of the sparsifier, unless the log has changed since some operations."""
+        if self._open_store.contents.n_operations != n_operations:
+            return None
+        own = self.sparsifier
+        kept = self._kept()
+        kept.save_if_free()
+        copy = own.with_threads(n_jobs)
+        copy.nodes = self.nodes
+        return KeptSparsifier(copy, kept.staleness(), kept.removed_weight())
+
+    @in_turn
+    def staleness(self) -> float:
+        """Return how far removals have taken the sparsifier from the live edges; 0 if not at all.
+
+        It is about the largest x'L_D x / x'L_H x over all x, where H is the sparsifier and D are
+        the edges that were removed since it was built. It needs a few solves on H, and no pass.
+        """
+        return self._kept().staleness()
+
+    @property
+    @in_turn
+    def sparsifier(self) -> StreamingSparsifier:
+        """The sparsifier, in step with the log; it is built again if it is too stale.
+
+        That is the case if its staleness is above 0.3. It then takes one pass over the live edges,
+        and uses random numbers that do not depend on those before.
+        """
+        kept = self._kept()
+        if kept.staleness() > MAX_STALENESS:
+            kept.rebuild()
+        return kept.sparsifier
+
+    @in_turn
+    def snapshot(self) -> Graph:
+        """Return the sparsifier as a graph; see `sparsifier`.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> from ohmlearn import EdgeLog, certify
+        >>> u, v = np.triu_indices(200, 1)
+        >>> with tempfile.TemporaryDirectory() as folder, EdgeLog(folder, random_state=0) as log:
+        ...     _ = log.append(u, v)
+        ...     _ = log.remove_nodes([7])
+        ...     certify(log, log.snapshot(), random_state=0).epsilon < 0.5
+        True
+        """
+        return self.sparsifier.snapshot()

@@ -1,0 +1,266 @@
+"""The live edges of a log at one moment, as a stream that can be read any number of times."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ohmlearn._display import Shown
+from ohmlearn.checks.times import find_unix_unit
+from ohmlearn.edge_log.log_contents import Contents, Rows, is_removed
+from ohmlearn.edge_log.log_errors import refuse_damaged
+from ohmlearn.edge_log.log_segments import SegmentFile, segment_path
+from ohmlearn.edge_log.records import Columns, concatenate, decode_edges
+from ohmlearn.edges.protocol import EdgeBatch, TimedBatch
+from ohmlearn.nodes import NodeTable
+from ohmlearn.reading.read_options import ReadOptions
+
+__all__ = ["LiveEdges", "LivePart"]
+
+SMALL = 1 << 16  # records with fewer rows are put together when they are read
+
+
+class LivePart(NamedTuple):
+    """The live edges of a record."""
+
+    record: int
+    columns: Columns
+    is_live: NDArray[np.bool_] | None  # of all its rows; None if all are live
+
+
+class LiveEdges(Shown):
+    """The live edges of a log; what is done to the log later does not change them.
+
+    Attributes
+    ----------
+    nodes : NodeTable
+        The ids of the nodes.
+    n_edges, n_nodes : int
+        Number of live edges, and of nodes in the log, with or without edges.
+    has_times : bool
+        Whether batches are `TimedBatch`.
+    rereadable : bool
+        Always True.
+    sources : list of str
+        The folder.
+    n_read, fraction : int, float
+        Edges read so far in the current pass, and which share of all edges they are.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from ohmlearn import EdgeLog
+    >>> with tempfile.TemporaryDirectory() as folder, EdgeLog(folder) as log:
+    ...     _ = log.append([5, 6], [6, 7])
+    ...     before = log.live_edges()
+    ...     _ = log.remove([5], [6])
+    ...     before.n_edges, sum(len(batch.u) for batch in before), log.n_edges
+    (2, 2, 1)
+    """
+
+    rereadable = True
+    keeper: Callable[[int, int | None], Any] | None = None  # gives the sparsifier of the log
+    n_bad = 0
+    first_bad: str | None = None
+
+    def __init__(
+        self,
+        folder: Path,
+        contents: Contents,
+        files: dict[int, SegmentFile],
+        nodes: NodeTable,
+        has_times: bool,
+    ) -> None:
+        self.nodes, self.has_times = nodes, has_times
+        self.n_nodes, self.n_edges = len(nodes), contents.n_edges
+        self.sources = [str(folder)]
+        self.columns = "u, v, weights and times of the log" if has_times else "u, v and weights"
+        self.options = ReadOptions()
+        self.n_read = 0
+        self.n_operations = contents.n_operations
+        self._folder, self._files = folder, files
+        self._records, self._first_rows = contents.records, contents.first_rows
+        self._is_checked = contents.is_checked
+        self._removed, self._limits = dict(contents.removed), contents.limits()
+
+    def _facts(self) -> dict[str, Any]:
+        facts = {"log": self.sources[0], "edges": self.n_edges, "nodes": self.n_nodes}
+        return facts | {"times": self.has_times}
+
+    @property
+    def time_unit(self) -> str | None:
+        """The unit of the times if they look like Unix times; dates are stored in seconds."""
+        for part in self.parts():
+            return None if part.columns.t is None else find_unix_unit(part.columns.t)
+        return None
+
+    @property
+    def fraction(self) -> float:
+        """Which share of the current pass is done."""
+        return self.n_read / max(1, self.n_edges)
+
+    def kept_sparsifier(self, n_jobs: int | None = None) -> Any:
+        """Return the sparsifier that the log keeps of these edges; None if it has none of them."""
+        return None if self.keeper is None else self.keeper(self.n_operations, n_jobs)
+
+    def __iter__(self) -> Iterator[EdgeBatch | TimedBatch]:
+        self.n_read = 0
+        waiting: list[Columns] = []
+        for part in self.parts():
+            if waiting and (
+                waiting[0].form != part.columns.form or sum(len(x.u) for x in waiting) >= SMALL
+            ):
+                yield self._batch(waiting)
+                waiting = []
+            waiting.append(part.columns)
+        if waiting:
+            yield self._batch(waiting)
+
+    def _batch(self, parts: list[Columns]) -> EdgeBatch | TimedBatch:
+        columns = concatenate(parts)
+        self.n_read += len(columns.u)
+        if columns.t is None:
+            return EdgeBatch(columns.u, columns.v, columns.w)
+        return TimedBatch(columns.u, columns.v, columns.w, columns.t)
+
+    @property
+    def n_records(self) -> int:
+        """Number of records, with or without live edges."""
+        return len(self._records)
+
+    def latest(self, first: int = 0) -> float:
+        """Return the latest time in the records from number `first` on, of live edges or not."""
+        return float(self._records["high"][first:].max(initial=-np.inf))
+
+    def parts(self, first: int = 0, stop: int | None = None) -> Iterator[LivePart]:
+        """Yield the live edges of each record from number `first` to `stop` that has some."""
+        for at in range(first, len(self._records) if stop is None else stop):
+            if self._records["high"][at] < self._limits[at]:
+                continue  # all of it has expired
+            columns = self.read(at)
+            is_live = self.find_live(at, columns.t)
+            if is_live is not None:
+                columns = columns.take(is_live)
+            if len(columns.u) > 0:
+                yield LivePart(at, columns, is_live)
+            self._release(at)
+
+    def _release(self, at: int) -> None:
+        record = self._records[at]
+        file = self._files[int(record["segment"])]
+        file.release(int(record["offset"]), int(record["length"]))
+
+    def read_live(self, at: int) -> Columns:
+        """Return the live rows of a record."""
+        columns = self.read(at)
+        is_live = self.find_live(at, columns.t)
+        return columns if is_live is None else columns.take(is_live)
+
+    def count_before(self, limit: float) -> int:
+        """Return the number of live edges with an earlier time."""
+        parts = self.expired(len(self._records), self._limits, limit)
+        return sum(len(part.u) for part in parts)
+
+    def expired(self, stop: int, limits: NDArray[np.float64], limit: float) -> Iterator[Columns]:
+        """Yield the edges of records before number `stop` that a new limit removes.
+
+        They are not removed on their own, and their times are between an earlier limit of their
+        record and the new one.
+        """
+        for at in range(stop):
+            if self._records["low"][at] >= limit or self._records["high"][at] < limits[at]:
+                continue
+            columns = self.read(at)
+            assert columns.t is not None
+            chosen = (columns.t < limit) & (columns.t >= limits[at])
+            dead = self._find_removed(at)
+            if dead is not None:
+                chosen &= ~dead
+            if chosen.any():
+                yield columns.take(chosen)
+            self._release(at)
+
+    def gather(self, segment: int, rows: Rows) -> Iterator[Columns]:
+        """Yield some rows of a segment, given in ascending order, record by record."""
+        if len(rows) == 0:
+            return
+        records = np.flatnonzero(self._records["segment"] == segment)
+        borders = np.searchsorted(rows, self._first_rows[records])
+        for at, first, stop in zip(
+            records.tolist(), borders.tolist(), [*borders[1:].tolist(), len(rows)], strict=True
+        ):
+            if stop > first:
+                yield self.read(at).take(rows[first:stop] - self._first_rows[at])
+
+    def rank(self, segment: int, rows: Rows) -> NDArray[np.int64]:
+        """Return how many live rows of a segment are before each of some live rows."""
+        ranks = np.empty(len(rows), np.int64)
+        n_before = 0
+        for at in np.flatnonzero(self._records["segment"] == segment).tolist():
+            first, count = int(self._first_rows[at]), int(self._records["rows"][at])
+            is_live = self.find_live(at, self.read(at).t)
+            inside = (rows >= first) & (rows < first + count)
+            own = rows[inside].astype(np.int64) - first
+            if is_live is None:
+                ranks[inside] = n_before + own
+                n_before += count
+            else:
+                ranks[inside] = n_before + np.cumsum(is_live)[own] - 1
+                n_before += int(np.count_nonzero(is_live))
+        return ranks
+
+    def rows_before(self, n_records: int) -> dict[int, int]:
+        """Return how many rows of each segment are in the first records."""
+        found: dict[int, int] = {}
+        for segment, rows in self._records[["segment", "rows"]][:n_records].tolist():
+            found[segment] = found.get(segment, 0) + rows
+        return found
+
+    def read(self, at: int) -> Columns:
+        """Return all rows of a record, live or not."""
+        record = self._records[at]
+        offset, length = int(record["offset"]), int(record["length"])
+        segment = int(record["segment"])
+        message = self._files[segment].read(offset, length)
+        if not self._is_checked[at]:
+            if zlib.crc32(message) != record["payload_crc"]:
+                path = segment_path(self._folder, segment)
+                refuse_damaged(path, offset, "edges do not match their checksum")
+            self._is_checked[at] = True
+        return decode_edges(message, int(record["form"]))
+
+    def find_live(self, at: int, t: NDArray[np.float64] | None) -> NDArray[np.bool_] | None:
+        """Return which rows of a record are live; None means all."""
+        dead = self._find_removed(at)
+        is_live = None if dead is None else ~dead
+        if t is not None and self._records["low"][at] < self._limits[at]:
+            recent = t >= self._limits[at]
+            is_live = recent if is_live is None else is_live & recent
+        return is_live
+
+    def _find_removed(self, at: int) -> NDArray[np.bool_] | None:
+        """Return which rows of a record were removed; None means none."""
+        bits = self._removed.get(int(self._records["segment"][at]))
+        if bits is None:
+            return None
+        dead = is_removed(bits, int(self._first_rows[at]), int(self._records["rows"][at]))
+        return dead if dead.any() else None
+
+    def segments(self) -> Iterator[tuple[range, int]]:
+        """Yield the records of each file, which are neighbours, and the number of their rows."""
+        segments = self._records["segment"]
+        borders = np.flatnonzero(np.diff(segments)) + 1
+        first = 0
+        for stop in [*borders.tolist(), len(segments)]:
+            if stop > first:
+                yield range(first, stop), int(self._records["rows"][first:stop].sum())
+            first = stop
+
+    def place(self, at: int) -> tuple[int, int]:
+        """Return the segment of a record, and the number of its first row there."""
+        return int(self._records["segment"][at]), int(self._first_rows[at])

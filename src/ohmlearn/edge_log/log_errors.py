@@ -1,0 +1,44 @@
+"""The error of a log that cannot be read."""
+
+from pathlib import Path
+from typing import NoReturn
+
+from ohmlearn.reading.source_errors import SourceError
+
+__all__ = ["LogError", "refuse_damaged"]
+
+
+class LogError(SourceError):
+    """A log of edges cannot be used; the message names the file and what is wrong with it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from ohmlearn import EdgeLog
+    >>> from ohmlearn.edge_log import LogError
+    >>> with tempfile.TemporaryDirectory() as folder, EdgeLog(folder) as log:
+    ...     _ = log.append([1], [2])
+    ...     try:
+    ...         log.remove([1], [3], missing="raise")
+    ...     except LogError as error:
+    ...         print(error)
+    1 of 1 edges between pairs match no live edge of ... at position 0; nothing was removed
+    """
+
+    __module__ = "ohmlearn.edge_log"
+
+
+def refuse_damaged(path: Path, offset: int, problem: str) -> NoReturn:
+    """Raise LogError for a file whose content has changed since it was written.
+
+    Examples
+    --------
+    >>> refuse_damaged(Path("log/edges-1.arrows"), 128, "edges do not match their checksum")
+    Traceback (most recent call last):
+    ...
+    ohmlearn.edge_log.LogError: log/edges-1.arrows, byte 128: edges do not match their checksum; ...
+    """
+    raise LogError(
+        f"{path}, byte {offset}: {problem}; the file was damaged after it was written, so restore "
+        f"the folder from a copy"
+    )

@@ -1,0 +1,301 @@
+"""The folder of a log: reads it, and writes operations to it, each completely or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ohmlearn.edge_log.journal import ENTRY, Entries, Kind, make_entry, read_journal
+from ohmlearn.edge_log.live_edges import LiveEdges
+from ohmlearn.edge_log.log_contents import Rows
+from ohmlearn.edge_log.log_errors import LogError
+from ohmlearn.edge_log.log_segments import SegmentFiles, segment_path
+from ohmlearn.edge_log.log_writer import Lock, Savepoint, Writer, journal_path
+from ohmlearn.edge_log.manifest import Manifest
+from ohmlearn.edge_log.record_loading import (
+    file_lengths,
+    load_log,
+    nodes_path,
+    read_contents,
+    removed_path,
+)
+from ohmlearn.edge_log.records import TIMES, Columns, encode_edges, encode_ids, make_schema
+from ohmlearn.nodes import NodeTable
+
+__all__ = ["Store"]
+
+RECORD_ROWS = 1 << 18  # edges in a record, at most
+SEGMENT_ROWS = 1 << 25  # a file of edges is not continued when it has this many
+
+
+class Store:
+    """The state of a log in memory, kept equal to that of its folder.
+
+    Parameters
+    ----------
+    folder : Path
+        With a manifest.
+
+    Attributes
+    ----------
+    nodes : NodeTable
+    manifest : Manifest
+    contents : Contents
+    operations : list of ndarray
+        Entries of the operations that this process has written since `take_operations`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.nodes = NodeTable()
+        self.operations: list[Entries] = []
+        self._group: list[Entries] = []  # of the operation that is being written
+        self._sealed = 0  # segments up to this number are not continued
+        self._n_ids = 0  # of the table that are in the log
+        self._lock: Lock | None = None
+        self._writer: Writer | None = None
+        self._files = SegmentFiles(folder, 0)
+        self.refresh()
+
+    # Reading.
+
+    def refresh(self) -> None:
+        """Read what other processes have written since."""
+        if self._writer is not None:
+            return
+        if len(self.nodes) > self._n_ids:  # a stream has numbered its ids with this table
+            self.nodes.truncate(self._n_ids)
+        while True:
+            self.manifest, entries, self.contents = load_log(self.folder, self.nodes)
+            if self.manifest.journal != self._files.journal:  # names of files may be used again
+                self._files = SegmentFiles(self.folder, self.manifest.journal)
+            self._n_ids = int(entries["rows"][entries["kind"] == Kind.NODES].sum())
+            self._entries = entries
+            try:
+                self._files.open(self.contents)  # compaction may delete them later
+                return
+            except FileNotFoundError as error:
+                if Manifest.read(self.folder) == self.manifest:
+                    raise LogError(f"{error}; restore it from a copy of the folder") from error
+
+    @property
+    def has_times(self) -> bool | None:
+        """Whether the edges have times; None if there was no edge yet."""
+        if self.manifest.has_times is not None:
+            return self.manifest.has_times
+        if self.contents.n_records == 0:
+            return None
+        return bool(self.contents.records["form"][0] & TIMES)
+
+    def live(self) -> LiveEdges:
+        """Return the live edges."""
+        files = self._files.open(self.contents)
+        return LiveEdges(self.folder, self.contents, files, self.nodes, bool(self.has_times))
+
+    def size(self) -> int:
+        """Return the number of bytes of all files that hold the log."""
+        entries = self.journal_entries()
+        return len(entries) * ENTRY.itemsize + sum(file_lengths(self.folder, entries).values())
+
+    def journal_entries(self) -> Entries:
+        """Return all entries of the present journal, with those that wait to be flushed."""
+        entries = read_journal(journal_path(self.folder, self.manifest.journal))
+        pending = [] if self._writer is None else self._writer.pending
+        return np.concatenate([entries, *pending])
+
+    # Writing.
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether this process may write."""
+        return self._writer is not None
+
+    @property
+    def writer(self) -> Writer:
+        """The files that are written to."""
+        assert self._writer is not None
+        return self._writer
+
+    def start_writing(self) -> None:
+        """Acquire the right to write; read what others have written before."""
+        if self._writer is not None:
+            if self._lock is not None and self._lock.process != os.getpid():
+                raise LogError(
+                    f"{self.folder}: the process was forked while this log was open for writing; "
+                    f"write in the parent, or open the log again in the child"
+                )
+            return
+        lock = Lock(self.folder)
+        try:
+            self.refresh()
+            lengths = file_lengths(self.folder, self._entries)
+            self._writer = Writer(self.folder, self.manifest.journal, len(self._entries), lengths)
+        except BaseException:
+            lock.release()
+            raise
+        self._lock = lock
+        self._delete_unused(set(lengths))
+
+    @contextmanager
+    def operation(self, sync: bool = True) -> Iterator[None]:
+        """Make one operation of all that is added inside; undo it if an error is raised."""
+        self.start_writing()
+        writer = self.writer
+        savepoint, n_ids, self._group = writer.savepoint(), self._n_ids, []
+        try:
+            yield
+        except BaseException as error:
+            is_clean = writer.savepoint() == savepoint and len(self.nodes) == n_ids
+            if isinstance(error, OSError) or not is_clean:
+                self._undo(savepoint)
+            raise
+        if self._group:
+            writer.add(self._group)
+            self.operations.append(writer.pending[-1])
+            self.contents.n_operations += 1
+        if sync:
+            self.flush()
+
+    def flush(self) -> None:
+        """Make all operations durable; if that fails, undo those since the last flush."""
+        if self._writer is None:
+            return
+        try:
+            self._writer.flush()
+        except BaseException:
+            self._undo(self._writer.flushed)
+            raise
+
+    def drop_pending(self) -> None:
+        """Undo all operations since the last flush."""
+        if self._writer is not None and self._writer.pending:
+            self._undo(self._writer.flushed)
+
+    def close(self) -> None:
+        """Give the right to write back; operations that were not flushed are lost."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def add_edges(self, columns: Columns) -> None:
+        """Append edges, and the ids of nodes that are new."""
+        entries = self._add_ids()
+        for first in range(0, len(columns.u), RECORD_ROWS):
+            part = columns.take(slice(first, first + RECORD_ROWS))
+            segment = self._choose_segment(part.form)
+            entry = write_record(self.writer, self.folder, segment, part)
+            self.contents.add_record(entry, is_checked=True)
+            entries.append(entry)
+        self._group += entries
+
+    def add_removal(self, found: dict[int, list[Rows]]) -> None:
+        """Remove rows of segments, all of them live."""
+        number = self.manifest.journal
+        entries = []
+        for segment, parts in found.items():
+            rows = np.concatenate(parts)
+            payload = self.writer.write(removed_path(self.folder, number), rows)
+            entries.append(
+                make_entry(Kind.REMOVE, file=number, segment=segment, rows=len(rows), **payload)
+            )
+            self.contents.remove(segment, rows)
+        self._group += entries
+
+    def add_expiry(self, limit: float, n_expired: int) -> None:
+        """Remove all edges with an earlier time."""
+        self.contents.expire(limit, n_expired)
+        self._group.append(make_entry(Kind.EXPIRE, low=limit, rows=n_expired))
+
+    def take_operations(self) -> list[Entries]:
+        """Return the entries of operations since the last call."""
+        taken, self.operations = self.operations, []
+        return taken
+
+    def seal(self, segment: int) -> None:
+        """Append only to segments with a larger number from now on."""
+        self._sealed = segment
+
+    def write_manifest(self, **changes: Any) -> None:
+        """Replace the manifest by one with some changes."""
+        manifest = replace(self.manifest, **changes)
+        manifest.write(self.folder)
+        self.manifest = manifest
+
+    def switch(self, manifest: Manifest) -> None:
+        """Continue with the files of a new manifest, and delete those that it does not name."""
+        manifest.write(self.folder)
+        assert self._writer is not None
+        self._writer.close()
+        self.manifest, entries, self.contents = load_log(self.folder, self.nodes)
+        lengths = file_lengths(self.folder, entries)
+        self._files = SegmentFiles(self.folder, self.manifest.journal)
+        self._writer = Writer(self.folder, manifest.journal, len(entries), lengths)
+        self._delete_unused(set(lengths))
+
+    def _add_ids(self) -> list[Entries]:
+        """Write the ids that the table has and the log does not."""
+        if len(self.nodes) == self._n_ids:
+            return []
+        form, content = encode_ids(
+            self.nodes.keys_from(self._n_ids), have_kinds=bool(self.nodes.kinds)
+        )
+        n_new, self._n_ids = len(self.nodes) - self._n_ids, len(self.nodes)
+        payload = self.writer.write(nodes_path(self.folder), content)
+        return [make_entry(Kind.NODES, form=form, rows=n_new, **payload)]
+
+    def _choose_segment(self, form: int) -> int:
+        """Return the segment of the last record, so that records of a segment are neighbours."""
+        contents = self.contents
+        last = int(contents.records["segment"][-1]) if contents.n_records else 0
+        is_full = contents.segment_rows.get(last, 0) >= SEGMENT_ROWS
+        if is_full or last <= self._sealed or contents.segment_forms[last] != form:
+            return max(contents.last_segment, self._sealed) + 1
+        return last
+
+    def _undo(self, savepoint: Savepoint) -> None:
+        assert self._writer is not None
+        n_undone = self._writer.undo(savepoint)
+        self.operations = self.operations[: max(0, len(self.operations) - n_undone)]
+        try:
+            self._read_again()
+        except BaseException:
+            self.close()  # the next operation reads the folder, and so finds what is there
+            raise
+
+    def _read_again(self) -> None:
+        entries = self.journal_entries()
+        self.contents = read_contents(self.folder, self.manifest, entries)
+        self._n_ids = int(entries["rows"][entries["kind"] == Kind.NODES].sum())
+        if len(self.nodes) > self._n_ids:
+            self.nodes.truncate(self._n_ids)
+        self._files = SegmentFiles(self.folder, self.manifest.journal)
+
+    def _delete_unused(self, used: set[Path]) -> None:
+        """Delete what an interrupted compaction has left."""
+        used = used | {journal_path(self.folder, self.manifest.journal)}
+        for pattern in ("edges-*.arrows", "removed-*.rows", "journal-*.log", "*.tmp"):
+            for path in self.folder.glob(pattern):
+                if path not in used:
+                    path.unlink()
+
+
+def write_record(writer: Writer, folder: Path, segment: int, columns: Columns) -> Entries:
+    """Append a record to a segment; return its entry."""
+    path, form = segment_path(folder, segment), columns.form
+    if writer.length(path) == 0:
+        writer.write(path, make_schema(form).serialize())
+    payload = writer.write(path, encode_edges(columns))
+    low, high = (0.0, 0.0) if columns.t is None else (columns.t.min(), columns.t.max())
+    return make_entry(
+        Kind.EDGES, file=segment, segment=segment, form=form, rows=len(columns.u),
+        low=low, high=high, **payload,
+    )  # fmt: skip

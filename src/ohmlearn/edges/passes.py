@@ -1,0 +1,386 @@
+"""Reading the edges of a graph several times, multiplying by its Laplacian in each pass."""
+
+import math
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ohmlearn import _core
+from ohmlearn.checks.edge_arrays import (
+    MAX_NODES,
+    EdgeNames,
+    check_batch,
+    check_graph,
+    check_rereadable,
+    check_timed_batch,
+    raise_edge_fault,
+)
+from ohmlearn.checks.parameters import check_n_jobs
+from ohmlearn.graph.graph import Graph
+from ohmlearn.graph.time_view import TimeView
+from ohmlearn.nodes.node_identity import join_tables, nodes_of
+from ohmlearn.reading.as_edges import batches_of
+
+__all__ = [
+    "EdgePasses",
+    "PassTotals",
+    "Passes",
+    "Surroundings",
+    "check_first_pass",
+    "check_sparsifier",
+    "multiply_laplacian",
+    "open_passes",
+    "pass_bytes",
+    "read_pass",
+]
+
+
+class Surroundings:
+    """Degrees of all nodes, and sums over the neighbours of some nodes, found in a pass.
+
+    Parameters
+    ----------
+    x : ndarray of float32, shape (n_nodes, n_chosen)
+        A column for each of the chosen nodes.
+    nodes : ndarray of int, shape (n_chosen,)
+        The chosen nodes, each once.
+
+    Attributes
+    ----------
+    degrees : ndarray of shape (n_nodes,)
+        Sum of w over the edges of each node.
+    sums : ndarray of shape (n_chosen,)
+        For each chosen node the sum of w times its column of x, over its edges.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> around = Surroundings(np.array([[1.0], [2.0], [4.0]], np.float32), np.array([1]))
+    >>> edges = _core.EdgePass(np.empty((3, 0)), np.empty((3, 0)), 1)
+    >>> around.watch(edges)
+    >>> edges.add(np.array([0, 1]), np.array([1, 2]), np.array([1.0, 0.5]))
+    >>> edges.finish()
+    >>> around.degrees, around.sums
+    (array([1. , 1.5, 0.5]), array([3.]))
+    """
+
+    def __init__(self, x: NDArray[np.float32], nodes: NDArray[np.int64]) -> None:
+        self.x, self.nodes = np.ascontiguousarray(x), nodes
+        self._column = np.full(len(x), -1, dtype=np.int32)
+        self._column[nodes] = np.arange(len(nodes), dtype=np.int32)
+        self.degrees = np.zeros(len(x))
+        self.sums = np.zeros(len(nodes))
+
+    def watch(self, edges: _core.EdgePass) -> None:
+        """Ask a pass for them."""
+        edges.watch(self._column, self.x, self.degrees, self.sums)
+
+
+class PassTotals(NamedTuple):
+    """Results of a pass over all edges, or over some of them."""
+
+    product: NDArray[np.float64]  # L x
+    n_edges: int
+    weight: float  # sum over the edges; 0 for a Graph, which cannot change between passes
+    lost_edge: tuple[int, int] | None = None
+    # In the first pass, if `Surroundings` are asked for.
+    degrees: NDArray[np.float64] | None = None
+    sums: NDArray[np.float64] | None = None
+
+
+class Passes(ABC):
+    """Repeated passes over the edges of G, local or remote, restricted to the nodes of H.
+
+    Attributes
+    ----------
+    passes, edges_read : int
+        Passes done, and edges read in all of them together.
+    lost_edge : (int, int) or None
+        The first edge found between components of H or to a node that H does not have.
+    watched : (ndarray, ndarray) or None
+        If set before the first pass, the arguments of `Surroundings` that are found in it.
+    degrees, sums : ndarray or None
+        What it has found.
+    """
+
+    def __init__(self, component: NDArray[np.int32], reader: str) -> None:
+        self.component = component
+        self.n_nodes = len(component)
+        self.passes = 0
+        self.edges_read = 0
+        self.lost_edge: tuple[int, int] | None = None
+        self.watched: tuple[NDArray[np.float32], NDArray[np.int64]] | None = None
+        self.degrees: NDArray[np.float64] | None = None
+        self.sums: NDArray[np.float64] | None = None
+        self._reader = reader
+        self._roots = np.arange(self.n_nodes, dtype=np.int32)  # a node of the same component of G
+        self._first: tuple[int, float] | None = None  # edges and weight of the first pass
+
+    @abstractmethod
+    def _read(self, x: NDArray[np.float64]) -> PassTotals:
+        """Read all edges; in the first pass, join the ends of edges in `_roots`."""
+
+    def multiply(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return L_G x for an (n_nodes, n_columns) array, in one pass over the edges."""
+        found = self._read(np.ascontiguousarray(x))
+        if self._first is None:
+            self._first = found.n_edges, found.weight
+            self.lost_edge = found.lost_edge
+            self.degrees, self.sums, self.watched = found.degrees, found.sums, None
+            _core.find_roots(self._roots)
+        elif self._first[0] != found.n_edges or not math.isclose(
+            self._first[1], found.weight, rel_tol=1e-9
+        ):
+            raise ValueError(
+                f"{self._reader} needs the same edges in every pass, but pass 1 had "
+                f"{self._first[0]} edges of total weight {self._first[1]:g} and pass "
+                f"{self.passes + 1} had {found.n_edges} of {found.weight:g}; pass an iterable "
+                f"that starts from the beginning each time"
+            )
+        self.passes += 1
+        self.edges_read += found.n_edges
+        return found.product
+
+    def find_extra(self, h: Graph) -> tuple[int, int] | None:
+        """Return an edge of H between two components of G, after the first pass."""
+        u, v, _ = h.edges()
+        return _first_where(self._roots[u] != self._roots[v], u, v)
+
+
+class EdgePasses(Passes):
+    """Passes over the edges of a graph G in this process, compared with a graph H.
+
+    The first pass also compares components. To the last bit, a product does not depend on the
+    batches of the edges or on the number of threads. `pass_bytes` says what memory a pass takes.
+
+    Parameters
+    ----------
+    edges : Graph, tuple (u, v) or (u, v, w) of arrays, or iterable of such tuples
+    component : ndarray of int32
+        Component of H for each node.
+    reader : str
+        Name of the function that reads the edges, for messages.
+    n_jobs : int, optional
+        Number of threads, as in scikit-learn.
+    view : TimeView, optional
+        Which of the edges count, and how much; they need times then, unless they are a Graph.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> source = EdgePasses([([0], [1]), ([1], [2])], np.array([0, 0, 1], dtype=np.int32), "this")
+    >>> source.multiply(np.array([[1.0], [0.0], [0.0]])).ravel()
+    array([ 1., -1.,  0.])
+    >>> source.lost_edge, source.passes, source.edges_read
+    ((1, 2), 1, 2)
+    """
+
+    def __init__(
+        self,
+        edges: Any,
+        component: NDArray[np.int32],
+        reader: str,
+        n_jobs: int | None = None,
+        view: TimeView | None = None,
+    ) -> None:
+        super().__init__(component, reader)
+        self._threads = check_n_jobs(n_jobs)
+        self._graph: Graph | None = None
+        if isinstance(edges, Graph):
+            view = None  # its weights are those of its own view
+        self._weigh = None if view is None else partial(view.weigh, component=component)
+        if isinstance(edges, Graph) and edges.n_nodes == self.n_nodes:
+            self._graph = edges
+        elif isinstance(edges, Graph | tuple):
+            self._batches = batches_of(edges)
+        else:
+            self._batches = check_rereadable(batches_of(edges, self._threads), reader)
+
+    def _read(self, x: NDArray[np.float64]) -> PassTotals:
+        component = self.component if self.passes == 0 else None
+        if self._graph is None:
+            how = (self._threads, self.watched, self._weigh)
+            return read_pass(self._batches, x, component, self._roots, *how)
+        # All but the product comes from a pass without columns.
+        product = multiply_laplacian(self._graph, x, self._threads)
+        if component is None:
+            return PassTotals(product, self._graph.n_edges, 0.0)
+        none, batches = np.empty((self.n_nodes, 0)), [self._graph.edges()]
+        totals = read_pass(batches, none, component, self._roots, self._threads, self.watched)
+        return totals._replace(product=product, weight=0.0)
+
+
+def check_sparsifier(edges: Any, h: Any, call: str, at: Any = None, since: Any = None) -> Graph:
+    """Return the sparsifier `h` as a Graph; refuse arguments in the wrong order and other ids.
+
+    The `view` of the graph says which of the edges it approximates, if times matter.
+
+    Parameters
+    ----------
+    edges : Graph, tuple of arrays, or iterable of such tuples
+        The edges of the full graph.
+    h : Graph, or an object whose ``snapshot()`` returns one
+    call : str
+        The call as the user writes it, for messages.
+    at, since : number or date, optional
+        Which graph `h` is asked for, see `StreamingSparsifier.snapshot`.
+    """
+    if hasattr(edges, "snapshot") and not isinstance(edges, Iterable):  # a log is both
+        raise TypeError(
+            f"edges come first and the sparsifier second, {call}, but the first argument is a "
+            f"{type(edges).__name__}; swap the two"
+        )
+    moment = {name: value for name, value in (("at", at), ("since", since)) if value is not None}
+    if moment and not hasattr(h, "snapshot"):
+        raise TypeError(
+            f"{' and '.join(moment)} can be given with a StreamingSparsifier only, got "
+            f"{type(h).__name__}"
+        )
+    graph = h.snapshot(**moment) if hasattr(h, "snapshot") else h
+    if not isinstance(graph, Graph) and not hasattr(graph, "shape"):
+        swapped = isinstance(edges, Graph) and isinstance(graph, Iterable)
+        remedy = "; swap the two" if swapped and not isinstance(graph, str) else ""
+        raise TypeError(
+            f"the sparsifier must be a Graph or have a method snapshot(), and it comes after the "
+            f"edges, {call}; got {type(graph).__name__}{remedy}"
+        )
+    join_tables(nodes_of(edges), nodes_of(h))
+    found: Graph = check_graph(graph, Graph)
+    return found
+
+
+def check_first_pass(edges: Any, h: Graph, source: Passes, call: str) -> None:
+    """Check what is known only after the first pass: ids of nodes and the number of edges.
+
+    A stream may number its nodes as it is read. A sparsifier does not have more edges than its
+    graph; if it does, the arguments are probably swapped.
+    """
+    join_tables(nodes_of(edges), nodes_of(h))
+    if h.n_edges > source.edges_read:
+        warnings.warn(
+            f"the sparsifier has {h.n_edges} edges, more than the {source.edges_read} of the "
+            f"graph; are the arguments in the right order, {call}?",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def open_passes(
+    edges: Any,
+    component: NDArray[np.int32],
+    reader: str,
+    n_jobs: int | None = None,
+    view: TimeView | None = None,
+) -> Passes:
+    """Return passes over edges in this process, or over edges that are elsewhere.
+
+    The latter have a method `open_passes` and are multiplied where they are. `view` is that of the
+    sparsifier.
+    """
+    if hasattr(edges, "open_passes"):
+        passes: Passes = edges.open_passes(component, reader, view)
+        return passes
+    return EdgePasses(edges, component, reader, n_jobs, view)
+
+
+def read_pass(
+    batches: Iterable[Any],
+    x: NDArray[np.float64],
+    component: NDArray[np.int32] | None,
+    roots: NDArray[np.int32],
+    threads: int = 1,
+    watched: tuple[NDArray[np.float32], NDArray[np.int64]] | None = None,
+    weigh: Callable[..., tuple[Any, ...]] | None = None,
+) -> PassTotals:
+    """Read batches once, multiply, and count; with `component`, join the ends of edges in `roots`.
+
+    `watched` are the arguments of `Surroundings`, if those are wanted. `weigh` makes batches
+    (u, v, w) of batches with times, see `TimeView.weigh`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> read_pass([([0], [1], [2.0])], np.array([[1.0], [0.0]]), None, np.empty(0, np.int32))
+    PassTotals(product=array([[ 2.], [-2.]]), n_edges=1, weight=2.0, lost_edge=None, ...)
+    """
+    result, read, count, weight = np.zeros_like(x), 0, 0, 0.0
+    around = None if watched is None else Surroundings(*watched)
+    edges = _core.EdgePass(x, result, threads)
+    if around is not None:
+        around.watch(edges)
+    if component is not None:
+        edges.join(component, roots)
+    for number, batch in enumerate(batches):
+        check = check_batch if weigh is None else check_timed_batch
+        arrays: tuple[Any, ...] = check(batch, number)
+        fault = _core.find_fault(MAX_NODES, threads, *arrays[:3])
+        if fault is not None:
+            raise_edge_fault(fault, MAX_NODES, _name_edges(read))
+        read += len(arrays[0])
+        if weigh is not None:
+            arrays = weigh(*arrays)
+        edges.add(*arrays)
+        n_edges = len(arrays[0])
+        count += n_edges
+        w = arrays[2] if len(arrays) == 3 else None
+        weight += n_edges if w is None else float(w.sum(dtype=np.float64))
+    lost = edges.finish()
+    totals = PassTotals(result, count, weight, lost)
+    if around is None:
+        return totals
+    return totals._replace(degrees=around.degrees, sums=around.sums)
+
+
+def pass_bytes(n_nodes: int, n_columns: int, n_jobs: int | None = None) -> int:
+    """Return the memory that a pass takes beside x: the product, and what multiplying needs.
+
+    The product takes 8 bytes per node and column. If it has more than 4 MiB, or with many threads,
+    edges are sorted about a million at a time, which takes up to 48 MiB.
+
+    Examples
+    --------
+    >>> pass_bytes(100_000, 4) / 2**20, pass_bytes(1_000_000, 58) / 2**20
+    (3.05..., 490.5...)
+    """
+    threads = check_n_jobs(n_jobs)
+    return 8 * n_nodes * n_columns + _core.EdgePass.bytes(n_nodes, n_columns, threads)
+
+
+def multiply_laplacian(
+    graph: Graph, x: NDArray[np.float64], threads: int = 1
+) -> NDArray[np.float64]:
+    """Return L x for an (n_nodes, n_columns) array; the error is relative to differences of x.
+
+    Examples
+    --------
+    >>> from ohmlearn import gallery
+    >>> multiply_laplacian(gallery.path(3), np.array([[1.0], [0.0], [2.0]])).ravel()
+    array([ 1., -3.,  2.])
+    """
+    product = np.empty_like(x, order="C")
+    x = np.ascontiguousarray(x)
+    _core.laplacian_product(graph.indptr, graph.indices, graph.weights, x, product, threads)
+    return product
+
+
+def _name_edges(start: int) -> EdgeNames:
+    """Names of the edges of a batch, counted from the beginning of the stream."""
+    return EdgeNames(
+        lambda at: f"u of edge {start + at}",
+        lambda at: f"v of edge {start + at}",
+        lambda at: f"w of edge {start + at}",
+    )
+
+
+def _first_where(
+    mask: NDArray[np.bool_], u: NDArray[Any], v: NDArray[Any]
+) -> tuple[int, int] | None:
+    if not mask.any():
+        return None
+    at = int(np.argmax(mask))
+    return int(u[at]), int(v[at])

@@ -1,0 +1,344 @@
+"""What scores say about the class of each node: probabilities, labels, and how good they are."""
+
+from collections.abc import Callable
+from copy import copy
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ohmlearn.estimators.calibration import (
+    DEFAULT,
+    AccuracyEstimate,
+    Calibration,
+    conformal_threshold,
+    estimate_accuracy,
+    fit_calibration,
+    match_shares,
+    scale_scores,
+    spread_of,
+)
+from ohmlearn.estimators.label_input import NodeLabels
+from ohmlearn.harmonic import HFSResult
+from ohmlearn.harmonic.leave_one_out import LeftOut, component_means, unlabelled_nodes
+
+__all__ = ["Evidence", "classes_there", "comparable_scores"]
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Kind = Literal["stable", "cmn", "plain", "restart"]
+FIT_NODES, SHARE_NODES = 1_000, 20_000  # nodes that represent all of them
+TIE = 1e-6  # exponents this close are equal, up to the errors of solves
+BLOCK_CELLS = 1 << 20  # of matrices that are computed in blocks of rows: 8 MiB
+SHIFT = 10.0  # a label does not count more than this many times another one
+
+
+def comparable_scores(result: HFSResult, counts: Floats) -> Floats:
+    """Return scores of classes that can be compared at a node, given the number of their labels.
+
+    The scores of a class sum to zero over all nodes. Within a single component they may not, so
+    labels in other components would influence the decision; we centre them in each component. A
+    class with more labels than others has larger scores; docs/labels.md explains the square root.
+    """
+    sizes = np.bincount(result.component)
+    sums = np.zeros((len(sizes), result.f.shape[1]))
+    np.add.at(sums, result.component, result.f)
+    f: Floats = result.f - (sums / sizes[:, np.newaxis])[result.component]
+    f /= np.sqrt(np.where(counts > 0, counts, 1.0))
+    return f
+
+
+def classes_there(result: HFSResult, nodes: NDArray[np.int64], shares: Floats) -> Bools:
+    """Return for each node and class whether the node's component has a label of that class.
+
+    Without such a label there is no evidence for the class. Its centred scores may still be
+    nonzero.
+    """
+    found: Bools = _labels_there(result, nodes, shares)[result.component] > 0
+    return found
+
+
+def _labels_there(result: HFSResult, nodes: NDArray[np.int64], shares: Floats) -> Floats:
+    """Return the sum of the labels of each component."""
+    there = np.zeros((int(result.component.max()) + 1, shares.shape[1]))
+    np.add.at(there, result.component[nodes], shares)
+    return there
+
+
+class LeftOutLabels(NamedTuple):
+    """Labels that are left out, one at a time."""
+
+    labels: NDArray[np.int64]  # positions among the labels
+    exponents: Floats  # of their nodes, without them
+    usable: Bools  # whether their classes have other labels
+    connected: Bools  # whether other labels reach their nodes
+
+
+class Evidence:
+    """What one answer says about the classes.
+
+    Parameters
+    ----------
+    result : HFSResult
+        Scores, one column for each class.
+    labels : NodeLabels
+        The labelled nodes, their distributions over the classes, and their weights.
+    kind : {"stable", "cmn", "plain", "restart"}
+        What the scores are: those of stable-HFS, HFS with class mass normalisation, HFS without, or
+        random walks with restart.
+    class_prior : ndarray of shape (n_classes,)
+        Shares of the classes.
+    wanted_shares : ndarray of the same shape, or None
+        Shares that the labels of all nodes are to have.
+    weigh_labels : bool
+        Whether `class_prior` is known to be that of the nodes, so that labels of a class count by
+        it, not by their number.
+    calibrate : bool
+        Whether probabilities are calibrated.
+    left_out : callable
+        Returns the leave-one-out scores, when they are needed.
+    """
+
+    def __init__(
+        self,
+        result: HFSResult,
+        labels: NodeLabels,
+        *,
+        kind: Kind,
+        class_prior: Floats,
+        wanted_shares: Floats | None,
+        weigh_labels: bool,
+        calibrate: bool,
+        left_out: Callable[[], LeftOut],
+    ) -> None:
+        self.result, self.labels, self.kind = result, labels, kind
+        self.class_prior, self.wanted_shares = class_prior, wanted_shares
+        self.weigh_labels, self.calibrate = weigh_labels, calibrate
+        self._left_out_scores = left_out
+        self.told = False  # whether a warning about few labels was given
+        given = labels.weights[:, np.newaxis] * labels.values
+        self.counts: Floats = given.sum(axis=0)
+        self.there = classes_there(result, labels.nodes, given)
+
+    # Scores and exponents of all nodes.
+
+    @cached_property
+    def scores(self) -> Floats:
+        """Scores that can be compared at a node and across nodes."""
+        if self.kind == "stable":
+            return comparable_scores(self.result, self.counts)
+        return self._logarithms(self.result.f, self.counts)
+
+    def _logarithms(self, f: Floats, counts: Floats) -> Floats:
+        """Return logarithms of scores that are probabilities, up to a factor for each class."""
+        scale = np.ones(f.shape[1])
+        if self.kind == "cmn":
+            mass = np.maximum(self.result.f, 0.0).sum(axis=0)
+            scale = self.class_prior / np.where(mass > 0, mass, 1.0)
+        elif self.kind == "restart":
+            scale = 1.0 / np.where(counts > 0, counts, 1.0)
+        logs: Floats = np.log(np.maximum(f * scale, 1e-300))
+        return logs
+
+    @cached_property
+    def spread(self) -> float:
+        """Typical size of the scores of a node around their mean."""
+        reached = self.result.reached
+        return spread_of(self.scores[reached], self.there[reached])
+
+    @cached_property
+    def exponents(self) -> Floats:
+        """Exponents whose soft maximum are the probabilities."""
+        exponents: Floats = _by_blocks(self._scale, self.scores, self.there)
+        return exponents
+
+    def _scale(self, scores: Floats, there: Bools) -> Floats:
+        if self.calibrate:
+            return scale_scores(scores, there, self.spread)
+        exponents = scores / self.spread if self.kind == "stable" else scores.copy()
+        exponents[~there] = -np.inf
+        exponents[~there.any(axis=1)] = 0.0
+        return exponents
+
+    # Leave-one-out.
+
+    @cached_property
+    def left_out(self) -> LeftOutLabels:
+        """The labels that are left out, one at a time."""
+        labels, f, means = self._left_out_scores()
+        rows = self.labels
+        given = rows.weights[:, np.newaxis] * rows.values
+        counts = self.counts - given[labels]
+        has = (given > 0).astype(np.float64)  # numbers of labels, whose differences are exact
+        around = _labels_there(self.result, rows.nodes, has)
+        there = around[self.result.component[rows.nodes[labels]]] > has[labels]
+        if self.kind == "stable":
+            # A class with one label less has another level at all nodes. With equally many labels
+            # for each class this alone would give away which label is left out. So we compare the
+            # node with unlabelled nodes, and these have the levels that they have with all labels.
+            scores = (f - means) / np.sqrt(np.where(counts > 0, counts, 1.0))
+            scores += self._levels()[self.result.component[rows.nodes[labels]]]
+        else:
+            scores = self._logarithms(f, counts)
+        others = np.all((has[labels] == 0) | (has.sum(axis=0) > has[labels]), axis=1)
+        connected: Bools = np.any(there, axis=1)
+        return LeftOutLabels(labels, self._scale(scores, there), others, connected)
+
+    def _levels(self) -> Floats:
+        """Return the means of scores over the unlabelled nodes of each component."""
+        component = self.result.component
+        counted = unlabelled_nodes(component, self.labels.nodes)
+        return component_means(self.scores, component, counted)
+
+    @cached_property
+    def label_weights(self) -> Floats:
+        """How much each of the labels left out counts."""
+        labels = self.left_out.labels
+        weights = self.labels.weights[labels] / self.labels.weights[labels].mean()
+        if self.weigh_labels:
+            ratios = self.class_prior / np.maximum(self.counts / self.counts.sum(), 1e-12)
+            ratios = np.clip(ratios, 1 / SHIFT, SHIFT)
+            weights = weights * (self.labels.values[labels] * ratios).sum(axis=1)
+        relative: Floats = weights / weights.mean()
+        return relative
+
+    # Probabilities.
+
+    @cached_property
+    def calibration(self) -> Calibration:
+        """How exponents become probabilities."""
+        if not self.calibrate:
+            return Calibration(1.0, 0.0)
+        labels, exponents, usable, _ = self.left_out
+        if not usable.any():
+            return DEFAULT
+        weights = self.label_weights[usable]
+        weights = weights * weights.sum() / np.sum(weights**2)  # count as many as they are worth
+        reached = _some(np.flatnonzero(self.result.reached), FIT_NODES)
+        return fit_calibration(
+            exponents[usable] + self.offsets,
+            self.labels.values[labels][usable],
+            self.exponents[reached] + self.offsets,
+            weights,
+        )
+
+    @cached_property
+    def offsets(self) -> Floats:
+        """What is added to the exponents to meet the wanted shares."""
+        if self.wanted_shares is None:
+            return np.zeros(len(self.class_prior))
+        reached = _some(np.flatnonzero(self.result.reached), SHARE_NODES)
+        return match_shares(self.exponents[reached], self.wanted_shares, DEFAULT.temperature)
+
+    @cached_property
+    def probabilities(self) -> Floats:
+        """Probability of each class for every node; the class prior where there is no evidence."""
+        shares: Floats = _by_blocks(self._shares, self.exponents)
+        shares[~self.result.reached] = self.class_prior
+        shares /= shares.sum(axis=1, keepdims=True)
+        shares.flags.writeable = False  # they are kept
+        return shares
+
+    def _shares(self, exponents: Floats) -> Floats:
+        return self.calibration.apply(exponents + self.offsets)
+
+    def codes(self, default: int) -> NDArray[np.intp]:
+        """Return the most likely class of every node; `default` where there is no evidence."""
+        codes: NDArray[np.intp] = _by_blocks(
+            lambda rows: np.argmax(rows + self.offsets, axis=1), self.exponents
+        )
+        codes[~self.result.reached] = default
+        return codes
+
+    @cached_property
+    def decision_scores(self) -> Floats:
+        """Scores whose largest one decides the class; the least one of all where there is none."""
+        scores = self.scores if self.wanted_shares is None else self.exponents + self.offsets
+        scores = np.where(self.there, scores, scores[self.there].min(initial=0.0))
+        scores[~self.result.reached] = 0.0
+        return scores
+
+    def with_result(self, result: HFSResult) -> "Evidence":
+        """Return what another result says, with the calibration of this one."""
+        other = self._without_answers()
+        if self.wanted_shares is not None:
+            other.__dict__.update(calibration=self.calibration, offsets=self.offsets)
+        other.__dict__["spread"] = self.spread
+        other.result = result
+        return other
+
+    def uncalibrated(self) -> "Evidence":
+        """Return what the same result says without calibration and wanted shares."""
+        other = self._without_answers()
+        other.calibrate, other.wanted_shares = False, None
+        return other
+
+    def _without_answers(self) -> "Evidence":
+        other = copy(self)
+        for name, value in vars(type(self)).items():
+            if isinstance(value, cached_property):
+                other.__dict__.pop(name, None)
+        return other
+
+    # How good they are.
+
+    @cached_property
+    def left_out_probabilities(self) -> Floats:
+        """Probabilities of the labelled nodes, each without its own label."""
+        return self._shares(self.left_out.exponents)
+
+    def accuracy(self, default: int) -> AccuracyEstimate:
+        """Return the leave-one-out accuracy; of classes that rounding alone decides, the mean."""
+        labels, exponents, _, connected = self.left_out
+        exponents = exponents + self.offsets
+        best = exponents >= exponents.max(axis=1, keepdims=True) - TIE
+        best[~connected] = np.arange(best.shape[1]) == default
+        right = np.average(self.labels.values[labels], axis=1, weights=best)
+        return estimate_accuracy(right, self.label_weights)
+
+    def loss(self) -> float:
+        """Return the mean log-loss of the leave-one-out probabilities."""
+        labels = self.left_out.labels
+        logs = np.log(np.maximum(self.left_out_probabilities, 1e-300))
+        losses = -np.einsum("ij,ij->i", self.labels.values[labels], logs)
+        return float(np.average(losses, weights=self.label_weights))
+
+    def prediction_sets(self, alpha: float) -> Bools:
+        """Return for each node the classes that hold its label with chance 1 - alpha."""
+        labels = self.left_out.labels
+        given = np.einsum("ij,ij->i", self.labels.values[labels], self.left_out_probabilities)
+        threshold = conformal_threshold(given[self.left_out.connected], alpha)
+        sets: Bools = self.probabilities >= threshold
+        sets[~self.result.reached] = True
+        return sets
+
+
+def _by_blocks(function: Callable[..., NDArray[Any]], *matrices: NDArray[Any]) -> NDArray[Any]:
+    """Return ``function(*matrices)``, computed for some rows after the other to save memory.
+
+    The function must treat each row by itself.
+
+    Examples
+    --------
+    >>> _by_blocks(lambda rows: rows.sum(axis=1), np.ones((3, 2)))
+    array([2., 2., 2.])
+    """
+    n_rows, n_columns = matrices[0].shape
+    size = max(1, BLOCK_CELLS // max(1, n_columns))
+    first = function(*(matrix[:size] for matrix in matrices))
+    if n_rows <= size:
+        return first
+    found = np.empty((n_rows, *first.shape[1:]), first.dtype)
+    found[:size] = first
+    for start in range(size, n_rows, size):
+        rows = slice(start, start + size)
+        found[rows] = function(*(matrix[rows] for matrix in matrices))
+    return found
+
+
+def _some(nodes: NDArray[Any], most: int) -> NDArray[Any]:
+    """Return at most so many of the nodes, drawn at random: their order may have a period."""
+    if len(nodes) <= most:
+        return nodes
+    return np.sort(np.random.default_rng(most).choice(nodes, most, replace=False))

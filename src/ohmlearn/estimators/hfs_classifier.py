@@ -1,0 +1,407 @@
+"""Classifiers: one harmonic function for each class, and probabilities from them."""
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ohmlearn.checks.parameters import ARRAY, Constraints, Options, check_fraction
+from ohmlearn.estimators.calibration import check_shares
+from ohmlearn.estimators.certainty import Certainty
+from ohmlearn.estimators.label_input import (
+    Labels,
+    code_classes,
+    find_classes,
+    find_contradictions,
+    find_single_classes,
+)
+from ohmlearn.harmonic.hfs_system import Normalization
+from ohmlearn.harmonic.solve_hfs import Method
+from ohmlearn.nodes import NodeTable
+
+__all__ = ["HFSClassifier", "automatic_gamma"]
+
+Floats = NDArray[np.float64]
+RESTART_GAMMA = 30.0
+MANY, DISTINCT = 20, 0.9  # if more labels than this are nearly all different, they are no classes
+
+
+def automatic_gamma(n_labels: float, n_classes: int, mean_degree: float) -> float:
+    """Return the gamma that gave the best accuracies on real data (docs/labels.md).
+
+    With one label per class smoothness must dominate; with five or more the labels should be met.
+    Labels are counted by weight.
+
+    Examples
+    --------
+    >>> automatic_gamma(2, 2, 10.0), automatic_gamma(50, 5, 10.0)
+    (5.0, 0.002)
+    """
+    stiffness = max(1.0, 100.0 * min(1.0, n_classes / n_labels) ** 3)
+    return stiffness / (n_labels * (mean_degree if mean_degree > 0 else 1.0))
+
+
+class HFSClassifier(ClassifierMixin, Certainty):
+    """Labels all nodes of a graph from a few labelled ones.
+
+    The edges are computed from points or read from a stream. One pass over them leaves a sparsifier
+    H, and a harmonic function on H gives the labels. More passes bring the answer close to that of
+    the full graph, which is never stored. With ``epsilon=None`` all edges are kept in memory.
+
+    Three settings are methods of the literature: ``epsilon=None, normalization=None`` is HFS (Zhu
+    et al., 2003), ``epsilon=None`` is stable-HFS (Belkin et al., 2004), and ``passes=1`` is
+    Sparse-HFS (Calandriello et al., 2015).
+
+    Labels may be weighted by `sample_weight`, and need not be certain. The entry of a node in a
+    dict of labels may be a list, such as ``["ham", "spam", "spam"]``, or a distribution, such as
+    ``{"ham": 0.3, "spam": 0.7}``. Distributions of all nodes may also be a matrix y of shape
+    (n_nodes, n_classes); rows are divided by their sums, and rows with only 0 or NaN are
+    unlabelled. Several labels of a node count by their shares, with their number as weight; a
+    warning reports nodes whose labels contradict each other.
+
+    Parameters
+    ----------
+    affinity : {"knn", "rbf", "precomputed"} or callable
+        How `fit` connects points: each to its nearest neighbours, all pairs with a Gaussian weight,
+        or by a matrix of weights passed as X. A function ``affinity(A, B)`` must return the weights
+        between the points A and B; it is called for blocks of points.
+    n_neighbors : int
+        Number of neighbours for "knn". Denser graphs are not always better: see
+        `suggest_neighbors`.
+    weights : {"uniform", "gaussian"}
+        Weights for "knn": all 1, or Gaussian with a scale for each point, the distance to its last
+        neighbour.
+    metric : {"euclidean", "cosine"}
+        Distance for "knn"; see `knn_edges`.
+    neighbors : {"auto", "exact", "faiss"}
+        How neighbours are found for "knn": "exact" compares all pairs of points, and "faiss" (extra
+        ``knn``) may miss some. "auto" is "exact", unless n_points² n_features is above 10¹³, X is
+        dense and faiss is installed. So for such an X the answers may depend on whether faiss is
+        installed.
+    kernel_gamma : float, optional
+        Parameter of "rbf"; 1 / (n_features * variance) by default.
+    gamma : float or "auto"
+        Weight of smoothness against the fit to the labels. The value in use is `gamma_`. With
+        "auto", gamma * n_labels * mean degree is 100 for one label per class, 12.5 for two, and 1
+        for five or more.
+    epsilon : float or None
+        Accuracy of the sparsifier; ignored if `max_edges` is given. None keeps all edges.
+    max_edges : int, optional
+        Number of edges to keep in the sparsifier.
+    passes : int
+        Largest number of passes over the edges. Each pass after the first one brings the answer
+        closer to that of the full graph. Fewer are made if `tol` is reached, or if no edge had to
+        be dropped.
+    normalization : {"stable", "cmn", None}
+        How scores of different classes are made comparable. "stable" makes the scores of each
+        class sum to zero, "cmn" gives each class the total mass of `class_prior`, and None uses
+        the scores as they are.
+    method : {"harmonic", "restart", "auto"}
+        "restart" replaces harmonic functions by random walks that start at the labels and stop with
+        chance 1 / (1 + gamma) before each step (`gamma` is 30 by default then). It may suit graphs
+        with hubs, such as social networks. "auto" uses the one of the two with the smaller
+        log-loss on labels that are left out; `method_` names it.
+    class_prior : array-like of shape (n_classes,), dict {class: share}, "labels", or None
+        Known shares of the classes among all nodes, which the labels of the nodes then have.
+        "labels" takes their shares among the labels, which helps only if these are many and drawn
+        at random. By default no shares are enforced; nodes without evidence get the shares of the
+        labels.
+    calibration : {"loo", None}
+        "loo" fits probabilities to labels that are left out, one at a time: at most 512 of them,
+        and in graphs of more than 65,000 nodes fewer, at least 32.
+        None uses the soft maximum of standardised scores, which is not calibrated. The classes of
+        nodes are the same, unless they depend on probabilities: with `class_prior`, and if
+        ``method="auto"`` then chooses another method. `accuracy_estimate_` then is that of the
+        graph in memory, also after several passes.
+    tol : float
+        Relative residual at which later passes stop.
+    random_state : int, Generator, RandomState or None
+        Seed for the choice of edges, the solver, and ties without evidence.
+    n_jobs : int, optional
+        Number of threads, as in scikit-learn. It does not change the answers.
+    verbose : int
+        If positive, print progress to stderr.
+    half_life : float, str or timedelta, optional
+        Edges count half as much after this time, such as "7d"; see `StreamingSparsifier`. They need
+        times, so that only `fit_edges` and `update` can be used. A node whose edges have all faded
+        is not reached.
+    horizon : float, str or timedelta, optional
+        Edges that are older than this, compared with the latest one, do not count; see
+        `StreamingSparsifier`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes, sorted; if y is a matrix, the numbers or names of its columns. Columns of the
+        arrays below are in this order.
+    class_prior_ : ndarray of shape (n_classes,)
+        Shares of the classes, as given or among the labels, by weight.
+    gamma_ : float
+        The gamma in use.
+    transduction_ : ndarray of shape (n_nodes,)
+        Class of every node.
+    label_distributions_ : ndarray of shape (n_nodes, n_classes)
+        Calibrated probabilities; each row sums to 1.
+    scores_ : ndarray of shape (n_nodes, n_classes)
+        Harmonic functions.
+    labelled_ : ndarray of shape (n_labelled,)
+        Numbers of the labelled nodes.
+    contradicting_ : ndarray of int
+        Numbers of the nodes that have labels of different classes.
+    reached_ : ndarray of shape (n_nodes,)
+        Whether a node is connected to any label. Where it is not, there is no evidence, and the
+        answer is the class prior.
+    residual_ : ndarray of shape (n_columns,)
+        Relative residual of `scores_`, on the full graph if there was more than one pass; see
+        ``HFSResult.residual``.
+    converged_ : ndarray of shape (n_columns,)
+        Whether `residual_` has reached `tol`; see ``HFSResult.converged``.
+    graph_ : Graph
+        The graph in memory: the sparsifier, or all edges if ``epsilon=None``.
+    sparsifier_ : StreamingSparsifier or None
+        Where `graph_` comes from; None if ``epsilon=None``.
+    nodes_ : NodeTable or None
+        The ids of the nodes, if the edges have ids.
+    n_iter_ : int
+        Number of passes over the edges.
+    n_features_in_ : int
+        Number of features, after `fit`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_moons
+    >>> from ohmlearn import HFSClassifier
+    >>> X, truth = make_moons(400, noise=0.05, random_state=0)
+    >>> y = np.full(400, -1)
+    >>> y[:6] = truth[:6]
+    >>> model = HFSClassifier(random_state=0).fit(X, y)
+    >>> float(np.mean(model.transduction_ == truth))
+    1.0
+
+    Labels from a stream of edges, after more edges, and with other labels:
+
+    >>> model = HFSClassifier(random_state=0).fit_edges(([0, 1], [1, 2]), {0: "a", 2: "b"})
+    >>> model.transduction_.tolist()
+    ['a', 'a', 'b']
+    >>> model.update(([2, 3, 4], [3, 4, 5], [0.1, 1.0, 1.0])).transduction_.tolist()
+    ['a', 'a', 'b', 'b', 'b', 'b']
+    >>> model.relabel({0: "b", 5: "c"}).transduction_.tolist()
+    ['b', 'b', 'b', 'c', 'c', 'c']
+    """
+
+    _constraints: ClassVar[Constraints] = {
+        **Certainty._constraints,
+        "normalization": (Options(("stable", "cmn")), None),
+        "class_prior": (None, Options(("labels",)), ARRAY),
+    }
+    _without_evidence = "they get the class prior, and reached_ is False there"
+
+    def __init__(
+        self,
+        *,
+        affinity: str | Callable[..., Any] = "knn",
+        n_neighbors: int = 10,
+        weights: Literal["uniform", "gaussian"] = "gaussian",
+        metric: Literal["euclidean", "cosine"] = "euclidean",
+        neighbors: Literal["auto", "exact", "faiss"] = "auto",
+        kernel_gamma: float | None = None,
+        gamma: float | Literal["auto"] = "auto",
+        epsilon: float | None = 0.8,
+        max_edges: int | None = None,
+        passes: int = 3,
+        normalization: Normalization = "stable",
+        method: Method | Literal["auto"] = "harmonic",
+        class_prior: ArrayLike | Mapping[Any, float] | Literal["labels"] | None = None,
+        calibration: Literal["loo"] | None = "loo",
+        tol: float = 1e-6,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        half_life: Any = None,
+        horizon: Any = None,
+    ) -> None:
+        self.affinity = affinity
+        self.n_neighbors = n_neighbors
+        self.weights = weights
+        self.metric = metric
+        self.neighbors = neighbors
+        self.kernel_gamma = kernel_gamma
+        self.gamma = gamma
+        self.epsilon = epsilon
+        self.max_edges = max_edges
+        self.passes = passes
+        self.normalization = normalization
+        self.method = method
+        self.class_prior = class_prior
+        self.calibration = calibration
+        self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.half_life = half_life
+        self.horizon = horizon
+
+    def _read_labels(
+        self, y: Any, n_nodes: int | None, ids: NodeTable | None, sample_weight: Any
+    ) -> Labels:
+        labels = code_classes(find_classes(y, n_nodes, ids, sample_weight))
+        classes, codes = labels.classes, labels.values
+        assert classes is not None
+        self.classes_ = classes
+        counts = np.bincount(codes, weights=labels.weights, minlength=len(classes))
+        if np.count_nonzero(counts) == 1:
+            warnings.warn(
+                f"all labels are {classes[counts > 0].tolist()[0]!r}, so all answers will be the "
+                f"same; give labels of another class, too",
+                UserWarning,
+                stacklevel=3,
+            )
+        self._warn_distinct(labels, int(np.count_nonzero(counts)))
+        self._read_prior(counts.astype(np.float64))
+        return labels
+
+    def _warn_distinct(self, labels: Labels, n_classes: int) -> None:
+        """Warn of labels that are probably ids or measurements."""
+        n_labels = len(labels.values)
+        if n_labels > MANY and n_classes > DISTINCT * n_labels:
+            warnings.warn(
+                f"{labels.path}: {n_labels:,} labels have {n_classes:,} different classes, such as "
+                f"{self.classes_[0]}; if these are ids or measurements, not classes, this is the "
+                f"wrong column",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    def _set_labels(self, labels: Labels) -> Labels:
+        rows = super()._set_labels(labels)
+        self.contradicting_ = find_contradictions(rows)
+        if len(self.contradicting_) > 0:
+            self._warn_contradicting(rows)
+        return rows
+
+    def _warn_contradicting(self, rows: Labels) -> None:
+        nodes = self.contradicting_
+        first = (nodes if self._nodes is None else self._nodes.ids(nodes[:1])).tolist()[0]
+        counts = np.bincount(rows.values[(rows.nodes == nodes[0]) & ~rows.soft])
+        found = ", ".join(f"{self.classes_[code]} {counts[code]}" for code in counts.nonzero()[0])
+        what = "1 node has" if len(nodes) == 1 else f"{len(nodes)} nodes have"
+        warnings.warn(
+            f"{what} contradicting labels, such as {first!r}: {found}; each counts by its share",
+            UserWarning,
+            stacklevel=5,
+        )
+
+    def _automatic_gamma(self, degree: float) -> float:
+        if self.method_ == "restart":
+            return RESTART_GAMMA
+        n_labels = float(self._label_weights.sum())
+        return automatic_gamma(n_labels, len(self.classes_), degree)
+
+    def _columns(self) -> Floats:
+        """Return the distribution of each labelled node over the classes."""
+        return self._labels.values
+
+    def _read_prior(self, counts: Floats) -> None:
+        """Set the shares of the classes, given the number of their labels."""
+        self.class_prior_: Floats = counts / counts.sum()
+        self._wanted_shares: Floats | None = None
+        if self.class_prior is None:
+            return
+        if isinstance(self.class_prior, str):  # "labels"; none is impossible
+            self._wanted_shares = (counts + 1.0) / (counts.sum() + len(counts))
+            return
+        self.class_prior_ = self._wanted_shares = check_shares(self.class_prior, self.classes_)
+
+    def _extend_shares(self, X: Any) -> tuple[Floats, NDArray[np.bool_]]:
+        check_is_fitted(self, "_labels")
+        self._check_extendable()
+        shares, reached = self._extend(X, self.label_distributions_)
+        shares[~reached] = self.class_prior_
+        return shares / shares.sum(axis=1, keepdims=True), reached
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probability of each class for new points.
+
+        It is the weighted mean over the points to which a new point would be connected.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            With ``affinity="precomputed"``, the weights between new points and the nodes.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        return self._extend_shares(X)[0]
+
+    def predict(self, X: Any = None, *, abstain: float | None = None) -> NDArray[Any]:
+        """Return the class of new points, or of the nodes of the graph.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), optional
+            New points; see `predict_proba`. Without it, the answers are for the nodes, as
+            `transduction_`. With ``affinity="precomputed"``, the weights between new points and
+            the nodes.
+        abstain : float, optional
+            Smallest probability of an answer. Less likely ones are replaced by -1 if classes are
+            integers, and by None otherwise.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+
+        Examples
+        --------
+        >>> from ohmlearn import HFSClassifier, gallery
+        >>> labels = {node: "left" if node < 20 else "right" for node in range(0, 40, 4)}
+        >>> model = HFSClassifier(random_state=0).fit_edges(gallery.path(40), labels)
+        >>> model.predict(abstain=0.8)[[2, 18, 37]].tolist()
+        ['left', None, 'right']
+        """
+        if X is None:
+            labels, shares = self.transduction_, self.label_distributions_
+            reached = self.reached_
+        else:
+            shares, reached = self._extend_shares(X)
+            codes = np.argmax(shares, axis=1)
+            codes[~reached] = self._default_code()
+            labels = self.classes_[codes]
+        if abstain is None:
+            return labels
+        check_fraction("abstain", abstain)
+        unsure = (shares.max(axis=1) < abstain) | ~reached
+        if labels.dtype.kind not in "iu":
+            labels = labels.astype(object)
+            labels[unsure] = None
+            return labels
+        if labels.dtype.kind == "u":
+            fits = int(self.classes_.max()) <= np.iinfo(np.int64).max
+            labels = labels.astype(np.int64 if fits else object)
+        labels[unsure] = -1
+        return labels
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy on the labelled samples.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            True labels; entries -1, None and NaN are ignored.
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        float
+        """
+        samples, labels, *_ = find_single_classes(y)
+        right = self.predict(X)[samples] == labels
+        weights = None if sample_weight is None else np.asarray(sample_weight)[samples]
+        return float(np.average(right, weights=weights))

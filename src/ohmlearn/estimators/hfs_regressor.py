@@ -1,0 +1,144 @@
+"""The regressor: numbers for all nodes from those of a few."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ohmlearn.checks.parameters import Constraints, Options
+from ohmlearn.estimators.hfs_estimator import BaseHFS
+from ohmlearn.estimators.label_input import Labels, find_values
+from ohmlearn.nodes import NodeTable
+
+__all__ = ["HFSRegressor"]
+
+Floats = NDArray[np.float64]
+
+
+class HFSRegressor(RegressorMixin, BaseHFS):
+    """Computes a number for every node of a graph from the numbers of a few.
+
+    Works like `HFSClassifier`. The answer is the mean of the given numbers plus a harmonic
+    function. If a node has several numbers, as in ``{3: [1.0, 2.0]}``, their mean counts, with the
+    sum of their weights.
+
+    Parameters
+    ----------
+    affinity, n_neighbors, weights, metric, neighbors, kernel_gamma, epsilon, max_edges, passes, \
+tol, random_state, n_jobs, verbose, half_life, horizon
+        See `HFSClassifier`.
+    gamma : float or "auto"
+        Weight of smoothness against the fit to the numbers. The value in use is `gamma_`. With
+        "auto", gamma * number of values * mean degree is 0.1, which is close to interpolation.
+    normalization : {"stable", None}
+        "stable" keeps the mean of the answers at the mean of the given numbers.
+
+    Attributes
+    ----------
+    transduction_ : ndarray of shape (n_nodes,)
+        Number for every node.
+    mean_ : float
+        Mean of the given numbers, by weight; it is the answer where `reached_` is False.
+    gamma_, scores_, reached_, labelled_, residual_, converged_, graph_, sparsifier_, nodes_, \
+n_iter_, n_features_in_
+        See `HFSClassifier`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ohmlearn import HFSRegressor
+    >>> X = np.linspace(0, 1, 101)[:, np.newaxis]
+    >>> y = np.full(101, np.nan)
+    >>> y[[0, 50, 100]] = [0.0, 5.0, 10.0]
+    >>> model = HFSRegressor(n_neighbors=2, random_state=0).fit(X, y)
+    >>> bool(np.abs(model.transduction_ - 10 * X[:, 0]).max() < 0.2)
+    True
+    """
+
+    _constraints: ClassVar[Constraints] = {
+        **BaseHFS._constraints,
+        "normalization": (Options(("stable",)), None),
+    }
+    _without_evidence = "they get the mean of the given values, and reached_ is False there"
+
+    def __init__(
+        self,
+        *,
+        affinity: str | Callable[..., Any] = "knn",
+        n_neighbors: int = 10,
+        weights: Literal["uniform", "gaussian"] = "gaussian",
+        metric: Literal["euclidean", "cosine"] = "euclidean",
+        neighbors: Literal["auto", "exact", "faiss"] = "auto",
+        kernel_gamma: float | None = None,
+        gamma: float | Literal["auto"] = "auto",
+        epsilon: float | None = 0.8,
+        max_edges: int | None = None,
+        passes: int = 3,
+        normalization: Literal["stable"] | None = None,
+        tol: float = 1e-6,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        half_life: Any = None,
+        horizon: Any = None,
+    ) -> None:
+        self.affinity = affinity
+        self.n_neighbors = n_neighbors
+        self.weights = weights
+        self.metric = metric
+        self.neighbors = neighbors
+        self.kernel_gamma = kernel_gamma
+        self.gamma = gamma
+        self.epsilon = epsilon
+        self.max_edges = max_edges
+        self.passes = passes
+        self.normalization = normalization
+        self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.half_life = half_life
+        self.horizon = horizon
+
+    def _read_labels(
+        self, y: Any, n_nodes: int | None, ids: NodeTable | None, sample_weight: Any
+    ) -> Labels:
+        labels = find_values(y, n_nodes, ids, sample_weight)
+        self.mean_ = float(np.average(labels.values, weights=labels.weights))
+        return labels
+
+    def _automatic_gamma(self, degree: float) -> float:
+        # Close to interpolation: see docs/labels.md.
+        return 0.1 / (float(self._label_weights.sum()) * (degree if degree > 0 else 1.0))
+
+    def _columns(self) -> Floats:
+        # Around their mean, because the constraint makes each column sum to zero.
+        column: Floats = self._labels.values - self.mean_
+        return column
+
+    @property
+    def transduction_(self) -> Floats:
+        """Number for every node; the mean of the given ones where `reached_` is False."""
+        result = self._solve()
+        values: Floats = np.where(result.reached, result.f[:, 0] + self.mean_, self.mean_)
+        return values
+
+    def predict(self, X: Any) -> Floats:
+        """Return a number for new points: the mean over the points they would be connected to.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            With ``affinity="precomputed"``, the weights between new points and the nodes.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self, "_labels")
+        values, reached = self._extend(X, self.transduction_[:, np.newaxis])
+        predicted: Floats = np.where(reached, values[:, 0], self.mean_)
+        return predicted

@@ -1,0 +1,460 @@
+"""Find the labelled nodes, their labels and weights in the arguments y and sample_weight.
+
+Labels are kept in rows: a node, a class or number, and a weight. A node has one row for each of its
+labels, or for each class of its distribution. `merge_rows` makes one row per node of them.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import column_or_1d
+
+from ohmlearn._warnings import warn
+from ohmlearn.checks.edge_arrays import check_node_ids
+from ohmlearn.estimators.label_weights import (
+    has_several,
+    normalise_shares,
+    weigh_rows,
+)
+from ohmlearn.estimators.labels_by_node import MISSING, as_dict
+from ohmlearn.nodes import NodeTable
+from ohmlearn.nodes.node_identity import are_reordered
+from ohmlearn.reading.label_table import as_node_ids
+from ohmlearn.reading.source_errors import refuse_source
+
+__all__ = [
+    "Labels",
+    "NodeLabels",
+    "code_classes",
+    "find_classes",
+    "find_contradictions",
+    "find_single_classes",
+    "find_values",
+    "is_mapping",
+    "is_unlabelled",
+    "merge_rows",
+    "number_labels",
+    "refuse_unknown",
+]
+
+Floats = NDArray[np.float64]
+
+
+class Labels(NamedTuple):
+    """Labels in rows; a node may have several."""
+
+    nodes: Any  # numbers, or the ids of a stream
+    values: NDArray[Any]  # classes or numbers
+    weights: Floats
+    soft: NDArray[np.bool_]  # whether the row is a share of a distribution
+    classes: NDArray[Any] | None = None  # if values are positions in it
+    path: str = "y"  # where they come from, for messages
+    heading: Any = None  # a node that may be the heading of the file
+    id_heading: str | None = None  # of the column of nodes, which may say of which kind they are
+
+
+class NodeLabels(NamedTuple):
+    """What the labels say about each labelled node."""
+
+    nodes: NDArray[np.int64]
+    values: Floats  # shares of the classes, or one column of numbers
+    weights: Floats
+
+
+def is_mapping(y: Any, ids: NodeTable | None) -> bool:
+    """Whether y has nodes as keys; for nodes with ids, the index of a pandas object has them."""
+    is_indexed = type(y).__name__ in ("Series", "DataFrame")
+    return isinstance(y, Mapping) or (ids is not None and is_indexed)
+
+
+def number_labels(labels: Labels, ids: NodeTable | None) -> Labels:
+    """Replace node ids by numbers, and sort by them; ids that no edge has get the next free ones.
+
+    Examples
+    --------
+    >>> table = NodeTable()
+    >>> _ = table.add(["ann", "bob"])
+    >>> labels = find_classes({"cy": 0, "bob": 1}, ids=table)
+    >>> number_labels(labels, table).nodes
+    array([1, 2])
+    """
+    if ids is None or isinstance(labels.nodes, np.ndarray):
+        _refuse_doubtful_order(ids)
+        return labels
+    nodes = as_node_ids(labels.path, labels.nodes, ids.kind, ids.kinds, heading=labels.id_heading)
+    unknown = np.flatnonzero(ids.find(nodes, missing="mask").mask)
+    if len(unknown) == len(nodes):
+        there = f"; the edges have nodes such as {ids.ids([0]).tolist()[0]!r}" if len(ids) else ""
+        refuse_source(
+            labels.path, f"no edge has any of these nodes, such as {nodes.tolist()[0]!r}{there}"
+        )
+    if labels.heading is not None and [labels.nodes[at] for at in unknown] == [labels.heading]:
+        why = "seems to be a heading, but no column has a usual name"
+        refuse_source(
+            labels.path, f"{why}; name them (--node-col, --label-col) or take it out", "row 1"
+        )
+    numbers = ids.add(nodes).astype(np.int64)
+    order = np.argsort(numbers, kind="stable")
+    return labels._replace(
+        nodes=numbers[order],
+        values=labels.values[order],
+        weights=labels.weights[order],
+        soft=labels.soft[order],
+    )
+
+
+def _refuse_doubtful_order(ids: NodeTable | None) -> None:
+    """Refuse an array of labels for nodes with the ids 0, 1, ... that are in another order."""
+    if ids is not None and are_reordered(ids):
+        raise ValueError(
+            f"y is an array, whose entries have the order of nodes.ids(), which starts with "
+            f"{ids.ids()[:3].tolist()} here; to be sure, give labels by id: dict(enumerate(y)) or "
+            f"pandas.Series(y) if y[i] is the label of the node i, else "
+            f"dict(zip(edges.nodes.ids().tolist(), y))"
+        )
+
+
+def refuse_unknown(labels: Labels, ids: NodeTable | None) -> None:
+    """Refuse labels of nodes that a graph does not have, because they may be mistyped.
+
+    Of a stream they cannot be refused: its nodes are known only after it has been read, and a
+    node without an edge may have a label.
+    """
+    if ids is None or isinstance(labels.nodes, np.ndarray):
+        return
+    nodes = as_node_ids(labels.path, labels.nodes, ids.kind, ids.kinds, heading=labels.id_heading)
+    unknown = nodes[np.ma.getmaskarray(ids.find(nodes, missing="mask"))].tolist()
+    if unknown:
+        raise ValueError(
+            f"{labels.path} has {len(unknown):,} labels of nodes that are not in the graph, such "
+            f"as {unknown[0]!r}; leave them out, or add the nodes to the graph"
+        )
+
+
+def merge_rows(labels: Labels) -> NodeLabels:
+    """Return each node once, with the weighted mean of its rows and the sum of their weights.
+
+    Examples
+    --------
+    >>> labels = find_values({7: [1.0, 2.0], 3: 5.0})
+    >>> nodes, values, weights = merge_rows(labels)
+    >>> nodes.tolist(), values.ravel().tolist(), weights.tolist()
+    ([7, 3], [1.5, 5.0], [2.0, 1.0])
+    """
+    if labels.classes is None:
+        columns = labels.values[:, np.newaxis]
+    else:
+        columns = np.eye(len(labels.classes))[labels.values]
+    _, first, group = np.unique(labels.nodes, return_index=True, return_inverse=True)
+    order = np.argsort(first)  # nodes stay in the order of their first rows
+    group = np.argsort(order)[group]
+    weights = np.bincount(group, weights=labels.weights).astype(np.float64, copy=False)
+    sums = np.zeros((len(first), columns.shape[1]))
+    np.add.at(sums, group, labels.weights[:, np.newaxis] * columns)
+    return NodeLabels(labels.nodes[first[order]], sums / weights[:, np.newaxis], weights)
+
+
+def find_contradictions(labels: Labels) -> NDArray[np.int64]:
+    """Return the nodes with labels of different classes; a distribution is no contradiction.
+
+    Examples
+    --------
+    >>> labels = find_classes({4: ["a", "b", "b"], 5: ["a", "a"], 6: {"a": 0.5, "b": 0.5}})
+    >>> find_contradictions(labels)
+    array([4])
+    """
+    values = labels.values[~labels.soft]
+    nodes, first, group = np.unique(
+        labels.nodes[~labels.soft], return_index=True, return_inverse=True
+    )
+    found: NDArray[np.int64] = nodes[np.unique(group[values != values[first][group]])]
+    return found
+
+
+def find_classes(
+    y: Any, n_nodes: int | None = None, ids: NodeTable | None = None, sample_weight: Any = None
+) -> Labels:
+    """Return a row for each label; -1, None, NaN and the weight 0 mean unlabelled.
+
+    Examples
+    --------
+    >>> labels = find_classes(["spam", None, "ham"])
+    >>> labels.nodes.tolist(), labels.values.tolist(), labels.weights.tolist()
+    ([0, 2], ['spam', 'ham'], [1.0, 1.0])
+    >>> labels = find_classes({7: ["a", "b"], 3: {"a": 1, "b": 3}})
+    >>> labels.nodes.tolist(), labels.values.tolist(), labels.weights.tolist()
+    ([7, 7, 3, 3], ['a', 'b', 'a', 'b'], [1.0, 1.0, 0.25, 0.75])
+    """
+    labels = _split(y, n_nodes, ids, sample_weight, classes=True)
+    values = labels.values
+    known = labels.weights > 0
+    if values.dtype.kind == "O":
+        known &= np.array([not is_unlabelled(value) for value in values], dtype=bool)
+        values = values[known]
+        _check_scalars(values)
+        values = np.array(values.tolist())
+    elif values.dtype.kind == "f":
+        _refuse_infinity(values)
+        known &= ~np.isnan(values) & (values != -1)
+        values = values[known]
+    elif values.dtype.kind == "i":
+        known &= values != -1
+        values = values[known]
+    else:
+        values = values[known]
+    if len(values) == 0:
+        raise ValueError(
+            "y has no label: all entries are -1, None or NaN, or have zero weight, which mean "
+            "unlabelled; at least one class must be given"
+        )
+    if values.dtype.kind == "f" and np.any(values != np.floor(values)):
+        # Integers are always classes: with few labels per class scikit-learn would mistake them
+        # for a regression target. Its message for fractions starts with the same words.
+        fraction = values[np.argmax(values != np.floor(values))]
+        raise ValueError(
+            f"Unknown label type: continuous. y has the number {fraction:g}, but classes must be "
+            f"strings or integers; use HFSRegressor for numbers, or convert y with str if each "
+            f"number is a class"
+        )
+    _warn_empty_name(values)
+    return _choose(labels, known)._replace(values=values)
+
+
+def code_classes(labels: Labels) -> Labels:
+    """Return labels whose values are positions in `classes`, which are sorted.
+
+    Examples
+    --------
+    >>> labels = code_classes(find_classes(["spam", None, "ham"]))
+    >>> labels.values.tolist(), labels.classes.tolist()
+    ([1, 0], ['ham', 'spam'])
+    """
+    if labels.classes is not None:
+        return labels
+    classes, codes = np.unique(labels.values, return_inverse=True)
+    return labels._replace(values=codes, classes=classes)
+
+
+def find_single_classes(y: Any, n_nodes: int | None = None) -> Labels:
+    """Return the labels of `find_classes`, if no node has more than one."""
+    labels = find_classes(y, n_nodes)
+    if labels.soft.any() or len(np.unique(labels.nodes)) < len(labels.nodes):
+        raise ValueError("y must have at most one label for each node here")
+    return labels
+
+
+def find_values(
+    y: Any, n_nodes: int | None = None, ids: NodeTable | None = None, sample_weight: Any = None
+) -> Labels:
+    """Return a row for each number; None, NaN and the weight 0 mean unknown.
+
+    Examples
+    --------
+    >>> labels = find_values([1.5, None, -1.0])
+    >>> labels.nodes.tolist(), labels.values.tolist()
+    ([0, 2], [1.5, -1.0])
+    """
+    labels = _split(y, n_nodes, ids, sample_weight, classes=False)
+    values = labels.values
+    if values.dtype.kind == "O":
+        values = np.array([math.nan if _is_missing(value) else value for value in values])
+    try:
+        numbers = values.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"y must be numbers, None or NaN, got {values.dtype}: {error}") from error
+    _refuse_infinity(numbers)
+    known = ~np.isnan(numbers) & (labels.weights > 0)
+    if not known.any():
+        raise ValueError(
+            "y has no value: all entries are None or NaN, or have zero weight, which mean "
+            "unknown; at least one number must be given"
+        )
+    return _choose(labels, known)._replace(values=numbers[known])
+
+
+def _choose(labels: Labels, known: NDArray[np.bool_]) -> Labels:
+    """Return some of the rows."""
+    nodes = labels.nodes
+    if isinstance(nodes, np.ndarray):
+        nodes = nodes[known]
+    else:
+        nodes = [node for node, labelled in zip(nodes, known, strict=True) if labelled]
+    return labels._replace(
+        nodes=nodes,
+        values=labels.values[known],
+        weights=labels.weights[known],
+        soft=labels.soft[known],
+    )
+
+
+def _split(
+    y: Any, n_nodes: int | None, ids: NodeTable | None, sample_weight: Any, *, classes: bool
+) -> Labels:
+    """Return the rows of a mapping, or of an array with one entry or row per node."""
+    if y is None:
+        raise ValueError(
+            "requires y to be passed, but the target y is None; give an array with one entry for "
+            "each node, or a dict {node: label}"
+        )
+    path, heading, id_heading, names = "y", None, None, None
+    nodes: Any
+    if classes and type(y).__name__ == "DataFrame" and y.shape[1] > 1:
+        names = np.array(y.columns.tolist())
+    if is_mapping(y, ids):
+        if isinstance(y, Mapping):  # a frame would answer with its columns
+            path, heading = getattr(y, "path", "y"), getattr(y, "heading", None)
+            id_heading = getattr(y, "id_heading", None)
+        elif isinstance(y.index.name, str):
+            id_heading = y.index.name
+        nodes, entries = _split_mapping(y, ids, classes)
+    else:
+        entries = _as_array(y, classes)
+        nodes = np.arange(len(entries))
+        if n_nodes is not None and len(entries) != n_nodes:
+            raise ValueError(
+                f"y must have one entry for each of the {n_nodes} nodes, got {len(entries)}; mark "
+                f"unlabelled nodes by -1, None or NaN, or pass a dict {{node: label}}"
+            )
+    if entries.ndim == 2:
+        shares = normalise_shares(entries)
+        at, values = np.nonzero(shares)
+        parts, soft = shares[at, values], np.ones(len(at), dtype=bool)
+        names = np.arange(entries.shape[1]) if names is None else names
+    else:
+        at, values, parts, soft = _as_rows(entries, classes)
+    weights = parts * weigh_rows(
+        sample_weight, nodes, at, soft, is_mapping(y, ids), is_mapping(sample_weight, ids)
+    )
+    nodes = nodes[at] if isinstance(nodes, np.ndarray) else [nodes[entry] for entry in at]
+    return Labels(nodes, values, weights, soft, names, path, heading, id_heading)
+
+
+def _split_mapping(y: Any, ids: NodeTable | None, classes: bool) -> tuple[Any, NDArray[Any]]:
+    """Return the nodes and the entries of a mapping, or of a pandas object with an index of ids."""
+    if type(y).__name__ == "DataFrame":
+        return y.index.tolist(), _as_array(np.asarray(y), classes)
+    y = as_dict(y)
+    entries = np.empty(len(y), dtype=object)
+    entries[:] = list(y.values())
+    if ids is not None:
+        return list(y), entries
+    named = next((key for key in y if isinstance(key, str)), None)
+    if named is not None:
+        raise ValueError(
+            f"y has the node {named!r}, but the nodes of these edges are numbers; read the "
+            f"edges with read_edges, which knows their ids, or number both with NodeTable"
+        )
+    whole = [int(x) if isinstance(x, float) and x.is_integer() else x for x in y]
+    return check_node_ids(whole, "y.keys()").astype(np.int64), entries
+
+
+def _as_array(y: Any, classes: bool) -> NDArray[Any]:
+    """Return y as an array with one entry per node, or as a matrix of shares of the classes."""
+    values = np.asarray(y)
+    if classes and values.ndim == 2 and values.shape[1] > 1:
+        return values
+    if values.dtype.kind in "UT" and not isinstance(y, np.ndarray):
+        values = np.asarray(y, dtype=object)  # numpy turned None, NaN and -1 into strings
+    elif values.dtype.kind in "UT":
+        _warn_numbers_as_strings(values)
+    column: NDArray[Any] = column_or_1d(values, warn=True)
+    return column
+
+
+def _as_rows(
+    entries: NDArray[Any], classes: bool
+) -> tuple[NDArray[np.int64], NDArray[Any], Floats, NDArray[np.bool_]]:
+    """Return, for each row, the position of its entry, its value, its share, and whether it is one.
+
+    An entry that is a list has a row for each label, one that is a mapping for each class.
+    """
+    if entries.dtype.kind != "O" or not any(map(has_several, entries)):
+        n = len(entries)
+        return np.arange(n), entries, np.ones(n), np.zeros(n, dtype=bool)
+    at: list[int] = []
+    values: list[Any] = []
+    parts: list[float] = []
+    soft: list[bool] = []
+    for number, entry in enumerate(entries):
+        is_soft = isinstance(entry, Mapping)
+        if is_soft and not classes:
+            raise ValueError(f"a value must be a number or a list of numbers, got {entry!r}")
+        labels = list(entry) if has_several(entry) else [entry]
+        if is_soft:
+            row = np.array([list(entry.values())], dtype=object)
+            parts.extend(normalise_shares(row, f"the entry {entry!r} of y")[0])
+        else:
+            parts.extend([1.0] * len(labels))
+        values.extend(labels)
+        at.extend([number] * len(labels))
+        soft.extend([is_soft] * len(labels))
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    positions = np.array(at, dtype=np.int64)
+    return positions, column, np.array(parts, dtype=np.float64), np.array(soft, dtype=bool)
+
+
+def _warn_numbers_as_strings(values: NDArray[Any]) -> None:
+    """Warn of "-1" and "nan", into which numpy turns -1 and NaN among strings."""
+    strange = [name for name in ("-1", "nan") if np.any(values == name)]
+    if strange:
+        warn(
+            f"y has the class {strange[0]!r}, because an array of strings cannot hold -1 or NaN; "
+            f"mark unlabelled nodes by None in an array of dtype object",
+        )
+
+
+def _warn_empty_name(values: NDArray[Any]) -> None:
+    """Warn of the empty string, which is a class like any other."""
+    n_empty = int(np.count_nonzero(values == "")) if values.dtype.kind in "UT" else 0
+    if n_empty > 0:
+        warn(
+            f"y has the class '', an empty string ({n_empty:,} labels); mark unlabelled nodes by "
+            f"None",
+        )
+
+
+def is_unlabelled(value: Any) -> bool:
+    """Whether an entry means "unlabelled": None, NaN, pandas.NA or -1.
+
+    Examples
+    --------
+    >>> [is_unlabelled(value) for value in (None, float("nan"), -1, "-1", False, 0)]
+    [True, True, True, False, False, False]
+    """
+    if _is_missing(value):
+        return True
+    if isinstance(value, bool | np.bool_ | str):
+        return False
+    return bool(value == -1 or value != value)
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or type(value).__name__ in MISSING
+
+
+def _check_scalars(values: NDArray[Any]) -> None:
+    """Raise ValueError for labels that are not scalars or mix strings and numbers."""
+    for value in values:
+        if np.ndim(value) > 0 or isinstance(value, dict | set | frozenset):
+            raise ValueError(
+                f"a label must be a string or number, or a list of them, or for classes a dict "
+                f"{{class: share}}, got {value!r}"
+            )
+    first = {isinstance(value, str): value for value in values[::-1]}
+    if len(first) > 1:
+        raise ValueError(
+            f"labels must be all strings or all numbers, got {first[True]!r} and {first[False]!r}; "
+            f"convert all of them, for example with str"
+        )
+
+
+def _refuse_infinity(values: NDArray[Any]) -> None:
+    if np.isinf(values).any():
+        at = int(np.argmax(np.isinf(values)))
+        raise ValueError(
+            f"Input y contains infinity or a value too large for {values.dtype!r}: entry {at}"
+        )

@@ -1,1 +1,0 @@
-"""The demo, the paper's experiment, and a few short benchmarks."""

@@ -1,0 +1,354 @@
+"""The classifier for nodes that have features and edges."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.linear_model import LogisticRegression
+
+from ohmlearn._warnings import warn
+from ohmlearn.checks.parameters import ARRAY, Constraints, Options, check_fraction
+from ohmlearn.estimators.calibration import (
+    AccuracyEstimate,
+    Calibration,
+    check_shares,
+    conformal_threshold,
+    estimate_accuracy,
+    fit_calibration,
+)
+from ohmlearn.estimators.evidence import SHIFT
+from ohmlearn.estimators.label_input import (
+    Labels,
+    NodeLabels,
+    code_classes,
+    find_classes,
+    find_single_classes,
+)
+from ohmlearn.features.expert_tasks import Classes
+from ohmlearn.features.feature_estimator import BaseGraphFeatures
+from ohmlearn.features.mixture import choose_labels
+from ohmlearn.nodes import NodeTable
+
+__all__ = ["GraphFeatureClassifier"]
+
+Floats = NDArray[np.float64]
+FIT_NODES = 1_000  # nodes that represent all of them in the calibration
+INVERSE_PENALTIES = (0.3, 3.0)  # C of logistic regression
+
+
+class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
+    """Labels all nodes of a graph from a few labels, the edges, and columns about each node.
+
+    Three kinds of experts answer: the estimator on the features of a node ("features"), labels
+    that spread along the edges ("graph"), and the estimator on features that are smoothed along the
+    edges ("both"). The answer is their weighted mean. The weights come from labels that are left
+    out: experts that predict these well count more. If the features alone are clearly best, the
+    graph is left out, and a warning says so.
+
+    The expert for both follows Correct and Smooth (Huang et al., 2020): an estimator on smoothed
+    features; its errors at left-out labels are spread along the edges and corrected; its answers
+    are smoothed with the given labels put in. Steps can be switched off.
+
+    Nodes that no label reaches along the edges are answered by the estimator: from smoothed
+    features if they have edges and "both" has a weight, else from their own. Nodes without features
+    are answered from the graph and the features around them. Labelled nodes keep their labels.
+
+    Parameters
+    ----------
+    estimator : classifier of scikit-learn, optional
+        By default logistic regression with C = 0.3 or 3, whichever predicts left-out labels better.
+        It gets columns of about the same scale: dense ones are
+        centred and divided by their standard deviations.
+    graph : Graph, scipy matrix, stream, StreamingSparsifier, path or None
+        The graph for `fit`, see `GraphSmoother`. With None, the 10 nearest neighbours of each row
+        of X are joined; columns are scaled for this if their scales differ by more than ten
+        times. Not used by `fit_edges`.
+    gamma : float or "auto"
+        How far features are smoothed; 0 does not smooth them. "auto" takes 9, or the one of 0, 3
+        and 30 that predicts left-out labels clearly better; see `gamma_`.
+    correct : bool or "auto"
+        Whether errors are spread and corrected. "auto" lets the left-out labels decide.
+    spread : bool or "auto"
+        Whether answers are smoothed with the labels put in, likewise.
+    mix : bool
+        Whether "features" and "graph" take part; without, the answer is that of "both".
+    class_prior : array-like of shape (n_classes,), dict {class: share}, or None
+        Known shares of the classes among all nodes. Give it if the labels have other shares, for
+        example as many frauds as others: labels then count by these shares, at most ten times as
+        much as others. By default the labels are taken for a random sample of the nodes.
+    calibration : {"cv", None}
+        "cv" fits probabilities to the labels that are left out; None leaves them as they are.
+    cv : int
+        Number of folds in which labels are left out.
+    epsilon, max_edges
+        Size of the sparsifier for edges that come as a stream, see `HFSClassifier`. With
+        ``epsilon=None``, all edges are kept.
+    random_state : int, Generator, RandomState or None
+        Seed for the folds, the sparsifier and the solver. The estimator has its own.
+    n_jobs : int, optional
+        Number of threads, as in scikit-learn. It does not change the answers.
+    verbose : int
+        If positive, print progress to stderr.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    transduction_ : ndarray of shape (n_nodes,)
+        Class of every node.
+    label_distributions_ : ndarray of shape (n_nodes, n_classes)
+        Calibrated probabilities; each row sums to 1.
+    weights_ : dict
+        Weights of "features", "both" and "graph".
+    graph_use_ : GraphUse
+        Whether the graph helps, and how alike joined nodes are; ``print`` it.
+    gamma_ : float
+        The gamma in use.
+    accuracy_estimate_ : AccuracyEstimate
+        Estimated share of nodes whose class is right.
+    labelled_ : ndarray of shape (n_labelled,)
+        Numbers of the labelled nodes.
+    reached_ : ndarray of shape (n_nodes,)
+        Whether a node is connected to any label.
+    answered_ : ndarray of shape (n_nodes,)
+        Whether anything is known of a node: labels around it, or features. The others get the
+        shares of the classes among the labels.
+    graph_ : Graph
+        The graph in memory: all edges, or a sparsifier.
+    degrees_ : ndarray of shape (n_nodes,)
+        Degrees of all edges.
+    sparsifier_ : StreamingSparsifier or None
+    nodes_ : NodeTable or None
+        The ids of the nodes, if the edges have ids.
+    n_features_in_ : int
+
+    Examples
+    --------
+    Two groups of ten nodes; an edge joins nodes of the same group, and features are noisy.
+
+    >>> import numpy as np
+    >>> from ohmlearn import Graph, GraphFeatureClassifier
+    >>> u, v = np.triu_indices(20, 1)
+    >>> graph = Graph.from_edges(*(end[(u < 10) == (v < 10)] for end in (u, v)))
+    >>> truth = np.repeat([0, 1], 10)
+    >>> X = truth[:, np.newaxis] + np.random.default_rng(0).standard_normal((20, 3))
+    >>> y = np.where(np.arange(20) % 3 == 0, truth, -1)
+    >>> model = GraphFeatureClassifier(graph=graph, random_state=0).fit(X, y)
+    >>> float(np.mean(model.transduction_ == truth))
+    1.0
+    >>> sorted(model.weights_)
+    ['both', 'features', 'graph']
+    """
+
+    _constraints: ClassVar[Constraints] = {
+        **BaseGraphFeatures._constraints,
+        "class_prior": (None, ARRAY),
+        "calibration": (Options(("cv",)), None),
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        graph: Any = None,
+        *,
+        gamma: float | Literal["auto"] = "auto",
+        correct: bool | Literal["auto"] = "auto",
+        spread: bool | Literal["auto"] = "auto",
+        mix: bool = True,
+        class_prior: ArrayLike | Mapping[Any, float] | None = None,
+        calibration: Literal["cv"] | None = "cv",
+        cv: int = 5,
+        epsilon: float | None = 0.8,
+        max_edges: int | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.graph = graph
+        self.gamma = gamma
+        self.correct = correct
+        self.spread = spread
+        self.mix = mix
+        self.class_prior = class_prior
+        self.calibration = calibration
+        self.cv = cv
+        self.epsilon = epsilon
+        self.max_edges = max_edges
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _read_labels(
+        self, y: Any, n_nodes: int | None, ids: NodeTable | None, sample_weight: Any
+    ) -> Labels:
+        labels = code_classes(find_classes(y, n_nodes, ids, sample_weight))
+        assert labels.classes is not None
+        self.classes_: NDArray[Any] = labels.classes
+        if len(np.unique(labels.values)) == 1:
+            only = self.classes_.tolist()[labels.values[0]]
+            warn(
+                f"all labels are {only!r}, so all answers will be the same; give labels of another "
+                f"class, too"
+            )
+        return labels
+
+    def _weigh_labels(self, labels: NodeLabels) -> NodeLabels:
+        """Return labels that count by the shares of their classes, if these are known."""
+        if self.class_prior is None:
+            return labels
+        counts = labels.weights @ labels.values
+        wanted = check_shares(self.class_prior, self.classes_)
+        ratios = np.clip(wanted * counts.sum() / np.maximum(counts, 1e-300), 1 / SHIFT, SHIFT)
+        return labels._replace(weights=labels.weights * (labels.values @ ratios))
+
+    def _task(self) -> Classes:
+        return Classes(self.classes_)
+
+    def _default_estimators(self) -> tuple[Any, ...]:
+        return tuple(LogisticRegression(C=c, max_iter=1000) for c in INVERSE_PENALTIES)
+
+    @property
+    def calibration_(self) -> Calibration:
+        """Temperature and smoothing of the probabilities, and the number of labels they fit."""
+        answers = self._solve()
+        if self._mixture.calibration is None:
+            self._mixture.calibration = Calibration(1.0, 0.0)
+            left_out, labels = self._left_out()
+            if self.calibration == "cv" and len(left_out) > 0:
+                size = min(FIT_NODES, len(answers))
+                generator = np.random.default_rng(self._seed)
+                some = np.sort(generator.choice(len(answers), size, replace=False))
+                self._mixture.calibration = fit_calibration(
+                    _logarithms(left_out),
+                    labels.values,
+                    _logarithms(answers[some]),
+                    labels.weights * labels.weights.sum() / np.sum(labels.weights**2),
+                )
+        return self._mixture.calibration
+
+    def _left_out(self) -> tuple[Floats, NodeLabels]:
+        """Return the answers for labels that can be left out, and these labels."""
+        self._solve()
+        usable = self._mixture.usable
+        return self._mixture.left_out[usable], choose_labels(self._labels, usable)
+
+    def _calibrate(self, answers: Floats) -> Floats:
+        return self.calibration_.apply(_logarithms(answers))
+
+    @property
+    def label_distributions_(self) -> Floats:
+        """Probability of each class for every node; each row sums to 1."""
+        return self._shares(self._solve(), self._by_estimator)
+
+    def _shares(self, answers: Floats, by_estimator: NDArray[Any]) -> Floats:
+        """Return probabilities from answers, some of which are those of the estimator alone."""
+        shares = self._calibrate(answers)
+        if self.calibration == "cv":
+            # They have been made as sure as they should be; the calibration is that of the mixture.
+            shares[by_estimator] = answers[by_estimator]
+        return shares
+
+    @property
+    def transduction_(self) -> NDArray[Any]:
+        """Class of every node."""
+        codes = np.argmax(self._solve(), axis=1)
+        labels: NDArray[Any] = self.classes_[codes]
+        return labels
+
+    @property
+    def accuracy_estimate_(self) -> AccuracyEstimate:
+        """Estimated share of nodes whose class is right: value, low, high (95%), n_labels.
+
+        From labels that are left out in folds, unless they are the only ones of their class. It
+        holds for nodes like the labelled ones. The same labels choose the weights of the experts,
+        so with fewer than about 20 labels of each class it may be too high if neither features nor
+        graph say much. NaN if no label can be left out.
+        """
+        left_out, labels = self._left_out()
+        if len(left_out) == 0:
+            return AccuracyEstimate(float("nan"), 0.0, 1.0, 0)
+        codes = np.argmax(left_out, axis=1)
+        right = labels.values[np.arange(len(codes)), codes]
+        return estimate_accuracy(right, labels.weights / labels.weights.mean())
+
+    def prediction_sets(self, alpha: float = 0.1) -> NDArray[np.bool_]:
+        """Return for each node a set of classes that holds the right one with chance 1 - alpha.
+
+        See ``HFSClassifier.prediction_sets``; here labels are left out in folds.
+
+        Parameters
+        ----------
+        alpha : float
+            Largest share of sets that may miss the right class.
+
+        Returns
+        -------
+        ndarray of bool, shape (n_nodes, n_classes)
+        """
+        check_fraction("alpha", alpha)
+        shares = self.label_distributions_
+        answers, labels = self._left_out()
+        given = np.einsum("ij,ij->i", labels.values, self._calibrate(answers))
+        sets: NDArray[np.bool_] = shares >= conformal_threshold(given, alpha)
+        return sets
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probability of each class.
+
+        Parameters
+        ----------
+        X : NodeFeatures, or array-like of shape (n_samples, n_features)
+            Rows of NodeFeatures are nodes of the graph, as in scikit-learn's cross-validation;
+            their answers are those of `label_distributions_`. An array has new points, which have
+            no edges: they are answered by the estimator on their own features, and if the graph was
+            made of nearest neighbours, by their neighbours, too.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        return self._shares(*self._answers_for(X))
+
+    def predict(self, X: Any = None) -> NDArray[Any]:
+        """Return the class of new points, or of nodes.
+
+        Parameters
+        ----------
+        X : NodeFeatures, or array-like of shape (n_samples, n_features), optional
+            See `predict_proba`. Without it, the answers are `transduction_`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        if X is None:
+            return self.transduction_
+        codes = np.argmax(self._answers_for(X)[0], axis=1)
+        labels: NDArray[Any] = self.classes_[codes]
+        return labels
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy on the labelled samples.
+
+        Parameters
+        ----------
+        X : NodeFeatures, or array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            True labels; entries -1, None and NaN are ignored.
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        float
+        """
+        samples, labels, *_ = find_single_classes(y)
+        right = self.predict(X)[samples] == labels
+        weights = None if sample_weight is None else np.asarray(sample_weight)[samples]
+        return float(np.average(right, weights=weights))
+
+
+def _logarithms(answers: Floats) -> Floats:
+    logs: Floats = np.log(np.maximum(answers, 1e-12))
+    return logs

@@ -1,0 +1,498 @@
+"""What the estimators for features and graph have in common."""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from sklearn.base import is_classifier, is_regressor
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ohmlearn._warnings import warn
+from ohmlearn.checks.parameters import (
+    N_JOBS,
+    RANDOM_STATE,
+    VERBOSE,
+    Constraints,
+    Interval,
+    Options,
+    check_parameters,
+    check_seed,
+)
+from ohmlearn.estimators.all_edges import with_nodes
+from ohmlearn.estimators.label_input import (
+    Labels,
+    NodeLabels,
+    is_mapping,
+    merge_rows,
+    number_labels,
+    refuse_unknown,
+)
+from ohmlearn.estimators.labels_by_node import pair_by_node
+from ohmlearn.features.feature_answers import MixesExperts
+from ohmlearn.features.feature_checks import check_features, explain
+from ohmlearn.features.known_graph import (
+    KnownGraph,
+    add_edges,
+    check_index,
+    join_neighbors,
+    read_graph,
+)
+from ohmlearn.features.node_features import NodeFeatures
+from ohmlearn.features.scaled_features import ScaledFeatures
+from ohmlearn.features.smoothing import MOST_GAMMA
+from ohmlearn.nodes import NodeTable
+from ohmlearn.nodes.node_identity import are_reordered
+from ohmlearn.reading.arrow_objects import is_table
+from ohmlearn.sparsifier import StreamingSparsifier
+from ohmlearn.sparsifier.sparsifier_options import MAX_EDGES
+
+__all__ = ["BaseGraphFeatures"]
+
+Floats = NDArray[np.float64]
+AUTO_STEP = (Options(("auto",)), bool)
+
+
+class BaseGraphFeatures(MixesExperts):
+    """Common part of the classifier and the regressor."""
+
+    _constraints: ClassVar[Constraints] = {
+        "gamma": (Options(("auto",)), Interval(Real, 0, MOST_GAMMA)),
+        "correct": AUTO_STEP,
+        "spread": AUTO_STEP,
+        "mix": (bool,),
+        "cv": (Interval(Integral, 2),),
+        "epsilon": (None, Interval(Real, 0, 1, closed="neither")),
+        "max_edges": (None, Interval(Integral, 1, MAX_EDGES)),
+        "random_state": RANDOM_STATE,
+        "n_jobs": N_JOBS,
+        "verbose": VERBOSE,
+    }
+    graph: Any
+    epsilon: float | None
+    max_edges: int | None
+    random_state: Any
+    _table: NodeFeatures | None
+
+    # The classifier and the regressor differ in this.
+
+    @abstractmethod
+    def _read_labels(
+        self, y: Any, n_nodes: int | None, ids: NodeTable | None, sample_weight: Any
+    ) -> Labels:
+        """Check y and set the attributes that depend on it."""
+
+    # Fitting.
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to features of all nodes, and labels of some.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_nodes, n_features), or NodeFeatures
+            One row for each node of the graph, in its order; NodeFeatures have ids instead. In
+            scikit-learn's cross-validation give NodeFeatures, of which folds can be taken. An array
+            is copied; do not change the matrix of NodeFeatures afterwards.
+        y : array-like of shape (n_nodes,), or dict {node: label}
+            Labels. None and NaN, and for classes -1, mean unlabelled. With NodeFeatures, an array
+            has one entry for each of their rows.
+        sample_weight : array-like of shape (n_nodes,), or dict {node: weight}, optional
+            How much each label counts.
+
+        Returns
+        -------
+        self : object
+        """
+        self._check_parameters()
+        self._seed = check_seed(self.random_state)
+        self._has_neighbors = self.graph is None
+        if isinstance(X, NodeFeatures):
+            known = self._join_rows(X.X, X.ids) if self.graph is None else self._read(self.graph)
+            self._set_names(X)
+            return self._fit_table(known, X, y, sample_weight, add=False)
+        features = _own(self._check_features(X, reset=True), X)
+        if self.graph is None:
+            known = self._join_rows(features)
+        else:
+            known = self._read(self.graph, features.shape[0])
+            _refuse_doubtful_order(X, known.nodes)
+        y, sample_weight = pair_by_node(y, sample_weight, by_index=known.nodes is not None)
+        self._set(known, features, None)
+        labels = self._read_labels(y, known.graph.n_nodes, known.nodes, sample_weight)
+        self._refuse_unknown(labels)
+        self._set_labels(labels)
+        return self
+
+    def fit_edges(
+        self,
+        edges: Any,
+        X: Any,
+        y: Any,
+        *,
+        sample_weight: Any = None,
+        sparsifier: StreamingSparsifier | None = None,
+    ) -> Self:
+        """Fit to a stream of edges, which is read once, and features of the nodes.
+
+        The parameter `graph` is not used.
+
+        Parameters
+        ----------
+        edges : stream, Graph, matrix, table, or tuple (u, v) or (u, v, w) of arrays
+            See ``HFSClassifier.fit_edges``. A Graph or a matrix is used whole; other edges go
+            through a sparsifier. Their degrees are exact.
+        X : NodeFeatures, table, or array-like of shape (n_nodes, n_features)
+            Features by id, or rows in the order of the nodes. Ids that no edge has become further
+            nodes. Nodes without features are answered from the graph and the features around them.
+        y : array-like of shape (n_nodes,), dict {node: label}, Series or table
+            Labels, as for ``HFSClassifier.fit_edges``.
+        sample_weight : array-like, dict {node: weight}, Series or table, optional
+            How much each label counts.
+        sparsifier : StreamingSparsifier, optional
+            An empty one that takes in the edges, for example one with a half-life. With a half-life
+            or a horizon, degrees are those of the sparsifier.
+
+        Returns
+        -------
+        self : object
+
+        Examples
+        --------
+        >>> from ohmlearn import GraphFeatureClassifier, NodeFeatures
+        >>> edges = [([0, 1, 3, 4], [1, 2, 4, 5])]
+        >>> X = [[1.0], [0.9], [1.1], [-1.0], [-0.9], [-1.2]]
+        >>> model = GraphFeatureClassifier(random_state=0)
+        >>> model.fit_edges(edges, X, {0: "a", 2: "a", 3: "b", 5: "b"}).transduction_.tolist()
+        ['a', 'a', 'a', 'b', 'b', 'b']
+        """
+        self._check_parameters()
+        self._seed = check_seed(self.random_state)
+        self._has_neighbors = False
+        if is_table(X):
+            X = NodeFeatures.from_table(X)
+        if isinstance(X, NodeFeatures):
+            self._set_names(X)
+            known = self._read(edges, None, sparsifier)
+            return self._fit_table(known, X, y, sample_weight, add=True)
+        features = _own(self._check_features(X, reset=True), X)
+        known = self._read(edges, features.shape[0], sparsifier)
+        _refuse_doubtful_order(X, known.nodes)
+        y, sample_weight = pair_by_node(y, sample_weight, by_index=True)
+        self._set(known, features, None)
+        self._set_labels(self._read_labels(y, known.graph.n_nodes, known.nodes, sample_weight))
+        return self
+
+    def _read(
+        self,
+        edges: Any,
+        n_rows: int | None = None,
+        sparsifier: StreamingSparsifier | None = None,
+    ) -> KnownGraph:
+        known = read_graph(
+            edges,
+            n_rows,
+            epsilon=self.epsilon,
+            max_edges=self.max_edges,
+            random_state=self._seed,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+            sparsifier=sparsifier,
+        )
+        if known.sparsifier is not None and known.sparsifier.options.has_times:
+            return known._replace(degrees=known.graph.degrees)  # those of edges that count now
+        return known
+
+    def _join_rows(self, X: Any, ids: NDArray[Any] | None = None) -> KnownGraph:
+        """Join nearest neighbours; row i is node i."""
+        rows = ScaledFeatures(X).for_distances()
+        known = join_neighbors(rows, n_jobs=self.n_jobs, verbose=self.verbose)
+        if ids is None:
+            return known
+        nodes = NodeTable()
+        nodes.add(ids)
+        known.graph.nodes = nodes
+        return known._replace(nodes=nodes)
+
+    def _fit_table(
+        self, known: KnownGraph, X: NodeFeatures, y: Any, sample_weight: Any, *, add: bool
+    ) -> Self:
+        """Fit to features with ids; `add` those that no edge has as nodes."""
+        by_row = _is_by_row(y)
+        if by_row:
+            labels = self._read_labels(y, len(X), None, sample_weight)
+        self._join(known, X, add=add)
+        if by_row:
+            self._set_labels(self._place(labels), has_numbers=True)
+            return self
+        y, sample_weight = pair_by_node(y, sample_weight, by_index=True)
+        labels = self._read_labels(y, self._known.graph.n_nodes, known.nodes, sample_weight)
+        if not add:
+            self._refuse_unknown(labels)
+        self._set_labels(labels)
+        return self
+
+    def _place(self, labels: Labels) -> Labels:
+        """Return labels of rows of NodeFeatures as labels of nodes."""
+        X = self._table
+        assert X is not None
+        rows = np.arange(X.X.shape[0]) if X.rows is None else X.rows
+        nodes = self._matched.numbers[rows][labels.nodes]
+        there = nodes >= 0
+        if not there.any():
+            raise ValueError(
+                "no labelled row of X belongs to a node of the graph, so there is no label; are "
+                "the ids of X those of the graph?"
+            )
+        return labels._replace(
+            nodes=nodes[there],
+            values=labels.values[there],
+            weights=labels.weights[there],
+            soft=labels.soft[there],
+        )
+
+    def _refuse_unknown(self, labels: Labels) -> None:
+        """Refuse labels of nodes that the graph does not have, because they may be mistyped."""
+        refuse_unknown(labels, self._known.nodes)
+        n_nodes = len(self._missing)
+        if isinstance(labels.nodes, np.ndarray) and labels.nodes.max(initial=-1) >= n_nodes:
+            raise ValueError(
+                f"y has a label of node {labels.nodes.max()}, but the nodes of the graph are 0 to "
+                f"{n_nodes - 1}"
+            )
+
+    def _join(self, known: KnownGraph, X: NodeFeatures, *, add: bool) -> None:
+        """Join the features to the nodes by their ids."""
+        self._matched = X.match(known.nodes, n_nodes=known.graph.n_nodes, add=add)
+        if said := self._matched.about():
+            warn(said)
+        self._set(known, self._matched.X, self._matched.missing)
+        self._table = X
+
+    def _set(self, known: KnownGraph, features: Any, missing: NDArray[np.bool_] | None) -> None:
+        """Take over the graph and the features of its nodes; answers are computed later."""
+        n_nodes = features.shape[0]
+        n_new = n_nodes - known.graph.n_nodes
+        if n_new > 0:  # nodes without edges
+            degrees = np.concatenate([known.degrees, np.zeros(n_new)])
+            known = known._replace(graph=with_nodes(known.graph, n_nodes), degrees=degrees)
+        self._known, self._features = known, features
+        self._missing = np.zeros(n_nodes, dtype=bool) if missing is None else missing
+        self._table, self._answers = None, None
+
+    def _set_labels(self, labels: Labels, *, has_numbers: bool = False) -> None:
+        """Take over labels; `has_numbers` if they have the numbers of nodes, not their ids."""
+        rows = labels if has_numbers else number_labels(labels, self._known.nodes)
+        self._labels = self._weigh_labels(_tidy(merge_rows(rows)))
+        self.labelled_ = self._labels.nodes
+        last = int(self.labelled_.max(initial=-1)) + 1
+        if last > len(self._missing):  # labels of nodes that have neither edges nor features
+            self._grow(last)
+        self._answers = None
+        self._solve()
+
+    def _weigh_labels(self, labels: NodeLabels) -> NodeLabels:
+        """Return labels with the weights that they have together with each other."""
+        return labels
+
+    def _grow(self, n_nodes: int) -> None:
+        """Add nodes without edges and features."""
+        n_new = n_nodes - self._features.shape[0]
+        empty = np.tile(np.asarray(self._features.mean(axis=0)).reshape(1, -1), (n_new, 1))
+        if scipy.sparse.issparse(self._features):
+            features: Any = scipy.sparse.vstack(
+                [self._features, scipy.sparse.csr_array((n_new, self._features.shape[1]))], "csr"
+            )
+        else:
+            features = np.vstack([self._features, empty.astype(self._features.dtype)])
+        missing = np.concatenate([self._missing, np.ones(n_new, dtype=bool)])
+        table = self._table
+        self._set(self._known, features, missing)
+        self._table = table
+
+    def update(self, edges: Any, X: Any = None) -> Self:
+        """Take in more edges; answers are computed again when they are asked for.
+
+        Parameters
+        ----------
+        edges : stream, Graph, or tuple (u, v) or (u, v, w) of arrays
+            Only the new edges, which may have new nodes. Streams with ids need
+            ``read_edges(..., nodes=model.nodes_)``.
+        X : NodeFeatures, table, or array-like of shape (n_nodes, n_features), optional
+            Features of all nodes. By default those given before are kept. New nodes without
+            features are answered from the graph and the features around them.
+
+        Returns
+        -------
+        self : object
+
+        Examples
+        --------
+        >>> from ohmlearn import GraphFeatureClassifier
+        >>> X = [[1.0], [0.9], [-1.0], [-0.9]]
+        >>> y = {0: "a", 1: "a", 2: "b", 3: "b"}
+        >>> model = GraphFeatureClassifier(random_state=0).fit_edges(([0, 2], [1, 3]), X, y)
+        >>> model.update(([3], [4]), X + [[-1.1]]).transduction_.tolist()
+        ['a', 'a', 'b', 'b', 'b']
+        """
+        check_is_fitted(self, "_labels")
+        with self._unchanged_by_errors():
+            self._update(edges, X)
+        return self
+
+    def _update(self, edges: Any, X: Any) -> None:
+        if is_table(X):
+            X = NodeFeatures.from_table(X)
+        if isinstance(X, NodeFeatures):
+            self._check_table(X)
+        array = X is not None and not isinstance(X, NodeFeatures)
+        features = _own(self._check_features(X, reset=False), X) if array else None
+        known = add_edges(self._known, edges, self.verbose)
+        if known.sparsifier is not None and known.sparsifier.options.has_times:
+            known = known._replace(degrees=known.graph.degrees)
+        table = X if isinstance(X, NodeFeatures) else None if array else self._table
+        if table is not None:
+            self._join(known, table, add=True)
+        elif features is not None:
+            if features.shape[0] < known.graph.n_nodes:
+                raise ValueError(
+                    f"X must have one row for each of the {known.graph.n_nodes} nodes, got "
+                    f"{features.shape[0]}"
+                )
+            _refuse_doubtful_order(X, known.nodes)
+            self._set(known, features, None)
+        else:
+            self._known, self._answers = known, None
+            if known.graph.n_nodes > self._features.shape[0]:
+                self._grow(known.graph.n_nodes)
+
+    def relabel(self, y: Any, *, sample_weight: Any = None) -> Self:
+        """Change the labels without reading the edges again.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_nodes,), dict {node: label}, Series or table
+            All labels, including earlier ones that are still valid. With NodeFeatures, an array
+            has one entry for each of their rows.
+        sample_weight : array-like, dict {node: weight}, Series or table, optional
+            How much each label counts.
+
+        Returns
+        -------
+        self : object
+
+        Examples
+        --------
+        >>> from ohmlearn import GraphFeatureClassifier
+        >>> X = [[1.0], [0.9], [-1.0], [-0.9]]
+        >>> model = GraphFeatureClassifier(random_state=0)
+        >>> model = model.fit_edges(([0, 2], [1, 3]), X, {0: "a", 1: "a", 2: "b", 3: "b"})
+        >>> model.relabel({0: "b", 1: "b", 2: "a", 3: "a"}).transduction_.tolist()
+        ['b', 'b', 'a', 'a']
+        """
+        check_is_fitted(self, "_labels")
+        with self._unchanged_by_errors():
+            if self._table is not None and _is_by_row(y):
+                labels = self._read_labels(y, len(self._table), None, sample_weight)
+                self._set_labels(self._place(labels), has_numbers=True)
+                return self
+            by_index = self._known.nodes is not None
+            y, sample_weight = pair_by_node(y, sample_weight, by_index=by_index)
+            n_nodes = None if is_mapping(y, self._known.nodes) else len(self._missing)
+            self._set_labels(self._read_labels(y, n_nodes, self._known.nodes, sample_weight))
+        return self
+
+    @contextmanager
+    def _unchanged_by_errors(self) -> Iterator[None]:
+        """After an error, the earlier edges, features, labels and answers stay valid."""
+        before = self.__dict__.copy()
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    # Checks.
+
+    def _check_parameters(self) -> None:
+        values = self.get_params(deep=False)
+        known = {name: values[name] for name in self._constraints if name in values}
+        check_parameters(type(self).__name__, self._constraints, known)
+        estimator, kind = self.estimator, "classifier" if is_classifier(self) else "regressor"
+        if estimator is None:
+            return
+        is_other = is_regressor if kind == "classifier" else is_classifier
+        is_estimator = hasattr(estimator, "get_params") and not isinstance(estimator, type)
+        if not is_estimator or is_other(estimator):
+            raise ValueError(
+                f"estimator of {type(self).__name__} must be a {kind} of scikit-learn, got "
+                f"{estimator!r}"
+            )
+
+    def _check_features(self, X: Any, *, reset: bool) -> Any:
+        try:
+            features = validate_data(
+                self,
+                X,
+                reset=reset,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                ensure_all_finite=False,
+                ensure_min_samples=2 if reset else 1,
+            )
+        except (ValueError, TypeError) as error:
+            explain(error, X)
+            raise
+        check_features(features, features.shape[0], getattr(self, "feature_names_in_", None))
+        return features
+
+    def _set_names(self, X: NodeFeatures) -> None:
+        self.n_features_in_ = X.shape[1]
+        self.__dict__.pop("feature_names_in_", None)
+        if X.names is not None:
+            self.feature_names_in_ = np.array(X.names, dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _is_by_row(y: Any) -> bool:
+    """Whether y has one entry for each row of NodeFeatures, and not nodes as keys."""
+    return not (isinstance(y, Mapping) or is_table(y) or type(y).__name__ == "Series")
+
+
+def _own(features: Any, X: Any) -> Any:
+    """Return features that do not change if the caller changes X."""
+    if scipy.sparse.issparse(features):
+        is_csr = getattr(X, "format", None) == "csr"  # other formats are converted
+        is_shared = is_csr and np.may_share_memory(features.data, X.data)
+    else:
+        is_shared = features is X or features.base is not None
+    return features.copy() if is_shared else features
+
+
+def _refuse_doubtful_order(X: Any, nodes: NodeTable | None) -> None:
+    """Refuse rows that may not be in the order of the nodes: the ids are 0, 1, ... in another."""
+    if check_index(X, nodes) or nodes is None or not are_reordered(nodes):
+        return
+    raise ValueError(
+        f"rows of X have the order of nodes.ids(), which starts with {nodes.ids()[:3].tolist()}; "
+        f"to be sure, give NodeFeatures(X, ids=range({len(nodes)})) if row i is the node i, else "
+        f"NodeFeatures(X, ids=nodes.ids())"
+    )
+
+
+def _tidy(labels: NodeLabels) -> NodeLabels:
+    """Return labels in the order of nodes, and weights with the mean 1; only ratios matter.
+
+    So the folds, and with them the answers, do not depend on the order of a dict or of rows.
+    """
+    order = np.argsort(labels.nodes, kind="stable")
+    weights = labels.weights[order] / labels.weights.max()
+    return NodeLabels(labels.nodes[order], labels.values[order], weights / weights.mean())

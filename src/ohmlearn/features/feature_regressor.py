@@ -1,0 +1,139 @@
+"""The regressor for nodes that have features and edges."""
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+from sklearn.linear_model import Ridge
+from sklearn.metrics import r2_score
+
+from ohmlearn.estimators.label_input import Labels, find_values
+from ohmlearn.features.expert_tasks import Values
+from ohmlearn.features.feature_estimator import BaseGraphFeatures
+from ohmlearn.nodes import NodeTable
+
+__all__ = ["GraphFeatureRegressor"]
+
+Floats = NDArray[np.float64]
+PENALTIES = (1.0, 30.0)
+LARGEST = 1e70
+
+
+class GraphFeatureRegressor(RegressorMixin, BaseGraphFeatures):
+    """Computes a number for every node from the numbers of a few, the edges, and features.
+
+    Works like `GraphFeatureClassifier`; the expert for the graph alone is that of `HFSRegressor`.
+
+    Parameters
+    ----------
+    estimator : regressor of scikit-learn, optional
+        By default ridge regression with alpha = 1 or 30, whichever predicts left-out labels better.
+    graph, gamma, correct, spread, mix, cv, epsilon, max_edges, random_state, n_jobs, verbose
+        See `GraphFeatureClassifier`.
+
+    Attributes
+    ----------
+    transduction_ : ndarray of shape (n_nodes,)
+        Number for every node.
+    weights_, graph_use_, gamma_, labelled_, reached_, graph_, degrees_, sparsifier_, nodes_, \
+n_features_in_
+        See `GraphFeatureClassifier`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ohmlearn import GraphFeatureRegressor, gallery
+    >>> X = np.linspace(0, 1, 60)[:, np.newaxis] + 0.1 * np.sin(np.arange(60.0))[:, np.newaxis]
+    >>> y = np.full(60, np.nan)
+    >>> y[::4] = np.linspace(0, 10, 60)[::4]
+    >>> model = GraphFeatureRegressor(graph=gallery.path(60), random_state=0).fit(X, y)
+    >>> bool(np.abs(model.transduction_ - np.linspace(0, 10, 60)).mean() < 0.2)
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        graph: Any = None,
+        *,
+        gamma: float | Literal["auto"] = "auto",
+        correct: bool | Literal["auto"] = "auto",
+        spread: bool | Literal["auto"] = "auto",
+        mix: bool = True,
+        cv: int = 5,
+        epsilon: float | None = 0.8,
+        max_edges: int | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.graph = graph
+        self.gamma = gamma
+        self.correct = correct
+        self.spread = spread
+        self.mix = mix
+        self.cv = cv
+        self.epsilon = epsilon
+        self.max_edges = max_edges
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _read_labels(
+        self, y: Any, n_nodes: int | None, ids: NodeTable | None, sample_weight: Any
+    ) -> Labels:
+        labels = find_values(y, n_nodes, ids, sample_weight)
+        largest = float(np.abs(labels.values).max())
+        if largest > LARGEST:
+            raise ValueError(
+                f"y must be between -{LARGEST:g} and {LARGEST:g}, because variances of squared "
+                f"errors overflow otherwise, got {largest:g}; scale y down"
+            )
+        return labels
+
+    def _task(self) -> Values:
+        return Values()
+
+    def _default_estimators(self) -> tuple[Any, ...]:
+        return tuple(Ridge(alpha) for alpha in PENALTIES)
+
+    @property
+    def transduction_(self) -> Floats:
+        """Number for every node."""
+        values: Floats = self._solve()[:, 0]
+        return values
+
+    def predict(self, X: Any = None) -> Floats:
+        """Return a number for new points, or for nodes.
+
+        Parameters
+        ----------
+        X : NodeFeatures, or array-like of shape (n_samples, n_features), optional
+            Rows of NodeFeatures are nodes of the graph; an array has new points, see
+            ``GraphFeatureClassifier.predict_proba``. Without it, the answers are `transduction_`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self.transduction_ if X is None else self._answers_for(X)[0][:, 0]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the coefficient of determination R^2 on the samples whose number is known.
+
+        Parameters
+        ----------
+        X : NodeFeatures, or array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            True numbers; None and NaN are ignored.
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        float
+        """
+        samples, values, *_ = find_values(y)
+        weights = None if sample_weight is None else np.asarray(sample_weight)[samples]
+        return float(r2_score(values, self.predict(X)[samples], sample_weight=weights))

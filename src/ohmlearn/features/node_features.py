@@ -1,0 +1,340 @@
+"""`NodeFeatures`: the features of nodes, with the ids of the nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ohmlearn._display import Shown
+from ohmlearn.checks.parameters import LARGEST
+from ohmlearn.features.feature_columns import (
+    as_array,
+    as_arrow,
+    check_different,
+    find_columns,
+    take_ids,
+)
+from ohmlearn.features.feature_encoding import encode_columns
+from ohmlearn.features.match_nodes import Matched, match_rows
+from ohmlearn.nodes import NodeTable
+from ohmlearn.nodes.node_ids import as_ids
+from ohmlearn.reading.arrow_objects import is_table
+from ohmlearn.reading.source_errors import refuse_source
+
+__all__ = ["NodeFeatures"]
+
+
+class NodeFeatures(Shown):
+    """Features of nodes: a matrix of numbers, and the node of each of its rows.
+
+    ``features[rows]`` keeps the whole matrix and remembers which rows were chosen. So in a fold of
+    scikit-learn's cross-validation an estimator still knows the features of all nodes.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_rows, n_columns)
+        Numbers, one row for each node. Tables with missing values, texts or dates are read by
+        `from_table`.
+    ids : array-like of int or str, optional
+        The node of each row. By default row i is node i.
+    names : list of str, optional
+        Names of the columns.
+
+    Attributes
+    ----------
+    X : array or CSR matrix
+        All rows, float32 or float64.
+    ids : array or None
+        The nodes of all rows, int64 or strings.
+    names : list of str or None
+        Names of the columns of X.
+    rows : int array or None
+        The chosen rows; None means all.
+    treatment : dict
+        What `from_table` did to each column of the table, in words.
+    source : str
+        Where the features come from, for messages.
+    id_heading : str or None
+        Heading of the column of ids, which may say of which kind the nodes are.
+
+    See Also
+    --------
+    read_features : Features from a file.
+
+    Examples
+    --------
+    >>> from ohmlearn import NodeFeatures
+    >>> features = NodeFeatures([[1.0, 0.0], [2.0, 1.0], [4.0, 0.0]], ids=["ann", "bob", "cy"])
+    >>> features
+    <NodeFeatures: 3 rows, 2 columns, ids such as ann>
+    >>> some = features[[2, 0]]
+    >>> some.shape, some.chosen_ids, some.X.shape
+    ((2, 2), array(['cy', 'ann'], dtype=object), (3, 2))
+    """
+
+    def __init__(self, X: Any, ids: Any = None, names: Sequence[str] | None = None) -> None:
+        self.X = _check_matrix(X)
+        self.rows: NDArray[np.int64] | None = None
+        self.source = "the features"
+        self.id_heading: str | None = None
+        self.treatment: dict[str, str] = {}
+        self._first_row = 0
+        n_rows, n_columns = self.X.shape
+        self.names = None if names is None else [str(name) for name in names]
+        if self.names is not None and len(self.names) != n_columns:
+            raise ValueError(f"X has {n_columns} columns, but there are {len(self.names)} names")
+        self.ids: NDArray[Any] | None = None
+        if ids is not None:
+            found = as_ids(ids, "ids")
+            if found.size != n_rows:
+                raise ValueError(f"X has {n_rows:,} rows, but there are {found.size:,} ids")
+            check_different(found, self.source)
+            self.ids = as_array(found)
+
+    @classmethod
+    def from_table(
+        cls,
+        table: Any,
+        *,
+        node_col: str | int | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> Self:
+        """Return the features in a table, whose columns become numbers.
+
+        Numbers stay as they are, true and false become 1 and 0, and dates become days since 1970.
+        Missing numbers become the mean of their column, and a further column NAME_missing marks
+        them. A column of texts or categories becomes a column NAME=VALUE for each value; if there
+        are more than 50 values, the rarest share one column. Missing texts are a category, too.
+        Columns with one value only, and texts nearly all of which are different, are left out. So
+        are columns called label, labels or target, unless `columns` names them. The numbers are
+        not scaled.
+
+        Parameters
+        ----------
+        table : table of pandas, polars, pyarrow or DuckDB
+            Anything that `read_edges` accepts as a table. Requires the extra ``files``.
+        node_col : str or int, optional
+            Name or position of the column of ids. By default the index of a pandas frame if it has
+            a name, else a column called node, node_id or id, else an index that is not 0, 1, ...,
+            else the only column with a name such as user_id.
+        columns : list of str, optional
+            Columns to use; by default all but that of the ids.
+
+        Returns
+        -------
+        NodeFeatures
+            Its attribute `treatment` says what was done to each column.
+
+        Raises
+        ------
+        SourceError
+            A ValueError that names column and row, for infinite numbers, lists, values of different
+            types, and ids that are missing or occur twice.
+
+        Examples
+        --------
+        >>> import pyarrow
+        >>> from ohmlearn import NodeFeatures
+        >>> people = {"id": [7, 8, 9], "age": [30, None, 50], "city": ["Rome", "Bern", "Rome"]}
+        >>> features = NodeFeatures.from_table(pyarrow.table(people))
+        >>> features.names
+        ['age', 'age_missing', 'city=Bern', 'city=Rome']
+        >>> features.X
+        array([[30.,  0.,  0.,  1.],
+               [40.,  1.,  1.,  0.],
+               [50.,  0.,  0.,  1.]])
+        >>> features.treatment["age"]
+        'numbers; 1 missing, replaced by the mean 40'
+        """
+        if not is_table(table):
+            raise TypeError(
+                f"a table of pandas, polars, pyarrow or DuckDB is needed, got a "
+                f"{type(table).__name__}; read files with ohmlearn.read_features(...)"
+            )
+        source = f"the {type(table).__name__}"
+        return cls._from_arrow(as_arrow(table, source, columns), source, 0, node_col, columns)
+
+    @classmethod
+    def _from_arrow(
+        cls,
+        table: Any,
+        source: str,
+        first_row: int,
+        node_col: str | int | None,
+        columns: Sequence[str] | None,
+    ) -> Self:
+        """Return the features in a table of pyarrow; its first row has the number `first_row`."""
+        if table.num_rows == 0:
+            refuse_source(source, "is empty: there is no row with features")
+        found = find_columns(table.schema, source, node_col, columns)
+        ids = take_ids(table.column(found.node), found.node, source, first_row)
+        asked = () if columns is None else columns
+        encoded = encode_columns(table.select(found.features), source, first_row, asked=asked)
+        features = cls(encoded.X, names=encoded.names)
+        features.ids, features.treatment = ids, encoded.treatment
+        features.source, features.id_heading = source, found.node
+        features._first_row = first_row
+        return features
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of chosen rows, and of columns."""
+        return len(self), self.X.shape[1]
+
+    @property
+    def chosen(self) -> Any:
+        """The matrix of the chosen rows."""
+        return self.X if self.rows is None else self.X[self.rows]
+
+    @property
+    def chosen_ids(self) -> NDArray[Any]:
+        """The nodes of the chosen rows."""
+        ids = np.arange(self.X.shape[0]) if self.ids is None else self.ids
+        chosen: NDArray[Any] = ids if self.rows is None else ids[self.rows]
+        return chosen
+
+    def __len__(self) -> int:
+        n_rows: int = self.X.shape[0]
+        return n_rows if self.rows is None else len(self.rows)
+
+    def __getitem__(self, key: Any) -> Self:
+        """Choose some of the chosen rows: by an array of positions, a mask or a slice."""
+        if isinstance(key, tuple):
+            rest = [part for part in key[1:] if part is not Ellipsis and part != slice(None)]
+            if len(key) == 0 or rest:
+                raise TypeError(
+                    "only rows can be chosen, as in features[rows]; for some columns, make "
+                    "NodeFeatures of them"
+                )
+            key = key[0]
+        own = np.arange(self.X.shape[0]) if self.rows is None else self.rows
+        if key is not Ellipsis and not isinstance(key, slice):
+            key = np.asarray(key)
+            if key.ndim != 1 or (key.dtype.kind not in "iub" and key.size > 0):
+                raise TypeError(f"rows are chosen by an array of positions or a mask, got {key!r}")
+            key = key if key.size > 0 or key.dtype == bool else key.astype(np.int64)
+        some = type(self).__new__(type(self))
+        some.__dict__.update(self.__dict__)
+        some.rows = own[key]
+        return some
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """Return the chosen rows as an array, for estimators that do not know of graphs."""
+        if sparse.issparse(self.X):
+            raise TypeError("these features are sparse; use features.chosen, a CSR matrix")
+        return np.array(self.chosen, dtype=dtype, copy=copy if copy else None)
+
+    def match(
+        self, nodes: NodeTable | None, *, n_nodes: int | None = None, add: bool = False
+    ) -> Matched:
+        """Join the features to the nodes of a graph, by their ids.
+
+        Ids follow the rules of labels: integers and strings are matched if the strings are
+        integers, and if nodes are of several kinds, ids have the kind in front, as in "user:17", or
+        the heading of the column of ids says it.
+
+        Parameters
+        ----------
+        nodes : NodeTable or None
+            The nodes of the graph; None if they are 0, 1, 2, ...
+        n_nodes : int, optional
+            Number of nodes, if `nodes` is None.
+        add : bool
+            Whether ids that the graph does not have are added to `nodes`, as nodes without edges.
+
+        Returns
+        -------
+        Matched
+            A row for each node, and which nodes and ids have no counterpart.
+
+        Raises
+        ------
+        SourceError
+            A ValueError, for example if no node has features.
+
+        Examples
+        --------
+        >>> from ohmlearn import NodeFeatures, NodeTable
+        >>> nodes = NodeTable()
+        >>> _ = nodes.add([7, 8, 9])
+        >>> features = NodeFeatures([[1.0], [3.0]], ids=["9", "7"])
+        >>> matched = features.match(nodes)
+        >>> matched.X.ravel()
+        array([3., 2., 1.])
+        >>> matched.about()
+        '1 of 3 nodes has no features, such as 8'
+        """
+        return match_rows(
+            self.X,
+            self.ids,
+            nodes,
+            n_nodes=n_nodes,
+            add=add,
+            source=self.source,
+            heading=self.id_heading,
+            first_row=self._first_row,
+        )
+
+    def _facts(self) -> dict[str, Any]:
+        n_left_out = sum(what.startswith("left out") for what in self.treatment.values())
+        return {
+            "rows": self.X.shape[0],
+            "chosen rows": None if self.rows is None else len(self.rows),
+            "columns": self.X.shape[1],
+            "columns left out": n_left_out or None,
+            "sparse": sparse.issparse(self.X),
+            "ids such as": None if self.ids is None else str(self.ids.tolist()[0]),
+        }
+
+
+def _check_matrix(X: Any) -> Any:
+    """Return a matrix of finite floats."""
+    if is_table(X):
+        raise TypeError(
+            f"X must be a matrix of numbers, got a {type(X).__name__}; use "
+            f"NodeFeatures.from_table(...)"
+        )
+    if isinstance(X, NodeFeatures):
+        raise TypeError("X has ids already; use it as it is")
+    is_sparse = sparse.issparse(X)
+    matrix = sparse.csr_matrix(X) if is_sparse else np.asarray(X)
+    if matrix.ndim != 2:
+        raise ValueError(f"X must have two dimensions, one row for each node, got {matrix.shape}")
+    if matrix.dtype.kind not in "fiub" or matrix.dtype.itemsize > 8:
+        raise ValueError(
+            f"X must have numbers, got {matrix.dtype}; NodeFeatures.from_table reads tables with "
+            f"texts"
+        )
+    if 0 in matrix.shape:
+        raise ValueError(f"X must have at least one row and one column, got {matrix.shape}")
+    if matrix.dtype not in (np.float32, np.float64):
+        small = matrix.dtype.kind != "f" or matrix.dtype.itemsize > 2
+        matrix = matrix.astype(np.float64 if small else np.float32)
+    values = matrix.data if is_sparse else matrix
+    if len(values) > 0 and not _is_finite(values):
+        _refuse_entry(matrix, is_sparse)
+    return matrix
+
+
+def _is_finite(values: Any) -> bool:
+    """Whether all numbers are finite and not too large; NaN is not."""
+    return bool(float(values.min()) >= -LARGEST and float(values.max()) <= LARGEST)
+
+
+def _refuse_entry(matrix: Any, is_sparse: bool) -> None:
+    """Refuse the first entry that is missing, infinite or too large."""
+    if is_sparse:
+        entries = matrix.tocoo()
+        at = int(np.argmax([not _is_finite(value) for value in entries.data]))
+        row, column = int(entries.row[at]), int(entries.col[at])
+    else:
+        row = next(row for row in range(len(matrix)) if not _is_finite(matrix[row]))
+        column = int(np.argmax([not _is_finite(value) for value in matrix[row]]))
+    raise ValueError(
+        f"X must have finite numbers, but X[{row}, {column}] = {matrix[row, column]}; "
+        f"NodeFeatures.from_table replaces missing values"
+    )

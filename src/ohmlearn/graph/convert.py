@@ -1,0 +1,288 @@
+"""Graphs of other libraries as edge arrays.
+
+Matrices and ``edge_index`` list each edge in both directions. They are read as `BothDirections`,
+which `Graph` turns into edges that count once. The other formats list each edge once.
+"""
+
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from ohmlearn.checks.edge_arrays import (
+    MAX_NODES,
+    EdgeNames,
+    check_n_nodes,
+    check_node_ids,
+    check_same_length,
+    check_weights,
+)
+from ohmlearn.nodes import NodeTable
+
+__all__ = [
+    "BothDirections",
+    "adjacency_entries",
+    "check_square",
+    "directions_agree",
+    "edge_index_entries",
+    "igraph_edges",
+    "laplacian_entries",
+    "networkx_edges",
+    "networkx_nodes",
+    "raise_asymmetric",
+]
+
+
+Edges = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]
+
+
+class BothDirections(NamedTuple):
+    """Checked entries (u, v, w) and (v, u, w) for each edge, and their names for messages."""
+
+    u: NDArray[Any]
+    v: NDArray[Any]
+    w: NDArray[Any] | None
+    n_nodes: int
+    names: EdgeNames
+    entry: str  # the name of an entry, to be formatted with its row and column
+    remedy: str  # what to do if the directions do not agree
+
+
+def _tolerance(dtype: np.dtype[Any]) -> float:
+    # Leaves room for rounding in sums over a row (4e-11 in double, 2e-5 in single precision).
+    eps = np.finfo(dtype if dtype.kind == "f" else np.float64).eps
+    return float(eps ** (2 / 3))
+
+
+def directions_agree(
+    forward: NDArray[np.float64], backward: NDArray[np.float64], entries: BothDirections
+) -> NDArray[np.bool_]:
+    """Whether the weights of edges in the two directions are equal up to rounding."""
+    tolerance = 0.0 if entries.w is None else _tolerance(entries.w.dtype)
+    return np.asarray(np.abs(forward - backward) <= tolerance * np.maximum(forward, backward))
+
+
+def raise_asymmetric(doubled: Edges, forward: Edges, entries: BothDirections) -> NoReturn:
+    """Raise ValueError for the first edge whose directions differ.
+
+    Parameters
+    ----------
+    doubled, forward : tuple of ndarray
+        Sorted edges of the graphs of all entries and of the entries with u < v.
+    entries : BothDirections
+        The entries themselves.
+    """
+    u, v, both = doubled
+    keys, forward_keys = (
+        a.astype(np.int64) * entries.n_nodes + b for a, b, _ in (doubled, forward)
+    )
+    one_way = np.zeros_like(both)
+    one_way[np.searchsorted(keys, forward_keys)] = forward[2]
+    at = int(np.argmin(directions_agree(one_way, both - one_way, entries)))
+    there, back = entries.entry.format(u[at], v[at]), entries.entry.format(v[at], u[at])
+    raise ValueError(
+        f"both directions of an edge must have the same weight, but {there} is {one_way[at]:g} "
+        f"and {back} is {both[at] - one_way[at]:g}; {entries.remedy}"
+    )
+
+
+def _entries(matrix: Any, name: str) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], int]:
+    if not scipy.sparse.issparse(matrix):
+        matrix = np.asarray(matrix)
+        check_square(matrix.shape, name)
+        rows, columns = np.nonzero(matrix)  # NaN is not zero
+        values = matrix[rows, columns]
+    else:
+        check_square(matrix.shape, name)
+        entries = matrix.tocoo()
+        rows, columns, values = entries.row, entries.col, entries.data
+    if values.dtype.kind == "b":  # an unweighted adjacency
+        values = values.astype(np.float64)
+    if values.dtype.kind not in "iuf":
+        first = f", starting with {name}[{rows[0]}, {columns[0]}] = {values[0]}" * (rows.size > 0)
+        raise ValueError(f"{name} must hold real numbers, got {values.dtype}{first}")
+    return rows, columns, values, int(matrix.shape[0])
+
+
+def _matrix_entries(
+    rows: NDArray[Any],
+    columns: NDArray[Any],
+    values: NDArray[Any],
+    n_nodes: int,
+    entry: str,
+    remedy: str,
+) -> BothDirections:
+    return BothDirections(
+        check_node_ids(rows, "row"),
+        check_node_ids(columns, "column"),
+        check_weights(values, "data"),
+        n_nodes,
+        EdgeNames(w=lambda i: entry.format(rows[i], columns[i])),
+        entry,
+        remedy,
+    )
+
+
+def adjacency_entries(matrix: Any) -> BothDirections:
+    """Read a symmetric adjacency matrix."""
+    rows, columns, values, n_nodes = _entries(matrix, "A")
+    off_diagonal = rows != columns
+    # Signs as in a Laplacian. Without this check the error would only be about negative weights, so
+    # name the likely cause.
+    if (
+        np.any(values[off_diagonal] < 0)
+        and np.all(values[off_diagonal] <= 0)
+        and np.all(values[~off_diagonal] >= 0)
+    ):
+        at = int(np.argmax(off_diagonal & (values < 0)))
+        raise ValueError(
+            f"A looks like a Laplacian (A[{rows[at]}, {columns[at]}] = {values[at]}, no positive "
+            "entry off the diagonal); use Graph.from_laplacian(A)"
+        )
+    remedy = "pass A + A.T if the directions should add up, (A + A.T) / 2 for their mean"
+    return _matrix_entries(rows, columns, values, n_nodes, "A[{}, {}]", remedy)
+
+
+def laplacian_entries(matrix: Any) -> BothDirections:
+    """Read a Laplacian, whose rows must sum to zero."""
+    rows, columns, values, n_nodes = _entries(matrix, "L")
+    diagonal = rows == columns
+    wrong = ~np.isfinite(values) | (~diagonal & (values > 0))
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise ValueError(
+            "the off-diagonal entries of a Laplacian are minus the weights, finite and not "
+            f"positive, but L[{rows[at]}, {columns[at]}] = {values[at]}; "
+            "for an adjacency matrix use Graph.from_scipy"
+        )
+    sums = np.bincount(rows, weights=values, minlength=n_nodes)
+    sizes = np.bincount(rows, weights=np.abs(values), minlength=n_nodes)
+    off = np.abs(sums) > _tolerance(values.dtype) * sizes
+    if off.any():
+        row = int(np.argmax(off))
+        raise ValueError(
+            f"the rows of a Laplacian sum to zero, but row {row} of L sums to {sums[row]:.6g}; "
+            + (
+                "take the excess off the diagonal (ground = L.sum(axis=1)) and pass it as "
+                "`ground` to LaplacianSolver"
+                if sums[row] > 0
+                else "its diagonal is smaller than the weights of its edges"
+            )
+        )
+    rows, columns, values = rows[~diagonal], columns[~diagonal], -values[~diagonal]
+    return _matrix_entries(rows, columns, values, n_nodes, "-L[{}, {}]", "pass (L + L.T) / 2")
+
+
+def networkx_edges(graph: Any, weight: str | None) -> tuple[Any, Any, Any, int]:
+    """Read an undirected networkx graph; nodes are numbered in the order of ``list(graph)``."""
+    _check_kind(graph, "a networkx graph", "is_directed", "edges")
+    if graph.is_directed():
+        raise ValueError("G is directed, ohmlearn graphs are not; use G.to_undirected() first")
+    number = {node: i for i, node in enumerate(graph)}
+    ends = np.fromiter(
+        (number[node] for u, v in graph.edges() for node in (u, v)), dtype=np.int64
+    ).reshape(-1, 2)
+    u, v = np.ascontiguousarray(ends.T)
+    if weight is None:
+        return u, v, None, len(number)
+    found = [value for _, _, value in graph.edges(data=weight)]
+    # Edges without the attribute have weight 1, as everywhere in networkx. A name that no edge has
+    # is probably a typing error, unless it is the default.
+    if found and weight != "weight" and all(value is None for value in found):
+        raise ValueError(f"no edge of G has the attribute {weight!r}; pass weight=None for ones")
+    w = [1.0 if value is None else value for value in found]
+    return u, v, w, len(number)
+
+
+def networkx_nodes(graph: Any) -> NodeTable | None:
+    """Return the names of the nodes of a networkx graph; None if they are 0, 1, 2, ... already.
+
+    Names that are neither all integers nor all strings, such as tuples, become strings.
+
+    Examples
+    --------
+    >>> import networkx
+    >>> networkx_nodes(networkx.grid_2d_graph(1, 2)).ids().tolist()
+    ['(0, 0)', '(0, 1)']
+    """
+    names = list(graph)
+    types = set(map(type, names))
+    if types == {int}:
+        if names == list(range(len(names))):
+            return None
+        if not all(-(2**63) <= name < 2**63 for name in names):
+            types = {object}
+    nodes = NodeTable()
+    nodes.add(names if types in ({int}, {str}) else [str(name) for name in names])
+    if len(nodes) < len(names):
+        first: dict[str, Any] = {}
+        for name in names:
+            if str(name) in first:
+                raise ValueError(
+                    f"the nodes {first[str(name)]!r} and {name!r} of G have the same name as text; "
+                    f"rename one of them with networkx.relabel_nodes"
+                )
+            first[str(name)] = name
+    return nodes
+
+
+def igraph_edges(graph: Any, weights: str | None) -> tuple[Any, Any, Any, int]:
+    """Read an undirected igraph graph."""
+    _check_kind(graph, "an igraph graph", "is_directed", "get_edgelist")
+    if graph.is_directed():
+        raise ValueError("g is directed, ohmlearn graphs are not; use g.as_undirected() first")
+    u, v = np.array(graph.get_edgelist(), dtype=np.int64).reshape(-1, 2).T
+    attributes = graph.edge_attributes()
+    if weights is None or (weights == "weight" and weights not in attributes):
+        return u, v, None, graph.vcount()
+    if weights not in attributes:
+        raise ValueError(f"the edges of g have no attribute {weights!r}, only {attributes}")
+    return u, v, graph.es[weights], graph.vcount()
+
+
+def _check_kind(graph: Any, kind: str, *methods: str) -> None:
+    if not all(hasattr(graph, method) for method in methods):
+        raise TypeError(f"{kind} is needed, got {type(graph).__name__}")
+
+
+def _to_numpy(array: Any) -> Any:
+    # A torch tensor on a GPU or with a gradient refuses __array__; numpy() raises torch's message.
+    return array.numpy() if hasattr(array, "numpy") else np.asarray(array)
+
+
+def edge_index_entries(edge_index: Any, edge_weight: Any, n_nodes: int | None) -> BothDirections:
+    """Read PyTorch Geometric's ``edge_index`` of shape (2, number of entries)."""
+    try:
+        ends = _to_numpy(edge_index)
+    except ValueError as error:  # numpy raises this for ragged sequences
+        lengths = ", ".join(
+            f"len(edge_index[{i}]) = {np.size(x)}" for i, x in enumerate(edge_index)
+        )
+        raise ValueError(f"the rows of edge_index must be equally long, got {lengths}") from error
+    if ends.ndim != 2 or ends.shape[0] != 2:
+        raise ValueError(
+            f"edge_index must have shape (2, number of entries), got {ends.shape}"
+            + ("; transpose it" if ends.ndim == 2 and ends.shape[1] == 2 else "")
+        )
+    u, v = (check_node_ids(ends[side], f"edge_index[{side}]") for side in (0, 1))
+    w = None if edge_weight is None else check_weights(_to_numpy(edge_weight), "edge_weight")
+    check_same_length(**{"edge_index[0]": u, "edge_weight": w})
+    names = EdgeNames(
+        "edge_index[0, {}]".format, "edge_index[1, {}]".format, "edge_weight[{}]".format
+    )
+    remedy = (
+        "if each edge is listed once, use Graph.from_edges(*edge_index, edge_weight); "
+        "if the graph is directed, make it undirected first (torch_geometric.utils.to_undirected)"
+    )
+    n_nodes = check_n_nodes(n_nodes, u, v)
+    return BothDirections(u, v, w, n_nodes, names, "the weight of {} -> {}", remedy)
+
+
+def check_square(shape: tuple[int, ...], name: str) -> int:
+    """Return n for shape (n, n)."""
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise ValueError(f"{name} must be a square matrix, got shape {shape}")
+    if shape[0] > MAX_NODES:
+        raise ValueError(f"{name} has {shape[0]} rows, but at most {MAX_NODES} nodes are possible")
+    return shape[0]

@@ -1,0 +1,471 @@
+"""Node ids of the user, numbered 0, 1, 2, ... in the order of their first appearance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, Self, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ohmlearn import _core
+from ohmlearn._arrays_file import check_arrays
+from ohmlearn._display import Shown
+from ohmlearn._sharing import Shared, refuse_cut_off
+from ohmlearn.checks.parameters import check_option, require_extra
+from ohmlearn.nodes.id_columns import (
+    arguments,
+    check_equal_sizes,
+    check_id_kind,
+    make_alike,
+    number_column,
+    widen,
+)
+from ohmlearn.nodes.node_ids import Ids, Strings, as_ids, decode_strings, take
+from ohmlearn.nodes.node_types import check_kinds, find_plain, kinds_in, kinds_of, with_kind
+
+__all__ = ["NodeTable"]
+
+Numbers = NDArray[np.int32]
+MaskedNumbers = np.ma.MaskedArray[Any, np.dtype[np.int32]]
+# The number under a mask: numpy ignores masks in indices, and raises an error for this one.
+NOWHERE = np.iinfo(np.int32).max
+
+
+class NodeTable(Shown, Shared):
+    """Numbers node ids, integers or strings, in the order in which they first appear.
+
+    All ids of a table are of one kind, which is that of the first one added. Memory grows with the
+    number of different ids and, for strings, with their length; large integers cost no more than
+    small ones. Tables can be pickled and merged. Threads can share a table.
+
+    Nodes may be of two or more kinds, such as users and items, whose ids overlap: see `add_edges`.
+    Then all ids are strings that start with the kind, as in "user:17".
+
+    Examples
+    --------
+    >>> from ohmlearn import NodeTable
+    >>> nodes = NodeTable()
+    >>> u, v = nodes.add_edges(["ann", "bob"], ["bob", "cy"])
+    >>> u, v
+    (array([0, 1], dtype=int32), array([1, 2], dtype=int32))
+    >>> nodes.ids([2, 0])
+    array(['cy', 'ann'], dtype=object)
+    >>> nodes.find(["bob", "ann"])
+    array([1, 0], dtype=int32)
+    """
+
+    def __init__(self) -> None:
+        self._share()
+        self._kinds: tuple[str, ...] = ()
+        self._kernel: _core.IntegerNodes | _core.StringNodes | None = None
+        self._is_cut_off = False
+
+    @property
+    def _table(self) -> _core.IntegerNodes | _core.StringNodes | None:
+        if self._is_cut_off:
+            refuse_cut_off("table of nodes")
+        return self._kernel
+
+    def _cut_off(self) -> None:
+        _core.never_free(self._kernel)  # its destructor could fail
+        self._is_cut_off = True
+
+    def __len__(self) -> int:
+        return 0 if self._table is None else len(self._table)
+
+    def _facts(self) -> dict[str, Any]:
+        first = ", ".join(str(node) for node in self.ids(range(min(3, len(self)))))
+        kinds = ", ".join(self.kinds) or None
+        facts = {"nodes": len(self), "of the kinds": kinds, "ids of kind": self.kind}
+        return facts | {"such as": first or None}
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of nodes, such as ("user", "item"), if their ids start with them."""
+        return self._kinds
+
+    @property
+    def kind(self) -> str | None:
+        """'int64' or 'string', the type of the ids, or None if the table is empty."""
+        if self._table is None:
+            return None
+        return "string" if isinstance(self._table, _core.StringNodes) else "int64"
+
+    def add(self, ids: ArrayLike | Any) -> Numbers:
+        """Return the numbers of ids; new ids get the next numbers.
+
+        Parameters
+        ----------
+        ids : array-like of int or str, or pyarrow array
+
+        Examples
+        --------
+        >>> from ohmlearn import NodeTable
+        >>> NodeTable().add([10**15, 7, 10**15])
+        array([0, 1, 0], dtype=int32)
+        """
+        column = as_ids(ids, "ids")
+        if column.size == 0:  # has no kind
+            return np.empty(0, dtype=np.int32)
+        with self._lock:
+            self._check_kinds(column, "ids")
+            table: Any = self._table_for(column)
+            with self._changing():
+                return number_column(table.add, widen(column))
+
+    def add_edges(
+        self, u: ArrayLike | Any, v: ArrayLike | Any, *, kinds: Sequence[str] | None = None
+    ) -> tuple[Numbers, Numbers]:
+        """Return the numbers of both ends of edges; new ids get the next numbers.
+
+        Ids are added in the order u[0], v[0], u[1], ..., so that the numbers do not depend on how a
+        stream is cut into batches.
+
+        Parameters
+        ----------
+        u, v : array-like of int or str, or pyarrow array, of equal length
+        kinds : (str, str), optional
+            What the nodes in u and those in v are, if they are different things. Ids then become
+            strings that start with the kind; those that do already stay as they are.
+
+        Examples
+        --------
+        >>> from ohmlearn import NodeTable
+        >>> NodeTable().add_edges(["ann", "bob"], ["bob", "cy"])
+        (array([0, 1], dtype=int32), array([1, 2], dtype=int32))
+
+        User 1 and item 1 are two nodes:
+
+        >>> nodes = NodeTable()
+        >>> nodes.add_edges([1, 2], [1, 1], kinds=("user", "item"))
+        (array([0, 2], dtype=int32), array([1, 1], dtype=int32))
+        >>> nodes.ids().tolist()
+        ['user:1', 'item:1', 'user:2']
+        """
+        with self._lock:
+            a, b = self._columns(u, v, kinds)
+            if a.size == 0:
+                return np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32)
+            table: Any = self._table_for(a)
+            with self._changing():
+                pair: tuple[Numbers, Numbers] = table.add_edges(*arguments(a), *arguments(b))
+            return pair
+
+    def _columns(self, u: Any, v: Any, kinds: Sequence[str] | None) -> tuple[Ids, Ids]:
+        """Return the ends of edges as columns of the same type, with their kinds in front."""
+        a, b = as_ids(u, "u"), as_ids(v, "v")
+        check_equal_sizes(u=a.size, v=b.size)
+        if kinds is not None and a.size > 0:
+            self.add_kinds(kinds)
+            first, second = kinds
+            return make_alike(with_kind(a, first), with_kind(b, second))
+        self._check_kinds(a, "u")
+        self._check_kinds(b, "v")
+        return make_alike(a, b)
+
+    def add_kinds(self, kinds: Sequence[str]) -> None:
+        """Say that nodes are of these kinds; all ids so far must start with one of them.
+
+        Raises
+        ------
+        ValueError
+            If some id does not.
+
+        Examples
+        --------
+        >>> from ohmlearn import NodeTable
+        >>> nodes = NodeTable()
+        >>> _ = nodes.add(["user:17", "item:17"])
+        >>> nodes.add_kinds(["user", "item"])
+        >>> nodes.kinds
+        ('user', 'item')
+        """
+        with self._lock:
+            more = (*self._kinds, *(kind for kind in kinds if kind not in self._kinds))
+            if len(self) > 0 and not self._kinds:
+                at = find_plain(self._keys(), more)
+                if at >= 0:
+                    plain = self.ids([at]).tolist()[0]
+                    raise ValueError(
+                        f"the nodes so far have no kinds, such as {plain!r}, but now nodes of the "
+                        f"kinds {' and '.join(kinds)} came"
+                    )
+            self._kinds = more
+
+    def _check_kinds(self, column: Ids, name: str) -> None:
+        """Refuse ids without a kind, if the nodes have kinds."""
+        if self._kinds:
+            check_kinds(column, self._kinds, name)
+
+    @overload
+    def find(self, ids: ArrayLike | Any, *, missing: Literal["raise"] = ...) -> Numbers: ...
+
+    @overload
+    def find(self, ids: ArrayLike | Any, *, missing: Literal["mask"]) -> MaskedNumbers: ...
+
+    def find(
+        self, ids: ArrayLike | Any, *, missing: Literal["raise", "mask"] = "raise"
+    ) -> Numbers | MaskedNumbers:
+        """Return the numbers of ids.
+
+        Parameters
+        ----------
+        ids : array-like of int or str, or pyarrow array
+        missing : {"raise", "mask"}
+            What to do with ids that are not in the table: raise a ValueError that names the first
+            ones, or return a masked array.
+
+        Examples
+        --------
+        >>> from ohmlearn import NodeTable
+        >>> nodes = NodeTable()
+        >>> _ = nodes.add(["ann", "bob"])
+        >>> nodes.find(["bob", "ann"])
+        array([1, 0], dtype=int32)
+        >>> nodes.find(["bob", "eve"])
+        Traceback (most recent call last):
+        ...
+        ValueError: 1 of 2 ids is not in the table: 'eve'; missing="mask" masks such ids
+        >>> nodes.find(["bob", "eve"], missing="mask").mask
+        array([False,  True])
+        """
+        check_option("missing", missing, ("raise", "mask"))
+        column = as_ids(ids, "ids")
+        numbers = self._find(column)
+        absent = numbers < 0
+        if missing == "mask":
+            return np.ma.masked_array(np.where(absent, np.int32(NOWHERE), numbers), absent)
+        if absent.any():
+            n_absent, n = int(np.count_nonzero(absent)), column.size
+            first = take(column, np.flatnonzero(absent)[:3])
+            names = ", ".join(repr(name) for name in _decode(first).tolist())
+            raise ValueError(
+                f"{n_absent} of {n} ids {'is' if n_absent == 1 else 'are'} not in the table: "
+                f'{names}{", ..." if n_absent > 3 else ""}; missing="mask" masks such ids'
+            )
+        return numbers
+
+    def _find(self, column: Ids) -> Numbers:
+        """Return the numbers of ids, with -1 for those that are not in the table."""
+        if self._table is None or column.size == 0:
+            return np.full(column.size, -1, dtype=np.int32)
+        with self._lock:
+            self._check_kinds(column, "ids")
+            table: Any = self._table_for(column)
+            return number_column(table.find, widen(column))
+
+    def peek(self, column: Ids, to: Numbers | None = None) -> Numbers | None:
+        """Return the numbers of ids, with -1 for others; None if they are of another kind.
+
+        They are written to the array `to`, if it is given. Unlike `find`, several threads can do
+        this at a time.
+        """
+        with self._reading():
+            table = self._table
+            if table is None or isinstance(table, _core.StringNodes) != isinstance(column, Strings):
+                return None
+            if to is None:
+                return number_column(table.find, widen(column))
+            write: Any = table.find_into
+            write(*arguments(widen(column)), to)
+            return to
+
+    def ids(self, numbers: ArrayLike | None = None) -> NDArray[np.int64] | NDArray[np.object_]:
+        """Return the ids of some nodes, by default of all: int64, or an object array of strings.
+
+        Parameters
+        ----------
+        numbers : array-like of int, optional
+
+        Examples
+        --------
+        >>> from ohmlearn import NodeTable
+        >>> nodes = NodeTable()
+        >>> _ = nodes.add(["ann", "bob"])
+        >>> nodes.ids([1]), nodes.ids().tolist()
+        (array(['bob'], dtype=object), ['ann', 'bob'])
+        """
+        with self._lock:
+            at = None if numbers is None else _check_numbers(numbers, len(self))
+            if at is None or at.size >= len(self):
+                keys = self._keys()
+            else:  # few of many
+                keys = self._take(at.ravel())
+                at = np.arange(at.size).reshape(at.shape)
+        ids = _decode(keys)
+        chosen: NDArray[Any] = ids if at is None else ids[at]
+        return chosen
+
+    def to_arrow(self) -> Any:
+        """Return all ids as a pyarrow array, int64 or large_string."""
+        pa = require_extra("pyarrow", "files")
+        keys = self._keys()
+        if not isinstance(keys, Strings):
+            return pa.array(keys, type=pa.int64())
+        offsets, data = keys
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+        return pa.Array.from_buffers(pa.large_string(), len(self), buffers)
+
+    def merge(self, other: NodeTable) -> Numbers:
+        """Add the ids of another table; return the number in this table of each of them.
+
+        Examples
+        --------
+        >>> from ohmlearn import NodeTable
+        >>> a, b = NodeTable(), NodeTable()
+        >>> _ = a.add([10, 20]), b.add([30, 20])
+        >>> a.merge(b)
+        array([2, 1], dtype=int32)
+        """
+        if other._table is None:
+            return np.empty(0, dtype=np.int32)
+        if other.kinds:
+            self.add_kinds(other.kinds)
+        return self.add(other._keys())
+
+    def agrees_with(self, other: NodeTable) -> bool:
+        """Return whether one table is the beginning of the other.
+
+        Then a number that both tables have means the same id in both, so that edges numbered by
+        one can be used with edges numbered by the other.
+
+        Examples
+        --------
+        >>> from ohmlearn import NodeTable
+        >>> a, b = NodeTable(), NodeTable()
+        >>> _ = a.add(["ann", "bob"]), b.add(["ann"])
+        >>> a.agrees_with(b)
+        True
+        >>> _ = b.add(["cy"])
+        >>> a.agrees_with(b)
+        False
+        """
+        if other is self:
+            return True
+        mine, theirs = self._keys(), other._keys()
+        n = min(mine.size, theirs.size)
+        if n == 0:
+            return True
+        if isinstance(mine, Strings) and isinstance(theirs, Strings):
+            if not np.array_equal(mine.offsets[: n + 1], theirs.offsets[: n + 1]):
+                return False
+            end = int(mine.offsets[n])  # offsets start at 0
+            return np.array_equal(mine.data[:end], theirs.data[:end])
+        if isinstance(mine, Strings) or isinstance(theirs, Strings):
+            return False
+        return np.array_equal(mine[:n], theirs[:n])
+
+    def keys_from(self, first: int) -> Ids:
+        """Return the ids from a number on, as integers or encoded strings."""
+        keys = self._keys()
+        if isinstance(keys, Strings):
+            return Strings(keys.offsets[first:], keys.data)
+        return keys[first:]
+
+    def truncate(self, size: int) -> None:
+        """Forget all ids but the first `size`.
+
+        Examples
+        --------
+        >>> from ohmlearn import NodeTable
+        >>> nodes = NodeTable()
+        >>> _ = nodes.add(["ann", "bob", "cy"])
+        >>> nodes.truncate(1)
+        >>> nodes.ids().tolist()
+        ['ann']
+        """
+        with self._lock:
+            keys = self._keys()
+            if isinstance(keys, Strings):
+                keys = Strings(keys.offsets[: size + 1], keys.data)
+            else:
+                keys = keys[:size]
+            table = NodeTable()
+            table.add(keys)
+            self._kernel = table._kernel
+            if self._kinds and isinstance(keys, Strings):
+                self._kinds = kinds_of(keys)
+
+    def get_state(self) -> dict[str, NDArray[Any]]:
+        """Return the table as named arrays, for a file."""
+        keys = self._keys()
+        if isinstance(keys, Strings):
+            state: dict[str, NDArray[Any]] = {"node_offsets": keys.offsets, "node_bytes": keys.data}
+            if self._kinds:
+                state["node_kinds"] = np.array(self._kinds)
+            return state
+        return {} if self._table is None else {"node_ids": keys}
+
+    @classmethod
+    def from_state(cls, state: dict[str, NDArray[Any]]) -> Self:
+        """Return a table from the arrays of `get_state`; other arrays raise a ValueError.
+
+        Examples
+        --------
+        >>> from ohmlearn import NodeTable
+        >>> nodes = NodeTable()
+        >>> _ = nodes.add(["a", "b"])
+        >>> NodeTable.from_state(nodes.get_state()).ids()
+        array(['a', 'b'], dtype=object)
+        """
+        table = cls()
+        keys: Ids = np.empty(0, np.int64)
+        if "node_ids" in state:
+            check_arrays(state, {"node_ids": np.int64})
+            keys = state["node_ids"]
+        elif "node_offsets" in state:
+            check_arrays(state, {"node_offsets": np.int64, "node_bytes": np.uint8})
+            keys = Strings(state["node_offsets"], state["node_bytes"])
+        if len(np.unique(table.add(keys))) < keys.size:
+            raise ValueError("node ids are not unique")
+        if "node_kinds" in state:
+            table.add_kinds(kinds_in(state))
+        return table
+
+    def __getstate__(self) -> dict[str, NDArray[Any]]:
+        return self.get_state()
+
+    def __setstate__(self, state: dict[str, NDArray[Any]]) -> None:
+        self._share()
+        self._is_cut_off = False
+        restored = self.from_state(state)
+        self._kernel, self._kinds = restored._kernel, restored._kinds
+
+    def _keys(self) -> Ids:
+        with self._lock:
+            if isinstance(self._table, _core.StringNodes):
+                return Strings(*self._table.keys())
+            return np.empty(0, np.int64) if self._table is None else np.asarray(self._table.keys())
+
+    def _take(self, numbers: NDArray[np.int64]) -> Ids:
+        """Return the ids of some nodes, which the table must have."""
+        table: Any = self._table
+        taken = table.take(numbers)
+        return Strings(*taken) if isinstance(table, _core.StringNodes) else np.asarray(taken)
+
+    def _table_for(self, column: Ids) -> _core.IntegerNodes | _core.StringNodes:
+        """Return the table, whose kind is that of the first ids."""
+        kind = "string" if isinstance(column, Strings) else "int64"
+        table = self._table
+        if table is None:
+            table = self._kernel = _core.StringNodes() if kind == "string" else _core.IntegerNodes()
+        check_id_kind(kind, self.kind)
+        return table
+
+
+def _decode(keys: Ids) -> NDArray[Any]:
+    return decode_strings(keys) if isinstance(keys, Strings) else keys
+
+
+def _check_numbers(values: Any, n_nodes: int) -> NDArray[Any]:
+    """Return numbers of nodes after a check that the table has them."""
+    array = np.asarray(values)
+    if array.size > 0 and array.dtype.kind not in "iu":
+        raise ValueError(f"numbers of nodes must be integers, got dtype {array.dtype}")
+    bad = (array < 0) | (array >= n_nodes)
+    if bad.any():
+        raise ValueError(
+            f"node number {array[bad].flat[0]} is out of range; the table has {n_nodes} nodes"
+        )
+    return array.astype(np.int64)

@@ -1,0 +1,10 @@
+# The public names of ohmlearn.paper: `import ohmlearn.paper` reads this list.
+from ohmlearn.paper.bounds import BoundTerms as BoundTerms
+from ohmlearn.paper.bounds import GeneralizationBound as GeneralizationBound
+from ohmlearn.paper.bounds import Stability as Stability
+from ohmlearn.paper.bounds import generalization_bound as generalization_bound
+from ohmlearn.paper.bounds import stability_beta as stability_beta
+from ohmlearn.paper.certified_bound import CertifiedBound as CertifiedBound
+from ohmlearn.paper.certified_bound import certified_bound as certified_bound
+from ohmlearn.paper.eigenvalues import SpectralExtremes as SpectralExtremes
+from ohmlearn.paper.eigenvalues import spectral_extremes as spectral_extremes

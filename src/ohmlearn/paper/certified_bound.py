@@ -1,0 +1,162 @@
+"""Error bounds for the answer of a fitted classifier."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from ohmlearn.certificate import Certificate
+from ohmlearn.checks.parameters import check_fraction
+from ohmlearn.estimators import HFSClassifier
+from ohmlearn.graph import Graph
+from ohmlearn.paper.bounds import GeneralizationBound, generalization_bound
+from ohmlearn.paper.eigenvalues import spectral_extremes
+
+__all__ = ["CertifiedBound", "certified_bound"]
+
+
+@dataclass(frozen=True)
+class CertifiedBound:
+    """What `certified_bound` found for a fitted classifier; ``print`` shows it.
+
+    Attributes
+    ----------
+    bounds : dict
+        A `GeneralizationBound` for each class. It bounds the mean over the unlabelled nodes of the
+        squared error of the score, which should be 1 for nodes of the class and 0 for others.
+    lambda_1 : float
+        Second smallest eigenvalue, or a lower bound of it, of the graph that the answer belongs to.
+    n_labelled, n_unlabelled : int
+    confidence : float
+        Probability with which the repaired bounds of all classes hold together.
+
+    Examples
+    --------
+    >>> from ohmlearn import HFSClassifier, gallery
+    >>> from ohmlearn.paper import certified_bound
+    >>> model = HFSClassifier(gamma=1.0, epsilon=None)
+    >>> model = model.fit_edges(gallery.complete(50), {0: "a", 1: "b"})
+    >>> bound = certified_bound(model)
+    >>> sorted(bound.bounds), bound.vacuous
+    (['a', 'b'], True)
+    """
+
+    bounds: dict[Any, GeneralizationBound]
+    lambda_1: float
+    n_labelled: int
+    n_unlabelled: int
+    confidence: float
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether the repaired bound of every class is vacuous."""
+        return all(bound.vacuous for bound in self.bounds.values())
+
+    def __str__(self) -> str:
+        worst, bound = max(self.bounds.items(), key=lambda item: item[1].repaired.value)
+        verdict = "are all vacuous" if self.vacuous else "are not all vacuous"
+        return (
+            f"{len(self.bounds)} classes, {self.n_labelled:,} labelled and {self.n_unlabelled:,} "
+            f"other nodes, lambda_1 = {self.lambda_1:.4g}; bounds {verdict}\n"
+            f"the largest bound is that of class {worst}:\n{bound}\n"
+            f"the bounds of all classes hold together with probability {self.confidence:g}, if the "
+            f"labelled nodes were drawn uniformly"
+        )
+
+
+def certified_bound(
+    estimator: Any,
+    certificate: Certificate | None = None,
+    *,
+    delta: float = 0.05,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+) -> CertifiedBound:
+    """Compute the bounds for the answer of a fitted `HFSClassifier`.
+
+    The error on the labelled nodes is that of the answer itself, so sparsification adds nothing.
+    The answer of one pass belongs to the sparsifier, whose eigenvalues are computed. The answer of
+    more passes, which must have reached `tol`, belongs to the full graph; a certificate bounds its
+    eigenvalues.
+
+    Parameters
+    ----------
+    estimator : fitted classifier with ``normalization="stable"``
+    certificate : Certificate, optional
+        Certificate of the sparsifier, from `certify`; needed if the estimator made more than one
+        pass. The probability that it fails is subtracted from the confidence of the bounds.
+    delta : float
+        Probability with which the bounds of all classes together may fail, without the probability
+        that the certificate fails.
+    random_state, n_jobs
+        Used to compute the eigenvalues.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ohmlearn import HFSClassifier, gallery
+    >>> from ohmlearn.paper import certified_bound
+    >>> y = np.full(400, -1)
+    >>> y[::2] = np.arange(200) % 2
+    >>> model = HFSClassifier(gamma=1.0, passes=1, random_state=0)
+    >>> bound = certified_bound(model.fit_edges(gallery.complete(400), y))
+    >>> bound.n_labelled, bound.vacuous
+    (200, False)
+    """
+    graph, labelled, columns = _check_classifier(estimator)
+    delta = check_fraction("delta", delta)
+    extremes = spectral_extremes(graph, random_state=random_state, n_jobs=n_jobs)
+    lambda_1, sure = extremes.lambda_1, 1.0
+    if hasattr(estimator, "sparsifier_") and estimator.n_iter_ > 1:
+        if certificate is None:
+            raise ValueError(
+                f"{type(estimator).__name__} made {estimator.n_iter_} passes, so its answer "
+                f"is that of the full graph; pass "
+                f"certificate=certify(edges, estimator.sparsifier_) or fit with passes=1"
+            )
+        if not estimator.converged_.all():
+            raise ValueError(
+                f"the answer after {estimator.n_iter_} passes is not yet that of the full graph, "
+                f"which the bounds need: its residual is {estimator.residual_.max():.2g}; "
+                f"fit with more passes, for example 20, or with passes=1"
+            )
+        lambda_1 /= certificate.upper_bound  # as L_H <= upper_bound L_G
+        sure = certificate.confidence
+    n_unlabelled = graph.n_nodes - len(labelled)
+    errors = np.mean((estimator.scores_[labelled] - columns) ** 2, axis=0)
+    bounds = {
+        label: generalization_bound(
+            float(error),
+            len(labelled),
+            n_unlabelled,
+            gamma=estimator.gamma_,
+            lambda_1=lambda_1,
+            lambda_n=max(extremes.lambda_n, lambda_1),  # has no effect with epsilon=0
+            delta=delta / len(errors),
+        )
+        for label, error in zip(estimator.classes_.tolist(), errors, strict=True)
+    }
+    confidence = max(0.0, sure - delta)
+    return CertifiedBound(bounds, lambda_1, len(labelled), n_unlabelled, confidence)
+
+
+def _check_classifier(estimator: Any) -> tuple[Graph, NDArray[np.int64], NDArray[np.float64]]:
+    """Return the graph kept by a fitted classifier, the labelled nodes, and their columns."""
+    if not isinstance(estimator, HFSClassifier):
+        raise TypeError(
+            f"an HFSClassifier is needed, got {type(estimator).__name__}; the bounds are about "
+            f"classes"
+        )
+    check_is_fitted(estimator)
+    if estimator.normalization != "stable":
+        raise ValueError(
+            f"the bounds are about stable-HFS, but normalization={estimator.normalization!r}; fit "
+            f'with normalization="stable"'
+        )
+    labelled = estimator.labelled_
+    graph = estimator.graph_
+    if graph.n_nodes == len(labelled):
+        raise ValueError("all nodes are labelled, so there is no error on other nodes to bound")
+    return graph, labelled, estimator._columns()

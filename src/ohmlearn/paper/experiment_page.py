@@ -1,0 +1,255 @@
+"""Figures and page of the paper's experiment."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ohmlearn import gallery
+from ohmlearn.paper.experiment_job import REFINED_PASSES, STORED_LIMIT, draw_labelled, make_classes
+from ohmlearn.report.html_page import (
+    COLOURS,
+    INK,
+    Report,
+    add_legend,
+    figure_to_png,
+    new_figure,
+    style_axes,
+)
+
+__all__ = ["draw_points", "make_markdown", "make_page", "write_figures"]
+
+BLUE, ORANGE, GREEN, PURPLE, GREY = COLOURS
+REFINED = f"Sparse-HFS, {REFINED_PASSES} passes"
+NAMES = {"exact": "stable-HFS, exact", "sparse": "Sparse-HFS, one pass", "refined": REFINED}
+STYLES = {
+    "exact": {"color": GREY, "marker": "s", "markersize": 6, "linewidth": 3, "alpha": 0.7},
+    "sparse": {"color": BLUE, "marker": "o", "markersize": 4},
+    "refined": {"color": ORANGE, "marker": "D", "markersize": 3.5, "linestyle": "--"},
+}
+
+
+def draw_points(axes: Any, points: Any, colours: Any, labelled: Any, classes: Any) -> None:
+    """Draw points in the plane, the labelled ones as stars."""
+    axes.scatter(*points.T, c=colours, s=1.2, linewidths=0, rasterized=True)
+    for sign, colour in ((1.0, BLUE), (-1.0, ORANGE)):
+        here = points[labelled[classes[labelled] == sign]]
+        axes.scatter(*here.T, marker="*", s=150, c=colour, edgecolors=INK, linewidths=1.0)
+    axes.set(xticks=[], yticks=[])  # no equal aspect, because much of the height is gaps
+    axes.grid(False)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+
+
+def _draw_data(axes: Any, results: dict[str, Any]) -> None:
+    settings = results["settings"]
+    n = settings["n_points"]
+    classes = make_classes(n)
+    style_axes(axes, "(a) data")
+    colours = np.where(classes > 0, BLUE, ORANGE)
+    labelled = draw_labelled(n, 1, settings["seed"])[0]
+    draw_points(axes, gallery.paper_points(n), colours, labelled, classes)
+
+
+def _neighbours(results: dict[str, Any]) -> list[int]:
+    return [found["k"] for found in results["results"]]
+
+
+def _draw_error(axes: Any, results: dict[str, Any]) -> None:
+    style_axes(axes, "(b) share of wrong labels, mean and range over draws", "", "error")
+    k = _neighbours(results)
+    for name in ("exact", "sparse", "refined"):
+        errors = 1.0 - np.array([found["stream"][name] for found in results["results"]])
+        style = STYLES[name]
+        axes.plot(k, errors.mean(axis=1), label=NAMES[name], **style)
+        if name != "exact":
+            low, high = errors.min(axis=1), errors.max(axis=1)
+            axes.fill_between(k, low, high, color=style["color"], alpha=0.2, linewidth=0)
+    axes.set_ylim(bottom=-0.02)
+    add_legend(axes, loc="upper left", bbox_to_anchor=(0.02, 1.0))
+
+
+def _draw_ratio(axes: Any, results: dict[str, Any]) -> None:
+    style_axes(axes, "(c) edges kept, |H| / |G|", "neighbours k", "share")
+    k = _neighbours(results)
+    shares = [found["stream"]["kept_share"] for found in results["results"]]
+    axes.plot(k, shares, label="Sparse-HFS", **STYLES["sparse"])
+    paper = [found for found in results["results"] if "paper" in found]
+    if paper:
+        axes.plot(
+            [found["k"] for found in paper],
+            [found["paper"]["kept_share"] for found in paper],
+            color=PURPLE,
+            marker="^",
+            linestyle=":",
+            label='scheme="paper"',
+        )
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:g}%")
+    add_legend(axes, loc="upper right")
+
+
+COSTS = [("sparse", "stream", "sparse_cost"), ("refined", "stream", "refined_cost")]
+COSTS += [("exact", "stored", "cost")]
+STORED = "graph in memory, exact"
+
+
+def _draw_cost(axes: Any, results: dict[str, Any], key: str, scale: float) -> None:
+    for name, kind, cost in COSTS:
+        found = [f for f in results["results"] if cost in f[kind]]
+        values = [f[kind][cost][key] / scale for f in found]
+        label = STORED if kind == "stored" else NAMES[name]
+        axes.plot([f["k"] for f in found], values, label=label, **STYLES[name])
+
+
+def _draw_memory(axes: Any, results: dict[str, Any]) -> None:
+    style_axes(axes, "(d) peak memory of the process", "neighbours k", "GiB")
+    _draw_cost(axes, results, "peak_bytes", 2**30)
+    axes.set_ylim(bottom=0)
+    add_legend(axes, loc="upper right", bbox_to_anchor=(1.0, 0.75))
+
+
+def _draw_time(axes: Any, results: dict[str, Any]) -> None:
+    style_axes(axes, "(d) processor time, start to labels", "neighbours k", "seconds")
+    _draw_cost(axes, results, "cpu_seconds", 1.0)
+    axes.set_ylim(bottom=0)
+
+
+def _make_findings(results: dict[str, Any]) -> Any:
+    """Draw the figure of the paper: (a) next to (b) and (c)."""
+    figure = new_figure(9.5, 6.2)
+    grid = figure.add_gridspec(2, 2, width_ratios=[1, 6.2], height_ratios=[1.6, 1])
+    _draw_data(figure.add_subplot(grid[:, 0]), results)
+    top = figure.add_subplot(grid[0, 1])
+    _draw_error(top, results)
+    _draw_ratio(figure.add_subplot(grid[1, 1], sharex=top), results)
+    return figure
+
+
+def _make_costs(results: dict[str, Any]) -> Any:
+    figure = new_figure(9.5, 3.4)
+    left, right = figure.subplots(1, 2)
+    _draw_memory(left, results)
+    _draw_time(right, results)
+    return figure
+
+
+def write_figures(results: dict[str, Any], folder: Path) -> list[Path]:
+    """Write the figures as PNG files."""
+    figures = {"figure-abc.png": _make_findings(results), "figure-d.png": _make_costs(results)}
+    for name, figure in figures.items():
+        figure_to_png(figure, folder / name)
+    return [folder / name for name in figures]
+
+
+def make_page(results: dict[str, Any], command: str) -> Report:
+    """Return the page with all figures and tables."""
+    settings = results["settings"]
+    best = max(results["results"], key=lambda found: (found["exact"], -found["k"]))
+    stream = best["stream"]
+    report = Report(
+        "Sparse-HFS: the paper's experiment",
+        f"At k = {best['k']:,}, {stream['n_kept']:,} of {best['n_edges']:,} edges "
+        f"({stream['kept_share']:.1%}) give {np.mean(stream['sparse']):.1%} correct labels after "
+        f"one pass and {np.mean(stream['refined']):.1%} after {REFINED_PASSES}. The whole graph "
+        f"gives {best['exact']:.1%}.",
+    )
+    report.add_text(
+        f"The data are {settings['n_points']:,} points in four clusters. The two upper clusters "
+        f"form one class. Two points of the uppermost and two of the lowermost cluster are "
+        f"labelled; this draw is repeated {settings['draws']} times. Each point is joined to its k "
+        f"nearest neighbours. Edges are generated from the points while they are read and are "
+        f"never stored. gamma = 1, epsilon = {settings['epsilon']}."
+    )
+    report.add_figure(
+        _make_findings(results),
+        "(a) The points; stars are the labelled points of the first draw. (b) With few neighbours "
+        "the inner clusters are not connected to a label. With very many, the difference between "
+        "the classes is too small. In between, the labels are correct. (c) The share of edges that "
+        "the sparsifier keeps.",
+    )
+    report.add_table(*_table_of_labels(results), caption=f"Share of correct labels. {TIES}")
+    if any("paper" in found for found in results["results"]):
+        caption = 'Sampled as in the paper (scheme="paper"), with a tenth of its copies.'
+        report.add_table(*_table_of_paper_scheme(results), caption=caption)
+    report.add_heading("Memory and time")
+    report.add_figure(
+        _make_costs(results),
+        "(d) Each measurement is a separate process that labels one draw, including the start of "
+        "Python. The memory of the streams does not depend on the number of edges.",
+    )
+    report.add_table(*_table_of_costs(results), caption="Peak memory and processor time.")
+    skipped = [f"{f['k']:,}" for f in results["results"] if "skipped" in f["stored"]]
+    if skipped:
+        report.add_text(
+            f"The graphs for k = {', '.join(skipped)} were not stored in memory, because that "
+            f"would take more than {STORED_LIMIT:g} GiB."
+        )
+    return report.add_text(GEOMETRY).add_command(command)
+
+
+TIES = (
+    "Means over the draws, with the range. A node counts one half if it is not connected to a "
+    "label or if its answer is zero."
+)
+GEOMETRY = "The paper does not publish its points. These are chosen to reproduce what it describes."
+
+
+def make_markdown(results: dict[str, Any]) -> str:
+    """Return the tables of the page as Markdown."""
+    tables = [_table_of_labels(results), _table_of_costs(results), _table_of_paper_scheme(results)]
+    lines: list[str] = []
+    for header, rows in tables:
+        if rows:
+            lines += [
+                "| " + " | ".join(row) + " |" for row in [header, ["---"] * len(header), *rows]
+            ]
+            lines.append("")
+    return "\n".join(lines)
+
+
+def _table_of_labels(results: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
+    header = ["k", "edges", "kept", "share", "exact", "one pass", f"{REFINED_PASSES} passes"]
+    header.append("passes to exact")
+    rows = []
+    for found in results["results"]:
+        stream = found["stream"]
+        row = [f"{found['k']:,}", f"{found['n_edges']:,}", f"{stream['n_kept']:,}"]
+        row += [f"{stream['kept_share']:.2%}", f"{found['exact']:.3f}"]
+        row += [_mean_and_range(stream[name]) for name in ("sparse", "refined")]
+        rows.append([*row, str(stream["exact_passes"])])
+    return header, rows
+
+
+def _table_of_paper_scheme(results: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
+    header = ["k", "kept", "share", "one pass", "GiB", "seconds"]
+    rows = []
+    for found in results["results"]:
+        if "paper" in found:
+            paper = found["paper"]
+            row = [f"{found['k']:,}", f"{paper['n_kept']:,}", f"{paper['kept_share']:.2%}"]
+            rows.append([*row, _mean_and_range(paper["sparse"]), *_cost_cells(paper["cost"])])
+    return header, rows
+
+
+def _table_of_costs(results: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
+    header = ["k"]
+    for name in ("one pass", f"{REFINED_PASSES} passes", "in memory"):
+        header += [f"{name}: GiB", "seconds"]
+    rows = []
+    for found in results["results"]:
+        row = [f"{found['k']:,}"]
+        for _, kind, key in COSTS:
+            row += _cost_cells(found[kind].get(key))
+        rows.append(row)
+    return header, rows
+
+
+def _mean_and_range(scores: list[float]) -> str:
+    return f"{np.mean(scores):.3f} ({min(scores):.3f} to {max(scores):.3f})"
+
+
+def _cost_cells(cost: dict[str, float] | None) -> list[str]:
+    if cost is None:
+        return ["–", "–"]
+    return [f"{cost['peak_bytes'] / 2**30:.2f}", f"{cost['cpu_seconds']:.1f}"]

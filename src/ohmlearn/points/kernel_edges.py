@@ -1,0 +1,134 @@
+"""Edges of kernel graphs: all pairs of points, computed while they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ohmlearn import _core
+from ohmlearn.checks.parameters import check_option, check_positive
+from ohmlearn.edges.protocol import EdgeBatch
+from ohmlearn.points.point_arrays import PointEdges, check_points, pack_points, row_blocks
+
+__all__ = ["KernelEdges", "kernel_edges"]
+
+FED = 512  # rows in a native call; Ctrl-C is noticed between calls
+KERNELS = {
+    "rbf": _core.Kernel.rbf,
+    "laplacian": _core.Kernel.laplacian,
+    "cosine": _core.Kernel.cosine,
+}
+
+
+class KernelEdges(PointEdges):
+    """Stream of all pairs of points, weighted by a kernel; see `kernel_edges`.
+
+    Attributes
+    ----------
+    n_nodes, n_edges : int
+        Number of points, and of pairs.
+    gamma : float
+        The parameter of the kernel.
+    nodes : None
+        The nodes are the rows of X.
+    rereadable : bool
+        True: every ``iter()`` starts from the beginning.
+
+    Examples
+    --------
+    >>> from ohmlearn import kernel_edges
+    >>> stream = kernel_edges([[0.0], [1.0], [3.0]])
+    >>> stream.n_nodes, stream.n_edges
+    (3, 3)
+    """
+
+    def __init__(
+        self,
+        X: ArrayLike,
+        *,
+        kernel: str = "rbf",
+        gamma: float | None = None,
+        n_jobs: int | None = None,
+        block: int | None = None,
+    ) -> None:
+        x = check_points(X)
+        super().__init__(len(x), n_jobs, block)
+        self._kernel = KERNELS[check_option("kernel", kernel, KERNELS)]
+        self.n_edges = len(x) * (len(x) - 1) // 2
+        self.gamma = default_gamma(x, kernel) if gamma is None else check_positive("gamma", gamma)
+        if kernel == "cosine":
+            length = np.linalg.norm(x, axis=1, keepdims=True)
+            x = x / np.where(length > 0, length, 1)
+        self._points: Any = pack_points(x)
+
+    def __iter__(self) -> Iterator[EdgeBatch]:
+        for begin, end in row_blocks(self.n_nodes, self._block, triangle=True):
+            yield EdgeBatch(
+                *self._points.kernel_edges(self._kernel, self.gamma, begin, end, self._threads)
+            )
+
+    def feed(self, sampler: Any) -> int:
+        """Give all pairs to a sampler and return their number; for `StreamingSparsifier.update`.
+
+        The sampler ends in the same state as after its method ``update`` with every batch. A native
+        sampler computes the pairs itself, so that no arrays of them are made. The caller checks
+        that the sampler can hold `n_nodes` nodes, and that no other thread uses it.
+        """
+        if isinstance(sampler, _core.Sampler):
+            for begin, end in row_blocks(self.n_nodes, FED, triangle=True):
+                self._points.feed_kernel(
+                    sampler, self._kernel, self.gamma, begin, end, self._threads
+                )
+        else:
+            for batch in self:
+                sampler.update(*batch)
+        return self.n_edges
+
+
+def default_gamma(x: NDArray[Any], kernel: str) -> float:
+    """Return a gamma that scales with the units of the points."""
+    spread = float(np.var(x, dtype=np.float64)) if kernel == "rbf" else float(np.std(x))
+    return 1.0 / (x.shape[1] * spread) if spread > 0 else 1.0
+
+
+def kernel_edges(
+    X: ArrayLike,
+    *,
+    kernel: Literal["rbf", "laplacian", "cosine"] = "rbf",
+    gamma: float | None = None,
+    n_jobs: int | None = None,
+    block: int | None = None,
+) -> KernelEdges:
+    """Join all pairs of points, weighted by a kernel, without storing the graph.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_points, n_features)
+        Distances are computed in float32 if X is float32, else in float64; weights are float32.
+    kernel : {"rbf", "laplacian", "cosine"}
+        ``exp(-gamma |x - y|²)``, ``exp(-gamma |x - y|₁)``, or the cosine of the angle between x and
+        y, 0 if it is negative. Weights below 1e-38 are 0.
+    gamma : float, optional
+        By default 1 / (n_features * variance of X) for "rbf", and the same with the standard
+        deviation for "laplacian". "cosine" does not use it.
+    n_jobs : int, optional
+        Number of threads, as in scikit-learn; the edges are the same for any number.
+    block : int, optional
+        Number of points whose edges form a batch; chosen for speed by default.
+
+    Returns
+    -------
+    KernelEdges
+        A stream of `EdgeBatch` that can be read any number of times.
+
+    Examples
+    --------
+    >>> from ohmlearn import kernel_edges
+    >>> for u, v, w in kernel_edges([[0.0], [1.0], [2.0]], gamma=1.0):
+    ...     print(u, v, w.round(4))
+    [0 0 1] [1 2 2] [0.3679 0.0183 0.3679]
+    """
+    return KernelEdges(X, kernel=kernel, gamma=gamma, n_jobs=n_jobs, block=block)

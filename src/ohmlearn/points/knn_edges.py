@@ -1,0 +1,275 @@
+"""Edges of nearest-neighbour graphs: neighbours are found once, or edges computed in each pass."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from importlib.util import find_spec
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
+
+from ohmlearn import _core
+from ohmlearn._sharing import Shared
+from ohmlearn.checks.parameters import check_option
+from ohmlearn.edges.protocol import EdgeBatch
+from ohmlearn.points.approximate_knn import check_for_faiss, find_with_faiss
+from ohmlearn.points.exact_neighbors import Neighbors, check_neighbor_points, find_neighbors
+from ohmlearn.points.knn_sweeps import Sweeps
+from ohmlearn.points.point_arrays import (
+    PAIRS,
+    PointEdges,
+    check_n_neighbors,
+    fill_scales,
+)
+
+__all__ = ["METHODS", "FaissKnnEdges", "KnnEdges", "choose_method", "knn_edges"]
+
+METHODS = ("auto", "exact", "faiss")
+KEPT = 256 << 20  # bytes of neighbours that are kept, 12 each
+MOST = 500  # neighbours of a point that are kept; sweeps find more of them faster
+LONG = 1e13  # n_points² n_features: exact neighbours take some minutes of one processor
+Method = Literal["auto", "exact", "faiss"]
+Edges = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32] | None]
+
+
+class NeighborEdges(PointEdges, Shared):
+    """A stream of the edges of a nearest-neighbour graph; the neighbours are found once.
+
+    Attributes
+    ----------
+    n_nodes, n_neighbors : int
+        Number of points, and of neighbours of each.
+    nodes : None
+        The nodes are the rows of X.
+    rereadable : bool
+        True: every ``iter()`` starts from the beginning.
+    fraction : float
+        Share of the search for neighbours that is done.
+    """
+
+    def __init__(
+        self,
+        X: ArrayLike,
+        *,
+        n_neighbors: int,
+        weights: str = "uniform",
+        metric: str = "euclidean",
+        n_jobs: int | None = None,
+        block: int | None = None,
+    ) -> None:
+        self._share()
+        x = check_neighbor_points(X, metric)
+        super().__init__(x.shape[0], n_jobs, block)
+        self.n_neighbors = check_n_neighbors(n_neighbors, x.shape[0])
+        self._weighted = check_option("weights", weights, ("uniform", "gaussian")) == "gaussian"
+        self._x: Any = x  # None after the search
+        self._edges: Edges | None = None
+        self._sweeps: Sweeps | None = None
+        self.fraction = 0.0
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Choose how the edges are made."""
+
+    @abstractmethod
+    def _find(self) -> Neighbors:
+        """Return indices of neighbours, -1 for none, and squared distances."""
+
+    def find_neighbors(self) -> None:
+        """Find the neighbours, unless they are known. Reading the edges does this, too."""
+        with self._lock:
+            if self._edges is None:
+                index, squares = self._find()
+                scale = fill_scales(np.sqrt(squares.max(axis=1))) if self._weighted else None
+                self._edges = _core.join_neighbours(
+                    index.ravel(), squares.ravel(), scale, self.n_neighbors
+                )
+                self._x, self.fraction = None, 1.0
+
+    def __iter__(self) -> Iterator[EdgeBatch]:
+        self.find_neighbors()
+        assert self._edges is not None
+        indptr, v, w = self._edges
+        rows = self._block or max(1, PAIRS * self.n_nodes // max(1, len(v)))
+        for begin in range(0, self.n_nodes, rows):
+            end = min(self.n_nodes, begin + rows)
+            part = slice(int(indptr[begin]), int(indptr[end]))
+            own = np.arange(begin, end, dtype=np.int32)
+            u = np.repeat(own, np.diff(indptr[begin : end + 1]))
+            yield EdgeBatch(u, v[part], None if w is None else w[part])
+
+
+class KnnEdges(NeighborEdges):
+    """Stream of the edges of a graph of exact nearest neighbours; see `knn_edges`.
+
+    Attributes
+    ----------
+    n_nodes, n_neighbors : int
+        Number of points, and of neighbours of each.
+    nodes : None
+        The nodes are the rows of X.
+    rereadable : bool
+        True: every ``iter()`` starts from the beginning.
+    fraction : float
+        Share of the search for neighbours that is done.
+
+    Examples
+    --------
+    >>> from ohmlearn import knn_edges
+    >>> stream = knn_edges([[0.0], [1.0], [3.0]], n_neighbors=1)
+    >>> stream.n_nodes, sum(len(batch.u) for batch in stream)
+    (3, 2)
+    """
+
+    def _prepare(self) -> None:
+        few = self.n_neighbors <= MOST and 12 * self.n_nodes * self.n_neighbors <= KEPT
+        if few or scipy.sparse.issparse(self._x):
+            return
+        self._sweeps, self._x = (
+            Sweeps(
+                self._x,
+                self.n_neighbors,
+                weighted=self._weighted,
+                threads=self._threads,
+                block=self._block,
+            ),
+            None,
+        )
+
+    def find_neighbors(self) -> None:
+        """Find the neighbours, unless they are known; or only how far they are, if too many."""
+        if self._sweeps is None:
+            super().find_neighbors()
+        else:
+            with self._lock:
+                self._sweeps.find_reach(self._report)
+
+    def _find(self) -> Neighbors:
+        return find_neighbors(self._x, self.n_neighbors, self._threads, self._report)
+
+    def _report(self, fraction: float) -> None:
+        self.fraction = fraction
+
+    def __iter__(self) -> Iterator[EdgeBatch]:
+        self.find_neighbors()
+        return super().__iter__() if self._sweeps is None else self._sweeps.edges()
+
+
+class FaissKnnEdges(NeighborEdges):
+    """Stream of a nearest-neighbour graph found by faiss; see ``method`` of `knn_edges`.
+
+    Attributes
+    ----------
+    n_nodes, n_neighbors, n_edges : int
+        Number of points, of neighbours of each, and of edges.
+    nodes : None
+        The nodes are the rows of X.
+    rereadable : bool
+        True: every ``iter()`` starts from the beginning.
+    fraction : float
+        Share of the search for neighbours that is done.
+    """
+
+    def _prepare(self) -> None:
+        check_for_faiss(self._x)
+
+    def _find(self) -> Neighbors:
+        return find_with_faiss(self._x, self.n_neighbors, self._threads)
+
+    @property
+    def n_edges(self) -> int:
+        """Number of edges; the neighbours are found when it is asked for."""
+        self.find_neighbors()
+        assert self._edges is not None
+        return len(self._edges[1])
+
+
+def choose_method(method: str, n_points: int, n_features: int, *, is_sparse: bool = False) -> str:
+    """Return "exact" or "faiss"; see `knn_edges`.
+
+    Examples
+    --------
+    >>> choose_method("auto", 70_000, 784)
+    'exact'
+    """
+    check_option("method", method, METHODS)
+    if method != "auto":
+        return method
+    is_long = float(n_points) ** 2 * n_features > LONG
+    return "faiss" if is_long and not is_sparse and find_spec("faiss") is not None else "exact"
+
+
+def knn_edges(
+    X: ArrayLike,
+    *,
+    n_neighbors: int,
+    weights: Literal["uniform", "gaussian"] = "uniform",
+    metric: Literal["euclidean", "cosine"] = "euclidean",
+    method: Method = "exact",
+    n_jobs: int | None = None,
+    block: int | None = None,
+) -> KnnEdges | FaissKnnEdges:
+    """Join each point to its nearest neighbours.
+
+    Points i and j are joined if either is among the nearest neighbours of the other. Each edge
+    comes once, with the smaller node first. A point is not its own neighbour, even if it has exact
+    copies.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_points, n_features)
+        Distances are those of the values in float64.
+    n_neighbors : int
+        From 1 to n_points - 1.
+    weights : {"uniform", "gaussian"}
+        All 1, or exp(-d² / (s_i s_j)), where s_i is the distance from i to its last neighbour
+        (Zelnik-Manor and Perona 2004); if that is 0, it is the mean of the others.
+    metric : {"euclidean", "cosine"}
+        With "cosine", rows are scaled to length 1, in float64; d² is then 2 - 2 cos. Rows of zeros
+        are at cosine 0 from all others, and equal to each other.
+    method : {"auto", "exact", "faiss"}
+        "exact" finds the exact neighbours; of equally distant points, those with smaller index are
+        nearer. It takes time proportional to n_points² n_features: 30,000 points with 784 features
+        take about ten seconds of one processor. "faiss" (extra ``knn``) computes in float32; with
+        20,000 points or more it searches only some cells, and may miss a neighbour. "auto" is
+        "exact", unless n_points² n_features is above 10¹³, X is dense and faiss is installed; so
+        its result may depend on the packages that are installed.
+    n_jobs : int, optional
+        Number of threads, as in scikit-learn; the edges are the same for any number.
+    block : int, optional
+        Number of points whose edges form a batch; chosen for speed by default.
+
+    Returns
+    -------
+    KnnEdges or FaissKnnEdges
+        A stream of `EdgeBatch` that can be read any number of times. The neighbours are found when
+        it is first read, and kept.
+
+    Notes
+    -----
+    The search for exact neighbours needs 4 bytes per value of X, and 8 (n_neighbors + 8) per point.
+    If `n_neighbors` is above 500, or the neighbours would take more than 256 MiB, at 12 bytes each,
+    those of a dense X are not kept. Then every pass computes all distances again, in float32 if X
+    is float32, and stores one distance per point.
+
+    Examples
+    --------
+    >>> from ohmlearn import knn_edges
+    >>> stream = knn_edges([[0.0], [1.0], [3.0], [7.0]], n_neighbors=1)
+    >>> stream.n_nodes
+    4
+    >>> for u, v, w in stream:
+    ...     print(u, v)
+    [0 1 2] [1 2 3]
+    """
+    is_sparse = scipy.sparse.issparse(X)
+    points: Any = X if is_sparse else np.asarray(X)
+    n_points, n_features = (*points.shape, 1, 1)[:2]  # the streams check the shape
+    chosen_method = choose_method(method, n_points, n_features, is_sparse=is_sparse)
+    chosen = KnnEdges if chosen_method == "exact" else FaissKnnEdges
+    return chosen(
+        points, n_neighbors=n_neighbors, weights=weights, metric=metric, n_jobs=n_jobs, block=block
+    )

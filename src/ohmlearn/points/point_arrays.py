@@ -1,0 +1,158 @@
+"""Streams of edges between points: their base classes, and checks of points."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ohmlearn import _core
+from ohmlearn._display import Shown
+from ohmlearn.checks.edge_arrays import MAX_NODES
+from ohmlearn.checks.parameters import check_count, check_n_jobs
+from ohmlearn.nodes import NodeTable
+
+__all__ = [
+    "PointEdges",
+    "Points",
+    "check_n_neighbors",
+    "check_points",
+    "check_shape",
+    "check_span",
+    "fill_scales",
+    "pack_points",
+    "row_blocks",
+]
+
+PAIRS = 1 << 18  # per block: few enough for the cache, many enough to hide the call overhead
+TILE = 16  # rows that the kernel compares with all points at once; blocks are multiples of it
+
+Points = _core.Points32 | _core.Points64
+
+
+class PointEdges(Shown):
+    """A stream of edges whose nodes are points, numbered by their rows.
+
+    Attributes
+    ----------
+    n_nodes : int
+        Number of points.
+    nodes : None
+        The nodes are numbers already, so that there is no NodeTable.
+    rereadable : bool
+        True: every ``iter()`` starts from the beginning.
+    """
+
+    rereadable = True
+    nodes: NodeTable | None = None
+
+    def __init__(self, n_nodes: int, n_jobs: int | None, block: int | None) -> None:
+        self.n_nodes = n_nodes
+        self._threads = check_n_jobs(n_jobs)
+        self._block = None if block is None else check_count("block", block)
+
+    def _facts(self) -> dict[str, Any]:
+        known = vars(self)  # without properties, which may compute
+        neighbors, edges = known.get("n_neighbors"), known.get("n_edges")
+        return {"points": self.n_nodes, "neighbours of a point": neighbors, "edges": edges}
+
+
+def pack_points(x: NDArray[Any]) -> Points:
+    """Copy points into the order that the kernels read."""
+    return _core.Points32(x) if x.dtype == np.float32 else _core.Points64(x)
+
+
+def row_blocks(n_nodes: int, block: int | None, *, triangle: bool) -> Iterator[tuple[int, int]]:
+    """Cut 0, ..., n_nodes - 1 into ranges with about the same number of pairs each.
+
+    Row i is paired with all points, or, in a triangle, with those after it.
+
+    Examples
+    --------
+    >>> list(row_blocks(10, 4, triangle=True))
+    [(0, 4), (4, 8), (8, 10)]
+    """
+    begin = 0
+    while begin < n_nodes:
+        partners = n_nodes - begin if triangle else n_nodes
+        rows = max(TILE, PAIRS // partners // TILE * TILE) if block is None else block
+        end = min(n_nodes, begin + rows)
+        yield begin, end
+        begin = end
+
+
+def fill_scales(scale: NDArray[Any]) -> NDArray[Any]:
+    """Set the scale of points whose last neighbour is an exact copy to the mean of the others.
+
+    The array is changed in place. If all scales are 0, all distances are, and any scale will do.
+
+    Examples
+    --------
+    >>> fill_scales(np.array([1.0, 0.0, 3.0]))
+    array([1., 2., 3.])
+    """
+    positive = scale > 0
+    scale[~positive] = scale[positive].mean() if positive.any() else 1
+    return scale
+
+
+def check_points(
+    values: Any, *, keep: tuple[Any, ...] = (np.float32,), squares: Any = None
+) -> NDArray[Any]:
+    """Return points as a contiguous (n_points, n_features) array whose distances are finite.
+
+    Its dtype is that of the values if it is one of `keep`, else float64. `squares` is the dtype of
+    squared distances, by default that of the points.
+
+    Examples
+    --------
+    >>> check_points([[0, 1], [2, 3]])
+    array([[0., 1.],
+           [2., 3.]])
+    """
+    array = np.asarray(values)
+    check_shape(array.shape)
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"X must be real numbers, got dtype {array.dtype}")
+    dtype = array.dtype if array.dtype in keep else np.float64
+    x: NDArray[Any] = np.ascontiguousarray(array, dtype=dtype)
+    low, high = float(x.min()), float(x.max())  # NaN if any value is
+    if not (math.isfinite(low) and math.isfinite(high)):
+        i, j = (int(at) for at in np.argwhere(~np.isfinite(x))[0])
+        raise ValueError(f"X must be finite, but X[{i}, {j}] = {x[i, j]}; drop or fill such points")
+    check_span(high - low, x.shape[1], x.dtype if squares is None else np.dtype(squares))
+    return x
+
+
+def check_shape(shape: tuple[int, ...]) -> None:
+    """Refuse shapes that are not (n_points, n_features)."""
+    if len(shape) != 2 or 0 in shape:
+        raise ValueError(
+            f"X must have shape (n_points, n_features), both at least 1, got {shape}"
+            + ("; use X.reshape(-1, 1) for a single feature" if len(shape) == 1 else "")
+        )
+    if shape[0] > MAX_NODES:
+        raise ValueError(f"X has {shape[0]} points, but at most {MAX_NODES} nodes are possible")
+
+
+def check_span(widest: float, n_features: int, squares: np.dtype[Any]) -> None:
+    """Refuse points whose squared distances a dtype cannot hold."""
+    if not widest <= math.sqrt(float(np.finfo(squares).max) / 2 / n_features):
+        raise ValueError(
+            f"X spans {widest:g}: squared distances pass the largest {squares}; scale X down"
+        )
+
+
+def check_n_neighbors(n_neighbors: Any, n_points: int) -> int:
+    """Return `n_neighbors` if each point has that many others."""
+    if not isinstance(n_neighbors, Integral) or isinstance(n_neighbors, bool):
+        raise ValueError(f"n_neighbors must be an integer, got {n_neighbors!r}")
+    if not 1 <= int(n_neighbors) < n_points:
+        raise ValueError(
+            f"n_neighbors must lie between 1 and n_points - 1 = {n_points - 1}, got {n_neighbors}"
+        )
+    return int(n_neighbors)

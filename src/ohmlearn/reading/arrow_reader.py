@@ -1,0 +1,392 @@
+"""Edges from record batches of Arrow; IPC and Feather files, and pipes."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ohmlearn.checks.parameters import require_extra
+from ohmlearn.nodes.node_ids import EXACT, Coded, Ids, Strings, ids_from_arrow, join_masks
+from ohmlearn.reading.byte_blocks import ByteSource
+from ohmlearn.reading.column_choice import Columns, Values, choose_columns
+from ohmlearn.reading.read_options import ReadOptions
+from ohmlearn.reading.remote import is_remote, open_remote
+from ohmlearn.reading.row_filter import RowFilter, as_plain, decode
+from ohmlearn.reading.source_errors import reading, refuse_source
+from ohmlearn.reading.table_reader import RawBatch, Source, drop_bad
+from ohmlearn.reading.time_rule import TimeRule
+
+__all__ = ["ROWS", "ArrowFile", "ArrowPipe", "ArrowSource", "take_record_batch"]
+
+# Rows in a batch. With a power of two, pyarrow would fill a buffer of that size, read a little
+# further, double and copy the buffer, and copy it again to cut it to size.
+ROWS = 3 << 15
+
+
+class ArrowSource(Source):
+    """A source with a schema and record batches."""
+
+    format = "Arrow"
+    has_rows = True
+    which_rows = ""  # what the numbers of rows count, if not all rows of the source
+    _rows: RowFilter | None = None
+
+    @abstractmethod
+    def _read(self) -> Iterator[tuple[Columns, Any, int]]:
+        """Yield record batches with the positions of columns, and the number of the first row.
+
+        They have the columns that `project` names.
+        """
+
+    def batches(self, kind: str | None) -> Iterator[RawBatch]:
+        """Yield the columns of edges of each record batch."""
+        yield from self._convert(self._read(), kind)
+
+    def _convert(
+        self, batches: Iterator[tuple[Columns, Any, int]], kind: str | None
+    ) -> Iterator[RawBatch]:
+        """Yield the columns of edges of some record batches, as `_read` yields them."""
+        while True:
+            with reading(self.name, self.format):
+                found = next(batches, None)
+                if found is None:
+                    break
+                raw = self.complete(self._take(*found, kind))
+            yield raw
+
+    def _take(self, columns: Columns, batch: Any, row: int, kind: str | None) -> RawBatch:
+        """Return the edges of a record batch that count."""
+        row += self.first_row
+        rows: int | NDArray[np.int64] = row
+        n_bad, first_bad = 0, None
+        if self._rows is not None:
+            kept = self._rows.keep_batch(batch)
+            if kept.bad is not None:
+                at = int(np.argmax(kept.bad))
+                n_bad, why = int(np.count_nonzero(kept.bad)), kept.why(at)
+                place = f"row {row + at}{self.which_rows}"
+                if not self.options.skip_bad:
+                    refuse_source(self.name, f'{why}; correct it, or use on_bad="skip"', place)
+                first_bad = f"{self.name}, {place}: {why}"
+            if not kept.rows.all():
+                columns, batch = _filter(columns, batch, kept.rows)
+                rows = row + np.flatnonzero(kept.rows)
+        how = (kind, rows, self.own_times, self.which_rows, self.keeps_codes)
+        raw = take_record_batch(batch, columns, self.name, self.options, *how)
+        return raw._replace(n_bad=raw.n_bad + n_bad, first_bad=raw.first_bad or first_bad)
+
+    def _choose(self, schema: Any) -> Columns:
+        names, values = schema.names, look_at_types(schema.types)
+        columns = choose_columns(self.name, self.own_options(names), names, len(names), values)
+        self.columns = columns
+        ends = (columns.u,) if self.options.rows.second_may_be_empty else (columns.u, columns.v)
+        for at in ends:
+            check_id_type(schema.field(at).type, self.name, columns.name(at))
+        self._rows = self.make_filter(names)
+        return columns
+
+    def _project(self, chosen: Columns) -> tuple[Columns, list[str]]:
+        """Return the names of the columns to read, and the positions of the edges in those."""
+        names = list(chosen.names or ())
+        used = [names[at] for at in chosen.used]
+        if len(set(names)) < len(names):
+            refuse_source(self.name, "two columns have the same name")
+        more = [] if self._rows is None else self._rows.columns
+        wanted = [*used, *(name for name in more if name not in used)]
+        weight = None if chosen.w is None else 2
+        time = None if chosen.t is None else len(used) - 1
+        return chosen._replace(u=0, v=1, w=weight, t=time, names=wanted), wanted
+
+    def _excludes_all(self) -> bool:
+        """Whether the names of the folders leave out all rows."""
+        return self._rows is not None and self._rows.excludes_all()
+
+
+class ArrowFile(ArrowSource):
+    """An Arrow IPC file, also known as Feather, or a file with an IPC stream."""
+
+    format = "Arrow IPC"
+    reads_files = True
+
+    def inspect(self) -> None:
+        """Read the schema."""
+        with self._open() as reader:
+            self._choose(reader.schema)
+
+    @contextmanager
+    def _open(self) -> Iterator[Any]:
+        pa = require_extra("pyarrow", "files")
+        with reading(self.name, self.format), ExitStack() as stack:
+            if self.options.filesystem is not None or is_remote(self.name):
+                opened = self.take_ahead() or open_remote(self.name, self.options.filesystem)
+                remote = stack.enter_context(opened)
+                file = stack.enter_context(pa.PythonFile(remote, mode="r"))
+            else:
+                file = stack.enter_context(pa.memory_map(self.name))
+            is_file = file.size() >= 6 and file.read(6) == b"ARROW1"
+            file.seek(0)
+            yield pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file)
+
+    def _read(self) -> Iterator[tuple[Columns, Any, int]]:
+        with self._open() as reader:
+            columns = self._choose(reader.schema)
+            if self._excludes_all():
+                return
+            row = 0
+            count = getattr(reader, "num_record_batches", None)  # a stream does not say it
+            batches = reader if count is None else map(reader.get_batch, range(count))
+            for at, batch in enumerate(batches):
+                self.fraction = at / count if count else None
+                yield columns, _validated(batch), row
+                row += batch.num_rows
+
+
+class ArrowPipe(ArrowSource):
+    """An IPC stream from a pipe."""
+
+    format = "an Arrow IPC stream"
+
+    def __init__(self, name: str, options: ReadOptions, pipe: BinaryIO) -> None:
+        super().__init__(name, options, rereadable=False)
+        self._pipe = pipe
+
+    def inspect(self) -> None:
+        """Do nothing: reading the schema could block."""
+
+    def _read(self) -> Iterator[tuple[Columns, Any, int]]:
+        pa = require_extra("pyarrow", "files")
+        with ByteSource(self.name, self._pipe) as source, pa.ipc.open_stream(source.file) as reader:
+            columns = self._choose(reader.schema)
+            row = 0
+            for batch in reader:
+                yield columns, _validated(batch), row
+                row += batch.num_rows
+
+
+def _filter(columns: Columns, batch: Any, rows: NDArray[np.bool_]) -> tuple[Columns, Any]:
+    """Return the columns of edges of some rows."""
+    import pyarrow as pa
+
+    # Arrow cannot choose rows of views of strings.
+    arrays = [as_plain(batch.column(at)).filter(pa.array(rows)) for at in columns.used]
+    names = [batch.schema.names[at] for at in columns.used]
+    weight = None if columns.w is None else 2
+    time = None if columns.t is None else len(arrays) - 1
+    columns = columns._replace(u=0, v=1, w=weight, t=time, names=names)
+    return columns, pa.RecordBatch.from_arrays(arrays, names=names)
+
+
+def _validated(batch: Any) -> Any:
+    """Return the batch after a check of its buffers, which may be wrong in damaged files."""
+    batch.validate(full=True)
+    return batch
+
+
+def look_at_types(types: list[Any]) -> Values:
+    """Return which columns are not ends, by their types."""
+    import pyarrow.types as t
+
+    return Values(
+        times={at for at, kind in enumerate(types) if t.is_temporal(kind)},
+        floats={at for at, kind in enumerate(types) if t.is_floating(kind) or t.is_decimal(kind)},
+    )
+
+
+def check_id_type(kind: Any, source: str, column: str | None) -> None:
+    """Refuse a column whose type cannot be that of ids."""
+    import pyarrow.types as types
+
+    value = kind.value_type if types.is_dictionary(kind) else kind
+    if types.is_integer(value) or types.is_string(value) or types.is_large_string(value):
+        return
+    if str(value) == "string_view" or types.is_floating(value) or types.is_null(value):
+        return
+    refuse_source(
+        source,
+        f"node ids must be integers or strings, but {column} has type {kind}; "
+        f"cast it, or name other columns with source_col and target_col",
+    )
+
+
+def take_record_batch(
+    batch: Any,
+    columns: Columns,
+    source: str,
+    options: ReadOptions,
+    kind: str | None,
+    row: int | NDArray[np.int64],
+    rule: TimeRule | None = None,
+    which_rows: str = "",
+    keeps_codes: bool = False,
+) -> RawBatch:
+    """Return ids, weights and times of a record batch.
+
+    `row` is the number of the first row, or those of all rows.
+    """
+    u, v = batch.column(columns.u), batch.column(columns.v)
+    if options.rows.second_may_be_empty:
+        v = as_text(v)
+    w = None if columns.w is None else batch.column(columns.w)
+    needed = [(u, columns.u, "node id"), (v, columns.v, "node id")]
+    if columns.w is not None and not options.rows.second_may_be_empty:
+        needed.append((w, columns.w, "weight"))
+    bad, reason = _find_missing(needed, columns)
+    weights = None if w is None else take_weights(w, source, columns)
+    id_type = options.id_type or kind
+    a, u_reason, u_bad = take_ids(u, id_type, keeps_codes)
+    b, v_reason, v_bad = take_ids(v, id_type, keeps_codes)
+    wrong = join_masks(u_bad, v_bad)
+    if wrong is not None:
+        if bad is None or int(np.argmax(wrong)) < int(np.argmax(bad)):
+            reason = u_reason if u_bad is not None and u_bad[np.argmax(wrong)] else v_reason
+        bad = wrong if bad is None else bad | wrong
+    times = None
+    if rule is not None and columns.t is not None:
+        array = batch.column(columns.t)
+        values = take_times(array, source, columns)
+        times = rule.take(source, values, lambda at: array[at].as_py())
+    return drop_bad(source, options, row, a, b, weights, bad, reason, times, which_rows)
+
+
+def _find_missing(
+    needed: list[tuple[Any, int, str]], columns: Columns
+) -> tuple[NDArray[np.bool_] | None, str]:
+    """Return the rows with a null in one of some columns, and what the first of them lacks."""
+    bad: NDArray[np.bool_] | None = None
+    reason, first = "", -1
+    for array, at, what in needed:
+        if array.null_count > 0:
+            here = array.is_null().to_numpy(zero_copy_only=False)
+            if bad is None or int(np.argmax(here)) < first:
+                first = int(np.argmax(here))
+                reason = f"the {what}, {columns.name(at)}, is missing"
+            bad = here if bad is None else bad | here
+    return bad, reason
+
+
+def as_text(array: Any) -> Any:
+    """Return labels as strings, nulls as empty ones."""
+    import pyarrow as pa
+
+    array = decode(array)
+    return array.cast(pa.large_string()).fill_null("")
+
+
+def take_ids(
+    array: Any, id_type: str | None, keeps_codes: bool = False
+) -> tuple[Ids | Coded, str, NDArray[np.bool_] | None]:
+    """Return ids, with any value for bad ones; what is wrong with those; which are bad."""
+    import pyarrow as pa
+
+    if keeps_codes and pa.types.is_dictionary(array.type) and (coded := take_codes(array)):
+        return coded, "", None
+    array = decode(array)
+    if pa.types.is_null(array.type):
+        return np.zeros(len(array), np.int64), "", None
+    bad, why = None, ""
+    if pa.types.is_floating(array.type):
+        array, bad, why = _whole(array)
+    is_integer = pa.types.is_integer(array.type)
+    if array.null_count > 0:
+        array = array.fill_null(0 if is_integer else "")
+    if not is_integer:
+        array.validate(full=True)  # Parquet does not check UTF-8
+        return ids_from_arrow(array).ids, "", None
+    if id_type == "string":
+        return ids_from_arrow(array.cast(pa.large_string())).ids, why, bad
+    integers: NDArray[Any] = array.to_numpy(zero_copy_only=False)
+    if integers.dtype != np.uint64:
+        narrow = integers.dtype in (np.int32, np.int64)
+        return integers if narrow else integers.astype(np.int64), why, bad
+    large = integers > np.uint64(2**63 - 1)
+    why = "a node id does not fit int64"
+    return integers.astype(np.int64), why, large if large.any() else None
+
+
+def take_codes(array: Any) -> Coded | None:
+    """Return strings of a dictionary with their codes; None if they had better be decoded."""
+    import pyarrow as pa
+
+    values = array.dictionary
+    is_text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
+    if not is_text or array.null_count or values.null_count or 2 * len(values) > len(array):
+        return None
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:  # perhaps of a string that no row has
+        return None
+    found = ids_from_arrow(values).ids
+    assert isinstance(found, Strings)
+    return Coded(found, array.indices.to_numpy(zero_copy_only=False))
+
+
+def _whole(array: Any) -> tuple[Any, NDArray[np.bool_] | None, str]:
+    """Return floats as integers, with any value for bad ones; which are bad, and why."""
+    import pyarrow as pa
+
+    floats: NDArray[Any] = array.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
+    bad = ~((np.abs(floats) <= EXACT) & (floats == np.floor(floats)))
+    why = ""
+    if bad.any():
+        first = floats[np.argmax(bad)]
+        why = "a node id is missing"
+        if not np.isnan(first):
+            why = f"node ids must be whole numbers (at most 2**53 if they are floats), got {first}"
+    return pa.array(np.where(bad, 0, floats).astype(np.int64)), bad if bad.any() else None, why
+
+
+def take_weights(array: Any, source: str, columns: Columns) -> NDArray[Any]:
+    """Return weights, with 1 for nulls."""
+    import pyarrow as pa
+
+    types = pa.types
+    kind = array.type
+    if not (types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)):
+        refuse_source(
+            source, f"weights must be numbers, but {columns.name(columns.w)} has type {kind}"
+        )
+    if not (types.is_float32(kind) or types.is_float64(kind)):
+        array = array.cast(pa.float64(), safe=False)
+    if array.null_count > 0:
+        array = array.fill_null(1.0)
+    weights: NDArray[Any] = array.to_numpy(zero_copy_only=False)
+    return weights
+
+
+def take_times(array: Any, source: str, columns: Columns) -> NDArray[Any] | Strings:
+    """Return times as numbers, dates or texts, with NaN, NaT or an empty text for nulls."""
+    import pyarrow as pa
+
+    types = pa.types
+    array = decode(array)
+    kind = array.type
+    if types.is_date(kind):
+        array = array.cast(pa.timestamp("s" if types.is_date32(kind) else "ms"))
+        kind = array.type
+    if types.is_timestamp(kind):
+        ticks = array.cast(pa.int64())
+        if ticks.null_count > 0:
+            ticks = ticks.fill_null(np.iinfo(np.int64).min)  # NaT
+        dates: NDArray[Any] = ticks.to_numpy(zero_copy_only=False).view(f"M8[{kind.unit}]")
+        return dates
+    if types.is_integer(kind) or types.is_floating(kind):
+        if array.null_count > 0:
+            array = array.cast(pa.float64(), safe=False).fill_null(np.nan)
+        numbers: NDArray[Any] = array.to_numpy(zero_copy_only=False)
+        return numbers
+    is_text = types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view"
+    if is_text or types.is_decimal(kind):
+        texts = array.cast(pa.large_string()).fill_null("")
+        found = ids_from_arrow(texts).ids
+        assert isinstance(found, Strings)
+        return found
+    refuse_source(
+        source,
+        f"times must be numbers or dates, but {columns.name(columns.t)} has type {kind}; cast it, "
+        f"or name another column with time",
+    )

@@ -1,0 +1,148 @@
+"""Files and pipes as bytes, decompressed, in blocks of whole lines."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any, BinaryIO
+
+from ohmlearn.checks.parameters import require_extra
+from ohmlearn.reading.read_ahead import ReadAhead
+from ohmlearn.reading.remote import is_remote, open_remote
+from ohmlearn.reading.source_errors import reading, refuse_source
+
+__all__ = ["ByteSource", "CountedBlocks", "line_blocks"]
+
+BLOCK = 1 << 20
+LONGEST_LINE = 1 << 24
+MAGIC = {
+    b"\x1f\x8b": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"BZh": "bz2",
+    b"\xfd7zXZ\x00": "xz",
+}
+
+
+class ByteSource:
+    """A file, or an open buffered pipe; its first bytes show whether it is compressed.
+
+    Attributes
+    ----------
+    file : BinaryIO
+        The decompressed content.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        pipe: BinaryIO | None = None,
+        filesystem: Any = None,
+        opened: ReadAhead | None = None,
+    ) -> None:
+        self.name = name
+        self._stack = ExitStack()
+        if pipe is None and (filesystem is not None or is_remote(name)):
+            remote = self._stack.enter_context(opened or open_remote(name, filesystem))
+            self._size: int | None = remote.size
+            self._can_seek = remote.seekable()
+            raw: Any = self._stack.enter_context(io.BufferedReader(remote, BLOCK))
+        elif pipe is None:
+            raw = self._stack.enter_context(open(name, "rb"))  # noqa: SIM115
+            self._size = os.fstat(raw.fileno()).st_size
+            self._can_seek = True
+        else:
+            raw = pipe
+            self._size = None
+            self._can_seek = False
+        self._raw = raw
+        self.file: Any = self._decompress(raw)
+
+    def _decompress(self, raw: Any) -> Any:
+        first = raw.peek(8)[:8]
+        kind = next((kind for magic, kind in MAGIC.items() if first.startswith(magic)), None)
+        if kind == "gzip":
+            import gzip
+
+            return self._stack.enter_context(gzip.GzipFile(fileobj=raw))
+        if kind == "bz2":
+            import bz2
+
+            return self._stack.enter_context(bz2.BZ2File(raw))
+        if kind == "xz":
+            import lzma
+
+            return self._stack.enter_context(lzma.LZMAFile(raw))
+        if kind == "zstd":
+            pa = require_extra("pyarrow", "files")
+            return self._stack.enter_context(pa.CompressedInputStream(pa.PythonFile(raw), "zstd"))
+        return raw
+
+    def fraction(self) -> float | None:
+        """Return which share of the file on disk has been read; None for a pipe."""
+        return None if not self._size else min(1.0, self._raw.tell() / self._size)
+
+    def skip(self, count: int) -> None:
+        """Skip the first bytes of the content; those of a file that is not compressed unread."""
+        if self._can_seek and self.file is self._raw:
+            self.file.seek(count)
+            return
+        with reading(self.name, "text"):
+            while count > 0 and (block := self.file.read(min(count, BLOCK))):
+                count -= len(block)
+
+    def close(self) -> None:
+        """Close the file; a pipe stays open."""
+        self._stack.close()
+
+    def __enter__(self) -> ByteSource:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class CountedBlocks:
+    """Blocks of bytes, and how many bytes they had so far."""
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        self._blocks = blocks
+        self.n_bytes = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        block = next(self._blocks)
+        self.n_bytes += len(block)
+        return block
+
+
+def line_blocks(source: ByteSource) -> Iterator[bytes]:
+    """Yield blocks of about 1 MiB, each ending with a newline.
+
+    A newline is added to a last line that has none. If the first block has carriage returns but no
+    newline, then carriage returns end the lines, as on old Macs, and are replaced by newlines.
+    """
+    rest = b""
+    old_mac: bool | None = None
+    while True:
+        with reading(source.name, "text"):
+            block = source.file.read(BLOCK)
+        if not block:
+            break
+        if old_mac is None:
+            old_mac = b"\r" in block and b"\n" not in block
+        if old_mac:
+            block = block.replace(b"\r", b"\n")
+        cut = block.rfind(b"\n") + 1
+        if cut == 0:
+            rest += block
+            if len(rest) > LONGEST_LINE:
+                refuse_source(source.name, "has a line of more than 16 MiB; is it text?")
+            continue
+        yield rest + block[:cut]
+        rest = block[cut:]
+    if rest:
+        yield rest + b"\n"

@@ -1,0 +1,300 @@
+"""Which columns of a source hold the two ends of a row, its weight and its time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple, NoReturn
+
+from ohmlearn.reading.column_headings import (
+    MEASURES,
+    find_ends,
+    is_one_kind,
+    is_time,
+    kinds_of_headings,
+    simplify,
+)
+from ohmlearn.reading.read_options import TIMES, Column, ReadOptions
+from ohmlearn.reading.source_errors import refuse_source, shorten
+
+__all__ = ["Columns", "Values", "choose_columns"]
+
+
+class Columns(NamedTuple):
+    """The columns that a source uses, by position, and their names."""
+
+    u: int
+    v: int
+    w: int | None
+    names: Sequence[str] | None  # of all columns, if they have any
+    guessed: str  # what was guessed, in words; empty if nothing was
+    t: int | None = None
+    kinds: tuple[str, str] | None = None  # of the nodes in u and in v, if they are two
+    ask_kinds: bool = False  # whether there may be two kinds, but the names do not say so
+
+    def name(self, at: int | None) -> str | None:
+        """Return the name of a column, or its position."""
+        return None if at is None else f"{self.names[at]!r}" if self.names else f"column {at}"
+
+    def __str__(self) -> str:
+        how = f" ({self.guessed})" if self.guessed else ""
+        weights = f"weights = {self.name(self.w)}" if self.w is not None else "no weights"
+        times = f", times = {self.name(self.t)}" if self.t is not None else ""
+        kinds = ""
+        if self.kinds is not None:
+            kinds = f", two kinds of nodes ({self.kinds[0]}:..., {self.kinds[1]}:...)"
+        return f"u = {self.name(self.u)}, v = {self.name(self.v)}, {weights}{times}{kinds}{how}"
+
+    @property
+    def used(self) -> list[int]:
+        """Positions of the columns that are read: ends, weight, time."""
+        return [at for at in (self.u, self.v, self.w, self.t) if at is not None]
+
+
+class Values(NamedTuple):
+    """What the values of columns say: which columns are not ends, unless they are named."""
+
+    times: Collection[int] = ()
+    fractions: Collection[int] = ()
+    floats: Collection[int] = ()  # which may be whole numbers
+
+
+def choose_columns(
+    source: str,
+    options: ReadOptions,
+    names: Sequence[str] | None,
+    n_columns: int,
+    values: Values | None = None,
+) -> Columns:
+    """Return the columns that the options name, else those that names or values suggest.
+
+    A guess that is not clear is refused.
+
+    Examples
+    --------
+    >>> print(choose_columns("e.csv", ReadOptions(), ["id", "src", "dst", "weight"], 4))
+    u = 'src', v = 'dst', weights = 'weight' (guessed)
+    >>> print(choose_columns("e.txt", ReadOptions(weight_col=2), None, 3))
+    u = column 0, v = column 1, weights = column 2 (ends guessed)
+    >>> print(choose_columns("e.csv", ReadOptions(time=True), ["ts", "a", "b"], 3))
+    u = 'a', v = 'b', no weights, times = 'ts' (guessed)
+    >>> print(choose_columns("e.csv", ReadOptions(), ["user_id", "item_id"], 2))
+    u = 'user_id', v = 'item_id', no weights, two kinds of nodes (user:..., item:...) (guessed)
+    """
+    return _Choice(source, options, names, n_columns, values or Values()).make()
+
+
+class _Choice:
+    """The columns of a source, and what is known about them."""
+
+    def __init__(
+        self,
+        source: str,
+        options: ReadOptions,
+        names: Sequence[str] | None,
+        n_columns: int,
+        values: Values,
+    ) -> None:
+        self.source, self.options, self.rows = source, options, options.rows
+        self.names, self.n_columns, self.values = names, n_columns, values
+        self.lower = [name.strip().lower() for name in names or ()]
+        if n_columns < 2:
+            refuse_source(source, f"{self.rows.one} needs two columns, got {n_columns}")
+
+    def make(self) -> Columns:
+        """Choose times first, then weights, then ends, which are neither."""
+        options = self.options
+        u, v, w = (
+            None if column is None else self.find(column)
+            for column in (options.source_col, options.target_col, options.weight_col)
+        )
+        t = self.find_times({u, v, w})
+        if w is None:  # a column that the options name as an end is not a column of weights
+            found = (self.lower.index(name) for name in self.rows.weights if name in self.lower)
+            w = next((at for at in found if at not in (u, v, t)), None)
+        guessed = self.say_guessed()
+        if u is None or v is None:
+            u, v = self.find_ends(u, v, w, t)
+        if u == v or w in (u, v) or (t is not None and t in (u, v, w)):
+            refuse_source(
+                self.source,
+                f"{self.rows.one} needs different columns, got {u} and {v}"
+                + (f", and {w} for the weights" if w is not None else "")
+                + (f", and {t} for the times" if t is not None else "")
+                + f"; {self.name_them}"
+                + (f" and {self.rows.weight_option}" if self.rows.weights else ""),
+            )
+        kinds, ask = self.find_kinds(u, v)
+        return Columns(u, v, w, self.names, guessed, t, kinds, ask)
+
+    def say_guessed(self) -> str:
+        """Return what is guessed, in words; which columns, if others are named."""
+        options = self.options
+        u, v, w, t = (
+            column is not None and column is not True
+            for column in (options.source_col, options.target_col, options.weight_col, options.time)
+        )
+        found = []
+        if not (u and v):
+            found.append("v" if u else "u" if v else "ends")
+        if options.time is True:
+            found.append("times")
+        if found and (u or v or w or t):
+            return f"{' and '.join(found)} guessed"
+        return "guessed" if found else ""
+
+    @property
+    def name_them(self) -> str:
+        """What to do if the ends are not clear."""
+        return f"name them with {' and '.join(self.rows.options)}"
+
+    def find(self, column: Column) -> int:
+        """Return the position of a column that the options name."""
+        if isinstance(column, str):
+            if self.names is None:
+                why = f"has no names of columns, so there is no column {column!r}"
+                refuse_source(self.source, why)
+            if column not in self.names:
+                refuse_source(self.source, f"has no column {column!r}, only {self.show_names()}")
+            return self.names.index(column)
+        if not 0 <= column < self.n_columns:
+            refuse_source(self.source, f"has no column {column}, only {self.n_columns} of them")
+        return column
+
+    def show_names(self) -> str:
+        """Return the names of the columns, or how many there are, for messages."""
+        if self.names is None:
+            return f"columns 0 to {self.n_columns - 1}"
+        return ", ".join(shorten(name) for name in self.names[:20])
+
+    def find_times(self, taken: set[int | None]) -> int | None:
+        """Return the column of times, if they are wanted."""
+        time = self.options.time
+        if time is not True:
+            return None if time is None else self.find(time)
+        found = (self.lower.index(name) for name in TIMES if name in self.lower)
+        t = next((at for at in found if at not in taken), None)
+        if t is None:
+            self.refuse_times(taken)
+        return t
+
+    def refuse_times(self, taken: set[int | None]) -> NoReturn:
+        """Refuse a source whose column of times is not named, and name one that may have them."""
+        others = [at for at in range(self.n_columns) if at not in taken | self.usual_ends()]
+        if self.names is None:
+            problem = "has no names of columns, so the column of times cannot be guessed"
+            remedy = f"give its position, for example time={others[-1]}" if others else ""
+        else:
+            found = ", ".join(shorten(name) for name in self.names[:20])
+            problem = f"no column has a usual name of times, such as {TIMES[0]!r}"
+            problem += f"; the columns are {found}"
+            example = f'time="{self.names[others[-1]]}"' if others else ""
+            remedy = f"if one has the times, name it, for example {example}" if others else ""
+        refuse_source(self.source, f"{problem}; {remedy or 'the edges seem to have no times'}")
+
+    def usual_ends(self) -> set[int]:
+        """Return the columns that are the ends by their names, or because there are only two."""
+        if self.n_columns == 2 or self.names is None:
+            return {0, 1}
+        return {*(find_ends(self.names, self.rows.ends) or ())}
+
+    def find_ends(
+        self, u: int | None, v: int | None, w: int | None, t: int | None
+    ) -> tuple[int, int]:
+        """Return the ends, at least one of which is not named."""
+        taken = {at for at in (w, t) if at is not None}
+        if self.n_columns - len(taken - {u, v}) < 2:
+            also = " and ".join(
+                f"one of {what} ({Columns(0, 1, None, self.names, '').name(at)})"
+                for at, what in ((t, "times"), (w, "weights"))
+                if at is not None
+            )
+            refuse_source(
+                self.source,
+                f"{self.rows.one} needs two columns and {also}, got {self.n_columns}; "
+                f"{self.name_them}" + (f" and {self.rows.weight_option}" if w is not None else ""),
+            )
+        named = u if u is not None else v
+        unfit = {*taken, *self.values.times} - {named}
+        fractions = {*self.values.fractions} - {named}
+        pair = None
+        if self.rows.second_may_be_empty:
+            pair = self.find_label(u, v, taken)
+        elif self.names is not None:
+            pair = find_ends(self.names, self.rows.ends, unfit, fractions)
+        if pair is None and self.rows.second_may_be_empty:
+            pair = self.find_others(taken, named)
+        elif pair is None:
+            too_few = self.n_columns - len(unfit | fractions) < 2  # then the first row is refused
+            pair = self.find_others(unfit if too_few else unfit | fractions, named)
+        if named is None:
+            return pair
+        other = next(at for at in (pair if u is None else pair[::-1]) if at != named)
+        return (named, other) if u is not None else (other, named)
+
+    def find_label(self, u: int | None, v: int | None, taken: set[int]) -> tuple[int, int] | None:
+        """Return the columns of nodes and labels, if one of them is named or has a usual name."""
+        lower = ["" if at in taken else name for at, name in enumerate(self.lower)]
+        nodes = [lower.index(name) for name, _ in self.rows.ends if name in lower]
+        labels = [lower.index(name) for _, name in self.rows.ends if name in lower]
+        nodes = [at for at in nodes if at != v] if u is None else [u]
+        labels = [at for at in labels if at != u] if v is None else [v]
+        known = {*nodes[:1], *labels[:1]}
+        others = [at for at, name in enumerate(lower) if name and at not in known]
+        others = [at for at in others if not is_time(lower[at])]
+        if nodes and labels:
+            return nodes[0], labels[0]
+        if known and len(others) == 1:
+            return (nodes or others)[0], (labels or others)[0]
+        return None
+
+    def find_others(self, unfit: set[int], named: int | None) -> tuple[int, int]:
+        """Return two columns whose names say nothing, or refuse to guess."""
+        left = [at for at in range(self.n_columns) if at not in unfit]
+        if self.names is None:
+            # A list without names has the ends first.
+            if len(left) >= 2 and (len(left) == 2 or named is not None or left[:2] == [0, 1]):
+                return left[0], left[1]
+        else:
+            left = [at for at in left if at == named or not is_time(self.names[at])]
+            left = [at for at in left if at == named or self.lower[at] not in self.rows.weights]
+            if len(left) > 2 and not self.rows.second_may_be_empty:
+                left = [at for at in left if at == named or not self.is_measure(at)]
+            if len(left) == 2:
+                return left[0], left[1]
+        self.refuse_guess()
+
+    def is_measure(self, at: int) -> bool:
+        """Whether a column seems to hold numbers that are not ids."""
+        assert self.names is not None
+        return at in self.values.floats or simplify(self.names[at]) in MEASURES
+
+    def refuse_guess(self) -> NoReturn:
+        """Refuse to guess the ends."""
+        times = [at for at in range(self.n_columns) if at in self.values.times]
+        numbers = [at for at in range(self.n_columns) if at in self.values.fractions]
+        if self.names is not None:
+            times += [at for at, name in enumerate(self.names) if at not in times and is_time(name)]
+        notes = []
+        for found, what in ((times, "times"), (numbers, "numbers that are not ids")):
+            if found:
+                columns = Columns(0, 1, None, self.names, "")
+                shown = ", ".join(str(columns.name(at)) for at in sorted(found)[:5])
+                notes.append(f" ({shown} seems to have {what})")
+        refuse_source(
+            self.source,
+            f"it is not clear which two columns make {self.rows.one}: there are "
+            f"{self.show_names()}{''.join(notes)}; {self.name_them}",
+        )
+
+    def find_kinds(self, u: int, v: int) -> tuple[tuple[str, str] | None, bool]:
+        """Return the two kinds of nodes, if there are two; and whether to ask."""
+        bipartite = self.options.bipartite
+        if bipartite is False or self.rows.second_may_be_empty:
+            return None, False
+        if isinstance(bipartite, tuple):
+            return bipartite, False
+        if self.names is None:
+            return ("left", "right") if bipartite else None, False
+        headings = self.names[u], self.names[v]
+        kinds = kinds_of_headings(*headings, sure=bipartite is True)
+        return kinds, kinds is None and not is_one_kind(*headings)

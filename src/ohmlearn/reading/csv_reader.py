@@ -1,0 +1,378 @@
+"""Edges from text: CSV, TSV, and lists with comments and blanks, as SNAP has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import chain
+from math import isnan
+from typing import Any, BinaryIO, NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ohmlearn import _core
+from ohmlearn.nodes.node_ids import Strings
+from ohmlearn.reading.byte_blocks import ByteSource, CountedBlocks, line_blocks
+from ohmlearn.reading.chosen_records import ChosenRecords
+from ohmlearn.reading.column_choice import Columns, Values, choose_columns
+from ohmlearn.reading.column_headings import find_ends, is_known_id
+from ohmlearn.reading.read_options import TIMES, ReadOptions, Rows
+from ohmlearn.reading.row_filter import RowFilter
+from ohmlearn.reading.source_errors import refuse_source, shorten
+from ohmlearn.reading.table_reader import RawBatch, Source
+from ohmlearn.reading.text_sample import TextSample
+from ohmlearn.reading.time_rule import DATE, TimeRule, are_date_texts
+
+__all__ = ["TextSource", "describe_fault", "parse_blocks", "skip_comments"]
+
+SAMPLE = 1000  # records of about 100 bytes that decide whether ids are integers or strings
+Floats = NDArray[np.float64]
+LINE_ENDS = r"lines must all end with \n, all with \r\n, or all with \r"
+
+
+class Plan(NamedTuple):
+    """How to read a text."""
+
+    columns: Columns
+    layout: _core.TextLayout
+    text: bytes  # the first block, from the first edge on
+    line: int  # number of its first line
+    rows: RowFilter | None = None  # which rows count
+
+
+class TextSource(Source):
+    """A file or pipe with one edge per line.
+
+    Parameters
+    ----------
+    style : {"csv", "tsv", "text"}
+        "csv" and "tsv" have no comments and usually a header; "text" is the format of SNAP.
+    """
+
+    has_rows = True
+    is_read_in_order = True
+    reads_files = True
+
+    def __init__(
+        self, name: str, options: ReadOptions, style: str, pipe: BinaryIO | None = None
+    ) -> None:
+        super().__init__(name, options, rereadable=pipe is None)
+        self._style = style
+        self._pipe = pipe
+
+    def inspect(self) -> None:
+        """Read the beginning of a file."""
+        if self._pipe is None:
+            with ByteSource(self.name, None, self.options.filesystem) as source:
+                self.columns = self._plan(line_blocks(source), None).columns
+
+    def batches(self, kind: str | None) -> Iterator[RawBatch]:
+        """Read the lines."""
+        opened = self.take_ahead()
+        with ByteSource(self.name, self._pipe, self.options.filesystem, opened) as source:
+            blocks = CountedBlocks(line_blocks(source))
+            plan = self._plan(blocks, kind)
+            self.columns = plan.columns
+            self.position = [blocks.n_bytes - len(plan.text), plan.line]
+            yield from self._parse(plan, source, chain([plan.text], blocks))
+
+    def batches_from(self, kind: str | None, position: Any) -> Iterator[RawBatch]:
+        """Read from a byte on, which is the first one of a line with a known number."""
+        if position == 0:
+            yield from self.batches(kind)
+            return
+        with ByteSource(self.name, None, self.options.filesystem) as source:
+            plan = self._plan(line_blocks(source), kind)
+        self.columns = plan.columns
+        with ByteSource(self.name, None, self.options.filesystem) as source:
+            source.skip(position[0])
+            self.position = list(position)
+            yield from self._parse(plan._replace(line=position[1]), source, line_blocks(source))
+
+    def _parse(self, plan: Plan, source: ByteSource, blocks: Iterator[bytes]) -> Iterator[RawBatch]:
+        how = (plan.columns, plan.layout, plan.line)
+        chosen = None
+        if plan.rows is not None:
+            if plan.rows.excludes_all():
+                return
+            chosen = blocks = ChosenRecords(self.name, plan.rows, plan.layout, plan.line, blocks)
+        more = (self.own_times, self._advance, self.options.rows.remedy)
+        for batch in parse_blocks(self.name, *how, blocks, *more):
+            self.fraction = source.fraction()
+            yield self.complete(batch if chosen is None else chosen.add_faults(batch))
+
+    def _advance(self, n_bytes: int, line: int) -> None:
+        self.position = [self.position[0] + n_bytes, line]
+
+    def _plan(self, blocks: Iterator[bytes], kind: str | None) -> Plan:
+        options = self.options
+        block = next(blocks, b"")
+        if block[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            refuse_source(self.name, "is UTF-16; convert it to UTF-8 first, for example with iconv")
+        block = block.removeprefix(b"\xef\xbb\xbf")
+        layout = _core.TextLayout()
+        # CSV has no comments, but some lists of SNAP have the ending .csv; they start with #.
+        usual = "#%" if self._style == "text" else "#" if block[:1] == b"#" else ""
+        layout.comments = options.comment or usual
+        layout.skips_faults = options.skip_bad
+        layout.quotes = True
+        block, line = skip_comments(self.name, chain([block], blocks), layout)
+        if not block:
+            refuse_source(self.name, f"is empty: there is no line with {options.rows.one}")
+        if len(block) < 200 * SAMPLE:  # too little to guess from
+            block += next(blocks, b"")
+        layout.delimiter = self._find_delimiter(block[: block.index(b"\n")].rstrip(b"\r"))
+        more: bytes | None = b""
+        end = 0
+        while end == 0:  # the first record may be longer than a block
+            block += more or b""
+            first, end, _, has_return = _core.first_record(block, 0, layout, more is None)
+            more = next(blocks, None) if end == 0 else more
+        if has_return:
+            refuse_return(self.name, first, line)
+        fields = self._split(first, layout, line)
+        stop = min(len(block), end + 100 * SAMPLE)
+        records = _core.some_records(block, end, stop, SAMPLE, layout)
+        names = None
+        sample = TextSample(records, layout)
+        if self._is_header(fields, sample):
+            names = [field.decode(errors="replace") for field in fields]
+            line += block.count(b"\n", 0, end)
+            block = block[end:]
+        else:
+            sample = TextSample([first, *records], layout)
+        values = sample.look(len(fields))
+        own = self.own_options(names)
+        if len(fields) < 2:
+            refuse_one_column(self.name, options, layout.delimiter, first)
+        columns = choose_columns(self.name, own, names, len(fields), values)
+        layout.u, layout.v = columns.u, columns.v
+        layout.w = -1 if columns.w is None else columns.w
+        self._choose_ids(columns, sample, layout, kind, values)
+        if columns.t is not None:
+            layout.t = columns.t
+            layout.dates = are_date_texts(sample.column(columns.t))
+        layout.empty_v = options.rows.second_may_be_empty
+        rows = self.make_filter(names)
+        if rows is not None:
+            rows.set_positions(len(fields))
+        return Plan(columns, layout, block, line, rows)
+
+    def _choose_ids(
+        self,
+        columns: Columns,
+        sample: TextSample,
+        layout: _core.TextLayout,
+        kind: str | None,
+        values: Values,
+    ) -> None:
+        """Decide whether ids are integers or strings; refuse those with fractions."""
+        options = self.options
+        has_labels = options.rows.second_may_be_empty
+        if columns.kinds is not None:
+            kind = "string"  # with the kind in front
+        if options.id_type != "string" and not has_labels:
+            for at in (columns.u, columns.v):
+                if at in values.fractions:
+                    why = f"node ids must be whole numbers or names, but {columns.name(at)} is"
+                    texts = (x for x in sample.column(at) if _core.parse_whole(x) is None)
+                    found = shorten(next(texts).decode(errors="replace"))
+                    remedy = f"name other columns with {' and '.join(options.rows.options)}"
+                    remedy += ', or use id_type="string" if these are names'
+                    refuse_source(self.name, f"{why} {found}; {remedy}")
+        if options.id_type or kind:
+            layout.strings = (options.id_type or kind) == "string"
+        else:
+            # If bad rows are left out, a few names among integers are bad rows.
+            integers = sample.are_integers(layout.u, layout.v, mostly=options.skip_bad)
+            layout.strings = not integers
+        if layout.strings and (has_labels or options.id_type is None):
+            layout.whole_u = sample.are_whole(columns.u)
+            layout.whole_v = not has_labels and sample.are_whole(columns.v)
+
+    def _split(self, line: bytes, layout: _core.TextLayout, number: int) -> list[bytes]:
+        fields = _core.split_line(line, layout)
+        if fields is None:
+            text = shorten(line.decode(errors="replace"))
+            refuse_source(self.name, f"a quote is not closed in {text}", f"row {number}")
+        return fields
+
+    def _find_delimiter(self, line: bytes) -> str:
+        """Return the delimiter, empty for runs of blanks."""
+        if self.options.delimiter is not None:
+            return "" if self.options.delimiter == " " else self.options.delimiter
+        if self._style == "tsv":
+            return "\t"
+        if self._style == "csv":
+            counts = {mark: line.count(mark.encode()) for mark in ",;\t|"}
+            best = max(counts, key=lambda mark: counts[mark])
+            return best if counts[best] else "," if b" " not in line.strip() else ""
+        if b"\t" in line and len(line.split(b"\t")) != len(line.split()):
+            return "\t"  # blanks belong to the names
+        return next((mark for mark in ",;" if mark.encode() in line and b"\t" not in line), "")
+
+    def _is_header(self, fields: list[bytes], sample: TextSample) -> bool:
+        options, rows = self.options, self.options.rows
+        if options.header is not None:
+            return options.header
+        lower = {field.decode(errors="replace").strip().lower() for field in fields}
+        columns = (options.source_col, options.target_col, options.weight_col, options.time)
+        if lower & {name.lower() for name in columns if isinstance(name, str)}:
+            return True
+        if any(_is_number(field) or not isnan(_core.parse_time(field, True)) for field in fields):
+            return False
+        # One letter may be an id; a pair of usual letters is not.
+        # In a table without a header by convention, "trust" may be a label.
+        times = () if options.time is None else TIMES
+        names = chain(*rows.ends, rows.weights if rows.csv_has_header else (), times)
+        usual = {name for name in names if len(name) > 1}
+        if lower & usual or any(lower.issuperset(pair) for pair in rows.ends):
+            return True
+        if _are_headings([field.decode(errors="replace") for field in fields], rows, sample):
+            return True
+        # A CSV file of names has a header by convention; other text only if numbers follow.
+        if self._style != "text" or not sample.rows:
+            return self._style != "text" and rows.csv_has_header
+        after = sample.rows[0]
+        return len(after) > 1 and all(_core.is_integer(field) for field in after[:2])
+
+
+def _are_headings(headings: list[str], rows: Rows, sample: TextSample) -> bool:
+    """Whether words that no row has as ids are names of columns, such as user_id."""
+    named = [at for at, heading in enumerate(headings) if is_known_id(heading)]
+    if rows.csv_has_header and not named:
+        pair = find_ends(headings, rows.ends) or ()
+        named = [at for at in pair if len(headings[at]) > 1 and not headings[at][-1].isdecimal()]
+        named = named if len(named) == 2 else []
+    return bool(named) and not any(headings[at].encode() in sample.column(at) for at in named)
+
+
+def _is_number(field: bytes) -> bool:
+    """Return whether a field is a number, and so not the name of a column."""
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
+
+
+def skip_comments(
+    name: str, blocks: Iterator[bytes], layout: _core.TextLayout
+) -> tuple[bytes, int]:
+    """Return the text that starts with the first line that is neither blank nor a comment.
+
+    Returns the rest of a block, which is empty if there is no such line, and the number of the
+    line.
+    """
+    number = 1
+    for block in blocks:
+        start = 0
+        while start < len(block):
+            content, end, is_empty, has_return = _core.first_record(block, start, layout)
+            if not is_empty:
+                return block[start:], number
+            if has_return:
+                refuse_return(name, content, number)
+            start, number = end, number + 1
+    return b"", number
+
+
+def refuse_return(name: str, line: bytes, number: int) -> NoReturn:
+    """Refuse a line before the first edge that seems to be several lines."""
+    text = shorten(line.decode(errors="replace"))
+    refuse_source(name, f"a carriage return is inside {text}; {LINE_ENDS}", f"row {number}")
+
+
+def refuse_one_column(name: str, options: ReadOptions, delimiter: str, line: bytes) -> NoReturn:
+    """Refuse a text whose lines have no delimiter."""
+    mark = {"": "blanks", "\t": "tabs"}.get(delimiter, repr(delimiter))
+    text = shorten(line.decode(errors="replace"))
+    why = f"{options.rows.one} needs two columns, got 1: they are separated by {mark}, but the "
+    why += f"first line is {text}"
+    if options.rows is ReadOptions.rows:  # tables of labels have no such option
+        why += "; if the delimiter is another one, give delimiter=..."
+    refuse_source(name, why)
+
+
+def parse_blocks(
+    name: str,
+    columns: Columns,
+    layout: _core.TextLayout,
+    line: int,
+    blocks: Iterator[bytes],
+    times: TimeRule | None = None,
+    advance: Callable[[int, int], None] | None = None,
+    remedy: str = ReadOptions.rows.remedy,
+) -> Iterator[RawBatch]:
+    """Yield the edges in blocks of lines; the first line has number `line`.
+
+    `advance` is called with the number of bytes that were read, and the number of the next line.
+    `remedy` is for messages about a bad line.
+    """
+    text: Any = _core.EdgeText(layout, line)
+    n_known = 0  # faults in earlier blocks
+    rest = b""  # a record whose quotes are not closed yet
+    for block in chain(blocks, [None]):
+        if block is None and not rest:
+            break
+        rest += block or b""
+        lines = np.frombuffer(rest, dtype=np.uint8)
+        if times is not None:
+            if not times.is_known:
+                times.limit(name, _scan_times(lines, layout, block is None), layout.dates)
+            text.latest = times.latest
+        *ends, w, t = text.parse(lines, layout.strings, block is None)
+        rest = rest[text.n_consumed :]
+        if advance is not None:
+            advance(text.n_consumed, text.next_line)
+        fault = text.first_fault
+        if fault is not None and not layout.skips_faults:
+            refuse_source(
+                name,
+                f"{describe_fault(fault, columns, times)}; {remedy}",
+                f"row {fault.line}",
+            )
+        if times is not None:
+            times.limit(name, t, layout.dates)
+        n_bad, n_known = text.n_faults - n_known, text.n_faults
+        why = None
+        if fault is not None:
+            why = f"{name}, row {fault.line}: {describe_fault(fault, columns, times)}"
+        weights = w if layout.w >= 0 else None
+        u, v = (Strings(*ends[:2]), Strings(*ends[2:])) if layout.strings else ends
+        yield RawBatch(u, v, weights, n_bad, why, None if times is None else t)
+
+
+def _scan_times(lines: NDArray[np.uint8], layout: _core.TextLayout, last: bool) -> Floats:
+    """Return the times in a block, whatever else is wrong with it."""
+    skips, layout.skips_faults = layout.skips_faults, True
+    text: Any = _core.EdgeText(layout, 1)  # which copies the layout
+    layout.skips_faults = skips
+    t: Floats = text.parse(lines, layout.strings, last)[-1]
+    return t
+
+
+def describe_fault(fault: _core.LineFault, columns: Columns, times: TimeRule | None = None) -> str:
+    """Say what is wrong with a line."""
+    kinds = _core.LineFault.Kind
+    text = shorten(fault.text.decode(errors="replace"))
+    names = columns.names
+    column = columns.name(fault.column if not names or fault.column < len(names) else None)
+    late = "" if times is None else times.describe_late()
+    wanted = DATE if times is not None and times.dates else f"a finite number or {DATE}"
+    return {
+        kinds.columns: f"{column} is missing in {text}",
+        kinds.quote: f"a quote is not closed, or text follows it, in {text}",
+        kinds.integer: f"node ids were integers so far, but {column} is {text}; "
+        f'if they are names, use id_type="string"',
+        kinds.utf8: f"{column} is not UTF-8: {text}",
+        kinds.empty_id: f"{column} is empty in {text}",
+        kinds.number: f"the weight, {column}, is not a number: {text}",
+        kinds.weight: f"weights must not be negative nor above {_core.LARGEST_WEIGHT:g}, "
+        f"but {column} is {text}",
+        kinds.time: f"the time, {column}, is missing in this row"
+        if not fault.text.strip()
+        else f"the time, {column}, must be {wanted}, got {text}",
+        kinds.late: f"the time, {column}, is {text}, {late}",
+        kinds.carriage_return: f"a carriage return is inside {text}; {LINE_ENDS}",
+    }[fault.kind]

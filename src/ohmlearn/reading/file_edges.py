@@ -1,0 +1,352 @@
+"""The stream that `read_edges` returns."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ohmlearn._display import Shown
+from ohmlearn.edges.protocol import EdgeBatch, TimedBatch
+from ohmlearn.nodes import NodeTable
+from ohmlearn.nodes.known_nodes import KnownEnds, add_ends, look_up, number_ends
+from ohmlearn.nodes.node_ids import Coded, Ids, Strings, decode_codes, decode_strings, take
+from ohmlearn.nodes.node_types import with_kind
+from ohmlearn.reading.column_choice import Columns
+from ohmlearn.reading.parallel import Piece, prepare_all
+from ohmlearn.reading.read_options import ReadOptions
+from ohmlearn.reading.source_errors import refuse_source
+from ohmlearn.reading.source_types import SourceKinds, say_kinds
+from ohmlearn.reading.table_reader import Source, Step, inspect_all, read_in_turn
+
+__all__ = ["EdgeStream", "Place"]
+
+LOOK = 1000  # ids that stand for all
+
+
+class Place(NamedTuple):
+    """Where a batch of a stream starts, and what was read before it."""
+
+    source: int = 0  # number of the source
+    position: Any = 0  # in it, see `Source`
+    n_read: int = 0
+    n_bad: int = 0
+    first_bad: str | None = None
+    time_unit: str | None = None
+    knows_times: bool = False  # whether the times so far have decided what times are
+
+
+class EdgeStream(Shown):
+    """Edges of one or more sources; see `read_edges`.
+
+    Attributes
+    ----------
+    nodes : NodeTable
+        The user's ids; node i of the batches is the i-th of them.
+    options : ReadOptions
+        How the sources are read.
+    rereadable : bool
+        Whether ``iter()`` starts from the beginning each time.
+    columns : str or None
+        Which columns are used, and whether they were guessed; None if not known yet.
+    kinds : tuple of str
+        The kinds of nodes, such as ("user", "item"), if there are two; their ids start with them.
+    sources : list of str
+        Names of the sources.
+    n_nodes : int or None
+        Number of nodes, known once all edges have been read.
+    n_edges : int or None
+        Number of rows, if the sources say it or all of them have been read.
+    n_read, fraction : int, float or None
+        Edges read so far in the current pass, and about which share of all edges they are.
+    n_bad : int
+        Rows left out in the latest reading, with ``on_bad="skip"``.
+    first_bad : str or None
+        Where the first of them is, and what is wrong with it.
+    place : Place
+        Where the latest batch started; `start_at` continues there.
+    has_times : bool
+        Whether batches are `TimedBatch`.
+    times : TimeRule or None
+        Which times are accepted.
+    time_unit : {"date", "s", "ms", "us", "ns"} or None
+        What the times are: dates, Unix times, or, if None, other numbers. Dates are seconds since
+        1970 in the batches.
+
+    Examples
+    --------
+    >>> from ohmlearn import read_edges
+    >>> stream = read_edges([(["ann"], ["bob"]), (["bob"], ["cy"])])  # batches of edges
+    >>> stream.n_nodes is None, sum(len(batch.u) for batch in stream), stream.n_nodes
+    (True, 2, 3)
+    >>> stream.nodes.ids().tolist()
+    ['ann', 'bob', 'cy']
+    """
+
+    def __init__(
+        self,
+        sources: list[Source],
+        *,
+        nodes: NodeTable | None = None,
+        verbose: int = 0,
+        needs_edges: bool = False,
+    ) -> None:
+        self._sources = sources
+        self._needs_edges = needs_edges  # whether ``where`` must let an edge pass
+        self._verbose = verbose
+        self._started = False
+        self._complete: int | None = None  # edges of a complete reading
+        self._at = 0  # number of the source of the latest batch
+        self._part: float | None = 0.0  # share of it that has been read
+        self.nodes = NodeTable() if nodes is None else nodes
+        self.options: ReadOptions = sources[0].options
+        self.rereadable = all(source.rereadable for source in sources)
+        self.sources = [source.name for source in sources]
+        self.n_bad = 0
+        self.first_bad: str | None = None
+        self.n_read = 0
+        self.place = self._start = Place()
+        self.has_times = self.options.time is not None
+        self.times = sources[0].times
+        if self.times is not None:
+            self.times.live = not self.rereadable
+        self._kinds = SourceKinds(self.options)
+        for source in sources:
+            source.times = self.times
+            source.keeps_codes = True
+        inspect_all(sources)
+        for source in sources:  # before any of them is read
+            self._kinds.check(source)
+        if sources[0].columns is not None:
+            self._print_columns(sources[0])
+
+    def _facts(self) -> dict[str, Any]:
+        first, *others = self.sources
+        return {
+            "source": f"{first} and {len(others)} more" if others else first,
+            "columns": self.columns,
+            "edges": self.n_edges,
+            "nodes": self.n_nodes,
+            "bad rows left out": self.n_bad or None,
+            "times": self.times.unit if self.times is not None else None,
+            "readable once": not self.rereadable,
+        }
+
+    @property
+    def columns(self) -> str | None:
+        """Which columns are used, and whether they were guessed; None if not known yet."""
+        columns: Columns | None = self._sources[0].columns
+        return None if columns is None else str(columns)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of nodes, if there are two, as far as they are known."""
+        columns = self._sources[0].columns
+        return self.nodes.kinds or (columns.kinds if columns and columns.kinds else ())
+
+    @property
+    def time_unit(self) -> str | None:
+        """What the times are: "date", a unit of Unix times, or None for other numbers.
+
+        Streams that can be read again are read until their first times; others must have been.
+        """
+        if self.times is None:
+            return None
+        if not self.times.is_known and self.rereadable:
+            for source in self._sources:
+                for _ in source.batches(self.nodes.kind):
+                    if self.times.is_known:
+                        return self.times.unit
+        return self.times.unit
+
+    def find_kind(self) -> str | None:
+        """Return what the ids are, "int64" or "string", before the edges are read.
+
+        Streams that can be read again are read until their first edges. For others it is None.
+
+        Examples
+        --------
+        >>> from ohmlearn import read_edges
+        >>> read_edges([(["ann"], ["bob"])]).find_kind()
+        'string'
+        """
+        if self.nodes.kind is not None or not self.rereadable:
+            return self.nodes.kind
+        ids = self._look_at_ids()
+        return None if ids is None else "string" if isinstance(ids, Strings) else "int64"
+
+    def first_ids(self) -> list[Any]:
+        """Return ids of some nodes before the edges are read; see `find_kind`.
+
+        Examples
+        --------
+        >>> from ohmlearn import read_edges
+        >>> read_edges([([1, 2], [1, 1])], bipartite=("user", "item")).first_ids()
+        ['user:1', 'user:2']
+        """
+        ids = self._look_at_ids() if self.rereadable else None
+        if ids is None:
+            return []
+        ids = take(ids, np.arange(min(ids.size, LOOK)))
+        if len(self.kinds) == 2:
+            ids = with_kind(ids, self.kinds[0])
+        found: list[Any] = (decode_strings(ids) if isinstance(ids, Strings) else ids).tolist()
+        return found
+
+    def _look_at_ids(self) -> Ids | None:
+        """Return the ids of one end of the first edges."""
+        batches = (raw for source in self._sources for raw in source.batches(None))
+        return next((decode_codes(raw.u) for raw in batches if raw.u.size > 0), None)
+
+    @property
+    def n_nodes(self) -> int | None:
+        """Number of nodes, known once the stream has been read to its end."""
+        return None if self._complete is None else len(self.nodes)
+
+    @property
+    def n_edges(self) -> int | None:
+        """Number of edges, if the sources say it or all of them have been read."""
+        if self._complete is not None:
+            return self._complete
+        counts = [source.n_edges for source in self._sources]
+        return None if None in counts else sum(count or 0 for count in counts)
+
+    @property
+    def fraction(self) -> float | None:
+        """About which share of the current pass is done; None if that is unknown."""
+        return None if self._part is None else (self._at + self._part) / len(self._sources)
+
+    def __iter__(self) -> Iterator[EdgeBatch | TimedBatch]:
+        return self.read_ahead(1)
+
+    def read_ahead(self, n_jobs: int) -> Iterator[EdgeBatch | TimedBatch]:
+        """Yield the batches; with more than one job, threads read the next ones meanwhile.
+
+        Edges, numbers of nodes and errors do not depend on the number of threads, but batches may
+        end elsewhere. Only files are read ahead. The threads end with the iteration, also if it is
+        closed before its end.
+
+        Parameters
+        ----------
+        n_jobs : int
+            Number of threads, at least 1. With 1, the caller reads each batch when it asks for it.
+
+        Examples
+        --------
+        >>> from ohmlearn import read_edges
+        >>> stream = read_edges([([1], [2]), ([2], [3])])
+        >>> [batch.u.tolist() for batch in stream.read_ahead(2)]
+        [[0], [1]]
+        """
+        if self._started and not self.rereadable:
+            once = next(source.name for source in self._sources if not source.rereadable)
+            refuse_source(
+                once, "can be read only once; write it to a file to read it again (certify, passes)"
+            )
+        self._started = True
+        self.place, self._start = self._start, Place()
+        first, position, self.n_read, self.n_bad, self.first_bad, unit, knows_times = self.place
+        if self.times is not None and knows_times:
+            self.times.unit, self.times.is_known = unit, True
+        unknown = self._sources[0].columns is None
+        place = self._make_place(first, position)
+        self._at, self._part = first, 0.0
+        pieces = self._open_pieces(first, position, n_jobs)
+        with closing(prepare_all(pieces, n_jobs, self._is_settled)) as batches:
+            for at, source, (raw, after, self._part), known in batches:
+                if at != place.source:
+                    place = self._make_place(at, 0)
+                self._at = at
+                if unknown and at == 0:
+                    unknown = False
+                    self._print_columns(source)
+                self.n_bad += raw.n_bad
+                self.first_bad = self.first_bad or raw.first_bad
+                u, v = self._number(source, raw.u, raw.v, known)
+                self.n_read += len(u)
+                self.place = place
+                place = self._make_place(at, after)
+                if raw.t is None:
+                    yield EdgeBatch(u, v, raw.w)
+                else:
+                    yield TimedBatch(u, v, raw.w, raw.t)
+        self._complete = self.n_read
+        if self._needs_edges and self.options.where is not None and self.n_read == 0:
+            every = self.sources[0] if len(self.sources) == 1 else f"{len(self.sources)} files"
+            refuse_source(every, f"no row fulfils where = {self.options.where!r}")
+        self._at, self._part = len(self._sources), 0.0
+        if self.n_bad and self._verbose:
+            print(f"{self.n_bad} bad rows left out; {self.first_bad}", file=sys.stderr)
+
+    def _open_pieces(self, first: int, position: Any, n_jobs: int) -> Iterator[Piece]:
+        """Yield the pieces of all sources, from a position in one of them on."""
+        for at, source in read_in_turn(self._sources, first):
+            find = partial(self._look_up, kinds=self._kinds.check(source))
+            start = position if at == first else 0
+            for steps in source.pieces(self.nodes.kind, start, n_jobs):
+                yield Piece(at, source, steps, find)
+
+    def _is_settled(self) -> bool:
+        """Whether the first edges have decided what ids and times are."""
+        return self.nodes.kind is not None and (self.times is None or self.times.is_known)
+
+    def _look_up(
+        self, step: Step, to: Any, kinds: tuple[str, str] | None
+    ) -> tuple[Step, KnownEnds | None]:
+        """Return the numbers of known nodes, and the batch without the ids that they replace."""
+        known = look_up(self.nodes, step.raw.u, step.raw.v, kinds, to)
+        if known is not None:
+            none = np.empty(0, np.int64)
+            step = step._replace(raw=step.raw._replace(u=none, v=none))
+        return step, known
+
+    def _number(
+        self, source: Source, u: Ids | Coded, v: Ids | Coded, known: KnownEnds | None
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Return the numbers of the ends of edges."""
+        kinds = self._kinds.take(source, self.nodes)
+        try:
+            if known is None:
+                a, b = add_ends(self.nodes, u, v, kinds)
+            else:
+                a, b = number_ends(self.nodes, known, kinds)
+        except TypeError as error:  # integers after strings, or the other way round
+            refuse_source(source.name, f'{error}, or use id_type="string"')
+        except ValueError as error:
+            refuse_source(source.name, f"{error}; {say_kinds(self.nodes)}")
+        self._kinds.ask(source, a, b, self.nodes)
+        return a, b
+
+    def _make_place(self, at: int, position: Any) -> Place:
+        """Return where the next batch starts."""
+        before = self.n_read, self.n_bad, self.first_bad
+        if self.times is None or not self.times.is_known:
+            return Place(at, position, *before)
+        return Place(at, position, *before, self.times.unit, True)
+
+    def start_at(self, place: Place) -> None:
+        """Start the next reading at a batch, as an earlier reading has come across it.
+
+        The sources must be the same, and `nodes` must have the ids of the edges before.
+
+        Examples
+        --------
+        >>> from ohmlearn import read_edges
+        >>> batches = [(["ann"], ["bob"]), (["bob"], ["cy"])]
+        >>> first = read_edges(batches)
+        >>> places = [first.place for batch in first]
+        >>> again = read_edges(batches, nodes=first.nodes)
+        >>> again.start_at(places[1])
+        >>> [(batch.u.tolist(), batch.v.tolist()) for batch in again]
+        [([1], [2])]
+        """
+        self._start = place
+
+    def _print_columns(self, source: Source) -> None:
+        if self._verbose:
+            print(f"{source.name}: {source.columns}", file=sys.stderr)

@@ -1,0 +1,264 @@
+"""Labels of nodes: read from a table, and matched with the nodes of a graph."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ohmlearn import _core
+from ohmlearn.nodes.node_ids import Ids, Strings, decode_codes, decode_strings, is_whole
+from ohmlearn.reading.column_choice import Columns
+from ohmlearn.reading.column_headings import kind_of
+from ohmlearn.reading.read_edges import find_sources
+from ohmlearn.reading.read_options import EDGE_ENDS, LabelOptions
+from ohmlearn.reading.source_errors import refuse_source
+
+__all__ = ["FileLabels", "as_node_ids", "gather", "read_labels"]
+
+# As Python writes them: 007 stays a name. A column with missing values has floats: 1.0 is 1.
+INTEGER = re.compile(r"(0|-?[1-9]\d{0,17})(\.0*)?", re.ASCII)
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
+MINUS_ONES = ("-1", "-1.0")
+UNLABELLED = ("", *MINUS_ONES, "nan", "none", "null")
+MANY, DISTINCT = 20, 0.5  # more different fractions than this, and this share of all, are refused
+
+
+class FileLabels(dict[str, Any]):
+    """The label of each node id in a file, or a list of labels if several rows have the id.
+
+    Attributes
+    ----------
+    weights : dict or None
+        Weight of each label, or a list of weights; None if the file has no column of weights.
+    path : str
+        The file, for messages.
+    columns : str
+        Which columns are used, for messages.
+    heading : str or None
+        The first id, if its row may be a heading.
+    id_heading : str or None
+        The heading of the column of ids, which may name the kind of these nodes.
+    n_minus_ones : int
+        Number of rows with the label -1, which are left out.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self.weights: dict[str, Any] | None = None
+        self.path = path
+        self.columns = ""
+        self.heading: str | None = None
+        self.id_heading: str | None = None
+        self.n_minus_ones = 0
+
+    def classes(self) -> set[Any]:
+        """Return the different labels.
+
+        Examples
+        --------
+        >>> labels = FileLabels("labels.csv")
+        >>> labels.update({"ann": "spam", "bob": ["ham", "spam"]})
+        >>> sorted(labels.classes())
+        ['ham', 'spam']
+        """
+        every = (label if isinstance(label, list) else [label] for label in self.values())
+        return set(chain.from_iterable(every))
+
+
+def read_labels(
+    path: str,
+    node_col: str | int | None = None,
+    label_col: str | int | None = None,
+    label_weight_col: str | int | None = None,
+) -> FileLabels:
+    """Return the label of each node id in a file of any format of `read_edges`.
+
+    The columns are those named, else ones with usual names, else the first two and no weights. Rows
+    whose label is empty, null, -1 or NaN are left out; labels that are only 1 and -1 are refused,
+    because these may be two classes. Ids are strings; labels are integers if all
+    of them are (1.0 is 1), else strings. Many different fractions are refused, because they are
+    measurements and no classes. An empty weight is 1. If a node has several rows, its labels and
+    weights are lists.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+    ...     _ = file.write("node,label,trust\\nann,spam,\\nbob,-1,\\ncy,ham,0.5\\ncy,spam,0.1\\n")
+    ...     file.flush()
+    ...     labels = read_labels(file.name)
+    >>> labels
+    {'ann': 'spam', 'cy': ['ham', 'spam']}
+    >>> labels.weights
+    {'ann': 1.0, 'cy': [0.5, 0.1]}
+    """
+    options = LabelOptions(
+        source_col=node_col, target_col=label_col, weight_col=label_weight_col, id_type="string"
+    )
+    rows, columns, n_minus_ones = _read_rows(path, options)
+    if not rows:
+        refuse_source(path, "has no label; a row is a node and its label")
+    if columns is not None and node_col is None and label_col is None:
+        _refuse_edges(path, columns, rows[0][:2])
+    integers = all(INTEGER.fullmatch(text) for _, text, _ in rows)
+    if not integers:
+        _refuse_measurements(path, [text for _, text, _ in rows], columns)
+    elif n_minus_ones > 0 and all(_as_integer(text) == 1 for _, text, _ in rows):
+        refuse_source(
+            path,
+            "the labels are only 1 and -1, but -1 means unlabelled; give the classes other names, "
+            "such as 0 and 1, or take the rows with -1 out",
+        )
+    labels = FileLabels(path)
+    labels.n_minus_ones = n_minus_ones
+    labels.update(gather((node, _as_integer(text) if integers else text) for node, text, _ in rows))
+    if columns is not None:
+        labels.id_heading = None if columns.names is None else columns.names[columns.u]
+        names = f"nodes = {columns.name(columns.u)}, labels = {columns.name(columns.v)}"
+        if columns.w is not None:
+            labels.weights = gather((node, weight) for node, _, weight in rows)
+            names += f", weights = {columns.name(columns.w)}"
+        guessed = columns.guessed != "" or (columns.w is not None and label_weight_col is None)
+        labels.columns = names + (" (guessed)" if guessed else "")
+        # The first row is probably a heading whose names are not the usual ones if the file has no
+        # names of columns and no other row has the label of the first one.
+        first, *others = (text for _, text, _ in rows)
+        if columns.names is None and os.path.isfile(path) and not integers and first not in others:
+            labels.heading = rows[0][0]
+    return labels
+
+
+def _read_rows(
+    path: str, options: LabelOptions
+) -> tuple[list[tuple[str, str, float]], Columns | None, int]:
+    """Return the rows with a label (node, label, weight), the columns, and how often -1 occurs."""
+    n_minus_ones = 0
+    rows: list[tuple[str, str, float]] = []
+    sources = list(find_sources(path, options))
+    for source in sources:
+        for raw in source.batches("string"):
+            nodes, labels = (_as_text(decode_codes(ids)) for ids in (raw.u, raw.v))
+            weights = [1.0] * len(nodes) if raw.w is None else raw.w.tolist()
+            every = zip(nodes, labels, weights, strict=True)
+            rows.extend(row for row in every if row[1].strip().lower() not in UNLABELLED)
+            n_minus_ones += sum(text.strip() in MINUS_ONES for text in labels)
+    return rows, sources[0].columns, n_minus_ones
+
+
+def _refuse_edges(path: str, columns: Columns, first: tuple[str, str]) -> None:
+    """Refuse a file whose headings, or its first row if it has none, are those of edges."""
+    u, v = (columns.names[columns.u], columns.names[columns.v]) if columns.names else first
+    if (u.strip().lower(), v.strip().lower()) in EDGE_ENDS:
+        refuse_source(
+            path,
+            f"the columns {u!r} and {v!r} seem to be the ends of edges, not nodes and labels; are "
+            f"the two files swapped? If not, name the columns with node_col and label_col",
+        )
+
+
+def _as_integer(text: str) -> int:
+    return int(text.partition(".")[0])
+
+
+def _refuse_measurements(path: str, labels: list[str], columns: Columns | None) -> None:
+    """Refuse numbers with fractions, most of which are different."""
+    n_different = len(set(labels))
+    if n_different <= max(MANY, DISTINCT * len(labels)):
+        return
+    if all(NUMBER.fullmatch(text.strip()) for text in labels[1:]):  # the first may be a heading
+        column = "" if columns is None else f" ({columns.name(columns.v)})"
+        example = next((text for text in labels[1:] if not INTEGER.fullmatch(text)), labels[1])
+        refuse_source(
+            path,
+            f"the labels{column} are {n_different:,} different numbers, such as {example}, and no "
+            f"classes; name another column with label_col, or group the numbers into classes "
+            f"first; to predict numbers, use HFSRegressor in Python",
+        )
+
+
+def gather(rows: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
+    """Return the value of each key, or a list of its values if several rows have the key.
+
+    Examples
+    --------
+    >>> gather([("ann", 1), ("bob", 2), ("ann", 3)])
+    {'ann': [1, 3], 'bob': 2}
+    """
+    found: dict[Any, list[Any]] = {}
+    for key, value in rows:
+        found.setdefault(key, []).append(value)
+    return {key: values[0] if len(values) == 1 else values for key, values in found.items()}
+
+
+def _as_text(column: Ids) -> list[str]:
+    names = decode_strings(column) if isinstance(column, Strings) else column.astype(str)
+    return [str(name) for name in names]
+
+
+def as_node_ids(
+    path: str,
+    ids: list[Any],
+    kind: str | None,
+    kinds: Sequence[str] = (),
+    *,
+    heading: str | None = None,
+    rows: list[int] | None = None,
+) -> NDArray[Any]:
+    """Return the ids of a table as integers or strings, whichever `kind` the edges have.
+
+    If nodes are of several `kinds`, an id has its kind in front, or the `heading` of the column of
+    ids says it. A message names the row of an id if `rows` has their numbers.
+
+    Examples
+    --------
+    >>> kinds = ("user", "item")
+    >>> as_node_ids("y.csv", [1, 2.0, "user:3"], "string", kinds, heading="user_id")
+    array(['user:1', 'user:2', 'user:3'], dtype=object)
+    """
+
+    def refuse(at: int, why: str) -> NoReturn:
+        refuse_source(path, why, None if rows is None else f"row {rows[at]}")
+
+    names = [_id_text(node) for node in ids]
+    if kinds:
+        by_heading = {one.casefold(): one for one in kinds}
+        own = None if heading is None else by_heading.get(kind_of(heading).casefold())
+        for at, name in enumerate(names):
+            if not name.startswith(tuple(f"{one}:" for one in kinds)):
+                if own is None:
+                    ways = " or ".join(repr(f"{one}:{name}") for one in kinds)
+                    headings = " or ".join(kinds)
+                    refuse(
+                        at,
+                        f"{ids[at]!r} may be of several kinds of nodes; write it as {ways}, or "
+                        f"call the column of ids {headings}",
+                    )
+                names[at] = f"{own}:{name}"
+    if kind != "int64":
+        return np.array(names, dtype=object)
+    numbers = [_core.parse_whole(name.strip().encode()) for name in names]
+    if None in numbers:
+        at = numbers.index(None)
+        why = f"{ids[at]!r} is not an integer, but the ids of the edges are"
+        short = names[at].strip().lstrip("0")
+        if short and _core.parse_whole(short.encode()) is not None:
+            refuse(
+                at,
+                f"{ids[at]!r} has zeros in front, but the ids of the edges are integers; write it "
+                f'as {short}, or, if those have zeros, too, read them with id_type="string"',
+            )
+        refuse(at, f'{why}; read those with id_type="string"')
+    return np.array(numbers, dtype=np.int64)
+
+
+def _id_text(node: Any) -> str:
+    """Return an id as text; a whole number may be a float."""
+    if isinstance(node, float | np.floating) and is_whole(float(node)):
+        return str(int(node))
+    return str(node)

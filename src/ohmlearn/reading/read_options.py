@@ -1,0 +1,227 @@
+"""The options of reading: one object that every reader is given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, ClassVar, Literal, NamedTuple
+
+from ohmlearn.checks.parameters import check_option
+from ohmlearn.checks.times import check_moment
+from ohmlearn.reading.where import parse_where
+
+__all__ = [
+    "EDGE_ENDS",
+    "FORMATS",
+    "TIMES",
+    "Column",
+    "LabelOptions",
+    "PairOptions",
+    "ReadOptions",
+    "Rows",
+]
+
+FORMATS = ("csv", "tsv", "text", "jsonl", "parquet", "arrow", "matrix_market", "numpy")
+Column = str | int
+
+# Names that columns of edges usually have, in lower case. The first pair found is used.
+EDGE_ENDS = (
+    ("u", "v"),
+    ("src", "dst"),
+    ("source", "target"),
+    ("from", "to"),
+    ("fromnodeid", "tonodeid"),
+    ("from_node", "to_node"),
+    ("from_id", "to_id"),
+    ("source_id", "target_id"),
+    ("src_id", "dst_id"),
+    ("sender", "receiver"),
+    ("sender", "recipient"),
+    ("payer", "payee"),
+    ("follower", "followee"),
+    ("citing", "cited"),
+    ("node1", "node2"),
+    ("node_1", "node_2"),
+    ("id1", "id2"),
+    ("id_1", "id_2"),
+    ("head", "tail"),
+    ("i", "j"),
+)
+# Names that columns of times usually have, in lower case. The first one found is used.
+TIMES = (
+    "timestamp",
+    "datetime",
+    "date_time",
+    "time",
+    "date",
+    "ts",
+    "event_time",
+    "event_timestamp",
+    "event_date",
+    "created_at",
+    "created",
+    "seen_at",
+    "updated_at",
+    "occurred_at",
+    "unix_time",
+    "unixtime",
+    "epoch",
+    "t",
+)
+NODES = ("node", "id", "node_id", "u")
+LABELS = ("label", "class", "y", "target", "value")
+LABEL_WEIGHTS = ("weight", "weights", "confidence", "trust")
+
+
+class Rows(NamedTuple):
+    """How a row is described in messages, and the default column names."""
+
+    one: str  # a row, in words
+    first: str  # its first value, in words
+    second: str
+    ends: tuple[tuple[str, str], ...] = EDGE_ENDS  # pairs of names, in lower case
+    weights: tuple[str, ...] = ()
+    options: tuple[str, str] = ("source_col", "target_col")  # that choose the two columns
+    weight_option: str = "weight_col"
+    csv_has_header: bool = True  # by convention, if its first line has no number
+    second_may_be_empty: bool = False  # then an empty weight is 1
+    remedy: str = "correct it"  # for a bad row
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions:
+    """How edges are read. The fields are the keyword arguments of `read_edges`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an option has a value with which nothing can be read.
+
+    Examples
+    --------
+    >>> from ohmlearn.reading import ReadOptions
+    >>> ReadOptions(source_col="payer", target_col="payee", on_bad="skip").skip_bad
+    True
+    >>> ReadOptions(delimiter=",,")
+    Traceback (most recent call last):
+    ...
+    ValueError: delimiter must be one ASCII character that is not a letter, ... got ',,'
+    """
+
+    rows: ClassVar[Rows] = Rows(
+        "an edge",
+        "node id",
+        "node id",
+        weights=("w", "weight", "weights"),
+        remedy='correct it, or use on_bad="skip"',
+    )
+
+    source_col: Column | None = None
+    target_col: Column | None = None
+    weight_col: Column | None = None
+    format: str | None = None
+    id_type: Literal["int64", "string"] | None = None
+    on_bad: Literal["raise", "skip"] = "raise"
+    header: bool | None = None  # this and the next two are for text
+    delimiter: str | None = None
+    comment: str | None = None
+    time: Column | bool | None = None  # True: guess the column
+    latest: Any = None  # later times are bad
+    bipartite: bool | tuple[str, str] | None = None  # two kinds of nodes; None: guess
+    where: str | None = None  # other rows are left out
+    filesystem: Any = None  # where paths are; None: this machine, or what an address says
+
+    def __post_init__(self) -> None:
+        for name in ("source_col", "target_col", "weight_col"):
+            column = getattr(self, name)
+            if isinstance(column, bool) or not isinstance(column, str | int | None):
+                raise TypeError(f"{name} must be a name or a position of a column, got {column!r}")
+        if self.time is False or not isinstance(self.time, str | int | None):
+            raise TypeError(
+                f"time must be a name or a position of a column, True to guess it, or None, got "
+                f"{self.time!r}"
+            )
+        if self.latest is not None:
+            check_moment("latest", self.latest)
+            if self.time is None:
+                raise ValueError(
+                    f"latest = {self.latest} needs times; name their column, for example "
+                    f'time="timestamp"'
+                )
+        if self.bipartite not in (None, True, False):
+            object.__setattr__(self, "bipartite", _check_kinds(self.bipartite))
+        if self.where is not None:
+            if not isinstance(self.where, str):
+                raise TypeError(f"where must be a text such as 'amount > 10', got {self.where!r}")
+            parse_where(self.where)
+        if self.format is not None:
+            check_option("format", self.format, FORMATS)
+        if self.id_type is not None:
+            check_option("id_type", self.id_type, ("int64", "string"))
+        check_option("on_bad", self.on_bad, ("raise", "skip"))
+        if self.header not in (None, True, False):
+            raise ValueError(f"header must be True, False or None, got {self.header!r}")
+        mark = self.delimiter
+        if mark is not None and not (
+            isinstance(mark, str)
+            and len(mark) == 1
+            and mark.isascii()
+            and mark not in '"\r\n'
+            and not mark.isalnum()
+        ):
+            raise ValueError(
+                f"delimiter must be one ASCII character that is not a letter, a digit, a double "
+                f"quote or a line break, such as ',', got {mark!r}"
+            )
+        marks = self.comment
+        if marks is not None and not (
+            isinstance(marks, str)
+            and marks.isascii()
+            and not any(mark.isalnum() or mark in '"-\r\n' for mark in marks)
+        ):
+            raise ValueError(f"comment must be ASCII marks, such as '#', got {marks!r}")
+
+    @property
+    def skip_bad(self) -> bool:
+        """Whether bad rows are left out."""
+        return self.on_bad == "skip"
+
+
+def _check_kinds(kinds: Any) -> tuple[str, str]:
+    """Return the names of two kinds of nodes."""
+    is_pair = isinstance(kinds, tuple | list) and len(kinds) == 2
+    if not is_pair or not all(isinstance(kind, str) for kind in kinds):
+        raise TypeError(
+            f"bipartite must be True, False, None or the names of two kinds of nodes, such as "
+            f'("user", "item"), got {kinds!r}'
+        )
+    if not all(kind.isprintable() and kind.strip() == kind != "" for kind in kinds):
+        raise ValueError(f"names of kinds must be words, got {kinds!r}")
+    if any(":" in kind for kind in kinds) or kinds[0].casefold() == kinds[1].casefold():
+        raise ValueError(f"two kinds need different names without a colon, got {kinds!r}")
+    return kinds[0], kinds[1]
+
+
+class PairOptions(ReadOptions):
+    """How a table of node pairs is read: as edges, but without weights."""
+
+    rows = Rows("a pair", "node id", "node id")
+
+
+class LabelOptions(ReadOptions):
+    """How a table of labels is read: as edges between a node and its label, which may be empty.
+
+    The weight of such an edge is how much the label counts.
+    """
+
+    rows = Rows(
+        "a label",
+        "node id",
+        "label",
+        ends=tuple(product(NODES, LABELS)),
+        weights=LABEL_WEIGHTS,
+        options=("node_col", "label_col"),
+        weight_option="label_weight_col",
+        csv_has_header=False,
+        second_may_be_empty=True,
+    )

@@ -1,0 +1,99 @@
+"""What the first records of a text say about its columns."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ohmlearn import _core
+from ohmlearn.checks.times import find_unix_unit
+from ohmlearn.reading.column_choice import Values
+from ohmlearn.reading.time_rule import are_date_texts
+
+__all__ = ["TextSample"]
+
+LOOK = 300  # records that decide what a column is
+FEWEST_TIMES = 5  # integers that look like Unix times
+
+
+class TextSample:
+    """Records of a text, split into fields.
+
+    Parameters
+    ----------
+    records : list of bytes
+    layout : TextLayout
+
+    Examples
+    --------
+    >>> records = [b"2026-03-31,6507.0,0.5", b"2026-04-01,17,1.5"]
+    >>> sample = TextSample(records, _core.TextLayout())
+    >>> sample.look(3)
+    Values(times={0}, fractions={2}, floats={2})
+    >>> sample.are_whole(1), sample.are_integers(0, 1)
+    (True, False)
+    """
+
+    def __init__(self, records: list[bytes], layout: _core.TextLayout) -> None:
+        split = (_core.split_line(record, layout) for record in records)
+        self.rows = [fields for fields in split if fields is not None]
+
+    def column(self, at: int, limit: int | None = None) -> list[bytes]:
+        """Return the values of a column that are not empty."""
+        return [fields[at] for fields in self.rows[:limit] if len(fields) > at and fields[at]]
+
+    def look(self, n_columns: int) -> Values:
+        """Return which columns are not ends, by their values."""
+        columns = [self.column(at, LOOK) for at in range(n_columns)]
+        return Values(
+            times={at for at, texts in enumerate(columns) if _are_times(texts, n_columns)},
+            fractions={at for at, texts in enumerate(columns) if _are_fractions(texts)},
+            floats={at for at, texts in enumerate(columns) if any(map(_is_fraction, texts))},
+        )
+
+    def are_whole(self, at: int) -> bool:
+        """Whether a column has whole numbers, some of which are written as 17.0."""
+        texts = self.column(at)
+        return any(b"." in text for text in texts) and all(
+            _core.parse_whole(text) is not None for text in texts
+        )
+
+    def are_integers(self, u: int, v: int, *, mostly: bool = False) -> bool:
+        """Whether ids in two columns are integers: in all rows, or in most rows.
+
+        Numbers with fractions among them are faults, not names.
+        """
+        n_integer = n_other = 0
+        for fields in self.rows:
+            if len(fields) > max(u, v):
+                good = all(
+                    _core.parse_whole(fields[at]) is not None or _is_fraction(fields[at])
+                    for at in (u, v)
+                )
+                n_integer += good
+                n_other += not good
+        return n_integer > n_other if mostly else n_other == 0
+
+
+def _are_times(texts: list[bytes], n_columns: int) -> bool:
+    if not texts:
+        return False
+    n_dates = sum(not np.isnan(_core.parse_time(text, True)) for text in texts)
+    if n_dates > len(texts) / 2:
+        return are_date_texts(texts)
+    # Ids may have as many digits as Unix times, but they are not in order.
+    if n_columns < 3 or len(texts) < FEWEST_TIMES:
+        return False
+    numbers = np.array([_core.parse_time(text, False) for text in texts])
+    if np.isnan(numbers).any() or numbers[0] == numbers[-1]:
+        return False
+    steps = np.diff(numbers)
+    return find_unix_unit(numbers) is not None and bool((steps >= 0).all() or (steps <= 0).all())
+
+
+def _are_fractions(texts: list[bytes]) -> bool:
+    """Whether more than half of the values are numbers with fractions."""
+    return sum(map(_is_fraction, texts)) > len(texts) / 2
+
+
+def _is_fraction(text: bytes) -> bool:
+    return _core.parse_time(text, False) % 1 > 0  # not NaN

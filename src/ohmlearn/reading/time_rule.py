@@ -1,0 +1,199 @@
+"""Which times a stream accepts. All readers ask the same rule."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from itertools import pairwise
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ohmlearn import _core
+from ohmlearn.checks.times import (
+    LARGEST_TIME,
+    UNIX_UNITS,
+    Floats,
+    as_times,
+    check_moment,
+    describe_time,
+    find_unix_unit,
+    is_missing,
+    tomorrow,
+)
+from ohmlearn.nodes.node_ids import Strings
+from ohmlearn.reading.source_errors import refuse_source, shorten
+
+__all__ = ["CheckedTimes", "TimeRule", "are_date_texts", "find_conflict"]
+
+SAMPLE = 1000  # times of a batch that are compared with the unit of the stream
+DATE = "a date such as 2026-03-31 or 2026-03-31T12:30:00Z"
+
+
+class CheckedTimes(NamedTuple):
+    """The times of a batch, and which of them are refused."""
+
+    t: Floats
+    bad: NDArray[np.bool_] | None  # None: they are all good
+    why: Callable[[int], str]  # what is wrong with a bad one
+
+
+class TimeRule:
+    """Which times a stream accepts; its first times decide.
+
+    Times are dates, Unix times in some unit, or other numbers. Dates and Unix times must not be
+    later than tomorrow, unless `latest` says another limit. Other numbers have no limit by default.
+
+    Parameters
+    ----------
+    latest : number or date, optional
+        Later times are bad.
+
+    Attributes
+    ----------
+    is_known : bool
+        Whether a time has been seen.
+    unit : {"date", "s", "ms", "us", "ns"} or None
+        None for numbers that are not Unix times.
+    live : bool
+        Whether the stream may last for days, so that tomorrow moves on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rule = TimeRule()
+    >>> times = rule.take("e.csv", np.array([1.7e9, 1.6e9, 9.9e12]))
+    >>> rule.unit, times.bad.tolist(), times.why(2)
+    ('s', [False, False, True], 'a time is 9900000000000, later than tomorrow (give latest ...')
+    """
+
+    def __init__(self, latest: Any = None) -> None:
+        self._given = latest
+        self._given_date = latest is not None and not isinstance(latest, Real | Decimal)
+        self._tomorrow = tomorrow()
+        self.is_known = False
+        self.unit: str | None = None
+        self.live = False
+
+    @property
+    def dates(self) -> bool | None:
+        """Whether times are dates; None if that is not known yet."""
+        return self.unit == "date" if self.is_known else None
+
+    def take(
+        self, source: str, values: Any, show: Callable[[int], Any] | None = None
+    ) -> CheckedTimes:
+        """Return the times of a batch, checked; `show` returns a value as the user wrote it."""
+        if isinstance(values, Strings):
+            t, is_date = self._parse(values)
+        else:
+            array, t, is_date = as_times(values, dates=self.dates)
+            show = show or array.__getitem__
+        limit = self.limit(source, t, is_date)
+
+        def explain(at: int) -> str:
+            return self._explain(float(t[at]), None if show is None else show(at))
+
+        # NaN makes both comparisons false.
+        if t.size == 0 or (t.max() <= limit and t.min() >= -LARGEST_TIME):
+            return CheckedTimes(t, None, explain)
+        return CheckedTimes(t, ~((t <= limit) & (t >= -LARGEST_TIME)), explain)
+
+    def limit(self, source: str, t: Floats, is_date: bool) -> float:
+        """Return the latest time accepted in a batch; refuse a batch in another unit."""
+        step = max(1, len(t) // SAMPLE) if self.is_known else 1
+        sample = t[::step][np.isfinite(t[::step])]
+        if sample.size == 0:
+            return self.latest
+        found = "date" if is_date else find_unix_unit(sample)
+        if not self.is_known:
+            self.unit, self.is_known = found, True
+            self._check_latest(source)
+        elif problem := find_conflict(found, self.unit):
+            refuse_source(source, problem)
+        return self.latest
+
+    @property
+    def latest(self) -> float:
+        """The latest time accepted so far."""
+        if not self.is_known:
+            return LARGEST_TIME
+        per_second = UNIX_UNITS.get(self.unit or "", 1.0)
+        if self._given is not None:
+            return check_moment("latest", self._given) * (per_second if self._given_date else 1.0)
+        if self.unit is None:
+            return LARGEST_TIME
+        return (tomorrow() if self.live else self._tomorrow) * per_second
+
+    def describe_late(self) -> str:
+        """Say which times are too late."""
+        if self._given is None:
+            return "later than tomorrow (give latest for another limit)"
+        return f"later than latest = {self._given}"
+
+    def _check_latest(self, source: str) -> None:
+        if self._given_date and self.unit is None:
+            refuse_source(
+                source,
+                f"latest = {self._given} is a date, but the times are neither dates nor Unix "
+                f"times; give latest as a number",
+            )
+
+    def _parse(self, texts: Strings) -> tuple[Floats, bool]:
+        dates = self.dates
+        if dates is None:
+            first = texts.offsets[: SAMPLE + 1]
+            dates = are_date_texts([texts.data[a:b].tobytes() for a, b in pairwise(first.tolist())])
+        return _core.parse_times(texts.offsets, texts.data, dates), dates
+
+    def _explain(self, t: float, value: Any) -> str:
+        if math.isnan(t):
+            if is_missing(value):
+                return "a time is missing"
+            kind = {True: DATE, False: "a finite number", None: f"a number or {DATE}"}[self.dates]
+            return f"a time must be {kind}, got {shorten(str(value))}"
+        shown = describe_time(t, self.unit == "date")
+        if math.isinf(t) or t < -LARGEST_TIME or (t > LARGEST_TIME >= self.latest):
+            return f"a time must be below 2**63 in size, got {shown}"
+        return f"a time is {shown}, {self.describe_late()}"
+
+
+def are_date_texts(texts: list[bytes]) -> bool:
+    """Return whether at least as many of some texts are dates as are numbers, and not none.
+
+    Examples
+    --------
+    >>> are_date_texts([b"2026-03-31", b"2026-03-31 12:30", b"12", b"soon"])
+    True
+    """
+    dates, numbers = (
+        sum(not math.isnan(_core.parse_time(text, kind)) for text in texts)
+        for kind in (True, False)
+    )
+    return dates > 0 and dates >= numbers
+
+
+def find_conflict(found: str | None, unit: str | None) -> str | None:
+    """Say why times in the unit `found` may not follow those in another, if they may not.
+
+    Examples
+    --------
+    >>> find_conflict("date", "s") is None  # both are seconds since 1970
+    True
+    >>> find_conflict("date", "ms")
+    'times are dates, but they were Unix times in ms so far; convert one of them'
+    """
+    same = found == unit or {found, unit} == {"date", "s"}
+    # Numbers may look like Unix times by accident.
+    plain = None in (found, unit) and "date" not in (found, unit)
+    if same or plain:
+        return None
+    return f"times are {_name(found)}, but they were {_name(unit)} so far; convert one of them"
+
+
+def _name(unit: str | None) -> str:
+    names = {"date": "dates", None: "numbers that are not Unix times"}
+    return names.get(unit, f"Unix times in {unit}")

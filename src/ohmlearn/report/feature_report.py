@@ -1,0 +1,87 @@
+"""What features and graph contribute to labels: figures, words, and a part of the page."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ohmlearn.report.html_page import Report
+
+__all__ = ["add_features", "describe_weights", "measure_features"]
+
+MOST_COLUMNS = 50  # that the page lists
+EXPERTS = {
+    "features": "the features of a node alone",
+    "both": "features smoothed along the edges",
+    "graph": "the edges and labels alone",
+}
+
+
+def measure_features(model: Any) -> dict[str, Any]:
+    """Return what features and graph contribute, of a fitted GraphFeatureClassifier.
+
+    Examples
+    --------
+    >>> from ohmlearn import GraphFeatureClassifier, NodeFeatures, gallery
+    >>> labels = {node: "left" if node < 20 else "right" for node in range(0, 40, 2)}
+    >>> features = NodeFeatures([[float(node)] for node in range(40)], ids=range(40))
+    >>> model = GraphFeatureClassifier(random_state=0).fit_edges(gallery.path(40), features, labels)
+    >>> figures = measure_features(model)
+    >>> figures["n_columns"], figures["n_nodes_without"], figures["n_ids_without_edges"]
+    (1, 0, 0)
+    """
+    use, matched, table = model.graph_use_, model._matched, model._table
+    alone = np.diff(model.graph_.indptr) == 0
+    return {
+        "path": table.source,
+        "n_rows": table.X.shape[0],
+        "n_columns": table.X.shape[1],
+        "columns": table.treatment,
+        "n_nodes_without": matched.n_missing,
+        "n_ids_without_edges": int(np.count_nonzero(alone & ~model._missing)),
+        "weights": {name: float(weight) for name, weight in model.weights_.items()},
+        "gamma": model.gamma_,
+        "graph_helps": use.helps,
+        "loss_with_graph": _known(use.loss_with),
+        "loss_without_graph": _known(use.loss_without),
+        "homophily": {name: _known(value) for name, value in use.homophily._asdict().items()},
+        "verdict": str(use),
+    }
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def describe_weights(weights: dict[str, float]) -> str:
+    """Return in words how much features and graph count.
+
+    Examples
+    --------
+    >>> describe_weights({"features": 0.05, "both": 0.6, "graph": 0.35})
+    '5% the features of a node alone, 60% features smoothed along the edges, 35% the edges and
+    labels alone'
+    """
+    return ", ".join(f"{100 * weights[name]:.0f}% {what}" for name, what in EXPERTS.items())
+
+
+def add_features(report: Report, figures: dict[str, Any]) -> None:
+    """Add whether the graph helps, the weights of features and graph, and the columns used."""
+    report.add_heading("Features and graph")
+    report.add_text(figures["verdict"])
+    report.add_text(
+        "The answers are a weighted mean; the weights are from labels that were left out."
+    )
+    weights = [[what, f"{figures['weights'][name]:.2f}"] for name, what in EXPERTS.items()]
+    report.add_table(["answers from", "weight"], weights, "")
+    columns = [[name, what] for name, what in figures["columns"].items()]
+    n_more = len(columns) - MOST_COLUMNS
+    n_nodes, n_ids = figures["n_nodes_without"], figures["n_ids_without_edges"]
+    report.add_text(
+        f"The table of features has {figures['n_rows']:,} rows, which became "
+        f"{figures['n_columns']:,} {'column' if figures['n_columns'] == 1 else 'columns'} of "
+        f"numbers. {n_nodes:,} {'node has' if n_nodes == 1 else 'nodes have'} no features, and "
+        f"{n_ids:,} {'id has' if n_ids == 1 else 'ids have'} no edge."
+        + (f" The first {MOST_COLUMNS} columns of the table:" if n_more > 0 else "")
+    )
+    report.add_table(["column", "use"], columns[:MOST_COLUMNS], "", text_columns=(1,))

@@ -1,0 +1,194 @@
+"""What ``label`` says about each node, in one place for the table, the summary and the page."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ohmlearn.report.write_table import Coded, Column
+
+__all__ = ["Answers", "Dominant", "has_features"]
+
+Floats = NDArray[np.float64]
+RANK_CELLS = 1 << 20  # probabilities that are ranked at a time
+FEW = 10  # labels of a class that may dominate by mistake; with more, the estimated accuracy tells
+DOMINANT = 0.6  # share of the nodes
+ODDS = 4.0  # how much more often a class must be among the answers than among the labels
+
+
+def has_features(model: Any) -> bool:
+    """Whether a fitted classifier uses features of nodes."""
+    return hasattr(model, "graph_use_")
+
+
+class Dominant(NamedTuple):
+    """A class that few labels gave to many nodes."""
+
+    name: str
+    n_labels: int
+    n_all_labels: int
+    share: float  # of the nodes that have a label
+
+    def __str__(self) -> str:
+        labels = "1 label" if self.n_labels == 1 else f"{self.n_labels} labels"
+        return (
+            f"{self.name[:30]} has {labels} of {self.n_all_labels}, but is the answer for "
+            f"{100.0 * self.share:.0f}% of the nodes. Is it so common? If not, give more labels, "
+            f"or the shares of the classes (--class-prior)"
+        )
+
+
+class Answers:
+    """The answers of a fitted classifier.
+
+    A node of which nothing is known has no label here: no label reaches it, and it has no features
+    that were used. The estimator gives it the class prior, as scikit-learn's interface wants a
+    class for every node.
+
+    Parameters
+    ----------
+    model : HFSClassifier or GraphFeatureClassifier
+    min_confidence : float, optional
+        Nodes whose label is less likely have none, either.
+
+    Attributes
+    ----------
+    codes : ndarray of int
+        The class of each node, by its position in ``model.classes_``, or -1.
+    reached : ndarray of bool
+        Whether a node is connected to a label.
+    answered : ndarray of bool
+        Whether there is an answer: the node is reached, answered by its features, or labelled.
+    abstained : ndarray of bool, or None
+        Nodes without a label if there is a `min_confidence`.
+    prior_code : int
+        The most common class of the prior, or -1 if there is more than one.
+    n_relabelled : int
+        Labelled nodes whose answer is none of the labels given to them.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from ohmlearn import HFSClassifier
+    >>> model = HFSClassifier(random_state=0, calibration=None)
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")  # two nodes are not reached
+    ...     model = model.fit_edges(([0, 1, 3], [1, 2, 4]), {0: "a", 1: "a", 2: "b"})
+    ...     columns = Answers(model).columns(np.arange(5))
+    >>> columns["label"][:5].tolist(), columns["prior_label"][:5].tolist()
+    (['a', 'a', 'b', None, None], [None, None, None, 'a', 'a'])
+    >>> Answers(model).n_relabelled
+    0
+    """
+
+    def __init__(self, model: Any, min_confidence: float | None = None) -> None:
+        self.classes: NDArray[Any] = model.classes_
+        self.reached: NDArray[np.bool_] = model.reached_
+        self._shares: Floats = model.label_distributions_
+        self._n_given: Floats = model._labels.values.sum(axis=0)
+        self._has_features = has_features(model)
+        if self._has_features:
+            self.answered: NDArray[np.bool_] = model.answered_.copy()
+            self._first = np.searchsorted(model.classes_, model.transduction_)
+            self._keep_given(model._labels)
+            self._shares_are_wanted = False
+            prior = self._n_given
+        else:
+            self.answered = self.reached
+            self._first = model._known.codes(0)
+            self._shares_are_wanted = model._wanted_shares is not None
+            prior = model.class_prior_
+        self.codes = np.where(self.answered, self._first, -1)
+        self.abstained: NDArray[np.bool_] | None = None
+        if min_confidence is not None:
+            self.abstained = (self._shares.max(axis=1) < min_confidence) | ~self.answered
+            self.codes[self.abstained] = -1
+        likeliest = np.flatnonzero(prior == prior.max())
+        self.prior_code = int(likeliest[0]) if len(likeliest) == 1 else -1
+        answers = self.codes[model._labels.nodes]
+        given = model._labels.values[np.arange(len(answers)), answers]
+        self.n_relabelled = int(np.count_nonzero((answers >= 0) & (given == 0.0)))
+
+    def _keep_given(self, labels: Any) -> None:
+        """Take the given label of nodes of which nothing else is known."""
+        alone = np.flatnonzero(~self.answered[labels.nodes])
+        self._first[labels.nodes[alone]] = labels.values[alone].argmax(axis=1)
+        self.answered[labels.nodes] = True
+
+    def count(self) -> dict[str, int]:
+        """Return the number of nodes of each class; nodes without a label are not counted."""
+        counts = np.bincount(self.codes[self.codes >= 0], minlength=len(self.classes))
+        names = map(str, self.classes.tolist())
+        return dict(zip(names, counts.tolist(), strict=True))
+
+    def columns(self, ids: Any, top: int | None = None) -> dict[str, Column]:
+        """Return the columns of the table, which has a row for each node.
+
+        Parameters
+        ----------
+        ids : ndarray
+            Ids of the nodes.
+        top : int, optional
+            Number of likeliest classes to name in each row, instead of a column of probabilities
+            for each class.
+        """
+        columns: dict[str, Column] = {"node": ids, "label": Coded(self.classes, self.codes)}
+        if top is None:
+            unknown = None if self.answered.all() else ~self.answered
+            for at, name in enumerate(self.classes.tolist()):
+                shares = self._shares[:, at]
+                known = shares if unknown is None else np.ma.masked_array(shares, unknown)
+                columns[f"probability_{name}"] = known
+        else:
+            columns |= self._top_columns(top)
+        columns["reached"] = self.reached
+        prior = np.where(self.answered, -1, self.prior_code)
+        columns["prior_label"] = Coded(self.classes, prior)
+        return columns if self.abstained is None else columns | {"abstained": self.abstained}
+
+    def _top_columns(self, top: int) -> dict[str, Column]:
+        """Return the `top` likeliest classes and their probabilities, without impossible ones."""
+        n = len(self.codes)
+        codes = np.full((top, n), -1, dtype=np.int32)
+        shares = np.full((top, n), np.nan)
+        size = max(1, RANK_CELLS // len(self.classes))
+        for start in range(0, n, size):
+            block = np.array(self._shares[start : start + size])
+            stop, rows = start + len(block), np.arange(len(block))
+            for rank in range(min(top, len(self.classes))):
+                # Several probabilities may round to the same number, so the label is not looked up.
+                at = np.argmax(block, axis=1) if rank > 0 else self._first[start:stop]
+                share = block[rows, at]
+                block[rows, at] = -1.0
+                known = self.answered[start:stop] & ((share > 0) | (rank == 0))
+                codes[rank, start:stop] = np.where(known, at, -1)
+                shares[rank, start:stop] = np.where(known, share, np.nan)
+        if self.abstained is not None:
+            codes[:, self.abstained] = -1
+        columns: dict[str, Column] = {}
+        for rank in range(top):
+            ending = f"_{rank + 1}" if rank > 0 else ""
+            columns[f"label{ending}"] = Coded(self.classes, codes[rank])
+            columns[f"probability{ending}"] = np.ma.masked_invalid(shares[rank], copy=False)
+        return columns
+
+    def find_dominant(self) -> Dominant | None:
+        """Return a class that few labels gave to most nodes, out of proportion.
+
+        The odds of the class must be four times as large among the answers as among the labels.
+        With as many labels for each class, this is 80% of the nodes for two classes, and 67% for
+        three. If shares of the classes were asked for, the answers have these, and the result is
+        None. It is None, too, if features were used, which left-out labels have judged.
+        """
+        counts = np.array(list(self.count().values()))
+        if self._shares_are_wanted or self._has_features or counts.sum() == 0:
+            return None
+        at = int(np.argmax(counts))
+        share = counts[at] / counts.sum()
+        given, n_labels = self._n_given[at], self._n_given.sum()
+        others_given, others = n_labels - given, counts.sum() - counts[at]
+        out_of_proportion = counts[at] * others_given >= ODDS * others * given
+        if share < DOMINANT or given > FEW or others_given == 0 or not out_of_proportion:
+            return None
+        name = str(self.classes.tolist()[at])
+        return Dominant(name, max(1, round(given)), round(n_labels), float(share))

@@ -1,0 +1,326 @@
+"""The page about a labelling: the input, the edges kept, and the certainty of the labels."""
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ohmlearn._blas import one_blas_thread
+from ohmlearn.certificate import Certificate
+from ohmlearn.graph import Graph
+from ohmlearn.nodes import NodeTable
+from ohmlearn.report.feature_report import add_features
+from ohmlearn.report.html_page import COLOURS, INK, Report, add_legend, new_figure, style_axes
+from ohmlearn.report.label_columns import Answers, Dominant, has_features
+from ohmlearn.report.report_quality import describe_accuracy, describe_stability
+from ohmlearn.report.report_reliability import (
+    Group,
+    draw_reliability,
+    group_by_probability,
+    left_out_labels,
+)
+from ohmlearn.solver import LaplacianSolver
+
+__all__ = ["lay_out", "make_page"]
+
+MOST_DRAWN = 1500  # nodes
+MOST_EDGES = 4000
+MOST_CLASSES = 12  # each with its own colour and bar; the rest are "others"
+N_SUGGESTED = 20
+MOST_TIES = 3  # components of the same size that are listed one by one
+MORE_COLOURS = (
+    *COLOURS,
+    "#c2577c",
+    "#b8a02e",
+    "#4bb3c4",
+    "#7a5c3e",
+    "#6f7fd6",
+    "#a3b84f",
+)
+Floats = NDArray[np.float64]
+
+
+def make_page(
+    model: Any,
+    nodes: NodeTable,
+    answers: Answers,
+    summary: dict[str, Any],
+    certificate: Certificate | str,
+    command: str,
+) -> Report:
+    """Return the page of a fitted classifier; `nodes` has the ids of its nodes.
+
+    Without a certificate, the page says why there is none.
+    """
+    h = model.graph_
+    n_nodes, n_answers = summary["n_nodes"], sum(summary["classes"].values())
+    kept = summary["n_edges_kept"]
+    share = 100.0 * kept / max(1, summary["n_edges_seen"])
+    lead = (
+        f"{'' if n_answers == n_nodes else f'{n_answers:,} of '}{n_nodes:,} nodes were labelled "
+        f"from {summary['n_labelled']} labelled ones. "
+        f"{kept:,} of {summary['n_edges_seen']:,} edges ({share:.3g}%) were kept."
+    )
+    if summary["accuracy_estimate"] is not None:
+        lead += f" The labels are {describe_accuracy(summary)}."
+    report = Report("Labels of a graph", lead)
+    if "dominant_class" in summary:
+        report.add_alarm(f"{Dominant(**summary['dominant_class'])}.")
+    _add_quality(report, model, summary)
+    if "features" in summary:
+        add_features(report, summary["features"])
+    report.add_heading("Input and sparsifier")
+    report.add_table(["", ""], _facts(summary), "")
+    report.add_heading("Certificate")
+    if isinstance(certificate, str):
+        report.add_text(certificate)
+    else:
+        report.add_code(str(certificate))
+        report.add_text(
+            "G is the graph of all edges, and H the graph of the edges kept. A ratio of energies is"
+            " x'Lx on H divided by x'Lx on G. If all ratios are near 1, H and G give nearly the"
+            " same labels."
+        )
+    report.add_heading("Labels")
+    without = f" {n_nodes - n_answers:,} nodes have no label." if n_answers < n_nodes else ""
+    report.add_figure(_draw_classes(summary["classes"]), f"Number of nodes in each class.{without}")
+    report.add_figure(
+        _draw_certainty(model.label_distributions_.max(axis=1)[answers.answered]),
+        f"Certainty of the labels: the probability of the most likely class, for nodes "
+        f"{'that have an answer' if has_features(model) else 'connected to a label'}.",
+    )
+    report.add_figure(_draw_graph(h, model, answers), _describe_drawing(h))
+    if has_features(model):
+        report.add_heading("Nodes to label next")
+        report.add_text(
+            "Not computed with features; ohmlearn suggest computes them from the edges."
+        )
+    else:
+        _add_suggestions(report, model, nodes, answers)
+    return report.add_command(command)
+
+
+def _add_quality(report: Report, model: Any, summary: dict[str, Any]) -> None:
+    """Add how good the labels are, and how this is known."""
+    report.add_heading("How good the labels are")
+    if summary["accuracy_estimate"] is None:
+        report.add_text(f"The accuracy is {summary['accuracy_caveats'][0]}.")
+    else:
+        how = "each labelled node without its own label"
+        if has_features(model):
+            how = "the labelled nodes in folds, without the labels of the same fold"
+        report.add_text(
+            f"The accuracy is estimated by labelling {how}. It holds for nodes like the labelled "
+            f"ones, so for all nodes if these were drawn at random."
+        )
+        for caveat in summary["accuracy_caveats"]:
+            report.add_text(f"Note: {caveat}.")
+    if "unstable_share" in summary:
+        text = f"The labels are those of the edges kept: {describe_stability(summary)}."
+        if summary["unstable_share"] >= 0.01:
+            text += f" For more stable ones, {summary['unstable_remedy']}."
+        report.add_text(text)
+    if summary["accuracy_estimate"] is not None:
+        groups = group_by_probability(*left_out_labels(model))
+        report.add_figure(draw_reliability(groups), _describe_reliability(groups))
+
+
+def _describe_reliability(groups: list[Group]) -> str:
+    """Return the caption of the reliability diagram."""
+    n_labels = sum(group.n_labels for group in groups)
+    return (
+        f"Reliability of the probabilities. {n_labels} labels were predicted, each without itself, "
+        f"and grouped by the probability of the prediction. The height of a dot is the share of "
+        f"right ones, with a 95% interval; its size shows how many labels the group has. On the "
+        f"dashed line, probabilities mean what they say; above it, labels are better than that."
+    )
+
+
+def _facts(summary: dict[str, Any]) -> list[list[str]]:
+    names = {
+        "n_edges_seen": "Edges seen",
+        "n_edges_kept": "Edges kept",
+        "n_self_loops_dropped": "Self-loops skipped",
+        "n_zero_weights_dropped": "Edges of weight zero skipped",
+        "n_bad_rows": "Bad rows skipped",
+        "n_nodes": "Nodes",
+        "n_labelled": "Labelled nodes",
+        "n_contradicting": "Nodes with contradicting labels",
+        "n_relabelled": "Labelled nodes that get another label",
+        "n_unreached": "Nodes not connected to a label",
+        "n_without_answer": "Nodes without an answer, for lack of evidence",
+        "n_abstained": "Nodes without an answer, for lack of confidence",
+        "passes": "Passes over the edges",
+    }
+    rows = [["Sources", ", ".join(summary["sources"][:5])]]
+    rows += [[text, f"{summary[name]:,}"] for name, text in names.items() if name in summary]
+    if "residual" in summary:
+        rows.append(["Residual on the full graph", f"{max(summary['residual']):.2g}"])
+    else:
+        rows.append(["Epsilon of H, estimated", f"{summary['epsilon_estimate']:.2g}"])
+    if "staleness" in summary:
+        rows.append(["Staleness of H, because of edges removed", f"{summary['staleness']:.2g}"])
+    rows.append(["Time", f"{summary['seconds']:.1f} s"])
+    return [*rows, ["Peak memory", f"{summary['peak_memory'] / 2**20:.0f} MiB"]]
+
+
+def _draw_classes(counts: dict[str, int]) -> Any:
+    largest = sorted(counts.items(), key=lambda item: -item[1])
+    shown = dict(largest[:MOST_CLASSES])
+    if len(largest) > MOST_CLASSES:
+        shown["others"] = sum(count for _, count in largest[MOST_CLASSES:])
+    figure = new_figure(7.0, 0.6 + 0.32 * len(shown))
+    axes = figure.subplots()
+    axes.barh(range(len(shown)), list(shown.values()), color=COLOURS[0])
+    style_axes(axes, xlabel="nodes")
+    axes.set_yticks(range(len(shown)), [_plain(name, 30) for name in shown], color=INK)
+    axes.invert_yaxis()
+    return figure
+
+
+def _draw_certainty(certainty: Floats) -> Any:
+    figure = new_figure(7.0, 2.6)
+    axes = figure.subplots()
+    axes.hist(certainty, bins=40, range=(0.0, 1.0), color=COLOURS[0])
+    style_axes(axes, xlabel="probability of the most likely class", ylabel="nodes")
+    return figure
+
+
+@one_blas_thread()
+def lay_out(graph: Graph, seed: int = 0) -> tuple[NDArray[np.int64], Floats]:
+    """Return the nodes of the largest component, and coordinates that place neighbours together.
+
+    The coordinates are the eigenvectors of the two smallest nonzero eigenvalues of the normalised
+    Laplacian, computed by inverse iteration.
+
+    Examples
+    --------
+    >>> from ohmlearn import gallery
+    >>> nodes, places = lay_out(gallery.path(5))
+    >>> nodes.tolist(), bool((np.diff(places[:, 0] * np.sign(places[-1, 0])) > 0).all())
+    ([0, 1, 2, 3, 4], True)
+    """
+    _, component = graph.components()
+    nodes = np.flatnonzero(component == np.argmax(np.bincount(component)))
+    degrees = graph.degrees
+    inside = np.zeros(graph.n_nodes)
+    inside[nodes] = degrees[nodes]
+    total = inside.sum()
+    x = np.random.default_rng(seed).standard_normal((graph.n_nodes, 3))
+    if total == 0:
+        return nodes, x[nodes, :2]
+    solver = LaplacianSolver(graph, random_state=seed)
+    for _ in range(12):
+        x -= inside @ x / total  # remove the constant eigenvector, which carries no information
+        x = solver.solve(inside[:, np.newaxis] * x, tol=1e-4)
+        x -= inside @ x / total
+        gram = x.T @ (inside[:, np.newaxis] * x)
+        values, vectors = np.linalg.eigh(gram)
+        least = max(1e-12 * values[-1], 1e-300)  # three nodes have only two such vectors
+        x = x @ vectors[:, ::-1] / np.sqrt(np.maximum(values[::-1], least))
+    return nodes, x[nodes, :2]
+
+
+def _draw_graph(h: Graph, model: Any, answers: Answers) -> Any:
+    nodes, places = lay_out(h)
+    random = np.random.default_rng(0)
+    given = np.flatnonzero(np.isin(nodes, model.labelled_))
+    others = random.permutation(len(nodes))[:MOST_DRAWN]
+    chosen = np.union1d(given[:MOST_DRAWN], others)
+    position = np.full(h.n_nodes, -1)
+    position[nodes[chosen]] = chosen
+    u, v, _ = h.edges()
+    both = np.flatnonzero((position[u] >= 0) & (position[v] >= 0))
+    both = np.sort(random.choice(both, min(MOST_EDGES, len(both)), replace=False))
+    figure = new_figure(7.0, 5.2)
+    axes = figure.subplots()
+    from matplotlib.collections import LineCollection
+
+    # Ranks separate nodes that the eigenvectors put on top of one another, and pull in outliers.
+    rank = np.argsort(np.argsort(places, axis=0, kind="stable"), axis=0) / max(1, len(places) - 1)
+    plain = (places - places.min(axis=0)) / np.maximum(np.ptp(places, axis=0), 1e-300)
+    # Within a dense cluster the coordinates hardly differ; a little noise separates the nodes.
+    mixed = 0.8 * rank + 0.2 * plain + 0.02 * random.standard_normal(places.shape)
+    lines = np.stack([mixed[position[u[both]]], mixed[position[v[both]]]], axis=1)
+    axes.add_collection(LineCollection(list(lines), colors=INK, linewidths=0.4, alpha=0.15))
+    codes = answers.codes[nodes[chosen]]
+    sizes = np.array(list(answers.count().values()))
+    largest = np.argsort(-sizes, kind="stable")[: len(MORE_COLOURS)]
+    largest = largest[sizes[largest] > 0]
+    rest = (codes >= 0) & ~np.isin(codes, largest)
+    if rest.any():
+        axes.scatter(*mixed[chosen[rest]].T, s=5, color="#b9bfc5", label="others", linewidths=0)
+    none = codes < 0
+    if none.any():
+        axes.scatter(
+            *mixed[chosen[none]].T, s=9, color=INK, alpha=0.4, marker="x", label="no label",
+            linewidths=0.6,
+        )  # fmt: skip
+    for code, colour in zip(largest, MORE_COLOURS, strict=False):
+        name = _plain(answers.classes[code], 20)
+        axes.scatter(*mixed[chosen[codes == code]].T, s=7, color=colour, label=name, linewidths=0)
+    axes.scatter(*mixed[given].T, s=42, facecolors="none", edgecolors=INK, linewidths=1.2)
+    axes.set_axis_off()
+    add_legend(axes, loc="upper left", bbox_to_anchor=(1.0, 1.0), markerscale=2)
+    return figure
+
+
+def _plain(name: Any, limit: int) -> str:
+    """Return text for matplotlib, with dollar signs escaped because they start mathematics."""
+    return str(name)[:limit].replace("$", r"\$")
+
+
+def _describe_drawing(h: Graph) -> str:
+    _, component = h.components()
+    size = int(np.bincount(component).max())
+    sample = f"{MOST_DRAWN:,} random nodes of " if size > MOST_DRAWN else ""
+    return (
+        f"The edges kept, with nodes coloured by label. The picture shows {sample}the largest "
+        f"component, which has {size:,} of {h.n_nodes:,} nodes. Nodes connected by many edges are "
+        f"close together. Rings mark the given labels."
+    )
+
+
+def _add_suggestions(report: Report, model: Any, nodes: NodeTable, answers: Answers) -> None:
+    """Add which nodes to label next; many rows that are alike become one sentence."""
+    shares = model.label_distributions_
+    rows, picks = [], model.suggest_labels(N_SUGGESTED)
+    for pick in picks:
+        at = int(nodes.find([pick.node])[0])
+        code = answers.codes[at]
+        present = ["", ""] if code < 0 else [answers.classes[code], f"{shares[at].max():.3f}"]
+        rows.append([pick.node, pick.reason, *present])
+    if not rows:
+        return
+    counts = Counter(tuple(row[1:]) for row in rows)
+    ties = [alike for alike, count in counts.items() if count > MOST_TIES]
+    report.add_heading("Nodes to label next")
+    listed = [row for row in rows if tuple(row[1:]) not in ties]
+    if listed:
+        report.add_text("Labels of these nodes would improve the answers most, best first.")
+        header = ["node", "reason", "label", "probability"]
+        report.add_table(header, listed, text_columns=(1, 2))
+    for alike in ties:
+        first = next(at for at, row in enumerate(rows) if tuple(row[1:]) == alike)
+        if picks[first].kind == "component":
+            report.add_text(_describe_components(model, picks[first].n_settled))
+            continue
+        reason, label, probability = alike
+        report.add_text(
+            f"{counts[alike]} of the {len(rows)} best nodes are alike, such as {rows[first][0]}: "
+            f"each {reason}{f', now {label} ({probability})' if label != '' else ''}. None of them "
+            f"is a better choice than another."
+        )
+
+
+def _describe_components(model: Any, size: int) -> str:
+    """Say how many components of a size have no label."""
+    _, component = model.graph_.components()
+    count = np.count_nonzero(np.bincount(component[~model.reached_]) == size)
+    if size == 1:
+        return f"{count:,} nodes have neither a label nor an edge; a label would help only itself."
+    return (
+        f"{count:,} components of {size:,} nodes have no label. A label helps only the component "
+        f"that it is in, so none of them is a better choice than another."
+    )

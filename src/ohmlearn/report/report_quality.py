@@ -1,0 +1,97 @@
+"""How good labels are, as figures and in words, for summaries and pages."""
+
+from typing import Any
+
+import numpy as np
+
+from ohmlearn.estimators.calibration import AccuracyEstimate
+from ohmlearn.estimators.certainty import FEW
+from ohmlearn.report.label_columns import has_features
+
+__all__ = ["describe_accuracy", "describe_stability", "measure_quality"]
+
+ONE_CLASS = "not estimated, because there is only one class"
+TOO_FEW = "not estimated, because no class has two labels"
+ROUGH = f"rough, and probably too low: fewer than {FEW} labels for each class"
+
+
+def measure_quality(model: Any) -> dict[str, Any]:
+    """Return the estimated accuracy, and how close the answer is to that of the full graph.
+
+    The latter is the residual, if the answer is that of all edges. If it is that of the edges kept,
+    a residual would say nothing about the others. Then it is the estimated epsilon, and the share
+    of labels that another sample of edges would change. With features, it is the estimated epsilon.
+
+    Examples
+    --------
+    >>> from ohmlearn import HFSClassifier, gallery
+    >>> labels = {node: "left" if node < 20 else "right" for node in range(0, 40, 5)}
+    >>> model = HFSClassifier(random_state=0).fit_edges(gallery.path(40), labels)
+    >>> quality = measure_quality(model)
+    >>> quality["accuracy_estimate"]["value"], quality["residual"][0] < 1e-6
+    (0.875, True)
+    """
+    if has_features(model):
+        return _measure_with_features(model)
+    quality = _estimate_accuracy(model)
+    if model.n_iter_ > 1 or model._holds_all_edges():
+        return quality | {"residual": model.residual_.tolist()}
+    return quality | {
+        "epsilon_estimate": model.sparsifier_._sample(**model._moment).epsilon,
+        "unstable_share": float(model.stability_[model.reached_].mean()),  # others have no label
+    }
+
+
+def _measure_with_features(model: Any) -> dict[str, Any]:
+    counts = model._labels.values.sum(axis=0)
+    quality: dict[str, Any] = {"accuracy_estimate": None}
+    if len(counts) < 2 or counts.max() < 2:
+        quality["accuracy_caveats"] = [ONE_CLASS if len(counts) < 2 else TOO_FEW]
+    else:
+        quality["accuracy_estimate"] = model.accuracy_estimate_._asdict()
+        quality["accuracy_caveats"] = [ROUGH] if counts.sum() < FEW * len(counts) else []
+    return quality | {"epsilon_estimate": model.sparsifier_._sample().epsilon}
+
+
+def _estimate_accuracy(model: Any) -> dict[str, Any]:
+    known = model._known
+    if not known.left_out.usable.any() or len(model.classes_) < 2:
+        why = ONE_CLASS if len(model.classes_) < 2 else TOO_FEW
+        return {"accuracy_estimate": None, "accuracy_caveats": [why]}
+    caveats = []
+    if known.counts.sum() < FEW * len(known.counts):
+        caveats = [ROUGH]
+    elif np.ptp(known.counts) == 0.0 and not known.weigh_labels:
+        caveats = [
+            "labels seem chosen, not drawn (equally many for each class): give --class-prior if "
+            "you know the shares"
+        ]
+    return {
+        "accuracy_estimate": model.accuracy_estimate_._asdict(),
+        "accuracy_caveats": caveats,
+    }
+
+
+def describe_accuracy(quality: dict[str, Any]) -> str:
+    """Return the estimated accuracy in words, without caveats.
+
+    Examples
+    --------
+    >>> estimate = {"value": 0.84, "low": 0.79, "high": 0.88, "n_labels": 120}
+    >>> describe_accuracy({"accuracy_estimate": estimate})
+    'about 84% right (79-88%), estimated from 120 labels'
+    """
+    return str(AccuracyEstimate(**quality["accuracy_estimate"]))
+
+
+def describe_stability(quality: dict[str, Any]) -> str:
+    """Return the share of labels that another sample of edges would change, in words.
+
+    Examples
+    --------
+    >>> describe_stability({"unstable_share": 0.26}), describe_stability({"unstable_share": 0.002})
+    ('26% of labels would change with another seed', 'less than 1% of labels would ...')
+    """
+    share = quality["unstable_share"]
+    percent = f"{100 * share:.0f}%" if share >= 0.01 or share == 0.0 else "less than 1%"
+    return f"{percent} of labels would change with another seed"

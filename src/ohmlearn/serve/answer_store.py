@@ -1,0 +1,360 @@
+"""Answers at one moment: the label of every node, and which edges they reflect."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ohmlearn._arrays_file import check_arrays, read_arrays, write_arrays
+from ohmlearn.checks.parameters import require_extra
+from ohmlearn.nodes import NodeTable
+from ohmlearn.nodes.node_ids import as_ids
+
+__all__ = ["Answers", "Changes", "find_changes", "find_numbers", "name_nodes"]
+
+EXPORT_ROWS = 1 << 17
+N_BINS = 20
+CHANGE = np.dtype([("node", "<i4"), ("before", "<i4"), ("after", "<i4"), ("probability", "<f4")])
+ABOUT = (
+    "version", "classes", "edges", "operation", "labels_version", "changes_end", "latest",
+    "computed_at", "staleness",
+)  # fmt: skip
+CHECKED = {"codes": np.int32, "probabilities": np.float32, "given": np.int32, "about": np.uint8}
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """The labels of all nodes that were known when they were computed. Nothing here changes.
+
+    Attributes
+    ----------
+    version : int
+        Grows with each answer.
+    classes : list of str
+    codes : ndarray of int32
+        The class of each node; -1 if no label reaches it.
+    probabilities : ndarray of float32, of shape (n_nodes, n_classes)
+    given : ndarray of int32
+        The nodes whose label was given.
+    edges, operation, latest : int, int, float
+        The number of live edges that are reflected, the last operation of the log, and the time of
+        the latest edge; -inf if there was none.
+    labels_version : int
+        How often labels had been changed.
+    changes_end : int
+        Number of changes of labels so far, up to these answers.
+    computed_at : float
+        Unix time.
+    staleness : float
+        How far removals have taken the sparsifier from the edges; see `EdgeLog.staleness`.
+    seconds : float
+        How long it took to compute.
+    """
+
+    version: int
+    classes: list[str]
+    codes: NDArray[np.int32]
+    probabilities: NDArray[np.float32]
+    given: NDArray[np.int32]
+    edges: int = 0
+    operation: int = 0
+    labels_version: int = 0
+    changes_end: int = 0
+    latest: float = float("-inf")
+    computed_at: float = 0.0
+    staleness: float = 0.0
+    seconds: float = 0.0
+
+    @classmethod
+    def empty(cls, version: int = 0, n_nodes: int = 0, **about: Any) -> Answers:
+        """Return answers without any label.
+
+        Examples
+        --------
+        >>> Answers.empty().lookup(np.array([3]), ["ann"])[0]["label"] is None
+        True
+        """
+        nothing = np.empty((n_nodes, 0), np.float32)
+        codes = np.full(n_nodes, -1, np.int32)
+        return cls(version, [], codes, nothing, np.empty(0, np.int32), **about)
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes with an answer."""
+        return len(self.codes)
+
+    @cached_property
+    def largest(self) -> NDArray[np.float32]:
+        """The probability of the label of each node; 0 where there is none."""
+        found = np.zeros(self.n_nodes, np.float32)
+        rows = np.flatnonzero(self.codes >= 0)
+        found[rows] = self.probabilities[rows, self.codes[rows]]
+        return found
+
+    def envelope(self) -> dict[str, Any]:
+        """Return which edges the answers reflect, and how old they are."""
+        time_of_edge = None if self.latest == float("-inf") else self.latest
+        return {
+            "version": self.version,
+            "watermark": {
+                "edges": self.edges,
+                "operation": self.operation,
+                "time": time_of_edge,
+                "labels_version": self.labels_version,
+            },
+            "computed_at": self.computed_at,
+            "age_seconds": max(0.0, time.time() - self.computed_at) if self.computed_at else None,
+            "staleness": self.staleness,
+            "changes_next": self.changes_end,
+        }
+
+    def lookup(self, numbers: NDArray[np.integer[Any]], ids: list[Any]) -> list[dict[str, Any]]:
+        """Return the answers of some nodes; a negative number is a node that has no edge yet."""
+        is_given = np.isin(numbers, self.given).tolist()
+        found = []
+        for number, node, given in zip(numbers.tolist(), ids, is_given, strict=True):
+            code = int(self.codes[number]) if 0 <= number < self.n_nodes else -1
+            row = {"node": node, "known": number >= 0, "label": None, "probability": None}
+            row |= {"reached": code >= 0, "given": given, "probabilities": None}
+            if code >= 0:
+                shares = self.probabilities[number].tolist()
+                row["label"], row["probability"] = self.classes[code], round(shares[code], 6)
+                row["probabilities"] = {
+                    name: round(share, 6) for name, share in zip(self.classes, shares, strict=True)
+                }
+            found.append(row)
+        return found
+
+    @cached_property
+    def class_sizes(self) -> list[int]:
+        """The number of nodes of each class."""
+        sizes = np.bincount(self.codes[self.codes >= 0], minlength=len(self.classes))
+        return [int(size) for size in sizes]
+
+    @cached_property
+    def histogram(self) -> list[int]:
+        """How many labels have a probability in each of 20 intervals from 0 to 1."""
+        shares = self.largest[self.codes >= 0]
+        bins = np.minimum((shares * N_BINS).astype(np.int64), N_BINS - 1)
+        return [int(count) for count in np.bincount(bins, minlength=N_BINS)]
+
+    def export(self, nodes: NodeTable, about: dict[str, Any]) -> Iterator[bytes]:
+        """Yield a Parquet file of all nodes in parts; its metadata has `about` as JSON."""
+        pa = require_extra("pyarrow", "files")
+        from pyarrow import parquet
+
+        ids = nodes.to_arrow().slice(0, self.n_nodes)
+        names = pa.array(self.classes, pa.string())
+        is_given = np.zeros(self.n_nodes, bool)
+        is_given[self.given[self.given < self.n_nodes]] = True
+        schema = pa.schema(
+            [("node", ids.type), ("label", pa.string()), ("probability", pa.float32()),
+             ("reached", pa.bool_()), ("given", pa.bool_())],
+            metadata={"ohmlearn": json.dumps(about)},
+        )  # fmt: skip
+        largest, file = self.largest, io.BytesIO()
+        with parquet.ParquetWriter(_Parts(file), schema) as writer:
+            for first in range(0, self.n_nodes, EXPORT_ROWS):
+                part = slice(first, first + EXPORT_ROWS)
+                codes = self.codes[part]
+                missing = codes < 0
+                columns = [
+                    ids.slice(first, EXPORT_ROWS),
+                    names.take(pa.array(codes, mask=missing)),
+                    pa.array(largest[part], mask=missing),
+                    pa.array(~missing),
+                    pa.array(is_given[part]),
+                ]
+                writer.write_table(pa.table(columns, schema=schema))
+                yield _cut(file)
+        yield _cut(file)
+
+    # On disk.
+
+    def save(self, path: Path) -> None:
+        """Write the answers to a file, completely or not at all."""
+        about = json.dumps({name: getattr(self, name) for name in ABOUT}).encode()
+        write_arrays(
+            path,
+            {
+                "codes": self.codes,
+                "probabilities": self.probabilities.ravel(),
+                "given": self.given,
+                "about": np.frombuffer(about, np.uint8),
+            },
+        )
+
+    @classmethod
+    def load(cls, path: Path) -> Answers:
+        """Read saved answers; a damaged file raises a ValueError."""
+        arrays = read_arrays(path)
+        check_arrays(arrays, CHECKED)
+        about = json.loads(arrays["about"].tobytes())
+        codes, given, n_classes = arrays["codes"], arrays["given"], len(about["classes"])
+        if len(arrays["probabilities"]) != len(codes) * n_classes or (codes >= n_classes).any():
+            raise ValueError(f"{path}: the answers do not fit together")
+        shares = arrays["probabilities"].reshape(len(codes), n_classes)
+        return cls(**about, codes=codes, probabilities=shares, given=given)
+
+
+class _Parts:
+    """A file for pyarrow that can only be written; what is written is taken out in between."""
+
+    def __init__(self, file: io.BytesIO) -> None:
+        self._file, self._size, self.closed = file, 0, False
+
+    def write(self, content: Any) -> int:
+        """Append bytes."""
+        self._size += memoryview(content).nbytes
+        return self._file.write(content)
+
+    def tell(self) -> int:
+        """Return how many bytes were written in all."""
+        return self._size
+
+    def flush(self) -> None:
+        """Do nothing: the bytes are in memory."""
+
+    def close(self) -> None:
+        """Note the end."""
+        self.closed = True
+
+    def writable(self) -> bool:
+        """Whether it can be written."""
+        return True
+
+    def readable(self) -> bool:
+        """Whether it can be read."""
+        return False
+
+    def seekable(self) -> bool:
+        """Whether it can be written at any place."""
+        return False
+
+
+def _cut(file: io.BytesIO) -> bytes:
+    """Return what was written, and forget it."""
+    content = file.getvalue()
+    file.seek(0)
+    file.truncate()
+    return content
+
+
+@dataclass(frozen=True, eq=False)
+class Changes:
+    """Which labels differ from those of an earlier answer.
+
+    Attributes
+    ----------
+    classes : list of str
+        Names of the codes in `rows`; -1 means no label.
+    rows : ndarray of CHANGE
+    """
+
+    classes: list[str]
+    rows: NDArray[np.void]
+
+    def pack(self) -> bytes:
+        """Return the changes as bytes."""
+        names = json.dumps(self.classes).encode()
+        return len(names).to_bytes(4, "little") + names + self.rows.tobytes()
+
+    @classmethod
+    def unpack(cls, content: bytes) -> Changes:
+        """Return the changes from the bytes of `pack`."""
+        end = 4 + int.from_bytes(content[:4], "little")
+        return cls(json.loads(content[4:end]), np.frombuffer(content[end:], CHANGE))
+
+    def describe(self, first: int, stop: int) -> list[dict[str, Any]]:
+        """Return some of the changes in words; "node" is the number of the node."""
+        names = [*self.classes, None]  # -1 is the last one
+        return [
+            {
+                "node": int(row["node"]),
+                "before": names[int(row["before"])],
+                "after": names[int(row["after"])],
+                "probability": round(float(row["probability"]), 6),
+            }
+            for row in self.rows[first:stop]
+        ]
+
+
+def find_changes(before: Answers, after: Answers) -> Changes:
+    """Compare two answers.
+
+    Examples
+    --------
+    >>> one, two = Answers.empty(n_nodes=1), Answers.empty(1, 2)
+    >>> len(find_changes(one, two).rows)
+    0
+    """
+    classes = list(dict.fromkeys([*after.classes, *before.classes]))
+    place = {name: at for at, name in enumerate(classes)}
+    old = np.array([*(place[name] for name in before.classes), -1], np.int32)[before.codes]
+    size = max(before.n_nodes, after.n_nodes)
+    was, now = np.full(size, -1, np.int32), np.full(size, -1, np.int32)
+    was[: len(old)] = old
+    now[: after.n_nodes] = after.codes
+    chosen = np.flatnonzero(was != now)
+    rows = np.empty(len(chosen), CHANGE)
+    rows["node"], rows["before"], rows["after"] = chosen, was[chosen], now[chosen]
+    largest = np.zeros(size, np.float32)
+    largest[: after.n_nodes] = after.largest
+    rows["probability"] = largest[chosen]
+    return Changes(classes, rows)
+
+
+def find_numbers(nodes: NodeTable, ids: list[Any]) -> NDArray[np.int32]:
+    """Return the numbers of ids, integers or strings; -1 for those that the table does not have.
+
+    Examples
+    --------
+    >>> nodes = NodeTable()
+    >>> _ = nodes.add([17, 5])
+    >>> find_numbers(nodes, ["5", 17, "ann", 10**30])
+    array([ 1,  0, -1, -1], dtype=int32)
+    """
+    found = np.full(len(ids), -1, np.int32)
+    kind = nodes.kind
+    if kind is None or not ids:
+        return found
+    convert = _as_text if kind == "string" else _as_integer
+    wanted = [convert(node) for node in ids]
+    places = [at for at, node in enumerate(wanted) if node is not None]
+    if places:
+        numbers = nodes.peek(as_ids([wanted[at] for at in places], "ids"))
+        if numbers is not None:
+            found[places] = numbers
+    return found
+
+
+def _as_text(node: int | str) -> str | None:
+    text = str(node)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return None
+    return text or None
+
+
+def _as_integer(node: int | str) -> int | None:
+    try:
+        number = int(node)
+    except ValueError:
+        return None
+    return number if -(2**63) <= number < 2**63 and str(number) == str(node) else None
+
+
+def name_nodes(nodes: NodeTable, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows with the ids of their nodes instead of the numbers."""
+    ids = nodes.ids([row["node"] for row in rows]).tolist()
+    return [{**row, "node": node} for row, node in zip(rows, ids, strict=True)]

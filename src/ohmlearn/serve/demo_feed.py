@@ -1,0 +1,193 @@
+"""A stream to watch: people in four teams who talk with their colleagues, and sometimes move.
+
+``ohmlearn serve --demo`` starts a service with `settings` and lets `run_feeder` feed it. Only three
+people in each team are labelled with its name. Everybody else gets a label from those they talk
+with, so the label of a person who moves to another team follows after about a half-life.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from threading import Event
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ohmlearn.nodes.node_ids import encode_strings
+from ohmlearn.reading.table_reader import RawBatch
+from ohmlearn.serve.database import LabelRow
+from ohmlearn.serve.serve_errors import Busy, Refused
+from ohmlearn.serve.settings import Settings
+
+if TYPE_CHECKING:
+    from ohmlearn.serve.service import Service
+
+__all__ = ["TEAMS", "People", "run_feeder", "settings"]
+
+TEAMS = ("research", "design", "sales", "support")
+SIZES = (200, 160, 140, 100)  # people at the start
+MOST_PEOPLE = 1500
+N_LABELLED = 3  # people of each team
+N_FRIENDS = 24  # colleagues with whom a person talks most
+STRAY = 0.06  # share of events with anybody at all
+EVENTS_PER_SECOND = 2000
+BATCHES_PER_SECOND = 10
+MOVE_SECONDS = 3.0  # between two moves
+N_MOVING = 10  # people who move together; with them, two new ones come
+NAMES = (
+    "ana", "ben", "chloe", "dan", "eva", "finn", "gita", "hugo", "ines", "jan", "kim", "leo", "mia",
+    "noah", "olga", "paul", "quinn", "rosa", "sam", "tara", "uma", "vera", "will", "xenia", "yan",
+    "zoe",
+)  # fmt: skip
+
+
+def settings() -> Settings:
+    """Return settings for which changes can be seen within seconds, and H drops some edges.
+
+    Examples
+    --------
+    >>> settings().half_life
+    '8s'
+    """
+    return Settings(half_life="8s", epsilon=0.9, seed=0, every_seconds=1.0, certify_every="15s")
+
+
+class People:
+    """Who is in which team, who their friends are, and what they say next.
+
+    Examples
+    --------
+    >>> people = People(seed=0)
+    >>> people.n_people, len(people.label_first())
+    (600, 12)
+    >>> u, v = people.talk(1000)
+    >>> bool((people.team[u] == people.team[v]).mean() > 0.9)
+    True
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        self._rng = np.random.default_rng(seed)
+        self.team: NDArray[np.int64] = np.repeat(np.arange(len(TEAMS)), SIZES)
+        self.friends = np.empty((self.team.size, N_FRIENDS), dtype=np.int64)
+        # Some people talk a lot and most a little, as in real life.
+        self.talkative = self._rng.lognormal(0.0, 0.5, self.team.size)
+        self.fixed = np.zeros(self.team.size, dtype=bool)  # labelled people stay where they are
+        for person in range(self.team.size):
+            self._make_friends(person)
+
+    @property
+    def n_people(self) -> int:
+        """Number of people so far."""
+        return int(self.team.size)
+
+    def name(self, person: int) -> str:
+        """Return the id of a person, such as "ana-012"."""
+        return f"{NAMES[person * 7 % len(NAMES)]}-{person:03d}"
+
+    def _make_friends(self, person: int) -> None:
+        colleagues = np.flatnonzero(self.team == self.team[person])
+        # Half of them are close in number: teams have smaller circles within.
+        near = colleagues[np.argsort(np.abs(colleagues - person), kind="stable")[1:31]]
+        half = N_FRIENDS // 2
+        self.friends[person, :half] = self._rng.choice(near, half)
+        self.friends[person, half:] = self._rng.choice(colleagues, N_FRIENDS - half)
+
+    def label_first(self) -> dict[str, str]:
+        """Return the labels that are given at the start; these people stay in their teams."""
+        found: dict[str, str] = {}
+        for team, label in enumerate(TEAMS):
+            people = self._rng.choice(np.flatnonzero(self.team == team), N_LABELLED, replace=False)
+            self.fixed[people] = True
+            found |= {self.name(int(person)): label for person in people}
+        return found
+
+    def talk(self, n_events: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return who talks with whom in the next events."""
+        shares = self.talkative / self.talkative.sum()
+        u = self._rng.choice(self.n_people, n_events, p=shares)
+        v = self.friends[u, self._rng.integers(0, N_FRIENDS, n_events)]
+        stray = self._rng.random(n_events) < STRAY
+        v[stray] = self._rng.integers(0, self.n_people, int(stray.sum()))
+        differ = u != v
+        return u[differ], v[differ]
+
+    def move_some(self) -> None:
+        """Move a circle of one team to another, and let two new people come."""
+        away, to = self._rng.choice(len(TEAMS), 2, replace=False)
+        members = np.flatnonzero((self.team == away) & ~self.fixed)
+        if members.size > 40:  # no team dies out
+            start = int(self._rng.integers(0, members.size - N_MOVING))
+            moving = members[start : start + N_MOVING]
+            self.team[moving] = to
+            for person in moving.tolist():
+                self._make_friends(person)
+            # Colleagues who stay find new friends in place of those who left.
+            lost = np.isin(self.friends, moving) & (self.team != to)[:, None]
+            rows, places = np.nonzero(lost)
+            for team in range(len(TEAMS)):
+                here = self.team[rows] == team
+                colleagues = np.flatnonzero(self.team == team)
+                self.friends[rows[here], places[here]] = self._rng.choice(
+                    colleagues, int(here.sum())
+                )
+        if self.n_people < MOST_PEOPLE:
+            for _ in range(2):
+                self._add(int(self._rng.integers(0, len(TEAMS))))
+
+    def _add(self, team: int) -> None:
+        self.team = np.append(self.team, team)
+        self.fixed = np.append(self.fixed, False)
+        self.talkative = np.append(self.talkative, self._rng.lognormal(0.0, 0.5))
+        self.friends = np.vstack([self.friends, np.zeros(N_FRIENDS, dtype=np.int64)])
+        self._make_friends(self.n_people - 1)
+
+
+def run_feeder(
+    service: Service, stop: Event, *, seed: int = 0, clock: Callable[[], float] = time.time
+) -> None:
+    """Label a few people, then submit events until `stop` is set or the service stops.
+
+    Parameters
+    ----------
+    service : Service
+        Started. Edges are submitted as any client does; if it is busy, the feeder waits.
+    stop : Event
+    seed : int
+        The same seed gives the same people and moves.
+    clock : callable
+        Returns the times of events, in Unix seconds.
+    """
+    people = People(seed)
+    labels = [LabelRow(node, label) for node, label in people.label_first().items()]
+    names = [people.name(person) for person in range(MOST_PEOPLE + 2)]
+    pause = 1 / BATCHES_PER_SECOND
+    started = time.monotonic()
+    n_batches, next_move = 0, MOVE_SECONDS
+    while not stop.is_set():
+        u, v = people.talk(EVENTS_PER_SECOND // BATCHES_PER_SECOND)
+        batch = RawBatch(
+            encode_strings([names[person] for person in u.tolist()]),
+            encode_strings([names[person] for person in v.tolist()]),
+            t=np.full(u.size, clock()),
+        )
+        try:
+            service.submit(batch).result()
+            if n_batches == 0:
+                service.put_labels(labels)
+        except Busy as busy:
+            stop.wait(busy.retry_after)
+            continue
+        except Refused:
+            return  # the service stops, or its disk is full
+        n_batches += 1
+        if n_batches * pause > next_move:
+            people.move_some()
+            next_move += MOVE_SECONDS
+        # Late batches are not made up for: after a pause of the machine, time goes on from now.
+        ahead = started + n_batches * pause - time.monotonic()
+        if ahead > 0:
+            stop.wait(ahead)
+        else:
+            started -= ahead

@@ -1,0 +1,360 @@
+"""The thread that makes batches durable, and the queue before it.
+
+Batches that wait are written together: all of them to the log, their ids to the database, then one
+flush. Only then are they acknowledged. A batch is one operation of the log, so that it counts
+completely or not at all.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ohmlearn.edge_log import EdgeLog, LogError
+from ohmlearn.nodes.node_ids import Strings
+from ohmlearn.reading.table_reader import RawBatch
+from ohmlearn.serve.clock import Clock
+from ohmlearn.serve.database import Database, Offset, Receipt
+from ohmlearn.serve.serve_errors import Busy, Refused, storage_error
+from ohmlearn.serve.settings import Settings
+from ohmlearn.serve.worker_thread import Worker
+
+__all__ = ["Intake"]
+
+GROUP_BYTES = 16 << 20  # of batches that are written together
+EARLIEST = -62_135_596_800.0  # the year 1 in Unix seconds; floats have fractions of seconds there
+PRUNE_EVERY = 1000  # flushes between two prunings of the database
+logger = logging.getLogger(__name__)
+
+
+@dataclass(eq=False)
+class Item:
+    """A batch in the queue."""
+
+    batch: RawBatch
+    is_removal: bool
+    batch_id: str | None
+    offset: Offset | None
+    size: int
+    future: Future[Receipt]
+
+
+class Intake(Worker):
+    """Takes batches from any thread and makes them durable in one.
+
+    Parameters
+    ----------
+    log : EdgeLog
+    database : Database
+    settings : Settings
+    lag : callable
+        Returns the number of durable edges that the sampler has not seen.
+    after_flush : callable
+        Called after batches have become durable.
+    keep_house : callable
+        Called between batches, and about once a second without any; it may change the log.
+    """
+
+    def __init__(
+        self,
+        log: EdgeLog,
+        database: Database,
+        settings: Settings,
+        *,
+        lag: Callable[[], int],
+        after_flush: Callable[[], None],
+        keep_house: Callable[[], None],
+    ) -> None:
+        super().__init__("intake")
+        self._log, self._database, self._settings = log, database, settings
+        self._lag, self._after_flush, self._keep_house = lag, after_flush, keep_house
+        self._queue: deque[Item] = deque()
+        self._changed = threading.Condition()
+        self._clock = Clock()
+        self._next: dict[tuple[str, int], int] = {}  # offsets, as far as they are known here
+        self._must_forget = False  # ids of batches that the log does not have are stored
+        self._n_durable = log._store.contents.n_operations
+        self._pruned = 0
+        self.counts = dict.fromkeys(
+            ("edges", "batches", "repeated_batches", "bad_rows", "refused_batches", "removals"), 0
+        )
+        self.queued_edges = self.queued_bytes = self.n_flushes = 0
+        self.flush_seconds = 0.0
+        self.is_full = False  # the disk
+        self._rates: deque[tuple[float, int]] = deque([(time.monotonic(), 0)], 64)
+
+    # Called from any thread.
+
+    def stop(self) -> None:
+        """Write what has been accepted, and end."""
+        with self._changed:
+            self._stopping.set()
+            self._changed.notify_all()
+        super().stop()
+
+    def submit(
+        self,
+        batch: RawBatch,
+        *,
+        is_removal: bool = False,
+        batch_id: str | None = None,
+        offset: Offset | None = None,
+    ) -> Future[Receipt]:
+        """Put a batch into the queue; the result is there when the batch is durable."""
+        if batch_id is not None and is_removal:
+            batch_id = f"removal {batch_id}"  # not to be taken for a batch of edges
+        elif batch_id is not None:
+            batch_id = f"edges {batch_id}"
+        item = Item(batch, is_removal, batch_id, offset, _size(batch), Future())
+        with self._changed:
+            if self._stopping.is_set():
+                raise Refused(503, "the service is stopping; send the batch again later")
+            if self._queue and self.queued_bytes + item.size > self._settings.max_queued_bytes:
+                self.counts["refused_batches"] += 1
+                raise Busy("too many batches are waiting; send this one again later", 0.5)
+            if self._lag() > self._settings.max_lag_edges:
+                self.counts["refused_batches"] += 1
+                raise Busy("the sampler is too far behind; send the batch again later", 1.0)
+            self._queue.append(item)
+            self.queued_bytes += item.size
+            self.queued_edges += item.batch.u.size
+            self._changed.notify_all()
+        return item.future
+
+    def next_offsets(self, topic: str) -> dict[int, int]:
+        """Return the next offset of each partition; only of messages that are durable."""
+        with self._log._lock:  # while batches are written, their offsets are not durable yet
+            return self._database.next_offsets(topic)
+
+    def rate(self) -> float:
+        """Return durable edges per second, in the last few seconds."""
+        now, samples = time.monotonic(), list(self._rates)
+        recent = [sample for sample in samples if now - sample[0] <= 5.0]
+        then, before = recent[0] if recent else samples[-1]
+        return (self.counts["edges"] - before) / max(now - then, 1.0)
+
+    # The thread.
+
+    def _run(self) -> None:
+        while True:
+            group, is_last = self._take_group()
+            if group:
+                self._write(group)
+            elif is_last:
+                return
+            try:
+                self._keep_house()
+                self._prune()
+            except Exception:  # the next batch must still be written
+                logger.exception("work on the log failed")
+
+    def _take_group(self) -> tuple[list[Item], bool]:
+        """Wait for batches, but not longer than a second; return some, and whether to end."""
+        with self._changed:
+            if not self._queue and not self._stopping.is_set():
+                self._changed.wait(1.0)
+            group: list[Item] = []
+            size = 0
+            while self._queue and (not group or size + self._queue[0].size <= GROUP_BYTES):
+                item = self._queue.popleft()
+                if item.future.set_running_or_notify_cancel():
+                    group.append(item)
+                    size += item.size
+                else:  # whoever waited for it has given up
+                    self._unqueue([item])
+            return group, self._stopping.is_set() and not self._queue
+
+    def _write(self, group: list[Item]) -> None:
+        done: list[tuple[Item, Receipt]] = []
+        failed: list[tuple[Item, Exception]] = []
+        start = time.perf_counter()
+        try:
+            with self._log._lock, self._all_or_none():
+                self._write_all(group, done, failed)
+        except (OSError, sqlite3.Error) as error:
+            refusal = storage_error(error)
+            if not self.is_full:  # else this has been said
+                logger.error("batches were not stored: %s", error)
+            self.is_full = self.is_full or refusal.status == 507
+            done, failed = [], [(item, refusal) for item in group]
+        except Exception as error:  # a fault of ours; the thread must live
+            logger.exception("batches were not stored")
+            refusal = Refused(500, f"the service failed: {type(error).__name__}")
+            done, failed = [], [(item, refusal) for item in group]
+        else:
+            self._note_full(done, failed)
+        self.flush_seconds += time.perf_counter() - start
+        self.n_flushes += 1
+        self._count(group, done, failed)
+        if done:
+            self._after_flush()
+        for item, receipt in done:
+            item.future.set_result(receipt)
+        for item, failure in failed:
+            item.future.set_exception(failure)
+
+    def _note_full(
+        self, done: list[tuple[Item, Receipt]], failed: list[tuple[Item, Exception]]
+    ) -> None:
+        """Note whether the disk is full; it is not if something was written."""
+        if any(getattr(error, "status", 0) == 507 for _, error in failed):
+            self.is_full = True
+        elif any(not one.repeated and one.n_edges + one.n_removed > 0 for _, one in done):
+            self.is_full = False
+
+    def _write_all(
+        self,
+        group: list[Item],
+        done: list[tuple[Item, Receipt]],
+        failed: list[tuple[Item, Exception]],
+    ) -> None:
+        """Write batches to the log, their ids to the database, and flush."""
+        self._log._writing()
+        if self._must_forget:
+            self._forget()
+        self._n_durable = self._log._store.contents.n_operations  # others change the log, too
+        batches: dict[str, Receipt] = {}
+        offsets: list[tuple[Offset, int]] = []
+        positions = dict(self._next)
+        for item in group:
+            try:
+                receipt = self._take(item, batches, positions)
+            except LogError:
+                raise  # the log is damaged
+            except OSError as error:
+                if not self._log._store.is_writing:
+                    raise  # it could not be undone alone, so all batches of the group are gone
+                failed.append((item, storage_error(error)))
+                continue
+            except TypeError as error:  # ids of another kind
+                failed.append((item, Refused(409, str(error))))
+                continue
+            except (ValueError, Refused) as error:
+                failed.append((item, error))
+                continue
+            done.append((item, receipt))
+            if not receipt.repeated:
+                if item.batch_id is not None:
+                    batches[item.batch_id] = receipt
+                if item.offset is not None:
+                    offsets.append((item.offset, receipt.operation))
+        if batches or offsets:
+            # From here until the log is flushed, the database is ahead of it.
+            self._must_forget = True
+            self._database.record(batches.items(), offsets)
+        self._log.flush()
+        self._must_forget = False
+        self._n_durable = self._log._store.contents.n_operations
+        self._next = positions
+
+    def _prune(self) -> None:
+        """Delete ids that are too old to be remembered, now and then."""
+        if self.n_flushes - self._pruned >= PRUNE_EVERY:
+            self._pruned = self.n_flushes
+            self._database.prune(self._n_durable, self._settings.max_kept_batches)
+
+    @contextmanager
+    def _all_or_none(self) -> Iterator[None]:
+        """Undo what is written inside if there is an error: none of it was acknowledged."""
+        try:
+            yield
+        except BaseException:
+            try:
+                self._log._store.drop_pending()
+                if self._must_forget:
+                    self._forget()
+            except (OSError, sqlite3.Error) as error:  # it is done before the next batch
+                logger.error("batches could not be undone yet: %s", error)
+            raise
+
+    def _forget(self) -> None:
+        """Delete the ids of batches that the log does not have."""
+        self._database.forget_after(self._n_durable)
+        self._must_forget = False
+
+    def _take(
+        self, item: Item, batches: dict[str, Receipt], positions: dict[tuple[str, int], int]
+    ) -> Receipt:
+        """Do what a batch asks for, unless that was done before."""
+        if item.batch_id is not None:
+            before = batches.get(item.batch_id) or self._database.find_batch(item.batch_id)
+            if before is not None:
+                return before._replace(repeated=True)
+        place = item.offset
+        if place is not None:
+            key = place.topic, place.partition
+            if key not in positions:
+                known = self._database.next_offsets(place.topic)
+                positions[key] = known.get(place.partition, -1)
+            if place.offset < positions[key]:
+                return Receipt(0, repeated=True)
+            if place.start > positions[key] >= 0:
+                raise Refused(409, f"offset {positions[key]} of {place.topic} is missing")
+        receipt = self._remove(item.batch) if item.is_removal else self._append(item.batch)
+        if place is not None:
+            positions[place.topic, place.partition] = place.offset + 1
+        return receipt
+
+    def _append(self, batch: RawBatch) -> Receipt:
+        t = batch.t
+        if t is None:
+            t = np.full(batch.u.size, self._clock.now())
+        elif len(t) > 0 and t.min() < EARLIEST:
+            at = int(np.argmin(t))
+            raise ValueError(
+                f"row {at + 1}: the time is {t[at]:g}, which is before the year 1; give Unix "
+                f"seconds, or a date"
+            )
+        n_edges = self._log.append(batch.u, batch.v, batch.w, t, sync=False)
+        operation = self._log._store.contents.n_operations
+        return Receipt(n_edges, batch.n_bad, batch.first_bad, operation=operation)
+
+    def _remove(self, batch: RawBatch) -> Receipt:
+        found = self._log.remove(batch.u, batch.v, batch.w, batch.t, missing="ignore", sync=False)
+        operation = self._log._store.contents.n_operations
+        about = Receipt(0, batch.n_bad, batch.first_bad, operation=operation)
+        return about._replace(n_removed=found.n_removed, n_missing=len(found.missing))
+
+    def _count(
+        self,
+        group: list[Item],
+        done: list[tuple[Item, Receipt]],
+        failed: list[tuple[Item, Exception]],
+    ) -> None:
+        counts = self.counts
+        for _, receipt in done:
+            counts["batches"] += 1
+            counts["repeated_batches"] += receipt.repeated
+            if not receipt.repeated:
+                counts["edges"] += receipt.n_edges
+                counts["bad_rows"] += receipt.n_bad
+                counts["removals"] += receipt.n_removed
+        counts["refused_batches"] += len(failed)
+        now = time.monotonic()
+        if now - self._rates[-1][0] >= 0.25:
+            self._rates.append((now, counts["edges"]))
+        with self._changed:
+            self._unqueue(group)
+
+    def _unqueue(self, items: list[Item]) -> None:
+        self.queued_bytes -= sum(item.size for item in items)
+        self.queued_edges -= sum(item.batch.u.size for item in items)
+
+
+def _size(batch: RawBatch) -> int:
+    """Return the bytes that a batch takes in memory."""
+    total = 1000
+    for column in (batch.u, batch.v, batch.w, batch.t):
+        parts: Any = column if isinstance(column, Strings) else (column,)
+        total += sum(part.nbytes for part in parts if part is not None)
+    return total

@@ -1,1 +1,0 @@
-"""The HTTP side of a service: requests, answers, who may ask, limits."""

@@ -1,0 +1,284 @@
+"""Limits of connections: how many, how long a head may take, how slowly a client may read.
+
+uvicorn waits for as long as a client likes. Here, a client that opens a connection has some seconds
+to send the head of its request, one that does not read its answer is cut off, and when there are
+too many connections, the one that has been idle longest makes room. So clients that do nothing, or
+do it slowly, cost a few kilobytes each and cannot keep others out. The time for bodies is limited
+where they are read, in `bodies`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http
+import resource
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from ohmlearn.serve.http_replies import HttpError, error_reply
+
+try:
+    import httptools
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+except ImportError:  # httptools has no wheel for this machine
+    HttpToolsProtocol = None  # type: ignore[assignment, misc]
+
+__all__ = ["SECURITY_HEADERS", "Limits", "make_protocol", "raise_file_limit"]
+
+MIB = 1 << 20
+RESERVED_FILES = 256  # of the log, the database, Kafka and so on
+SECURITY_HEADERS = {
+    "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'self'; "
+    "frame-ancestors 'none'; object-src 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Limits of requests and connections; times are in seconds, sizes in bytes."""
+
+    body: int = 64 * MIB  # of edges, before and after decompression
+    json_body: int = 8 * MIB
+    rows: int = 1_000_000
+    id_bytes: int = 256
+    lookup_nodes: int = 10_000
+    all_bodies: int = 256 * MIB  # of edges that are being read or wait for a decoder
+    all_json_bodies: int = 64 * MIB
+    head: int = 32 << 10
+    headers: int = 100
+    head_seconds: float = 10.0
+    body_seconds: float = 60.0
+    keep_alive_seconds: int = 30
+    write_seconds: float = 60.0  # without any progress
+    stop_seconds: float = 2.0  # for bodies that are being read when the server stops
+    event_clients: int = 64
+    exports: int = 4  # at the same time
+    max_connections: int = 12_000
+
+
+def raise_file_limit(max_connections: int) -> int:
+    """Allow as many open files as the system does; return how many connections fit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+            soft = hard
+        except (ValueError, OSError):  # macOS allows fewer than its hard limit
+            pass
+    if soft == resource.RLIM_INFINITY:
+        return max_connections
+    return min(max_connections, max(16, soft - RESERVED_FILES))
+
+
+def refusal(error: HttpError) -> bytes:
+    """Return a whole answer for a request that never reaches the application."""
+    reply = error_reply(error)
+    lines = [f"HTTP/1.1 {error.status} {http.HTTPStatus(error.status).phrase}"]
+    lines += [f"{name}: {value}" for name, value in SECURITY_HEADERS.items()]
+    lines += [f"{name}: {value}" for name, value in reply.headers.items()]
+    lines += ["cache-control: no-store", "connection: close", "", ""]
+    return "\r\n".join(lines).encode("latin-1") + bytes(reply.body)
+
+
+class _Limited:
+    """What limits a protocol of uvicorn, whichever parser it has.
+
+    A connection is idle if it has no request, or its last one is answered. While it is idle and
+    bytes have arrived, or nothing ever did, a timer runs until the head of a request is complete.
+    An idle connection without such bytes is closed by uvicorn's own timer (keep-alive).
+    """
+
+    limits: Limits
+    idle: dict[Any, None]  # all idle connections of the server; those that wait longest come first
+
+    transport: asyncio.Transport
+    loop: asyncio.AbstractEventLoop
+    cycle: Any
+    connections: set[Any]
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._head_timer: asyncio.TimerHandle | None = None
+        self._write_timer: asyncio.TimerHandle | None = None
+        self._has_data = False
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)  # type: ignore[misc]
+        transport.set_write_buffer_limits(high=256 << 10)
+        if len(self.connections) > self.limits.max_connections and not self._make_room():
+            self._refuse(HttpError(503, "too many connections", retry_after=5.0))
+            return
+        self.idle[self] = None
+        self._expect_head()
+
+    def _make_room(self) -> bool:
+        """Close the connection that has been idle longest."""
+        for other in self.idle:
+            del self.idle[other]
+            other.transport.abort()
+            return True
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.idle.pop(self, None)
+        self._stop_head_timer()
+        self._stop_write_timer()
+        super().connection_lost(exc)  # type: ignore[misc]
+        # uvicorn leaves this timer if there was an error; it would hold the connection in memory.
+        self._unset_keepalive_if_required()  # type: ignore[attr-defined]
+
+    def data_received(self, data: bytes) -> None:
+        before = self.cycle
+        super().data_received(data)  # type: ignore[misc]
+        if self.transport.is_closing():
+            return
+        if self.cycle is not before:  # a head is complete
+            self._stop_head_timer()
+            self.idle.pop(self, None)
+            self._has_data = False
+        elif before is None or before.response_complete:
+            self._has_data = True
+            self._expect_head()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()  # type: ignore[misc]
+        if not self.transport.is_closing() and self.cycle.response_complete:
+            self.idle[self] = None
+
+    def _expect_head(self) -> None:
+        if self._head_timer is None:
+            self._head_timer = self.loop.call_later(self.limits.head_seconds, self._head_is_late)
+
+    def _head_is_late(self) -> None:
+        self._head_timer = None
+        if self.transport.is_closing():
+            return
+        if self._has_data and self.cycle is None:
+            seconds = f"{self.limits.head_seconds:g}"
+            self._refuse(
+                HttpError(408, f"the head of the request took more than {seconds} seconds")
+            )
+        else:
+            self.transport.close()
+
+    def _stop_head_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def pause_writing(self) -> None:
+        super().pause_writing()  # type: ignore[misc]
+        if self._write_timer is None:
+            self._write_timer = self.loop.call_later(
+                self.limits.write_seconds, self.transport.abort
+            )
+
+    def resume_writing(self) -> None:
+        self._stop_write_timer()
+        super().resume_writing()  # type: ignore[misc]
+
+    def _stop_write_timer(self) -> None:
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
+
+    def _refuse(self, error: HttpError) -> None:
+        """Answer in place of the application, and close the connection."""
+        self._stop_head_timer()
+        self.idle.pop(self, None)
+        # In the middle of another answer, these bytes would become a part of it.
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.write(refusal(error))
+        self.transport.close()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is not HTTP."""
+        self._refuse(HttpError(400, "the request is not valid HTTP"))
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Say nothing: a client may offer another protocol, and is answered in HTTP/1.1."""
+
+
+class _LimitedH11(_Limited, H11Protocol):
+    """With the parser that needs no compiled code; uvicorn limits the size of its heads."""
+
+
+if HttpToolsProtocol is None:
+    _BASE: type[_Limited] = _LimitedH11
+else:
+
+    class _LimitedHttpTools(_Limited, HttpToolsProtocol):
+        """With the fast parser, which has no limit on the size of a head."""
+
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            self._in_head = True
+            self._n_head = 0  # bytes that have arrived since the last message ended
+            self._has_offer = self._is_reading_again = False
+            self._data = b""
+
+        def data_received(self, data: bytes) -> None:
+            if self._in_head:
+                self._n_head += len(data)
+            self._data = data
+            super().data_received(data)
+            self._data = b""
+            if (
+                self._in_head
+                and self._n_head > self.limits.head
+                and not self.transport.is_closing()
+            ):
+                self._refuse(HttpError(431, "the head of the request is too large"))
+
+        def on_headers_complete(self) -> None:
+            self._in_head, self._n_head = False, 0
+            self._has_offer = self.parser.should_upgrade()
+            if not self._has_offer:
+                super().on_headers_complete()
+            elif self.parser.get_method() == b"CONNECT" or self._is_reading_again:
+                raise ValueError("not a request that is served here")  # becomes 400
+
+        def on_message_complete(self) -> None:
+            self._in_head = True
+            if not self._has_offer:
+                super().on_message_complete()
+
+        def _unsupported_upgrade_warning(self) -> None:
+            """Read a request again without its offer of another protocol.
+
+            Clients of Java offer HTTP/2 with every request. The parser takes what follows such a
+            head for the other protocol, and would lose the body.
+            """
+            end = sys.exc_info()[1]
+            assert isinstance(end, httptools.HttpParserUpgrade)
+            lines = [self.parser.get_method() + b" " + self.url + b" HTTP/1.1"]
+            lines += [
+                name + b": " + value
+                for name, value in self.headers
+                if name not in (b"connection", b"upgrade", b"http2-settings")
+            ]
+            if not self.parser.should_keep_alive():
+                lines.append(b"connection: close")
+            rest = self._data[end.args[0] :]
+            self.parser = httptools.HttpRequestParser(self)
+            self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does
+            self._is_reading_again = True
+            try:
+                HttpToolsProtocol.data_received(self, b"\r\n".join([*lines, b"", b""]) + rest)
+            finally:
+                self._is_reading_again = False
+
+    _BASE = _LimitedHttpTools
+
+
+def make_protocol(limits: Limits) -> type[asyncio.Protocol]:
+    """Return a protocol for uvicorn's ``http``. All connections of a server share its class."""
+    return type("LimitedProtocol", (_BASE,), {"limits": limits, "idle": {}})

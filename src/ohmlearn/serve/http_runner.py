@@ -1,0 +1,272 @@
+"""Runs the server until a signal ends it: listens, starts the service, stops both in order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+
+from ohmlearn.serve.http_app import make_app
+from ohmlearn.serve.http_auth import Tokens, check_listening
+from ohmlearn.serve.http_limits import Limits, make_protocol, raise_file_limit
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+    from ohmlearn.serve.service import Service
+
+__all__ = ["Server", "make_server", "run"]
+
+BACKLOG = 1024  # connections that wait to be accepted
+POLL_SECONDS = 0.05
+GRACE_SECONDS = 30  # for requests that were accepted
+logger = logging.getLogger(__name__)
+
+
+class Server(uvicorn.Server):
+    """A server that ends streams before it waits for requests, and leaves signals to `run`."""
+
+    def __init__(self, config: uvicorn.Config, app: Starlette, limits: Limits) -> None:
+        super().__init__(config)
+        self._app, self._limits = app, limits
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen; unlike in uvicorn, the handshake of TLS has no more time than a head."""
+        await self.lifespan.startup()
+        config, loop = self.config, asyncio.get_running_loop()
+
+        def make_connection() -> asyncio.Protocol:
+            return config.http_protocol_class(  # type: ignore[call-arg]
+                config=config,
+                server_state=self.server_state,
+                app_state=self.lifespan.state,
+                _loop=loop,
+            )
+
+        self.servers = [
+            await loop.create_server(
+                make_connection,
+                sock=one,
+                ssl=config.ssl,
+                backlog=config.backlog,
+                ssl_handshake_timeout=self._limits.head_seconds if config.ssl else None,
+            )
+            for one in sockets or ()
+        ]
+        self.started = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop listening, finish what was accepted."""
+        self._app.state.endpoints.stop()
+        await super().shutdown(sockets)
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Do nothing: uvicorn would raise the signal again when all is done."""
+        yield
+
+
+def make_server(
+    service: Service,
+    *,
+    tokens: Tokens | None = None,
+    hosts: Collection[str] = (),
+    limits: Limits | None = None,
+    ssl_certfile: str | None = None,
+    ssl_keyfile: str | None = None,
+) -> Server:
+    """Return a server for a service; ``server.run(sockets=[...])`` runs it."""
+    limits = limits or Limits()
+    limits = replace(limits, max_connections=raise_file_limit(limits.max_connections))
+    app = make_app(service, tokens=tokens, hosts=hosts, limits=limits)
+    config = uvicorn.Config(
+        app,
+        http=make_protocol(limits),
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=limits.keep_alive_seconds,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+        h11_max_incomplete_event_size=limits.head,
+        ssl_certfile=ssl_certfile,
+        ssl_keyfile=ssl_keyfile,
+    )
+    try:
+        config.load()
+    except OSError as error:  # that of ssl is one
+        raise ValueError(
+            f"ssl_certfile = {ssl_certfile!r} and its key cannot be used: {error.strerror or error}"
+        ) from None
+    return Server(config, app, limits)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens; port 0 means any free one.
+
+    Raises
+    ------
+    ValueError
+        If the port is in use, or the address is not one of this machine.
+    """
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except socket.gaierror:
+        raise ValueError(f"host = {host!r} is not a name or address of this machine") from None
+    family, kind, protocol, _, address = found[0]
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        reason = error.strerror or str(error)
+        raise ValueError(
+            f"cannot listen on host = {host!r}, port = {port}: {reason}; give another port"
+        ) from None
+    listener.setblocking(False)
+    return listener
+
+
+def run(
+    service: Service,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8377,
+    tokens: Tokens | None = None,
+    hosts: Collection[str] = (),
+    limits: Limits | None = None,
+    ssl_certfile: str | None = None,
+    ssl_keyfile: str | None = None,
+    when_started: Callable[[], Callable[[], None]] | None = None,
+    announce: Callable[[str], None] = print,
+) -> None:
+    """Start a service, serve it until SIGTERM or SIGINT, and stop it.
+
+    1. Listen, and answer at once: ``/readyz`` says when edges are accepted.
+    2. Start the service, which may have much to read again after a crash.
+    3. At the first signal: stop listening, finish what was accepted, save, return.
+       A second one ends the process at once; edges that were acknowledged are safe.
+
+    Parameters
+    ----------
+    service : Service
+        Not started yet.
+    host, port, tokens, hosts, limits, ssl_certfile, ssl_keyfile
+        See `make_server`.
+    when_started : callable, optional
+        Called in a thread when the service has started. It returns a function that ends what it
+        has started, which is called before the service stops.
+    announce : callable
+        Called with "Listening on ..." when the service is ready.
+    """
+    check_listening(host, tokens)
+    listener = listen(host, port)
+    try:
+        server = make_server(
+            service,
+            tokens=tokens,
+            hosts=[*hosts, host],
+            limits=limits,
+            ssl_certfile=ssl_certfile,
+            ssl_keyfile=ssl_keyfile,
+        )
+    except BaseException:
+        listener.close()
+        raise
+    port = listener.getsockname()[1]
+    scheme = "http" if ssl_certfile is None else "https"
+    address = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}/"
+    start = _Start(service, server, when_started, lambda: announce(f"Listening on {address}"))
+    started_at = time.monotonic()
+    logger.info("listening", extra={"address": address, "name_of_service": service.name})
+    with _signals_stop(server):
+        start.thread.start()
+        try:
+            server.run(sockets=[listener])
+        finally:
+            server.should_exit = True  # also if the server has failed; the start waits for it
+            listener.close()
+            logger.info("stopping")
+            start.stop()
+            service.stop()
+            logger.info("stopped", extra={"seconds": round(time.monotonic() - started_at, 1)})
+    if start.error is not None:
+        raise start.error
+
+
+class _Start:
+    """Starts a service in a thread, so that the server answers meanwhile."""
+
+    def __init__(
+        self,
+        service: Service,
+        server: Server,
+        when_started: Callable[[], Callable[[], None]] | None,
+        announce: Callable[[], None],
+    ) -> None:
+        self._service, self._server = service, server
+        self._when_started, self._announce = when_started, announce
+        self._stop_rest: Callable[[], None] | None = None
+        self.error: BaseException | None = None
+        self.thread = threading.Thread(target=self._run, name="ohmlearn-start", daemon=True)
+
+    def _run(self) -> None:
+        try:
+            began = time.monotonic()
+            self._service.start()
+            if self._when_started is not None:
+                self._stop_rest = self._when_started()
+            while not self._server.started and not self._server.should_exit:
+                time.sleep(POLL_SECONDS)
+            if not self._server.should_exit:
+                logger.info("ready", extra={"seconds": round(time.monotonic() - began, 3)})
+                self._announce()
+        except BaseException as error:  # raised again by `run`, in the main thread
+            self.error = error
+            self._server.should_exit = True
+
+    def stop(self) -> None:
+        """Wait for the start, and stop what `when_started` started."""
+        self.thread.join()
+        if self._stop_rest is not None:
+            self._stop_rest()
+
+
+@contextlib.contextmanager
+def _signals_stop(server: Server) -> Iterator[None]:
+    """Let the first signal stop the server, and a second one end the process."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    received = []
+
+    def stop(number: int, _frame: FrameType | None) -> None:
+        received.append(number)
+        if len(received) > 1:
+            os._exit(128 + number)
+        server.should_exit = True
+
+    before: dict[int, Any] = {}
+    for one in (signal.SIGTERM, signal.SIGINT):
+        before[one] = signal.signal(one, stop)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

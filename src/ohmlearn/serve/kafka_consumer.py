@@ -1,0 +1,472 @@
+"""Edges from Kafka: each message counts exactly once.
+
+Kafka delivers a message at least once: after a crash or a rebalance it comes again. A message
+counts once because its offset is stored in the folder of the service, together with its edges:
+
+1. A batch is submitted with the offset of its last message. The service makes both durable in one
+   step, or neither. So after a crash the folder has the edges of exactly the messages below its
+   next offset.
+2. Whenever a partition is assigned, it is read from the next offset of the folder on. Offsets that
+   Kafka stores for the group are neither written nor read.
+3. The service has at most one batch of a partition at a time. A batch that is refused is submitted
+   again, before any later message of its partition. So no message is left out.
+4. If a partition is revoked while the service has a batch of it, the receipt is waited for before
+   the partition is read again. So the next offset of step 2 is final, and no message counts twice.
+5. A message without usable edges goes to the file of dead letters. The file is flushed to disk, and
+   only then the offset of the message is submitted.
+
+Several messages are joined into one batch if they have come by then. If the service refuses the
+batch for its content, it is cut into halves, until the message that is to blame is alone. Messages
+below the next offset, which a broker may send again, are dropped.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, wait
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import confluent_kafka
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from ohmlearn.edge_log import LogError
+from ohmlearn.serve.database import Offset, Receipt
+from ohmlearn.serve.kafka_config import merge_config, refuse_misconfigured
+from ohmlearn.serve.kafka_dead_letters import DeadLetters
+from ohmlearn.serve.kafka_messages import EMPTY, CannotJoinError, Form, decode_messages
+from ohmlearn.serve.kafka_partition import Message, Partition
+from ohmlearn.serve.kafka_problems import Moved, Problems, reason_of
+from ohmlearn.serve.serve_errors import Busy, Refused
+
+if TYPE_CHECKING:
+    from ohmlearn.serve.service import Service
+
+__all__ = ["Consumer"]
+
+BUFFER_BYTES = 32 << 20  # of messages that have been read and wait
+READ_AT_ONCE = 10_000  # messages
+PATIENCE = 1.0  # seconds that the buffer may be full before the partitions are paused
+LONGEST_RETRY = 10.0  # seconds
+CONNECT_SECONDS = 5.0
+DAY = 86_400.0
+logger = logging.getLogger(__name__)
+
+
+class Consumer:
+    """Reads edges from topics of Kafka into a service, each message exactly once.
+
+    Parameters
+    ----------
+    service : Service
+        It must be started before the consumer, and stopped after it. No other consumer of the same
+        service may read the same topics.
+    bootstrap : str
+        Addresses of brokers, such as "kafka1:9092,kafka2:9092".
+    topics : list of str
+        Their messages are batches of edges.
+    group : str, optional
+        Members of a group share partitions. By default each folder has its own group.
+    form : {"json", "arrow"}
+        A message in JSON has one object or several, one per line or in a list, with the names that
+        ``POST /v1/edges`` accepts. In "arrow" it is an IPC stream. Edges without a time get that of
+        their message.
+    config : dict, optional
+        Settings of librdkafka, such as those of SASL and TLS; see `read_config`.
+
+    Examples
+    --------
+    >>> consumer = Consumer(service, bootstrap="kafka:9092", topics=["edges"])  # doctest: +SKIP
+    >>> consumer.start()  # doctest: +SKIP
+    >>> consumer.status()["messages"]  # doctest: +SKIP
+    1024
+    >>> consumer.stop()  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        *,
+        bootstrap: str,
+        topics: Sequence[str],
+        group: str | None = None,
+        form: Form = "json",
+        config: dict[str, Any] | None = None,
+    ) -> None:
+        if form not in ("json", "arrow"):
+            raise ValueError(f'form = {form!r} is not known; use "json" or "arrow"')
+        if isinstance(topics, str) or not topics or not all(topics):
+            raise ValueError(f"topics = {topics!r} must be a list of names")
+        folder = service._folder.path
+        self._service = service
+        self._topics = list(topics)
+        self._form: Form = form
+        self._config = merge_config(config or {}, bootstrap, group, folder)
+        strategy = str(self._config.get("partition.assignment.strategy", ""))
+        protocol = str(self._config.get("group.protocol", ""))
+        self._is_incremental = "cooperative" in strategy or protocol.lower() == "consumer"
+        self._letters = DeadLetters(folder / "dead-letters.ndjson")
+        self._partitions: dict[tuple[str, int], Partition] = {}
+        self._leaving: list[Partition] = []  # revoked while the service has a batch of them
+        self._thread: threading.Thread | None = None
+        self._stopping = threading.Event()
+        self._errors: deque[KafkaError] = deque(maxlen=20)
+        self._n_messages = self._n_edges = self._n_deleted = 0
+        self._problems = Problems()
+        self._state = "stopped"
+        self._is_paused = False
+        self._full_since = math.inf
+        self._look_at = 0.0
+
+    def start(self) -> None:
+        """Connect, and start to read.
+
+        Raises
+        ------
+        ValueError
+            If the settings are wrong, or Kafka refuses the name, the password or the certificate.
+            If no broker can be reached, `status` says so, and it is tried again for ever.
+        """
+        if self._thread is not None:
+            raise RuntimeError("the consumer has been started already")
+        self._stopping.clear()
+        self._errors.clear()
+        client = self._connect()
+        try:
+            self._check(client)
+        except BaseException:
+            client.close()
+            raise
+        self._state = "joining"
+        self._thread = threading.Thread(
+            target=self._run, args=(client,), name="ohmlearn-kafka", daemon=True
+        )
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop reading, and wait for the batches that the service has."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def status(self) -> dict[str, Any]:
+        """Return what has been read since the start, how far behind it is, and the last error.
+
+        Returns
+        -------
+        dict
+            The state is "joining" the group, "running", "waiting" for the service, "disconnected",
+            "retrying" after a failure, or "stopped". "error" is what is wrong now, or None.
+        """
+        partitions = []
+        for _, part in sorted(self._partitions.items()):
+            lag = None if part.high is None else max(part.high - part.stored, 0)
+            place = {"topic": part.topic, "partition": part.number, "next": part.stored, "lag": lag}
+            partitions.append(place)
+        return {
+            "state": self._state,
+            "topics": self._topics,
+            "group": self._config["group.id"],
+            "messages": self._n_messages,
+            "edges": self._n_edges,
+            "dead_letters": self._letters.n_letters,
+            "deleted_before_read": self._n_deleted,
+            "partitions": partitions,
+            "error": self._problems.current(),
+            "last_error": self._problems.last,
+        }
+
+    # Connections.
+
+    def _connect(self) -> confluent_kafka.Consumer:
+        settings = {**self._config, "error_cb": self._on_error}
+        try:
+            return confluent_kafka.Consumer(settings, logger=logger)
+        except (KafkaException, TypeError, ValueError) as error:
+            first = error.args[0] if error.args else error
+            said = first.str() if isinstance(first, KafkaError) else str(error)
+            raise ValueError(f"the settings of Kafka are wrong: {said}") from None
+
+    def _check(self, client: confluent_kafka.Consumer) -> None:
+        """Look for the topics; raise errors that no waiting cures."""
+        end = time.monotonic() + CONNECT_SECONDS
+        for topic in self._topics:
+            found = None
+            while found is None and time.monotonic() < end:
+                with suppress(KafkaException):
+                    found = client.list_topics(topic, timeout=0.5).topics[topic]
+                client.poll(0)  # calls `_on_error`
+                for error in self._errors:
+                    refuse_misconfigured(error)
+            if found is not None and found.error is not None:
+                refuse_misconfigured(found.error)
+                self._problems.note(f"topic {topic}: {found.error.str()}")
+
+    def _on_error(self, error: KafkaError) -> None:
+        self._errors.append(error)
+        if error.code() == KafkaError._ALL_BROKERS_DOWN:
+            self._state = "disconnected"
+            if self._problems.current() is not None:
+                return  # which says why
+        self._problems.note(error.str(), error.code())
+
+    # The thread.
+
+    def _run(self, client: confluent_kafka.Consumer | None) -> None:
+        calls = {"on_assign": self._assign, "on_revoke": self._revoke, "on_lost": self._revoke}
+        while not self._stopping.is_set():
+            try:
+                client = client or self._connect()
+                client.subscribe(self._topics, **calls)
+                while not self._stopping.is_set():
+                    self._step(client)
+            except Exception as error:  # what failed may work again
+                self._problems.note(reason_of(error))
+                self._state = "retrying"
+                if not isinstance(error, KafkaException):
+                    logger.exception("the consumer of Kafka failed and starts again")
+            wait(self._in_flight())
+            if client is not None:
+                with suppress(KafkaException, RuntimeError):
+                    client.close()  # calls `_revoke`
+            client = None
+            self._forget(list(self._partitions))
+            self._settle_leaving()
+            self._stopping.wait(LONGEST_RETRY)
+        self._letters.close()
+        self._state = "stopped"
+
+    def _in_flight(self) -> list[Any]:
+        return [part.future for part in self._partitions.values() if part.future is not None]
+
+    def _step(self, client: confluent_kafka.Consumer) -> None:
+        """Submit what has been read, and read more unless too much is waiting."""
+        for part in self._partitions.values():
+            self._advance(part)
+        self._settle_leaving()
+        now = time.monotonic()
+        if now >= self._look_at:
+            self._look_at = now + 1.0
+            self._look(client, now)
+        n_bytes = sum(part.n_bytes for part in self._partitions.values())
+        if n_bytes < BUFFER_BYTES:
+            self._full_since = math.inf
+            if self._is_paused and n_bytes < BUFFER_BYTES // 2:
+                client.resume([part.place for part in self._partitions.values()])
+                self._is_paused = False
+        elif not self._is_paused:
+            self._full_since = min(self._full_since, now)
+            if now - self._full_since < PATIENCE:  # a pause would discard what is fetched
+                if not (in_flight := self._in_flight()):
+                    self._stopping.wait(0.05)
+                wait(in_flight, 0.05, FIRST_COMPLETED)
+                return
+            client.pause([part.place for part in self._partitions.values()])
+            self._is_paused = True
+        has_work = any(part.groups for part in self._partitions.values())
+        message = client.poll(0.005 if has_work else 0.1)  # also while paused, to stay a member
+        if message is not None:
+            self._take(client, message)
+            for message in client.consume(READ_AT_ONCE, 0):
+                self._take(client, message)
+
+    def _take(self, client: confluent_kafka.Consumer, message: confluent_kafka.Message) -> None:
+        """Put a message into the buffer."""
+        topic, number, offset = message.topic(), message.partition(), message.offset()
+        part = None if topic is None or number is None else self._partitions.get((topic, number))
+        error = message.error()
+        if error is not None:
+            if error.fatal():
+                raise KafkaException(error)
+            if error.code() == KafkaError._AUTO_OFFSET_RESET and part is not None:
+                self._find_place(client, part)
+            else:
+                self._problems.note(error.str())
+        elif part is not None and offset is not None and offset >= part.next:
+            kind, milliseconds = message.timestamp()
+            sent, now = milliseconds / 1000, time.time()
+            if kind == confluent_kafka.TIMESTAMP_NOT_AVAILABLE or not 0 <= sent < now + DAY:
+                sent = now  # one wrong clock must not make all other edges old
+            part.add(Message(offset, sent, message.value() or b""))
+
+    # Partitions that come, go, and are not where they should be.
+
+    def _assign(self, client: confluent_kafka.Consumer, places: list[TopicPartition]) -> None:
+        """Read partitions from where the folder is."""
+        keys = {(place.topic, place.partition) for place in places}
+        while any((part.topic, part.number) in keys for part in self._leaving):
+            wait([part.future for part in self._leaving if part.future is not None], 0.1)
+            self._settle_leaving()
+            if self._stopping.is_set():
+                return
+        stored = {topic: self._service.next_offsets(topic) for topic, _ in keys}
+        new = {key: Partition(*key, stored[key[0]].get(key[1], 0)) for key in keys}
+        for (topic, number), part in new.items():
+            self._letters.forget(topic, number, part.stored)
+        self._partitions = {**self._partitions, **new}
+        assign = client.incremental_assign if self._is_incremental else client.assign
+        assign([part.place for part in new.values()])
+        self._is_paused = False
+        self._state = "running"
+
+    def _revoke(self, _: confluent_kafka.Consumer, places: list[TopicPartition]) -> None:
+        self._forget([(place.topic, place.partition) for place in places])
+
+    def _forget(self, keys: list[tuple[str, int]]) -> None:
+        """Forget partitions, except for the batches that the service has."""
+        parts = dict(self._partitions)
+        gone = [parts.pop(key) for key in keys if key in parts]
+        self._leaving += [part for part in gone if part.future is not None]
+        self._partitions = parts
+        if not parts and self._state in ("running", "waiting"):
+            self._state = "joining"
+
+    def _settle_leaving(self) -> None:
+        for part in self._leaving:
+            if part.future is not None and part.future.done():
+                future, part.future = part.future, None
+                if not future.cancelled() and future.exception() is None:
+                    self._count(part, future.result())
+        self._leaving = [part for part in self._leaving if part.future is not None]
+
+    def _find_place(self, client: confluent_kafka.Consumer, part: Partition) -> None:
+        """Find out why Kafka does not have the next message."""
+        try:
+            low, high = client.get_watermark_offsets(part.place, timeout=CONNECT_SECONDS)
+        except (KafkaException, TypeError):  # it returns None if it takes too long
+            part.find_at = time.monotonic() + 1.0
+            return
+        if low > part.next:
+            self._n_deleted += low - part.next
+            self._problems.note(
+                f"{part}: offsets {part.next} to {low - 1} were deleted in Kafka before they were "
+                f"read; keep messages longer there"
+            )
+            part.next = low
+            part.find_at = 0.0
+        else:
+            self._problems.note(
+                f"{part} ends at offset {high}, but this folder has counted the messages below "
+                f"{part.next}; if the topic was deleted and made again, use another name for it"
+            )
+            part.find_at = time.monotonic() + LONGEST_RETRY
+
+    def _look(self, client: confluent_kafka.Consumer, now: float) -> None:
+        """Once a second: update lags and the state, and read again where Kafka was stuck."""
+        parts = list(self._partitions.values())
+        if self._state == "disconnected":
+            with suppress(KafkaException):
+                client.list_topics(self._topics[0], timeout=0.5)
+                self._state = "running" if parts else "joining"
+        if stuck := [part for part in parts if part.find_at <= now]:
+            if self._is_incremental:
+                client.incremental_unassign([part.place for part in stuck])
+                client.incremental_assign([part.place for part in stuck])
+            else:
+                client.assign([part.place for part in parts])
+                self._is_paused = False
+            for part in stuck:
+                part.find_at = math.inf
+        for part in parts:
+            with suppress(KafkaException, TypeError):
+                _, high = client.get_watermark_offsets(part.place, cached=True)
+                part.high = high if high >= 0 else part.high
+        if self._state in ("running", "waiting"):
+            is_waiting = self._is_paused or any(part.n_failures for part in parts)
+            self._state = "waiting" if is_waiting else "running"
+
+    # From messages to batches that are durable.
+
+    def _advance(self, part: Partition) -> None:
+        """Handle the receipt of the first group, or submit it."""
+        if part.future is not None:
+            if not part.future.done():
+                return
+            future, part.future = part.future, None
+            if future.cancelled():
+                self._handle_refusal(part, Refused(503, "the batch was cancelled"))
+            elif (error := future.exception()) is not None:
+                self._handle_refusal(part, error)
+            else:
+                self._count(part, future.result())
+        if part.groups and time.monotonic() >= part.retry_at:
+            self._submit(part)
+
+    def _count(self, part: Partition, receipt: Receipt) -> None:
+        group = part.finish()
+        self._letters.forget(part.topic, part.number, part.stored)
+        if not receipt.repeated:
+            self._n_messages += len(group)
+            self._n_edges += receipt.n_edges
+
+    def _submit(self, part: Partition) -> None:
+        """Decode the first group, and hand it to the service."""
+        while part.batch is None:
+            group, kind = part.groups[0], self._service.id_kind
+            if kind is None and len(group) > 1:
+                part.split(1)  # the first message alone decides which kind of ids there is
+                continue
+            try:
+                batch, bad = decode_messages(group, self._form, kind)
+            except CannotJoinError:
+                part.split(len(group) // 2)
+                continue
+            if not self._bury(part, bad):
+                return
+            part.batch, part.id_kind = batch, kind
+        last = part.groups[0][-1].offset
+        try:
+            offset = Offset(part.topic, part.number, last, part.stored or -1)
+            part.future = self._service.submit(part.batch, offset=offset)
+        except (Refused, ValueError) as error:
+            self._handle_refusal(part, error)
+
+    def _handle_refusal(self, part: Partition, error: BaseException) -> None:
+        """Try again later what may succeed then, and isolate what never will."""
+        is_bad = isinstance(error, ValueError) and not isinstance(error, LogError)
+        is_bad = is_bad or getattr(error, "status", 0) in (400, 409, 413)
+        if not is_bad or part.batch is EMPTY:
+            self._retry_later(part, error)
+            return
+        stored = self._service.next_offsets(part.topic).get(part.number, 0)
+        if stored != part.stored:  # then the fault is not in the messages
+            raise Moved(
+                f"{part} is at offset {stored} in the folder, but the consumer was at "
+                f"{part.stored}; it reads again from {stored} on"
+            )
+        group = part.groups[0]
+        if len(group) > 1:
+            part.split(len(group) // 2)
+        elif self._service.id_kind != part.id_kind:  # another batch was the first
+            part.batch = None
+        elif self._bury(part, [(group[0], str(error))]):
+            part.batch = EMPTY
+
+    def _retry_later(self, part: Partition, error: BaseException) -> None:
+        part.n_failures += 1
+        delay = min(0.1 * 2.0 ** min(part.n_failures, 10), LONGEST_RETRY)
+        if isinstance(error, Busy):
+            delay = min(error.retry_after, LONGEST_RETRY)
+        else:
+            self._problems.note(f"{part}: {reason_of(error)}")
+            if not isinstance(error, Refused):
+                logger.error("a batch of Kafka could not be stored", exc_info=error)
+        part.retry_at = time.monotonic() + delay
+
+    def _bury(self, part: Partition, bad: list[tuple[Message, str]]) -> bool:
+        """Write dead letters; return whether that was possible."""
+        try:
+            self._letters.write(part.topic, part.number, bad)
+        except OSError as error:
+            self._retry_later(part, Refused(507, f"no dead letters: {error.strerror}"))
+            return False
+        if bad:
+            message, reason = bad[-1]
+            self._problems.note(f"{part}, offset {message.offset} is a dead letter: {reason}")
+        return True

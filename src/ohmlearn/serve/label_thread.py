@@ -1,0 +1,250 @@
+"""The thread that answers: labels of all nodes, from the sparsifier and the given labels.
+
+Answers are computed in the background, and readers see the last ones. Each computation starts from
+the answer before it, so it takes fewer iterations than the first.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import threading
+import time
+import warnings
+from collections import deque
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ohmlearn.estimators import HFSClassifier
+from ohmlearn.nodes import NodeTable
+from ohmlearn.reading.source_errors import SourceError
+from ohmlearn.serve.answer_store import (
+    Answers,
+    Changes,
+    find_changes,
+    find_numbers,
+    name_nodes,
+)
+from ohmlearn.serve.sampler_thread import Follower, Moment
+from ohmlearn.serve.service_folder import Folder
+from ohmlearn.serve.settings import Settings
+from ohmlearn.serve.worker_thread import Worker
+
+__all__ = ["Labeller", "Solved", "describe"]
+
+N_RECENT = 50  # changes that the page shows
+LONGEST_REST = 60.0  # seconds
+RETRY_SECONDS = 2.0
+logger = logging.getLogger(__name__)
+
+
+class Solved(NamedTuple):
+    """What answers were computed from; nothing of it changes later."""
+
+    model: HFSClassifier
+    moment: Moment
+    answers: Answers
+
+
+class Labeller(Worker):
+    """Computes answers again when edges or labels have changed.
+
+    Parameters
+    ----------
+    folder : Folder
+    follower : Follower
+    settings : Settings
+
+    Attributes
+    ----------
+    answers : Answers
+        The last ones; other threads read this attribute at any time.
+    solved : Solved or None
+        What they were computed from, if this process has computed them.
+    notes : list of str
+        What the estimator has warned of.
+    """
+
+    niceness = 10
+
+    def __init__(self, folder: Folder, follower: Follower, settings: Settings) -> None:
+        super().__init__("labeller")
+        self._folder, self._database = folder, folder.database
+        self._nodes: NodeTable = folder.log.nodes
+        self._follower, self._settings = follower, settings
+        self._wakened = threading.Event()
+        self._model = self._make_model()
+        self._guard = threading.Lock()
+        self.labels_version = self._database.get("labels_version")
+        self._answered = (-1, -1)  # versions of the sparsifier and of the labels
+        self.answers = self._recorded = folder.load_answers()  # whose changes are stored
+        self.solved: Solved | None = None
+        self.recent: deque[dict[str, Any]] = deque(maxlen=N_RECENT)
+        self.n_labels = self._database.count_labels()
+        self.n_answers = self.n_changes = 0
+        self.notes: list[str] = []
+        self.colours: dict[str, int] = {}  # numbers of classes that stay, whatever classes come
+        self._note_colours(self.answers)
+
+    def _make_model(self) -> HFSClassifier:
+        stored = self._folder.options
+        return HFSClassifier(
+            epsilon=stored["epsilon"],
+            half_life=stored.get("half_life"),
+            horizon=stored.get("horizon"),
+            passes=self._settings.passes,
+            random_state=self._folder.seed,
+            n_jobs=self._settings.n_jobs,
+        )
+
+    def stop(self) -> None:
+        """End after the present answer."""
+        self._stopping.set()
+        self._wakened.set()
+        super().stop()
+
+    def labels_changed(self) -> None:
+        """Say that labels were given or deleted."""
+        with self._guard:
+            self.labels_version = self._database.get("labels_version")
+        self._wakened.set()
+
+    # The thread.
+
+    def _run(self) -> None:
+        rest = 0.0
+        while not self._stopping.is_set():
+            self._wakened.wait(0.1)
+            self._wakened.clear()
+            if self._stopping.is_set() or time.monotonic() < rest or not self._is_due():
+                continue
+            start = time.monotonic()
+            try:
+                self.problem = None
+                self.answer()
+                least = 0.0
+            except Exception as error:
+                logger.exception("answers could not be computed")
+                self.problem = f"answers could not be computed: {describe(error)}"
+                least = RETRY_SECONDS
+            # Half of the time belongs to others.
+            now = time.monotonic()
+            rest = now + max(least, min(now - start, LONGEST_REST))
+
+    def _is_due(self) -> bool:
+        has_labels = self.labels_version > self._answered[1]
+        if self._follower.version == self._answered[0] and not has_labels:
+            return False
+        age = time.time() - self.answers.computed_at
+        n_new = abs(self._follower.n_edges - self.answers.edges)
+        return (
+            has_labels
+            or not 0 <= age < self._settings.every_seconds
+            or n_new >= self._settings.every_edges
+        )
+
+    def answer(self) -> None:
+        """Compute answers from the present sparsifier and labels."""
+        start = time.perf_counter()
+        labels_version = self._database.get("labels_version")
+        moment = self._follower.moment()
+        if moment is None:  # it is being loaded
+            return
+        # This concerns all threads, but no other one of a service does it.
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            answers = self._solve(moment)
+        self.notes = list(dict.fromkeys(str(one.message) for one in caught))[:5]
+        seconds = time.perf_counter() - start
+        answers = replace(
+            answers, labels_version=labels_version, computed_at=time.time(), seconds=seconds
+        )
+        answers = self._publish(answers)
+        self._answered = (moment.version, labels_version)
+        # The model gets other attributes for the next answer; those of the copy stay.
+        self.solved = Solved(copy.copy(self._model), moment, answers)
+
+    def _solve(self, moment: Moment) -> Answers:
+        """Return the answers at a moment, without the time at which they were computed."""
+        model, live = self._model, moment.live
+        given = self._database.labels()
+        self.n_labels = len(given)
+        numbers = find_numbers(self._nodes, [row.node for row in given])
+        known = [at for at in range(len(given)) if numbers[at] >= 0]
+        about: dict[str, Any] = {
+            "edges": live.n_edges,
+            "operation": moment.operation,
+            "latest": moment.latest,
+            "staleness": moment.kept.staleness,
+        }
+        version = self.answers.version + 1
+        model._follow(moment.kept)
+        if not known or live.n_edges == 0:
+            return Answers.empty(version, live.n_nodes, **about)
+        ids = self._nodes.ids(numbers[known]).tolist()
+        y = {node: given[at].label for node, at in zip(ids, known, strict=True)}
+        weights = {node: given[at].weight for node, at in zip(ids, known, strict=True)}
+        is_weighted = any(weight != 1.0 for weight in weights.values())
+        model.relabel(y, sample_weight=weights if is_weighted else None)
+        if self._settings.passes > 1:
+            model.refine(live, passes=self._settings.passes - 1)
+        classes = [str(name) for name in model.classes_]
+        shares = model.label_distributions_.astype(np.float32)
+        codes = model._known.codes(-1).astype(np.int32)
+        return Answers(version, classes, codes, shares, numbers[known], **about)
+
+    def _publish(self, answers: Answers) -> Answers:
+        """Store and show answers, and which labels have changed."""
+        changes = find_changes(self._recorded, answers)
+        count, end = len(changes.rows), self._recorded.changes_end
+        answers = replace(answers, changes_end=end + count)
+        try:
+            # In this order: after a crash in between, the same changes are reported again.
+            if count:
+                most = self._settings.max_kept_changes
+                self._database.add_changes(end, count, answers.version, changes.pack(), most)
+            answers.save(self._folder.answers_path)
+            self._recorded = answers
+        except Exception as error:  # a full disk must not keep answers from readers
+            logger.error("answers were not stored: %s", error)
+            self.problem = "answers are not stored, because the disk is full or has failed"
+            answers = replace(answers, changes_end=end)
+        _ = answers.histogram, answers.class_sizes  # computed here, not where they are asked for
+        self._note_colours(answers)
+        self.n_changes += count
+        self.n_answers += 1
+        shown = name_nodes(self._nodes, changes.describe(0, N_RECENT))
+        self.recent.extendleft({**one, "at": answers.computed_at} for one in shown[::-1])
+        self.answers = answers
+        return answers
+
+    def _note_colours(self, answers: Answers) -> None:
+        for name in answers.classes:
+            self.colours.setdefault(name, len(self.colours))
+
+    def changes(self, since: int, limit: int) -> tuple[list[dict[str, Any]], int]:
+        """Return changes from a number on, and the number of the next one."""
+        found: list[dict[str, Any]] = []
+        at = since
+        for first, count, version, when, content in self._database.changes_from(since):
+            start = max(0, at - first)
+            part = Changes.unpack(content).describe(start, min(count, start + limit - len(found)))
+            found += [{"version": version, "at": when, **one} for one in part]
+            at = first + start + len(part)
+            if len(found) >= limit:
+                break
+        return name_nodes(self._nodes, found), at
+
+
+def describe(error: Exception) -> str:
+    """Return a short message about an error; those of files would name their paths.
+
+    Examples
+    --------
+    >>> describe(ValueError("no labels")), describe(OSError(28, "full", "/srv/x"))
+    ('no labels', 'OSError')
+    """
+    is_safe = isinstance(error, ValueError) and not isinstance(error, SourceError)
+    return str(error)[:300] if is_safe else type(error).__name__

@@ -1,0 +1,227 @@
+"""The folder of a service: the log of edges, the database, and the last answers.
+
+log/            an `EdgeLog`: edges, and the sparsifier as it was saved last
+service.sqlite  labels, batch ids, offsets of Kafka, changes of labels, certificates
+answers.ohm     the last answers, so that a service that starts again has some at once
+dead-letters.ndjson  messages of Kafka that could not be read
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ohmlearn._arrays_file import check_folder
+from ohmlearn.checks.times import check_duration
+from ohmlearn.edge_log import EdgeLog, LogError
+from ohmlearn.edge_log.log_writer import journal_path
+from ohmlearn.edge_log.manifest import Manifest
+from ohmlearn.edge_log.record_loading import file_lengths, load_log
+from ohmlearn.nodes import NodeTable
+from ohmlearn.reading.file_names import LOG_MANIFEST, is_log
+from ohmlearn.serve.answer_store import Answers
+from ohmlearn.serve.database import Database
+from ohmlearn.serve.settings import Settings
+
+__all__ = ["Folder", "backup", "check_folder_contents"]
+
+LOG, DATABASE, ANSWERS = "log", "service.sqlite", "answers.ohm"
+KNOWN = {LOG, DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", ANSWERS, "dead-letters.ndjson"}
+TRIES = 20  # of a backup, if the log is compacted meanwhile
+logger = logging.getLogger(__name__)
+
+
+class Folder:
+    """An open folder. Only one process can have it open.
+
+    Parameters
+    ----------
+    path : str or path
+        It is made if it does not exist.
+    settings : Settings
+
+    Attributes
+    ----------
+    log : EdgeLog
+    database : Database
+    options : dict
+        Parameters of the sparsifier, as they are stored in the log.
+    seed : int
+    """
+
+    def __init__(self, path: str | Path, settings: Settings) -> None:
+        self.path = Path(path)
+        if not self.path.is_dir():
+            check_folder(self.path)
+            self.path.mkdir()
+        others = {one.name for one in self.path.iterdir()} - KNOWN
+        is_old = is_log(self.path / LOG)
+        if others and not is_old:
+            raise ValueError(
+                f"{self.path} is not the folder of a service and has other files, such as "
+                f"{min(others)}; give an empty folder, or one that does not exist"
+            )
+        given = settings.of_the_log()
+        if is_old:
+            _refuse_other(self.path, given)
+            given = {}
+        else:
+            given = {"epsilon": 0.8, "random_state": 0, **given}
+        self.log = EdgeLog(self.path / LOG, n_jobs=settings.n_jobs, **given)
+        self.log._writing()  # refuses a second process
+        try:
+            self.database = Database(self.path / DATABASE)
+            # Ids of batches that were never acknowledged; see database.py.
+            self.database.forget_after(self.log._store.contents.n_operations)
+        except BaseException:
+            self.log.close()
+            raise
+        self.options = dict(self.log._store.manifest.sparsifier)
+        self.seed = int(self.options["random_state"])
+
+    @property
+    def answers_path(self) -> Path:
+        """The file of the last answers."""
+        return self.path / ANSWERS
+
+    def load_answers(self) -> Answers:
+        """Return the last answers; empty ones if there are none, or if they are damaged."""
+        # Changes that were stored, but not the answers, are reported again, with new numbers.
+        end = self.database.get("changes_end")
+        if self.answers_path.exists():
+            try:
+                answers = Answers.load(self.answers_path)
+                if answers.n_nodes <= self.log.n_nodes:
+                    return replace(answers, changes_end=end)
+            except (ValueError, KeyError, TypeError, OSError) as error:
+                logger.warning("the last answers are computed again, because %s", error)
+        return Answers.empty(self.database.get("version"), changes_end=end)
+
+    def close(self) -> None:
+        """Save the sparsifier and close the files."""
+        try:
+            self.log.close()
+        finally:
+            self.database.close()
+
+
+def _refuse_other(path: Path, given: dict[str, Any]) -> None:
+    """Refuse settings that differ from those with which the folder was made."""
+    stored = Manifest.read(path / LOG).sparsifier
+    names = {"horizon": "window", "random_state": "seed"}
+    for name, value in given.items():
+        if _in_seconds(name, stored.get(name)) != _in_seconds(name, value):
+            raise ValueError(
+                f"{path} was made with {names.get(name, name)} = {stored.get(name)!r}, got "
+                f"{value!r}; leave it out, or use another folder"
+            )
+
+
+def _in_seconds(name: str, value: Any) -> Any:
+    """Return a duration such as "7d" in seconds, and other values as they are."""
+    is_duration = name in ("half_life", "horizon") and value is not None
+    return check_duration(name, value) if is_duration else value
+
+
+def check_folder_contents(path: str | Path) -> dict[str, Any]:
+    """Read and check all files of a folder; return what was found.
+
+    Every record of the log is compared with its checksum. The folder may be in use.
+
+    Raises
+    ------
+    ValueError
+        Names the file that is missing or damaged.
+    """
+    path = Path(path)
+    if not is_log(path / LOG) or not (path / DATABASE).exists():
+        raise FileNotFoundError(f"{path} is not the folder of a service: it has no log or database")
+    log = EdgeLog(path / LOG)
+    live = log.live_edges()
+    n_edges = sum(len(batch.u) for batch in live)
+    if n_edges != live.n_edges:
+        raise LogError(
+            f"{path / LOG}: {n_edges} edges were read, but there should be {live.n_edges}"
+        )
+    database = Database(path / DATABASE, is_read_only=True)
+    try:
+        said = database.check()
+        if said != "ok":
+            raise ValueError(f"{path / DATABASE} is damaged: {said}; restore it from a copy")
+        facts: dict[str, Any] = {
+            "n_edges": n_edges,
+            "n_nodes": log.n_nodes,
+            "n_operations": live.n_operations,
+            "n_labels": database.count_labels(),
+            "n_certificates": len(database.certificates(-1)),
+            "settings": dict(log._store.manifest.sparsifier),
+        }
+    finally:
+        database.close()
+    answers = path / ANSWERS
+    facts["answers"] = Answers.load(answers).version if answers.exists() else None
+    return facts
+
+
+def backup(path: str | Path, target: str | Path) -> dict[str, Any]:
+    """Copy a folder that may be in use; the copy is checked.
+
+    The order makes it safe. The journal of the log comes first: it names only bytes that are on
+    disk. The database comes next, so that it has the ids of all batches that the copied journal
+    has; a service that starts with the copy forgets the others. No batch is stored between these
+    two. Then come the files that the journal names, which have only grown meanwhile.
+
+    Raises
+    ------
+    ValueError
+        If the target is not empty, or the copy is not whole.
+    """
+    path, target = Path(path), Path(target)
+    if not is_log(path / LOG) or not (path / DATABASE).exists():
+        raise FileNotFoundError(f"{path} is not the folder of a service: it has no log or database")
+    check_folder(target)
+    if target.exists() and any(target.iterdir()):
+        raise ValueError(f"{target} is not empty; give another folder for the copy")
+    for attempt in range(TRIES):
+        (target / LOG).mkdir(parents=True, exist_ok=True)
+        try:
+            _copy(path, target)
+            return check_folder_contents(target)
+        except FileNotFoundError:  # the log was compacted meanwhile
+            if attempt == TRIES - 1:
+                raise
+            shutil.rmtree(target)
+            time.sleep(0.2)
+    raise AssertionError
+
+
+def _copy(path: Path, target: Path) -> None:
+    source, copy = path / LOG, target / LOG
+    manifest = Manifest.read(source)
+    journal = journal_path(source, manifest.journal)
+
+    def copy_journal() -> None:
+        shutil.copyfile(source / LOG_MANIFEST, copy / LOG_MANIFEST)
+        shutil.copyfile(journal, copy / journal.name)
+
+    database = Database(path / DATABASE)
+    try:
+        database.copy_to(target / DATABASE, copy_journal)
+    finally:
+        database.close()
+    if Manifest.read(source) != manifest:
+        raise FileNotFoundError("the log was compacted")
+    for file in source.glob("*.*"):
+        if file.name not in (LOG_MANIFEST, journal.name) and not file.name.endswith(".tmp"):
+            shutil.copyfile(file, copy / file.name)
+    for name in (ANSWERS, "dead-letters.ndjson"):
+        if (path / name).exists():
+            shutil.copyfile(path / name, target / name)
+    _, entries, _ = load_log(copy, NodeTable())
+    for file in file_lengths(copy, entries):
+        if not file.exists():
+            raise FileNotFoundError(f"{file} is missing")

@@ -1,0 +1,68 @@
+"""Sparsify edges in one call."""
+
+from typing import Any, Literal
+
+from ohmlearn.graph import Graph
+from ohmlearn.reading.as_edges import as_edges
+from ohmlearn.sparsifier.streaming_sparsifier import StreamingSparsifier
+
+__all__ = ["sparsify"]
+
+
+def sparsify(
+    edges: Any,
+    *,
+    epsilon: float = 0.5,
+    n_nodes: int | None = None,
+    max_edges: int | None = None,
+    memory: int | str | None = None,
+    scheme: Literal["resample", "online", "paper"] = "resample",
+    constants: Literal["practical", "theory"] = "practical",
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+    half_life: Any = None,
+    horizon: Any = None,
+    at: Any = None,
+    since: Any = None,
+) -> Graph:
+    """Sparsify edges in one pass.
+
+    Parameters
+    ----------
+    edges : stream, Graph, or tuple (u, v) or (u, v, w) of arrays
+        As for `StreamingSparsifier.update`.
+    epsilon, n_nodes, max_edges, memory, scheme, constants, random_state, n_jobs, verbose, \
+half_life, horizon
+        As for `StreamingSparsifier`.
+    at, since : number or date, optional
+        As for `StreamingSparsifier.snapshot`.
+
+    Returns
+    -------
+    Graph
+        The sparsifier. Its attribute `nodes` holds the ids, if `edges` has ids.
+
+    Examples
+    --------
+    >>> from ohmlearn import gallery, sparsify
+    >>> sparsify(gallery.complete(500), epsilon=0.9, random_state=0).n_edges < 15_000
+    True
+    """
+    edges = as_edges(edges)
+    if n_nodes is None and isinstance(edges, Graph):
+        n_nodes = edges.n_nodes
+    sparsifier = StreamingSparsifier(
+        n_nodes=n_nodes,
+        epsilon=epsilon,
+        max_edges=max_edges,
+        memory=memory,
+        scheme=scheme,
+        constants=constants,
+        random_state=random_state,
+        n_jobs=n_jobs,
+        verbose=verbose,
+        half_life=half_life,
+        horizon=horizon,
+    )
+    return sparsifier.update(edges).snapshot(at=at, since=since)

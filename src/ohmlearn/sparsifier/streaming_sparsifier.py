@@ -1,0 +1,498 @@
+"""A spectral sparsifier of a stream of edges, made in one pass with bounded memory."""
+
+import math
+import sys
+import time
+from contextlib import ExitStack
+from typing import Any, Literal, Self
+
+from numpy.typing import ArrayLike
+
+from ohmlearn import _core
+from ohmlearn._sharing import in_turn, refuse_cut_off
+from ohmlearn.checks.edge_arrays import EdgeNames, check_batch, check_timed_batch, raise_edge_fault
+from ohmlearn.checks.parameters import check_seed, naming_size
+from ohmlearn.graph import Graph
+from ohmlearn.graph.time_view import TimeView
+from ohmlearn.nodes import NodeTable
+from ohmlearn.nodes.node_identity import join_tables, nodes_of
+from ohmlearn.reading.as_edges import as_edges, batches_of
+from ohmlearn.sparsifier.kelner_levin import PaperSampler
+from ohmlearn.sparsifier.sampling_error import LOOSE, Sample
+from ohmlearn.sparsifier.sparsifier_options import (
+    CONSTANTS,
+    MOST_NODES,
+    PAPER_CONSTANTS,
+    SparsifierOptions,
+)
+from ohmlearn.sparsifier.sparsifier_saving import SavedSparsifier
+from ohmlearn.sparsifier.sparsifier_times import check_arrivals, check_unit, choose_view
+
+__all__ = ["StreamingSparsifier"]
+
+PIECE = 1 << 22  # edges between two chances to interrupt an update
+
+
+class StreamingSparsifier(SavedSparsifier):
+    """Keeps a small graph H whose energy x'Lx is close to that of all edges seen, for every x.
+
+    Edges come in batches of any size and are not stored. Memory depends on the number of nodes and
+    on the target, not on the number of edges. The same seed gives the same H, bit for bit, however
+    the stream is divided into batches and whatever the number of threads.
+
+    Several threads may share a sparsifier; their calls run one after the other. The arrays of a
+    call must not be changed by another thread before it returns. A forked child can use the
+    sparsifier unless another thread was in `update` or `merge` at the time of the fork; then any
+    use of it in the child raises RuntimeError.
+
+    Parameters
+    ----------
+    n_nodes : int, optional
+        Number of nodes. If it is not given, new nodes may appear at any time.
+    epsilon : float
+        Accuracy to aim at: (1 - epsilon) x'L_G x <= x'L_H x <= (1 + epsilon) x'L_G x for all x.
+        Between 0 and 1; ignored if there is a budget. Not guaranteed. In our tests at least 95% of
+        the runs met it in each family of graphs, for any contrast of weights and for orders of
+        edges that do not depend on H (docs/calibration.md). `certify` measures it.
+    max_edges : int, optional
+        Budget: the number of edges to keep in H, at least two for each node.
+    memory : int or str, optional
+        Budget as peak memory of the sparsifier, in bytes or a string such as "500MB". Needs
+        `n_nodes`.
+    scheme : {"resample", "online", "paper"}
+        "resample" thins out the kept edges whenever there are too many, "online" never drops an
+        edge that was kept, and "paper" is the method of Kelner and Levin with copies of edges. The
+        last needs `n_nodes` and takes no budget.
+    constants : {"practical", "theory"}
+        How many edges an `epsilon` needs. "practical" is calibrated by measurements; "theory" is
+        the constant of the matrix Chernoff bound for independent sampling.
+    random_state : int, Generator, RandomState or None
+    n_jobs : int, optional
+        Number of threads, as in scikit-learn.
+    verbose : int
+        If positive, print progress to stderr during long updates.
+    half_life : float, str or timedelta, optional
+        Weights fade: at time T an edge of time t counts w 2^(-(T - t) / half_life), and nothing
+        after 40 half-lives. A number in the unit of the times, or "7d", "12h", ... if times are
+        dates or seconds. Edges then need times, in any order. Weights below 1.4e-20 count as zero.
+    horizon : float, str or timedelta, optional
+        Old edges are forgotten: H answers for the edges since any time that is at most this far
+        from the latest one; ``math.inf`` keeps all. Edges then need times, too.
+
+    Attributes
+    ----------
+    options : SparsifierOptions
+        The parameters above.
+    seed : int
+        The seed in use: `random_state`, or drawn from it.
+    nodes : NodeTable or None
+        The ids of the nodes, if the edges came from a stream that has ids.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ohmlearn import StreamingSparsifier
+    >>> u, v = np.triu_indices(1000, 1)
+    >>> sparsifier = StreamingSparsifier(n_nodes=1000, epsilon=0.8, random_state=0).update(u, v)
+    >>> sparsifier.n_edges_seen_
+    499500
+    >>> sparsifier.snapshot().n_edges < 30_000
+    True
+
+    Edges that fade:
+
+    >>> fading = StreamingSparsifier(half_life=10, random_state=0)
+    >>> fading.update([0, 1], [1, 2], t=[0.0, 20.0]).snapshot().edges()[2]
+    array([0.25, 1.  ])
+    """
+
+    def __init__(
+        self,
+        *,
+        n_nodes: int | None = None,
+        epsilon: float = 0.5,
+        max_edges: int | None = None,
+        memory: int | str | None = None,
+        scheme: Literal["resample", "online", "paper"] = "resample",
+        constants: Literal["practical", "theory"] = "practical",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        half_life: Any = None,
+        horizon: Any = None,
+    ) -> None:
+        options = SparsifierOptions(
+            n_nodes, epsilon, max_edges, memory, scheme, constants, n_jobs, verbose,
+            half_life, horizon,
+        )  # fmt: skip
+        self._start(options, check_seed(random_state))
+
+    def _start(
+        self, options: SparsifierOptions, seed: int, state: dict[str, Any] | None = None
+    ) -> None:
+        self.options = options
+        self.seed = seed
+        self.nodes: NodeTable | None = None
+        self._core = self._make_sampler(state)
+        self._is_cut_off = False
+        self._snapshot: Sample | None = None
+        self._share()
+
+    def _cut_off(self) -> None:
+        if self._core.changes_at_once:
+            return
+        _core.never_free(self._core)  # its destructor could fail
+        self._is_cut_off = True
+
+    def _sampler(self) -> Any:
+        """Return the sampler, unless a fork has left it half-changed."""
+        if self._is_cut_off:
+            refuse_cut_off("sparsifier")
+        return self._core
+
+    def _make_sampler(self, state: dict[str, Any] | None) -> Any:
+        """Return a sampler that continues from a state, or a new one."""
+        options, n = self.options, self.options.n_nodes
+        rates = (options.epsilon, *CONSTANTS[options.constants], options.budget)
+        make: Any = _core.Sampler
+        arguments: Any
+        if options.scheme == "paper":
+            make = PaperSampler
+            copies = PAPER_CONSTANTS[options.constants]
+            arguments = (n, options.epsilon, self.seed, copies, options.threads)
+        elif options.reach is not None:
+            make = _core.WindowSampler
+            arguments = (n or 0, self.seed, *rates, options.reach, options.threads, n is None)
+        else:
+            how = (options.scheme == "resample", options.threads, n is None, options.decay)
+            arguments = (n or 0, self.seed, *rates, *how)
+        with naming_size(f"n_nodes = {n}"):
+            return make(*arguments) if state is None else make.from_state(state, *arguments)
+
+    def update(
+        self,
+        edges: Any,
+        v: ArrayLike | None = None,
+        w: ArrayLike | None = None,
+        t: ArrayLike | None = None,
+    ) -> Self:
+        """Take in edges.
+
+        Parameters
+        ----------
+        edges : stream, Graph, tuple (u, v), (u, v, w) or (u, v, w, t), or array-like of int
+            A stream is any iterable of such tuples, for example ``read_edges(...)`` or a list. An
+            array holds one end of each edge; `v` then holds the other.
+        v : array-like of int, optional
+            The other ends.
+        w : array-like of float, optional
+            Weights, at most 1e27; all 1 by default. Self-loops and edges of weight zero (below
+            1.2e-38) are dropped and counted.
+        t : array-like of numbers or dates, optional
+            Times, in any order; only a sparsifier with a half-life or a horizon uses them.
+
+        Returns
+        -------
+        self : StreamingSparsifier
+
+        Raises
+        ------
+        ValueError
+            Names the first edge that cannot be used. No edge of its batch has been taken in then.
+            Also raised if the ids of a stream are numbered by another `NodeTable` than before, and
+            if a time is a million half-lives or horizons after all earlier ones.
+
+        Examples
+        --------
+        >>> from ohmlearn import StreamingSparsifier
+        >>> sparsifier = StreamingSparsifier(random_state=0).update([0, 1, 2], [1, 2, 2])
+        >>> sparsifier = sparsifier.update([([2], [0], [0.5]), ([0], [3])])
+        >>> sparsifier.n_edges_seen_, sparsifier.weight_seen_
+        (4, 3.5)
+        """
+        if v is not None:
+            self._add((edges, v, w, t), 0)
+            return self
+        edges = as_edges(edges, self.nodes, is_first=self.n_edges_seen_ == 0)
+        self._adopt(nodes_of(edges))
+        if hasattr(edges, "feed") and not self.options.has_times:
+            self._take(edges)
+            return self
+        for number, batch in enumerate(batches_of(edges, self.options.threads)):
+            if number == 0:  # only now a pipe knows the unit of its times
+                check_unit(edges, self.options)
+            self._add(batch, number)
+        return self
+
+    def _adopt(self, nodes: NodeTable | None) -> None:
+        """Use the numbering of a stream, or refuse it if it is not the one used so far."""
+        if nodes is None or nodes is self.nodes:
+            return
+        if self.nodes is not None and len(self.nodes) > 0:
+            raise ValueError(
+                "these edges number their nodes by another NodeTable than the edges before, so the "
+                "same number would mean two nodes; read them with read_edges(..., "
+                "nodes=first.nodes), where first is the stream that was read before"
+            )
+        self.nodes = nodes
+
+    @in_turn
+    def _take(self, points: Any) -> None:
+        """Take in a stream of points, which computes its edges inside the sampler."""
+        limit = self.options.n_nodes
+        if limit is not None and points.n_nodes > limit:
+            raise ValueError(
+                f"the points have {points.n_nodes} nodes, but n_nodes = {limit}; raise n_nodes, or "
+                f"leave it out"
+            )
+        self.options.check_room(points.n_nodes)
+        sampler = self._sampler()
+        with self._changing():
+            self._snapshot = None
+            points.feed(sampler)
+
+    @in_turn
+    def _add(self, batch: tuple[Any, ...], number: int, is_checked: bool = False) -> None:
+        """Take in a batch, or nothing of it; `is_checked` if its times may be far ahead."""
+        sampler, options = self._sampler(), self.options
+        check = check_timed_batch if options.has_times else check_batch
+        arrays = check(batch, number)
+        limit = MOST_NODES if options.n_nodes is None else options.n_nodes
+        fault = _core.find_fault(limit, options.threads, *arrays[:3])
+        if fault is not None:
+            raise_edge_fault(fault, limit, EdgeNames())
+        if options.has_times and not is_checked:
+            check_arrivals(arrays[3], sampler.latest, options)
+        n_edges = len(arrays[0])
+        if options.n_nodes is None and options.budget > 0 and n_edges > 0:
+            options.check_room(int(max(arrays[0].max(), arrays[1].max())) + 1)
+        start = printed = time.perf_counter()
+        for first in range(0, n_edges, PIECE):
+            with self._changing():
+                self._snapshot = None
+                part = slice(first, first + PIECE)
+                sampler.update(*(None if array is None else array[part] for array in arrays))
+            now = time.perf_counter()
+            if options.verbose and now - printed > 1.0:
+                printed = now
+                rate = (first + PIECE) / (now - start)
+                print(
+                    f"{sampler.position:,} edges seen, {rate / 1e6:.1f} M/s, "
+                    f"{sampler.n_rows:,} rows, {sampler.n_resamples} resamples",
+                    file=sys.stderr,
+                )
+
+    @in_turn
+    def snapshot(self, *, at: Any = None, since: Any = None) -> Graph:
+        """Return H as a graph, resampled to the target. It has all edges if they are no more.
+
+        The sparsifier itself does not change. The graph is kept until the next update, so that
+        asking again costs nothing. Its attribute `view` says which edges count, and how much.
+
+        Parameters
+        ----------
+        at : number or date, optional
+            With a half-life: the time of the graph, not before the latest edge, which is the
+            default. More than 35 half-lives after it, H has edges that are gone already.
+        since : number or date, optional
+            With a horizon: the time of the oldest edges that count, at most the horizon before the
+            latest edge, which is the default.
+
+        Examples
+        --------
+        >>> from ohmlearn import StreamingSparsifier
+        >>> StreamingSparsifier(random_state=0).update([0, 1], [1, 2]).snapshot().edges()
+        (array([0, 1], dtype=int32), array([1, 2], dtype=int32), array([1., 1.]))
+        >>> fading = StreamingSparsifier(half_life=10, random_state=0).update([0], [1], t=[5])
+        >>> fading.snapshot(at=25).edges()[2]
+        array([0.25])
+        """
+        return self._sample(at, since).graph
+
+    def view(self, *, at: Any = None, since: Any = None) -> TimeView | None:
+        """Return which edges ``snapshot(at=at, since=since)`` counts, and how much; None: all."""
+        return choose_view(self.options, self.latest_, at, since)
+
+    def _sample(self, at: Any = None, since: Any = None) -> Sample:
+        sampler, options = self._sampler(), self.options
+        view = choose_view(options, self.latest_, at, since)
+        if self._snapshot is None or self._snapshot.graph.view != view:
+            moment = () if view is None else (view.earliest if view.half_life is None else view.at,)
+            *csr, chance, is_whole = sampler.snapshot(*moment)
+            graph = Graph._from_csr(*csr)
+            graph.nodes, graph.view = self.nodes, view
+            how = (LOOSE[options.scheme], self.seed, options.threads, is_whole)
+            self._snapshot = Sample(graph, chance, *how)
+        return self._snapshot
+
+    @in_turn
+    def replicate(
+        self, number: int = 0, *, amplitude: float = 0.5, at: Any = None, since: Any = None
+    ) -> Graph:
+        """Return the snapshot with an error added that another sample of edges could have made.
+
+        No edge is read: the sparsifier knows with which probability it has kept each edge. Divide
+        the difference of the answers on a replicate and on the snapshot by `amplitude`: so far
+        the answer on the snapshot may be from that on all edges. The answers on two independent
+        samples differ by the square root of two times that.
+
+        Parameters
+        ----------
+        number : int
+            Replicates with different numbers are independent of each other.
+        amplitude : float
+            At most 1. With 1, some weights become 0, so the replicate may be disconnected.
+        at, since : number or date, optional
+            As for `snapshot`.
+
+        Examples
+        --------
+        >>> from ohmlearn import StreamingSparsifier, gallery
+        >>> graph = gallery.complete(300)
+        >>> sparsifier = StreamingSparsifier(epsilon=0.9, random_state=0).update(graph)
+        >>> sparsifier.replicate().n_edges == sparsifier.snapshot().n_edges
+        True
+        """
+        return self._sample(at, since).replicate(number, amplitude)
+
+    def merge(self, *others: "StreamingSparsifier") -> Self:
+        """Take in everything that other sparsifiers have seen; `others` do not change.
+
+        All should have different seeds, because equal seeds toss the same coins. Several at once
+        cost one resample.
+
+        Parameters
+        ----------
+        *others : StreamingSparsifier
+            Sparsifiers with the same scheme, half-life and horizon, and the same numbering of
+            nodes.
+
+        Examples
+        --------
+        >>> from ohmlearn import StreamingSparsifier
+        >>> monday = StreamingSparsifier(random_state=1).update([0], [1])
+        >>> tuesday = StreamingSparsifier(random_state=2).update([1], [2])
+        >>> monday.merge(tuesday).snapshot().n_edges
+        2
+        """
+        for other in others:
+            self._check_other(other)
+        with ExitStack() as locks:
+            # Always locked in the same order, or two merges at once could wait for each other.
+            every: set[StreamingSparsifier] = {self, *others}
+            for one in sorted(every, key=id):
+                locks.enter_context(one._lock)
+            mine, theirs = self._sampler(), [other._sampler() for other in others]
+            for other in others:
+                self.nodes = join_tables(self.nodes, other.nodes)
+            self.options.check_room(max(sampler.n_nodes for sampler in (mine, *theirs)))
+            with self._changing():
+                self._snapshot = None
+                if theirs:
+                    mine.merge(theirs)
+        return self
+
+    def _check_other(self, other: Any) -> None:
+        """Refuse a sparsifier that cannot be merged into this one."""
+        if not isinstance(other, StreamingSparsifier):
+            raise TypeError(
+                f"merge needs a StreamingSparsifier, got {type(other).__name__}; use update for "
+                f"edges"
+            )
+        if other is self:
+            raise ValueError("a sparsifier cannot be merged with itself; make one for each stream")
+        schemes = self.options.scheme, other.options.scheme
+        if schemes[0] != schemes[1]:
+            raise ValueError(
+                f"only sparsifiers with the same scheme can be merged, got {schemes[0]!r} and "
+                f"{schemes[1]!r}"
+            )
+        for name, number in (("half_life", "decay"), ("horizon", "reach")):
+            if getattr(self.options, number) != getattr(other.options, number):
+                raise ValueError(
+                    f"only sparsifiers with the same {name} can be merged, got "
+                    f"{getattr(self.options, name)!r} and {getattr(other.options, name)!r}"
+                )
+
+    @property
+    def n_edges_seen_(self) -> int:
+        """Number of edges taken in, without self-loops and edges of weight zero."""
+        return int(self.stats_["n_edges_seen"])
+
+    @property
+    def weight_seen_(self) -> float:
+        """Sum of the weights of these edges; with a half-life, as they are at `latest_`."""
+        return self.stats_["weight_seen"]
+
+    @property
+    @in_turn
+    def latest_(self) -> float | None:
+        """The latest time seen, dates in seconds since 1970; None before it, or without times."""
+        latest = self._sampler().latest if self.options.has_times else -math.inf
+        return None if latest == -math.inf else float(latest)
+
+    @property
+    def n_rows_(self) -> int:
+        """Number of weighted edges held at present."""
+        return int(self.stats_["n_rows"])
+
+    @property
+    def n_resamples_(self) -> int:
+        """Number of resamples so far, without those of snapshots."""
+        return int(self.stats_["n_resamples"])
+
+    @property
+    def epsilon_nominal_(self) -> float:
+        """The epsilon that corresponds to the present sampling rate; 0 if no edge was dropped.
+
+        Without a budget it is the `epsilon` asked for. It is not a measurement: use `certify` for
+        that.
+        """
+        return self.stats_["epsilon_nominal"]
+
+    @property
+    @in_turn
+    def epsilon_estimate_(self) -> float:
+        """Estimate of the true epsilon of `snapshot`, found without reading an edge again.
+
+        It takes about as long as two resamples when it is first asked for. It is not a bound:
+        `certify` gives one if the edges can be read again. 0 if no edge was dropped, and NaN if
+        weights differ so much (by 1e30, say) that rounding prevents an estimate.
+
+        Examples
+        --------
+        >>> from ohmlearn import StreamingSparsifier, certify, gallery
+        >>> graph = gallery.complete(300)
+        >>> sparsifier = StreamingSparsifier(epsilon=0.9, random_state=0).update(graph)
+        >>> true = certify(graph, sparsifier, random_state=0).epsilon
+        >>> 0.85 < sparsifier.epsilon_estimate_ / true < 1.15
+        True
+        """
+        return self._sample().epsilon
+
+    @property
+    @in_turn
+    def stats_(self) -> dict[str, float]:
+        """All counters."""
+        sampler, options = self._sampler(), self.options
+        epsilon = options.epsilon
+        if sampler.beta == math.inf and options.scheme != "paper":
+            epsilon = 0.0
+        elif options.budget:
+            constant, offset = CONSTANTS[options.constants]
+            logarithm = math.log(max(2, sampler.n_nodes)) + offset
+            share = 1.0 if options.reach is None else 0.5  # kShare in cpp/sampling/windows.cpp
+            epsilon = math.sqrt(share * constant * logarithm / sampler.beta)
+        faded = {"n_faded_on_arrival": sampler.n_faded} if options.decay < math.inf else {}
+        return {
+            "n_nodes": sampler.n_nodes,
+            "n_edges_seen": sampler.position - sampler.n_self_loops - sampler.n_zero_weights,
+            "weight_seen": sampler.weight_seen,
+            "n_self_loops_dropped": sampler.n_self_loops,
+            "n_zero_weights_dropped": sampler.n_zero_weights,
+            "n_rows": sampler.n_rows,
+            "row_capacity": sampler.capacity,
+            "n_resamples": sampler.n_resamples,
+            "epsilon_nominal": epsilon,
+            **faded,
+        }

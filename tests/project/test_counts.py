@@ -1,0 +1,129 @@
+"""Counts that say how simple the source is. They may fall, never rise: lower a limit when you can.
+
+``python tests/project/test_counts.py`` prints them.
+"""
+
+import ast
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "ohmlearn"
+STREAMS = {"edges", "stream", "given", "batches", "_edges", "_stream"}
+LIMITS = {
+    "lines of src and cpp": 62_600,
+    "Python files": 260,
+    "questions to edges (hasattr, getattr)": 50,
+    "annotations Any": 1_000,
+    "edges: Any": 75,
+    "private names of other packages": 85,
+    "repeated file names": 0,
+    "repeated class names": 14,
+    "own classes above HFSClassifier": 4,
+}
+
+
+def source_files() -> list[Path]:
+    return [path for path in sorted(SOURCE.rglob("*.py")) if path.name != "__init__.py"]
+
+
+def trees() -> Iterator[tuple[str, ast.Module]]:
+    """Yield the package of each file, and its code."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        inside = path.relative_to(SOURCE).parts
+        yield inside[0].removesuffix(".py"), ast.parse(path.read_text(encoding="utf-8"))
+
+
+def name_of(node: ast.AST) -> str:
+    """Return the last name of an expression: `b` of `a.b`."""
+    return getattr(node, "attr", getattr(node, "id", ""))
+
+
+def count_lines() -> int:
+    native = [p for p in (ROOT / "cpp").rglob("*.?pp") if "tests" not in p.parts]
+    files = [*SOURCE.rglob("*.py"), *native]
+    return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files)
+
+
+def count_questions() -> int:
+    """Return how often code asks what a stream of edges can do, instead of calling it."""
+    calls = (node for _, tree in trees() for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return sum(
+        name_of(call.func) in ("hasattr", "getattr") and name_of(call.args[0]) in STREAMS
+        for call in calls
+        if call.args
+    )
+
+
+def annotations() -> Iterator[tuple[str, str]]:
+    """Yield names of arguments and attributes, "" for what is returned, and their types."""
+    for _, tree in trees():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.arg | ast.AnnAssign) and node.annotation is not None:
+                name = node.arg if isinstance(node, ast.arg) else name_of(node.target)
+                yield name, ast.unparse(node.annotation)
+            elif isinstance(node, ast.FunctionDef) and node.returns is not None:
+                yield "", ast.unparse(node.returns)
+
+
+def is_any(annotation: str) -> bool:
+    return "Any" in annotation.split(" | ")
+
+
+def count_private() -> int:
+    """Return how often a package uses a private name that only another package defines."""
+    defined: dict[str, set[str]] = defaultdict(set)
+    used: list[tuple[str, str]] = []
+    for package, tree in trees():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                defined[package].add(node.name)
+            elif isinstance(node, ast.Attribute):
+                if isinstance(node.ctx, ast.Store) or name_of(node.value) in ("self", "cls"):
+                    defined[package].add(node.attr)
+                elif node.attr.startswith("_") and not node.attr.endswith("__"):
+                    used.append((package, node.attr))
+            elif isinstance(node, ast.Name | ast.arg):
+                defined[package].add(node.arg if isinstance(node, ast.arg) else node.id)
+    own = ("_core", "_replace", "_asdict")
+    return sum(name not in defined[package] and name not in own for package, name in used)
+
+
+def repeated(names: list[str]) -> list[str]:
+    return [name for name, times in Counter(names).items() if times > 1]
+
+
+def classes_above() -> int:
+    """Return how many classes of ohmlearn the classifier inherits from."""
+    from ohmlearn import HFSClassifier
+
+    return sum(base.__module__.startswith("ohmlearn") for base in HFSClassifier.__mro__) - 1
+
+
+def measure() -> dict[str, int]:
+    types = list(annotations())
+    classes = [n.name for _, t in trees() for n in ast.walk(t) if isinstance(n, ast.ClassDef)]
+    return {
+        "lines of src and cpp": count_lines(),
+        "Python files": sum(1 for _ in SOURCE.rglob("*.py")),
+        "questions to edges (hasattr, getattr)": count_questions(),
+        "annotations Any": sum(is_any(annotation) for _, annotation in types),
+        "edges: Any": sum(is_any(a) for name, a in types if name in STREAMS | {"source"}),
+        "private names of other packages": count_private(),
+        "repeated file names": len(repeated([path.name for path in source_files()])),
+        "repeated class names": len(repeated(classes)),
+        "own classes above HFSClassifier": classes_above(),
+    }
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_counts_do_not_rise(name: str) -> None:
+    assert measure()[name] <= LIMITS[name]
+
+
+if __name__ == "__main__":
+    for name, count in measure().items():
+        print(f"{count:7,}  {name} (limit {LIMITS[name]:,})")
