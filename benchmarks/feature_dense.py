@@ -117,8 +117,9 @@ def make_features(images: np.ndarray, name: str) -> np.ndarray:
 
 def measure(options: argparse.Namespace) -> None:
     """Print the figures of one way to keep the edges."""
-    from ohmlearn import Graph, StreamingSparsifier
     from ohmlearn.edges.degree_counting import CountedEdges
+
+    from ohmlearn import Graph, StreamingSparsifier
 
     warnings.simplefilter("ignore")
     with np.load(options.path) as file:

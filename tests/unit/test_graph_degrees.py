@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
+from ohmlearn.edges.degree_counting import CountedEdges
 
 from ohmlearn import Graph, NodeTable, StreamingSparsifier, gallery, kernel_edges, read_edges
-from ohmlearn.edges.degree_counting import CountedEdges
 
 
 def read_through(edges):

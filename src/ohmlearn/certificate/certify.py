@@ -20,7 +20,7 @@ from ohmlearn._display import Shown
 from ohmlearn._phases import number_pass, phase
 from ohmlearn.certificate.lanczos import Lanczos
 from ohmlearn.checks.parameters import check_count, check_fraction, check_seed
-from ohmlearn.edges.passes import check_first_pass, check_sparsifier, open_passes
+from ohmlearn.edges.passes import check_first_pass, check_sparsifier
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_identity import nodes_of
 from ohmlearn.reading.as_edges import as_edges
@@ -225,7 +225,7 @@ def certify(
     component = h.components()[1]
     limit = MAX_PASSES if max_passes is None else check_count("max_passes", max_passes)
 
-    source = open_passes(edges, component, "certify", n_jobs, h.view)
+    source = edges.open_passes(component, "certify", n_jobs, h.view)
     with phase("preparing the certificate"):
         lanczos = Lanczos(h, component, eta, delta, n_starts, seed, n_jobs)
     while True:
@@ -234,7 +234,7 @@ def certify(
             cost = (confidence, source.passes, source.edges_read, h.n_nodes)
             if source.passes == 1:
                 check_first_pass(edges, h, source, CALL)
-                nodes = nodes_of(edges) or h.nodes
+                nodes = edges.nodes or h.nodes
                 lost, extra = source.lost_edge, source.find_extra(h)
                 if lost is not None or extra is not None:
                     lower = math.nan if lost is None else 0.0

@@ -1,7 +1,7 @@
 """Checks of edges, graphs and columns. Messages name the value, cause, remedy and place."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from numbers import Integral, Real
 from operator import index
 from typing import Any, NamedTuple, NoReturn
@@ -21,13 +21,15 @@ __all__ = [
     "check_n_nodes",
     "check_node_ids",
     "check_nodes_of",
-    "check_rereadable",
     "check_same_length",
-    "check_timed_batch",
     "check_weights",
+    "is_matrix",
+    "is_table",
+    "library_of",
     "maker_of",
     "raise_edge_fault",
     "refuse_other_graph",
+    "refuse_table",
     "split_batch",
 ]
 
@@ -195,6 +197,11 @@ def raise_edge_fault(fault: EdgeFault, n_nodes: int, names: EdgeNames) -> NoRetu
     )
 
 
+def is_matrix(graph: Any) -> bool:
+    """Whether an object is a matrix, sparse or dense, not a table."""
+    return hasattr(graph, "shape") and not is_table(graph)
+
+
 def check_graph(graph: Any, graph_type: Any) -> Any:
     """Return a Graph, made from an adjacency matrix if necessary."""
     if isinstance(graph, graph_type):
@@ -226,23 +233,6 @@ def check_columns(values: Any, name: str, n_rows: int, row: str = "node") -> NDA
     return columns
 
 
-def check_rereadable(edges: Iterable[Any], reader: str) -> Iterable[Any]:
-    """Return an iterable of batches that can be read more than once."""
-    kind = type(edges).__name__
-    if not getattr(edges, "rereadable", True):
-        what = " and ".join(getattr(edges, "sources", [kind]))
-        raise ValueError(
-            f"{reader} reads the edges several times, but {what} can be read only once; write the "
-            f"edges to a file first"
-        )
-    if iter(edges) is edges:
-        raise ValueError(
-            f"{reader} reads the edges several times, but a {kind} can be read only once; pass a "
-            f"Graph, arrays (u, v, w), a list of batches, or an object that can be iterated again"
-        )
-    return edges
-
-
 def maker_of(edges: Any) -> str | None:
     """Return the function that makes a Graph of a graph of another library; None for others."""
     makers = {"tocsr": "scipy", "adjacency": "networkx", "get_edgelist": "igraph"}
@@ -261,6 +251,43 @@ def refuse_other_graph(edges: Any) -> Any:
     return edges
 
 
+def is_table(source: Any) -> bool:
+    """Whether an object is a table that `ArrowObject` reads."""
+    return hasattr(source, "__arrow_c_stream__") or library_of(source) in (
+        "dataset",
+        "scanner",
+        "lazy frame",
+        "connection",
+    )
+
+
+def refuse_table(edges: Any) -> None:
+    """Refuse a table where batches of edges are needed."""
+    if is_table(edges):
+        raise TypeError(
+            f"edges are needed, got a {type(edges).__name__}; read it with "
+            f"ohmlearn.read_edges(...), which numbers the nodes"
+        )
+
+
+def library_of(table: Any) -> str:
+    """Return how a table is read, from its type, without importing its library."""
+    kind = type(table)
+    names = {(base.__module__.partition(".")[0], base.__name__) for base in kind.__mro__}
+    known = {
+        ("pyarrow", "Dataset"): "dataset",
+        ("pyarrow", "Scanner"): "scanner",
+        ("duckdb", "DuckDBPyRelation"): "relation",
+        ("_duckdb", "DuckDBPyRelation"): "relation",
+        ("duckdb", "DuckDBPyConnection"): "connection",
+        ("_duckdb", "DuckDBPyConnection"): "connection",
+        ("polars", "LazyFrame"): "lazy frame",
+        ("polars", "DataFrame"): "polars",
+        ("pandas", "DataFrame"): "pandas",
+    }
+    return next((known[name] for name in names if name in known), "")
+
+
 def split_batch(batch: Any, name: str) -> tuple[Any, Any, Any, Any]:
     """Return the parts (u, v, w, t) of a batch of edges; w and t may be None."""
     if not isinstance(batch, tuple | list) or not 2 <= len(batch) <= 4:
@@ -273,44 +300,26 @@ def split_batch(batch: Any, name: str) -> tuple[Any, Any, Any, Any]:
     return u, v, w, t
 
 
-def check_batch(batch: Any, number: int) -> tuple[Any, ...]:
-    """Return (u, v) or (u, v, w) of one batch of edges; u and v of one type, nothing copied.
+def check_batch(batch: Any, number: int) -> tuple[Any, Any, Any, Any]:
+    """Return (u, v, w, t) of one batch of edges; u and v of one type, w and t may be None.
 
-    Times are left out.
+    Nothing is copied if the arrays have types that the kernels take.
+
+    Examples
+    --------
+    >>> check_batch(([0], [1, 2]), 3)
+    Traceback (most recent call last):
+    ...
+    ValueError: batch 3: one entry per edge is needed in each array, got len(u) = 1, len(v) = 2
     """
-    a, b, c, _ = split_batch(batch, f"batch {number}")
+    a, b, c, d = split_batch(batch, f"batch {number}")
     try:
         u, v = check_node_ids(a, "u"), check_node_ids(b, "v")
         w = None if c is None else check_weights(c, "w")
-        check_same_length(u=u, v=v, w=w)
+        t = None if d is None else check_times(d)
+        check_same_length(u=u, v=v, w=w, t=t)
     except ValueError as error:
         raise ValueError(f"batch {number}: {error}") from error
     if u.dtype != v.dtype:
         u, v = u.astype(np.int64), v.astype(np.int64)
-    return (u, v) if w is None else (u, v, w)
-
-
-def check_timed_batch(batch: Any, number: int) -> tuple[Any, Any, Any, NDArray[np.float64]]:
-    """Return (u, v, w, t) of one batch of edges with times; w may be None.
-
-    Examples
-    --------
-    >>> check_timed_batch(([0], [1]), 3)
-    Traceback (most recent call last):
-    ...
-    ValueError: batch 3: these edges have no times; give batches (u, v, w, t), where w may be None,
-    or read_edges(..., time=...) with the column of times
-    """
-    arrays = check_batch(batch, number)
-    values = split_batch(batch, f"batch {number}")[3]
-    if values is None:
-        raise ValueError(
-            f"batch {number}: these edges have no times; give batches (u, v, w, t), where w may be "
-            f"None, or read_edges(..., time=...) with the column of times"
-        )
-    try:
-        t = check_times(values)
-        check_same_length(u=arrays[0], t=t)
-    except ValueError as error:
-        raise ValueError(f"batch {number}: {error}") from error
-    return (*arrays, None, t) if len(arrays) == 2 else (*arrays, t)
+    return u, v, w, t

@@ -30,6 +30,7 @@ __all__ = [
     "describe_time",
     "find_unix_unit",
     "is_missing",
+    "show_time",
     "tomorrow",
 ]
 
@@ -284,6 +285,11 @@ def check_moment(name: str, value: Any) -> float:
     if not abs(found) <= LARGEST_TIME:
         raise ValueError(f"{name} must be finite, got {value!r}")
     return found
+
+
+def show_time(value: float, unit: str | None) -> str:
+    """Return a time as a date, or as a number if its unit is not known."""
+    return describe_time(value, unit in ("date", "s"))
 
 
 def describe_time(value: float, is_date: bool) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from ohmlearn._arrays_file import read_arrays, write_arrays
 from ohmlearn.cli.messages import tell
 from ohmlearn.cli.state_sources import EdgeDigest, describe_file, some_rows
-from ohmlearn.edges.protocol import EdgeBatch, TimedBatch
+from ohmlearn.edges import Batch
 from ohmlearn.reading.file_edges import Place
 from ohmlearn.sparsifier import StreamingSparsifier
 
@@ -24,7 +24,6 @@ __all__ = ["Checkpoint"]
 
 PARAMETERS = ("epsilon", "max_edges", "memory", "half_life", "horizon")
 WORTH = 30.0  # saving takes at most one part in so many of the time
-Batch = EdgeBatch | TimedBatch
 
 
 class Checkpoint:

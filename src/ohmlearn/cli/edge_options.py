@@ -11,13 +11,12 @@ from ohmlearn.cli.messages import shows_progress, status_line, tell
 if TYPE_CHECKING:
     from ohmlearn.cli.checkpoint import Checkpoint
     from ohmlearn.cli.state_option import Intake
-    from ohmlearn.edges.protocol import EdgeBatch, TimedBatch
+    from ohmlearn.edges import Batch, Edges
     from ohmlearn.nodes import NodeTable
     from ohmlearn.reading import EdgeStream, ReadOptions
     from ohmlearn.sparsifier import StreamingSparsifier
 
 __all__ = [
-    "WatchedEdges",
     "as_column",
     "as_moment",
     "check_durations",
@@ -29,6 +28,7 @@ __all__ = [
     "print_bad",
     "reading_options",
     "seed_option",
+    "watch_edges",
 ]
 
 # One for each field of ReadOptions, with the same name, and --kinds for names in `bipartite`.
@@ -212,7 +212,7 @@ def open_edges(
 
 
 def check_ids(
-    stream: Any,
+    stream: "Edges",
     path: str,
     ids: list[Any],
     rows: list[int] | None = None,
@@ -221,23 +221,26 @@ def check_ids(
     """Refuse ids of a file that cannot be those of the edges, before these are read."""
     from ohmlearn.reading.label_table import as_node_ids
 
-    kind = stream.nodes.kind if stream.nodes is not None else None
-    if kind is None and hasattr(stream, "find_kind"):
-        kind = stream.find_kind()
-    as_node_ids(path, ids, kind, getattr(stream, "kinds", ()), heading=heading, rows=rows)
+    as_node_ids(path, ids, stream.id_type, stream.kinds, heading=heading, rows=rows)
 
 
-def _print_columns(stream: "EdgeStream", options: dict[str, Any]) -> None:
+def _print_columns(stream: "Edges", options: dict[str, Any]) -> None:
     if stream.columns is not None and not (options["quiet"] or options["as_json"]):
         tell(f"{stream.sources[0]}: {stream.columns}")
 
 
-class WatchedEdges:
-    """A stream that tells the status line how far it has been read.
+def watch_edges(
+    stream: "Edges",
+    options: dict[str, Any],
+    sparsifier: "StreamingSparsifier | None" = None,
+    checkpoint: "Checkpoint | Intake | None" = None,
+    needs_edges: bool = False,
+) -> "Edges":
+    """Return edges that tell the status line how far they have been read.
 
     Parameters
     ----------
-    stream : EdgeStream
+    stream : Edges
     options : dict
         Those of `edge_options`.
     sparsifier : StreamingSparsifier, optional
@@ -248,86 +251,56 @@ class WatchedEdges:
     needs_edges : bool
         Whether a stream without any edge is refused.
     """
+    from ohmlearn.edges.wrapped import Watched
 
-    def __init__(
-        self,
-        stream: "EdgeStream",
-        options: dict[str, Any],
-        sparsifier: "StreamingSparsifier | None" = None,
-        checkpoint: "Checkpoint | Intake | None" = None,
-        needs_edges: bool = False,
-    ) -> None:
-        self.nodes = stream.nodes
-        self.rereadable = stream.rereadable
-        self.sources = stream.sources
-        if hasattr(stream, "kept_sparsifier"):  # of a log
-            self.kept_sparsifier = stream.kept_sparsifier
-        self._stream = stream
-        self._options = options
-        self._sparsifier = sparsifier
-        self._checkpoint = checkpoint
-        self._needs_edges = needs_edges
-        self._n_readings = 0
-
-    @property
-    def time_unit(self) -> str | None:
-        """What the times are, see `EdgeStream`."""
-        return self._stream.time_unit
-
-    def __iter__(self) -> Iterator["EdgeBatch | TimedBatch"]:
-        return self.read_ahead(1)
-
-    def read_ahead(self, n_jobs: int) -> Iterator["EdgeBatch | TimedBatch"]:
-        """Yield the batches; threads may read the next ones, see `EdgeStream.read_ahead`."""
-        self._n_readings += 1
-        if self._n_readings > 1:
-            yield from self._show(None, n_jobs)
+    def read(batches: "Iterator[Batch]", number: int) -> "Iterator[Batch]":
+        shown = _show(stream, options, batches, sparsifier if number == 1 else None, number)
+        if number > 1:
+            yield from shown
             return
-        batches = self._show(self._sparsifier, n_jobs)
-        yield from batches if self._checkpoint is None else self._checkpoint.unseen(batches)
-        print_bad(self._stream, self._options)
-        if self._needs_edges and self._stream.n_read == 0:
-            _refuse_empty(self._stream)
+        yield from shown if checkpoint is None else checkpoint.unseen(shown)
+        print_bad(stream, options)
+        if needs_edges and stream.n_read == 0:
+            _refuse_empty(stream)
 
-    def _show(
-        self, sparsifier: "StreamingSparsifier | None", n_jobs: int
-    ) -> Iterator["EdgeBatch | TimedBatch"]:
-        from ohmlearn.reading.as_edges import batches_of
+    return Watched(stream, read)
 
-        stream, line = self._stream, status_line()
-        printed = stream.columns is not None
-        for batch in batches_of(stream, n_jobs):
-            if not printed:  # the columns of a pipe are not known before
-                _print_columns(stream, self._options)
-                printed = True
-            self._check_n_nodes()
-            if len(batch.u) > 0:  # so the unit of the times is known
-                check_durations(self._options, stream.time_unit)
-            yield batch
-            if line is not None:
-                line.read(stream.n_read, stream.fraction, sparsifier)
 
-    def _check_n_nodes(self) -> None:
-        """Refuse more nodes than --n-nodes says, which the memory was reckoned with."""
-        limit = self._options.get("n_nodes")
-        if self._n_readings > 1:  # labelled nodes that no edge has are there, too
-            return
-        if limit is not None and len(self._stream.nodes) > limit:
+def _show(
+    stream: "Edges",
+    options: dict[str, Any],
+    batches: "Iterator[Batch]",
+    sparsifier: "StreamingSparsifier | None",
+    number: int,
+) -> "Iterator[Batch]":
+    """Yield batches; print columns and progress, and check what the options say about edges."""
+    line, limit = status_line(), options.get("n_nodes")
+    printed = stream.columns is not None
+    for batch in batches:
+        if not printed:  # the columns of a pipe are not known before
+            _print_columns(stream, options)
+            printed = True
+        # Later, labelled nodes that no edge has are there, too.
+        if number == 1 and limit is not None and len(stream.nodes or ()) > limit:
             raise ValueError(f"the edges have more than {limit:,} nodes; raise --n-nodes")
+        if len(batch.u) > 0:  # so the unit of the times is known
+            check_durations(options, stream.time_unit)
+        yield batch
+        if line is not None:
+            line.read(stream.n_read, stream.fraction, sparsifier)
 
 
-def _refuse_empty(stream: Any) -> NoReturn:
+def _refuse_empty(stream: "Edges") -> NoReturn:
     """Refuse a stream without edges: what needs them would blame another file."""
     from ohmlearn.reading.source_errors import refuse_source
 
-    first, *others = stream.sources
-    where = f"{first} and {len(others)} more" if others else first
+    where = stream.name
     if stream.n_bad:
         refuse_source(where, f"all {stream.n_bad:,} rows are bad; the first is {stream.first_bad}")
     refuse_source(where, "there is no edge")
 
 
-def print_bad(stream: Any, options: dict[str, Any]) -> None:
+def print_bad(stream: "Edges", options: dict[str, Any]) -> None:
     """Report rows that were skipped."""
     if stream.n_bad and not (options["quiet"] or options["as_json"]):
         rows = "row" if stream.n_bad == 1 else "rows"

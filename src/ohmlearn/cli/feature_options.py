@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ohmlearn.cli.class_prior_option import read_shares
-from ohmlearn.cli.edge_options import WatchedEdges, as_column, check_ids, open_edges
-from ohmlearn.cli.forgetting_options import EdgesSince, Forgetting
+from ohmlearn.cli.edge_options import as_column, check_ids, open_edges, watch_edges
+from ohmlearn.cli.forgetting_options import Forgetting
 from ohmlearn.cli.main import was_given
 from ohmlearn.cli.messages import tell
 
@@ -180,7 +180,9 @@ def label_with_features(
 
     from ohmlearn.checks.parameters import check_n_jobs
     from ohmlearn.checks.times import check_moment
+    from ohmlearn.edges.wrapped import TimeFiltered
     from ohmlearn.features import GraphFeatureClassifier
+    from ohmlearn.graph.time_view import TimeView
     from ohmlearn.sparsifier import StreamingSparsifier
 
     features = read_feature_file(options, labels.id_heading)
@@ -196,9 +198,9 @@ def label_with_features(
         n_jobs=options["threads"],
         **(forgetting.parameters if since is None else {}),
     )
-    edges: Any = WatchedEdges(stream, options, sparsifier, needs_edges=True)
+    edges = watch_edges(stream, options, sparsifier, needs_edges=True)
     if since is not None:
-        edges = EdgesSince(edges, check_moment("since", since))
+        edges = TimeFiltered(edges, TimeView(since=check_moment("since", since)), needs_edges=True)
     if options["model"] == "hist-gradient-boosting":
         features = _as_dense(features)
     model = GraphFeatureClassifier(

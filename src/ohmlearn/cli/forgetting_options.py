@@ -1,7 +1,7 @@
 """Options of commands that forget old edges."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,10 +9,11 @@ import click
 from ohmlearn.cli.edge_options import as_moment, check_durations
 
 if TYPE_CHECKING:
+    from ohmlearn.edges import Edges
     from ohmlearn.estimators import HFSClassifier
     from ohmlearn.graph.time_view import TimeView
 
-__all__ = ["EdgesSince", "Forgetting", "check_window", "forgetting_options"]
+__all__ = ["Forgetting", "check_window", "forgetting_options"]
 
 OPTIONS = (
     click.option(
@@ -63,91 +64,31 @@ class Forgetting:
         self.parameters: dict[str, Any] = {"half_life": half_life, "horizon": horizon}
         self.moment: dict[str, Any] = {} if since is None else {"since": since}
 
-    def view_of(self, stream: Any) -> "TimeView | None":
+    def view_of(self, stream: "Edges") -> "TimeView | None":
         """Return which edges of a stream count; reads it once to find the latest time."""
         from ohmlearn.sparsifier.sparsifier_options import SparsifierOptions
-        from ohmlearn.sparsifier.sparsifier_times import check_unit, choose_view
+        from ohmlearn.sparsifier.sparsifier_times import choose_view
 
         if not self.needs_times:
             return None
         options = SparsifierOptions(**self.parameters)
-        latest = max((float(batch.t.max()) for batch in stream if len(batch.t)), default=None)
-        check_unit(stream, options)
+        times = (batch.need_times() for batch in stream)
+        latest = max((float(t.max()) for t in times if len(t)), default=None)
+        options.check_unit(stream.time_unit)
         check_durations(self._given, stream.time_unit)
         return choose_view(options, latest, None, self.moment.get("since"))
 
 
-class EdgesSince:
-    """A stream of the edges since a time, without their times.
-
-    The end of a reading in which no edge counts is an error, so that nothing is computed then.
-
-    Parameters
-    ----------
-    edges : stream of edges with times
-    since : float
-
-    Examples
-    --------
-    >>> edges = EdgesSince([([0, 1], [1, 2], None, [3.0, 7.0])], 5.0)
-    >>> [u.tolist() for u, v, w in edges], edges.about()["latest"]
-    ([[1]], 7.0)
-    >>> list(EdgesSince([([0, 1], [1, 2], None, [3.0, 7.0])], 8.0))
-    Traceback (most recent call last):
-    ...
-    ValueError: no edge counts since 8; the latest is of 7
-    """
-
-    def __init__(self, edges: Any, since: float) -> None:
-        self._edges, self._since = edges, since
-        self._latest = -math.inf
-        self.rereadable: bool = getattr(edges, "rereadable", True)
-        self.sources: list[str] = getattr(edges, "sources", [])
-        self.nodes = getattr(edges, "nodes", None)
-
-    def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        from ohmlearn.cli.label_summary import show_time
-        from ohmlearn.graph.time_view import TimeView
-
-        n_edges = 0
-        for batch in TimeView(since=self._since).of(self._watched()):
-            n_edges += len(batch[0])
-            yield batch
-        if n_edges == 0:
-            unit = getattr(self._edges, "time_unit", None)
-            since, latest = (show_time(time, unit) for time in (self._since, self._latest))
-            raise ValueError(f"no edge counts since {since}; the latest is of {latest}")
-
-    def _watched(self) -> Iterator[Any]:
-        import numpy as np
-
-        for batch in self._edges:
-            if len(batch[0]) > 0:
-                self._latest = max(self._latest, float(np.max(batch[3])))
-            yield batch
-
-    def about(self) -> dict[str, Any]:
-        """Return what the summary says about times."""
-        return {
-            "at": None,
-            "half_life": None,
-            "since": self._since,
-            "latest": self._latest,
-            "unit": getattr(self._edges, "time_unit", None),
-            "asked": None,
-        }
-
-
-def check_window(model: "HFSClassifier", stream: Any) -> None:
+def check_window(model: "HFSClassifier", stream: "Edges") -> None:
     """Refuse answers without any edge, because of a window or because all were removed."""
-    from ohmlearn.cli.label_summary import show_time
+    from ohmlearn.checks.times import show_time
 
     view, kept = model.graph_.view, model.sparsifier_
     if model.graph_.n_edges > 0 or kept is None:
         return
     if view is not None and kept.latest_ is not None:
-        unit = getattr(stream, "time_unit", None)
+        unit = stream.time_unit
         since, latest = (show_time(time, unit) for time in (view.earliest, kept.latest_))
         raise ValueError(f"no edge counts since {since}; the latest is of {latest}")
-    if hasattr(stream, "kept_sparsifier"):
+    if stream.is_log:
         raise ValueError(f"there are no live edges in {' and '.join(stream.sources)}")

@@ -7,12 +7,12 @@ import click
 
 from ohmlearn._phases import Phase, phase
 from ohmlearn.cli.edge_options import (
-    WatchedEdges,
     check_ids,
     edge_options,
     fraction,
     open_edges,
     seed_option,
+    watch_edges,
 )
 from ohmlearn.cli.forgetting_options import Forgetting, forgetting_options
 from ohmlearn.cli.main import main
@@ -42,7 +42,7 @@ def info(**options: Any) -> None:
     stream = open_edges(options)
     summary = EdgeSummary()
     with phase(READING):
-        for batch in WatchedEdges(stream, options):
+        for batch in watch_edges(stream, options):
             summary.update(*batch)
     figures = summary.figures(len(stream.nodes)) | {"n_bad_rows": stream.n_bad}
     figures["columns"] = stream.columns
@@ -112,7 +112,7 @@ def sparsify(output: str, **options: Any) -> None:
         n_jobs=options["threads"],
     )
     with phase(READING):
-        sparsifier.update(WatchedEdges(stream, options, sparsifier))
+        sparsifier.update(watch_edges(stream, options, sparsifier))
     with phase("choosing the edges to keep"):
         u, v, w = sparsifier.snapshot(**forgetting.moment).edges()
     if is_state:
@@ -158,7 +158,7 @@ def certify(h: str, **options: Any) -> None:
     stream = open_edges(options, kept.nodes, needs_times=forgetting.needs_times)
     if not stream.rereadable:
         raise click.UsageError("a pipe can be read only once, but certify needs several passes")
-    edges = WatchedEdges(stream, options, needs_edges=True)
+    edges = watch_edges(stream, options, needs_edges=True)
     with phase(f"reading {h}"):
         sparsifier = _load(kept)
     if forgetting.needs_times:
@@ -316,7 +316,7 @@ def _load(stream: "EdgeStream", options: dict[str, Any] | None = None) -> "Graph
     from ohmlearn.graph import Graph
 
     with phase(READING):
-        watched = None if options is None else WatchedEdges(stream, options, needs_edges=True)
+        watched = None if options is None else watch_edges(stream, options, needs_edges=True)
         batches = list(watched or stream)
     graph = Graph.from_batches(batches, n_nodes=len(stream.nodes))
     graph.nodes = stream.nodes

@@ -11,13 +11,13 @@ import click
 
 from ohmlearn.cli.cluster_option import cluster_option, open_on_cluster
 from ohmlearn.cli.edge_options import (
-    WatchedEdges,
     check_durations,
     check_ids,
     edge_options_with_state,
     fraction,
     open_edges,
     seed_option,
+    watch_edges,
 )
 from ohmlearn.cli.feature_options import (
     OF_EDGES_ALONE,
@@ -220,7 +220,7 @@ def _label(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> "Out
             check_durations(options, stream.time_unit)
         else:
             check_ids(stream, labels.path, list(labels), heading=labels.id_heading)
-            edges = WatchedEdges(stream, options, sparsifier, checkpoint, needs_edges=True)
+            edges = watch_edges(stream, options, sparsifier, checkpoint, needs_edges=True)
         line = status_line()
         if line is not None and options["report"] and not options["no_certificate"]:
             line.n_later = MOST_PASSES
@@ -241,7 +241,10 @@ def _label(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> "Out
 def _label_with_features(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> "Outcome":
     """Label all nodes from features and edges."""
     model, stream, edges = label_with_features(options, labels, forgetting)
-    about = {} if forgetting.moment.get("since") is None else {"time": edges.about()}
+    about = {}
+    if forgetting.moment.get("since") is not None:
+        when = {"since": edges.view.since, "latest": edges.latest, "unit": edges.time_unit}
+        about["time"] = {"at": None, "half_life": None, "asked": None, **when}
     return model, stream, _certify(model, edges, options), about, lambda: None
 
 
@@ -265,14 +268,14 @@ def _label_with_state(options: dict[str, Any], labels: Any, forgetting: Forgetti
     stream: Any = NoEdges(None if model is None else model.nodes_)
     if options["edges"]:
         stream = open_edges(options, stream.nodes, needs_times=sparsifier.options.has_times)
-    if hasattr(stream, "kept_sparsifier"):
+    if stream.is_log:
         raise click.UsageError("a log of edges keeps its own sparsifier; leave out --state")
     if labels is not None:
         check_ids(stream, labels.path, list(labels), heading=labels.id_heading)
     intake = Intake(getattr(model, "sources_", []), stream, state.path, options["again"])
     edges = None
     if options["edges"]:
-        edges = WatchedEdges(stream, options, sparsifier, intake, needs_edges=model is None)
+        edges = watch_edges(stream, options, sparsifier, intake, needs_edges=model is None)
     counts = {"kept": 0, "replaced": 0, "new": len(labels or ())}
     try:
         if model is None:
@@ -335,7 +338,7 @@ def _make_sparsifier(
 
     if options["cluster"]:
         return None, None
-    if hasattr(stream, "kept_sparsifier"):
+    if stream is not None and stream.is_log:
         if options["checkpoint"] is not None:
             raise click.UsageError("a log keeps its own sparsifier; leave out --checkpoint")
         return None, None
@@ -343,7 +346,8 @@ def _make_sparsifier(
     if options["memory"] is not None:
         from ohmlearn.cli.memory_budget import find_budget
 
-        passes = options["passes"] or (3 if getattr(stream, "rereadable", False) else 1)
+        rereadable = stream is not None and stream.rereadable
+        passes = options["passes"] or (3 if rereadable else 1)
         classes = classes or labels.classes()
         budget = find_budget(options, stream, passes, classes, labels or ())
         max_edges = budget.edges_within(options["memory"])

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ohmlearn.estimators import HFSClassifier
     from ohmlearn.report.label_columns import Answers
 
-__all__ = ["make_summary", "print_summary", "show_time"]
+__all__ = ["make_summary", "print_summary"]
 
 MANY = 20  # classes, each with a column
 
@@ -48,10 +48,10 @@ def make_summary(
     view = model.graph_.view
     if view is not None:
         kept = model.sparsifier_
-        unit = getattr(stream, "time_unit", None)
+        unit = stream.time_unit
         when = {"latest": kept.latest_, "unit": unit, "asked": kept.options.half_life}
         summary["time"] = {**asdict(view), **when}
-    if hasattr(model, "staleness_") and hasattr(stream, "kept_sparsifier"):
+    if hasattr(model, "staleness_") and stream.is_log:
         summary["staleness"] = model.staleness_
     if answers.abstained is not None:
         summary["n_abstained"] = int(answers.abstained.sum())
@@ -207,6 +207,8 @@ def _staleness(staleness: float) -> str:
 
 def _time(time: dict[str, Any]) -> str:
     def show(name: str) -> str:
+        from ohmlearn.checks.times import show_time
+
         return show_time(time[name], time["unit"])
 
     if time["half_life"] is not None:
@@ -219,13 +221,6 @@ def _duration(asked: str | float, unit: str | None) -> str:
     if isinstance(asked, str):
         return asked
     return f"{asked:g}" if unit is None else f"{asked:g} {'s' if unit == 'date' else unit}"
-
-
-def show_time(value: float, unit: str | None) -> str:
-    """Return a time as a date, or as a number if its unit is not known."""
-    from ohmlearn.checks.times import describe_time
-
-    return describe_time(value, unit in ("date", "s"))
 
 
 def _classes(summary: dict[str, Any]) -> str:

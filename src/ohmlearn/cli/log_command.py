@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ohmlearn._phases import Phase, phase
-from ohmlearn.cli.edge_options import WatchedEdges, edge_options, fraction, open_edges, seed_option
+from ohmlearn.cli.edge_options import edge_options, fraction, open_edges, seed_option, watch_edges
 from ohmlearn.cli.main import main
 from ohmlearn.cli.messages import shows_progress, tell
 
@@ -48,7 +48,7 @@ def append(folder: str, **options: Any) -> None:
     with _open(folder, epsilon=options["epsilon"], seed=options["seed"]) as edge_log:
         stream = open_edges(options, edge_log.nodes, needs_times=edge_log.has_times)
         with phase(Phase("reading edges", 1, 1)):
-            n_appended = edge_log.append(WatchedEdges(stream, options))
+            n_appended = edge_log.append(watch_edges(stream, options))
         _report(edge_log, {"n_appended": n_appended, "n_bad_rows": stream.n_bad}, options)
 
 
@@ -72,7 +72,7 @@ def remove(folder: str, by_weight: bool, missing: Any, **options: Any) -> None:
         if stream.has_times and not edge_log.has_times:
             raise ValueError(f"the edges in {folder} have no times; leave out --time-col")
         with phase(Phase("reading edges", 1, 1)):
-            batches: list[Any] = list(WatchedEdges(stream, options))
+            batches: list[Any] = list(watch_edges(stream, options))
         if not batches:
             return
         ids = stream.nodes.ids()

@@ -120,8 +120,7 @@ def find_budget(
         raise click.UsageError("--memory needs --n-nodes, because the nodes use part of it")
     if options["max_edges"] is not None:
         raise click.UsageError("--memory and --max-edges limit the same edges; give one of them")
-    first = stream.first_ids() if hasattr(stream, "first_ids") else []
-    names = [str(name) for name in first or labelled]
+    names = [str(name) for name in (stream.first_ids() if stream else []) or labelled]
     are_integers = all(name.strip().lstrip("-").isdecimal() for name in names)
     return Budget(
         n_nodes=options["n_nodes"],

@@ -4,7 +4,7 @@ import os
 import warnings
 from collections.abc import Iterator
 from copy import copy
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from ohmlearn.cli.main import was_given
 from ohmlearn.cli.messages import tell
 from ohmlearn.cli.model_options import as_list, make_model, model_choices, use_own_words
 from ohmlearn.cli.state_sources import EdgeDigest, describe_file
+from ohmlearn.edges import Batch, Edges
 from ohmlearn.estimators import HFSClassifier
 from ohmlearn.estimators.model_file import is_model, load_model
 from ohmlearn.nodes import NodeTable
@@ -23,7 +24,6 @@ from ohmlearn.reading.label_table import FileLabels, as_node_ids, gather
 from ohmlearn.sparsifier import StreamingSparsifier
 
 if TYPE_CHECKING:
-    from ohmlearn.edges.protocol import EdgeBatch, TimedBatch
     from ohmlearn.reading import EdgeStream
 
 __all__ = ["Intake", "NoEdges", "State", "join_labels"]
@@ -31,14 +31,17 @@ __all__ = ["Intake", "NoEdges", "State", "join_labels"]
 REMEDY = "leave out the option, or name another state to start over"
 
 
-@dataclass
-class NoEdges:
+class NoEdges(Edges):
     """Stands in for the stream of a run that only changes labels or asks again."""
 
-    nodes: NodeTable | None
-    sources: list[str] = field(default_factory=list)
-    n_bad: int = 0
-    rereadable: bool = False
+    rereadable = False
+
+    def __init__(self, nodes: NodeTable | None) -> None:
+        self.nodes = nodes
+
+    def batches(self, n_jobs: int = 1) -> Iterator[Batch]:
+        """Yield nothing."""
+        return iter(())
 
 
 class State:
@@ -194,14 +197,11 @@ class Intake:
             if found["size"]:
                 self._refuse_known(found, ("size", "sample"))
                 self._warn_of_name(found["name"])
-            where = stream.options.where if hasattr(stream, "options") else None  # else a log
-            self.sources.append(found | {"where": where})
+            self.sources.append(found | {"where": stream.options.where})
         for source in self.sources[:1]:
             self._warn_of_filter(source["where"])
 
-    def unseen(
-        self, batches: Iterator["EdgeBatch | TimedBatch"]
-    ) -> Iterator["EdgeBatch | TimedBatch"]:
+    def unseen(self, batches: Iterator[Batch]) -> Iterator[Batch]:
         """Yield the batches, and take checksums of the edges of each source."""
         digests = [EdgeDigest() for _ in self.sources]
         for batch in batches:

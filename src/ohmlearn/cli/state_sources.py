@@ -3,17 +3,17 @@
 import hashlib
 import zlib
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
+from ohmlearn.edges import Batch
 from ohmlearn.reading.remote import describe_remote, is_remote
 
 __all__ = ["EdgeDigest", "describe_file", "some_rows"]
 
 BLOCK, N_BLOCKS = 1 << 16, 16  # of a file, to notice an edit at once
 TYPES = ("<i4", "<i4", "<f8", "<f8")  # of columns u, v, w, t
-Batch = TypeVar("Batch", bound=tuple[Any, ...])
 
 
 class EdgeDigest:
@@ -64,7 +64,7 @@ class EdgeDigest:
 def some_rows(batch: Batch, start: int, stop: int) -> Batch:
     """Return a part of a batch."""
     parts: Any = (None if column is None else column[start:stop] for column in batch)
-    return type(batch)(*parts)
+    return Batch(*parts)
 
 
 def describe_file(name: str) -> dict[str, Any]:

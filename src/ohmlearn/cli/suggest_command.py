@@ -9,11 +9,11 @@ import click
 
 from ohmlearn.cli.cluster_option import cluster_option, open_on_cluster
 from ohmlearn.cli.edge_options import (
-    WatchedEdges,
     check_ids,
     edge_options_with_state,
     open_edges,
     seed_option,
+    watch_edges,
 )
 from ohmlearn.cli.forgetting_options import Forgetting, check_window, forgetting_options
 from ohmlearn.cli.main import main, was_given
@@ -162,7 +162,7 @@ def _fit(options: dict[str, Any], excluded: "Names | None") -> "Fitted":
                 check_ids(stream, labels.path, list(labels), heading=labels.id_heading)
             if excluded is not None:
                 check_ids(stream, *excluded)
-            edges = WatchedEdges(stream, options, needs_edges=True)
+            edges = watch_edges(stream, options, needs_edges=True)
         model = make_model(options, edges.rereadable, **forgetting.parameters)
         if labels is None:
             model.update(edges, **forgetting.moment)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,7 +15,9 @@ from ohmlearn._display import Shown
 from ohmlearn.checks.parameters import check_count, check_seed
 from ohmlearn.cluster.partition_work import Multiplying, Sparsifying, Work
 from ohmlearn.cluster.partitions import Partition, Piece, make_options, open_partition
+from ohmlearn.edges import Batch, Edges
 from ohmlearn.edges.passes import Passes, PassTotals
+from ohmlearn.graph import Graph
 from ohmlearn.graph.time_view import TimeView
 from ohmlearn.nodes import NodeTable
 from ohmlearn.reading.read_options import ReadOptions
@@ -27,7 +29,7 @@ PARTITION_EDGES = 50_000_000
 Progress = Callable[[str, int, int], None]  # stage, partitions done, partitions
 
 
-class PartitionedEdges(Shown, ABC):
+class PartitionedEdges(Edges, Shown):
     """Edges in partitions. An engine adds how a `Work` is run on them.
 
     `refine`, `certify` and the estimators accept them like other edges. `refine` and `certify` need
@@ -45,7 +47,9 @@ class PartitionedEdges(Shown, ABC):
         How to read: the fields of `ReadOptions`.
     """
 
-    rereadable = True
+    is_local = False
+    knows_unit = True
+    nodes: NodeTable
 
     def __init__(
         self,
@@ -68,8 +72,6 @@ class PartitionedEdges(Shown, ABC):
         self.progress = progress
         self.nodes = NodeTable()
         self.sources = [part.name for part in self.partitions]
-        self.n_bad = 0
-        self.first_bad: str | None = None
         self.traffic: tuple[int, ...] = ()
         self.has_times = self.options.time is not None
         self._time_unit: str | None = "unknown"
@@ -157,8 +159,42 @@ class PartitionedEdges(Shown, ABC):
         sparsifier.nodes = self.nodes
         return sparsifier
 
+    def batches(self, n_jobs: int = 1) -> Iterator[Batch]:
+        """Refuse: the edges are read where they are."""
+        raise TypeError(
+            f"the edges of a {type(self).__name__} are not read in this process; use its method "
+            f"sparsify, or give them to certify, refine or fit_edges"
+        )
+
+    def feed(self, sparsifier: StreamingSparsifier) -> StreamingSparsifier:
+        """Sparsify the edges where they are; merge the result if there are other edges."""
+        options = sparsifier.options
+        found = self.sparsify(
+            epsilon=options.epsilon,
+            max_edges=options.max_edges,
+            half_life=options.half_life,
+            horizon=options.horizon,
+            random_state=sparsifier.seed,
+        )
+        return found.feed(sparsifier)
+
+    def to_graph(self, n_nodes: int | None = None) -> Graph:
+        """Refuse: the edges may not fit in memory."""
+        raise ValueError(
+            "epsilon = None keeps every edge in this process, but these edges are on a cluster; "
+            "give an epsilon between 0 and 1"
+        )
+
+    def since(self, time: float) -> Edges:
+        """Refuse: edges are chosen by their times in the sparsifier only."""
+        raise ValueError("since needs a horizon for edges on a cluster; give horizon=math.inf")
+
     def open_passes(
-        self, component: NDArray[np.int32], reader: str, view: TimeView | None = None
+        self,
+        component: NDArray[np.int32],
+        reader: str,
+        n_jobs: int | None = None,
+        view: TimeView | None = None,
     ) -> Passes:
         """Return passes that multiply by the Laplacian of these edges; call `sparsify` before."""
         if len(self.nodes) == 0:

@@ -77,7 +77,7 @@ class SparkEdges(PartitionedEdges):
         **options: Any,
     ) -> None:
         check_count("partition_edges", partition_edges)
-        self.id_type = "bigint"
+        self.integer_type = "bigint"  # of ids in the answers
         self.frame: Any = None
         if hasattr(edges, "mapInArrow"):
             spark = edges.sparkSession
@@ -86,7 +86,7 @@ class SparkEdges(PartitionedEdges):
             if not hasattr(edges, "mapInArrow"):
                 wanted = "a Spark DataFrame, or paths of files"
                 return divide_files(edges, partition_edges, how, wanted)
-            self.frame, columns, self.id_type = choose_edges(edges, how)
+            self.frame, columns, self.integer_type = choose_edges(edges, how)
             warn_of_order(self.frame)
             with explained("counting partitions"):
                 count = count_partitions(self.frame)

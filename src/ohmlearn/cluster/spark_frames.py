@@ -65,7 +65,7 @@ class LabelledFrame(Labelled):
     def frame(self) -> Any:
         """The DataFrame of nodes and labels."""
         spark = self.edges.spark  # type: ignore[attr-defined]
-        id_type = self.edges.id_type  # type: ignore[attr-defined]
+        id_type = self.edges.integer_type  # type: ignore[attr-defined]
         return _make_frame(spark, self, id_type)
 
 

@@ -36,11 +36,10 @@ from ohmlearn.edge_log.log_sparsifier import (
 )
 from ohmlearn.edge_log.records import Columns
 from ohmlearn.edge_log.row_search import Found, Pairs, find_edges, find_nodes
-from ohmlearn.edges.protocol import EdgeBatch, TimedBatch
+from ohmlearn.edges import Batch
 from ohmlearn.graph import Graph
-from ohmlearn.nodes.node_identity import nodes_of
 from ohmlearn.nodes.node_ids import as_ids
-from ohmlearn.reading.as_edges import as_edges, batches_of
+from ohmlearn.reading.as_edges import as_named_edges
 from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.sparsifier.sparsifier_options import SparsifierOptions
 from ohmlearn.sparsifier.sparsifier_times import check_arrivals
@@ -119,8 +118,8 @@ class EdgeLog(LogBase):
     >>> folder.cleanup()
     """
 
-    def __iter__(self) -> Iterator[EdgeBatch | TimedBatch]:
-        return iter(self.live_edges())
+    def __iter__(self) -> Iterator[Batch]:
+        return self.live_edges().batches()
 
     @property
     def time_unit(self) -> str | None:
@@ -171,9 +170,11 @@ class EdgeLog(LogBase):
         ...     log.append([([7, 8], [8, 9]), ([9], [7])])
         3
         """
-        u = u if v is not None else as_edges(u)
-        batches: Iterable[Any] = [(u, v, w, t)] if v is not None else batches_of(u)
-        source = None if v is not None else nodes_of(u)
+        batches: Iterable[Any] = [(u, v, w, t)]
+        source = None
+        if v is None:
+            batches = edges = as_named_edges(u)
+            source = edges.nodes
         translation = np.empty(0, np.int32)
         n_appended = 0
         with self._operation(sync) as store:

@@ -16,7 +16,7 @@ from ohmlearn.edge_log.log_contents import Contents, Rows, is_removed
 from ohmlearn.edge_log.log_errors import refuse_damaged
 from ohmlearn.edge_log.log_segments import SegmentFile, segment_path
 from ohmlearn.edge_log.records import Columns, concatenate, decode_edges
-from ohmlearn.edges.protocol import EdgeBatch, TimedBatch
+from ohmlearn.edges import Batch, Edges
 from ohmlearn.nodes import NodeTable
 from ohmlearn.reading.read_options import ReadOptions
 
@@ -33,7 +33,7 @@ class LivePart(NamedTuple):
     is_live: NDArray[np.bool_] | None  # of all its rows; None if all are live
 
 
-class LiveEdges(Shown):
+class LiveEdges(Edges, Shown):
     """The live edges of a log; what is done to the log later does not change them.
 
     Attributes
@@ -43,7 +43,7 @@ class LiveEdges(Shown):
     n_edges, n_nodes : int
         Number of live edges, and of nodes in the log, with or without edges.
     has_times : bool
-        Whether batches are `TimedBatch`.
+        Whether batches have times.
     rereadable : bool
         Always True.
     sources : list of str
@@ -63,10 +63,11 @@ class LiveEdges(Shown):
     (2, 2, 1)
     """
 
-    rereadable = True
+    is_log = knows_unit = True
+    nodes: NodeTable
+    n_nodes: int
+    n_edges: int
     keeper: Callable[[int, int | None], Any] | None = None  # gives the sparsifier of the log
-    n_bad = 0
-    first_bad: str | None = None
 
     def __init__(
         self,
@@ -81,7 +82,6 @@ class LiveEdges(Shown):
         self.sources = [str(folder)]
         self.columns = "u, v, weights and times of the log" if has_times else "u, v and weights"
         self.options = ReadOptions()
-        self.n_read = 0
         self.n_operations = contents.n_operations
         self._folder, self._files = folder, files
         self._records, self._first_rows = contents.records, contents.first_rows
@@ -99,16 +99,12 @@ class LiveEdges(Shown):
             return None if part.columns.t is None else find_unix_unit(part.columns.t)
         return None
 
-    @property
-    def fraction(self) -> float:
-        """Which share of the current pass is done."""
-        return self.n_read / max(1, self.n_edges)
-
     def kept_sparsifier(self, n_jobs: int | None = None) -> Any:
         """Return the sparsifier that the log keeps of these edges; None if it has none of them."""
         return None if self.keeper is None else self.keeper(self.n_operations, n_jobs)
 
-    def __iter__(self) -> Iterator[EdgeBatch | TimedBatch]:
+    def batches(self, n_jobs: int = 1) -> Iterator[Batch]:
+        """Yield the live edges; small records are put together."""
         self.n_read = 0
         waiting: list[Columns] = []
         for part in self.parts():
@@ -121,12 +117,11 @@ class LiveEdges(Shown):
         if waiting:
             yield self._batch(waiting)
 
-    def _batch(self, parts: list[Columns]) -> EdgeBatch | TimedBatch:
+    def _batch(self, parts: list[Columns]) -> Batch:
         columns = concatenate(parts)
         self.n_read += len(columns.u)
-        if columns.t is None:
-            return EdgeBatch(columns.u, columns.v, columns.w)
-        return TimedBatch(columns.u, columns.v, columns.w, columns.t)
+        self.fraction = self.n_read / max(1, self.n_edges)
+        return Batch(*columns)
 
     @property
     def n_records(self) -> int:

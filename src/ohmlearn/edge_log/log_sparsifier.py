@@ -32,6 +32,7 @@ from ohmlearn.edge_log.log_store import Store
 from ohmlearn.edge_log.log_writer import Lock
 from ohmlearn.edge_log.record_loading import read_rows
 from ohmlearn.edge_log.records import Columns
+from ohmlearn.edges import Batch
 from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.sparsifier.sampling_error import largest_ratio
 
@@ -177,7 +178,7 @@ class SparsifierInStep:
     def _feed(self, live: LiveEdges, first: int) -> None:
         for part in live.parts(first):
             self._has_changed = True
-            self.sparsifier._add(_batch(part.columns), part.record, is_checked=True)
+            self.sparsifier.add(Batch(*part.columns), part.record, is_checked=True)
 
     def _take_out(self, parts: Iterator[Columns]) -> None:
         """Add edges to the removed ones, unless these are so many that H is built again anyway."""
@@ -185,7 +186,7 @@ class SparsifierInStep:
             if self._least > MAX_STALENESS:
                 return
             self._staleness, self._has_changed = None, True
-            self.removed._add(_batch(columns), 0, is_checked=True)
+            self.removed.add(Batch(*columns), is_checked=True)
             self._least = self._share_removed()
 
     def is_within(self, contents: Contents) -> bool:
@@ -367,9 +368,3 @@ def _first_after(entries: Entries, n_head: int, n_operations: int) -> int:
     if n_operations == 0:
         return n_head
     return n_head + int(np.flatnonzero(entries["is_last"][n_head:])[n_operations - 1]) + 1
-
-
-def _batch(columns: Columns) -> tuple[Any, ...]:
-    if columns.t is None:
-        return (columns.u, columns.v) if columns.w is None else columns[:3]
-    return tuple(columns)

@@ -5,7 +5,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,27 +14,26 @@ from ohmlearn import _core
 from ohmlearn.checks.edge_arrays import (
     MAX_NODES,
     EdgeNames,
-    check_batch,
     check_graph,
-    check_rereadable,
-    check_timed_batch,
     raise_edge_fault,
 )
 from ohmlearn.checks.parameters import check_n_jobs
+from ohmlearn.edges.protocol import Batch, Edges
 from ohmlearn.graph.graph import Graph
 from ohmlearn.graph.time_view import TimeView
-from ohmlearn.nodes.node_identity import join_tables, nodes_of
-from ohmlearn.reading.as_edges import batches_of
+from ohmlearn.nodes import NodeTable
+from ohmlearn.nodes.node_identity import join_tables
 
 __all__ = [
-    "EdgePasses",
+    "BatchPasses",
+    "GraphPasses",
+    "KeepsGraph",
     "PassTotals",
     "Passes",
     "Surroundings",
     "check_first_pass",
     "check_sparsifier",
     "multiply_laplacian",
-    "open_passes",
     "pass_bytes",
     "read_pass",
 ]
@@ -152,15 +151,15 @@ class Passes(ABC):
         return _first_where(self._roots[u] != self._roots[v], u, v)
 
 
-class EdgePasses(Passes):
-    """Passes over the edges of a graph G in this process, compared with a graph H.
+class BatchPasses(Passes):
+    """Passes over edges that this process reads.
 
     The first pass also compares components. To the last bit, a product does not depend on the
     batches of the edges or on the number of threads. `pass_bytes` says what memory a pass takes.
 
     Parameters
     ----------
-    edges : Graph, tuple (u, v) or (u, v, w) of arrays, or iterable of such tuples
+    edges : Edges
     component : ndarray of int32
         Component of H for each node.
     reader : str
@@ -168,12 +167,14 @@ class EdgePasses(Passes):
     n_jobs : int, optional
         Number of threads, as in scikit-learn.
     view : TimeView, optional
-        Which of the edges count, and how much; they need times then, unless they are a Graph.
+        Which of the edges count, and how much; they need times then.
 
     Examples
     --------
     >>> import numpy as np
-    >>> source = EdgePasses([([0], [1]), ([1], [2])], np.array([0, 0, 1], dtype=np.int32), "this")
+    >>> from ohmlearn.edges.in_memory import IterableEdges
+    >>> edges = IterableEdges([([0], [1]), ([1], [2])])
+    >>> source = BatchPasses(edges, np.array([0, 0, 1], dtype=np.int32), "this")
     >>> source.multiply(np.array([[1.0], [0.0], [0.0]])).ravel()
     array([ 1., -1.,  0.])
     >>> source.lost_edge, source.passes, source.edges_read
@@ -182,47 +183,60 @@ class EdgePasses(Passes):
 
     def __init__(
         self,
-        edges: Any,
+        edges: Edges,
         component: NDArray[np.int32],
         reader: str,
         n_jobs: int | None = None,
         view: TimeView | None = None,
     ) -> None:
         super().__init__(component, reader)
-        self._threads = check_n_jobs(n_jobs)
-        self._graph: Graph | None = None
-        if isinstance(edges, Graph):
-            view = None  # its weights are those of its own view
+        self._edges, self._threads = edges, check_n_jobs(n_jobs)
         self._weigh = None if view is None else partial(view.weigh, component=component)
-        if isinstance(edges, Graph) and edges.n_nodes == self.n_nodes:
-            self._graph = edges
-        elif isinstance(edges, Graph | tuple):
-            self._batches = batches_of(edges)
-        else:
-            self._batches = check_rereadable(batches_of(edges, self._threads), reader)
 
     def _read(self, x: NDArray[np.float64]) -> PassTotals:
         component = self.component if self.passes == 0 else None
-        if self._graph is None:
-            how = (self._threads, self.watched, self._weigh)
-            return read_pass(self._batches, x, component, self._roots, *how)
-        # All but the product comes from a pass without columns.
+        how = (self._threads, self.watched, self._weigh)
+        return read_pass(self._edges.batches(self._threads), x, component, self._roots, *how)
+
+
+class GraphPasses(Passes):
+    """Products with the Laplacian of a graph in memory."""
+
+    def __init__(
+        self, graph: Graph, component: NDArray[np.int32], reader: str, n_jobs: int | None
+    ) -> None:
+        super().__init__(component, reader)
+        self._graph, self._threads = graph, check_n_jobs(n_jobs)
+
+    def _read(self, x: NDArray[np.float64]) -> PassTotals:
         product = multiply_laplacian(self._graph, x, self._threads)
-        if component is None:
+        if self.passes > 0:
             return PassTotals(product, self._graph.n_edges, 0.0)
-        none, batches = np.empty((self.n_nodes, 0)), [self._graph.edges()]
-        totals = read_pass(batches, none, component, self._roots, self._threads, self.watched)
+        # All but the product comes from a pass without columns.
+        none, batches = np.empty((self.n_nodes, 0)), [Batch(*self._graph.edges())]
+        how = (self._roots, self._threads, self.watched)
+        totals = read_pass(batches, none, self.component, *how)
         return totals._replace(product=product, weight=0.0)
 
 
-def check_sparsifier(edges: Any, h: Any, call: str, at: Any = None, since: Any = None) -> Graph:
+@runtime_checkable
+class KeepsGraph(Protocol):
+    """A sparsifier: something that has a graph at a time."""
+
+    nodes: NodeTable | None
+
+    def snapshot(self, *, at: Any = None, since: Any = None) -> Graph:
+        """Return the graph."""
+
+
+def check_sparsifier(edges: Edges, h: Any, call: str, at: Any = None, since: Any = None) -> Graph:
     """Return the sparsifier `h` as a Graph; refuse arguments in the wrong order and other ids.
 
     The `view` of the graph says which of the edges it approximates, if times matter.
 
     Parameters
     ----------
-    edges : Graph, tuple of arrays, or iterable of such tuples
+    edges : Edges
         The edges of the full graph.
     h : Graph, or an object whose ``snapshot()`` returns one
     call : str
@@ -230,37 +244,39 @@ def check_sparsifier(edges: Any, h: Any, call: str, at: Any = None, since: Any =
     at, since : number or date, optional
         Which graph `h` is asked for, see `StreamingSparsifier.snapshot`.
     """
-    if hasattr(edges, "snapshot") and not isinstance(edges, Iterable):  # a log is both
+    if edges.is_sample:
         raise TypeError(
             f"edges come first and the sparsifier second, {call}, but the first argument is a "
             f"{type(edges).__name__}; swap the two"
         )
     moment = {name: value for name, value in (("at", at), ("since", since)) if value is not None}
-    if moment and not hasattr(h, "snapshot"):
+    graph = h
+    if isinstance(h, KeepsGraph):
+        graph = h.snapshot(**moment)
+    elif moment:
         raise TypeError(
             f"{' and '.join(moment)} can be given with a StreamingSparsifier only, got "
             f"{type(h).__name__}"
         )
-    graph = h.snapshot(**moment) if hasattr(h, "snapshot") else h
     if not isinstance(graph, Graph) and not hasattr(graph, "shape"):
-        swapped = isinstance(edges, Graph) and isinstance(graph, Iterable)
-        remedy = "; swap the two" if swapped and not isinstance(graph, str) else ""
+        swapped = isinstance(graph, Iterable) and not isinstance(graph, str)
+        remedy = "; swap the two" if edges.nodes_are_final and swapped else ""
         raise TypeError(
             f"the sparsifier must be a Graph or have a method snapshot(), and it comes after the "
             f"edges, {call}; got {type(graph).__name__}{remedy}"
         )
-    join_tables(nodes_of(edges), nodes_of(h))
     found: Graph = check_graph(graph, Graph)
+    join_tables(edges.nodes, found.nodes)
     return found
 
 
-def check_first_pass(edges: Any, h: Graph, source: Passes, call: str) -> None:
+def check_first_pass(edges: Edges, h: Graph, source: Passes, call: str) -> None:
     """Check what is known only after the first pass: ids of nodes and the number of edges.
 
     A stream may number its nodes as it is read. A sparsifier does not have more edges than its
     graph; if it does, the arguments are probably swapped.
     """
-    join_tables(nodes_of(edges), nodes_of(h))
+    join_tables(edges.nodes, h.nodes)
     if h.n_edges > source.edges_read:
         warnings.warn(
             f"the sparsifier has {h.n_edges} edges, more than the {source.edges_read} of the "
@@ -270,26 +286,8 @@ def check_first_pass(edges: Any, h: Graph, source: Passes, call: str) -> None:
         )
 
 
-def open_passes(
-    edges: Any,
-    component: NDArray[np.int32],
-    reader: str,
-    n_jobs: int | None = None,
-    view: TimeView | None = None,
-) -> Passes:
-    """Return passes over edges in this process, or over edges that are elsewhere.
-
-    The latter have a method `open_passes` and are multiplied where they are. `view` is that of the
-    sparsifier.
-    """
-    if hasattr(edges, "open_passes"):
-        passes: Passes = edges.open_passes(component, reader, view)
-        return passes
-    return EdgePasses(edges, component, reader, n_jobs, view)
-
-
 def read_pass(
-    batches: Iterable[Any],
+    batches: Iterable[Batch],
     x: NDArray[np.float64],
     component: NDArray[np.int32] | None,
     roots: NDArray[np.int32],
@@ -305,7 +303,8 @@ def read_pass(
     Examples
     --------
     >>> import numpy as np
-    >>> read_pass([([0], [1], [2.0])], np.array([[1.0], [0.0]]), None, np.empty(0, np.int32))
+    >>> batch = Batch(np.array([0]), np.array([1]), np.array([2.0]))
+    >>> read_pass([batch], np.array([[1.0], [0.0]]), None, np.empty(0, np.int32))
     PassTotals(product=array([[ 2.], [-2.]]), n_edges=1, weight=2.0, lost_edge=None, ...)
     """
     result, read, count, weight = np.zeros_like(x), 0, 0, 0.0
@@ -315,20 +314,16 @@ def read_pass(
         around.watch(edges)
     if component is not None:
         edges.join(component, roots)
-    for number, batch in enumerate(batches):
-        check = check_batch if weigh is None else check_timed_batch
-        arrays: tuple[Any, ...] = check(batch, number)
-        fault = _core.find_fault(MAX_NODES, threads, *arrays[:3])
+    for number, (u, v, w, t) in enumerate(batches):
+        fault = _core.find_fault(MAX_NODES, threads, u, v, w)
         if fault is not None:
             raise_edge_fault(fault, MAX_NODES, _name_edges(read))
-        read += len(arrays[0])
+        read += len(u)
         if weigh is not None:
-            arrays = weigh(*arrays)
-        edges.add(*arrays)
-        n_edges = len(arrays[0])
-        count += n_edges
-        w = arrays[2] if len(arrays) == 3 else None
-        weight += n_edges if w is None else float(w.sum(dtype=np.float64))
+            u, v, w = weigh(u, v, w, Batch(u, v, w, t).need_times(number))
+        edges.add(u, v, w)
+        count += len(u)
+        weight += len(u) if w is None else float(w.sum(dtype=np.float64))
     lost = edges.finish()
     totals = PassTotals(result, count, weight, lost)
     if around is None:

@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 
 from ohmlearn import _core
 from ohmlearn._arrays_file import check_arrays
-from ohmlearn.checks.edge_arrays import MAX_NODES, EdgeNames, check_timed_batch, raise_edge_fault
+from ohmlearn.checks.edge_arrays import MAX_NODES, EdgeNames, raise_edge_fault
+from ohmlearn.edges import Edges
+from ohmlearn.edges.in_memory import IterableEdges
 from ohmlearn.graph import Graph
 from ohmlearn.graph.time_view import TimeView
-from ohmlearn.reading.as_edges import batches_of, graph_of
 from ohmlearn.sparsifier.sparsifier_options import SparsifierOptions
-from ohmlearn.sparsifier.sparsifier_times import check_arrivals, check_unit, choose_view
+from ohmlearn.sparsifier.sparsifier_times import check_arrivals, choose_view
 
 __all__ = ["FAR", "ISOLATED", "AllEdges", "with_nodes"]
 
@@ -29,7 +30,7 @@ class AllEdges:
     Examples
     --------
     >>> edges = AllEdges(None, SparsifierOptions(half_life=10))
-    >>> edges.add([([0, 1], [1, 2], None, [0.0, 20.0])])
+    >>> edges.add(IterableEdges([([0, 1], [1, 2], None, [0.0, 20.0])]))
     >>> edges.snapshot().edges()[2]
     array([0.25, 1.  ])
     """
@@ -41,14 +42,20 @@ class AllEdges:
         self._latest = -math.inf
         self._least_nodes = 0  # one more than the largest node seen
 
-    def add(self, edges: Any) -> None:
+    def add(self, edges: Edges) -> None:
         """Take in edges; with times, drop those that are forgotten."""
+        if edges.is_sample:
+            raise ValueError(
+                "epsilon = None keeps every edge, but a sparsifier may have dropped some; give an "
+                "epsilon between 0 and 1, or the edges of sparsifier.snapshot()"
+            )
         if self._options.has_times:
             self._add_timed(edges)
-            return
-        if self._graph is not None:
-            edges = chain([self._graph.edges()], batches_of(edges))
-        self._graph = graph_of(edges, self._n_nodes)
+        elif self._graph is None:
+            self._graph = edges.to_graph(self._n_nodes)
+        else:
+            batches = chain([self._graph.edges()], edges.batches())
+            self._graph = Graph.from_batches(batches, n_nodes=self._n_nodes)
 
     def snapshot(self, *, at: Any = None, since: Any = None) -> Graph:
         """Return the graph, as `StreamingSparsifier.snapshot`."""
@@ -74,7 +81,7 @@ class AllEdges:
             u, v, w, t = empty if self._timed is None else self._timed
             counts, more = [self._least_nodes, 0, 0], {"edges_t": t, "edges_latest": self._latest}
         else:
-            graph = graph_of([], self._n_nodes) if self._graph is None else self._graph
+            graph = self._graph or Graph.from_batches([], n_nodes=self._n_nodes)
             u, v, w = graph.edges()
             counts, more = [getattr(graph, name) for name in COUNTS], {}
         columns = {"edges_u": u.astype(np.int32), "edges_v": v.astype(np.int32), "edges_w": w}
@@ -103,18 +110,18 @@ class AllEdges:
         latest = float(state["edges_latest"])
         if len(u) == 0 and latest == -math.inf:
             return
-        self._add_timed([(u, v, w, t)] if len(u) > 0 else [])
+        self._add_timed(IterableEdges([(u, v, w, t)] if len(u) > 0 else []))
         if not (self._latest <= latest < math.inf and self._least_nodes <= n_nodes):
             raise ValueError(f"the latest time is {latest}, and there are {n_nodes} nodes")
         self._latest, self._least_nodes = latest, n_nodes
 
-    def _add_timed(self, edges: Any) -> None:
+    def _add_timed(self, edges: Edges) -> None:
         parts = [] if self._timed is None else [self._timed]
         latest = self._latest
-        for number, batch in enumerate(batches_of(edges)):
-            if number == 0:  # only now a pipe knows the unit of its times
-                check_unit(edges, self._options)
-            u, v, w, t = check_timed_batch(batch, number)
+        for number, batch in enumerate(edges.batches()):
+            if number == 0 and edges.knows_unit:  # a pipe knows the unit of its times only now
+                self._options.check_unit(edges.time_unit)
+            (u, v, w, _), t = batch, batch.need_times(number)
             fault = _core.find_fault(MAX_NODES, 1, u, v, w)
             if fault is not None:
                 raise_edge_fault(fault, MAX_NODES, EdgeNames())
@@ -138,7 +145,7 @@ class AllEdges:
         if view is None or self._timed is None:
             graph = Graph.from_edges([], [], n_nodes=n_nodes)
         else:
-            graph = Graph.from_batches(view.of([self._timed]), n_nodes=n_nodes)
+            graph = Graph.from_edges(*view.weigh(*self._timed), n_nodes=n_nodes)
         graph.view = view
         return graph
 

@@ -10,15 +10,14 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ohmlearn._phases import Phase, phase
+from ohmlearn.checks.edge_arrays import is_table
+from ohmlearn.edges import Edges
 from ohmlearn.estimators.label_input import is_mapping
-from ohmlearn.estimators.label_job import Labelling, select_since
+from ohmlearn.estimators.label_job import Labelling
 from ohmlearn.estimators.labels_by_node import pair_by_node, warn_default_index
 from ohmlearn.estimators.model_file import load_model, save_model
 from ohmlearn.estimators.suggest_labels import Suggestion, suggest_nodes
-from ohmlearn.graph import Graph
 from ohmlearn.harmonic.posterior import posterior_std
-from ohmlearn.nodes.node_identity import nodes_of
-from ohmlearn.reading.arrow_objects import is_table
 from ohmlearn.reading.as_edges import as_edges
 from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.sparsifier.sparsifier_times import check_moments
@@ -102,18 +101,19 @@ optional
         ['a', 'b', 'b']
         """
         self._check_parameters()
-        given, is_first = edges, sparsifier is None or sparsifier.n_edges_seen_ == 0
-        edges = as_edges(given, nodes_of(sparsifier), is_first=is_first)
+        is_first = sparsifier is None or sparsifier.n_edges_seen_ == 0
+        given = edges
+        edges = as_edges(given, None if sparsifier is None else sparsifier.nodes, is_first=is_first)
         y, sample_weight = pair_by_node(y, sample_weight, by_index=True)
-        if is_table(given) and y is not None and not is_mapping(y, nodes_of(edges)):
+        if is_table(given) and y is not None and not is_mapping(y, edges.nodes):
             raise TypeError(
                 f"the nodes of a {type(given).__name__} of edges have ids, so labels need them, "
                 f"too; give y as a dict {{node: label}}, a Series or a table"
             )
-        is_graph = isinstance(edges, Graph)  # the table of a stream has only the nodes read so far
-        if n_nodes is None and (is_graph or nodes_of(edges) is None):
-            n_nodes = getattr(edges, "n_nodes", None)
-        if n_nodes is None and y is not None and not is_mapping(y, nodes_of(edges)):
+        # The table of a stream has only the nodes read so far.
+        if n_nodes is None and (edges.nodes_are_final or edges.nodes is None):
+            n_nodes = edges.n_nodes
+        if n_nodes is None and y is not None and not is_mapping(y, edges.nodes):
             n_nodes = len(y)
         for name in ("X_", "n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
@@ -162,12 +162,12 @@ optional
             self._check_parameters()
             self._start(None)
         edges = self._as_edges(edges)
-        check_moments(edges, at, since)
+        check_moments(edges.time_unit, at, since)
         with phase(Phase("reading edges", 1, 1), self.verbose):
             self._take(edges, at, since)
         return self
 
-    def _as_edges(self, edges: Any) -> Any:
+    def _as_edges(self, edges: Any) -> Edges:
         """Return edges in a form that can be taken in after those so far."""
         if self.sparsifier_ is not None:
             is_first = self.sparsifier_.n_edges_seen_ == 0
@@ -245,13 +245,11 @@ optional
         """
         check_is_fitted(self, "_labels")
         edges = self._as_edges(edges)
-        self._check_same_nodes(nodes_of(edges))
+        self._check_same_nodes(edges.nodes)
         if not self._holds_all_edges():
             before = self._answer if self._answer is not None and self._answer.passes else None
             done = self.n_iter_ - 1 if before is not None else 0
-            self._refine(
-                edges if self._first is None else select_since(edges, self._first), passes, before
-            )
+            self._refine(edges if self._first is None else edges.since(self._first), passes, before)
             self.n_iter_ += done
         self._solve()
         return self

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ohmlearn._phases import Phase, passes_before, phase
-from ohmlearn.checks.edge_arrays import check_rereadable
 from ohmlearn.checks.parameters import (
     LARGEST,
     N_JOBS,
@@ -30,6 +29,7 @@ from ohmlearn.checks.parameters import (
 )
 from ohmlearn.checks.times import DURATION_KIND, check_moment
 from ohmlearn.edge_log.log_sparsifier import KeptSparsifier
+from ohmlearn.edges import Edges
 from ohmlearn.estimators.all_edges import FAR, AllEdges, with_nodes
 from ohmlearn.estimators.label_input import (
     Labels,
@@ -40,15 +40,12 @@ from ohmlearn.estimators.label_input import (
 )
 from ohmlearn.estimators.points_estimator import FromPoints
 from ohmlearn.graph import Graph
-from ohmlearn.graph.time_view import EdgesInView, TimeView
 from ohmlearn.harmonic import HFSResult, refine, solve_hfs
 from ohmlearn.harmonic.hfs_system import Normalization
 from ohmlearn.harmonic.leave_one_out import LeftOut
 from ohmlearn.harmonic.solve_hfs import Method
 from ohmlearn.nodes import NodeTable
-from ohmlearn.nodes.node_identity import join_tables, nodes_of
-from ohmlearn.points import FaissKnnEdges, KnnEdges
-from ohmlearn.reading.as_edges import batches_of
+from ohmlearn.nodes.node_identity import join_tables
 from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.sparsifier.sparsifier_options import MAX_EDGES, SparsifierOptions
 from ohmlearn.sparsifier.sparsifier_times import check_moments
@@ -121,7 +118,7 @@ class Labelling(FromPoints):
 
     def _label(
         self,
-        edges: Any,
+        edges: Edges,
         y: Any,
         sample_weight: Any,
         n_nodes: int | None,
@@ -130,27 +127,22 @@ class Labelling(FromPoints):
         since: Any = None,
     ) -> None:
         """Read edges, solve on what is kept of them, refine on all of them."""
-        if hasattr(edges, "live_edges"):  # a log, which may change while it is read
-            edges = edges.live_edges()
-        check_moments(edges, at, since)
+        check_moments(edges.time_unit, at, since)
         first = None
         if since is not None and not self._keeps_times(edges, sparsifier):
             first, since = check_moment("since", since), None
-            edges = select_since(edges, first)
+            edges = edges.since(first)
         # Labels are checked before the edges are read, and numbered afterwards.
-        labels = self._read_labels(y, n_nodes, nodes_of(edges), sample_weight)
-        if isinstance(edges, Graph):
+        labels = self._read_labels(y, n_nodes, edges.nodes, sample_weight)
+        if edges.nodes_are_final:
             refuse_unknown(labels, edges.nodes)
-        in_memory = isinstance(edges, Graph | tuple) or self.epsilon is None
-        is_sparse = isinstance(edges, StreamingSparsifier)  # there are no other edges to read
-        if self.passes > 1 and not in_memory and not is_sparse and not _is_on_cluster(edges):
-            check_rereadable(batches_of(edges), READER)
+        refines = self.passes > 1 and not edges.is_sample
+        if refines and self.epsilon is not None:
+            edges.again(READER)
         kept = None if sparsifier is not None else kept_sparsifier(edges, self)
         self._start(n_nodes, sparsifier if kept is None else kept.sparsifier)
         self._first = first
-        if isinstance(edges, KnnEdges | FaissKnnEdges):
-            with phase("finding neighbours", self.verbose):
-                edges.find_neighbors()
+        edges.prepare(self.verbose)
         if kept is None:
             with phase(Phase("reading edges", 1, self.passes), self.verbose):
                 self._take(edges, at, since)
@@ -158,7 +150,7 @@ class Labelling(FromPoints):
             self._continue(kept, at, since)
         self._set_labels(labels)
         self._settle_method()
-        if self.passes > 1 and not is_sparse and not self._holds_all_edges():
+        if refines and not self._holds_all_edges():
             self._refine(edges, self.passes - 1, None)
         self._solve()
 
@@ -199,7 +191,7 @@ class Labelling(FromPoints):
                 horizon=self.horizon,
             )
 
-    def _keeps_times(self, edges: Any, sparsifier: StreamingSparsifier | None) -> bool:
+    def _keeps_times(self, edges: Edges, sparsifier: StreamingSparsifier | None) -> bool:
         """Whether edges fade, or are kept with their times, so that any window can be asked for."""
         kept = edges if isinstance(edges, StreamingSparsifier) else sparsifier
         if kept is not None:
@@ -212,49 +204,16 @@ class Labelling(FromPoints):
         given = {"at": at, "since": since}
         self._moment = {name: value for name, value in given.items() if value is not None}
 
-    def _take(self, edges: Any, at: Any = None, since: Any = None) -> None:
+    def _take(self, edges: Edges, at: Any = None, since: Any = None) -> None:
         """Take in edges: into the sparsifier, or into a graph of all edges."""
         self._begin(at, since)
-        if isinstance(edges, StreamingSparsifier):
-            self._take_sparsifier(edges)
-            return
         if self.sparsifier_ is None:
             assert self._all_edges is not None
-            nodes = nodes_of(edges)
-            if _is_on_cluster(edges):
-                raise ValueError(
-                    "epsilon = None keeps every edge in this process, but these edges are on a "
-                    "cluster; give an epsilon between 0 and 1"
-                )
-            self._check_same_nodes(nodes)
+            self._check_same_nodes(edges.nodes)
             self._all_edges.add(edges)
-            self._nodes = join_tables(self._nodes, nodes)  # a stream may number as it is read
+            self._nodes = join_tables(self._nodes, edges.nodes)  # a stream numbers as it is read
             return
-        if _is_on_cluster(edges):
-            options = self.sparsifier_.options
-            found = edges.sparsify(
-                epsilon=self.epsilon,
-                max_edges=self.max_edges,
-                half_life=options.half_life,
-                horizon=options.horizon,
-                random_state=self._seed,
-            )
-            if self.sparsifier_.n_edges_seen_ > 0:
-                found = self.sparsifier_.merge(found)
-            self.sparsifier_ = found
-        else:
-            self.sparsifier_.update(edges)
-        self._nodes = self.sparsifier_.nodes
-
-    def _take_sparsifier(self, other: StreamingSparsifier) -> None:
-        """Continue with a sparsifier, or merge it into the present one."""
-        kept = self.sparsifier_
-        if kept is None:
-            raise ValueError(
-                "epsilon = None keeps every edge, but a sparsifier may have dropped some; give an "
-                "epsilon between 0 and 1, or the edges of sparsifier.snapshot()"
-            )
-        self.sparsifier_ = kept.merge(other) if kept.n_edges_seen_ > 0 else other
+        self.sparsifier_ = edges.feed(self.sparsifier_)
         self._nodes = self.sparsifier_.nodes
 
     def _continue(self, kept: KeptSparsifier, at: Any, since: Any) -> None:
@@ -345,7 +304,7 @@ class Labelling(FromPoints):
         assert found is not None
         return found
 
-    def _refine(self, edges: Any, passes: int, before: HFSResult | None) -> None:
+    def _refine(self, edges: Edges, passes: int, before: HFSResult | None) -> None:
         """Set the answer of the full graph, after some passes over its edges."""
         h = self.graph_
         with passes_before(1 if before is None else self.n_iter_):
@@ -475,25 +434,11 @@ def most_left_out(n_nodes: int) -> int:
     return min(MOST_LEFT_OUT, max(LEAST_LEFT_OUT, entries))
 
 
-def kept_sparsifier(edges: Any, model: Any) -> KeptSparsifier | None:
+def kept_sparsifier(edges: Edges, model: Any) -> KeptSparsifier | None:
     """Return the sparsifier that a log keeps, if a model can use it for these edges."""
-    if model.epsilon is None or not hasattr(edges, "kept_sparsifier"):
-        return None
-    kept: KeptSparsifier | None = edges.kept_sparsifier(model.n_jobs)
+    kept = None if model.epsilon is None else edges.kept_sparsifier(model.n_jobs)
     if kept is None:
         return None
     options = SparsifierOptions(half_life=model.half_life, horizon=model.horizon)
     own = kept.sparsifier.options
     return kept if (own.decay, own.reach) == (options.decay, options.reach) else None
-
-
-def select_since(edges: Any, since: float) -> EdgesInView:
-    """Return the edges since a time; others are left out before they are taken in."""
-    if _is_on_cluster(edges):
-        raise ValueError("since needs a horizon for edges on a cluster; give horizon=math.inf")
-    return TimeView(since=since).of(edges)
-
-
-def _is_on_cluster(edges: Any) -> bool:
-    """Whether edges are a `ClusterEdges`, whose workers sparsify them and read them in passes."""
-    return hasattr(edges, "sparsify")

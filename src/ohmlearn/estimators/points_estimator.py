@@ -20,9 +20,9 @@ from ohmlearn.checks.parameters import (
     Interval,
     Options,
 )
+from ohmlearn.edges import Edges
 from ohmlearn.estimators.labels_by_node import by_node, pair_by_node
 from ohmlearn.graph import Graph
-from ohmlearn.nodes.node_identity import nodes_of
 from ohmlearn.points.affinity import AFFINITIES, Affinity
 from ohmlearn.points.exact_neighbors import METRICS
 from ohmlearn.points.knn_edges import METHODS
@@ -56,7 +56,7 @@ class FromPoints(BaseEstimator, metaclass=ABCMeta):
         """Refuse parameters that cannot be used."""
 
     @abstractmethod
-    def _label(self, edges: Any, y: Any, sample_weight: Any, n_nodes: int | None) -> None:
+    def _label(self, edges: Edges, y: Any, sample_weight: Any, n_nodes: int | None) -> None:
         """Label the nodes of edges."""
 
     @property
@@ -90,7 +90,7 @@ class FromPoints(BaseEstimator, metaclass=ABCMeta):
         _refuse_edges(X, y)
         points = self._check_points(X, reset=True)
         edges = self._affinity().edges(points)
-        has_ids = nodes_of(edges) is not None
+        has_ids = edges.nodes is not None
         y, sample_weight = pair_by_node(y, sample_weight, by_index=has_ids)
         self._label(edges, y, sample_weight, edges.n_nodes)
         self.__dict__.pop("X_", None)

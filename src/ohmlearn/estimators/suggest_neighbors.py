@@ -16,7 +16,6 @@ from ohmlearn.estimators.label_input import find_single_classes
 from ohmlearn.graph import Graph
 from ohmlearn.harmonic import solve_hfs
 from ohmlearn.points.affinity import Affinity
-from ohmlearn.reading.as_edges import graph_of
 
 __all__ = ["NeighborAdvice", "suggest_neighbors"]
 
@@ -162,7 +161,7 @@ def suggest_neighbors(
         )
     accuracy, error, reached, components = [], [], [], []
     for k in sizes:
-        graph = graph_of(Affinity("knn", k, weights, n_jobs=n_jobs).edges(points), len(points))
+        graph = Affinity("knn", k, weights, n_jobs=n_jobs).edges(points).to_graph(len(points))
         shares = [_share_found(graph, nodes, codes, len(classes), kept, n_jobs) for kept in splits]
         accuracy.append(float(np.mean(shares)) if shares else np.nan)
         error.append(float(np.std(shares) / np.sqrt(len(shares))) if shares else np.nan)

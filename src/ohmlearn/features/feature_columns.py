@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ohmlearn.checks.edge_arrays import library_of
 from ohmlearn.checks.parameters import require_extra
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_ids import FractionError, Ids, Strings, decode_strings, read_ids
-from ohmlearn.reading.arrow_objects import library_of, read_whole
+from ohmlearn.reading.arrow_objects import read_whole
 from ohmlearn.reading.column_headings import find_ends, is_known_id
 from ohmlearn.reading.read_options import EDGE_ENDS
 from ohmlearn.reading.source_errors import refuse_source, shorten

@@ -13,6 +13,7 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ohmlearn._warnings import warn
+from ohmlearn.checks.edge_arrays import is_table
 from ohmlearn.checks.parameters import (
     N_JOBS,
     RANDOM_STATE,
@@ -47,7 +48,6 @@ from ohmlearn.features.scaled_features import ScaledFeatures
 from ohmlearn.features.smoothing import MOST_GAMMA
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_identity import are_reordered
-from ohmlearn.reading.arrow_objects import is_table
 from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.sparsifier.sparsifier_options import MAX_EDGES
 

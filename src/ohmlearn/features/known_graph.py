@@ -1,6 +1,5 @@
 """The graph of an estimator with features, from whatever its parameter `graph` is."""
 
-from collections.abc import Iterator
 from itertools import chain
 from os import PathLike
 from pathlib import Path
@@ -11,14 +10,14 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from ohmlearn._phases import Phase, phase
-from ohmlearn.checks.edge_arrays import check_graph
-from ohmlearn.edges.degree_counting import CountedEdges
+from ohmlearn.checks.edge_arrays import check_graph, is_matrix
+from ohmlearn.edges.wrapped import DegreeCounting
 from ohmlearn.estimators.all_edges import with_nodes
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_identity import join_tables
 from ohmlearn.points import KnnEdges
-from ohmlearn.reading.as_edges import as_edges, graph_of
+from ohmlearn.reading.as_edges import as_edges
 from ohmlearn.sparsifier import StreamingSparsifier
 
 __all__ = [
@@ -94,20 +93,17 @@ def read_graph(
     """
     if isinstance(edges, str | PathLike):
         edges = _load(edges)
-    edges = edges if isinstance(edges, Graph | StreamingSparsifier) else as_edges(edges)
-    is_whole = isinstance(edges, Graph) or hasattr(edges, "shape")
+    found = as_edges(check_graph(edges, Graph) if is_matrix(edges) else edges)
     if sparsifier is not None:
-        _check_sparsifier(sparsifier, edges, is_whole or isinstance(edges, StreamingSparsifier))
-    if is_whole:
-        graph = check_graph(edges, Graph)
+        _check_sparsifier(sparsifier, edges, found.nodes_are_final or found.is_sample)
+    if found.nodes_are_final:
+        graph = found.to_graph()
         if n_rows is not None:
             _check_rows(graph.n_nodes, n_rows, graph.nodes, strict=True)
         return KnownGraph(graph, graph.degrees, graph.nodes, None)
-    if isinstance(edges, StreamingSparsifier):
-        return _pad(edges.snapshot(), None, edges.nodes, edges, n_rows)
-    if hasattr(edges, "live_edges"):  # a log, which may change while it is read
-        edges = edges.live_edges()
-    counted = CountedEdges(edges)
+    if isinstance(found, StreamingSparsifier):
+        return _pad(found.snapshot(), None, found.nodes, found, n_rows)
+    counted = DegreeCounting(found)
     with phase(Phase("reading edges", 1, 1), verbose):
         if sparsifier is None and epsilon is not None:
             sparsifier = StreamingSparsifier(
@@ -117,11 +113,8 @@ def read_graph(
                 n_jobs=n_jobs,
                 verbose=verbose,
             )
-        if sparsifier is None:
-            graph = graph_of(counted, None)
-        else:
-            graph = sparsifier.update(counted).snapshot()
-    if isinstance(edges, Iterator) and graph.n_edges == 0:
+        graph = counted.to_graph() if sparsifier is None else sparsifier.update(counted).snapshot()
+    if not found.rereadable and graph.n_edges == 0:
         raise ValueError(
             f"graph has no edges: a {type(edges).__name__} can be read only once, and may have "
             f"been read before; give a Graph, arrays (u, v, w) or a list of batches"
@@ -140,17 +133,17 @@ def add_edges(known: KnownGraph, edges: Any, verbose: int = 0) -> KnownGraph:
     >>> add_edges(known, ([2], [3], [4.0])).degrees
     array([1., 2., 5., 4.])
     """
-    edges = as_edges(edges, known.nodes, is_first=False)
-    if isinstance(edges, StreamingSparsifier):
+    found = as_edges(edges, known.nodes, is_first=False)
+    if found.is_sample:
         raise TypeError(
             "a sparsifier cannot be added here; merge it with sparsifier.merge(...) before fit"
         )
-    counted = CountedEdges(edges)
+    counted = DegreeCounting(found)
     join_tables(known.nodes, counted.nodes)
     sparsifier = None
     with phase(Phase("reading edges", 1, 1), verbose):
         if known.sparsifier is None:
-            graph = graph_of(chain([known.graph.edges()], counted), None)
+            graph = Graph.from_batches(chain([known.graph.edges()], counted))
         else:
             sparsifier = known.sparsifier.from_state(known.sparsifier.get_state())
             sparsifier.nodes = known.sparsifier.nodes
@@ -239,7 +232,7 @@ def _check_sparsifier(sparsifier: StreamingSparsifier, edges: Any, is_whole: boo
 
 def _pad(
     graph: Graph,
-    counted: CountedEdges | None,
+    counted: DegreeCounting | None,
     nodes: NodeTable | None,
     sparsifier: StreamingSparsifier | None,
     n_rows: int | None,

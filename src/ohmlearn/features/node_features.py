@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ohmlearn._display import Shown
+from ohmlearn.checks.edge_arrays import is_table
 from ohmlearn.checks.parameters import LARGEST
 from ohmlearn.features.feature_columns import (
     as_array,
@@ -22,7 +23,6 @@ from ohmlearn.features.feature_encoding import encode_columns
 from ohmlearn.features.match_nodes import Matched, match_rows
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_ids import as_ids
-from ohmlearn.reading.arrow_objects import is_table
 from ohmlearn.reading.source_errors import refuse_source
 
 __all__ = ["NodeFeatures"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 import scipy.sparse
@@ -19,17 +19,24 @@ from ohmlearn.checks.edge_arrays import (
     check_weights,
     raise_edge_fault,
     refuse_other_graph,
+    refuse_table,
 )
 from ohmlearn.checks.parameters import naming_size
 from ohmlearn.graph import convert
 from ohmlearn.nodes import NodeTable
-from ohmlearn.nodes.node_identity import nodes_of
-from ohmlearn.reading.arrow_objects import refuse_table
 
 if TYPE_CHECKING:
     from ohmlearn.graph.time_view import TimeView
 
 __all__ = ["Graph"]
+
+
+@runtime_checkable
+class NumberedBatches(Protocol):
+    """A stream that may know its nodes; `ohmlearn.edges.Edges` is one."""
+
+    nodes: NodeTable | None
+    n_nodes: int | None
 
 
 class Graph(Shown):
@@ -154,7 +161,7 @@ class Graph(Shown):
 
         Parameters
         ----------
-        batches : iterable of (u, v) or (u, v, w)
+        batches : iterable of (u, v), (u, v, w) or (u, v, w, t)
             Arrays as in `from_edges`; all are in memory at the same time. If the stream has a
             table of node ids, it becomes `nodes` of the graph.
         n_nodes : int, optional
@@ -170,16 +177,16 @@ class Graph(Shown):
         refuse_table(batches)
         refuse_other_graph(batches)
         parts = [check_batch(batch, number) for number, batch in enumerate(batches)]
-        if n_nodes is None:
-            n_nodes = getattr(batches, "n_nodes", None)
-        nodes = nodes_of(batches)
-        parts = parts or [(np.empty(0, np.int32), np.empty(0, np.int32))]
+        stream = batches if isinstance(batches, NumberedBatches) else None
+        if n_nodes is None and stream is not None:
+            n_nodes = stream.n_nodes
+        parts = parts or [(np.empty(0, np.int32), np.empty(0, np.int32), None, None)]
         u, v = (np.concatenate([part[end] for part in parts]) for end in (0, 1))
         w = None
-        if any(len(part) == 3 for part in parts):
-            w = np.concatenate([p[2] if len(p) == 3 else np.ones(len(p[0])) for p in parts])
+        if any(part[2] is not None for part in parts):
+            w = np.concatenate([np.ones(len(u)) if w is None else w for u, _, w, _ in parts])
         graph = cls.from_edges(u, v, w, n_nodes=n_nodes)
-        graph.nodes = nodes
+        graph.nodes = None if stream is None else stream.nodes
         return graph
 
     @classmethod

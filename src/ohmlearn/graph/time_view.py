@@ -1,6 +1,5 @@
 """The graph at a moment: which edges of a stream with times count, and how much."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,10 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn import _core
-from ohmlearn.checks.edge_arrays import check_timed_batch
-from ohmlearn.reading.as_edges import batches_of
 
-__all__ = ["FADED", "EdgesInView", "TimeView"]
+__all__ = ["FADED", "TimeView"]
 
 FADED = 40.0  # half-lives after which an edge is gone: its weight is 2**-40 of what it was
 # An edge so old may be gone in a sparsifier already, if heavier edges beside it were still older.
@@ -83,35 +80,6 @@ class TimeView:
             faint = np.flatnonzero(keep & (t < limit))
             keep[faint[_crosses(component, u[faint], v[faint])]] = False
         return u[keep], v[keep], faded[keep]
-
-    def of(self, edges: Any) -> "EdgesInView":
-        """Return the edges of the view, as a stream that can be read as often as `edges`."""
-        return EdgesInView(edges, self)
-
-
-class EdgesInView:
-    """A stream of the edges of a `TimeView`, without their times.
-
-    Examples
-    --------
-    >>> edges = TimeView(since=5).of([([0, 1], [1, 2], None, [3.0, 7.0])])
-    >>> [(u.tolist(), v.tolist()) for u, v, w in edges]
-    [([1], [2])]
-    """
-
-    def __init__(self, edges: Any, view: TimeView) -> None:
-        self.edges, self.view = edges, view
-        self.rereadable: bool = getattr(edges, "rereadable", True)
-        self.sources: list[str] = getattr(edges, "sources", [type(edges).__name__])
-        self.nodes = getattr(edges, "nodes", None)
-
-    def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        return self.read_ahead(1)
-
-    def read_ahead(self, n_jobs: int) -> Iterator[tuple[Any, ...]]:
-        """Yield the batches; threads may read the next ones, see `EdgeStream.read_ahead`."""
-        for number, batch in enumerate(batches_of(self.edges, n_jobs)):
-            yield self.view.weigh(*check_timed_batch(batch, number))
 
 
 def _crosses(component: NDArray[np.int32], u: NDArray[Any], v: NDArray[Any]) -> NDArray[np.bool_]:

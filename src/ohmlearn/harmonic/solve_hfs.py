@@ -21,7 +21,7 @@ from ohmlearn.checks.parameters import (
     check_parameters,
     check_seed,
 )
-from ohmlearn.edges.passes import Passes, check_first_pass, check_sparsifier, open_passes
+from ohmlearn.edges.passes import Passes, check_first_pass, check_sparsifier
 from ohmlearn.graph import Graph
 from ohmlearn.harmonic.block_cg import BlockCG
 from ohmlearn.harmonic.hfs_result import HFSResult
@@ -278,7 +278,7 @@ def refine(
         sample_weight=sample_weight, caller="refine",
     )  # fmt: skip
     labels = _check_left_out(leave_out, system)
-    source = open_passes(edges, component, "refine", n_jobs, h.view)
+    source = edges.open_passes(component, "refine", n_jobs, h.view)
     with phase("solving on the edges kept", verbose):
         solver = HFSSolver(h, system, random_state=check_seed(random_state), n_jobs=n_jobs)
         responses: Responses | None = None

@@ -9,11 +9,12 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from ohmlearn._blas import one_blas_thread
-from ohmlearn.edges.protocol import EdgeBatch
+from ohmlearn.edges import Batch, Edges
+from ohmlearn.edges.in_memory import GraphEdges
 from ohmlearn.graph import Graph
-from ohmlearn.points import kernel_edges, knn_edges
 from ohmlearn.points.exact_neighbors import NeighborIndex
-from ohmlearn.points.kernel_edges import default_gamma
+from ohmlearn.points.kernel_edges import default_gamma, kernel_edges
+from ohmlearn.points.knn_edges import knn_edges
 
 __all__ = ["AFFINITIES", "Affinity", "CallableEdges"]
 
@@ -44,10 +45,10 @@ class Affinity:
     metric: Literal["euclidean", "cosine"] = "euclidean"
     neighbors: Literal["auto", "exact", "faiss"] = "exact"
 
-    def edges(self, X: Any) -> Any:
+    def edges(self, X: Any) -> Edges:
         """Return a stream of edges that can be read again."""
         if self.kind == "precomputed":
-            return X if isinstance(X, Graph) else Graph.from_scipy(X)
+            return GraphEdges(X if isinstance(X, Graph) else Graph.from_scipy(X))
         if self.kind == "knn":
             return knn_edges(
                 X,
@@ -116,21 +117,24 @@ class Affinity:
         return join
 
 
-class CallableEdges:
+class CallableEdges(Edges):
     """Stream of edges whose weights ``affinity(A, B)`` computes, for blocks A of the points.
 
     Examples
     --------
     >>> stream = CallableEdges(np.array([[1.0], [2.0], [3.0]]), lambda A, B: A @ B.T)
-    >>> [(u.tolist(), v.tolist(), w.tolist()) for u, v, w in stream]
+    >>> [(u.tolist(), v.tolist(), w.tolist()) for u, v, w, _ in stream]
     [([0, 0, 1], [1, 2, 2], [2.0, 3.0, 6.0])]
     """
 
+    n_nodes: int
+
     def __init__(self, X: Any, affinity: Callable[..., Any]) -> None:
         self._X, self._affinity = X, affinity
-        self.n_nodes: int = X.shape[0]
+        self.n_nodes = X.shape[0]
 
-    def __iter__(self) -> Iterator[EdgeBatch]:
+    def batches(self, n_jobs: int = 1) -> Iterator[Batch]:
+        """Compute the weights of all pairs, block by block."""
         begin = 0
         while begin < self.n_nodes:
             end = min(self.n_nodes, begin + max(1, PAIRS // (self.n_nodes - begin)))
@@ -143,5 +147,5 @@ class CallableEdges:
             upper = scipy.sparse.triu(scipy.sparse.coo_array(block), k=1, format="coo")
             u, v = upper.coords
             weights = upper.data.astype(np.float64)
-            yield EdgeBatch(u.astype(np.int64) + begin, v.astype(np.int64) + begin, weights)
+            yield Batch(u.astype(np.int64) + begin, v.astype(np.int64) + begin, weights)
             begin = end

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn import _core
 from ohmlearn.checks.parameters import check_option, check_positive
-from ohmlearn.edges.protocol import EdgeBatch
+from ohmlearn.edges import Batch
 from ohmlearn.points.point_arrays import PointEdges, check_points, pack_points, row_blocks
+
+if TYPE_CHECKING:
+    from ohmlearn.sparsifier import StreamingSparsifier
 
 __all__ = ["KernelEdges", "kernel_edges"]
 
@@ -64,28 +67,24 @@ class KernelEdges(PointEdges):
             x = x / np.where(length > 0, length, 1)
         self._points: Any = pack_points(x)
 
-    def __iter__(self) -> Iterator[EdgeBatch]:
+    def batches(self, n_jobs: int = 1) -> Iterator[Batch]:
+        """Compute all pairs, block by block."""
         for begin, end in row_blocks(self.n_nodes, self._block, triangle=True):
-            yield EdgeBatch(
+            yield Batch(
                 *self._points.kernel_edges(self._kernel, self.gamma, begin, end, self._threads)
             )
 
-    def feed(self, sampler: Any) -> int:
-        """Give all pairs to a sampler and return their number; for `StreamingSparsifier.update`.
+    def feed(self, sparsifier: StreamingSparsifier) -> StreamingSparsifier:
+        """Let the sampler compute the pairs itself, so that no arrays of them are made.
 
-        The sampler ends in the same state as after its method ``update`` with every batch. A native
-        sampler computes the pairs itself, so that no arrays of them are made. The caller checks
-        that the sampler can hold `n_nodes` nodes, and that no other thread uses it.
+        It ends in the same state as after taking in every batch.
         """
-        if isinstance(sampler, _core.Sampler):
-            for begin, end in row_blocks(self.n_nodes, FED, triangle=True):
-                self._points.feed_kernel(
-                    sampler, self._kernel, self.gamma, begin, end, self._threads
-                )
-        else:
-            for batch in self:
-                sampler.update(*batch)
-        return self.n_edges
+        taken = sparsifier.add_points(self.n_nodes, self._feed_sampler)
+        return sparsifier if taken else super().feed(sparsifier)
+
+    def _feed_sampler(self, sampler: _core.Sampler) -> None:
+        for begin, end in row_blocks(self.n_nodes, FED, triangle=True):
+            self._points.feed_kernel(sampler, self._kernel, self.gamma, begin, end, self._threads)
 
 
 def default_gamma(x: NDArray[Any], kernel: str) -> float:
@@ -122,7 +121,7 @@ def kernel_edges(
     Returns
     -------
     KernelEdges
-        A stream of `EdgeBatch` that can be read any number of times.
+        A stream that can be read any number of times.
 
     Examples
     --------

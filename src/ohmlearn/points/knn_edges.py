@@ -12,9 +12,10 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn import _core
+from ohmlearn._phases import phase
 from ohmlearn._sharing import Shared
 from ohmlearn.checks.parameters import check_option
-from ohmlearn.edges.protocol import EdgeBatch
+from ohmlearn.edges import Batch
 from ohmlearn.points.approximate_knn import check_for_faiss, find_with_faiss
 from ohmlearn.points.exact_neighbors import Neighbors, check_neighbor_points, find_neighbors
 from ohmlearn.points.knn_sweeps import Sweeps
@@ -87,9 +88,15 @@ class NeighborEdges(PointEdges, Shared):
                 self._edges = _core.join_neighbours(
                     index.ravel(), squares.ravel(), scale, self.n_neighbors
                 )
-                self._x, self.fraction = None, 1.0
+                self._x, self.fraction, self.n_edges = None, 1.0, len(self._edges[1])
 
-    def __iter__(self) -> Iterator[EdgeBatch]:
+    def prepare(self, verbose: int = 0) -> None:
+        """Find the neighbours, as a phase of its own."""
+        with phase("finding neighbours", verbose):
+            self.find_neighbors()
+
+    def batches(self, n_jobs: int = 1) -> Iterator[Batch]:
+        """Yield the edges of some points after those of others."""
         self.find_neighbors()
         assert self._edges is not None
         indptr, v, w = self._edges
@@ -99,7 +106,7 @@ class NeighborEdges(PointEdges, Shared):
             part = slice(int(indptr[begin]), int(indptr[end]))
             own = np.arange(begin, end, dtype=np.int32)
             u = np.repeat(own, np.diff(indptr[begin : end + 1]))
-            yield EdgeBatch(u, v[part], None if w is None else w[part])
+            yield Batch(u, v[part], None if w is None else w[part])
 
 
 class KnnEdges(NeighborEdges):
@@ -153,9 +160,10 @@ class KnnEdges(NeighborEdges):
     def _report(self, fraction: float) -> None:
         self.fraction = fraction
 
-    def __iter__(self) -> Iterator[EdgeBatch]:
+    def batches(self, n_jobs: int = 1) -> Iterator[Batch]:
+        """Yield the edges; they are computed again in each pass if there are too many to keep."""
         self.find_neighbors()
-        return super().__iter__() if self._sweeps is None else self._sweeps.edges()
+        return super().batches() if self._sweeps is None else self._sweeps.edges()
 
 
 class FaissKnnEdges(NeighborEdges):
@@ -163,8 +171,8 @@ class FaissKnnEdges(NeighborEdges):
 
     Attributes
     ----------
-    n_nodes, n_neighbors, n_edges : int
-        Number of points, of neighbours of each, and of edges.
+    n_nodes, n_neighbors : int
+        Number of points, and of neighbours of each.
     nodes : None
         The nodes are the rows of X.
     rereadable : bool
@@ -178,13 +186,6 @@ class FaissKnnEdges(NeighborEdges):
 
     def _find(self) -> Neighbors:
         return find_with_faiss(self._x, self.n_neighbors, self._threads)
-
-    @property
-    def n_edges(self) -> int:
-        """Number of edges; the neighbours are found when it is asked for."""
-        self.find_neighbors()
-        assert self._edges is not None
-        return len(self._edges[1])
 
 
 def choose_method(method: str, n_points: int, n_features: int, *, is_sparse: bool = False) -> str:
@@ -245,7 +246,7 @@ def knn_edges(
     Returns
     -------
     KnnEdges or FaissKnnEdges
-        A stream of `EdgeBatch` that can be read any number of times. The neighbours are found when
+        A stream that can be read any number of times. The neighbours are found when
         it is first read, and kept.
 
     Notes

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ohmlearn.edges.protocol import EdgeBatch
+from ohmlearn.edges import Batch
 from ohmlearn.points.point_arrays import fill_scales, pack_points, row_blocks
 
 __all__ = ["Sweeps"]
@@ -50,9 +50,9 @@ class Sweeps:
         distance, index = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         self._reach = distance, index, fill_scales(np.sqrt(distance)) if self._weighted else None
 
-    def edges(self) -> Iterator[EdgeBatch]:
+    def edges(self) -> Iterator[Batch]:
         """Yield all edges."""
         self.find_reach()
         assert self._reach is not None
         for begin, end in row_blocks(self._n, self._block, triangle=True):
-            yield EdgeBatch(*self._points.knn_edges(*self._reach, begin, end, self._threads))
+            yield Batch(*self._points.knn_edges(*self._reach, begin, end, self._threads))

@@ -14,7 +14,7 @@ from ohmlearn import _core
 from ohmlearn._display import Shown
 from ohmlearn.checks.edge_arrays import MAX_NODES
 from ohmlearn.checks.parameters import check_count, check_n_jobs
-from ohmlearn.nodes import NodeTable
+from ohmlearn.edges import Edges
 
 __all__ = [
     "PointEdges",
@@ -34,7 +34,7 @@ TILE = 16  # rows that the kernel compares with all points at once; blocks are m
 Points = _core.Points32 | _core.Points64
 
 
-class PointEdges(Shown):
+class PointEdges(Edges, Shown):
     """A stream of edges whose nodes are points, numbered by their rows.
 
     Attributes
@@ -47,8 +47,7 @@ class PointEdges(Shown):
         True: every ``iter()`` starts from the beginning.
     """
 
-    rereadable = True
-    nodes: NodeTable | None = None
+    n_nodes: int
 
     def __init__(self, n_nodes: int, n_jobs: int | None, block: int | None) -> None:
         self.n_nodes = n_nodes

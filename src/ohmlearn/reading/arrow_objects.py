@@ -10,51 +10,15 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
+from ohmlearn.checks.edge_arrays import library_of
 from ohmlearn.checks.parameters import require_extra
 from ohmlearn.reading.arrow_reader import ROWS, ArrowSource, check_id_type
 from ohmlearn.reading.column_choice import Columns
 from ohmlearn.reading.read_options import ReadOptions
 
-__all__ = ["ArrowObject", "is_table", "library_of", "read_whole", "refuse_table"]
+__all__ = ["ArrowObject", "read_whole"]
 
 LOOK = 100  # rows of a data frame that show the types of its columns
-
-
-def is_table(source: Any) -> bool:
-    """Whether an object is a table that `ArrowObject` reads."""
-    return hasattr(source, "__arrow_c_stream__") or library_of(source) in (
-        "dataset",
-        "scanner",
-        "lazy frame",
-        "connection",
-    )
-
-
-def refuse_table(edges: Any) -> None:
-    """Refuse a table where batches of edges are needed."""
-    if is_table(edges):
-        raise TypeError(
-            f"edges are needed, got a {type(edges).__name__}; read it with "
-            f"ohmlearn.read_edges(...), which numbers the nodes"
-        )
-
-
-def library_of(table: Any) -> str:
-    """Return how a table is read, from its type, without importing its library."""
-    kind = type(table)
-    names = {(base.__module__.partition(".")[0], base.__name__) for base in kind.__mro__}
-    known = {
-        ("pyarrow", "Dataset"): "dataset",
-        ("pyarrow", "Scanner"): "scanner",
-        ("duckdb", "DuckDBPyRelation"): "relation",
-        ("_duckdb", "DuckDBPyRelation"): "relation",
-        ("duckdb", "DuckDBPyConnection"): "connection",
-        ("_duckdb", "DuckDBPyConnection"): "connection",
-        ("polars", "LazyFrame"): "lazy frame",
-        ("polars", "DataFrame"): "polars",
-        ("pandas", "DataFrame"): "pandas",
-    }
-    return next((known[name] for name in names if name in known), "")
 
 
 def read_whole(table: Any) -> Any:

@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn._display import Shown
-from ohmlearn.edges.protocol import EdgeBatch, TimedBatch
+from ohmlearn.edges.protocol import Batch, Edges
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.known_nodes import KnownEnds, add_ends, look_up, number_ends
 from ohmlearn.nodes.node_ids import Coded, Ids, Strings, decode_codes, decode_strings, take
 from ohmlearn.nodes.node_types import with_kind
-from ohmlearn.reading.column_choice import Columns
 from ohmlearn.reading.parallel import Piece, prepare_all
 from ohmlearn.reading.read_options import ReadOptions
 from ohmlearn.reading.source_errors import refuse_source
@@ -41,7 +40,7 @@ class Place(NamedTuple):
     knows_times: bool = False  # whether the times so far have decided what times are
 
 
-class EdgeStream(Shown):
+class EdgeStream(Edges, Shown):
     """Edges of one or more sources; see `read_edges`.
 
     Attributes
@@ -71,7 +70,7 @@ class EdgeStream(Shown):
     place : Place
         Where the latest batch started; `start_at` continues there.
     has_times : bool
-        Whether batches are `TimedBatch`.
+        Whether batches have times.
     times : TimeRule or None
         Which times are accepted.
     time_unit : {"date", "s", "ms", "us", "ns"} or None
@@ -88,6 +87,9 @@ class EdgeStream(Shown):
     ['ann', 'bob', 'cy']
     """
 
+    nodes: NodeTable
+    knows_unit = True
+
     def __init__(
         self,
         sources: list[Source],
@@ -100,16 +102,11 @@ class EdgeStream(Shown):
         self._needs_edges = needs_edges  # whether ``where`` must let an edge pass
         self._verbose = verbose
         self._started = False
-        self._complete: int | None = None  # edges of a complete reading
-        self._at = 0  # number of the source of the latest batch
-        self._part: float | None = 0.0  # share of it that has been read
         self.nodes = NodeTable() if nodes is None else nodes
         self.options: ReadOptions = sources[0].options
         self.rereadable = all(source.rereadable for source in sources)
         self.sources = [source.name for source in sources]
-        self.n_bad = 0
-        self.first_bad: str | None = None
-        self.n_read = 0
+        self.fraction = 0.0
         self.place = self._start = Place()
         self.has_times = self.options.time is not None
         self.times = sources[0].times
@@ -123,7 +120,9 @@ class EdgeStream(Shown):
         for source in sources:  # before any of them is read
             self._kinds.check(source)
         if sources[0].columns is not None:
-            self._print_columns(sources[0])
+            self._note_columns(sources[0])
+        counts = [source.n_edges for source in sources]
+        self.n_edges = None if None in counts else sum(count or 0 for count in counts)
 
     def _facts(self) -> dict[str, Any]:
         first, *others = self.sources
@@ -136,12 +135,6 @@ class EdgeStream(Shown):
             "times": self.times.unit if self.times is not None else None,
             "readable once": not self.rereadable,
         }
-
-    @property
-    def columns(self) -> str | None:
-        """Which columns are used, and whether they were guessed; None if not known yet."""
-        columns: Columns | None = self._sources[0].columns
-        return None if columns is None else str(columns)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -164,15 +157,16 @@ class EdgeStream(Shown):
                         return self.times.unit
         return self.times.unit
 
-    def find_kind(self) -> str | None:
-        """Return what the ids are, "int64" or "string", before the edges are read.
+    @property
+    def id_type(self) -> str | None:
+        """What the ids are, "int64" or "string", before the edges are read.
 
         Streams that can be read again are read until their first edges. For others it is None.
 
         Examples
         --------
         >>> from ohmlearn import read_edges
-        >>> read_edges([(["ann"], ["bob"])]).find_kind()
+        >>> read_edges([(["ann"], ["bob"])]).id_type
         'string'
         """
         if self.nodes.kind is not None or not self.rereadable:
@@ -181,7 +175,7 @@ class EdgeStream(Shown):
         return None if ids is None else "string" if isinstance(ids, Strings) else "int64"
 
     def first_ids(self) -> list[Any]:
-        """Return ids of some nodes before the edges are read; see `find_kind`.
+        """Return ids of some nodes before the edges are read; see `id_type`.
 
         Examples
         --------
@@ -203,28 +197,7 @@ class EdgeStream(Shown):
         batches = (raw for source in self._sources for raw in source.batches(None))
         return next((decode_codes(raw.u) for raw in batches if raw.u.size > 0), None)
 
-    @property
-    def n_nodes(self) -> int | None:
-        """Number of nodes, known once the stream has been read to its end."""
-        return None if self._complete is None else len(self.nodes)
-
-    @property
-    def n_edges(self) -> int | None:
-        """Number of edges, if the sources say it or all of them have been read."""
-        if self._complete is not None:
-            return self._complete
-        counts = [source.n_edges for source in self._sources]
-        return None if None in counts else sum(count or 0 for count in counts)
-
-    @property
-    def fraction(self) -> float | None:
-        """About which share of the current pass is done; None if that is unknown."""
-        return None if self._part is None else (self._at + self._part) / len(self._sources)
-
-    def __iter__(self) -> Iterator[EdgeBatch | TimedBatch]:
-        return self.read_ahead(1)
-
-    def read_ahead(self, n_jobs: int) -> Iterator[EdgeBatch | TimedBatch]:
+    def batches(self, n_jobs: int = 1) -> Iterator[Batch]:
         """Yield the batches; with more than one job, threads read the next ones meanwhile.
 
         Edges, numbers of nodes and errors do not depend on the number of threads, but batches may
@@ -240,7 +213,7 @@ class EdgeStream(Shown):
         --------
         >>> from ohmlearn import read_edges
         >>> stream = read_edges([([1], [2]), ([2], [3])])
-        >>> [batch.u.tolist() for batch in stream.read_ahead(2)]
+        >>> [batch.u.tolist() for batch in stream.batches(2)]
         [[0], [1]]
         """
         if self._started and not self.rereadable:
@@ -255,31 +228,28 @@ class EdgeStream(Shown):
             self.times.unit, self.times.is_known = unit, True
         unknown = self._sources[0].columns is None
         place = self._make_place(first, position)
-        self._at, self._part = first, 0.0
+        self.fraction = first / len(self._sources)
         pieces = self._open_pieces(first, position, n_jobs)
         with closing(prepare_all(pieces, n_jobs, self._is_settled)) as batches:
-            for at, source, (raw, after, self._part), known in batches:
+            for at, source, (raw, after, part), known in batches:
                 if at != place.source:
                     place = self._make_place(at, 0)
-                self._at = at
                 if unknown and at == 0:
                     unknown = False
-                    self._print_columns(source)
+                    self._note_columns(source)
                 self.n_bad += raw.n_bad
                 self.first_bad = self.first_bad or raw.first_bad
                 u, v = self._number(source, raw.u, raw.v, known)
                 self.n_read += len(u)
                 self.place = place
                 place = self._make_place(at, after)
-                if raw.t is None:
-                    yield EdgeBatch(u, v, raw.w)
-                else:
-                    yield TimedBatch(u, v, raw.w, raw.t)
-        self._complete = self.n_read
+                self.fraction = None if part is None else (at + part) / len(self._sources)
+                yield Batch(u, v, raw.w, raw.t)
+        self.n_nodes, self.n_edges = len(self.nodes), self.n_read
         if self._needs_edges and self.options.where is not None and self.n_read == 0:
             every = self.sources[0] if len(self.sources) == 1 else f"{len(self.sources)} files"
             refuse_source(every, f"no row fulfils where = {self.options.where!r}")
-        self._at, self._part = len(self._sources), 0.0
+        self.fraction = 1.0
         if self.n_bad and self._verbose:
             print(f"{self.n_bad} bad rows left out; {self.first_bad}", file=sys.stderr)
 
@@ -347,6 +317,7 @@ class EdgeStream(Shown):
         """
         self._start = place
 
-    def _print_columns(self, source: Source) -> None:
+    def _note_columns(self, source: Source) -> None:
+        self.columns = str(source.columns)
         if self._verbose:
             print(f"{source.name}: {source.columns}", file=sys.stderr)

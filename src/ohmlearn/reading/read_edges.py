@@ -11,10 +11,10 @@ from functools import partial
 from importlib import import_module
 from typing import Any, BinaryIO, Literal, cast
 
-from ohmlearn.checks.edge_arrays import refuse_other_graph
+from ohmlearn.checks.edge_arrays import is_table, refuse_other_graph
 from ohmlearn.nodes import NodeTable
 from ohmlearn.reading.array_reader import ArraySource, BatchSource
-from ohmlearn.reading.arrow_objects import ArrowObject, is_table
+from ohmlearn.reading.arrow_objects import ArrowObject
 from ohmlearn.reading.arrow_reader import ArrowFile, ArrowPipe
 from ohmlearn.reading.csv_reader import TextSource
 from ohmlearn.reading.file_edges import EdgeStream

@@ -21,7 +21,7 @@ from ohmlearn.checks.parameters import (
     check_option,
     check_seed,
 )
-from ohmlearn.checks.times import check_duration
+from ohmlearn.checks.times import check_duration, check_duration_unit
 
 __all__ = [
     "CONSTANTS",
@@ -175,6 +175,13 @@ class SparsifierOptions:
         return ", ".join(
             f"{name}={value!r}" for name, value in asdict(self).items() if value != defaults[name]
         )
+
+    def check_unit(self, unit: str | None) -> None:
+        """Refuse a duration in seconds for times that have another unit."""
+        for name in ("half_life", "horizon"):
+            value = getattr(self, name)
+            if isinstance(value, str):
+                check_duration_unit(name, value, unit)
 
     def check_room(self, n_nodes: int) -> None:
         """Refuse a budget that is too small for a connected graph with so many nodes."""

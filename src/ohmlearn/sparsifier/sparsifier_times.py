@@ -16,7 +16,7 @@ from ohmlearn.checks.times import (
 from ohmlearn.graph.time_view import TimeView
 from ohmlearn.sparsifier.sparsifier_options import SparsifierOptions
 
-__all__ = ["check_arrivals", "check_moments", "check_unit", "choose_view"]
+__all__ = ["check_arrivals", "check_moments", "choose_view"]
 
 MOST_AHEAD = 1e6  # half-lives or horizons; an edge so far ahead has probably a wrong time
 MOST_HALF_LIVES = 2.0**40  # between time 0 and an edge: as in cpp/sampling/decay.hpp
@@ -66,17 +66,8 @@ def choose_view(
     return TimeView(since=start)
 
 
-def check_unit(edges: Any, options: SparsifierOptions) -> None:
-    """Refuse a duration in seconds for a stream whose times have another unit."""
-    for name in ("half_life", "horizon"):
-        value = getattr(options, name)
-        if isinstance(value, str) and hasattr(edges, "time_unit"):
-            check_duration_unit(name, value, edges.time_unit)
-
-
-def check_moments(edges: Any, at: Any, since: Any) -> None:
+def check_moments(unit: str | None, at: Any, since: Any) -> None:
     """Refuse a number for a stream whose times are dates, and a date for one with numbers."""
-    unit = getattr(edges, "time_unit", None)
     if unit is not None:  # that of a pipe is not known before it is read
         check_moment_unit("at", at, unit)
         check_moment_unit("since", since, unit)

@@ -50,7 +50,7 @@ half_life, horizon
     True
     """
     edges = as_edges(edges)
-    if n_nodes is None and isinstance(edges, Graph):
+    if n_nodes is None and edges.nodes_are_final:
         n_nodes = edges.n_nodes
     sparsifier = StreamingSparsifier(
         n_nodes=n_nodes,

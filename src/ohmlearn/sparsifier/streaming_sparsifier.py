@@ -1,8 +1,11 @@
 """A spectral sparsifier of a stream of edges, made in one pass with bounded memory."""
 
+from __future__ import annotations
+
 import math
 import sys
 import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any, Literal, Self
 
@@ -10,13 +13,14 @@ from numpy.typing import ArrayLike
 
 from ohmlearn import _core
 from ohmlearn._sharing import in_turn, refuse_cut_off
-from ohmlearn.checks.edge_arrays import EdgeNames, check_batch, check_timed_batch, raise_edge_fault
+from ohmlearn.checks.edge_arrays import EdgeNames, raise_edge_fault
 from ohmlearn.checks.parameters import check_seed, naming_size
+from ohmlearn.edges import Batch, Edges
 from ohmlearn.graph import Graph
 from ohmlearn.graph.time_view import TimeView
 from ohmlearn.nodes import NodeTable
-from ohmlearn.nodes.node_identity import join_tables, nodes_of
-from ohmlearn.reading.as_edges import as_edges, batches_of
+from ohmlearn.nodes.node_identity import join_tables
+from ohmlearn.reading.as_edges import as_edges
 from ohmlearn.sparsifier.kelner_levin import PaperSampler
 from ohmlearn.sparsifier.sampling_error import LOOSE, Sample
 from ohmlearn.sparsifier.sparsifier_options import (
@@ -26,14 +30,14 @@ from ohmlearn.sparsifier.sparsifier_options import (
     SparsifierOptions,
 )
 from ohmlearn.sparsifier.sparsifier_saving import SavedSparsifier
-from ohmlearn.sparsifier.sparsifier_times import check_arrivals, check_unit, choose_view
+from ohmlearn.sparsifier.sparsifier_times import check_arrivals, choose_view
 
 __all__ = ["StreamingSparsifier"]
 
 PIECE = 1 << 22  # edges between two chances to interrupt an update
 
 
-class StreamingSparsifier(SavedSparsifier):
+class StreamingSparsifier(SavedSparsifier, Edges):
     """Keeps a small graph H whose energy x'Lx is close to that of all edges seen, for every x.
 
     Edges come in batches of any size and are not stored. Memory depends on the number of nodes and
@@ -105,6 +109,9 @@ class StreamingSparsifier(SavedSparsifier):
     >>> fading.update([0, 1], [1, 2], t=[0.0, 20.0]).snapshot().edges()[2]
     array([0.25, 1.  ])
     """
+
+    is_sample = True
+    rereadable = False
 
     def __init__(
         self,
@@ -210,21 +217,23 @@ class StreamingSparsifier(SavedSparsifier):
         >>> sparsifier.n_edges_seen_, sparsifier.weight_seen_
         (4, 3.5)
         """
-        if v is not None:
-            self._add((edges, v, w, t), 0)
-            return self
-        edges = as_edges(edges, self.nodes, is_first=self.n_edges_seen_ == 0)
-        self._adopt(nodes_of(edges))
-        if hasattr(edges, "feed") and not self.options.has_times:
-            self._take(edges)
-            return self
-        for number, batch in enumerate(batches_of(edges, self.options.threads)):
-            if number == 0:  # only now a pipe knows the unit of its times
-                check_unit(edges, self.options)
-            self._add(batch, number)
+        given = edges if v is None else (edges, v, w, t)
+        found = as_edges(given, self.nodes, is_first=self.n_edges_seen_ == 0)
+        if found.is_sample or not found.is_local:
+            how = "merge" if found.is_sample else "the method sparsify of the edges, and merge"
+            raise TypeError(f"update takes edges, got a {type(edges).__name__}; use {how}")
+        found.feed(self)
         return self
 
-    def _adopt(self, nodes: NodeTable | None) -> None:
+    def batches(self, n_jobs: int = 1) -> Iterator[Batch]:
+        """Yield the edges of `snapshot`."""
+        yield Batch(*self.snapshot().edges())
+
+    def feed(self, sparsifier: StreamingSparsifier) -> StreamingSparsifier:
+        """Return this sparsifier, merged into the other one if that has edges."""
+        return self if sparsifier.n_edges_seen_ == 0 else sparsifier.merge(self)
+
+    def adopt(self, nodes: NodeTable | None) -> None:
         """Use the numbering of a stream, or refuse it if it is not the one used so far."""
         if nodes is None or nodes is self.nodes:
             return
@@ -237,35 +246,53 @@ class StreamingSparsifier(SavedSparsifier):
         self.nodes = nodes
 
     @in_turn
-    def _take(self, points: Any) -> None:
-        """Take in a stream of points, which computes its edges inside the sampler."""
-        limit = self.options.n_nodes
-        if limit is not None and points.n_nodes > limit:
+    def add_points(self, n_nodes: int, feed: Callable[[_core.Sampler], None]) -> bool:
+        """Let a function compute edges between points inside of the sampler, if that is possible.
+
+        Returns
+        -------
+        bool
+            False if this sparsifier takes batches only: with times, and with the paper's scheme.
+        """
+        limit, sampler = self.options.n_nodes, self._sampler()
+        if not isinstance(sampler, _core.Sampler) or self.options.has_times:
+            return False
+        if limit is not None and n_nodes > limit:
             raise ValueError(
-                f"the points have {points.n_nodes} nodes, but n_nodes = {limit}; raise n_nodes, or "
-                f"leave it out"
+                f"the points have {n_nodes} nodes, but n_nodes = {limit}; raise n_nodes, or leave "
+                f"it out"
             )
-        self.options.check_room(points.n_nodes)
-        sampler = self._sampler()
+        self.options.check_room(n_nodes)
         with self._changing():
             self._snapshot = None
-            points.feed(sampler)
+            feed(sampler)
+        return True
 
     @in_turn
-    def _add(self, batch: tuple[Any, ...], number: int, is_checked: bool = False) -> None:
-        """Take in a batch, or nothing of it; `is_checked` if its times may be far ahead."""
+    def add(self, batch: Batch, number: int = 0, *, is_checked: bool = False) -> None:
+        """Take in a batch, or nothing of it.
+
+        Parameters
+        ----------
+        batch : Batch
+            Its arrays have types that the kernels take; ids, weights and times are checked here.
+        number : int
+            Its place in the stream, for messages.
+        is_checked : bool
+            Whether its times may be far ahead of earlier ones.
+        """
         sampler, options = self._sampler(), self.options
-        check = check_timed_batch if options.has_times else check_batch
-        arrays = check(batch, number)
+        times = (batch.need_times(number),) if options.has_times else ()
+        arrays = (batch.u, batch.v, batch.w, *times)
         limit = MOST_NODES if options.n_nodes is None else options.n_nodes
         fault = _core.find_fault(limit, options.threads, *arrays[:3])
         if fault is not None:
             raise_edge_fault(fault, limit, EdgeNames())
-        if options.has_times and not is_checked:
-            check_arrivals(arrays[3], sampler.latest, options)
-        n_edges = len(arrays[0])
+        if times and not is_checked:
+            check_arrivals(times[0], sampler.latest, options)
+        n_edges = len(batch.u)
         if options.n_nodes is None and options.budget > 0 and n_edges > 0:
-            options.check_room(int(max(arrays[0].max(), arrays[1].max())) + 1)
+            options.check_room(int(max(batch.u.max(), batch.v.max())) + 1)
         start = printed = time.perf_counter()
         for first in range(0, n_edges, PIECE):
             with self._changing():
@@ -355,7 +382,7 @@ class StreamingSparsifier(SavedSparsifier):
         """
         return self._sample(at, since).replicate(number, amplitude)
 
-    def merge(self, *others: "StreamingSparsifier") -> Self:
+    def merge(self, *others: StreamingSparsifier) -> Self:
         """Take in everything that other sparsifiers have seen; `others` do not change.
 
         All should have different seeds, because equal seeds toss the same coins. Several at once

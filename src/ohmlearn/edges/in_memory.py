@@ -1,0 +1,140 @@
+"""Edges that are objects of Python: arrays, iterables of batches, and graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ohmlearn.checks.edge_arrays import check_batch, split_batch
+from ohmlearn.edges.passes import GraphPasses, Passes
+from ohmlearn.edges.protocol import Batch, Edges
+from ohmlearn.graph import Graph
+from ohmlearn.graph.time_view import TimeView
+from ohmlearn.nodes import NodeTable
+
+__all__ = ["ArrayEdges", "GraphEdges", "IterableEdges", "NamedEdges"]
+
+
+class ArrayEdges(Edges):
+    """Arrays (u, v), (u, v, w) or (u, v, w, t) of numbers.
+
+    Examples
+    --------
+    >>> [batch.w for batch in ArrayEdges(([0, 1], [1, 2], [1, 2]))]
+    [array([1., 2.])]
+    """
+
+    sources = ("the arrays",)
+
+    def __init__(self, arrays: tuple[Any, ...]) -> None:
+        self._batch = Batch(*check_batch(arrays, 0))
+        self.n_edges = len(self._batch.u)
+        self.has_times = self._batch.t is not None
+
+    def batches(self, n_jobs: int = 1) -> Iterator[Batch]:
+        """Yield the arrays."""
+        self.n_read = len(self._batch.u)
+        yield self._batch
+
+
+class IterableEdges(Edges):
+    """Batches (u, v), (u, v, w) or (u, v, w, t): an iterable of them, or a function that makes one.
+
+    An iterator can be read once; lists, and functions, any number of times.
+
+    Examples
+    --------
+    >>> edges = IterableEdges([([0], [1]), ([1], [2], [0.5])])
+    >>> [batch.u.tolist() for batch in edges], edges.rereadable
+    ([[0], [1]], True)
+    >>> IterableEdges(iter([])).rereadable
+    False
+    """
+
+    def __init__(self, given: Iterable[Any] | Callable[[], Iterable[Any]]) -> None:
+        self._given = given
+        self._was_read = False
+        self.rereadable = not isinstance(given, Iterator)
+        self.sources = (f"a {type(given).__name__}",)
+
+    def batches(self, n_jobs: int = 1) -> Iterator[Batch]:
+        """Yield the batches after a check of their form."""
+        if self._was_read:
+            self.again("a second pass")
+        self._was_read, self.n_read = True, 0
+        given = self._given() if callable(self._given) else self._given
+        for number, each in enumerate(given):
+            batch = self._check(each, number)
+            if number == 0:
+                self.has_times = batch.t is not None
+            elif self.has_times != (batch.t is not None):
+                has = "no times, but those before have" if self.has_times else "times, unlike those"
+                raise ValueError(f"batch {number} has {has} before; give times for all edges")
+            self.n_read += len(batch.u)
+            yield batch
+
+    def _check(self, given: Any, number: int) -> Batch:
+        return Batch(*check_batch(given, number))
+
+
+class NamedEdges(IterableEdges):
+    """Batches whose ends are ids of any type, which are numbered as they are read.
+
+    Examples
+    --------
+    >>> edges = NamedEdges([(["ann"], ["bob"]), (["bob"], ["cy"])])
+    >>> [batch.v.tolist() for batch in edges], edges.nodes.ids().tolist()
+    ([[1], [2]], ['ann', 'bob', 'cy'])
+    """
+
+    nodes: NodeTable
+
+    def __init__(self, given: Iterable[Any] | Callable[[], Iterable[Any]]) -> None:
+        super().__init__(given)
+        self.nodes = NodeTable()
+
+    def _check(self, given: Any, number: int) -> Batch:
+        u, v, w, t = split_batch(given, f"batch {number}")
+        return Batch(*check_batch((*self.nodes.add_edges(u, v), w, t), number))
+
+
+class GraphEdges(Edges):
+    """The edges of a graph in memory, each once.
+
+    Examples
+    --------
+    >>> from ohmlearn import gallery
+    >>> [batch.v.tolist() for batch in GraphEdges(gallery.path(3))]
+    [[1, 2]]
+    """
+
+    nodes_are_final = True
+    sources = ("the graph",)
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph, self.nodes = graph, graph.nodes
+        self.n_nodes, self.n_edges = graph.n_nodes, graph.n_edges
+
+    def batches(self, n_jobs: int = 1) -> Iterator[Batch]:
+        """Yield all edges at once."""
+        self.n_read = self.graph.n_edges
+        yield Batch(*self.graph.edges())
+
+    def to_graph(self, n_nodes: int | None = None) -> Graph:
+        """Return the graph itself."""
+        return self.graph
+
+    def open_passes(
+        self,
+        component: NDArray[np.int32],
+        reader: str,
+        n_jobs: int | None = None,
+        view: TimeView | None = None,
+    ) -> Passes:
+        """Return products with the matrix; its weights are those of its own view."""
+        if len(component) != self.graph.n_nodes:
+            return super().open_passes(component, reader, n_jobs, None)
+        return GraphPasses(self.graph, component, reader, n_jobs)

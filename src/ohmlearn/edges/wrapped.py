@@ -1,0 +1,212 @@
+"""Edges that pass on those of another source: watched, weighed by time, counted, checked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ohmlearn import _core
+from ohmlearn.checks.edge_arrays import MAX_NODES, EdgeNames, check_batch, raise_edge_fault
+from ohmlearn.checks.times import show_time
+from ohmlearn.edges.protocol import Batch, Edges
+from ohmlearn.graph.time_view import TimeView
+
+if TYPE_CHECKING:
+    from ohmlearn.edge_log.log_sparsifier import KeptSparsifier
+
+__all__ = ["CheckedEdges", "DegreeCounting", "TimeFiltered", "Watched", "WrappedEdges"]
+
+PASSED_ON = (
+    "sources", "rereadable", "nodes", "nodes_are_final", "n_nodes", "n_edges", "has_times",
+    "knows_unit", "time_unit", "id_type", "kinds", "is_log", "n_read", "fraction", "n_bad",
+    "first_bad", "columns",
+)  # fmt: skip
+
+
+class WrappedEdges(Edges):
+    """Passes everything on but the batches.
+
+    Work runs on its own batches, so that a wrapper sees each of them: `feed`, `open_passes` and
+    `to_graph` are those of `Edges`.
+    """
+
+    def __init__(self, inner: Edges) -> None:
+        self.inner = inner
+
+    def first_ids(self) -> list[Any]:
+        """Return the ids of some nodes."""
+        return self.inner.first_ids()
+
+    def prepare(self, verbose: int = 0) -> None:
+        """Do work before the first pass."""
+        self.inner.prepare(verbose)
+
+    def kept_sparsifier(self, n_jobs: int | None = None) -> KeptSparsifier | None:
+        """Return the sparsifier that a log keeps of these edges."""
+        return self.inner.kept_sparsifier(n_jobs)
+
+
+def _pass_on(name: str) -> property:
+    return property(lambda self: getattr(self.inner, name))
+
+
+for _name in PASSED_ON:
+    setattr(WrappedEdges, _name, _pass_on(_name))
+
+
+class TimeFiltered(WrappedEdges):
+    """The edges of a `TimeView`, without their times.
+
+    The end of a pass in which no edge counts is an error if `needs_edges`, so that nothing is
+    computed then.
+
+    Attributes
+    ----------
+    latest : float
+        The latest time of all edges read so far, whether they count or not.
+
+    Examples
+    --------
+    >>> from ohmlearn.edges.in_memory import IterableEdges
+    >>> edges = IterableEdges([([0, 1], [1, 2], None, [3.0, 7.0])])
+    >>> [batch.u.tolist() for batch in edges.since(5.0)]
+    [[1]]
+    >>> list(TimeFiltered(edges, TimeView(since=8.0), needs_edges=True))
+    Traceback (most recent call last):
+    ...
+    ValueError: no edge counts since 8; the latest is of 7
+    """
+
+    has_times = False
+
+    def __init__(self, inner: Edges, view: TimeView, *, needs_edges: bool = False) -> None:
+        super().__init__(inner)
+        self.view, self.latest, self._needs_edges = view, -math.inf, needs_edges
+
+    def batches(self, n_jobs: int = 1) -> Iterator[Batch]:
+        """Yield the edges that count, with the weights that they have in the view."""
+        n_edges = 0
+        for number, batch in enumerate(self.inner.batches(n_jobs)):
+            t = batch.need_times(number)
+            if len(t) > 0:
+                self.latest = max(self.latest, float(t.max()))
+            weighed = Batch(*self.view.weigh(batch.u, batch.v, batch.w, t))
+            n_edges += len(weighed.u)
+            yield weighed
+        if n_edges == 0 and self._needs_edges:
+            since, latest = (
+                show_time(x, self.time_unit) for x in (self.view.earliest, self.latest)
+            )
+            raise ValueError(f"no edge counts since {since}; the latest is of {latest}")
+
+    def kept_sparsifier(self, n_jobs: int | None = None) -> KeptSparsifier | None:
+        """Return None: a log has a sparsifier of all edges only."""
+        return None
+
+
+class Watched(WrappedEdges):
+    """Edges that somebody watches: a function gets the batches of each pass, and yields them.
+
+    Parameters
+    ----------
+    inner : Edges
+    read : callable
+        Called with the batches and the number of the pass, from 1 on.
+
+    Examples
+    --------
+    >>> from ohmlearn.edges.in_memory import ArrayEdges
+    >>> def read(batches, number):
+    ...     for batch in batches:
+    ...         yield batch
+    ...         print(f"pass {number}, {len(batch.u)} edges")
+    >>> for batch in Watched(ArrayEdges(([0, 1], [1, 2])), read):
+    ...     pass
+    pass 1, 2 edges
+    """
+
+    def __init__(
+        self, inner: Edges, read: Callable[[Iterator[Batch], int], Iterator[Batch]]
+    ) -> None:
+        super().__init__(inner)
+        self._read, self._n_passes = read, 0
+
+    def batches(self, n_jobs: int = 1) -> Iterator[Batch]:
+        """Yield the batches."""
+        self._n_passes += 1
+        return self._read(self.inner.batches(n_jobs), self._n_passes)
+
+
+class CheckedEdges(WrappedEdges):
+    """Edges of a class outside of ohmlearn, whose batches are checked."""
+
+    def batches(self, n_jobs: int = 1) -> Iterator[Batch]:
+        """Yield the batches after a check of their form."""
+        for number, batch in enumerate(self.inner.batches(n_jobs)):
+            yield Batch(*check_batch(batch, number))
+
+
+class DegreeCounting(WrappedEdges):
+    """Adds up the degrees of the nodes while something else reads the edges.
+
+    A sparsifier keeps some edges and changes their weights, so its degrees are only close to those
+    of the stream. The exact ones take 8 bytes per node and no further pass. Self-loops do not
+    count, and parallel edges add up, as in `Graph.degrees`. A batch is counted when the next one is
+    asked for: one that the reader refuses is not. To the last bit, degrees do not depend on how
+    edges are divided into batches. Every pass starts to count from zero.
+
+    Examples
+    --------
+    >>> from ohmlearn import StreamingSparsifier, gallery
+    >>> from ohmlearn.edges.in_memory import GraphEdges
+    >>> edges = DegreeCounting(GraphEdges(gallery.complete(300)))
+    >>> h = StreamingSparsifier(epsilon=0.9, random_state=0).update(edges).snapshot()
+    >>> edges.degrees_of(3), bool((h.degrees == edges.degrees_of(300)).all())
+    (array([299., 299., 299.]), False)
+    """
+
+    def __init__(self, inner: Edges) -> None:
+        super().__init__(inner)
+        self._sums = np.zeros(0)
+
+    def degrees_of(self, n_nodes: int) -> NDArray[np.float64]:
+        """Return the degrees of the nodes 0, ..., n_nodes - 1; those without edges have degree 0.
+
+        Examples
+        --------
+        >>> from ohmlearn.edges.in_memory import IterableEdges
+        >>> edges = DegreeCounting(IterableEdges([([0], [1], [2.0]), ([1, 3], [2, 3])]))
+        >>> for batch in edges:
+        ...     pass
+        >>> edges.degrees_of(5)
+        array([2., 3., 1., 0., 0.])
+        """
+        degrees = np.zeros(n_nodes)
+        n_known = min(n_nodes, len(self._sums))
+        degrees[:n_known] = self._sums[:n_known]
+        return degrees
+
+    def batches(self, n_jobs: int = 1) -> Iterator[Batch]:
+        """Yield the batches, and count each when the next one is asked for."""
+        self._sums = np.zeros(0)
+        for batch in self.inner.batches(n_jobs):
+            yield batch
+            self._count(batch.u, batch.v, batch.w)
+
+    def _count(self, u: NDArray[Any], v: NDArray[Any], w: NDArray[Any] | None) -> None:
+        fault = _core.find_fault(MAX_NODES, 1, u, v, w)
+        if fault is not None:
+            raise_edge_fault(fault, MAX_NODES, EdgeNames())
+        if len(u) == 0:
+            return
+        n_nodes = int(max(u.max(), v.max())) + 1
+        if n_nodes > len(self._sums):
+            sums = np.zeros(max(n_nodes, len(self._sums) * 3 // 2))
+            sums[: len(self._sums)] = self._sums
+            self._sums = sums
+        # In the order of the stream, so that batches do not change a bit.
+        _core.add_degrees(self._sums, u, v, w)
