@@ -13,7 +13,7 @@ from ohmlearn.edges.protocol import EdgeBatch
 from ohmlearn.graph import Graph
 from ohmlearn.points import kernel_edges, knn_edges
 from ohmlearn.points.exact_neighbors import NeighborIndex
-from ohmlearn.points.kernel_edges import default_gamma
+from ohmlearn.points.kernel_pairs import default_gamma
 
 __all__ = ["AFFINITIES", "Affinity", "CallableEdges"]
 
