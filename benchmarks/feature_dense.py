@@ -117,9 +117,9 @@ def make_features(images: np.ndarray, name: str) -> np.ndarray:
 
 def measure(options: argparse.Namespace) -> None:
     """Print the figures of one way to keep the edges."""
-    from ohmlearn.edges.degree_counting import CountedEdges
-
     from ohmlearn import Graph, StreamingSparsifier
+    from ohmlearn.edges.wrapped import DegreeCounting
+    from ohmlearn.reading.as_edges import as_edges
 
     warnings.simplefilter("ignore")
     with np.load(options.path) as file:
@@ -132,7 +132,7 @@ def measure(options: argparse.Namespace) -> None:
         if options.child == "all":
             graph = Graph.from_batches(stream, n_nodes=len(y))
             return graph, graph.degrees
-        counted = CountedEdges(stream)
+        counted = DegreeCounting(as_edges(stream))
         sparsifier = StreamingSparsifier(
             n_nodes=len(y), max_edges=options.max_edges, random_state=options.seed
         )

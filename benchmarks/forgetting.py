@@ -59,8 +59,8 @@ class Stream:
     def graph(self, view: TimeView, before: float = np.inf) -> Graph:
         """Return the graph of a view of the edges before a time."""
         past = self.t < before
-        edges = [(self.u[past], self.v[past], None, self.t[past])]
-        return Graph.from_batches(view.of(edges), n_nodes=self.n_nodes)
+        edges = view.weigh(self.u[past], self.v[past], None, self.t[past])
+        return Graph.from_edges(*edges, n_nodes=self.n_nodes)
 
 
 def read_stream(folder: Path, name: str) -> Stream:

@@ -88,7 +88,7 @@ def _sparsify(stream: Any, **parameters: Any) -> None:
     from ohmlearn import StreamingSparsifier
 
     sparsifier = StreamingSparsifier(random_state=0, **parameters)
-    for u, v, w in stream:
+    for u, v, w, _ in stream:
         sparsifier.update(u, v, w)
 
 

@@ -8,7 +8,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ohmlearn.cli import main
-from ohmlearn.cli.edge_options import WatchedEdges
 from ohmlearn.reading import EdgeStream
 
 FILES = {
@@ -39,11 +38,10 @@ def invoke(*args: str) -> Result:
 
 
 def forbid_reading(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_: object) -> NoReturn:
+    def refuse(*_: object) -> NoReturn:
         raise AssertionError("the edges were read")
 
-    monkeypatch.setattr(WatchedEdges, "__iter__", refuse)
-    monkeypatch.setattr(EdgeStream, "__iter__", refuse)
+    monkeypatch.setattr(EdgeStream, "batches", refuse)
 
 
 LABEL = "label edges.csv --labels labels.csv -o out.csv"

@@ -198,7 +198,7 @@ def test_long_values_are_cut():
 def test_modules_are_there_after_import_ohmlearn():
     code = """
 import sys, ohmlearn
-assert "gallery" in dir(ohmlearn) and "theory" in dir(ohmlearn) and "streams" in dir(ohmlearn)
+assert "gallery" in dir(ohmlearn) and "paper" in dir(ohmlearn) and "reading" in dir(ohmlearn)
 assert "numpy" not in sys.modules
 assert not {"re", "Any", "Path"} & set(dir(ohmlearn))
 print(ohmlearn.gallery.path(3), ohmlearn.paper.__name__, ohmlearn.reading.SourceError.__name__)

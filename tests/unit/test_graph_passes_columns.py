@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from ohmlearn import gallery, refine, sparsify
-from ohmlearn.edges.passes import EdgePasses, multiply_laplacian, pass_bytes
+from ohmlearn.edges.passes import multiply_laplacian, pass_bytes
+from ohmlearn.reading.as_edges import as_edges
 
 N_NODES, N_COLUMNS = 400, 30
 
@@ -24,7 +25,8 @@ def split(edges, n_batches):
 
 
 def multiply(edges, x, n_jobs=1):
-    return EdgePasses(edges, np.zeros(N_NODES, dtype=np.int32), "this", n_jobs).multiply(x)
+    component = np.zeros(N_NODES, dtype=np.int32)
+    return as_edges(edges).open_passes(component, "this", n_jobs).multiply(x)
 
 
 @pytest.mark.parametrize("n_edges", [2000, 40_000])  # too few to sort, and enough

@@ -8,7 +8,7 @@ import scipy.sparse
 from sklearn.datasets import load_digits
 from sklearn.neighbors import NearestNeighbors
 
-import ohmlearn.points.knn_edges as knn_module
+import ohmlearn.points.neighbor_edges as knn_module
 from ohmlearn import HFSClassifier, HFSRegressor, knn_edges
 
 X, TRUTH = load_digits(return_X_y=True)

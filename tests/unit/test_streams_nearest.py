@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-import ohmlearn.points.knn_edges as knn_module
+import ohmlearn.points.neighbor_edges as knn_module
 from ohmlearn.points import knn_edges
 from ohmlearn.points.exact_neighbors import NeighborIndex, check_neighbor_points, find_neighbors
-from ohmlearn.points.knn_edges import choose_method
+from ohmlearn.points.neighbor_edges import choose_method
 
 RNG = np.random.default_rng(7)
 N = 400

@@ -107,7 +107,7 @@ SOURCES = {
 def read_all(stream, n_jobs):
     """Return all that a reading finds."""
     columns = [[], [], [], []]
-    for batch in stream.read_ahead(n_jobs):
+    for batch in stream.batches(n_jobs):
         for found, array in zip(columns, batch, strict=False):
             found.append(np.zeros(0) if array is None else array)
     arrays = [np.concatenate(found).tolist() for found in columns if found]
@@ -173,7 +173,7 @@ def test_a_reading_can_start_at_any_place(n_jobs, tmp_path):
     first = read_edges(paths, on_bad="skip")
     before, fraction = 0, 0.0
     places = []
-    for batch in first.read_ahead(n_jobs):
+    for batch in first.batches(n_jobs):
         assert first.place.n_read == before
         assert fraction <= first.fraction <= 1
         fraction = first.fraction
@@ -184,7 +184,7 @@ def test_a_reading_can_start_at_any_place(n_jobs, tmp_path):
     for place, u, v in places[:: len(places) // 7]:
         again = read_edges(paths, nodes=first.nodes)
         again.start_at(place)
-        batches = list(again.read_ahead(n_jobs))
+        batches = list(again.batches(n_jobs))
         assert (batches[0].u[0], batches[0].v[0]) == (u, v)
         found = np.concatenate([batch.u for batch in batches])
         assert found.tolist() == expected[place.n_read :]
@@ -194,7 +194,7 @@ def collect(stream, n_jobs):
     """Return the edges before an error, and the error."""
     found = []
     try:
-        for batch in stream.read_ahead(n_jobs):
+        for batch in stream.batches(n_jobs):
             found += zip(batch.u.tolist(), batch.v.tolist(), strict=True)
     except SourceError as error:
         return found, str(error).partition(" at string index")[0]  # of pyarrow, in a batch
@@ -245,7 +245,7 @@ def test_errors_come_where_they_did(problem, n_jobs, tmp_path):
 
 def test_threads_end_when_the_iteration_is_left(tmp_path):
     stream = read_edges(write(tmp_path / "e.parquet", {"u": U, "v": V}))
-    batches = stream.read_ahead(3)
+    batches = stream.batches(3)
     assert not helpers()
     next(batches)
     assert not helpers()  # the first batch decides what ids are
@@ -253,12 +253,12 @@ def test_threads_end_when_the_iteration_is_left(tmp_path):
     assert helpers()
     batches.close()
     assert not helpers()
-    batches = stream.read_ahead(2)
+    batches = stream.batches(2)
     next(batches), next(batches)
     with pytest.raises(KeyboardInterrupt):
         batches.throw(KeyboardInterrupt)
     assert not helpers()
-    for batch in stream.read_ahead(2):  # let go
+    for batch in stream.batches(2):  # let go
         if batch.u.max() > 100:
             break
     del batch
@@ -277,7 +277,7 @@ def test_threads_end_when_the_caller_fails(tmp_path):
 def test_a_small_file_needs_no_thread(tmp_path, monkeypatch):
     monkeypatch.setattr(parallel, "ThreadPoolExecutor", None)
     path = write(tmp_path / "e.parquet", {"u": U[:100], "v": V[:100]})
-    assert sum(len(batch.u) for batch in read_edges(path).read_ahead(4)) == 100
+    assert sum(len(batch.u) for batch in read_edges(path).batches(4)) == 100
 
 
 def test_code_of_the_user_runs_in_the_thread_of_the_caller():
@@ -289,7 +289,7 @@ def test_code_of_the_user_runs_in_the_thread_of_the_caller():
             yield U[first : first + 100], V[first : first + 100]
 
     for stream in (read_edges(make), read_edges(make())):
-        for number, _ in enumerate(stream.read_ahead(4), 1):
+        for number, _ in enumerate(stream.batches(4), 1):
             assert len(seen) == number  # nor does it run early
         assert set(seen) == {threading.current_thread()}
         seen.clear()
@@ -302,7 +302,7 @@ def test_two_streams_share_a_table(tmp_path):
         first = read_edges(paths[0])
         streams = first, read_edges(paths[1], nodes=first.nodes)
         parts = [[], []]
-        readers = [stream.read_ahead(n_jobs) for stream in streams]
+        readers = [stream.batches(n_jobs) for stream in streams]
         for _ in range(N // 100):
             for part, reader in zip(parts, readers, strict=True):
                 if (batch := next(reader, None)) is not None:
@@ -339,7 +339,7 @@ from ohmlearn.reading import parquet_reader, parallel
 warnings.simplefilter("ignore", DeprecationWarning)  # about a fork with threads
 parquet_reader.ROWS, parquet_reader.ROWS_TOGETHER, parallel.CHUNK = 130, 600, 500
 stream = read_edges(sys.argv[1])
-batches = stream.read_ahead(2)
+batches = stream.batches(2)
 n_read = sum(len(next(batches).u) for _ in range(4))
 child = os.fork()
 if child == 0:
@@ -350,10 +350,10 @@ if child == 0:
     else:
         os._exit(1)
     again = read_edges(sys.argv[1], nodes=stream.nodes)
-    os._exit(0 if sum(len(batch.u) for batch in again.read_ahead(2)) == int(sys.argv[2]) else 2)
+    os._exit(0 if sum(len(batch.u) for batch in again.batches(2)) == int(sys.argv[2]) else 2)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 assert n_read + sum(len(batch.u) for batch in batches) == int(sys.argv[2])
-left = stream.read_ahead(2)  # is not closed: the interpreter must end nevertheless
+left = stream.batches(2)  # is not closed: the interpreter must end nevertheless
 next(left), next(left)
 """
 
@@ -369,15 +369,15 @@ def test_a_forked_child_starts_again(tmp_path):
 def test_memory_of_batches_is_used_again_only_when_they_are_gone(tmp_path, as_ids):
     ends = RNG.integers(0, 40, (2, N))
     path = write(tmp_path / "e.parquet", {"u": as_ids(ends[0]), "v": as_ids(ends[1])})
-    kept = list(read_edges(path).read_ahead(2))
+    kept = list(read_edges(path).batches(2))
     for end in (0, 1):
         found = np.concatenate([batch[end] for batch in kept])
         alone = np.concatenate([batch[end] for batch in read_edges(path)])
         assert np.array_equal(found, alone)
-    places = [batch.u.ctypes.data for batch in read_edges(path).read_ahead(2)]
+    places = [batch.u.ctypes.data for batch in read_edges(path).batches(2)]
     assert len(places) > 10
     assert len(set(places)) < len(places)
-    first = next(batches := read_edges(path).read_ahead(2))
+    first = next(batches := read_edges(path).batches(2))
     part, copy = first.u[3:9], first.u[3:9].copy()
     del first
     assert sum(len(batch.u) for batch in batches) > N - 600
@@ -389,6 +389,6 @@ def test_small_chunks_do_not_hold_the_memory_of_large_ones(tmp_path):
     for number in range(6):
         ends = RNG.integers(0, 40, (2, 500 if number == 0 else 120))
         files.append(write(tmp_path / f"{number}.parquet", {"u": ends[0], "v": ends[1]}))
-    last = list(read_edges(files).read_ahead(2))[-1]
+    last = list(read_edges(files).batches(2))[-1]
     assert len(last.u) == 120
     assert (last.u if last.u.base is None else last.u.base).nbytes == 4 * 120

@@ -14,7 +14,7 @@ import scipy.io
 import scipy.sparse
 from stream_cases import edges
 
-from ohmlearn.edges.protocol import EdgeBatch
+from ohmlearn.edges import Batch
 from ohmlearn.nodes import NodeTable
 from ohmlearn.reading import SourceError, read_edges
 
@@ -255,7 +255,7 @@ def test_arrays_and_iterables():
     u, v, w = np.array(U), np.array(V), np.array(W, dtype=np.float32)
     assert edges(read_edges((u, v, w))) == (U, V, W)
     assert edges(read_edges((u, v))) == (U, V, None)
-    batches = [(u[:2], v[:2], w[:2]), EdgeBatch(u[2:], v[2:], w[2:])]
+    batches = [(u[:2], v[:2], w[:2]), Batch(u[2:], v[2:], w[2:])]
     stream = read_edges(batches)
     assert edges(stream) == edges(stream) == (U, V, W)
     assert edges(read_edges(lambda: iter(batches))) == (U, V, W)

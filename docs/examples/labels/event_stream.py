@@ -91,7 +91,7 @@ class Payments:
     """The payments in batches, from the beginning in each pass."""
 
     def __iter__(self):
-        for u, v, w in stream:
+        for u, v, w, _ in stream:
             yield u, v, np.log1p(w)
 
 

@@ -25,7 +25,7 @@ from ohmlearn.estimators.labels_by_node import by_node, pair_by_node
 from ohmlearn.graph import Graph
 from ohmlearn.points.affinity import AFFINITIES, Affinity
 from ohmlearn.points.exact_neighbors import METRICS
-from ohmlearn.points.knn_edges import METHODS
+from ohmlearn.points.neighbor_edges import METHODS
 
 __all__ = ["FromPoints"]
 

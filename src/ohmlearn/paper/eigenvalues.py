@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ohmlearn._blas import one_blas_thread
 from ohmlearn.checks.edge_arrays import check_graph
@@ -16,6 +17,7 @@ __all__ = ["SpectralExtremes", "spectral_extremes"]
 DENSE_LIMIT = 500  # nodes up to which all eigenvalues are computed
 EIGEN_TOL = 1e-8  # relative accuracy of eigenvalues beyond that
 SOLVE_TOL = 1e-8
+NOISE = 1e-6  # of a vector that is nearly constant, relative to its length
 
 
 @dataclass(frozen=True)
@@ -86,8 +88,26 @@ def spectral_extremes(
         lambda_1 = 0.0
         if n_components == 1:
             solver = LaplacianSolver(g, random_state=seed, n_jobs=n_jobs)
-            lambda_1 = 1.0 / _largest(solver.as_linear_operator(tol=SOLVE_TOL), g.n_nodes, seed)
+            lambda_1 = 1.0 / _largest(_make_inverse(solver, g.n_nodes), g.n_nodes, seed)
     return SpectralExtremes(0.0 if n_components > 1 else lambda_1, lambda_n, n_components)
+
+
+def _make_inverse(solver: LaplacianSolver, n: int) -> Any:
+    """Return the pseudo-inverse as an operator; vectors that are constant up to rounding give 0.
+
+    Lanczos comes across them when it has found all that its start leads to. What is left of them
+    without their mean is noise, which no solver can solve for to a relative tolerance.
+    """
+    from scipy.sparse.linalg import LinearOperator
+
+    inverse = solver.as_linear_operator(tol=SOLVE_TOL)
+
+    def multiply(x: NDArray[np.float64]) -> Any:
+        centred = x - x.mean()
+        is_noise = np.linalg.norm(centred) <= NOISE * np.linalg.norm(x)
+        return np.zeros_like(x) if is_noise else inverse @ centred
+
+    return LinearOperator((n, n), multiply, dtype=np.float64)
 
 
 def _largest(operator: Any, n: int, seed: int) -> float:

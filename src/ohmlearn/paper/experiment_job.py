@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn import gallery
-from ohmlearn.edges.passes import EdgePasses
 from ohmlearn.graph import Graph
 from ohmlearn.harmonic.block_cg import BlockCG
 from ohmlearn.harmonic.hfs_system import HFSSolver, HFSSystem
 from ohmlearn.harmonic.solve_hfs import PRECONDITIONER_TOL, refine, solve_hfs
 from ohmlearn.points import FaissKnnEdges, KnnEdges, knn_edges
+from ohmlearn.reading.as_edges import as_edges
 from ohmlearn.report.process_cost import cpu_seconds, peak_memory
 from ohmlearn.sparsifier import StreamingSparsifier
 
@@ -165,7 +165,7 @@ def _refine_all(
     component = h.components()[1]
     systems = [HFSSystem(component, draw, y[draw], gamma=GAMMA) for draw in draws]
     runs = [BlockCG(s.right_hand_sides, _preconditioner(h, s)) for s in systems]
-    source = EdgePasses(edges, component, "the experiment")
+    source = as_edges(edges).open_passes(component, "the experiment")
     answers: list[list[Floats]] = []
     errors = np.full(len(draws), np.inf)
     while errors.max() > EXACT_TOL and source.passes < EXACT_PASSES:

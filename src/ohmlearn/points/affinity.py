@@ -13,8 +13,8 @@ from ohmlearn.edges import Batch, Edges
 from ohmlearn.edges.in_memory import GraphEdges
 from ohmlearn.graph import Graph
 from ohmlearn.points.exact_neighbors import NeighborIndex
-from ohmlearn.points.kernel_edges import default_gamma, kernel_edges
-from ohmlearn.points.knn_edges import knn_edges
+from ohmlearn.points.kernel_pairs import default_gamma, kernel_edges
+from ohmlearn.points.neighbor_edges import knn_edges
 
 __all__ = ["AFFINITIES", "Affinity", "CallableEdges"]
 
@@ -31,7 +31,7 @@ class Affinity:
     --------
     >>> points = np.array([[0.0], [1.0], [3.0]])
     >>> affinity = Affinity("knn", n_neighbors=1)
-    >>> [(u.tolist(), v.tolist()) for u, v, w in affinity.edges(points)]
+    >>> [(u.tolist(), v.tolist()) for u, v, *_ in affinity.edges(points)]
     [([0, 1], [1, 2])]
     >>> affinity.extend(np.array([[0.4]]), points, np.array([[1.0], [2.0], [4.0]]))
     array([[1.]])

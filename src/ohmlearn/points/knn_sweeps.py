@@ -24,7 +24,7 @@ class Sweeps:
     Examples
     --------
     >>> sweeps = Sweeps(np.array([[0.0], [1.0], [3.0]]), k=1, weighted=False, threads=1)
-    >>> [(u.tolist(), v.tolist()) for u, v, w in sweeps.edges()]
+    >>> [(u.tolist(), v.tolist()) for u, v, *_ in sweeps.edges()]
     [([0, 1], [1, 2])]
     """
 

@@ -134,7 +134,7 @@ def read_edges(
     Returns
     -------
     EdgeStream
-        A stream of `EdgeBatch`, with times of `TimedBatch`. Its attribute `nodes` has the ids.
+        A stream of `Batch`. Its attribute `nodes` has the ids.
 
     Raises
     ------
@@ -151,7 +151,7 @@ def read_edges(
     ...     file.flush()
     ...     stream = read_edges(file.name)
     ...     print(stream.columns)
-    ...     for u, v, w in stream:
+    ...     for u, v, w, t in stream:
     ...         print(u, v, w, stream.nodes.ids())
     u = 'src', v = 'dst', weights = 'weight' (guessed)
     [0 1] [1 2] [2.  0.5] ['ann' 'bob' 'cy']

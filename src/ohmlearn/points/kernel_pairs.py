@@ -126,7 +126,7 @@ def kernel_edges(
     Examples
     --------
     >>> from ohmlearn import kernel_edges
-    >>> for u, v, w in kernel_edges([[0.0], [1.0], [2.0]], gamma=1.0):
+    >>> for u, v, w, _ in kernel_edges([[0.0], [1.0], [2.0]], gamma=1.0):
     ...     print(u, v, w.round(4))
     [0 0 1] [1 2 2] [0.3679 0.0183 0.3679]
     """

@@ -262,7 +262,7 @@ def knn_edges(
     >>> stream = knn_edges([[0.0], [1.0], [3.0], [7.0]], n_neighbors=1)
     >>> stream.n_nodes
     4
-    >>> for u, v, w in stream:
+    >>> for u, v, w, _ in stream:
     ...     print(u, v)
     [0 1 2] [1 2 3]
     """
