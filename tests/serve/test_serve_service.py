@@ -118,7 +118,7 @@ def test_changes_that_are_not_kept_are_gone(tmp_path):
         wait_for_answers(service)
         wait_for(lambda: service.envelope()["changes_next"] > 60)
         with pytest.raises(
-            Gone, match=r"changes before number 60 .* got since = 3; take changes_next"
+            Gone, match=r"changes before number 60 .* got since = 3; start over: take changes_next"
         ):
             service.changes(3)
 

@@ -78,6 +78,20 @@ def test_live_edges_do_not_change(folder):
         assert log.info()["n_dead"] == 0
 
 
+def test_updates_are_counted_through_compactions_and_errors(folder):
+    with EdgeLog(folder) as log:
+        log.append([0, 1, 2], [1, 2, 3], t=[1.0, 2.0, 3.0])
+        log.remove([0], [1])
+        log.expire(2.5)
+        assert log._store.n_updates == log.live_edges().n_updates == 5
+        log.compact()
+        log.append([4], [5], t=[4.0])
+        with pytest.raises(ValueError, match="-1"):
+            log.append([([6], [7], [1.0], [5.0]), ([6], [7], [-1.0], [5.0])])
+        assert log._store.n_updates == log.live_edges().n_updates == 6
+        assert log.n_edges == 2
+
+
 def test_the_folder_of_a_log_is_a_source(folder):
     with EdgeLog(folder) as log:
         log.append(["a", "b", "c"], ["b", "c", "a"])

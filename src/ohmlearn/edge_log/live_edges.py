@@ -65,6 +65,7 @@ class LiveEdges(Shown):
 
     rereadable = True
     keeper: Callable[[int, int | None], Any] | None = None  # gives the sparsifier of the log
+    n_updates = 0  # see `Store.n_updates`
     n_bad = 0
     first_bad: str | None = None
 

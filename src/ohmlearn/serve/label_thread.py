@@ -27,6 +27,7 @@ from ohmlearn.serve.answer_store import (
     find_numbers,
     name_nodes,
 )
+from ohmlearn.serve.database import LABEL_WEIGHTS, GivenLabel
 from ohmlearn.serve.sampler_thread import Follower, Moment
 from ohmlearn.serve.service_folder import Folder
 from ohmlearn.serve.settings import Settings
@@ -122,12 +123,12 @@ class Labeller(Worker):
                 continue
             start = time.monotonic()
             try:
-                self.problem = None
                 self.answer()
-                least = 0.0
+                self.n_failures, least = 0, 0.0
             except Exception as error:
                 logger.exception("answers could not be computed")
                 self.problem = f"answers could not be computed: {describe(error)}"
+                self.n_failures += 1
                 least = RETRY_SECONDS
             # Half of the time belongs to others.
             now = time.monotonic()
@@ -138,7 +139,7 @@ class Labeller(Worker):
         if self._follower.version == self._answered[0] and not has_labels:
             return False
         age = time.time() - self.answers.computed_at
-        n_new = abs(self._follower.n_edges - self.answers.edges)
+        n_new = self._follower.n_updates - self.answers.n_updates
         return (
             has_labels
             or not 0 <= age < self._settings.every_seconds
@@ -169,20 +170,22 @@ class Labeller(Worker):
     def _solve(self, moment: Moment) -> Answers:
         """Return the answers at a moment, without the time at which they were computed."""
         model, live = self._model, moment.live
-        given = self._database.labels()
-        self.n_labels = len(given)
+        given = self._usable_labels()
         numbers = find_numbers(self._nodes, [row.node for row in given])
         known = [at for at in range(len(given)) if numbers[at] >= 0]
         about: dict[str, Any] = {
             "edges": live.n_edges,
             "operation": moment.operation,
+            "n_updates": live.n_updates,
             "latest": moment.latest,
             "staleness": moment.kept.staleness,
         }
         version = self.answers.version + 1
-        model._follow(moment.kept)
         if not known or live.n_edges == 0:
+            self._model = self._make_model()  # which knows none of the labels that there were
+            self._model._follow(moment.kept)
             return Answers.empty(version, live.n_nodes, **about)
+        model._follow(moment.kept)
         ids = self._nodes.ids(numbers[known]).tolist()
         y = {node: given[at].label for node, at in zip(ids, known, strict=True)}
         weights = {node: given[at].weight for node, at in zip(ids, known, strict=True)}
@@ -195,16 +198,31 @@ class Labeller(Worker):
         codes = model._known.codes(-1).astype(np.int32)
         return Answers(version, classes, codes, shares, numbers[known], **about)
 
+    def _usable_labels(self) -> list[GivenLabel]:
+        """Return the given labels; those with a weight that no solve accepts are a problem."""
+        given, (least, most) = self._database.labels(), LABEL_WEIGHTS
+        self.n_labels, self.problem = len(given), None
+        bad = [row for row in given if not least <= row.weight <= most]
+        if not bad:
+            return given
+        self.problem = (
+            f"{len(bad)} labels are not used, because weights must lie between {least:g} and "
+            f"{most:g}, but that of node {bad[0].node!r} is {bad[0].weight:g}; give these labels "
+            f"again, or delete them"
+        )
+        return [row for row in given if least <= row.weight <= most]
+
     def _publish(self, answers: Answers) -> Answers:
         """Store and show answers, and which labels have changed."""
         changes = find_changes(self._recorded, answers)
         count, end = len(changes.rows), self._recorded.changes_end
-        answers = replace(answers, changes_end=end + count)
         try:
             # In this order: after a crash in between, the same changes are reported again.
+            first = self._database.next_change() if count else end
+            answers = replace(answers, changes_end=first + count)
             if count:
                 most = self._settings.max_kept_changes
-                self._database.add_changes(end, count, answers.version, changes.pack(), most)
+                self._database.add_changes(first, count, answers.version, changes.pack(), most)
             answers.save(self._folder.answers_path)
             self._recorded = answers
         except Exception as error:  # a full disk must not keep answers from readers

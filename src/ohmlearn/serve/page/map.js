@@ -4,6 +4,7 @@
 import { Drawing } from "./drawing.js";
 import { calm, find, make, setText } from "./elements.js";
 import { moveNodes, placeNew } from "./layout.js";
+import { showVersions } from "./status.js";
 import { formatCount, formatShare, isNumber } from "./text.js";
 
 class CommunityMap {
@@ -192,4 +193,5 @@ export function showMap(drawn, nAll) {
   find("map-empty").hidden = n > 0;
   setText("map-count", n ? (n < all ? `${formatCount(n)} of ${formatCount(all)} nodes` : `${formatCount(n)} nodes`) : "");
   find("map").dataset.version = drawn.version ?? "";
+  showVersions();
 }
