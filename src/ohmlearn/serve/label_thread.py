@@ -86,6 +86,7 @@ class Labeller(Worker):
         self.n_labels = self._database.count_labels()
         self.n_answers = self.n_changes = 0
         self.notes: list[str] = []
+        self._unused: str | None = None  # which labels are not used
         self.colours: dict[str, int] = {}  # numbers of classes that stay, whatever classes come
         self._note_colours(self.answers)
 
@@ -162,6 +163,7 @@ class Labeller(Worker):
         answers = replace(
             answers, labels_version=labels_version, computed_at=time.time(), seconds=seconds
         )
+        self.problem = self._unused
         answers = self._publish(answers)
         self._answered = (moment.version, labels_version)
         # The model gets other attributes for the next answer; those of the copy stay.
@@ -199,13 +201,13 @@ class Labeller(Worker):
         return Answers(version, classes, codes, shares, numbers[known], **about)
 
     def _usable_labels(self) -> list[GivenLabel]:
-        """Return the given labels; those with a weight that no solve accepts are a problem."""
+        """Return the given labels, and note those with a weight that no solve accepts."""
         given, (least, most) = self._database.labels(), LABEL_WEIGHTS
-        self.n_labels, self.problem = len(given), None
+        self.n_labels, self._unused = len(given), None
         bad = [row for row in given if not least <= row.weight <= most]
         if not bad:
             return given
-        self.problem = (
+        self._unused = (
             f"{len(bad)} labels are not used, because weights must lie between {least:g} and "
             f"{most:g}, but that of node {bad[0].node!r} is {bad[0].weight:g}; give these labels "
             f"again, or delete them"
