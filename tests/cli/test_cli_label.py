@@ -201,7 +201,8 @@ def test_interrupted_it_says_how_to_go_on(tmp_path: Path):
         ({"args": ["--weight-col", "amount"]}, "has no column 'amount', only 'src', 'dst'"),
         (
             {"labels": "node,label,trust\np0,red,-1\n"},
-            "row 2: weights must not be negative nor above 1e+27, but 'trust' is '-1'",
+            "row 2: weights must not be negative nor above 1e+27, nor below 1.2e-38 unless 0, but "
+            "'trust' is '-1'",
         ),
         (
             {"labels": "node,trust\np0,red\n"},

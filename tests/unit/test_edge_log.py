@@ -147,6 +147,8 @@ def test_errors_say_what_to_do(folder, tmp_path):
             log.append(["a"], ["b"], t=[1.0])
         with pytest.raises(ValueError, match="weights must be finite"):
             log.append([7], [8], [np.inf], [1.0])
+        with pytest.raises(ValueError, match=r"at least 1\.2e-38, .* but w\[0\] = 1e-45; multiply"):
+            log.append([7], [8], [1e-45], [1.0])
         assert log.n_nodes == 2  # the ids of refused edges are forgotten
         with pytest.raises(ValueError, match=r"was made with epsilon = 0\.4, got 0\.5"):
             EdgeLog(folder, epsilon=0.5)
@@ -159,6 +161,9 @@ def test_errors_say_what_to_do(folder, tmp_path):
         EdgeLog(tmp_path / "other.csv")
     with pytest.raises(LogError, match=r"is not a log and has other files, such as other\.csv"):
         EdgeLog(tmp_path)
+    fading = EdgeLog(folder.with_name("fading"), half_life=10.0)
+    with pytest.raises(ValueError, match=r"at least 1\.4e-20, .* but w\[0\] = 1e-30"):
+        fading.append([0], [1], [1e-30], [1.0])
     untimed = EdgeLog(folder.with_name("untimed"))
     untimed.append([0], [1])
     with pytest.raises(ValueError, match="have no times, so they cannot expire"):

@@ -12,7 +12,7 @@ from ohmlearn.nodes import NodeTable
 from ohmlearn.reading.arrow_objects import is_table, refuse_table
 from ohmlearn.reading.read_edges import read_edges
 
-__all__ = ["as_edges", "batches_of", "graph_of"]
+__all__ = ["as_edges", "batches_of", "graph_of", "without_tiny"]
 
 
 def as_edges(edges: Any, nodes: NodeTable | None = None, *, is_first: bool = True) -> Any:
@@ -87,6 +87,24 @@ def batches_of(edges: Any, n_jobs: int = 1) -> Iterable[Any]:
             f"of such tuples, got {type(edges).__name__}"
         )
     return BatchesAhead(edges, n_jobs) if n_jobs > 1 and hasattr(edges, "read_ahead") else edges
+
+
+def without_tiny(edges: Any, smallest: float) -> Any:
+    """Return a Graph without weights below `smallest`, if its components stay the same.
+
+    Other edges are returned as they are.
+
+    Examples
+    --------
+    >>> without_tiny(Graph.from_edges([0, 1, 0], [1, 2, 2], [1.0, 1.0, 1e-40]), 1e-38)
+    Graph(n_nodes=3, n_edges=2)
+    """
+    if not isinstance(edges, Graph) or edges.weights.min(initial=1.0) >= smallest:
+        return edges
+    u, v, w = edges.edges()
+    large = w >= smallest
+    smaller = Graph.from_edges(u[large], v[large], w[large], n_nodes=edges.n_nodes)
+    return smaller if smaller.components()[0] == edges.components()[0] else edges
 
 
 def graph_of(edges: Any, n_nodes: int | None) -> Graph:

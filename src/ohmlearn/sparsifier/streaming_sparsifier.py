@@ -16,7 +16,7 @@ from ohmlearn.graph import Graph
 from ohmlearn.graph.time_view import TimeView
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_identity import join_tables, nodes_of
-from ohmlearn.reading.as_edges import as_edges, batches_of
+from ohmlearn.reading.as_edges import as_edges, batches_of, without_tiny
 from ohmlearn.sparsifier.kelner_levin import PaperSampler
 from ohmlearn.sparsifier.sampling_error import LOOSE, Sample
 from ohmlearn.sparsifier.sparsifier_options import (
@@ -74,7 +74,7 @@ class StreamingSparsifier(SavedSparsifier):
     half_life : float, str or timedelta, optional
         Weights fade: at time T an edge of time t counts w 2^(-(T - t) / half_life), and nothing
         after 40 half-lives. A number in the unit of the times, or "7d", "12h", ... if times are
-        dates or seconds. Edges then need times, in any order. Weights below 1.4e-20 count as zero.
+        dates or seconds. Edges then need times, in any order, and weights of at least 1.4e-20.
     horizon : float, str or timedelta, optional
         Old edges are forgotten: H answers for the edges since any time that is at most this far
         from the latest one; ``math.inf`` keeps all. Edges then need times, too.
@@ -186,8 +186,8 @@ class StreamingSparsifier(SavedSparsifier):
         v : array-like of int, optional
             The other ends.
         w : array-like of float, optional
-            Weights, at most 1e27; all 1 by default. Self-loops and edges of weight zero (below
-            1.2e-38) are dropped and counted.
+            Weights, 0 or from 1.2e-38 to 1e27; all 1 by default. Self-loops and edges of weight 0
+            are dropped and counted.
         t : array-like of numbers or dates, optional
             Times, in any order; only a sparsifier with a half-life or a horizon uses them.
 
@@ -218,6 +218,7 @@ class StreamingSparsifier(SavedSparsifier):
         if hasattr(edges, "feed") and not self.options.has_times:
             self._take(edges)
             return self
+        edges = without_tiny(edges, self.options.smallest_weight)
         for number, batch in enumerate(batches_of(edges, self.options.threads)):
             if number == 0:  # only now a pipe knows the unit of its times
                 check_unit(edges, self.options)
@@ -253,21 +254,21 @@ class StreamingSparsifier(SavedSparsifier):
 
     @in_turn
     def _add(self, batch: tuple[Any, ...], number: int, is_checked: bool = False) -> None:
-        """Take in a batch, or nothing of it; `is_checked` if its times may be far ahead."""
+        """Take in a batch, or nothing of it; `is_checked` if a log has checked its values."""
         sampler, options = self._sampler(), self.options
-        check = check_timed_batch if options.has_times else check_batch
-        arrays = check(batch, number)
+        arrays = (check_timed_batch if options.has_times else check_batch)(batch, number)
+        u, v = arrays[:2]
         limit = MOST_NODES if options.n_nodes is None else options.n_nodes
-        fault = _core.find_fault(limit, options.threads, *arrays[:3])
+        smallest = 0.0 if is_checked else options.smallest_weight
+        fault = _core.find_fault(limit, options.threads, u, v, (*arrays, None)[2], smallest)
         if fault is not None:
-            raise_edge_fault(fault, limit, EdgeNames())
+            raise_edge_fault(fault, limit, EdgeNames(), smallest)
         if options.has_times and not is_checked:
             check_arrivals(arrays[3], sampler.latest, options)
-        n_edges = len(arrays[0])
-        if options.n_nodes is None and options.budget > 0 and n_edges > 0:
-            options.check_room(int(max(arrays[0].max(), arrays[1].max())) + 1)
+        if options.n_nodes is None and options.budget > 0 and len(u) > 0:
+            options.check_room(int(max(u.max(), v.max())) + 1)
         start = printed = time.perf_counter()
-        for first in range(0, n_edges, PIECE):
+        for first in range(0, len(u), PIECE):
             with self._changing():
                 self._snapshot = None
                 part = slice(first, first + PIECE)
