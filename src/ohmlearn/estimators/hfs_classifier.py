@@ -68,9 +68,11 @@ class HFSClassifier(ClassifierMixin, Certainty):
     affinity : {"knn", "rbf", "precomputed"} or callable
         How `fit` connects points: each to its nearest neighbours, all pairs with a Gaussian weight,
         or by a matrix of weights passed as X. A function ``affinity(A, B)`` must return the weights
-        between the points A and B; it is called for blocks of points.
+        between the points A and B, a symmetric matrix if these are the same; A are all points of
+        `fit`, and B a block of them, or new points.
     n_neighbors : int
-        Number of neighbours for "knn". Denser graphs are not always better: see
+        Number of neighbours for "knn", without the point itself, which LabelSpreading of
+        scikit-learn counts: its 7 are 6 here. Denser graphs are not always better: see
         `suggest_neighbors`.
     weights : {"uniform", "gaussian"}
         Weights for "knn": all 1, or Gaussian with a scale for each point, the distance to its last

@@ -48,6 +48,7 @@ from ohmlearn.harmonic.solve_hfs import Method
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_identity import join_tables, nodes_of
 from ohmlearn.points import FaissKnnEdges, KnnEdges
+from ohmlearn.points.affinity import refuse_lost_points
 from ohmlearn.reading.as_edges import batches_of
 from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.sparsifier.sparsifier_options import MAX_EDGES, SparsifierOptions
@@ -157,6 +158,7 @@ class Labelling(FromPoints):
         else:
             self._continue(kept, at, since)
         self._set_labels(labels)
+        refuse_lost_points(edges, self.graph_, self.labelled_)
         self._settle_method()
         if self.passes > 1 and not is_sparse and not self._holds_all_edges():
             self._refine(edges, self.passes - 1, None)
@@ -276,9 +278,7 @@ class Labelling(FromPoints):
         if self._removed_weight > 0.0:
             return False
         kept = self.sparsifier_
-        if kept is None:
-            return True
-        return kept._sample(**self._moment).is_whole
+        return kept is None or kept._sample(**self._moment).is_whole
 
     def _solve(self) -> HFSResult:
         """Return the present answer; it is computed when it is asked for."""
