@@ -6,6 +6,7 @@ labels, or for each class of its distribution. `merge_rows` makes one row per no
 
 import math
 from collections.abc import Mapping
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -335,7 +336,7 @@ def _split(
 def _split_mapping(y: Any, ids: NodeTable | None, classes: bool) -> tuple[Any, NDArray[Any]]:
     """Return the nodes and the entries of a mapping, or of a pandas object with an index of ids."""
     if type(y).__name__ == "DataFrame":
-        return y.index.tolist(), _as_array(np.asarray(y), classes)
+        return y.index.tolist(), _as_array(y, classes)
     y = as_dict(y)
     entries = np.empty(len(y), dtype=object)
     entries[:] = list(y.values())
@@ -353,15 +354,28 @@ def _split_mapping(y: Any, ids: NodeTable | None, classes: bool) -> tuple[Any, N
 
 def _as_array(y: Any, classes: bool) -> NDArray[Any]:
     """Return y as an array with one entry per node, or as a matrix of shares of the classes."""
+    if isinstance(y, np.ma.MaskedArray):
+        y = np.array(y.tolist(), dtype=object)  # None where it is masked
     values = np.asarray(y)
     if classes and values.ndim == 2 and values.shape[1] > 1:
         return values
+    if classes and values.dtype.kind == "f" and not isinstance(y, np.ndarray):
+        values = _keep_integers(y, values)
     if values.dtype.kind in "UT" and not isinstance(y, np.ndarray):
         values = np.asarray(y, dtype=object)  # numpy turned None, NaN and -1 into strings
     elif values.dtype.kind in "UT":
         _warn_numbers_as_strings(values)
     column: NDArray[Any] = column_or_1d(values, warn=True)
     return column
+
+
+def _keep_integers(y: Any, values: NDArray[Any]) -> NDArray[Any]:
+    """Return the entries as they were if numpy turned integers to floats for what is missing."""
+    column = y.iloc[:, 0] if hasattr(y, "iloc") and y.ndim == 2 else y
+    entries = np.empty(len(values), dtype=object)
+    entries[:] = column.to_pylist() if hasattr(column, "to_pylist") else list(column)
+    whole = any(isinstance(entry, Integral) for entry in entries)
+    return entries.reshape(values.shape) if whole else values
 
 
 def _as_rows(
