@@ -275,6 +275,9 @@ def test_labels_of_nodes_that_no_edge_has(files: tuple[Path, Path]):
     labels.write_text("node,label\np0,red\np130,green\nnobody,blue\n")
     result = label(edges, "--labels", labels)
     assert "Warning: 1 of the 3 labelled nodes are in no edge, such as 'nobody'" in result.output
+    text = "3 of them with a label given, 1 without an edge (kept, but counts for nothing else)"
+    assert text in result.stderr
+    assert "nobody,blue," in result.stdout
     labels.write_text("node,label\nnobody,blue\np0,red\np130,green\n")  # the first, and no heading
     assert label(edges, "--labels", labels).exit_code == 0
     labels.write_text("node,label\nnobody,blue\nno one,red\n")

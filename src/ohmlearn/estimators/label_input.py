@@ -21,6 +21,7 @@ from ohmlearn.estimators.label_weights import (
     weigh_rows,
 )
 from ohmlearn.estimators.labels_by_node import MISSING, as_dict
+from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_identity import are_reordered
 from ohmlearn.reading.label_table import as_node_ids
@@ -29,6 +30,7 @@ from ohmlearn.reading.source_errors import refuse_source
 __all__ = [
     "Labels",
     "NodeLabels",
+    "choose_labels",
     "code_classes",
     "find_classes",
     "find_contradictions",
@@ -39,6 +41,7 @@ __all__ = [
     "merge_rows",
     "number_labels",
     "refuse_unknown",
+    "split_by_edges",
 ]
 
 Floats = NDArray[np.float64]
@@ -63,6 +66,31 @@ class NodeLabels(NamedTuple):
     nodes: NDArray[np.int64]
     values: Floats  # shares of the classes, or one column of numbers
     weights: Floats
+
+
+def choose_labels(labels: NodeLabels, at: NDArray[Any]) -> NodeLabels:
+    """Return some of the labels."""
+    return NodeLabels(labels.nodes[at], labels.values[at], labels.weights[at])
+
+
+def split_by_edges(labels: NodeLabels, graph: Graph) -> tuple[NodeLabels, NodeLabels]:
+    """Return the labels of nodes that have an edge, and the others.
+
+    The others say nothing about any other node, so they must not change its answer. If no labelled
+    node has an edge, both parts have all labels.
+
+    Examples
+    --------
+    >>> from ohmlearn import gallery
+    >>> labels = NodeLabels(np.array([1, 7]), np.array([[1.0], [5.0]]), np.ones(2))
+    >>> [part.nodes.tolist() for part in split_by_edges(labels, gallery.path(3))]
+    [[1], [7]]
+    """
+    nodes = np.minimum(labels.nodes, graph.n_nodes - 1)
+    has_edge = (labels.nodes == nodes) & (graph.indptr[nodes + 1] > graph.indptr[nodes])
+    if not has_edge.any():
+        return labels, labels
+    return choose_labels(labels, has_edge), choose_labels(labels, ~has_edge)
 
 
 def is_mapping(y: Any, ids: NodeTable | None) -> bool:

@@ -66,6 +66,8 @@ class Labeller(Worker):
         What they were computed from, if this process has computed them.
     notes : list of str
         What the estimator has warned of.
+    n_labels, n_unused : int
+        Number of given labels, and of those whose nodes have no edge, so that they do not count.
     """
 
     niceness = 10
@@ -84,7 +86,7 @@ class Labeller(Worker):
         self.solved: Solved | None = None
         self.recent: deque[dict[str, Any]] = deque(maxlen=N_RECENT)
         self.n_labels = self._database.count_labels()
-        self.n_answers = self.n_changes = 0
+        self.n_answers = self.n_changes = self.n_unused = 0
         self.notes: list[str] = []
         self._unused: str | None = None  # which labels are not used
         self.colours: dict[str, int] = {}  # numbers of classes that stay, whatever classes come
@@ -186,6 +188,7 @@ class Labeller(Worker):
         if not known or live.n_edges == 0:
             self._model = self._make_model()  # which knows none of the labels that there were
             self._model._follow(moment.kept)
+            self.n_unused = len(given)
             return Answers.empty(version, live.n_nodes, **about)
         model._follow(moment.kept)
         ids = self._nodes.ids(numbers[known]).tolist()
@@ -195,6 +198,7 @@ class Labeller(Worker):
         model.relabel(y, sample_weight=weights if is_weighted else None)
         if self._settings.passes > 1:
             model.refine(live, passes=self._settings.passes - 1)
+        self.n_unused = len(given) - len(known) + len(model._unused.nodes)
         classes = [str(name) for name in model.classes_]
         shares = model.label_distributions_.astype(np.float32)
         codes = model._known.codes(-1).astype(np.int32)

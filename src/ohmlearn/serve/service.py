@@ -311,6 +311,7 @@ class Service:
             "labels_version": self.labels_version,
             "nodes": self._log.n_nodes,
             "labels": labeller.n_labels,
+            "unused_labels": labeller.n_unused,
             "classes": [
                 {"label": name, "n_nodes": size, "colour": labeller.colours[name]}
                 for name, size in zip(answers.classes, sizes, strict=True)
