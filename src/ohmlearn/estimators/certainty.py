@@ -140,10 +140,10 @@ class Certainty(BaseHFS):
         the estimate. Times the mean of `reached_` it is the fraction of all nodes that get a right
         label. NaN if no label reaches another.
 
-        The estimate holds for nodes like the labelled ones: if labels were chosen, not drawn, say easy cases, or the same number for each
-        class although the classes differ in size, it is one for such nodes. Known shares of the
-        classes (`class_prior`) correct the latter. With few labels it is too low, because leaving
-        one out then makes a difference.
+        The estimate holds for nodes like the labelled ones: if labels were chosen, not drawn, say
+        easy cases, or the same number for each class although the classes differ in size, it is
+        one for such nodes. Known shares of the classes (`class_prior`) correct the latter. With few
+        labels it is too low, because leaving one out then makes a difference.
         """
         known = self._known
         self._warn_few(known)

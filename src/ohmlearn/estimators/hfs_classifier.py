@@ -158,8 +158,8 @@ class HFSClassifier(ClassifierMixin, Certainty):
     contradicting_ : ndarray of int
         Numbers of the nodes that have labels of different classes.
     reached_ : ndarray of shape (n_nodes,)
-        Whether a node is connected to any label, or has one. Where it is not, there is no evidence, and the
-        answer is the class prior.
+        Whether a node is connected to any label, or has one. Where it is not, there is no
+        evidence, and the answer is the class prior.
     residual_ : ndarray of shape (n_columns,)
         Relative residual of `scores_`, on the full graph if there was more than one pass; see
         ``HFSResult.residual``.
