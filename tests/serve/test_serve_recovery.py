@@ -120,7 +120,7 @@ def test_every_weight_that_is_accepted_can_be_solved(tmp_path, weight, scale):
 
 
 def test_readiness_tells_when_answers_always_fail(tmp_path, monkeypatch):
-    monkeypatch.setattr(labeller, "RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(label_thread, "RETRY_SECONDS", 0.01)
     with serving(tmp_path / "s") as service, serve(service) as client:
         assert client.get("/readyz").status == 200
         monkeypatch.setattr(service._labeller, "_solve", lambda moment: 1 / 0)

@@ -8,9 +8,9 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
-from ohmlearn._core import SMALLEST_WEIGHT
 
 from ohmlearn._blas import one_blas_thread
+from ohmlearn._core import SMALLEST_WEIGHT
 from ohmlearn.edges.protocol import EdgeBatch
 from ohmlearn.graph import Graph
 from ohmlearn.points import kernel_edges, knn_edges
