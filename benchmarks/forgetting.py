@@ -13,7 +13,7 @@ and windows of several lengths. There are three cases.
 Weights are exact and no edge is dropped, so that only the view matters. Figures are means, with
 standard errors, over draws of labels, over months, and over streams. ``gain`` is the difference
 from all edges for the same draws. The kind "chosen" is the view with the largest
-`accuracy_estimate_`, which a user can choose, too, because it needs no other labels.
+`accuracy_estimate_` times the fraction of nodes reached, which needs no other labels.
 """
 
 from __future__ import annotations
@@ -109,8 +109,9 @@ class Answer:
         self.right = (model.transduction_ == y) & self.reached
 
     def estimate(self) -> float:
-        """Return the accuracy that the model estimates from its labels."""
-        return self.model.accuracy_estimate_.value
+        """Return the fraction of all nodes that get a right label, estimated from the labels."""
+        reached = float(self.reached.mean())
+        return float(np.nan_to_num(self.model.accuracy_estimate_.value)) * reached
 
 
 def mean_error(values: Sequence[float]) -> tuple[float, float]:

@@ -112,6 +112,7 @@ def trust(draw: Draw, before: HFSClassifier, model: HFSClassifier) -> tuple[Figu
     """Return the figures of one draw, and the reliability before and after calibration."""
     bins = draw.bins(before), draw.bins(model)
     accuracy = float(draw.right(model).mean())
+    of_reached = float(draw.right(model)[model.reached_[draw.rest]].mean())
     estimate = model.accuracy_estimate_
     coverage, size = draw.coverage(model)
     figure = {
@@ -122,7 +123,7 @@ def trust(draw: Draw, before: HFSClassifier, model: HFSClassifier) -> tuple[Figu
         "set_size": size,
         "accuracy": accuracy,
         "estimate": estimate.value,
-        "held": float(estimate.low <= accuracy <= estimate.high),
+        "held": float(estimate.low <= of_reached <= estimate.high),
         "width": estimate.high - estimate.low,
     }
     return figure, *bins

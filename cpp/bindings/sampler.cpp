@@ -279,9 +279,11 @@ void bind_sampler(nb::module_& m) {
   }, "n_nodes"_a, "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert(), "chance"_a.noconvert(), "loose"_a, "seed"_a,
         "number"_a, "Errors of the edges of H (u < v, in order) that another sample could have made.");
   c.attr("changes_at_once") = false;  // an update that is interrupted by a fork leaves an unusable sampler
-  m.def("find_fault", [](std::int64_t limit, int threads, Ids u, Ids v, Weights w) {
-    return with_edges(u, v, w, [&](auto a, auto b, auto c) { return find_fault(a, b, c, limit, threads); });
-  }, "limit"_a, "threads"_a, "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert() = nb::none());
+  m.def("find_fault", [](std::int64_t limit, int threads, Ids u, Ids v, Weights w, double smallest) {
+    return with_edges(u, v, w, [&](auto a, auto b, auto c) { return find_fault(a, b, c, limit, threads, smallest); });
+  }, "limit"_a, "threads"_a, "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert() = nb::none(),
+        "smallest"_a = 0.0);
+  m.attr("SMALLEST_FADING") = kSmallestFading;
   c.def("update", [](Sampler& self, Ids u, Ids v, Weights w, std::optional<ArrayIn<double>> t) {
     with_edges(u, v, w, [&](auto a, auto b, auto c) {
       if (!t) return self.update(a, b, c);

@@ -322,6 +322,7 @@ void bind_parse_times(nb::module_& m) {
 }
 
 void bind_text(nb::module_& m) {
+  m.attr("SMALLEST_WEIGHT") = kSmallestWeight;
   m.attr("LARGEST_WEIGHT") = kLargestWeight;
   m.attr("LARGEST_TIME") = kLargestTime;
   nb::class_<TextLayout>(m, "TextLayout", "How text holds edges; see edge_text.hpp.")

@@ -11,7 +11,8 @@ namespace {
 
 // Branch-free, so that it runs at the speed of memory.
 template <class Index, class Weight>
-OHM_KERNEL bool are_valid(const Index* u, const Index* v, const Weight* w, std::int64_t count, std::int64_t limit) {
+OHM_KERNEL bool are_valid(const Index* u, const Index* v, const Weight* w, std::int64_t count, std::int64_t limit,
+                          double smallest) {
   using Unsigned = std::make_unsigned_t<Index>;
   const auto bound = static_cast<Unsigned>(std::min<std::int64_t>(limit, std::numeric_limits<Index>::max()));
   bool bad = false;
@@ -20,9 +21,7 @@ OHM_KERNEL bool are_valid(const Index* u, const Index* v, const Weight* w, std::
     bad |= static_cast<Unsigned>(v[i]) >= bound;
   }
   if constexpr (!std::is_same_v<Weight, Unit>) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      bad |= !(w[i] >= Weight{0} && w[i] <= static_cast<Weight>(kLargestWeight));
-    }
+    for (std::int64_t i = 0; i < count; ++i) bad |= !is_weight(w[i], static_cast<Weight>(smallest));
   }
   return !bad;
 }
@@ -31,7 +30,7 @@ OHM_KERNEL bool are_valid(const Index* u, const Index* v, const Weight* w, std::
 
 template <class Index, class Weight>
 std::optional<EdgeFault> find_fault(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
-                                    std::int64_t limit, int threads) {
+                                    std::int64_t limit, int threads, double smallest) {
   using Kind = EdgeFault::Kind;
   constexpr std::int64_t kPart = 1 << 16;
   constexpr std::int64_t kThreadEdges = 1 << 18;  // fewer edges than this per thread are not worthwhile
@@ -41,14 +40,14 @@ std::optional<EdgeFault> find_fault(std::span<const Index> u, std::span<const In
   parallel_for(useful, (size + kPart - 1) / kPart, [&](std::int64_t part) {
     const std::int64_t begin = part * kPart;
     const Weight* weights = w.empty() ? nullptr : w.data() + begin;
-    if (are_valid(u.data() + begin, v.data() + begin, weights, std::min(kPart, size - begin), limit)) return;
+    if (are_valid(u.data() + begin, v.data() + begin, weights, std::min(kPart, size - begin), limit, smallest)) return;
     for (std::int64_t known = first; begin < known && !first.compare_exchange_weak(known, begin);) {}
   });
   for (std::int64_t i = first; i < size; ++i) {
     if (u[i] < 0 || u[i] >= limit) return EdgeFault{Kind::node_u, i, static_cast<std::int64_t>(u[i])};
     if (v[i] < 0 || v[i] >= limit) return EdgeFault{Kind::node_v, i, static_cast<std::int64_t>(v[i])};
     if constexpr (!std::is_same_v<Weight, Unit>) {
-      if (!(w[i] >= Weight{0} && w[i] <= static_cast<Weight>(kLargestWeight))) {
+      if (!is_weight(w[i], static_cast<Weight>(smallest))) {
         return EdgeFault{Kind::weight, i, 0, static_cast<double>(w[i])};
       }
     }
@@ -58,7 +57,7 @@ std::optional<EdgeFault> find_fault(std::span<const Index> u, std::span<const In
 
 #define OHM_INSTANTIATE(Index, Weight)                                                          \
   template std::optional<EdgeFault> find_fault(std::span<const Index>, std::span<const Index>,  \
-                                               std::span<const Weight>, std::int64_t, int);
+                                               std::span<const Weight>, std::int64_t, int, double);
 OHM_FOR_EDGE_TYPES(OHM_INSTANTIATE)
 #undef OHM_INSTANTIATE
 

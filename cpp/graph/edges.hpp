@@ -33,10 +33,16 @@ OHM_INLINE Weight weight_at(std::span<const Weight> w, std::int64_t i) {
   }
 }
 
-// The sampler stores weights as floats. It treats positive weights below the first limit as zero and rejects those
-// above the second: the sum of 10^11 of them still fits a float.
+// The sampler stores weights as floats, so positive ones lie between these limits; the sum of 10^11 of the largest
+// still fits a float. It treats weights below the first limit as zero.
 constexpr double kSmallestWeight = 0x1.0p-126;
 constexpr double kLargestWeight = 1e27;
+
+// Whether a weight is zero, or between `smallest` and kLargestWeight.
+template <class Weight>
+OHM_INLINE bool is_weight(Weight w, Weight smallest) {
+  return (w == Weight{0}) | ((w >= smallest) & (w <= static_cast<Weight>(kLargestWeight)));
+}
 
 // The first invalid edge. `node` is set for bad ids, `weight` for bad weights.
 struct EdgeFault {
@@ -47,10 +53,9 @@ struct EdgeFault {
   double weight = 0.0;
 };
 
-// The first edge that the sampler rejects: a node id is negative or at least `limit`, or a weight is negative, NaN or
-// above kLargestWeight.
+// The first edge that the sampler rejects: a node id is negative or at least `limit`, or a weight is none.
 template <class Index, class Weight>
 std::optional<EdgeFault> find_fault(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
-                                    std::int64_t limit, int threads = 1);
+                                    std::int64_t limit, int threads = 1, double smallest = 0.0);
 
 }  // namespace ohm

@@ -56,6 +56,7 @@ TEST(faults_have_kind_and_line) {
   CHECK(first("1,2,-1", false, 2) == Kind::weight);
   CHECK(first("1,2,nan", false, 2) == Kind::weight);
   CHECK(first("1,2,1e99999", false, 2) == Kind::weight);
+  CHECK(first("1,2,1e-39", false, 2) == Kind::weight);
   CHECK(first("a,,3", true, -1) == Kind::empty_id);
   CHECK(first("a,\"b", true, -1) == Kind::quote);
   CHECK(first("a,\xc3", true, -1) == Kind::utf8);

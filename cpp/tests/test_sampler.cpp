@@ -108,6 +108,10 @@ TEST(first_fault_is_found) {
   CHECK(fault({0, 1}, {1, -1}, {1.0, 1.0})->node == -1);
   CHECK(fault({0, 1}, {1, 2}, {1.0, std::numeric_limits<double>::quiet_NaN()})->position == 1);
   CHECK(fault({0}, {1}, {1e300})->kind == Kind::weight);
+  const std::vector<std::int64_t> u{0, 1, 2}, v{1, 2, 3};
+  const std::vector<float> w{0.0f, 0x1.0p-126f, 0x1.0p-149f};
+  CHECK((ohm::find_fault<std::int64_t, float>(u, v, w, 10, 1, ohm::kSmallestWeight)->position == 2));
+  CHECK((!ohm::find_fault<std::int64_t, float>(u, v, w, 10)));
 }
 
 TEST(epochs_have_their_ends) {

@@ -192,7 +192,7 @@ void EdgeText::take_line(std::string_view line, TextEdges& edges) {
     if (text.size() > 1 && text[0] == '+') text.remove_prefix(1);
     const char* const end = text.data() + text.size();
     if (text.empty() || parse_number(text.data(), end, weight) != end) return fail(Kind::number, layout_.w, field[2]);
-    if (!(weight >= 0.0 && weight <= kLargestWeight)) return fail(Kind::weight, layout_.w, field[2]);
+    if (!is_weight(weight, kSmallestWeight)) return fail(Kind::weight, layout_.w, field[2]);
   }
   double time = 0.0;
   if (layout_.t >= 0 && !take_time(field[3], line, time)) return;
@@ -277,7 +277,7 @@ bool EdgeText::take_usual_line(const char*& p, const char* end, TextEdges& edges
     if (!take_delimiter()) return false;
     const char* const start = q;
     q = parse_number(q, end, w);
-    return q != start && w >= 0.0 && w <= kLargestWeight;
+    return q != start && is_weight(w, kSmallestWeight);
   };
   const auto take_time = [&] {
     if (!take_delimiter()) return false;

@@ -239,13 +239,23 @@ class Client:
         return found
 
     def changes(self, since: int = 0, *, limit: int = 10_000) -> dict[str, Any]:
-        """Return whose label changed; the answer's "next" is the `since` of the next call."""
+        """Return whose label changed; the answer's "next" is the `since` of the next call.
+
+        A `ServerError` with status 410 means that the server does not know what has changed since
+        then, for example because it was restored from a backup. Then start over: take
+        "changes_next" of the answers in `status`, and `export` all labels.
+        """
         return self._ask("GET", "/v1/changes?" + urlencode({"since": since, "limit": limit}))
 
     def suggest(self, k: int = 10) -> list[dict[str, Any]]:
-        """Return nodes to label next."""
-        found: list[dict[str, Any]] = self._ask("GET", f"/v1/suggest?k={k}")["suggestions"]
-        return found
+        """Return nodes to label next.
+
+        They are found after each answer, which takes a while: "of_version" of each says of which
+        answer it is. If the version of the answers in `status` is later, labels that were given
+        meanwhile are not reflected yet.
+        """
+        answer = self._ask("GET", f"/v1/suggest?k={k}")
+        return [{**one, "of_version": answer["of_version"]} for one in answer["suggestions"]]
 
     # The server.
 

@@ -201,7 +201,8 @@ def test_interrupted_it_says_how_to_go_on(tmp_path: Path):
         ({"args": ["--weight-col", "amount"]}, "has no column 'amount', only 'src', 'dst'"),
         (
             {"labels": "node,label,trust\np0,red,-1\n"},
-            "row 2: weights must not be negative nor above 1e+27, but 'trust' is '-1'",
+            "row 2: weights must not be negative nor above 1e+27, nor below 1.2e-38 unless 0, but "
+            "'trust' is '-1'",
         ),
         (
             {"labels": "node,trust\np0,red\n"},
@@ -274,6 +275,9 @@ def test_labels_of_nodes_that_no_edge_has(files: tuple[Path, Path]):
     labels.write_text("node,label\np0,red\np130,green\nnobody,blue\n")
     result = label(edges, "--labels", labels)
     assert "Warning: 1 of the 3 labelled nodes are in no edge, such as 'nobody'" in result.output
+    text = "3 of them with a label given, 1 without an edge (kept, but counts for nothing else)"
+    assert text in result.stderr
+    assert "nobody,blue," in result.stdout
     labels.write_text("node,label\nnobody,blue\np0,red\np130,green\n")  # the first, and no heading
     assert label(edges, "--labels", labels).exit_code == 0
     labels.write_text("node,label\nnobody,blue\nno one,red\n")

@@ -67,14 +67,14 @@ def labelled(edges: str, options: str = "", labels: str = "labels.csv") -> str:
 
 CASES = [
     (labelled("negative.csv"), "negative.csv, row 2: weights must not be negative nor above 1e+27, "
-     "but 'w' is '-1'; correct it, or use --on-bad skip"),
+     "nor below 1.2e-38 unless 0, but 'w' is '-1'; correct it, or use --on-bad skip"),
     (labelled("missing.csv"), "'dst' is empty in 'a,'; correct it, or use --on-bad skip"),
     (labelled("numbers.csv", labels="strange.csv"), "strange.csv: 'zz' is not an integer, but the "
      "ids of the edges are; read those with --id-type string"),
     ("info mixed.csv", "mixed.csv, row 3002: node ids were integers so far, but 'src' is 'x'; if "
      "they are names, use --id-type string; correct it, or use --on-bad skip"),
     (labelled("edges.csv", labels="weights.csv"), "weights.csv, row 2: weights must not be "
-     "negative nor above 1e+27, but 'weight' is '-1'; correct it\n"),
+     "negative nor above 1e+27, nor below 1.2e-38 unless 0, but 'weight' is '-1'; correct it\n"),
     (labelled("edges.csv", labels="strange.csv"), "strange.csv: no edge has any of these nodes, "
      "such as 'zz'; the edges have nodes such as 'n0'"),
     (labelled("two.csv"), "in components without a label: their label is left empty, and reached "

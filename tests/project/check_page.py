@@ -199,6 +199,23 @@ def check_labelling(address: str, page: Page) -> None:
     expect(page.locator("#classes th", has_text=HOSTILE)).to_have_count(0)
 
 
+def check_versions(page: Page) -> None:
+    """The map and suggestions name their answer, and are grey if there is a later one."""
+    of_now = re.compile(r"Of answer \d+\.$")
+    expect(page.locator("#map-of")).to_have_text(of_now)
+    expect(page.locator("#suggest-of")).to_have_text(of_now)
+
+    def answer_old(route: Any) -> None:
+        route.fulfill(json={**route.fetch().json(), "of_version": 1})
+
+    page.route("**/v1/suggest*", answer_old)
+    expect(page.locator("#suggest-of")).to_have_text(re.compile(r"Of answer 1, not yet of \d+\.$"))
+    expect(page.locator("#suggest.old")).to_have_css("opacity", "0.6")
+    page.screenshot(path=OUT / "old.png", full_page=True)
+    page.unroute("**/v1/suggest*")
+    expect(page.locator("#suggest-of")).to_have_text(of_now)
+
+
 def check_hover(page: Page) -> None:
     """Point at a place with nodes, and read who is there."""
     box = page.locator("#map").bounding_box()
@@ -307,6 +324,7 @@ def check() -> None:
             watched = Watched(browser, viewport={"width": 1440, "height": 900})
             check_live(address, watched)
             check_labelling(address, watched.page)
+            check_versions(watched.page)
             check_hover(watched.page)
             watched.close(address)
             check_looks(address, browser)

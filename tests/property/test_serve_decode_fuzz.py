@@ -26,7 +26,7 @@ INTEGERS = st.integers(-(2**63), 2**63 - 1)
 TEXTS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=20).filter(
     lambda text: text == text.strip(" \t")
 )
-WEIGHTS = st.floats(0, 1e27)
+WEIGHTS = st.just(0.0) | st.floats(2**-126, 1e27)
 TIMES = st.floats(-1e12, 1.7e9)
 
 

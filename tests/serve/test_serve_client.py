@@ -421,20 +421,24 @@ def test_the_example_of_the_guide_waits_for_changes(monkeypatch):
         for part in guide.read_text(encoding="utf-8").split("```python\n")[1:]
         if "client.changes(" in part.partition("```")[0]
     )
-    asked, pauses = [], []
+    asked, pauses, exports = [], [], []
     change = {"node": 1, "before": None, "after": "x"}
-    pages = iter([([change], 1, False), ([], 1, False), ([], 1, True)])
+    pages = iter([([change], 1, False), ([], 1, False), None, ([], 1, True)])
 
     def changes(self, since=0):
         asked.append(since)
-        found, following, complete = next(pages)
+        page = next(pages)
+        if page is None:
+            raise ServerError(410, "start over")
+        found, following, complete = page
         return {"changes": found, "next": following, "complete": complete}
 
     monkeypatch.setattr(Client, "changes", changes)
-    monkeypatch.setattr(Client, "export", lambda self, path: None)
+    monkeypatch.setattr(Client, "export", lambda self, path: exports.append(len(asked)))
     monkeypatch.setattr(Client, "status", lambda self: {"answers": {"changes_next": 0}})
     monkeypatch.setattr(time, "sleep", lambda seconds: pauses.append(len(asked)))
     with pytest.raises(StopIteration):
         exec(example, {})
-    assert asked == [0, 1, 1, 1]
-    assert pauses == [2, 3]
+    assert asked == [0, 1, 1, 0, 1]
+    assert pauses == [2, 4]
+    assert exports == [0, 3]  # the second one after the changes were gone

@@ -105,6 +105,7 @@ class TestEachForm:
         [
             ("weight", -1.0, "weight is -1, but weights must be between 0 and 1e+27"),
             ("weight", 1e28, "weight is 1e+28, but weights must be between 0 and 1e+27"),
+            ("weight", 1e-45, "and at least 1.2e-38 unless 0"),
             ("weight", None, "weight is missing"),
             ("time", None, "time is missing"),
             ("time", 1.7e12, "which seems to be in milliseconds, but times must be Unix seconds"),
@@ -270,6 +271,7 @@ class TestLines:
             (b'"w":true', "w is True, but weights must be numbers"),
             (b'"w":NaN', "w is nan, but weights must be between"),
             (b'"w":1e999', "w is inf, but weights must be between"),
+            (b'"w":1e-45', "w is 1e-45, but weights must be between 0 and 1e+27, and at least 1.2"),
             (b'"x":1', "w is missing"),
             (b'"W":1', "w is missing"),
         ],
@@ -350,6 +352,7 @@ class TestCsv:
             (b"a,b,heavy", "weight is 'heavy', but weights must be numbers between"),
             (b"a,b,nan", "weight is 'nan', but weights must be numbers between"),
             (b"a,b,inf", "weight is inf, but weights must be between"),
+            (b"a,b,1e-45", "weight is 1e-45, but weights must be between"),
         ],
     )
     def test_bad_rows(self, line, why):

@@ -83,6 +83,24 @@ def test_labels_are_those_of_a_batch_run(tmp_path, passes):
     assert {row["node"] for row in found if row["given"]} == {row.node for row in rows}
 
 
+def test_labels_of_nodes_without_a_live_edge_count_for_no_other_node(tmp_path):
+    u, v, w, t = make_edges(4000)
+    old = np.arange(1000, 1030)
+    ends = (np.append(old, u), np.append(np.roll(old, 1), v))
+    columns = (*ends, np.append(np.ones(30), w), np.append(np.full(30, t.min() - 1e6), t))
+    rows = three_labels()
+    found = []
+    for more in ([], [LabelRow(int(node), rows[0].label) for node in [*old, 5000]]):
+        with serving(tmp_path / f"s{len(more)}", window="1d") as service:
+            service.put_labels([*rows, *more])
+            send(service, columns)
+            wait_for_answers(service)
+            results = service.lookup(list(range(60)))["results"]
+            found.append([row["probabilities"] for row in results])
+            assert service.status()["unused_labels"] == len(more)
+    assert found[0] == found[1]
+
+
 def test_answers_survive_a_restart_and_changes_are_numbered_through(tmp_path):
     with serving(tmp_path / "s") as service:
         send(service, EDGES)
@@ -118,7 +136,7 @@ def test_changes_that_are_not_kept_are_gone(tmp_path):
         wait_for_answers(service)
         wait_for(lambda: service.envelope()["changes_next"] > 60)
         with pytest.raises(
-            Gone, match=r"changes before number 60 .* got since = 3; take changes_next"
+            Gone, match=r"changes before number 60 .* got since = 3; start over: take changes_next"
         ):
             service.changes(3)
 

@@ -205,7 +205,7 @@ def test_a_flush_that_fails_and_cannot_be_undone_at_once(tmp_path, monkeypatch):
         for at, batch in enumerate(batches):
             receipt = service.submit(batch, batch_id=f"b{at}").result(30)
             assert receipt.repeated == (at == 0)
-        wait_for(lambda: service._follower.n_edges == 3000)
+        wait_for(lambda: service._follower.n_updates == 3000)
     log = EdgeLog(tmp_path / "s" / "log")
     np.testing.assert_array_equal(np.concatenate([batch.w for batch in log]), EDGES[2])
     assert log.sparsifier.n_edges_seen_ == 3000
@@ -274,7 +274,7 @@ def test_times_that_are_years_apart(tmp_path, option):
             assert service.lookup([5])["results"][0]["reached"]
             assert not service.lookup([4])["results"][0]["reached"]
             ancient = service.submit(old._replace(t=np.array([0.0, 0.0, -1e18])))
-            with pytest.raises(ValueError, match=r"row 3: the time is -1e.18, which is before"):
+            with pytest.raises(ValueError, match=r"row 3: the time is -10{18}, which is before"):
                 ancient.result(30)
 
 

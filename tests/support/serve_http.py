@@ -54,7 +54,7 @@ REQUESTS = [
 class StandIn:
     """A service that takes everything and knows every node."""
 
-    name, ready, id_kind, kafka = "stand-in", True, "string", None
+    name, ready, id_kind, kafka, answers_fail = "stand-in", True, "string", None, False
     labels_version = 0
 
     def __init__(self):
@@ -67,7 +67,7 @@ class StandIn:
         if error is not None:
             raise error
 
-    def submit(self, batch, *, batch_id=None, offset=None):
+    def submit(self, batch, *, batch_id=None, offset=None, skip_bad=False):
         self._raise()
         self.batches.append((batch, batch_id))
         future, self.future = self.future, None

@@ -78,6 +78,20 @@ def test_live_edges_do_not_change(folder):
         assert log.info()["n_dead"] == 0
 
 
+def test_updates_are_counted_through_compactions_and_errors(folder):
+    with EdgeLog(folder) as log:
+        log.append([0, 1, 2], [1, 2, 3], t=[1.0, 2.0, 3.0])
+        log.remove([0], [1])
+        log.expire(2.5)
+        assert log._store.n_updates == log.live_edges().n_updates == 5
+        log.compact()
+        log.append([4], [5], t=[4.0])
+        with pytest.raises(ValueError, match="-1"):
+            log.append([([6], [7], [1.0], [5.0]), ([6], [7], [-1.0], [5.0])])
+        assert log._store.n_updates == log.live_edges().n_updates == 6
+        assert log.n_edges == 2
+
+
 def test_the_folder_of_a_log_is_a_source(folder):
     with EdgeLog(folder) as log:
         log.append(["a", "b", "c"], ["b", "c", "a"])
@@ -133,6 +147,8 @@ def test_errors_say_what_to_do(folder, tmp_path):
             log.append(["a"], ["b"], t=[1.0])
         with pytest.raises(ValueError, match="weights must be finite"):
             log.append([7], [8], [np.inf], [1.0])
+        with pytest.raises(ValueError, match=r"at least 1\.2e-38, .* but w\[0\] = 1e-45; multiply"):
+            log.append([7], [8], [1e-45], [1.0])
         assert log.n_nodes == 2  # the ids of refused edges are forgotten
         with pytest.raises(ValueError, match=r"was made with epsilon = 0\.4, got 0\.5"):
             EdgeLog(folder, epsilon=0.5)
@@ -145,6 +161,9 @@ def test_errors_say_what_to_do(folder, tmp_path):
         EdgeLog(tmp_path / "other.csv")
     with pytest.raises(LogError, match=r"is not a log and has other files, such as other\.csv"):
         EdgeLog(tmp_path)
+    fading = EdgeLog(folder.with_name("fading"), half_life=10.0)
+    with pytest.raises(ValueError, match=r"at least 1\.4e-20, .* but w\[0\] = 1e-30"):
+        fading.append([0], [1], [1e-30], [1.0])
     untimed = EdgeLog(folder.with_name("untimed"))
     untimed.append([0], [1])
     with pytest.raises(ValueError, match="have no times, so they cannot expire"):

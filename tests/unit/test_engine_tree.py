@@ -104,6 +104,8 @@ def test_a_bad_partition_is_named():
     with pytest.raises(PartitionError, match=r"partition 1: .*row 0: weights must not be negative"):
         edges.sparsify()
     assert done == [1]
+    with pytest.raises(PartitionError, match=r"partition 0: .*row 0: .* below 1\.2e-38 unless 0"):
+        LocalEdges([([0], [1], [1e-45])]).sparsify()
 
 
 @pytest.mark.parametrize(

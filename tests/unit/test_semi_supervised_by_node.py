@@ -324,3 +324,56 @@ def test_names_of_networkx_are_ids():
     y = pandas.Series(GIVEN)
     model = HFSClassifier(random_state=0).fit_edges(Graph.from_networkx(G), y)
     assert model.transduction_.tolist() == expected.tolist()
+
+
+LARGE = 2**60 + 1  # which float64 cannot hold
+
+
+@pytest.mark.parametrize("first", [7, LARGE])
+def test_missing_labels_do_not_turn_integers_to_floats(first):
+    polars, pyarrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
+    values = [first, None, None, None, None, 9]
+    forms = [
+        values,
+        [first, None, float("nan"), pandas.NA, -1, 9],
+        np.ma.array([first, 3, 3, 3, 3, 9], mask=[0, 1, 1, 1, 1, 0]),
+        pandas.Series(values, dtype="Int64"),
+        pandas.Series(values, dtype="int64[pyarrow]"),
+        pandas.array(values, dtype="UInt64"),
+        pandas.Series(pandas.Categorical(values)),
+        polars.Series(values),
+        pyarrow.array(values),
+        pyarrow.chunked_array([values]),
+    ]
+    names = list("abcdef")
+    edges = pandas.DataFrame({"source": names[:-1], "target": names[1:]})
+    tables = [
+        pyarrow.table({"node": names, "label": values}),
+        polars.DataFrame({"node": names, "label": values}),
+        pandas.DataFrame({"node": names, "label": pandas.array(values, dtype="Int64")}),
+        pandas.Series(values, names, dtype="Int64"),
+        pandas.DataFrame({"label": pandas.array(values, dtype="Int64")}, index=names)["label"],
+    ]
+    models = [HFSClassifier(n_neighbors=1).fit(np.arange(6.0)[:, None], y) for y in forms]
+    models += [HFSClassifier().fit_edges((np.arange(5), np.arange(1, 6)), y) for y in forms]
+    models += [HFSClassifier().fit_edges(read_edges(edges), y) for y in tables]
+    for model in models:
+        assert model.classes_.dtype.kind in "iu"
+        assert model.classes_.tolist() == sorted([first, 9])
+
+
+def test_a_column_of_integers_with_missing_ones_stays_one():
+    values = pandas.array([7, None, 9], dtype="Int64")
+    edges = read_edges(pandas.DataFrame({"source": ["a", "b"], "target": ["b", "c"]}))
+    with pytest.warns(UserWarning, match="column-vector"):
+        models = [
+            HFSClassifier(n_neighbors=1).fit(np.arange(3.0)[:, None], pandas.DataFrame(values)),
+            HFSClassifier().fit_edges(edges, pandas.DataFrame({"label": values}, list("abc"))),
+        ]
+    assert [model.classes_.dtype for model in models] == [np.int64, np.int64]
+
+
+def test_floats_stay_floats():
+    y = pandas.Series([7.0, None, 9.0])
+    model = HFSClassifier(n_neighbors=1).fit(np.arange(3.0)[:, None], y)
+    assert model.classes_.dtype == np.float64

@@ -138,11 +138,11 @@ def test_labels_that_cannot_be():
 
 
 def test_nodes_without_evidence_are_told_apart():
-    graph = Graph.from_edges([0, 1, 3, 4], [1, 2, 4, 5], n_nodes=7)
-    y = [3, -1, -1, -1, -1, -1, 8]
-    with pytest.warns(UserWarning, match="3 of 7 nodes are in components without a label"):
+    graph = Graph.from_edges([0, 1, 3, 4, 6], [1, 2, 4, 5, 7], n_nodes=8)
+    y = [3, -1, -1, -1, -1, -1, 8, -1]
+    with pytest.warns(UserWarning, match="3 of 8 nodes are in components without a label"):
         model = HFSClassifier(epsilon=None, calibration=None).fit_edges(graph, y)
-    assert model.reached_.tolist() == [True] * 3 + [False] * 3 + [True]
+    assert model.reached_.tolist() == [True] * 3 + [False] * 3 + [True] * 2
     np.testing.assert_allclose(model.label_distributions_[3:6], 0.5)
     assert np.isfinite(model.label_distributions_).all()
     guesses = set()
@@ -156,7 +156,7 @@ def test_nodes_without_evidence_are_told_apart():
         guesses |= set(guess.tolist())
     assert guesses == {3, 8}
     with pytest.warns(UserWarning, match="they get the mean of the given values"):
-        numbers = HFSRegressor(epsilon=None).fit_edges(graph, [1.0, *[None] * 5, 4.0])
+        numbers = HFSRegressor(epsilon=None).fit_edges(graph, [1.0, *[None] * 5, 4.0, None])
     np.testing.assert_allclose(numbers.transduction_[3:6], 2.5)
 
 

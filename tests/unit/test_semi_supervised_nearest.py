@@ -114,8 +114,6 @@ def test_what_cannot_be_used_is_refused(monkeypatch):
         HFSClassifier(neighbors="annoy").fit(X, Y)
     with pytest.raises(ValueError, match=r"metric .* must be one of 'euclidean', 'cosine'"):
         HFSRegressor(metric="l1").fit(X, Y)
-    with pytest.raises(TypeError, match=r"[Ss]parse"):
-        HFSClassifier(affinity="rbf").fit(scipy.sparse.csr_array(X), Y)
     monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(ImportError, match=r"ohmlearn\[knn\]"):
         HFSClassifier(neighbors="faiss").fit(X, Y)

@@ -115,6 +115,34 @@ def test_few_labels():
         model.prediction_sets(1.0)
 
 
+@pytest.mark.filterwarnings("ignore:.* nodes are in components")
+def test_the_accuracy_is_that_of_nodes_that_get_a_label():
+    # Most labels are alone in a pair of nodes; without its label, a node there would get none.
+    (u, v), truth = blocks(900, inside=0.9)
+    pairs = np.arange(900, 2700, 2)
+    graph = Graph.from_edges(np.append(u, pairs), np.append(v, pairs + 1))
+    random = np.random.default_rng(1)
+    truth = np.append(truth, np.repeat(random.integers(0, 3, 900), 2))
+    inside = 0
+    for _ in range(10):
+        labels = {int(node): int(truth[node]) for node in random.choice(2700, 240, False)}
+        model = HFSClassifier(random_state=0, epsilon=None).fit_edges(graph, labels)
+        others = model.reached_.copy()
+        others[list(labels)] = False
+        low, high = model.accuracy_estimate_.low, model.accuracy_estimate_.high
+        inside += low <= np.mean(model.transduction_[others] == truth[others]) <= high
+    assert inside >= 7  # a 95% interval: 6 or fewer of 10 with probability 0.001
+
+
+def test_no_accuracy_is_estimated_if_no_label_is_connected_to_another():
+    graph = gallery.disjoint_union(*[gallery.path(3)] * 4)
+    labels = {0: "a", 3: "b", 6: "a", 9: "b"}
+    with pytest.warns(UserWarning, match="few for 2 classes"):
+        estimate = HFSClassifier(random_state=0).fit_edges(graph, labels).accuracy_estimate_
+    assert np.isnan(estimate.value)
+    assert estimate[1:] == (0.0, 1.0, 0)
+
+
 def test_components_and_single_labels():
     # The second component has one label: without it, nothing is known there.
     graph = gallery.disjoint_union(gallery.complete(10), gallery.complete(5), gallery.path(3))
@@ -126,7 +154,7 @@ def test_components_and_single_labels():
     np.testing.assert_allclose(shares.sum(axis=1), 1.0)
     np.testing.assert_allclose(shares[15:], np.tile([4 / 7, 3 / 7], (3, 1)))
     assert model.prediction_sets(0.4)[15:].all()
-    assert model.accuracy_estimate_.n_labels == 7
+    assert model.accuracy_estimate_.n_labels == 6  # the seventh is the only label of its component
 
 
 def test_wrong_labels_make_probabilities_modest():

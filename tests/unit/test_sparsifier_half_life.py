@@ -2,11 +2,13 @@
 
 import datetime
 import math
+import time
 
 import numpy as np
 import pytest
 
 from ohmlearn import (
+    EdgeLog,
     HFSClassifier,
     HFSRegressor,
     StreamingSparsifier,
@@ -239,6 +241,21 @@ REFUSED = [
 def test_refused_options(options, message):
     with pytest.raises(ValueError, match=message):
         StreamingSparsifier(**options)
+
+
+@pytest.mark.parametrize("memory", [{"half_life": "5min"}, {"horizon": "1h"}])
+def test_an_edge_ahead_of_the_clock_by_more_than_the_memory(tmp_path, memory):
+    """It would silence all others, although it is not later than tomorrow."""
+    now = time.time()
+    t = np.array([now - 100.0, now + 23 * 3600.0, now])
+    sparsifier = StreamingSparsifier(**memory, random_state=0)
+    log = EdgeLog(tmp_path / "log", **memory)
+    for door in (sparsifier.update, log.append):
+        with pytest.raises(ValueError, match=r"t\[1\] = 20.* is 828\d\d s ahead of the clock, so"):
+            door([0, 1, 2], [1, 2, 3], None, t)
+        door([0, 1], [1, 2], None, t[[0, 2]])
+    log.close()
+    StreamingSparsifier(half_life=300.0).update([0, 1, 2], [1, 2, 3], None, t)  # of any unit
 
 
 def test_refused_times():

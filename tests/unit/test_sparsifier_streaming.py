@@ -167,7 +167,7 @@ def test_graphs_of_other_libraries_are_told_the_way():
 
 def test_weights_at_the_ends_of_the_range():
     sparsifier = StreamingSparsifier(n_nodes=3, random_state=0)
-    sparsifier.update([0, 1, 0], [1, 2, 2], [1e27, 1e-37, 1e-39])
+    sparsifier.update([0, 1, 0], [1, 2, 2], [1e27, 1e-37, 0.0])
     assert sparsifier.n_edges_seen_ == 2
     assert sparsifier.stats_["n_zero_weights_dropped"] == 1
     u, v, w = sparsifier.snapshot().edges()
@@ -355,7 +355,34 @@ def test_memory_as_people_write_it(text):
     )
 
 
-def test_the_smallest_weights_are_counted_as_they_are_kept():
-    weight = np.nextafter(2.0**-126, 0.0)  # just below the smallest normal float32
-    found = StreamingSparsifier(random_state=0).update([0], [1], [weight])
-    assert found.n_edges_seen_ == found.n_rows_
+def test_weights_that_cannot_be_stored_are_refused():
+    smallest = 2.0**-126  # the smallest normal float32
+    found = StreamingSparsifier(random_state=0).update([0], [1], [smallest])
+    assert found.n_edges_seen_ == found.n_rows_ == 1
+    message = r"positive weights must be at least 1.2e-38, .* but w\[0\] = .*; multiply all weights"
+    for weight in (np.nextafter(smallest, 0.0), np.float32(1e-45), 1e-300):
+        edges = [0, 1], [1, 2], np.array([weight, 1], np.asarray(weight).dtype)
+        for scheme in ("resample", "online", "paper"):
+            with pytest.raises(ValueError, match=message):
+                sparsify(edges, n_nodes=3, scheme=scheme)
+        with pytest.raises(ValueError, match=message):  # without the edge, node 0 would be alone
+            sparsify(Graph.from_edges(*edges))
+        with pytest.raises(ValueError, match=message):
+            sparsify((*edges, [1.0, 2.0]), horizon=10.0)
+    with pytest.raises(ValueError, match=r"at least 1.4e-20, .* but w\[0\] = 1e-30"):
+        sparsify(([0, 1], [1, 2], [1e-30, 1.0], [1.0, 2.0]), half_life=10.0)
+
+
+def test_tiny_weights_of_a_graph_are_left_out_if_no_component_needs_them():
+    graph = Graph.from_edges([0, 1, 0], [1, 2, 2], [1.0, 2.0, 1e-87])
+    np.testing.assert_array_equal(sparsify(graph, random_state=0).edges()[2], [1.0, 2.0])
+
+
+@pytest.mark.parametrize("scale", [2.0**-100, 2.0**80])
+def test_extreme_scales_keep_what_is_kept(scale):
+    u, v, w = blocks_with_bridges().edges()
+    one = sparsify((u, v, w), epsilon=0.8, random_state=3)
+    other = sparsify((u, v, scale * w), epsilon=0.8, random_state=3)
+    assert one.n_edges < len(u)
+    np.testing.assert_array_equal(other.indices, one.indices)
+    np.testing.assert_array_equal(other.weights, scale * one.weights)

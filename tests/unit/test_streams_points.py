@@ -4,6 +4,7 @@ import inspect
 
 import numpy as np
 import pytest
+import scipy.sparse
 from sklearn.metrics.pairwise import cosine_similarity, laplacian_kernel, rbf_kernel
 
 from ohmlearn import StreamingSparsifier, gallery
@@ -154,6 +155,8 @@ def test_kernel_weights_over_all_of_float():
 def test_bad_points_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+    with pytest.raises(TypeError, match=r"needs a dense X, got a sparse one; give X\.toarray\(\)"):
+        kernel_edges(scipy.sparse.eye_array(3))
 
 
 def test_faiss_finds_the_same_neighbours():

@@ -49,6 +49,7 @@ def test_many_blocks_and_pipes(tmp_path, monkeypatch):
         ('{"u": true, "v": 1}', "row 3: 'u' must be an integer or a string, got 'True'"),
         ('{"u": 1, "v": 9223372036854775808}', "row 3: 'v' does not fit int64: 92233"),
         ('{"u": 1, "v": 2, "w": -1}', "row 3: the weight, 'w', must not be negative nor above"),
+        ('{"u": 1, "v": 2, "w": 1e-45}', "row 3: .* nor below 1.2e-38 unless 0, got '1e-45'"),
         ('{"u": 1, "v": 2, "w": NaN}', "row 3: the weight, 'w', must not be negative nor above"),
         ('{"u": 1, "v": 2, "w": "x"}', "row 3: the weight, 'w', is not a number: \"'x'\""),
     ],

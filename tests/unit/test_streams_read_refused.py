@@ -26,11 +26,16 @@ TEXT_FAULTS = [
     ('u,v\na,b\n"a"x,3\n', r"row 3: a quote is not closed, or text follows"),
     (
         "u,v,w\n1,2,1\n1,2,-1\n",
-        r"row 3: weights must not be negative nor above 1e.27, but 'w' is '-1'",
+        r"row 3: weights must not be negative nor above 1e.27, nor below 1.2e-38 unless 0, but 'w' "
+        r"is '-1'",
     ),
     ("u,v,w\n1,2,1\n1,2,nan\n", r"row 3: weights must not be negative"),
     ("u,v,w\n1,2,1\n1,2,inf\n", r"row 3: weights must not be negative"),
     ("u,v,w\n1,2,1\n1,2,1e300\n", r"row 3: weights must not be negative"),
+    (
+        "u,v,w\n1,2,1\n1,2,1e-45\n",
+        r"row 3: weights .* below 1.2e-38 unless 0, but 'w' is '1e-45'",
+    ),
     ("u,v,w\n1,2,1\n1,2,x\n", r"row 3: the weight, 'w', is not a number: 'x'"),
     ("u,v,w\n1,2,1\n1,2,\n", r"row 3: the weight, 'w', is not a number"),
     (b"u,v\na,b\na,\xff\n", r"row 3: 'v' is not UTF-8"),
@@ -128,6 +133,8 @@ def test_bad_tables(tmp_path):
     with pytest.raises(SourceError, match=r"row 0: weights must not be negative .* got -1.0"):
         list(read_edges(table))
     assert edges(read_edges(table, on_bad="skip")) == (["c"], ["c"], [2.0])
+    with pytest.raises(SourceError, match=r"row 0: weights .* below 1\.2e-38 unless 0, got 1e-45"):
+        list(read_edges(pa.table({"u": [1], "v": [2], "w": [1e-45]})))
     with pytest.raises(SourceError, match="weights must be numbers, but 'w' has type string"):
         list(read_edges(pa.table({"u": [1], "v": [2], "w": ["x"]})))
 
@@ -148,6 +155,7 @@ def test_bad_arrays(tmp_path):
         (np.zeros(3), r"shape \(n, 2\) or \(n, 3\), got \(3,\)"),
         (np.array([[0.5, 1]]), r"row 1: node ids must be whole numbers \(.*, got 0.5"),
         (np.array([[1, 2, np.nan]]), "row 1: weights must not be negative"),
+        (np.array([[1, 2, 1e-45]]), r"row 1: weights .* nor below 1\.2e-38 unless 0, got 1e-45"),
     ):
         np.save(path, array)
         with pytest.raises(SourceError, match=message):

@@ -22,7 +22,7 @@ from ohmlearn import HFSClassifier
 X, truth = load_digits(return_X_y=True)
 models = {
     "HFSClassifier": HFSClassifier(n_neighbors=10, random_state=0),
-    "LabelSpreading": LabelSpreading(kernel="knn", n_neighbors=10, max_iter=200),
+    "LabelSpreading": LabelSpreading(kernel="knn", n_neighbors=11, max_iter=200),  # with itself
     "LabelSpreading, rbf kernel": LabelSpreading(kernel="rbf", gamma=0.001, max_iter=200),
 }
 

@@ -9,12 +9,14 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from ohmlearn._core import EdgeFault
+from ohmlearn._core import LARGEST_WEIGHT, SMALLEST_WEIGHT, EdgeFault
 from ohmlearn.checks.times import check_times
 
 __all__ = [
+    "ALLOWED_WEIGHTS",
     "MAX_NODES",
     "EdgeNames",
+    "are_weights",
     "check_batch",
     "check_columns",
     "check_graph",
@@ -34,6 +36,10 @@ __all__ = [
 ]
 
 MAX_NODES = 2**31 - 1  # node ids are 32-bit inside
+# What weights must do; those of H are float32.
+ALLOWED_WEIGHTS = (
+    f"not be negative nor above {LARGEST_WEIGHT:g}, nor below {SMALLEST_WEIGHT:.2g} unless 0"
+)
 # Not numpy.unique, which gives the ids of each batch other numbers.
 RENUMBER = (
     "number the nodes 0, 1, 2, ..., with read_edges, or with one NodeTable for all edges "
@@ -144,6 +150,17 @@ def check_weights(values: Any, name: str) -> NDArray[np.float32] | NDArray[np.fl
     return np.ascontiguousarray(array, dtype=np.float64)
 
 
+def are_weights(w: Any) -> Any:
+    """Return whether a number, or each of an array, is as `ALLOWED_WEIGHTS` says.
+
+    Examples
+    --------
+    >>> are_weights(np.array([0.0, 1e-45, 1.0, np.nan]))
+    array([ True, False,  True, False])
+    """
+    return (w == 0) | ((w >= SMALLEST_WEIGHT) & (w <= LARGEST_WEIGHT))
+
+
 def check_same_length(**arrays: NDArray[Any] | None) -> None:
     """Raise ValueError unless all arrays, given by their names, are equally long."""
     lengths = {name: len(array) for name, array in arrays.items() if array is not None}
@@ -169,7 +186,9 @@ def check_n_nodes(n_nodes: Any, u: NDArray[Any], v: NDArray[Any]) -> int:
     return index(n_nodes)
 
 
-def raise_edge_fault(fault: EdgeFault, n_nodes: int, names: EdgeNames) -> NoReturn:
+def raise_edge_fault(
+    fault: EdgeFault, n_nodes: int, names: EdgeNames, smallest: float = 0.0
+) -> NoReturn:
     """Raise ValueError for the edge that ``_core`` (build_csr, find_fault) refused."""
     at = fault.position
     if fault.kind in (EdgeFault.Kind.node_u, EdgeFault.Kind.node_v):
@@ -180,6 +199,12 @@ def raise_edge_fault(fault: EdgeFault, n_nodes: int, names: EdgeNames) -> NoRetu
         raise ValueError(
             f"node ids must lie in 0, ..., n_nodes - 1 with n_nodes = {n_nodes}, "
             f"but {name} = {fault.node}{remedy}"
+        )
+    if fault.kind == EdgeFault.Kind.weight and 0 < fault.weight < smallest:
+        raise ValueError(
+            f"positive weights must be at least {smallest:.2g}, which a sparsifier can store, but "
+            f"{names.w(at)} = {fault.weight}; multiply all weights by a constant, or make those 0 "
+            f"that do not matter"
         )
     if fault.kind == EdgeFault.Kind.weight and 0 < fault.weight < math.inf:
         raise ValueError(

@@ -20,7 +20,9 @@ import numpy as np
 __all__ = [
     "ARRAY",
     "CALLABLE",
+    "HEAVIEST",
     "LARGEST",
+    "LIGHTEST",
     "N_JOBS",
     "RANDOM_STATE",
     "SMALLEST",
@@ -47,6 +49,8 @@ __all__ = [
 MAX_THREADS = 4096
 MAX_BYTES = 2**60
 SMALLEST, LARGEST = 1e-100, 1e100  # squares and inverses of other numbers overflow
+# Weights of labels. With any weights of edges, gamma="auto" is between SMALLEST and LARGEST.
+LIGHTEST, HEAVIEST = 1e-50, 1e50
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ __all__ = [
     "describe_time",
     "find_unix_unit",
     "is_missing",
+    "most_ahead",
     "show_time",
     "tomorrow",
 ]
@@ -137,6 +138,20 @@ def tomorrow() -> float:
     clocks and time zones that differ.
     """
     return (math.floor(time.time() / DAY) + 2) * DAY
+
+
+def most_ahead(memory: float) -> float:
+    """Return how many seconds ahead of the clock an edge may be, if edges are forgotten so fast.
+
+    An edge that is ahead by more than a half-life or a window would silence all others. A minute is
+    left for clocks that differ, and no more than a day.
+
+    Examples
+    --------
+    >>> most_ahead(3600.0), most_ahead(1.0), most_ahead(30 * DAY) == DAY
+    (3600.0, 60.0, True)
+    """
+    return min(max(memory, 60.0), DAY)
 
 
 def find_unix_unit(times: Floats) -> str | None:

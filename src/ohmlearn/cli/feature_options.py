@@ -1,6 +1,5 @@
 """Options about features of nodes, and what is said about a file of features."""
 
-import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -217,7 +216,6 @@ def label_with_features(
         model.fit_edges(
             edges, features, labels, sample_weight=labels.weights, sparsifier=sparsifier
         )
-    _warn_unknown(model, forgetting.needs_times)
     return model, stream, edges
 
 
@@ -238,23 +236,6 @@ def _as_dense(features: "NodeFeatures") -> "NodeFeatures":
     dense = copy(features)
     dense.X = features.X.toarray()
     return dense
-
-
-def _warn_unknown(model: "GraphFeatureClassifier", has_times: bool) -> None:
-    """Warn of labelled nodes that neither edges nor features have, for example mistyped ones."""
-    labelled = model.labelled_
-    n_neighbors = model.graph_.indptr[labelled + 1] - model.graph_.indptr[labelled]
-    unknown = labelled[model._missing[labelled] & (n_neighbors == 0)]
-    if len(unknown) > 0:
-        first = unknown[0] if model.nodes_ is None else model.nodes_.ids(unknown[:1]).tolist()[0]
-        are, have = ("is", "has") if len(unknown) == 1 else ("are", "have")
-        why = f"{have} no edge that counts" if has_times else f"{are} in no edge"
-        warnings.warn(
-            f"{len(unknown)} of the {len(labelled)} labelled nodes {why} and {have} no features, "
-            f"such as {first!r}",
-            UserWarning,
-            stacklevel=2,
-        )
 
 
 def _make_estimator(options: dict[str, Any]) -> Any:

@@ -35,6 +35,7 @@ def make_summary(
         "n_bad_rows": stream.n_bad,
         "n_edges_kept": model.graph_.n_edges,
         "n_labelled": len(model.labelled_),
+        "n_unused_labels": len(model.labelled_) - len(model._used.nodes),
         "n_relabelled": answers.n_relabelled,
         "n_unreached": int((~answers.reached).sum()),
         "classes": answers.count(),
@@ -122,6 +123,9 @@ def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     if dropped:
         edges += f"; {dropped:,} self-loops and zero weights left out"
     nodes = f"{summary['n_nodes']:,}, {summary['n_labelled']:,} of them with a label given"
+    if n_unused := summary["n_unused_labels"]:
+        nodes += f", {n_unused:,} without an edge{' or features' if 'features' in summary else ''}"
+        nodes += f" (kept, but {'counts' if n_unused == 1 else 'count'} for nothing else)"
     if summary["n_contradicting"]:
         nodes += f", {summary['n_contradicting']:,} with contradicting ones"
     if summary["n_relabelled"]:

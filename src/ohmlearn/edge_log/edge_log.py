@@ -207,10 +207,10 @@ class EdgeLog(LogBase):
             )
         if times is not None and len(times) > 0:
             self._check_ahead(times)
-        arrays = (u, v) if weights is None else (u, v, weights)
-        fault = _core.find_fault(MAX_NODES, 1, *arrays)
+        smallest = self._sparsifier_options.smallest_weight
+        fault = _core.find_fault(MAX_NODES, 1, u, v, weights, smallest)
         if fault is not None:
-            raise_edge_fault(fault, MAX_NODES, EdgeNames())
+            raise_edge_fault(fault, MAX_NODES, EdgeNames(), smallest)
         return Columns(u, v, weights, times)
 
     def _check_ahead(self, times: NDArray[np.float64]) -> None:

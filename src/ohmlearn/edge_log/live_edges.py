@@ -68,6 +68,7 @@ class LiveEdges(Edges, Shown):
     n_nodes: int
     n_edges: int
     keeper: Callable[[int, int | None], Any] | None = None  # gives the sparsifier of the log
+    n_updates = 0  # see `Store.n_updates`
 
     def __init__(
         self,

@@ -39,6 +39,7 @@ class Contents:
     n_edges: int = 0  # live ones
     n_removed: int = 0  # rows that are dead but still on disk
     n_operations: int = 0
+    n_updates: int = 0  # rows that were appended, removed or have expired
     segment_rows: dict[int, int] = field(default_factory=dict)
     segment_ends: dict[int, int] = field(default_factory=dict)  # in bytes
     segment_forms: dict[int, int] = field(default_factory=dict)
@@ -90,13 +91,13 @@ class Contents:
         self.segment_ends[segment] = int(entry["offset"][0] + entry["length"][0])
         self.segment_forms[segment] = int(entry["form"][0])
         self.n_edges += rows
+        self.n_updates += rows
 
     def remove(self, segment: int, rows: Rows) -> None:
         """Take in removed rows, all of them live before."""
         bits = self.removed.get(segment, np.empty(0, np.uint8))
         self.removed[segment] = mark_removed(bits, rows, self.segment_rows[segment])
-        self.n_edges -= len(rows)
-        self.n_removed += len(rows)
+        self._bury(len(rows))
 
     def expire(self, limit: float, n_expired: int) -> None:
         """Take in an expiry."""
@@ -105,8 +106,12 @@ class Contents:
     def _expire(self, limit: float, n_expired: int, n_before: int) -> None:
         self.expiries = [one for one in self.expiries if one[1] > limit]
         self.expiries.append((n_before, limit))
-        self.n_edges -= n_expired
-        self.n_removed += n_expired
+        self._bury(n_expired)
+
+    def _bury(self, n_rows: int) -> None:
+        self.n_edges -= n_rows
+        self.n_removed += n_rows
+        self.n_updates += n_rows
 
     @classmethod
     def from_entries(cls, entries: Entries) -> Contents:
@@ -125,7 +130,7 @@ class Contents:
             found.segment_rows[segment] = int(ends[stop - 1]) - before
             found.segment_ends[segment] = int(own["offset"][-1] + own["length"][-1])
             found.segment_forms[segment] = int(own["form"][-1])
-        found.n_edges = int(ends[-1]) if len(records) else 0
+        found.n_edges = found.n_updates = int(ends[-1]) if len(records) else 0
         n_before = np.cumsum(is_record)
         for at in np.flatnonzero(entries["kind"] == Kind.EXPIRE).tolist():
             found._expire(float(entries["low"][at]), int(entries["rows"][at]), int(n_before[at]))

@@ -58,6 +58,7 @@ class Store:
         self._group: list[Entries] = []  # of the operation that is being written
         self._sealed = 0  # segments up to this number are not continued
         self._n_ids = 0  # of the table that are in the log
+        self._n_earlier = 0  # updates that compaction has taken out of the journal
         self._lock: Lock | None = None
         self._writer: Writer | None = None
         self._files = SegmentFiles(folder, 0)
@@ -96,7 +97,14 @@ class Store:
     def live(self) -> LiveEdges:
         """Return the live edges."""
         files = self._files.open(self.contents)
-        return LiveEdges(self.folder, self.contents, files, self.nodes, bool(self.has_times))
+        live = LiveEdges(self.folder, self.contents, files, self.nodes, bool(self.has_times))
+        live.n_updates = self.n_updates
+        return live
+
+    @property
+    def n_updates(self) -> int:
+        """Edges that were appended, removed or have expired; grows while this process writes."""
+        return self._n_earlier + self.contents.n_updates
 
     def size(self) -> int:
         """Return the number of bytes of all files that hold the log."""
@@ -235,7 +243,9 @@ class Store:
         manifest.write(self.folder)
         assert self._writer is not None
         self._writer.close()
+        n_updates = self.n_updates
         self.manifest, entries, self.contents = load_log(self.folder, self.nodes)
+        self._n_earlier = n_updates - self.contents.n_updates
         lengths = file_lengths(self.folder, entries)
         self._files = SegmentFiles(self.folder, self.manifest.journal)
         self._writer = Writer(self.folder, manifest.journal, len(entries), lengths)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from ohmlearn.edges.protocol import Batch, Edges
 from ohmlearn.graph import Graph
 from ohmlearn.graph.time_view import TimeView
 from ohmlearn.nodes import NodeTable
+
+if TYPE_CHECKING:
+    from ohmlearn.sparsifier import StreamingSparsifier
 
 __all__ = ["ArrayEdges", "GraphEdges", "IterableEdges", "NamedEdges"]
 
@@ -122,6 +125,26 @@ class GraphEdges(Edges):
         """Yield all edges at once."""
         self.n_read = self.graph.n_edges
         yield Batch(*self.graph.edges())
+
+    def feed(self, sparsifier: StreamingSparsifier) -> StreamingSparsifier:
+        """Give all edges to a sparsifier, but weights too small for it if components stay equal.
+
+        Examples
+        --------
+        >>> from ohmlearn import StreamingSparsifier
+        >>> graph = Graph.from_edges([0, 1, 0], [1, 2, 2], [1.0, 1.0, 1e-40])
+        >>> GraphEdges(graph).feed(StreamingSparsifier(random_state=0)).n_edges_seen_
+        2
+        """
+        graph, smallest = self.graph, sparsifier.options.smallest_weight
+        if graph.weights.min(initial=1.0) >= smallest:
+            return super().feed(sparsifier)
+        u, v, w = graph.edges()
+        large = w >= smallest
+        smaller = Graph.from_edges(u[large], v[large], w[large], n_nodes=graph.n_nodes)
+        if smaller.components()[0] == graph.components()[0]:
+            smaller.nodes, graph = graph.nodes, smaller
+        return Edges.feed(GraphEdges(graph), sparsifier)
 
     def to_graph(self, n_nodes: int | None = None) -> Graph:
         """Return the graph itself."""

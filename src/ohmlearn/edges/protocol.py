@@ -112,6 +112,7 @@ class Edges(ABC):
     knows_unit: bool = False  # whether `time_unit` is known to be None where it is None
     is_sample: ClassVar[bool] = False  # a sparsifier already, so that there is nothing to refine on
     is_local: ClassVar[bool] = True  # whether `batches` can be read in this process
+    loses_weights: bool = False  # whether some weights are so small that they count as 0
     is_log: bool = False  # keeps a sparsifier of its own, and edges may have been removed
     # How far the present pass is, and what it has left out.
     n_read: int = 0

@@ -22,8 +22,8 @@ __all__ = ["CheckedEdges", "DegreeCounting", "TimeFiltered", "Watched", "Wrapped
 
 PASSED_ON = (
     "sources", "rereadable", "nodes", "nodes_are_final", "n_nodes", "n_edges", "has_times",
-    "knows_unit", "time_unit", "id_type", "kinds", "is_log", "n_read", "fraction", "n_bad",
-    "first_bad", "columns",
+    "knows_unit", "time_unit", "id_type", "kinds", "is_log", "loses_weights", "n_read",
+    "fraction", "n_bad", "first_bad", "columns",
 )  # fmt: skip
 
 

@@ -170,12 +170,12 @@ def fit_calibration(
 
 
 class AccuracyEstimate(NamedTuple):
-    """Share of nodes that are labelled correctly, estimated from the labels.
+    """Fraction of the nodes that get a label that are labelled correctly, estimated from labels.
 
     Attributes
     ----------
     value : float
-        The estimate.
+        The estimate; NaN if no label can be left out.
     low, high : float
         Ends of a 95% interval.
     n_labels : int

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from ohmlearn._phases import phase
 from ohmlearn.checks.parameters import Constraints, Options, check_fraction
-from ohmlearn.estimators.all_edges import with_nodes
 from ohmlearn.estimators.calibration import AccuracyEstimate, Calibration
 from ohmlearn.estimators.evidence import Evidence
 from ohmlearn.estimators.flip_probability import flip_probabilities
@@ -59,7 +58,8 @@ class Certainty(BaseHFS):
         normalization: Any = self.normalization or "plain"
         return Evidence(
             result,
-            self._labels,
+            self._used,
+            kept=self._unused,
             kind="restart" if self.method_ == "restart" else normalization,
             class_prior=self.class_prior_,
             wanted_shares=self._wanted_shares,
@@ -133,17 +133,21 @@ class Certainty(BaseHFS):
 
     @property
     def accuracy_estimate_(self) -> AccuracyEstimate:
-        """Estimated share of nodes whose class is right: value, low, high (95%), n_labels.
+        """Estimated fraction of right classes among nodes that get one from a label.
 
-        Each labelled node is labelled without its own label. The estimate holds for nodes like the
-        labelled ones: if labels were chosen, not drawn, say easy cases, or the same number for each
-        class although the classes differ in size, it is one for such nodes. Known shares of the
-        classes (`class_prior`) correct the latter. With few labels it is too low, because leaving
-        one out then makes a difference.
+        A tuple of value, low, high (95%) and n_labels. Each labelled node is labelled without its
+        own label, unless no other label reaches it: nodes where `reached_` is False are not part of
+        the estimate. Times the mean of `reached_` it is the fraction of all nodes that get a right
+        label. NaN if no label reaches another.
+
+        The estimate holds for nodes like the labelled ones: if labels were chosen, not drawn, say
+        easy cases, or the same number for each class although the classes differ in size, it is
+        one for such nodes. Known shares of the classes (`class_prior`) correct the latter. With few
+        labels it is too low, because leaving one out then makes a difference.
         """
         known = self._known
         self._warn_few(known)
-        return known.accuracy(self._default_code())
+        return known.accuracy()
 
     def prediction_sets(self, alpha: float = 0.1) -> NDArray[np.bool_]:
         """Return for each node a set of classes that holds the right one with chance 1 - alpha.
@@ -190,7 +194,7 @@ class Certainty(BaseHFS):
             return {}
         known = self._known
         shares = known.uncalibrated().probabilities.copy()
-        shares[~known.result.reached] = np.nan
+        shares[~known.answered] = np.nan
         return {"shares": shares, "classes": self.classes_}
 
     @property
@@ -219,6 +223,5 @@ class Certainty(BaseHFS):
         assert self.sparsifier_ is not None
         result = self._solve()
         graph = self.sparsifier_.replicate(number, amplitude=AMPLITUDE, **self._moment)
-        graph = with_nodes(graph, len(result.reached))
         other = self._solve_in_memory(start=result, graph=graph)
         return self._known.with_result(other).decision_scores

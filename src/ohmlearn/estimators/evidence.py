@@ -71,7 +71,7 @@ class LeftOutLabels(NamedTuple):
 
     labels: NDArray[np.int64]  # positions among the labels
     exponents: Floats  # of their nodes, without them
-    usable: Bools  # whether their classes have other labels
+    usable: Bools  # whether they are connected, and their classes have other labels
     connected: Bools  # whether other labels reach their nodes
 
 
@@ -84,6 +84,8 @@ class Evidence:
         Scores, one column for each class.
     labels : NodeLabels
         The labelled nodes, their distributions over the classes, and their weights.
+    kept : NodeLabels
+        Labels of nodes without an edge. These nodes keep them; nothing else depends on them.
     kind : {"stable", "cmn", "plain", "restart"}
         What the scores are: those of stable-HFS, HFS with class mass normalisation, HFS without, or
         random walks with restart.
@@ -105,6 +107,7 @@ class Evidence:
         result: HFSResult,
         labels: NodeLabels,
         *,
+        kept: NodeLabels,
         kind: Kind,
         class_prior: Floats,
         wanted_shares: Floats | None,
@@ -112,7 +115,9 @@ class Evidence:
         calibrate: bool,
         left_out: Callable[[], LeftOut],
     ) -> None:
-        self.result, self.labels, self.kind = result, labels, kind
+        self.result, self.labels, self.kept, self.kind = result, labels, kept, kind
+        self.answered: Bools = result.reached.copy()
+        self.answered[kept.nodes] = True
         self.class_prior, self.wanted_shares = class_prior, wanted_shares
         self.weigh_labels, self.calibrate = weigh_labels, calibrate
         self._left_out_scores = left_out
@@ -181,9 +186,9 @@ class Evidence:
             scores += self._levels()[self.result.component[rows.nodes[labels]]]
         else:
             scores = self._logarithms(f, counts)
-        others = np.all((has[labels] == 0) | (has.sum(axis=0) > has[labels]), axis=1)
         connected: Bools = np.any(there, axis=1)
-        return LeftOutLabels(labels, self._scale(scores, there), others, connected)
+        usable = connected & np.all((has[labels] == 0) | (has.sum(axis=0) > has[labels]), axis=1)
+        return LeftOutLabels(labels, self._scale(scores, there), usable, connected)
 
     def _levels(self) -> Floats:
         """Return the means of scores over the unlabelled nodes of each component."""
@@ -236,6 +241,7 @@ class Evidence:
         """Probability of each class for every node; the class prior where there is no evidence."""
         shares: Floats = _by_blocks(self._shares, self.exponents)
         shares[~self.result.reached] = self.class_prior
+        shares[self.kept.nodes] = self.kept.values
         shares /= shares.sum(axis=1, keepdims=True)
         shares.flags.writeable = False  # they are kept
         return shares
@@ -249,6 +255,7 @@ class Evidence:
             lambda rows: np.argmax(rows + self.offsets, axis=1), self.exponents
         )
         codes[~self.result.reached] = default
+        codes[self.kept.nodes] = np.argmax(self.kept.values, axis=1)
         return codes
 
     @cached_property
@@ -288,14 +295,18 @@ class Evidence:
         """Probabilities of the labelled nodes, each without its own label."""
         return self._shares(self.left_out.exponents)
 
-    def accuracy(self, default: int) -> AccuracyEstimate:
-        """Return the leave-one-out accuracy; of classes that rounding alone decides, the mean."""
+    def accuracy(self) -> AccuracyEstimate:
+        """Return the leave-one-out accuracy; of classes that rounding alone decides, the mean.
+
+        Without its label, a node that no other label reaches is none of those that get one.
+        """
         labels, exponents, _, connected = self.left_out
-        exponents = exponents + self.offsets
+        if not connected.any():
+            return AccuracyEstimate(float("nan"), 0.0, 1.0, 0)
+        exponents = exponents[connected] + self.offsets
         best = exponents >= exponents.max(axis=1, keepdims=True) - TIE
-        best[~connected] = np.arange(best.shape[1]) == default
-        right = np.average(self.labels.values[labels], axis=1, weights=best)
-        return estimate_accuracy(right, self.label_weights)
+        right = np.average(self.labels.values[labels[connected]], axis=1, weights=best)
+        return estimate_accuracy(right, self.label_weights[connected])
 
     def loss(self) -> float:
         """Return the mean log-loss of the leave-one-out probabilities."""
@@ -310,7 +321,7 @@ class Evidence:
         given = np.einsum("ij,ij->i", self.labels.values[labels], self.left_out_probabilities)
         threshold = conformal_threshold(given[self.left_out.connected], alpha)
         sets: Bools = self.probabilities >= threshold
-        sets[~self.result.reached] = True
+        sets[~self.answered] = True
         return sets
 
 

@@ -68,9 +68,11 @@ class HFSClassifier(ClassifierMixin, Certainty):
     affinity : {"knn", "rbf", "precomputed"} or callable
         How `fit` connects points: each to its nearest neighbours, all pairs with a Gaussian weight,
         or by a matrix of weights passed as X. A function ``affinity(A, B)`` must return the weights
-        between the points A and B; it is called for blocks of points.
+        between the points A and B, a symmetric matrix if these are the same; A are all points of
+        `fit`, and B a block of them, or new points.
     n_neighbors : int
-        Number of neighbours for "knn". Denser graphs are not always better: see
+        Number of neighbours for "knn", without the point itself, which LabelSpreading of
+        scikit-learn counts: its 7 are 6 here. Denser graphs are not always better: see
         `suggest_neighbors`.
     weights : {"uniform", "gaussian"}
         Weights for "knn": all 1, or Gaussian with a scale for each point, the distance to its last
@@ -87,7 +89,7 @@ class HFSClassifier(ClassifierMixin, Certainty):
     gamma : float or "auto"
         Weight of smoothness against the fit to the labels. The value in use is `gamma_`. With
         "auto", gamma * n_labels * mean degree is 100 for one label per class, 12.5 for two, and 1
-        for five or more.
+        for five or more. Nodes without an edge, and their labels, do not count.
     epsilon : float or None
         Accuracy of the sparsifier; ignored if `max_edges` is given. None keeps all edges.
     max_edges : int, optional
@@ -137,9 +139,10 @@ class HFSClassifier(ClassifierMixin, Certainty):
     ----------
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted; if y is a matrix, the numbers or names of its columns. Columns of the
-        arrays below are in this order.
+        arrays below are in this order. A class may have only labels of nodes without an edge; it
+        is then treated as a class without labels, and only these nodes get it.
     class_prior_ : ndarray of shape (n_classes,)
-        Shares of the classes, as given or among the labels, by weight.
+        Shares of the classes, as given or among the labels that count, by weight.
     gamma_ : float
         The gamma in use.
     transduction_ : ndarray of shape (n_nodes,)
@@ -149,12 +152,14 @@ class HFSClassifier(ClassifierMixin, Certainty):
     scores_ : ndarray of shape (n_nodes, n_classes)
         Harmonic functions.
     labelled_ : ndarray of shape (n_labelled,)
-        Numbers of the labelled nodes.
+        Numbers of the labelled nodes. Those without an edge (or whose edges have faded, or are
+        outside of the window) keep their labels, which count for nothing else: not for the
+        answers of other nodes, calibration, estimates, shares of the classes, or `gamma_`.
     contradicting_ : ndarray of int
         Numbers of the nodes that have labels of different classes.
     reached_ : ndarray of shape (n_nodes,)
-        Whether a node is connected to any label. Where it is not, there is no evidence, and the
-        answer is the class prior.
+        Whether a node is connected to any label, or has one. Where it is not, there is no
+        evidence, and the answer is the class prior.
     residual_ : ndarray of shape (n_columns,)
         Relative residual of `scores_`, on the full graph if there was more than one pass; see
         ``HFSResult.residual``.
@@ -262,7 +267,8 @@ class HFSClassifier(ClassifierMixin, Certainty):
                 stacklevel=3,
             )
         self._warn_distinct(labels, int(np.count_nonzero(counts)))
-        self._read_prior(counts.astype(np.float64))
+        if self.class_prior is not None and not isinstance(self.class_prior, str):
+            check_shares(self.class_prior, classes)
         return labels
 
     def _warn_distinct(self, labels: Labels, n_classes: int) -> None:
@@ -299,23 +305,38 @@ class HFSClassifier(ClassifierMixin, Certainty):
     def _automatic_gamma(self, degree: float) -> float:
         if self.method_ == "restart":
             return RESTART_GAMMA
-        n_labels = float(self._label_weights.sum())
-        return automatic_gamma(n_labels, len(self.classes_), degree)
+        counts = self._counts
+        return automatic_gamma(float(counts.sum()), int(np.count_nonzero(counts)), degree)
 
     def _columns(self) -> Floats:
         """Return the distribution of each labelled node over the classes."""
-        return self._labels.values
+        return self._used.values
 
-    def _read_prior(self, counts: Floats) -> None:
-        """Set the shares of the classes, given the number of their labels."""
-        self.class_prior_: Floats = counts / counts.sum()
-        self._wanted_shares: Floats | None = None
+    @property
+    def _counts(self) -> Floats:
+        """Number of labels of each class that count, by weight."""
+        counts: Floats = self._used.weights @ self._used.values
+        return counts
+
+    @property
+    def class_prior_(self) -> Floats:
+        """Shares of the classes, as given or among the labels, by weight."""
+        if self.class_prior is not None and not isinstance(self.class_prior, str):
+            return check_shares(self.class_prior, self.classes_)
+        counts = self._counts
+        shares: Floats = counts / counts.sum()
+        return shares
+
+    @property
+    def _wanted_shares(self) -> Floats | None:
+        """Shares that the labels of all nodes are to have; a class with a label is possible."""
         if self.class_prior is None:
-            return
-        if isinstance(self.class_prior, str):  # "labels"; none is impossible
-            self._wanted_shares = (counts + 1.0) / (counts.sum() + len(counts))
-            return
-        self.class_prior_ = self._wanted_shares = check_shares(self.class_prior, self.classes_)
+            return None
+        if not isinstance(self.class_prior, str):
+            return self.class_prior_
+        counts = self._counts
+        shares: Floats = np.where(counts > 0.0, counts + 1.0, 0.0)
+        return shares / shares.sum()
 
     def _extend_shares(self, X: Any) -> tuple[Floats, NDArray[np.bool_]]:
         check_is_fitted(self, "_labels")

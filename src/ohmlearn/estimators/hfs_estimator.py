@@ -118,8 +118,6 @@ optional
         for name in ("X_", "n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
         self._label(edges, y, sample_weight, n_nodes, sparsifier, at, since)
-        if is_mapping(y, self._nodes):
-            self._warn_isolated()
         warn_default_index(y, len(self.reached_))
         return self
 
@@ -211,8 +209,6 @@ optional
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
-        if self._nodes is not None:
-            self._warn_isolated()
         warn_default_index(y, len(self.reached_))
         return self
 
@@ -308,8 +304,10 @@ optional
 
     @property
     def reached_(self) -> NDArray[np.bool_]:
-        """Whether a node is connected to any label."""
-        return self._solve().reached
+        """Whether a node is connected to any label, or has one itself."""
+        reached = self._solve().reached.copy()
+        reached[self.labelled_] = True
+        return reached
 
     @property
     def residual_(self) -> Floats:
@@ -328,16 +326,21 @@ optional
         In units of the error of a label. It depends on where labels are, not on what they say, and
         shows regions that are far from all of them. Computed from samples, 64 solves in all.
         """
-        self._solve()
-        graph = self.graph_
-        return posterior_std(
+        n_nodes = len(self._solve().reached)
+        found = np.full(n_nodes, np.inf)
+        found[self.labelled_] = 1.0 / np.sqrt(self._labels.weights)  # for nodes without an edge
+        graph, labels = self._problem()
+        known = posterior_std(
             graph,
-            self.labelled_,
-            gamma=self._choose_gamma(graph.n_nodes) if self.method_ == "harmonic" else 1.0,
-            sample_weight=self._label_weights,
+            labels.nodes,
+            gamma=self._choose_gamma() if self.method_ == "harmonic" else 1.0,
+            sample_weight=labels.weights,
             random_state=self._seed,
             n_jobs=self.n_jobs,
         )
+        at = np.flatnonzero(np.isfinite(known))
+        found[at] = known[at]
+        return found
 
     def suggest_labels(self, k: int = 10, *, exclude: Iterable[Any] = ()) -> list[Suggestion]:
         """Suggest which nodes to label next, best first.

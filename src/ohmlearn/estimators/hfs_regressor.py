@@ -41,7 +41,8 @@ tol, random_state, n_jobs, verbose, half_life, horizon
     transduction_ : ndarray of shape (n_nodes,)
         Number for every node.
     mean_ : float
-        Mean of the given numbers, by weight; it is the answer where `reached_` is False.
+        Mean of the given numbers, by weight, without those of nodes that have no edge; it is the
+        answer where `reached_` is False.
     gamma_, scores_, reached_, labelled_, residual_, converged_, graph_, sparsifier_, nodes_, \
 n_iter_, n_features_in_
         See `HFSClassifier`.
@@ -106,24 +107,29 @@ n_iter_, n_features_in_
     def _read_labels(
         self, y: Any, n_nodes: int | None, ids: NodeTable | None, sample_weight: Any
     ) -> Labels:
-        labels = find_values(y, n_nodes, ids, sample_weight)
-        self.mean_ = float(np.average(labels.values, weights=labels.weights))
-        return labels
+        return find_values(y, n_nodes, ids, sample_weight)
+
+    @property
+    def mean_(self) -> float:
+        """Mean of the given numbers, by weight; those of nodes without an edge are not counted."""
+        return float(np.average(self._used.values[:, 0], weights=self._used.weights))
 
     def _automatic_gamma(self, degree: float) -> float:
         # Close to interpolation: see docs/labels.md.
-        return 0.1 / (float(self._label_weights.sum()) * (degree if degree > 0 else 1.0))
+        return 0.1 / (float(self._used.weights.sum()) * (degree if degree > 0 else 1.0))
 
     def _columns(self) -> Floats:
         # Around their mean, because the constraint makes each column sum to zero.
-        column: Floats = self._labels.values - self.mean_
+        column: Floats = self._used.values - self.mean_
         return column
 
     @property
     def transduction_(self) -> Floats:
         """Number for every node; the mean of the given ones where `reached_` is False."""
         result = self._solve()
-        values: Floats = np.where(result.reached, result.f[:, 0] + self.mean_, self.mean_)
+        mean, kept = self.mean_, self._unused
+        values: Floats = np.where(result.reached, result.f[:, 0] + mean, mean)
+        values[kept.nodes] = kept.values[:, 0]
         return values
 
     def predict(self, X: Any) -> Floats:

@@ -6,6 +6,7 @@ labels, or for each class of its distribution. `merge_rows` makes one row per no
 
 import math
 from collections.abc import Mapping
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from ohmlearn.estimators.label_weights import (
     weigh_rows,
 )
 from ohmlearn.estimators.labels_by_node import MISSING, as_dict
+from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_identity import are_reordered
 from ohmlearn.reading.label_table import as_node_ids
@@ -28,6 +30,7 @@ from ohmlearn.reading.source_errors import refuse_source
 __all__ = [
     "Labels",
     "NodeLabels",
+    "choose_labels",
     "code_classes",
     "find_classes",
     "find_contradictions",
@@ -38,6 +41,7 @@ __all__ = [
     "merge_rows",
     "number_labels",
     "refuse_unknown",
+    "split_by_edges",
 ]
 
 Floats = NDArray[np.float64]
@@ -62,6 +66,31 @@ class NodeLabels(NamedTuple):
     nodes: NDArray[np.int64]
     values: Floats  # shares of the classes, or one column of numbers
     weights: Floats
+
+
+def choose_labels(labels: NodeLabels, at: NDArray[Any]) -> NodeLabels:
+    """Return some of the labels."""
+    return NodeLabels(labels.nodes[at], labels.values[at], labels.weights[at])
+
+
+def split_by_edges(labels: NodeLabels, graph: Graph) -> tuple[NodeLabels, NodeLabels]:
+    """Return the labels of nodes that have an edge, and the others.
+
+    The others say nothing about any other node, so they must not change its answer. If no labelled
+    node has an edge, both parts have all labels.
+
+    Examples
+    --------
+    >>> from ohmlearn import gallery
+    >>> labels = NodeLabels(np.array([1, 7]), np.array([[1.0], [5.0]]), np.ones(2))
+    >>> [part.nodes.tolist() for part in split_by_edges(labels, gallery.path(3))]
+    [[1], [7]]
+    """
+    nodes = np.minimum(labels.nodes, graph.n_nodes - 1)
+    has_edge = (labels.nodes == nodes) & (graph.indptr[nodes + 1] > graph.indptr[nodes])
+    if not has_edge.any():
+        return labels, labels
+    return choose_labels(labels, has_edge), choose_labels(labels, ~has_edge)
 
 
 def is_mapping(y: Any, ids: NodeTable | None) -> bool:
@@ -335,7 +364,7 @@ def _split(
 def _split_mapping(y: Any, ids: NodeTable | None, classes: bool) -> tuple[Any, NDArray[Any]]:
     """Return the nodes and the entries of a mapping, or of a pandas object with an index of ids."""
     if type(y).__name__ == "DataFrame":
-        return y.index.tolist(), _as_array(np.asarray(y), classes)
+        return y.index.tolist(), _as_array(y, classes)
     y = as_dict(y)
     entries = np.empty(len(y), dtype=object)
     entries[:] = list(y.values())
@@ -353,15 +382,28 @@ def _split_mapping(y: Any, ids: NodeTable | None, classes: bool) -> tuple[Any, N
 
 def _as_array(y: Any, classes: bool) -> NDArray[Any]:
     """Return y as an array with one entry per node, or as a matrix of shares of the classes."""
+    if isinstance(y, np.ma.MaskedArray):
+        y = np.array(y.tolist(), dtype=object)  # None where it is masked
     values = np.asarray(y)
     if classes and values.ndim == 2 and values.shape[1] > 1:
         return values
+    if classes and values.dtype.kind == "f" and not isinstance(y, np.ndarray):
+        values = _keep_integers(y, values)
     if values.dtype.kind in "UT" and not isinstance(y, np.ndarray):
         values = np.asarray(y, dtype=object)  # numpy turned None, NaN and -1 into strings
     elif values.dtype.kind in "UT":
         _warn_numbers_as_strings(values)
     column: NDArray[Any] = column_or_1d(values, warn=True)
     return column
+
+
+def _keep_integers(y: Any, values: NDArray[Any]) -> NDArray[Any]:
+    """Return the entries as they were if numpy turned integers to floats for what is missing."""
+    column = y.iloc[:, 0] if hasattr(y, "iloc") and y.ndim == 2 else y
+    entries = np.empty(len(values), dtype=object)
+    entries[:] = column.to_pylist() if hasattr(column, "to_pylist") else list(column)
+    whole = any(isinstance(entry, Integral) for entry in entries)
+    return entries.reshape(values.shape) if whole else values
 
 
 def _as_rows(

@@ -5,7 +5,6 @@ it, and the command line and `ohmlearn.dask` call `fit_edges`. Checkpoints wrap 
 progress is shown by whoever watches the phases (see `_phases`).
 """
 
-import warnings
 from abc import abstractmethod
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ohmlearn._phases import Phase, passes_before, phase
+from ohmlearn._warnings import warn
 from ohmlearn.checks.parameters import (
     LARGEST,
     N_JOBS,
@@ -37,6 +37,7 @@ from ohmlearn.estimators.label_input import (
     merge_rows,
     number_labels,
     refuse_unknown,
+    split_by_edges,
 )
 from ohmlearn.estimators.points_estimator import FromPoints
 from ohmlearn.graph import Graph
@@ -46,6 +47,7 @@ from ohmlearn.harmonic.leave_one_out import LeftOut
 from ohmlearn.harmonic.solve_hfs import Method
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_identity import join_tables
+from ohmlearn.points.affinity import refuse_lost_points
 from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.sparsifier.sparsifier_options import MAX_EDGES, SparsifierOptions
 from ohmlearn.sparsifier.sparsifier_times import check_moments
@@ -58,7 +60,6 @@ MOST_LEFT_OUT = 512  # labels whose leave-one-out scores are computed
 LEAST_LEFT_OUT = 32
 LEFT_OUT_ENTRIES = 1 << 25  # nodes times labels left out: solves take time, and passes 128 MiB
 LEFT_OUT_TOL = 1e-4
-READER = "an estimator with passes > 1 (passes=1 does not)"
 
 
 class Labelling(FromPoints):
@@ -138,7 +139,7 @@ class Labelling(FromPoints):
             refuse_unknown(labels, edges.nodes)
         refines = self.passes > 1 and not edges.is_sample
         if refines and self.epsilon is not None:
-            edges.again(READER)
+            edges.again("an estimator with passes > 1 (passes=1 does not)")
         kept = None if sparsifier is not None else kept_sparsifier(edges, self)
         self._start(n_nodes, sparsifier if kept is None else kept.sparsifier)
         self._first = first
@@ -149,6 +150,7 @@ class Labelling(FromPoints):
         else:
             self._continue(kept, at, since)
         self._set_labels(labels)
+        refuse_lost_points(edges, self.graph_, self.labelled_)
         self._settle_method()
         if refines and not self._holds_all_edges():
             self._refine(edges, self.passes - 1, None)
@@ -235,9 +237,7 @@ class Labelling(FromPoints):
         if self._removed_weight > 0.0:
             return False
         kept = self.sparsifier_
-        if kept is None:
-            return True
-        return kept._sample(**self._moment).is_whole
+        return kept is None or kept._sample(**self._moment).is_whole
 
     def _solve(self) -> HFSResult:
         """Return the present answer; it is computed when it is asked for."""
@@ -248,7 +248,7 @@ class Labelling(FromPoints):
                 self._answer = self._solve_in_memory()
         if self._before is not self._answer:
             self._before = self._answer
-            self._warn_unreached(self._answer.reached)
+            self._warn_apart()
         return self._answer
 
     def _settle_method(self) -> None:
@@ -264,20 +264,21 @@ class Labelling(FromPoints):
         graph: Graph | None = None,
     ) -> HFSResult:
         """Return the answer of the graph in memory, or of another one like it."""
-        graph, columns = self.graph_ if graph is None else graph, self._columns()
+        (kept, labels), columns = self._problem(), self._columns()
+        graph = kept if graph is None else with_nodes(graph, kept.n_nodes)
         before = self._before if start is None else start
-        x0 = None if before is None else before.columns
-        extra = self._is_stable() and self.method_ == "harmonic"
+        x0 = None if before is None else before.columns[: graph.n_nodes]
+        extra = self.normalization == "stable" and self.method_ == "harmonic"
         if x0 is not None and x0.shape[1] != columns.shape[1] + extra:
             x0 = None  # labels with another number of classes, or another method
         tol = min(self.tol, SOLVE_TOL)
-        return solve_hfs(
+        found = solve_hfs(
             graph,
-            self.labelled_,
+            labels.nodes,
             columns,
-            gamma=self._choose_gamma(graph.n_nodes),
+            gamma=self._choose_gamma(),
             normalization=self.normalization,
-            sample_weight=self._label_weights,
+            sample_weight=labels.weights,
             method=self.method_,
             leave_out=leave_out,
             tol=tol if leave_out is None else LEFT_OUT_TOL,
@@ -285,11 +286,12 @@ class Labelling(FromPoints):
             random_state=self._seed,
             n_jobs=self.n_jobs,
         )
+        return found.with_nodes(self.graph_.n_nodes)
 
     def _labels_to_leave_out(self) -> NDArray[np.int64]:
         """Return positions of labels, a random choice if there are many."""
-        most = most_left_out(self.graph_.n_nodes)
-        n_labels = len(self.labelled_)
+        most = most_left_out(self._kept_graph.n_nodes)
+        n_labels = len(self._used.nodes)
         if n_labels <= most:
             return np.arange(n_labels)
         chosen = np.random.default_rng(self._seed).choice(n_labels, most, replace=False)
@@ -306,26 +308,27 @@ class Labelling(FromPoints):
 
     def _refine(self, edges: Edges, passes: int, before: HFSResult | None) -> None:
         """Set the answer of the full graph, after some passes over its edges."""
-        h = self.graph_
+        h, labels = self._problem()
         with passes_before(1 if before is None else self.n_iter_):
-            self._answer = refine(
+            found = refine(
                 edges,
                 h,
-                self.labelled_,
+                labels.nodes,
                 self._columns(),
                 passes=passes,
                 tol=self.tol,
-                gamma=self._choose_gamma(h.n_nodes),
+                gamma=self._choose_gamma(),
                 normalization=self.normalization,
-                sample_weight=self._label_weights,
+                sample_weight=labels.weights,
                 method=self.method_,
                 leave_out=self._labels_to_leave_out() if self._wants_left_out() else None,
                 random_state=self._seed,
                 n_jobs=self.n_jobs,
                 verbose=self.verbose,
-                x0=None if before is None else before.columns,
+                x0=None if before is None else before.columns[: h.n_nodes],
             )
-        self.n_iter_ = 1 + self._answer.passes
+        self._answer = found.with_nodes(self.graph_.n_nodes)
+        self.n_iter_ = 1 + found.passes
 
     # Parts of the job.
 
@@ -348,58 +351,54 @@ class Labelling(FromPoints):
         return rows
 
     @property
-    def _label_weights(self) -> Floats:
-        """Weight of each labelled node: the sum of the weights of its labels."""
-        return self._labels.weights
+    def _used(self) -> NodeLabels:
+        """The labels that count: those of nodes with an edge."""
+        return split_by_edges(self._labels, self._kept_graph)[0]
+
+    @property
+    def _unused(self) -> NodeLabels:
+        """The labels of nodes without an edge, which these nodes keep."""
+        return split_by_edges(self._labels, self._kept_graph)[1]
+
+    def _problem(self) -> tuple[Graph, NodeLabels]:
+        """Return the graph and the labels to solve with."""
+        labels = self._used  # if no label counts, nodes that no edge has had
+        return with_nodes(self._kept_graph, int(labels.nodes.max()) + 1), labels
 
     def _check_same_nodes(self, nodes: NodeTable | None) -> None:
         """Refuse edges whose nodes are numbered by another table than those before."""
         if self._nodes is not None and nodes is not None:
             join_tables(self._nodes, nodes)
 
-    def _choose_gamma(self, n_nodes: int) -> float:
-        """Set and return `gamma_`."""
+    def _choose_gamma(self) -> float:
+        """Set and return `gamma_`; nodes without an edge do not count for the mean degree."""
         if self.gamma == "auto":
-            graph, kept = self.graph_, self.sparsifier_
+            graph, kept = self._kept_graph, self.sparsifier_
             total = float(graph.weights.sum())
-            if graph.view is not None:  # nodes whose edges are forgotten do not count
-                n_nodes = max(1, int(np.count_nonzero(np.diff(graph.indptr))))
-            elif kept is not None:
-                total = self._live_weight(kept)
-            self.gamma_ = self._automatic_gamma(total / n_nodes)
+            if graph.view is None and kept is not None:
+                total = 2.0 * (kept.weight_seen_ - self._removed_weight)
+            n_nodes = int(np.count_nonzero(np.diff(graph.indptr)))
+            self.gamma_ = self._automatic_gamma(total / max(1, n_nodes))
         else:
             self.gamma_ = float(self.gamma)
         return self.gamma_
 
-    def _live_weight(self, kept: StreamingSparsifier) -> float:
-        """Return the sum of all degrees."""
-        return 2.0 * (kept.weight_seen_ - self._removed_weight)
-
-    def _is_stable(self) -> bool:
-        return self.normalization == "stable"
-
-    def _warn_isolated(self) -> None:
-        """Warn of labelled nodes that no edge has, for example mistyped ones."""
-        component, labelled = self._solve().component, self.labelled_
-        alone = labelled[np.bincount(component)[component[labelled]] == 1]
+    def _warn_apart(self) -> None:
+        """Warn of labelled nodes that no edge has, perhaps mistyped, and of nodes not reached."""
+        alone, lost = self._unused.nodes, ~self.reached_
         if len(alone) > 0:
             first = (alone if self._nodes is None else self._nodes.ids(alone[:1])).tolist()[0]
             # An edge may have faded, or be outside of the window.
             why = "are in no edge" if self.graph_.view is None else "have no edge that counts"
-            warnings.warn(
-                f"{len(alone)} of the {len(labelled)} labelled nodes {why}, such as {first!r}",
-                UserWarning,
-                stacklevel=3,
+            warn(
+                f"{len(alone)} of the {len(self.labelled_)} labelled nodes {why}, such as "
+                f"{first!r}; they keep their labels, which count for nothing else"
             )
-
-    def _warn_unreached(self, reached: NDArray[np.bool_]) -> None:
-        if not reached.all():
-            warnings.warn(
-                f"{np.count_nonzero(~reached)} of {len(reached)} nodes are in components without "
-                f"a label: {self._without_evidence}; label some of them, or connect them to the "
-                f"rest{self._how_to_connect}",
-                UserWarning,
-                stacklevel=4,
+        if lost.any():
+            warn(
+                f"{np.count_nonzero(lost)} of {len(lost)} nodes are in components without a label: "
+                f"{self._without_evidence}; label some of them, or connect them to the "
+                f"rest{self._how_to_connect}"
             )
 
     # Answers.
@@ -414,18 +413,22 @@ class Labelling(FromPoints):
     def graph_(self) -> Graph:
         """The graph in memory, with all known nodes: the sparsifier, or all edges."""
         check_is_fitted(self, "_seed")
-        source = self._all_edges if self.sparsifier_ is None else self.sparsifier_
-        assert source is not None
-        kept = source.snapshot(**self._moment)
+        kept = self._kept_graph
         last = int(getattr(self, "labelled_", np.zeros(1)).max())
-        n_nodes = max(self._n_nodes or 0, kept.n_nodes)
-        if self._nodes is None and last > 2 * n_nodes + FAR:
+        if self._nodes is None and last > 2 * kept.n_nodes + FAR:
             raise ValueError(
-                f"node {last} has a label, but the edges have {n_nodes} nodes, and memory is "
+                f"node {last} has a label, but the edges have {kept.n_nodes} nodes, and memory is "
                 f"needed for every number in between; number the nodes 0, 1, 2, ..., as read_edges "
                 f"does, or give n_nodes"
             )
-        return with_nodes(kept, max(n_nodes, last + 1))
+        return with_nodes(kept, last + 1)
+
+    @property
+    def _kept_graph(self) -> Graph:
+        """The graph in memory, without labelled nodes that no edge has had so far."""
+        source = self._all_edges if self.sparsifier_ is None else self.sparsifier_
+        assert source is not None
+        return with_nodes(source.snapshot(**self._moment), self._n_nodes or 0)
 
 
 def most_left_out(n_nodes: int) -> int:
@@ -437,8 +440,6 @@ def most_left_out(n_nodes: int) -> int:
 def kept_sparsifier(edges: Edges, model: Any) -> KeptSparsifier | None:
     """Return the sparsifier that a log keeps, if a model can use it for these edges."""
     kept = None if model.epsilon is None else edges.kept_sparsifier(model.n_jobs)
-    if kept is None:
-        return None
     options = SparsifierOptions(half_life=model.half_life, horizon=model.horizon)
-    own = kept.sparsifier.options
+    own = options if kept is None else kept.sparsifier.options
     return kept if (own.decay, own.reach) == (options.decay, options.reach) else None

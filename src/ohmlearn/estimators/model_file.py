@@ -21,6 +21,7 @@ from ohmlearn._arrays_file import read_arrays, write_arrays
 from ohmlearn.checks.parameters import LARGEST, SMALLEST, check_n_jobs
 from ohmlearn.checks.times import check_moment
 from ohmlearn.estimators.all_edges import FAR, ISOLATED
+from ohmlearn.estimators.calibration import check_shares
 from ohmlearn.estimators.label_input import NodeLabels
 from ohmlearn.estimators.label_job import Labelling
 from ohmlearn.harmonic import HFSResult
@@ -58,7 +59,6 @@ VALUES: dict[str, Callable[[Any], bool]] = {
         set(value) == {"harmonic", "restart"} and all(map(_is_number, value.values()))
     ),
     "gamma_": lambda value: _is_number(value) and value > 0,
-    "mean_": _is_number,
     "staleness_": lambda value: isinstance(value, int | float) and value >= 0,
     "_removed_weight": lambda value: _is_number(value) and value >= 0,
     "n_features_in_": lambda value: type(value) is int and value >= 1,
@@ -67,8 +67,6 @@ VALUES: dict[str, Callable[[Any], bool]] = {
 # Attributes that are arrays: type and number of dimensions. None in place of a type: any class.
 ARRAYS: dict[str, tuple[DTypeLike | None, int]] = {
     "classes_": (None, 1),
-    "class_prior_": (np.float64, 1),
-    "_wanted_shares": (np.float64, 1),
     "contradicting_": (np.int64, 1),
 }
 LABELS: dict[str, tuple[DTypeLike, int]] = {
@@ -322,7 +320,7 @@ def _read_labels(model: Any, arrays: Arrays) -> None:
     if is_classifier(model):
         _check_classes_of(model, labels)
     else:
-        _require("mean_" in vars(model) and n_columns == 1, "its values do not fit a regressor")
+        _require(n_columns == 1, "its values do not fit a regressor")
         _require(np.isfinite(values).all(), "its values must be finite")
     model._labels, model.labelled_ = labels, nodes
 
@@ -331,8 +329,9 @@ def _check_classes_of(model: Any, labels: NodeLabels) -> None:
     _require(set(ARRAYS) <= set(vars(model)), "its classes are missing")
     n_classes = labels.values.shape[1]
     _require(len(np.unique(model.classes_)) == n_classes, "its classes do not fit the labels")
-    wanted = model.class_prior_ if model._wanted_shares is None else model._wanted_shares
-    shares = np.vstack([model.class_prior_, wanted, labels.values])
+    if model.class_prior is not None and not isinstance(model.class_prior, str):
+        check_shares(model.class_prior, model.classes_)
+    shares = labels.values
     right = np.all(shares >= 0) and np.allclose(shares.sum(axis=1), 1.0)
     _require(right, "shares of classes must be positive and sum to 1")
     _require(np.isin(model.contradicting_, labels.nodes).all(), "its contradictions are wrong")
@@ -379,8 +378,10 @@ def _check_present(model: Any, answer: HFSResult) -> None:
     n_known = max(_count_nodes(model), int(labels.nodes.max()) + 1)
     _require(len(answer.f) == n_known, f"its answer must have {n_known} nodes")
     _require(answer.f.shape[1] == labels.values.shape[1], "its answer does not fit the labels")
-    there = np.bincount(answer.component[labels.nodes], minlength=int(answer.component.max()) + 1)
-    same = np.array_equal(answer.reached, there[answer.component] > 0)
+    sizes = np.bincount(answer.component)
+    at = answer.component[labels.nodes]
+    used = at[sizes[at] > 1] if np.any(sizes[at] > 1) else at  # as `split_by_edges`
+    same = np.array_equal(answer.reached, np.isin(answer.component, used))
     _require(same, "the components of its answer do not fit the labels")
     if answer.left_out is not None:
         chosen, f, means = answer.left_out
@@ -388,7 +389,7 @@ def _check_present(model: Any, answer: HFSResult) -> None:
             f.shape == means.shape == (len(chosen), answer.f.shape[1])
             and len(chosen) > 0
             and int(chosen.min()) >= 0
-            and int(chosen.max()) < len(labels.nodes)
+            and int(chosen.max()) < len(used)
             and bool(np.isfinite(f).all() and np.isfinite(means).all()),
             "its leave-one-out scores do not fit the labels",
         )

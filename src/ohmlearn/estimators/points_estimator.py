@@ -26,6 +26,7 @@ from ohmlearn.graph import Graph
 from ohmlearn.points.affinity import AFFINITIES, Affinity
 from ohmlearn.points.exact_neighbors import METRICS
 from ohmlearn.points.neighbor_edges import METHODS
+from ohmlearn.points.point_arrays import refuse_inexact
 
 __all__ = ["FromPoints"]
 
@@ -70,8 +71,7 @@ class FromPoints(BaseEstimator, metaclass=ABCMeta):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_nodes, n_features)
-            Points; or a symmetric matrix of weights, or a Graph. Points may be sparse only if
-            ``affinity="knn"``.
+            Points; or a symmetric matrix of weights, or a Graph.
         y : array-like of shape (n_nodes,), or dict {node: label}
             Labels. None and NaN, and for classes -1, mean unlabelled. A node may have several
             labels, ``{3: ["a", "b"]}``, and for classes a distribution, ``{3: {"a": 0.7, "b":
@@ -121,12 +121,14 @@ class FromPoints(BaseEstimator, metaclass=ABCMeta):
                 f"fit needs points or a matrix, got {type(X).__module__}.{type(X).__name__}; for a "
                 f"graph call fit_edges({maker + '(G)' if maker else 'graph'}, y)"
             )
+        if not precomputed:
+            refuse_inexact(X)
         is_knn = self.affinity == "knn"
         return validate_data(
             self,
             X,
             reset=reset,
-            accept_sparse=["csr", "csc", "coo"] if precomputed else "csr" if is_knn else False,
+            accept_sparse=["csr", "csc", "coo"] if precomputed else "csr",
             dtype=[np.float64, np.float32, *([np.uint8] if is_knn else [])],
             ensure_min_samples=2 if reset else 1,
         )
@@ -154,7 +156,7 @@ class FromPoints(BaseEstimator, metaclass=ABCMeta):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.affinity == "precomputed"
-        tags.input_tags.sparse = self.affinity in ("precomputed", "knn")
+        tags.input_tags.sparse = True
         return tags
 
 

@@ -16,6 +16,7 @@ from ohmlearn.estimators.label_input import find_single_classes
 from ohmlearn.graph import Graph
 from ohmlearn.harmonic import solve_hfs
 from ohmlearn.points.affinity import Affinity
+from ohmlearn.points.point_arrays import refuse_inexact
 
 __all__ = ["NeighborAdvice", "suggest_neighbors"]
 
@@ -147,6 +148,7 @@ def suggest_neighbors(
     >>> advice.n_neighbors
     10
     """
+    refuse_inexact(X)
     points = check_array(X, dtype=[np.float64, np.float32], ensure_min_samples=3)
     nodes, labels, *_ = find_single_classes(y, len(points))
     classes, codes = np.unique(labels, return_inverse=True)

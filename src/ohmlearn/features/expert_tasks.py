@@ -19,7 +19,7 @@ from sklearn.utils.validation import has_fit_parameter
 from ohmlearn._warnings import warn
 from ohmlearn.estimators.evidence import Evidence
 from ohmlearn.estimators.hfs_classifier import automatic_gamma
-from ohmlearn.estimators.label_input import NodeLabels
+from ohmlearn.estimators.label_input import NodeLabels, split_by_edges
 from ohmlearn.graph import Graph
 from ohmlearn.harmonic import solve_hfs
 
@@ -199,13 +199,14 @@ class Classes(Task):
         return losses
 
     def by_graph(self, graph: Graph, labels: NodeLabels, seed: int, n_jobs: int | None) -> Floats:
+        labels, kept = split_by_edges(labels, graph)
         counts = labels.weights @ labels.values
         result = solve_hfs(
             graph,
             labels.nodes,
             labels.values,
             gamma=automatic_gamma(
-                float(labels.weights.sum()), self.n_classes, float(graph.degrees.mean())
+                float(counts.sum()), int(np.count_nonzero(counts)), _mean_degree(graph)
             ),
             normalization="stable",
             sample_weight=labels.weights,
@@ -215,6 +216,7 @@ class Classes(Task):
         evidence = Evidence(
             result,
             labels,
+            kept=kept,
             kind="stable",
             class_prior=counts / counts.sum(),
             wanted_shares=None,
@@ -295,8 +297,8 @@ class Values(Task):
         return losses
 
     def by_graph(self, graph: Graph, labels: NodeLabels, seed: int, n_jobs: int | None) -> Floats:
-        mean = self.without_evidence(labels)
-        degree = float(graph.degrees.mean())
+        labels = split_by_edges(labels, graph)[0]
+        mean, degree = self.without_evidence(labels), _mean_degree(graph)
         result = solve_hfs(
             graph,
             labels.nodes,
@@ -384,6 +386,11 @@ def _probabilities(model: Any, rows: Any) -> Floats:
     shares = np.exp(scores - scores.max(axis=1, keepdims=True))
     shares /= shares.sum(axis=1, keepdims=True)
     return shares
+
+
+def _mean_degree(graph: Graph) -> float:
+    """Return the mean degree of the nodes that have an edge."""
+    return float(graph.degrees.sum()) / max(1, int(np.count_nonzero(np.diff(graph.indptr))))
 
 
 def _logarithms(answers: Floats) -> Floats:

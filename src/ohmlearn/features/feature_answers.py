@@ -11,13 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 from ohmlearn._blas import one_blas_thread
 from ohmlearn._phases import phase
 from ohmlearn._warnings import warn
-from ohmlearn.estimators.label_input import NodeLabels
+from ohmlearn.estimators.label_input import NodeLabels, choose_labels, split_by_edges
 from ohmlearn.features.expert_tasks import Predictor, Task
 from ohmlearn.features.experts import FEATURES, GRAPH, Experts, Variant
 from ohmlearn.features.feature_columns import check_same_columns
 from ohmlearn.features.homophily import Homophily, measure_homophily
 from ohmlearn.features.known_graph import N_NEIGHBORS, KnownGraph, SharesGraph
-from ohmlearn.features.mixture import Mixture, choose_labels, fit_both, fit_mixture
+from ohmlearn.features.mixture import Mixture, fit_both, fit_mixture
 from ohmlearn.features.node_features import NodeFeatures
 from ohmlearn.features.scaled_features import ScaledFeatures, blocks
 from ohmlearn.graph import Graph
@@ -116,11 +116,32 @@ class MixesExperts(SharesGraph):
     def _check_features(self, X: Any, *, reset: bool) -> Any:
         """Return features as a matrix of finite numbers."""
 
+    @property
+    def _used(self) -> NodeLabels:
+        """The labels that count: those of nodes with an edge or features, or all if none has."""
+        nodes, indptr = self._labels.nodes, self._known.graph.indptr
+        known = (indptr[nodes + 1] > indptr[nodes]) | ~self._missing[nodes]
+        return choose_labels(self._labels, known) if known.any() else self._labels
+
+    def _warn_unused(self) -> None:
+        """Warn of labelled nodes that neither edges nor features have, perhaps mistyped."""
+        nodes, graph = self.labelled_, self._known.graph
+        unknown = nodes[~np.isin(nodes, self._used.nodes)]
+        if len(unknown) > 0:
+            first = unknown[0] if self.nodes_ is None else self.nodes_.ids(unknown[:1]).tolist()[0]
+            are, have = ("is", "has") if len(unknown) == 1 else ("are", "have")
+            why = f"{are} in no edge" if graph.view is None else f"{have} no edge that counts"
+            warn(
+                f"{len(unknown)} of the {len(nodes)} labelled nodes {why} and {have} no features, "
+                f"such as {first!r}"
+            )
+
     @one_blas_thread()
     def _solve(self) -> Floats:
         """Return the present answers; they are computed when they are asked for."""
         check_is_fitted(self, "_labels")
         if self._answers is None:
+            self._warn_unused()
             experts = Experts(
                 self._known.graph,
                 self._known.degrees,
@@ -132,10 +153,10 @@ class MixesExperts(SharesGraph):
                 self.verbose,
             )
             with phase("measuring homophily", self.verbose):
-                homophily = measure_homophily(experts, self._labels, self.cv)
+                homophily = measure_homophily(experts, self._used, self.cv)
             self._mixture, smoothed = fit_mixture(
                 experts,
-                self._labels,
+                self._used,
                 gamma=None if self.gamma == "auto" else float(self.gamma),
                 correct=None if self.correct == "auto" else bool(self.correct),
                 spread=None if self.spread == "auto" else bool(self.spread),
@@ -150,9 +171,12 @@ class MixesExperts(SharesGraph):
 
     def _mix(self, experts: Experts, smoothed: NDArray[Any] | None) -> Floats:
         """Return the weighted mean of the experts, of those that know something of a node."""
-        labels, task, mixture = self._labels, experts.task, self._mixture
+        labels, given, task, mixture = self._used, self._labels, experts.task, self._mixture
         _, component = self._known.graph.components()
-        self.reached_ = np.isin(component, component[labels.nodes])
+        joined = split_by_edges(labels, self._known.graph)[0]
+        by_graph = np.isin(component, component[joined.nodes])
+        self.reached_ = by_graph.copy()
+        self.reached_[given.nodes] = True
         own = ~self._missing[labels.nodes]
         if not own.any():
             own[:] = True
@@ -164,7 +188,7 @@ class MixesExperts(SharesGraph):
             "features": ~self._missing,
             "both": np.isin(component, component[~self._missing])
             & (np.diff(self._known.graph.indptr) > 0),
-            "graph": self.reached_,
+            "graph": by_graph,
         }
         total, mixed = np.zeros(len(self.reached_)), None
         for variant, found in self._answers_of_experts(experts, smoothed):
@@ -177,7 +201,7 @@ class MixesExperts(SharesGraph):
         assert mixed is not None
         mixed /= np.where(total > 0, total, 1.0)[:, np.newaxis]
         self.answered_ = (total > 0) | ~self._missing
-        self.answered_[labels.nodes] = True
+        self.answered_[given.nodes] = True
         lost = np.flatnonzero(total == 0)
         if len(lost) > 0:
             temperature = mixture.temperatures.get(FEATURES, 1.0)
@@ -189,15 +213,18 @@ class MixesExperts(SharesGraph):
         shared = np.any([knows[kind] for kind in used], axis=0) if used else total > 0
         self._by_estimator = np.flatnonzero(~shared)
         if task.has_classes:  # given labels are kept
-            mixed[labels.nodes] *= 1.0 - KEPT
-            mixed[labels.nodes] += KEPT * labels.values
+            mixed[given.nodes] *= 1.0 - KEPT
+            mixed[given.nodes] += KEPT * given.values
+        else:  # where nothing else is known
+            alone = np.isin(given.nodes, lost[self._missing[lost]])
+            mixed[given.nodes[alone]] = given.values[alone]
         return mixed
 
     def _answers_of_experts(
         self, experts: Experts, smoothed: NDArray[Any] | None
     ) -> Iterator[tuple[Variant, Floats]]:
         """Yield the answers of all experts that have a weight."""
-        mixture, labels = self._mixture, self._labels
+        mixture, labels = self._mixture, self._used
         wanted = set(mixture.weights)
         if any(variant.kind == "both" for variant in wanted):
             answers = fit_both(experts, mixture.estimator, labels, smoothed)
@@ -210,7 +237,7 @@ class MixesExperts(SharesGraph):
 
     def _judge(self, experts: Experts, homophily: Homophily) -> None:
         """Set `graph_use_`, and warn if the graph does not help."""
-        mixture, labels = self._mixture, self._labels
+        mixture, labels = self._mixture, self._used
         judged = choose_labels(labels, mixture.usable)
         losses = experts.task.losses(mixture.left_out[mixture.usable], judged)
         if len(losses) == 0:

@@ -22,13 +22,13 @@ from ohmlearn.estimators.evidence import SHIFT
 from ohmlearn.estimators.label_input import (
     Labels,
     NodeLabels,
+    choose_labels,
     code_classes,
     find_classes,
     find_single_classes,
 )
 from ohmlearn.features.expert_tasks import Classes
 from ohmlearn.features.feature_estimator import BaseGraphFeatures
-from ohmlearn.features.mixture import choose_labels
 from ohmlearn.nodes import NodeTable
 
 __all__ = ["GraphFeatureClassifier"]
@@ -232,7 +232,7 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
         """Return the answers for labels that can be left out, and these labels."""
         self._solve()
         usable = self._mixture.usable
-        return self._mixture.left_out[usable], choose_labels(self._labels, usable)
+        return self._mixture.left_out[usable], choose_labels(self._used, usable)
 
     def _calibrate(self, answers: Floats) -> Floats:
         return self.calibration_.apply(_logarithms(answers))

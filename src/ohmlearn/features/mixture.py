@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from ohmlearn._phases import Phase, phase
 from ohmlearn.estimators.calibration import Calibration
-from ohmlearn.estimators.label_input import NodeLabels
+from ohmlearn.estimators.label_input import NodeLabels, choose_labels
 from ohmlearn.features.expert_tasks import Floats, Task
 from ohmlearn.features.experts import FEATURES, GRAPH, SPREAD_GAMMAS, Experts, Variant
 
-__all__ = ["Mixture", "choose_labels", "fit_both", "fit_mixture", "split_labels", "splits"]
+__all__ = ["Mixture", "fit_both", "fit_mixture", "split_labels", "splits"]
 
 GAMMAS = (9.0, 3.0, 30.0, 0.0)  # those of "auto"; another one than the first must be clearly better
 CAUTION = 2.0  # how many nats count as one, because losses are not independent
@@ -198,11 +198,6 @@ def splits(folds: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], NDArra
     """Yield the labels that are known and those that are left out, for each fold."""
     for fold in range(int(folds.max()) + 1):
         yield np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
-
-
-def choose_labels(labels: NodeLabels, at: NDArray[Any]) -> NodeLabels:
-    """Return some of the labels."""
-    return NodeLabels(labels.nodes[at], labels.values[at], labels.weights[at])
 
 
 def _variants(correct: bool | None, spread: bool | None, mix: bool) -> tuple[Variant, ...]:

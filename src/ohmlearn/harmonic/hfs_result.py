@@ -1,6 +1,6 @@
 """The result of `solve_hfs` and `refine`."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -81,6 +81,21 @@ class HFSResult(Shown):
     columns: Floats = field(default_factory=lambda: np.empty((0, 0)), repr=False)
     left_out: LeftOut | None = field(default=None, repr=False)
 
+    def with_nodes(self, n_nodes: int) -> "HFSResult":
+        """Return the result with nodes added that no edge has, up to `n_nodes`."""
+        n_new = n_nodes - len(self.reached)
+        if n_new <= 0:
+            return self
+        first = int(self.component.max(initial=-1)) + 1
+        alone = np.arange(first, first + n_new, dtype=self.component.dtype)
+        return replace(
+            self,
+            f=_add_rows(self.f, n_new),
+            columns=_add_rows(self.columns, n_new),
+            reached=_add_rows(self.reached, n_new),
+            component=np.concatenate([self.component, alone]),
+        )
+
     def _facts(self) -> dict[str, Any]:
         n_left = int(np.count_nonzero(~self.reached))
         return {
@@ -92,3 +107,8 @@ class HFSResult(Shown):
             "error": None if self.error is None else float(self.error.max(initial=0.0)),
             "converged": bool(self.converged.all()),
         }
+
+
+def _add_rows(array: NDArray[Any], count: int) -> NDArray[Any]:
+    """Return the array with rows of zeros added."""
+    return np.concatenate([array, np.zeros((count, *array.shape[1:]), array.dtype)])

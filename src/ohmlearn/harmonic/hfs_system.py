@@ -42,8 +42,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn.checks.edge_arrays import check_columns, check_nodes_of
 from ohmlearn.checks.parameters import (
-    LARGEST,
-    SMALLEST,
+    HEAVIEST,
+    LIGHTEST,
     Constraints,
     Options,
     check_n_jobs,
@@ -457,7 +457,7 @@ def check_label_weights(sample_weight: Any, n_labelled: int) -> Floats:
     >>> check_label_weights([2, 0], 2)
     Traceback (most recent call last):
     ...
-    ValueError: sample_weight must lie between 1e-100 and 1e+100, but sample_weight[1] = 0.0; ...
+    ValueError: sample_weight must lie between 1e-50 and 1e+50, but sample_weight[1] = 0.0; ...
     """
     if sample_weight is None:
         return np.ones(n_labelled)
@@ -468,11 +468,11 @@ def check_label_weights(sample_weight: Any, n_labelled: int) -> Floats:
             f"shape {np.shape(sample_weight)}"
         )
     weights = weights[:, 0]
-    bad = ~((weights >= SMALLEST) & (weights <= LARGEST))
+    bad = ~((weights >= LIGHTEST) & (weights <= HEAVIEST))
     if bad.any():
         at = int(np.argmax(bad))
         raise ValueError(
-            f"sample_weight must lie between {SMALLEST:g} and {LARGEST:g}, but "
+            f"sample_weight must lie between {LIGHTEST:g} and {HEAVIEST:g}, but "
             f"sample_weight[{at}] = {weights[at]}; leave out labels that should not count"
         )
     return weights

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -9,6 +10,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from ohmlearn._blas import one_blas_thread
+from ohmlearn._core import SMALLEST_WEIGHT
 from ohmlearn.edges import Batch, Edges
 from ohmlearn.edges.in_memory import GraphEdges
 from ohmlearn.graph import Graph
@@ -16,10 +18,11 @@ from ohmlearn.points.exact_neighbors import NeighborIndex
 from ohmlearn.points.kernel_pairs import default_gamma, kernel_edges
 from ohmlearn.points.neighbor_edges import knn_edges
 
-__all__ = ["AFFINITIES", "Affinity", "CallableEdges"]
+__all__ = ["AFFINITIES", "Affinity", "CallableEdges", "refuse_lost_points"]
 
 AFFINITIES = ("knn", "rbf", "precomputed")
 PAIRS = 1 << 22  # number of weights in memory at the same time
+ROUNDING = 1e-3  # by which the two directions of an edge may differ
 Floats = NDArray[np.float64]
 
 
@@ -59,6 +62,10 @@ class Affinity:
                 n_jobs=self.n_jobs,
             )
         if self.kind == "rbf":
+            if scipy.sparse.issparse(X):
+                from sklearn.metrics.pairwise import rbf_kernel
+
+                return CallableEdges(X, partial(rbf_kernel, gamma=self._gamma(X)))
             return kernel_edges(X, gamma=self.kernel_gamma, n_jobs=self.n_jobs)
         assert callable(self.kind)
         return CallableEdges(X, self.kind)
@@ -83,21 +90,27 @@ class Affinity:
             return lambda new: scipy.sparse.csr_array(new)
         if callable(self.kind):
             kind = self.kind
-            return lambda new: kind(new, X)
+            return lambda new: call_affinity(kind, X, new).T  # the order of scikit-learn
         if self.kind == "rbf":
             return self._join_all(X)
         return self._join_nearest(X)
 
     def _join_all(self, X: Any) -> Callable[[Any], Any]:
-        from sklearn.metrics import pairwise_distances
+        from sklearn.metrics import euclidean_distances, pairwise_distances
 
-        gamma = default_gamma(X, "rbf") if self.kernel_gamma is None else self.kernel_gamma
+        gamma = self._gamma(X)
 
         def join(new: Any) -> Any:
-            squares = pairwise_distances(new, X, metric="sqeuclidean", n_jobs=self.n_jobs)
+            if scipy.sparse.issparse(X):
+                squares = euclidean_distances(new, X, squared=True)
+            else:
+                squares = pairwise_distances(new, X, metric="sqeuclidean", n_jobs=self.n_jobs)
             return np.exp(-gamma * (squares - squares.min(axis=1, keepdims=True)))
 
         return join
+
+    def _gamma(self, X: Any) -> float:
+        return default_gamma(X, "rbf") if self.kernel_gamma is None else self.kernel_gamma
 
     def _join_nearest(self, X: Any) -> Callable[[Any], Any]:
         k = min(self.n_neighbors, X.shape[0])
@@ -118,7 +131,14 @@ class Affinity:
 
 
 class CallableEdges(Edges):
-    """Stream of edges whose weights ``affinity(A, B)`` computes, for blocks A of the points.
+    """Stream of edges whose weights ``affinity(X, B)`` computes, for blocks B of the points.
+
+    Attributes
+    ----------
+    n_nodes : int
+        Number of points.
+    loses_weights : bool
+        Whether a weight was so small that it counts as 0.
 
     Examples
     --------
@@ -135,17 +155,54 @@ class CallableEdges(Edges):
 
     def batches(self, n_jobs: int = 1) -> Iterator[Batch]:
         """Compute the weights of all pairs, block by block."""
-        begin = 0
-        while begin < self.n_nodes:
-            end = min(self.n_nodes, begin + max(1, PAIRS // (self.n_nodes - begin)))
-            block = self._affinity(self._X[begin:end], self._X[begin:])
-            if np.shape(block) != (end - begin, self.n_nodes - begin):
-                raise ValueError(
-                    f"affinity(A, B) must return a matrix of shape (len(A), len(B)) = "
-                    f"{(end - begin, self.n_nodes - begin)}, got {np.shape(block)}"
-                )
-            upper = scipy.sparse.triu(scipy.sparse.coo_array(block), k=1, format="coo")
+        n = self.n_nodes
+        size = max(1, PAIRS // n)
+        there, back = np.zeros(n), np.zeros(n)  # sums of rows and of columns
+        for begin in range(0, n, size):
+            part = slice(begin, begin + size)
+            others = self._X if size >= n else self._X[part]
+            block = scipy.sparse.csr_array(call_affinity(self._affinity, self._X, others))
+            there += block.sum(axis=1)
+            back[part] = block.sum(axis=0)
+            _check_symmetric(block[part], block[part].T)
+            upper = scipy.sparse.triu(block, k=1 - begin, format="coo")
             u, v = upper.coords
-            weights = upper.data.astype(np.float64)
-            yield Batch(u.astype(np.int64) + begin, v.astype(np.int64) + begin, weights)
-            begin = end
+            w = upper.data.astype(np.float64)
+            tiny = (w > 0) & (w < SMALLEST_WEIGHT)
+            self.loses_weights |= bool(tiny.any())
+            yield Batch(u.astype(np.int64), v.astype(np.int64) + begin, np.where(tiny, 0.0, w))
+        _check_symmetric(there, back)
+
+
+def call_affinity(affinity: Callable[..., Any], A: Any, B: Any) -> Any:
+    """Return ``affinity(A, B)``, after a check of its shape."""
+    block, shape = affinity(A, B), (A.shape[0], B.shape[0])
+    if np.shape(block) != shape:
+        raise ValueError(
+            f"affinity(A, B) must return a matrix of shape (len(A), len(B)) = {shape}, got "
+            f"{np.shape(block)}"
+        )
+    return block
+
+
+def _check_symmetric(there: Any, back: Any) -> None:
+    """Refuse weights whose two directions differ by more than rounding, or sums of these."""
+    if (abs(there - back) - ROUNDING * (abs(there) + abs(back))).max() > 0:
+        raise ValueError(
+            "affinity(A, B) must be symmetric, but the weight between two points depends on their "
+            "order; for example, give W + W.T with affinity='precomputed'"
+        )
+
+
+def refuse_lost_points(edges: Edges, graph: Graph, labelled: NDArray[np.int64]) -> None:
+    """Refuse points that no label reaches because their weights are too small to be stored."""
+    if not edges.loses_weights:
+        return
+    component = graph.components()[1]
+    lost = np.flatnonzero(~np.isin(component, component[labelled]))
+    if len(lost) > 0:
+        raise ValueError(
+            f"{len(lost)} of {graph.n_nodes} points are joined to no label, such as point "
+            f"{lost[0]}: all their weights that would do so are below {SMALLEST_WEIGHT:.2g}, which "
+            f"count as 0; give a smaller gamma of the kernel (kernel_gamma), or affinity='knn'"
+        )

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ohmlearn import _core
 from ohmlearn.checks.parameters import check_n_jobs, check_option
-from ohmlearn.points.point_arrays import check_points, check_shape, check_span
+from ohmlearn.points.point_arrays import check_points, check_shape, check_span, refuse_inexact
 
 __all__ = ["METRICS", "NeighborIndex", "check_neighbor_points", "find_neighbors"]
 
@@ -53,6 +53,7 @@ def check_neighbor_points(values: Any, metric: str = "euclidean") -> Any:
 
 
 def _check_sparse(values: Any) -> Any:
+    refuse_inexact(values)
     check_shape(values.shape)
     if values.dtype.kind not in "biuf":
         raise ValueError(f"X must be real numbers, got dtype {values.dtype}")

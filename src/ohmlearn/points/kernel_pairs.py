@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+import scipy.sparse
+from numpy.typing import ArrayLike
 
 from ohmlearn import _core
 from ohmlearn.checks.parameters import check_option, check_positive
@@ -37,6 +38,8 @@ class KernelEdges(PointEdges):
         The parameter of the kernel.
     nodes : None
         The nodes are the rows of X.
+    loses_weights : bool
+        Whether weights that are too small count as 0: not if `kernel` is "cosine".
     rereadable : bool
         True: every ``iter()`` starts from the beginning.
 
@@ -57,9 +60,12 @@ class KernelEdges(PointEdges):
         n_jobs: int | None = None,
         block: int | None = None,
     ) -> None:
+        if scipy.sparse.issparse(X):
+            raise TypeError("kernel_edges needs a dense X, got a sparse one; give X.toarray()")
         x = check_points(X)
         super().__init__(len(x), n_jobs, block)
         self._kernel = KERNELS[check_option("kernel", kernel, KERNELS)]
+        self.loses_weights = kernel != "cosine"
         self.n_edges = len(x) * (len(x) - 1) // 2
         self.gamma = default_gamma(x, kernel) if gamma is None else check_positive("gamma", gamma)
         if kernel == "cosine":
@@ -87,9 +93,13 @@ class KernelEdges(PointEdges):
             self._points.feed_kernel(sampler, self._kernel, self.gamma, begin, end, self._threads)
 
 
-def default_gamma(x: NDArray[Any], kernel: str) -> float:
-    """Return a gamma that scales with the units of the points."""
-    spread = float(np.var(x, dtype=np.float64)) if kernel == "rbf" else float(np.std(x))
+def default_gamma(x: Any, kernel: str) -> float:
+    """Return a gamma that scales with the units of the points; sparse ones only for "rbf"."""
+    if scipy.sparse.issparse(x):
+        x = x.astype(np.float64)
+        spread = float(x.power(2).mean() - x.mean() ** 2)
+    else:
+        spread = float(np.var(x, dtype=np.float64)) if kernel == "rbf" else float(np.std(x))
     return 1.0 / (x.shape[1] * spread) if spread > 0 else 1.0
 
 
@@ -109,7 +119,8 @@ def kernel_edges(
         Distances are computed in float32 if X is float32, else in float64; weights are float32.
     kernel : {"rbf", "laplacian", "cosine"}
         ``exp(-gamma |x - y|²)``, ``exp(-gamma |x - y|₁)``, or the cosine of the angle between x and
-        y, 0 if it is negative. Weights below 1e-38 are 0.
+        y, 0 if it is negative. Weights below 1.2e-38 are 0; if points lose all weights to a label
+        by that, the estimators raise an error, so choose a smaller `gamma`.
     gamma : float, optional
         By default 1 / (n_features * variance of X) for "rbf", and the same with the standard
         deviation for "laplacian". "cosine" does not use it.

@@ -24,6 +24,7 @@ from ohmlearn.points.point_arrays import (
     PointEdges,
     check_n_neighbors,
     fill_scales,
+    refuse_inexact,
 )
 
 __all__ = ["METHODS", "FaissKnnEdges", "KnnEdges", "choose_method", "knn_edges"]
@@ -222,12 +223,15 @@ def knn_edges(
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_points, n_features)
-        Distances are those of the values in float64.
+        Distances are those of the values in float64, which must hold them: integers above 2**53
+        are refused.
     n_neighbors : int
-        From 1 to n_points - 1.
+        From 1 to n_points - 1. Estimators of scikit-learn count the point itself, so that 7 there
+        are 6 here.
     weights : {"uniform", "gaussian"}
         All 1, or exp(-d² / (s_i s_j)), where s_i is the distance from i to its last neighbour
         (Zelnik-Manor and Perona 2004); if that is 0, it is the mean of the others.
+        At least 1.2e-38, so that no edge is lost.
     metric : {"euclidean", "cosine"}
         With "cosine", rows are scaled to length 1, in float64; d² is then 2 - 2 cos. Rows of zeros
         are at cosine 0 from all others, and equal to each other.
@@ -266,6 +270,7 @@ def knn_edges(
     ...     print(u, v)
     [0 1 2] [1 2 3]
     """
+    refuse_inexact(X)
     is_sparse = scipy.sparse.issparse(X)
     points: Any = X if is_sparse else np.asarray(X)
     n_points, n_features = (*points.shape, 1, 1)[:2]  # the streams check the shape

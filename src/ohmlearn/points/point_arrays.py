@@ -8,6 +8,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
 from ohmlearn import _core
@@ -25,6 +26,7 @@ __all__ = [
     "check_span",
     "fill_scales",
     "pack_points",
+    "refuse_inexact",
     "row_blocks",
 ]
 
@@ -113,6 +115,7 @@ def check_points(
     array([[0., 1.],
            [2., 3.]])
     """
+    refuse_inexact(values)
     array = np.asarray(values)
     check_shape(array.shape)
     if array.dtype.kind not in "biuf":
@@ -125,6 +128,34 @@ def check_points(
         raise ValueError(f"X must be finite, but X[{i}, {j}] = {x[i, j]}; drop or fill such points")
     check_span(high - low, x.shape[1], x.dtype if squares is None else np.dtype(squares))
     return x
+
+
+def refuse_inexact(values: Any) -> None:
+    """Refuse integers that float64 cannot hold: distances between them would be wrong.
+
+    Examples
+    --------
+    >>> refuse_inexact([[2**60, 0]])
+    Traceback (most recent call last):
+    ...
+    ValueError: X has the integer 1152921504606846976, but float64 holds integers up to 2**53 ...
+    """
+    if scipy.sparse.issparse(values):
+        columns = [values.tocsr().data]
+    elif type(values).__name__ == "DataFrame":  # its columns may have different types
+        pairs = getattr(values, "items", None)
+        columns = values.get_columns() if pairs is None else [column for _, column in pairs()]
+    else:
+        columns = [values]
+    for array in map(np.asarray, columns):
+        if array.dtype.kind in "iu" and array.itemsize == 8 and array.size > 0:
+            largest = max(int(array.max()), int(array.min()), key=abs)
+            if abs(largest) > 2**53:
+                raise ValueError(
+                    f"X has the integer {largest}, but float64 holds integers up to 2**53 exactly, "
+                    f"so distances would be wrong; subtract a constant from each column first, for "
+                    f"example X - X.min(axis=0), or leave out columns of ids"
+                )
 
 
 def check_shape(shape: tuple[int, ...]) -> None:

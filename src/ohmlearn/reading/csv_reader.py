@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn import _core
+from ohmlearn.checks.edge_arrays import ALLOWED_WEIGHTS
 from ohmlearn.nodes.node_ids import Strings
 from ohmlearn.reading.byte_blocks import ByteSource, CountedBlocks, line_blocks
 from ohmlearn.reading.chosen_records import ChosenRecords
@@ -368,8 +369,7 @@ def describe_fault(fault: _core.LineFault, columns: Columns, times: TimeRule | N
         kinds.utf8: f"{column} is not UTF-8: {text}",
         kinds.empty_id: f"{column} is empty in {text}",
         kinds.number: f"the weight, {column}, is not a number: {text}",
-        kinds.weight: f"weights must not be negative nor above {_core.LARGEST_WEIGHT:g}, "
-        f"but {column} is {text}",
+        kinds.weight: f"weights must {ALLOWED_WEIGHTS}, but {column} is {text}",
         kinds.time: f"the time, {column}, is missing in this row"
         if not fault.text.strip()
         else f"the time, {column}, must be {wanted}, got {text}",

@@ -9,13 +9,14 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from ohmlearn.checks.edge_arrays import ALLOWED_WEIGHTS, are_weights
 from ohmlearn.nodes.node_ids import Ids, encode_strings, is_whole
 from ohmlearn.reading.byte_blocks import ByteSource, line_blocks
 from ohmlearn.reading.column_choice import Columns, Values, choose_columns
 from ohmlearn.reading.read_options import ReadOptions
 from ohmlearn.reading.row_filter import RowFilter
 from ohmlearn.reading.source_errors import refuse_source, shorten
-from ohmlearn.reading.table_reader import LARGEST_WEIGHT, RawBatch, Source
+from ohmlearn.reading.table_reader import RawBatch, Source
 from ohmlearn.reading.time_rule import CheckedTimes, are_date_texts
 
 __all__ = ["JsonLinesSource"]
@@ -269,8 +270,8 @@ def _weight_fault(value: Any) -> str:
     """Say why a value cannot be a weight, if it cannot."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return f"is not a number: {shorten(repr(value))}"
-    if not 0 <= value <= LARGEST_WEIGHT:
-        return f"must not be negative nor above {LARGEST_WEIGHT:g}, got {shorten(repr(value))}"
+    if not are_weights(value):
+        return f"must {ALLOWED_WEIGHTS}, got {shorten(repr(value))}"
     return ""
 
 

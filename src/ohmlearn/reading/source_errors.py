@@ -31,7 +31,8 @@ class SourceError(ValueError):
     ...         pass
     ... except SourceError as error:
     ...     print(error)
-    the arrays, row 0: weights must not be negative nor above 1e+27, got -2.0; ...
+    the arrays, row 0: weights must not be negative nor above 1e+27, nor below 1.2e-38 unless 0, got
+    -2.0; ...
     """
 
     __module__ = "ohmlearn.reading"  # where users import it from; tracebacks show it

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn import _core
+from ohmlearn.checks.edge_arrays import ALLOWED_WEIGHTS, are_weights
 from ohmlearn.nodes.node_ids import Coded, Ids, encode_strings, take
 from ohmlearn.reading.column_choice import Columns
 from ohmlearn.reading.file_names import find_folder_columns
@@ -24,8 +25,6 @@ from ohmlearn.reading.source_errors import refuse_source
 from ohmlearn.reading.time_rule import CheckedTimes, TimeRule
 
 __all__ = ["RawBatch", "Source", "Step", "drop_bad", "inspect_all", "read_in_turn"]
-
-LARGEST_WEIGHT = _core.LARGEST_WEIGHT
 
 
 class RawBatch(NamedTuple):
@@ -170,7 +169,7 @@ class Source(ABC):
         if "weight_col" in self._from_folders:
             text = self._from_folders["weight_col"]
             weight = _core.parse_time(text.encode(), False)
-            if not 0 <= weight <= LARGEST_WEIGHT:
+            if not are_weights(weight):
                 refuse_source(self.name, f"the weight in the name of its folder is {text!r}")
             raw = raw._replace(w=np.full(raw.u.size, weight))
         return raw
@@ -273,14 +272,13 @@ def drop_bad(
     """
     if w is not None and w.dtype not in (np.float32, np.float64):
         w = w.astype(np.float64)
-    # NaN makes both comparisons false.
-    weights_good = w is None or w.size == 0 or bool(w.min() >= 0 and w.max() <= LARGEST_WEIGHT)
+    weights_good = w is None or bool(are_weights(w).all())
     t = None if times is None else times.t
     if bad is None and weights_good and (times is None or times.bad is None):
         return RawBatch(u, v, w, t=t)
     mask = np.zeros(u.size, dtype=bool) if bad is None else bad.copy()
     if w is not None:
-        mask |= ~((w >= 0) & (w <= LARGEST_WEIGHT))
+        mask |= ~are_weights(w)
     if times is not None and times.bad is not None:
         mask |= times.bad
     at = int(np.argmax(mask))
@@ -291,7 +289,7 @@ def drop_bad(
         why = times.why(at)
     else:
         value = None if w is None else w[at]
-        why = f"weights must not be negative nor above {LARGEST_WEIGHT:g}, got {value}"
+        why = f"weights must {ALLOWED_WEIGHTS}, got {value}"
     if not options.skip_bad:
         refuse_source(source, f"{why}; {options.rows.remedy}", row)
     keep = ~mask

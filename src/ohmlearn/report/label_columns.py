@@ -85,7 +85,7 @@ class Answers:
         self.classes: NDArray[Any] = model.classes_
         self.reached: NDArray[np.bool_] = model.reached_
         self._shares: Floats = model.label_distributions_
-        self._n_given: Floats = model._labels.values.sum(axis=0)
+        self._n_given: Floats = model._used.values.sum(axis=0)
         self._has_features = has_features(model)
         if self._has_features:
             self.answered: NDArray[np.bool_] = model.answered_.copy()

@@ -111,8 +111,8 @@ def _add_quality(report: Report, model: Any, summary: dict[str, Any]) -> None:
         if has_features(model):
             how = "the labelled nodes in folds, without the labels of the same fold"
         report.add_text(
-            f"The accuracy is estimated by labelling {how}. It holds for nodes like the labelled "
-            f"ones, so for all nodes if these were drawn at random."
+            f"The accuracy is estimated by labelling {how}. It holds for nodes that get a label, "
+            f"like the labelled ones, so for all of these if labels were drawn at random."
         )
         for caveat in summary["accuracy_caveats"]:
             report.add_text(f"Note: {caveat}.")
@@ -146,6 +146,7 @@ def _facts(summary: dict[str, Any]) -> list[list[str]]:
         "n_bad_rows": "Bad rows skipped",
         "n_nodes": "Nodes",
         "n_labelled": "Labelled nodes",
+        "n_unused_labels": "Labelled nodes without an edge, whose labels count for nothing else",
         "n_contradicting": "Nodes with contradicting labels",
         "n_relabelled": "Labelled nodes that get another label",
         "n_unreached": "Nodes not connected to a label",

@@ -11,7 +11,7 @@ from ohmlearn.report.label_columns import has_features
 __all__ = ["describe_accuracy", "describe_stability", "measure_quality"]
 
 ONE_CLASS = "not estimated, because there is only one class"
-TOO_FEW = "not estimated, because no class has two labels"
+TOO_FEW = "not estimated, because no class has two labels that are connected"
 ROUGH = f"rough, and probably too low: fewer than {FEW} labels for each class"
 
 
@@ -43,7 +43,7 @@ def measure_quality(model: Any) -> dict[str, Any]:
 
 
 def _measure_with_features(model: Any) -> dict[str, Any]:
-    counts = model._labels.values.sum(axis=0)
+    counts = model._used.values.sum(axis=0)
     quality: dict[str, Any] = {"accuracy_estimate": None}
     if len(counts) < 2 or counts.max() < 2:
         quality["accuracy_caveats"] = [ONE_CLASS if len(counts) < 2 else TOO_FEW]
@@ -73,15 +73,22 @@ def _estimate_accuracy(model: Any) -> dict[str, Any]:
 
 
 def describe_accuracy(quality: dict[str, Any]) -> str:
-    """Return the estimated accuracy in words, without caveats.
+    """Return the estimated accuracy in words, without caveats, and for which nodes it holds.
 
     Examples
     --------
     >>> estimate = {"value": 0.84, "low": 0.79, "high": 0.88, "n_labels": 120}
     >>> describe_accuracy({"accuracy_estimate": estimate})
     'about 84% right (79-88%), estimated from 120 labels'
+    >>> describe_accuracy({"accuracy_estimate": estimate, "n_nodes": 500, "n_unreached": 90})
+    'about 84% right (79-88%), estimated from 120 labels; for the 410 of 500 nodes with a label'
     """
-    return str(AccuracyEstimate(**quality["accuracy_estimate"]))
+    text = str(AccuracyEstimate(**quality["accuracy_estimate"]))
+    without = quality.get("n_without_answer", quality.get("n_unreached", 0))
+    if without:
+        n_nodes = quality["n_nodes"]
+        text += f"; for the {n_nodes - without:,} of {n_nodes:,} nodes with a label"
+    return text
 
 
 def describe_stability(quality: dict[str, Any]) -> str:

@@ -58,6 +58,8 @@ class Answers:
         How far removals have taken the sparsifier from the edges; see `EdgeLog.staleness`.
     seconds : float
         How long it took to compute.
+    n_updates : int
+        Edges appended, removed or expired up to `operation`, as this process counts them.
     """
 
     version: int
@@ -73,6 +75,7 @@ class Answers:
     computed_at: float = 0.0
     staleness: float = 0.0
     seconds: float = 0.0
+    n_updates: int = 0
 
     @classmethod
     def empty(cls, version: int = 0, n_nodes: int = 0, **about: Any) -> Answers:

@@ -18,9 +18,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["Database", "GivenLabel", "LabelRow", "Offset", "Receipt"]
+from ohmlearn.checks.parameters import LIGHTEST
+
+__all__ = ["AS_INTEGER", "LABEL_WEIGHTS", "Database", "GivenLabel", "LabelRow", "Offset", "Receipt"]
 
 VERSION = 1
+AS_INTEGER = r"0|-?[1-9][0-9]{0,18}"
+# Weights of labels: what every solve accepts, and not so heavy that others lose their digits.
+LABEL_WEIGHTS = (LIGHTEST, 1e6)
 MOST_CERTIFICATES = 10_000  # that are kept
 TABLES = """
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -102,6 +107,7 @@ class Database:
         self._all: list[sqlite3.Connection] = []
         self._guard = threading.Lock()
         self._is_closed = False
+        self._n_changes: int | None = None  # that are kept; None before this process adds some
         try:
             # Nothing is written if nothing has to be: a full disk can still be read.
             if self._find_version() == 0 and not is_read_only:
@@ -109,6 +115,7 @@ class Database:
                     for statement in TABLES.split(";"):
                         connection.execute(statement)
                     connection.execute(f"PRAGMA user_version = {VERSION}")
+                self._n_changes = 0
         except BaseException:
             self.close()
             raise
@@ -223,14 +230,16 @@ class Database:
     # Labels.
 
     def put_labels(self, rows: Iterable[LabelRow]) -> int:
-        """Store labels; one that a node has already is replaced. Return how many came."""
+        """Store labels; the last one of a node replaces others. Return how many were stored."""
         now = time.time()
-        content = [(json.dumps(row.node), row.label, row.weight, now) for row in rows]
+        content = {
+            str(row.node): (json.dumps(row.node), row.label, row.weight, now) for row in rows
+        }
         with self._change() as connection:
             # 5 and "5" are the same node, whichever the log has.
-            others = [(other,) for key, *_ in content if (other := _other_form(key)) is not None]
-            connection.executemany("DELETE FROM labels WHERE node = ?", others)
-            connection.executemany("INSERT OR REPLACE INTO labels VALUES (?, ?, ?, ?)", content)
+            keys = [(json.dumps(node),) for node in both_forms(content)]
+            connection.executemany("DELETE FROM labels WHERE node = ?", keys)
+            connection.executemany("INSERT INTO labels VALUES (?, ?, ?, ?)", content.values())
             self._count(connection, "labels_version")
         return len(content)
 
@@ -239,7 +248,8 @@ class Database:
         with self._change() as connection:
             before = connection.total_changes
             connection.executemany(
-                "DELETE FROM labels WHERE node = ?", [(json.dumps(node),) for node in nodes]
+                "DELETE FROM labels WHERE node = ?",
+                [(json.dumps(node),) for node in both_forms(nodes)],
             )
             n_deleted = connection.total_changes - before
             self._count(connection, "labels_version")
@@ -259,18 +269,39 @@ class Database:
 
     # Changes of labels, and certificates.
 
+    def next_change(self) -> int:
+        """Return the number of the next change.
+
+        In a new file they start from 0. Whenever a process starts, its first change has the present
+        time in microseconds as its number. So if the folder is a copy of an earlier state, numbers
+        that were given out since then are not used again, and `has_change` knows that they are
+        from elsewhere.
+        """
+        end = self.get("changes_end")
+        return end if self._n_changes is not None else max(end + 1, int(time.time() * 1e6))
+
     def add_changes(self, first: int, count: int, version: int, content: bytes, most: int) -> None:
         """Store the changes of one answer, numbered from `first` on; of older ones, keep `most`."""
         with self._change() as connection:
+            kept = self._n_changes
+            if kept is None:
+                kept = int(connection.execute("SELECT total(count) FROM changes").fetchone()[0])
+            if kept == 0:
+                self._set(connection, "changes_first", first)
+            for oldest, n_old in connection.execute(
+                "SELECT first, count FROM changes ORDER BY first"
+            ):
+                if kept + count - n_old < most:
+                    break
+                connection.execute("DELETE FROM changes WHERE first = ?", (oldest,))
+                kept -= n_old
             connection.execute(
                 "INSERT OR REPLACE INTO changes VALUES (?, ?, ?, ?, ?)",
                 (first, count, version, time.time(), content),
             )
-            connection.execute(
-                "DELETE FROM changes WHERE first + count < ?", (first + count - most,)
-            )
             self._set(connection, "changes_end", first + count)
             self._set(connection, "version", version)
+        self._n_changes = kept + count
 
     def changes_from(self, number: int) -> Iterator[tuple[int, int, int, float, bytes]]:
         """Yield rows (first, count, version, at, content) from a change on."""
@@ -281,9 +312,18 @@ class Database:
         )
 
     def changes_start(self) -> int:
-        """Return the number of the oldest change that is kept."""
+        """Return the number of the oldest change that is kept; 0 if none was ever deleted."""
         row = self._connection.execute("SELECT min(first) FROM changes").fetchone()
-        return self.get("changes_end") if row[0] is None else int(row[0])
+        oldest = self.get("changes_end") if row[0] is None else int(row[0])
+        return 0 if oldest == self.get("changes_first") else oldest
+
+    def has_change(self, number: int) -> bool:
+        """Whether a number is one that `changes_from` can start with."""
+        row = self._connection.execute(
+            "SELECT first + count FROM changes WHERE first <= ? ORDER BY first DESC LIMIT 1",
+            (number,),
+        ).fetchone()
+        return number == 0 if row is None else number <= row[0]
 
     def add_certificate(self, certificate: dict[str, Any]) -> None:
         """Store a certificate."""
@@ -338,15 +378,19 @@ class Database:
             target.close()
 
 
-def _other_form(key: str) -> str | None:
-    """Return a node as text if it is an integer, and as an integer if it looks like one.
+def both_forms(nodes: Iterable[int | str]) -> list[int | str]:
+    """Return each node as text and, if it looks like one, as an integer.
+
+    Before the first edge has decided which the ids are, a label may be given in either form.
 
     Examples
     --------
-    >>> _other_form("5"), _other_form('"5"'), _other_form('"05"')
-    ('"5"', '5', None)
+    >>> both_forms([5, "6", "05"])
+    ['5', 5, '6', 6, '05']
     """
-    node = json.loads(key)
-    if isinstance(node, int):
-        return json.dumps(str(node))
-    return node if re.fullmatch(r"0|-?[1-9][0-9]{0,18}", node) else None
+    texts = [str(node) for node in nodes]
+    return [
+        form
+        for text in texts
+        for form in ((text, int(text)) if re.fullmatch(AS_INTEGER, text) else (text,))
+    ]

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn import _core
+from ohmlearn.checks.edge_arrays import are_weights
 from ohmlearn.checks.times import LARGEST_TIME, UNIT_NAMES, describe_time, find_unix_unit
 from ohmlearn.nodes.node_ids import Ids, Strings, encode_strings, is_whole, join_masks, take
 from ohmlearn.reading.read_options import EDGE_ENDS, TIMES, ReadOptions
 from ohmlearn.reading.source_errors import shorten
-from ohmlearn.reading.table_reader import LARGEST_WEIGHT, RawBatch
+from ohmlearn.reading.table_reader import RawBatch
 
 __all__ = [
     "WEIGHTS",
@@ -156,7 +157,7 @@ def assemble(
     u, v = (ids for ids, _ in ends)
     masks = [mask for _, mask in ends]
     masks += [_bad_lengths(ids, rules.max_id_bytes) for ids in (u, v)]
-    masks.append(_outside(w, 0.0, LARGEST_WEIGHT))
+    masks.append(None if w is None else ~are_weights(w))
     masks.append(_outside(t, -LARGEST_TIME, rules.latest))
     bad = join_masks(*masks)
     if bad is None or not bad.any():
@@ -341,10 +342,13 @@ def _weight_fault(name: str, value: Any) -> str:
     if value is None or value == "":
         return f"{name} is missing"
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if is_number and 0 <= value <= LARGEST_WEIGHT:
+    if is_number and are_weights(value):
         return ""
-    must = "between 0 and" if is_number else "numbers between 0 and"
-    return f"{name} is {show(value)}, but weights must be {must} {LARGEST_WEIGHT:g}"
+    kind = "" if is_number else "numbers "
+    return (
+        f"{name} is {show(value)}, but weights must be {kind}between 0 and "
+        f"{_core.LARGEST_WEIGHT:g}, and at least {_core.SMALLEST_WEIGHT:.2g} unless 0"
+    )
 
 
 def read_seconds(value: Any) -> float:

@@ -8,6 +8,7 @@ completely or not at all.
 from __future__ import annotations
 
 import logging
+import math
 import sqlite3
 import threading
 import time
@@ -19,12 +20,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ohmlearn.checks.times import describe_time, most_ahead
 from ohmlearn.edge_log import EdgeLog, LogError
-from ohmlearn.nodes.node_ids import Strings
+from ohmlearn.nodes.node_ids import Strings, take
 from ohmlearn.reading.table_reader import RawBatch
 from ohmlearn.serve.clock import Clock
 from ohmlearn.serve.database import Database, Offset, Receipt
+from ohmlearn.serve.decode_edges import BadBody
 from ohmlearn.serve.serve_errors import Busy, Refused, storage_error
 from ohmlearn.serve.settings import Settings
 from ohmlearn.serve.worker_thread import Worker
@@ -33,6 +37,8 @@ __all__ = ["Intake"]
 
 GROUP_BYTES = 16 << 20  # of batches that are written together
 EARLIEST = -62_135_596_800.0  # the year 1 in Unix seconds; floats have fractions of seconds there
+TOLD_AHEAD = 60.0  # seconds ahead of the clock from which on edges are a problem
+TELL_SECONDS = 600.0  # how long they are one
 PRUNE_EVERY = 1000  # flushes between two prunings of the database
 logger = logging.getLogger(__name__)
 
@@ -47,6 +53,7 @@ class Item:
     offset: Offset | None
     size: int
     future: Future[Receipt]
+    skip_bad: bool
 
 
 class Intake(Worker):
@@ -58,7 +65,7 @@ class Intake(Worker):
     database : Database
     settings : Settings
     lag : callable
-        Returns the number of durable edges that the sampler has not seen.
+        Returns the number of durable edges and removals that the sampler has not seen.
     after_flush : callable
         Called after batches have become durable.
     keep_house : callable
@@ -80,14 +87,18 @@ class Intake(Worker):
         self._lag, self._after_flush, self._keep_house = lag, after_flush, keep_house
         self._queue: deque[Item] = deque()
         self._changed = threading.Condition()
-        self._clock = Clock()
+        self.clock = Clock()
+        options = log._sparsifier_options
+        self._memory = options.decay if options.reach is None else options.reach  # seconds
+        self._told_at = 0.0  # when an edge was ahead of the clock
         self._next: dict[tuple[str, int], int] = {}  # offsets, as far as they are known here
         self._must_forget = False  # ids of batches that the log does not have are stored
         self._n_durable = log._store.contents.n_operations
         self._pruned = 0
         self.counts = dict.fromkeys(
-            ("edges", "batches", "repeated_batches", "bad_rows", "refused_batches", "removals"), 0
-        )
+            ("edges", "batches", "repeated_batches", "bad_rows", "refused_batches", "removals",
+             "edges_ahead", "refused_ahead"), 0,
+        )  # fmt: skip
         self.queued_edges = self.queued_bytes = self.n_flushes = 0
         self.flush_seconds = 0.0
         self.is_full = False  # the disk
@@ -109,13 +120,14 @@ class Intake(Worker):
         is_removal: bool = False,
         batch_id: str | None = None,
         offset: Offset | None = None,
+        skip_bad: bool = False,
     ) -> Future[Receipt]:
         """Put a batch into the queue; the result is there when the batch is durable."""
         if batch_id is not None and is_removal:
             batch_id = f"removal {batch_id}"  # not to be taken for a batch of edges
         elif batch_id is not None:
             batch_id = f"edges {batch_id}"
-        item = Item(batch, is_removal, batch_id, offset, _size(batch), Future())
+        item = Item(batch, is_removal, batch_id, offset, _size(batch), Future(), skip_bad)
         with self._changed:
             if self._stopping.is_set():
                 raise Refused(503, "the service is stopping; send the batch again later")
@@ -155,6 +167,8 @@ class Intake(Worker):
             try:
                 self._keep_house()
                 self._prune()
+                if time.monotonic() - self._told_at > TELL_SECONDS:
+                    self.problem = None
             except Exception:  # the next batch must still be written
                 logger.exception("work on the log failed")
 
@@ -300,24 +314,61 @@ class Intake(Worker):
                 return Receipt(0, repeated=True)
             if place.start > positions[key] >= 0:
                 raise Refused(409, f"offset {positions[key]} of {place.topic} is missing")
-        receipt = self._remove(item.batch) if item.is_removal else self._append(item.batch)
+        receipt = self._remove(item.batch) if item.is_removal else self._append(item)
         if place is not None:
             positions[place.topic, place.partition] = place.offset + 1
         return receipt
 
-    def _append(self, batch: RawBatch) -> Receipt:
-        t = batch.t
-        if t is None:
-            t = np.full(batch.u.size, self._clock.now())
-        elif len(t) > 0 and t.min() < EARLIEST:
-            at = int(np.argmin(t))
-            raise ValueError(
-                f"row {at + 1}: the time is {t[at]:g}, which is before the year 1; give Unix "
-                f"seconds, or a date"
-            )
-        n_edges = self._log.append(batch.u, batch.v, batch.w, t, sync=False)
+    def _append(self, item: Item) -> Receipt:
+        batch = self._check_times(item.batch, item.skip_bad)
+        n_edges = self._log.append(batch.u, batch.v, batch.w, batch.t, sync=False)
         operation = self._log._store.contents.n_operations
         return Receipt(n_edges, batch.n_bad, batch.first_bad, operation=operation)
+
+    def _check_times(self, batch: RawBatch, skip_bad: bool) -> RawBatch:
+        """Return edges with times, none of which is ahead of the clock if edges are forgotten.
+
+        A single one would make all others look old. So edges that are a little ahead count as of
+        now, and those that are ahead by more than the memory are bad.
+        """
+        now, t = self.clock.now(), batch.t
+        if t is None:
+            return batch._replace(t=np.full(batch.u.size, now))
+        forgets = self._memory < math.inf
+        most = most_ahead(self._memory) if forgets else math.inf
+        if forgets:
+            self._tell_ahead(t - now, most)
+        bad = (t < EARLIEST) | (t > now + most)
+        if bad.any():
+            at = int(np.argmax(bad))
+            why = "before the year 1; give Unix seconds, or a date"
+            if t[at] > now:
+                why = (
+                    f"{t[at] - now:.0f} s ahead of the clock of the server, but at most "
+                    f"{most:.0f} s are accepted; send Unix seconds, or dates in UTC"
+                )
+            why = f"the time is {describe_time(float(t[at]), t[at] > now)}, which is {why}"
+            if not skip_bad:
+                raise BadBody(why, at + 1)
+            good = np.flatnonzero(~bad)
+            w, n_bad = None if batch.w is None else batch.w[good], batch.n_bad + int(bad.sum())
+            ends, t = (take(batch.u, good), take(batch.v, good)), t[good]
+            batch = RawBatch(*ends, w, n_bad, batch.first_bad or why, t)
+        return batch._replace(t=np.minimum(t, now)) if forgets else batch
+
+    def _tell_ahead(self, ahead: NDArray[np.float64], most: float) -> None:
+        """Count edges that are ahead of the clock; by more than a minute, they are a problem."""
+        n_refused, longest = int((ahead > most).sum()), ahead.max(initial=0.0)
+        self.counts["edges_ahead"] += int((ahead > 0).sum()) - n_refused
+        self.counts["refused_ahead"] += n_refused
+        if longest > TOLD_AHEAD:
+            self._told_at = time.monotonic()
+            self.problem = (
+                f"edges have times ahead of the clock of the server, the last ones by "
+                f"{longest:.0f} s; {self.counts['edges_ahead']:,} count as of their arrival, and "
+                f"{self.counts['refused_ahead']:,} were refused, because they were ahead by more "
+                f"than {most:.0f} s; perhaps a client sends local times as UTC"
+            )
 
     def _remove(self, batch: RawBatch) -> Receipt:
         found = self._log.remove(batch.u, batch.v, batch.w, batch.t, missing="ignore", sync=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -27,7 +27,6 @@ from ohmlearn.serve.http_page import PAGE
 from ohmlearn.serve.http_questions import (
     Query,
     batch_id_of,
-    both_forms,
     read_label_rows,
     read_nodes,
     read_path_node,
@@ -122,17 +121,17 @@ class Endpoints:
 
     async def post_edges(self, request: Request) -> Response:
         """Take a batch of edges; answer when it is durable."""
-        receipt = await self._take(request, "an edge", self._service.submit)
+        receipt = await self._take(request, "an edge")
         names = ("n_edges", "n_bad", "first_bad", "repeated", "operation")
         return JsonReply({name: getattr(receipt, name) for name in names})
 
     async def post_removals(self, request: Request) -> Response:
         """Remove the edges between pairs of nodes; answer when that is durable."""
-        receipt = await self._take(request, "a pair", self._service.submit_removal)
+        receipt = await self._take(request, "a pair")
         names = ("n_removed", "n_missing", "n_bad", "first_bad", "repeated", "operation")
         return JsonReply({name: getattr(receipt, name) for name in names})
 
-    async def _take(self, request: Request, one: str, submit: Callable[..., Future[Any]]) -> Any:
+    async def _take(self, request: Request, one: str) -> Any:
         query = Query(request, "batch_id", "on_bad")
         batch_id = batch_id_of(request, query)
         skip_bad = query.choice("on_bad", "refuse", "skip") == "skip"
@@ -164,7 +163,10 @@ class Endpoints:
                 batch = await self._in_thread(self._decoders, read, body)
             del body
         with refusals():
-            future = submit(batch, batch_id=batch_id)
+            if one == "a pair":
+                future = self._service.submit_removal(batch, batch_id=batch_id)
+            else:
+                future = self._service.submit(batch, batch_id=batch_id, skip_bad=skip_bad)
             # Shielded: whatever becomes of this request, the batch has been accepted.
             return await asyncio.shield(asyncio.wrap_future(future))
 
@@ -192,7 +194,7 @@ class Endpoints:
 
         def delete(body: Any) -> int:
             nodes = read_nodes(body, self._service.id_kind, MOST_LABELS, longest)
-            return self._service.delete_labels(both_forms(nodes))
+            return self._service.delete_labels(nodes)
 
         async with self._json_body(request) as (body, _):
             with refusals():
@@ -202,7 +204,7 @@ class Endpoints:
     async def delete_label(self, request: Request) -> Response:
         """Delete the label of one node."""
         Query(request)
-        nodes = both_forms([self._node_of(request)])
+        nodes = [self._node_of(request)]
         with refusals():
             n_deleted = await self._in_thread(self._workers, self._service.delete_labels, nodes)
         return self._tell_deleted(n_deleted)
@@ -310,9 +312,12 @@ class Endpoints:
         return JsonReply({"ok": True})
 
     async def readyz(self, request: Request) -> Response:
-        """Say whether edges are accepted."""
+        """Say whether edges are accepted and answers are computed."""
         if self._stopping.is_set() or not self._service.ready:
             raise HttpError(503, "the service is not ready to take edges", retry_after=1.0)
+        if self._service.answers_fail:
+            message = "edges are taken, but new answers fail; /v1/status says why"
+            raise HttpError(503, message, retry_after=10.0)
         return JsonReply({"ready": True})
 
     async def metrics(self, request: Request) -> Response:

@@ -30,7 +30,7 @@ ERRORS = {
     404: "The node is not known.",
     408: "The body took too long.",
     409: "The ids are of another kind than those so far.",
-    410: "They are no longer kept; take changes_next of /v1/status, read the export, go on there.",
+    410: "They are not known here; take changes_next of /v1/status, read the export, go on there.",
     413: "The body is too large, or has too many rows.",
     415: "The type or the compression of the body is not known.",
     429: "There is too much to do; try again after the seconds of Retry-After.",
@@ -162,7 +162,7 @@ def _paths() -> dict[str, dict[str, Json]]:
         "/readyz": {
             "get": _operation(
                 "readyz",
-                "Whether edges are accepted.",
+                "Whether edges are accepted and answers are computed.",
                 _json(object_of("ready", ready=FLAG)),
                 "503",
                 is_public=True,
@@ -262,7 +262,9 @@ def _paths() -> dict[str, dict[str, Json]]:
                     _all(
                         ENVELOPE,
                         object_of(
-                            "suggestions", suggestions=list_of(SUGGESTION), of_version=INTEGER
+                            "suggestions of_version",
+                            suggestions=list_of(SUGGESTION),
+                            of_version={**INTEGER, "description": "The answer that they are of."},
                         ),
                     )
                 ),

@@ -8,15 +8,15 @@ from urllib.parse import parse_qsl, unquote_to_bytes
 
 from starlette.requests import Request
 
+from ohmlearn.serve.database import AS_INTEGER, LABEL_WEIGHTS
 from ohmlearn.serve.http_bodies import short
 from ohmlearn.serve.http_replies import HttpError
 
-__all__ = ["Query", "batch_id_of", "both_forms", "read_label_rows", "read_nodes", "read_path_node"]
+__all__ = ["Query", "batch_id_of", "read_label_rows", "read_nodes", "read_path_node"]
 
-INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
-SMALLEST, LARGEST = -(1 << 63), (1 << 63) - 1
+INTEGER = re.compile(AS_INTEGER)
+INT64 = range(-(1 << 63), 1 << 63)
 LONGEST_BATCH_ID = 200
-LARGEST_WEIGHT = 1e6  # of a label
 Node = int | str
 
 
@@ -108,21 +108,6 @@ def read_nodes(body: Any, id_kind: str | None, most: int, longest: int) -> list[
     return [_as_node(node, id_kind, longest, row) for row, node in enumerate(nodes, 1)]
 
 
-def both_forms(nodes: list[Node]) -> list[Node]:
-    """Return each id as integer and as text, if it has both forms.
-
-    A label may have been given in one form before the first edge decided for the other.
-    """
-    found: dict[Node, None] = {}
-    for node in nodes:
-        found[node] = None
-        if isinstance(node, int):
-            found[str(node)] = None
-        elif INTEGER.fullmatch(node):
-            found[int(node)] = None
-    return list(found)
-
-
 def read_label_rows(
     body: Any, id_kind: str | None, most: int, longest: int
 ) -> list[tuple[Node, str, float]]:
@@ -130,7 +115,7 @@ def read_label_rows(
 
     Labels are texts from here on; an integer is the name of a class like any other.
     """
-    found: dict[Node, tuple[Node, str, float]] = {}
+    found: dict[str, tuple[Node, str, float]] = {}
     for row, given in enumerate(_read_list(body, "labels", most), 1):
         if not isinstance(given, dict):
             raise _wrong(row, f"expected an object with node and label, got {short(given)}")
@@ -142,9 +127,9 @@ def read_label_rows(
                 raise _wrong(row, f"there is no {name}")
         node = _as_node(given["node"], id_kind, longest, row)
         one = (node, _as_label(given["label"], longest, row), _as_weight(given, row))
-        if node in found:
+        if str(node) in found:  # 5 and "5" are the same node
             raise _wrong(row, f"node {short(node)} is in an earlier row, too; give it once")
-        found[node] = one
+        found[str(node)] = one
     return list(found.values())
 
 
@@ -165,11 +150,11 @@ def _as_node(value: Any, id_kind: str | None, longest: int, row: int | None) -> 
     """Return an id in the kind of the log's ids: integers in a log of texts are taken as text."""
     if isinstance(value, str):
         _check_text("the id of a node", value, longest, row)
-        if id_kind == "int64" and INTEGER.fullmatch(value) and SMALLEST <= int(value) <= LARGEST:
+        if id_kind == "int64" and INTEGER.fullmatch(value) and int(value) in INT64:
             return int(value)
         return value
     if isinstance(value, int) and not isinstance(value, bool):
-        if not SMALLEST <= value <= LARGEST:
+        if value not in INT64:
             raise _wrong(row, f"the id {short(value)} has more than 64 bits")
         return str(value) if id_kind == "string" else value
     raise _wrong(row, f"the id of a node must be an integer or a text, got {short(value)}")
@@ -180,7 +165,7 @@ def _as_label(value: Any, longest: int, row: int) -> str:
         _check_text("a label", value, longest, row)
         return value
     if isinstance(value, int) and not isinstance(value, bool):
-        if not SMALLEST <= value <= LARGEST:
+        if value not in INT64:
             raise _wrong(row, f"the label {short(value)} has more than 64 bits")
         return str(value)
     raise _wrong(row, f"a label must be a text or an integer, got {short(value)}")
@@ -189,10 +174,10 @@ def _as_label(value: Any, longest: int, row: int) -> str:
 def _as_weight(given: dict[str, Any], row: int) -> float:
     value = given.get("weight", 1.0)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not 0.0 < value <= LARGEST_WEIGHT:
-        raise _wrong(
-            row, f"the weight must be positive and at most {LARGEST_WEIGHT:g}, got {short(value)}"
-        )
+    least, most = LABEL_WEIGHTS
+    if not is_number or not least <= value <= most:
+        must = f"a number between {least:g} and {most:g}"
+        raise _wrong(row, f"the weight must be {must}, got {short(value)}")
     return float(value)
 
 

@@ -69,7 +69,7 @@ SCHEMAS: Json = {
         },
         computed_at=or_null("number"),
         age_seconds=or_null("number"),
-        lag_edges={"type": "integer", "description": "Durable edges that are not reflected."},
+        lag_edges={"type": "integer", "description": "Edges stored or removed since."},
         staleness={
             "type": "number",
             "description": "How far removals have outdated the sparsifier.",

@@ -54,7 +54,6 @@ READ_AT_ONCE = 10_000  # messages
 PATIENCE = 1.0  # seconds that the buffer may be full before the partitions are paused
 LONGEST_RETRY = 10.0  # seconds
 CONNECT_SECONDS = 5.0
-DAY = 86_400.0
 logger = logging.getLogger(__name__)
 
 
@@ -291,7 +290,7 @@ class Consumer:
         elif part is not None and offset is not None and offset >= part.next:
             kind, milliseconds = message.timestamp()
             sent, now = milliseconds / 1000, time.time()
-            if kind == confluent_kafka.TIMESTAMP_NOT_AVAILABLE or not 0 <= sent < now + DAY:
+            if kind == confluent_kafka.TIMESTAMP_NOT_AVAILABLE or not 0 <= sent <= now:
                 sent = now  # one wrong clock must not make all other edges old
             part.add(Message(offset, sent, message.value() or b""))
 

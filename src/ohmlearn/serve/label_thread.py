@@ -27,6 +27,7 @@ from ohmlearn.serve.answer_store import (
     find_numbers,
     name_nodes,
 )
+from ohmlearn.serve.database import LABEL_WEIGHTS, GivenLabel
 from ohmlearn.serve.sampler_thread import Follower, Moment
 from ohmlearn.serve.service_folder import Folder
 from ohmlearn.serve.settings import Settings
@@ -65,6 +66,8 @@ class Labeller(Worker):
         What they were computed from, if this process has computed them.
     notes : list of str
         What the estimator has warned of.
+    n_labels, n_unused : int
+        Number of given labels, and of those whose nodes have no edge, so that they do not count.
     """
 
     niceness = 10
@@ -83,8 +86,9 @@ class Labeller(Worker):
         self.solved: Solved | None = None
         self.recent: deque[dict[str, Any]] = deque(maxlen=N_RECENT)
         self.n_labels = self._database.count_labels()
-        self.n_answers = self.n_changes = 0
+        self.n_answers = self.n_changes = self.n_unused = 0
         self.notes: list[str] = []
+        self._unused: str | None = None  # which labels are not used
         self.colours: dict[str, int] = {}  # numbers of classes that stay, whatever classes come
         self._note_colours(self.answers)
 
@@ -122,12 +126,12 @@ class Labeller(Worker):
                 continue
             start = time.monotonic()
             try:
-                self.problem = None
                 self.answer()
-                least = 0.0
+                self.n_failures, least = 0, 0.0
             except Exception as error:
                 logger.exception("answers could not be computed")
                 self.problem = f"answers could not be computed: {describe(error)}"
+                self.n_failures += 1
                 least = RETRY_SECONDS
             # Half of the time belongs to others.
             now = time.monotonic()
@@ -138,7 +142,7 @@ class Labeller(Worker):
         if self._follower.version == self._answered[0] and not has_labels:
             return False
         age = time.time() - self.answers.computed_at
-        n_new = abs(self._follower.n_edges - self.answers.edges)
+        n_new = self._follower.n_updates - self.answers.n_updates
         return (
             has_labels
             or not 0 <= age < self._settings.every_seconds
@@ -161,6 +165,7 @@ class Labeller(Worker):
         answers = replace(
             answers, labels_version=labels_version, computed_at=time.time(), seconds=seconds
         )
+        self.problem = self._unused
         answers = self._publish(answers)
         self._answered = (moment.version, labels_version)
         # The model gets other attributes for the next answer; those of the copy stay.
@@ -169,20 +174,23 @@ class Labeller(Worker):
     def _solve(self, moment: Moment) -> Answers:
         """Return the answers at a moment, without the time at which they were computed."""
         model, live = self._model, moment.live
-        given = self._database.labels()
-        self.n_labels = len(given)
+        given = self._usable_labels()
         numbers = find_numbers(self._nodes, [row.node for row in given])
         known = [at for at in range(len(given)) if numbers[at] >= 0]
         about: dict[str, Any] = {
             "edges": live.n_edges,
             "operation": moment.operation,
+            "n_updates": live.n_updates,
             "latest": moment.latest,
             "staleness": moment.kept.staleness,
         }
         version = self.answers.version + 1
-        model._follow(moment.kept)
         if not known or live.n_edges == 0:
+            self._model = self._make_model()  # which knows none of the labels that there were
+            self._model._follow(moment.kept)
+            self.n_unused = len(given)
             return Answers.empty(version, live.n_nodes, **about)
+        model._follow(moment.kept)
         ids = self._nodes.ids(numbers[known]).tolist()
         y = {node: given[at].label for node, at in zip(ids, known, strict=True)}
         weights = {node: given[at].weight for node, at in zip(ids, known, strict=True)}
@@ -190,21 +198,37 @@ class Labeller(Worker):
         model.relabel(y, sample_weight=weights if is_weighted else None)
         if self._settings.passes > 1:
             model.refine(live, passes=self._settings.passes - 1)
+        self.n_unused = len(given) - len(known) + len(model._unused.nodes)
         classes = [str(name) for name in model.classes_]
         shares = model.label_distributions_.astype(np.float32)
         codes = model._known.codes(-1).astype(np.int32)
         return Answers(version, classes, codes, shares, numbers[known], **about)
 
+    def _usable_labels(self) -> list[GivenLabel]:
+        """Return the given labels, and note those with a weight that no solve accepts."""
+        given, (least, most) = self._database.labels(), LABEL_WEIGHTS
+        self.n_labels, self._unused = len(given), None
+        bad = [row for row in given if not least <= row.weight <= most]
+        if not bad:
+            return given
+        self._unused = (
+            f"{len(bad)} labels are not used, because weights must lie between {least:g} and "
+            f"{most:g}, but that of node {bad[0].node!r} is {bad[0].weight:g}; give these labels "
+            f"again, or delete them"
+        )
+        return [row for row in given if least <= row.weight <= most]
+
     def _publish(self, answers: Answers) -> Answers:
         """Store and show answers, and which labels have changed."""
         changes = find_changes(self._recorded, answers)
         count, end = len(changes.rows), self._recorded.changes_end
-        answers = replace(answers, changes_end=end + count)
         try:
             # In this order: after a crash in between, the same changes are reported again.
+            first = self._database.next_change() if count else end
+            answers = replace(answers, changes_end=first + count)
             if count:
                 most = self._settings.max_kept_changes
-                self._database.add_changes(end, count, answers.version, changes.pack(), most)
+                self._database.add_changes(first, count, answers.version, changes.pack(), most)
             answers.save(self._folder.answers_path)
             self._recorded = answers
         except Exception as error:  # a full disk must not keep answers from readers

@@ -52,7 +52,7 @@ class Follower(Worker):
         self._wakened = threading.Event()
         self._is_stale = False  # and has not been built again yet
         self.seconds = 0.0  # of work
-        self.n_edges = 0  # live ones that the sparsifier stands for
+        self.n_updates = 0  # of the log that the sparsifier has taken in
         # Noted here, because the sparsifier is locked for as long as it samples.
         self.n_rows = self.n_resamples = 0
         self.operation = 0  # the last one of the log that it has seen
@@ -78,8 +78,8 @@ class Follower(Worker):
 
     @property
     def lag(self) -> int:
-        """Number of durable edges that are not sampled yet."""
-        return max(0, self._log._store.contents.n_edges - self.n_edges)
+        """Number of durable edges and removals of edges that are not sampled yet."""
+        return max(0, self._log._store.n_updates - self.n_updates)
 
     def moment(self) -> Moment | None:
         """Return a copy of the sparsifier as it is now; None if there is none at present."""
@@ -103,13 +103,14 @@ class Follower(Worker):
                 start = time.perf_counter()
                 self._follow()
                 self.seconds += time.perf_counter() - start
-                self.problem = None
+                self.problem, self.n_failures = None, 0
                 if time.monotonic() - saved >= self._settings.checkpoint_seconds:
                     saved = time.monotonic()
                     self._save()
             except Exception as error:
                 logger.exception("sampling failed; it is tried again")
                 self.problem = f"sampling failed ({type(error).__name__}), and is tried again"
+                self.n_failures += 1
                 self._pause(RETRY_SECONDS)
         try:
             self._follow()
@@ -156,7 +157,7 @@ class Follower(Worker):
             self._note(kept, 0)
 
     def _note(self, kept: SparsifierInStep, first: int) -> None:
-        self.operation, self.n_edges = kept.n_operations, kept.live.n_edges
+        self.operation, self.n_updates = kept.n_operations, kept.live.n_updates
         self.version += 1
         self.latest = max(self.latest, kept.live.latest(first))
         self.n_rows, self.n_resamples = kept.sparsifier.n_rows_, kept.sparsifier.n_resamples_

@@ -132,6 +132,11 @@ class Service:
         return self._is_started and not self._is_stopped and not self._intake.has_failed
 
     @property
+    def answers_fail(self) -> bool:
+        """Whether no new answers can be expected, because sampling or solving always fails."""
+        return self._follower.is_stuck or self._labeller.is_stuck
+
+    @property
     def folder(self) -> Path:
         """The folder that holds everything."""
         return self._folder.path
@@ -148,7 +153,12 @@ class Service:
         return self._log.nodes.kind
 
     def submit(
-        self, batch: RawBatch, *, batch_id: str | None = None, offset: Offset | None = None
+        self,
+        batch: RawBatch,
+        *,
+        batch_id: str | None = None,
+        offset: Offset | None = None,
+        skip_bad: bool = False,
     ) -> Future[Receipt]:
         """Take edges. The result is there when they are durable.
 
@@ -159,6 +169,8 @@ class Service:
             A batch whose id has come before is not counted again.
         offset : Offset, optional
             The place of the message in Kafka; an earlier one is not counted again.
+        skip_bad : bool
+            Whether edges whose times cannot be used are left out. Otherwise the batch is refused.
 
         Raises
         ------
@@ -168,7 +180,7 @@ class Service:
             If the service is not ready, or is stopping.
         """
         self._check_ready()
-        return self._intake.submit(batch, batch_id=batch_id, offset=offset)
+        return self._intake.submit(batch, batch_id=batch_id, offset=offset, skip_bad=skip_bad)
 
     def submit_removal(self, batch: RawBatch, *, batch_id: str | None = None) -> Future[Receipt]:
         """Remove the edges between pairs of nodes; as `submit`. It reads the whole log."""
@@ -221,7 +233,7 @@ class Service:
     def envelope(self, answers: Answers | None = None) -> dict[str, Any]:
         """Return which edges answers reflect, by default the last ones, and how good H was."""
         answers, last = answers or self._labeller.answers, self._certifier.last
-        lag = max(0, self._log._store.contents.n_edges - answers.edges)
+        lag = max(0, self._log._store.n_updates - answers.n_updates)
         shown = ("at", "epsilon", "bound", "confidence")
         certificate = None if last is None else {name: last[name] for name in shown}
         return {**answers.envelope(), "lag_edges": lag, "certificate": certificate}
@@ -238,14 +250,20 @@ class Service:
         Raises
         ------
         Gone
-            If they are too old to be kept.
+            If they are too old to be kept, or `since` was given out after the backup was made from
+            which this folder was restored.
         """
         answers = self._labeller.answers
         oldest = self._database.changes_start()
+        why = ""
         if since < oldest:
+            why = f"changes before number {oldest} are no longer kept"
+        elif not self._database.has_change(since):
+            why = "this number was given out after the copy was made that is served now"
+        if why:
             raise Gone(
-                f"changes before number {oldest} are no longer kept, got since = {since}; take "
-                f"changes_next of /v1/status, read /v1/export, then go on with that number"
+                f"{why}, got since = {since}; start over: take changes_next of /v1/status, read "
+                f"/v1/export, then go on with that number"
             )
         found, following = self._labeller.changes(since, limit)
         is_complete = following >= answers.changes_end
@@ -293,6 +311,7 @@ class Service:
             "labels_version": self.labels_version,
             "nodes": self._log.n_nodes,
             "labels": labeller.n_labels,
+            "unused_labels": labeller.n_unused,
             "classes": [
                 {"label": name, "n_nodes": size, "colour": labeller.colours[name]}
                 for name, size in zip(answers.classes, sizes, strict=True)
@@ -300,11 +319,15 @@ class Service:
             "edges_per_second": self._intake.rate(),
             "unsampled_edges": self._follower.lag,
             "queued_edges": self._intake.queued_edges,
+            "edges_ahead": self._intake.counts["edges_ahead"],
+            "refused_ahead": self._intake.counts["refused_ahead"],
             "answers": self.envelope(),
             "confidence": answers.histogram,
             "n_unreached": answers.n_nodes - sum(sizes),
             "recent_changes": list(labeller.recent),
             "notes": labeller.notes,
+            "suggestions_version": self._surveyor.suggestions["of_version"],
+            "map_version": self._surveyor.map["version"],
             "rows": self._follower.n_rows,
             "memory_mib": round(memory_bytes() / 2**20, 1),
             "uptime_seconds": time.time() - self._started,
@@ -364,7 +387,7 @@ class Service:
         options = self._log._sparsifier_options
         span = options.reach if options.reach is not None else FADED * options.decay
         if span < float("inf") and self._follower.latest > float("-inf"):
-            self._log.expire(self._follower.latest - span)
+            self._log.expire(min(self._follower.latest, self._intake.clock.now()) - span)
 
     def _compact(self) -> None:
         compaction, contents = self._log._compaction, self._log._store.contents

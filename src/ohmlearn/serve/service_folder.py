@@ -29,8 +29,8 @@ from ohmlearn.serve.settings import Settings
 
 __all__ = ["Folder", "backup", "check_folder_contents"]
 
-LOG, DATABASE, ANSWERS = "log", "service.sqlite", "answers.ohm"
-KNOWN = {LOG, DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", ANSWERS, "dead-letters.ndjson"}
+LOG, DATABASE, ANSWERS, LETTERS = "log", "service.sqlite", "answers.ohm", "dead-letters.ndjson"
+KNOWN = {LOG, DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", ANSWERS, LETTERS}
 TRIES = 20  # of a backup, if the log is compacted meanwhile
 logger = logging.getLogger(__name__)
 
@@ -91,12 +91,16 @@ class Folder:
     def load_answers(self) -> Answers:
         """Return the last answers; empty ones if there are none, or if they are damaged."""
         # Changes that were stored, but not the answers, are reported again, with new numbers.
-        end = self.database.get("changes_end")
+        end, log = self.database.get("changes_end"), self.log._store
         if self.answers_path.exists():
             try:
                 answers = Answers.load(self.answers_path)
-                if answers.n_nodes <= self.log.n_nodes:
-                    return replace(answers, changes_end=end)
+                n_since = log.contents.n_operations - answers.operation
+                if min(n_since, end - answers.changes_end, self.log.n_nodes - answers.n_nodes) >= 0:
+                    # At least so many edges; the exact number is not kept.
+                    n_since += abs(self.log.n_edges - answers.edges) if n_since else 0
+                    return replace(answers, changes_end=end, n_updates=log.n_updates - n_since)
+                logger.warning("the last answers are computed again: they are not of these edges")
             except (ValueError, KeyError, TypeError, OSError) as error:
                 logger.warning("the last answers are computed again, because %s", error)
         return Answers.empty(self.database.get("version"), changes_end=end)
@@ -170,10 +174,11 @@ def check_folder_contents(path: str | Path) -> dict[str, Any]:
 def backup(path: str | Path, target: str | Path) -> dict[str, Any]:
     """Copy a folder that may be in use; the copy is checked.
 
-    The order makes it safe. The journal of the log comes first: it names only bytes that are on
-    disk. The database comes next, so that it has the ids of all batches that the copied journal
-    has; a service that starts with the copy forgets the others. No batch is stored between these
-    two. Then come the files that the journal names, which have only grown meanwhile.
+    The order makes it safe. The answers come first, so that the journal and the database have all
+    that they reflect. The journal of the log comes next: it names only bytes that are on disk. Then
+    the database, so that it has the ids of all batches that the copied journal
+    has; a service that starts with the copy forgets the others. No batch and no answer is stored
+    between these. Then come the files that the journal names, which have only grown meanwhile.
 
     Raises
     ------
@@ -204,13 +209,15 @@ def _copy(path: Path, target: Path) -> None:
     manifest = Manifest.read(source)
     journal = journal_path(source, manifest.journal)
 
-    def copy_journal() -> None:
+    def copy_first() -> None:
+        if (path / ANSWERS).exists():
+            shutil.copyfile(path / ANSWERS, target / ANSWERS)
         shutil.copyfile(source / LOG_MANIFEST, copy / LOG_MANIFEST)
         shutil.copyfile(journal, copy / journal.name)
 
     database = Database(path / DATABASE)
     try:
-        database.copy_to(target / DATABASE, copy_journal)
+        database.copy_to(target / DATABASE, copy_first)
     finally:
         database.close()
     if Manifest.read(source) != manifest:
@@ -218,9 +225,8 @@ def _copy(path: Path, target: Path) -> None:
     for file in source.glob("*.*"):
         if file.name not in (LOG_MANIFEST, journal.name) and not file.name.endswith(".tmp"):
             shutil.copyfile(file, copy / file.name)
-    for name in (ANSWERS, "dead-letters.ndjson"):
-        if (path / name).exists():
-            shutil.copyfile(path / name, target / name)
+    if (path / LETTERS).exists():
+        shutil.copyfile(path / LETTERS, target / LETTERS)
     _, entries, _ = load_log(copy, NodeTable())
     for file in file_lengths(copy, entries):
         if not file.exists():

@@ -10,6 +10,7 @@ from contextlib import suppress
 
 __all__ = ["Worker"]
 
+MANY_FAILURES = 3  # in a row
 logger = logging.getLogger(__name__)
 
 
@@ -23,6 +24,8 @@ class Worker:
         and batches are written with 0.
     problem : str or None
         What does not work at present, in words.
+    n_failures : int
+        How often in a row the work has failed.
 
     Examples
     --------
@@ -43,6 +46,12 @@ class Worker:
         self._stopping = threading.Event()
         self.has_failed = False  # and will not go on
         self.problem: str | None = None
+        self.n_failures = 0
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether the thread has ended, or its work fails again and again."""
+        return self.has_failed or self.n_failures >= MANY_FAILURES
 
     def start(self) -> None:
         """Start the thread."""

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn._arrays_file import check_arrays
+from ohmlearn._core import LARGEST_WEIGHT, SMALLEST_WEIGHT
 from ohmlearn.checks.edge_arrays import check_same_length
 from ohmlearn.graph import Graph
 from ohmlearn.resistance import effective_resistance
@@ -34,7 +35,7 @@ PRINTED_ROW = [*ROW, ("p_printed", np.float64)]
 MAX_COPIES = 2**53
 PARAMETERS = ("n_nodes", "epsilon", "constant", "printed")  # must be equal to merge two sketches
 COUNTERS = ("n_blocks", "n_edges_seen", "n_self_loops_dropped", "n_zero_weights_dropped")
-MOST_EDGES, SMALLEST_WEIGHT, LARGEST_WEIGHT = 2**60, 2.0**-126, 1e27  # as in the C++ sampler
+MOST_EDGES = 2**60  # as in the C++ sampler
 
 
 class KelnerLevin:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ohmlearn import _core
 from ohmlearn.checks.edge_arrays import check_n_nodes
 from ohmlearn.checks.parameters import (
     LARGEST,
@@ -138,6 +139,11 @@ class SparsifierOptions:
             return math.inf
         found = check_duration("half_life", self.half_life)
         return found if found < LARGEST else math.inf  # times are below 2**60
+
+    @property
+    def smallest_weight(self) -> float:
+        """The smallest weight other than 0 that can be stored, and kept while it fades."""
+        return _core.SMALLEST_WEIGHT if self.decay == math.inf else _core.SMALLEST_FADING
 
     @property
     def reach(self) -> float | None:

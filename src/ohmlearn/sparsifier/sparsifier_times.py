@@ -1,6 +1,7 @@
 """Times given to a sparsifier: those of arriving edges, and those of the graphs asked for."""
 
 import math
+import time
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,9 @@ from ohmlearn.checks.times import (
     check_duration_unit,
     check_moment,
     check_moment_unit,
+    describe_time,
     find_unix_unit,
+    most_ahead,
 )
 from ohmlearn.graph.time_view import TimeView
 from ohmlearn.sparsifier.sparsifier_options import SparsifierOptions
@@ -98,6 +101,14 @@ def check_arrivals(t: NDArray[np.float64], latest: float, options: SparsifierOpt
             f"half_life = {options.half_life!r} is too short for times such as t[{at}] = {t[at]}: "
             f"float64 numbers of that size are too coarse; subtract a constant from all times"
         )
+    given = getattr(options, name)
+    if isinstance(given, str) and high > time.time() + most_ahead(span):  # so these are seconds
+        at = int(np.argmax(t))
+        raise ValueError(
+            f"t[{at}] = {describe_time(high, True)} is {high - time.time():.0f} s ahead of the "
+            f"clock, so that with {name} = {given!r} all other edges would be forgotten; correct "
+            f"it, or use read_edges(..., latest=..., on_bad='skip')"
+        )
     start = latest if latest > -math.inf else t[0]
     if high - start <= MOST_AHEAD * span:
         return
@@ -107,7 +118,7 @@ def check_arrivals(t: NDArray[np.float64], latest: float, options: SparsifierOpt
         return
     at = int(np.argmax(ahead))
     raise ValueError(
-        f"t[{at}] = {t[at]} is more than a million times {name} = {getattr(options, name)!r} after "
+        f"t[{at}] = {t[at]} is more than a million times {name} = {given!r} after "
         f"all earlier edges, so that these would be forgotten; if it is a typing error, correct "
         f"it, or use read_edges(..., latest=..., on_bad='skip')"
     )

@@ -2,6 +2,8 @@
 
 from typing import Any, Literal
 
+from ohmlearn import _core
+from ohmlearn._warnings import warn
 from ohmlearn.graph import Graph
 from ohmlearn.reading.as_edges import as_edges
 from ohmlearn.sparsifier.streaming_sparsifier import StreamingSparsifier
@@ -65,4 +67,10 @@ half_life, horizon
         half_life=half_life,
         horizon=horizon,
     )
-    return sparsifier.update(edges).snapshot(at=at, since=since)
+    h = sparsifier.update(edges).snapshot(at=at, since=since)
+    if edges.loses_weights and (n_parts := h.components()[0]) > 1:
+        warn(
+            f"H has {n_parts} components: weights between them are below "
+            f"{_core.SMALLEST_WEIGHT:.2g}, which count as 0; give a smaller gamma of the kernel"
+        )
+    return h

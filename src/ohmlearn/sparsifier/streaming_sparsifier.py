@@ -78,7 +78,7 @@ class StreamingSparsifier(SavedSparsifier, Edges):
     half_life : float, str or timedelta, optional
         Weights fade: at time T an edge of time t counts w 2^(-(T - t) / half_life), and nothing
         after 40 half-lives. A number in the unit of the times, or "7d", "12h", ... if times are
-        dates or seconds. Edges then need times, in any order. Weights below 1.4e-20 count as zero.
+        dates or seconds. Edges then need times, in any order, and weights of at least 1.4e-20.
     horizon : float, str or timedelta, optional
         Old edges are forgotten: H answers for the edges since any time that is at most this far
         from the latest one; ``math.inf`` keeps all. Edges then need times, too.
@@ -193,8 +193,8 @@ class StreamingSparsifier(SavedSparsifier, Edges):
         v : array-like of int, optional
             The other ends.
         w : array-like of float, optional
-            Weights, at most 1e27; all 1 by default. Self-loops and edges of weight zero (below
-            1.2e-38) are dropped and counted.
+            Weights, 0 or from 1.2e-38 to 1e27; all 1 by default. Self-loops and edges of weight 0
+            are dropped and counted.
         t : array-like of numbers or dates, optional
             Times, in any order; only a sparsifier with a half-life or a horizon uses them.
 
@@ -279,15 +279,16 @@ class StreamingSparsifier(SavedSparsifier, Edges):
         number : int
             Its place in the stream, for messages.
         is_checked : bool
-            Whether its times may be far ahead of earlier ones.
+            Whether a log has checked its weights and times.
         """
         sampler, options = self._sampler(), self.options
         times = (batch.need_times(number),) if options.has_times else ()
         arrays = (batch.u, batch.v, batch.w, *times)
         limit = MOST_NODES if options.n_nodes is None else options.n_nodes
-        fault = _core.find_fault(limit, options.threads, *arrays[:3])
+        smallest = 0.0 if is_checked else options.smallest_weight
+        fault = _core.find_fault(limit, options.threads, batch.u, batch.v, batch.w, smallest)
         if fault is not None:
-            raise_edge_fault(fault, limit, EdgeNames())
+            raise_edge_fault(fault, limit, EdgeNames(), smallest)
         if times and not is_checked:
             check_arrivals(times[0], sampler.latest, options)
         n_edges = len(batch.u)

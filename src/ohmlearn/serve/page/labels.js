@@ -4,6 +4,7 @@ import { labelFrom } from "./classes.js";
 import { find, make } from "./elements.js";
 import { map } from "./map.js";
 import { Failure, call, callJson, reportOnce } from "./service.js";
+import { showVersions, status } from "./status.js";
 
 const N_SUGGESTIONS = 6;
 
@@ -94,8 +95,10 @@ function makeSuggestion({ node, reason }) {
 const isBusy = (item) =>
   item.dataset.done === "yes" || item.contains(document.activeElement) || item.querySelector("input")?.value;
 
-function showSuggestions(suggestions) {
+function showSuggestions(suggestions, version) {
   const list = find("suggest");
+  list.dataset.version = version;
+  showVersions();
   const old = new Map([...list.children].map((item) => [item.dataset.node, item]));
   const wanted = suggestions.map((one) => {
     const item = old.get(JSON.stringify(one.node)) ?? makeSuggestion(one);
@@ -130,9 +133,11 @@ export async function refreshSuggestions() {
   if (isRefreshing) return;
   isRefreshing = true;
   try {
-    const { suggestions } = await callJson(`v1/suggest?k=${N_SUGGESTIONS}`);
-    showSuggestions(suggestions);
-    await new Promise((resolve) => setTimeout(resolve, 2000)); // often enough
+    do {
+      const { suggestions, of_version: version } = await callJson(`v1/suggest?k=${N_SUGGESTIONS}`);
+      showSuggestions(suggestions, version);
+      await new Promise((resolve) => setTimeout(resolve, 2000)); // often enough
+    } while (status && Number(find("suggest").dataset.version) !== status.suggestions_version);
   } catch (error) {
     if (!(error instanceof Failure)) reportOnce(error); // otherwise the next answer tries again
   } finally {

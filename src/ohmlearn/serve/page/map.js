@@ -4,6 +4,7 @@
 import { Drawing } from "./drawing.js";
 import { calm, find, make, setText } from "./elements.js";
 import { moveNodes, placeNew } from "./layout.js";
+import { showVersions } from "./status.js";
 import { formatCount, formatShare, isNumber } from "./text.js";
 
 class CommunityMap {
@@ -190,6 +191,7 @@ export function showMap(drawn, nAll) {
   const n = drawn.nodes.length;
   const all = Math.max(n, nAll ?? n);
   find("map-empty").hidden = n > 0;
-  setText("map-count", n ? (n < all ? `${formatCount(n)} of ${formatCount(all)} nodes` : `${formatCount(n)} nodes`) : "");
+  setText("map-count", n ? (n < all ? `${formatCount(n)} of ${formatCount(all)} nodes.` : `${formatCount(n)} nodes.`) : "");
   find("map").dataset.version = drawn.version ?? "";
+  showVersions();
 }

@@ -18,7 +18,7 @@ import { showStatus, status } from "./status.js";
 function onStatus(next) {
   const before = status;
   showStatus(next);
-  if (next.answers?.version !== before?.answers?.version) refreshSuggestions();
+  if (next.suggestions_version !== before?.suggestions_version) refreshSuggestions();
   const certified = next.answers?.certificate?.at;
   if (!before || certified !== before.answers?.certificate?.at) refreshCertificates();
 }

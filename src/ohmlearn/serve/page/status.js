@@ -32,7 +32,22 @@ export function showStatus(next) {
   showConfidence(next);
   showChanges(next.recent_changes ?? []);
   showFacts(next);
+  showVersions();
   drawRate();
+}
+
+// The map and the suggestions are made after each answer, if there is time. They say of which
+// answer they are, and are grey if there is a later one.
+export function showVersions() {
+  const latest = status?.answers?.version ?? 0;
+  for (const id of ["map", "suggest"]) {
+    const version = Number(find(id).dataset.version);
+    const isOld = version < latest;
+    find(id).classList.toggle("old", isOld);
+    const of = isOld ? `Of answer ${formatCount(version)}, not yet of ${formatCount(latest)}.` : `Of answer ${formatCount(version)}.`;
+    setText(`${id}-of`, version ? of : "");
+  }
+  if (latest) setText("map-empty", `The map of answer ${formatCount(latest)} is not drawn yet. It comes a moment after the answer.`);
 }
 
 function showLines(id, tag, lines) {
