@@ -12,6 +12,8 @@ from python_labels import write_python_labels
 
 from ohmlearn import StreamingSparsifier, read_edges, sparsify
 from ohmlearn.cli import checkpoint, main, state_sources
+from ohmlearn.cli.state_sources import some_rows
+from ohmlearn.edges import Batch
 from ohmlearn.reading import byte_blocks as byte_streams
 from ohmlearn.report.progress import StatusLine
 
@@ -36,17 +38,16 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
 
 def interrupt_after(n_batches: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Press Ctrl-C in the middle of a batch: its first half has been seen."""
-    add, count = StreamingSparsifier._add, iter(range(n_batches))
+    add, count = StreamingSparsifier.add, iter(range(n_batches))
 
-    def interrupted(self: StreamingSparsifier, batch: tuple, number: int) -> None:
+    def interrupted(self: StreamingSparsifier, batch: Batch, number: int) -> None:
         if next(count, None) is not None:
             add(self, batch, number)
             return
-        half = len(batch[0]) // 2
-        add(self, tuple(None if part is None else part[:half] for part in batch), number)
+        add(self, some_rows(batch, 0, len(batch.u) // 2), number)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(StreamingSparsifier, "_add", interrupted)
+    monkeypatch.setattr(StreamingSparsifier, "add", interrupted)
 
 
 def save(files: tuple[Path, Path], *args: object, n_batches: int = 10) -> Path:
@@ -319,7 +320,7 @@ def test_a_crashed_run_continues_from_its_last_save(
     whole, out, kept = tmp_path / "whole.csv", tmp_path / "out.csv", tmp_path / "run.ohm"
     common = [edges, "--labels", labels, "--max-edges", 200, "--checkpoint-every", 0]
     assert label(*common, "-o", whole).exit_code == 0
-    add = StreamingSparsifier._add
+    add = StreamingSparsifier.add
     seen = [0]
     for n_batches in (1, 5, 9, 3):
         count = iter(range(n_batches))
@@ -332,7 +333,7 @@ def test_a_crashed_run_continues_from_its_last_save(
             add(self, batch, number)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(StreamingSparsifier, "_add", crash)
+            patch.setattr(StreamingSparsifier, "add", crash)
             with pytest.raises(Crash):
                 label(*common, "-o", out, "--checkpoint", kept)
         seen.append(StreamingSparsifier.load(kept).n_edges_seen_)
@@ -346,7 +347,7 @@ def test_saving_takes_a_small_share_of_the_time(
     files: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     clock = {"now": 0.0, "saving": 0.0, "n_saves": 0.0}
-    write, add = checkpoint.write_arrays, StreamingSparsifier._add
+    write, add = checkpoint.write_arrays, StreamingSparsifier.add
 
     def slow_write(path: Path, arrays: dict) -> None:
         clock["now"] += 0.2
@@ -361,7 +362,7 @@ def test_saving_takes_a_small_share_of_the_time(
         add(self, *args)
 
     monkeypatch.setattr(checkpoint, "write_arrays", slow_write)
-    monkeypatch.setattr(StreamingSparsifier, "_add", slow_add)
+    monkeypatch.setattr(StreamingSparsifier, "add", slow_add)
     monkeypatch.setattr(checkpoint.time, "perf_counter", lambda: clock["now"])
     edges, labels = files
     result = label(edges, "--labels", labels, "--checkpoint", tmp_path / "run.ohm", "--passes", 1)

@@ -35,7 +35,7 @@ def edges(tmp_path) -> tuple[Path, Graph, list[str]]:
     path = write_csv(tmp_path / "edges.csv", "src,dst,weight", names[u], names[v], w)
     stream = read_edges(path)
     (batch,) = list(stream)
-    return path, Graph.from_edges(*batch), stream.nodes.ids().tolist()
+    return path, Graph.from_edges(*batch[:3]), stream.nodes.ids().tolist()
 
 
 def test_info(edges):

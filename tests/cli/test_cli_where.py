@@ -75,7 +75,7 @@ def test_a_checkpoint_of_another_filter_is_refused(files, tmp_path, monkeypatch)
     whole, resumed = tmp_path / "whole.csv", tmp_path / "resumed.csv"
     where = ["--where", "amount > 10"]
     assert run(*common, *where, "-o", whole).exit_code == 0
-    add = StreamingSparsifier._add
+    add = StreamingSparsifier.add
     count = iter(range(5))
 
     def add_some(self, *args):
@@ -84,7 +84,7 @@ def test_a_checkpoint_of_another_filter_is_refused(files, tmp_path, monkeypatch)
         return add(self, *args)
 
     with monkeypatch.context() as patch:
-        patch.setattr(StreamingSparsifier, "_add", add_some)
+        patch.setattr(StreamingSparsifier, "add", add_some)
         with pytest.raises(Crash):
             CliRunner().invoke(
                 main,

@@ -349,7 +349,7 @@ class RunsDry:
     ("edges", "message"),
     [
         ((b for b in [([0], [1])]), "certify reads the edges several times, but a generator"),
-        (iter([([0], [1])]), "a list_iterator can be read only once; pass a Graph, arrays"),
+        (iter([([0], [1])]), "a list_iterator can be read only once; .* give a Graph, arrays"),
         (RunsDry([BLOCKS.edges()]), r"pass 1 had \d+ edges of total weight .* pass 2 had 0 of 0"),
         ([np.arange(3)], "but batch 0 is ndarray of length 3"),
         ([([0], [1]), ([0],)], "but batch 1 is tuple of length 1"),

@@ -60,12 +60,13 @@ def test_refine_agrees_with_single_columns():
 CHILD = """
 import sys
 import numpy as np
+from ohmlearn.edges import Batch
 from ohmlearn.edges.passes import pass_bytes, read_pass
 from ohmlearn.report.process_cost import peak_memory
 n, columns, m = 150_000, int(sys.argv[1]), 1_100_000
 rng = np.random.default_rng(0)
 x, edges = rng.standard_normal((n, columns)), rng.integers(0, n, (2, m))
-batches = [(edges[0], edges[1], np.ones(m))] * 2  # the second is not read where it is
+batches = [Batch(edges[0], edges[1], np.ones(m))] * 2  # the second is not read where it is
 read_pass(batches, x[:, :1].copy(), None, np.empty(0, np.int32))
 before = peak_memory()
 read_pass(batches, x, None, np.empty(0, np.int32))

@@ -17,6 +17,7 @@ from ohmlearn import (
     refine,
     solve_hfs,
 )
+from ohmlearn.edges import Batch, Edges
 from ohmlearn.graph import Graph
 from ohmlearn.graph.time_view import FADED, TimeView
 
@@ -285,10 +286,14 @@ def test_refused_times():
 
 
 def test_a_text_is_in_seconds_so_other_units_are_refused():
-    class Milliseconds(list):
+    class Milliseconds(Edges):
         time_unit = "ms"
+        knows_unit = True
 
-    edges = Milliseconds([([0], [1], None, [1000.0])])
+        def batches(self, n_jobs=1):
+            yield Batch([0], [1], None, [1000.0])
+
+    edges = Milliseconds()
     with pytest.raises(ValueError, match="needs times in seconds"):
         StreamingSparsifier(half_life="7d").update(edges)
     with pytest.raises(ValueError, match="needs times in seconds"):

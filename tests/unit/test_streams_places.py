@@ -125,7 +125,7 @@ def read_all(stream: Any) -> tuple[list[Any], np.ndarray]:
     places, found = [], []
     for batch in stream:
         places.append(stream.place)
-        found.append(np.stack(batch, axis=1))
+        found.append(np.stack(batch[:3], axis=1))
     return places, np.concatenate(found)
 
 

@@ -191,7 +191,7 @@ def test_feeding_a_sparsifier_equals_updating_it(scheme, dtype):
         for _ in range(2)
     )
     stream = kernel_edges(x, n_jobs=2)
-    assert stream.feed(one._sampler()) == stream.n_edges == 700 * 699 // 2
+    assert stream.feed(one).n_edges_seen_ == stream.n_edges == 700 * 699 // 2
     for batch in stream:
         other.update(*batch)
     for a, b in zip(one.snapshot().edges(), other.snapshot().edges(), strict=True):

@@ -78,7 +78,7 @@ def remove(folder: str, by_weight: bool, missing: Any, **options: Any) -> None:
         ids = stream.nodes.ids()
         u, v = (ids[np.concatenate([batch[at] for batch in batches])] for at in (0, 1))
         w = [np.ones(len(batch.u)) if batch.w is None else batch.w for batch in batches]
-        t = [batch.t for batch in batches if len(batch) == 4]
+        t = [batch.t for batch in batches if batch.t is not None]
         weights = np.concatenate(w) if by_weight else None
         times = np.concatenate(t) if t else None
         with phase("removing edges"):

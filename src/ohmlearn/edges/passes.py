@@ -21,7 +21,6 @@ from ohmlearn.checks.parameters import check_n_jobs
 from ohmlearn.edges.protocol import Batch, Edges
 from ohmlearn.graph.graph import Graph
 from ohmlearn.graph.time_view import TimeView
-from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_identity import join_tables
 
 __all__ = [
@@ -222,8 +221,6 @@ class GraphPasses(Passes):
 @runtime_checkable
 class KeepsGraph(Protocol):
     """A sparsifier: something that has a graph at a time."""
-
-    nodes: NodeTable | None
 
     def snapshot(self, *, at: Any = None, since: Any = None) -> Graph:
         """Return the graph."""
