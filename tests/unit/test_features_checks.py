@@ -289,6 +289,10 @@ def test_columns_that_are_so_by_accident():
     assert found_leaks(X, y) == []
     assert found_leaks(rng.standard_normal((11, 50)), y[:11]) == []
     assert found_leaks(np.ones((400, 2)), y) == []
+    some = np.full(400, -1)
+    some[:20] = np.arange(20)  # one label of each class
+    assert found_leaks(rng.standard_normal((400, 5)), some) == []
+    assert found_leaks(rng.integers(0, 3, (400, 5)).astype(float), some) == []
     # A table with rows of labelled nodes only marks nothing.
     missing = y < 0
     assert found_leaks(np.where(missing, 0.5, rng.random(400))[:, np.newaxis], y, missing) == []

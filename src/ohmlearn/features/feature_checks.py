@@ -159,10 +159,14 @@ def _find_copies(X: Any, nodes: Nodes, values: Floats, least: float) -> list[int
     found = []
     for column in np.flatnonzero(same & (usual != usual[:1]).any(axis=0)):
         _, kinds = np.unique(_take(X, nodes, column), return_inverse=True)
-        table = np.zeros((values.shape[1], kinds.max() + 1))
+        n_kinds = int(kinds.max()) + 1
+        table = np.zeros((values.shape[1], n_kinds))
         np.add.at(table, (codes, kinds), 1)
         n_others = len(nodes) - table.max(axis=1).sum()
-        ways = _log_ways(table.sum(axis=0)) - 2.0 * _log_ways([n_others, len(nodes) - n_others])
+        # All ways to give the labels these values, over those with one value for each class. Of one
+        # label a class, all ways are such.
+        ways = _log_ways(table.sum(axis=0)) - np.count_nonzero(table.any(axis=1)) * np.log(n_kinds)
+        ways -= 2.0 * _log_ways([n_others, len(nodes) - n_others])
         if n_others <= (1.0 - NEARLY) * len(nodes) and ways > least:
             found.append(int(column))
     return found
