@@ -321,3 +321,23 @@ def test_ids_of_several_kinds(folder: Path):
     assert "2 of 62 nodes have no features, such as 'item:" in result.stderr
     rows = read()
     assert [rows[f"user:{i}"]["label"] for i in range(60)] == [str(i % 2) for i in range(60)]
+
+
+@pytest.mark.parametrize("labels", ["frauds.csv", "nodes.csv"])
+def test_column_with_the_name_of_the_labels(folder: Path, labels: str):
+    """The labels are in a file of their own, or in that of the features."""
+    known = {row["node"]: row["label"] for row in read("labels.csv").values()}
+    heading, *rows = Path("nodes.csv").read_text().splitlines()
+    lines = [f"{row},{known.get(row.partition(',')[0], '')}" for row in rows]
+    Path("nodes.csv").write_text("\n".join([f"{heading},Fraud", *lines]))
+    Path("frauds.csv").write_text(Path("labels.csv").read_text().replace("label", "fraud"))
+    names = ("--node-col", "id", "--label-col", "Fraud") if labels == "nodes.csv" else ()
+    command = ("edges.csv", "--labels", labels, *names, "--features", "nodes.csv", "-o", "out.csv")
+    result = label(*command)
+    assert result.exit_code == 0, result.output
+    assert "the column 'Fraud' of the features is left out" in result.stderr
+    assert "  Fraud: left out: the labels have this name\n" in result.stderr
+    assert "nodes.csv: 5 columns of numbers" in result.stderr
+    result = label(*command, "--feature-cols", "age,Fraud")
+    assert result.exit_code == 0, result.output
+    assert "unlabelled ones, which have the same, in the column 'Fraud_missing'" in result.stderr

@@ -20,6 +20,7 @@ from ohmlearn import (
 )
 from ohmlearn.estimators.label_input import NodeLabels
 from ohmlearn.features.expert_tasks import Classes
+from ohmlearn.features.feature_checks import warn_of_leaks
 from ohmlearn.features.scaled_features import ScaledFeatures
 
 N = 60
@@ -191,7 +192,7 @@ def test_estimators_without_weights_are_named_once(soft):
 
 def test_regressors_without_weights_are_named_once():
     model = GraphFeatureRegressor(make_pipeline(Ridge()), graph=GRAPH, random_state=0)
-    y = np.where(Y >= 0, X[:, 0], np.nan)
+    y = np.where(Y >= 0, X[:, 0] + X[:, 1], np.nan)
     with pytest.warns(UserWarning, match="Pipeline takes no sample_weight") as found:
         model.fit(X, y, sample_weight=1.0 + np.arange(N) % 2)
     assert sum("sample_weight" in str(each.message) for each in found) == 1
@@ -238,3 +239,60 @@ def test_nodes_that_the_estimator_answers_have_one_distribution():
         shares = model.label_distributions_
         assert np.array_equal(model.predict_proba(NodeFeatures(rows)), shares)
         assert np.array_equal(model.predict_proba(NodeFeatures(rows)[5:75:7]), shares[5:75:7])
+
+
+# Columns that may have been made from the labels.
+
+
+def found_leaks(X, y, missing=None):
+    """Return the warnings about columns c0, c1, ...; y has classes, or NaN and numbers."""
+    at = np.flatnonzero(y == y) if y.dtype.kind == "f" else np.flatnonzero(y >= 0)
+    values = y[at, np.newaxis] if y.dtype.kind == "f" else np.eye(y.max() + 1)[y[at]]
+    labels = NodeLabels(at, values, np.ones(len(at)))
+    missing = np.zeros(len(y), dtype=bool) if missing is None else missing
+    names = [f"c{column}" for column in range(X.shape[1])]
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        warn_of_leaks(X, labels, missing, names)
+    return [str(warning.message).partition(";")[0] for warning in found]
+
+
+MARK = (
+    "labelled nodes have other values than all unlabelled ones, which have the same, in the column"
+)
+COPY = "all labels of a class, or nearly all, have the same value in the column"
+
+
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array])
+def test_columns_made_from_labels(form):
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 1000)
+    y = np.where(np.arange(1000) % 10 == 0, truth, -1)
+    noise = rng.standard_normal(1000)
+    wrong = np.where(np.arange(1000) == 500, 1 - truth, truth)  # of one label
+    columns = [noise, y >= 0, y, np.where(y >= 0, noise, 0), truth, wrong, noise > 0, truth + noise]
+    said = found_leaks(form(np.column_stack(columns).astype(float)), y)
+    assert said == [f"{MARK}s 'c1', 'c2', 'c3'", f"{COPY}s 'c4', 'c5'"]
+    numbers = np.where(y >= 0, noise + 1, np.nan)
+    columns = [3 - 2 * noise, noise**3, np.where(y >= 0, noise, 7), rng.standard_normal(1000)]
+    said = found_leaks(form(np.column_stack(columns)), numbers)
+    linear = "the labels are a linear function of values in the column 'c0'"
+    assert said == [f"{MARK} 'c2'", linear]
+
+
+def test_columns_that_are_so_by_accident():
+    """Few labels agree with some of many columns; all of few nodes have another value than one."""
+    rng = np.random.default_rng(0)
+    y = np.where(np.arange(400) < 10, np.arange(400) % 2, -1)
+    X = rng.integers(0, 2, (400, 3000)).astype(float)
+    assert (X[:10] == y[:10, np.newaxis]).all(axis=0).any()
+    assert found_leaks(X, y) == []
+    assert found_leaks(rng.standard_normal((11, 50)), y[:11]) == []
+    assert found_leaks(np.ones((400, 2)), y) == []
+    some = np.full(400, -1)
+    some[:20] = np.arange(20)  # one label of each class
+    assert found_leaks(rng.standard_normal((400, 5)), some) == []
+    assert found_leaks(rng.integers(0, 3, (400, 5)).astype(float), some) == []
+    # A table with rows of labelled nodes only marks nothing.
+    missing = y < 0
+    assert found_leaks(np.where(missing, 0.5, rng.random(400))[:, np.newaxis], y, missing) == []

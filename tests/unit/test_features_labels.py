@@ -356,3 +356,59 @@ def test_class_prior_makes_up_for_labels_that_were_chosen():
     assert np.mean(known.transduction_ == truth) > np.mean(plain.transduction_ == truth)
     with pytest.raises(ValueError, match="class_prior has no share of 1"):
         GraphFeatureClassifier(graph=graph, class_prior={0: 1.0}).fit(points, y)
+
+
+# The column of the labels among the features.
+
+
+def leaking_table():
+    """Features with a column "fraud" that is filled for labelled nodes only."""
+    pandas = pytest.importorskip("pandas")
+    columns = {f"x{at}": X[:, at] for at in range(3)}
+    fraud = np.where(Y >= 0, np.array(["no", "yes"])[Y], None)
+    return pandas.DataFrame({"id": np.arange(N), **columns, " Fraud": fraud})
+
+
+def labels_by_name(form):
+    pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    series = pandas.Series(Y[KNOWN], index=KNOWN, name="fraud")
+    columns = {"node": KNOWN.tolist(), "fraud": Y[KNOWN].tolist()}
+    return {
+        "Series": series,
+        "DataFrame": pandas.DataFrame(columns),
+        "Table": pyarrow.table(columns),
+    }[form]
+
+
+@pytest.mark.parametrize("form", ["Series", "DataFrame", "Table"])
+def test_column_with_the_name_of_the_labels_is_left_out(form):
+    table, y = leaking_table(), labels_by_name(form)
+    expected = classifier().fit_edges(GRAPH, table.drop(columns=" Fraud"), y)
+    with pytest.warns(UserWarning, match="the column ' Fraud' of the features is left out"):
+        model = classifier().fit_edges(GRAPH, table, y)
+    same(model, expected.label_distributions_)
+    assert model.feature_names_in_.tolist() == ["x0", "x1", "x2"]
+    features = NodeFeatures.from_table(table)
+    np.testing.assert_array_equal(model.predict(features), expected.transduction_)
+    again = model.update(([0], [1]), features)
+    assert again.n_features_in_ == 3
+
+
+def test_data_frame_of_points_with_the_column_of_the_labels():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=["x0", "x1", "x2"])
+    y = pandas.Series(Y, name="fraud")
+    with pytest.warns(UserWarning, match="the column 'fraud' of the features is left out"):
+        model = classifier(graph=GRAPH).fit(frame.assign(fraud=Y), y)
+    same(model)
+    np.testing.assert_array_equal(model.predict(frame.assign(fraud=Y)), model.predict(frame))
+    with pytest.raises(ValueError, match="the only column of the features, 'fraud', has the name"):
+        classifier(graph=GRAPH).fit(frame.assign(fraud=Y)[["fraud"]], y)
+
+
+def test_column_of_the_labels_that_was_asked_for_is_used_with_a_warning():
+    table, y = leaking_table(), labels_by_name("Series")
+    features = NodeFeatures.from_table(table, columns=["x0", " Fraud"])
+    with pytest.warns(UserWarning, match=r"than all unlabelled ones.* column ' Fraud_missing'"):
+        model = classifier().fit_edges(GRAPH, features, y)
+    assert model.n_features_in_ == 4

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.neighbors import KNeighborsClassifier
 
 from ohmlearn import (
     Graph,
@@ -408,3 +409,41 @@ def test_unsmoothed_expert_counts_as_features():
 def test_verdict_depends_on_the_losses(loss_with, verdict):
     use = GraphUse(loss_with < 0.9, loss_with, 1.0, 0.05, Homophily(0.1, 0.1))
     assert str(use).startswith(verdict)
+
+
+# Estimates from labels that are left out.
+
+
+@pytest.mark.parametrize("has_classes", [True, False])
+def test_estimates_do_not_see_the_labels_they_are_about(monkeypatch, has_classes):
+    """Other labels in a fold change the mixture, but no answer for the labels of that fold."""
+    folds = np.arange(30) % 5
+    monkeypatch.setattr("ohmlearn.features.mixture.split_labels", lambda *_: folds)
+    rng = np.random.default_rng(1)
+    task, estimator = (Classes(2), LogisticRegression()) if has_classes else (Values(), Ridge())
+    experts = make_experts(random_graph(120, 400), noise(n=120), task, estimator)
+    options = {"gamma": 9.0, "correct": None, "spread": None, "mix": True, "n_folds": 5}
+    options["homophily"] = 0.5
+
+    def fit(values):
+        labels = NodeLabels(np.arange(30), values, np.ones(30))
+        return fit_mixture(experts, labels, **options)[0]
+
+    values = np.eye(2)[rng.permutation(30) % 2] if has_classes else rng.standard_normal((30, 1))
+    before = fit(values)
+    values[folds == 2] = 1.0 - values[folds == 2]
+    after = fit(values)
+    assert before.weights != after.weights
+    np.testing.assert_array_equal(before.left_out[folds == 2], after.left_out[folds == 2])
+    assert (before.left_out[folds != 2] != after.left_out[folds != 2]).any(axis=1).all()
+
+
+def test_estimator_that_needs_more_labels_than_estimates_have():
+    """It can be fitted to eight of ten labels, but not to six."""
+    y = np.full(N, -1)
+    y[[0, 1, 2, 3, 4, -5, -4, -3, -2, -1]] = np.repeat([0, 1], 5)
+    X = noise() + 4 * TRUTH[:, np.newaxis]
+    model = GraphFeatureClassifier(KNeighborsClassifier(7), BLOCKS, random_state=0)
+    with pytest.warns(UserWarning, match=r"too high: KNeighborsClassifier failed with 6 labels"):
+        model.fit(X, y)
+    assert model.accuracy_estimate_.n_labels == 10

@@ -113,23 +113,25 @@ def check_feature_options(options: dict[str, Any]) -> None:
         raise click.UsageError("--features reads the edges once; leave out --passes")
 
 
-def read_feature_file(options: dict[str, Any], heading: str | None = None) -> "NodeFeatures":
+def read_feature_file(options: dict[str, Any], labels: "FileLabels") -> "NodeFeatures":
     """Return the features of a file, and print what became of its columns.
 
-    If no column has a usual name for ids, the `heading` of those of the labels is tried.
+    If no column has a usual name for ids, that of the ids of the labels is tried. A column with the
+    name of the labels is left out.
     """
     from ohmlearn._phases import phase
     from ohmlearn.features import read_features
+    from ohmlearn.features.node_features import drop_label_column
     from ohmlearn.reading import SourceError
 
-    path, columns = options["features_file"], options["feature_cols"]
+    path, columns, heading = options["features_file"], options["feature_cols"], labels.id_heading
     if columns is not None:
         columns = [name.strip() for name in columns.split(",")]
     node_col = as_column(options["feature_node_col"])
     try:
         with phase(f"reading {path}"):
             try:
-                features = read_features(path, node_col=node_col, columns=columns)
+                features: NodeFeatures = read_features(path, node_col=node_col, columns=columns)
             except SourceError as error:
                 said = str(error)  # lists the columns
                 if node_col is not None or NO_COLUMN not in said or repr(heading) not in said:
@@ -137,6 +139,7 @@ def read_feature_file(options: dict[str, Any], heading: str | None = None) -> "N
                 features = read_features(path, node_col=heading, columns=columns)
     except SourceError as error:  # the option node_col is about labels
         raise SourceError(str(error).replace("node_col", "--feature-node-col")) from error
+    features = drop_label_column(features, labels.label_heading)
     if not (options["quiet"] or options["as_json"]):
         tell(*describe_features(features))
     return features
@@ -184,7 +187,7 @@ def label_with_features(
     from ohmlearn.graph.time_view import TimeView
     from ohmlearn.sparsifier import StreamingSparsifier
 
-    features = read_feature_file(options, labels.id_heading)
+    features = read_feature_file(options, labels)
     stream = open_edges(options, needs_times=forgetting.needs_times)
     check_ids(stream, labels.path, list(labels), heading=labels.id_heading)
     some = features.chosen_ids[:MOST_CHECKED].tolist()

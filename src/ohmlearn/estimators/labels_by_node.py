@@ -9,7 +9,7 @@ from ohmlearn._warnings import warn
 from ohmlearn.reading.column_headings import is_known_id
 from ohmlearn.reading.label_table import gather
 
-__all__ = ["MISSING", "as_dict", "by_node", "pair_by_node", "warn_default_index"]
+__all__ = ["MISSING", "as_dict", "by_node", "label_heading", "pair_by_node", "warn_default_index"]
 
 MISSING = ("NAType", "NaTType")  # of pandas
 NODES = ("node", "node_id", "id")  # usual headings of the column of nodes
@@ -85,6 +85,30 @@ def _find_nodes(names: list[Any]) -> int:
     simple = [str(name).lower() for name in names]
     found = [at for at in range(2) if simple[at] in NODES]
     return found[0] if found else int(simple[0] in VALUES)
+
+
+def label_heading(y: Any) -> str | None:
+    """Return the name of the column that labels come from, if it has one.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> label_heading(pandas.Series([1, 0], name="fraud")), label_heading([1, 0])
+    ('fraud', None)
+    >>> label_heading(pandas.DataFrame({"node": [7, 8], "fraud": [1, 0]}))
+    'fraud'
+    """
+    library, kind = type(y).__module__.partition(".")[0], type(y).__name__
+    names: list[Any] = []
+    if library == "pyarrow":
+        names = y.schema.names if kind in ("Table", "RecordBatch") else []
+    elif library in ("pandas", "polars"):
+        names = [y.name] if kind == "Series" else list(getattr(y, "columns", ()))
+    elif isinstance(y, Mapping):
+        names = [getattr(y, "label_heading", None)]
+    is_pair = len(names) == 2 and (library != "pandas" or _is_table(names, []))
+    name = names[0] if len(names) == 1 else names[1 - _find_nodes(names)] if is_pair else None
+    return name if isinstance(name, str) else None
 
 
 def pair_by_node(y: Any, sample_weight: Any, *, by_index: bool) -> tuple[Any, Any]:

@@ -18,7 +18,7 @@ from ohmlearn.features.feature_columns import check_same_columns
 from ohmlearn.features.homophily import Homophily, measure_homophily
 from ohmlearn.features.known_graph import N_NEIGHBORS, KnownGraph, SharesGraph
 from ohmlearn.features.mixture import Mixture, fit_both, fit_mixture
-from ohmlearn.features.node_features import NodeFeatures
+from ohmlearn.features.node_features import NodeFeatures, drop_label_column
 from ohmlearn.features.scaled_features import ScaledFeatures, blocks
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
@@ -100,6 +100,7 @@ class MixesExperts(SharesGraph):
     _predict_own: Predictor
     _scaled: ScaledFeatures
     _by_estimator: NDArray[np.int64]  # nodes that the estimator alone answers, not the mixture
+    _label_column: str | None = None  # name of the labels, which no feature has
     n_features_in_: int
 
     # The classifier and the regressor differ in these.
@@ -305,6 +306,7 @@ class MixesExperts(SharesGraph):
         Rows are known nodes if X is NodeFeatures, else new points.
         """
         answers = self._solve()
+        X = drop_label_column(X, self._label_column, is_quiet=True)
         if isinstance(X, NodeFeatures):
             self._check_table(X)
             matched = X.match(self._known.nodes, n_nodes=len(answers))

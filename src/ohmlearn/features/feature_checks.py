@@ -6,8 +6,24 @@ from typing import Any, NoReturn
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaln
 
-__all__ = ["check_features", "explain"]
+from ohmlearn._warnings import warn
+from ohmlearn.estimators.label_input import NodeLabels
+
+__all__ = ["check_features", "explain", "own_features", "warn_of_leaks"]
+
+SAMPLE = 300  # rows that are looked at before all are
+UNLIKELY = (
+    1e-3  # largest probability of a warning about columns that have nothing to do with labels
+)
+NEARLY = 0.98  # fraction of the labels that a column made from labels agrees with
+EXACT = 1e-9  # 1 - r^2 of a column that has the numbers of the labels
+ENOUGH = 10  # numbers that are hardly a linear function of another column by accident
+MOST_SHOWN = 5  # columns in a warning
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Nodes = NDArray[np.int64]
 
 
 def check_features(X: Any, n_nodes: int, names: ArrayLike | None = None) -> Any:
@@ -75,6 +91,115 @@ def explain(error: Exception, X: Any) -> None:
         if "float() argument" in said:  # scikit-learn wants a TypeError with these words
             raise TypeError(f"{found}; {said}") from None
         raise
+
+
+def own_features(features: Any, X: Any) -> Any:
+    """Return features that do not change if the caller changes X."""
+    if scipy.sparse.issparse(features):
+        is_csr = getattr(X, "format", None) == "csr"  # other formats are converted
+        is_shared = is_csr and np.may_share_memory(features.data, X.data)
+    else:
+        is_shared = features is X or features.base is not None
+    return features.copy() if is_shared else features
+
+
+def warn_of_leaks(X: Any, labels: NodeLabels, missing: Mask, names: ArrayLike | None) -> None:
+    """Warn of columns that may have been made from the labels; nodes without features are ignored.
+
+    Columns with few values can look so by accident. If values were assigned to nodes at random, the
+    probability of a warning would be below UNLIKELY.
+    """
+    at = ~missing[labels.nodes]
+    nodes, values = labels.nodes[at], labels.values[at]
+    others = ~missing
+    others[labels.nodes] = False
+    least = float(np.log(X.shape[1] / UNLIKELY))
+    marks = _find_marks(X, nodes, np.flatnonzero(others), least)
+    if values.shape[1] == 1:
+        copies, same = _find_linear(X, nodes, values), "the labels are a linear function of values"
+    else:
+        copies = _find_copies(X, nodes, values, least)
+        same = "all labels of a class, or nearly all, have the same value"
+    only = "labelled nodes have other values than all unlabelled ones, which have the same,"
+    for columns, what in ((marks, only), ([at for at in copies if at not in marks], same)):
+        if columns:
+            shown = [repr(str(at if names is None else np.asarray(names)[at])) for at in columns]
+            more = f" and {len(shown) - MOST_SHOWN} more" if len(shown) > MOST_SHOWN else ""
+            one = len(shown) == 1
+            warn(
+                f"{what} in the {'column' if one else 'columns'} "
+                f"{', '.join(shown[:MOST_SHOWN])}{more}; leave {'it' if one else 'them'} out if "
+                f"{'it was' if one else 'they were'} made from the labels, because the answers "
+                f"would be wrong and the estimated accuracy too high"
+            )
+
+
+def _find_marks(X: Any, inside: Nodes, outside: Nodes, least: float) -> list[int]:
+    """Return columns with one value outside, and only others inside."""
+    if _log_ways([len(inside), len(outside)]) <= least:
+        return []
+    rows, rest = _take(X, _sample(inside)), _take(X, _sample(outside))
+    seen = np.flatnonzero((rest == rest[0]).all(axis=0) & (rows != rest[0]).all(axis=0))
+    return [
+        int(column)
+        for column in seen
+        if (_take(X, outside, column) == rest[0, column]).all()
+        and (_take(X, inside, column) != rest[0, column]).all()
+    ]
+
+
+def _find_copies(X: Any, nodes: Nodes, values: Floats, least: float) -> list[int]:
+    """Return columns with one value for nearly all labels of each class, not the same for all."""
+    codes = np.argmax(values, axis=1)
+    place = np.unique(_sample(codes), return_inverse=True)[1]
+    rows = _take(X, _sample(nodes))
+    groups = [rows[place == group] for group in range(place.max(initial=-1) + 1)]
+    usual = np.array([np.sort(group, axis=0)[len(group) // 2] for group in groups])
+    same = [(rows[:, at] == usual[place, at]).mean() >= NEARLY for at in range(rows.shape[1])]
+    found = []
+    for column in np.flatnonzero(same & (usual != usual[:1]).any(axis=0)):
+        _, kinds = np.unique(_take(X, nodes, column), return_inverse=True)
+        n_kinds = int(kinds.max()) + 1
+        table = np.zeros((values.shape[1], n_kinds))
+        np.add.at(table, (codes, kinds), 1)
+        n_others = len(nodes) - table.max(axis=1).sum()
+        # All ways to give the labels these values, over those with one value for each class. Of one
+        # label a class, all ways are such.
+        ways = _log_ways(table.sum(axis=0)) - np.count_nonzero(table.any(axis=1)) * np.log(n_kinds)
+        ways -= 2.0 * _log_ways([n_others, len(nodes) - n_others])
+        if n_others <= (1.0 - NEARLY) * len(nodes) and ways > least:
+            found.append(int(column))
+    return found
+
+
+def _find_linear(X: Any, nodes: Nodes, values: Floats) -> list[int]:
+    """Return columns of which the labels are a linear function."""
+    if len(nodes) < ENOUGH:
+        return []
+    columns = np.hstack([_take(X, _sample(nodes)), _sample(values)])
+    columns -= columns.mean(axis=0)
+    lengths = np.linalg.norm(columns, axis=0)
+    columns /= np.where(lengths > 0.0, lengths, 1.0)
+    found: list[int] = np.flatnonzero((columns[:, -1] @ columns[:, :-1]) ** 2 > 1 - EXACT).tolist()
+    return found
+
+
+def _sample(rows: NDArray[Any]) -> NDArray[Any]:
+    return rows[:: max(1, len(rows) // SAMPLE)]
+
+
+def _log_ways(sizes: Any) -> float:
+    """Return the logarithm of the number of ways to divide nodes into groups of these sizes."""
+    sizes = np.asarray(sizes)
+    return float(gammaln(sizes.sum() + 1) - gammaln(sizes + 1).sum())
+
+
+def _take(X: Any, nodes: Nodes, column: Any = slice(None)) -> Floats:
+    """Return some rows, or a part of a column, as a dense array of float64."""
+    rows = X[nodes][:, column] if isinstance(column, slice) else X[:, [column]][nodes]
+    dense = rows.toarray() if scipy.sparse.issparse(rows) else rows
+    found: Floats = np.asarray(dense, dtype=np.float64)
+    return found if isinstance(column, slice) else found[:, 0]
 
 
 def _convert_objects(features: NDArray[Any], names: ArrayLike | None) -> NDArray[Any]:

@@ -81,7 +81,7 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
     calibration : {"cv", None}
         "cv" fits probabilities to the labels that are left out; None leaves them as they are.
     cv : int
-        Number of folds in which labels are left out.
+        Number of folds in which labels are left out to weigh the experts.
     epsilon, max_edges
         Size of the sparsifier for edges that come as a stream, see `HFSClassifier`. With
         ``epsilon=None``, all edges are kept.
@@ -261,10 +261,10 @@ class GraphFeatureClassifier(ClassifierMixin, BaseGraphFeatures):
     def accuracy_estimate_(self) -> AccuracyEstimate:
         """Estimated share of nodes whose class is right: value, low, high (95%), n_labels.
 
-        From labels that are left out in folds, unless they are the only ones of their class. It
-        holds for nodes like the labelled ones. The same labels choose the weights of the experts,
-        so with fewer than about 20 labels of each class it may be too high if neither features nor
-        graph say much. NaN if no label can be left out.
+        From labels that are left out in five folds, unless they are the only ones of their class;
+        the weights of the experts are chosen without them, too. It holds for nodes like the
+        labelled ones. It is rather too low, because a fifth of the labels is missing. NaN if no
+        label can be left out.
         """
         left_out, labels = self._left_out()
         if len(left_out) == 0:

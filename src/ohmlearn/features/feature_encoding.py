@@ -36,6 +36,7 @@ class Encoded(NamedTuple):
     X: Any  # array or CSR matrix
     names: list[str]
     treatment: dict[str, str]  # what was done to each column, in words
+    sources: list[str]  # the column of the table that each of `names` comes from
 
 
 class Numbers:
@@ -165,7 +166,7 @@ def encode_columns(
     --------
     >>> import pyarrow
     >>> table = pyarrow.table({"age": [30, None, 50], "city": ["a", "b", "b"], "one": [1, 1, 1]})
-    >>> X, names, treatment = encode_columns(table, "people.csv")
+    >>> X, names, treatment, _ = encode_columns(table, "people.csv")
     >>> X
     array([[30.,  0.,  1.,  0.],
            [40.,  1.,  0.,  1.],
@@ -178,6 +179,7 @@ def encode_columns(
     parts: list[Numbers | Categories] = []
     treatment: dict[str, str] = {}
     doubts: list[str] = []
+    sources: list[str] = []
     for name, column in zip(table.column_names, table.columns, strict=True):
         if name.strip().lower() in LABEL_NAMES and name not in asked:
             treatment[name] = "left out: labels are no features; name the column to use it"
@@ -188,6 +190,7 @@ def encode_columns(
             doubts.append(f"the column {name!r} is read as text: {part.doubt}")
         if part.names:
             parts.append(part)
+            sources += [name] * len(part.names)
     for doubt in doubts[:MOST_DOUBTS]:
         warn(f"{show_name(source)}: {doubt}")
     names = [name for part in parts for name in part.names]
@@ -196,7 +199,7 @@ def encode_columns(
         refuse_source(
             source, f"has no columns of features{': ' if why else ''}{why}; is it the right file?"
         )
-    return Encoded(_join(parts, table.num_rows, len(names)), names, treatment)
+    return Encoded(_join(parts, table.num_rows, len(names)), names, treatment, sources)
 
 
 def _join(parts: list[Numbers | Categories], n_rows: int, n_columns: int) -> Any:

@@ -33,9 +33,9 @@ from ohmlearn.estimators.label_input import (
     number_labels,
     refuse_unknown,
 )
-from ohmlearn.estimators.labels_by_node import pair_by_node
+from ohmlearn.estimators.labels_by_node import label_heading, pair_by_node
 from ohmlearn.features.feature_answers import MixesExperts
-from ohmlearn.features.feature_checks import check_features, explain
+from ohmlearn.features.feature_checks import check_features, explain, own_features, warn_of_leaks
 from ohmlearn.features.known_graph import (
     KnownGraph,
     add_edges,
@@ -43,7 +43,7 @@ from ohmlearn.features.known_graph import (
     join_neighbors,
     read_graph,
 )
-from ohmlearn.features.node_features import NodeFeatures
+from ohmlearn.features.node_features import NodeFeatures, drop_label_column
 from ohmlearn.features.scaled_features import ScaledFeatures
 from ohmlearn.features.smoothing import MOST_GAMMA
 from ohmlearn.nodes import NodeTable
@@ -110,11 +110,12 @@ class BaseGraphFeatures(MixesExperts):
         self._check_parameters()
         self._seed = check_seed(self.random_state)
         self._has_neighbors = self.graph is None
+        X = self._without_labels(X, y)
         if isinstance(X, NodeFeatures):
             known = self._join_rows(X.X, X.ids) if self.graph is None else self._read(self.graph)
             self._set_names(X)
             return self._fit_table(known, X, y, sample_weight, add=False)
-        features = _own(self._check_features(X, reset=True), X)
+        features = own_features(self._check_features(X, reset=True), X)
         if self.graph is None:
             known = self._join_rows(features)
         else:
@@ -174,17 +175,23 @@ class BaseGraphFeatures(MixesExperts):
         self._has_neighbors = False
         if is_table(X):
             X = NodeFeatures.from_table(X)
+        X = self._without_labels(X, y)
         if isinstance(X, NodeFeatures):
             self._set_names(X)
             known = self._read(edges, None, sparsifier)
             return self._fit_table(known, X, y, sample_weight, add=True)
-        features = _own(self._check_features(X, reset=True), X)
+        features = own_features(self._check_features(X, reset=True), X)
         known = self._read(edges, features.shape[0], sparsifier)
         _refuse_doubtful_order(X, known.nodes)
         y, sample_weight = pair_by_node(y, sample_weight, by_index=True)
         self._set(known, features, None)
         self._set_labels(self._read_labels(y, known.graph.n_nodes, known.nodes, sample_weight))
         return self
+
+    def _without_labels(self, X: Any, y: Any) -> Any:
+        """Return features without the column that the labels y come from, and remember its name."""
+        self._label_column = label_heading(y)
+        return drop_label_column(X, self._label_column)
 
     def _read(
         self,
@@ -292,6 +299,8 @@ class BaseGraphFeatures(MixesExperts):
         if last > len(self._missing):  # labels of nodes that have neither edges nor features
             self._grow(last)
         self._answers = None
+        names = getattr(self, "feature_names_in_", None)
+        warn_of_leaks(self._features, self._labels, self._missing, names)
         self._solve()
 
     def _weigh_labels(self, labels: NodeLabels) -> NodeLabels:
@@ -346,10 +355,11 @@ class BaseGraphFeatures(MixesExperts):
     def _update(self, edges: Any, X: Any) -> None:
         if is_table(X):
             X = NodeFeatures.from_table(X)
+        X = drop_label_column(X, self._label_column, is_quiet=True)
         if isinstance(X, NodeFeatures):
             self._check_table(X)
         array = X is not None and not isinstance(X, NodeFeatures)
-        features = _own(self._check_features(X, reset=False), X) if array else None
+        features = own_features(self._check_features(X, reset=False), X) if array else None
         known = add_edges(self._known, edges, self.verbose)
         if known.sparsifier is not None and known.sparsifier.options.has_times:
             known = known._replace(degrees=known.graph.degrees)
@@ -465,16 +475,6 @@ class BaseGraphFeatures(MixesExperts):
 def _is_by_row(y: Any) -> bool:
     """Whether y has one entry for each row of NodeFeatures, and not nodes as keys."""
     return not (isinstance(y, Mapping) or is_table(y) or type(y).__name__ == "Series")
-
-
-def _own(features: Any, X: Any) -> Any:
-    """Return features that do not change if the caller changes X."""
-    if scipy.sparse.issparse(features):
-        is_csr = getattr(X, "format", None) == "csr"  # other formats are converted
-        is_shared = is_csr and np.may_share_memory(features.data, X.data)
-    else:
-        is_shared = features is X or features.base is not None
-    return features.copy() if is_shared else features
 
 
 def _refuse_doubtful_order(X: Any, nodes: NodeTable | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ohmlearn._display import Shown
+from ohmlearn._warnings import warn
 from ohmlearn.checks.edge_arrays import is_table
 from ohmlearn.checks.parameters import LARGEST
 from ohmlearn.features.feature_columns import (
@@ -25,7 +27,7 @@ from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_ids import as_ids
 from ohmlearn.reading.source_errors import refuse_source
 
-__all__ = ["NodeFeatures"]
+__all__ = ["NodeFeatures", "drop_label_column"]
 
 
 class NodeFeatures(Shown):
@@ -85,6 +87,7 @@ class NodeFeatures(Shown):
         self._first_row = 0
         n_rows, n_columns = self.X.shape
         self.names = None if names is None else [str(name) for name in names]
+        self._sources = self.names  # columns that they come from; None if these were asked for
         if self.names is not None and len(self.names) != n_columns:
             raise ValueError(f"X has {n_columns} columns, but there are {len(self.names)} names")
         self.ids: NDArray[Any] | None = None
@@ -110,8 +113,9 @@ class NodeFeatures(Shown):
         them. A column of texts or categories becomes a column NAME=VALUE for each value; if there
         are more than 50 values, the rarest share one column. Missing texts are a category, too.
         Columns with one value only, and texts nearly all of which are different, are left out. So
-        are columns called label, labels or target, unless `columns` names them. The numbers are
-        not scaled.
+        are columns called label, labels or target, unless `columns` names them. When a model is
+        fitted, a column with the name of the labels is left out likewise. The numbers are not
+        scaled.
 
         Parameters
         ----------
@@ -178,6 +182,7 @@ class NodeFeatures(Shown):
         features.ids, features.treatment = ids, encoded.treatment
         features.source, features.id_heading = source, found.node
         features._first_row = first_row
+        features._sources = encoded.sources if columns is None else None
         return features
 
     @property
@@ -289,6 +294,43 @@ class NodeFeatures(Shown):
             "sparse": sparse.issparse(self.X),
             "ids such as": None if self.ids is None else str(self.ids.tolist()[0]),
         }
+
+
+def drop_label_column(X: Any, name: str | None, *, is_quiet: bool = False) -> Any:
+    """Return NodeFeatures or a data frame without what comes from the column of the labels.
+
+    `name` is that of the labels. If there is no such column, or it was asked for, X is returned.
+
+    Examples
+    --------
+    >>> features = NodeFeatures([[1.0, 0.0], [2.0, 1.0]], names=["age", "Fraud"])
+    >>> drop_label_column(features, "fraud", is_quiet=True).names
+    ['age']
+    """
+    is_own = isinstance(X, NodeFeatures)
+    names = getattr(X, "_sources" if is_own else "columns", None)
+    names = [] if names is None else list(names)
+    found = [str(each).strip().lower() == str(name).strip().lower() for each in names]
+    if name is None or not any(found):
+        return X
+    if all(found):
+        raise ValueError(
+            f"the only column of the features, {names[0]!r}, has the name of the labels; give "
+            f"other columns, or rename it if it is a feature"
+        )
+    if not is_quiet:
+        warn(
+            f"the column {names[found.index(True)]!r} of the features is left out, because the "
+            f"labels have this name; rename it if it is a feature"
+        )
+    kept = np.flatnonzero(~np.array(found))
+    if not is_own:
+        return X[[names[at] for at in kept]]
+    some = copy(X)
+    some.X = X.X[:, kept]
+    some.names, some._sources = ([each[at] for at in kept] for each in (X.names, names))
+    some.treatment = X.treatment | {names[found.index(True)]: "left out: the labels have this name"}
+    return some
 
 
 def _check_matrix(X: Any) -> Any:

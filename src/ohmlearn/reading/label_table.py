@@ -44,6 +44,8 @@ class FileLabels(dict[str, Any]):
         The first id, if its row may be a heading.
     id_heading : str or None
         The heading of the column of ids, which may name the kind of these nodes.
+    label_heading : str or None
+        The heading of the column of labels.
     n_minus_ones : int
         Number of rows with the label -1, which are left out.
     """
@@ -55,6 +57,7 @@ class FileLabels(dict[str, Any]):
         self.columns = ""
         self.heading: str | None = None
         self.id_heading: str | None = None
+        self.label_heading: str | None = None
         self.n_minus_ones = 0
 
     def classes(self) -> set[Any]:
@@ -119,7 +122,10 @@ def read_labels(
     labels.n_minus_ones = n_minus_ones
     labels.update(gather((node, _as_integer(text) if integers else text) for node, text, _ in rows))
     if columns is not None:
-        labels.id_heading = None if columns.names is None else columns.names[columns.u]
+        if columns.names is not None:
+            labels.id_heading, labels.label_heading = (
+                columns.names[at] for at in (columns.u, columns.v)
+            )
         names = f"nodes = {columns.name(columns.u)}, labels = {columns.name(columns.v)}"
         if columns.w is not None:
             labels.weights = gather((node, weight) for node, _, weight in rows)
