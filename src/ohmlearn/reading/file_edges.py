@@ -15,10 +15,11 @@ from ohmlearn._display import Shown
 from ohmlearn.edges.protocol import Batch, Edges
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.known_nodes import KnownEnds, add_ends, look_up, number_ends
-from ohmlearn.nodes.node_ids import Coded, Ids, Strings, decode_codes, decode_strings, take
+from ohmlearn.nodes.node_ids import Coded, Ids, Strings, decode_strings, take
 from ohmlearn.nodes.node_types import with_kind
 from ohmlearn.reading.parallel import Piece, prepare_all
 from ohmlearn.reading.read_options import ReadOptions
+from ohmlearn.reading.remote import is_remote
 from ohmlearn.reading.source_errors import refuse_source
 from ohmlearn.reading.source_types import SourceKinds, say_kinds
 from ohmlearn.reading.table_reader import Source, Step, inspect_all, read_in_turn
@@ -116,6 +117,7 @@ class EdgeStream(Edges, Shown):
         for source in sources:
             source.times = self.times
             source.keeps_codes = True
+        sources[0].stays_open = not is_remote(sources[0].name)
         inspect_all(sources)
         for source in sources:  # before any of them is read
             self._kinds.check(source)
@@ -194,8 +196,8 @@ class EdgeStream(Edges, Shown):
 
     def _look_at_ids(self) -> Ids | None:
         """Return the ids of one end of the first edges."""
-        batches = (raw for source in self._sources for raw in source.batches(None))
-        return next((decode_codes(raw.u) for raw in batches if raw.u.size > 0), None)
+        found = (source.look_at_ids() for source in self._sources)
+        return next((ids for ids in found if ids is not None), None)
 
     def batches(self, n_jobs: int = 1) -> Iterator[Batch]:
         """Yield the batches; with more than one job, threads read the next ones meanwhile.

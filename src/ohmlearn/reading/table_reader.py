@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ohmlearn import _core
 from ohmlearn.checks.edge_arrays import ALLOWED_WEIGHTS, are_weights
-from ohmlearn.nodes.node_ids import Coded, Ids, encode_strings, take
+from ohmlearn.nodes.node_ids import Coded, Ids, decode_codes, encode_strings, take
 from ohmlearn.reading.column_choice import Columns
 from ohmlearn.reading.file_names import find_folder_columns
 from ohmlearn.reading.read_ahead import ReadAhead
@@ -75,6 +75,8 @@ class Source(ABC):
         Where the batch after the last one starts, for `batches_from`; 0 is the beginning.
     keeps_codes : bool
         Whether batches may have `Coded` ids.
+    stays_open : bool
+        Whether a file stays open between `inspect` and the first pass.
     """
 
     has_rows = False  # with columns, so that ``where`` can choose some
@@ -99,6 +101,7 @@ class Source(ABC):
         self.node_kinds: tuple[str, ...] = ()
         self.position: Any = 0
         self.keeps_codes = False
+        self.stays_open = False
         self.folders = find_folder_columns(name)
         self.group: str | None = None
         self._ahead: Future[ReadAhead] | None = None
@@ -209,6 +212,10 @@ class Source(ABC):
     @abstractmethod
     def inspect(self) -> None:
         """Find columns and size without reading the edges, if that is possible."""
+
+    def look_at_ids(self) -> Ids | None:
+        """Return ids of one end of the first edges."""
+        return next((decode_codes(raw.u) for raw in self.batches(None) if raw.u.size > 0), None)
 
 
 def inspect_all(sources: list[Source]) -> None:
