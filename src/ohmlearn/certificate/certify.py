@@ -20,10 +20,9 @@ from ohmlearn._display import Shown
 from ohmlearn._phases import number_pass, phase
 from ohmlearn.certificate.lanczos import Lanczos
 from ohmlearn.checks.parameters import check_count, check_fraction, check_seed
-from ohmlearn.edges.passes import check_first_pass, check_sparsifier
+from ohmlearn.edges.passes import check_first_pass
 from ohmlearn.nodes import NodeTable
-from ohmlearn.nodes.node_identity import nodes_of
-from ohmlearn.reading.as_edges import as_edges
+from ohmlearn.reading.as_edges import as_edges_and_sparsifier
 
 __all__ = ["Certificate", "certify"]
 
@@ -218,8 +217,7 @@ def certify(
     exact up to rounding
     1 pass, 3 edges read, 3 nodes
     """
-    edges = as_edges(edges, nodes_of(h), is_first=False)
-    h = check_sparsifier(edges, h, CALL, at, since)
+    edges, h = as_edges_and_sparsifier(edges, h, CALL, at, since)
     eta, delta = check_fraction("eta", eta), 1.0 - check_fraction("confidence", confidence)
     n_starts, seed = check_count("n_starts", n_starts, MAX_STARTS), check_seed(random_state)
     component = h.components()[1]

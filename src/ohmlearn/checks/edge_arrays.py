@@ -25,6 +25,7 @@ __all__ = [
     "check_nodes_of",
     "check_same_length",
     "check_weights",
+    "is_from",
     "is_matrix",
     "is_table",
     "library_of",
@@ -258,10 +259,20 @@ def check_columns(values: Any, name: str, n_rows: int, row: str = "node") -> NDA
     return columns
 
 
-def maker_of(edges: Any) -> str | None:
+def is_from(library: str, given: object) -> bool:
+    """Whether an object is of a class of a library, which need not be installed.
+
+    Examples
+    --------
+    >>> is_from("numpy", np.arange(3)), is_from("networkx", np.arange(3))
+    (True, False)
+    """
+    return any(base.__module__.partition(".")[0] == library for base in type(given).__mro__)
+
+
+def maker_of(edges: object) -> str | None:
     """Return the function that makes a Graph of a graph of another library; None for others."""
-    makers = {"tocsr": "scipy", "adjacency": "networkx", "get_edgelist": "igraph"}
-    found = (library for attribute, library in makers.items() if hasattr(edges, attribute))
+    found = (name for name in ("scipy", "networkx", "igraph") if is_from(name, edges))
     return next((f"Graph.from_{library}" for library in found), None)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from dask.delayed import Delayed
 
+from ohmlearn.checks.edge_arrays import is_from
 from ohmlearn.checks.parameters import check_count
 from ohmlearn.cluster.partitions import (
     Partition,
@@ -35,7 +36,8 @@ def find_partitions(
     ['partition 0', 'partition 1']
     """
     check_count("partition_edges", partition_edges)
-    if hasattr(edges, "to_delayed") and hasattr(edges, "columns"):
+    is_delayed = isinstance(edges, Delayed)
+    if is_from("dask", edges) and not is_delayed:
         names = [str(name) for name in edges.columns]
         used, columns = choose_frame_columns(names, look_at_types(edges.dtypes), options)
         edges = edges[[edges.columns[at] for at in used]]

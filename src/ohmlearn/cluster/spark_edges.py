@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ohmlearn.checks.edge_arrays import is_from
 from ohmlearn.checks.parameters import check_count
 from ohmlearn.cluster.partition_work import Work
 from ohmlearn.cluster.partitioned_edges import PARTITION_EDGES, PartitionedEdges, Progress
@@ -79,11 +80,12 @@ class SparkEdges(PartitionedEdges):
         check_count("partition_edges", partition_edges)
         self.integer_type = "bigint"  # of ids in the answers
         self.frame: Any = None
-        if hasattr(edges, "mapInArrow"):
+        is_frame = is_from("pyspark", edges)
+        if is_frame:
             spark = edges.sparkSession
 
         def find(how: ReadOptions) -> tuple[list[Partition], str | None]:
-            if not hasattr(edges, "mapInArrow"):
+            if not is_frame:
                 wanted = "a Spark DataFrame, or paths of files"
                 return divide_files(edges, partition_edges, how, wanted)
             self.frame, columns, self.integer_type = choose_edges(edges, how)

@@ -58,7 +58,7 @@ class IterableEdges(Edges):
     """
 
     def __init__(self, given: Iterable[Any] | Callable[[], Iterable[Any]]) -> None:
-        self._given = given
+        self.given = given
         self._was_read = False
         self.rereadable = not isinstance(given, Iterator)
         self.sources = (f"a {type(given).__name__}",)
@@ -68,7 +68,7 @@ class IterableEdges(Edges):
         if self._was_read:
             self.again("a second pass")
         self._was_read, self.n_read = True, 0
-        given = self._given() if callable(self._given) else self._given
+        given = self.given() if callable(self.given) else self.given
         for number, each in enumerate(given):
             batch = self._check(each, number)
             if number == 0:

@@ -5,7 +5,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,6 @@ from ohmlearn import _core
 from ohmlearn.checks.edge_arrays import (
     MAX_NODES,
     EdgeNames,
-    check_graph,
     raise_edge_fault,
 )
 from ohmlearn.checks.parameters import check_n_jobs
@@ -26,12 +25,10 @@ from ohmlearn.nodes.node_identity import join_tables
 __all__ = [
     "BatchPasses",
     "GraphPasses",
-    "KeepsGraph",
     "PassTotals",
     "Passes",
     "Surroundings",
     "check_first_pass",
-    "check_sparsifier",
     "multiply_laplacian",
     "pass_bytes",
     "read_pass",
@@ -216,55 +213,6 @@ class GraphPasses(Passes):
         how = (self._roots, self._threads, self.watched)
         totals = read_pass(batches, none, self.component, *how)
         return totals._replace(product=product, weight=0.0)
-
-
-@runtime_checkable
-class KeepsGraph(Protocol):
-    """A sparsifier: something that has a graph at a time."""
-
-    def snapshot(self, *, at: Any = None, since: Any = None) -> Graph:
-        """Return the graph."""
-
-
-def check_sparsifier(edges: Edges, h: Any, call: str, at: Any = None, since: Any = None) -> Graph:
-    """Return the sparsifier `h` as a Graph; refuse arguments in the wrong order and other ids.
-
-    The `view` of the graph says which of the edges it approximates, if times matter.
-
-    Parameters
-    ----------
-    edges : Edges
-        The edges of the full graph.
-    h : Graph, or an object whose ``snapshot()`` returns one
-    call : str
-        The call as the user writes it, for messages.
-    at, since : number or date, optional
-        Which graph `h` is asked for, see `StreamingSparsifier.snapshot`.
-    """
-    if edges.is_sample:
-        raise TypeError(
-            f"edges come first and the sparsifier second, {call}, but the first argument is a "
-            f"{type(edges).__name__}; swap the two"
-        )
-    moment = {name: value for name, value in (("at", at), ("since", since)) if value is not None}
-    graph = h
-    if isinstance(h, KeepsGraph):
-        graph = h.snapshot(**moment)
-    elif moment:
-        raise TypeError(
-            f"{' and '.join(moment)} can be given with a StreamingSparsifier only, got "
-            f"{type(h).__name__}"
-        )
-    if not isinstance(graph, Graph) and not hasattr(graph, "shape"):
-        swapped = isinstance(graph, Iterable) and not isinstance(graph, str)
-        remedy = "; swap the two" if edges.nodes_are_final and swapped else ""
-        raise TypeError(
-            f"the sparsifier must be a Graph or have a method snapshot(), and it comes after the "
-            f"edges, {call}; got {type(graph).__name__}{remedy}"
-        )
-    found: Graph = check_graph(graph, Graph)
-    join_tables(edges.nodes, found.nodes)
-    return found
 
 
 def check_first_pass(edges: Edges, h: Graph, source: Passes, call: str) -> None:

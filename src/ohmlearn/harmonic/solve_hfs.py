@@ -21,7 +21,7 @@ from ohmlearn.checks.parameters import (
     check_parameters,
     check_seed,
 )
-from ohmlearn.edges.passes import Passes, check_first_pass, check_sparsifier
+from ohmlearn.edges.passes import Passes, check_first_pass
 from ohmlearn.graph import Graph
 from ohmlearn.harmonic.block_cg import BlockCG
 from ohmlearn.harmonic.hfs_result import HFSResult
@@ -35,8 +35,7 @@ from ohmlearn.harmonic.leave_one_out import (
     respond,
 )
 from ohmlearn.harmonic.restart_system import RestartSystem
-from ohmlearn.nodes.node_identity import nodes_of
-from ohmlearn.reading.as_edges import as_edges
+from ohmlearn.reading.as_edges import as_edges_and_sparsifier
 
 __all__ = ["HFSResult", "Method", "refine", "solve_hfs"]
 
@@ -268,8 +267,7 @@ def refine(
     >>> bool(abs(found.f - solve_hfs(graph, [0, 1, 2], [1.0, -1.0, 1.0]).f).max() < 1e-5)
     True
     """
-    edges = as_edges(edges, nodes_of(h), is_first=False)
-    h = check_sparsifier(edges, h, CALL, at, since)
+    edges, h = as_edges_and_sparsifier(edges, h, CALL, at, since)
     limit = check_count("passes", passes)
     check_fraction("tol", tol)
     component = h.components()[1]

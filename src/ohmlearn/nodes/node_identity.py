@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ohmlearn.nodes.node_table import NodeTable
 
-__all__ = ["are_reordered", "join_tables", "nodes_of"]
-
-
-def nodes_of(edges: Any) -> NodeTable | None:
-    """Return the table that numbers the nodes of a stream or graph; None if it has no ids.
-
-    Examples
-    --------
-    >>> nodes_of([([0], [1])]) is None
-    True
-    """
-    nodes = getattr(edges, "nodes", None)
-    return nodes if isinstance(nodes, NodeTable) else None
+__all__ = ["are_reordered", "join_tables"]
 
 
 def join_tables(a: NodeTable | None, b: NodeTable | None) -> NodeTable | None:

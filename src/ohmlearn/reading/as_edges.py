@@ -8,15 +8,31 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from ohmlearn.checks.edge_arrays import is_table, refuse_other_graph, refuse_table
+from ohmlearn.checks.edge_arrays import (
+    check_graph,
+    is_from,
+    is_matrix,
+    is_table,
+    refuse_other_graph,
+    refuse_table,
+)
 from ohmlearn.edges.in_memory import ArrayEdges, GraphEdges, IterableEdges, NamedEdges
 from ohmlearn.edges.protocol import Edges
 from ohmlearn.edges.wrapped import CheckedEdges
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
+from ohmlearn.nodes.node_identity import join_tables
 from ohmlearn.reading.read_edges import read_edges
 
-__all__ = ["as_edges", "as_named_edges"]
+__all__ = ["as_edges", "as_edges_and_sparsifier", "as_named_edges"]
+
+
+@runtime_checkable
+class KeepsGraph(Protocol):
+    """A sparsifier: something that has a graph at a time."""
+
+    def snapshot(self, *, at: Any = None, since: Any = None) -> Graph:
+        """Return the graph."""
 
 
 @runtime_checkable
@@ -27,7 +43,7 @@ class HasLiveEdges(Protocol):
         """Return the edges as they are now."""
 
 
-def as_edges(given: Any, nodes: NodeTable | None = None, *, is_first: bool = True) -> Edges:
+def as_edges(given: object, nodes: NodeTable | None = None, *, is_first: bool = True) -> Edges:
     """Return edges in any form as `Edges`.
 
     Parameters
@@ -62,7 +78,7 @@ or function that returns one
             f"edges are needed, got the path {given!s}; read it with ohmlearn.read_edges"
         )
     can_match = is_first or nodes is not None
-    if any(base.__module__.partition(".")[0] == "networkx" for base in type(given).__mro__):
+    if is_from("networkx", given):
         graph = Graph.from_networkx(given)
         if graph.nodes is None and nodes is not None:  # its numbers are ids
             graph.nodes = NodeTable()
@@ -81,7 +97,52 @@ or function that returns one
     )
 
 
-def as_named_edges(given: Any) -> Edges:
+def as_edges_and_sparsifier(
+    edges: object, h: object, call: str, at: Any = None, since: Any = None
+) -> tuple[Edges, Graph]:
+    """Return the edges of a graph, and its sparsifier `h` as a Graph.
+
+    Arguments in the wrong order and different ids are refused. The `view` of the sparsifier says
+    which of the edges it approximates, if times matter.
+
+    Parameters
+    ----------
+    edges : object
+        See `as_edges`.
+    h : Graph, or an object whose ``snapshot()`` returns one
+    call : str
+        The call as the user writes it, for messages.
+    at, since : number or date, optional
+        Which graph `h` is asked for, see `StreamingSparsifier.snapshot`.
+    """
+    if isinstance(edges, Edges) and edges.is_sample:
+        raise TypeError(
+            f"edges come first and the sparsifier second, {call}, but the first argument is a "
+            f"{type(edges).__name__}; swap the two"
+        )
+    moment = {name: value for name, value in (("at", at), ("since", since)) if value is not None}
+    graph = h
+    if isinstance(h, KeepsGraph):
+        graph = h.snapshot(**moment)
+    elif moment:
+        raise TypeError(
+            f"{' and '.join(moment)} can be given with a StreamingSparsifier only, got "
+            f"{type(h).__name__}"
+        )
+    if not isinstance(graph, Graph) and not is_matrix(graph):
+        swapped = isinstance(edges, Graph) and isinstance(graph, Iterable)
+        remedy = "; swap the two" if swapped and not isinstance(graph, str) else ""
+        raise TypeError(
+            f"the sparsifier must be a Graph or have a method snapshot(), and it comes after the "
+            f"edges, {call}; got {type(graph).__name__}{remedy}"
+        )
+    sparsifier: Graph = check_graph(graph, Graph)
+    found = as_edges(edges, sparsifier.nodes, is_first=False)
+    join_tables(found.nodes, sparsifier.nodes)
+    return found, sparsifier
+
+
+def as_named_edges(given: object) -> Edges:
     """Return edges in any form; arrays and batches have ids of any type, not numbers.
 
     Examples
@@ -93,4 +154,4 @@ def as_named_edges(given: Any) -> Edges:
     if isinstance(given, tuple):
         return NamedEdges([given])
     edges = as_edges(given)
-    return NamedEdges(given) if isinstance(edges, IterableEdges) else edges
+    return NamedEdges(edges.given) if isinstance(edges, IterableEdges) else edges
