@@ -150,7 +150,7 @@ class Certificate(Shown):
 
 
 def certify(
-    edges: Any,
+    edges: object,
     h: Any,
     *,
     at: Any = None,

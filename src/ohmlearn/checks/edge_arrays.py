@@ -276,7 +276,7 @@ def maker_of(edges: object) -> str | None:
     return next((f"Graph.from_{library}" for library in found), None)
 
 
-def refuse_other_graph(edges: Any) -> Any:
+def refuse_other_graph(edges: object) -> Any:
     """Return edges, unless they are a graph of another library."""
     maker = maker_of(edges)
     if maker is not None:
@@ -287,9 +287,9 @@ def refuse_other_graph(edges: Any) -> Any:
     return edges
 
 
-def is_table(source: Any) -> bool:
+def is_table(given: object) -> bool:
     """Whether an object is a table that `ArrowObject` reads."""
-    return hasattr(source, "__arrow_c_stream__") or library_of(source) in (
+    return hasattr(given, "__arrow_c_stream__") or library_of(given) in (
         "dataset",
         "scanner",
         "lazy frame",
@@ -297,7 +297,7 @@ def is_table(source: Any) -> bool:
     )
 
 
-def refuse_table(edges: Any) -> None:
+def refuse_table(edges: object) -> None:
     """Refuse a table where batches of edges are needed."""
     if is_table(edges):
         raise TypeError(

@@ -12,7 +12,7 @@ __all__ = ["label", "sparsify"]
 
 
 def sparsify(
-    edges: Any,
+    edges: object,
     *,
     epsilon: float = 0.5,
     max_edges: int | None = None,
@@ -75,7 +75,7 @@ def sparsify(
 
 
 def label(
-    edges: Any,
+    edges: object,
     y: Any,
     *,
     sample_weight: Any = None,
@@ -157,7 +157,7 @@ half_life, horizon, random_state
     return Labelled(**found)
 
 
-def _on_cluster(edges: Any, options: dict[str, Any]) -> ClusterEdges:
+def _on_cluster(edges: object, options: dict[str, Any]) -> ClusterEdges:
     if not isinstance(edges, ClusterEdges):
         return ClusterEdges(edges, **options)
     if options:

@@ -70,7 +70,7 @@ class ClusterEdges(PartitionedEdges):
 
     def __init__(
         self,
-        edges: Any,
+        edges: object,
         *,
         client: Client | None = None,
         split_every: int = 4,

@@ -49,7 +49,7 @@ class LocalEdges(PartitionedEdges):
 
     def __init__(
         self,
-        edges: Any,
+        edges: object,
         *,
         n_jobs: int | None = None,
         split_every: int = 4,

@@ -13,7 +13,7 @@ __all__ = ["label", "sparsify"]
 
 
 def sparsify(
-    edges: Any,
+    edges: object,
     *,
     epsilon: float = 0.5,
     max_edges: int | None = None,
@@ -72,7 +72,7 @@ def sparsify(
 
 
 def label(
-    edges: Any,
+    edges: object,
     labels: Any,
     *,
     sample_weight: Any = None,
@@ -159,7 +159,7 @@ half_life, horizon, random_state
     return LabelledFrame(**found)
 
 
-def _in_spark(edges: Any, options: dict[str, Any]) -> SparkEdges:
+def _in_spark(edges: object, options: dict[str, Any]) -> SparkEdges:
     if not isinstance(edges, SparkEdges):
         return SparkEdges(edges, **options)
     if options:

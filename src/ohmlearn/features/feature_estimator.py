@@ -130,7 +130,7 @@ class BaseGraphFeatures(MixesExperts):
 
     def fit_edges(
         self,
-        edges: Any,
+        edges: object,
         X: Any,
         y: Any,
         *,
@@ -195,7 +195,7 @@ class BaseGraphFeatures(MixesExperts):
 
     def _read(
         self,
-        edges: Any,
+        edges: object,
         n_rows: int | None = None,
         sparsifier: StreamingSparsifier | None = None,
     ) -> KnownGraph:
@@ -322,7 +322,7 @@ class BaseGraphFeatures(MixesExperts):
         self._set(self._known, features, missing)
         self._table = table
 
-    def update(self, edges: Any, X: Any = None) -> Self:
+    def update(self, edges: object, X: Any = None) -> Self:
         """Take in more edges; answers are computed again when they are asked for.
 
         Parameters
@@ -352,7 +352,7 @@ class BaseGraphFeatures(MixesExperts):
             self._update(edges, X)
         return self
 
-    def _update(self, edges: Any, X: Any) -> None:
+    def _update(self, edges: object, X: Any) -> None:
         if is_table(X):
             X = NodeFeatures.from_table(X)
         X = drop_label_column(X, self._label_column, is_quiet=True)

@@ -57,7 +57,7 @@ class SharesGraph(BaseEstimator):
 
 
 def read_graph(
-    edges: Any,
+    edges: object,
     n_rows: int | None,
     *,
     epsilon: float | None,
@@ -122,7 +122,7 @@ def read_graph(
     return _pad(graph, counted, counted.nodes, sparsifier, n_rows)
 
 
-def add_edges(known: KnownGraph, edges: Any, verbose: int = 0) -> KnownGraph:
+def add_edges(known: KnownGraph, edges: object, verbose: int = 0) -> KnownGraph:
     """Return the graph with more edges; a copy of the sparsifier takes them in.
 
     So an error leaves the known graph as it was, and a sparsifier that others use does not change.
@@ -216,7 +216,7 @@ def _load(path: str | PathLike[str]) -> StreamingSparsifier:
         ) from error
 
 
-def _check_sparsifier(sparsifier: StreamingSparsifier, edges: Any, is_whole: bool) -> None:
+def _check_sparsifier(sparsifier: StreamingSparsifier, edges: object, is_whole: bool) -> None:
     """Refuse a sparsifier that would not be used, or whose earlier edges have no degrees."""
     if is_whole:
         raise ValueError(

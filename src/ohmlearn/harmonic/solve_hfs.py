@@ -185,7 +185,7 @@ def solve_hfs(
 
 
 def refine(
-    edges: Any,
+    edges: object,
     h: Any,
     labelled: ArrayLike,
     Y: ArrayLike,

@@ -243,7 +243,7 @@ def _edge_log() -> Any:
     return import_module("ohmlearn.edge_log.log_source")
 
 
-def is_arrays(source: Any) -> bool:
+def is_arrays(source: object) -> bool:
     """Whether a source is a tuple of arrays (u, v), (u, v, w) or (u, v, w, t)."""
     if not isinstance(source, tuple) or len(source) not in (2, 3, 4):
         return False

@@ -12,7 +12,7 @@ __all__ = ["sparsify"]
 
 
 def sparsify(
-    edges: Any,
+    edges: object,
     *,
     epsilon: float = 0.5,
     n_nodes: int | None = None,

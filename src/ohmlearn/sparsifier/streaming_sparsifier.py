@@ -178,7 +178,7 @@ class StreamingSparsifier(SavedSparsifier, Edges):
 
     def update(
         self,
-        edges: Any,
+        edges: object,
         v: ArrayLike | None = None,
         w: ArrayLike | None = None,
         t: ArrayLike | None = None,
