@@ -83,7 +83,22 @@ CASES: dict[str, Callable[[int], Any]] = {
         batches(U, V, W), NUMBERS
     ),
 }
-EXPECTED = {}
+EXPECTED = {
+    "one pass": "ff836d57fefd3691",
+    "three passes": "0875a470640cc73d",
+    "all edges": "5f9792ce81ebd027",
+    "graph": "ea54b5b8a8ee0ba6",
+    "file": "ed66df6350cf9fe1",
+    "log": "6a56b105cdf28473",
+    "partitions": "0552213939b6711a",
+    "half-life": "d06ba185b7a88b80",
+    "horizon": "9eb83d7b185edf1d",
+    "restart": "9f5bbc1f39062f27",
+    "updates": "04cab4afae7e5b72",
+    "neighbours": "175c130150e75b75",
+    "kernel": "cf6fddf15ef47654",
+    "numbers": "c708160a51987b49",
+}
 
 
 def by_point(y: dict[int, Any], missing: Any) -> Any:

@@ -14,11 +14,11 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "ohmlearn"
 STREAMS = {"edges", "stream", "given", "batches", "_edges", "_stream"}
 LIMITS = {
-    "lines of src and cpp": 62_600,
+    "lines of src and cpp": 63_700,
     "Python files": 260,
-    "questions to edges (hasattr, getattr)": 50,
-    "annotations Any": 1_000,
-    "edges: Any": 75,
+    "questions to edges (hasattr, getattr)": 1,
+    "annotations Any": 980,
+    "edges: Any": 25,
     "private names of other packages": 85,
     "repeated file names": 0,
     "repeated class names": 14,

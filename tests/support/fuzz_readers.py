@@ -275,7 +275,8 @@ def read(reader: str, seed: int, path: Path, on_bad: str) -> list:
     ids = stream.nodes.ids()
     if len(ids) != len(stream.nodes):
         raise AssertionError(f"{reader}, seed {seed}: ids that cannot be given back")
-    for u, v, w, *times in batches:
+    for u, v, w, t in batches:
+        times = [] if t is None else [t]
         good = w is None or bool(np.isfinite(w).all() and (w >= 0).all())
         good &= len(times) == timed and all(bool(np.isfinite(t).all()) for t in times)
         lengths = {len(column) for column in (u, v, *times, *([] if w is None else [w]))}
