@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ohmlearn._phases import phase
 from ohmlearn.checks.parameters import Constraints, Options, check_fraction
-from ohmlearn.estimators.calibration import AccuracyEstimate, Calibration
+from ohmlearn.estimators.calibration import AccuracyEstimate, Calibration, check_shares
 from ohmlearn.estimators.evidence import Evidence
 from ohmlearn.estimators.flip_probability import flip_probabilities
 from ohmlearn.estimators.hfs_estimator import BaseHFS
@@ -34,10 +34,8 @@ class Certainty(BaseHFS):
         "calibration": (Options(("loo",)), None),
     }
     _evidence: Evidence | None = None
-    _wanted_shares: Floats | None
     classes_: NDArray[Any]
     class_prior: Any
-    class_prior_: Floats
     method: Method | Literal["auto"]
     calibration: Literal["loo"] | None
 
@@ -67,6 +65,32 @@ class Certainty(BaseHFS):
             calibrate=self.calibration == "loo",
             left_out=partial(self._leave_one_out, result),
         )
+
+    @property
+    def _counts(self) -> Floats:
+        """Number of labels of each class that count, by weight."""
+        counts: Floats = self._used.weights @ self._used.values
+        return counts
+
+    @property
+    def class_prior_(self) -> Floats:
+        """Shares of the classes, as given or among the labels, by weight."""
+        if self.class_prior is not None and not isinstance(self.class_prior, str):
+            return check_shares(self.class_prior, self.classes_)
+        counts = self._counts
+        shares: Floats = counts / counts.sum()
+        return shares
+
+    @property
+    def _wanted_shares(self) -> Floats | None:
+        """Shares that the labels of all nodes are to have; a class with a label is possible."""
+        if self.class_prior is None:
+            return None
+        if not isinstance(self.class_prior, str):
+            return self.class_prior_
+        counts: Floats = np.where(self._counts > 0.0, self._counts + 1.0, 0.0)
+        shares: Floats = counts / counts.sum()
+        return shares
 
     def _wants_left_out(self) -> bool:
         return self.calibration == "loo"

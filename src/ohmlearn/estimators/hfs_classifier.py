@@ -120,7 +120,7 @@ class HFSClassifier(ClassifierMixin, Certainty):
         ``method="auto"`` then chooses another method. `accuracy_estimate_` then is that of the
         graph in memory, also after several passes.
     tol : float
-        Relative residual at which later passes stop.
+        Relative residual, and estimated relative error, at which later passes stop.
     random_state : int, Generator, RandomState or None
         Seed for the choice of edges, the solver, and ties without evidence.
     n_jobs : int, optional
@@ -164,7 +164,8 @@ class HFSClassifier(ClassifierMixin, Certainty):
         Relative residual of `scores_`, on the full graph if there was more than one pass; see
         ``HFSResult.residual``.
     converged_ : ndarray of shape (n_columns,)
-        Whether `residual_` has reached `tol`; see ``HFSResult.converged``.
+        Whether `residual_` and the estimated error have reached `tol`; see
+        ``HFSResult.converged`` and ``HFSResult.error``.
     graph_ : Graph
         The graph in memory: the sparsifier, or all edges if ``epsilon=None``.
     sparsifier_ : StreamingSparsifier or None
@@ -311,32 +312,6 @@ class HFSClassifier(ClassifierMixin, Certainty):
     def _columns(self) -> Floats:
         """Return the distribution of each labelled node over the classes."""
         return self._used.values
-
-    @property
-    def _counts(self) -> Floats:
-        """Number of labels of each class that count, by weight."""
-        counts: Floats = self._used.weights @ self._used.values
-        return counts
-
-    @property
-    def class_prior_(self) -> Floats:
-        """Shares of the classes, as given or among the labels, by weight."""
-        if self.class_prior is not None and not isinstance(self.class_prior, str):
-            return check_shares(self.class_prior, self.classes_)
-        counts = self._counts
-        shares: Floats = counts / counts.sum()
-        return shares
-
-    @property
-    def _wanted_shares(self) -> Floats | None:
-        """Shares that the labels of all nodes are to have; a class with a label is possible."""
-        if self.class_prior is None:
-            return None
-        if not isinstance(self.class_prior, str):
-            return self.class_prior_
-        counts = self._counts
-        shares: Floats = np.where(counts > 0.0, counts + 1.0, 0.0)
-        return shares / shares.sum()
 
     def _extend_shares(self, X: Any) -> tuple[Floats, NDArray[np.bool_]]:
         check_is_fitted(self, "_labels")

@@ -316,7 +316,7 @@ optional
 
     @property
     def converged_(self) -> NDArray[np.bool_]:
-        """Whether each column of `scores_` has reached the tolerance."""
+        """Whether each column of `scores_` has reached the tolerance, as far as is known."""
         return self._solve().converged
 
     @property

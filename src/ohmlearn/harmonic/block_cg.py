@@ -98,7 +98,9 @@ class BlockCG:
         """Return the least x'A x / x'M x over the span of all directions so far; 1 without any.
 
         This Ritz value is at least the smallest eigenvalue of M^-1 A. As long as it is larger,
-        the iteration has not yet resolved that eigenvector.
+        the iteration has not yet resolved that eigenvector, and an estimate of the error from it
+        may be too small. Safety factors, extrapolated Ritz values and random columns beside b made
+        this less frequent for poor M, and never excluded it.
         """
         if not self._diagonal:
             return 1.0

@@ -37,7 +37,8 @@ class HFSResult(Shown):
         `stepped_ahead`, it is the residual before the last step.
     converged : ndarray of bool, shape (n_columns,)
         From `solve_hfs`: whether the solver and `residual` reached the tolerance, or the limit of
-        float64. From `refine`: whether `residual` and `error` are below the tolerance.
+        float64. From `refine`: whether `residual` and `error`, which is an estimate, are below
+        the tolerance.
     iterations : ndarray of int, shape (n_columns,)
         Iterations of the solver; for `refine`, steps on the full graph.
     passes : int
@@ -46,7 +47,10 @@ class HFSResult(Shown):
         From `refine`: estimate of the relative error of f in the norm x'A x. For a small gamma,
         the labelled nodes dominate this norm. The estimate uses the energy ratios of H and G
         observed during the iteration. It is too small only if some unobserved direction has a more
-        extreme ratio. If `stepped_ahead`, it is the error before the last step.
+        extreme ratio: this was never seen with H of a sparsifier, but with H in which some edges
+        are far too heavy. No pass can exclude it, a certificate can: if all energies in H are at
+        most r times those in G, the error is at most ``error * sqrt(max(1, r))``; r is
+        ``certify(edges, h).upper_bound``. If `stepped_ahead`, it is the error before the last step.
     stepped_ahead : bool
         Whether `refine` ended with a step that reads no edge.
     columns : ndarray of shape (n_nodes, n_columns) or (n_nodes, n_columns + 1)

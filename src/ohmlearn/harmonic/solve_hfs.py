@@ -231,7 +231,8 @@ def refine(
         Largest number of passes over the edges.
     tol : float
         The passes end when relative residuals and estimated errors are both below this. A poor
-        sparsifier takes more passes.
+        sparsifier takes more passes. Errors are measured in the norm of the equations; in other
+        norms, and at single nodes, they may be larger. ``HFSResult.error`` says what is certain.
     random_state : int, Generator, RandomState or None
         Seeds the solver's factor.
     n_jobs : int, optional
@@ -249,7 +250,7 @@ def refine(
     Returns
     -------
     HFSResult
-        Its `error` estimates the relative error of f.
+        Its `error` estimates the relative error of f in the norm of the equations.
 
     Raises
     ------

@@ -81,13 +81,13 @@ def describe_accuracy(quality: dict[str, Any]) -> str:
     >>> describe_accuracy({"accuracy_estimate": estimate})
     'about 84% right (79-88%), estimated from 120 labels'
     >>> describe_accuracy({"accuracy_estimate": estimate, "n_nodes": 500, "n_unreached": 90})
-    'about 84% right (79-88%), estimated from 120 labels; for the 410 of 500 nodes with a label'
+    'about 84% right (79-88%), estimated from 120 labels; for the 410 of 500 nodes that get a label'
     """
     text = str(AccuracyEstimate(**quality["accuracy_estimate"]))
     without = quality.get("n_without_answer", quality.get("n_unreached", 0))
     if without:
         n_nodes = quality["n_nodes"]
-        text += f"; for the {n_nodes - without:,} of {n_nodes:,} nodes with a label"
+        text += f"; for the {n_nodes - without:,} of {n_nodes:,} nodes that get a label"
     return text
 
 
