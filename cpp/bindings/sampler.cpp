@@ -200,8 +200,11 @@ auto as_arrays(const Take& take, double factor, int threads) {
 }
 
 template <class S>
-void bind_counters(nb::class_<S>& c) {
-  c.def_prop_ro("n_nodes", [](const S& s) { return s.state().n_nodes; })
+void bind_common(nb::class_<S>& c) {
+  c.attr("changes_at_once") = false;  // an update that is interrupted by a fork leaves an unusable sampler
+  c.def("copy", [](const S& self, int threads) { return without_gil([&] { return self.copy(threads); }); }, "threads"_a,
+        "An independent sampler with the same state.")
+      .def_prop_ro("n_nodes", [](const S& s) { return s.state().n_nodes; })
       .def_prop_ro("n_rows", &S::n_rows)
       .def_prop_ro("position", [](const S& s) { return s.state().position; })
       .def_prop_ro("n_self_loops", [](const S& s) { return s.state().n_self_loops; })
@@ -228,7 +231,6 @@ void bind_windows(nb::module_& m) {
     });
   }, "state"_a, "n_nodes"_a, "seed"_a, "epsilon"_a, "constant"_a, "offset"_a, "max_rows"_a, "horizon"_a, "threads"_a,
                "grows"_a, "Continue from a state; ValueError if no sampler with these options can have it.");
-  c.attr("changes_at_once") = false;  // an update that is interrupted by a fork leaves an unusable sampler
   c.def("update", [](WindowSampler& self, Ids u, Ids v, Weights w, ArrayIn<double> t) {
     with_edges(u, v, w, [&](auto a, auto b, auto weights) {
       require(t.size() == a.size(), "t must have the length of u and v");
@@ -245,7 +247,7 @@ void bind_windows(nb::module_& m) {
         return State(result);
       }, "All that the future depends on, as arrays by name.")
       .def_prop_ro("weight_seen", [](const WindowSampler& s) { return total(s.state().weight_seen); });
-  bind_counters(c);
+  bind_common(c);
 }
 
 }  // namespace
@@ -278,7 +280,6 @@ void bind_sampler(nb::module_& m) {
     }));
   }, "n_nodes"_a, "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert(), "chance"_a.noconvert(), "loose"_a, "seed"_a,
         "number"_a, "Errors of the edges of H (u < v, in order) that another sample could have made.");
-  c.attr("changes_at_once") = false;  // an update that is interrupted by a fork leaves an unusable sampler
   m.def("find_fault", [](std::int64_t limit, int threads, Ids u, Ids v, Weights w) {
     return with_edges(u, v, w, [&](auto a, auto b, auto c) { return find_fault(a, b, c, limit, threads); });
   }, "limit"_a, "threads"_a, "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert() = nb::none());
@@ -328,7 +329,7 @@ void bind_sampler(nb::module_& m) {
         return s.has_half_life() ? sum * s.scale_at(s.state().latest) : sum;
       })
       .def_prop_ro("n_faded", [](const Sampler& s) { return s.state().n_faded; });
-  bind_counters(c);
+  bind_common(c);
   bind_windows(m);
 }
 

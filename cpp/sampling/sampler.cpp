@@ -30,6 +30,12 @@ Sampler::Sampler(std::int32_t n_nodes, const SamplerOptions& options) : options_
 Sampler::Sampler(State state, const SamplerOptions& options)
     : options_(options), state_(std::move(state)), bound_(bound_resistances(embedding())) {}
 
+Sampler Sampler::copy(int threads) const {
+  Sampler other(*this);
+  other.options_.threads = threads;
+  return other;
+}
+
 // Resizes `nodes` last: its size is the number of nodes with memory, also if an earlier resize throws.
 void Sampler::reserve_nodes(std::int64_t n_nodes) {
   bound_.resize(n_nodes, NodeRecord::kInfinity);

@@ -91,6 +91,9 @@ class Sampler {
   // invalid state, because states may come from untrusted files.
   static Sampler from_state(State state, std::int32_t n_nodes, const SamplerOptions& options);
 
+  // An independent sampler with the same state, which uses another number of threads.
+  Sampler copy(int threads) const;
+
   // Adds edges in which find_fault finds no fault. New nodes are added.
   template <class Index, class Weight>
   void update(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w);

@@ -64,6 +64,9 @@ class WindowSampler {
   // invalid state, because states may come from untrusted files.
   static WindowSampler from_state(State state, std::int32_t n_nodes, const WindowOptions& options);
 
+  // An independent sampler with the same state, which uses another number of threads.
+  WindowSampler copy(int threads) const;
+
   // Adds edges in which find_fault finds no fault, and whose times are finite. New nodes are added.
   template <class Index, class Weight>
   void update(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w, std::span<const double> t);

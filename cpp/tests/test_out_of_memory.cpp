@@ -1,5 +1,6 @@
 // When memory runs out, objects stay consistent, even if an operation is incomplete.
 #include "sampling/sampler.hpp"
+#include "sampling/windows.hpp"
 #include "text/nodes.hpp"
 #include "check.hpp"
 
@@ -187,6 +188,23 @@ TEST(a_merge_that_ran_out_of_memory_has_changed_nothing) {
     CHECK(failures > 10);
   }
   memory_returns = true;
+}
+
+TEST(a_copy_that_ran_out_of_memory_has_changed_nothing) {
+  const Edges edges = clustered(200);
+  ohm::Sampler whole(0, {.epsilon = 0.9});
+  feed(whole, edges);
+  ohm::WindowSampler windows(0, {.epsilon = 0.9});
+  const std::vector<double> t(edges.u.size());
+  windows.update<std::int32_t, float>(edges.u, edges.v, edges.w, t);
+  CHECK(fail_each([&] { return whole; }, [](ohm::Sampler& sampler) { sampler.copy(2); },
+                  [&](ohm::Sampler& sampler) {
+                    CHECK(sampler.copy(2).snapshot().h.weight == whole.snapshot().h.weight);
+                  }) > 5);
+  CHECK(fail_each([&] { return windows; }, [](ohm::WindowSampler& sampler) { sampler.copy(2); },
+                  [&](ohm::WindowSampler& sampler) {
+                    CHECK(sampler.copy(2).snapshot(0.0).h.weight == windows.snapshot(0.0).h.weight);
+                  }) > 3);
 }
 
 TEST(tables_of_ids_are_whole_after_memory_ran_out) {

@@ -176,11 +176,13 @@ TEST(states_of_samplers_are_taken_and_continue_alike) {
   for (const ohm::SamplerOptions& options : kOptions) {
     for (const std::int64_t edges : {0, 50, 4000, 30000}) {
       ohm::Sampler original = fed(options, edges);
-      ohm::Sampler copy = restored(options, original.state());
+      ohm::Sampler others[] = {restored(options, original.state()), original.copy(1), original.copy(2)};
       feed(original, 5000, 8);
-      feed(copy, 5000, 8);
-      CHECK(original.state().w == copy.state().w);
-      CHECK(snapshot(original).weight == snapshot(copy).weight);
+      for (ohm::Sampler& other : others) {
+        feed(other, 5000, 8);
+        CHECK(original.state().w == other.state().w);
+        CHECK(snapshot(original).weight == snapshot(other).weight);
+      }
     }
   }
 }

@@ -336,6 +336,13 @@ class PaperSampler:
             seen += other.weight_seen
         self._now = sketch, seen
 
+    def copy(self, threads: int) -> Self:
+        """Return an independent sampler with the same state."""
+        found, sketch = copy.copy(self), copy.copy(self._sketch)
+        sketch._buffer, sketch.n_jobs = sketch._buffer[: sketch._n_buffered].copy(), threads
+        found._now = sketch, self.weight_seen
+        return found
+
     def get_state(self) -> dict[str, Any]:
         state = {**self._sketch.get_state(), "weight_seen": self.weight_seen}
         return {name: np.asarray(value) for name, value in state.items()}
