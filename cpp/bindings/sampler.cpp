@@ -63,10 +63,10 @@ void visit_state(S& state, bool has_half_life, const Visit& visit) {
   visit("nodes", state.nodes);
   visit("clusters", state.clusters);
   visit("pairs", state.pairs);
-  visit("u", state.u);
-  visit("v", state.v);
-  visit("w", state.w);
-  visit("chance", state.chance);
+  visit("u", state.rows.u);
+  visit("v", state.rows.v);
+  visit("w", state.rows.w);
+  visit("chance", state.rows.chance);
   visit("n_sorted", state.n_sorted);
   visit("position", state.position);
   visit("n_self_loops", state.n_self_loops);
@@ -78,7 +78,7 @@ void visit_state(S& state, bool has_half_life, const Visit& visit) {
   visit("correction", state.correction);
   visit("weight_seen", state.weight_seen);
   if (!has_half_life) return;
-  visit("time", state.time);
+  visit("time", state.rows.time);
   visit("latest", state.latest);
   visit("epoch", state.epoch);
   visit("n_faded", state.n_faded);

@@ -31,7 +31,7 @@
 #include "sampling/estimates.hpp"
 #include "sampling/leverages.hpp"
 #include "sampling/recent_pairs.hpp"
-#include "sampling/snapshot.hpp"
+#include "sampling/rows.hpp"
 
 #include <array>
 #include <cstdint>
@@ -58,30 +58,14 @@ struct SamplerOptions {
 class Sampler {
  public:
   // The complete state: two samplers with equal states and options give equal results for the same edges.
-  struct State {
-    std::int32_t n_nodes = 0;  // given, or one more than the largest id seen
+  struct State : SamplerState {
     std::vector<NodeRecord> nodes;
     std::vector<Cluster> clusters;
     std::vector<PairWeight> pairs;  // since the last resample, see find_effects; empty before the first
-    Buffer<std::int32_t> u, v;
-    Buffer<float> w;
-    Buffer<float> chance;  // with which each row has been kept so far, see sort_edges
-    Buffer<double> time;   // of the newest edge in each row; empty without a half-life
-    std::int64_t n_sorted = 0;  // rows from the last resample, which come first; later ones follow
-    std::int64_t position = 0;  // edges seen, including dropped ones
-    std::int64_t n_self_loops = 0;
-    std::int64_t n_zero_weights = 0;
-    std::int64_t n_resamples = 0;
-    std::int64_t capacity = 0;
     double n_expected = 0.0;  // expected number of rows kept since the last resample: the sum of their probabilities
-    double beta = std::numeric_limits<double>::infinity();
     double correction = 1.0;  // of estimated leverages, see estimate_leverages
-    // Eight partial sums, chosen by position modulo 8, so that the result does not depend on batches. Unit weights are
-    // all added to the first, which is exact.
-    std::array<double, 8> weight_seen = {};
-    // With a half-life, weights are those at the end of an epoch, see decay.hpp.
-    double latest = -std::numeric_limits<double>::infinity();  // time of the edges seen
-    std::int64_t epoch = 0;                                    // of the latest time; 0 before the first edge
+    // With a half-life, rows have times, and weights are those at the end of an epoch, see decay.hpp.
+    std::int64_t epoch = 0;    // of the latest time; 0 before the first edge
     std::int64_t n_faded = 0;  // edges that had faded before they arrived, also loops and zero weights
   };
 
@@ -117,7 +101,7 @@ class Sampler {
 
   const State& state() const { return state_; }
   int threads() const { return options_.threads; }
-  std::int64_t n_rows() const { return std::ssize(state_.u); }
+  std::int64_t n_rows() const { return state_.rows.size(); }
 
  private:
   Sampler(State state, const SamplerOptions& options);
@@ -152,7 +136,6 @@ class Sampler {
   template <class Index, class Weight>
   std::int64_t toss_round(Crew& crew, const Batch<Index, Weight>& batch, double limit, Round& round, Round& waiting);
   void add_candidates(Round& round);
-  void resize_rows(std::int64_t rows);
   void refresh();
   void add(const State& other, double scale);
   void enter_epoch(double time);  // sampler_decay.cpp

@@ -138,17 +138,15 @@ std::int64_t Sampler::append_edges(Crew& crew, const Batch<Index, Weight>& batch
     for (taken = (used - 1) * kPiece; more < missing; ++taken) more += counts(taken);
   }
   reserve_rows(n_rows() + more);
-  resize_rows(n_rows() + more);
+  state_.rows.resize(n_rows() + more);
   crew.run(used, [&](std::int64_t piece) {
     const std::int64_t end = std::min(taken, (piece + 1) * kPiece);
     std::int64_t row = start[piece];
     for (std::int64_t i = piece * kPiece; i < end; ++i) {
       if (!counts(i)) continue;
-      state_.u[row] = static_cast<std::int32_t>(batch.u[i]);
-      state_.v[row] = static_cast<std::int32_t>(batch.v[i]);
-      state_.w[row] = static_cast<float>(weight_at(batch.w, i));
-      state_.chance[row] = 1.0f;
-      if (!batch.t.empty()) state_.time[row] = batch.t[i];
+      state_.rows.set(row, static_cast<std::int32_t>(batch.u[i]), static_cast<std::int32_t>(batch.v[i]),
+                      static_cast<float>(weight_at(batch.w, i)), 1.0f);
+      if (!batch.t.empty()) state_.rows.time[row] = batch.t[i];
       ++row;
     }
   });
@@ -235,7 +233,7 @@ void Sampler::add_candidates(Round& round) {
     return vertex < n_nodes ? state_.nodes[vertex].balance : state_.clusters[vertex - n_nodes].balance;
   };
   std::int64_t rows = n_rows();
-  resize_rows(rows + std::ssize(round.effects));
+  state_.rows.resize(rows + std::ssize(round.effects));
   const Effect* effect = round.effects.data();
   for (const std::vector<Candidate>& part : std::span(round.candidates).first(round.n_pieces)) {
     for (std::int64_t k = 0; k < std::ssize(part); ++k, ++effect) {
@@ -259,15 +257,12 @@ void Sampler::add_candidates(Round& round) {
         balance_u += kept ? effect->gain_u : -effect->gain_u;
         balance_v += kept ? effect->gain_v : -effect->gain_v;
       }
-      state_.u[rows] = c.u;  // a row is written before it is known whether it stays
-      state_.v[rows] = c.v;
-      state_.w[rows] = c.certain ? c.w : 2.0f * c.w;
-      state_.chance[rows] = c.chance;
-      if (!round.t.empty()) state_.time[rows] = round.t[c.position - round.position];
+      state_.rows.set(rows, c.u, c.v, c.certain ? c.w : 2.0f * c.w, c.chance);  // for a moment only if it is not kept
+      if (!round.t.empty()) state_.rows.time[rows] = round.t[c.position - round.position];
       rows += kept;
     }
   }
-  resize_rows(rows);
+  state_.rows.resize(rows);
   round.n_pieces = 0;
 }
 

@@ -74,7 +74,7 @@ void Sampler::enter_epoch(double time) {
 void Sampler::fade_rows(std::int64_t epoch) {
   if (state_.latest > -std::numeric_limits<double>::infinity()) {
     const double factor = fading_factor(epoch - state_.epoch);
-    for (float& w : state_.w) w = static_cast<float>(factor * static_cast<double>(w));
+    for (float& w : state_.rows.w) w = static_cast<float>(factor * static_cast<double>(w));
     for (double& lane : state_.weight_seen) lane *= factor;
   }
   state_.epoch = epoch;
@@ -83,19 +83,16 @@ void Sampler::fade_rows(std::int64_t epoch) {
 // Drops rows that have faded at the latest time.
 void Sampler::drop_faded_rows() {
   const double earliest = state_.latest - kFaded * options_.half_life;
-  std::int64_t rows = 0, n_sorted = 0;
-  for (std::int64_t i = 0; i < n_rows(); ++i) {
-    state_.u[rows] = state_.u[i];
-    state_.v[rows] = state_.v[i];
-    state_.w[rows] = state_.w[i];
-    state_.chance[rows] = state_.chance[i];
-    state_.time[rows] = state_.time[i];
-    rows += state_.time[i] >= earliest && state_.w[i] >= static_cast<float>(kSmallestWeight);
-    if (i + 1 == state_.n_sorted) n_sorted = rows;
+  EdgeRows& rows = state_.rows;
+  std::int64_t left = 0, n_sorted = 0;
+  for (std::int64_t i = 0; i < rows.size(); ++i) {
+    rows.move(i, left);
+    left += rows.time[i] >= earliest && rows.w[i] >= static_cast<float>(kSmallestWeight);
+    if (i + 1 == state_.n_sorted) n_sorted = left;
   }
-  resize_rows(rows);
+  rows.resize(left);
   state_.n_sorted = n_sorted;
-  if (state_.n_resamples == 0) state_.n_expected = static_cast<double>(rows - n_sorted);  // no coin has dropped any
+  if (state_.n_resamples == 0) state_.n_expected = static_cast<double>(left - n_sorted);  // no coin has dropped any
 }
 
 // Makes all nodes as if they were new.

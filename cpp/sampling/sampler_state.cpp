@@ -75,25 +75,25 @@ std::string find_pair_fault(const Sampler::State& state) {
 }
 
 std::string find_row_fault(const Sampler::State& state) {
-  const std::size_t rows = state.u.size();
-  if (state.v.size() != rows || state.w.size() != rows || state.chance.size() != rows) {
-    return "u, v, w and chance have " + std::to_string(rows) + ", " + std::to_string(state.v.size()) + ", " +
-           std::to_string(state.w.size()) + " and " + std::to_string(state.chance.size()) + " rows";
+  const std::size_t rows = state.rows.u.size();
+  if (state.rows.v.size() != rows || state.rows.w.size() != rows || state.rows.chance.size() != rows) {
+    return "u, v, w and chance have " + std::to_string(rows) + ", " + std::to_string(state.rows.v.size()) + ", " +
+           std::to_string(state.rows.w.size()) + " and " + std::to_string(state.rows.chance.size()) + " rows";
   }
-  if (state.n_sorted < 0 || state.n_sorted > std::ssize(state.u)) {
+  if (state.n_sorted < 0 || state.n_sorted > state.rows.size()) {
     return std::to_string(state.n_sorted) + " of " + std::to_string(rows) + " rows are sorted";
   }
   std::vector<double> degree(state.n_nodes);
   for (std::size_t i = 0; i < rows; ++i) {
-    const std::int32_t u = state.u[i], v = state.v[i];
-    const auto w = static_cast<double>(state.w[i]);
+    const std::int32_t u = state.rows.u[i], v = state.rows.v[i];
+    const auto w = static_cast<double>(state.rows.w[i]);
     const auto row = [&] { return "row " + std::to_string(i); };
     if (u < 0 || u >= state.n_nodes || v < 0 || v >= state.n_nodes || u == v) {
       return row() + " joins nodes " + std::to_string(u) + " and " + std::to_string(v) + " of " +
              std::to_string(state.n_nodes);
     }
     if (!(w >= kSmallestWeight && w <= kLargestFloat)) return row() + " has weight " + number(w);
-    const auto chance = static_cast<double>(state.chance[i]);
+    const auto chance = static_cast<double>(state.rows.chance[i]);
     if (!(chance >= 0.0 && chance <= 1.0)) return row() + " was kept with probability " + number(chance);
     for (const std::int32_t node : {u, v}) {
       degree[node] += w;
@@ -102,7 +102,7 @@ std::string find_row_fault(const Sampler::State& state) {
       }
     }
     if (static_cast<std::int64_t>(i) >= state.n_sorted) continue;
-    const bool after = i == 0 || std::pair(state.u[i - 1], state.v[i - 1]) < std::pair(u, v);
+    const bool after = i == 0 || std::pair(state.rows.u[i - 1], state.rows.v[i - 1]) < std::pair(u, v);
     if (u > v || !after) return row() + " is not in order";
   }
   return {};
@@ -119,8 +119,8 @@ std::string find_counter_fault(const Sampler::State& state) {
            " edges have zero weight";
   }
   const std::int64_t seen = state.position - state.n_self_loops - state.n_zero_weights;
-  if (std::ssize(state.u) > seen) {
-    return std::to_string(state.u.size()) + " rows come from " + std::to_string(seen) + " edges";
+  if (state.rows.size() > seen) {
+    return std::to_string(state.rows.u.size()) + " rows come from " + std::to_string(seen) + " edges";
   }
   if (!in_range(state.n_resamples, kMostEdges)) {
     return "the number of resamples is " + std::to_string(state.n_resamples);
@@ -146,23 +146,23 @@ std::string find_counter_fault(const Sampler::State& state) {
 
 std::string find_time_fault(const Sampler::State& state, double half_life) {
   if (!std::isfinite(half_life)) {
-    return state.time.empty() && state.latest < 0.0 && std::isinf(state.latest) ? "" : "there are times, but no half-life";
+    return state.rows.time.empty() && state.latest < 0.0 && std::isinf(state.latest) ? "" : "there are times, but no half-life";
   }
-  if (state.time.size() != state.u.size()) {
-    return "there are " + std::to_string(state.time.size()) + " times of " + std::to_string(state.u.size()) + " rows";
+  if (state.rows.time.size() != state.rows.u.size()) {
+    return "there are " + std::to_string(state.rows.time.size()) + " times of " + std::to_string(state.rows.u.size()) + " rows";
   }
   if (state.n_faded < 0 || state.n_faded > state.position) {
     return std::to_string(state.n_faded) + " of " + std::to_string(state.position) + " edges came too late";
   }
   if (state.latest == -std::numeric_limits<double>::infinity()) {
-    return state.u.empty() && state.position == 0 && state.epoch == 0 ? "" : "the latest time is missing";
+    return state.rows.u.empty() && state.position == 0 && state.epoch == 0 ? "" : "the latest time is missing";
   }
   if (!(std::abs(state.latest) <= kMostHalfLives * half_life) || state.epoch != find_epoch(state.latest, half_life)) {
     return "the latest time " + number(state.latest) + " is not in epoch " + std::to_string(state.epoch);
   }
-  for (std::size_t i = 0; i < state.time.size(); ++i) {
-    if (!(state.time[i] <= state.latest && std::isfinite(state.time[i]))) {
-      return "row " + std::to_string(i) + " has time " + number(state.time[i]) + ", but the latest is " +
+  for (std::size_t i = 0; i < state.rows.time.size(); ++i) {
+    if (!(state.rows.time[i] <= state.latest && std::isfinite(state.rows.time[i]))) {
+      return "row " + std::to_string(i) + " has time " + number(state.rows.time[i]) + ", but the latest is " +
              number(state.latest);
     }
   }

@@ -15,7 +15,7 @@
 
 #include "graph/csr.hpp"
 #include "graph/edges.hpp"
-#include "sampling/snapshot.hpp"
+#include "sampling/rows.hpp"
 #include "sampling/window_thinning.hpp"
 
 #include <array>

@@ -88,7 +88,7 @@ void feed(ohm::Sampler& sampler, const Edges& edges) {
 
 double total(const ohm::Sampler::State& state) {
   double sum = 0.0;
-  for (const float w : state.w) sum += static_cast<double>(w);
+  for (const float w : state.rows.w) sum += static_cast<double>(w);
   return sum;
 }
 
@@ -101,8 +101,8 @@ TEST(a_sampler_is_whole_after_memory_ran_out) {
           [&] { return ohm::Sampler(n, {.epsilon = 0.9}); }, [&](ohm::Sampler& sampler) { feed(sampler, edges); },
           [&](ohm::Sampler& sampler) {
             const ohm::Sampler::State& state = sampler.state();
-            CHECK(state.u.size() == state.v.size() && state.u.size() == state.w.size());
-            CHECK(state.n_sorted <= std::ssize(state.u));
+            CHECK(state.rows.u.size() == state.rows.v.size() && state.rows.u.size() == state.rows.w.size());
+            CHECK(state.n_sorted <= state.rows.size());
             // The weight that was counted is there, up to the sampling error of a few percent with this seed.
             const auto seen = static_cast<double>(state.position);
             CHECK(std::abs(total(state) - seen) <= 0.2 * seen);
@@ -178,12 +178,14 @@ TEST(a_merge_that_ran_out_of_memory_has_changed_nothing) {
         [&](ohm::Sampler& sampler) {
           const ohm::Sampler::State &now = sampler.state(), &before = first.state();
           CHECK(now.n_nodes == before.n_nodes && now.nodes.size() == before.nodes.size());
-          CHECK(now.u == before.u && now.v == before.v && now.w == before.w && now.n_sorted == before.n_sorted);
+          CHECK(now.rows.u == before.rows.u && now.rows.v == before.rows.v && now.rows.w == before.rows.w);
+          CHECK(now.n_sorted == before.n_sorted);
           CHECK(now.position == before.position && now.n_resamples == before.n_resamples);
           CHECK(now.beta == before.beta && now.capacity == before.capacity);
           CHECK(now.weight_seen == before.weight_seen);
           sampler.merge(second.state());  // again, with the bits of a merge that did not fail
-          CHECK(sampler.state().w == merged.state().w && sampler.snapshot().h.weight == merged.snapshot().h.weight);
+          CHECK(sampler.state().rows.w == merged.state().rows.w);
+          CHECK(sampler.snapshot().h.weight == merged.snapshot().h.weight);
         });
     CHECK(failures > 10);
   }
