@@ -105,7 +105,7 @@ class Sampler {
 
  private:
   Sampler(State state, const SamplerOptions& options);
-  std::string find_fault(const State& state, std::int32_t n_nodes) const;  // sampler_state.cpp
+  void check(const State& state, std::int32_t n_nodes) const;  // state_faults.cpp
   // Edges of a batch; w and t may be empty.
   template <class Index, class Weight>
   struct Batch {
