@@ -13,7 +13,6 @@
 #include "bindings/arrays.hpp"
 #include "points/kernel_edges.hpp"
 #include "points/knn.hpp"
-#include "sampling/coins.hpp"
 #include "sampling/sampler.hpp"
 #include "text/edge_text.hpp"
 #include "text/kinds.hpp"

@@ -13,10 +13,10 @@ namespace ohm {
 
 // The rows of H, column by column.
 struct EdgeRows {
-  Buffer<std::int32_t> u, v;
-  Buffer<float> w;
-  Buffer<float> chance;    // with which each row has been kept so far, see sort_edges
-  Buffer<double> time;     // of the newest edge in each row
+  Buffer<std::int32_t> u{}, v{};
+  Buffer<float> w{};
+  Buffer<float> chance{};  // with which each row has been kept so far, see sort_edges
+  Buffer<double> time{};   // of the newest edge in each row
   bool has_times = false;  // otherwise `time` is empty
 
   template <class F>

@@ -27,7 +27,6 @@
 #include "sampling/coins.hpp"
 #include "sampling/counts.hpp"
 #include "sampling/decay.hpp"
-#include "sampling/effects.hpp"
 #include "sampling/estimates.hpp"
 #include "sampling/leverages.hpp"
 #include "sampling/recent_pairs.hpp"
@@ -106,22 +105,7 @@ class Sampler {
  private:
   Sampler(State state, const SamplerOptions& options);
   void check(const State& state, std::int32_t n_nodes) const;  // state_faults.cpp
-  // Edges of a batch; w and t may be empty.
-  template <class Index, class Weight>
-  struct Batch {
-    std::span<const Index> u, v;
-    std::span<const Weight> w;
-    std::span<const double> t;
-  };
-  // Edges that are tossed together; the memory is used again. See sampler_arrivals.cpp.
-  struct Round {
-    std::vector<std::vector<Candidate>> candidates;  // in pieces
-    std::int64_t n_pieces = 0;                       // of candidates that are to be added
-    Buffer<Effect> effects;                          // of these candidates
-    std::int64_t n_loops = 0;                        // among the edges, counted if these have no weights
-    std::int64_t position = 0;                       // of the first edge in the stream
-    std::span<const double> t;                       // of the edges
-  };
+  struct Round;  // edges that are tossed together, see arrivals.cpp
 
   Triangle gather(Crew& crew) const;  // H as it is
   double rows_between_refreshes() const;
@@ -130,15 +114,16 @@ class Sampler {
   void take_in(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
                std::span<const double> t);
   template <class Index, class Weight>
-  void take_in_rounds(Crew& crew, const Batch<Index, Weight>& all, Round& round, Round& waiting);
+  void take_in_rounds(Crew& crew, const EdgeBatch<Index, Weight>& all, Round& round, Round& waiting);
   template <class Index, class Weight>
-  std::int64_t append_edges(Crew& crew, const Batch<Index, Weight>& batch, double limit);
+  std::int64_t append_edges(Crew& crew, const EdgeBatch<Index, Weight>& batch, double limit);
   template <class Index, class Weight>
-  std::int64_t toss_round(Crew& crew, const Batch<Index, Weight>& batch, double limit, Round& round, Round& waiting);
+  std::int64_t toss_round(Crew& crew, const EdgeBatch<Index, Weight>& batch, double limit, Round& round,
+                          Round& waiting);
   void add_candidates(Round& round);
   void refresh();
   void add(const State& other, double scale);
-  void enter_epoch(double time);  // sampler_decay.cpp
+  void enter_epoch(double time);  // decay.cpp
   void fade_rows(std::int64_t epoch);
   void drop_faded_rows();
   void forget_estimates();

@@ -1,6 +1,6 @@
 #include "text/edge_text.hpp"
 
-#include "sampling/coins.hpp"
+#include "graph/edges.hpp"
 #include "text/numbers.hpp"
 #include "text/times.hpp"
 
