@@ -12,7 +12,7 @@
 
 #include "base/rng.hpp"
 #include "bindings/arrays.hpp"
-#include "sampling/errors.hpp"
+#include "sampling/sampling_noise.hpp"
 #include "sampling/sampler.hpp"
 #include "sampling/windows.hpp"
 
@@ -39,19 +39,29 @@ void merge_all(S& self, const std::vector<const S*>& others) {
 }
 
 template <class S, class Visit>
-void visit_window_state(S& state, const Visit& visit) {
-  visit("n_nodes", state.n_nodes);
+void visit_rows(S& state, const Visit& visit) {
   visit("u", state.rows.u);
   visit("v", state.rows.v);
   visit("w", state.rows.w);
   visit("chance", state.rows.chance);
-  visit("time", state.rows.time);
+}
+
+template <class S, class Visit>
+void visit_counters(S& state, const Visit& visit) {
   visit("n_sorted", state.n_sorted);
   visit("position", state.position);
   visit("n_self_loops", state.n_self_loops);
   visit("n_zero_weights", state.n_zero_weights);
   visit("n_resamples", state.n_resamples);
   visit("capacity", state.capacity);
+}
+
+template <class S, class Visit>
+void visit_window_state(S& state, const Visit& visit) {
+  visit("n_nodes", state.n_nodes);
+  visit_rows(state, visit);
+  visit("time", state.rows.time);
+  visit_counters(state, visit);
   visit("beta", state.beta);
   visit("latest", state.latest);
   visit("thinned", state.thinned);
@@ -63,16 +73,8 @@ void visit_state(S& state, bool has_half_life, const Visit& visit) {
   visit("nodes", state.nodes);
   visit("clusters", state.clusters);
   visit("pairs", state.pairs);
-  visit("u", state.rows.u);
-  visit("v", state.rows.v);
-  visit("w", state.rows.w);
-  visit("chance", state.rows.chance);
-  visit("n_sorted", state.n_sorted);
-  visit("position", state.position);
-  visit("n_self_loops", state.n_self_loops);
-  visit("n_zero_weights", state.n_zero_weights);
-  visit("n_resamples", state.n_resamples);
-  visit("capacity", state.capacity);
+  visit_rows(state, visit);
+  visit_counters(state, visit);
   visit("n_expected", state.n_expected);
   visit("beta", state.beta);
   visit("correction", state.correction);
