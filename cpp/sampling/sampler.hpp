@@ -45,7 +45,7 @@ struct SamplerOptions {
   std::uint64_t seed = 0;
   // beta = constant (ln n + offset) / epsilon^2, or, with a budget, what leaves `max_rows` rows.
   double epsilon = 0.5;
-  double constant = 1.2;
+  double constant = 1.2;  // measured by docs/calibration.md
   double offset = 0.0;
   std::int64_t max_rows = 0;  // 0: no budget
   bool retracts = true;       // false: rows are never dropped ("online")
