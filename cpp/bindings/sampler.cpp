@@ -23,7 +23,7 @@ namespace {
 // A state crosses to Python as arrays by name, and so into files and between the workers of a cluster. Records of nodes
 // and clusters are rows of bytes; numbers are arrays without dimensions.
 
-constexpr double kNever = std::numeric_limits<double>::infinity();  // half-life of weights that do not fade
+constexpr const char* kFromState = "Continues from a state; ValueError if no sampler with these options can have it.";
 
 using State = nb::typed<nb::dict, nb::str, nb::object>;
 
@@ -220,19 +220,16 @@ void bind_common(nb::class_<S>& c) {
 void bind_windows(nb::module_& m) {
   nb::class_<WindowSampler> c(m, "WindowSampler", "Trusts the edges it is given: see find_fault. Times are finite.");
   c.def("__init__", [](WindowSampler* self, std::int32_t n_nodes, std::uint64_t seed, double epsilon, double constant,
-                       double offset, std::int64_t max_rows, double horizon, int threads, bool grows) {
-    new (self) WindowSampler(n_nodes, {seed, epsilon, constant, offset, max_rows, horizon, threads, grows});
-  }, "n_nodes"_a, "seed"_a, "epsilon"_a, "constant"_a, "offset"_a, "max_rows"_a, "horizon"_a, "threads"_a, "grows"_a);
-  c.def_static("from_state", [](State state, std::int32_t n_nodes, std::uint64_t seed, double epsilon, double constant,
-                                double offset, std::int64_t max_rows, double horizon, int threads, bool grows) {
+                       double offset, std::int64_t max_rows, double horizon, int threads, bool grows,
+                       std::optional<State> state) {
+    const WindowOptions options{seed, epsilon, constant, offset, max_rows, horizon, threads, grows};
+    if (!state) return void(new (self) WindowSampler(n_nodes, options));
     WindowSampler::State read;
-    visit_window_state(read, [&](const char* name, auto& field) { read_field(state, name, field); });
-    return without_gil([&] {
-      return WindowSampler::from_state(std::move(read), n_nodes,
-                                       {seed, epsilon, constant, offset, max_rows, horizon, threads, grows});
-    });
-  }, "state"_a, "n_nodes"_a, "seed"_a, "epsilon"_a, "constant"_a, "offset"_a, "max_rows"_a, "horizon"_a, "threads"_a,
-               "grows"_a, "Continue from a state; ValueError if no sampler with these options can have it.");
+    visit_window_state(read, [&](const char* name, auto& field) { read_field(*state, name, field); });
+    new (self) WindowSampler(
+        without_gil([&] { return WindowSampler::from_state(std::move(read), n_nodes, options); }));
+  }, "n_nodes"_a, "seed"_a, "epsilon"_a, "constant"_a, "offset"_a, "max_rows"_a, "horizon"_a, "threads"_a, "grows"_a,
+        "state"_a = nb::none(), kFromState);
   c.def("update", [](WindowSampler& self, Ids u, Ids v, Weights w, ArrayIn<double> t) {
     with_edges(u, v, w, [&](auto a, auto b, auto weights) {
       require(t.size() == a.size(), "t must have the length of u and v");
@@ -257,20 +254,14 @@ void bind_windows(nb::module_& m) {
 void bind_sampler(nb::module_& m) {
   nb::class_<Sampler> c(m, "Sampler", "Trusts the edges it is given: see find_fault.");
   c.def("__init__", [](Sampler* self, std::int32_t n_nodes, std::uint64_t seed, double epsilon, double constant,
-                       double offset, std::int64_t max_rows, bool retracts, int threads, bool grows, double half_life) {
-    new (self) Sampler(n_nodes, {seed, epsilon, constant, offset, max_rows, retracts, threads, grows, half_life});
+                       double offset, std::int64_t max_rows, bool retracts, int threads, bool grows, double half_life,
+                       std::optional<State> state) {
+    const SamplerOptions options{seed, epsilon, constant, offset, max_rows, retracts, threads, grows, half_life};
+    if (!state) return void(new (self) Sampler(n_nodes, options));
+    Sampler::State read = read_state(*state, half_life < std::numeric_limits<double>::infinity());
+    new (self) Sampler(without_gil([&] { return Sampler::from_state(std::move(read), n_nodes, options); }));
   }, "n_nodes"_a, "seed"_a, "epsilon"_a, "constant"_a, "offset"_a, "max_rows"_a, "retracts"_a, "threads"_a,
-        "grows"_a, "half_life"_a = kNever);
-  c.def_static("from_state", [](State state, std::int32_t n_nodes, std::uint64_t seed, double epsilon, double constant,
-                                double offset, std::int64_t max_rows, bool retracts, int threads, bool grows,
-                                double half_life) {
-    Sampler::State read = read_state(state, half_life < kNever);
-    return without_gil([&] {
-      return Sampler::from_state(std::move(read), n_nodes,
-                                 {seed, epsilon, constant, offset, max_rows, retracts, threads, grows, half_life});
-    });
-  }, "state"_a, "n_nodes"_a, "seed"_a, "epsilon"_a, "constant"_a, "offset"_a, "max_rows"_a, "retracts"_a, "threads"_a,
-               "grows"_a, "half_life"_a = kNever, "Continue from a state; ValueError if no sampler with these options can have it.");
+        "grows"_a, "half_life"_a, "state"_a = nb::none(), kFromState);
   m.def("draw_errors", [](std::int32_t n_nodes, ArrayIn<std::int32_t> u, ArrayIn<std::int32_t> v, ArrayIn<float> w,
                           ArrayIn<float> chance, double loose, std::uint64_t seed, std::uint64_t number) {
     require(u.size() == v.size() && u.size() == w.size() && u.size() == chance.size(),

@@ -39,7 +39,7 @@ constexpr float kOutweighs = 4.0f;           // times both cuts, see find_effect
 
 // What a candidate changes.
 struct Effect {
-  float more_u;  // what the degree of u and the cuts around it gain; before that, the weight of earlier edges of the pair
+  float more_u;  // what the degree of u and the cuts around it gain; at first, the weight of the pair before
   float more_v;
   float gain_u;  // the weight, relative to the cut of the vertex of `Sides`
   float gain_v;

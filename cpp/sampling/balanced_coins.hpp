@@ -13,8 +13,8 @@ namespace ohm {
 constexpr int kBits = 3;  // of a chance, after rounding
 constexpr int kWhole = 1 << kBits;
 
-// Added to a balance so that a coin decides if it is 0. A balance is a sum of floats w / cut, up or down, so it is 0 or at
-// least 2^-24 times the smallest of them: kTie decides nothing else for edges of more than 2^-75 of a cut.
+// Added to a balance so that a coin decides if it is 0. A balance is a sum of floats w / cut, up or down, so it is 0 or
+// at least 2^-24 times the smallest of them: kTie decides nothing else for edges of more than 2^-75 of a cut.
 constexpr float kTie = 1e-30f;
 
 // For each bit the weight that a vertex of `Sides` has gained, relative to its cut; the last lane holds its share.

@@ -89,7 +89,8 @@ OHM_INLINE void toss_strip(const EdgeBatch<Index, Weight>& batch, std::int64_t b
     if (uniform(bits) >= static_cast<double>(p[k])) continue;
     const auto u = static_cast<std::int32_t>(batch.u[i]), v = static_cast<std::int32_t>(batch.v[i]);
     if (u == v || weight[k] < static_cast<float>(kSmallestWeight)) continue;
-    candidates.push_back({position, u, v, weight[k] / p[k], halved[k] != 0 ? 0.5f * p[k] : p[k], halved[k] == 0, (bits & 1u) != 0});
+    candidates.push_back({position, u, v, weight[k] / p[k], halved[k] != 0 ? 0.5f * p[k] : p[k], halved[k] == 0,
+                          (bits & 1u) != 0});
   }
 }
 

@@ -16,8 +16,8 @@
 //    floors of all estimates (estimates.hpp). In dense graphs the floor is most of the resistance. Updating it saves a
 //    third of the resamples.
 // Coins are not independent: on arrival twice as many edges pass as are wanted, and of these every second one is
-// dropped so that degrees stay balanced (Sampler::add_candidates); choose_rows does the same at a resample. With independent
-// coins most of the error of a sparsifier comes from random changes of node degrees.
+// dropped so that degrees stay balanced (Sampler::add_candidates); choose_rows does the same at a resample. With
+// independent coins most of the error of a sparsifier comes from random changes of node degrees.
 // Coins of arriving edges are hashes of (seed, position in the stream), those at a resample of (seed, resample, edge),
 // and resamples happen at exact positions: neither the split into batches nor the number of threads changes a bit.
 // With a half-life, weights fade with time (decay.hpp), and so do rows: a node that keeps no row is as if it were new.

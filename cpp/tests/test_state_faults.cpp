@@ -211,7 +211,7 @@ TEST(each_fault_of_a_state_is_named) {
   CHECK(fault([](State& s) { s.rows.w[2] = -1.0f; }) == "row 2 has weight -1");
   CHECK(fault([](State& s) { s.rows.w[2] = kInfinity; }) == "row 2 has weight inf");
   CHECK(fault([](State& s) { s.rows.w[2] = 0.0f; }) == "row 2 has weight 0");
-  CHECK(fault([](State& s) { s.rows.w[0] = s.rows.w[1] = 3e38f; }).find("more than the largest float") != std::string::npos);
+  CHECK(fault([](State& s) { s.rows.w[0] = s.rows.w[1] = 3e38f; }).find("more than the largest") != std::string::npos);
   CHECK(fault([](State& s) { std::swap(s.rows.v[0], s.rows.v[1]); }) == "row 1 is not in order");
   CHECK(fault([](State& s) { s.position = -1; }) == "the number of edges seen is -1");
   CHECK(fault([](State& s) { s.position = 5; }).find("of 5 edges are self-loops") != std::string::npos);

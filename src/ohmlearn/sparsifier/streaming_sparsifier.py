@@ -168,7 +168,7 @@ class StreamingSparsifier(SavedSparsifier):
             how = (options.scheme == "resample", options.threads, n is None, options.decay)
             arguments = (n or 0, seed, *rates, *how)
         with naming_size(f"n_nodes = {n}"):
-            return make(*arguments) if state is None else make.from_state(state, *arguments)
+            return make(*arguments, state)
 
     def update(
         self,
