@@ -194,7 +194,7 @@ def _child(options: argparse.Namespace) -> None:
     elif case == "resample":
         full = StreamingSparsifier.load(path)
         facts = {"rows_before": full.n_rows_, "resamples": full.n_resamples_}
-        works = [full.with_threads(threads).snapshot for _ in range(REPEATS)]
+        works = [full.copy(n_jobs=threads).snapshot for _ in range(REPEATS)]
     else:
         target = {"max_edges": ROWS_PER_NODE * n} if case == "large" else epsilon
         works = [partial(_sparsify, path, threads, **target)]

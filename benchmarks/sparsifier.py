@@ -153,7 +153,7 @@ def _coins(warm: StreamingSparsifier, u: Ends, v: Ends, threads: int) -> Figure:
     from ohmlearn import StreamingSparsifier
 
     nothing = StreamingSparsifier(n_nodes=warm.options.n_nodes, random_state=1)
-    fresh = warm.with_threads(threads).merge(nothing)  # a merge resamples, so that there is room
+    fresh = warm.copy(n_jobs=threads).merge(nothing)  # a merge resamples, so that there is room
     size, best, runs = len(u), math.inf, 0
     while runs < REPEATS:
         sparsifier = copy.deepcopy(fresh)

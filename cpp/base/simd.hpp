@@ -9,6 +9,7 @@
 #include <new>
 
 // The version is chosen at load time; other processors use the plain build. (Sanitizers do not support the choice.)
+// A kernel that may throw must not be in the file of its callers: GCC 12 takes the choice there for one that cannot.
 #if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define OHM_KERNEL [[gnu::target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")]]

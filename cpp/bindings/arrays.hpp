@@ -47,6 +47,19 @@ ArrayOut<T> to_numpy(std::vector<T, Allocator>&& values) {
   return ArrayOut<T>(owned->data(), {owned->size()}, owner);
 }
 
+// Memory that is written completely before it is read.
+template <class T>
+ArrayInOut<T> uninitialised(std::int64_t size) {
+  auto* values = new T[size];
+  return ArrayInOut<T>(values, {static_cast<std::size_t>(size)},
+                       nb::capsule(values, [](void* p) noexcept { delete[] static_cast<T*>(p); }));
+}
+
+template <class T>
+ArrayOut<T> read_only(const ArrayInOut<T>& array) {
+  return ArrayOut<T>(array);
+}
+
 inline void require(bool condition, const char* message) {
   if (!condition) throw std::invalid_argument(message);
 }
@@ -96,9 +109,9 @@ auto with_edges(const Ids& u, const Ids& v, const Weights& w, const Run& run) {
 }
 
 // The sections of the module, each in the file of its name.
-void bind_nearest(nb::module_& m);
+void bind_points(nb::module_& m);
 void bind_products(nb::module_& m);
 void bind_sampler(nb::module_& m);
-void bind_streams(nb::module_& m);
+void bind_text(nb::module_& m);
 
 }  // namespace ohm::python

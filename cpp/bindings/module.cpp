@@ -1,5 +1,5 @@
-// The Python module ohmlearn._core. Only the bindings know nanobind; one section per station, the the sampler, sources
-// of edges and products in files beside this one.
+// The Python module ohmlearn._core. Only the bindings know nanobind; graphs, solver and resistances are here, the
+// other sections in files beside this one.
 //
 // Arrays are never converted (noconvert; nanobind would copy them silently), and kernels run without the GIL. Python
 // checks dtypes and raises the errors that users see (ohmlearn.checks).
@@ -195,9 +195,9 @@ NB_MODULE(_core, m) {
   m.doc() = "Kernels of ohmlearn. Internal: names and signatures change without notice.";
   bind_graph(m);
   bind_solver(m);
-  bind_nearest(m);
   bind_products(m);
   bind_resistance(m);
   bind_sampler(m);
-  bind_streams(m);
+  bind_points(m);  // after the sampler, which it feeds
+  bind_text(m);
 }

@@ -12,7 +12,7 @@
 
 #include "base/rng.hpp"
 #include "bindings/arrays.hpp"
-#include "sampling/errors.hpp"
+#include "sampling/sampling_noise.hpp"
 #include "sampling/sampler.hpp"
 #include "sampling/windows.hpp"
 
@@ -23,7 +23,7 @@ namespace {
 // A state crosses to Python as arrays by name, and so into files and between the workers of a cluster. Records of nodes
 // and clusters are rows of bytes; numbers are arrays without dimensions.
 
-constexpr double kNever = std::numeric_limits<double>::infinity();  // half-life of weights that do not fade
+constexpr const char* kFromState = "Continues from a state; ValueError if no sampler with these options can have it.";
 
 using State = nb::typed<nb::dict, nb::str, nb::object>;
 
@@ -39,19 +39,29 @@ void merge_all(S& self, const std::vector<const S*>& others) {
 }
 
 template <class S, class Visit>
-void visit_window_state(S& state, const Visit& visit) {
-  visit("n_nodes", state.n_nodes);
+void visit_rows(S& state, const Visit& visit) {
   visit("u", state.rows.u);
   visit("v", state.rows.v);
   visit("w", state.rows.w);
   visit("chance", state.rows.chance);
-  visit("time", state.rows.time);
+}
+
+template <class S, class Visit>
+void visit_counters(S& state, const Visit& visit) {
   visit("n_sorted", state.n_sorted);
   visit("position", state.position);
   visit("n_self_loops", state.n_self_loops);
   visit("n_zero_weights", state.n_zero_weights);
   visit("n_resamples", state.n_resamples);
   visit("capacity", state.capacity);
+}
+
+template <class S, class Visit>
+void visit_window_state(S& state, const Visit& visit) {
+  visit("n_nodes", state.n_nodes);
+  visit_rows(state, visit);
+  visit("time", state.rows.time);
+  visit_counters(state, visit);
   visit("beta", state.beta);
   visit("latest", state.latest);
   visit("thinned", state.thinned);
@@ -63,22 +73,14 @@ void visit_state(S& state, bool has_half_life, const Visit& visit) {
   visit("nodes", state.nodes);
   visit("clusters", state.clusters);
   visit("pairs", state.pairs);
-  visit("u", state.u);
-  visit("v", state.v);
-  visit("w", state.w);
-  visit("chance", state.chance);
-  visit("n_sorted", state.n_sorted);
-  visit("position", state.position);
-  visit("n_self_loops", state.n_self_loops);
-  visit("n_zero_weights", state.n_zero_weights);
-  visit("n_resamples", state.n_resamples);
-  visit("capacity", state.capacity);
+  visit_rows(state, visit);
+  visit_counters(state, visit);
   visit("n_expected", state.n_expected);
   visit("beta", state.beta);
   visit("correction", state.correction);
   visit("weight_seen", state.weight_seen);
   if (!has_half_life) return;
-  visit("time", state.time);
+  visit("time", state.rows.time);
   visit("latest", state.latest);
   visit("epoch", state.epoch);
   visit("n_faded", state.n_faded);
@@ -200,8 +202,11 @@ auto as_arrays(const Take& take, double factor, int threads) {
 }
 
 template <class S>
-void bind_counters(nb::class_<S>& c) {
-  c.def_prop_ro("n_nodes", [](const S& s) { return s.state().n_nodes; })
+void bind_common(nb::class_<S>& c) {
+  c.attr("changes_at_once") = false;  // an update that is interrupted by a fork leaves an unusable sampler
+  c.def("copy", [](const S& self, int threads) { return without_gil([&] { return self.copy(threads); }); }, "threads"_a,
+        "An independent sampler with the same state.")
+      .def_prop_ro("n_nodes", [](const S& s) { return s.state().n_nodes; })
       .def_prop_ro("n_rows", &S::n_rows)
       .def_prop_ro("position", [](const S& s) { return s.state().position; })
       .def_prop_ro("n_self_loops", [](const S& s) { return s.state().n_self_loops; })
@@ -215,20 +220,16 @@ void bind_counters(nb::class_<S>& c) {
 void bind_windows(nb::module_& m) {
   nb::class_<WindowSampler> c(m, "WindowSampler", "Trusts the edges it is given: see find_fault. Times are finite.");
   c.def("__init__", [](WindowSampler* self, std::int32_t n_nodes, std::uint64_t seed, double epsilon, double constant,
-                       double offset, std::int64_t max_rows, double horizon, int threads, bool grows) {
-    new (self) WindowSampler(n_nodes, {seed, epsilon, constant, offset, max_rows, horizon, threads, grows});
-  }, "n_nodes"_a, "seed"_a, "epsilon"_a, "constant"_a, "offset"_a, "max_rows"_a, "horizon"_a, "threads"_a, "grows"_a);
-  c.def_static("from_state", [](State state, std::int32_t n_nodes, std::uint64_t seed, double epsilon, double constant,
-                                double offset, std::int64_t max_rows, double horizon, int threads, bool grows) {
+                       double offset, std::int64_t max_rows, double horizon, int threads, bool grows,
+                       std::optional<State> state) {
+    const WindowOptions options{seed, epsilon, constant, offset, max_rows, horizon, threads, grows};
+    if (!state) return void(new (self) WindowSampler(n_nodes, options));
     WindowSampler::State read;
-    visit_window_state(read, [&](const char* name, auto& field) { read_field(state, name, field); });
-    return without_gil([&] {
-      return WindowSampler::from_state(std::move(read), n_nodes,
-                                       {seed, epsilon, constant, offset, max_rows, horizon, threads, grows});
-    });
-  }, "state"_a, "n_nodes"_a, "seed"_a, "epsilon"_a, "constant"_a, "offset"_a, "max_rows"_a, "horizon"_a, "threads"_a,
-               "grows"_a, "Continue from a state; ValueError if no sampler with these options can have it.");
-  c.attr("changes_at_once") = false;  // an update that is interrupted by a fork leaves an unusable sampler
+    visit_window_state(read, [&](const char* name, auto& field) { read_field(*state, name, field); });
+    new (self) WindowSampler(
+        without_gil([&] { return WindowSampler::from_state(std::move(read), n_nodes, options); }));
+  }, "n_nodes"_a, "seed"_a, "epsilon"_a, "constant"_a, "offset"_a, "max_rows"_a, "horizon"_a, "threads"_a, "grows"_a,
+        "state"_a = nb::none(), kFromState);
   c.def("update", [](WindowSampler& self, Ids u, Ids v, Weights w, ArrayIn<double> t) {
     with_edges(u, v, w, [&](auto a, auto b, auto weights) {
       require(t.size() == a.size(), "t must have the length of u and v");
@@ -245,7 +246,7 @@ void bind_windows(nb::module_& m) {
         return State(result);
       }, "All that the future depends on, as arrays by name.")
       .def_prop_ro("weight_seen", [](const WindowSampler& s) { return total(s.state().weight_seen); });
-  bind_counters(c);
+  bind_common(c);
 }
 
 }  // namespace
@@ -253,20 +254,14 @@ void bind_windows(nb::module_& m) {
 void bind_sampler(nb::module_& m) {
   nb::class_<Sampler> c(m, "Sampler", "Trusts the edges it is given: see find_fault.");
   c.def("__init__", [](Sampler* self, std::int32_t n_nodes, std::uint64_t seed, double epsilon, double constant,
-                       double offset, std::int64_t max_rows, bool retracts, int threads, bool grows, double half_life) {
-    new (self) Sampler(n_nodes, {seed, epsilon, constant, offset, max_rows, retracts, threads, grows, half_life});
+                       double offset, std::int64_t max_rows, bool retracts, int threads, bool grows, double half_life,
+                       std::optional<State> state) {
+    const SamplerOptions options{seed, epsilon, constant, offset, max_rows, retracts, threads, grows, half_life};
+    if (!state) return void(new (self) Sampler(n_nodes, options));
+    Sampler::State read = read_state(*state, half_life < std::numeric_limits<double>::infinity());
+    new (self) Sampler(without_gil([&] { return Sampler::from_state(std::move(read), n_nodes, options); }));
   }, "n_nodes"_a, "seed"_a, "epsilon"_a, "constant"_a, "offset"_a, "max_rows"_a, "retracts"_a, "threads"_a,
-        "grows"_a, "half_life"_a = kNever);
-  c.def_static("from_state", [](State state, std::int32_t n_nodes, std::uint64_t seed, double epsilon, double constant,
-                                double offset, std::int64_t max_rows, bool retracts, int threads, bool grows,
-                                double half_life) {
-    Sampler::State read = read_state(state, half_life < kNever);
-    return without_gil([&] {
-      return Sampler::from_state(std::move(read), n_nodes,
-                                 {seed, epsilon, constant, offset, max_rows, retracts, threads, grows, half_life});
-    });
-  }, "state"_a, "n_nodes"_a, "seed"_a, "epsilon"_a, "constant"_a, "offset"_a, "max_rows"_a, "retracts"_a, "threads"_a,
-               "grows"_a, "half_life"_a = kNever, "Continue from a state; ValueError if no sampler with these options can have it.");
+        "grows"_a, "half_life"_a, "state"_a = nb::none(), kFromState);
   m.def("draw_errors", [](std::int32_t n_nodes, ArrayIn<std::int32_t> u, ArrayIn<std::int32_t> v, ArrayIn<float> w,
                           ArrayIn<float> chance, double loose, std::uint64_t seed, std::uint64_t number) {
     require(u.size() == v.size() && u.size() == w.size() && u.size() == chance.size(),
@@ -278,7 +273,6 @@ void bind_sampler(nb::module_& m) {
     }));
   }, "n_nodes"_a, "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert(), "chance"_a.noconvert(), "loose"_a, "seed"_a,
         "number"_a, "Errors of the edges of H (u < v, in order) that another sample could have made.");
-  c.attr("changes_at_once") = false;  // an update that is interrupted by a fork leaves an unusable sampler
   m.def("find_fault", [](std::int64_t limit, int threads, Ids u, Ids v, Weights w, double smallest) {
     return with_edges(u, v, w, [&](auto a, auto b, auto c) { return find_fault(a, b, c, limit, threads, smallest); });
   }, "limit"_a, "threads"_a, "u"_a.noconvert(), "v"_a.noconvert(), "w"_a.noconvert() = nb::none(),
@@ -330,7 +324,7 @@ void bind_sampler(nb::module_& m) {
         return s.has_half_life() ? sum * s.scale_at(s.state().latest) : sum;
       })
       .def_prop_ro("n_faded", [](const Sampler& s) { return s.state().n_faded; });
-  bind_counters(c);
+  bind_common(c);
   bind_windows(m);
 }
 

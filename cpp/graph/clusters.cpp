@@ -83,17 +83,25 @@ std::vector<std::int32_t> join_heaviest_first(const Triangle& edges, std::int32_
 
 }  // namespace
 
+// 1. Build the tree of all clusters, heaviest edges first. A parent has a larger number than its children.
+// 2. Add up the cut of each cluster, edge by edge: an edge is in the cuts of all clusters around one of its ends only,
+//    which are found by climbing from both ends to the first common one. As degrees minus inner weights, cuts would be
+//    lost to rounding. Each part of the edges has its own sums; the number of parts does not depend on that of threads.
+// 3. Upwards: decide which clusters stay. least[k] is the minimum over the nodes in cluster k of the largest share among
+//    the node and the smaller clusters around it that stay. Cluster k stays if its share is well above that.
+// 4. Downwards: find for each cluster the smallest one around it that stays, and so the parents of clusters and the
+//    smallest clusters of nodes in the tree that is left.
 ClusterTree find_clusters(const Triangle& edges, std::span<const double> degree, std::int32_t n_components,
                           Crew& crew) {
   const std::int32_t n = edges.n();
+  // 1
   const std::vector<std::int32_t> parent = join_heaviest_first(edges, n_components, crew);
   const std::int64_t count = std::ssize(parent) - n;
   ClusterTree tree;
   tree.smallest.assign(n, 0);
   if (count == 0) return tree;
 
-  // Cuts are added up edge by edge. As degrees minus inner weights they would be lost to rounding. Each part has its own
-  // sums; the number of parts does not depend on that of threads.
+  // 2
   const std::int64_t parts = std::clamp<std::int64_t>(edges.edges() / kPiece, 1, kParts);
   std::vector<std::vector<double>> cuts(parts);
   crew.run(parts, [&](std::int64_t part) {
@@ -120,8 +128,7 @@ ClusterTree find_clusters(const Triangle& edges, std::span<const double> degree,
     for (std::int64_t k = 0; k < count; ++k) cut[k] += cuts[part][k];
   }
 
-  // Upwards: which clusters stay. least[k] is the minimum over the nodes in cluster k of the largest share among the
-  // node and the smaller clusters around it that stay.
+  // 3
   std::vector<float> least(count, std::numeric_limits<float>::infinity());
   std::vector<std::int32_t> number(count, -1);  // among the clusters that stay
   const auto lower_least = [&](std::int32_t vertex, float share) {
@@ -138,7 +145,7 @@ ClusterTree find_clusters(const Triangle& edges, std::span<const double> degree,
     lower_least(parent[n + k], stays ? std::max(share, least[k]) : least[k]);
   }
 
-  // Downwards: `above` is the number of the smallest remaining cluster that contains a cluster.
+  // 4. `above` is the number of the smallest remaining cluster that contains a cluster.
   const auto n_kept = static_cast<std::int32_t>(tree.clusters.size());
   std::vector<std::int32_t> above(count);
   const auto find_kept = [&](std::int32_t vertex) { return vertex == kNone ? n_kept : above[vertex - n]; };

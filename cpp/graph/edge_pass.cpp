@@ -244,6 +244,15 @@ void EdgePass::add_in_order(std::span<const Index> u, std::span<const Index> v, 
   });
 }
 
+// Adds many edges, as halves (node, neighbour) that are sorted by ranges of 2^shift nodes: one pass of a radix sort.
+//
+// 1. Threads count, for their parts of the edges, the halves of each range. Of edges that join two sets they only note
+//    the positions, because joining cannot be shared.
+// 2. One thread turns counts into places, by range and then by part, so halves of a range stay in the order of the
+//    stream; and it joins the sets.
+// 3. Threads move the halves of their parts to their places.
+// 4. Threads add the halves of one range after the other to y, and to what is known of the surroundings. No two threads
+//    write to the same node, and each node gets its edges in their order: the bits are those of add_in_order.
 template <class Index, class Weight>
 void EdgePass::add_sorted(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w) {
   constexpr bool weighted = !std::is_same_v<Weight, Unit>;
@@ -260,7 +269,7 @@ void EdgePass::add_sorted(std::span<const Index> u, std::span<const Index> v, st
     for (std::int64_t e = part * kPart; e < std::min(edges, (part + 1) * kPart); ++e) f(e);
   };
   Crew crew(static_cast<int>(std::min<std::int64_t>(parts, threads_)));
-  // 1. Count the halves of each range, and find edges that join sets. Their positions are kept where halves will be.
+  // 1. Positions are kept where halves will be.
   crew.run(parts, [&](std::int64_t part) {
     std::uint32_t* places = places_.data() + part * ranges_;
     for_edges(part, [&](std::int64_t e) {
@@ -277,7 +286,7 @@ void EdgePass::add_sorted(std::span<const Index> u, std::span<const Index> v, st
       if (is_known(e)) halves[part * kPart + here.count++].node = static_cast<std::int32_t>(e);
     });
   });
-  // 2. Counts become places, and sets are joined.
+  // 2.
   std::uint32_t before = 0;
   for (std::int64_t range = 0; range < ranges_; ++range) {
     for (std::int64_t part = 0; part < parts; ++part) {
@@ -290,7 +299,7 @@ void EdgePass::add_sorted(std::span<const Index> u, std::span<const Index> v, st
       join_pair(*joined_, n_, u[halves[i].node], v[halves[i].node]);
     }
   }
-  // 3. Halves move to the places of their ranges.
+  // 3.
   crew.run(parts, [&](std::int64_t part) {
     std::uint32_t* places = places_.data() + part * ranges_;
     for_edges(part, [&](std::int64_t e) {

@@ -276,10 +276,20 @@ void Nearest<Value>::compare_blocks(std::int64_t a, std::int64_t b) {
   }
 }
 
+// Does the next part of the first step that is not done; a part takes about a second. Steps as in the header:
+//
+// 1. Take the next pairs of blocks of the present round. They are disjoint, so each pair has a task, which compares all
+//    panels of one block with those of the other. When the round is done, enter the next.
+// 2. Take the next points. Compute the distances of their candidates in double, and keep the k nearest. If the heap of a
+//    point cannot have missed a nearer one, it is settled; otherwise note it.
+// 3. Take the next points that were noted, a panel at a time. Their k-th distances so far limit which values matter.
+//    Compute the distances in double of all points within the limit.
+//
+// Parts are sized by their cost, in multiplications, so the caller can show progress and be interrupted.
 template <class Value>
 bool Nearest<Value>::advance(int threads) {
   if (is_done_) return false;
-  if (round_ < rounds_.size()) {  // step 1
+  if (round_ < rounds_.size()) {  // 1
     const auto& pairs = rounds_[round_];
     const double panels = static_cast<double>(panels_.count()) / static_cast<double>(blocks_.size());
     const double cost = panels * panels * kPanel * kPanel * static_cast<double>(panels_.dims() + 8);
@@ -297,7 +307,7 @@ bool Nearest<Value>::advance(int threads) {
     return true;
   }
   const std::int64_t n = panels_.n();
-  if (settled_ < n) {  // step 2
+  if (settled_ < n) {  // 2
     found_.index.resize(n * k_);
     found_.square.resize(n * k_);
     const double cost = static_cast<double>(kept_ * panels_.dims()) * 4.0;
@@ -321,7 +331,7 @@ bool Nearest<Value>::advance(int threads) {
     settled_ = end;
     return true;
   }
-  if (redone_ < failed_.size()) {  // step 3
+  if (redone_ < failed_.size()) {  // 3
     const double cost = static_cast<double>(n) * kPanel * static_cast<double>(panels_.dims() + 8);
     const auto part = static_cast<std::size_t>(std::clamp(kPart / cost, 1.0, 1e6)) * threads * kPanel;
     const std::size_t end = std::min(failed_.size(), redone_ + part);

@@ -13,6 +13,10 @@ namespace ohm {
 constexpr int kBits = 3;  // of a chance, after rounding
 constexpr int kWhole = 1 << kBits;
 
+// Added to a balance so that a coin decides if it is 0. A balance is a sum of floats w / cut, up or down, so it is 0 or
+// at least 2^-24 times the smallest of them: kTie decides nothing else for edges of more than 2^-75 of a cut.
+constexpr float kTie = 1e-30f;
+
 // For each bit the weight that a vertex of `Sides` has gained, relative to its cut; the last lane holds its share.
 using Balance = Row<float, 4>;
 static_assert(kBits == 3);
@@ -35,7 +39,7 @@ struct Tables {
  private:
   Tables() {
     for (unsigned set = 0; set < kWhole; ++set) {
-      for (int bit = 0; bit < kBits; ++bit) tie[set][bit] = (set >> bit & 1u) != 0 ? 1e-30f : -1e-30f;
+      for (int bit = 0; bit < kBits; ++bit) tie[set][bit] = (set >> bit & 1u) != 0 ? kTie : -kTie;
       for (unsigned units = 0; units <= kWhole; ++units) {
         unsigned rounded = units;
         for (int bit = 0; bit < kBits; ++bit) {

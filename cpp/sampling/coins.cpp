@@ -30,11 +30,6 @@ OHM_INLINE Floor find_floor(const Embedding& h, const NodeRecord& a, const NodeR
   return {of_a.then + of_b.then, of_a.now + of_b.now};
 }
 
-template <class Weight>
-OHM_INLINE float float_weight(std::span<const Weight> w, std::int64_t i) {
-  return static_cast<float>(weight_at(w, i));
-}
-
 // Uniform in [0, 1), one for each of kBlock positions, truncated to 24 bits, which decides most edges. Two simple
 // loops, so that compilers vectorise them.
 OHM_INLINE void draw_coins(std::uint64_t key, std::uint64_t first, float* coin) {
@@ -45,13 +40,12 @@ OHM_INLINE void draw_coins(std::uint64_t key, std::uint64_t first, float* coin) 
 
 // Writes to `open` which of the edges begin..begin + count could be kept; returns how many.
 template <class Index, class Weight>
-OHM_INLINE int find_open(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
-                         std::int64_t begin, int count, const float* coin, float beta, std::span<const float> bound,
-                         std::int32_t* open) {
+OHM_INLINE int find_open(const EdgeBatch<Index, Weight>& batch, std::int64_t begin, int count, const Coins& coins,
+                         const float* coin, std::int32_t* open) {
   constexpr float kFactor = 2.0f * 1.0001f;  // candidates per kept edge, and a margin for rounding
   float most[kBlock];
-  for (int k = 0; k < count; ++k) most[k] = bound[u[begin + k]] + bound[v[begin + k]];
-  for (int k = 0; k < count; ++k) most[k] = kFactor * beta * float_weight(w, begin + k) * most[k];
+  for (int k = 0; k < count; ++k) most[k] = coins.bound[batch.u[begin + k]] + coins.bound[batch.v[begin + k]];
+  for (int k = 0; k < count; ++k) most[k] = kFactor * coins.beta * batch.weight(begin + k) * most[k];
   int found = 0;
   for (int k = 0; k < count; ++k) {
     open[found] = k;
@@ -62,21 +56,19 @@ OHM_INLINE int find_open(std::span<const Index> u, std::span<const Index> v, std
 
 // Tosses up to kStrip open edges, given by their place in the batch.
 template <class Index, class Weight>
-OHM_INLINE void toss_strip(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
-                           std::int64_t begin, const std::int32_t* open, int count, const float* coin,
-                           std::uint64_t key, std::int64_t position, float beta, const Embedding& embedding,
-                           std::vector<Candidate>& candidates) {
+OHM_INLINE void toss_strip(const EdgeBatch<Index, Weight>& batch, std::int64_t begin, const std::int32_t* open,
+                           int count, const Coins& coins, const float* coin, std::vector<Candidate>& candidates) {
   float square[kStrip], floor[kStrip], floor_now[kStrip], weight[kStrip], p[kStrip];
   std::int32_t joined[kStrip], halved[kStrip];
   for (int k = 0; k < count; ++k) {
-    const NodeRecord& a = embedding.nodes[u[begin + open[k]]];
-    const NodeRecord& b = embedding.nodes[v[begin + open[k]]];
-    const Floor shares = find_floor(embedding, a, b);
+    const NodeRecord& a = coins.embedding.nodes[batch.u[begin + open[k]]];
+    const NodeRecord& b = coins.embedding.nodes[batch.v[begin + open[k]]];
+    const Floor shares = find_floor(coins.embedding, a, b);
     square[k] = sketch(a, b);
     floor[k] = shares.then;
     floor_now[k] = shares.now;
     joined[k] = a.component == b.component ? a.component : -1;
-    weight[k] = float_weight(w, begin + open[k]);
+    weight[k] = batch.weight(begin + open[k]);
   }
   for (int k = count; k < kStrip; ++k) {
     square[k] = floor[k] = floor_now[k] = weight[k] = 1.0f;
@@ -84,50 +76,47 @@ OHM_INLINE void toss_strip(std::span<const Index> u, std::span<const Index> v, s
   }
   for (int k = 0; k < kStrip; ++k) {
     const float r = resistance(square[k], floor[k], floor_now[k]);
-    const float chance = beta * (weight[k] * r / (weight[k] * r + 1.0f));
+    const float chance = coins.beta * (weight[k] * r / (weight[k] * r + 1.0f));
     const float once = joined[k] >= 0 ? std::min(1.0f, chance) : 1.0f;
     halved[k] = once <= 0.5f;
     p[k] = halved[k] != 0 ? 2.0f * once : once;
   }
   for (int k = 0; k < count; ++k) {
     if (coin[open[k]] >= p[k]) continue;
-    const std::int64_t i = begin + open[k];
+    const std::int64_t i = begin + open[k], position = coins.position + i;
     // With all bits: otherwise edges of tiny probability would pass too often.
-    const std::uint64_t bits = draw(key, static_cast<std::uint64_t>(position + i));
+    const std::uint64_t bits = draw(coins.key, static_cast<std::uint64_t>(position));
     if (uniform(bits) >= static_cast<double>(p[k])) continue;
-    if (u[i] == v[i] || weight[k] < static_cast<float>(kSmallestWeight)) continue;
-    candidates.push_back({position + i, static_cast<std::int32_t>(u[i]), static_cast<std::int32_t>(v[i]),
-                          weight[k] / p[k], halved[k] != 0 ? 0.5f * p[k] : p[k], halved[k] == 0, (bits & 1u) != 0});
+    const auto u = static_cast<std::int32_t>(batch.u[i]), v = static_cast<std::int32_t>(batch.v[i]);
+    if (u == v || weight[k] < static_cast<float>(kSmallestWeight)) continue;
+    candidates.push_back({position, u, v, weight[k] / p[k], halved[k] != 0 ? 0.5f * p[k] : p[k], halved[k] == 0,
+                          (bits & 1u) != 0});
   }
 }
 
 }  // namespace
 
 template <class Index, class Weight>
-OHM_KERNEL void toss_edges(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
-                           std::int64_t begin, std::int64_t end, std::int64_t position, std::uint64_t key, float beta,
-                           const Embedding& embedding, std::span<const float> bound,
-                           std::vector<Candidate>& candidates) {
+OHM_KERNEL void toss_edges(const EdgeBatch<Index, Weight> batch, std::int64_t begin, std::int64_t end,
+                           const Coins coins, std::vector<Candidate>& candidates) {
   std::int32_t open[kBlock];
   float coin[kBlock];
   for (std::int64_t i = begin; i < end; i += kBlock) {
     const int count = static_cast<int>(std::min<std::int64_t>(kBlock, end - i));
-    draw_coins(key, static_cast<std::uint64_t>(position + i), coin);
-    const int found = find_open(u, v, w, i, count, coin, beta, bound, open);
+    draw_coins(coins.key, static_cast<std::uint64_t>(coins.position + i), coin);
+    const int found = find_open(batch, i, count, coins, coin, open);
     for (int k = 0; k < found; k += kStrip) {
       for (int ahead = k + kAhead; ahead < std::min(found, k + kAhead + kStrip); ++ahead) {
-        __builtin_prefetch(&embedding.nodes[u[i + open[ahead]]]);
-        __builtin_prefetch(&embedding.nodes[v[i + open[ahead]]]);
+        __builtin_prefetch(&coins.embedding.nodes[batch.u[i + open[ahead]]]);
+        __builtin_prefetch(&coins.embedding.nodes[batch.v[i + open[ahead]]]);
       }
-      toss_strip(u, v, w, i, open + k, std::min(kStrip, found - k), coin, key, position, beta, embedding, candidates);
+      toss_strip(batch, i, open + k, std::min(kStrip, found - k), coins, coin, candidates);
     }
   }
 }
 
-#define OHM_INSTANTIATE(Index, Weight)                                                                             \
-  template void toss_edges(std::span<const Index>, std::span<const Index>, std::span<const Weight>, std::int64_t,  \
-                           std::int64_t, std::int64_t, std::uint64_t, float, const Embedding&,                     \
-                           std::span<const float>, std::vector<Candidate>&);
+#define OHM_INSTANTIATE(Index, Weight) \
+  template void toss_edges(EdgeBatch<Index, Weight>, std::int64_t, std::int64_t, Coins, std::vector<Candidate>&);
 OHM_FOR_EDGE_TYPES(OHM_INSTANTIATE)
 #undef OHM_INSTANTIATE
 

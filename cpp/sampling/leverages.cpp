@@ -14,6 +14,7 @@ namespace {
 
 constexpr double kLargestCoordinate = std::numeric_limits<float>::max();
 constexpr double kWrongSketch = 0.25;   // relative error of the sum of sketches that shows a failed solve
+// Measured by tests/statistical/test_sparsifier_quality.py.
 constexpr double kUnexplained = 0.002;  // share of the rank from which on several sketches are averaged
 constexpr int kSketches = 4;
 

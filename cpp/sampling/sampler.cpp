@@ -23,12 +23,21 @@ constexpr std::uint64_t kResampleCoins = 0x7265736d706c65ull;
 
 Sampler::Sampler(std::int32_t n_nodes, const SamplerOptions& options) : options_(options) {
   state_.n_nodes = n_nodes;
+  state_.rows.has_times = has_half_life();
   reserve_nodes(n_nodes);
   state_.capacity = capacity_for(most_rows());
 }
 
 Sampler::Sampler(State state, const SamplerOptions& options)
-    : options_(options), state_(std::move(state)), bound_(bound_resistances(embedding())) {}
+    : options_(options), state_(std::move(state)), bound_(bound_resistances(embedding())) {
+  state_.rows.has_times = has_half_life();
+}
+
+Sampler Sampler::copy(int threads) const {
+  Sampler other(*this);
+  other.options_.threads = threads;
+  return other;
+}
 
 // Resizes `nodes` last: its size is the number of nodes with memory, also if an earlier resize throws.
 void Sampler::reserve_nodes(std::int64_t n_nodes) {
@@ -60,24 +69,7 @@ double Sampler::beta_for(std::int64_t n) const {
 
 // Reserves memory for this many rows, or for more, so that few calls move them.
 void Sampler::reserve_rows(std::int64_t rows) {
-  const std::size_t reserved =
-      std::min({state_.u.capacity(), state_.v.capacity(), state_.w.capacity(), state_.chance.capacity(),
-                has_half_life() ? state_.time.capacity() : state_.u.capacity()});
-  if (rows <= static_cast<std::int64_t>(reserved)) return;
-  const std::int64_t room = std::max(rows, std::min(state_.capacity, 4 * n_rows()));
-  state_.u.reserve(room);
-  state_.v.reserve(room);
-  state_.w.reserve(room);
-  state_.chance.reserve(room);
-  if (has_half_life()) state_.time.reserve(room);
-}
-
-void Sampler::resize_rows(std::int64_t rows) {
-  state_.u.resize(rows);
-  state_.v.resize(rows);
-  state_.w.resize(rows);
-  state_.chance.resize(rows);
-  if (has_half_life()) state_.time.resize(rows);
+  if (rows > state_.rows.capacity()) state_.rows.reserve(std::max(rows, std::min(state_.capacity, 4 * n_rows())));
 }
 
 // Expected rows between two updates of degrees and cuts. Before the first resample there is nothing to update, and the
@@ -103,12 +95,11 @@ void Sampler::refresh() {
 void Sampler::add(const State& other, double scale) {
   state_.n_nodes = std::max(state_.n_nodes, other.n_nodes);
   if (other.n_nodes > std::ssize(state_.nodes)) reserve_nodes(other.n_nodes);
-  reserve_rows(n_rows() + std::ssize(other.u));
-  state_.u.insert(state_.u.end(), other.u.begin(), other.u.end());
-  state_.v.insert(state_.v.end(), other.v.begin(), other.v.end());
-  for (const float w : other.w) state_.w.push_back(static_cast<float>(scale * static_cast<double>(w)));
-  state_.chance.insert(state_.chance.end(), other.chance.begin(), other.chance.end());
-  state_.time.insert(state_.time.end(), other.time.begin(), other.time.end());
+  reserve_rows(n_rows() + other.rows.size());
+  state_.rows.append(other.rows);
+  for (float& w : std::span(state_.rows.w).last(other.rows.size())) {
+    w = static_cast<float>(scale * static_cast<double>(w));
+  }
   state_.position += other.position;
   state_.n_self_loops += other.n_self_loops;
   state_.n_zero_weights += other.n_zero_weights;
@@ -141,7 +132,8 @@ void Sampler::merge(std::span<const State* const> others) {
 }
 
 Triangle Sampler::gather(Crew& crew) const {
-  return sort_edges(state_.n_nodes, state_.u, state_.v, state_.w, state_.n_sorted, state_.chance, state_.time, crew);
+  const EdgeRows& rows = state_.rows;
+  return sort_edges(state_.n_nodes, rows.u, rows.v, rows.w, state_.n_sorted, rows.chance, rows.time, crew);
 }
 
 Snapshot Sampler::snapshot() const {
@@ -191,16 +183,15 @@ Buffer<float> Sampler::find_leverages(Crew& crew, const Triangle& h, const Lapla
   return std::move(found.of_edges);
 }
 
-// The edges of H, which are moved, become the rows. Does not fail if state_.u has the capacity.
+// The edges of H, which are moved, become the rows. Does not fail if column u has the capacity.
 void Sampler::take_rows(Triangle& h) {
-  state_.u.resize(h.edges());
-  for (std::int32_t u = 0; u < h.n(); ++u) {
-    std::fill(state_.u.begin() + h.start[u], state_.u.begin() + h.start[u + 1], u);
-  }
-  state_.v = std::move(h.other);
-  state_.w = std::move(h.weight);
-  state_.chance = std::move(h.chance);
-  state_.time = std::move(h.time);
+  EdgeRows& rows = state_.rows;
+  rows.u.resize(h.edges());
+  for (std::int32_t u = 0; u < h.n(); ++u) std::fill(rows.u.begin() + h.start[u], rows.u.begin() + h.start[u + 1], u);
+  rows.v = std::move(h.other);
+  rows.w = std::move(h.weight);
+  rows.chance = std::move(h.chance);
+  rows.time = std::move(h.time);
   state_.n_sorted = n_rows();
 }
 
@@ -211,15 +202,11 @@ void Sampler::resample(Crew& crew) {
     state_.n_expected = 0.0;
     return;
   }
-  // To save memory, rows are stored only in `h` during the solve. Array u is reserved here, so that `take_rows` cannot
+  // To save memory, rows are stored only in `h` during the solve. Column u is reserved here, so that `take_rows` cannot
   // throw; it takes hardly any memory before it is written.
-  Buffer<std::int32_t> reserved;
-  reserved.reserve(h.edges());
-  state_.u = std::move(reserved);
-  state_.v = Buffer<std::int32_t>();
-  state_.w = Buffer<float>();
-  state_.chance = Buffer<float>();
-  state_.time = Buffer<double>();
+  EdgeRows reserved{.has_times = has_half_life()};
+  reserved.u.reserve(h.edges());
+  state_.rows = std::move(reserved);
   state_.n_sorted = 0;
   try {
     thin(crew, h);
@@ -271,34 +258,21 @@ void Sampler::store_chosen(Crew& crew, const Triangle& h, std::span<const float>
   });
   std::partial_sum(start.begin(), start.end(), start.begin());
   const std::int64_t left = start.back();
-  const auto fill = [&]<class T>(Buffer<T>& values) {  // with room for the rows to come
-    values.reserve(std::min(4 * left, capacity_for(static_cast<double>(left))));
-    values.resize(left);
-  };
-  Buffer<std::int32_t> from, to;
-  Buffer<float> weight, kept;
-  Buffer<double> time;
-  fill(from), fill(to), fill(weight), fill(kept);
-  if (has_half_life()) fill(time);
+  EdgeRows rows{.has_times = has_half_life()};
+  rows.reserve(std::min(4 * left, capacity_for(static_cast<double>(left))));  // with room for the rows to come
+  rows.resize(left);
   for_row_pieces(h, crew, [&](std::int64_t piece, std::int32_t first, std::int32_t last) {
     std::int64_t row = start[piece];
     for (std::int32_t u = first; u < last; ++u) {
       for (std::int64_t e = h.start[u]; e < h.start[u + 1]; ++e) {
         if (keep[e] == 0) continue;
-        from[row] = u;
-        to[row] = h.other[e];
-        weight[row] = h.weight[e] / chance[e];
-        kept[row] = h.chance[e] * chance[e];
-        if (!time.empty()) time[row] = h.time[e];
+        rows.set(row, u, h.other[e], h.weight[e] / chance[e], h.chance[e] * chance[e]);
+        if (rows.has_times) rows.time[row] = h.time[e];
         ++row;
       }
     }
   });
-  state_.u = std::move(from);
-  state_.v = std::move(to);
-  state_.w = std::move(weight);
-  state_.chance = std::move(kept);
-  state_.time = std::move(time);
+  state_.rows = std::move(rows);
   state_.n_sorted = n_rows();
 }
 

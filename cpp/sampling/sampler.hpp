@@ -16,8 +16,8 @@
 //    floors of all estimates (estimates.hpp). In dense graphs the floor is most of the resistance. Updating it saves a
 //    third of the resamples.
 // Coins are not independent: on arrival twice as many edges pass as are wanted, and of these every second one is
-// dropped so that degrees stay balanced (Sampler::add_candidates); choose_rows does the same at a resample. With independent
-// coins most of the error of a sparsifier comes from random changes of node degrees.
+// dropped so that degrees stay balanced (Sampler::add_candidates); choose_rows does the same at a resample. With
+// independent coins most of the error of a sparsifier comes from random changes of node degrees.
 // Coins of arriving edges are hashes of (seed, position in the stream), those at a resample of (seed, resample, edge),
 // and resamples happen at exact positions: neither the split into batches nor the number of threads changes a bit.
 // With a half-life, weights fade with time (decay.hpp), and so do rows: a node that keeps no row is as if it were new.
@@ -27,11 +27,10 @@
 #include "sampling/coins.hpp"
 #include "sampling/counts.hpp"
 #include "sampling/decay.hpp"
-#include "sampling/effects.hpp"
 #include "sampling/estimates.hpp"
 #include "sampling/leverages.hpp"
 #include "sampling/recent_pairs.hpp"
-#include "sampling/snapshot.hpp"
+#include "sampling/rows.hpp"
 
 #include <array>
 #include <cstdint>
@@ -46,7 +45,7 @@ struct SamplerOptions {
   std::uint64_t seed = 0;
   // beta = constant (ln n + offset) / epsilon^2, or, with a budget, what leaves `max_rows` rows.
   double epsilon = 0.5;
-  double constant = 1.2;
+  double constant = 1.2;  // measured by docs/calibration.md
   double offset = 0.0;
   std::int64_t max_rows = 0;  // 0: no budget
   bool retracts = true;       // false: rows are never dropped ("online")
@@ -58,30 +57,14 @@ struct SamplerOptions {
 class Sampler {
  public:
   // The complete state: two samplers with equal states and options give equal results for the same edges.
-  struct State {
-    std::int32_t n_nodes = 0;  // given, or one more than the largest id seen
+  struct State : SamplerState {
     std::vector<NodeRecord> nodes;
     std::vector<Cluster> clusters;
     std::vector<PairWeight> pairs;  // since the last resample, see find_effects; empty before the first
-    Buffer<std::int32_t> u, v;
-    Buffer<float> w;
-    Buffer<float> chance;  // with which each row has been kept so far, see sort_edges
-    Buffer<double> time;   // of the newest edge in each row; empty without a half-life
-    std::int64_t n_sorted = 0;  // rows from the last resample, which come first; later ones follow
-    std::int64_t position = 0;  // edges seen, including dropped ones
-    std::int64_t n_self_loops = 0;
-    std::int64_t n_zero_weights = 0;
-    std::int64_t n_resamples = 0;
-    std::int64_t capacity = 0;
     double n_expected = 0.0;  // expected number of rows kept since the last resample: the sum of their probabilities
-    double beta = std::numeric_limits<double>::infinity();
     double correction = 1.0;  // of estimated leverages, see estimate_leverages
-    // Eight partial sums, chosen by position modulo 8, so that the result does not depend on batches. Unit weights are
-    // all added to the first, which is exact.
-    std::array<double, 8> weight_seen = {};
-    // With a half-life, weights are those at the end of an epoch, see decay.hpp.
-    double latest = -std::numeric_limits<double>::infinity();  // time of the edges seen
-    std::int64_t epoch = 0;                                    // of the latest time; 0 before the first edge
+    // With a half-life, rows have times, and weights are those at the end of an epoch, see decay.hpp.
+    std::int64_t epoch = 0;    // of the latest time; 0 before the first edge
     std::int64_t n_faded = 0;  // edges that had faded before they arrived, also loops and zero weights
   };
 
@@ -90,6 +73,9 @@ class Sampler {
   // Continues from the state of a sampler that was made with the same arguments. Throws std::invalid_argument for an
   // invalid state, because states may come from untrusted files.
   static Sampler from_state(State state, std::int32_t n_nodes, const SamplerOptions& options);
+
+  // An independent sampler with the same state, which uses another number of threads.
+  Sampler copy(int threads) const;
 
   // Adds edges in which find_fault finds no fault. New nodes are added.
   template <class Index, class Weight>
@@ -114,27 +100,12 @@ class Sampler {
 
   const State& state() const { return state_; }
   int threads() const { return options_.threads; }
-  std::int64_t n_rows() const { return std::ssize(state_.u); }
+  std::int64_t n_rows() const { return state_.rows.size(); }
 
  private:
   Sampler(State state, const SamplerOptions& options);
-  std::string find_fault(const State& state, std::int32_t n_nodes) const;  // sampler_state.cpp
-  // Edges of a batch; w and t may be empty.
-  template <class Index, class Weight>
-  struct Batch {
-    std::span<const Index> u, v;
-    std::span<const Weight> w;
-    std::span<const double> t;
-  };
-  // Edges that are tossed together; the memory is used again. See sampler_arrivals.cpp.
-  struct Round {
-    std::vector<std::vector<Candidate>> candidates;  // in pieces
-    std::int64_t n_pieces = 0;                       // of candidates that are to be added
-    Buffer<Effect> effects;                          // of these candidates
-    std::int64_t n_loops = 0;                        // among the edges, counted if these have no weights
-    std::int64_t position = 0;                       // of the first edge in the stream
-    std::span<const double> t;                       // of the edges
-  };
+  void check(const State& state, std::int32_t n_nodes) const;  // state_faults.cpp
+  struct Round;  // edges that are tossed together, see arrivals.cpp
 
   Triangle gather(Crew& crew) const;  // H as it is
   double rows_between_refreshes() const;
@@ -143,16 +114,16 @@ class Sampler {
   void take_in(std::span<const Index> u, std::span<const Index> v, std::span<const Weight> w,
                std::span<const double> t);
   template <class Index, class Weight>
-  void take_in_rounds(Crew& crew, const Batch<Index, Weight>& all, Round& round, Round& waiting);
+  void take_in_rounds(Crew& crew, const EdgeBatch<Index, Weight>& all, Round& round, Round& waiting);
   template <class Index, class Weight>
-  std::int64_t append_edges(Crew& crew, const Batch<Index, Weight>& batch, double limit);
+  std::int64_t append_edges(Crew& crew, const EdgeBatch<Index, Weight>& batch, double limit);
   template <class Index, class Weight>
-  std::int64_t toss_round(Crew& crew, const Batch<Index, Weight>& batch, double limit, Round& round, Round& waiting);
+  std::int64_t toss_round(Crew& crew, const EdgeBatch<Index, Weight>& batch, double limit, Round& round,
+                          Round& waiting);
   void add_candidates(Round& round);
-  void resize_rows(std::int64_t rows);
   void refresh();
   void add(const State& other, double scale);
-  void enter_epoch(double time);  // sampler_decay.cpp
+  void enter_epoch(double time);  // decay.cpp
   void fade_rows(std::int64_t epoch);
   void drop_faded_rows();
   void forget_estimates();

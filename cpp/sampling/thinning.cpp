@@ -14,7 +14,9 @@ constexpr int kAhead = 24;    // edges between the prefetch of a record and its 
 constexpr std::int64_t kPiece = 1 << 16;  // edges that a thread takes at a time
 constexpr std::int64_t kBlocks = 16;      // of nodes, see choose_rows
 constexpr std::int64_t kBlockEdges = 1 << 12;  // edges between two blocks, at least on average
-constexpr float kFar = 4.0f;  // times the floor: eight columns are hardly ever so far above it by chance
+// Times the floor: eight columns are hardly ever so far above it by chance. Measured by
+// tests/statistical/test_sparsifier_quality.py, as kUnexplained and kSketches in leverages.cpp.
+constexpr float kFar = 4.0f;
 
 // Edges are grouped by powers of four of their leverage: group 0 has leverages of at least 1/4.
 constexpr int kGroups = 11;
@@ -65,8 +67,14 @@ struct Walk {
   std::int64_t e, row_end;
 };
 
-// Decides about the edges of rows first..last-1 to nodes below `end` that have not been visited. Consecutive edges share
-// a node; four interleaved walks, each through a quarter of the rows, avoid that dependency.
+// Decides about the edges of rows first..last-1 to nodes below `end` that have not been visited.
+//
+// 1. Consecutive edges share a node, so one would wait for the other. Four walks, each through a quarter of the rows,
+//    take turns instead. A walk starts at the first edge of its first row that has not been visited.
+// 2. A walk goes to its next edge; if the row has none below `end`, it notes where the row is to continue, and enters
+//    the next row.
+// 3. An edge with chance 1 is kept. One that leaves a cluster with a small cut is left open. Of the others, the bits of
+//    the chance are rounded such that the two ends stay balanced (balanced_coins.hpp).
 OHM_KERNEL void decide_block(const Choice choice, const Embedding embedding, std::int32_t first, std::int32_t last,
                              std::int32_t end) {
   constexpr int kWalks = 4;
@@ -78,7 +86,7 @@ OHM_KERNEL void decide_block(const Choice choice, const Embedding embedding, std
     walk.e = c.next[walk.u];
     walk.row_end = c.start[walk.u + 1];
   };
-  Walk walks[kWalks];
+  Walk walks[kWalks];  // 1
   for (int k = 0; k < kWalks; ++k) {
     const std::int32_t quarter = (last - first + kWalks - 1) / kWalks;
     walks[k] = {std::min(last, first + k * quarter), std::min(last, first + (k + 1) * quarter), 0, 0};
@@ -87,12 +95,14 @@ OHM_KERNEL void decide_block(const Choice choice, const Embedding embedding, std
   for (bool is_done = false; !is_done;) {
     is_done = true;
     for (Walk& walk : walks) {
+      // 2
       while (walk.u < walk.last && (walk.e == walk.row_end || c.other[walk.e] >= end)) {
         c.next[walk.u++] = walk.e;
         enter_row(walk);
       }
       if (walk.u == walk.last) continue;
       is_done = false;
+      // 3
       const std::int64_t e = walk.e++;
       const std::int32_t v = c.other[e];
       if (c.chance[e] >= 1.0f) {
@@ -224,8 +234,15 @@ double fit_beta(std::span<const float> leverage, std::int64_t rows, Crew& crew) 
   }
 }
 
+// 1. All balances are zero; each vertex, node or cluster, brings the share to which its balance is relative.
+// 2. Cut the nodes into blocks, as many as leave about kBlockEdges edges between two of them. Blocks i and j = i + apart
+//    form a task: the edges between them.
+// 3. For apart = 0, 1, ...: tasks share no block if i / apart is even for all of them, or odd for all. So these are two
+//    groups of tasks that run at the same time. For each i, j ascends, as in a row, so a row is visited in its order.
+// 4. One thread decides about the edges that were left open.
 Buffer<char> choose_rows(const Triangle& h, const Embedding& embedding, std::span<const float> chance,
                          std::uint64_t key, Crew& crew) {
+  // 1
   const Rows<float, 4> balance(std::ssize(embedding.nodes) + std::ssize(embedding.clusters));
   Balance* place = balance;
   for (const NodeRecord& node : embedding.nodes) *place++ = Balance{0.0f, 0.0f, 0.0f, node.share};
@@ -234,14 +251,12 @@ Buffer<char> choose_rows(const Triangle& h, const Embedding& embedding, std::spa
   Buffer<char> keep(h.edges());
   const Choice choice{h.start.data(), h.other.data(), h.weight.data(), chance.data(),
                       key,            balance,        next.data(),     keep.data()};
-  std::int64_t blocks = 1;
+  std::int64_t blocks = 1;  // 2
   while (blocks < kBlocks && 2 * blocks * blocks * kBlockEdges <= h.edges()) blocks *= 2;
   const auto first_node = [&](std::int64_t block) {
     return static_cast<std::int32_t>(std::int64_t{h.n()} * block / blocks);
   };
-  // Blocks i and j = i + apart of nodes form a task. Of the tasks with the same j - i those share no block for which i /
-  // apart is even, or for which it is odd. For each i, j ascends, as in a row.
-  std::vector<std::int64_t> tasks;
+  std::vector<std::int64_t> tasks;  // 3
   for (std::int64_t apart = 0; apart < blocks; ++apart) {
     for (const std::int64_t half : {0, 1}) {
       tasks.clear();
@@ -254,7 +269,7 @@ Buffer<char> choose_rows(const Triangle& h, const Embedding& embedding, std::spa
       });
     }
   }
-  if (!embedding.clusters.empty()) decide_clusters(h, choice, embedding, crew);
+  if (!embedding.clusters.empty()) decide_clusters(h, choice, embedding, crew);  // 4
   return keep;
 }
 

@@ -37,6 +37,12 @@ WindowSampler::WindowSampler(std::int32_t n_nodes, const WindowOptions& options)
 WindowSampler::WindowSampler(State state, const WindowOptions& options)
     : options_(options), state_(std::move(state)) {}
 
+WindowSampler WindowSampler::copy(int threads) const {
+  WindowSampler other(*this);
+  other.options_.threads = threads;
+  return other;
+}
+
 double WindowSampler::beta_for(std::int64_t n) const {
   return kShare * options_.constant * (std::log(std::max<double>(2.0, static_cast<double>(n))) + options_.offset) /
          (options_.epsilon * options_.epsilon);

@@ -15,7 +15,7 @@
 
 #include "graph/csr.hpp"
 #include "graph/edges.hpp"
-#include "sampling/snapshot.hpp"
+#include "sampling/rows.hpp"
 #include "sampling/window_thinning.hpp"
 
 #include <array>
@@ -63,6 +63,9 @@ class WindowSampler {
   // Continues from the state of a sampler that was made with the same arguments. Throws std::invalid_argument for an
   // invalid state, because states may come from untrusted files.
   static WindowSampler from_state(State state, std::int32_t n_nodes, const WindowOptions& options);
+
+  // An independent sampler with the same state, which uses another number of threads.
+  WindowSampler copy(int threads) const;
 
   // Adds edges in which find_fault finds no fault, and whose times are finite. New nodes are added.
   template <class Index, class Weight>

@@ -61,6 +61,12 @@ DirectSolver::DirectSolver(const CsrView& graph, const double* ground, const Nul
       scale_(weight_range(graph, ground).scale),
       factor_(graph, ground, scale_) {}
 
+// 1. Scale each column b by a power of two, which is exact, so that no square overflows.
+// 2. Centre b on each component without ground. What that removes has no solution; its fraction of b is reported.
+// 3. Solve: r = b; x = (L + D)^-1 r, centred. Then once more with the true residual r = b - (L + D) x, and x plus the
+//    answer: a step of refinement. In each column, the x with the smaller residual is kept.
+// 4. Undo the scaling, and report the residual of each column. A column that lies in the null space, up to rounding, has
+//    the answer 0.
 void DirectSolver::solve(const Columns& columns, double tolerance, ColumnReport* reports) const {
   const std::int64_t n = graph_.n;
   const std::int64_t width = columns.count;
@@ -77,7 +83,7 @@ void DirectSolver::solve(const Columns& columns, double tolerance, ColumnReport*
     for (std::int64_t k = 0; k < n * width; ++k) sum[k % width] += y[k] * y[k];
     return sum;
   };
-  // Columns are scaled by powers of two, which is exact, so that no square overflows.
+  // 1
   std::vector<int> exponent(width, 0);
   std::vector<double> b(n * width);
   for (std::int64_t c = 0; c < width; ++c) {
@@ -88,6 +94,7 @@ void DirectSolver::solve(const Columns& columns, double tolerance, ColumnReport*
       b[i * width + c] = std::ldexp(columns.b[i * columns.stride + c], -exponent[c]);
     }
   }
+  // 2
   const std::vector<double> whole = squares(b);
   const std::vector<double> mean = centre(b);
   const std::vector<double> kept = squares(b);
@@ -99,6 +106,7 @@ void DirectSolver::solve(const Columns& columns, double tolerance, ColumnReport*
     }
   }
 
+  // 3
   std::vector<double> x(n * width, 0.0);
   std::vector<double> left(width, std::numeric_limits<double>::infinity());
   std::vector<double> size(width, 0.0);  // |diagonal x|^2
@@ -132,8 +140,9 @@ void DirectSolver::solve(const Columns& columns, double tolerance, ColumnReport*
       for (std::int64_t i = 0; i < n; ++i) x[i * width + c] = next[i * width + c];
     }
   }
+  // 4
   for (std::int64_t c = 0; c < width; ++c) {
-    const bool zero = kept[c] <= whole[c] * 1e-30;  // b lies in the null space, up to rounding
+    const bool zero = kept[c] <= whole[c] * 1e-30;
     for (std::int64_t i = 0; i < n; ++i) {
       columns.x[i * columns.stride + c] = zero ? 0.0 : std::ldexp(x[i * width + c], exponent[c] + std::ilogb(scale_));
     }

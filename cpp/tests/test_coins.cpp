@@ -1,6 +1,7 @@
 #include "sampling/coins.hpp"
 
 #include "base/rng.hpp"
+#include "sampling/balanced_coins.hpp"
 #include "sampling/sampler.hpp"
 #include "check.hpp"
 
@@ -41,7 +42,7 @@ TEST(the_bound_of_a_coin_changes_nothing) {
   std::vector<float> unknown(nodes.size(), std::numeric_limits<float>::infinity());
   std::vector<ohm::Candidate> all, bounded;
   const auto toss = [&](const std::vector<float>& bound, std::vector<ohm::Candidate>& passed) {
-    ohm::toss_edges<std::int32_t, double>(u, v, w, 3, 49999, 70, ohm::mix(9), 3.0f, embedding, bound, passed);
+    ohm::toss_edges<std::int32_t, double>({u, v, w, {}}, 3, 49999, {ohm::mix(9), 70, 3.0f, embedding, bound}, passed);
   };
   toss(unknown, all);
   const std::vector<float> bound = ohm::bound_resistances(embedding);
@@ -64,12 +65,30 @@ TEST(chances_below_the_first_bits_of_a_coin_count) {
   const auto passes_with = [&](double weight) {
     const std::vector<double> w{weight};
     std::vector<ohm::Candidate> passed;
-    ohm::toss_edges<std::int32_t, double>(u, v, w, 0, 1, static_cast<std::int64_t>(position), key, 3.0f, embedding,
-                                          bound, passed);
+    const ohm::Coins coins{key, static_cast<std::int64_t>(position), 3.0f, embedding, bound};
+    ohm::toss_edges<std::int32_t, double>({u, v, w, {}}, 0, 1, coins, passed);
     return passed.size();
   };
   CHECK(passes_with(1e-3) == 1);
   CHECK(passes_with(1e-30) == 0);
+}
+
+// Balances are sums of w / cut, up or down. Where they are not 0, kTie does not change their sign.
+TEST(ties_are_broken_only_where_balances_are_zero) {
+  int n_zero = 0;
+  for (std::uint64_t run = 0; run < 2000; ++run) {
+    float balance = 0.0f;
+    for (std::uint64_t i = 0; i < 40; ++i) {
+      const std::uint64_t bits = ohm::hash(run, i);
+      const float gain = std::ldexp(1.0f + static_cast<float>(bits % 8) / 8.0f, -static_cast<int>(bits / 8 % 3 * 37));
+      balance += ohm::hash(run, i + 100) % 2 == 0 ? gain : -gain;
+      n_zero += balance == 0.0f;
+      const float up = balance + ohm::kTie, down = balance - ohm::kTie;
+      const bool is_positive = balance > 0.0f;
+      CHECK((up > 0.0f) == (is_positive || balance == 0.0f) && (down > 0.0f) == is_positive);
+    }
+  }
+  CHECK(n_zero > 100);
 }
 
 }  // namespace

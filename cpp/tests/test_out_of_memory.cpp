@@ -1,5 +1,6 @@
 // When memory runs out, objects stay consistent, even if an operation is incomplete.
 #include "sampling/sampler.hpp"
+#include "sampling/windows.hpp"
 #include "text/nodes.hpp"
 #include "check.hpp"
 
@@ -87,7 +88,7 @@ void feed(ohm::Sampler& sampler, const Edges& edges) {
 
 double total(const ohm::Sampler::State& state) {
   double sum = 0.0;
-  for (const float w : state.w) sum += static_cast<double>(w);
+  for (const float w : state.rows.w) sum += static_cast<double>(w);
   return sum;
 }
 
@@ -100,8 +101,8 @@ TEST(a_sampler_is_whole_after_memory_ran_out) {
           [&] { return ohm::Sampler(n, {.epsilon = 0.9}); }, [&](ohm::Sampler& sampler) { feed(sampler, edges); },
           [&](ohm::Sampler& sampler) {
             const ohm::Sampler::State& state = sampler.state();
-            CHECK(state.u.size() == state.v.size() && state.u.size() == state.w.size());
-            CHECK(state.n_sorted <= std::ssize(state.u));
+            CHECK(state.rows.u.size() == state.rows.v.size() && state.rows.u.size() == state.rows.w.size());
+            CHECK(state.n_sorted <= state.rows.size());
             // The weight that was counted is there, up to the sampling error of a few percent with this seed.
             const auto seen = static_cast<double>(state.position);
             CHECK(std::abs(total(state) - seen) <= 0.2 * seen);
@@ -177,16 +178,35 @@ TEST(a_merge_that_ran_out_of_memory_has_changed_nothing) {
         [&](ohm::Sampler& sampler) {
           const ohm::Sampler::State &now = sampler.state(), &before = first.state();
           CHECK(now.n_nodes == before.n_nodes && now.nodes.size() == before.nodes.size());
-          CHECK(now.u == before.u && now.v == before.v && now.w == before.w && now.n_sorted == before.n_sorted);
+          CHECK(now.rows.u == before.rows.u && now.rows.v == before.rows.v && now.rows.w == before.rows.w);
+          CHECK(now.n_sorted == before.n_sorted);
           CHECK(now.position == before.position && now.n_resamples == before.n_resamples);
           CHECK(now.beta == before.beta && now.capacity == before.capacity);
           CHECK(now.weight_seen == before.weight_seen);
           sampler.merge(second.state());  // again, with the bits of a merge that did not fail
-          CHECK(sampler.state().w == merged.state().w && sampler.snapshot().h.weight == merged.snapshot().h.weight);
+          CHECK(sampler.state().rows.w == merged.state().rows.w);
+          CHECK(sampler.snapshot().h.weight == merged.snapshot().h.weight);
         });
     CHECK(failures > 10);
   }
   memory_returns = true;
+}
+
+TEST(a_copy_that_ran_out_of_memory_has_changed_nothing) {
+  const Edges edges = clustered(200);
+  ohm::Sampler whole(0, {.epsilon = 0.9});
+  feed(whole, edges);
+  ohm::WindowSampler windows(0, {.epsilon = 0.9});
+  const std::vector<double> t(edges.u.size());
+  windows.update<std::int32_t, float>(edges.u, edges.v, edges.w, t);
+  CHECK(fail_each([&] { return whole; }, [](ohm::Sampler& sampler) { sampler.copy(2); },
+                  [&](ohm::Sampler& sampler) {
+                    CHECK(sampler.copy(2).snapshot().h.weight == whole.snapshot().h.weight);
+                  }) > 5);
+  CHECK(fail_each([&] { return windows; }, [](ohm::WindowSampler& sampler) { sampler.copy(2); },
+                  [&](ohm::WindowSampler& sampler) {
+                    CHECK(sampler.copy(2).snapshot(0.0).h.weight == windows.snapshot(0.0).h.weight);
+                  }) > 3);
 }
 
 TEST(tables_of_ids_are_whole_after_memory_ran_out) {

@@ -35,8 +35,8 @@ TEST(neither_batches_nor_threads_change_a_bit) {
   CHECK(whole.state().n_resamples > 2);
   ohm::Sampler parts(0, {.seed = 5, .epsilon = 0.9, .threads = 3});
   for (std::size_t at = 0; at < s.u.size(); at += 7001) feed(parts, s, at, std::min(at + 7001, s.u.size()));
-  CHECK(parts.state().u == whole.state().u);
-  CHECK(parts.state().w == whole.state().w);
+  CHECK(parts.state().rows.u == whole.state().rows.u);
+  CHECK(parts.state().rows.w == whole.state().rows.w);
   CHECK(parts.snapshot().h.weight == whole.snapshot().h.weight);
 }
 
@@ -56,8 +56,8 @@ TEST(threads_that_share_a_resample_do_not_change_a_bit) {
     for (const int threads : {2, 5}) {
       ohm::Sampler several(0, {.seed = 5, .epsilon = 0.3, .threads = threads});
       for (std::size_t at = 0; at < s.u.size(); at += 300001) feed(several, s, at, std::min(at + 300001, s.u.size()));
-      CHECK(several.state().u == one.state().u && several.state().v == one.state().v);
-      CHECK(several.state().w == one.state().w && several.state().chance == one.state().chance);
+      CHECK(several.state().rows.u == one.state().rows.u && several.state().rows.v == one.state().rows.v);
+      CHECK(several.state().rows.w == one.state().rows.w && several.state().rows.chance == one.state().rows.chance);
       const ohm::Snapshot found = several.snapshot();
       CHECK(found.h.start == expected.h.start && found.h.other == expected.h.other);
       CHECK(found.h.weight == expected.h.weight);
@@ -165,8 +165,8 @@ TEST(fading_depends_neither_on_batches_nor_on_threads) {
     CHECK(whole.state().n_resamples > 2);
     ohm::Sampler parts(0, {.seed = 5, .max_rows = 1000, .threads = 3, .half_life = half_life});
     for (std::size_t at = 0; at < s.u.size(); at += 7001) feed_timed(parts, at, std::min(at + 7001, s.u.size()));
-    CHECK(parts.state().u == whole.state().u && parts.state().w == whole.state().w);
-    CHECK(parts.state().time == whole.state().time && parts.state().latest == whole.state().latest);
+    CHECK(parts.state().rows.u == whole.state().rows.u && parts.state().rows.w == whole.state().rows.w);
+    CHECK(parts.state().rows.time == whole.state().rows.time && parts.state().latest == whole.state().latest);
     CHECK(parts.state().weight_seen == whole.state().weight_seen);
   }
 }

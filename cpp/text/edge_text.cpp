@@ -1,6 +1,6 @@
 #include "text/edge_text.hpp"
 
-#include "sampling/coins.hpp"
+#include "graph/edges.hpp"
 #include "text/numbers.hpp"
 #include "text/times.hpp"
 
@@ -239,7 +239,16 @@ bool EdgeText::take_time(std::string_view field, std::string_view line, double& 
   return good;
 }
 
-// The usual form of a line, in one pass. If the line has that form, moves p behind its newline.
+// Takes a line of the usual form, in one pass: u, v, then weight and time if there are any, then columns that are not
+// read. If the line has that form, appends its edge and moves p behind its newline. If not, changes nothing, and the
+// line is split into fields, which is slower and finds every fault. The text ends with a newline, so no step before 4
+// needs to look for the end.
+//
+// 1. Two ids with a delimiter between them: plain characters, perhaps in quotes, or integers, perhaps as 17.0.
+// 2. A weight and a time, in the order of the columns, if the layout has them. Values that would be faults are unusual.
+// 3. Columns that are not read, up to the newline. Quotes in them may contain newlines, and carriage returns may end
+//    other lines: if the fields do not end at this newline, the line is unusual.
+// 4. The newline, perhaps after a carriage return; then the edge is appended.
 template <bool strings, bool timed>
 bool EdgeText::take_usual_line(const char*& p, const char* end, TextEdges& edges) const {
   const char* q = p;
@@ -254,7 +263,7 @@ bool EdgeText::take_usual_line(const char*& p, const char* end, TextEdges& edges
   std::string_view name[2];
   double w = 0.0;
   double t = 0.0;
-  for (int k = 0; k < 2; ++k) {
+  for (int k = 0; k < 2; ++k) {  // 1
     if (k == 1 && !take_delimiter()) return false;
     if constexpr (strings) {
       const bool quoted = layout_.quotes && *q == '"';
@@ -273,6 +282,7 @@ bool EdgeText::take_usual_line(const char*& p, const char* end, TextEdges& edges
       }
     }
   }
+  // 2
   const auto take_weight = [&] {
     if (!take_delimiter()) return false;
     const char* const start = q;
@@ -300,8 +310,7 @@ bool EdgeText::take_usual_line(const char*& p, const char* end, TextEdges& edges
   } else {
     if (weighted && !take_weight()) return false;
   }
-  if (layout_.delimiter == 0 ? is_blank(*q) : *q == layout_.delimiter) {
-    // Columns that are not read. Quotes in them may contain newlines, and carriage returns may end other lines.
+  if (layout_.delimiter == 0 ? is_blank(*q) : *q == layout_.delimiter) {  // 3
     const char* const rest = q;
     q = static_cast<const char*>(std::memchr(q, '\n', end - q));
     if (layout_.quotes && std::memchr(rest, '"', q - rest) != nullptr) {
@@ -314,7 +323,7 @@ bool EdgeText::take_usual_line(const char*& p, const char* end, TextEdges& edges
   } else if (*q == '\r') {
     ++q;
   }
-  if (*q != '\n') return false;
+  if (*q != '\n') return false;  // 4
   if constexpr (strings) {
     append(edges, name[0], name[1]);
   } else {

@@ -6,6 +6,7 @@ changelog.
 
 import hashlib
 import platform
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -46,6 +47,44 @@ def digest(weights: str, options: str) -> str:
 @pytest.mark.parametrize("weights", WEIGHTS)
 def test_bits_of_h(weights: str, options: str) -> None:
     assert digest(weights, options) == EXPECTED[weights, options]
+
+
+TIMED = {
+    "half-life": {"epsilon": 0.9, "half_life": 5000.0},
+    "windows": {"epsilon": 0.9, "horizon": 30_000.0},
+}
+COPIED = OPTIONS | TIMED | {"paper": {"epsilon": 0.9, "scheme": "paper"}}
+FURTHER = np.random.default_rng(0).integers(0, 300, (2, 100_000))
+
+
+CASES = [(w, o) for w in WEIGHTS for o in COPIED if o != "paper" or w == "equal"]  # it is slow
+
+
+@pytest.mark.parametrize("n_jobs", ["same", 2])
+@pytest.mark.parametrize(("weights", "options"), CASES)
+def test_a_copy_has_the_same_bits_and_continues_alike(
+    weights: str, options: str, n_jobs: int | Literal["same"]
+) -> None:
+    first = StreamingSparsifier(n_nodes=300, random_state=5, **COPIED[options])
+    times = np.arange(len(U) + FURTHER.shape[1]) * 1.0 if options in TIMED else None
+    t, later = (None, None) if times is None else np.split(times, [len(U)])
+    first.update(U, V, WEIGHTS[weights], t)
+    before, snapshot = first.get_state(), first.snapshot()
+    second = first.copy(n_jobs=n_jobs)
+    assert_equal_states(second.get_state(), before)
+    assert second.snapshot() == snapshot
+    second.update(*FURTHER, None, later)
+    assert_equal_states(first.get_state(), before)
+    first.update(*FURTHER, None, later)
+    assert_equal_states(second.get_state(), first.get_state())
+    assert second.snapshot() == first.snapshot()
+
+
+def assert_equal_states(one: dict[str, Any], other: dict[str, Any]) -> None:
+    assert one.keys() == other.keys()
+    for name in one.keys() - {"parameters"}:  # which have the number of threads
+        assert one[name].dtype == other[name].dtype
+        assert one[name].tobytes() == other[name].tobytes(), name
 
 
 if __name__ == "__main__":

@@ -78,7 +78,7 @@ class Checkpoint:
         reading = json.loads(str(arrays["reading"]))
         self._check_reading(reading)
         if saved.options.n_jobs != self.sparsifier.options.n_jobs:
-            saved = saved.with_threads(self.sparsifier.options.n_jobs)
+            saved = saved.copy(n_jobs=self.sparsifier.options.n_jobs)
         if saved.nodes is not None:
             self._stream.nodes = saved.nodes
         self.sparsifier, self._expected = saved, reading["digest"]

@@ -408,9 +408,7 @@ class EdgeLog(LogBase):
         own = self.sparsifier
         kept = self._kept()
         kept.save_if_free()
-        copy = own.with_threads(n_jobs)
-        copy.nodes = self.nodes
-        return KeptSparsifier(copy, kept.staleness(), kept.removed_weight())
+        return KeptSparsifier(own.copy(n_jobs=n_jobs), kept.staleness(), kept.removed_weight())
 
     @in_turn
     def staleness(self) -> float:

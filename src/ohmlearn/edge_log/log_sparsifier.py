@@ -346,7 +346,7 @@ class SparsifierInStep:
         manifest = store.manifest
         if not manifest.n_operations <= n_operations <= store.contents.n_operations:
             return False  # another process has compacted the log, or the file is from another log
-        self.sparsifier, self.removed = (one.with_threads(self._n_jobs) for one in found)
+        self.sparsifier, self.removed = (one.copy(n_jobs=self._n_jobs) for one in found)
         self.sparsifier.nodes = store.nodes
         entries = store.journal_entries()
         first = _first_after(entries, manifest.n_head, n_operations - manifest.n_operations)

@@ -336,8 +336,7 @@ class Labelling(FromPoints):
         """Change the number of threads; the answers stay the same."""
         self.n_jobs = n_jobs
         if self.sparsifier_ is not None and self.sparsifier_.options.n_jobs != n_jobs:
-            self.sparsifier_ = self.sparsifier_.with_threads(n_jobs)
-            self._nodes = self.sparsifier_.nodes
+            self.sparsifier_ = self.sparsifier_.copy(n_jobs=n_jobs)
 
     def _check_parameters(self) -> None:
         check_parameters(type(self).__name__, self._constraints, self.get_params(deep=False))

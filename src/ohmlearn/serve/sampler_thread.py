@@ -89,8 +89,7 @@ class Follower(Worker):
         with kept.lock:
             if not kept.is_whole:
                 return None
-            copy = kept.sparsifier.with_threads(self._settings.n_jobs)
-            copy.nodes = self._log.nodes
+            copy = kept.sparsifier.copy(n_jobs=self._settings.n_jobs)
             state = KeptSparsifier(copy, kept.staleness(), kept.removed_weight())
             return Moment(state, kept.live, kept.n_operations, self.latest, self.version)
 

@@ -297,8 +297,24 @@ class PaperSampler:
     beta = math.inf  # this scheme has no sampling rate; probabilities only decrease
     changes_at_once = True  # an interrupted update leaves the sampler as it was
 
-    def __init__(self, n_nodes: int, epsilon: float, seed: int, constant: float, threads: int):
-        self._now = KelnerLevin(n_nodes, epsilon, seed, constant, threads), 0.0
+    def __init__(
+        self,
+        n_nodes: int,
+        epsilon: float,
+        seed: int,
+        constant: float,
+        threads: int,
+        state: dict[str, Any] | None = None,
+    ) -> None:
+        sketch, seen = KelnerLevin(n_nodes, epsilon, seed, constant, threads), 0.0
+        if state is not None:
+            given, seen = _number(state, "seed"), _number(state, "weight_seen")
+            if given != seed:
+                raise ValueError(f"seed = {given} is not that of the parameters, {seed}")
+            if not 0 <= seen <= LARGEST_WEIGHT * MOST_EDGES:
+                raise ValueError(f"weight_seen = {seen} is out of range")
+            sketch.set_state(state)
+        self._now = sketch, seen
         self.n_nodes = n_nodes
 
     @property
@@ -337,23 +353,16 @@ class PaperSampler:
             seen += other.weight_seen
         self._now = sketch, seen
 
+    def copy(self, threads: int) -> Self:
+        """Return an independent sampler with the same state."""
+        found, sketch = copy.copy(self), copy.copy(self._sketch)
+        sketch._buffer, sketch.n_jobs = sketch._buffer[: sketch._n_buffered].copy(), threads
+        found._now = sketch, self.weight_seen
+        return found
+
     def get_state(self) -> dict[str, Any]:
         state = {**self._sketch.get_state(), "weight_seen": self.weight_seen}
         return {name: np.asarray(value) for name, value in state.items()}
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any], *parameters: Any) -> Self:
-        """Make a sampler with these parameters that continues from a state."""
-        sampler = cls(*parameters)
-        sketch = sampler._sketch
-        seed, seen = _number(state, "seed"), _number(state, "weight_seen")
-        if seed != sketch.seed:
-            raise ValueError(f"seed = {seed} is not that of the parameters, {sketch.seed}")
-        if not 0 <= seen <= LARGEST_WEIGHT * MOST_EDGES:
-            raise ValueError(f"weight_seen = {seen} is out of range")
-        sketch.set_state(state)
-        sampler._now = sketch, seen
-        return sampler
 
     @property
     def position(self) -> int:

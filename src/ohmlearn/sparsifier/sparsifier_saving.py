@@ -3,7 +3,7 @@
 import os
 from abc import abstractmethod
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +26,15 @@ class SavedSparsifier(Shown, Shared):
     _core: Any
 
     @abstractmethod
-    def _start(
-        self, options: SparsifierOptions, seed: int, state: dict[str, Any] | None = None
-    ) -> None:
-        """Set all attributes, from a state if there is one."""
+    def _start(self, options: SparsifierOptions, seed: int, sampler: Any) -> None:
+        """Set all attributes."""
+
+    @staticmethod
+    @abstractmethod
+    def _make_sampler(
+        options: SparsifierOptions, seed: int, state: dict[str, Any] | None = None
+    ) -> Any:
+        """Return a sampler that continues from a state, or a new one."""
 
     @abstractmethod
     def _sampler(self) -> Any:
@@ -121,17 +126,36 @@ class SavedSparsifier(Shown, Shared):
         """
         options, seed = SparsifierOptions.from_json(state.get("parameters"))
         found = cls.__new__(cls)
-        found._start(options, seed, state)
+        found._start(options, seed, cls._make_sampler(options, seed, state))
         options.check_room(found._core.n_nodes)
         if "node_ids" in state or "node_offsets" in state:
             found.nodes = NodeTable.from_state(state)
         return found
 
-    def with_threads(self, n_jobs: int | None) -> Self:
-        """Return a copy that uses another number of threads; its answers are the same."""
-        options = replace(self.options, n_jobs=n_jobs)
-        parameters = np.array(options.to_json(self.seed))
-        return self.from_state(self.get_state() | {"parameters": parameters})
+    @in_turn
+    def copy(self, *, n_jobs: int | Literal["same"] | None = "same") -> Self:
+        """Return an independent sparsifier with the same state.
+
+        Both continue alike. They share the table of nodes, which only ever grows.
+
+        Parameters
+        ----------
+        n_jobs : int, None or "same"
+            Number of threads of the copy; the results do not depend on it.
+
+        Examples
+        --------
+        >>> from ohmlearn import StreamingSparsifier
+        >>> first = StreamingSparsifier(random_state=0).update([0, 1], [1, 2])
+        >>> second = first.copy().update([2], [3])
+        >>> first.n_edges_seen_, second.n_edges_seen_
+        (2, 3)
+        """
+        options = self.options if n_jobs == "same" else replace(self.options, n_jobs=n_jobs)
+        found = type(self).__new__(type(self))
+        found._start(options, self.seed, self._sampler().copy(options.threads))
+        found.nodes = self.nodes
+        return found
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self).from_state, (self.get_state(),)

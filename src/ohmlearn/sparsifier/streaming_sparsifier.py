@@ -132,15 +132,14 @@ class StreamingSparsifier(SavedSparsifier, Edges):
             n_nodes, epsilon, max_edges, memory, scheme, constants, n_jobs, verbose,
             half_life, horizon,
         )  # fmt: skip
-        self._start(options, check_seed(random_state))
+        seed = check_seed(random_state)
+        self._start(options, seed, self._make_sampler(options, seed))
 
-    def _start(
-        self, options: SparsifierOptions, seed: int, state: dict[str, Any] | None = None
-    ) -> None:
+    def _start(self, options: SparsifierOptions, seed: int, sampler: Any) -> None:
         self.options = options
         self.seed = seed
         self.nodes: NodeTable | None = None
-        self._core = self._make_sampler(state)
+        self._core = sampler
         self._is_cut_off = False
         self._snapshot: Sample | None = None
         self._share()
@@ -157,24 +156,26 @@ class StreamingSparsifier(SavedSparsifier, Edges):
             refuse_cut_off("sparsifier")
         return self._core
 
-    def _make_sampler(self, state: dict[str, Any] | None) -> Any:
-        """Return a sampler that continues from a state, or a new one."""
-        options, n = self.options, self.options.n_nodes
+    @staticmethod
+    def _make_sampler(
+        options: SparsifierOptions, seed: int, state: dict[str, Any] | None = None
+    ) -> Any:
+        n = options.n_nodes
         rates = (options.epsilon, *CONSTANTS[options.constants], options.budget)
         make: Any = _core.Sampler
         arguments: Any
         if options.scheme == "paper":
             make = PaperSampler
             copies = PAPER_CONSTANTS[options.constants]
-            arguments = (n, options.epsilon, self.seed, copies, options.threads)
+            arguments = (n, options.epsilon, seed, copies, options.threads)
         elif options.reach is not None:
             make = _core.WindowSampler
-            arguments = (n or 0, self.seed, *rates, options.reach, options.threads, n is None)
+            arguments = (n or 0, seed, *rates, options.reach, options.threads, n is None)
         else:
             how = (options.scheme == "resample", options.threads, n is None, options.decay)
-            arguments = (n or 0, self.seed, *rates, *how)
+            arguments = (n or 0, seed, *rates, *how)
         with naming_size(f"n_nodes = {n}"):
-            return make(*arguments) if state is None else make.from_state(state, *arguments)
+            return make(*arguments, state)
 
     def update(
         self,

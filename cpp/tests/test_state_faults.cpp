@@ -106,14 +106,14 @@ void change_times(State& state, Dice& dice) {
     case 0: state.latest = odd_double(dice); return;
     case 1: state.epoch = odd_integer(dice, state.epoch); return;
     case 2: state.n_faded = odd_integer(dice, state.n_faded); return;
-    default: state.time[dice.below(std::ssize(state.time))] = odd_double(dice);
+    default: state.rows.time[dice.below(std::ssize(state.rows.time))] = odd_double(dice);
   }
 }
 
 void change(State& state, Dice& dice) {
-  const std::int64_t rows = std::ssize(state.u);
+  const std::int64_t rows = state.rows.size();
   const std::int64_t row = rows > 0 ? dice.below(rows) : 0;
-  if (!state.time.empty() && dice.below(3) == 0) return change_times(state, dice);
+  if (!state.rows.time.empty() && dice.below(3) == 0) return change_times(state, dice);
   switch (dice.below(rows > 0 ? 15 : 9)) {
     case 0: {
       std::int64_t* counters[] = {&state.position,    &state.n_self_loops, &state.n_zero_weights,
@@ -159,16 +159,16 @@ void change(State& state, Dice& dice) {
       return;
     }
     case 8: (dice.below(2) > 0 ? state.n_expected : state.correction) = odd_double(dice); return;
-    case 9: state.u[row] = static_cast<std::int32_t>(odd_integer(dice, dice.below(kNodes))); return;
-    case 10: state.v[row] = static_cast<std::int32_t>(odd_integer(dice, dice.below(kNodes))); return;
-    case 11: (dice.below(2) > 0 ? state.w : state.chance)[row] = odd_float(dice); return;
-    case 12: std::swap(state.u[row], state.u[dice.below(rows)]); return;
+    case 9: state.rows.u[row] = static_cast<std::int32_t>(odd_integer(dice, dice.below(kNodes))); return;
+    case 10: state.rows.v[row] = static_cast<std::int32_t>(odd_integer(dice, dice.below(kNodes))); return;
+    case 11: (dice.below(2) > 0 ? state.rows.w : state.rows.chance)[row] = odd_float(dice); return;
+    case 12: std::swap(state.rows.u[row], state.rows.u[dice.below(rows)]); return;
     default:
-      state.u.resize(dice.below(rows + 1));
-      if (dice.below(4) > 0) state.v.resize(state.u.size());
-      if (dice.below(4) > 0) state.w.resize(state.u.size());
-      if (dice.below(4) > 0) state.chance.resize(state.u.size());
-      if (!state.time.empty() && dice.below(4) > 0) state.time.resize(state.u.size());
+      state.rows.u.resize(dice.below(rows + 1));
+      if (dice.below(4) > 0) state.rows.v.resize(state.rows.u.size());
+      if (dice.below(4) > 0) state.rows.w.resize(state.rows.u.size());
+      if (dice.below(4) > 0) state.rows.chance.resize(state.rows.u.size());
+      if (!state.rows.time.empty() && dice.below(4) > 0) state.rows.time.resize(state.rows.u.size());
   }
 }
 
@@ -176,11 +176,13 @@ TEST(states_of_samplers_are_taken_and_continue_alike) {
   for (const ohm::SamplerOptions& options : kOptions) {
     for (const std::int64_t edges : {0, 50, 4000, 30000}) {
       ohm::Sampler original = fed(options, edges);
-      ohm::Sampler copy = restored(options, original.state());
+      ohm::Sampler others[] = {restored(options, original.state()), original.copy(1), original.copy(2)};
       feed(original, 5000, 8);
-      feed(copy, 5000, 8);
-      CHECK(original.state().w == copy.state().w);
-      CHECK(snapshot(original).weight == snapshot(copy).weight);
+      for (ohm::Sampler& other : others) {
+        feed(other, 5000, 8);
+        CHECK(original.state().rows.w == other.state().rows.w);
+        CHECK(snapshot(original).weight == snapshot(other).weight);
+      }
     }
   }
 }
@@ -196,21 +198,21 @@ TEST(each_fault_of_a_state_is_named) {
   };
   CHECK(fault([](State&) {}).empty());
   CHECK(fault([](State& s) { s.nodes.pop_back(); }) == "there are 59 records for 60 nodes");
-  CHECK(fault([](State& s) { s.w.pop_back(); }).find("u, v, w and chance have ") == 0);
-  CHECK(fault([](State& s) { s.chance.pop_back(); }).find("u, v, w and chance have ") == 0);
-  CHECK(fault([](State& s) { s.chance[2] = kNan; }) == "row 2 was kept with probability nan");
-  CHECK(fault([](State& s) { s.chance[2] = 1.5f; }) == "row 2 was kept with probability 1.5");
-  CHECK(fault([](State& s) { s.n_sorted = std::ssize(s.u) + 1; }).find("rows are sorted") != std::string::npos);
+  CHECK(fault([](State& s) { s.rows.w.pop_back(); }).find("u, v, w and chance have ") == 0);
+  CHECK(fault([](State& s) { s.rows.chance.pop_back(); }).find("u, v, w and chance have ") == 0);
+  CHECK(fault([](State& s) { s.rows.chance[2] = kNan; }) == "row 2 was kept with probability nan");
+  CHECK(fault([](State& s) { s.rows.chance[2] = 1.5f; }) == "row 2 was kept with probability 1.5");
+  CHECK(fault([](State& s) { s.n_sorted = s.rows.size() + 1; }).find("rows are sorted") != std::string::npos);
   CHECK(fault([](State& s) { s.n_sorted = -1; }).find("-1 of ") == 0);
-  CHECK(fault([](State& s) { s.u[1] = -1; }).find("row 1 joins nodes -1 and ") == 0);
-  CHECK(fault([](State& s) { s.v[1] = 60; }).find(" and 60 of 60") != std::string::npos);
-  CHECK(fault([](State& s) { s.v.back() = s.u.back(); }).find(" joins nodes ") != std::string::npos);
-  CHECK(fault([](State& s) { s.w[2] = kNan; }) == "row 2 has weight nan");
-  CHECK(fault([](State& s) { s.w[2] = -1.0f; }) == "row 2 has weight -1");
-  CHECK(fault([](State& s) { s.w[2] = kInfinity; }) == "row 2 has weight inf");
-  CHECK(fault([](State& s) { s.w[2] = 0.0f; }) == "row 2 has weight 0");
-  CHECK(fault([](State& s) { s.w[0] = s.w[1] = 3e38f; }).find("more than the largest float") != std::string::npos);
-  CHECK(fault([](State& s) { std::swap(s.v[0], s.v[1]); }) == "row 1 is not in order");
+  CHECK(fault([](State& s) { s.rows.u[1] = -1; }).find("row 1 joins nodes -1 and ") == 0);
+  CHECK(fault([](State& s) { s.rows.v[1] = 60; }).find(" and 60 of 60") != std::string::npos);
+  CHECK(fault([](State& s) { s.rows.v.back() = s.rows.u.back(); }).find(" joins nodes ") != std::string::npos);
+  CHECK(fault([](State& s) { s.rows.w[2] = kNan; }) == "row 2 has weight nan");
+  CHECK(fault([](State& s) { s.rows.w[2] = -1.0f; }) == "row 2 has weight -1");
+  CHECK(fault([](State& s) { s.rows.w[2] = kInfinity; }) == "row 2 has weight inf");
+  CHECK(fault([](State& s) { s.rows.w[2] = 0.0f; }) == "row 2 has weight 0");
+  CHECK(fault([](State& s) { s.rows.w[0] = s.rows.w[1] = 3e38f; }).find("more than the largest") != std::string::npos);
+  CHECK(fault([](State& s) { std::swap(s.rows.v[0], s.rows.v[1]); }) == "row 1 is not in order");
   CHECK(fault([](State& s) { s.position = -1; }) == "the number of edges seen is -1");
   CHECK(fault([](State& s) { s.position = 5; }).find("of 5 edges are self-loops") != std::string::npos);
   CHECK(fault([](State& s) { s.n_zero_weights = 30001; }).find("30001 of ") == 0);
@@ -243,7 +245,7 @@ TEST(each_fault_of_a_state_is_named) {
   State few = fed(kOptions[1], 100).state();
   few.nodes.resize(30);
   few.n_nodes = 30;
-  few.u.clear(), few.v.clear(), few.w.clear(), few.chance.clear();
+  few.rows.resize(0);
   CHECK(fault_of(kOptions[1], few) == "there are records for 30 of 60 nodes");
   CHECK(fault_of(kOptions[2], [] {
           State state = fed(kOptions[2], 1000).state();
@@ -255,16 +257,16 @@ TEST(each_fault_of_a_state_is_named) {
 TEST(each_fault_of_times_is_named) {
   const ohm::SamplerOptions& options = kOptions[4];
   const State sound = fed(options, 30000).state();
-  CHECK(sound.epoch == 7 && sound.time.size() == sound.u.size() && sound.n_resamples > 7);
+  CHECK(sound.epoch == 7 && sound.rows.time.size() == sound.rows.u.size() && sound.n_resamples > 7);
   const auto fault = [&](auto&& spoil) {
     State state = sound;
     spoil(state);
     return fault_of(options, state);
   };
   CHECK(fault([](State&) {}).empty());
-  CHECK(fault([](State& s) { s.time.pop_back(); }).find("there are ") == 0);
-  CHECK(fault([](State& s) { s.time[2] = std::nan(""); }).find("row 2 has time nan") == 0);
-  CHECK(fault([](State& s) { s.time[2] = 1e9; }).find("row 2 has time 1e+09") == 0);
+  CHECK(fault([](State& s) { s.rows.time.pop_back(); }).find("there are ") == 0);
+  CHECK(fault([](State& s) { s.rows.time[2] = std::nan(""); }).find("row 2 has time nan") == 0);
+  CHECK(fault([](State& s) { s.rows.time[2] = 1e9; }).find("row 2 has time 1e+09") == 0);
   CHECK(fault([](State& s) { s.latest = HUGE_VAL; }) == "the latest time inf is not in epoch 7");
   CHECK(fault([](State& s) { s.latest = -HUGE_VAL; }) == "the latest time is missing");
   CHECK(fault([](State& s) { s.epoch = 8; }).find("is not in epoch 8") != std::string::npos);

@@ -1,4 +1,4 @@
-#include "sampling/errors.hpp"
+#include "sampling/sampling_noise.hpp"
 
 #include "base/rng.hpp"
 #include "check.hpp"

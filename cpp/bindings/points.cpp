@@ -1,19 +1,25 @@
-// Nearest neighbours, in ohmlearn._core.
+// Nearest neighbours and edges between points, in ohmlearn._core.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "bindings/arrays.hpp"
+#include "points/kernel_edges.hpp"
 #include "points/knn.hpp"
 #include "points/nearest.hpp"
 #include "points/sparse_nearest.hpp"
+#include "sampling/sampler.hpp"
 
 namespace ohm::python {
 namespace {
+
+// ---- neighbours ---------------------------------------------------------------------------------
 
 // (index, squared distance), k entries per point.
 using Pair = std::tuple<ArrayOut<std::int32_t>, ArrayOut<double>>;
@@ -72,7 +78,6 @@ void bind_dense(nb::module_& m, const std::string& suffix) {
         return without_gil([&] { return self.nearest.advance(threads); });
       }, "threads"_a, "Do a part of the work; False if nothing was left.")
       .def_prop_ro("fraction", [](const Search<Value>& self) { return self.nearest.fraction(); })
-      .def_prop_ro("n_redone", [](const Search<Value>& self) { return self.nearest.n_redone(); })
       .def("take", [](Search<Value>& self) { return to_pair(self.nearest.take()); });
   nb::class_<Index<Value>>(m, ("PointIndex" + suffix).c_str(), "Points among which neighbours of others are found.")
       .def(nb::init<MatrixIn<Value>, int>(), "x"_a.noconvert(), "threads"_a)
@@ -107,9 +112,89 @@ void bind_sparse(nb::module_& m, const std::string& suffix) {
       }, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert(), "k"_a, "threads"_a);
 }
 
+// ---- edges from points --------------------------------------------------------------------------
+
+template <class Value>
+void require_rows(const Points<Value>& points, std::int64_t begin, std::int64_t end) {
+  require(0 <= begin && begin <= end && end <= points.n(), "no such points");
+}
+
+using Edges = std::tuple<ArrayOut<std::int32_t>, ArrayOut<std::int32_t>, std::optional<ArrayOut<float>>>;
+
+template <class Value>
+Edges knn_edges(const Points<Value>& points, ArrayIn<Value> distance, ArrayIn<std::int32_t> index,
+                std::optional<ArrayIn<Value>> scale, std::int64_t begin, std::int64_t end, int threads) {
+  const auto n = static_cast<std::size_t>(points.n());
+  require(distance.size() == n && index.size() == n && (!scale || scale->size() == n), "one entry per point is needed");
+  require_rows(points, begin, end);
+  EdgeBlock found = without_gil([&] {
+    return neighbour_edges<Value>(points, as_span(distance), as_span(index),
+                                  scale ? as_span(*scale) : std::span<const Value>{}, begin, end, threads);
+  });
+  std::optional<ArrayOut<float>> w;
+  if (scale) w = to_numpy(std::move(found.w));
+  return {to_numpy(std::move(found.u)), to_numpy(std::move(found.v)), w};
+}
+
+template <class Value>
+auto all_edges(const Points<Value>& points, Kernel kernel, double gamma, std::int64_t begin, std::int64_t end,
+               int threads) {
+  require_rows(points, begin, end);
+  const std::int64_t size = count_pairs(points.n(), begin, end);
+  auto u = uninitialised<std::int32_t>(size);
+  auto v = uninitialised<std::int32_t>(size);
+  auto w = uninitialised<float>(size);
+  without_gil([&] { kernel_edges(points, kernel, gamma, begin, end, threads, u.data(), v.data(), w.data()); });
+  return std::tuple(read_only(u), read_only(v), read_only(w));
+}
+
+// Feeds all pairs to a sampler, a few rows at a time, so that they are never stored.
+template <class Value>
+void feed_kernel(const Points<Value>& points, Sampler& sampler, Kernel kernel, double gamma, std::int64_t begin,
+                 std::int64_t end, int threads) {
+  require_rows(points, begin, end);
+  nb::gil_scoped_release release;
+  const std::int64_t rows = Points<Value>::kRows * threads;
+  const auto room = static_cast<std::size_t>(count_pairs(points.n(), begin, std::min(end, begin + rows)));
+  std::vector<std::int32_t> u(room), v(room);
+  std::vector<float> w(room);
+  for (std::int64_t first = begin; first < end; first += rows) {
+    const std::int64_t last = std::min(end, first + rows);
+    const auto size = static_cast<std::size_t>(count_pairs(points.n(), first, last));
+    kernel_edges(points, kernel, gamma, first, last, threads, u.data(), v.data(), w.data());
+    sampler.update<std::int32_t, float>({u.data(), size}, {v.data(), size}, {w.data(), size});
+  }
+}
+
+template <class Value>
+void bind_edges(nb::module_& m, const char* name) {
+  nb::class_<Points<Value>>(m, name, "A copy of points, laid out for distances. They must be finite.")
+      .def("__init__", [](Points<Value>* self, MatrixIn<Value> x) {
+        new (self) Points<Value>(x.data(), static_cast<std::int64_t>(x.shape(0)),
+                                 static_cast<std::int64_t>(x.shape(1)));
+      }, "x"_a.noconvert())
+      .def("find_reach", [](const Points<Value>& self, std::int64_t k, std::int64_t begin, std::int64_t end,
+                            int threads) {
+        require(1 <= k && k < self.n(), "k must lie between 1 and n - 1");
+        require_rows(self, begin, end);
+        Reach<Value> reach = without_gil([&] { return find_reach(self, k, begin, end, threads); });
+        return std::tuple(to_numpy(std::move(reach.distance)), to_numpy(std::move(reach.index)));
+      }, "k"_a, "begin"_a, "end"_a, "threads"_a, "Squared distance and index of the k-th neighbour of each point.")
+      .def("knn_edges", knn_edges<Value>, "distance"_a.noconvert(), "index"_a.noconvert(),
+           "scale"_a.noconvert().none(), "begin"_a, "end"_a, "threads"_a)
+      .def("kernel_edges", all_edges<Value>, "kernel"_a, "gamma"_a, "begin"_a, "end"_a, "threads"_a)
+      .def("feed_kernel", feed_kernel<Value>, "sampler"_a, "kernel"_a, "gamma"_a, "begin"_a, "end"_a, "threads"_a);
+}
+
 }  // namespace
 
-void bind_nearest(nb::module_& m) {
+void bind_points(nb::module_& m) {
+  nb::enum_<Kernel>(m, "Kernel")
+      .value("rbf", Kernel::rbf)
+      .value("laplacian", Kernel::laplacian)
+      .value("cosine", Kernel::cosine);
+  bind_edges<float>(m, "Points32");
+  bind_edges<double>(m, "Points64");
   bind_dense<std::uint8_t>(m, "8");
   bind_dense<float>(m, "32");
   bind_dense<double>(m, "64");

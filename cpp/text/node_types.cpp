@@ -1,4 +1,4 @@
-#include "text/kinds.hpp"
+#include "text/node_types.hpp"
 
 #include <algorithm>
 #include <charconv>

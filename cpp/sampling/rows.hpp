@@ -1,0 +1,77 @@
+// What all samplers keep, and what they give: the rows of H, counters, snapshots.
+#pragma once
+
+#include "base/huge_pages.hpp"
+#include "graph/csr.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+
+namespace ohm {
+
+// The rows of H, column by column.
+struct EdgeRows {
+  Buffer<std::int32_t> u{}, v{};
+  Buffer<float> w{};
+  Buffer<float> chance{};  // with which each row has been kept so far, see sort_edges
+  Buffer<double> time{};   // of the newest edge in each row
+  bool has_times = false;  // otherwise `time` is empty
+
+  template <class F>
+  void for_each_column(F&& f) {
+    f(u), f(v), f(w), f(chance);
+    if (has_times) f(time);
+  }
+  std::int64_t size() const { return std::ssize(u); }
+  std::int64_t capacity() const {
+    const std::size_t of_time = has_times ? time.capacity() : u.capacity();
+    return static_cast<std::int64_t>(
+        std::min({u.capacity(), v.capacity(), w.capacity(), chance.capacity(), of_time}));
+  }
+  void reserve(std::int64_t rows) {
+    for_each_column([&](auto& column) { column.reserve(rows); });
+  }
+  void resize(std::int64_t rows) {
+    for_each_column([&](auto& column) { column.resize(rows); });
+  }
+  void set(std::int64_t row, std::int32_t from, std::int32_t to, float weight, float kept) {
+    u[row] = from;
+    v[row] = to;
+    w[row] = weight;
+    chance[row] = kept;
+  }
+  void move(std::int64_t from, std::int64_t to) {
+    for_each_column([&](auto& column) { column[to] = column[from]; });
+  }
+  void append(const EdgeRows& other) {
+    reserve(size() + other.size());
+    const auto add = [](auto& column, const auto& more) { column.insert(column.end(), more.begin(), more.end()); };
+    add(u, other.u), add(v, other.v), add(w, other.w), add(chance, other.chance), add(time, other.time);
+  }
+};
+
+// The part of a state that all samplers have.
+struct SamplerState {
+  std::int32_t n_nodes = 0;  // given, or one more than the largest id seen
+  EdgeRows rows;
+  std::int64_t n_sorted = 0;  // rows from the last resample, which come first and in order; later ones follow
+  std::int64_t position = 0;  // edges seen, including dropped ones
+  std::int64_t n_self_loops = 0;
+  std::int64_t n_zero_weights = 0;
+  std::int64_t n_resamples = 0;
+  std::int64_t capacity = 0;
+  double beta = std::numeric_limits<double>::infinity();
+  double latest = -std::numeric_limits<double>::infinity();  // time of the edges seen
+  // Eight partial sums, chosen by position modulo 8, so that the result does not depend on batches. Unit weights are
+  // all added to the first, which is exact.
+  std::array<double, 8> weight_seen = {};
+};
+
+struct Snapshot {
+  Triangle h;
+  bool is_whole = false;  // no edge was dropped, except those that do not count any more
+};
+
+}  // namespace ohm
