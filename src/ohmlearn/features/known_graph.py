@@ -145,8 +145,7 @@ def add_edges(known: KnownGraph, edges: object, verbose: int = 0) -> KnownGraph:
         if known.sparsifier is None:
             graph = Graph.from_batches(chain([known.graph.edges()], counted))
         else:
-            sparsifier = known.sparsifier.from_state(known.sparsifier.get_state())
-            sparsifier.nodes = known.sparsifier.nodes
+            sparsifier = known.sparsifier.copy()
             graph = sparsifier.update(counted).snapshot()
     n_nodes = max(graph.n_nodes, known.graph.n_nodes)
     degrees = counted.degrees_of(n_nodes)
