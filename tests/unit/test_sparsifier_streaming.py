@@ -243,6 +243,14 @@ def test_streams_with_different_numberings_are_not_mixed():
     assert sparsifier.update(again).snapshot().n_edges == 2
 
 
+def test_copies_share_the_table_of_nodes():
+    first = StreamingSparsifier(random_state=0).update(read_edges([(["a"], ["b"])]))
+    second = first.copy().update(read_edges([(["b"], ["c"])], nodes=first.nodes))
+    assert second.nodes is first.nodes
+    assert first.snapshot().n_nodes == 2
+    assert second.snapshot().nodes.find(["c"]) == [2]
+
+
 def test_ids_are_saved_and_compared(tmp_path):
     sparsifier = StreamingSparsifier(random_state=0).update(read_edges([(["a"], ["b"])]))
     sparsifier.save(tmp_path / "h.ohm")
