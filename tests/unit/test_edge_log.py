@@ -83,12 +83,12 @@ def test_updates_are_counted_through_compactions_and_errors(folder):
         log.append([0, 1, 2], [1, 2, 3], t=[1.0, 2.0, 3.0])
         log.remove([0], [1])
         log.expire(2.5)
-        assert log._store.n_updates == log.live_edges().n_updates == 5
+        assert log.n_updates == log.live_edges().n_updates == 5
         log.compact()
         log.append([4], [5], t=[4.0])
         with pytest.raises(ValueError, match="-1"):
             log.append([([6], [7], [1.0], [5.0]), ([6], [7], [-1.0], [5.0])])
-        assert log._store.n_updates == log.live_edges().n_updates == 6
+        assert log.n_updates == log.live_edges().n_updates == 6
         assert log.n_edges == 2
 
 

@@ -17,14 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from ohmlearn.edge_log.journal import Entries, Kind, make_entry
+from ohmlearn.edge_log.journal import Contents, Entries, Kind, Rows, journal_path, make_entry
 from ohmlearn.edge_log.live_edges import LiveEdges
-from ohmlearn.edge_log.log_contents import Contents, Rows
-from ohmlearn.edge_log.log_store import RECORD_ROWS, SEGMENT_ROWS, Store, write_record
-from ohmlearn.edge_log.log_writer import Writer, journal_path
+from ohmlearn.edge_log.log_store import RECORD_ROWS, SEGMENT_ROWS, Store, Writer, write_record
 from ohmlearn.edge_log.manifest import Manifest, sync_folder
-from ohmlearn.edge_log.record_loading import read_rows, removed_path
-from ohmlearn.edge_log.records import Columns, concatenate
+from ohmlearn.edge_log.records import Columns, concatenate, read_rows, removed_path
 
 __all__ = ["Compaction", "choose_segments"]
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ohmlearn.edge_log.journal import Rows
 from ohmlearn.edge_log.live_edges import LiveEdges
-from ohmlearn.edge_log.log_contents import Rows
 from ohmlearn.edge_log.records import Columns
 
 __all__ = ["Found", "Pairs", "find_edges", "find_nodes"]
