@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn import _core
-from ohmlearn._arrays_file import check_folder
 from ohmlearn._display import Shown
 from ohmlearn._sharing import Shared, in_turn, refuse_cut_off
 from ohmlearn._warnings import warn
@@ -30,7 +28,6 @@ from ohmlearn.checks.edge_arrays import (
 from ohmlearn.checks.parameters import check_option
 from ohmlearn.checks.times import check_moment, check_times
 from ohmlearn.edge_log.compaction import Compaction, choose_segments
-from ohmlearn.edge_log.journal import journal_path
 from ohmlearn.edge_log.live_edges import LiveEdges
 from ohmlearn.edge_log.log_errors import LogError
 from ohmlearn.edge_log.log_sparsifier import (
@@ -41,10 +38,10 @@ from ohmlearn.edge_log.log_sparsifier import (
     check_sparsifier_options,
     has_saved_sparsifier,
 )
-from ohmlearn.edge_log.log_store import Lock, Store
-from ohmlearn.edge_log.manifest import Manifest, sync_folder
+from ohmlearn.edge_log.log_store import Store, make_log
 from ohmlearn.edge_log.records import Columns
 from ohmlearn.edge_log.row_search import Found, Pairs, find_edges, find_nodes
+from ohmlearn.edge_log.transaction import Given, Missing, Removal, Transaction
 from ohmlearn.edges import Batch
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
@@ -55,104 +52,7 @@ from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.sparsifier.sparsifier_options import SparsifierOptions
 from ohmlearn.sparsifier.sparsifier_times import check_arrivals
 
-__all__ = ["EdgeLog", "Removal", "Transaction"]
-
-Missing = Literal["warn", "raise", "ignore"]
-
-
-@dataclass(frozen=True)
-class Removal:
-    """What a removal has done.
-
-    Attributes
-    ----------
-    n_removed : int
-        Number of live edges that were removed.
-    missing : ndarray of int
-        Positions of the requests that no live edge matched.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from ohmlearn import EdgeLog
-    >>> with tempfile.TemporaryDirectory() as folder, EdgeLog(folder) as log:
-    ...     _ = log.append(["ann", "bob"], ["bob", "cy"])
-    ...     found = log.remove_nodes(["ann", "eve"], missing="ignore")
-    >>> found.n_removed, found.missing
-    (1, array([1]))
-    """
-
-    n_removed: int
-    missing: NDArray[np.int64]
-
-
-class Transaction:
-    """Operations that become durable together; see `EdgeLog.transaction`.
-
-    An operation that fails is undone, and raises; the others stay.
-
-    Attributes
-    ----------
-    n_operations : int
-        Number of the last operation. It is the same after a crash, if the operation is durable.
-    is_lost : bool
-        Whether an operation failed that could not be undone alone, so that all are gone.
-    """
-
-    def __init__(self, log: EdgeLog) -> None:
-        self._log = log
-        self.is_lost = False
-
-    @property
-    def n_operations(self) -> int:
-        """Number of the last operation."""
-        return self._log.n_operations
-
-    def append(
-        self,
-        u: Any,
-        v: ArrayLike | None = None,
-        w: ArrayLike | None = None,
-        t: ArrayLike | None = None,
-    ) -> int:
-        """Append edges, as `EdgeLog.append`."""
-        with self._one():
-            return self._log.append(u, v, w, t, sync=False)
-
-    def remove(
-        self,
-        u: ArrayLike,
-        v: ArrayLike,
-        w: ArrayLike | None = None,
-        t: ArrayLike | None = None,
-        *,
-        missing: Missing = "warn",
-    ) -> Removal:
-        """Remove live edges, as `EdgeLog.remove`."""
-        with self._one():
-            return self._log.remove(u, v, w, t, missing=missing, sync=False)
-
-    def expire(self, before: Any) -> Removal:
-        """Remove all live edges with an earlier time, as `EdgeLog.expire`."""
-        with self._one():
-            return self._log.expire(before, sync=False)
-
-    def check(self) -> None:
-        """Raise an error if the operations are gone."""
-        if self.is_lost:
-            raise LogError(
-                f"{self._log.folder}: an operation failed and could not be undone alone, so all "
-                f"operations of its transaction were undone; repeat them"
-            )
-
-    @contextmanager
-    def _one(self) -> Iterator[None]:
-        self.check()
-        try:
-            yield
-        except BaseException:
-            self.is_lost = not self._log.is_writing
-            raise
+__all__ = ["EdgeLog"]
 
 
 class EdgeLog(Shown, Shared):
@@ -226,7 +126,7 @@ class EdgeLog(Shown, Shared):
             options["epsilon"] = epsilon
         given = options if random_state is None else {**options, "random_state": random_state}
         if not is_log(self.folder):
-            self._make(check_sparsifier_options({"epsilon": 0.5, **given}))
+            make_log(self.folder, check_sparsifier_options({"epsilon": 0.5, **given}))
             given = {}
         self._store = Store(self.folder)
         known = self._store.manifest.sparsifier
@@ -239,26 +139,6 @@ class EdgeLog(Shown, Shared):
         self._in_step: SparsifierInStep | None = None
         self._has_follower = False  # then operations do not change the sparsifier
         self._compaction: Compaction | None = None
-
-    def _make(self, options: dict[str, Any]) -> None:
-        if self.folder.exists() and not self.folder.is_dir():
-            raise LogError(f"{self.folder} is a file, but a log is a folder; give another name")
-        check_folder(self.folder)
-        self.folder.mkdir(exist_ok=True)
-        others = [path.name for path in self.folder.iterdir() if path.name != "lock"]
-        if others and others != ["journal-000001.log"]:
-            raise LogError(
-                f"{self.folder} is not a log and has other files, such as {min(others)}; give an "
-                f"empty folder, or one that does not exist"
-            )
-        lock = Lock(self.folder)
-        try:
-            if not is_log(self.folder):  # another process may have been faster
-                journal_path(self.folder, 1).touch()
-                Manifest(sparsifier=options).write(self.folder)
-                sync_folder(self.folder.absolute().parent)
-        finally:
-            lock.release()
 
     def _cut_off(self) -> None:
         self._is_cut_off = True
@@ -364,14 +244,16 @@ class EdgeLog(Shown, Shared):
     def refresh(self) -> Self:
         """Read what other processes have written since the log was opened."""
         store = self._open_store
-        if store.is_writing:
-            store.start_writing()  # refuses a forked child
-        else:
-            before = store.manifest.journal, store.contents.n_operations
-            store.refresh()
-            if (store.manifest.journal, store.contents.n_operations) != before:
-                self._in_step = None
+        self._read(store.start_writing if store.is_writing else store.refresh)
         return self
+
+    def _read(self, read: Callable[[], None]) -> None:
+        """Read what others have written; then the sparsifier that was loaded has not seen it."""
+        store = self._store
+        before = store.manifest.journal, store.contents.n_operations
+        read()
+        if (store.manifest.journal, store.contents.n_operations) != before:
+            self._in_step = None
 
     @in_turn
     def info(self) -> dict[str, Any]:
@@ -407,13 +289,7 @@ class EdgeLog(Shown, Shared):
 
     @in_turn
     def append(
-        self,
-        u: Any,
-        v: ArrayLike | None = None,
-        w: ArrayLike | None = None,
-        t: ArrayLike | None = None,
-        *,
-        sync: bool = True,
+        self, u: Any, v: Given = None, w: Given = None, t: Given = None, *, sync: bool = True
     ) -> int:
         """Append edges, completely or not at all; return how many.
 
@@ -499,8 +375,8 @@ class EdgeLog(Shown, Shared):
         self,
         u: ArrayLike,
         v: ArrayLike,
-        w: ArrayLike | None = None,
-        t: ArrayLike | None = None,
+        w: Given = None,
+        t: Given = None,
         *,
         missing: Missing = "warn",
         sync: bool = True,
@@ -663,11 +539,7 @@ class EdgeLog(Shown, Shared):
     def _writing(self) -> Store:
         """Return the store after this process has acquired the right to write."""
         store = self._open_store
-        if not store.is_writing:
-            before = store.manifest.journal, store.contents.n_operations
-            store.start_writing()  # reads what others have written
-            if (store.manifest.journal, store.contents.n_operations) != before:
-                self._in_step = None
+        self._read(store.start_writing)  # refuses a forked child
         return store
 
     @contextmanager
@@ -688,7 +560,7 @@ class EdgeLog(Shown, Shared):
         kept = self._in_step
         if kept is not None:
             with kept.lock:
-                if not (kept.is_whole and kept.is_within(self._store.contents)):
+                if not kept.is_usable:
                     self._in_step = None
 
     @in_turn
@@ -734,12 +606,8 @@ class EdgeLog(Shown, Shared):
             self.flush()
             if not choose_segments(store.contents):
                 return
-            if self._in_step is None and has_saved_sparsifier(store):
-                self._in_step = SparsifierInStep(store, self._n_jobs)
-            self._drop_unusable()
-            if self._in_step is not None:
-                self._in_step.follow()
-                self._in_step.save()  # it can follow only from this point on
+            if self._in_step is not None or has_saved_sparsifier(store):
+                self._kept().save()  # it can follow only from this point on
             compaction = Compaction(store, self._before_switch, self._after_switch)
             if background:
                 self._compaction = compaction

@@ -75,13 +75,7 @@ def journal_path(folder: Path, number: int) -> Path:
 
 
 def make_entry(kind: Kind, **values: Any) -> Entries:
-    """Return one entry, without checksum.
-
-    Examples
-    --------
-    >>> make_entry(Kind.EXPIRE, low=5.0, rows=3)["low"]
-    array([5.])
-    """
+    """Return one entry, without checksum."""
     entry = np.zeros(1, ENTRY)
     entry["kind"] = kind
     for name, value in values.items():
@@ -260,13 +254,7 @@ class Contents:
 
 
 def find_limits(n_records: int, expiries: list[tuple[int, float]]) -> NDArray[np.float64]:
-    """Return for each record the time before which its rows have expired.
-
-    Examples
-    --------
-    >>> find_limits(3, [(1, 9.0), (2, 5.0)])
-    array([  9.,   5., -inf])
-    """
+    """Return for each record the time before which its rows have expired."""
     limits = np.full(n_records, -np.inf)
     for n_before, limit in expiries:
         np.maximum(limits[:n_before], limit, out=limits[:n_before])
@@ -282,14 +270,7 @@ def mark_removed(bits: Bits, rows: Rows, n_rows: int) -> Bits:
 
 
 def is_removed(bits: Bits, first: int, count: int) -> NDArray[np.bool_]:
-    """Return whether each of `count` rows from `first` on is marked.
-
-    Examples
-    --------
-    >>> bits = mark_removed(np.empty(0, np.uint8), np.array([3, 9], np.uint32), 12)
-    >>> is_removed(bits, 2, 9)
-    array([False,  True, False, False, False, False, False,  True, False])
-    """
+    """Return whether each of `count` rows from `first` on is marked."""
     start = first >> 3
     part = bits[start : (first + count + 7) >> 3]
     found = np.unpackbits(part, bitorder="little").view(bool)[first & 7 :][:count]

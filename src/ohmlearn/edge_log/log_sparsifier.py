@@ -76,8 +76,6 @@ class Step(NamedTuple):
 
     operations: list[Entries]
     live: LiveEdges
-    n_operations: int
-    n_records: int
     expiries: list[tuple[int, float]]
 
 
@@ -145,15 +143,9 @@ class SparsifierInStep:
 
         If there are some, H is not whole until `apply` has taken them in.
         """
-        contents = self._store.contents
-        self.is_whole = self.is_whole and not self._store.operations
-        return Step(
-            self._store.take_operations(),
-            self._store.live(),
-            contents.n_operations,
-            contents.n_records,
-            list(contents.expiries),
-        )
+        store = self._store
+        self.is_whole = self.is_whole and not self.has_new
+        return Step(store.take_operations(), store.live(), list(store.contents.expiries))
 
     def apply(self, step: Step) -> None:
         """Take in operations; needs `lock`, but not that of the log."""
@@ -197,9 +189,10 @@ class SparsifierInStep:
             self.removed.add(Batch(*columns), is_checked=True)
             self._least = self._share_removed()
 
-    def is_within(self, contents: Contents) -> bool:
-        """Whether H has seen nothing that is not in the log."""
-        return self._n_operations <= contents.n_operations
+    @property
+    def is_usable(self) -> bool:
+        """Whether H is whole, and has seen nothing that is not in the log."""
+        return self.is_whole and self._n_operations <= self._store.contents.n_operations
 
     def arrive(self) -> None:
         """Note that H has seen all of the log as it is now; also called after compaction."""
@@ -207,9 +200,8 @@ class SparsifierInStep:
             self._arrive(self.take())
 
     def _arrive(self, step: Step) -> None:
-        self.live = step.live
-        self._n_operations, self._n_records = step.n_operations, step.n_records
-        self._expiries = step.expiries
+        self.live, self._expiries = step.live, step.expiries
+        self._n_operations, self._n_records = step.live.n_operations, step.live.n_records
 
     def copy(self, n_jobs: int | None) -> KeptSparsifier:
         """Return a copy of H, which the log does not change."""
@@ -360,15 +352,9 @@ class SparsifierInStep:
         self.sparsifier.nodes = store.nodes
         entries = store.journal_entries()
         first = _first_after(entries, manifest.n_head, n_operations - manifest.n_operations)
-        seen = entries[:first]
-        self._n_records = int(np.count_nonzero(seen["kind"] == Kind.EDGES))
+        seen = Contents.from_entries(entries[:first])
+        self._n_records, self._expiries = seen.n_records, seen.expiries
         self._n_operations = n_operations
-        self._expiries = []
-        n_records = 0
-        for kind, low in zip(seen["kind"], seen["low"], strict=True):
-            n_records += int(kind == Kind.EDGES)
-            if kind == Kind.EXPIRE:
-                self._expiries.append((n_records, float(low)))
         self._apply(entries[first:], store.live())
         return True
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ohmlearn._arrays_file import check_folder
 from ohmlearn.edge_log.journal import (
     ENTRY,
     Entries,
@@ -45,8 +46,9 @@ from ohmlearn.edge_log.records import (
     segment_path,
 )
 from ohmlearn.nodes import NodeTable
+from ohmlearn.reading.file_names import is_log
 
-__all__ = ["Lock", "Store", "Writer", "write_record"]
+__all__ = ["Lock", "Store", "Writer", "make_log", "write_record"]
 
 RECORD_ROWS = 1 << 18  # edges in a record, at most
 SEGMENT_ROWS = 1 << 25  # a file of edges is not continued when it has this many
@@ -80,7 +82,7 @@ class Store:
         self._sealed = 0  # segments up to this number are not continued
         self._n_ids = 0  # of the table that are in the log
         self._n_earlier = 0  # updates that compaction has taken out of the journal
-        self.n_durable = 0
+        self.n_durable = self._n_durable_ids = 0
         self._lock: Lock | None = None
         self._writer: Writer | None = None
         self._files = SegmentFiles(folder, 0)
@@ -92,8 +94,8 @@ class Store:
         """Read what other processes have written since."""
         if self._writer is not None:
             return
-        if len(self.nodes) > self._n_ids:  # a stream has numbered its ids with this table
-            self.nodes.truncate(self._n_ids)
+        if len(self.nodes) > self._n_durable_ids:  # ids of a stream, or of lost operations
+            self.nodes.truncate(self._n_durable_ids)
         while True:
             self.manifest, entries, self.contents = load_log(self.folder, self.nodes)
             if self.manifest.journal != self._files.journal:  # names of files may be used again
@@ -102,7 +104,7 @@ class Store:
             self._entries = entries
             try:
                 self._files.open(self.contents)  # compaction may delete them later
-                self.n_durable = self.contents.n_operations
+                self._note_durable()
                 return
             except FileNotFoundError as error:
                 if Manifest.read(self.folder) == self.manifest:
@@ -199,10 +201,13 @@ class Store:
             return
         try:
             self._writer.flush()
-            self.n_durable = self.contents.n_operations
+            self._note_durable()
         except BaseException:
             self._undo(self._writer.flushed)
             raise
+
+    def _note_durable(self) -> None:
+        self.n_durable, self._n_durable_ids = self.contents.n_operations, self._n_ids
 
     def drop_pending(self) -> None:
         """Undo all operations since the last flush."""
@@ -320,6 +325,28 @@ class Store:
             for path in self.folder.glob(pattern):
                 if path not in used:
                     path.unlink()
+
+
+def make_log(folder: Path, sparsifier: dict[str, Any]) -> None:
+    """Make the folder of a log without edges."""
+    if folder.exists() and not folder.is_dir():
+        raise LogError(f"{folder} is a file, but a log is a folder; give another name")
+    check_folder(folder)
+    folder.mkdir(exist_ok=True)
+    others = [path.name for path in folder.iterdir() if path.name != "lock"]
+    if others and others != ["journal-000001.log"]:
+        raise LogError(
+            f"{folder} is not a log and has other files, such as {min(others)}; give an empty "
+            f"folder, or one that does not exist"
+        )
+    lock = Lock(folder)
+    try:
+        if not is_log(folder):  # another process may have been faster
+            journal_path(folder, 1).touch()
+            Manifest(sparsifier=sparsifier).write(folder)
+            sync_folder(folder.absolute().parent)
+    finally:
+        lock.release()
 
 
 def write_record(writer: Writer, folder: Path, segment: int, columns: Columns) -> Entries:

@@ -97,14 +97,7 @@ def make_schema(form: int) -> Any:
 
 
 def encode_edges(columns: Columns) -> Any:
-    """Return a record batch as a message of an IPC stream.
-
-    Examples
-    --------
-    >>> edges = Columns(np.array([0], np.int32), np.array([1], np.int32), np.array([0.5]))
-    >>> decode_edges(encode_edges(edges), edges.form).w
-    array([0.5])
-    """
+    """Return a record batch as a message of an IPC stream."""
     pa = require_extra("pyarrow", "files")
     schema = make_schema(columns.form)
     present = [np.ascontiguousarray(column) for column in columns if column is not None]
@@ -128,14 +121,7 @@ def decode_edges(message: Any, form: int) -> Columns:
 
 
 def encode_ids(ids: Ids, *, have_kinds: bool = False) -> tuple[int, bytes]:
-    """Return the form and the bytes of ids.
-
-    Examples
-    --------
-    >>> form, content = encode_ids(np.array([7, 5]))
-    >>> decode_ids([content], form)
-    array([7, 5])
-    """
+    """Return the form and the bytes of ids."""
     if not isinstance(ids, Strings):
         return INTEGERS, ids.astype("<i8").tobytes()
     lengths = np.diff(ids.offsets).astype("<u4")

@@ -188,56 +188,50 @@ class Intake(Worker):
             return group, self._stopping.is_set() and not self._queue
 
     def _write(self, group: list[Item]) -> None:
-        done: list[tuple[Item, Receipt]] = []
-        failed: list[tuple[Item, Exception]] = []
         start = time.perf_counter()
+        outcomes: list[Receipt | Exception]
         try:
             with self._writing:
-                self._write_all(group, done, failed)
+                outcomes = self._write_all(group)
         except (OSError, sqlite3.Error) as error:
-            refusal = storage_error(error)
             if not self.is_full:  # else this has been said
                 logger.error("batches were not stored: %s", error)
-            self.is_full = self.is_full or refusal.status == 507
-            done, failed = [], [(item, refusal) for item in group]
+            outcomes = [storage_error(error)] * len(group)
         except Exception as error:  # a fault of ours; the thread must live
             logger.exception("batches were not stored")
-            refusal = Refused(500, f"the service failed: {type(error).__name__}")
-            done, failed = [], [(item, refusal) for item in group]
-        else:
-            self._note_full(done, failed)
+            outcomes = [Refused(500, f"the service failed: {type(error).__name__}")] * len(group)
         self.flush_seconds += time.perf_counter() - start
         self.n_flushes += 1
-        self._count(group, done, failed)
-        if done:
+        self._count(group, outcomes)
+        if any(isinstance(one, Receipt) for one in outcomes):
             self._after_flush()
-        for item, receipt in done:
-            item.future.set_result(receipt)
-        for item, failure in failed:
-            item.future.set_exception(failure)
+        for item, one in zip(group, outcomes, strict=True):
+            if isinstance(one, Receipt):
+                item.future.set_result(one)
+            else:
+                item.future.set_exception(one)
 
-    def _note_full(
-        self, done: list[tuple[Item, Receipt]], failed: list[tuple[Item, Exception]]
-    ) -> None:
-        """Note whether the disk is full; it is not if something was written."""
-        if any(getattr(error, "status", 0) == 507 for _, error in failed):
-            self.is_full = True
-        elif any(not one.repeated and one.n_edges + one.n_removed > 0 for _, one in done):
-            self.is_full = False
+    def _write_all(self, group: list[Item]) -> list[Receipt | Exception]:
+        """Write batches to the log, their ids to the database, and flush.
 
-    def _write_all(
-        self,
-        group: list[Item],
-        done: list[tuple[Item, Receipt]],
-        failed: list[tuple[Item, Exception]],
-    ) -> None:
-        """Write batches to the log, their ids to the database, and flush; all of them or none."""
+        Returns what became of each. An error is raised if none of them is stored.
+        """
+        outcomes: list[Receipt | Exception] = []
+        batches: dict[str, Receipt] = {}
+        offsets: list[tuple[Offset, int]] = []
         positions = dict(self._next)
         try:
             with self._log.transaction() as changes:
                 if self._must_forget:
                     self._forget()
-                batches, offsets = self._take_all(group, changes, positions, done, failed)
+                for item in group:
+                    one = self._try(item, changes, batches, positions)
+                    outcomes.append(one)
+                    if isinstance(one, Receipt) and not one.repeated:
+                        if item.batch_id is not None:
+                            batches[item.batch_id] = one
+                        if item.offset is not None:
+                            offsets.append((item.offset, one.operation))
                 if batches or offsets:
                     # From here until the log is flushed, the database is ahead of it.
                     self._must_forget = True
@@ -251,41 +245,28 @@ class Intake(Worker):
             raise
         self._must_forget = False
         self._next = positions
+        return outcomes
 
-    def _take_all(
+    def _try(
         self,
-        group: list[Item],
+        item: Item,
         changes: Transaction,
+        batches: dict[str, Receipt],
         positions: dict[tuple[str, int], int],
-        done: list[tuple[Item, Receipt]],
-        failed: list[tuple[Item, Exception]],
-    ) -> tuple[dict[str, Receipt], list[tuple[Offset, int]]]:
-        """Do what batches ask for; return the ids and offsets to record."""
-        batches: dict[str, Receipt] = {}
-        offsets: list[tuple[Offset, int]] = []
-        for item in group:
-            try:
-                receipt = self._take(item, changes, batches, positions)
-            except LogError:
-                raise  # the log is damaged
-            except OSError as error:
-                if changes.is_lost:
-                    raise  # all batches of the group are gone
-                failed.append((item, storage_error(error)))
-                continue
-            except TypeError as error:  # ids of another kind
-                failed.append((item, Refused(409, str(error))))
-                continue
-            except (ValueError, Refused) as error:
-                failed.append((item, error))
-                continue
-            done.append((item, receipt))
-            if not receipt.repeated:
-                if item.batch_id is not None:
-                    batches[item.batch_id] = receipt
-                if item.offset is not None:
-                    offsets.append((item.offset, receipt.operation))
-        return batches, offsets
+    ) -> Receipt | Exception:
+        """Do what a batch asks for; return an error that concerns only this batch."""
+        try:
+            return self._take(item, changes, batches, positions)
+        except LogError:
+            raise  # the log is damaged
+        except OSError as error:
+            if changes.is_lost:
+                raise  # all batches of the group are gone
+            return storage_error(error)
+        except TypeError as error:  # ids of another kind
+            return Refused(409, str(error))
+        except (ValueError, Refused) as error:
+            return error
 
     def _prune(self) -> None:
         """Delete ids that are too old to be remembered, now and then."""
@@ -381,21 +362,22 @@ class Intake(Worker):
         about = Receipt(0, batch.n_bad, batch.first_bad, operation=changes.n_operations)
         return about._replace(n_removed=found.n_removed, n_missing=len(found.missing))
 
-    def _count(
-        self,
-        group: list[Item],
-        done: list[tuple[Item, Receipt]],
-        failed: list[tuple[Item, Exception]],
-    ) -> None:
+    def _count(self, group: list[Item], outcomes: list[Receipt | Exception]) -> None:
         counts = self.counts
-        for _, receipt in done:
+        for one in outcomes:
+            if not isinstance(one, Receipt):
+                counts["refused_batches"] += 1
+                continue
             counts["batches"] += 1
-            counts["repeated_batches"] += receipt.repeated
-            if not receipt.repeated:
-                counts["edges"] += receipt.n_edges
-                counts["bad_rows"] += receipt.n_bad
-                counts["removals"] += receipt.n_removed
-        counts["refused_batches"] += len(failed)
+            counts["repeated_batches"] += one.repeated
+            if not one.repeated:
+                counts["edges"] += one.n_edges
+                counts["bad_rows"] += one.n_bad
+                counts["removals"] += one.n_removed
+                if one.n_edges + one.n_removed > 0:
+                    self.is_full = False
+        if any(getattr(one, "status", 0) == 507 for one in outcomes):
+            self.is_full = True
         now = time.monotonic()
         if now - self._rates[-1][0] >= 0.25:
             self._rates.append((now, counts["edges"]))

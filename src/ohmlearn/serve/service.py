@@ -9,7 +9,6 @@ import json
 import logging
 import os
 import sqlite3
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +18,7 @@ from typing import Any
 
 from ohmlearn.graph.time_view import FADED
 from ohmlearn.reading.table_reader import RawBatch
+from ohmlearn.report.process_cost import peak_memory
 from ohmlearn.serve.answer_store import Answers, find_numbers
 from ohmlearn.serve.certifier import Certifier
 from ohmlearn.serve.database import LabelRow, Offset, Receipt
@@ -408,18 +408,9 @@ class Service:
 
 
 def memory_bytes() -> int:
-    """Return the memory of this process.
-
-    Examples
-    --------
-    >>> memory_bytes() > 1_000_000
-    True
-    """
+    """Return the memory of this process, or its peak where only that is known."""
     try:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
     except OSError:
-        import resource
-
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return peak if sys.platform == "darwin" else peak * 1024
+        return peak_memory()
