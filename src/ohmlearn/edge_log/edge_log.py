@@ -496,20 +496,9 @@ class EdgeLog(Shown, Shared):
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        """Do several operations, which are flushed together at the end.
+        """Do several operations, which are flushed together at the end; see `Transaction`.
 
         An error inside, or of the flush, undoes them all. Other threads wait meanwhile.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> from ohmlearn import EdgeLog
-        >>> with tempfile.TemporaryDirectory() as folder, EdgeLog(folder) as log:
-        ...     with log.transaction() as changes:
-        ...         _ = changes.append([1, 2], [2, 3])
-        ...         _ = changes.remove([1], [2])
-        ...     log.n_edges, log.n_durable
-        (1, 2)
         """
         with self._lock:
             self.open_for_writing()

@@ -12,8 +12,10 @@ the operations found in it are complete.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,7 @@ __all__ = [
     "Kind",
     "Rows",
     "find_limits",
+    "find_runs",
     "is_removed",
     "journal_path",
     "make_entry",
@@ -139,10 +142,6 @@ class Contents:
 
     Attributes
     ----------
-    first_rows : ndarray
-        For each record, the number of its first row in its segment.
-    is_checked : ndarray of bool
-        Which records this process has compared with their checksums.
     removed : dict
         For each segment with removed rows, their bits. The arrays are replaced, never changed, so
         that a reader can keep them.
@@ -237,9 +236,9 @@ class Contents:
         found._is_checked = np.zeros(len(records), bool)
         found._first_rows = np.empty(len(records), np.int64)
         ends = np.cumsum(records["rows"].astype(np.int64))
-        borders = np.flatnonzero(np.diff(records["segment"], prepend=0, append=0))
-        for first, stop in zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True):
-            own = records[first:stop]  # records of a segment are neighbours
+        for run in find_runs(records["segment"]):  # records of a segment are neighbours
+            first, stop = run.start, run.stop
+            own = records[first:stop]
             segment, before = int(own["segment"][0]), int(ends[first] - own["rows"][0])
             found._first_rows[first:stop] = ends[first:stop] - own["rows"].astype(np.int64) - before
             found.segment_rows[segment] = int(ends[stop - 1]) - before
@@ -251,6 +250,14 @@ class Contents:
             found._expire(float(entries["low"][at]), int(entries["rows"][at]), int(n_before[at]))
         found.n_operations = int(np.count_nonzero(entries["is_last"]))
         return found
+
+
+def find_runs(values: NDArray[Any]) -> Iterator[range]:
+    """Yield the places of neighbours that are equal."""
+    borders = np.flatnonzero(np.diff(values)) + 1
+    for first, stop in pairwise([0, *borders.tolist(), len(values)]):
+        if stop > first:
+            yield range(first, stop)
 
 
 def find_limits(n_records: int, expiries: list[tuple[int, float]]) -> NDArray[np.float64]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ohmlearn._display import Shown
 from ohmlearn.checks.parameters import require_extra
 from ohmlearn.checks.times import find_unix_unit
-from ohmlearn.edge_log.journal import Contents, Rows, is_removed
+from ohmlearn.edge_log.journal import Contents, Rows, find_runs, is_removed
 from ohmlearn.edge_log.log_errors import refuse_damaged
 from ohmlearn.edge_log.records import (
     Columns,
@@ -149,10 +149,7 @@ class LiveEdges(Edges, Shown):
         for at in range(first, len(self._records) if stop is None else stop):
             if self._records["high"][at] < self._limits[at]:
                 continue  # all of it has expired
-            columns = self.read(at)
-            is_live = self.find_live(at, columns.t)
-            if is_live is not None:
-                columns = columns.take(is_live)
+            columns, is_live = self.read_live(at)
             if len(columns.u) > 0:
                 yield LivePart(at, columns, is_live)
             self._release(at)
@@ -162,11 +159,11 @@ class LiveEdges(Edges, Shown):
         file = self._files[int(record["segment"])]
         file.release(int(record["offset"]), int(record["length"]))
 
-    def read_live(self, at: int) -> Columns:
-        """Return the live rows of a record."""
+    def read_live(self, at: int) -> tuple[Columns, NDArray[np.bool_] | None]:
+        """Return the live rows of a record, and which they are; None means all."""
         columns = self.read(at)
         is_live = self.find_live(at, columns.t)
-        return columns if is_live is None else columns.take(is_live)
+        return (columns if is_live is None else columns.take(is_live)), is_live
 
     def count_before(self, limit: float) -> int:
         """Return the number of live edges with an earlier time."""
@@ -260,13 +257,8 @@ class LiveEdges(Edges, Shown):
 
     def segments(self) -> Iterator[tuple[range, int]]:
         """Yield the records of each file, which are neighbours, and the number of their rows."""
-        segments = self._records["segment"]
-        borders = np.flatnonzero(np.diff(segments)) + 1
-        first = 0
-        for stop in [*borders.tolist(), len(segments)]:
-            if stop > first:
-                yield range(first, stop), int(self._records["rows"][first:stop].sum())
-            first = stop
+        for run in find_runs(self._records["segment"]):
+            yield run, int(self._records["rows"][run.start : run.stop].sum())
 
     def place(self, at: int) -> tuple[int, int]:
         """Return the segment of a record, and the number of its first row there."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -321,10 +321,8 @@ class SparsifierInStep:
                 lock = Lock(self._store.folder)
             except (OSError, LogError):  # a read-only folder, or another writer
                 return
-            try:
+            with closing(lock):
                 self.save()
-            finally:
-                lock.release()
 
     def _load(self) -> bool:
         """Continue with the saved sparsifier if it fits the log; return whether it does."""
@@ -367,7 +365,21 @@ def _first_after(entries: Entries, n_head: int, n_operations: int) -> int:
 
 
 class LogSnapshot(NamedTuple):
-    """The sparsifier after an operation of a log, and the edges that it stands for."""
+    """The sparsifier after an operation of a log, and the edges that it stands for.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from ohmlearn import EdgeLog
+    >>> with tempfile.TemporaryDirectory() as folder, EdgeLog(folder) as log:
+    ...     follower = log.follower()
+    ...     _ = log.append([1, 2], [2, 3])
+    ...     _ = follower.catch_up()
+    ...     before = follower.snapshot()
+    ...     _ = log.append([3], [4])
+    ...     before.live.n_edges, before.kept.sparsifier.n_edges_seen_, follower.lag
+    (2, 2, 1)
+    """
 
     kept: KeptSparsifier  # a copy
     live: LiveEdges
@@ -402,9 +414,8 @@ class LogFollower:
     >>> with tempfile.TemporaryDirectory() as folder, EdgeLog(folder) as log:
     ...     follower = log.follower()
     ...     _ = log.append([1, 2], [2, 3])
-    ...     behind = follower.lag
-    ...     behind, follower.catch_up(), follower.lag, follower.snapshot().live.n_edges
-    (2, True, 0, 2)
+    ...     follower.lag, follower.catch_up(), follower.lag
+    (2, True, 0)
     """
 
     def __init__(self, log: EdgeLog) -> None:

@@ -10,7 +10,7 @@ import fcntl
 import os
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -170,7 +170,7 @@ class Store:
             lengths = file_lengths(self.folder, self._entries)
             self._writer = Writer(self.folder, self.manifest.journal, len(self._entries), lengths)
         except BaseException:
-            lock.release()
+            lock.close()
             raise
         self._lock = lock
         self._delete_unused(set(lengths))
@@ -220,7 +220,7 @@ class Store:
             self._writer.close()
             self._writer = None
         if self._lock is not None:
-            self._lock.release()
+            self._lock.close()
             self._lock = None
 
     def add_edges(self, columns: Columns) -> None:
@@ -339,14 +339,11 @@ def make_log(folder: Path, sparsifier: dict[str, Any]) -> None:
             f"{folder} is not a log and has other files, such as {min(others)}; give an empty "
             f"folder, or one that does not exist"
         )
-    lock = Lock(folder)
-    try:
+    with closing(Lock(folder)):
         if not is_log(folder):  # another process may have been faster
             journal_path(folder, 1).touch()
             Manifest(sparsifier=sparsifier).write(folder)
             sync_folder(folder.absolute().parent)
-    finally:
-        lock.release()
 
 
 def write_record(writer: Writer, folder: Path, segment: int, columns: Columns) -> Entries:
@@ -363,7 +360,7 @@ def write_record(writer: Writer, folder: Path, segment: int, columns: Columns) -
 
 
 class Lock:
-    """The right to write to a log. It ends with `release`, or with the process."""
+    """The right to write to a log. It ends with `close`, or with the process."""
 
     def __init__(self, folder: Path) -> None:
         self._fd = -1  # if the next line fails
@@ -372,7 +369,7 @@ class Lock:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             writer = os.read(self._fd, 32).decode("ascii", "replace").strip() or "unknown"
-            self.release()
+            self.close()
             raise LogError(
                 f"{folder}: another writer has this log open (process {writer}); only one can "
                 f"write at a time, so close the other one first"
@@ -381,14 +378,14 @@ class Lock:
         os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
         self.process = os.getpid()  # a forked child does not have the right to write
 
-    def release(self) -> None:
+    def close(self) -> None:
         """Let others write."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
 
     def __del__(self) -> None:
-        self.release()
+        self.close()
 
 
 class Writer:

@@ -58,6 +58,17 @@ class Transaction:
         Number of the last operation. It is the same after a crash, if the operation is durable.
     is_lost : bool
         Whether an operation failed that could not be undone alone, so that all are gone.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from ohmlearn import EdgeLog
+    >>> with tempfile.TemporaryDirectory() as folder, EdgeLog(folder) as log:
+    ...     with log.transaction() as changes:
+    ...         _ = changes.append([1, 2], [2, 3])
+    ...         _ = changes.remove([1], [2])
+    ...     log.n_edges, log.n_durable
+    (1, 2)
     """
 
     def __init__(self, log: EdgeLog) -> None:

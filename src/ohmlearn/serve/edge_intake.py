@@ -122,10 +122,8 @@ class Intake(Worker):
         skip_bad: bool = False,
     ) -> Future[Receipt]:
         """Put a batch into the queue; the result is there when the batch is durable."""
-        if batch_id is not None and is_removal:
-            batch_id = f"removal {batch_id}"  # not to be taken for a batch of edges
-        elif batch_id is not None:
-            batch_id = f"edges {batch_id}"
+        if batch_id is not None:  # a removal is not to be taken for a batch of edges
+            batch_id = f"{'removal' if is_removal else 'edges'} {batch_id}"
         item = Item(batch, is_removal, batch_id, offset, _size(batch), Future(), skip_bad)
         with self._changed:
             if self._stopping.is_set():
