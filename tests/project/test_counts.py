@@ -19,7 +19,7 @@ LIMITS = {
     "questions to edges (hasattr, getattr)": 1,
     "annotations Any": 980,
     "edges: Any": 25,
-    "private names of other packages": 85,
+    "private names of other packages": 44,
     "repeated file names": 0,
     "repeated class names": 14,
     "own classes above HFSClassifier": 4,

@@ -134,8 +134,8 @@ class LogMachine(RuleBasedStateMachine):
     def crash(self, tail, n_zeros):
         if self.log._compaction is not None:  # its end flushes
             self.flush()
-        self.log._wait_for_compaction()
-        self.log._writing()  # only a writer leaves something behind
+        self.log.wait_for_compaction()
+        self.log.open_for_writing()  # only a writer leaves something behind
         self.log._store.close()  # without flush
         for path in self.folder.iterdir():
             with path.open("ab") as file:

@@ -158,7 +158,7 @@ def test_edges_that_are_not_reflected_are_counted_not_subtracted(tmp_path, monke
         send(service, part=slice(0, 1000))
         wait_for_answers(service)
         wait_for(lambda: service.envelope()["lag_edges"] == 0)
-        monkeypatch.setattr(service._follower, "_follow", lambda: None)
+        monkeypatch.setattr(service._follower, "catch_up", lambda: False)
         pairs = {(min(u, v), max(u, v)) for u, v in zip(U[:1000], V[:1000], strict=True)}
         gone = RawBatch(*np.array(sorted(pairs)).T)
         assert service.submit_removal(gone).result(30).n_removed == 1000

@@ -65,7 +65,7 @@ def wait_for_answers(service: Service) -> None:
     labeller, follower = service._labeller, service._follower
 
     def is_up_to_date() -> bool:
-        has_all = follower.operation == service._log._store.contents.n_operations
+        has_all = follower.operation == service._log.n_operations
         wanted = (follower.version, service.labels_version)
         return has_all and labeller.solved is not None and labeller._answered == wanted
 

@@ -6,6 +6,7 @@ import resource
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -83,12 +84,12 @@ def test_updates_are_counted_through_compactions_and_errors(folder):
         log.append([0, 1, 2], [1, 2, 3], t=[1.0, 2.0, 3.0])
         log.remove([0], [1])
         log.expire(2.5)
-        assert log._store.n_updates == log.live_edges().n_updates == 5
+        assert log.n_updates == log.live_edges().n_updates == 5
         log.compact()
         log.append([4], [5], t=[4.0])
         with pytest.raises(ValueError, match="-1"):
             log.append([([6], [7], [1.0], [5.0]), ([6], [7], [-1.0], [5.0])])
-        assert log._store.n_updates == log.live_edges().n_updates == 6
+        assert log.n_updates == log.live_edges().n_updates == 6
         assert log.n_edges == 2
 
 
@@ -434,3 +435,74 @@ def test_the_classifier_uses_the_sparsifier_of_the_log(folder):
     exact = HFSClassifier(epsilon=None).fit_edges((u[live], v[live]), labels)
     assert model.gamma_ == pytest.approx(exact.gamma_)
     np.testing.assert_allclose(model.scores_, exact.scores_[log.nodes.ids()], atol=1e-6)
+
+
+def test_operations_of_a_transaction_are_flushed_once(folder, monkeypatch):
+    with EdgeLog(folder) as log:
+        log.append([1], [2], sync=False)
+        flushed, reader = [], EdgeLog(folder)
+        flush = log._store.writer.flush
+        monkeypatch.setattr(log._store.writer, "flush", lambda: flushed.append(flush()))
+        with log.transaction() as changes:
+            assert (log.n_durable, len(flushed)) == (1, 1)  # what waited before is not at risk
+            assert (changes.append([2, 3], [3, 4]), changes.n_operations) == (2, 2)
+            with pytest.raises(ValueError, match="-1"):  # is undone alone
+                changes.append([([5], [6], [1.0]), ([6], [7], [-1.0])])
+            assert (changes.remove([1], [2]).n_removed, changes.n_operations) == (1, 3)
+            assert (log.n_operations, log.n_durable) == (3, 1)
+            assert edges_of(reader.refresh()) == [(1, 2, 1.0)]
+        assert (log.n_durable, len(flushed)) == (3, 2)
+        assert edges_of(reader.refresh()) == [(2, 3, 1.0), (3, 4, 1.0)]
+        assert reader.n_durable == 3
+
+
+def broken(*_):
+    raise OSError(errno.EIO, "broken")
+
+
+@pytest.mark.parametrize("fails", ["inside", "flush", "flush and undo"])
+def test_an_error_undoes_a_transaction(folder, monkeypatch, fails):
+    def change(log, patch):
+        with log.transaction() as changes:
+            changes.append([7], [8])
+            log.remove([1], [2], sync=False)
+            if fails == "inside":
+                broken()
+            patch.setattr(os, "fdatasync", broken)
+            if fails == "flush and undo":
+                patch.setattr(log._store, "_read_again", broken)
+
+    with EdgeLog(folder, random_state=0) as log:
+        log.append([1, 2], [2, 3])
+        log.snapshot()  # the sparsifier is in step with all operations
+        with monkeypatch.context() as patch, pytest.raises(OSError, match="broken"):
+            change(log, patch)
+        assert log.n_durable == 1
+        log.append([3], [9])
+        assert (log.n_durable, log.sparsifier.n_edges_seen_) == (2, 3)
+        expected = [(1, 2, 1.0), (2, 3, 1.0), (3, 9, 1.0)]
+        assert edges_of(log) == edges_of(EdgeLog(folder)) == expected
+        assert log.nodes.ids().tolist() == [1, 2, 3, 9]
+
+
+@pytest.mark.parametrize("undo", ["ftruncate", "_read_again"])
+def test_an_operation_that_cannot_be_undone_alone_loses_the_transaction(folder, monkeypatch, undo):
+    def change(log):
+        with log.transaction() as changes:
+            changes.append([2], [3])
+            with monkeypatch.context() as patch, suppress(OSError):
+                patch.setattr(os, "pwrite", broken)
+                patch.setattr(os if undo == "ftruncate" else log._store, undo, broken)
+                changes.append([3], [4])
+            assert changes.is_lost
+
+    with EdgeLog(folder) as log:
+        log.append([1], [2])
+        with pytest.raises(LogError, match="all operations of its transaction were undone"):
+            change(log)
+        with EdgeLog(folder) as other:  # the right to write was given back
+            other.append([5], [6])
+        log.append([6], [7])
+        expected = [(1, 2, 1.0), (5, 6, 1.0), (6, 7, 1.0)]
+        assert edges_of(log) == edges_of(EdgeLog(folder)) == expected
+        assert log.nodes.ids().tolist() == [1, 2, 5, 6, 7]

@@ -1,6 +1,7 @@
 """The sparsifier of a log follows appends, knows how stale it is, and is built again in time."""
 
 import shutil
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -233,3 +234,47 @@ def test_readers_follow_a_compaction(folder):
     with EdgeLog(folder) as log:
         log.append([1], [2])
     assert [batch.u.tolist() for batch in other.refresh()] == [[1]]
+
+
+def test_a_follower_sees_durable_operations_only(folder):
+    u, v, w = dense_edges()
+    with EdgeLog(folder, epsilon=0.9, random_state=4) as log:
+        follower = log.follower()
+        assert follower.snapshot() is None
+        log.append(u[:900], v[:900], w[:900])
+        assert (follower.lag, follower.catch_up(), follower.lag) == (900, True, 0)
+        assert not follower.catch_up()
+        first = follower.snapshot()
+        with suppress(ZeroDivisionError), log.transaction() as changes:
+            changes.append(u[:50], v[:50])
+            assert 1 / 0
+        assert not follower.catch_up()
+        with log.transaction() as changes:
+            changes.append(u[900:], v[900:], w[900:])
+        assert (follower.operation, follower.catch_up(), follower.operation) == (1, True, 2)
+        assert (first.operation, first.live.n_edges, first.kept.sparsifier.n_edges_seen_) == (
+            1, 900, 900,
+        )  # fmt: skip
+        last = follower.snapshot()
+        assert last.version > first.version
+        whole = StreamingSparsifier(epsilon=0.9, random_state=4)
+        whole.update(*log.nodes.find(np.stack([u, v]).ravel()).reshape(2, -1), w)
+        assert last.kept.sparsifier.snapshot() == whole.snapshot()
+
+
+def test_a_follower_builds_a_stale_sparsifier_again(folder):
+    u, v, w = dense_edges()
+    with EdgeLog(folder, epsilon=0.9, random_state=4) as log:
+        follower = log.follower()
+        log.append(u, v, w)
+        follower.catch_up()
+        log.remove_nodes([0])
+        assert follower.catch_up()
+        log.compact()  # renumbers the records
+        log.append([0], [1])
+        assert follower.catch_up()
+        last = follower.snapshot()
+        assert (last.kept.staleness, follower.lag) == (0.0, 0)
+        assert last.kept.sparsifier.n_edges_seen_ == last.live.n_edges == log.n_edges
+        follower.save()
+    assert EdgeLog(folder).sparsifier.n_edges_seen_ == log.n_edges

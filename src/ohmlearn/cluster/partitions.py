@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ohmlearn.checks.parameters import check_count
 from ohmlearn.edge_log import EdgeLog
-from ohmlearn.edge_log.log_source import LogSource
+from ohmlearn.edge_log.live_edges import LogSource
 from ohmlearn.nodes import NodeTable
 from ohmlearn.reading.column_choice import Values, choose_columns
 from ohmlearn.reading.file_edges import EdgeStream

@@ -1,7 +1,17 @@
 """Logs of edges on disk, from which edges can be removed."""
 
-from ohmlearn.edge_log.edge_log import EdgeLog, Removal
+from ohmlearn.edge_log.edge_log import EdgeLog
 from ohmlearn.edge_log.live_edges import LiveEdges
 from ohmlearn.edge_log.log_errors import LogError
+from ohmlearn.edge_log.log_sparsifier import LogFollower, LogSnapshot
+from ohmlearn.edge_log.transaction import Removal, Transaction
 
-__all__ = ["EdgeLog", "LiveEdges", "LogError", "Removal"]
+__all__ = [
+    "EdgeLog",
+    "LiveEdges",
+    "LogError",
+    "LogFollower",
+    "LogSnapshot",
+    "Removal",
+    "Transaction",
+]

@@ -17,14 +17,19 @@ from typing import Any
 
 import numpy as np
 
-from ohmlearn.edge_log.journal import Entries, Kind, make_entry
+from ohmlearn.edge_log.journal import (
+    Contents,
+    Entries,
+    Kind,
+    Rows,
+    find_runs,
+    journal_path,
+    make_entry,
+)
 from ohmlearn.edge_log.live_edges import LiveEdges
-from ohmlearn.edge_log.log_contents import Contents, Rows
-from ohmlearn.edge_log.log_store import RECORD_ROWS, SEGMENT_ROWS, Store, write_record
-from ohmlearn.edge_log.log_writer import Writer, journal_path
+from ohmlearn.edge_log.log_store import RECORD_ROWS, SEGMENT_ROWS, Store, Writer, write_record
 from ohmlearn.edge_log.manifest import Manifest, sync_folder
-from ohmlearn.edge_log.record_loading import read_rows, removed_path
-from ohmlearn.edge_log.records import Columns, concatenate
+from ohmlearn.edge_log.records import Columns, concatenate, read_rows, removed_path
 
 __all__ = ["Compaction", "choose_segments"]
 
@@ -112,12 +117,13 @@ class Compaction:
         records = self._head[edges]
         n_placed = n_in_segment = 0
         form: int | None = None
-        for chosen, first, stop in self._runs(records):
-            if not chosen:
-                head += [records[at : at + 1] for at in range(first, stop)]
+        chosen = np.isin(records["segment"], list(self._rewritten))
+        for run in find_runs(chosen):
+            if not chosen[run.start]:
+                head += [records[at : at + 1] for at in run]
                 form = None  # edges after it go to another file, to keep the order
                 continue
-            for columns in self._collect(first, stop, n_placed):
+            for columns in self._collect(run, n_placed):
                 if columns.form != form or n_in_segment >= SEGMENT_ROWS:
                     form, n_in_segment = columns.form, 0
                     self._placed.append((self._next_segment, n_placed))
@@ -128,26 +134,15 @@ class Compaction:
                 n_in_segment += len(columns.u)
         return head
 
-    def _runs(self, records: Entries) -> Iterator[tuple[bool, int, int]]:
-        """Yield neighbouring records that are all rewritten, or all kept."""
-        chosen = np.isin(records["segment"], list(self._rewritten))
-        borders = np.flatnonzero(np.diff(chosen)) + 1
-        ends = [*borders.tolist(), len(records)]
-        first = 0
-        for stop in ends:
-            if stop > first:
-                yield bool(chosen[first]), first, stop
-            first = stop
-
-    def _collect(self, first: int, stop: int, n_before: int) -> Iterator[Columns]:
+    def _collect(self, records: range, n_before: int) -> Iterator[Columns]:
         """Yield the live edges of records in records of full size."""
         waiting: list[Columns] = []
         n_waiting = 0
-        for at in range(first, stop):
+        for at in records:
             segment, row = self._live.place(at)
             if row == 0:
                 self._starts[segment] = n_before + n_waiting
-            columns = self._live.read_live(at)
+            columns, _ = self._live.read_live(at)
             if len(columns.u) == 0:
                 continue
             if waiting and waiting[0].form != columns.form:

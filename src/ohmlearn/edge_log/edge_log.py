@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cached_property
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ohmlearn import _core
-from ohmlearn._sharing import in_turn
+from ohmlearn._display import Shown
+from ohmlearn._sharing import Shared, in_turn, refuse_cut_off
+from ohmlearn._warnings import warn
 from ohmlearn.checks.edge_arrays import (
     MAX_NODES,
     EdgeNames,
@@ -26,56 +29,33 @@ from ohmlearn.checks.parameters import check_option
 from ohmlearn.checks.times import check_moment, check_times
 from ohmlearn.edge_log.compaction import Compaction, choose_segments
 from ohmlearn.edge_log.live_edges import LiveEdges
-from ohmlearn.edge_log.log_base import LogBase
 from ohmlearn.edge_log.log_errors import LogError
 from ohmlearn.edge_log.log_sparsifier import (
     MAX_STALENESS,
     KeptSparsifier,
+    LogFollower,
     SparsifierInStep,
+    check_sparsifier_options,
     has_saved_sparsifier,
 )
+from ohmlearn.edge_log.log_store import Store, make_log
 from ohmlearn.edge_log.records import Columns
 from ohmlearn.edge_log.row_search import Found, Pairs, find_edges, find_nodes
+from ohmlearn.edge_log.transaction import Given, Missing, Removal, Transaction
 from ohmlearn.edges import Batch
 from ohmlearn.graph import Graph
+from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_ids import as_ids
 from ohmlearn.reading.as_edges import as_named_edges
+from ohmlearn.reading.file_names import is_log
 from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.sparsifier.sparsifier_options import SparsifierOptions
 from ohmlearn.sparsifier.sparsifier_times import check_arrivals
 
-__all__ = ["EdgeLog", "Removal"]
-
-Missing = Literal["warn", "raise", "ignore"]
+__all__ = ["EdgeLog"]
 
 
-@dataclass(frozen=True)
-class Removal:
-    """What a removal has done.
-
-    Attributes
-    ----------
-    n_removed : int
-        Number of live edges that were removed.
-    missing : ndarray of int
-        Positions of the requests that no live edge matched.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from ohmlearn import EdgeLog
-    >>> with tempfile.TemporaryDirectory() as folder, EdgeLog(folder) as log:
-    ...     _ = log.append(["ann", "bob"], ["bob", "cy"])
-    ...     found = log.remove_nodes(["ann", "eve"], missing="ignore")
-    >>> found.n_removed, found.missing
-    (1, array([1]))
-    """
-
-    n_removed: int
-    missing: NDArray[np.int64]
-
-
-class EdgeLog(LogBase):
+class EdgeLog(Shown, Shared):
     """Edges in a folder on disk, to which edges are appended and from which they are removed.
 
     An operation is on disk when the call returns: after a crash or a loss of power, all operations
@@ -84,7 +64,8 @@ class EdgeLog(LogBase):
     stream of its live edges: `fit_edges`, `refine`, `certify` and `read_edges` accept it, or its
     folder.
 
-    A log keeps a sparsifier in step with its edges; see `snapshot` and `staleness`.
+    A log keeps a sparsifier in step with its edges; see `snapshot` and `staleness`. A `follower`
+    does so in another thread.
 
     Parameters
     ----------
@@ -99,10 +80,18 @@ class EdgeLog(LogBase):
     folder : Path
     nodes : NodeTable
         The ids of the nodes, in the order in which they first appeared.
-    n_edges, n_nodes : int
-        Number of live edges, and of nodes that ever had one.
+    n_edges, n_dead, n_nodes : int
+        Number of live edges, of dead ones that are still on disk, and of nodes that ever had one.
+    n_operations, n_durable : int
+        Number of operations ever, with those that wait for a flush and without them.
+    n_updates : int
+        Edges that were appended, removed or have expired; grows while this process writes.
     has_times : bool
         Whether the edges have times.
+    parameters : dict
+        Parameters of the sparsifier, with its seed.
+    is_writing, is_compacting : bool
+        Whether this process may write, and whether a compaction is at work in the background.
 
     Examples
     --------
@@ -117,6 +106,124 @@ class EdgeLog(LogBase):
     [[1.0, 0.5]]
     >>> folder.cleanup()
     """
+
+    rereadable = True
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        epsilon: float | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        **options: Any,
+    ) -> None:
+        self._share()
+        self.folder = Path(folder)
+        self._is_cut_off = False
+        self._n_jobs = n_jobs
+        if epsilon is not None:
+            options["epsilon"] = epsilon
+        given = options if random_state is None else {**options, "random_state": random_state}
+        if not is_log(self.folder):
+            make_log(self.folder, check_sparsifier_options({"epsilon": 0.5, **given}))
+            given = {}
+        self._store = Store(self.folder)
+        known = self._store.manifest.sparsifier
+        for name, value in given.items():
+            if known.get(name) != value:
+                raise ValueError(
+                    f"{self.folder} was made with {name} = {known.get(name)!r}, got {value!r}; "
+                    f"leave it out, or make another log"
+                )
+        self._in_step: SparsifierInStep | None = None
+        self._has_follower = False  # then operations do not change the sparsifier
+        self._compaction: Compaction | None = None
+
+    def _cut_off(self) -> None:
+        self._is_cut_off = True
+
+    @property
+    def _open_store(self) -> Store:
+        if self._is_cut_off:
+            refuse_cut_off("log")
+        return self._store
+
+    def _facts(self) -> dict[str, Any]:
+        facts = {"folder": str(self.folder), "edges": self.n_edges, "nodes": self.n_nodes}
+        return facts | {"times": self.has_times}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def nodes(self) -> NodeTable:
+        """The ids of the nodes, in the order in which they first appeared."""
+        return self._open_store.nodes
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes that ever had an edge."""
+        return len(self.nodes)
+
+    @property
+    def n_edges(self) -> int:
+        """Number of live edges."""
+        return self._open_store.contents.n_edges
+
+    @property
+    def n_dead(self) -> int:
+        """Number of dead edges that are still on disk."""
+        return self._open_store.contents.n_removed
+
+    @property
+    def n_records(self) -> int:
+        """Number of records, the parts in which edges were appended."""
+        return self._open_store.contents.n_records
+
+    @property
+    def n_operations(self) -> int:
+        """Number of operations ever, with those that wait for a flush."""
+        return self._open_store.contents.n_operations
+
+    @property
+    def n_durable(self) -> int:
+        """Number of operations that are on disk."""
+        return self._open_store.n_durable
+
+    @property
+    def n_updates(self) -> int:
+        """Edges that were appended, removed or have expired; grows while this process writes."""
+        return self._open_store.n_updates
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Parameters of the sparsifier, with its seed."""
+        return dict(self._open_store.manifest.sparsifier)
+
+    @cached_property
+    def sparsifier_options(self) -> SparsifierOptions:
+        """The parameters that concern times, in numbers."""
+        stored = self.parameters
+        return SparsifierOptions(half_life=stored.get("half_life"), horizon=stored.get("horizon"))
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether this process may write."""
+        return self._store.is_writing
+
+    @property
+    def has_times(self) -> bool:
+        """Whether the edges have times."""
+        return bool(self._open_store.has_times)
+
+    @property
+    def sources(self) -> list[str]:
+        """The folder, for messages."""
+        return [str(self.folder)]
 
     def __iter__(self) -> Iterator[Batch]:
         return self.live_edges().batches()
@@ -134,14 +241,55 @@ class EdgeLog(LogBase):
         return live
 
     @in_turn
+    def refresh(self) -> Self:
+        """Read what other processes have written since the log was opened."""
+        store = self._open_store
+        self._read(store.start_writing if store.is_writing else store.refresh)
+        return self
+
+    def _read(self, read: Callable[[], None]) -> None:
+        """Read what others have written; then the sparsifier that was loaded has not seen it."""
+        store = self._store
+        before = store.manifest.journal, store.contents.n_operations
+        read()
+        if (store.manifest.journal, store.contents.n_operations) != before:
+            self._in_step = None
+
+    @in_turn
+    def info(self) -> dict[str, Any]:
+        """Return figures about the log.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from ohmlearn import EdgeLog
+        >>> with tempfile.TemporaryDirectory() as folder, EdgeLog(folder) as log:
+        ...     _ = log.append([1, 1, 2], [2, 3, 3])
+        ...     _ = log.remove([1], [2])
+        ...     info = log.info()
+        >>> info["n_edges"], info["n_dead"], info["n_nodes"]
+        (2, 1, 3)
+        """
+        store = self._open_store
+        return {
+            "n_edges": self.n_edges,
+            "n_nodes": self.n_nodes,
+            "n_dead": self.n_dead,
+            "n_operations": self.n_operations,
+            "n_segments": len(store.contents.segment_rows),
+            "n_records": self.n_records,
+            "has_times": self.has_times,
+            "id_kind": self.nodes.kind,
+            "bytes": store.size(),
+            "generation": store.manifest.generation,
+            "sparsifier": self.parameters,
+        }
+
+    # Changes.
+
+    @in_turn
     def append(
-        self,
-        u: Any,
-        v: ArrayLike | None = None,
-        w: ArrayLike | None = None,
-        t: ArrayLike | None = None,
-        *,
-        sync: bool = True,
+        self, u: Any, v: Given = None, w: Given = None, t: Given = None, *, sync: bool = True
     ) -> int:
         """Append edges, completely or not at all; return how many.
 
@@ -207,7 +355,7 @@ class EdgeLog(LogBase):
             )
         if times is not None and len(times) > 0:
             self._check_ahead(times)
-        smallest = self._sparsifier_options.smallest_weight
+        smallest = self.sparsifier_options.smallest_weight
         fault = _core.find_fault(MAX_NODES, 1, u, v, weights, smallest)
         if fault is not None:
             raise_edge_fault(fault, MAX_NODES, EdgeNames(), smallest)
@@ -215,25 +363,20 @@ class EdgeLog(LogBase):
 
     def _check_ahead(self, times: NDArray[np.float64]) -> None:
         """Refuse times so far ahead that the sparsifier would forget all earlier edges."""
-        if self._follows_later:  # whoever appends has compared them with the clock
+        if self._has_follower:  # whoever appends has compared them with the clock
             return
-        options = self._sparsifier_options
+        options = self.sparsifier_options
         if options.has_times:
             latest = float(self._store.contents.records["high"].max(initial=-math.inf))
             check_arrivals(times, latest, options)
-
-    @cached_property
-    def _sparsifier_options(self) -> SparsifierOptions:
-        stored = self._store.manifest.sparsifier
-        return SparsifierOptions(half_life=stored.get("half_life"), horizon=stored.get("horizon"))
 
     @in_turn
     def remove(
         self,
         u: ArrayLike,
         v: ArrayLike,
-        w: ArrayLike | None = None,
-        t: ArrayLike | None = None,
+        w: Given = None,
+        t: Given = None,
         *,
         missing: Missing = "warn",
         sync: bool = True,
@@ -314,7 +457,7 @@ class EdgeLog(LogBase):
             )
             if missing == "raise":
                 raise LogError(f"{message}; nothing was removed")
-            warnings.warn(message, UserWarning, stacklevel=4)
+            warn(message)
         if rows:
             with self._operation(sync) as store:
                 store.add_removal(rows)
@@ -351,6 +494,90 @@ class EdgeLog(LogBase):
                 store.add_expiry(limit, n_expired)
         return Removal(n_expired, np.empty(0, np.int64))
 
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """Do several operations, which are flushed together at the end; see `Transaction`.
+
+        An error inside, or of the flush, undoes them all. Other threads wait meanwhile.
+        """
+        with self._lock:
+            self.open_for_writing()
+            self.flush()  # so that an error undoes nothing else
+            changes = Transaction(self)
+            try:
+                yield changes
+                changes.check()
+                self.flush()
+            except BaseException:
+                with suppress(OSError):  # the next operation then reads the folder again
+                    self._store.drop_pending()
+                self._drop_unusable()
+                raise
+
+    @in_turn
+    def open_for_writing(self) -> None:
+        """Acquire the right to write now, not with the first operation.
+
+        Raises
+        ------
+        LogError
+            If another process has it.
+        """
+        self._writing()
+
+    def _writing(self) -> Store:
+        """Return the store after this process has acquired the right to write."""
+        store = self._open_store
+        self._read(store.start_writing)  # refuses a forked child
+        return store
+
+    @contextmanager
+    def _operation(self, sync: bool) -> Iterator[Store]:
+        """Do one operation; afterwards the sparsifier is in step again."""
+        store = self._writing()
+        try:
+            with store.operation(sync):
+                yield store
+        except BaseException:
+            self._drop_unusable()
+            raise
+        if self._in_step is not None and not self._has_follower:
+            self._in_step.follow()
+
+    def _drop_unusable(self) -> None:
+        """Drop a sparsifier that has seen an operation that was undone, or is half-changed."""
+        kept = self._in_step
+        if kept is not None:
+            with kept.lock:
+                if not kept.is_usable:
+                    self._in_step = None
+
+    @in_turn
+    def flush(self) -> None:
+        """Make operations with ``sync=False`` durable."""
+        try:
+            self._open_store.flush()
+        except BaseException:
+            self._drop_unusable()
+            raise
+
+    def close(self) -> None:
+        """Flush, save the sparsifier, and let others write. The log can be used again later."""
+        try:
+            self.wait_for_compaction()
+        finally:
+            with self._lock:
+                try:
+                    self.flush()
+                    self._drop_unusable()
+                    if self._in_step is not None and self._store.is_writing:
+                        self._in_step.follow()
+                        self._in_step.save()
+                finally:
+                    self._store.close()
+
+    # Compaction.
+
     def compact(self, *, background: bool = False) -> None:
         """Flush; rewrite the files without dead edges, and put small records together.
 
@@ -362,18 +589,14 @@ class EdgeLog(LogBase):
             Return at once, and compact in another thread while edges are appended and removed.
             `close` waits for it and raises its error, if there was one.
         """
-        self._wait_for_compaction()
+        self.wait_for_compaction()
         with self._lock:
             store = self._writing()
             self.flush()
             if not choose_segments(store.contents):
                 return
-            if self._in_step is None and has_saved_sparsifier(store):
-                self._in_step = SparsifierInStep(store, self._n_jobs)
-            self._drop_unusable()
-            if self._in_step is not None:
-                self._in_step.follow()
-                self._in_step.save()  # it can follow only from this point on
+            if self._in_step is not None or has_saved_sparsifier(store):
+                self._kept().save()  # it can follow only from this point on
             compaction = Compaction(store, self._before_switch, self._after_switch)
             if background:
                 self._compaction = compaction
@@ -390,25 +613,56 @@ class EdgeLog(LogBase):
         if self._in_step is not None:
             self._in_step.arrive()  # records have new numbers
 
+    @property
+    def is_compacting(self) -> bool:
+        """Whether a compaction is at work in the background."""
+        return self._compaction is not None and self._compaction.is_running
+
+    def wait_for_compaction(self) -> None:
+        """Wait for a compaction in the background; raise its error, if there was one."""
+        compaction, self._compaction = self._compaction, None  # it needs the lock at its end
+        if compaction is not None:
+            compaction.wait()
+
     # The sparsifier.
 
-    def _kept(self) -> SparsifierInStep:
+    def follower(self) -> LogFollower:
+        """Return the sparsifier for a thread that keeps it in step.
+
+        From now on, operations do not change it, so that they take no longer than the disk needs.
+        """
+        self._has_follower = True
+        return LogFollower(self)
+
+    def _loaded(self) -> SparsifierInStep:
+        """Return the sparsifier; it is loaded again if an error has spoilt it."""
         store = self._open_store
         self._drop_unusable()
         if self._in_step is None:
             self._in_step = SparsifierInStep(store, self._n_jobs)
-        self._in_step.follow()
         return self._in_step
+
+    def _kept(self) -> SparsifierInStep:
+        """Return the sparsifier, in step with the log."""
+        kept = self._loaded()
+        kept.follow()
+        return kept
+
+    def _kept_fresh(self) -> SparsifierInStep:
+        """Return the sparsifier, in step with the log; it is built again if it is too stale."""
+        kept = self._kept()
+        if kept.staleness() > MAX_STALENESS:
+            kept.rebuild()
+        return kept
 
     @in_turn
     def _keep_for(self, n_operations: int, n_jobs: int | None) -> KeptSparsifier | None:
         """Return a copy of the sparsifier, unless the log has changed since some operations."""
-        if self._open_store.contents.n_operations != n_operations:
+        if self.n_operations != n_operations:
             return None
-        own = self.sparsifier
-        kept = self._kept()
+        kept = self._kept_fresh()
         kept.save_if_free()
-        return KeptSparsifier(own.copy(n_jobs=n_jobs), kept.staleness(), kept.removed_weight())
+        return kept.copy(n_jobs)
 
     @in_turn
     def staleness(self) -> float:
@@ -427,10 +681,7 @@ class EdgeLog(LogBase):
         That is the case if its staleness is above 0.3. It then takes one pass over the live edges,
         and uses random numbers that do not depend on those before.
         """
-        kept = self._kept()
-        if kept.staleness() > MAX_STALENESS:
-            kept.rebuild()
-        return kept.sparsifier
+        return self._kept_fresh().sparsifier
 
     @in_turn
     def snapshot(self) -> Graph:

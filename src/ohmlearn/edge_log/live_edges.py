@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,16 +12,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn._display import Shown
+from ohmlearn.checks.parameters import require_extra
 from ohmlearn.checks.times import find_unix_unit
-from ohmlearn.edge_log.log_contents import Contents, Rows, is_removed
+from ohmlearn.edge_log.journal import Contents, Rows, find_runs, is_removed
 from ohmlearn.edge_log.log_errors import refuse_damaged
-from ohmlearn.edge_log.log_segments import SegmentFile, segment_path
-from ohmlearn.edge_log.records import Columns, concatenate, decode_edges
+from ohmlearn.edge_log.records import (
+    Columns,
+    SegmentFile,
+    concatenate,
+    decode_edges,
+    segment_path,
+)
 from ohmlearn.edges import Batch, Edges
 from ohmlearn.nodes import NodeTable
+from ohmlearn.nodes.node_ids import Ids, ids_from_arrow
+from ohmlearn.reading.column_choice import Columns as ColumnChoice
 from ohmlearn.reading.read_options import ReadOptions
+from ohmlearn.reading.source_errors import refuse_source
+from ohmlearn.reading.table_reader import RawBatch, Source
 
-__all__ = ["LiveEdges", "LivePart"]
+__all__ = ["LiveEdges", "LivePart", "LogSource", "open_log"]
 
 SMALL = 1 << 16  # records with fewer rows are put together when they are read
 
@@ -129,19 +140,16 @@ class LiveEdges(Edges, Shown):
         """Number of records, with or without live edges."""
         return len(self._records)
 
-    def latest(self, first: int = 0) -> float:
-        """Return the latest time in the records from number `first` on, of live edges or not."""
-        return float(self._records["high"][first:].max(initial=-np.inf))
+    def latest(self) -> float:
+        """Return the latest time in the records, of live edges or not."""
+        return float(self._records["high"].max(initial=-np.inf))
 
     def parts(self, first: int = 0, stop: int | None = None) -> Iterator[LivePart]:
         """Yield the live edges of each record from number `first` to `stop` that has some."""
         for at in range(first, len(self._records) if stop is None else stop):
             if self._records["high"][at] < self._limits[at]:
                 continue  # all of it has expired
-            columns = self.read(at)
-            is_live = self.find_live(at, columns.t)
-            if is_live is not None:
-                columns = columns.take(is_live)
+            columns, is_live = self.read_live(at)
             if len(columns.u) > 0:
                 yield LivePart(at, columns, is_live)
             self._release(at)
@@ -151,11 +159,11 @@ class LiveEdges(Edges, Shown):
         file = self._files[int(record["segment"])]
         file.release(int(record["offset"]), int(record["length"]))
 
-    def read_live(self, at: int) -> Columns:
-        """Return the live rows of a record."""
+    def read_live(self, at: int) -> tuple[Columns, NDArray[np.bool_] | None]:
+        """Return the live rows of a record, and which they are; None means all."""
         columns = self.read(at)
         is_live = self.find_live(at, columns.t)
-        return columns if is_live is None else columns.take(is_live)
+        return (columns if is_live is None else columns.take(is_live)), is_live
 
     def count_before(self, limit: float) -> int:
         """Return the number of live edges with an earlier time."""
@@ -249,14 +257,72 @@ class LiveEdges(Edges, Shown):
 
     def segments(self) -> Iterator[tuple[range, int]]:
         """Yield the records of each file, which are neighbours, and the number of their rows."""
-        segments = self._records["segment"]
-        borders = np.flatnonzero(np.diff(segments)) + 1
-        first = 0
-        for stop in [*borders.tolist(), len(segments)]:
-            if stop > first:
-                yield range(first, stop), int(self._records["rows"][first:stop].sum())
-            first = stop
+        for run in find_runs(self._records["segment"]):
+            yield run, int(self._records["rows"][run.start : run.stop].sum())
 
     def place(self, at: int) -> tuple[int, int]:
         """Return the segment of a record, and the number of its first row there."""
         return int(self._records["segment"][at]), int(self._first_rows[at])
+
+
+def open_log(folder: str | os.PathLike[str]) -> LiveEdges:
+    """Return the live edges of a log, numbered by its own table."""
+    from ohmlearn.edge_log.edge_log import EdgeLog  # which imports this module
+
+    return EdgeLog(folder).live_edges()
+
+
+class LogSource(Source):
+    """The live edges of a log, or of some of its records, with the ids of the user.
+
+    It is used where the edges of a log are read together with others, or in partitions.
+    """
+
+    def __init__(self, name: str, options: ReadOptions, records: range | None = None) -> None:
+        super().__init__(name, options)
+        self._records = records
+        self._live: LiveEdges | None = None
+
+    def inspect(self) -> None:
+        """Open the log; from now on, operations on it do not change these edges."""
+        self._live = live = open_log(self.name)
+        t = 3 if live.has_times and self.times is not None else None
+        self.columns = ColumnChoice(0, 1, 2, ["u", "v", "w", "t"], "", t)
+        self.node_kinds = live.nodes.kinds
+        if self._records is None:
+            self.n_edges = live.n_edges
+
+    def batches(self, kind: str | None) -> Iterator[RawBatch]:
+        """Yield the live edges of each record."""
+        if self._live is None:
+            self.inspect()
+        live = self._live
+        assert live is not None
+        records = range(live.n_records) if self._records is None else self._records
+        ids, n_read = _AllIds(live.nodes), 0
+        for part in live.parts(records.start, records.stop):
+            u, v, w, t = part.columns
+            if self.times is None:
+                t = None
+            elif t is None:
+                refuse_source(self.name, "the edges of this log have no times")
+            else:
+                self.times.take(self.name, t)  # notes their unit; they were checked when appended
+            yield RawBatch(ids.take(u), ids.take(v), w, t=t)
+            n_read += len(u)
+            self.fraction = n_read / max(1, live.n_edges)
+
+
+class _AllIds:
+    """The ids of a table, for choosing many of them quickly."""
+
+    def __init__(self, nodes: NodeTable) -> None:
+        self._ids: Any = nodes.ids() if nodes.kind != "string" else nodes.to_arrow()
+
+    def take(self, numbers: NDArray[np.int32]) -> Ids:
+        """Return the ids of some nodes."""
+        if isinstance(self._ids, np.ndarray):
+            chosen: NDArray[Any] = self._ids[numbers]
+            return chosen
+        pa = require_extra("pyarrow", "files")
+        return ids_from_arrow(self._ids.take(pa.array(numbers))).ids

@@ -29,15 +29,7 @@ class LogError(SourceError):
 
 
 def refuse_damaged(path: Path, offset: int, problem: str) -> NoReturn:
-    """Raise LogError for a file whose content has changed since it was written.
-
-    Examples
-    --------
-    >>> refuse_damaged(Path("log/edges-1.arrows"), 128, "edges do not match their checksum")
-    Traceback (most recent call last):
-    ...
-    ohmlearn.edge_log.LogError: log/edges-1.arrows, byte 128: edges do not match their checksum; ...
-    """
+    """Raise LogError for a file whose content has changed since it was written."""
     raise LogError(
         f"{path}, byte {offset}: {problem}; the file was damaged after it was written, so restore "
         f"the folder from a copy"

@@ -16,32 +16,35 @@ from __future__ import annotations
 
 import math
 import threading
-import warnings
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from contextlib import ExitStack, closing
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ohmlearn._arrays_file import read_arrays, write_arrays
+from ohmlearn._warnings import warn
 from ohmlearn.checks.parameters import check_seed
-from ohmlearn.edge_log.journal import Entries, Kind
+from ohmlearn.edge_log.journal import Contents, Entries, Kind, find_limits
 from ohmlearn.edge_log.live_edges import LiveEdges
-from ohmlearn.edge_log.log_contents import Contents, find_limits
 from ohmlearn.edge_log.log_errors import LogError
-from ohmlearn.edge_log.log_store import Store
-from ohmlearn.edge_log.log_writer import Lock
-from ohmlearn.edge_log.record_loading import read_rows
-from ohmlearn.edge_log.records import Columns
+from ohmlearn.edge_log.log_store import Lock, Store
+from ohmlearn.edge_log.records import Columns, read_rows
 from ohmlearn.edges import Batch
 from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.sparsifier.sampling_error import largest_ratio
 
+if TYPE_CHECKING:
+    from ohmlearn.edge_log.edge_log import EdgeLog
+
 __all__ = [
     "MAX_STALENESS",
     "KeptSparsifier",
+    "LogFollower",
+    "LogSnapshot",
     "SparsifierInStep",
-    "Step",
     "check_sparsifier_options",
+    "has_saved_sparsifier",
 ]
 
 MAX_STALENESS = 0.3
@@ -73,8 +76,6 @@ class Step(NamedTuple):
 
     operations: list[Entries]
     live: LiveEdges
-    n_operations: int
-    n_records: int
     expiries: list[tuple[int, float]]
 
 
@@ -129,23 +130,22 @@ class SparsifierInStep:
     def follow(self) -> None:
         """Take in the operations since the last call; needs the lock of the log."""
         with self.lock:
-            if self._store.operations:
+            if self.has_new:
                 self.apply(self.take())
+
+    @property
+    def has_new(self) -> bool:
+        """Whether there are operations since the last call; needs the lock of the log."""
+        return bool(self._store.operations)
 
     def take(self) -> Step:
         """Return the operations since the last call; needs the lock of the log.
 
         If there are some, H is not whole until `apply` has taken them in.
         """
-        contents = self._store.contents
-        self.is_whole = self.is_whole and not self._store.operations
-        return Step(
-            self._store.take_operations(),
-            self._store.live(),
-            contents.n_operations,
-            contents.n_records,
-            list(contents.expiries),
-        )
+        store = self._store
+        self.is_whole = self.is_whole and not self.has_new
+        return Step(store.take_operations(), store.live(), list(store.contents.expiries))
 
     def apply(self, step: Step) -> None:
         """Take in operations; needs `lock`, but not that of the log."""
@@ -189,9 +189,10 @@ class SparsifierInStep:
             self.removed.add(Batch(*columns), is_checked=True)
             self._least = self._share_removed()
 
-    def is_within(self, contents: Contents) -> bool:
-        """Whether H has seen nothing that is not in the log."""
-        return self._n_operations <= contents.n_operations
+    @property
+    def is_usable(self) -> bool:
+        """Whether H is whole, and has seen nothing that is not in the log."""
+        return self.is_whole and self._n_operations <= self._store.contents.n_operations
 
     def arrive(self) -> None:
         """Note that H has seen all of the log as it is now; also called after compaction."""
@@ -199,9 +200,14 @@ class SparsifierInStep:
             self._arrive(self.take())
 
     def _arrive(self, step: Step) -> None:
-        self.live = step.live
-        self._n_operations, self._n_records = step.n_operations, step.n_records
-        self._expiries = step.expiries
+        self.live, self._expiries = step.live, step.expiries
+        self._n_operations, self._n_records = step.live.n_operations, step.live.n_records
+
+    def copy(self, n_jobs: int | None) -> KeptSparsifier:
+        """Return a copy of H, which the log does not change."""
+        copy = self.sparsifier.copy(n_jobs=n_jobs)
+        copy.nodes = self._store.nodes
+        return KeptSparsifier(copy, self.staleness(), self.removed_weight())
 
     def _begin(self, generation: int) -> None:
         """Start with new sparsifiers."""
@@ -315,10 +321,8 @@ class SparsifierInStep:
                 lock = Lock(self._store.folder)
             except (OSError, LogError):  # a read-only folder, or another writer
                 return
-            try:
+            with closing(lock):
                 self.save()
-            finally:
-                lock.release()
 
     def _load(self) -> bool:
         """Continue with the saved sparsifier if it fits the log; return whether it does."""
@@ -337,11 +341,7 @@ class SparsifierInStep:
             self.generation = int(arrays["generation"])
             self._least = float(arrays["least_staleness"])
         except (ValueError, KeyError, TypeError, ArithmeticError) as error:
-            warnings.warn(
-                f"the sparsifier of the log is made again, because {error}",
-                UserWarning,
-                stacklevel=2,
-            )
+            warn(f"the sparsifier of the log is made again, because {error}")
             return False
         manifest = store.manifest
         if not manifest.n_operations <= n_operations <= store.contents.n_operations:
@@ -350,15 +350,9 @@ class SparsifierInStep:
         self.sparsifier.nodes = store.nodes
         entries = store.journal_entries()
         first = _first_after(entries, manifest.n_head, n_operations - manifest.n_operations)
-        seen = entries[:first]
-        self._n_records = int(np.count_nonzero(seen["kind"] == Kind.EDGES))
+        seen = Contents.from_entries(entries[:first])
+        self._n_records, self._expiries = seen.n_records, seen.expiries
         self._n_operations = n_operations
-        self._expiries = []
-        n_records = 0
-        for kind, low in zip(seen["kind"], seen["low"], strict=True):
-            n_records += int(kind == Kind.EDGES)
-            if kind == Kind.EXPIRE:
-                self._expiries.append((n_records, float(low)))
         self._apply(entries[first:], store.live())
         return True
 
@@ -368,3 +362,143 @@ def _first_after(entries: Entries, n_head: int, n_operations: int) -> int:
     if n_operations == 0:
         return n_head
     return n_head + int(np.flatnonzero(entries["is_last"][n_head:])[n_operations - 1]) + 1
+
+
+class LogSnapshot(NamedTuple):
+    """The sparsifier after an operation of a log, and the edges that it stands for.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from ohmlearn import EdgeLog
+    >>> with tempfile.TemporaryDirectory() as folder, EdgeLog(folder) as log:
+    ...     follower = log.follower()
+    ...     _ = log.append([1, 2], [2, 3])
+    ...     _ = follower.catch_up()
+    ...     before = follower.snapshot()
+    ...     _ = log.append([3], [4])
+    ...     before.live.n_edges, before.kept.sparsifier.n_edges_seen_, follower.lag
+    (2, 2, 1)
+    """
+
+    kept: KeptSparsifier  # a copy
+    live: LiveEdges
+    operation: int
+    latest: float  # time of an edge; -inf if there was none
+    version: int  # of the sparsifier, which is also built again without a new operation
+
+
+class LogFollower:
+    """The sparsifier of a log for a thread that keeps it in step; `EdgeLog.follower` returns it.
+
+    The log is locked only while the thread looks up what is new. So edges can be appended while it
+    samples, and the sparsifier has never seen an edge that could still be lost. Other threads may
+    read the attributes and call `snapshot` at any time. Nobody else may ask the log for its
+    sparsifier.
+
+    Attributes
+    ----------
+    operation, n_updates : int
+        The last operation of the log that the sparsifier has seen, and `EdgeLog.n_updates` then.
+    version : int
+        Counts the changes of the sparsifier.
+    latest : float
+        The latest time of an edge; -inf if there was none.
+    n_rows, n_resamples : int
+        Of the sparsifier.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from ohmlearn import EdgeLog
+    >>> with tempfile.TemporaryDirectory() as folder, EdgeLog(folder) as log:
+    ...     follower = log.follower()
+    ...     _ = log.append([1, 2], [2, 3])
+    ...     follower.lag, follower.catch_up(), follower.lag
+    (2, True, 0)
+    """
+
+    def __init__(self, log: EdgeLog) -> None:
+        self._log = log
+        self._known: SparsifierInStep | None = None
+        self._is_stale = False  # perhaps, and it has not been built again yet
+        # Noted here, because the sparsifier is locked for as long as it samples.
+        self.operation = self.n_updates = self.version = self.n_rows = self.n_resamples = 0
+        self.latest = -math.inf
+
+    @property
+    def lag(self) -> int:
+        """Number of edges and removals of edges that are not sampled yet."""
+        return max(0, self._log.n_updates - self.n_updates)
+
+    def load(self) -> None:
+        """Load the sparsifier, and read the edges that have come since it was saved."""
+        with self._log._lock:
+            self._load()
+
+    def catch_up(self) -> bool:
+        """Take in what is new, and build the sparsifier again if removals have made it too stale.
+
+        Returns
+        -------
+        has_changed : bool
+            Whether there was something new.
+        """
+        with ExitStack() as held:
+            with self._log._lock:
+                self._log.flush()
+                kept = self._load()
+                held.enter_context(kept.lock)
+                step = kept.take() if kept.has_new else None
+                # Compaction may have made the sparsifier take in operations, too.
+                if step is None and not self._is_stale and kept.n_operations == self.operation:
+                    return False
+            if step is not None:
+                kept.apply(step)
+            self._is_stale = kept.staleness() > MAX_STALENESS
+            self._note(kept)
+        if self._is_stale:
+            self._rebuild(kept)
+        return True
+
+    def snapshot(self) -> LogSnapshot | None:
+        """Return a copy of the sparsifier as it is now; None if there is none at present."""
+        kept = self._log._in_step
+        if kept is None:
+            return None
+        with kept.lock:
+            if not kept.is_whole:
+                return None
+            copy = kept.copy(self._log._n_jobs)
+            return LogSnapshot(copy, kept.live, kept.n_operations, self.latest, self.version)
+
+    def save(self) -> None:
+        """Write the sparsifier to the folder."""
+        kept = self._log._in_step
+        if kept is not None:
+            with kept.lock:
+                kept.save()
+
+    def _load(self) -> SparsifierInStep:
+        """Return the sparsifier of the log; needs the lock of the log."""
+        kept = self._log._loaded()
+        if kept is not self._known:
+            self._known = kept
+            self._is_stale = True  # perhaps: edges may have been removed since it was saved
+            self._note(kept)
+        return kept
+
+    def _rebuild(self, kept: SparsifierInStep) -> None:
+        with ExitStack() as held:
+            with self._log._lock:
+                held.enter_context(kept.lock)
+                step = kept.prepare_rebuild()
+            kept.build(step)
+            self._is_stale = False
+            self._note(kept)
+
+    def _note(self, kept: SparsifierInStep) -> None:
+        self.operation, self.n_updates = kept.n_operations, kept.live.n_updates
+        self.version += 1
+        self.latest = max(self.latest, kept.live.latest())
+        self.n_rows, self.n_resamples = kept.sparsifier.n_rows_, kept.sparsifier.n_resamples_

@@ -1,37 +1,58 @@
-"""The folder of a log: reads it, and writes operations to it, each completely or not at all."""
+"""The folder of a log: reads it, and writes operations to it, each completely or not at all.
+
+`Store` has the state of the log in memory, `Writer` the files that are open, `Lock` the right to
+write.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ohmlearn.edge_log.journal import ENTRY, Entries, Kind, make_entry, read_journal
+from ohmlearn._arrays_file import check_folder
+from ohmlearn.edge_log.journal import (
+    ENTRY,
+    Entries,
+    Kind,
+    Rows,
+    journal_path,
+    make_entry,
+    pack_entries,
+    read_journal,
+)
 from ohmlearn.edge_log.live_edges import LiveEdges
-from ohmlearn.edge_log.log_contents import Rows
 from ohmlearn.edge_log.log_errors import LogError
-from ohmlearn.edge_log.log_segments import SegmentFiles, segment_path
-from ohmlearn.edge_log.log_writer import Lock, Savepoint, Writer, journal_path
-from ohmlearn.edge_log.manifest import Manifest
-from ohmlearn.edge_log.record_loading import (
+from ohmlearn.edge_log.manifest import Manifest, sync_folder
+from ohmlearn.edge_log.records import (
+    TIMES,
+    Columns,
+    SegmentFiles,
+    encode_edges,
+    encode_ids,
     file_lengths,
     load_log,
+    make_schema,
     nodes_path,
     read_contents,
     removed_path,
+    segment_path,
 )
-from ohmlearn.edge_log.records import TIMES, Columns, encode_edges, encode_ids, make_schema
 from ohmlearn.nodes import NodeTable
+from ohmlearn.reading.file_names import is_log
 
-__all__ = ["Store"]
+__all__ = ["Lock", "Store", "Writer", "make_log", "write_record"]
 
 RECORD_ROWS = 1 << 18  # edges in a record, at most
 SEGMENT_ROWS = 1 << 25  # a file of edges is not continued when it has this many
+Savepoint = tuple[dict[Path, int], int]  # lengths of files, number of operations
 
 
 class Store:
@@ -49,6 +70,8 @@ class Store:
     contents : Contents
     operations : list of ndarray
         Entries of the operations that this process has written since `take_operations`.
+    n_durable : int
+        Number of operations that are on disk.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -59,6 +82,7 @@ class Store:
         self._sealed = 0  # segments up to this number are not continued
         self._n_ids = 0  # of the table that are in the log
         self._n_earlier = 0  # updates that compaction has taken out of the journal
+        self.n_durable = self._n_durable_ids = 0
         self._lock: Lock | None = None
         self._writer: Writer | None = None
         self._files = SegmentFiles(folder, 0)
@@ -70,8 +94,8 @@ class Store:
         """Read what other processes have written since."""
         if self._writer is not None:
             return
-        if len(self.nodes) > self._n_ids:  # a stream has numbered its ids with this table
-            self.nodes.truncate(self._n_ids)
+        if len(self.nodes) > self._n_durable_ids:  # ids of a stream, or of lost operations
+            self.nodes.truncate(self._n_durable_ids)
         while True:
             self.manifest, entries, self.contents = load_log(self.folder, self.nodes)
             if self.manifest.journal != self._files.journal:  # names of files may be used again
@@ -80,6 +104,7 @@ class Store:
             self._entries = entries
             try:
                 self._files.open(self.contents)  # compaction may delete them later
+                self._note_durable()
                 return
             except FileNotFoundError as error:
                 if Manifest.read(self.folder) == self.manifest:
@@ -145,7 +170,7 @@ class Store:
             lengths = file_lengths(self.folder, self._entries)
             self._writer = Writer(self.folder, self.manifest.journal, len(self._entries), lengths)
         except BaseException:
-            lock.release()
+            lock.close()
             raise
         self._lock = lock
         self._delete_unused(set(lengths))
@@ -176,9 +201,13 @@ class Store:
             return
         try:
             self._writer.flush()
+            self._note_durable()
         except BaseException:
             self._undo(self._writer.flushed)
             raise
+
+    def _note_durable(self) -> None:
+        self.n_durable, self._n_durable_ids = self.contents.n_operations, self._n_ids
 
     def drop_pending(self) -> None:
         """Undo all operations since the last flush."""
@@ -191,7 +220,7 @@ class Store:
             self._writer.close()
             self._writer = None
         if self._lock is not None:
-            self._lock.release()
+            self._lock.close()
             self._lock = None
 
     def add_edges(self, columns: Columns) -> None:
@@ -272,10 +301,10 @@ class Store:
         return last
 
     def _undo(self, savepoint: Savepoint) -> None:
-        assert self._writer is not None
-        n_undone = self._writer.undo(savepoint)
+        n_undone = len(self.writer.pending) - savepoint[1]
         self.operations = self.operations[: max(0, len(self.operations) - n_undone)]
         try:
+            self.writer.undo(savepoint)
             self._read_again()
         except BaseException:
             self.close()  # the next operation reads the folder, and so finds what is there
@@ -298,6 +327,25 @@ class Store:
                     path.unlink()
 
 
+def make_log(folder: Path, sparsifier: dict[str, Any]) -> None:
+    """Make the folder of a log without edges."""
+    if folder.exists() and not folder.is_dir():
+        raise LogError(f"{folder} is a file, but a log is a folder; give another name")
+    check_folder(folder)
+    folder.mkdir(exist_ok=True)
+    others = [path.name for path in folder.iterdir() if path.name != "lock"]
+    if others and others != ["journal-000001.log"]:
+        raise LogError(
+            f"{folder} is not a log and has other files, such as {min(others)}; give an empty "
+            f"folder, or one that does not exist"
+        )
+    with closing(Lock(folder)):
+        if not is_log(folder):  # another process may have been faster
+            journal_path(folder, 1).touch()
+            Manifest(sparsifier=sparsifier).write(folder)
+            sync_folder(folder.absolute().parent)
+
+
 def write_record(writer: Writer, folder: Path, segment: int, columns: Columns) -> Entries:
     """Append a record to a segment; return its entry."""
     path, form = segment_path(folder, segment), columns.form
@@ -309,3 +357,154 @@ def write_record(writer: Writer, folder: Path, segment: int, columns: Columns) -
         Kind.EDGES, file=segment, segment=segment, form=form, rows=len(columns.u),
         low=low, high=high, **payload,
     )  # fmt: skip
+
+
+class Lock:
+    """The right to write to a log. It ends with `close`, or with the process."""
+
+    def __init__(self, folder: Path) -> None:
+        self._fd = -1  # if the next line fails
+        self._fd = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            writer = os.read(self._fd, 32).decode("ascii", "replace").strip() or "unknown"
+            self.close()
+            raise LogError(
+                f"{folder}: another writer has this log open (process {writer}); only one can "
+                f"write at a time, so close the other one first"
+            ) from None
+        os.ftruncate(self._fd, 0)
+        os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
+        self.process = os.getpid()  # a forked child does not have the right to write
+
+    def close(self) -> None:
+        """Let others write."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class Writer:
+    """Appends payloads to files, and entries to the journal.
+
+    Entries wait in memory until `flush`, which first flushes the payloads to disk. What was written
+    since a savepoint can be undone as long as it was not flushed.
+
+    Parameters
+    ----------
+    folder : Path
+    journal : int
+        Number of the journal.
+    n_entries : int
+        Entries of complete operations in it; what follows is cut off.
+    lengths : dict
+        How many bytes of each file belong to the log; what follows is cut off.
+    """
+
+    def __init__(
+        self, folder: Path, journal: int, n_entries: int, lengths: dict[Path, int]
+    ) -> None:
+        self._fds: dict[Path, int] = {}
+        self._folder = folder
+        self._journal = journal_path(folder, journal)
+        self._lengths = dict(lengths)
+        self._unsynced: set[Path] = set()
+        self._has_new_files = False
+        self.n_entries = n_entries
+        self.pending: list[Entries] = []
+        self.flushed: Savepoint = self.savepoint()
+        for path, length in {**lengths, self._journal: n_entries * ENTRY.itemsize}.items():
+            if path.stat().st_size > length:
+                os.ftruncate(self._open(path), length)
+
+    def write(self, path: Path, payload: Any) -> dict[str, int]:
+        """Append bytes to a file; return the fields of the entry that names them."""
+        length = memoryview(payload).nbytes
+        offset = self._lengths.setdefault(path, 0)
+        self._unsynced.add(path)
+        _write_all(self._open(path), payload, offset)
+        self._lengths[path] = offset + length
+        return {"offset": offset, "length": length, "payload_crc": zlib.crc32(payload)}
+
+    @property
+    def paths(self) -> list[Path]:
+        """The files that were written, and the journal."""
+        return [*self._lengths, self._journal]
+
+    def length(self, path: Path) -> int:
+        """Return how many bytes of a file belong to the log."""
+        return self._lengths.get(path, 0)
+
+    def add(self, entries: Iterable[Entries]) -> None:
+        """Add the entries of an operation, which wait for `flush`."""
+        group = np.concatenate(list(entries))
+        group["is_last"] = 0
+        group["is_last"][-1] = 1
+        self.pending.append(group)
+
+    def flush(self) -> None:
+        """Make all operations so far durable."""
+        if not self.pending:
+            return
+        for path in sorted(self._unsynced):
+            os.fdatasync(self._open(path))
+        if self._has_new_files:
+            sync_folder(self._folder)
+        entries = np.concatenate(self.pending)
+        fd, end = self._open(self._journal), self.n_entries * ENTRY.itemsize
+        try:
+            _write_all(fd, pack_entries(entries, self.n_entries), end)
+            os.fdatasync(fd)
+        except BaseException:
+            os.ftruncate(fd, end)
+            raise
+        self.n_entries += len(entries)
+        self.pending = []
+        self._unsynced.clear()
+        self._has_new_files = False
+        self.flushed = self.savepoint()
+
+    def savepoint(self) -> Savepoint:
+        """Return where `undo` goes back to."""
+        return dict(self._lengths), len(self.pending)
+
+    def undo(self, savepoint: Savepoint) -> None:
+        """Take back what was written since a savepoint.
+
+        A reader in this process may have mapped the bytes of earlier operations that were not
+        flushed, so files are cut only where no such operation is undone; else later operations
+        overwrite the bytes.
+        """
+        lengths, n_pending = savepoint
+        if len(self.pending) <= n_pending + 1:
+            for path in self._unsynced:
+                os.ftruncate(self._open(path), lengths.get(path, 0))
+        self._lengths = dict(lengths)
+        self.pending = self.pending[:n_pending]
+
+    def close(self) -> None:
+        """Close the files; what was not flushed is lost."""
+        for fd in self._fds.values():
+            os.close(fd)
+        self._fds.clear()
+
+    def __del__(self) -> None:
+        self.close()
+
+    def _open(self, path: Path) -> int:
+        if path not in self._fds:
+            self._has_new_files = self._has_new_files or not path.exists()
+            self._fds[path] = os.open(path, os.O_WRONLY | os.O_CREAT, 0o666)
+        return self._fds[path]
+
+
+def _write_all(fd: int, payload: Any, offset: int) -> None:
+    """Write bytes at an offset; the system may take them in several parts."""
+    content = memoryview(payload).cast("B")
+    while len(content) > 0:
+        n_written = os.pwrite(fd, content, offset)
+        content, offset = content[n_written:], offset + n_written

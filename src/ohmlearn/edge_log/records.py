@@ -1,4 +1,4 @@
-"""The payloads of a log: edges as Arrow record batches, ids of nodes, and rows.
+"""The files of a log beside its journal: edges as Arrow record batches, ids of nodes, and rows.
 
 A file of edges, a segment, is an Arrow IPC stream: pyarrow, DuckDB or pandas can read it, too. It
 does not say which rows were removed.
@@ -6,29 +6,47 @@ does not say which rows were removed.
 
 from __future__ import annotations
 
+import mmap
+import os
+import zlib
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn.checks.parameters import require_extra
+from ohmlearn.edge_log.journal import Contents, Entries, Kind, Rows, journal_path, read_journal
+from ohmlearn.edge_log.log_errors import LogError, refuse_damaged
+from ohmlearn.edge_log.manifest import Manifest
+from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_ids import Ids, Strings
+from ohmlearn.nodes.node_types import kinds_of
 
 __all__ = [
-    "TEXT_OF_KINDS",
     "TIMES",
     "Columns",
+    "SegmentFile",
+    "SegmentFiles",
     "concatenate",
     "decode_edges",
     "decode_ids",
     "encode_edges",
     "encode_ids",
+    "file_lengths",
+    "load_log",
     "make_schema",
+    "nodes_path",
+    "read_contents",
+    "read_rows",
+    "removed_path",
+    "segment_path",
 ]
 
 FLOAT32, FLOAT64, TIMES = 1, 2, 4  # bits of the form of edges: type of weights, and whether timed
 INTEGERS, TEXT, TEXT_OF_KINDS = 1, 2, 3  # forms of ids; the last start with the kind of the node
+TRIES = 100  # a reader starts over if compaction deletes files that it was about to read
 
 
 class Columns(NamedTuple):
@@ -79,14 +97,7 @@ def make_schema(form: int) -> Any:
 
 
 def encode_edges(columns: Columns) -> Any:
-    """Return a record batch as a message of an IPC stream.
-
-    Examples
-    --------
-    >>> edges = Columns(np.array([0], np.int32), np.array([1], np.int32), np.array([0.5]))
-    >>> decode_edges(encode_edges(edges), edges.form).w
-    array([0.5])
-    """
+    """Return a record batch as a message of an IPC stream."""
     pa = require_extra("pyarrow", "files")
     schema = make_schema(columns.form)
     present = [np.ascontiguousarray(column) for column in columns if column is not None]
@@ -110,14 +121,7 @@ def decode_edges(message: Any, form: int) -> Columns:
 
 
 def encode_ids(ids: Ids, *, have_kinds: bool = False) -> tuple[int, bytes]:
-    """Return the form and the bytes of ids.
-
-    Examples
-    --------
-    >>> form, content = encode_ids(np.array([7, 5]))
-    >>> decode_ids([content], form)
-    array([7, 5])
-    """
+    """Return the form and the bytes of ids."""
     if not isinstance(ids, Strings):
         return INTEGERS, ids.astype("<i8").tobytes()
     lengths = np.diff(ids.offsets).astype("<u4")
@@ -141,3 +145,176 @@ def decode_ids(contents: list[bytes], form: int) -> Ids:
     offsets = np.zeros(sum(counts) + 1, np.int64)
     np.cumsum(np.concatenate(lengths), out=offsets[1:])
     return Strings(offsets, np.frombuffer(text, np.uint8))
+
+
+def segment_path(folder: Path, segment: int) -> Path:
+    """Return the path of a file of edges."""
+    return folder / f"edges-{segment:06}.arrows"
+
+
+class SegmentFile:
+    """A file of edges, mapped into memory."""
+
+    def __init__(self, path: Path) -> None:
+        pa = require_extra("pyarrow", "files")
+        with open(path, "rb") as file:
+            self.size = os.fstat(file.fileno()).st_size
+            self._map = (
+                mmap.mmap(file.fileno(), self.size, access=mmap.ACCESS_READ) if self.size else None
+            )
+        self._buffer = pa.py_buffer(b"" if self._map is None else self._map)
+
+    def read(self, offset: int, length: int) -> Any:
+        """Return some bytes, which are not copied."""
+        return self._buffer.slice(offset, length)
+
+    def release(self, offset: int, length: int) -> None:
+        """Let the system take pages back; they are mapped again if they are used again.
+
+        Else the memory of this process would seem to grow to the size of the file.
+        """
+        first = -(-offset // mmap.PAGESIZE) * mmap.PAGESIZE
+        n_bytes = (offset + length) // mmap.PAGESIZE * mmap.PAGESIZE - first
+        if self._map is not None and n_bytes > 0 and hasattr(mmap, "MADV_DONTNEED"):
+            self._map.madvise(mmap.MADV_DONTNEED, first, n_bytes)
+
+
+class SegmentFiles:
+    """The files of edges of a log while one journal is in use.
+
+    A mapped file can be read after compaction has deleted it.
+    """
+
+    def __init__(self, folder: Path, journal: int) -> None:
+        self._folder, self.journal = folder, journal
+        self._files: dict[int, SegmentFile] = {}
+
+    def open(self, contents: Contents) -> dict[int, SegmentFile]:
+        """Return all files that hold records."""
+        found = {}
+        for segment, end in contents.segment_ends.items():
+            known = self._files.get(segment)
+            if known is None or known.size < end:
+                path = segment_path(self._folder, segment)
+                known = SegmentFile(path)
+                if known.size < end:
+                    refuse_damaged(path, known.size, f"{end - known.size} bytes are missing")
+            found[segment] = self._files[segment] = known
+        return found
+
+
+class Loaded(NamedTuple):
+    """What the files of a log say."""
+
+    manifest: Manifest
+    entries: Entries
+    contents: Contents
+
+
+def nodes_path(folder: Path) -> Path:
+    """Return the path of the ids of the nodes."""
+    return folder / "nodes.ids"
+
+
+def removed_path(folder: Path, number: int) -> Path:
+    """Return the path of the rows that were removed while a journal was in use."""
+    return folder / f"removed-{number:06}.rows"
+
+
+def load_log(folder: Path, nodes: NodeTable) -> Loaded:
+    """Read manifest and journal, and add ids to `nodes` that it does not have yet.
+
+    Raises
+    ------
+    LogError
+        If a file is missing or damaged.
+    """
+    for _ in range(TRIES):
+        manifest = Manifest.read(folder)
+        try:
+            entries = read_journal(journal_path(folder, manifest.journal))
+            _add_nodes(folder, entries, nodes)
+            return Loaded(manifest, entries, read_contents(folder, manifest, entries))
+        except FileNotFoundError as error:
+            if Manifest.read(folder) == manifest:
+                raise LogError(
+                    f"{error.filename} is missing; restore it from a copy of the folder"
+                ) from error
+    raise LogError(f"{folder}: the log was compacted again and again while it was opened")
+
+
+def read_contents(folder: Path, manifest: Manifest, entries: Entries) -> Contents:
+    """Return what a log holds after some operations."""
+    contents, files = Contents.from_entries(entries), _Files()
+    removed: dict[int, list[Rows]] = {}
+    for at in np.flatnonzero(entries["kind"] == Kind.REMOVE):
+        entry = entries[at : at + 1]
+        payload = files.read(removed_path(folder, int(entry["file"][0])), entry)
+        rows = np.frombuffer(payload, np.uint32)
+        removed.setdefault(int(entry["segment"][0]), []).append(rows)
+    for segment, parts in removed.items():
+        contents.remove(segment, np.concatenate(parts))
+    if manifest.n_head:  # these entries stand for many operations
+        head = int(np.count_nonzero(entries["is_last"][: manifest.n_head]))
+        contents.n_operations += manifest.n_operations - head
+    return contents
+
+
+def read_rows(folder: Path, entry: Entries) -> Rows:
+    """Return the rows that an entry of kind REMOVE removes."""
+    path = removed_path(folder, int(entry["file"][0]))
+    return np.frombuffer(_Files().read(path, entry), np.uint32)
+
+
+def file_lengths(folder: Path, entries: Entries) -> dict[Path, int]:
+    """Return how many bytes of each file belong to the log."""
+    lengths: dict[Path, int] = {}
+    for kind, number in np.unique(entries[["kind", "file"]]):
+        own = entries[(entries["kind"] == kind) & (entries["file"] == number)]
+        if kind == Kind.NODES:
+            path = nodes_path(folder)
+        elif kind == Kind.EDGES:
+            path = segment_path(folder, int(number))
+        elif kind == Kind.REMOVE:
+            path = removed_path(folder, int(number))
+        else:
+            continue
+        lengths[path] = int((own["offset"] + own["length"]).max())
+    return lengths
+
+
+def _add_nodes(folder: Path, entries: Entries, nodes: NodeTable) -> None:
+    n_seen, form, contents, files = 0, 0, [], _Files()
+    for at in np.flatnonzero(entries["kind"] == Kind.NODES):
+        entry = entries[at : at + 1]
+        if n_seen >= len(nodes):
+            contents.append(bytes(files.read(nodes_path(folder), entry)))
+            form = int(entry["form"][0])
+        n_seen += int(entry["rows"][0])
+    if contents:
+        before, ids = len(nodes), decode_ids(contents, form)
+        if form == TEXT_OF_KINDS and isinstance(ids, Strings):
+            nodes.add_kinds(kinds_of(ids))
+        nodes.add(ids)
+        if len(nodes) != before + ids.size:
+            raise LogError(f"{nodes_path(folder)} has an id twice; restore it from a copy")
+
+
+class _Files:
+    """Files that are read as a whole, each once."""
+
+    def __init__(self) -> None:
+        self._contents: dict[Path, memoryview] = {}
+
+    def read(self, path: Path, entry: Entries) -> memoryview:
+        """Return the payload of an entry."""
+        if path not in self._contents:
+            self._contents[path] = memoryview(path.read_bytes())
+        offset, length = int(entry["offset"][0]), int(entry["length"][0])
+        payload = self._contents[path][offset : offset + length]
+        if len(payload) < length:
+            missing = length - len(payload)
+            refuse_damaged(path, offset + len(payload), f"{missing} bytes are missing")
+        if zlib.crc32(payload) != entry["payload_crc"][0]:
+            refuse_damaged(path, offset, "the content does not match its checksum")
+        return payload

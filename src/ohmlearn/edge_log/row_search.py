@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ohmlearn.edge_log.journal import Rows
 from ohmlearn.edge_log.live_edges import LiveEdges
-from ohmlearn.edge_log.log_contents import Rows
 from ohmlearn.edge_log.records import Columns
 
 __all__ = ["Found", "Pairs", "find_edges", "find_nodes"]
@@ -39,13 +39,6 @@ class Pairs:
     ----------
     is_found : ndarray of bool
         Which pairs have matched an edge so far.
-
-    Examples
-    --------
-    >>> pairs = Pairs(np.array([1, 0]), np.array([0, 5]))
-    >>> u, v = np.array([0, 1, 2], np.int32), np.array([1, 0, 1], np.int32)
-    >>> pairs.match(Columns(u, v)), pairs.is_found
-    (array([0, 1]), array([ True, False]))
     """
 
     def __init__(

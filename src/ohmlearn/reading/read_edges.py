@@ -240,7 +240,7 @@ def find_sources(source: Any, options: ReadOptions) -> Iterator[Source]:
 
 def _edge_log() -> Any:
     """Return the module that reads logs, which is built on top of this package."""
-    return import_module("ohmlearn.edge_log.log_source")
+    return import_module("ohmlearn.edge_log.live_edges")
 
 
 def is_arrays(source: object) -> bool:

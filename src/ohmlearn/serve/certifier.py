@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -11,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from ohmlearn.certificate import certify
+from ohmlearn.edges import Batch
+from ohmlearn.edges.wrapped import Watched
 from ohmlearn.serve.database import Database
 from ohmlearn.serve.label_thread import Labeller, describe
 from ohmlearn.serve.settings import Settings
@@ -73,7 +74,7 @@ class Certifier(Worker):
             return False
         live = solved.moment.live
         found = certify(
-            _UntilStopped(live, self._stopping),
+            Watched(live, self._until_stopped),
             solved.model.graph_,
             random_state=solved.moment.operation,
             n_jobs=self._settings.n_jobs,
@@ -88,26 +89,15 @@ class Certifier(Worker):
         self._database.add_certificate(self.last)
         return True
 
-
-class _Stopped(Exception):
-    """The service is stopping."""
-
-
-class _UntilStopped:
-    """Edges whose reading ends with an error when the service is stopped."""
-
-    rereadable = True
-
-    def __init__(self, edges: Any, stopping: threading.Event) -> None:
-        self._edges, self._stopping = edges, stopping
-        self.nodes, self.n_nodes = edges.nodes, edges.n_nodes
-        self.has_times, self.sources = edges.has_times, ["the log"]
-
-    def __iter__(self) -> Iterator[Any]:
-        for batch in self._edges:
+    def _until_stopped(self, batches: Iterator[Batch], _: int) -> Iterator[Batch]:
+        for batch in batches:
             if self._stopping.is_set():
                 raise _Stopped
             yield batch
+
+
+class _Stopped(Exception):
+    """The service is stopping."""
 
 
 def _finite(value: float) -> float | None:

@@ -29,24 +29,12 @@ def describe_long(line: bytes) -> str:
 
 
 def lines_of(text: bytes) -> Iterator[bytes]:
-    """Yield the lines that are not blank, without a list of all lines.
-
-    Examples
-    --------
-    >>> list(lines_of(b"a\\r\\n\\n b"))
-    [b'a\\r\\n', b' b']
-    """
+    """Yield the lines that are not blank, without a list of all lines."""
     return (line for line in io.BytesIO(text) if line.strip(BLANKS))
 
 
 def line_blocks(text: bytes) -> Iterator[tuple[bytes, int, int]]:
-    """Yield whole lines of a text, their number, and the number of the first; blank lines are none.
-
-    Examples
-    --------
-    >>> list(line_blocks(b"a\\nb"))
-    [(b'a\\nb', 2, 1)]
-    """
+    """Yield blocks of whole lines, how many are not blank, and the number of the first."""
     start, row = 0, 1
     while start < len(text):
         stop = text.find(b"\n", start + BLOCK) + 1 or len(text)
@@ -57,13 +45,7 @@ def line_blocks(text: bytes) -> Iterator[tuple[bytes, int, int]]:
 
 
 def count_lines(text: bytes) -> int:
-    """Return the number of lines that are not blank, without a list of them.
-
-    Examples
-    --------
-    >>> count_lines(b"a\\n \\r\\n\\nb")
-    2
-    """
+    """Return the number of lines that are not blank, without a list of them."""
     ends = np.frombuffer(text.translate(None, b" \t\r"), np.uint8) == ord("\n")
     if ends.size == 0:
         return 0

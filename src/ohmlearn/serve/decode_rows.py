@@ -47,11 +47,6 @@ class BadBody(ValueError):
     ----------
     row : int or None
         Number of the first bad row, from 1. Blank lines and the header of CSV are not rows.
-
-    Examples
-    --------
-    >>> str(BadBody("u is missing", 17))
-    'row 17: u is missing'
     """
 
     __module__ = "ohmlearn.serve.decode_edges"  # where it is imported from; tracebacks show it
@@ -111,13 +106,7 @@ class Row(NamedTuple):
 
 
 def choose_names(names: Sequence[str]) -> Names | None:
-    """Return which columns hold ends, weight and time; None if there are no ends.
-
-    Examples
-    --------
-    >>> choose_names(["id", "Source", "Target", "ts"])
-    Names(u='Source', v='Target', w=None, t='ts')
-    """
+    """Return which columns hold ends, weight and time; None if there are no ends."""
     lower = [name.strip().lower() for name in names]
     known = set(lower)
     pair = next((pair for pair in EDGE_ENDS if known.issuperset(pair)), None)
@@ -352,13 +341,7 @@ def _weight_fault(name: str, value: Any) -> str:
 
 
 def read_seconds(value: Any) -> float:
-    """Return a time in Unix seconds: of a number, a date, or a text of either; NaN for others.
-
-    Examples
-    --------
-    >>> read_seconds(60), read_seconds("1970-01-01T00:01Z"), read_seconds("soon")
-    (60.0, 60.0, nan)
-    """
+    """Return a time in Unix seconds: of a number, a date, or a text of either; NaN for others."""
     if isinstance(value, str):
         text = value.strip().encode(errors="replace")
         number = _core.parse_time(text, False)
@@ -393,13 +376,7 @@ def _time_fault(name: str, value: Any, latest: float) -> str:
 
 
 def show(value: Any) -> str:
-    """Return a value for a message.
-
-    Examples
-    --------
-    >>> show(-1.0), show("a" * 100)[:10]
-    ('-1', "'aaaaaaaaa")
-    """
+    """Return a value for a message."""
     if isinstance(value, str):
         return shorten(value)
     if isinstance(value, float) and abs(value) < 1e15 and value.is_integer():

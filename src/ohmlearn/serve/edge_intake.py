@@ -13,9 +13,8 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn.checks.times import describe_time, most_ahead
-from ohmlearn.edge_log import EdgeLog, LogError
+from ohmlearn.edge_log import EdgeLog, LogError, Transaction
 from ohmlearn.nodes.node_ids import Strings, take
 from ohmlearn.reading.table_reader import RawBatch
 from ohmlearn.serve.clock import Clock
@@ -87,13 +86,13 @@ class Intake(Worker):
         self._lag, self._after_flush, self._keep_house = lag, after_flush, keep_house
         self._queue: deque[Item] = deque()
         self._changed = threading.Condition()
+        self._writing = threading.Lock()  # held while the database may be ahead of the log
         self.clock = Clock()
-        options = log._sparsifier_options
+        options = log.sparsifier_options
         self._memory = options.decay if options.reach is None else options.reach  # seconds
         self._told_at = 0.0  # when an edge was ahead of the clock
         self._next: dict[tuple[str, int], int] = {}  # offsets, as far as they are known here
         self._must_forget = False  # ids of batches that the log does not have are stored
-        self._n_durable = log._store.contents.n_operations
         self._pruned = 0
         self.counts = dict.fromkeys(
             ("edges", "batches", "repeated_batches", "bad_rows", "refused_batches", "removals",
@@ -123,10 +122,8 @@ class Intake(Worker):
         skip_bad: bool = False,
     ) -> Future[Receipt]:
         """Put a batch into the queue; the result is there when the batch is durable."""
-        if batch_id is not None and is_removal:
-            batch_id = f"removal {batch_id}"  # not to be taken for a batch of edges
-        elif batch_id is not None:
-            batch_id = f"edges {batch_id}"
+        if batch_id is not None:  # a removal is not to be taken for a batch of edges
+            batch_id = f"{'removal' if is_removal else 'edges'} {batch_id}"
         item = Item(batch, is_removal, batch_id, offset, _size(batch), Future(), skip_bad)
         with self._changed:
             if self._stopping.is_set():
@@ -145,7 +142,7 @@ class Intake(Worker):
 
     def next_offsets(self, topic: str) -> dict[int, int]:
         """Return the next offset of each partition; only of messages that are durable."""
-        with self._log._lock:  # while batches are written, their offsets are not durable yet
+        with self._writing:  # while batches are written, their offsets are not durable yet
             return self._database.next_offsets(topic)
 
     def rate(self) -> float:
@@ -189,115 +186,103 @@ class Intake(Worker):
             return group, self._stopping.is_set() and not self._queue
 
     def _write(self, group: list[Item]) -> None:
-        done: list[tuple[Item, Receipt]] = []
-        failed: list[tuple[Item, Exception]] = []
         start = time.perf_counter()
+        outcomes: list[Receipt | Exception]
         try:
-            with self._log._lock, self._all_or_none():
-                self._write_all(group, done, failed)
+            with self._writing:
+                outcomes = self._write_all(group)
         except (OSError, sqlite3.Error) as error:
-            refusal = storage_error(error)
             if not self.is_full:  # else this has been said
                 logger.error("batches were not stored: %s", error)
-            self.is_full = self.is_full or refusal.status == 507
-            done, failed = [], [(item, refusal) for item in group]
+            outcomes = [storage_error(error)] * len(group)
         except Exception as error:  # a fault of ours; the thread must live
             logger.exception("batches were not stored")
-            refusal = Refused(500, f"the service failed: {type(error).__name__}")
-            done, failed = [], [(item, refusal) for item in group]
-        else:
-            self._note_full(done, failed)
+            outcomes = [Refused(500, f"the service failed: {type(error).__name__}")] * len(group)
         self.flush_seconds += time.perf_counter() - start
         self.n_flushes += 1
-        self._count(group, done, failed)
-        if done:
+        self._count(group, outcomes)
+        if any(isinstance(one, Receipt) for one in outcomes):
             self._after_flush()
-        for item, receipt in done:
-            item.future.set_result(receipt)
-        for item, failure in failed:
-            item.future.set_exception(failure)
+        for item, one in zip(group, outcomes, strict=True):
+            if isinstance(one, Receipt):
+                item.future.set_result(one)
+            else:
+                item.future.set_exception(one)
 
-    def _note_full(
-        self, done: list[tuple[Item, Receipt]], failed: list[tuple[Item, Exception]]
-    ) -> None:
-        """Note whether the disk is full; it is not if something was written."""
-        if any(getattr(error, "status", 0) == 507 for _, error in failed):
-            self.is_full = True
-        elif any(not one.repeated and one.n_edges + one.n_removed > 0 for _, one in done):
-            self.is_full = False
+    def _write_all(self, group: list[Item]) -> list[Receipt | Exception]:
+        """Write batches to the log, their ids to the database, and flush.
 
-    def _write_all(
-        self,
-        group: list[Item],
-        done: list[tuple[Item, Receipt]],
-        failed: list[tuple[Item, Exception]],
-    ) -> None:
-        """Write batches to the log, their ids to the database, and flush."""
-        self._log._writing()
-        if self._must_forget:
-            self._forget()
-        self._n_durable = self._log._store.contents.n_operations  # others change the log, too
+        Returns what became of each. An error is raised if none of them is stored.
+        """
+        outcomes: list[Receipt | Exception] = []
         batches: dict[str, Receipt] = {}
         offsets: list[tuple[Offset, int]] = []
         positions = dict(self._next)
-        for item in group:
+        try:
+            with self._log.transaction() as changes:
+                if self._must_forget:
+                    self._forget()
+                for item in group:
+                    one = self._try(item, changes, batches, positions)
+                    outcomes.append(one)
+                    if isinstance(one, Receipt) and not one.repeated:
+                        if item.batch_id is not None:
+                            batches[item.batch_id] = one
+                        if item.offset is not None:
+                            offsets.append((item.offset, one.operation))
+                if batches or offsets:
+                    # From here until the log is flushed, the database is ahead of it.
+                    self._must_forget = True
+                    self._database.record(batches.items(), offsets)
+        except BaseException:  # the log has undone them: none was acknowledged
             try:
-                receipt = self._take(item, batches, positions)
-            except LogError:
-                raise  # the log is damaged
-            except OSError as error:
-                if not self._log._store.is_writing:
-                    raise  # it could not be undone alone, so all batches of the group are gone
-                failed.append((item, storage_error(error)))
-                continue
-            except TypeError as error:  # ids of another kind
-                failed.append((item, Refused(409, str(error))))
-                continue
-            except (ValueError, Refused) as error:
-                failed.append((item, error))
-                continue
-            done.append((item, receipt))
-            if not receipt.repeated:
-                if item.batch_id is not None:
-                    batches[item.batch_id] = receipt
-                if item.offset is not None:
-                    offsets.append((item.offset, receipt.operation))
-        if batches or offsets:
-            # From here until the log is flushed, the database is ahead of it.
-            self._must_forget = True
-            self._database.record(batches.items(), offsets)
-        self._log.flush()
+                if self._must_forget:
+                    self._forget()
+            except sqlite3.Error as error:  # it is done before the next batch
+                logger.error("ids of batches could not be deleted yet: %s", error)
+            raise
         self._must_forget = False
-        self._n_durable = self._log._store.contents.n_operations
         self._next = positions
+        return outcomes
+
+    def _try(
+        self,
+        item: Item,
+        changes: Transaction,
+        batches: dict[str, Receipt],
+        positions: dict[tuple[str, int], int],
+    ) -> Receipt | Exception:
+        """Do what a batch asks for; return an error that concerns only this batch."""
+        try:
+            return self._take(item, changes, batches, positions)
+        except LogError:
+            raise  # the log is damaged
+        except OSError as error:
+            if changes.is_lost:
+                raise  # all batches of the group are gone
+            return storage_error(error)
+        except TypeError as error:  # ids of another kind
+            return Refused(409, str(error))
+        except (ValueError, Refused) as error:
+            return error
 
     def _prune(self) -> None:
         """Delete ids that are too old to be remembered, now and then."""
         if self.n_flushes - self._pruned >= PRUNE_EVERY:
             self._pruned = self.n_flushes
-            self._database.prune(self._n_durable, self._settings.max_kept_batches)
-
-    @contextmanager
-    def _all_or_none(self) -> Iterator[None]:
-        """Undo what is written inside if there is an error: none of it was acknowledged."""
-        try:
-            yield
-        except BaseException:
-            try:
-                self._log._store.drop_pending()
-                if self._must_forget:
-                    self._forget()
-            except (OSError, sqlite3.Error) as error:  # it is done before the next batch
-                logger.error("batches could not be undone yet: %s", error)
-            raise
+            self._database.prune(self._log.n_durable, self._settings.max_kept_batches)
 
     def _forget(self) -> None:
         """Delete the ids of batches that the log does not have."""
-        self._database.forget_after(self._n_durable)
+        self._database.forget_after(self._log.n_durable)
         self._must_forget = False
 
     def _take(
-        self, item: Item, batches: dict[str, Receipt], positions: dict[tuple[str, int], int]
+        self,
+        item: Item,
+        changes: Transaction,
+        batches: dict[str, Receipt],
+        positions: dict[tuple[str, int], int],
     ) -> Receipt:
         """Do what a batch asks for, unless that was done before."""
         if item.batch_id is not None:
@@ -314,16 +299,15 @@ class Intake(Worker):
                 return Receipt(0, repeated=True)
             if place.start > positions[key] >= 0:
                 raise Refused(409, f"offset {positions[key]} of {place.topic} is missing")
-        receipt = self._remove(item.batch) if item.is_removal else self._append(item)
+        receipt = (self._remove if item.is_removal else self._append)(item, changes)
         if place is not None:
             positions[place.topic, place.partition] = place.offset + 1
         return receipt
 
-    def _append(self, item: Item) -> Receipt:
+    def _append(self, item: Item, changes: Transaction) -> Receipt:
         batch = self._check_times(item.batch, item.skip_bad)
-        n_edges = self._log.append(batch.u, batch.v, batch.w, batch.t, sync=False)
-        operation = self._log._store.contents.n_operations
-        return Receipt(n_edges, batch.n_bad, batch.first_bad, operation=operation)
+        n_edges = changes.append(batch.u, batch.v, batch.w, batch.t)
+        return Receipt(n_edges, batch.n_bad, batch.first_bad, operation=changes.n_operations)
 
     def _check_times(self, batch: RawBatch, skip_bad: bool) -> RawBatch:
         """Return edges with times, none of which is ahead of the clock if edges are forgotten.
@@ -370,27 +354,28 @@ class Intake(Worker):
                 f"than {most:.0f} s; perhaps a client sends local times as UTC"
             )
 
-    def _remove(self, batch: RawBatch) -> Receipt:
-        found = self._log.remove(batch.u, batch.v, batch.w, batch.t, missing="ignore", sync=False)
-        operation = self._log._store.contents.n_operations
-        about = Receipt(0, batch.n_bad, batch.first_bad, operation=operation)
+    def _remove(self, item: Item, changes: Transaction) -> Receipt:
+        batch = item.batch
+        found = changes.remove(batch.u, batch.v, batch.w, batch.t, missing="ignore")
+        about = Receipt(0, batch.n_bad, batch.first_bad, operation=changes.n_operations)
         return about._replace(n_removed=found.n_removed, n_missing=len(found.missing))
 
-    def _count(
-        self,
-        group: list[Item],
-        done: list[tuple[Item, Receipt]],
-        failed: list[tuple[Item, Exception]],
-    ) -> None:
+    def _count(self, group: list[Item], outcomes: list[Receipt | Exception]) -> None:
         counts = self.counts
-        for _, receipt in done:
+        for one in outcomes:
+            if not isinstance(one, Receipt):
+                counts["refused_batches"] += 1
+                continue
             counts["batches"] += 1
-            counts["repeated_batches"] += receipt.repeated
-            if not receipt.repeated:
-                counts["edges"] += receipt.n_edges
-                counts["bad_rows"] += receipt.n_bad
-                counts["removals"] += receipt.n_removed
-        counts["refused_batches"] += len(failed)
+            counts["repeated_batches"] += one.repeated
+            if not one.repeated:
+                counts["edges"] += one.n_edges
+                counts["bad_rows"] += one.n_bad
+                counts["removals"] += one.n_removed
+                if one.n_edges + one.n_removed > 0:
+                    self.is_full = False
+        if any(getattr(one, "status", 0) == 507 for one in outcomes):
+            self.is_full = True
         now = time.monotonic()
         if now - self._rates[-1][0] >= 0.25:
             self._rates.append((now, counts["edges"]))

@@ -55,16 +55,7 @@ class JsonReply(Response):
 
 
 def error_reply(error: HttpError) -> JsonReply:
-    """Return the answer that says what is wrong.
-
-    Examples
-    --------
-    >>> reply = error_reply(HttpError(429, "too many batches wait", retry_after=0.5))
-    >>> reply.body.decode()
-    '{"error":{"status":429,"message":"too many batches wait","retry_after":0.5}}'
-    >>> reply.headers["retry-after"]
-    '1'
-    """
+    """Return the answer that says what is wrong."""
     about: dict[str, Any] = {"status": error.status, "message": error.message}
     headers = dict(error.headers)
     if error.row is not None:

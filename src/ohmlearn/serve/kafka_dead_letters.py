@@ -33,17 +33,6 @@ class DeadLetters:
     ----------
     n_letters : int
         Number of letters in the file.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     letters = DeadLetters(Path(folder) / "dead-letters.ndjson")
-    ...     for _ in range(2):  # the second time after a crash
-    ...         letters.write("edges", 0, [(Message(17, 1794873600.0, b"?"), "row 1: no JSON")])
-    ...     letters.close()
-    ...     letters.n_letters
-    1
     """
 
     def __init__(self, path: Path) -> None:

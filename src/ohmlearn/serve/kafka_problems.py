@@ -23,15 +23,6 @@ class Problems:
     ----------
     last : dict or None
         The message of the last error, and its Unix time, "at".
-
-    Examples
-    --------
-    >>> problems = Problems()
-    >>> problems.current() is None
-    True
-    >>> problems.note("topic edges: Broker: Unknown topic or partition")
-    >>> problems.current()
-    'topic edges: Broker: Unknown topic or partition'
     """
 
     def __init__(self) -> None:
@@ -59,15 +50,7 @@ class Moved(RuntimeError):
 
 
 def reason_of(error: BaseException) -> str:
-    """Return what an error says to clients; paths of files are for the log of the server only.
-
-    Examples
-    --------
-    >>> reason_of(OSError(28, "No space left on device", "/srv/folder/log"))
-    'No space left on device'
-    >>> reason_of(KeyError("/srv/folder"))
-    'KeyError; the log of the server has the reason'
-    """
+    """Return what an error says to clients; paths of files are for the log of the server only."""
     first = error.args[0] if error.args else None
     if isinstance(first, KafkaError):
         return first.str()

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ohmlearn.edge_log import LogFollower, LogSnapshot
 from ohmlearn.estimators import HFSClassifier
 from ohmlearn.nodes import NodeTable
 from ohmlearn.reading.source_errors import SourceError
@@ -28,7 +29,6 @@ from ohmlearn.serve.answer_store import (
     name_nodes,
 )
 from ohmlearn.serve.database import LABEL_WEIGHTS, GivenLabel
-from ohmlearn.serve.sampler_thread import Follower, Moment
 from ohmlearn.serve.service_folder import Folder
 from ohmlearn.serve.settings import Settings
 from ohmlearn.serve.worker_thread import Worker
@@ -45,7 +45,7 @@ class Solved(NamedTuple):
     """What answers were computed from; nothing of it changes later."""
 
     model: HFSClassifier
-    moment: Moment
+    moment: LogSnapshot
     answers: Answers
 
 
@@ -55,7 +55,7 @@ class Labeller(Worker):
     Parameters
     ----------
     folder : Folder
-    follower : Follower
+    follower : LogFollower
     settings : Settings
 
     Attributes
@@ -72,7 +72,7 @@ class Labeller(Worker):
 
     niceness = 10
 
-    def __init__(self, folder: Folder, follower: Follower, settings: Settings) -> None:
+    def __init__(self, folder: Folder, follower: LogFollower, settings: Settings) -> None:
         super().__init__("labeller")
         self._folder, self._database = folder, folder.database
         self._nodes: NodeTable = folder.log.nodes
@@ -153,7 +153,7 @@ class Labeller(Worker):
         """Compute answers from the present sparsifier and labels."""
         start = time.perf_counter()
         labels_version = self._database.get("labels_version")
-        moment = self._follower.moment()
+        moment = self._follower.snapshot()
         if moment is None:  # it is being loaded
             return
         # This concerns all threads, but no other one of a service does it.
@@ -171,7 +171,7 @@ class Labeller(Worker):
         # The model gets other attributes for the next answer; those of the copy stay.
         self.solved = Solved(copy.copy(self._model), moment, answers)
 
-    def _solve(self, moment: Moment) -> Answers:
+    def _solve(self, moment: LogSnapshot) -> Answers:
         """Return the answers at a moment, without the time at which they were computed."""
         model, live = self._model, moment.live
         given = self._usable_labels()

@@ -29,13 +29,7 @@ class Gone(ValueError):
 
 
 def storage_error(error: OSError | sqlite3.Error) -> Refused:
-    """Return the refusal of something that could not be stored; the message names no path.
-
-    Examples
-    --------
-    >>> storage_error(OSError(errno.ENOSPC, "No space left on device", "/srv/x")).status
-    507
-    """
+    """Return the refusal of something that could not be stored; the message names no path."""
     reason = error.strerror if isinstance(error, OSError) else str(error)
     is_full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
     if is_full or getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:

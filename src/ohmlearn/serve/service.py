@@ -1,6 +1,6 @@
 """`Service`: live labels of the edges in a folder, behind one object.
 
-batches -> Intake (durable) -> Follower (sparsifier) -> Labeller (answers) -> readers
+batches -> Intake (durable) -> Sampler (sparsifier) -> Labeller (answers) -> readers
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import json
 import logging
 import os
 import sqlite3
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,13 +18,14 @@ from typing import Any
 
 from ohmlearn.graph.time_view import FADED
 from ohmlearn.reading.table_reader import RawBatch
+from ohmlearn.report.process_cost import peak_memory
 from ohmlearn.serve.answer_store import Answers, find_numbers
 from ohmlearn.serve.certifier import Certifier
 from ohmlearn.serve.database import LabelRow, Offset, Receipt
 from ohmlearn.serve.edge_intake import Intake
 from ohmlearn.serve.label_thread import Labeller
 from ohmlearn.serve.map_thread import Surveyor
-from ohmlearn.serve.sampler_thread import Follower
+from ohmlearn.serve.sampler_thread import Sampler
 from ohmlearn.serve.serve_errors import Busy, Gone, Refused, storage_error
 from ohmlearn.serve.service_folder import Folder
 from ohmlearn.serve.settings import Settings
@@ -85,7 +85,8 @@ class Service:
         self.kafka: Any = None  # a Consumer, if there is one
 
     def _make_workers(self) -> None:
-        self._follower = Follower(self._log, self.settings)
+        self._follower = self._log.follower()
+        self._sampler = Sampler(self._follower, self.settings)
         self._labeller = Labeller(self._folder, self._follower, self.settings)
         self._surveyor = Surveyor(self._labeller, self._log.nodes, self._folder.seed)
         self._certifier = Certifier(self._database, self._labeller, self.settings)
@@ -94,7 +95,7 @@ class Service:
             self._database,
             self.settings,
             lag=lambda: self._follower.lag,
-            after_flush=self._follower.wake,
+            after_flush=self._sampler.wake,
             keep_house=self._keep_house,
         )
 
@@ -104,7 +105,7 @@ class Service:
             if self._is_stopped:
                 return
             self._follower.load()
-            for worker in (self._follower, self._intake, *self._readers):
+            for worker in (self._sampler, self._intake, *self._readers):
                 worker.start()
             self._is_started = True
 
@@ -114,7 +115,7 @@ class Service:
             if self._is_stopped:
                 return
             self._is_stopped = True
-            for worker in (self._intake, *self._readers, self._follower):
+            for worker in (self._intake, *self._readers, self._sampler):
                 worker.stop()
             self._end_compaction()
             try:
@@ -134,7 +135,7 @@ class Service:
     @property
     def answers_fail(self) -> bool:
         """Whether no new answers can be expected, because sampling or solving always fails."""
-        return self._follower.is_stuck or self._labeller.is_stuck
+        return self._sampler.is_stuck or self._labeller.is_stuck
 
     @property
     def folder(self) -> Path:
@@ -233,7 +234,7 @@ class Service:
     def envelope(self, answers: Answers | None = None) -> dict[str, Any]:
         """Return which edges answers reflect, by default the last ones, and how good H was."""
         answers, last = answers or self._labeller.answers, self._certifier.last
-        lag = max(0, self._log._store.n_updates - answers.n_updates)
+        lag = max(0, self._log.n_updates - answers.n_updates)
         shown = ("at", "epsilon", "bound", "confidence")
         certificate = None if last is None else {name: last[name] for name in shown}
         return {**answers.envelope(), "lag_edges": lag, "certificate": certificate}
@@ -294,7 +295,7 @@ class Service:
     def problems(self) -> list[str]:
         """What does not work at present."""
         kafka = None if self.kafka is None else self.kafka.status().get("error")
-        workers = (self._intake, self._follower, *self._readers)
+        workers = (self._intake, self._sampler, *self._readers)
         found = [worker.problem for worker in workers]
         if self._intake.is_full:
             found.append("the disk is full: no edges are taken")
@@ -307,7 +308,7 @@ class Service:
         return {
             "name": self.name,
             "edges": self._log.n_edges,
-            "operation": self._log._store.contents.n_operations,
+            "operation": self._log.n_operations,
             "labels_version": self.labels_version,
             "nodes": self._log.n_nodes,
             "labels": labeller.n_labels,
@@ -355,7 +356,7 @@ class Service:
             "queued_edges": self._intake.queued_edges,
             "queued_bytes": self._intake.queued_bytes,
             "resamples_total": self._follower.n_resamples,
-            "follow_seconds_total": self._follower.seconds,
+            "follow_seconds_total": self._sampler.seconds,
             "solve_seconds": answers.seconds,
             "answer_age_seconds": age,
             "answers_total": self._labeller.n_answers,
@@ -384,41 +385,32 @@ class Service:
             self._compact()
 
     def _expire(self) -> None:
-        options = self._log._sparsifier_options
+        options = self._log.sparsifier_options
         span = options.reach if options.reach is not None else FADED * options.decay
         if span < float("inf") and self._follower.latest > float("-inf"):
             self._log.expire(min(self._follower.latest, self._intake.clock.now()) - span)
 
     def _compact(self) -> None:
-        compaction, contents = self._log._compaction, self._log._store.contents
-        if compaction is not None and compaction.is_running:
+        log = self._log
+        if log.is_compacting:
             return
         self._end_compaction()
-        is_dead = contents.n_removed > max(MANY_DEAD, contents.n_edges)
-        if is_dead or contents.n_records > MANY_RECORDS + contents.n_edges // 10_000:
-            self._log.compact(background=True)
+        is_dead = log.n_dead > max(MANY_DEAD, log.n_edges)
+        if is_dead or log.n_records > MANY_RECORDS + log.n_edges // 10_000:
+            log.compact(background=True)
 
     def _end_compaction(self) -> None:
         """Wait for a compaction, which may have failed; then the log is as it was before."""
         try:
-            self._log._wait_for_compaction()
+            self._log.wait_for_compaction()
         except Exception:
             logger.exception("the log could not be compacted")
 
 
 def memory_bytes() -> int:
-    """Return the memory of this process.
-
-    Examples
-    --------
-    >>> memory_bytes() > 1_000_000
-    True
-    """
+    """Return the memory of this process, or its peak where only that is known."""
     try:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
     except OSError:
-        import resource
-
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return peak if sys.platform == "darwin" else peak * 1024
+        return peak_memory()

@@ -18,9 +18,9 @@ from typing import Any
 from ohmlearn._arrays_file import check_folder
 from ohmlearn.checks.times import check_duration
 from ohmlearn.edge_log import EdgeLog, LogError
-from ohmlearn.edge_log.log_writer import journal_path
+from ohmlearn.edge_log.journal import journal_path
 from ohmlearn.edge_log.manifest import Manifest
-from ohmlearn.edge_log.record_loading import file_lengths, load_log
+from ohmlearn.edge_log.records import file_lengths, load_log
 from ohmlearn.nodes import NodeTable
 from ohmlearn.reading.file_names import LOG_MANIFEST, is_log
 from ohmlearn.serve.answer_store import Answers
@@ -72,15 +72,15 @@ class Folder:
         else:
             given = {"epsilon": 0.8, "random_state": 0, **given}
         self.log = EdgeLog(self.path / LOG, n_jobs=settings.n_jobs, **given)
-        self.log._writing()  # refuses a second process
+        self.log.open_for_writing()  # refuses a second process
         try:
             self.database = Database(self.path / DATABASE)
             # Ids of batches that were never acknowledged; see database.py.
-            self.database.forget_after(self.log._store.contents.n_operations)
+            self.database.forget_after(self.log.n_durable)
         except BaseException:
             self.log.close()
             raise
-        self.options = dict(self.log._store.manifest.sparsifier)
+        self.options = self.log.parameters
         self.seed = int(self.options["random_state"])
 
     @property
@@ -91,14 +91,14 @@ class Folder:
     def load_answers(self) -> Answers:
         """Return the last answers; empty ones if there are none, or if they are damaged."""
         # Changes that were stored, but not the answers, are reported again, with new numbers.
-        end, log = self.database.get("changes_end"), self.log._store
+        end, log = self.database.get("changes_end"), self.log
         if self.answers_path.exists():
             try:
                 answers = Answers.load(self.answers_path)
-                n_since = log.contents.n_operations - answers.operation
-                if min(n_since, end - answers.changes_end, self.log.n_nodes - answers.n_nodes) >= 0:
+                n_since = log.n_operations - answers.operation
+                if min(n_since, end - answers.changes_end, log.n_nodes - answers.n_nodes) >= 0:
                     # At least so many edges; the exact number is not kept.
-                    n_since += abs(self.log.n_edges - answers.edges) if n_since else 0
+                    n_since += abs(log.n_edges - answers.edges) if n_since else 0
                     return replace(answers, changes_end=end, n_updates=log.n_updates - n_since)
                 logger.warning("the last answers are computed again: they are not of these edges")
             except (ValueError, KeyError, TypeError, OSError) as error:
@@ -162,7 +162,7 @@ def check_folder_contents(path: str | Path) -> dict[str, Any]:
             "n_operations": live.n_operations,
             "n_labels": database.count_labels(),
             "n_certificates": len(database.certificates(-1)),
-            "settings": dict(log._store.manifest.sparsifier),
+            "settings": log.parameters,
         }
     finally:
         database.close()
