@@ -173,8 +173,8 @@ def test_labels_of_a_file_replace_those_of_the_same_nodes(
     assert_ok(label("--labels", tmp_path / "last.csv", "--state", state, "--json"))
     found = HFSClassifier.load(state)
     at = found.labelled_.tolist().index(found.nodes_.find(["n41"])[0])
-    np.testing.assert_allclose(found._labels.values[at], [0.0, 0.25, 0.75])
-    assert found._labels.weights[at] == 4.0
+    np.testing.assert_allclose(found.problem_.labels.values[at], [0.0, 0.25, 0.75])
+    assert found.problem_.labels.weights[at] == 4.0
 
 
 def test_integers_and_names_as_labels(days: list[Path], state: Path, tmp_path: Path):

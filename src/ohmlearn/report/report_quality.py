@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ohmlearn.estimators.calibration import AccuracyEstimate
-from ohmlearn.estimators.certainty import FEW
+from ohmlearn.estimators.answer import FEW
 from ohmlearn.report.label_columns import has_features
 
 __all__ = ["describe_accuracy", "describe_stability", "measure_quality"]
