@@ -425,6 +425,7 @@ class Answer(ABC):
 class ClassAnswer(Evidence, Answer):
     """The class of every node."""
 
+    has_features = False  # see `report.feature_report.FeatureAnswer`
     without_evidence = "they get the class prior, and reached_ is False there"
     problem: ClassProblem
 
@@ -472,6 +473,16 @@ class ClassAnswer(Evidence, Answer):
         shares = self.uncalibrated().probabilities.copy()
         shares[~self.answered] = np.nan
         return {"shares": shares, "classes": self.problem.classes}
+
+    def left_out_labels(self) -> tuple[Floats, Floats, Floats]:
+        """Return probabilities of labels that were left out, whether they are right, and weights.
+
+        A label is left out only if its class has other labels: otherwise the answer must be wrong.
+        """
+        labels, usable = self.left_out.labels, self.left_out.usable
+        p = self.left_out_probabilities[usable]
+        right = self.given.values[labels[usable], np.argmax(p, axis=1)]
+        return p.max(axis=1), right, self.label_weights[usable]
 
     def warn_few(self) -> None:
         """Warn once if probabilities are those of few labels."""

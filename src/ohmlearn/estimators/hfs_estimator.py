@@ -99,8 +99,7 @@ class HFSEstimator(BaseEstimator, metaclass=ABCMeta):
         points = self._check_points(X, reset=True)
         edges = self._affinity().edges(points)
         y, sample_weight = pair_by_node(y, sample_weight, by_index=edges.nodes is not None)
-        how = {"sample_weight": sample_weight, "n_nodes": edges.n_nodes}
-        self._set(label(edges, self._kind, y, p, **how))
+        self._set(label(edges, self._kind, y, p, sample_weight=sample_weight))
         self.__dict__.pop("X_", None)
         if self.affinity != "precomputed":
             self.X_ = points
@@ -185,11 +184,6 @@ optional
                 f"the nodes of a {type(given).__name__} of edges have ids, so labels need them, "
                 f"too; give y as a dict {{node: label}}, a Series or a table"
             )
-        # The table of a stream has only the nodes read so far.
-        if n_nodes is None and (edges.nodes_are_final or edges.nodes is None):
-            n_nodes = edges.n_nodes
-        if n_nodes is None and y is not None and not is_mapping(y, edges.nodes):
-            n_nodes = len(y)
         how = {"sample_weight": sample_weight, "n_nodes": n_nodes, "at": at, "since": since}
         self._set(label(edges, self._kind, y, p, sparsifier=sparsifier, **how))
         for name in POINTS:

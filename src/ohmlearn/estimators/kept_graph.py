@@ -120,6 +120,12 @@ class KeptGraph:
         self.store, self.moment = found.sparsifier, _given(at, since)
         self.staleness, self.removed_weight = found.staleness, found.removed_weight
 
+    def use_threads(self, n_jobs: int | None) -> None:
+        """Change the number of threads of the sparsifier; the answers stay the same."""
+        kept = self.sparsifier
+        if kept is not None and kept.options.n_jobs != n_jobs:
+            self.store = kept.with_threads(n_jobs)
+
     def take(self, edges: Edges, at: Any = None, since: Any = None) -> None:
         """Take in edges; answers are for the given time from now on."""
         check_moments(edges.time_unit, at, since)

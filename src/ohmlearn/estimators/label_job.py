@@ -13,7 +13,7 @@ from ohmlearn.checks.times import check_moment
 from ohmlearn.edges import Edges
 from ohmlearn.estimators.answer import Answer
 from ohmlearn.estimators.kept_graph import KeptGraph
-from ohmlearn.estimators.label_input import refuse_unknown
+from ohmlearn.estimators.label_input import is_mapping, refuse_unknown
 from ohmlearn.estimators.problem import HFSParameters, Problem
 from ohmlearn.harmonic import HFSResult
 from ohmlearn.points.affinity import refuse_lost_points
@@ -72,6 +72,11 @@ def label(
     if since is not None and not _keeps_times(p, edges, sparsifier):
         first, since = check_moment("since", since), None
         edges = edges.since(first)
+    # The table of a stream has only the nodes read so far.
+    if n_nodes is None and (edges.nodes_are_final or edges.nodes is None):
+        n_nodes = edges.n_nodes
+    if n_nodes is None and y is not None and not is_mapping(y, edges.nodes):
+        n_nodes = len(y)
     # Labels are checked before the edges are read, and numbered afterwards.
     rows = kind.read(p, y, n_nodes, edges.nodes, sample_weight)
     if edges.nodes_are_final:

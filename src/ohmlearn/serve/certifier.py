@@ -74,7 +74,7 @@ class Certifier(Worker):
         live = solved.moment.live
         found = certify(
             _UntilStopped(live, self._stopping),
-            solved.model.graph_,
+            solved.graph,
             random_state=solved.moment.operation,
             n_jobs=self._settings.n_jobs,
         )
