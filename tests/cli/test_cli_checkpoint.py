@@ -104,7 +104,7 @@ def test_after_the_first_pass_labels_can_be_replaced(
     args = [edges, "--max-edges", 200, "--seed", 4, "--checkpoint", kept, "-o", out, "--json"]
     labels.write_text(LABELS[kind])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ohmlearn.estimators.label_job.refine", interrupt)
+        patch.setattr("ohmlearn.estimators.problem.refine", interrupt)
         assert label(*args, "--labels", labels).exit_code == 130
     found = StreamingSparsifier.load(kept).snapshot().edges()
     h = sparsify(read_edges(edges), max_edges=200, random_state=4)

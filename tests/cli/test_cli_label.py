@@ -297,7 +297,7 @@ def test_interrupted_after_the_first_pass_it_keeps_what_it_has(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("ohmlearn.estimators.label_job.refine", interrupt)
+        patch.setattr("ohmlearn.estimators.problem.refine", interrupt)
         result = label(edges, "--labels", labels, "-o", out, "--checkpoint", save)
     assert result.exit_code == 130
     assert (

@@ -58,7 +58,7 @@ def test_checkpoints_and_pages(odd: str, monkeypatch: pytest.MonkeyPatch):
 
     args = ["label", odd, "--labels", f"labels{ODD}.csv", "--checkpoint", f"run{ODD}.ohm"]
     with monkeypatch.context() as patch:
-        patch.setattr("ohmlearn.estimators.label_job.solve_hfs", interrupt)
+        patch.setattr("ohmlearn.estimators.problem.solve_hfs", interrupt)
         result = invoke(*args)
     assert result.exit_code == 130
     assert is_clean(result)

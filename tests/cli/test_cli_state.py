@@ -87,7 +87,7 @@ def test_two_days_are_two_updates_in_python(name: str, tmp_path: Path, state: Pa
     assert [row[0] for row in answers] == [str(x) for x in model.nodes_.ids()]
     assert [row[1] for row in answers] == [str(x) for x in model.transduction_]
     assert [float(row[2]) for row in answers] == model.label_distributions_[:, 0].tolist()
-    assert [source["name"] for source in HFSClassifier.load(state).sources_] == [
+    assert [source["name"] for source in HFSClassifier.load(state).kept_.sources] == [
         day.name for day in days
     ]
 
@@ -174,8 +174,8 @@ def test_labels_of_a_file_replace_those_of_the_same_nodes(
     assert_ok(label("--labels", tmp_path / "last.csv", "--state", state, "--json"))
     found = HFSClassifier.load(state)
     at = found.labelled_.tolist().index(found.nodes_.find(["n41"])[0])
-    np.testing.assert_allclose(found._labels.values[at], [0.0, 0.25, 0.75])
-    assert found._labels.weights[at] == 4.0
+    np.testing.assert_allclose(found.problem_.labels.values[at], [0.0, 0.25, 0.75])
+    assert found.problem_.labels.weights[at] == 4.0
 
 
 def test_integers_and_names_as_labels(days: list[Path], state: Path, tmp_path: Path):
@@ -416,11 +416,14 @@ def test_a_file_that_has_grown_gives_a_warning(tmp_path, monkeypatch):
 
 def test_two_ways_to_write_an_id_are_one_node(tmp_path: Path):
     from ohmlearn.cli.state_option import join_labels
+    from ohmlearn.estimators.label_job import Labelling
+    from ohmlearn.estimators.problem import HFSParameters
 
     edges = (np.array([16, 17]), np.array([17, 18]))
     model = HFSClassifier(random_state=0).fit_edges(read_edges(edges), {16: "a", 18: "b"})
     path = tmp_path / "more.csv"
     path.write_text("node,label,weight\n17,a,1\n17.0,b,3\n")
-    joined, counts = join_labels(model, read_labels(path))
+    found = Labelling(HFSParameters(), model.kept_, model.problem_)
+    joined, counts = join_labels(found, read_labels(path))
     assert joined["17"] == ["a", "b"]
     assert counts == {"kept": 2, "replaced": 0, "new": 1}

@@ -57,7 +57,7 @@ def test_edges_without_a_time_get_the_present_one_and_any_order_is_taken(tmp_pat
         wait_for_answers(service)
         latest = service.envelope()["watermark"]["time"]
         assert abs(latest - Clock().now()) < 60
-        graph = service._labeller.solved.model.graph_
+        graph = service._labeller.solved.graph
         assert service.status()["problems"] == []
     total = float(graph.edges()[2].sum())
     assert total == pytest.approx(w[200:400].sum(), rel=1e-3)  # the others have faded long ago

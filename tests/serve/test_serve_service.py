@@ -277,7 +277,7 @@ def test_old_edges_leave_the_window_and_the_log(tmp_path, monkeypatch):
         new = (u[:600], v[:600], w[:600], np.full(600, 1.7e9 + 7200.0))
         send(service, new, prefix="new")
         wait_for_answers(service)
-        assert service._labeller.solved.model.graph_.n_edges <= 600
+        assert service._labeller.solved.graph.n_edges <= 600
         service._expire()
         service._compact()
         service._end_compaction()

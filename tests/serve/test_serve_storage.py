@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from serve_cases import cut, make_edges, serving, three_labels, wait_for, wait_for_answers
 
-from ohmlearn import EdgeLog, HFSClassifier, StreamingSparsifier
+from ohmlearn import EdgeLog, StreamingSparsifier
 from ohmlearn.edge_log import LogError
 from ohmlearn.edge_log.compaction import Compaction
 from ohmlearn.edge_log.log_sparsifier import SparsifierInStep
 from ohmlearn.edge_log.log_store import Store
+from ohmlearn.estimators.problem import ClassProblem
 from ohmlearn.reading.table_reader import RawBatch
 from ohmlearn.serve.database import Database
 from ohmlearn.serve.service import LabelRow, Offset, Refused
@@ -229,7 +230,7 @@ def test_messages_name_no_paths(tmp_path, monkeypatch):
     with serving(tmp_path / "s") as service:
         for batch in cut(EDGES, 500):
             service.submit(batch).result(30)
-        fail_once(monkeypatch, HFSClassifier, "relabel", LogError("/srv/x, byte 7: damaged"))
+        fail_once(monkeypatch, ClassProblem, "solve", LogError("/srv/x, byte 7: damaged"))
         service.put_labels(three_labels())
         wait_for(lambda: service.problems)
         assert service.problems == ["answers could not be computed: LogError"]

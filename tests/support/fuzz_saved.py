@@ -268,7 +268,7 @@ def use(loaded: HFSClassifier | HFSRegressor, seed: int, path: Path) -> None:
 def ask(model: HFSClassifier | HFSRegressor) -> None:
     """Ask for answers."""
     model.suggest_labels(2)
-    if hasattr(model, "_labels"):
+    if hasattr(model, "problem_"):
         model.transduction_  # noqa: B018
         if isinstance(model, HFSClassifier):
             model.label_distributions_, model.stability_  # noqa: B018

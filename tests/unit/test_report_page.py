@@ -115,7 +115,7 @@ def suggestions(edges, y):
         warnings.simplefilter("ignore", UserWarning)
         model = HFSClassifier(random_state=0).fit_edges(read_edges(edges), y)
         assert model.nodes_ is not None
-        _add_suggestions(report, model, model.nodes_, Answers(model))
+        _add_suggestions(report, model.kept_, model.answer_, model.nodes_, Answers(model.answer_))
     return report.to_html().partition("<main>")[2]
 
 

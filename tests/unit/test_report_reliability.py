@@ -7,7 +7,6 @@ from ohmlearn import HFSClassifier, gallery
 from ohmlearn.report.report_reliability import (
     draw_reliability,
     group_by_probability,
-    left_out_labels,
 )
 
 
@@ -19,14 +18,14 @@ def model() -> HFSClassifier:
 
 
 def test_labels_left_out_agree_with_the_estimated_accuracy(model: HFSClassifier):
-    probability, right, weights = left_out_labels(model)
+    probability, right, weights = model.answer_.left_out_labels()
     assert len(right) == 40
     assert np.average(right, weights=weights) == pytest.approx(model.accuracy_estimate_.value)
     assert np.all((probability >= 0.5) & (probability <= 1.0))
 
 
 def test_groups_are_means_over_tenths(model: HFSClassifier):
-    probability, right, weights = left_out_labels(model)
+    probability, right, weights = model.answer_.left_out_labels()
     groups = group_by_probability(probability, right, weights)
     assert sum(group.n_labels for group in groups) == 40
     for group in groups:
@@ -45,7 +44,7 @@ def test_probability_one_is_in_the_last_group():
 
 def test_dots_are_at_the_groups(model: HFSClassifier):
     pytest.importorskip("matplotlib")
-    groups = group_by_probability(*left_out_labels(model))
+    groups = group_by_probability(*model.answer_.left_out_labels())
     (axes,) = draw_reliability(groups).axes
     dots = axes.collections[-1]
     expected = [(group.probability, group.right) for group in groups]

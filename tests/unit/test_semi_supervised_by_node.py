@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ohmlearn import Graph, HFSClassifier, HFSRegressor, NodeTable, gallery, read_edges
-from ohmlearn.estimators.labels_by_node import by_node
+from ohmlearn.estimators.label_input import by_node
 
 pandas = pytest.importorskip("pandas")
 

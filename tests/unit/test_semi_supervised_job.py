@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 
 from ohmlearn import Graph, gallery
 from ohmlearn.estimators import HFSClassifier
@@ -85,7 +86,10 @@ def test_answers_while_the_stream_lasts():
     ):
         model.relabel(LABELS)
     for batch in stream[3:]:
-        model.update(batch)
+        model.update(batch, solve=False)
+    with pytest.raises(NotFittedError, match=r"taken in edges since the last answer; call solve"):
+        model.transduction_  # noqa: B018
+    model.solve()
     at_once = HFSClassifier(random_state=0, passes=1, tol=1e-9).fit_edges(stream, LABELS)
     graph = at_once.sparsifier_.snapshot()
     assert graph == model.sparsifier_.snapshot()

@@ -117,7 +117,7 @@ def test_columns_of_a_table_are_the_classes(tmp_path):
         read_edges(tmp_path / "e.csv"), table, sample_weight=pandas.Series({"dan": 2.0})
     )
     assert named.labelled_.tolist() == [0, 2, 3]
-    assert named._labels.weights.tolist() == [1.0, 1.0, 2.0]
+    assert named.problem_.labels.weights.tolist() == [1.0, 1.0, 2.0]
     # A table with one column has labels, and an index may have a node several times.
     column = pandas.DataFrame({"label": ["spam", "ham"]}, index=["ann", "dan"])
     with pytest.warns(DataConversionWarning):
@@ -129,7 +129,7 @@ def test_columns_of_a_table_are_the_classes(tmp_path):
         sample_weight=pandas.Series([1.0, 2.0, 0.5], index=index),
     )
     assert named.labelled_.tolist() == [0, 3]
-    assert named._labels.weights.tolist() == [1.5, 2.0]
+    assert named.problem_.labels.weights.tolist() == [1.5, 2.0]
 
 
 def test_contradictions_are_reported(tmp_path):
@@ -141,8 +141,8 @@ def test_contradictions_are_reported(tmp_path):
     assert len(caught) == 1
     assert caught[0].filename == __file__
     assert model.contradicting_.tolist() == [1, 3]
-    np.testing.assert_allclose(model._columns(), [[1, 0], [2 / 3, 1 / 3], [0.5, 0.5]])
-    assert model._labels.weights.tolist() == [2.0, 3.0, 2.0]
+    np.testing.assert_allclose(model.problem_.columns, [[1, 0], [2 / 3, 1 / 3], [0.5, 0.5]])
+    assert model.problem_.labels.weights.tolist() == [2.0, 3.0, 2.0]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.relabel({"dan": ["spam", "spam"], "bob": {"ham": 0.5, "spam": 0.5}})
@@ -198,7 +198,7 @@ def test_passes_over_the_edges_and_updates_keep_the_weights():
     np.testing.assert_allclose(model.scores_, exact.scores_, atol=1e-6 * np.ptp(exact.scores_))
     exact.update(([0, 5], [1, 6]))
     s, Y = np.array([3.0, 2.0, 1.0]), np.array([[1, 0], [0, 1], [1, 0.0]])
-    expected = dense_scores(exact.graph_, [0, 1, 2], Y, s, exact._choose_gamma(), True)
+    expected = dense_scores(exact.graph_, [0, 1, 2], Y, s, exact.gamma_, True)
     np.testing.assert_allclose(exact.scores_, expected, atol=1e-7)
 
 

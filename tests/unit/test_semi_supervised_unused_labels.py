@@ -58,7 +58,7 @@ def test_other_nodes_are_as_without_them(options, n_nodes):
         model = HFSClassifier(**{"epsilon": 0.9, "random_state": 0} | options)
         found.append(model.fit_edges((U, V), labels, n_nodes=n_nodes))
     without, model = found
-    assert model._holds_all_edges() == (model.epsilon is None)  # else edges were dropped
+    assert model.kept_.holds_all_edges == (model.epsilon is None)  # else edges were dropped
     same_classes(without, model)
     assert model.transduction_[N : N + N_ALONE].tolist() == list(ALONE.values())
     assert np.all(model.label_distributions_[N : N + N_ALONE].max(axis=1) == 1.0)
@@ -109,7 +109,7 @@ def test_updates_other_labels_and_files(tmp_path):
         same_classes(found[0], other)
     # A node gets its first edge, and its label counts.
     changed = found[2].update(([N], [0]))
-    assert len(changed._used.nodes) == len(GIVEN) + 1
+    assert len(changed.problem_.used.nodes) == len(GIVEN) + 1
     assert changed.accuracy_estimate_.n_labels == len(GIVEN) + 1
     assert len(found[3].relabel(GIVEN).transduction_) == N
 

@@ -23,7 +23,7 @@ def test_the_chance_of_a_single_edge_of_weight_one_is_the_inverse_of_its_weight(
     sparsifier = sparsified()
     assert sparsifier.n_resamples_ > 1
     _, _, w = sparsifier.snapshot().edges()
-    np.testing.assert_allclose(sparsifier._sample().chance, 1.0 / w, rtol=1e-5)
+    np.testing.assert_allclose(sparsifier.sample().chance, 1.0 / w, rtol=1e-5)
     assert w.min() < 5.0 < w.max()
 
 
@@ -130,7 +130,7 @@ def test_chances_of_parallel_rows_of_a_merge_are_combined():
     uncertain = StreamingSparsifier.from_state(state)
     merged = certain.merge(uncertain)
     assert merged.snapshot().edges()[2].tolist() == [4.0]
-    np.testing.assert_allclose(merged._sample().chance, 1.0 - 0.75 / 16.0)
+    np.testing.assert_allclose(merged.sample().chance, 1.0 - 0.75 / 16.0)
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def test_edges_beyond_the_target_are_dropped(forget):
     sparsifier = StreamingSparsifier(epsilon=0.5, random_state=0, **forget)
     sparsifier.update(u, v, w, np.zeros(len(u)))
     assert sparsifier.snapshot().n_edges <= target(0.5) < len(u)
-    assert not sparsifier._sample().is_whole
+    assert not sparsifier.sample().is_whole
 
 
 @pytest.mark.parametrize("budget", [{"epsilon": 0.8}, {"max_edges": 4 * N}])
@@ -66,7 +66,7 @@ def test_repeats_of_few_edges_are_only_added_up(budget):
     order = np.lexsort(pairs[1::-1])
     np.testing.assert_allclose(whole.snapshot().edges()[2], true[order], rtol=1e-5)
     again = StreamingSparsifier(random_state=2, **budget).update(u[:100], v[:100], w[:100])
-    assert again.merge(whole)._sample().is_whole
+    assert again.merge(whole).sample().is_whole
 
 
 def test_an_estimator_reads_the_edges_once():
@@ -96,4 +96,4 @@ def test_a_merge_with_a_thinned_sparsifier_is_not_whole():
     thinned = StreamingSparsifier(epsilon=0.9, random_state=1).update(dense)
     assert thinned.n_resamples_ > 0
     merged = StreamingSparsifier(epsilon=0.9, random_state=2).update([0], [1]).merge(thinned)
-    assert not merged._sample().is_whole
+    assert not merged.sample().is_whole

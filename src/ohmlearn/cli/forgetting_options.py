@@ -10,8 +10,9 @@ from ohmlearn.cli.edge_options import as_moment, check_durations
 
 if TYPE_CHECKING:
     from ohmlearn.edges import Edges
-    from ohmlearn.estimators import HFSClassifier
+    from ohmlearn.graph import Graph
     from ohmlearn.graph.time_view import TimeView
+    from ohmlearn.sparsifier import StreamingSparsifier
 
 __all__ = ["Forgetting", "check_window", "forgetting_options"]
 
@@ -79,12 +80,12 @@ class Forgetting:
         return choose_view(options, latest, None, self.moment.get("since"))
 
 
-def check_window(model: "HFSClassifier", stream: "Edges") -> None:
+def check_window(graph: "Graph", sparsifier: "StreamingSparsifier | None", stream: "Edges") -> None:
     """Refuse answers without any edge, because of a window or because all were removed."""
     from ohmlearn.checks.times import show_time
 
-    view, kept = model.graph_.view, model.sparsifier_
-    if model.graph_.n_edges > 0 or kept is None:
+    view, kept = graph.view, sparsifier
+    if graph.n_edges > 0 or kept is None:
         return
     if view is not None and kept.latest_ is not None:
         unit = stream.time_unit

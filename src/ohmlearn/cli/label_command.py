@@ -3,9 +3,10 @@
 import json
 import time
 import warnings
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -33,36 +34,44 @@ from ohmlearn.cli.model_options import (
     check_label_columns,
     has_many_classes,
     label_columns_options,
-    make_model,
+    make_parameters,
     model_options,
     read_label_file,
     sparsifier_options,
+    warn_apart,
 )
 from ohmlearn.cli.output_options import check_outputs, output_options, write_output
 from ohmlearn.cli.threads_option import threads_option
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from ohmlearn.certificate import Certificate
     from ohmlearn.cli.checkpoint import Checkpoint
     from ohmlearn.cli.state_option import Intake, State
-    from ohmlearn.dask import ClusterEdges
-    from ohmlearn.estimators import HFSClassifier
-    from ohmlearn.reading import EdgeStream
+    from ohmlearn.estimators.kept_graph import KeptGraph
+    from ohmlearn.estimators.label_job import Labelling
+    from ohmlearn.graph import Graph
     from ohmlearn.reading.label_table import FileLabels
     from ohmlearn.report.label_columns import Answers
     from ohmlearn.sparsifier import StreamingSparsifier
 
-    Source = EdgeStream | ClusterEdges
-    # The model, its stream, the certificate or why there is none, figures for the summary, and
-    # what is left to do after the output.
-    Outcome = tuple[HFSClassifier, Any, Certificate | str, dict[str, Any], Callable[[], None]]
-
-__all__ = ["label"]
+__all__ = ["Outcome", "label"]
 
 MOST_COLUMNS = 1000  # of probabilities
 MOST_PASSES = 20  # of the certificate on the page
+
+
+class Outcome(NamedTuple):
+    """What was found, and what is left to do."""
+
+    answer: Any  # ClassAnswer or FeatureAnswer
+    kept: "KeptGraph | None"  # None with features
+    sparsifier: Any
+    stream: Any
+    certificate: "Certificate | str"  # or why there is none
+    about: dict[str, Any]  # figures for the summary
+    finish: "Callable[[], None]"  # after the output
 
 
 @main.command()
@@ -172,21 +181,21 @@ def label(**options: Any) -> None:
         _check_classes(labels.classes(), options, labels)
     job = _label_with_state if options["state"] else _label
     job = _label_with_features if options["features_file"] else job
-    model, stream, certificate, about, finish = job(options, labels, Forgetting(options))
-    check_window(model, stream)
+    outcome = job(options, labels, Forgetting(options))
+    check_window(outcome.answer.problem.full_graph, outcome.sparsifier, outcome.stream)
     with phase("calibrating probabilities"):
-        answers = Answers(model, options["min_confidence"])
-        columns = answers.columns(NodeIds(stream.nodes), options["top"])
+        answers = Answers(outcome.answer, options["min_confidence"])
+        columns = answers.columns(NodeIds(outcome.stream.nodes), options["top"])
     write_output(options["output"], columns, options["csv_safe"])
     if options["report"] or not options["quiet"]:
         with phase("estimating accuracy and stability"):
-            summary = make_summary(model, stream, answers, options) | about
+            summary = make_summary(outcome, answers, options) | outcome.about
         summary |= _cost(time.perf_counter() - start)
         if options["report"]:
             with phase(f"making {options['report']}"):
-                _write_page(model, stream, answers, summary, certificate, options["report"])
+                _write_page(outcome, answers, summary, options["report"])
         print_summary(summary, options)
-    finish()
+    outcome.finish()
 
 
 def _check_state_options(options: dict[str, Any]) -> None:
@@ -204,8 +213,11 @@ def _check_state_options(options: dict[str, Any]) -> None:
             raise click.UsageError(f"--{name} and --state cannot be used together")
 
 
-def _label(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> "Outcome":
+def _label(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> Outcome:
     """Label all edges."""
+    from ohmlearn.estimators.label_job import label
+    from ohmlearn.estimators.problem import ClassProblem
+
     with ExitStack() as stack:
         if options["cluster"]:
             stream: Any = stack.enter_context(
@@ -213,7 +225,7 @@ def _label(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> "Out
             )
         else:
             stream = open_edges(options, needs_times=forgetting.needs_times)
-        model = make_model(options, stream.rereadable, labels, **forgetting.parameters)
+        p = make_parameters(options, stream.rereadable, labels, **forgetting.parameters)
         sparsifier, checkpoint = _make_sparsifier(options, stream, forgetting, labels)
         edges = stream
         if options["cluster"]:
@@ -225,102 +237,123 @@ def _label(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> "Out
         if line is not None and options["report"] and not options["no_certificate"]:
             line.n_later = MOST_PASSES
         try:
-            model.fit_edges(
-                edges, labels, sample_weight=labels.weights, sparsifier=sparsifier,
-                **forgetting.moment,
+            found = label(
+                edges, ClassProblem, labels, p, sample_weight=labels.weights,
+                sparsifier=sparsifier, **forgetting.moment,
             )  # fmt: skip
-            certificate = _certify(model, edges, options)
+            certificate = _certify(found.problem.full_graph, edges, options)
         except KeyboardInterrupt:
             _save(sparsifier, checkpoint)
             raise click.exceptions.Exit(130) from None
 
     finish = (lambda: None) if checkpoint is None else checkpoint.remove
-    return model, stream, certificate, {}, finish
+    return _outcome(found, stream, certificate, {}, finish)
 
 
-def _label_with_features(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> "Outcome":
+def _outcome(
+    found: "Labelling",
+    stream: Any,
+    certificate: "Certificate | str",
+    about: dict[str, Any],
+    finish: Callable[[], None],
+) -> Outcome:
+    """Return the outcome of a job on edges alone, and warn of what may be wrong."""
+    warn_apart(found)
+    found.answer.warn_few()
+    kept = found.kept
+    return Outcome(found.answer, kept, kept.sparsifier, stream, certificate, about, finish)
+
+
+def _label_with_features(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> Outcome:
     """Label all nodes from features and edges."""
+    from ohmlearn.report.feature_report import FeatureAnswer
+
     model, stream, edges = label_with_features(options, labels, forgetting)
     about = {}
     if forgetting.moment.get("since") is not None:
         when = {"since": edges.view.since, "latest": edges.latest, "unit": edges.time_unit}
         about["time"] = {"at": None, "half_life": None, "asked": None, **when}
-    return model, stream, _certify(model, edges, options), about, lambda: None
+    certificate, answer = _certify(model.graph_, edges, options), FeatureAnswer(model)
+    return Outcome(answer, None, model.sparsifier_, stream, certificate, about, lambda: None)
 
 
-def _label_with_state(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> "Outcome":
+def _label_with_state(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> Outcome:
     """Add edges and labels to the model in a file, or start one."""
+    from ohmlearn._phases import Phase, phase
     from ohmlearn.cli.state_option import Intake, NoEdges, State, join_labels
+    from ohmlearn.estimators.label_job import label
+    from ohmlearn.estimators.problem import ClassProblem
 
     state = State(options["state"], options)
-    model, n_before = state.model, 0
-    if model is None and not options["edges"]:
+    found, n_before = state.found, 0
+    if found is None and not options["edges"]:
         raise click.UsageError(f"there is no {state.path} yet; give the first EDGES")
-    if labels is None and not hasattr(model, "labelled_"):
+    if labels is None and (found is None or found.problem is None):
         raise click.UsageError(f"{state.path} has no labels yet; give them with --labels")
-    classes = set(getattr(model, "classes_", ()))
+    classes = set(() if found is None or found.problem is None else found.problem.classes)
     _check_classes(classes, options)
     sparsifier, _ = _make_sparsifier(options, None, forgetting, labels, classes)
     assert sparsifier is not None
-    if model is not None:
+    if found is not None:
         sparsifier = state.check_options(sparsifier)
         n_before = sparsifier.n_edges_seen_
-    stream: Any = NoEdges(None if model is None else model.nodes_)
+    stream: Any = NoEdges(None if found is None else found.kept.nodes)
     if options["edges"]:
         stream = open_edges(options, stream.nodes, needs_times=sparsifier.options.has_times)
     if stream.is_log:
         raise click.UsageError("a log of edges keeps its own sparsifier; leave out --state")
     if labels is not None:
         check_ids(stream, labels.path, list(labels), heading=labels.id_heading)
-    intake = Intake(getattr(model, "sources_", []), stream, state.path, options["again"])
-    edges = None
+    known = [] if found is None else found.kept.sources
+    intake = Intake(known, stream, state.path, options["again"])
+    edges: Any = None
     if options["edges"]:
-        edges = watch_edges(stream, options, sparsifier, intake, needs_edges=model is None)
+        edges = watch_edges(stream, options, sparsifier, intake, needs_edges=found is None)
     counts = {"kept": 0, "replaced": 0, "new": len(labels or ())}
     try:
-        if model is None:
+        if found is None:
             options["passes"] = options["passes"] or 1
-            model = make_model(options, stream.rereadable, labels, **forgetting.parameters)
-            model.fit_edges(
-                edges, labels, sample_weight=labels.weights, sparsifier=sparsifier,
-                **forgetting.moment,
+            p = make_parameters(options, stream.rereadable, labels, **forgetting.parameters)
+            found = label(
+                edges, ClassProblem, labels, p, sample_weight=labels.weights,
+                sparsifier=sparsifier, **forgetting.moment,
             )  # fmt: skip
         else:
-            is_changed = state.change_options(options)
-            joined, counts = join_labels(model, labels)
-            state.check_labels(joined)
-            if edges is not None or forgetting.moment:
-                model.update([] if edges is None else edges, **forgetting.moment)
+            found, is_changed = state.change_options(options)
+            p, kept, problem = found.parameters, found.kept, found.problem
+            joined, counts = join_labels(found, labels)
+            rows = ClassProblem.read(p, joined, kept.n_nodes, kept.nodes, joined.weights)
+            has_more = edges is not None or bool(forgetting.moment)
+            if has_more:
+                with phase(Phase("reading edges", 1, 1)):
+                    kept.take(stream if edges is None else edges, **forgetting.moment)
             if labels is not None or is_changed:
-                model.relabel(joined, sample_weight=joined.weights)
+                found = found.solve(ClassProblem.make(rows, kept, p, found.before))
+            elif has_more or found.answer is None:
+                found = found.solve(problem.on(kept, p, found.before))
     except KeyboardInterrupt:
         tell(f"Interrupted; {state.path} is as it was" if n_before else "Interrupted")
         raise click.exceptions.Exit(130) from None
     about = {"path": state.path, "n_edges_before": n_before, "labels": counts}
-    kept = "Not measured, because only the new edges can be read, not those of earlier runs."
-    return model, stream, kept, {"state": about}, partial(_save_state, state, model, intake)
+    why = "Not measured, because only the new edges can be read, not those of earlier runs."
+    finish = partial(_save_state, state, found, intake)
+    return _outcome(found, stream, why, {"state": about}, finish)
 
 
-def _save_state(state: "State", model: "HFSClassifier", intake: "Intake") -> None:
+def _save_state(state: "State", found: "Labelling", intake: "Intake") -> None:
     from ohmlearn._phases import phase
 
     with phase(f"writing {state.path}"):
-        state.save(model, intake.sources)
+        state.save(found, intake.sources)
 
 
-def _write_page(
-    model: "HFSClassifier",
-    stream: "Source",
-    answers: "Answers",
-    summary: dict[str, Any],
-    certificate: "Certificate | str",
-    path: str,
-) -> None:
+def _write_page(outcome: Outcome, answers: "Answers", summary: dict[str, Any], path: str) -> None:
     from ohmlearn.report.label_report import make_page
 
     without = OF_EDGES_ALONE if "features" in summary else ()
     command = repeat_command(without)
-    page = make_page(model, stream.nodes, answers, summary, certificate, command)
+    nodes, certificate = outcome.stream.nodes, outcome.certificate
+    page = make_page(outcome.kept, outcome.answer, nodes, answers, summary, certificate, command)
     page.write(path)
     summary["report"] = path
 
@@ -378,7 +411,7 @@ def _save(sparsifier: "StreamingSparsifier | None", checkpoint: "Checkpoint | No
     tell(f"Interrupted after {sparsifier.n_edges_seen_:,} edges; {hint}")
 
 
-def _certify(model: "HFSClassifier", edges: Any, options: dict[str, Any]) -> "Certificate | str":
+def _certify(h: "Graph", edges: Any, options: dict[str, Any]) -> "Certificate | str":
     """Measure the sparsifier for the page, or return why not."""
     from ohmlearn.certificate import certify
 
@@ -390,7 +423,7 @@ def _certify(model: "HFSClassifier", edges: Any, options: dict[str, Any]) -> "Ce
         return ""
     _print_cost(options)
     return certify(
-        edges, model.graph_, eta=0.2, max_passes=MOST_PASSES, random_state=options["seed"],
+        edges, h, eta=0.2, max_passes=MOST_PASSES, random_state=options["seed"],
         n_jobs=options["threads"],
     )  # fmt: skip
 

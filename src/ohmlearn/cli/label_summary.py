@@ -9,7 +9,9 @@ import click
 from ohmlearn.cli.messages import tell
 
 if TYPE_CHECKING:
-    from ohmlearn.estimators import HFSClassifier
+    from ohmlearn.cli.label_command import Outcome
+    from ohmlearn.estimators.answer import ClassAnswer
+    from ohmlearn.report.feature_report import FeatureAnswer
     from ohmlearn.report.label_columns import Answers
 
 __all__ = ["make_summary", "print_summary"]
@@ -17,15 +19,12 @@ __all__ = ["make_summary", "print_summary"]
 MANY = 20  # classes, each with a column
 
 
-def make_summary(
-    model: "HFSClassifier", stream: Any, answers: "Answers", options: dict[str, Any]
-) -> dict[str, Any]:
+def make_summary(outcome: "Outcome", answers: "Answers", options: dict[str, Any]) -> dict[str, Any]:
     """Return all figures."""
-    from ohmlearn.report.label_columns import has_features
     from ohmlearn.report.report_quality import measure_quality
 
-    assert model.sparsifier_ is not None
-    stats = model.sparsifier_.stats_
+    stream, answer, kept = outcome.stream, outcome.answer, outcome.sparsifier
+    problem, stats = answer.problem, kept.stats_
     summary = {
         "sources": stream.sources,
         "n_nodes": len(stream.nodes),
@@ -33,62 +32,61 @@ def make_summary(
         "n_self_loops_dropped": int(stats["n_self_loops_dropped"]),
         "n_zero_weights_dropped": int(stats["n_zero_weights_dropped"]),
         "n_bad_rows": stream.n_bad,
-        "n_edges_kept": model.graph_.n_edges,
-        "n_labelled": len(model.labelled_),
-        "n_unused_labels": len(model.labelled_) - len(model._used.nodes),
+        "n_edges_kept": problem.full_graph.n_edges,
+        "n_labelled": len(problem.labels.nodes),
+        "n_unused_labels": len(problem.labels.nodes) - len(problem.used.nodes),
         "n_relabelled": answers.n_relabelled,
         "n_unreached": int((~answers.reached).sum()),
         "classes": answers.count(),
         "top": options["top"],
     }
-    if has_features(model):
+    if answer.has_features:
         summary["n_without_answer"] = int((~answers.answered).sum())
-        summary |= _about_features(model, options)
+        summary |= _about_features(answer, options)
     else:
-        summary |= _about_graph(model)
-    view = model.graph_.view
+        summary |= _about_graph(answer)
+    view = problem.full_graph.view
     if view is not None:
-        kept = model.sparsifier_
         unit = stream.time_unit
         when = {"latest": kept.latest_, "unit": unit, "asked": kept.options.half_life}
         summary["time"] = {**asdict(view), **when}
-    if hasattr(model, "staleness_") and stream.is_log:
-        summary["staleness"] = model.staleness_
+    if outcome.kept is not None and stream.is_log:
+        summary["staleness"] = outcome.kept.staleness
     if answers.abstained is not None:
         summary["n_abstained"] = int(answers.abstained.sum())
     dominant = answers.find_dominant()
     if dominant is not None:
         summary["dominant_class"] = dominant._asdict()
-    summary |= measure_quality(model)
+    summary |= measure_quality(answer)
     if "unstable_share" in summary:
         summary["unstable_remedy"] = _remedy(stream.rereadable, options)
     return summary
 
 
-def _about_graph(model: "HFSClassifier") -> dict[str, Any]:
-    """Return figures of a model of the edges alone."""
-    names = map(str, model.classes_.tolist())
+def _about_graph(answer: "ClassAnswer") -> dict[str, Any]:
+    """Return figures of an answer from the edges alone."""
+    problem = answer.problem
+    names = map(str, problem.classes.tolist())
     figures = {
-        "passes": model.n_iter_,
-        "n_contradicting": len(model.contradicting_),
-        "class_prior": dict(zip(names, model.class_prior_.tolist(), strict=True)),
-        "method": model.method_,
+        "passes": answer.n_iter,
+        "n_contradicting": len(problem.contradicting),
+        "class_prior": dict(zip(names, answer.class_prior.tolist(), strict=True)),
+        "method": problem.method,
     }
-    if model.method == "auto":
-        figures["method_losses"] = model.method_losses_
-    return figures
+    return figures | ({"method_losses": problem.method_losses} if problem.method_losses else {})
 
 
-def _about_features(model: Any, options: dict[str, Any]) -> dict[str, Any]:
-    """Return figures of a model of features and edges."""
+def _about_features(answer: "FeatureAnswer", options: dict[str, Any]) -> dict[str, Any]:
+    """Return figures of an answer from features and edges."""
     from ohmlearn.report.feature_report import measure_features
 
-    several = (model._labels.values > 0.0).sum(axis=1) > 1
+    several = (answer.problem.labels.values > 0.0).sum(axis=1) > 1
+    figures = measure_features(answer.model)
     return {
         "passes": 1,
         "n_contradicting": int(several.sum()),
         "method": "features",
-        "features": {"model": options["model"] or "logistic", **measure_features(model)},
+        "features": {"model": options["model"] or "logistic", **figures},
     }
 
 

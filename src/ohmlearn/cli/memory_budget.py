@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from ohmlearn.checks.parameters import check_memory
-from ohmlearn.estimators.label_job import most_left_out
+from ohmlearn.estimators.problem import most_left_out
 from ohmlearn.sparsifier.sparsifier_options import NODE_BYTES, ROW_BYTES, TIME_BYTES
 
 __all__ = ["Budget", "find_budget"]

@@ -12,7 +12,8 @@ from ohmlearn.cli.edge_options import as_column, fraction
 from ohmlearn.cli.messages import tell
 
 if TYPE_CHECKING:
-    from ohmlearn.estimators import HFSClassifier
+    from ohmlearn.estimators.label_job import Labelling
+    from ohmlearn.estimators.problem import HFSParameters
     from ohmlearn.reading.label_table import FileLabels
 
 __all__ = [
@@ -20,12 +21,12 @@ __all__ = [
     "check_label_columns",
     "has_many_classes",
     "label_columns_options",
-    "make_model",
+    "make_parameters",
     "model_choices",
     "model_options",
     "read_label_file",
     "sparsifier_options",
-    "use_own_words",
+    "warn_apart",
 ]
 
 MANY = 20  # classes
@@ -171,39 +172,35 @@ def as_list(label: Any) -> list[Any]:
     return label if isinstance(label, list) else [label]
 
 
-def make_model(
+def make_parameters(
     options: dict[str, Any],
     rereadable: bool,
     labels: "FileLabels | None" = None,
     **parameters: Any,
-) -> "HFSClassifier":
-    """Return the classifier that the options describe; those of `model_options` may be absent.
+) -> "HFSParameters":
+    """Return the parameters that the options describe; those of `model_options` may be absent.
 
     More `parameters` are passed on.
     """
-    from ohmlearn.estimators import HFSClassifier
+    from ohmlearn.estimators.problem import HFSParameters
 
     passes = options["passes"] or (3 if rereadable else 1)
     if passes > 1 and not rereadable:
         raise click.UsageError("a pipe can be read only once: use --passes 1, or a file")
     chosen = model_choices(options, labels or {}) if "method" in options else {}
-    model = HFSClassifier(
-        epsilon=options["epsilon"],
-        max_edges=options["max_edges"],
-        passes=passes,
-        random_state=options["seed"],
-        n_jobs=options["threads"],
-        **chosen,
-        **parameters,
-    )
-    use_own_words(model)
-    return model
+    given = {
+        "epsilon": options["epsilon"],
+        "max_edges": options["max_edges"],
+        "passes": passes,
+        "random_state": options["seed"],
+        "n_jobs": options["threads"],
+    }
+    return HFSParameters.check("HFSClassifier", given | chosen | parameters)
 
 
-def use_own_words(model: "HFSClassifier") -> None:
-    """Make a model warn of nodes without a label in the words of the command line."""
-    model._without_evidence = "their label is left empty, and reached is false there"
-    model._how_to_connect = ""
+def warn_apart(found: "Labelling") -> None:
+    """Warn of nodes without a label in the words of the command line."""
+    found.answer.warn_apart("their label is left empty, and reached is false there", "")
 
 
 def model_choices(options: dict[str, Any], labels: dict[str, Any]) -> dict[str, Any]:

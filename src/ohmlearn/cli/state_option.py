@@ -3,8 +3,7 @@
 import os
 import warnings
 from collections.abc import Iterator
-from copy import copy
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +13,13 @@ import numpy as np
 from ohmlearn._arrays_file import HEAD, read_arrays
 from ohmlearn.cli.main import was_given
 from ohmlearn.cli.messages import tell
-from ohmlearn.cli.model_options import as_list, make_model, model_choices, use_own_words
+from ohmlearn.cli.model_options import as_list, make_parameters, model_choices
 from ohmlearn.cli.state_sources import EdgeDigest, describe_file
 from ohmlearn.edges import Batch, Edges
-from ohmlearn.estimators import HFSClassifier
-from ohmlearn.estimators.model_file import is_model, load_model
+from ohmlearn.estimators.kept_graph import KeptGraph
+from ohmlearn.estimators.label_job import Labelling
+from ohmlearn.estimators.model_file import is_model, load_labelling, save_labelling
+from ohmlearn.estimators.problem import ClassProblem, HFSParameters
 from ohmlearn.nodes import NodeTable
 from ohmlearn.reading.label_table import FileLabels, as_node_ids, gather
 from ohmlearn.sparsifier import StreamingSparsifier
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Intake", "NoEdges", "State", "join_labels"]
 
+NAME = "HFSClassifier"  # which can load the file, too
 REMEDY = "leave out the option, or name another state to start over"
 
 
@@ -50,41 +52,49 @@ class State:
     Attributes
     ----------
     path : str
-    model : HFSClassifier or None
+    found : Labelling or None
         None if there is no file yet.
     """
 
     def __init__(self, path: str, options: dict[str, Any]) -> None:
         self.path = path
-        self.model: HFSClassifier | None = None
+        self.found: Labelling | None = None
+        self._points: dict[str, Any] = {}  # of an estimator that was fitted to points
         self._before = _read_head(path)
         if self._before is not None:
-            self.model = self._load(options)
-            use_own_words(self.model)
-            self.model._use_threads(options["threads"])
-            _number_nodes(self.model)
+            found, threads = self._load(options), options["threads"]
+            found.kept.use_threads(threads)
+            _number_nodes(found)
+            p = replace(found.parameters, n_jobs=threads)
+            problem, answer = found.problem, found.answer
+            if problem is not None:
+                problem = replace(problem, parameters=p, nodes=found.kept.nodes)
+            if answer is not None:
+                answer = problem.answer(answer.result, answer.n_iter)
+            self.found = found._replace(parameters=p, problem=problem, answer=answer)
 
-    def _load(self, options: dict[str, Any]) -> HFSClassifier:
-        """Return the model in the file, or a new one with the sparsifier in it."""
+    def _load(self, options: dict[str, Any]) -> Labelling:
+        """Return what the file holds, or a start with the sparsifier in it."""
         arrays = read_arrays(self.path)
         if is_model(arrays):
-            model = load_model(HFSClassifier, self.path, arrays)
+            how = (self.path, NAME, ClassProblem, {}, arrays)
+            found, _, self._points = load_labelling(*how)
         else:
             kept = StreamingSparsifier.load(self.path)
             budget = {"epsilon": kept.options.epsilon, "max_edges": kept.options.max_edges}
             times = {name: getattr(kept.options, name) for name in ("half_life", "horizon")}
-            model = make_model({**options, **budget, "seed": kept.seed}, False, **times)
-            model.update(kept)
-        if model.sparsifier_ is None:
+            p = make_parameters({**options, **budget, "seed": kept.seed}, False, **times)
+            found = Labelling(p, KeptGraph.start(p, sparsifier=kept))
+        if found.kept.sparsifier is None:
             raise ValueError(
                 f"{self.path} holds a model that keeps all edges (epsilon=None), which only "
                 f"Python can continue"
             )
-        return model
+        return found
 
     def check_options(self, asked: StreamingSparsifier) -> StreamingSparsifier:
         """Return the sparsifier, unless options for it were given that differ from its own."""
-        kept = None if self.model is None else self.model.sparsifier_
+        kept = None if self.found is None else self.found.kept.sparsifier
         assert kept is not None
         asked_now = _describe(asked)
         for name, (before, shown) in _describe(kept).items():
@@ -106,37 +116,31 @@ class State:
             )
         return kept
 
-    def change_options(self, options: dict[str, Any]) -> bool:
-        """Set options of the model that were given; return whether any of them is new."""
-        model = self.model
-        assert model is not None
-        classes = {str(name): name for name in getattr(model, "classes_", np.empty(0)).tolist()}
-        changed = False
-        for name, value in model_choices(options, classes).items():
-            before = getattr(model, name)
+    def change_options(self, options: dict[str, Any]) -> tuple[Labelling, bool]:
+        """Return the labelling with the options that were given, and whether any of them is new."""
+        found = self.found
+        assert found is not None
+        known = [] if found.problem is None else found.problem.classes.tolist()
+        changed: dict[str, Any] = {}
+        for name, value in model_choices(options, {str(one): one for one in known}).items():
+            before = getattr(found.parameters, name)
             if was_given(name) and before != value:
-                model.set_params(**{name: value})
-                changed = True
+                changed[name] = value
                 if not (options["quiet"] or options["as_json"]):
                     option = f"--{name.replace('_', '-')}"
                     tell(f"{self.path}: {option} was {before!r}, and is {value!r} from now on")
-        return changed
+        return found._replace(parameters=replace(found.parameters, **changed)), bool(changed)
 
-    def check_labels(self, labels: FileLabels) -> None:
-        """Refuse labels with which the model cannot continue, before edges are read."""
-        model = copy(self.model)
-        assert model is not None
-        model._read_labels(labels, model._n_nodes, model._nodes, labels.weights)
-
-    def save(self, model: HFSClassifier, sources: list[dict[str, Any]]) -> None:
+    def save(self, found: Labelling, sources: list[dict[str, Any]]) -> None:
         """Replace the file, unless another run has done so meanwhile."""
         if _read_head(self.path) != self._before:
             raise ValueError(
                 f"{self.path} was written by another run meanwhile, so it stays as it is; run this "
                 f"command again"
             )
-        model.sources_ = [*getattr(model, "sources_", []), *sources]
-        model.save(self.path)
+        found.kept.sources = [*found.kept.sources, *sources]
+        parameters = {name: getattr(found.parameters, name) for name in HFSParameters.names()}
+        save_labelling(self.path, NAME, found, parameters, self._points)
 
 
 def _describe(sparsifier: StreamingSparsifier) -> dict[str, tuple[Any, Any]]:
@@ -160,12 +164,13 @@ def _read_head(path: str) -> bytes | None:
         return file.read(HEAD)
 
 
-def _number_nodes(model: HFSClassifier) -> None:
-    """Give a model whose nodes are numbers a table of ids: the numbers."""
-    kept = model.sparsifier_
-    if model.nodes_ is None and kept is not None and kept.stats_["n_nodes"] > 0:
-        kept.nodes = model._nodes = NodeTable()
-        kept.nodes.add(np.arange(max(kept.stats_["n_nodes"], model.graph_.n_nodes)))
+def _number_nodes(found: Labelling) -> None:
+    """Give a graph whose nodes are numbers a table of ids: the numbers."""
+    kept = found.kept.store
+    if kept.nodes is None and found.kept.graph.n_nodes > 0:
+        n_nodes = found.kept.graph.n_nodes if found.problem is None else found.problem.n_nodes
+        kept.nodes = NodeTable()
+        kept.nodes.add(np.arange(n_nodes))
 
 
 class Intake:
@@ -252,18 +257,21 @@ def _with(where: str | None) -> str:
     return "without --where" if where is None else f"with --where {where!r}"
 
 
-def join_labels(model: HFSClassifier, new: FileLabels | None) -> tuple[FileLabels, dict[str, int]]:
-    """Return labels of a model with those of a file added, and how many are of which kind.
+def join_labels(found: Labelling, new: FileLabels | None) -> tuple[FileLabels, dict[str, int]]:
+    """Return labels of a state with those of a file added, and how many are of which kind.
 
     Labels of the file replace those of the same nodes. If one of the two has names and the other
     integers, all labels become names, as they would in one file.
     """
-    given = FileLabels("the state") if new is None else _with_ids_of(model, new)
+    ids = found.kept.nodes
+    assert ids is not None
+    given = FileLabels("the state") if new is None else _with_ids_of(ids, new)
     joined = FileLabels(given.path)
     joined.heading, joined.columns, joined.weights = given.heading, given.columns, {}
-    known = getattr(model, "_labels", None)
-    nodes = {} if known is None else {node: at for at, node in enumerate(_ids(model, known.nodes))}
-    classes = getattr(model, "classes_", np.empty(0, dtype=int)).tolist()
+    known = None if found.problem is None else found.problem.labels
+    names = [] if known is None else [str(name) for name in ids.ids(known.nodes)]
+    nodes = {node: at for at, node in enumerate(names)}
+    classes = [] if found.problem is None else found.problem.classes.tolist()
     every = [*classes, *(one for label in given.values() for one in as_list(label))]
     as_text = any(isinstance(one, str) for one in every)
     for node, at in nodes.items():
@@ -287,10 +295,8 @@ def join_labels(model: HFSClassifier, new: FileLabels | None) -> tuple[FileLabel
     return joined, counts | {"new": len(given) - n_replaced}
 
 
-def _with_ids_of(model: HFSClassifier, labels: FileLabels) -> FileLabels:
-    """Return labels whose ids are written as those of the model."""
-    nodes = model.nodes_
-    assert nodes is not None
+def _with_ids_of(nodes: NodeTable, labels: FileLabels) -> FileLabels:
+    """Return labels whose ids are written as those of the state."""
     own = as_node_ids(labels.path, list(labels), nodes.kind, nodes.kinds, heading=labels.id_heading)
     ids = [str(node) for node in own.tolist()]
     found = FileLabels(labels.path)
@@ -307,8 +313,3 @@ def _join_rows(ids: list[str], rows: dict[str, Any]) -> dict[str, Any]:
     """Return rows by other ids; 17 and 17.0 are one node, which has the values of both then."""
     pairs = zip(ids, rows.values(), strict=True)
     return gather((node, value) for node, values in pairs for value in as_list(values))
-
-
-def _ids(model: HFSClassifier, nodes: Any) -> list[str]:
-    assert model.nodes_ is not None
-    return [str(name) for name in model.nodes_.ids(nodes)]

@@ -21,9 +21,10 @@ from ohmlearn.cli.messages import tell
 from ohmlearn.cli.model_options import (
     check_label_columns,
     label_columns_options,
-    make_model,
+    make_parameters,
     read_label_file,
     sparsifier_options,
+    warn_apart,
 )
 from ohmlearn.cli.output_options import check_outputs, output_options, write_output
 from ohmlearn.cli.threads_option import threads_option
@@ -34,11 +35,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ohmlearn.estimators import HFSClassifier
+    from ohmlearn.estimators.answer import ClassAnswer
+    from ohmlearn.estimators.label_job import Labelling
     from ohmlearn.estimators.suggest_labels import Suggestion
     from ohmlearn.nodes import NodeTable
 
-    Fitted = tuple[HFSClassifier, NodeTable]
+    Fitted = tuple[Labelling, NodeTable]
     Names = tuple[str, list[str], list[int]]  # a file, the ids in it, and their rows
 
 __all__ = ["suggest"]
@@ -109,6 +111,7 @@ def suggest(count: int, **options: Any) -> None:
     import numpy as np
 
     from ohmlearn._phases import phase
+    from ohmlearn.estimators.suggest_labels import suggest_labels
     from ohmlearn.report.write_table import check_table_path
 
     check_table_path(options["output"], options["csv_safe"])
@@ -116,9 +119,11 @@ def suggest(count: int, **options: Any) -> None:
     check_outputs({"-o": options["output"]}, *inputs)
     _check_options(options)
     excluded = _read_names(options["exclude"])
-    model, nodes = _fit(options, excluded) if options["state"] is None else _load(options)
+    labelling, nodes = _fit(options, excluded) if options["state"] is None else _load(options)
     with phase("choosing nodes"):
-        found = model.suggest_labels(count, exclude=_find_names(excluded, nodes))
+        names, kept = _find_names(excluded, nodes), labelling.kept
+        how = {"exclude": names, "n_jobs": options["threads"]}
+        found = suggest_labels(kept, labelling.answer, count, **how)
     numbers: Any = nodes.find([pick.node for pick in found]) if found else np.zeros(0, np.int64)
     columns = {
         "node": nodes.ids(numbers),
@@ -126,8 +131,8 @@ def suggest(count: int, **options: Any) -> None:
         "n_settled": np.array([pick.n_settled for pick in found], dtype=np.int64),
         "reason": np.array([pick.reason for pick in found], dtype=str),
     }
-    if hasattr(model, "labelled_"):
-        columns |= _present_labels(model, numbers)
+    if labelling.answer is not None:
+        columns |= _present_labels(labelling.answer, numbers)
     write_output(options["output"], columns, options["csv_safe"])
     _print_summary(found, len(nodes), count, options)
 
@@ -148,6 +153,11 @@ def _check_options(options: dict[str, Any]) -> None:
 
 def _fit(options: dict[str, Any], excluded: "Names | None") -> "Fitted":
     """Return a model of edges and labels, and the nodes."""
+    from ohmlearn._phases import Phase, phase
+    from ohmlearn.estimators.kept_graph import KeptGraph
+    from ohmlearn.estimators.label_job import Labelling, label
+    from ohmlearn.estimators.problem import ClassProblem
+
     forgetting, labels = Forgetting(options), None
     if options["labels_file"] is not None:
         labels = read_label_file(options["labels_file"], options)
@@ -163,24 +173,30 @@ def _fit(options: dict[str, Any], excluded: "Names | None") -> "Fitted":
             if excluded is not None:
                 check_ids(stream, *excluded)
             edges = watch_edges(stream, options, needs_edges=True)
-        model = make_model(options, edges.rereadable, **forgetting.parameters)
+        p = make_parameters(options, edges.rereadable, **forgetting.parameters)
         if labels is None:
-            model.update(edges, **forgetting.moment)
+            found = Labelling(p, KeptGraph.start(p))
+            with phase(Phase("reading edges", 1, 1)):
+                found.kept.take(edges, **forgetting.moment)
         else:
-            model.fit_edges(edges, labels, sample_weight=labels.weights, **forgetting.moment)
-    check_window(model, edges)
-    return model, edges.nodes
+            how = {"sample_weight": labels.weights, **forgetting.moment}
+            found = label(edges, ClassProblem, labels, p, **how)
+            warn_apart(found)
+    check_window(found.kept.graph, found.kept.sparsifier, edges)
+    return found, edges.nodes
 
 
 def _load(options: dict[str, Any]) -> "Fitted":
     """Return the model of a state, and its nodes."""
     from ohmlearn.cli.state_option import State
 
-    model = State(options["state"], options).model
-    assert model is not None  # the file exists
-    if model.nodes_ is None:
+    found = State(options["state"], options).found
+    assert found is not None  # the file exists
+    if found.kept.nodes is None:
         raise ValueError(f"{options['state']} has no edges yet")
-    return model, model.nodes_
+    if found.problem is not None and found.answer is None:
+        found = found.solve(found.problem.on(found.kept, found.parameters, found.before))
+    return found, found.kept.nodes
 
 
 def _read_names(path: str | None) -> "Names | None":
@@ -214,14 +230,15 @@ def _find_names(named: "Names | None", nodes: "NodeTable") -> "Sequence[Any]":
     return known
 
 
-def _present_labels(model: "HFSClassifier", nodes: "NDArray[np.int64]") -> dict[str, Any]:
+def _present_labels(answer: "ClassAnswer", nodes: "NDArray[np.int64]") -> dict[str, Any]:
     """Return labels of nodes and their probabilities; null where there is no evidence."""
     import numpy as np
 
-    unknown = ~model.reached_[nodes]
-    likeliest = model.label_distributions_[nodes].max(axis=1)
+    answer.warn_few()
+    unknown = ~answer.reached[nodes]
+    likeliest = answer.probabilities[nodes].max(axis=1)
     return {
-        "label": np.ma.masked_array(model.transduction_[nodes], unknown),
+        "label": np.ma.masked_array(answer.labels[nodes], unknown),
         "probability": np.ma.masked_array(likeliest, unknown),
     }
 

@@ -1,17 +1,6 @@
 """Estimators with the interface of scikit-learn, and advice on the number of neighbours."""
 
-from ohmlearn.estimators.calibration import AccuracyEstimate, Calibration
-from ohmlearn.estimators.hfs_classifier import HFSClassifier
-from ohmlearn.estimators.hfs_regressor import HFSRegressor
-from ohmlearn.estimators.suggest_labels import Suggestion
-from ohmlearn.estimators.suggest_neighbors import NeighborAdvice, suggest_neighbors
+from ohmlearn import _attach_names
 
-__all__ = [
-    "AccuracyEstimate",
-    "Calibration",
-    "HFSClassifier",
-    "HFSRegressor",
-    "NeighborAdvice",
-    "Suggestion",
-    "suggest_neighbors",
-]
+# Imported when first used, because the labelling job does not need scikit-learn.
+__getattr__, __dir__, __all__ = _attach_names(__name__)

@@ -1,51 +1,28 @@
 """Classifiers: one harmonic function for each class, and probabilities from them."""
 
-import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ohmlearn.checks.parameters import ARRAY, Constraints, Options, check_fraction
-from ohmlearn.estimators.calibration import check_shares
-from ohmlearn.estimators.certainty import Certainty
-from ohmlearn.estimators.label_input import (
-    Labels,
-    code_classes,
-    find_classes,
-    find_contradictions,
-    find_single_classes,
-)
+from ohmlearn.checks.parameters import check_fraction
+from ohmlearn.estimators.answer import ClassAnswer
+from ohmlearn.estimators.calibration import AccuracyEstimate, Calibration
+from ohmlearn.estimators.hfs_estimator import HFSEstimator
+from ohmlearn.estimators.label_input import find_single_classes
+from ohmlearn.estimators.problem import ClassProblem
 from ohmlearn.harmonic.hfs_system import Normalization
 from ohmlearn.harmonic.solve_hfs import Method
-from ohmlearn.nodes import NodeTable
 
-__all__ = ["HFSClassifier", "automatic_gamma"]
+__all__ = ["HFSClassifier"]
 
 Floats = NDArray[np.float64]
-RESTART_GAMMA = 30.0
-MANY, DISTINCT = 20, 0.9  # if more labels than this are nearly all different, they are no classes
 
 
-def automatic_gamma(n_labels: float, n_classes: int, mean_degree: float) -> float:
-    """Return the gamma that gave the best accuracies on real data (docs/labels.md).
-
-    With one label per class smoothness must dominate; with five or more the labels should be met.
-    Labels are counted by weight.
-
-    Examples
-    --------
-    >>> automatic_gamma(2, 2, 10.0), automatic_gamma(50, 5, 10.0)
-    (5.0, 0.002)
-    """
-    stiffness = max(1.0, 100.0 * min(1.0, n_classes / n_labels) ** 3)
-    return stiffness / (n_labels * (mean_degree if mean_degree > 0 else 1.0))
-
-
-class HFSClassifier(ClassifierMixin, Certainty):
+class HFSClassifier(ClassifierMixin, HFSEstimator):
     """Labels all nodes of a graph from a few labelled ones.
 
     The edges are computed from points or read from a stream. One pass over them leaves a sparsifier
@@ -200,12 +177,11 @@ class HFSClassifier(ClassifierMixin, Certainty):
     ['b', 'b', 'b', 'c', 'c', 'c']
     """
 
-    _constraints: ClassVar[Constraints] = {
-        **Certainty._constraints,
-        "normalization": (Options(("stable", "cmn")), None),
-        "class_prior": (None, Options(("labels",)), ARRAY),
-    }
-    _without_evidence = "they get the class prior, and reached_ is False there"
+    _kind = ClassProblem
+    classes_: NDArray[Any]
+    contradicting_: NDArray[np.int64]
+    class_prior_: Floats
+    method_losses_: dict[str, float]
 
     def __init__(
         self,
@@ -252,69 +228,98 @@ class HFSClassifier(ClassifierMixin, Certainty):
         self.half_life = half_life
         self.horizon = horizon
 
-    def _read_labels(
-        self, y: Any, n_nodes: int | None, ids: NodeTable | None, sample_weight: Any
-    ) -> Labels:
-        labels = code_classes(find_classes(y, n_nodes, ids, sample_weight))
-        classes, codes = labels.classes, labels.values
-        assert classes is not None
-        self.classes_ = classes
-        counts = np.bincount(codes, weights=labels.weights, minlength=len(classes))
-        if np.count_nonzero(counts) == 1:
-            warnings.warn(
-                f"all labels are {classes[counts > 0].tolist()[0]!r}, so all answers will be the "
-                f"same; give labels of another class, too",
-                UserWarning,
-                stacklevel=3,
-            )
-        self._warn_distinct(labels, int(np.count_nonzero(counts)))
-        if self.class_prior is not None and not isinstance(self.class_prior, str):
-            check_shares(self.class_prior, classes)
-        return labels
+    def _labels_of(self, problem: ClassProblem) -> dict[str, Any]:
+        return {"classes_": problem.classes, "contradicting_": problem.contradicting}
 
-    def _warn_distinct(self, labels: Labels, n_classes: int) -> None:
-        """Warn of labels that are probably ids or measurements."""
-        n_labels = len(labels.values)
-        if n_labels > MANY and n_classes > DISTINCT * n_labels:
-            warnings.warn(
-                f"{labels.path}: {n_labels:,} labels have {n_classes:,} different classes, such as "
-                f"{self.classes_[0]}; if these are ids or measurements, not classes, this is the "
-                f"wrong column",
-                UserWarning,
-                stacklevel=4,
-            )
+    def _answers_of(self, answer: ClassAnswer) -> dict[str, Any]:
+        found = super()._answers_of(answer) | {"class_prior_": answer.class_prior}
+        losses = answer.problem.method_losses
+        return found | ({"method_losses_": losses} if losses else {})
 
-    def _set_labels(self, labels: Labels) -> Labels:
-        rows = super()._set_labels(labels)
-        self.contradicting_ = find_contradictions(rows)
-        if len(self.contradicting_) > 0:
-            self._warn_contradicting(rows)
-        return rows
+    @property
+    def label_distributions_(self) -> Floats:
+        """Probability of each class for every node; each row sums to 1.
 
-    def _warn_contradicting(self, rows: Labels) -> None:
-        nodes = self.contradicting_
-        first = (nodes if self._nodes is None else self._nodes.ids(nodes[:1])).tolist()[0]
-        counts = np.bincount(rows.values[(rows.nodes == nodes[0]) & ~rows.soft])
-        found = ", ".join(f"{self.classes_[code]} {counts[code]}" for code in counts.nonzero()[0])
-        what = "1 node has" if len(nodes) == 1 else f"{len(nodes)} nodes have"
-        warnings.warn(
-            f"{what} contradicting labels, such as {first!r}: {found}; each counts by its share",
-            UserWarning,
-            stacklevel=5,
-        )
+        They are calibrated: of the nodes whose label has the probability 0.8, about 80% are right.
+        If no class has a label in the component of a node, `reached_` is False and the answer is
+        the class prior.
+        """
+        answer: ClassAnswer = self.answer_
+        if self.calibration == "loo":
+            answer.warn_few()
+        return answer.probabilities
 
-    def _automatic_gamma(self, degree: float) -> float:
-        if self.method_ == "restart":
-            return RESTART_GAMMA
-        counts = self._counts
-        return automatic_gamma(float(counts.sum()), int(np.count_nonzero(counts)), degree)
+    @property
+    def calibration_(self) -> Calibration:
+        """Temperature and smoothing of the probabilities, and the number of labels they fit."""
+        answer: ClassAnswer = self.answer_
+        return answer.calibration
 
-    def _columns(self) -> Floats:
-        """Return the distribution of each labelled node over the classes."""
-        return self._used.values
+    @property
+    def accuracy_estimate_(self) -> AccuracyEstimate:
+        """Estimated fraction of right classes among nodes that get one from a label.
+
+        A tuple of value, low, high (95%) and n_labels. Each labelled node is labelled without its
+        own label, unless no other label reaches it: nodes where `reached_` is False are not part of
+        the estimate. Times the mean of `reached_` it is the fraction of all nodes that get a right
+        label. NaN if no label reaches another.
+
+        The estimate holds for nodes like the labelled ones: if labels were chosen, not drawn, say
+        easy cases, or the same number for each class although the classes differ in size, it is
+        one for such nodes. Known shares of the classes (`class_prior`) correct the latter. With few
+        labels it is too low, because leaving one out then makes a difference.
+        """
+        answer: ClassAnswer = self.answer_
+        answer.warn_few()
+        return answer.accuracy()
+
+    @property
+    def stability_(self) -> Floats:
+        """Estimated probability that another sample of edges would give a node another label.
+
+        For answers of one pass, and after `update`; its mean estimates the share of labels that
+        would change with another seed. An estimate, too low where most labels would change. 0 where
+        no edge was dropped, and for answers of more passes: there the sample hardly matters, and
+        `residual_` tells how far the answer is from that of the full graph. Takes four solves and
+        reads no edge.
+        """
+        answer: ClassAnswer = self.answer_
+        return answer.stability
+
+    def prediction_sets(self, alpha: float = 0.1) -> NDArray[np.bool_]:
+        """Return for each node a set of classes that holds the right one with chance 1 - alpha.
+
+        Sets of conformal prediction, from leave-one-out probabilities: on average over nodes drawn
+        like the labels, at most the share `alpha` of sets misses the right class, up to the change
+        that leaving out one label makes. Nodes without evidence get all classes. With fewer than
+        1 / alpha - 1 labels, all nodes get all classes, and a warning says so.
+
+        Parameters
+        ----------
+        alpha : float
+            Largest share of sets that may miss the right class.
+
+        Returns
+        -------
+        ndarray of bool, shape (n_nodes, n_classes)
+            Whether a class belongs to the set of a node. A set may be empty: no class is likely
+            enough there.
+
+        Examples
+        --------
+        >>> from ohmlearn import HFSClassifier, gallery
+        >>> labels = {node: "left" if node < 20 else "right" for node in range(0, 40, 2)}
+        >>> model = HFSClassifier(random_state=0).fit_edges(gallery.path(40), labels)
+        >>> model.prediction_sets(alpha=0.1)[[1, 39]]
+        array([[ True, False],
+               [False,  True]])
+        """
+        check_is_fitted(self, "answer_")
+        answer: ClassAnswer = self.answer_
+        return answer.sets(alpha)
 
     def _extend_shares(self, X: Any) -> tuple[Floats, NDArray[np.bool_]]:
-        check_is_fitted(self, "_labels")
+        check_is_fitted(self, "answer_")
         self._check_extendable()
         shares, reached = self._extend(X, self.label_distributions_)
         shares[~reached] = self.class_prior_
@@ -367,7 +372,7 @@ class HFSClassifier(ClassifierMixin, Certainty):
         else:
             shares, reached = self._extend_shares(X)
             codes = np.argmax(shares, axis=1)
-            codes[~reached] = self._default_code()
+            codes[~reached] = self.answer_.default_code
             labels = self.classes_[codes]
         if abstain is None:
             return labels

@@ -1,34 +1,109 @@
-"""What the estimators have in common: fitting to edges, more edges, other labels, more passes."""
+"""What the estimators have in common: fitting to points or edges, more edges, other labels.
+
+The estimators are a thin layer with the interface of scikit-learn. They check arguments, call the
+labelling job, and show what it found as attributes.
+"""
 
 import os
-from collections.abc import Iterable
+from abc import ABCMeta
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Literal, NoReturn, Self
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ohmlearn._phases import Phase, phase
-from ohmlearn.checks.edge_arrays import is_table
-from ohmlearn.edges import Edges
-from ohmlearn.estimators.label_input import is_mapping
-from ohmlearn.estimators.label_job import Labelling
-from ohmlearn.estimators.labels_by_node import pair_by_node, warn_default_index
-from ohmlearn.estimators.model_file import load_model, save_model
-from ohmlearn.estimators.suggest_labels import Suggestion, suggest_nodes
-from ohmlearn.harmonic.posterior import posterior_std
+from ohmlearn.checks.edge_arrays import is_table, maker_of
+from ohmlearn.checks.parameters import Constraints
+from ohmlearn.estimators.kept_graph import KeptGraph, with_nodes
+from ohmlearn.estimators.label_input import by_node, is_mapping, pair_by_node, warn_default_index
+from ohmlearn.estimators.label_job import Labelling, label
+from ohmlearn.estimators.model_file import load_labelling, save_labelling
+from ohmlearn.estimators.problem import HFSParameters, Problem
+from ohmlearn.estimators.suggest_labels import Suggestion, suggest_labels
+from ohmlearn.graph import Graph
+from ohmlearn.harmonic import HFSResult
+from ohmlearn.harmonic.solve_hfs import Method
+from ohmlearn.nodes import NodeTable
+from ohmlearn.nodes.node_identity import join_tables
+from ohmlearn.points.affinity import Affinity
+from ohmlearn.points.point_arrays import refuse_inexact
 from ohmlearn.reading.as_edges import as_edges
 from ohmlearn.sparsifier import StreamingSparsifier
-from ohmlearn.sparsifier.sparsifier_times import check_moments
 
-__all__ = ["BaseHFS"]
+__all__ = ["HFSEstimator"]
 
 Floats = NDArray[np.float64]
+POINTS = ("X_", "n_features_in_", "feature_names_in_")  # what `fit` sets besides
+ANSWERS = (
+    "answer_", "scores_", "transduction_", "reached_", "residual_", "converged_", "gamma_",
+    "method_", "n_iter_", "class_prior_", "method_losses_", "mean_",
+)  # fmt: skip
 
 
-class BaseHFS(Labelling):
+class HFSEstimator(BaseEstimator, metaclass=ABCMeta):
     """Common part of the classifier and the regressor."""
+
+    _kind: ClassVar[type[Problem]]
+    _narrower: ClassVar[Constraints] = {}  # constraints that differ from those of the classifier
+    affinity: str | Callable[..., Any]
+    n_neighbors: int
+    weights: Literal["uniform", "gaussian"]
+    metric: Literal["euclidean", "cosine"]
+    neighbors: Literal["auto", "exact", "faiss"]
+    kernel_gamma: float | None
+    n_jobs: int | None
+    # What `_set` sets: edges and labels, then the answer.
+    kept_: KeptGraph
+    problem_: Any
+    labelled_: NDArray[np.int64]
+    answer_: Any
+    scores_: Floats
+    transduction_: NDArray[Any]
+    reached_: NDArray[np.bool_]
+    residual_: Floats
+    converged_: NDArray[np.bool_]
+    gamma_: float
+    method_: Method
+    n_iter_: int
+    _before: HFSResult | None  # the last result, where the next solve starts
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to points, or to a graph if ``affinity="precomputed"``.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_nodes, n_features)
+            Points; or a symmetric matrix of weights, or a Graph.
+        y : array-like of shape (n_nodes,), or dict {node: label}
+            Labels. None and NaN, and for classes -1, mean unlabelled. A node may have several
+            labels, ``{3: ["a", "b"]}``, and for classes a distribution, ``{3: {"a": 0.7, "b":
+            0.3}}`` or a row of a matrix of shape (n_nodes, n_classes); see `HFSClassifier`. If X
+            is a Graph whose nodes have ids, the keys of a dict and the index of a Series are ids.
+        sample_weight : array-like of shape (n_nodes,), or dict {node: weight}, optional
+            How much each label counts; an array if y is one, else a dict, in which the weight of
+            missing nodes is 1. A label of weight 2 equals the same label given twice. The weight 0
+            means unlabelled.
+
+        Returns
+        -------
+        self : object
+        """
+        p = self._parameters()
+        _refuse_edges(X, y)
+        points = self._check_points(X, reset=True)
+        edges = self._affinity().edges(points)
+        y, sample_weight = pair_by_node(y, sample_weight, by_index=edges.nodes is not None)
+        self._set(label(edges, self._kind, y, p, sample_weight=sample_weight))
+        self.__dict__.pop("X_", None)
+        if self.affinity != "precomputed":
+            self.X_ = points
+        return self
 
     def fit_edges(
         self,
@@ -100,9 +175,8 @@ optional
         >>> model.transduction_.tolist()
         ['a', 'b', 'b']
         """
-        self._check_parameters()
+        p, given = self._parameters(), edges
         is_first = sparsifier is None or sparsifier.n_edges_seen_ == 0
-        given = edges
         edges = as_edges(given, None if sparsifier is None else sparsifier.nodes, is_first=is_first)
         y, sample_weight = pair_by_node(y, sample_weight, by_index=True)
         if is_table(given) and y is not None and not is_mapping(y, edges.nodes):
@@ -110,22 +184,18 @@ optional
                 f"the nodes of a {type(given).__name__} of edges have ids, so labels need them, "
                 f"too; give y as a dict {{node: label}}, a Series or a table"
             )
-        # The table of a stream has only the nodes read so far.
-        if n_nodes is None and (edges.nodes_are_final or edges.nodes is None):
-            n_nodes = edges.n_nodes
-        if n_nodes is None and y is not None and not is_mapping(y, edges.nodes):
-            n_nodes = len(y)
-        for name in ("X_", "n_features_in_", "feature_names_in_"):
+        how = {"sample_weight": sample_weight, "n_nodes": n_nodes, "at": at, "since": since}
+        self._set(label(edges, self._kind, y, p, sparsifier=sparsifier, **how))
+        for name in POINTS:
             self.__dict__.pop(name, None)
-        self._label(edges, y, sample_weight, n_nodes, sparsifier, at, since)
         warn_default_index(y, len(self.reached_))
         return self
 
-    def update(self, edges: Any, *, at: Any = None, since: Any = None) -> Self:
+    def update(self, edges: Any, *, at: Any = None, since: Any = None, solve: bool = True) -> Self:
         """Take in more edges; later answers count them, too.
 
-        Answers are computed when they are asked for, from the kept graph alone, starting from the
-        previous answer. Can be called before `fit`; then `relabel` gives the first labels.
+        Answers are computed again from the kept graph alone, starting from the previous answer. Can
+        be called before `fit`; then `relabel` gives the first labels.
 
         Parameters
         ----------
@@ -136,6 +206,9 @@ optional
             estimator continues with it.
         at, since : number or date, optional
             As for `fit_edges`, for all answers until the next update; `since` needs a horizon.
+        solve : bool
+            Whether to compute answers now. If False, there are none until `solve` or `relabel` is
+            called, which is faster if many small batches follow each other.
 
         Returns
         -------
@@ -156,22 +229,40 @@ optional
         >>> model.transduction_.tolist()
         ['a', 'a', 'b']
         """
-        if not hasattr(self, "_seed"):
-            self._check_parameters()
-            self._start(None)
-        edges = self._as_edges(edges)
-        check_moments(edges.time_unit, at, since)
-        with phase(Phase("reading edges", 1, 1), self.verbose):
-            self._take(edges, at, since)
-        return self
+        p = self._parameters()
+        kept = self.__dict__.get("kept_") or KeptGraph.start(p)
+        edges = as_edges(edges, kept.nodes, is_first=kept.is_empty)
+        n_before = kept.n_edges_seen
+        try:
+            with phase(Phase("reading edges", 1, 1), p.verbose):
+                kept.take(edges, at, since)
+        except BaseException:
+            if kept.n_edges_seen != n_before:  # some of the edges count
+                self._add(kept)
+            raise
+        self._add(kept)
+        return self.solve() if solve and "problem_" in self.__dict__ else self
 
-    def _as_edges(self, edges: Any) -> Edges:
-        """Return edges in a form that can be taken in after those so far."""
-        if self.sparsifier_ is not None:
-            is_first = self.sparsifier_.n_edges_seen_ == 0
-        else:
-            is_first = self._all_edges is None or self._all_edges.n_nodes == 0
-        return as_edges(edges, self._nodes, is_first=is_first)
+    def solve(self) -> Self:
+        """Compute the answers of the kept graph, after ``update(..., solve=False)``.
+
+        Returns
+        -------
+        self : object
+
+        Examples
+        --------
+        >>> from ohmlearn import HFSClassifier
+        >>> model = HFSClassifier().fit_edges(([0, 1], [1, 2]), {0: "a", 2: "b"})
+        >>> for edge in (([2], [3]), ([3], [4])):
+        ...     model = model.update(edge, solve=False)
+        >>> model.solve().transduction_.tolist()
+        ['a', 'a', 'b', 'b', 'b']
+        """
+        check_is_fitted(self, "problem_")
+        now = self._labelling()
+        self._set(now.solve(self.problem_.on(now.kept, now.parameters, now.before)))
+        return self
 
     def relabel(self, y: Any, *, sample_weight: Any = None) -> Self:
         """Change the labels without reading the edges again.
@@ -196,19 +287,13 @@ optional
         >>> model.relabel({0: "b", 3: "a"}).transduction_.tolist()
         ['b', 'b', 'a', 'a']
         """
-        check_is_fitted(self, "_seed")
-        by_index = self._nodes is not None or not hasattr(self, "n_features_in_")
+        check_is_fitted(self, "kept_")
+        now = self._labelling()
+        by_index = now.kept.nodes is not None or not hasattr(self, "n_features_in_")
         y, sample_weight = pair_by_node(y, sample_weight, by_index=by_index)
-        n_nodes = self.graph_.n_nodes if self._n_nodes is None else self._n_nodes
-        before = self.__dict__.copy()
-        try:
-            self._set_labels(self._read_labels(y, n_nodes, self._nodes, sample_weight))
-            self._answer = None
-            self._solve()
-        except BaseException:  # the earlier labels and answers stay valid
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
+        n_nodes = self.graph_.n_nodes if now.kept.n_nodes is None else now.kept.n_nodes
+        rows = self._kind.read(now.parameters, y, n_nodes, now.kept.nodes, sample_weight)
+        self._set(now.solve(self._kind.make(rows, now.kept, now.parameters, now.before)))
         warn_default_index(y, len(self.reached_))
         return self
 
@@ -239,22 +324,32 @@ optional
         >>> bool(model.residual_.max() < 1e-4)
         True
         """
-        check_is_fitted(self, "_labels")
-        edges = self._as_edges(edges)
-        self._check_same_nodes(edges.nodes)
-        if not self._holds_all_edges():
-            before = self._answer if self._answer is not None and self._answer.passes else None
-            done = self.n_iter_ - 1 if before is not None else 0
-            self._refine(edges if self._first is None else edges.since(self._first), passes, before)
-            self.n_iter_ += done
-        self._solve()
+        check_is_fitted(self, "problem_")
+        now = self._labelling()
+        kept = now.kept
+        edges = as_edges(edges, kept.nodes, is_first=kept.is_empty)
+        if kept.nodes is not None and edges.nodes is not None:
+            join_tables(kept.nodes, edges.nodes)  # refuses another numbering
+        if kept.holds_all_edges:
+            return self if now.answer is not None else self.solve()
+        problem, before, done = now.problem, None, 0
+        if now.answer is None:
+            problem = problem.on(kept, now.parameters, now.before)
+        else:
+            problem = replace(problem, parameters=now.parameters)
+            if now.answer.result.passes > 0:
+                before, done = now.answer.result, now.answer.n_iter - 1
+        if kept.first is not None:
+            edges = edges.since(kept.first)
+        result = problem.refine(edges, passes, before, 1 + done)
+        self._set(now.with_answer(problem, problem.answer(result, 1 + done + result.passes)))
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the estimator to a file with a checksum, completely or not at all.
 
         The file holds everything that later answers depend on: parameters, ids, labels, the
-        sparsifier (or all edges, if ``epsilon=None``), the points of `fit`, and the present answer.
+        sparsifier (or all edges, if ``epsilon=None``), the points of `fit`, and the last answer.
         Nothing is pickled. A `random_state` that is a generator is replaced by the seed in use. A
         function as `affinity` cannot be saved.
 
@@ -274,7 +369,10 @@ optional
         >>> loaded.update(([2], [3])).transduction_.tolist()
         ['a', 'a', 'b', 'b']
         """
-        save_model(self, path)
+        check_is_fitted(self, "kept_")
+        points = {name: self.__dict__[name] for name in POINTS if name in self.__dict__}
+        names = self.get_params(deep=False), points
+        save_labelling(path, type(self).__name__, self._labelling(), *names)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -293,31 +391,96 @@ optional
         ValueError
             Names the file and what is wrong with it. It is safe to load any file.
         """
-        return load_model(cls, path)
+        return cls._from_file(*load_labelling(path, cls.__name__, cls._kind, cls._narrower))
 
-    # Answers.
+    @classmethod
+    def _from_file(cls, found: Labelling, given: dict[str, Any], points: dict[str, Any]) -> Self:
+        model = cls(**given)
+        model._set(found, warns=False)
+        model.__dict__.update(points)
+        return model
+
+    # What is known.
+
+    def _parameters(self) -> HFSParameters:
+        """Return the parameters after a check."""
+        values = self.get_params(deep=False)
+        known = {name: values[name] for name in HFSParameters.names() if name in values}
+        return HFSParameters.check(type(self).__name__, known, **self._narrower)
+
+    def _labelling(self) -> Labelling:
+        """Return the present state for the labelling job."""
+        parts = (self.__dict__.get(name) for name in ("problem_", "answer_", "_before"))
+        return Labelling(self._parameters(), self.kept_, *parts)
+
+    def _set(self, found: Labelling, *, warns: bool = True) -> None:
+        """Take over what was found: the only method that sets attributes of an answer."""
+        if warns:
+            found.answer.warn_apart()
+        self._add(found.kept)
+        self._before = found.before
+        if found.problem is not None:
+            self.problem_, self.labelled_ = found.problem, found.problem.labels.nodes
+            self.__dict__.update(self._labels_of(found.problem))
+        if found.answer is not None:
+            self.answer_ = found.answer
+            self.__dict__.update(self._answers_of(found.answer))
+
+    def _add(self, kept: KeptGraph) -> None:
+        """Take over edges; the answer of others is forgotten."""
+        self.kept_ = kept
+        for name in ANSWERS:
+            self.__dict__.pop(name, None)
+
+    def _labels_of(self, problem: Any) -> dict[str, Any]:
+        """Return attributes that depend on the labels alone."""
+        return {}
+
+    def _answers_of(self, answer: Any) -> dict[str, Any]:
+        """Return attributes that belong to an answer."""
+        result, problem = answer.result, answer.problem
+        return {
+            "scores_": result.f,
+            "transduction_": answer.labels,
+            "reached_": answer.reached,
+            "residual_": result.residual,
+            "converged_": result.converged,
+            "gamma_": problem.gamma,
+            "method_": problem.method,
+            "n_iter_": answer.n_iter,
+        }
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Say why there is no answer."""
+        is_answer = name in ANSWERS or isinstance(getattr(type(self), name, None), property)
+        if is_answer and "answer_" not in self.__dict__:
+            if "problem_" not in self.__dict__:
+                why = "is not fitted yet. Call 'fit' with appropriate arguments before using it"
+            else:
+                why = "has taken in edges since the last answer; call solve() or relabel(y)"
+            raise NotFittedError(f"This {type(self).__name__} instance {why}.")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
-    def scores_(self) -> Floats:
-        """Harmonic functions, one column for each class; 0 where `reached_` is False."""
-        return self._solve().f
+    def sparsifier_(self) -> StreamingSparsifier | None:
+        """Where `graph_` comes from; None if ``epsilon=None``."""
+        return self.kept_.sparsifier
 
     @property
-    def reached_(self) -> NDArray[np.bool_]:
-        """Whether a node is connected to any label, or has one itself."""
-        reached = self._solve().reached.copy()
-        reached[self.labelled_] = True
-        return reached
+    def nodes_(self) -> NodeTable | None:
+        """The ids of the nodes, for ``read_edges(..., nodes=model.nodes_)``; None without ids."""
+        return self.kept_.nodes
 
     @property
-    def residual_(self) -> Floats:
-        """Relative residual of each column of `scores_`; see ``HFSResult.residual``."""
-        return self._solve().residual
+    def graph_(self) -> Graph:
+        """The graph in memory, with all known nodes: the sparsifier, or all edges."""
+        labelled = self.__dict__.get("labelled_", np.zeros(1, np.int64))
+        return with_nodes(self.kept_.graph, int(labelled.max()) + 1)
 
     @property
-    def converged_(self) -> NDArray[np.bool_]:
-        """Whether each column of `scores_` has reached the tolerance, as far as is known."""
-        return self._solve().converged
+    def staleness_(self) -> float:
+        """How far removals have taken the sparsifier of a log from its edges."""
+        return self.kept_.staleness
 
     @property
     def uncertainty_(self) -> Floats:
@@ -326,21 +489,8 @@ optional
         In units of the error of a label. It depends on where labels are, not on what they say, and
         shows regions that are far from all of them. Computed from samples, 64 solves in all.
         """
-        n_nodes = len(self._solve().reached)
-        found = np.full(n_nodes, np.inf)
-        found[self.labelled_] = 1.0 / np.sqrt(self._labels.weights)  # for nodes without an edge
-        graph, labels = self._problem()
-        known = posterior_std(
-            graph,
-            labels.nodes,
-            gamma=self._choose_gamma() if self.method_ == "harmonic" else 1.0,
-            sample_weight=labels.weights,
-            random_state=self._seed,
-            n_jobs=self.n_jobs,
-        )
-        at = np.flatnonzero(np.isfinite(known))
-        found[at] = known[at]
-        return found
+        uncertainty: Floats = self.answer_.uncertainty
+        return uncertainty
 
     def suggest_labels(self, k: int = 10, *, exclude: Iterable[Any] = ()) -> list[Suggestion]:
         """Suggest which nodes to label next, best first.
@@ -375,25 +525,98 @@ optional
         ['covers a component of 30 nodes without a label',
          'covers a component of 5 nodes without a label']
         """
-        check_is_fitted(self, "_seed")
-        nodes = self._nodes
-        excluded = list(exclude)
-        if nodes is not None:
-            excluded = nodes.find(excluded, missing="mask").compressed().tolist()
-        found = suggest_nodes(
-            self.graph_,
-            getattr(self, "labelled_", ()),
-            k,
-            exclude=excluded,
-            random_state=self._seed,
-            n_jobs=self.n_jobs,
-            **self._what_is_known(),
-        )
-        if nodes is None:
-            return found
-        ids = nodes.ids(np.array([one.node for one in found], dtype=np.int64)).tolist()
-        return [replace(one, node=name) for one, name in zip(found, ids, strict=True)]
+        check_is_fitted(self, "kept_")
+        answer = self.answer_ if "problem_" in self.__dict__ else None
+        return suggest_labels(self.kept_, answer, k, exclude=exclude, n_jobs=self.n_jobs)
 
-    def _what_is_known(self) -> dict[str, Any]:
-        """Return what `suggest_nodes` can use besides the graph."""
-        return {}
+    # Points.
+
+    def _affinity(self) -> Affinity:
+        return Affinity(
+            self.affinity,
+            self.n_neighbors,
+            self.weights,
+            self.kernel_gamma,
+            self.n_jobs,
+            self.metric,
+            self.neighbors,
+        )
+
+    def _check_points(self, X: Any, *, reset: bool) -> Any:
+        precomputed = self.affinity == "precomputed"
+        if precomputed and isinstance(X, Graph):
+            if reset:
+                self.n_features_in_ = X.n_nodes
+            return X
+        maker = "" if isinstance(X, Graph) else maker_of(X)
+        if maker is not None and not scipy.sparse.issparse(X):
+            raise TypeError(
+                f"fit needs points or a matrix, got {type(X).__module__}.{type(X).__name__}; for a "
+                f"graph call fit_edges({maker + '(G)' if maker else 'graph'}, y)"
+            )
+        if not precomputed:
+            refuse_inexact(X)
+        is_knn = self.affinity == "knn"
+        return validate_data(
+            self,
+            X,
+            reset=reset,
+            accept_sparse=["csr", "csc", "coo"] if precomputed else "csr",
+            dtype=[np.float64, np.float32, *([np.uint8] if is_knn else [])],
+            ensure_min_samples=2 if reset else 1,
+        )
+
+    def _check_extendable(self) -> None:
+        if not hasattr(self, "n_features_in_"):
+            raise ValueError(
+                "predict needs points, but this estimator was fitted to edges; transduction_ has "
+                "the answers for the nodes of the graph"
+            )
+
+    def _extend(self, X: Any, values: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+        """Return weighted means of values over the neighbours of new points.
+
+        Neighbours that are not reached are ignored. The mask is False if no neighbour is reached.
+        """
+        self._check_extendable()
+        new = self._check_points(X, reset=False)
+        reached = self.reached_.astype(np.float64)[:, np.newaxis]
+        columns = np.hstack([values * reached, reached])
+        total = self._affinity().extend(new, getattr(self, "X_", None), columns)
+        known = total[:, -1] > 0
+        return total[:, :-1] / np.where(known, total[:, -1], 1.0)[:, np.newaxis], known
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.affinity == "precomputed"
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _refuse_edges(X: Any, y: Any) -> None:
+    """Refuse a frame that cannot be points, but may be a table of edges."""
+    if type(X).__name__ != "DataFrame" or X.shape[1] not in (2, 3):
+        return
+    labels = by_node(y, by_index=False)
+    by_position = labels is not None and not isinstance(labels, Mapping) and np.ndim(labels) > 0
+    if by_position and len(labels) != len(X):
+        what = f"y must have one entry for each of the {len(X)} rows of X, got {len(labels)}"
+    elif isinstance(value := _first_name(X), str):
+        what = f"X must have numbers, got {value!r}"
+    else:
+        return
+    raise ValueError(f"{what}; if the rows of X are edges, use fit_edges(read_edges(X), ...)")
+
+
+def _first_name(X: Any) -> Any:
+    """Return the first string in the first row of a frame, if it has any."""
+    row = np.asarray(X[:1], dtype=object).ravel().tolist()
+    return next((value for value in row if isinstance(value, str) and not _is_number(value)), None)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

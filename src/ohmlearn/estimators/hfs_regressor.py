@@ -9,16 +9,16 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ohmlearn.checks.parameters import Constraints, Options
-from ohmlearn.estimators.hfs_estimator import BaseHFS
-from ohmlearn.estimators.label_input import Labels, find_values
-from ohmlearn.nodes import NodeTable
+from ohmlearn.estimators.answer import NumberAnswer
+from ohmlearn.estimators.hfs_estimator import HFSEstimator
+from ohmlearn.estimators.problem import NumberProblem
 
 __all__ = ["HFSRegressor"]
 
 Floats = NDArray[np.float64]
 
 
-class HFSRegressor(RegressorMixin, BaseHFS):
+class HFSRegressor(RegressorMixin, HFSEstimator):
     """Computes a number for every node of a graph from the numbers of a few.
 
     Works like `HFSClassifier`. The answer is the mean of the given numbers plus a harmonic
@@ -59,11 +59,9 @@ n_iter_, n_features_in_
     True
     """
 
-    _constraints: ClassVar[Constraints] = {
-        **BaseHFS._constraints,
-        "normalization": (Options(("stable",)), None),
-    }
-    _without_evidence = "they get the mean of the given values, and reached_ is False there"
+    _kind = NumberProblem
+    _narrower: ClassVar[Constraints] = {"normalization": (Options(("stable",)), None)}
+    mean_: float
 
     def __init__(
         self,
@@ -104,33 +102,8 @@ n_iter_, n_features_in_
         self.half_life = half_life
         self.horizon = horizon
 
-    def _read_labels(
-        self, y: Any, n_nodes: int | None, ids: NodeTable | None, sample_weight: Any
-    ) -> Labels:
-        return find_values(y, n_nodes, ids, sample_weight)
-
-    @property
-    def mean_(self) -> float:
-        """Mean of the given numbers, by weight; those of nodes without an edge are not counted."""
-        return float(np.average(self._used.values[:, 0], weights=self._used.weights))
-
-    def _automatic_gamma(self, degree: float) -> float:
-        # Close to interpolation: see docs/labels.md.
-        return 0.1 / (float(self._used.weights.sum()) * (degree if degree > 0 else 1.0))
-
-    def _columns(self) -> Floats:
-        # Around their mean, because the constraint makes each column sum to zero.
-        column: Floats = self._used.values - self.mean_
-        return column
-
-    @property
-    def transduction_(self) -> Floats:
-        """Number for every node; the mean of the given ones where `reached_` is False."""
-        result = self._solve()
-        mean, kept = self.mean_, self._unused
-        values: Floats = np.where(result.reached, result.f[:, 0] + mean, mean)
-        values[kept.nodes] = kept.values[:, 0]
-        return values
+    def _answers_of(self, answer: NumberAnswer) -> dict[str, Any]:
+        return {**super()._answers_of(answer), "mean_": answer.problem.mean}
 
     def predict(self, X: Any) -> Floats:
         """Return a number for new points: the mean over the points they would be connected to.
@@ -144,7 +117,7 @@ n_iter_, n_features_in_
         -------
         ndarray of shape (n_samples,)
         """
-        check_is_fitted(self, "_labels")
+        check_is_fitted(self, "answer_")
         values, reached = self._extend(X, self.transduction_[:, np.newaxis])
         predicted: Floats = np.where(reached, values[:, 0], self.mean_)
         return predicted

@@ -5,31 +5,27 @@ labels, or for each class of its distribution. `merge_rows` makes one row per no
 """
 
 import math
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import column_or_1d
 
 from ohmlearn._warnings import warn
 from ohmlearn.checks.edge_arrays import check_node_ids
-from ohmlearn.estimators.label_weights import (
-    has_several,
-    normalise_shares,
-    weigh_rows,
-)
-from ohmlearn.estimators.labels_by_node import MISSING, as_dict
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_identity import are_reordered
-from ohmlearn.reading.label_table import as_node_ids
+from ohmlearn.reading.column_headings import is_known_id
+from ohmlearn.reading.label_table import as_node_ids, gather
 from ohmlearn.reading.source_errors import refuse_source
 
 __all__ = [
     "Labels",
     "NodeLabels",
+    "by_node",
     "choose_labels",
     "code_classes",
     "find_classes",
@@ -38,13 +34,21 @@ __all__ = [
     "find_values",
     "is_mapping",
     "is_unlabelled",
+    "label_heading",
     "merge_rows",
+    "normalise_shares",
     "number_labels",
+    "pair_by_node",
     "refuse_unknown",
     "split_by_edges",
+    "warn_default_index",
 ]
 
 Floats = NDArray[np.float64]
+MISSING = ("NAType", "NaTType")  # of pandas
+NODES = ("node", "node_id", "id")  # usual headings of the column of nodes
+VALUES = ("label", "class", "target", "weight")  # and of the other one
+BY_NODE = "a dict {node: weight}, or a Series with nodes as its index"
 
 
 class Labels(NamedTuple):
@@ -393,7 +397,11 @@ def _as_array(y: Any, classes: bool) -> NDArray[Any]:
         values = np.asarray(y, dtype=object)  # numpy turned None, NaN and -1 into strings
     elif values.dtype.kind in "UT":
         _warn_numbers_as_strings(values)
-    column: NDArray[Any] = column_or_1d(values, warn=True)
+    if values.ndim == 1:
+        return values
+    from sklearn.utils import column_or_1d  # late: takes a second to import
+
+    column: NDArray[Any] = column_or_1d(values, warn=True)  # warns, or refuses
     return column
 
 
@@ -500,3 +508,338 @@ def _refuse_infinity(values: NDArray[Any]) -> None:
         raise ValueError(
             f"Input y contains infinity or a value too large for {values.dtype!r}: entry {at}"
         )
+
+
+# How much each label counts: shares of a distribution, and the argument sample_weight.
+
+
+def has_several(entry: Any) -> bool:
+    """Whether an entry of y is a list of labels or a distribution, not a single label.
+
+    Examples
+    --------
+    >>> [has_several(entry) for entry in (["a"], {"a": 0.5, "b": 0.5}, "ab", np.array(1))]
+    [True, True, False, False]
+    """
+    if isinstance(entry, np.ndarray):
+        return entry.ndim > 0
+    return isinstance(entry, list | tuple | set | frozenset | Mapping)
+
+
+def normalise_shares(shares: NDArray[Any], name: str = "y") -> Floats:
+    """Return rows that sum to 1, or to 0 if all shares are 0 or NaN.
+
+    Examples
+    --------
+    >>> normalise_shares(np.array([[1, 3], [0, 0], [np.nan, np.nan]]))
+    array([[0.25, 0.75],
+           [0.  , 0.  ],
+           [0.  , 0.  ]])
+    """
+    try:
+        rows = np.array(shares, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must have numbers as shares of the classes: {error}") from error
+    rows[np.isnan(rows).all(axis=1)] = 0.0
+    bad = ~(np.isfinite(rows) & (rows >= 0))
+    if bad.any():
+        at = tuple(int(i) for i in np.argwhere(bad)[0])
+        place = f"the share in row {at[0]}, column {at[1]}," if name == "y" else "a share"
+        raise ValueError(
+            f"{name} has shares of the classes, which must be finite and not negative, but "
+            f"{place} is {rows[at]}; unlabelled nodes have only NaN or only 0"
+        )
+    largest = rows.max(axis=1, keepdims=True, initial=0.0)
+    rows /= np.where(largest > 0, largest, 1.0)  # so that the sum does not overflow
+    total = rows.sum(axis=1, keepdims=True)
+    normalised: Floats = rows / np.where(total > 0, total, 1.0)
+    return normalised
+
+
+def weigh_rows(
+    sample_weight: Any,
+    nodes: Any,
+    at: NDArray[np.int64],
+    soft: NDArray[np.bool_],
+    by_node: bool,
+    given_by_node: bool,
+) -> Floats:
+    """Return the weight of each row of labels.
+
+    Parameters
+    ----------
+    sample_weight : array-like, mapping or None
+    nodes : array or list
+        The nodes of the entries of y.
+    at : ndarray
+        The entry of each row.
+    soft : ndarray of bool
+        Whether a row is a share of a distribution, for which there is no weight of its own.
+    by_node, given_by_node : bool
+        Whether y and sample_weight are mappings.
+    """
+    if sample_weight is None:
+        return np.ones(len(at))
+    if by_node != given_by_node:
+        raise ValueError(
+            f"y is {'given by node' if by_node else 'an array'}, so sample_weight must be "
+            f"{BY_NODE if by_node else 'an array with one weight per node'}, got "
+            f"{type(sample_weight).__name__}"
+        )
+    if by_node:
+        return _weigh_by_node(as_dict(sample_weight), nodes, at, soft)
+    weights = _as_weights(sample_weight, "sample_weight")
+    if weights.shape != (len(nodes),):
+        raise ValueError(
+            f"sample_weight must have one entry for each of the {len(nodes)} entries of y, got "
+            f"shape {weights.shape}"
+        )
+    return weights[at]
+
+
+def _weigh_by_node(
+    given: dict[Any, Any], nodes: Any, at: NDArray[np.int64], soft: NDArray[np.bool_]
+) -> Floats:
+    names = nodes.tolist() if isinstance(nodes, np.ndarray) else nodes
+    if given and given.keys().isdisjoint(names):
+        raise ValueError(
+            f"sample_weight has no node of y; it has {next(iter(given))!r}, and y has {names[:1]}"
+        )
+    own = [given.get(name, 1.0) for name in names]
+    lists = [number for number, weight in enumerate(own) if has_several(weight)]
+    single = own.copy()
+    for number in lists:
+        single[number] = 1.0
+    weights = _as_weights(single, "sample_weight", names)[at]
+    for number in lists:
+        name = f"sample_weight[{names[number]!r}]"
+        start, stop = np.searchsorted(at, (number, number + 1))  # entries are in order
+        each = _as_weights(own[number], name)
+        if each.shape != (stop - start,) or soft[start:stop].any():
+            raise ValueError(
+                f"{name} must be one number, or a list with one for each label of the node, got "
+                f"{own[number]!r}"
+            )
+        weights[start:stop] = each
+    return weights
+
+
+def _as_weights(given: Any, name: str, keys: Sequence[Any] | None = None) -> Floats:
+    """Return an array of weights; `keys` are what they are known by, else their positions."""
+    try:
+        weights = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be numbers: {error}") from error
+    bad = np.argwhere(~(np.isfinite(weights) & (weights >= 0)))
+    if len(bad) > 0:
+        where = "".join(f"[{i}]" for i in bad[0]) if keys is None else f"[{keys[bad[0, 0]]!r}]"
+        raise ValueError(
+            f"weights of labels must be finite and not negative, but {name}{where} = "
+            f"{weights[tuple(bad[0])]}; the weight 0 means unlabelled"
+        )
+    return weights
+
+
+# Labels and weights that are given by node: a dict, a Series, or a table of two columns.
+
+
+def by_node(given: Any, *, by_index: bool) -> Any:
+    """Return labels or weights as a dict if they say to which nodes they belong, else as they are.
+
+    Tables with two columns do, the nodes and the labels; one of pandas may be a matrix of shares of
+    the classes instead, see `_is_table`. A pandas Series does by its index, if `by_index`; for
+    points, scikit-learn's interface wants the order of the points, whatever the index is.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> by_node(pyarrow.table({"node": ["ann", "bob"], "label": [1, 2]}), by_index=True)
+    {'ann': 1, 'bob': 2}
+    >>> by_node([1, 2], by_index=True)
+    [1, 2]
+    """
+    library, name = type(given).__module__.partition(".")[0], type(given).__name__
+    if library == "pandas" and name == "Series" and by_index:
+        return as_dict(given)
+    if (library, name) == ("pandas", "DataFrame"):
+        names = given.columns.tolist()
+        columns = [given.iloc[:, at].tolist() for at in range(len(names))]
+        if not _is_table(names, columns):
+            return given  # shares of the classes, or a single column
+    elif (library, name) in (("pyarrow", "Table"), ("pyarrow", "RecordBatch")):
+        names = given.schema.names
+        columns = [given.column(at).to_pylist() for at in range(len(names))]
+    elif (library, name) == ("polars", "DataFrame"):
+        names, columns = given.columns, [column.to_list() for column in given]
+    else:
+        return given
+    if len(names) != 2:
+        raise ValueError(
+            f"a table of labels or weights must have two columns, the nodes and their values, got "
+            f"{', '.join(map(repr, names)) or 'none'}; select two of them"
+        )
+    at = _find_nodes(names)
+    if library == "pandas" and str(names[at]).lower() in VALUES:
+        raise ValueError(
+            f"a table of labels or weights must have a column of nodes, got {names[0]!r} and "
+            f"{names[1]!r}; if its index has the nodes, give table[{names[1 - at]!r}]"
+        )
+    return _gather(zip(columns[at], columns[1 - at], strict=True), names[at])
+
+
+def _is_table(names: list[Any], columns: list[list[Any]]) -> bool:
+    """Whether a pandas table has a column of nodes, and not shares of the classes.
+
+    Examples
+    --------
+    >>> _is_table(["node", "label", "age"], [[1], [2], [3]]), _is_table(["ham", "spam"], [[1], [0]])
+    (True, False)
+    >>> _is_table(["who", "what"], [["ann"], ["ham"]]), _is_table(["item", "label"], [[1], [2]])
+    (True, True)
+    """
+    if len(names) < 2:
+        return False
+    headings = [str(name).lower() for name in names]
+    if any(heading in NODES or is_known_id(heading) for heading in headings):
+        return True
+    if len(names) == 2 and not {*VALUES}.isdisjoint(headings):
+        return True
+    return any(isinstance(value, str) for column in columns for value in column)
+
+
+def _find_nodes(names: list[Any]) -> int:
+    """Return which of two columns has the nodes: the first, unless the headings say otherwise."""
+    simple = [str(name).lower() for name in names]
+    found = [at for at in range(2) if simple[at] in NODES]
+    return found[0] if found else int(simple[0] in VALUES)
+
+
+def label_heading(y: Any) -> str | None:
+    """Return the name of the column that labels come from, if it has one.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> label_heading(pandas.Series([1, 0], name="fraud")), label_heading([1, 0])
+    ('fraud', None)
+    >>> label_heading(pandas.DataFrame({"node": [7, 8], "fraud": [1, 0]}))
+    'fraud'
+    """
+    library, kind = type(y).__module__.partition(".")[0], type(y).__name__
+    names: list[Any] = []
+    if library == "pyarrow":
+        names = y.schema.names if kind in ("Table", "RecordBatch") else []
+    elif library in ("pandas", "polars"):
+        names = [y.name] if kind == "Series" else list(getattr(y, "columns", ()))
+    elif isinstance(y, Mapping):
+        names = [getattr(y, "label_heading", None)]
+    is_pair = len(names) == 2 and (library != "pandas" or _is_table(names, []))
+    name = names[0] if len(names) == 1 else names[1 - _find_nodes(names)] if is_pair else None
+    return name if isinstance(name, str) else None
+
+
+def pair_by_node(y: Any, sample_weight: Any, *, by_index: bool) -> tuple[Any, Any]:
+    """Return labels and their weights, as dicts if the labels are given by node.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> y, weights = (pandas.Series(values, ["ann", "bob"]) for values in (["x", "y"], [1, 2]))
+    >>> pair_by_node(y, weights, by_index=True)
+    ({'ann': 'x', 'bob': 'y'}, {'ann': 1, 'bob': 2})
+    """
+    _refuse_path_or_pairs(y, by_index)
+    labels = by_node(y, by_index=by_index)
+    if isinstance(labels, Mapping):  # else weights are in the order of the nodes, too
+        sample_weight = by_node(sample_weight, by_index=True)
+    return labels, sample_weight
+
+
+def _refuse_path_or_pairs(y: Any, by_index: bool) -> None:
+    """Refuse what looks like labels by node, but is none of the forms that are taken.
+
+    Pairs of numbers may be shares of two classes instead: for points, if they are lists, and if
+    the first numbers are not all different.
+    """
+    if isinstance(y, str | os.PathLike):
+        raise ValueError(
+            f"y must be labels, got the path {os.fspath(y)!r}; read the file first, for example "
+            f'with pandas.read_csv(path).set_index("node")["label"]'
+        )
+    if not isinstance(y, list | tuple) or not y:
+        return
+    if not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in y):
+        return
+    named = any(isinstance(value, str) for pair in y for value in pair)
+    numbered = by_index and all(
+        isinstance(pair, tuple) and isinstance(pair[0], Integral) for pair in y
+    )
+    nodes = {pair[0] for pair in y} if numbered else set()
+    if named or (len(nodes) == len(y) and max(nodes) > 1):
+        raise ValueError(
+            f"y has pairs, such as {y[0]!r}; if these are nodes and their labels, give dict(y)"
+        )
+
+
+def as_dict(given: Any) -> dict[Any, Any]:
+    """Return a mapping or a pandas Series as a dict; a Series may have a node several times.
+
+    Examples
+    --------
+    >>> as_dict({"ann": 1, None: 2})
+    Traceback (most recent call last):
+    ...
+    ValueError: labels and weights belong to nodes, but None is no id; leave it out
+    """
+    if not isinstance(given, Mapping):
+        found = _gather(given.items(), given.index.name)
+        found.has_default_index = _is_default(given.index)
+        return found
+    _check_nodes(given)
+    return dict(given)
+
+
+class NodeDict(dict[Any, Any]):
+    """Values by node; the heading of the nodes may say of which kind they are."""
+
+    id_heading: str | None = None
+    has_default_index = False  # that of a pandas Series which was given no index
+
+
+def _is_default(index: Any) -> bool:
+    """Whether an index of pandas is 0, 1, 2, ... because none was given."""
+    is_range = type(index).__name__ == "RangeIndex" and index.name is None
+    return is_range and (index.start, index.step) == (0, 1)
+
+
+def warn_default_index(y: Any, n_nodes: int) -> None:
+    """Warn of a Series without an index of its own that has not one label for each node."""
+    if isinstance(y, NodeDict) and y.has_default_index and len(y) != n_nodes:
+        warn(
+            "the index of this Series is 0, 1, 2, ..., so its labels are those of the nodes 0, 1, "
+            "...; set the column of nodes as its index",
+        )
+
+
+def _gather(rows: Iterable[tuple[Any, Any]], heading: Any = None) -> NodeDict:
+    pairs = list(rows)
+    _check_nodes(node for node, _ in pairs)
+    found = NodeDict(gather(pairs))
+    found.id_heading = heading if isinstance(heading, str) else None
+    return found
+
+
+def _check_nodes(nodes: Iterable[Any]) -> None:
+    """Refuse what cannot be the id of a node."""
+    for node in nodes:
+        is_number = isinstance(node, float)
+        if node is None or (is_number and node != node) or type(node).__name__ in MISSING:
+            raise ValueError(
+                f"labels and weights belong to nodes, but {node!r} is no id; leave it out"
+            )
+        try:
+            hash(node)
+        except TypeError:
+            raise ValueError(
+                f"ids of nodes must be integers or strings, got {node!r} in labels or weights"
+            ) from None

@@ -9,29 +9,27 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import DTypeLike, NDArray
-from sklearn.base import is_classifier
-from sklearn.utils.validation import check_is_fitted
 
 from ohmlearn._arrays_file import read_arrays, write_arrays
-from ohmlearn.checks.parameters import LARGEST, SMALLEST, check_n_jobs
+from ohmlearn.checks.parameters import LARGEST, SMALLEST, Constraints, check_n_jobs
 from ohmlearn.checks.times import check_moment
-from ohmlearn.estimators.all_edges import FAR, ISOLATED
 from ohmlearn.estimators.calibration import check_shares
+from ohmlearn.estimators.kept_graph import FAR, ISOLATED, AllEdges, KeptGraph
 from ohmlearn.estimators.label_input import NodeLabels
 from ohmlearn.estimators.label_job import Labelling
+from ohmlearn.estimators.problem import ClassProblem, HFSParameters, Problem
 from ohmlearn.harmonic import HFSResult
 from ohmlearn.harmonic.leave_one_out import LeftOut
 from ohmlearn.nodes import NodeTable
 from ohmlearn.sparsifier import StreamingSparsifier
 
-__all__ = ["is_model", "load_model", "save_model"]
+__all__ = ["is_model", "load_labelling", "save_labelling"]
 
-Model = TypeVar("Model", bound=Labelling)
 Arrays = dict[str, Any]
 # Errors of arrays and values that can be anything.
 WRONG = (
@@ -50,7 +48,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)
 
 
-# Attributes that are single values, with the test that one from a file must pass.
+# Single values, by names that stay, with the test that one from a file must pass.
 VALUES: dict[str, Callable[[Any], bool]] = {
     "n_iter_": lambda value: type(value) is int and value >= 1,
     "_is_settled": lambda value: type(value) is bool,
@@ -64,10 +62,9 @@ VALUES: dict[str, Callable[[Any], bool]] = {
     "n_features_in_": lambda value: type(value) is int and value >= 1,
     "sources_": lambda value: all(isinstance(source, dict) for source in value),
 }
-# Attributes that are arrays: type and number of dimensions. None in place of a type: any class.
-ARRAYS: dict[str, tuple[DTypeLike | None, int]] = {
-    "classes_": (None, 1),
-    "contradicting_": (np.int64, 1),
+KNOWN: dict[str, tuple[DTypeLike | None, int]] = {  # None in place of a type: any class
+    "classes": (None, 1),
+    "contradicting": (np.int64, 1),
 }
 LABELS: dict[str, tuple[DTypeLike, int]] = {
     "nodes": (np.int64, 1),
@@ -96,70 +93,100 @@ def is_model(arrays: Mapping[str, Any]) -> bool:
     return "model" in arrays
 
 
-def save_model(model: Any, path: Any) -> None:
-    """Write a model to a file, completely or not at all."""
-    check_is_fitted(model, "_seed")
-    write_arrays(path, _get_state(model))
+def save_labelling(
+    path: Any, name: str, found: Labelling, parameters: dict[str, Any], points: dict[str, Any]
+) -> None:
+    """Write a labelling to a file, completely or not at all.
+
+    Parameters
+    ----------
+    path : str or path
+    name : str
+        That of the class which can load it.
+    found : Labelling
+    parameters : dict
+        Those of the class, as they were given.
+    points : dict
+        Attributes of an estimator that was fitted to points.
+    """
+    write_arrays(path, _get_state(name, found, parameters, points))
 
 
-def load_model(cls: type[Model], path: Any, arrays: Arrays | None = None) -> Model:
-    """Return the model in a file of `save_model`; any other file raises ValueError.
+def load_labelling(
+    path: Any,
+    name: str,
+    kind: type[Problem],
+    narrower: Constraints,
+    arrays: Arrays | None = None,
+) -> tuple[Labelling, dict[str, Any], dict[str, Any]]:
+    """Return what `save_labelling` has written; any other file raises ValueError.
 
     `arrays` are those of the file, if it has been read already.
     """
     arrays = read_arrays(path) if arrays is None else arrays
     if not is_model(arrays):
         raise ValueError(
-            f"{path} holds no {cls.__name__}; if it holds a sparsifier, use "
-            f"{cls.__name__}().update(StreamingSparsifier.load(path)) and relabel"
+            f"{path} holds no {name}; if it holds a sparsifier, use "
+            f"{name}().update(StreamingSparsifier.load(path)) and relabel"
         )
     try:
-        return _from_state(cls, arrays)
+        return _from_state(name, kind, narrower, arrays)
     except WRONG as error:
         raise ValueError(
-            f"{path} holds no {cls.__name__} that can continue: {error}; restore it from a copy, "
-            f"or fit the model again"
+            f"{path} holds no {name} that can continue: {error}; restore it from a copy, or fit "
+            f"the model again"
         ) from error
 
 
 # Writing.
 
 
-def _get_state(model: Any) -> Arrays:
-    """Return a fitted model as named arrays."""
-    state = vars(model)
-    found: Arrays = {}
-    if model.sparsifier_ is not None:
-        found |= model.sparsifier_.get_state()
-    else:
-        found |= model._all_edges.get_state()
-        found |= {} if model._nodes is None else model._nodes.get_state()
-    for name in ARRAYS:
-        if state.get(name) is not None:
-            found[f"model_{name}"] = _check_classes(name, state[name])
-    if "_labels" in state:
-        found |= _with_prefix("labels", model._labels._asdict())
-    answer = model._before if model._answer is None else model._answer
-    if answer is not None:
-        found |= _get_answer(answer)
-    if "X_" in state:
-        found |= _get_points(model.X_)
-    if "feature_names_in_" in state:
-        found["feature_names"] = np.array(model.feature_names_in_.tolist(), dtype=str)
-    n_nodes = None if model._n_nodes is None else int(model._n_nodes)
-    _check_n_nodes(n_nodes, model)
-    about = {
-        "class": type(model).__name__,
-        "parameters": _get_parameters(model),
-        "seed": model._seed,
-        "n_nodes": n_nodes,
-        "first": model._first,
-        "moment": {name: check_moment(name, value) for name, value in model._moment.items()},
-        "answers": model._answer is not None,
-        "values": {name: state[name] for name in VALUES if name in state},
-        "nothing": [name for name in ARRAYS if name in state and state[name] is None],
+def _get_state(
+    name: str, found: Labelling, parameters: dict[str, Any], points: dict[str, Any]
+) -> Arrays:
+    """Return everything as named arrays."""
+    kept, problem, answer = found.kept, found.problem, found.answer
+    state: Arrays = kept.store.get_state()
+    if kept.sparsifier is None and kept.nodes is not None:
+        state |= kept.nodes.get_state()
+    values: dict[str, Any] = {
+        "n_iter_": 1 if answer is None else answer.n_iter,
+        "_is_settled": answer is not None,
+        "staleness_": kept.staleness,
+        "_removed_weight": kept.removed_weight,
     }
-    return found | {"model": np.array(json.dumps(about, default=np.generic.item))}
+    if kept.sources:
+        values["sources_"] = kept.sources
+    if problem is not None:
+        for one, array in problem.known().items():
+            state[f"model_{one}_"] = _check_classes(f"{one}_", array)
+        state |= _with_prefix("labels", problem.labels._asdict())
+        values |= {"method_": problem.method, "gamma_": problem.gamma}
+        if losses := getattr(problem, "method_losses", None):
+            values["method_losses_"] = losses
+    if found.before is not None:
+        state |= _get_answer(found.before)
+    if "n_features_in_" in points:
+        values["n_features_in_"] = points["n_features_in_"]
+    if "X_" in points:
+        state |= _get_points(points["X_"])
+    if "feature_names_in_" in points:
+        state["feature_names"] = np.array(points["feature_names_in_"].tolist(), dtype=str)
+    n_nodes = None if kept.n_nodes is None else int(kept.n_nodes)
+    _check_n_nodes(n_nodes, kept)
+    about = {
+        "class": name,
+        "parameters": _get_parameters(parameters, kept.seed),
+        "seed": kept.seed,
+        "n_nodes": n_nodes,
+        "first": kept.first,
+        "moment": {one: check_moment(one, value) for one, value in kept.moment.items()},
+        "answers": answer is not None,
+        "waits": problem is not None and answer is None,  # for a call of solve
+        "values": values,
+        "nothing": [],
+    }
+    return state | {"model": np.array(json.dumps(about, default=np.generic.item))}
 
 
 def _get_answer(answer: HFSResult) -> Arrays:
@@ -197,13 +224,11 @@ def _check_classes(name: str, array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def _get_parameters(model: Any) -> dict[str, Any]:
+def _get_parameters(parameters: dict[str, Any], seed: int) -> dict[str, Any]:
     """Return the parameters as JSON has them; a generator is replaced by the seed from it."""
-    parameters = model.get_params(deep=False)
-    if hasattr(parameters["random_state"], "bit_generator") or hasattr(
-        parameters["random_state"], "get_state"
-    ):
-        parameters["random_state"] = model._seed
+    random = parameters["random_state"]
+    if hasattr(random, "bit_generator") or hasattr(random, "get_state"):
+        parameters = parameters | {"random_state": seed}
     return {name: _encode(name, value) for name, value in parameters.items()}
 
 
@@ -236,42 +261,38 @@ def _decode(value: Any) -> Any:
 # Reading.
 
 
-def _from_state(cls: type[Model], arrays: Arrays) -> Model:
-    """Return the model that continues from a state."""
+def _from_state(
+    name: str, kind: type[Problem], narrower: Constraints, arrays: Arrays
+) -> tuple[Labelling, dict[str, Any], dict[str, Any]]:
+    """Return the labelling that continues from a state, parameters, and attributes of points."""
     about = _read_about(arrays["model"])
     _require(
-        about["class"] == cls.__name__,
+        about["class"] == name,
         f"it is one of {about['class']!r:.80}; load it with that class",
     )
-    parameters = {name: _decode(value) for name, value in about["parameters"].items()}
-    model: Any = cls(**parameters)
-    model._check_parameters()
-    check_n_jobs(model.n_jobs)
+    parameters = {one: _decode(value) for one, value in about["parameters"].items()}
+    p = HFSParameters.check(name, parameters, **narrower)
+    check_n_jobs(p.n_jobs)
     _require(type(about["seed"]) is int, "its seed is not an integer")
-    model._start(None, seed=about["seed"])
-    _read_edges(model, arrays)
-    model._moment = _check_moments(about["moment"])
-    first = about.get("first")
-    model._first = None if first is None else check_moment("first", first)
-    model._n_nodes = _check_n_nodes(about["n_nodes"], model)
-    state = vars(model)
-    state["_is_settled"] = False
-    for name, value in about["values"].items():
-        _require(name in VALUES and VALUES[name](value), f"its {name!r:.80} is impossible")
-        state[name] = value
-    _require("method_" in state or not model._is_settled, "its method is missing")
-    for name, (dtype, ndim) in ARRAYS.items():
-        if f"model_{name}" in arrays:
-            state[name] = _take(arrays, f"model_{name}", dtype, ndim)
-        elif name in about["nothing"]:
-            state[name] = None
+    values = about["values"]
+    for one, value in values.items():
+        _require(one in VALUES and VALUES[one](value), f"its {one!r:.80} is impossible")
+    _require("method_" in values or not values.get("_is_settled"), "its method is missing")
+    kept = _read_kept(p, arrays, about)
+    problem = answer = before = None
     if "labels_nodes" in arrays:
-        _read_labels(model, arrays)
+        problem = _read_problem(kind, kept, p, arrays, values)
     if "answer_f" in arrays:
-        _read_answer(model, arrays, bool(about["answers"]))
-    _read_points(model, arrays)
-    found: Model = model
-    return found
+        before = _read_result(arrays)
+        if about["answers"]:
+            _require(problem is not None and "gamma_" in values, "its labels are missing")
+            assert problem is not None
+            _check_present(problem, before)
+            answer = problem.answer(before, values.get("n_iter_"))
+    found = Labelling(p, kept, problem, answer, before)
+    if problem is not None and answer is None and not about.get("waits"):
+        found = found.solve(problem.on(kept, p, before))  # earlier versions solved when asked
+    return found, parameters, _read_points(arrays, values, kept)
 
 
 def _read_about(text: Any) -> dict[str, Any]:
@@ -287,16 +308,24 @@ def _read_about(text: Any) -> dict[str, Any]:
     return found
 
 
-def _read_edges(model: Any, arrays: Arrays) -> None:
-    """Set the sparsifier, or all edges, and the ids."""
-    if model._all_edges is None or "edges_u" not in arrays:
+def _read_kept(p: HFSParameters, arrays: Arrays, about: dict[str, Any]) -> KeptGraph:
+    """Return the sparsifier, or all edges, with what belongs to it."""
+    kept = KeptGraph.start(p, seed=about["seed"])
+    if isinstance(kept.store, AllEdges) and "edges_u" in arrays:
+        kept.store.set_state(arrays)
+        if "node_ids" in arrays or "node_offsets" in arrays:
+            kept.store.nodes = NodeTable.from_state(arrays)
+    else:
         _require("parameters" in arrays, "its edges are missing")
-        model.sparsifier_, model._all_edges = StreamingSparsifier.from_state(arrays), None
-        model._nodes = model.sparsifier_.nodes
-        return
-    model._all_edges.set_state(arrays)
-    if "node_ids" in arrays or "node_offsets" in arrays:
-        model._nodes = NodeTable.from_state(arrays)
+        kept.store = StreamingSparsifier.from_state(arrays)
+    kept.moment = _check_moments(about["moment"])
+    first, values = about.get("first"), about["values"]
+    kept.first = None if first is None else check_moment("first", first)
+    kept.n_nodes = _check_n_nodes(about["n_nodes"], kept)
+    kept.staleness = values.get("staleness_", 0.0)
+    kept.removed_weight = values.get("_removed_weight", 0.0)
+    kept.sources = values.get("sources_", [])
+    return kept
 
 
 def _check_moments(moments: Any) -> dict[str, float]:
@@ -304,41 +333,50 @@ def _check_moments(moments: Any) -> dict[str, float]:
     return {name: check_moment(name, value) for name, value in moments.items()}
 
 
-def _read_labels(model: Any, arrays: Arrays) -> None:
+def _read_problem(
+    kind: type[Problem], kept: KeptGraph, p: HFSParameters, arrays: Arrays, values: dict[str, Any]
+) -> Problem:
     labels = NodeLabels(**_take_all(arrays, "labels", LABELS))
-    nodes, values, weights = labels
-    n_labels, n_columns = values.shape
+    nodes, shares, weights = labels
+    n_labels, n_columns = shares.shape
     _require(len(nodes) == len(weights) == n_labels > 0, "its labels are not equally many")
     _require(len(np.unique(nodes)) == n_labels and nodes.min() >= 0, "its labelled nodes are wrong")
     in_range = (weights >= SMALLEST) & (weights <= LARGEST)
     _require(in_range.all(), "weights of labels are wrong")
-    known = _count_edge_nodes(model)
-    if model._nodes is None:
-        _check_size(int(nodes.max()) + 1, max(known, model._n_nodes or 0), FAR)
+    if kept.nodes is None:
+        _check_size(int(nodes.max()) + 1, _count_nodes(kept), FAR)
     else:
-        _require(int(nodes.max()) < len(model._nodes), "a labelled node has no id")
-    if is_classifier(model):
-        _check_classes_of(model, labels)
+        _require(int(nodes.max()) < len(kept.nodes), "a labelled node has no id")
+    known: dict[str, Any] = {"method": values.get("method_", "harmonic")}
+    if kind is ClassProblem:
+        for name, (dtype, ndim) in KNOWN.items():
+            known[name] = _take(arrays, f"model_{name}_", dtype, ndim)
+        _check_shares(p, labels, **known)
+        known["method_losses"] = values.get("method_losses_", {})
     else:
         _require(n_columns == 1, "its values do not fit a regressor")
-        _require(np.isfinite(values).all(), "its values must be finite")
-    model._labels, model.labelled_ = labels, nodes
+        _require(np.isfinite(shares).all(), "its values must be finite")
+    return kind.pose(labels, kept, p, **known)
 
 
-def _check_classes_of(model: Any, labels: NodeLabels) -> None:
-    _require(set(ARRAYS) <= set(vars(model)), "its classes are missing")
-    n_classes = labels.values.shape[1]
-    _require(len(np.unique(model.classes_)) == n_classes, "its classes do not fit the labels")
-    if model.class_prior is not None and not isinstance(model.class_prior, str):
-        check_shares(model.class_prior, model.classes_)
+def _check_shares(
+    p: HFSParameters,
+    labels: NodeLabels,
+    classes: NDArray[Any],
+    contradicting: NDArray[np.int64],
+    method: str,
+) -> None:
     shares = labels.values
+    _require(len(np.unique(classes)) == shares.shape[1], "its classes do not fit the labels")
+    if p.known_shares:
+        check_shares(p.class_prior, classes)
     right = np.all(shares >= 0) and np.allclose(shares.sum(axis=1), 1.0)
     _require(right, "shares of classes must be positive and sum to 1")
-    _require(np.isin(model.contradicting_, labels.nodes).all(), "its contradictions are wrong")
+    _require(np.isin(contradicting, labels.nodes).all(), "its contradictions are wrong")
 
 
-def _read_answer(model: Any, arrays: Arrays, is_present: bool) -> None:
-    """Set the last answer, which may be older than the last edges."""
+def _read_result(arrays: Arrays) -> HFSResult:
+    """Return the last result, which may be older than the last edges."""
     found = _take_all(arrays, "answer", ANSWER)
     n_nodes, n_columns = found["f"].shape
     columns, component, reached = found["columns"], found["component"], found["reached"]
@@ -363,19 +401,12 @@ def _read_answer(model: Any, arrays: Arrays, is_present: bool) -> None:
     if "left_out_f" in arrays:
         found["left_out"] = LeftOut(**_take_all(arrays, "left_out", LEFT_OUT))
     assert set(found) <= {field.name for field in fields(HFSResult)}
-    answer = HFSResult(**found)
-    model._before = answer
-    if is_present:
-        _check_present(model, answer)
-        model._answer = answer
+    return HFSResult(**found)
 
 
-def _check_present(model: Any, answer: HFSResult) -> None:
+def _check_present(problem: Problem, answer: HFSResult) -> None:
     """Refuse an answer that cannot be the one of the labels and edges."""
-    _require(hasattr(model, "_labels") and hasattr(model, "gamma_"), "its labels are missing")
-    _require(hasattr(model, "method_"), "its method is missing")
-    labels = model._labels
-    n_known = max(_count_nodes(model), int(labels.nodes.max()) + 1)
+    labels, n_known = problem.labels, problem.n_nodes
     _require(len(answer.f) == n_known, f"its answer must have {n_known} nodes")
     _require(answer.f.shape[1] == labels.values.shape[1], "its answer does not fit the labels")
     sizes = np.bincount(answer.component)
@@ -395,22 +426,24 @@ def _check_present(model: Any, answer: HFSResult) -> None:
         )
 
 
-def _read_points(model: Any, arrays: Arrays) -> None:
-    """Set the points of `fit`, and the names of their features, if there are any."""
-    width = getattr(model, "n_features_in_", None)
+def _read_points(arrays: Arrays, values: dict[str, Any], kept: KeptGraph) -> dict[str, Any]:
+    """Return the points of `fit`, and the names of their features, if there are any."""
+    width = values.get("n_features_in_")
+    found: dict[str, Any] = {} if width is None else {"n_features_in_": width}
     if "points" in arrays:
         points = np.asarray(arrays["points"])
-        n_known = _count_nodes(model)
+        n_known = _count_nodes(kept)
         is_number = points.dtype in (np.uint8, np.float32, np.float64)
         _require(is_number and np.isfinite(points).all(), "points must be finite numbers")
         if "points_offsets" in arrays:
             points = _read_sparse(arrays, points, n_known, width)
         _require(points.shape == (n_known, width), f"points must have shape {(n_known, width)}")
-        model.X_ = points
+        found["X_"] = points
     if "feature_names" in arrays:
         names = np.asarray(arrays["feature_names"])
         _require(names.dtype.kind == "U" and names.shape == (width,), "names of features are wrong")
-        model.feature_names_in_ = np.array(names.tolist(), dtype=object)
+        found["feature_names_in_"] = np.array(names.tolist(), dtype=object)
+    return found
 
 
 def _read_sparse(arrays: Arrays, data: NDArray[Any], n_rows: int, width: Any) -> Any:
@@ -430,21 +463,22 @@ def _read_sparse(arrays: Arrays, data: NDArray[Any], n_rows: int, width: Any) ->
     return scipy.sparse.csr_array((data, columns, offsets), shape=(n_rows, width))
 
 
-def _count_edge_nodes(model: Any) -> int:
-    if model.sparsifier_ is not None:
-        return int(model.sparsifier_.stats_["n_nodes"])
-    return int(model._all_edges.n_nodes)
+def _count_edge_nodes(kept: KeptGraph) -> int:
+    if kept.sparsifier is not None:
+        return int(kept.sparsifier.stats_["n_nodes"])
+    assert isinstance(kept.store, AllEdges)
+    return kept.store.n_nodes
 
 
-def _count_nodes(model: Any) -> int:
-    return max(_count_edge_nodes(model), model._n_nodes or 0)
+def _count_nodes(kept: KeptGraph) -> int:
+    return max(_count_edge_nodes(kept), kept.n_nodes or 0)
 
 
-def _check_n_nodes(n_nodes: Any, model: Any) -> int | None:
+def _check_n_nodes(n_nodes: Any, kept: KeptGraph) -> int | None:
     """Return the number of nodes that was given."""
     if n_nodes is not None:
         _require(type(n_nodes) is int and n_nodes >= 0, f"n_nodes = {n_nodes!r:.80} is impossible")
-        _check_size(n_nodes, _count_edge_nodes(model), ISOLATED)
+        _check_size(n_nodes, _count_edge_nodes(kept), ISOLATED)
     checked: int | None = n_nodes
     return checked
 

@@ -20,8 +20,11 @@ all these columns change by a multiple of the exact column C_i (for samples this
 rule). That takes one more solve, so a batch of picks does not ask the same question twice.
 """
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,7 +34,11 @@ from ohmlearn.checks.parameters import check_count, check_seed
 from ohmlearn.graph import Graph
 from ohmlearn.harmonic.posterior import BLOCK, Posterior
 
-__all__ = ["Suggestion", "suggest_nodes"]
+if TYPE_CHECKING:
+    from ohmlearn.estimators.answer import Answer
+    from ohmlearn.estimators.kept_graph import KeptGraph
+
+__all__ = ["Suggestion", "suggest_labels", "suggest_nodes"]
 
 Floats = NDArray[np.float64]
 FEW = 3  # labels per known class; with fewer, regions without labels matter more than borders
@@ -171,6 +178,33 @@ def suggest_nodes(
             allowed[node] = False
             beside[_neighbours(graph, node)] = True
     return picks + small[: wanted - len(picks)]
+
+
+def suggest_labels(
+    kept: KeptGraph,
+    answer: Answer | None,
+    k: int,
+    *,
+    exclude: Iterable[Any] = (),
+    n_jobs: int | None = None,
+) -> list[Suggestion]:
+    """Suggest which nodes of a kept graph to label next, by their ids; there may be no labels."""
+    nodes, excluded = kept.nodes, list(exclude)
+    if nodes is not None:
+        excluded = nodes.find(excluded, missing="mask").compressed().tolist()
+    found = suggest_nodes(
+        kept.graph if answer is None else answer.problem.full_graph,
+        () if answer is None else answer.problem.labels.nodes,
+        k,
+        exclude=excluded,
+        random_state=kept.seed,
+        n_jobs=n_jobs,
+        **({} if answer is None else answer.known_shares()),
+    )
+    if nodes is None:
+        return found
+    ids = nodes.ids(np.array([one.node for one in found], dtype=np.int64)).tolist()
+    return [replace(one, node=name) for one, name in zip(found, ids, strict=True)]
 
 
 class _Field:

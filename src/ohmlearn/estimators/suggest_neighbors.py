@@ -10,9 +10,9 @@ from sklearn.utils import check_array
 
 from ohmlearn._display import Shown
 from ohmlearn.checks.parameters import check_count, check_seed
-from ohmlearn.estimators.evidence import classes_there, comparable_scores
-from ohmlearn.estimators.hfs_classifier import automatic_gamma
+from ohmlearn.estimators.answer import classes_there, comparable_scores
 from ohmlearn.estimators.label_input import find_single_classes
+from ohmlearn.estimators.problem import automatic_gamma
 from ohmlearn.graph import Graph
 from ohmlearn.harmonic import solve_hfs
 from ohmlearn.points.affinity import Affinity

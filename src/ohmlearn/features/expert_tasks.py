@@ -17,9 +17,9 @@ from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 from ohmlearn._warnings import warn
-from ohmlearn.estimators.evidence import Evidence
-from ohmlearn.estimators.hfs_classifier import automatic_gamma
+from ohmlearn.estimators.answer import Evidence
 from ohmlearn.estimators.label_input import NodeLabels, split_by_edges
+from ohmlearn.estimators.problem import automatic_gamma
 from ohmlearn.graph import Graph
 from ohmlearn.harmonic import solve_hfs
 

@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 from ohmlearn._warnings import warn
 from ohmlearn.checks.parameters import ARRAY, Constraints, Options, check_fraction
+from ohmlearn.estimators.answer import SHIFT
 from ohmlearn.estimators.calibration import (
     AccuracyEstimate,
     Calibration,
@@ -18,7 +19,6 @@ from ohmlearn.estimators.calibration import (
     estimate_accuracy,
     fit_calibration,
 )
-from ohmlearn.estimators.evidence import SHIFT
 from ohmlearn.estimators.label_input import (
     Labels,
     NodeLabels,

@@ -24,16 +24,17 @@ from ohmlearn.checks.parameters import (
     check_parameters,
     check_seed,
 )
-from ohmlearn.estimators.all_edges import with_nodes
+from ohmlearn.estimators.kept_graph import with_nodes
 from ohmlearn.estimators.label_input import (
     Labels,
     NodeLabels,
     is_mapping,
+    label_heading,
     merge_rows,
     number_labels,
+    pair_by_node,
     refuse_unknown,
 )
-from ohmlearn.estimators.labels_by_node import label_heading, pair_by_node
 from ohmlearn.features.feature_answers import MixesExperts
 from ohmlearn.features.feature_checks import check_features, explain, own_features, warn_of_leaks
 from ohmlearn.features.known_graph import (

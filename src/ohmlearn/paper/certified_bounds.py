@@ -149,7 +149,7 @@ def _check_classifier(estimator: Any) -> tuple[Graph, NDArray[np.int64], NDArray
             f"an HFSClassifier is needed, got {type(estimator).__name__}; the bounds are about "
             f"classes"
         )
-    check_is_fitted(estimator)
+    check_is_fitted(estimator, "answer_")
     if estimator.normalization != "stable":
         raise ValueError(
             f"the bounds are about stable-HFS, but normalization={estimator.normalization!r}; fit "
@@ -159,4 +159,4 @@ def _check_classifier(estimator: Any) -> tuple[Graph, NDArray[np.int64], NDArray
     labelled = labels.nodes
     if graph.n_nodes == len(labelled):
         raise ValueError("all nodes are labelled, so there is no error on other nodes to bound")
-    return graph, labelled, estimator._columns()
+    return graph, labelled, estimator.problem_.columns

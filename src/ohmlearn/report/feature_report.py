@@ -1,20 +1,60 @@
 """What features and graph contribute to labels: figures, words, and a part of the page."""
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ohmlearn.report.html_page import Report
 
-__all__ = ["add_features", "describe_weights", "measure_features"]
+__all__ = ["FeatureAnswer", "add_features", "describe_weights", "measure_features"]
 
+Floats = NDArray[np.float64]
 MOST_COLUMNS = 50  # that the page lists
 EXPERTS = {
     "features": "the features of a node alone",
     "both": "features smoothed along the edges",
     "graph": "the edges and labels alone",
 }
+
+
+class FeatureAnswer:
+    """The answer of a fitted GraphFeatureClassifier, with the names of `ClassAnswer`."""
+
+    has_features = True
+    wanted_shares = None
+
+    def __init__(self, model: Any) -> None:
+        self.model, used = model, model._used
+        self.problem = SimpleNamespace(
+            labels=model._labels, used=used, classes=model.classes_, full_graph=model.graph_
+        )
+        self.reached, self.probabilities = model.reached_, model.label_distributions_
+        self.counts = self.class_prior = used.values.sum(axis=0)
+        self.answered = model.answered_.copy()
+        self._codes = np.searchsorted(model.classes_, model.transduction_)
+        # Nodes of which nothing else is known keep a given label.
+        labels = model._labels
+        alone = np.flatnonzero(~self.answered[labels.nodes])
+        self._codes[labels.nodes[alone]] = labels.values[alone].argmax(axis=1)
+        self.answered[labels.nodes] = True
+
+    def codes(self, default: int) -> NDArray[np.intp]:
+        """Return the most likely class of every node."""
+        return self._codes
+
+    def accuracy(self) -> Any:
+        """Return the estimated accuracy."""
+        return self.model.accuracy_estimate_
+
+    def left_out_labels(self) -> tuple[Floats, Floats, Floats]:
+        """Return probabilities of labels that were left out in folds, see `report_reliability`."""
+        answers, given = self.model._left_out()
+        p = self.model._calibrate(answers)
+        right = given.values[np.arange(len(p)), np.argmax(p, axis=1)]
+        return p.max(axis=1), right, given.weights / given.weights.mean()
 
 
 def measure_features(model: Any) -> dict[str, Any]:

@@ -7,18 +7,13 @@ from numpy.typing import NDArray
 
 from ohmlearn.report.write_table import Coded, Column
 
-__all__ = ["Answers", "Dominant", "has_features"]
+__all__ = ["Answers", "Dominant"]
 
 Floats = NDArray[np.float64]
 RANK_CELLS = 1 << 20  # probabilities that are ranked at a time
 FEW = 10  # labels of a class that may dominate by mistake; with more, the estimated accuracy tells
 DOMINANT = 0.6  # share of the nodes
 ODDS = 4.0  # how much more often a class must be among the answers than among the labels
-
-
-def has_features(model: Any) -> bool:
-    """Whether a fitted classifier uses features of nodes."""
-    return hasattr(model, "graph_use_")
 
 
 class Dominant(NamedTuple):
@@ -39,7 +34,7 @@ class Dominant(NamedTuple):
 
 
 class Answers:
-    """The answers of a fitted classifier.
+    """The answers of a classifier.
 
     A node of which nothing is known has no label here: no label reaches it, and it has no features
     that were used. The estimator gives it the class prior, as scikit-learn's interface wants a
@@ -47,14 +42,14 @@ class Answers:
 
     Parameters
     ----------
-    model : HFSClassifier or GraphFeatureClassifier
+    answer : ClassAnswer or FeatureAnswer
     min_confidence : float, optional
         Nodes whose label is less likely have none, either.
 
     Attributes
     ----------
     codes : ndarray of int
-        The class of each node, by its position in ``model.classes_``, or -1.
+        The class of each node, by its position in `classes`, or -1.
     reached : ndarray of bool
         Whether a node is connected to a label.
     answered : ndarray of bool
@@ -74,46 +69,33 @@ class Answers:
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("ignore")  # two nodes are not reached
     ...     model = model.fit_edges(([0, 1, 3], [1, 2, 4]), {0: "a", 1: "a", 2: "b"})
-    ...     columns = Answers(model).columns(np.arange(5))
+    ...     columns = Answers(model.answer_).columns(np.arange(5))
     >>> columns["label"][:5].tolist(), columns["prior_label"][:5].tolist()
     (['a', 'a', 'b', None, None], [None, None, None, 'a', 'a'])
-    >>> Answers(model).n_relabelled
+    >>> Answers(model.answer_).n_relabelled
     0
     """
 
-    def __init__(self, model: Any, min_confidence: float | None = None) -> None:
-        self.classes: NDArray[Any] = model.classes_
-        self.reached: NDArray[np.bool_] = model.reached_
-        self._shares: Floats = model.label_distributions_
-        self._n_given: Floats = model._used.values.sum(axis=0)
-        self._has_features = has_features(model)
-        if self._has_features:
-            self.answered: NDArray[np.bool_] = model.answered_.copy()
-            self._first = np.searchsorted(model.classes_, model.transduction_)
-            self._keep_given(model._labels)
-            self._shares_are_wanted = False
-            prior = self._n_given
-        else:
-            self.answered = self.reached
-            self._first = model._known.codes(0)
-            self._shares_are_wanted = model._wanted_shares is not None
-            prior = model.class_prior_
+    def __init__(self, answer: Any, min_confidence: float | None = None) -> None:
+        labels = answer.problem.labels
+        self.classes: NDArray[Any] = answer.problem.classes
+        self.reached: NDArray[np.bool_] = answer.reached
+        self.answered: NDArray[np.bool_] = answer.answered
+        self._shares: Floats = answer.probabilities
+        self._n_given: Floats = answer.problem.used.values.sum(axis=0)
+        self._may_dominate = answer.wanted_shares is None and not answer.has_features
+        self._first = answer.codes(0)
         self.codes = np.where(self.answered, self._first, -1)
         self.abstained: NDArray[np.bool_] | None = None
         if min_confidence is not None:
             self.abstained = (self._shares.max(axis=1) < min_confidence) | ~self.answered
             self.codes[self.abstained] = -1
+        prior = answer.class_prior
         likeliest = np.flatnonzero(prior == prior.max())
         self.prior_code = int(likeliest[0]) if len(likeliest) == 1 else -1
-        answers = self.codes[model._labels.nodes]
-        given = model._labels.values[np.arange(len(answers)), answers]
+        answers = self.codes[labels.nodes]
+        given = labels.values[np.arange(len(answers)), answers]
         self.n_relabelled = int(np.count_nonzero((answers >= 0) & (given == 0.0)))
-
-    def _keep_given(self, labels: Any) -> None:
-        """Take the given label of nodes of which nothing else is known."""
-        alone = np.flatnonzero(~self.answered[labels.nodes])
-        self._first[labels.nodes[alone]] = labels.values[alone].argmax(axis=1)
-        self.answered[labels.nodes] = True
 
     def count(self) -> dict[str, int]:
         """Return the number of nodes of each class; nodes without a label are not counted."""
@@ -181,7 +163,7 @@ class Answers:
         None. It is None, too, if features were used, which left-out labels have judged.
         """
         counts = np.array(list(self.count().values()))
-        if self._shares_are_wanted or self._has_features or counts.sum() == 0:
+        if not self._may_dominate or counts.sum() == 0:
             return None
         at = int(np.argmax(counts))
         share = counts[at] / counts.sum()

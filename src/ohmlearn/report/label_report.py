@@ -8,17 +8,18 @@ from numpy.typing import NDArray
 
 from ohmlearn._blas import one_blas_thread
 from ohmlearn.certificate import Certificate
+from ohmlearn.estimators.kept_graph import KeptGraph
+from ohmlearn.estimators.suggest_labels import suggest_labels
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
 from ohmlearn.report.feature_report import add_features
 from ohmlearn.report.html_page import COLOURS, INK, Report, add_legend, new_figure, style_axes
-from ohmlearn.report.label_columns import Answers, Dominant, has_features
+from ohmlearn.report.label_columns import Answers, Dominant
 from ohmlearn.report.report_quality import describe_accuracy, describe_stability
 from ohmlearn.report.report_reliability import (
     Group,
     draw_reliability,
     group_by_probability,
-    left_out_labels,
 )
 from ohmlearn.solver import LaplacianSolver
 
@@ -42,32 +43,33 @@ Floats = NDArray[np.float64]
 
 
 def make_page(
-    model: Any,
+    kept: KeptGraph | None,
+    answer: Any,
     nodes: NodeTable,
     answers: Answers,
     summary: dict[str, Any],
     certificate: Certificate | str,
     command: str,
 ) -> Report:
-    """Return the page of a fitted classifier; `nodes` has the ids of its nodes.
+    """Return the page of a ClassAnswer on a kept graph, or of a FeatureAnswer.
 
-    Without a certificate, the page says why there is none.
+    `nodes` has the ids. Without a certificate, the page says why there is none.
     """
-    h = model.graph_
+    h = answer.problem.full_graph
     n_nodes, n_answers = summary["n_nodes"], sum(summary["classes"].values())
-    kept = summary["n_edges_kept"]
-    share = 100.0 * kept / max(1, summary["n_edges_seen"])
+    n_kept = summary["n_edges_kept"]
+    share = 100.0 * n_kept / max(1, summary["n_edges_seen"])
     lead = (
         f"{'' if n_answers == n_nodes else f'{n_answers:,} of '}{n_nodes:,} nodes were labelled "
         f"from {summary['n_labelled']} labelled ones. "
-        f"{kept:,} of {summary['n_edges_seen']:,} edges ({share:.3g}%) were kept."
+        f"{n_kept:,} of {summary['n_edges_seen']:,} edges ({share:.3g}%) were kept."
     )
     if summary["accuracy_estimate"] is not None:
         lead += f" The labels are {describe_accuracy(summary)}."
     report = Report("Labels of a graph", lead)
     if "dominant_class" in summary:
         report.add_alarm(f"{Dominant(**summary['dominant_class'])}.")
-    _add_quality(report, model, summary)
+    _add_quality(report, answer, summary)
     if "features" in summary:
         add_features(report, summary["features"])
     report.add_heading("Input and sparsifier")
@@ -86,29 +88,29 @@ def make_page(
     without = f" {n_nodes - n_answers:,} nodes have no label." if n_answers < n_nodes else ""
     report.add_figure(_draw_classes(summary["classes"]), f"Number of nodes in each class.{without}")
     report.add_figure(
-        _draw_certainty(model.label_distributions_.max(axis=1)[answers.answered]),
+        _draw_certainty(answer.probabilities.max(axis=1)[answers.answered]),
         f"Certainty of the labels: the probability of the most likely class, for nodes "
-        f"{'that have an answer' if has_features(model) else 'connected to a label'}.",
+        f"{'that have an answer' if answer.has_features else 'connected to a label'}.",
     )
-    report.add_figure(_draw_graph(h, model, answers), _describe_drawing(h))
-    if has_features(model):
+    report.add_figure(_draw_graph(h, answer.problem.labels.nodes, answers), _describe_drawing(h))
+    if kept is None:
         report.add_heading("Nodes to label next")
         report.add_text(
             "Not computed with features; ohmlearn suggest computes them from the edges."
         )
     else:
-        _add_suggestions(report, model, nodes, answers)
+        _add_suggestions(report, kept, answer, nodes, answers)
     return report.add_command(command)
 
 
-def _add_quality(report: Report, model: Any, summary: dict[str, Any]) -> None:
+def _add_quality(report: Report, answer: Any, summary: dict[str, Any]) -> None:
     """Add how good the labels are, and how this is known."""
     report.add_heading("How good the labels are")
     if summary["accuracy_estimate"] is None:
         report.add_text(f"The accuracy is {summary['accuracy_caveats'][0]}.")
     else:
         how = "each labelled node without its own label"
-        if has_features(model):
+        if answer.has_features:
             how = "the labelled nodes in folds, without the labels of the same fold"
         report.add_text(
             f"The accuracy is estimated by labelling {how}. It holds for nodes that get a label, "
@@ -122,7 +124,7 @@ def _add_quality(report: Report, model: Any, summary: dict[str, Any]) -> None:
             text += f" For more stable ones, {summary['unstable_remedy']}."
         report.add_text(text)
     if summary["accuracy_estimate"] is not None:
-        groups = group_by_probability(*left_out_labels(model))
+        groups = group_by_probability(*answer.left_out_labels())
         report.add_figure(draw_reliability(groups), _describe_reliability(groups))
 
 
@@ -223,10 +225,10 @@ def lay_out(graph: Graph, seed: int = 0) -> tuple[NDArray[np.int64], Floats]:
     return nodes, x[nodes, :2]
 
 
-def _draw_graph(h: Graph, model: Any, answers: Answers) -> Any:
+def _draw_graph(h: Graph, labelled: NDArray[np.int64], answers: Answers) -> Any:
     nodes, places = lay_out(h)
     random = np.random.default_rng(0)
-    given = np.flatnonzero(np.isin(nodes, model.labelled_))
+    given = np.flatnonzero(np.isin(nodes, labelled))
     others = random.permutation(len(nodes))[:MOST_DRAWN]
     chosen = np.union1d(given[:MOST_DRAWN], others)
     position = np.full(h.n_nodes, -1)
@@ -283,10 +285,12 @@ def _describe_drawing(h: Graph) -> str:
     )
 
 
-def _add_suggestions(report: Report, model: Any, nodes: NodeTable, answers: Answers) -> None:
+def _add_suggestions(
+    report: Report, kept: KeptGraph, answer: Any, nodes: NodeTable, answers: Answers
+) -> None:
     """Add which nodes to label next; many rows that are alike become one sentence."""
-    shares = model.label_distributions_
-    rows, picks = [], model.suggest_labels(N_SUGGESTED)
+    shares, n_jobs = answer.probabilities, answer.problem.parameters.n_jobs
+    rows, picks = [], suggest_labels(kept, answer, N_SUGGESTED, n_jobs=n_jobs)
     for pick in picks:
         at = int(nodes.find([pick.node])[0])
         code = answers.codes[at]
@@ -305,7 +309,7 @@ def _add_suggestions(report: Report, model: Any, nodes: NodeTable, answers: Answ
     for alike in ties:
         first = next(at for at, row in enumerate(rows) if tuple(row[1:]) == alike)
         if picks[first].kind == "component":
-            report.add_text(_describe_components(model, picks[first].n_settled))
+            report.add_text(_describe_components(answer, picks[first].n_settled))
             continue
         reason, label, probability = alike
         report.add_text(
@@ -315,10 +319,10 @@ def _add_suggestions(report: Report, model: Any, nodes: NodeTable, answers: Answ
         )
 
 
-def _describe_components(model: Any, size: int) -> str:
+def _describe_components(answer: Any, size: int) -> str:
     """Say how many components of a size have no label."""
-    _, component = model.graph_.components()
-    count = np.count_nonzero(np.bincount(component[~model.reached_]) == size)
+    _, component = answer.problem.full_graph.components()
+    count = np.count_nonzero(np.bincount(component[~answer.reached]) == size)
     if size == 1:
         return f"{count:,} nodes have neither a label nor an edge; a label would help only itself."
     return (

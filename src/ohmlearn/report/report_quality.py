@@ -4,9 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from ohmlearn.estimators.answer import FEW
 from ohmlearn.estimators.calibration import AccuracyEstimate
-from ohmlearn.estimators.certainty import FEW
-from ohmlearn.report.label_columns import has_features
 
 __all__ = ["describe_accuracy", "describe_stability", "measure_quality"]
 
@@ -15,7 +14,7 @@ TOO_FEW = "not estimated, because no class has two labels that are connected"
 ROUGH = f"rough, and probably too low: fewer than {FEW} labels for each class"
 
 
-def measure_quality(model: Any) -> dict[str, Any]:
+def measure_quality(answer: Any) -> dict[str, Any]:
     """Return the estimated accuracy, and how close the answer is to that of the full graph.
 
     The latter is the residual, if the answer is that of all edges. If it is that of the edges kept,
@@ -27,49 +26,36 @@ def measure_quality(model: Any) -> dict[str, Any]:
     >>> from ohmlearn import HFSClassifier, gallery
     >>> labels = {node: "left" if node < 20 else "right" for node in range(0, 40, 5)}
     >>> model = HFSClassifier(random_state=0).fit_edges(gallery.path(40), labels)
-    >>> quality = measure_quality(model)
+    >>> quality = measure_quality(model.answer_)
     >>> quality["accuracy_estimate"]["value"], quality["residual"][0] < 1e-6
     (0.875, True)
     """
-    if has_features(model):
-        return _measure_with_features(model)
-    quality = _estimate_accuracy(model)
-    if model.n_iter_ > 1 or model._holds_all_edges():
-        return quality | {"residual": model.residual_.tolist()}
+    quality = _estimate_accuracy(answer)
+    if answer.has_features:
+        return quality | {"epsilon_estimate": answer.model.sparsifier_.sample().epsilon}
+    if answer.n_iter > 1 or answer.problem.holds_all_edges:
+        return quality | {"residual": answer.result.residual.tolist()}
     return quality | {
-        "epsilon_estimate": model.sparsifier_._sample(**model._moment).epsilon,
-        "unstable_share": float(model.stability_[model.reached_].mean()),  # others have no label
+        "epsilon_estimate": answer.problem.sample.epsilon,
+        "unstable_share": float(answer.stability[answer.reached].mean()),  # others have no label
     }
 
 
-def _measure_with_features(model: Any) -> dict[str, Any]:
-    counts = model._used.values.sum(axis=0)
-    quality: dict[str, Any] = {"accuracy_estimate": None}
-    if len(counts) < 2 or counts.max() < 2:
-        quality["accuracy_caveats"] = [ONE_CLASS if len(counts) < 2 else TOO_FEW]
-    else:
-        quality["accuracy_estimate"] = model.accuracy_estimate_._asdict()
-        quality["accuracy_caveats"] = [ROUGH] if counts.sum() < FEW * len(counts) else []
-    return quality | {"epsilon_estimate": model.sparsifier_._sample().epsilon}
-
-
-def _estimate_accuracy(model: Any) -> dict[str, Any]:
-    known = model._known
-    if not known.left_out.usable.any() or len(model.classes_) < 2:
-        why = ONE_CLASS if len(model.classes_) < 2 else TOO_FEW
+def _estimate_accuracy(answer: Any) -> dict[str, Any]:
+    counts, caveats = answer.counts, []
+    can_leave_out = counts.max() >= 2 if answer.has_features else answer.left_out.usable.any()
+    if len(counts) < 2 or not can_leave_out:
+        why = ONE_CLASS if len(counts) < 2 else TOO_FEW
         return {"accuracy_estimate": None, "accuracy_caveats": [why]}
-    caveats = []
-    if known.counts.sum() < FEW * len(known.counts):
+    if counts.sum() < FEW * len(counts):
         caveats = [ROUGH]
-    elif np.ptp(known.counts) == 0.0 and not known.weigh_labels:
+    elif not answer.has_features and np.ptp(counts) == 0.0 and not answer.weigh_labels:
         caveats = [
             "labels seem chosen, not drawn (equally many for each class): give --class-prior if "
             "you know the shares"
         ]
-    return {
-        "accuracy_estimate": model.accuracy_estimate_._asdict(),
-        "accuracy_caveats": caveats,
-    }
+    estimate = answer.accuracy()._asdict()
+    return {"accuracy_estimate": estimate, "accuracy_caveats": caveats}
 
 
 def describe_accuracy(quality: dict[str, Any]) -> str:

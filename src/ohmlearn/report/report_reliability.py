@@ -7,9 +7,8 @@ from numpy.typing import NDArray
 
 from ohmlearn.estimators.calibration import estimate_accuracy
 from ohmlearn.report.html_page import COLOURS, INK, new_figure, style_axes
-from ohmlearn.report.label_columns import has_features
 
-__all__ = ["Group", "draw_reliability", "group_by_probability", "left_out_labels"]
+__all__ = ["Group", "draw_reliability", "group_by_probability"]
 
 Floats = NDArray[np.float64]
 N_GROUPS = 10
@@ -23,25 +22,6 @@ class Group(NamedTuple):
     low: float
     high: float
     n_labels: int
-
-
-def left_out_labels(model: Any) -> tuple[Floats, Floats, Floats]:
-    """Return probabilities of labels that were left out, whether they are right, and weights.
-
-    A label is left out only if its class has other labels: otherwise the answer must be wrong.
-    With features, all labels are left out, in folds.
-    """
-    if has_features(model):
-        answers, given = model._left_out()
-        p = model._calibrate(answers)
-        right = given.values[np.arange(len(p)), np.argmax(p, axis=1)]
-        return p.max(axis=1), right, given.weights / given.weights.mean()
-    known = model._known
-    labels, usable = known.left_out.labels, known.left_out.usable
-    p = known.left_out_probabilities[usable]
-    codes = np.argmax(p, axis=1)
-    right = known.labels.values[labels[usable], codes]
-    return p.max(axis=1), right, known.label_weights[usable]
 
 
 def group_by_probability(probability: Floats, right: Floats, weights: Floats) -> list[Group]:

@@ -75,7 +75,7 @@ class Certifier(Worker):
         live = solved.moment.live
         found = certify(
             Watched(live, self._until_stopped),
-            solved.model.graph_,
+            solved.graph,
             random_state=solved.moment.operation,
             n_jobs=self._settings.n_jobs,
         )

@@ -6,7 +6,6 @@ the answer before it, so it takes fewer iterations than the first.
 
 from __future__ import annotations
 
-import copy
 import logging
 import threading
 import time
@@ -18,7 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ohmlearn.edge_log import LogFollower, LogSnapshot
-from ohmlearn.estimators import HFSClassifier
+from ohmlearn.estimators.answer import ClassAnswer
+from ohmlearn.estimators.kept_graph import KeptGraph
+from ohmlearn.estimators.problem import ClassProblem, HFSParameters
+from ohmlearn.graph import Graph
+from ohmlearn.harmonic import HFSResult
 from ohmlearn.nodes import NodeTable
 from ohmlearn.reading.source_errors import SourceError
 from ohmlearn.serve.answer_store import (
@@ -44,9 +47,15 @@ logger = logging.getLogger(__name__)
 class Solved(NamedTuple):
     """What answers were computed from; nothing of it changes later."""
 
-    model: HFSClassifier
+    kept: KeptGraph
+    answer: ClassAnswer | None  # None without labels
     moment: LogSnapshot
     answers: Answers
+
+    @property
+    def graph(self) -> Graph:
+        """The edges kept, with all labelled nodes."""
+        return self.kept.graph if self.answer is None else self.answer.problem.full_graph
 
 
 class Labeller(Worker):
@@ -78,7 +87,8 @@ class Labeller(Worker):
         self._nodes: NodeTable = folder.log.nodes
         self._follower, self._settings = follower, settings
         self._wakened = threading.Event()
-        self._model = self._make_model()
+        self._parameters = self._make_parameters()
+        self._before: HFSResult | None = None  # where the next solve starts
         self._guard = threading.Lock()
         self.labels_version = self._database.get("labels_version")
         self._answered = (-1, -1)  # versions of the sparsifier and of the labels
@@ -92,9 +102,9 @@ class Labeller(Worker):
         self.colours: dict[str, int] = {}  # numbers of classes that stay, whatever classes come
         self._note_colours(self.answers)
 
-    def _make_model(self) -> HFSClassifier:
+    def _make_parameters(self) -> HFSParameters:
         stored = self._folder.options
-        return HFSClassifier(
+        return HFSParameters(
             epsilon=stored["epsilon"],
             half_life=stored.get("half_life"),
             horizon=stored.get("horizon"),
@@ -102,6 +112,11 @@ class Labeller(Worker):
             random_state=self._folder.seed,
             n_jobs=self._settings.n_jobs,
         )
+
+    @property
+    def n_jobs(self) -> int | None:
+        """Number of threads of a solve."""
+        return self._settings.n_jobs
 
     def stop(self) -> None:
         """End after the present answer."""
@@ -159,7 +174,7 @@ class Labeller(Worker):
         # This concerns all threads, but no other one of a service does it.
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            answers = self._solve(moment)
+            kept, answer, answers = self._solve(moment)
         self.notes = list(dict.fromkeys(str(one.message) for one in caught))[:5]
         seconds = time.perf_counter() - start
         answers = replace(
@@ -168,12 +183,13 @@ class Labeller(Worker):
         self.problem = self._unused
         answers = self._publish(answers)
         self._answered = (moment.version, labels_version)
-        # The model gets other attributes for the next answer; those of the copy stay.
-        self.solved = Solved(copy.copy(self._model), moment, answers)
+        self.solved = Solved(kept, answer, moment, answers)
 
-    def _solve(self, moment: LogSnapshot) -> Answers:
+    def _solve(self, moment: LogSnapshot) -> tuple[KeptGraph, ClassAnswer | None, Answers]:
         """Return the answers at a moment, without the time at which they were computed."""
-        model, live = self._model, moment.live
+        p, live = self._parameters, moment.live
+        kept = KeptGraph.start(p, sparsifier=moment.kept.sparsifier)
+        kept.follow(moment.kept)
         given = self._usable_labels()
         numbers = find_numbers(self._nodes, [row.node for row in given])
         known = [at for at in range(len(given)) if numbers[at] >= 0]
@@ -186,23 +202,28 @@ class Labeller(Worker):
         }
         version = self.answers.version + 1
         if not known or live.n_edges == 0:
-            self._model = self._make_model()  # which knows none of the labels that there were
-            self._model._follow(moment.kept)
+            self._before = None
             self.n_unused = len(given)
-            return Answers.empty(version, live.n_nodes, **about)
-        model._follow(moment.kept)
+            return kept, None, Answers.empty(version, live.n_nodes, **about)
         ids = self._nodes.ids(numbers[known]).tolist()
         y = {node: given[at].label for node, at in zip(ids, known, strict=True)}
         weights = {node: given[at].weight for node, at in zip(ids, known, strict=True)}
         is_weighted = any(weight != 1.0 for weight in weights.values())
-        model.relabel(y, sample_weight=weights if is_weighted else None)
-        if self._settings.passes > 1:
-            model.refine(live, passes=self._settings.passes - 1)
-        self.n_unused = len(given) - len(known) + len(model._unused.nodes)
-        classes = [str(name) for name in model.classes_]
-        shares = model.label_distributions_.astype(np.float32)
-        codes = model._known.codes(-1).astype(np.int32)
-        return Answers(version, classes, codes, shares, numbers[known], **about)
+        how = (y, None, kept.nodes, weights if is_weighted else None)
+        problem = ClassProblem.make(ClassProblem.read(p, *how), kept, p, self._before)
+        if p.passes > 1 and not kept.holds_all_edges:
+            result = problem.refine(live, p.passes - 1)
+        else:
+            result = problem.solve(self._before)
+        answer, self._before = problem.answer(result), result
+        answer.warn_apart()
+        answer.warn_few()
+        self.n_unused = len(given) - len(known) + len(problem.unused.nodes)
+        classes = [str(name) for name in problem.classes]
+        shares = answer.probabilities.astype(np.float32)
+        codes = answer.codes(-1).astype(np.int32)
+        answers = Answers(version, classes, codes, shares, numbers[known], **about)
+        return kept, answer, answers
 
     def _usable_labels(self) -> list[GivenLabel]:
         """Return the given labels, and note those with a weight that no solve accepts."""

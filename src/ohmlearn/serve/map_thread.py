@@ -6,6 +6,7 @@ import logging
 import time
 from typing import Any
 
+from ohmlearn.estimators.suggest_labels import suggest_labels
 from ohmlearn.nodes import NodeTable
 from ohmlearn.serve.answer_store import find_numbers
 from ohmlearn.serve.graph_map import GraphMap
@@ -63,8 +64,8 @@ class Surveyor(Worker):
             rest = max(rest, REST * (time.perf_counter() - start))
 
     def _look(self, solved: Solved) -> None:
-        model, answers = solved.model, solved.answers
-        found = model.suggest_labels(N_SUGGESTED)
+        answers, n_jobs = solved.answers, self._labeller.n_jobs
+        found = suggest_labels(solved.kept, solved.answer, N_SUGGESTED, n_jobs=n_jobs)
         self.suggestions = {
             "suggestions": [
                 {"node": one.node, "reason": one.reason, "kind": one.kind} for one in found
@@ -72,7 +73,7 @@ class Surveyor(Worker):
             "of_version": answers.version,
         }
         suggested = find_numbers(self._nodes, [one.node for one in found])
-        layout = self._layouts.update(model.graph_, given=answers.given, suggested=suggested)
+        layout = self._layouts.update(solved.graph, given=answers.given, suggested=suggested)
         rows = answers.lookup(layout.nodes, self._nodes.ids(layout.nodes).tolist())
         columns = [
             [row[name] for row in rows] for name in ("node", "label", "probability", "given")

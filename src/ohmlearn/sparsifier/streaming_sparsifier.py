@@ -336,13 +336,15 @@ class StreamingSparsifier(SavedSparsifier, Edges):
         >>> fading.snapshot(at=25).edges()[2]
         array([0.25])
         """
-        return self._sample(at, since).graph
+        return self.sample(at=at, since=since).graph
 
     def view(self, *, at: Any = None, since: Any = None) -> TimeView | None:
         """Return which edges ``snapshot(at=at, since=since)`` counts, and how much; None: all."""
         return choose_view(self.options, self.latest_, at, since)
 
-    def _sample(self, at: Any = None, since: Any = None) -> Sample:
+    @in_turn
+    def sample(self, *, at: Any = None, since: Any = None) -> Sample:
+        """Return the snapshot together with what is known of its error."""
         sampler, options = self._sampler(), self.options
         view = choose_view(options, self.latest_, at, since)
         if self._snapshot is None or self._snapshot.graph.view != view:
@@ -382,7 +384,7 @@ class StreamingSparsifier(SavedSparsifier, Edges):
         >>> sparsifier.replicate().n_edges == sparsifier.snapshot().n_edges
         True
         """
-        return self._sample(at, since).replicate(number, amplitude)
+        return self.sample(at=at, since=since).replicate(number, amplitude)
 
     def merge(self, *others: StreamingSparsifier) -> Self:
         """Take in everything that other sparsifiers have seen; `others` do not change.
@@ -497,7 +499,7 @@ class StreamingSparsifier(SavedSparsifier, Edges):
         >>> 0.85 < sparsifier.epsilon_estimate_ / true < 1.15
         True
         """
-        return self._sample().epsilon
+        return self.sample().epsilon
 
     @property
     @in_turn

@@ -1,13 +1,19 @@
-"""What scores say about the class of each node: probabilities, labels, and how good they are."""
+"""What scores say about each node: labels and probabilities, and how good they are."""
 
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import copy
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ohmlearn._phases import phase
+from ohmlearn._warnings import warn
+from ohmlearn.checks.parameters import check_fraction
 from ohmlearn.estimators.calibration import (
     DEFAULT,
     AccuracyEstimate,
@@ -19,11 +25,25 @@ from ohmlearn.estimators.calibration import (
     scale_scores,
     spread_of,
 )
+from ohmlearn.estimators.flip_probability import flip_probabilities
 from ohmlearn.estimators.label_input import NodeLabels
 from ohmlearn.harmonic import HFSResult
 from ohmlearn.harmonic.leave_one_out import LeftOut, component_means, unlabelled_nodes
+from ohmlearn.harmonic.posterior import posterior_std
 
-__all__ = ["Evidence", "classes_there", "comparable_scores"]
+if TYPE_CHECKING:
+    from ohmlearn.estimators.problem import ClassProblem, NumberProblem, Problem
+
+__all__ = [
+    "FEW",
+    "SHIFT",
+    "Answer",
+    "ClassAnswer",
+    "Evidence",
+    "NumberAnswer",
+    "classes_there",
+    "comparable_scores",
+]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -32,6 +52,8 @@ FIT_NODES, SHARE_NODES = 1_000, 20_000  # nodes that represent all of them
 TIE = 1e-6  # exponents this close are equal, up to the errors of solves
 BLOCK_CELLS = 1 << 20  # of matrices that are computed in blocks of rows: 8 MiB
 SHIFT = 10.0  # a label does not count more than this many times another one
+FEW = 3  # labels for each class; with fewer, probabilities are rough
+REPLICATES, AMPLITUDE = 4, 0.5  # of the sparsifier, for the stability
 
 
 def comparable_scores(result: HFSResult, counts: Floats) -> Floats:
@@ -115,13 +137,12 @@ class Evidence:
         calibrate: bool,
         left_out: Callable[[], LeftOut],
     ) -> None:
-        self.result, self.labels, self.kept, self.kind = result, labels, kept, kind
+        self.result, self.given, self.kept, self.kind = result, labels, kept, kind
         self.answered: Bools = result.reached.copy()
         self.answered[kept.nodes] = True
         self.class_prior, self.wanted_shares = class_prior, wanted_shares
         self.weigh_labels, self.calibrate = weigh_labels, calibrate
         self._left_out_scores = left_out
-        self.told = False  # whether a warning about few labels was given
         given = labels.weights[:, np.newaxis] * labels.values
         self.counts: Floats = given.sum(axis=0)
         self.there = classes_there(result, labels.nodes, given)
@@ -172,7 +193,7 @@ class Evidence:
     def left_out(self) -> LeftOutLabels:
         """The labels that are left out, one at a time."""
         labels, f, means = self._left_out_scores()
-        rows = self.labels
+        rows = self.given
         given = rows.weights[:, np.newaxis] * rows.values
         counts = self.counts - given[labels]
         has = (given > 0).astype(np.float64)  # numbers of labels, whose differences are exact
@@ -193,18 +214,18 @@ class Evidence:
     def _levels(self) -> Floats:
         """Return the means of scores over the unlabelled nodes of each component."""
         component = self.result.component
-        counted = unlabelled_nodes(component, self.labels.nodes)
+        counted = unlabelled_nodes(component, self.given.nodes)
         return component_means(self.scores, component, counted)
 
     @cached_property
     def label_weights(self) -> Floats:
         """How much each of the labels left out counts."""
         labels = self.left_out.labels
-        weights = self.labels.weights[labels] / self.labels.weights[labels].mean()
+        weights = self.given.weights[labels] / self.given.weights[labels].mean()
         if self.weigh_labels:
             ratios = self.class_prior / np.maximum(self.counts / self.counts.sum(), 1e-12)
             ratios = np.clip(ratios, 1 / SHIFT, SHIFT)
-            weights = weights * (self.labels.values[labels] * ratios).sum(axis=1)
+            weights = weights * (self.given.values[labels] * ratios).sum(axis=1)
         relative: Floats = weights / weights.mean()
         return relative
 
@@ -223,7 +244,7 @@ class Evidence:
         reached = _some(np.flatnonzero(self.result.reached), FIT_NODES)
         return fit_calibration(
             exponents[usable] + self.offsets,
-            self.labels.values[labels][usable],
+            self.given.values[labels][usable],
             self.exponents[reached] + self.offsets,
             weights,
         )
@@ -266,7 +287,7 @@ class Evidence:
         scores[~self.result.reached] = 0.0
         return scores
 
-    def with_result(self, result: HFSResult) -> "Evidence":
+    def with_result(self, result: HFSResult) -> Evidence:
         """Return what another result says, with the calibration of this one."""
         other = self._without_answers()
         if self.wanted_shares is not None:
@@ -275,17 +296,18 @@ class Evidence:
         other.result = result
         return other
 
-    def uncalibrated(self) -> "Evidence":
+    def uncalibrated(self) -> Evidence:
         """Return what the same result says without calibration and wanted shares."""
         other = self._without_answers()
         other.calibrate, other.wanted_shares = False, None
         return other
 
-    def _without_answers(self) -> "Evidence":
+    def _without_answers(self) -> Evidence:
         other = copy(self)
-        for name, value in vars(type(self)).items():
-            if isinstance(value, cached_property):
-                other.__dict__.pop(name, None)
+        for cls in type(self).__mro__:
+            for name, value in vars(cls).items():
+                if isinstance(value, cached_property):
+                    other.__dict__.pop(name, None)
         return other
 
     # How good they are.
@@ -305,24 +327,225 @@ class Evidence:
             return AccuracyEstimate(float("nan"), 0.0, 1.0, 0)
         exponents = exponents[connected] + self.offsets
         best = exponents >= exponents.max(axis=1, keepdims=True) - TIE
-        right = np.average(self.labels.values[labels[connected]], axis=1, weights=best)
+        right = np.average(self.given.values[labels[connected]], axis=1, weights=best)
         return estimate_accuracy(right, self.label_weights[connected])
 
     def loss(self) -> float:
         """Return the mean log-loss of the leave-one-out probabilities."""
         labels = self.left_out.labels
         logs = np.log(np.maximum(self.left_out_probabilities, 1e-300))
-        losses = -np.einsum("ij,ij->i", self.labels.values[labels], logs)
+        losses = -np.einsum("ij,ij->i", self.given.values[labels], logs)
         return float(np.average(losses, weights=self.label_weights))
 
     def prediction_sets(self, alpha: float) -> Bools:
-        """Return for each node the classes that hold its label with chance 1 - alpha."""
+        """Return for each node the classes that hold its label with probability 1 - alpha."""
         labels = self.left_out.labels
-        given = np.einsum("ij,ij->i", self.labels.values[labels], self.left_out_probabilities)
+        given = np.einsum("ij,ij->i", self.given.values[labels], self.left_out_probabilities)
         threshold = conformal_threshold(given[self.left_out.connected], alpha)
         sets: Bools = self.probabilities >= threshold
         sets[~self.answered] = True
         return sets
+
+
+class Answer(ABC):
+    """An answer for all nodes; nothing of it changes, and what takes long is kept.
+
+    Attributes
+    ----------
+    problem : Problem
+    result : HFSResult
+    n_iter : int
+        Number of passes over the edges.
+    """
+
+    without_evidence: str  # what happens to nodes that no label reaches, for a warning
+    problem: Problem
+    result: HFSResult
+    n_iter: int
+
+    @property
+    @abstractmethod
+    def labels(self) -> NDArray[Any]:
+        """The class or number of every node."""
+
+    @abstractmethod
+    def known_shares(self) -> dict[str, Any]:
+        """Return what `suggest_nodes` can use besides the graph."""
+
+    @cached_property
+    def reached(self) -> Bools:
+        """Whether a node is connected to any label, or has one itself."""
+        reached = self.result.reached.copy()
+        reached[self.problem.labels.nodes] = True
+        return reached
+
+    @cached_property
+    def uncertainty(self) -> Floats:
+        """Posterior standard deviation of the score of every node; infinite if not reached."""
+        problem = self.problem
+        found = np.full(problem.n_nodes, np.inf)
+        labels = problem.labels  # also those of nodes without an edge
+        found[labels.nodes] = 1.0 / np.sqrt(labels.weights)
+        known = posterior_std(
+            problem.graph,
+            problem.used.nodes,
+            gamma=problem.gamma if problem.method == "harmonic" else 1.0,
+            sample_weight=problem.used.weights,
+            random_state=problem.seed,
+            n_jobs=problem.parameters.n_jobs,
+        )
+        at = np.flatnonzero(np.isfinite(known))
+        found[at] = known[at]
+        return found
+
+    def warn_apart(
+        self, what: str | None = None, how: str = ", for example by more neighbours"
+    ) -> None:
+        """Warn of labelled nodes that no edge has, perhaps mistyped, and of nodes not reached.
+
+        `what` says what happens to these, and `how` to connect them.
+        """
+        problem, lost = self.problem, ~self.reached
+        alone = problem.unused.nodes
+        if len(alone) > 0:
+            # An edge may have faded, or be outside of the window.
+            why = "are in no edge" if problem.graph.view is None else "have no edge that counts"
+            warn(
+                f"{len(alone)} of the {len(problem.labels.nodes)} labelled nodes {why}, such as "
+                f"{problem.id_of(alone[0])!r}; they keep their labels, which count for nothing else"
+            )
+        if lost.any():
+            warn(
+                f"{np.count_nonzero(lost)} of {len(lost)} nodes are in components without a label: "
+                f"{what or self.without_evidence}; label some of them, or connect them to the "
+                f"rest{how}"
+            )
+
+
+class ClassAnswer(Evidence, Answer):
+    """The class of every node."""
+
+    has_features = False  # see `report.feature_report.FeatureAnswer`
+    without_evidence = "they get the class prior, and reached_ is False there"
+    problem: ClassProblem
+
+    def __init__(self, problem: ClassProblem, result: HFSResult, n_iter: int | None = None) -> None:
+        self.problem, self.n_iter = problem, n_iter or 1 + result.passes
+        p = problem.parameters
+        self._is_told = False
+        super().__init__(
+            result,
+            problem.used,
+            kept=problem.unused,
+            kind="restart" if problem.method == "restart" else p.normalization or "plain",
+            class_prior=problem.class_prior,
+            wanted_shares=problem.wanted_shares,
+            weigh_labels=p.known_shares,
+            calibrate=p.calibration == "loo",
+            left_out=self._leave_one_out,
+        )
+
+    def _leave_one_out(self) -> LeftOut:
+        """Return leave-one-out scores of the answer, or of the graph in memory if it has none."""
+        found, problem = self.result.left_out, self.problem
+        if found is None:
+            with phase("calibrating", problem.parameters.verbose):
+                found = problem.solve(self.result, problem.labels_to_leave_out()).left_out
+        assert found is not None
+        return found
+
+    @cached_property
+    def default_code(self) -> int:
+        """The class of nodes without evidence: the most likely one.
+
+        If several classes are equally likely, one draw decides for all such nodes together.
+        """
+        likeliest = np.flatnonzero(self.class_prior == self.class_prior.max())
+        return int(np.random.default_rng(self.problem.seed).choice(likeliest))
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """Class of every node."""
+        labels: NDArray[Any] = self.problem.classes[self.codes(self.default_code)]
+        return labels
+
+    def known_shares(self) -> dict[str, Any]:
+        shares = self.uncalibrated().probabilities.copy()
+        shares[~self.answered] = np.nan
+        return {"shares": shares, "classes": self.problem.classes}
+
+    def left_out_labels(self) -> tuple[Floats, Floats, Floats]:
+        """Return probabilities of labels that were left out, whether they are right, and weights.
+
+        A label is left out only if its class has other labels: otherwise the answer must be wrong.
+        """
+        labels, usable = self.left_out.labels, self.left_out.usable
+        p = self.left_out_probabilities[usable]
+        right = self.given.values[labels[usable], np.argmax(p, axis=1)]
+        return p.max(axis=1), right, self.label_weights[usable]
+
+    def warn_few(self) -> None:
+        """Warn once if probabilities are those of few labels."""
+        n_labels, n_classes = float(self.counts.sum()), len(self.counts)
+        if n_classes > 1 and n_labels < FEW * n_classes and not self._is_told:
+            self._is_told = True
+            warn(
+                f"{n_labels:g} labels are few for {n_classes} classes, so probabilities and the "
+                f"estimated accuracy are rough; give at least {FEW} labels for each class"
+            )
+
+    def sets(self, alpha: float) -> Bools:
+        """Return prediction sets; warn if there are too few labels for any."""
+        check_fraction("alpha", alpha)
+        n_labels = int(np.count_nonzero(self.left_out.connected))
+        if alpha * (n_labels + 1) < 1.0:
+            warn(
+                f"sets with alpha = {alpha:g} need at least {np.ceil(1.0 / alpha) - 1.0:g} labels "
+                f"that are connected to others; with {n_labels} all sets hold all classes"
+            )
+        return self.prediction_sets(alpha)
+
+    @cached_property
+    def stability(self) -> Floats:
+        """How likely another sample of edges would give a node another label."""
+        problem, result = self.problem, self.result
+        if result.passes > 0 or problem.holds_all_edges:
+            return np.zeros(problem.n_nodes)
+        unlabelled = result.reached.copy()
+        unlabelled[problem.labels.nodes] = False
+        with phase("measuring stability", problem.parameters.verbose):
+            others = map(self._scores_on_replicate, range(REPLICATES))
+            return flip_probabilities(
+                problem.full_graph, self.decision_scores, others, AMPLITUDE, unlabelled
+            )
+
+    def _scores_on_replicate(self, number: int) -> Floats:
+        graph = self.problem.sample.replicate(number, AMPLITUDE)
+        other = self.problem.solve(self.result, graph=graph)
+        return self.with_result(other).decision_scores
+
+
+class NumberAnswer(Answer):
+    """A number for every node."""
+
+    without_evidence = "they get the mean of the given values, and reached_ is False there"
+    problem: NumberProblem
+
+    def __init__(
+        self, problem: NumberProblem, result: HFSResult, n_iter: int | None = None
+    ) -> None:
+        self.problem, self.result, self.n_iter = problem, result, n_iter or 1 + result.passes
+
+    @property
+    def labels(self) -> Floats:
+        """Number for every node; the mean of the given ones where no label reaches."""
+        result, mean, unused = self.result, self.problem.mean, self.problem.unused
+        values: Floats = np.where(result.reached, result.f[:, 0] + mean, mean)
+        values[unused.nodes] = unused.values[:, 0]
+        return values
+
+    def known_shares(self) -> dict[str, Any]:
+        return {}
 
 
 def _by_blocks(function: Callable[..., NDArray[Any]], *matrices: NDArray[Any]) -> NDArray[Any]:

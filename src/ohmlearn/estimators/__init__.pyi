@@ -1,0 +1,8 @@
+# The public names of ohmlearn.estimators: `import ohmlearn.estimators` reads this list.
+from ohmlearn.estimators.calibration import AccuracyEstimate as AccuracyEstimate
+from ohmlearn.estimators.calibration import Calibration as Calibration
+from ohmlearn.estimators.hfs_classifier import HFSClassifier as HFSClassifier
+from ohmlearn.estimators.hfs_regressor import HFSRegressor as HFSRegressor
+from ohmlearn.estimators.suggest_labels import Suggestion as Suggestion
+from ohmlearn.estimators.suggest_neighbors import NeighborAdvice as NeighborAdvice
+from ohmlearn.estimators.suggest_neighbors import suggest_neighbors as suggest_neighbors

@@ -1,0 +1,543 @@
+"""Labels of some nodes, and the equations that spread them over the graph."""
+
+from __future__ import annotations
+
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ohmlearn._phases import passes_before, phase
+from ohmlearn._warnings import warn
+from ohmlearn.checks.parameters import (
+    ARRAY,
+    CALLABLE,
+    LARGEST,
+    N_JOBS,
+    RANDOM_STATE,
+    SMALLEST,
+    VERBOSE,
+    Constraints,
+    Interval,
+    Options,
+    check_parameters,
+)
+from ohmlearn.checks.times import DURATION_KIND
+from ohmlearn.edges import Edges
+from ohmlearn.estimators.answer import Answer, ClassAnswer, NumberAnswer
+from ohmlearn.estimators.calibration import check_shares
+from ohmlearn.estimators.kept_graph import FAR, KeptGraph, with_nodes
+from ohmlearn.estimators.label_input import (
+    Labels,
+    NodeLabels,
+    code_classes,
+    find_classes,
+    find_contradictions,
+    find_values,
+    merge_rows,
+    number_labels,
+    split_by_edges,
+)
+from ohmlearn.graph import Graph
+from ohmlearn.harmonic import HFSResult, refine, solve_hfs
+from ohmlearn.harmonic.hfs_system import Normalization
+from ohmlearn.harmonic.solve_hfs import Method
+from ohmlearn.nodes import NodeTable
+from ohmlearn.points.affinity import AFFINITIES
+from ohmlearn.points.exact_neighbors import METRICS
+from ohmlearn.points.neighbor_edges import METHODS as SEARCHES
+from ohmlearn.sparsifier.sampling_error import Sample
+from ohmlearn.sparsifier.sparsifier_options import MAX_EDGES, SparsifierOptions
+
+__all__ = [
+    "METHODS",
+    "ClassProblem",
+    "HFSParameters",
+    "NumberProblem",
+    "Problem",
+    "automatic_gamma",
+    "most_left_out",
+]
+
+Floats = NDArray[np.float64]
+METHODS: tuple[Method, Method] = ("harmonic", "restart")
+SOLVE_TOL = 1e-8  # a solve in memory is cheap, so it is at least this accurate
+MOST_LEFT_OUT = 512  # labels whose leave-one-out scores are computed
+LEAST_LEFT_OUT = 32
+LEFT_OUT_ENTRIES = 1 << 25  # nodes times labels left out: solves take time, and passes 128 MiB
+LEFT_OUT_TOL = 1e-4
+RESTART_GAMMA = 30.0
+MANY, DISTINCT = 20, 0.9  # if more labels than this are nearly all different, they are no classes
+
+
+@dataclass(frozen=True)
+class HFSParameters:
+    """The parameters of `HFSClassifier`, which describes them; the regressor uses most of them."""
+
+    affinity: str | Callable[..., Any] = "knn"
+    n_neighbors: int = 10
+    weights: Literal["uniform", "gaussian"] = "gaussian"
+    metric: Literal["euclidean", "cosine"] = "euclidean"
+    neighbors: Literal["auto", "exact", "faiss"] = "auto"
+    kernel_gamma: float | None = None
+    gamma: float | Literal["auto"] = "auto"
+    epsilon: float | None = 0.8
+    max_edges: int | None = None
+    passes: int = 3
+    normalization: Normalization = "stable"
+    method: Method | Literal["auto"] = "harmonic"
+    class_prior: Any = None
+    calibration: Literal["loo"] | None = "loo"
+    tol: float = 1e-6
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: int = 0
+    half_life: Any = None
+    horizon: Any = None
+
+    CONSTRAINTS: ClassVar[Constraints] = {
+        "affinity": (Options(tuple(AFFINITIES)), CALLABLE),
+        "n_neighbors": (Interval(Integral, 1),),
+        "weights": (Options(("uniform", "gaussian")),),
+        "metric": (Options(METRICS),),
+        "neighbors": (Options(SEARCHES),),
+        "kernel_gamma": (None, Interval(Real, SMALLEST, LARGEST)),
+        "gamma": (Options(("auto",)), Interval(Real, SMALLEST, LARGEST)),
+        "epsilon": (None, Interval(Real, 0, 1, closed="neither")),
+        "max_edges": (None, Interval(Integral, 1, MAX_EDGES)),
+        "passes": (Interval(Integral, 1),),
+        "normalization": (Options(("stable", "cmn")), None),
+        "method": (Options((*METHODS, "auto")),),
+        "class_prior": (None, Options(("labels",)), ARRAY),
+        "calibration": (Options(("loo",)), None),
+        "tol": (Interval(Real, 0, 1, closed="neither"),),
+        "random_state": RANDOM_STATE,
+        "n_jobs": N_JOBS,
+        "verbose": VERBOSE,
+        "half_life": (None, DURATION_KIND),
+        "horizon": (None, DURATION_KIND),
+    }
+
+    @classmethod
+    def check(cls, owner: str, values: dict[str, Any], **narrower: tuple[Any, ...]) -> Self:
+        """Return parameters after a check; `owner` is named in messages.
+
+        Examples
+        --------
+        >>> HFSParameters.check("HFSClassifier", {"passes": 0})
+        Traceback (most recent call last):
+        ...
+        ValueError: passes of HFSClassifier must be an integer >= 1, got 0
+        """
+        check_parameters(owner, {**cls.CONSTRAINTS, **narrower}, values)
+        return cls(**values)
+
+    @property
+    def forgetting(self) -> SparsifierOptions:
+        """How edges are forgotten."""
+        return SparsifierOptions(half_life=self.half_life, horizon=self.horizon)
+
+    @property
+    def known_shares(self) -> bool:
+        """Whether the shares of the classes are given as numbers."""
+        return self.class_prior is not None and not isinstance(self.class_prior, str)
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """Return the names of all parameters."""
+        return [one.name for one in fields(cls)]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Problem(ABC):
+    """Labels on a graph; nothing of it changes.
+
+    Attributes
+    ----------
+    parameters : HFSParameters
+    labels : NodeLabels
+        Each labelled node once.
+    used, unused : NodeLabels
+        The labels that count, and those of nodes without an edge, which these nodes keep.
+    sample : Sample
+        The edges kept.
+    graph : Graph
+        The same with nodes that have no edge, up to the last label that counts.
+    n_nodes : int
+        Number of nodes that get an answer: those of the graph, and all that are labelled.
+    nodes : NodeTable or None
+        Ids, for messages.
+    holds_all_edges : bool
+    mean_degree : float
+        That of all edges.
+    seed : int
+    method : {"harmonic", "restart"}
+        The equations.
+    """
+
+    parameters: HFSParameters
+    labels: NodeLabels
+    used: NodeLabels
+    unused: NodeLabels
+    sample: Sample
+    graph: Graph
+    n_nodes: int
+    nodes: NodeTable | None
+    holds_all_edges: bool
+    mean_degree: float
+    seed: int
+    method: Method = "harmonic"
+
+    # What labels mean: classes and numbers differ in these.
+
+    @staticmethod
+    @abstractmethod
+    def read(
+        p: HFSParameters,
+        y: Any,
+        n_nodes: int | None = None,
+        ids: NodeTable | None = None,
+        sample_weight: Any = None,
+    ) -> Labels:
+        """Check y; its nodes are numbered later."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> Floats:
+        """The values at the labelled nodes that count, one column for each score."""
+
+    @abstractmethod
+    def automatic_gamma(self) -> float:
+        """Return the value of ``gamma="auto"``."""
+
+    @abstractmethod
+    def answer(self, result: HFSResult, n_iter: int | None = None) -> Answer:
+        """Return what scores say; `n_iter` is the number of passes, if earlier ones count."""
+
+    @abstractmethod
+    def known(self) -> dict[str, Any]:
+        """Return what belongs to the labels and not to the graph, by the names of attributes."""
+
+    # Making one.
+
+    @classmethod
+    def make(
+        cls, rows: Labels, kept: KeptGraph, p: HFSParameters, before: HFSResult | None = None
+    ) -> Self:
+        """Return the problem of checked labels; solves to choose a method start at `before`."""
+        rows = number_labels(rows, kept.nodes)
+        return cls.pose(merge_rows(rows), kept, p, **cls.known_of(rows, kept)).settle(before)
+
+    @classmethod
+    def known_of(cls, rows: Labels, kept: KeptGraph) -> dict[str, Any]:
+        """Return what `known` will return for these labels."""
+        return {}
+
+    @classmethod
+    def pose(cls, labels: NodeLabels, kept: KeptGraph, p: HFSParameters, **more: Any) -> Self:
+        """Return the problem of labels with one row for each node."""
+        graph, last = kept.graph, int(labels.nodes.max())
+        if kept.nodes is None and last > 2 * graph.n_nodes + FAR:
+            raise ValueError(
+                f"node {last} has a label, but the edges have {graph.n_nodes} nodes, and memory is "
+                f"needed for every number in between; number the nodes 0, 1, 2, ..., as read_edges "
+                f"does, or give n_nodes"
+            )
+        used, unused = split_by_edges(labels, graph)
+        return cls(
+            parameters=p,
+            labels=labels,
+            used=used,
+            unused=unused,
+            sample=kept.sample(),
+            # If no label counts, labels are at nodes that no edge has had.
+            graph=with_nodes(graph, int(used.nodes.max()) + 1),
+            n_nodes=max(graph.n_nodes, last + 1),
+            nodes=kept.nodes,
+            holds_all_edges=kept.holds_all_edges,
+            mean_degree=kept.mean_degree(),
+            seed=kept.seed,
+            **more,
+        )
+
+    def on(self, kept: KeptGraph, p: HFSParameters, before: HFSResult | None = None) -> Self:
+        """Return the problem of the same labels on the graph as it is now."""
+        return self.pose(self.labels, kept, p, **self.known()).settle(before)
+
+    def settle(self, before: HFSResult | None) -> Self:
+        """Return the problem with the method to use."""
+        return self
+
+    @property
+    def full_graph(self) -> Graph:
+        """The edges kept, with all nodes that get an answer."""
+        return with_nodes(self.graph, self.n_nodes)
+
+    # Equations.
+
+    @cached_property
+    def gamma(self) -> float:
+        """Weight of smoothness against the fit to the labels."""
+        given = self.parameters.gamma
+        return self.automatic_gamma() if given == "auto" else float(given)
+
+    def solve(
+        self,
+        before: HFSResult | None = None,
+        leave_out: NDArray[np.int64] | None = None,
+        graph: Graph | None = None,
+    ) -> HFSResult:
+        """Return the scores on the edges kept, or on another graph like it.
+
+        Starts from the columns of the result `before`, if they fit.
+        """
+        p, columns = self.parameters, self.columns
+        graph = self.graph if graph is None else with_nodes(graph, self.graph.n_nodes)
+        x0 = None if before is None else before.columns[: graph.n_nodes]
+        extra = p.normalization == "stable" and self.method == "harmonic"
+        if x0 is not None and x0.shape[1] != columns.shape[1] + extra:
+            x0 = None  # labels with another number of classes, or another method
+        found = solve_hfs(
+            graph,
+            self.used.nodes,
+            columns,
+            gamma=self.gamma,
+            normalization=p.normalization,
+            sample_weight=self.used.weights,
+            method=self.method,
+            leave_out=leave_out,
+            tol=min(p.tol, SOLVE_TOL) if leave_out is None else LEFT_OUT_TOL,
+            x0=x0,
+            random_state=self.seed,
+            n_jobs=p.n_jobs,
+        )
+        return found.with_nodes(self.n_nodes)
+
+    def refine(
+        self, edges: Edges, passes: int, before: HFSResult | None = None, n_before: int = 1
+    ) -> HFSResult:
+        """Return the scores on all edges after some passes, which follow on `n_before` others."""
+        p = self.parameters
+        with passes_before(n_before):
+            found = refine(
+                edges,
+                self.graph,
+                self.used.nodes,
+                self.columns,
+                passes=passes,
+                tol=p.tol,
+                gamma=self.gamma,
+                normalization=p.normalization,
+                sample_weight=self.used.weights,
+                method=self.method,
+                leave_out=self.labels_to_leave_out() if self.wants_left_out else None,
+                random_state=self.seed,
+                n_jobs=p.n_jobs,
+                verbose=p.verbose,
+                x0=None if before is None else before.columns[: self.graph.n_nodes],
+            )
+        return found.with_nodes(self.n_nodes)
+
+    @property
+    def wants_left_out(self) -> bool:
+        """Whether passes over the edges compute leave-one-out scores, too."""
+        return False
+
+    def labels_to_leave_out(self) -> NDArray[np.int64]:
+        """Return positions of labels that count, a random choice if there are many."""
+        most, n_labels = most_left_out(self.graph.n_nodes), len(self.used.nodes)
+        if n_labels <= most:
+            return np.arange(n_labels)
+        chosen = np.random.default_rng(self.seed).choice(n_labels, most, replace=False)
+        return np.sort(chosen)
+
+    def id_of(self, node: int) -> Any:
+        """Return the id of a node, for messages."""
+        return int(node) if self.nodes is None else self.nodes.ids([node]).tolist()[0]
+
+
+def most_left_out(n_nodes: int) -> int:
+    """Return the number of labels whose leave-one-out scores are computed at most."""
+    entries = LEFT_OUT_ENTRIES // max(1, n_nodes)
+    return min(MOST_LEFT_OUT, max(LEAST_LEFT_OUT, entries))
+
+
+def automatic_gamma(n_labels: float, n_classes: int, mean_degree: float) -> float:
+    """Return the gamma that gave the best accuracies on real data (docs/labels.md).
+
+    With one label per class smoothness must dominate; with five or more the labels should be met.
+    Labels are counted by weight.
+
+    Examples
+    --------
+    >>> automatic_gamma(2, 2, 10.0), automatic_gamma(50, 5, 10.0)
+    (5.0, 0.002)
+    """
+    stiffness = max(1.0, 100.0 * min(1.0, n_classes / n_labels) ** 3)
+    return stiffness / (n_labels * (mean_degree if mean_degree > 0 else 1.0))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ClassProblem(Problem):
+    """Labels that are classes.
+
+    Attributes
+    ----------
+    classes : ndarray
+        Sorted; columns of scores are in this order.
+    contradicting : ndarray of int
+        Nodes that have labels of different classes.
+    method_losses : dict
+        Log-loss of left-out labels by method, if ``method="auto"``.
+    """
+
+    classes: NDArray[Any]
+    contradicting: NDArray[np.int64]
+    method_losses: dict[str, float] = field(default_factory=dict)
+
+    @staticmethod
+    def read(
+        p: HFSParameters,
+        y: Any,
+        n_nodes: int | None = None,
+        ids: NodeTable | None = None,
+        sample_weight: Any = None,
+    ) -> Labels:
+        labels = code_classes(find_classes(y, n_nodes, ids, sample_weight))
+        classes, n_labels = labels.classes, len(labels.values)
+        assert classes is not None
+        counts = np.bincount(labels.values, weights=labels.weights, minlength=len(classes))
+        n_classes = int(np.count_nonzero(counts))
+        if n_classes == 1:
+            warn(
+                f"all labels are {classes[counts > 0].tolist()[0]!r}, so all answers will be the "
+                f"same; give labels of another class, too"
+            )
+        if n_labels > MANY and n_classes > DISTINCT * n_labels:
+            warn(
+                f"{labels.path}: {n_labels:,} labels have {n_classes:,} different classes, such as "
+                f"{classes[0]}; if these are ids or measurements, not classes, this is the "
+                f"wrong column"
+            )
+        if p.known_shares:
+            check_shares(p.class_prior, classes)
+        return labels
+
+    @classmethod
+    def known_of(cls, rows: Labels, kept: KeptGraph) -> dict[str, Any]:
+        nodes, classes = find_contradictions(rows), rows.classes
+        assert classes is not None
+        if len(nodes) > 0:
+            first = (nodes if kept.nodes is None else kept.nodes.ids(nodes[:1])).tolist()[0]
+            counts = np.bincount(rows.values[(rows.nodes == nodes[0]) & ~rows.soft])
+            found = ", ".join(f"{classes[code]} {counts[code]}" for code in counts.nonzero()[0])
+            what = "1 node has" if len(nodes) == 1 else f"{len(nodes)} nodes have"
+            warn(
+                f"{what} contradicting labels, such as {first!r}: {found}; each counts by its share"
+            )
+        return {"classes": classes, "contradicting": nodes}
+
+    def known(self) -> dict[str, Any]:
+        return {"classes": self.classes, "contradicting": self.contradicting}
+
+    @property
+    def columns(self) -> Floats:
+        """The distribution of each labelled node over the classes."""
+        return self.used.values
+
+    @cached_property
+    def counts(self) -> Floats:
+        """Number of labels of each class that count, by weight."""
+        counts: Floats = self.used.weights @ self.used.values
+        return counts
+
+    def automatic_gamma(self) -> float:
+        if self.method == "restart":
+            return RESTART_GAMMA
+        counts = self.counts
+        n_classes = int(np.count_nonzero(counts))
+        return automatic_gamma(float(counts.sum()), n_classes, self.mean_degree)
+
+    @property
+    def wants_left_out(self) -> bool:
+        return self.parameters.calibration == "loo"
+
+    def settle(self, before: HFSResult | None) -> Self:
+        """Return the problem with its method; "auto" is the one with the smaller loss."""
+        p = self.parameters
+        if p.method != "auto":
+            return replace(self, method=p.method)
+        loss: dict[str, float] = {}
+        with phase("choosing the method", p.verbose):
+            for method in METHODS:
+                one = replace(self, method=method)
+                loss[method] = one.answer(one.solve(before, one.labels_to_leave_out())).loss()
+        chosen = min(METHODS, key=lambda method: loss[method])
+        if p.verbose > 0:
+            both = ", ".join(f"{method} {value:.3f}" for method, value in loss.items())
+            print(f"method {chosen}: log-loss {both}", file=sys.stderr)
+        return replace(self, method=chosen, method_losses=loss)
+
+    def answer(self, result: HFSResult, n_iter: int | None = None) -> ClassAnswer:
+        return ClassAnswer(self, result, n_iter)
+
+    @cached_property
+    def class_prior(self) -> Floats:
+        """Shares of the classes, as given or among the labels, by weight."""
+        if self.parameters.known_shares:
+            return check_shares(self.parameters.class_prior, self.classes)
+        shares: Floats = self.counts / self.counts.sum()
+        return shares
+
+    @property
+    def wanted_shares(self) -> Floats | None:
+        """Shares that the labels of all nodes are to have; a class with a label is possible."""
+        if self.parameters.class_prior is None:
+            return None
+        if self.parameters.known_shares:
+            return self.class_prior
+        shares: Floats = np.where(self.counts > 0.0, self.counts + 1.0, 0.0)
+        return shares / shares.sum()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NumberProblem(Problem):
+    """Labels that are numbers."""
+
+    @staticmethod
+    def read(
+        p: HFSParameters,
+        y: Any,
+        n_nodes: int | None = None,
+        ids: NodeTable | None = None,
+        sample_weight: Any = None,
+    ) -> Labels:
+        return find_values(y, n_nodes, ids, sample_weight)
+
+    def known(self) -> dict[str, Any]:
+        return {}
+
+    @cached_property
+    def mean(self) -> float:
+        """Mean of the given numbers, by weight; those of nodes without an edge do not count."""
+        return float(np.average(self.used.values[:, 0], weights=self.used.weights))
+
+    @property
+    def columns(self) -> Floats:
+        """The numbers around their mean, because the constraint makes each column sum to zero."""
+        column: Floats = self.used.values - self.mean
+        return column
+
+    def automatic_gamma(self) -> float:
+        # Close to interpolation: see docs/labels.md.
+        degree = self.mean_degree if self.mean_degree > 0 else 1.0
+        return 0.1 / (float(self.used.weights.sum()) * degree)
+
+    def answer(self, result: HFSResult, n_iter: int | None = None) -> NumberAnswer:
+        return NumberAnswer(self, result, n_iter)
