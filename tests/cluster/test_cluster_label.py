@@ -131,7 +131,7 @@ def test_weights_of_a_file_count(tmp_path: Path):
     parts = [dask.delayed((["a", "b"], ["b", "c"])), dask.delayed((["c"], ["d"]))]
     found = label(parts, path, random_state=0)
     given = label(parts, {"a": "x", "d": "y"}, sample_weight={"a": 3.0, "d": 1.5}, random_state=0)
-    assert sorted(found.model._label_weights) == [1.5, 3.0]
+    assert sorted(found.model.problem_.labels.weights) == [1.5, 3.0]
     np.testing.assert_array_equal(found.probabilities, given.probabilities)
 
 
