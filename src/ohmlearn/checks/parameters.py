@@ -7,6 +7,7 @@ that it may have; `check_parameters` compares them with what was given.
 import inspect
 import math
 import re
+import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -234,6 +235,8 @@ def check_n_jobs(n_jobs: int | None) -> int:
         )
     if n_jobs == 0:
         raise ValueError("n_jobs = 0 has no meaning; use 1 for one thread, -1 for all cores")
+    if "joblib" not in sys.modules and (n_jobs is None or n_jobs > 0):
+        return 1 if n_jobs is None else int(n_jobs)
     from joblib import effective_n_jobs  # late: it would slow down the start of the command line
 
     return int(effective_n_jobs(n_jobs))

@@ -56,13 +56,13 @@ if TYPE_CHECKING:
     from ohmlearn.report.label_columns import Answers
     from ohmlearn.sparsifier import StreamingSparsifier
 
-__all__ = ["Outcome", "label"]
+__all__ = ["LabelOutcome", "label"]
 
 MOST_COLUMNS = 1000  # of probabilities
 MOST_PASSES = 20  # of the certificate on the page
 
 
-class Outcome(NamedTuple):
+class LabelOutcome(NamedTuple):
     """What was found, and what is left to do."""
 
     answer: Any  # ClassAnswer or FeatureAnswer
@@ -213,7 +213,7 @@ def _check_state_options(options: dict[str, Any]) -> None:
             raise click.UsageError(f"--{name} and --state cannot be used together")
 
 
-def _label(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> Outcome:
+def _label(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> LabelOutcome:
     """Label all edges."""
     from ohmlearn.estimators.label_job import label
     from ohmlearn.estimators.problem import ClassProblem
@@ -256,15 +256,17 @@ def _outcome(
     certificate: "Certificate | str",
     about: dict[str, Any],
     finish: Callable[[], None],
-) -> Outcome:
+) -> LabelOutcome:
     """Return the outcome of a job on edges alone, and warn of what may be wrong."""
     warn_apart(found)
     found.answer.warn_few()
     kept = found.kept
-    return Outcome(found.answer, kept, kept.sparsifier, stream, certificate, about, finish)
+    return LabelOutcome(found.answer, kept, kept.sparsifier, stream, certificate, about, finish)
 
 
-def _label_with_features(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> Outcome:
+def _label_with_features(
+    options: dict[str, Any], labels: Any, forgetting: Forgetting
+) -> LabelOutcome:
     """Label all nodes from features and edges."""
     from ohmlearn.report.feature_report import FeatureAnswer
 
@@ -274,10 +276,10 @@ def _label_with_features(options: dict[str, Any], labels: Any, forgetting: Forge
         when = {"since": edges.view.since, "latest": edges.latest, "unit": edges.time_unit}
         about["time"] = {"at": None, "half_life": None, "asked": None, **when}
     certificate, answer = _certify(model.graph_, edges, options), FeatureAnswer(model)
-    return Outcome(answer, None, model.sparsifier_, stream, certificate, about, lambda: None)
+    return LabelOutcome(answer, None, model.sparsifier_, stream, certificate, about, lambda: None)
 
 
-def _label_with_state(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> Outcome:
+def _label_with_state(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> LabelOutcome:
     """Add edges and labels to the model in a file, or start one."""
     from ohmlearn._phases import Phase, phase
     from ohmlearn.cli.state_option import Intake, NoEdges, State, join_labels
@@ -347,7 +349,9 @@ def _save_state(state: "State", found: "Labelling", intake: "Intake") -> None:
         state.save(found, intake.sources)
 
 
-def _write_page(outcome: Outcome, answers: "Answers", summary: dict[str, Any], path: str) -> None:
+def _write_page(
+    outcome: LabelOutcome, answers: "Answers", summary: dict[str, Any], path: str
+) -> None:
     from ohmlearn.report.label_report import make_page
 
     without = OF_EDGES_ALONE if "features" in summary else ()
@@ -413,14 +417,14 @@ def _save(sparsifier: "StreamingSparsifier | None", checkpoint: "Checkpoint | No
 
 def _certify(h: "Graph", edges: Any, options: dict[str, Any]) -> "Certificate | str":
     """Measure the sparsifier for the page, or return why not."""
-    from ohmlearn.certificate import certify
-
     if options["no_certificate"]:
         return "The sparsifier was not measured (--no-certificate)."
     if not edges.rereadable:
         return "Not measured, because edges from a pipe cannot be read again."
     if not options["report"]:
         return ""
+    from ohmlearn.certificate import certify
+
     _print_cost(options)
     return certify(
         edges, h, eta=0.2, max_passes=MOST_PASSES, random_state=options["seed"],

@@ -9,7 +9,7 @@ import click
 from ohmlearn.cli.messages import tell
 
 if TYPE_CHECKING:
-    from ohmlearn.cli.label_command import Outcome
+    from ohmlearn.cli.label_command import LabelOutcome
     from ohmlearn.estimators.answer import ClassAnswer
     from ohmlearn.report.feature_report import FeatureAnswer
     from ohmlearn.report.label_columns import Answers
@@ -19,7 +19,9 @@ __all__ = ["make_summary", "print_summary"]
 MANY = 20  # classes, each with a column
 
 
-def make_summary(outcome: "Outcome", answers: "Answers", options: dict[str, Any]) -> dict[str, Any]:
+def make_summary(
+    outcome: "LabelOutcome", answers: "Answers", options: dict[str, Any]
+) -> dict[str, Any]:
     """Return all figures."""
     from ohmlearn.report.report_quality import measure_quality
 

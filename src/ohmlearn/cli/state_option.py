@@ -77,8 +77,7 @@ class State:
         """Return what the file holds, or a start with the sparsifier in it."""
         arrays = read_arrays(self.path)
         if is_model(arrays):
-            how = (self.path, NAME, ClassProblem, {}, arrays)
-            found, _, self._points = load_labelling(*how)
+            found, _, self._points = load_labelling(self.path, NAME, ClassProblem, {}, arrays)
         else:
             kept = StreamingSparsifier.load(self.path)
             budget = {"epsilon": kept.options.epsilon, "max_edges": kept.options.max_edges}

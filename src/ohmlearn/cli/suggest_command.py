@@ -192,11 +192,12 @@ def _load(options: dict[str, Any]) -> "Fitted":
 
     found = State(options["state"], options).found
     assert found is not None  # the file exists
-    if found.kept.nodes is None:
+    nodes = found.kept.nodes
+    if nodes is None:
         raise ValueError(f"{options['state']} has no edges yet")
     if found.problem is not None and found.answer is None:
         found = found.solve(found.problem.on(found.kept, found.parameters, found.before))
-    return found, found.kept.nodes
+    return found, nodes
 
 
 def _read_names(path: str | None) -> "Names | None":

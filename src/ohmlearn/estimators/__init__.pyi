@@ -3,6 +3,6 @@ from ohmlearn.estimators.calibration import AccuracyEstimate as AccuracyEstimate
 from ohmlearn.estimators.calibration import Calibration as Calibration
 from ohmlearn.estimators.hfs_classifier import HFSClassifier as HFSClassifier
 from ohmlearn.estimators.hfs_regressor import HFSRegressor as HFSRegressor
+from ohmlearn.estimators.neighbor_advice import NeighborAdvice as NeighborAdvice
+from ohmlearn.estimators.neighbor_advice import suggest_neighbors as suggest_neighbors
 from ohmlearn.estimators.suggest_labels import Suggestion as Suggestion
-from ohmlearn.estimators.suggest_neighbors import NeighborAdvice as NeighborAdvice
-from ohmlearn.estimators.suggest_neighbors import suggest_neighbors as suggest_neighbors

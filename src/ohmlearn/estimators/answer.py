@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 __all__ = [
     "FEW",
     "SHIFT",
-    "Answer",
     "ClassAnswer",
     "Evidence",
+    "NodeAnswer",
     "NumberAnswer",
     "classes_there",
     "comparable_scores",
@@ -347,7 +347,7 @@ class Evidence:
         return sets
 
 
-class Answer(ABC):
+class NodeAnswer(ABC):
     """An answer for all nodes; nothing of it changes, and what takes long is kept.
 
     Attributes
@@ -422,7 +422,7 @@ class Answer(ABC):
             )
 
 
-class ClassAnswer(Evidence, Answer):
+class ClassAnswer(Evidence, NodeAnswer):
     """The class of every node."""
 
     has_features = False  # see `report.feature_report.FeatureAnswer`
@@ -525,7 +525,7 @@ class ClassAnswer(Evidence, Answer):
         return self.with_result(other).decision_scores
 
 
-class NumberAnswer(Answer):
+class NumberAnswer(NodeAnswer):
     """A number for every node."""
 
     without_evidence = "they get the mean of the given values, and reached_ is False there"

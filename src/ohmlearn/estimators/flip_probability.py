@@ -30,7 +30,6 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from ohmlearn.graph import Graph
 
@@ -139,6 +138,8 @@ def _chance_of_another(mean: Floats, deviation: Floats, label: NDArray[np.int64]
     >>> _chance_of_another(mean, np.ones(1), label).round(6)
     array([0.8])
     """
+    from scipy.special import ndtr  # late, as few commands need it
+
     rows = np.arange(len(mean))
     gaps = (mean[rows, label][:, np.newaxis] - mean) / np.maximum(deviation, LEAST)[:, np.newaxis]
     gaps[rows, label] = np.inf

@@ -404,7 +404,7 @@ optional
 
     def _parameters(self) -> HFSParameters:
         """Return the parameters after a check."""
-        values = self.get_params(deep=False)
+        values: dict[str, Any] = self.get_params(deep=False)
         known = {name: values[name] for name in HFSParameters.names() if name in values}
         return HFSParameters.check(type(self).__name__, known, **self._narrower)
 

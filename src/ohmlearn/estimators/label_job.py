@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ohmlearn._phases import Phase, phase
 from ohmlearn.checks.times import check_moment
 from ohmlearn.edges import Edges
-from ohmlearn.estimators.answer import Answer
+from ohmlearn.estimators.answer import NodeAnswer
 from ohmlearn.estimators.kept_graph import KeptGraph
 from ohmlearn.estimators.label_input import is_mapping, refuse_unknown
 from ohmlearn.estimators.problem import HFSParameters, Problem
@@ -38,7 +38,7 @@ class Labelling(NamedTuple):
     parameters: HFSParameters
     kept: KeptGraph
     problem: Any = None  # a Problem, once there are labels
-    answer: Any = None  # an Answer, unless edges were added since
+    answer: Any = None  # an NodeAnswer, unless edges were added since
     before: HFSResult | None = None  # the last result, where the next solve starts
 
     def solve(self, problem: Problem) -> "Labelling":
@@ -46,7 +46,7 @@ class Labelling(NamedTuple):
         with phase("solving", self.parameters.verbose):
             return self.with_answer(problem, problem.answer(problem.solve(self.before)))
 
-    def with_answer(self, problem: Problem, answer: Answer) -> "Labelling":
+    def with_answer(self, problem: Problem, answer: NodeAnswer) -> "Labelling":
         """Return the labelling with another answer."""
         return self._replace(problem=problem, answer=answer, before=answer.result)
 

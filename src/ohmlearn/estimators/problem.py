@@ -30,7 +30,7 @@ from ohmlearn.checks.parameters import (
 )
 from ohmlearn.checks.times import DURATION_KIND
 from ohmlearn.edges import Edges
-from ohmlearn.estimators.answer import Answer, ClassAnswer, NumberAnswer
+from ohmlearn.estimators.answer import ClassAnswer, NodeAnswer, NumberAnswer
 from ohmlearn.estimators.calibration import check_shares
 from ohmlearn.estimators.kept_graph import FAR, KeptGraph, with_nodes
 from ohmlearn.estimators.label_input import (
@@ -217,7 +217,7 @@ class Problem(ABC):
         """Return the value of ``gamma="auto"``."""
 
     @abstractmethod
-    def answer(self, result: HFSResult, n_iter: int | None = None) -> Answer:
+    def answer(self, result: HFSResult, n_iter: int | None = None) -> NodeAnswer:
         """Return what scores say; `n_iter` is the number of passes, if earlier ones count."""
 
     @abstractmethod
@@ -502,8 +502,9 @@ class ClassProblem(Problem):
             return None
         if self.parameters.known_shares:
             return self.class_prior
-        shares: Floats = np.where(self.counts > 0.0, self.counts + 1.0, 0.0)
-        return shares / shares.sum()
+        counts = np.where(self.counts > 0.0, self.counts + 1.0, 0.0)
+        shares: Floats = counts / counts.sum()
+        return shares
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

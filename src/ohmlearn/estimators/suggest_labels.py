@@ -35,7 +35,7 @@ from ohmlearn.graph import Graph
 from ohmlearn.harmonic.posterior import BLOCK, Posterior
 
 if TYPE_CHECKING:
-    from ohmlearn.estimators.answer import Answer
+    from ohmlearn.estimators.answer import NodeAnswer
     from ohmlearn.estimators.kept_graph import KeptGraph
 
 __all__ = ["Suggestion", "suggest_labels", "suggest_nodes"]
@@ -182,7 +182,7 @@ def suggest_nodes(
 
 def suggest_labels(
     kept: KeptGraph,
-    answer: Answer | None,
+    answer: NodeAnswer | None,
     k: int,
     *,
     exclude: Iterable[Any] = (),

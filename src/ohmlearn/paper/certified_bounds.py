@@ -155,8 +155,8 @@ def _check_classifier(estimator: Any) -> tuple[Graph, NDArray[np.int64], NDArray
             f"the bounds are about stable-HFS, but normalization={estimator.normalization!r}; fit "
             f'with normalization="stable"'
         )
-    graph, labels = estimator._problem()
-    labelled = labels.nodes
+    problem = estimator.problem_
+    graph, labelled = problem.graph, problem.used.nodes
     if graph.n_nodes == len(labelled):
         raise ValueError("all nodes are labelled, so there is no error on other nodes to bound")
-    return graph, labelled, estimator.problem_.columns
+    return graph, labelled, problem.columns

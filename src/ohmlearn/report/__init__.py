@@ -1,5 +1,6 @@
 """Output for people: HTML pages, tables in files, progress, and summaries of edges."""
 
-from ohmlearn.report.html_page import Report
+from ohmlearn import _attach_names
 
-__all__ = ["Report"]
+# Imported when first used, because few commands make a page.
+__getattr__, __dir__, __all__ = _attach_names(__name__)

@@ -34,7 +34,7 @@ class FeatureAnswer:
         self.reached, self.probabilities = model.reached_, model.label_distributions_
         self.counts = self.class_prior = used.values.sum(axis=0)
         self.answered = model.answered_.copy()
-        self._codes = np.searchsorted(model.classes_, model.transduction_)
+        self._codes: NDArray[np.intp] = np.searchsorted(model.classes_, model.transduction_)
         # Nodes of which nothing else is known keep a given label.
         labels = model._labels
         alone = np.flatnonzero(~self.answered[labels.nodes])
