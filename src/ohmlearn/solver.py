@@ -253,12 +253,12 @@ class LaplacianSolver(Shown, Shared):
                [1., 1.],
                [1., 1.]])
         """
-        x = self._solve_quietly(b, tol, max_iter, x0)
+        x = self.solve_block(b, tol, max_iter, x0)
         if not self.report_.converged.all():
             self._warn(tol)
         return x
 
-    def _solve_quietly(
+    def solve_block(
         self,
         b: ArrayLike,
         tol: float,
@@ -266,7 +266,11 @@ class LaplacianSolver(Shown, Shared):
         x0: ArrayLike | None = None,
         overwrite: bool = False,
     ) -> NDArray[np.float64]:
-        """Solve without a warning, for callers that give their own; may `overwrite` x0."""
+        """Solve as `solve` does, without a warning if a column has not converged.
+
+        For callers that look at `report_` themselves. With `overwrite`, the array x0 is used for
+        the solution.
+        """
         columns = check_columns(b, "b", self.graph.n_nodes)
         tolerance = check_fraction("tol", tol)
         limit = check_max_iter(max_iter, DEFAULT_MAX_ITER)

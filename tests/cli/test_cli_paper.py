@@ -11,7 +11,7 @@ from pages import Page
 from ohmlearn import gallery
 from ohmlearn.cli import main
 from ohmlearn.harmonic import solve_hfs
-from ohmlearn.paper.experiment import NEIGHBOURS, Settings
+from ohmlearn.paper.experiment import NEIGHBOURS, ExperimentSettings
 from ohmlearn.paper.experiment_job import draw_labelled, make_classes, run_job, score
 
 N = 605
@@ -69,7 +69,7 @@ def test_labels_are_drawn_from_the_outer_clusters():
 
 
 def test_all_eleven_graphs_are_run_by_default():
-    settings = Settings.choose()
+    settings = ExperimentSettings.choose()
     assert settings.neighbours == NEIGHBOURS
     assert len(NEIGHBOURS) == 11
     assert settings.draws == 10

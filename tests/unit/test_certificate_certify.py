@@ -167,12 +167,12 @@ def test_weights_over_six_decades(seed):
 
 
 def test_bad_solves_guarantee_nothing(monkeypatch):
-    solve = LaplacianSolver._solve_quietly
+    solve = LaplacianSolver.solve_block
 
     def halve(self, b, tol):
         return solve(self, b, tol) / 2
 
-    monkeypatch.setattr(LaplacianSolver, "_solve_quietly", halve)
+    monkeypatch.setattr(LaplacianSolver, "solve_block", halve)
     g = gallery.grid2d(40, 40)
     certificate = certify(g, sample(g, 0), random_state=0)
     assert certificate.passes == 1
@@ -183,9 +183,9 @@ def test_bad_solves_guarantee_nothing(monkeypatch):
 @pytest.mark.parametrize("tol", [0.3, 1e-2])
 def test_inexact_solves_are_corrected_without_a_warning(monkeypatch, tol):
     # Warnings are errors here: the bounds allow for inexact solves, so the solver must not warn.
-    solve = LaplacianSolver._solve_quietly
+    solve = LaplacianSolver.solve_block
     monkeypatch.setattr(
-        LaplacianSolver, "_solve_quietly", lambda self, b, _: solve(self, b, tol, max_iter=15)
+        LaplacianSolver, "solve_block", lambda self, b, _: solve(self, b, tol, max_iter=15)
     )
     g = gallery.grid2d(25, 25)  # too large for the direct method
     h = sample(g, 0)

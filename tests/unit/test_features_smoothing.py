@@ -201,13 +201,13 @@ def test_a_tolerance_out_of_reach(monkeypatch):
         smooth(graph, X, 1e9, tol=1e-14, random_state=0)
     # Columns whose bound is missed are solved again.
     calls = []
-    solve = LaplacianSolver._solve_quietly
+    solve = LaplacianSolver.solve_block
 
     def solve_badly(self, b, tol, *more, **options):
         calls.append((b.shape[1], tol))
         return solve(self, b, 1e-2 if len(calls) == 1 else tol, *more, **options)
 
-    monkeypatch.setattr(LaplacianSolver, "_solve_quietly", solve_badly)
+    monkeypatch.setattr(LaplacianSolver, "solve_block", solve_badly)
     found = smooth(graph, X, 9.0, random_state=0)
     assert calls == [(3, 1e-6), (3, 1e-6 / 16)]
     assert relative_errors(found, smooth_densely(graph, X, 9.0), X).max() < 1e-6

@@ -7,7 +7,7 @@ import pytest
 
 from ohmlearn import NodeTable
 from ohmlearn.nodes.known_nodes import add_ends, look_up, number_ends
-from ohmlearn.nodes.node_ids import Coded, encode_strings
+from ohmlearn.nodes.node_ids import CodedIds, encode_strings
 
 RNG = np.random.default_rng(0)
 NAMES = np.array([f"{'y' * (i % 20)}{i}" for i in range(400)], dtype=object)
@@ -17,7 +17,7 @@ def as_column(numbers, kind):
     if kind == "strings":
         return encode_strings(NAMES[numbers].tolist())
     if kind == "codes":
-        return Coded(encode_strings(NAMES.tolist()), numbers)
+        return CodedIds(encode_strings(NAMES.tolist()), numbers)
     return numbers.astype(kind) * 10**6 - 7
 
 
@@ -58,7 +58,7 @@ def test_ids_of_another_kind_are_left_to_the_table():
         add_ends(nodes, np.array([1]), np.array([2]))
     nodes = NodeTable()
     nodes.add_edges(["1"], ["1"], kinds=("user", "item"))
-    coded = Coded(encode_strings(["plain", "user:1"]), np.array([1, 1]))
+    coded = CodedIds(encode_strings(["plain", "user:1"]), np.array([1, 1]))
     add_ends(nodes, coded, coded)  # the string without a kind is not used
     assert nodes.ids().tolist() == ["user:1", "item:1"]
     with pytest.raises(ValueError, match="so ids start with one"):

@@ -21,7 +21,7 @@ from ohmlearn.report.html_page import (
     style_axes,
     wrap_command,
 )
-from ohmlearn.report.label_columns import Answers
+from ohmlearn.report.label_columns import AnswerTable
 from ohmlearn.report.label_report import _add_suggestions, lay_out
 
 
@@ -115,7 +115,9 @@ def suggestions(edges, y):
         warnings.simplefilter("ignore", UserWarning)
         model = HFSClassifier(random_state=0).fit_edges(read_edges(edges), y)
         assert model.nodes_ is not None
-        _add_suggestions(report, model.kept_, model.answer_, model.nodes_, Answers(model.answer_))
+        _add_suggestions(
+            report, model.kept_, model.answer_, model.nodes_, AnswerTable(model.answer_)
+        )
     return report.to_html().partition("<main>")[2]
 
 

@@ -167,13 +167,13 @@ class LaplacianSpace:
 
     def _solve(self, b: Columns, goal: float) -> tuple[Columns, float]:
         """Return L_H^+ b and a bound of its error; correct it until the bound is below `goal`."""
-        x = self._centre(self._solver._solve_quietly(b, SOLVE_TOL))
+        x = self._centre(self._solver.solve_block(b, SOLVE_TOL))
         rest = b - self._multiply(x)
         error = float(self._forest.norms(rest).max())
         for _ in range(MAX_CORRECTIONS):
             if error <= goal:
                 break
-            better = x + self._centre(self._solver._solve_quietly(rest, CORRECTION_TOL))
+            better = x + self._centre(self._solver.solve_block(rest, CORRECTION_TOL))
             rest = b - self._multiply(better)
             left = float(self._forest.norms(rest).max())
             if not left < error / 2:

@@ -10,7 +10,7 @@ from ohmlearn.cli.messages import shows_progress, status_line, tell
 
 if TYPE_CHECKING:
     from ohmlearn.cli.checkpoint import Checkpoint
-    from ohmlearn.cli.state_option import Intake
+    from ohmlearn.cli.state_option import StateIntake
     from ohmlearn.edges import Batch, Edges
     from ohmlearn.nodes import NodeTable
     from ohmlearn.reading import EdgeStream, ReadOptions
@@ -24,6 +24,7 @@ __all__ = [
     "edge_options",
     "edge_options_with_state",
     "fraction",
+    "nodes_read",
     "open_edges",
     "print_bad",
     "reading_options",
@@ -211,6 +212,12 @@ def open_edges(
     return stream
 
 
+def nodes_read(stream: "Edges") -> "NodeTable":
+    """Return the ids of the nodes, which all edges of the command line have."""
+    assert stream.nodes is not None
+    return stream.nodes
+
+
 def check_ids(
     stream: "Edges",
     path: str,
@@ -233,7 +240,7 @@ def watch_edges(
     stream: "Edges",
     options: dict[str, Any],
     sparsifier: "StreamingSparsifier | None" = None,
-    checkpoint: "Checkpoint | Intake | None" = None,
+    checkpoint: "Checkpoint | StateIntake | None" = None,
     needs_edges: bool = False,
 ) -> "Edges":
     """Return edges that tell the status line how far they have been read.
@@ -245,7 +252,7 @@ def watch_edges(
         Those of `edge_options`.
     sparsifier : StreamingSparsifier, optional
         Receives the edges of the first reading; its size is shown as well.
-    checkpoint : Checkpoint or Intake, optional
+    checkpoint : Checkpoint or StateIntake, optional
         Saves the sparsifier during the first reading and skips edges that it has seen, or takes
         note of the sources of a state.
     needs_edges : bool

@@ -16,6 +16,7 @@ from ohmlearn.cli.edge_options import (
     check_ids,
     edge_options_with_state,
     fraction,
+    nodes_read,
     open_edges,
     seed_option,
     watch_edges,
@@ -48,12 +49,13 @@ if TYPE_CHECKING:
 
     from ohmlearn.certificate import Certificate
     from ohmlearn.cli.checkpoint import Checkpoint
-    from ohmlearn.cli.state_option import Intake, State
+    from ohmlearn.cli.state_option import State, StateIntake
+    from ohmlearn.edges import Edges
     from ohmlearn.estimators.kept_graph import KeptGraph
     from ohmlearn.estimators.label_job import Labelling
     from ohmlearn.graph import Graph
     from ohmlearn.reading.label_table import FileLabels
-    from ohmlearn.report.label_columns import Answers
+    from ohmlearn.report.label_columns import AnswerTable
     from ohmlearn.sparsifier import StreamingSparsifier
 
 __all__ = ["LabelOutcome", "label"]
@@ -68,7 +70,7 @@ class LabelOutcome(NamedTuple):
     answer: Any  # ClassAnswer or FeatureAnswer
     kept: "KeptGraph | None"  # None with features
     sparsifier: Any
-    stream: Any
+    stream: "Edges"
     certificate: "Certificate | str"  # or why there is none
     about: dict[str, Any]  # figures for the summary
     finish: "Callable[[], None]"  # after the output
@@ -160,7 +162,7 @@ def label(**options: Any) -> None:
     """
     from ohmlearn._phases import phase
     from ohmlearn.checks.parameters import require_extra
-    from ohmlearn.report.label_columns import Answers
+    from ohmlearn.report.label_columns import AnswerTable
     from ohmlearn.report.write_table import NodeIds, check_table_path
 
     check_table_path(options["output"], options["csv_safe"])
@@ -184,8 +186,8 @@ def label(**options: Any) -> None:
     outcome = job(options, labels, Forgetting(options))
     check_window(outcome.answer.problem.full_graph, outcome.sparsifier, outcome.stream)
     with phase("calibrating probabilities"):
-        answers = Answers(outcome.answer, options["min_confidence"])
-        columns = answers.columns(NodeIds(outcome.stream.nodes), options["top"])
+        answers = AnswerTable(outcome.answer, options["min_confidence"])
+        columns = answers.columns(NodeIds(nodes_read(outcome.stream)), options["top"])
     write_output(options["output"], columns, options["csv_safe"])
     if options["report"] or not options["quiet"]:
         with phase("estimating accuracy and stability"):
@@ -220,7 +222,7 @@ def _label(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> Labe
 
     with ExitStack() as stack:
         if options["cluster"]:
-            stream: Any = stack.enter_context(
+            stream: Edges = stack.enter_context(
                 open_on_cluster(options, needs_times=forgetting.needs_times)
             )
         else:
@@ -237,6 +239,7 @@ def _label(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> Labe
         if line is not None and options["report"] and not options["no_certificate"]:
             line.n_later = MOST_PASSES
         try:
+            assert edges is not None
             found = label(
                 edges, ClassProblem, labels, p, sample_weight=labels.weights,
                 sparsifier=sparsifier, **forgetting.moment,
@@ -252,7 +255,7 @@ def _label(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> Labe
 
 def _outcome(
     found: "Labelling",
-    stream: Any,
+    stream: "Edges",
     certificate: "Certificate | str",
     about: dict[str, Any],
     finish: Callable[[], None],
@@ -268,7 +271,7 @@ def _label_with_features(
     options: dict[str, Any], labels: Any, forgetting: Forgetting
 ) -> LabelOutcome:
     """Label all nodes from features and edges."""
-    from ohmlearn.report.feature_report import FeatureAnswer
+    from ohmlearn.features.feature_summary import FeatureAnswer
 
     model, stream, edges = label_with_features(options, labels, forgetting)
     about = {}
@@ -282,7 +285,7 @@ def _label_with_features(
 def _label_with_state(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> LabelOutcome:
     """Add edges and labels to the model in a file, or start one."""
     from ohmlearn._phases import Phase, phase
-    from ohmlearn.cli.state_option import Intake, NoEdges, State, join_labels
+    from ohmlearn.cli.state_option import NoEdges, State, StateIntake, join_labels
     from ohmlearn.estimators.label_job import label
     from ohmlearn.estimators.problem import ClassProblem
 
@@ -299,16 +302,18 @@ def _label_with_state(options: dict[str, Any], labels: Any, forgetting: Forgetti
     if found is not None:
         sparsifier = state.check_options(sparsifier)
         n_before = sparsifier.n_edges_seen_
-    stream: Any = NoEdges(None if found is None else found.kept.nodes)
+    nodes = None if found is None else found.kept.nodes
+    files = None
     if options["edges"]:
-        stream = open_edges(options, stream.nodes, needs_times=sparsifier.options.has_times)
+        files = open_edges(options, nodes, needs_times=sparsifier.options.has_times)
+    stream = NoEdges(nodes) if files is None else files
     if stream.is_log:
         raise click.UsageError("a log of edges keeps its own sparsifier; leave out --state")
     if labels is not None:
         check_ids(stream, labels.path, list(labels), heading=labels.id_heading)
     known = [] if found is None else found.kept.sources
-    intake = Intake(known, stream, state.path, options["again"])
-    edges: Any = None
+    intake = StateIntake(known, files, state.path, options["again"])
+    edges: Edges | None = None
     if options["edges"]:
         edges = watch_edges(stream, options, sparsifier, intake, needs_edges=found is None)
     counts = {"kept": 0, "replaced": 0, "new": len(labels or ())}
@@ -316,6 +321,7 @@ def _label_with_state(options: dict[str, Any], labels: Any, forgetting: Forgetti
         if found is None:
             options["passes"] = options["passes"] or 1
             p = make_parameters(options, stream.rereadable, labels, **forgetting.parameters)
+            assert edges is not None
             found = label(
                 edges, ClassProblem, labels, p, sample_weight=labels.weights,
                 sparsifier=sparsifier, **forgetting.moment,
@@ -342,7 +348,7 @@ def _label_with_state(options: dict[str, Any], labels: Any, forgetting: Forgetti
     return _outcome(found, stream, why, {"state": about}, finish)
 
 
-def _save_state(state: "State", found: "Labelling", intake: "Intake") -> None:
+def _save_state(state: "State", found: "Labelling", intake: "StateIntake") -> None:
     from ohmlearn._phases import phase
 
     with phase(f"writing {state.path}"):
@@ -350,13 +356,13 @@ def _save_state(state: "State", found: "Labelling", intake: "Intake") -> None:
 
 
 def _write_page(
-    outcome: LabelOutcome, answers: "Answers", summary: dict[str, Any], path: str
+    outcome: LabelOutcome, answers: "AnswerTable", summary: dict[str, Any], path: str
 ) -> None:
     from ohmlearn.report.label_report import make_page
 
     without = OF_EDGES_ALONE if "features" in summary else ()
     command = repeat_command(without)
-    nodes, certificate = outcome.stream.nodes, outcome.certificate
+    nodes, certificate = nodes_read(outcome.stream), outcome.certificate
     page = make_page(outcome.kept, outcome.answer, nodes, answers, summary, certificate, command)
     page.write(path)
     summary["report"] = path
@@ -364,13 +370,14 @@ def _write_page(
 
 def _make_sparsifier(
     options: dict[str, Any],
-    stream: Any,
+    stream: "Edges | None",
     forgetting: Forgetting,
     labels: Any,
     classes: "Iterable[Any]" = (),
 ) -> tuple["StreamingSparsifier | None", "Checkpoint | None"]:
     """Return a new sparsifier, or that of the checkpoint; clusters and logs have their own."""
     from ohmlearn.cli.checkpoint import Checkpoint
+    from ohmlearn.reading import EdgeStream
     from ohmlearn.sparsifier import StreamingSparsifier
 
     if options["cluster"]:
@@ -397,6 +404,7 @@ def _make_sparsifier(
     )
     if options["checkpoint"] is None:
         return sparsifier, None
+    assert isinstance(stream, EdgeStream)
     checkpoint = Checkpoint(options["checkpoint"], sparsifier, stream, **options)
     if not options["quiet"]:
         checkpoint.print_start()
@@ -415,7 +423,7 @@ def _save(sparsifier: "StreamingSparsifier | None", checkpoint: "Checkpoint | No
     tell(f"Interrupted after {sparsifier.n_edges_seen_:,} edges; {hint}")
 
 
-def _certify(h: "Graph", edges: Any, options: dict[str, Any]) -> "Certificate | str":
+def _certify(h: "Graph", edges: "Edges", options: dict[str, Any]) -> "Certificate | str":
     """Measure the sparsifier for the page, or return why not."""
     if options["no_certificate"]:
         return "The sparsifier was not measured (--no-certificate)."

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ohmlearn.cli.edge_options import nodes_read
 from ohmlearn.cli.messages import tell
 
 if TYPE_CHECKING:
     from ohmlearn.cli.label_command import LabelOutcome
     from ohmlearn.estimators.answer import ClassAnswer
-    from ohmlearn.report.feature_report import FeatureAnswer
-    from ohmlearn.report.label_columns import Answers
+    from ohmlearn.features.feature_summary import FeatureAnswer
+    from ohmlearn.report.label_columns import AnswerTable
 
 __all__ = ["make_summary", "print_summary"]
 
@@ -20,7 +21,7 @@ MANY = 20  # classes, each with a column
 
 
 def make_summary(
-    outcome: "LabelOutcome", answers: "Answers", options: dict[str, Any]
+    outcome: "LabelOutcome", answers: "AnswerTable", options: dict[str, Any]
 ) -> dict[str, Any]:
     """Return all figures."""
     from ohmlearn.report.report_quality import measure_quality
@@ -29,7 +30,7 @@ def make_summary(
     problem, stats = answer.problem, kept.stats_
     summary = {
         "sources": stream.sources,
-        "n_nodes": len(stream.nodes),
+        "n_nodes": len(nodes_read(stream)),
         "n_edges_seen": int(stats["n_edges_seen"]),
         "n_self_loops_dropped": int(stats["n_self_loops_dropped"]),
         "n_zero_weights_dropped": int(stats["n_zero_weights_dropped"]),
@@ -80,7 +81,7 @@ def _about_graph(answer: "ClassAnswer") -> dict[str, Any]:
 
 def _about_features(answer: "FeatureAnswer", options: dict[str, Any]) -> dict[str, Any]:
     """Return figures of an answer from features and edges."""
-    from ohmlearn.report.feature_report import measure_features
+    from ohmlearn.features.feature_summary import measure_features
 
     several = (answer.problem.labels.values > 0.0).sum(axis=1) > 1
     figures = measure_features(answer.model)
@@ -178,7 +179,7 @@ def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _features(features: dict[str, Any], has_times: bool) -> list[tuple[str, str]]:
-    from ohmlearn.report.feature_report import describe_weights
+    from ohmlearn.features.feature_summary import describe_weights
 
     n_columns = features["n_columns"]
     columns = "column" if n_columns == 1 else "columns"

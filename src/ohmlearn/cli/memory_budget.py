@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from ohmlearn.checks.parameters import check_memory
+from ohmlearn.edges import Edges
 from ohmlearn.estimators.problem import most_left_out
 from ohmlearn.sparsifier.sparsifier_options import NODE_BYTES, ROW_BYTES, TIME_BYTES
 
@@ -106,7 +107,7 @@ class Budget:
 
 def find_budget(
     options: dict[str, Any],
-    stream: Any,
+    stream: Edges | None,
     passes: int = 1,
     classes: Iterable[Any] = (),
     labelled: Iterable[Any] = (),

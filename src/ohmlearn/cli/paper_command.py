@@ -90,7 +90,7 @@ def paper(output: Path, quick: bool, paper_scheme: str, **wanted: Any) -> None:
 
     _make_default_folder(output, Path("out"))
     check_folder(output, "-o")
-    settings = experiment.Settings.choose(quick, paper_scheme, **wanted)
+    settings = experiment.ExperimentSettings.choose(quick, paper_scheme, **wanted)
     results = experiment.run_experiment(settings)
     click.echo(experiment.describe(results))
     for path in experiment.write_results(results, output, repeat_command()):

@@ -21,13 +21,14 @@ from ohmlearn.estimators.label_job import Labelling
 from ohmlearn.estimators.model_file import is_model, load_labelling, save_labelling
 from ohmlearn.estimators.problem import ClassProblem, HFSParameters
 from ohmlearn.nodes import NodeTable
+from ohmlearn.reading import EdgeStream
 from ohmlearn.reading.label_table import FileLabels, as_node_ids, gather
 from ohmlearn.sparsifier import StreamingSparsifier
 
 if TYPE_CHECKING:
-    from ohmlearn.reading import EdgeStream
+    pass
 
-__all__ = ["Intake", "NoEdges", "State", "join_labels"]
+__all__ = ["NoEdges", "State", "StateIntake", "join_labels"]
 
 NAME = "HFSClassifier"  # which can load the file, too
 REMEDY = "leave out the option, or name another state to start over"
@@ -172,7 +173,7 @@ def _number_nodes(found: Labelling) -> None:
         kept.nodes.add(np.arange(n_nodes))
 
 
-class Intake:
+class StateIntake:
     """The sources that a run takes in; refuses those that the state has already.
 
     Parameters
@@ -192,15 +193,16 @@ class Intake:
     """
 
     def __init__(
-        self, known: list[dict[str, Any]], stream: "EdgeStream", path: str, again: bool
+        self, known: list[dict[str, Any]], stream: EdgeStream | None, path: str, again: bool
     ) -> None:
         self.sources: list[dict[str, Any]] = []
         self._known, self._stream, self._path, self._again = list(known), stream, path, again
-        for name in stream.sources:
+        for name in () if stream is None else stream.sources:
             found = describe_file(name)
             if found["size"]:
                 self._refuse_known(found, ("size", "sample"))
                 self._warn_of_name(found["name"])
+            assert stream is not None
             self.sources.append(found | {"where": stream.options.where})
         for source in self.sources[:1]:
             self._warn_of_filter(source["where"])
@@ -209,6 +211,7 @@ class Intake:
         """Yield the batches, and take checksums of the edges of each source."""
         digests = [EdgeDigest() for _ in self.sources]
         for batch in batches:
+            assert self._stream is not None
             digests[self._stream.place.source].add(batch)
             yield batch
         for source, digest in zip(self.sources, digests, strict=True):

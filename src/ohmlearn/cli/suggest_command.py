@@ -11,6 +11,7 @@ from ohmlearn.cli.cluster_option import cluster_option, open_on_cluster
 from ohmlearn.cli.edge_options import (
     check_ids,
     edge_options_with_state,
+    nodes_read,
     open_edges,
     seed_option,
     watch_edges,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from ohmlearn.edges import Edges
     from ohmlearn.estimators.answer import ClassAnswer
     from ohmlearn.estimators.label_job import Labelling
     from ohmlearn.estimators.suggest_labels import Suggestion
@@ -163,7 +165,7 @@ def _fit(options: dict[str, Any], excluded: "Names | None") -> "Fitted":
         labels = read_label_file(options["labels_file"], options)
     with ExitStack() as stack:
         if options["cluster"]:
-            edges: Any = stack.enter_context(
+            edges: Edges = stack.enter_context(
                 open_on_cluster(options, needs_times=forgetting.needs_times)
             )
         else:
@@ -183,7 +185,7 @@ def _fit(options: dict[str, Any], excluded: "Names | None") -> "Fitted":
             found = label(edges, ClassProblem, labels, p, **how)
             warn_apart(found)
     check_window(found.kept.graph, found.kept.sparsifier, edges)
-    return found, edges.nodes
+    return found, nodes_read(edges)
 
 
 def _load(options: dict[str, Any]) -> "Fitted":

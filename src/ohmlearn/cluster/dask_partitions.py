@@ -23,7 +23,7 @@ WANTED = "a Dask DataFrame, paths of files, or a list of dask.delayed batches"
 
 
 def find_partitions(
-    edges: Any, partition_edges: int, options: ReadOptions
+    edges: object, partition_edges: int, options: ReadOptions
 ) -> tuple[list[Partition], str | None]:
     """Return the partitions of a Dask DataFrame, a list of Delayed, or files; and the columns.
 
@@ -36,12 +36,12 @@ def find_partitions(
     ['partition 0', 'partition 1']
     """
     check_count("partition_edges", partition_edges)
-    is_delayed = isinstance(edges, Delayed)
-    if is_from("dask", edges) and not is_delayed:
-        names = [str(name) for name in edges.columns]
-        used, columns = choose_frame_columns(names, look_at_types(edges.dtypes), options)
-        edges = edges[[edges.columns[at] for at in used]]
-        return number_partitions(edges.to_delayed()), columns
+    if is_from("dask", edges) and not isinstance(edges, Delayed):
+        frame: Any = edges
+        names = [str(name) for name in frame.columns]
+        used, columns = choose_frame_columns(names, look_at_types(frame.dtypes), options)
+        frame = frame[[frame.columns[at] for at in used]]
+        return number_partitions(frame.to_delayed()), columns
     if isinstance(edges, list | tuple) and edges and all(isinstance(e, Delayed) for e in edges):
         return number_partitions(edges), None
     return divide_files(edges, partition_edges, options, WANTED)

@@ -90,7 +90,7 @@ class KnownNodes(NodeTable):
 
     def __init__(self, table: NodeTable) -> None:
         super().__init__()  # not the lock of `table`: readers need not wait for one another
-        self._kernel, self._kinds = table._table, table.kinds
+        self._kernel, self._kinds = table.kernel, table.kinds
 
     def add_edges(
         self, u: ArrayLike | Any, v: ArrayLike | Any, *, kinds: Sequence[str] | None = None

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ohmlearn._display import Shown
 from ohmlearn.checks.parameters import check_count, check_seed
 from ohmlearn.cluster.partition_work import Multiplying, Sparsifying, Work
-from ohmlearn.cluster.partitions import Partition, Piece, make_options, open_partition
+from ohmlearn.cluster.partitions import FilePiece, Partition, make_options, open_partition
 from ohmlearn.edges import Batch, Edges
 from ohmlearn.edges.passes import Passes, PassTotals
 from ohmlearn.graph import Graph
@@ -100,10 +100,10 @@ class PartitionedEdges(Edges, Shown):
             "bad rows left out": self.n_bad or None,
         }
 
-    def _first_files(self) -> tuple[Piece, ...]:
+    def _first_files(self) -> tuple[FilePiece, ...]:
         """Return the pieces of files of the first partition; none if it has another source."""
         first = self.partitions[0].content
-        is_files = isinstance(first, tuple) and bool(first) and isinstance(first[0], Piece)
+        is_files = isinstance(first, tuple) and bool(first) and isinstance(first[0], FilePiece)
         return first if is_files else ()
 
     @property

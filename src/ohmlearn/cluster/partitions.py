@@ -12,7 +12,7 @@ from ohmlearn.checks.parameters import check_count
 from ohmlearn.edge_log import EdgeLog
 from ohmlearn.edge_log.live_edges import LogSource
 from ohmlearn.nodes import NodeTable
-from ohmlearn.reading.column_choice import Values, choose_columns
+from ohmlearn.reading.column_choice import ColumnSample, choose_columns
 from ohmlearn.reading.file_edges import EdgeStream
 from ohmlearn.reading.file_names import find_files, find_format, find_size, is_log
 from ohmlearn.reading.parquet_reader import ParquetFile
@@ -24,8 +24,8 @@ from ohmlearn.reading.table_reader import Source
 from ohmlearn.reading.where import columns_of, parse_where
 
 __all__ = [
+    "FilePiece",
     "Partition",
-    "Piece",
     "choose_frame_columns",
     "divide_files",
     "make_options",
@@ -36,7 +36,7 @@ __all__ = [
 BYTES_PER_EDGE = 16  # about, in files that do not say how many they have
 
 
-class Piece(NamedTuple):
+class FilePiece(NamedTuple):
     """A file, some row groups of a Parquet file, or some records of a log."""
 
     path: str
@@ -58,7 +58,7 @@ class Partition:
 
 
 def divide_files(
-    edges: Any, partition_edges: int, options: ReadOptions, wanted: str = "paths of files"
+    edges: object, partition_edges: int, options: ReadOptions, wanted: str = "paths of files"
 ) -> tuple[list[Partition], str | None]:
     """Return the partitions of files, and the columns that are read.
 
@@ -103,13 +103,13 @@ def divide_files(
 
 
 def choose_frame_columns(
-    names: list[str], values: Values, options: ReadOptions
+    names: list[str], values: ColumnSample, options: ReadOptions
 ) -> tuple[list[int], str]:
     """Return which columns of a data frame are needed, and what they are, in words.
 
     Examples
     --------
-    >>> choose_frame_columns(["day", "src", "dst"], Values(), ReadOptions(where="day > 3"))
+    >>> choose_frame_columns(["day", "src", "dst"], ColumnSample(), ReadOptions(where="day > 3"))
     ([1, 2, 0], "u = 'src', v = 'dst', no weights (guessed)")
     """
     chosen = choose_columns("the DataFrame", options, names, len(names), values)
@@ -132,7 +132,7 @@ def open_partition(
     content: Any, options: ReadOptions, nodes: NodeTable | None = None
 ) -> EdgeStream:
     """Return the edges of a partition, on the worker that reads them."""
-    if not (isinstance(content, tuple) and content and isinstance(content[0], Piece)):
+    if not (isinstance(content, tuple) and content and isinstance(content[0], FilePiece)):
         batches = [content] if isinstance(content, tuple) else content
         if isinstance(batches, list) and not batches:  # not a list of files
             batches = iter(())
@@ -140,7 +140,7 @@ def open_partition(
     return EdgeStream([_open_piece(piece, options) for piece in content], nodes=nodes)
 
 
-def _open_piece(piece: Piece, options: ReadOptions) -> Source:
+def _open_piece(piece: FilePiece, options: ReadOptions) -> Source:
     if piece.row_groups is None:
         return READERS[piece.format](piece.path, options)
     reader: Any = LogSource if piece.format == "log" else ParquetFile
@@ -161,27 +161,27 @@ def _absolute(path: str, filesystem: Any) -> str:
     return path if filesystem is not None or is_remote(path) else os.path.abspath(path)
 
 
-def _units(path: str, options: ReadOptions) -> Iterator[tuple[Piece, int]]:
+def _units(path: str, options: ReadOptions) -> Iterator[tuple[FilePiece, int]]:
     """Yield what cannot be divided, and about how many edges it has."""
     if is_log(path):
         for records, n_rows in EdgeLog(path).live_edges().segments():
-            yield Piece(path, "log", (records.start, records.stop)), n_rows
+            yield FilePiece(path, "log", (records.start, records.stop)), n_rows
         return
     kind = options.format or find_format(path, options.filesystem)
     if kind == "parquet":
         sizes = ParquetFile(path, options).sizes()
         for at, size in enumerate(sizes):
-            yield Piece(path, kind, (at, at + 1)), size
+            yield FilePiece(path, kind, (at, at + 1)), size
         if sizes:
             return
-    yield Piece(path, kind), find_size(path, options.filesystem) // BYTES_PER_EDGE
+    yield FilePiece(path, kind), find_size(path, options.filesystem) // BYTES_PER_EDGE
 
 
-def _cut(units: list[tuple[Piece, int]], partition_edges: int) -> list[Partition]:
+def _cut(units: list[tuple[FilePiece, int]], partition_edges: int) -> list[Partition]:
     """Put units together in order, in partitions of about equal size."""
     total = sum(size for _, size in units)
     count = max(1, math.ceil(total / partition_edges))
-    groups: dict[int, list[Piece]] = {}
+    groups: dict[int, list[FilePiece]] = {}
     before = 0
     for piece, size in units:
         middle = before + size / 2
@@ -197,7 +197,7 @@ def _cut(units: list[tuple[Piece, int]], partition_edges: int) -> list[Partition
     return partitions
 
 
-def _join(pieces: list[Piece]) -> Iterator[Piece]:
+def _join(pieces: list[FilePiece]) -> Iterator[FilePiece]:
     """Join neighbouring row groups of a file."""
     now = pieces[0]
     for piece in pieces[1:]:
@@ -209,7 +209,7 @@ def _join(pieces: list[Piece]) -> Iterator[Piece]:
     yield now
 
 
-def _name(piece: Piece) -> str:
+def _name(piece: FilePiece) -> str:
     if piece.row_groups is None:
         return piece.path
     first, end = piece.row_groups

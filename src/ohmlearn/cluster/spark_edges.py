@@ -69,7 +69,7 @@ class SparkEdges(PartitionedEdges):
 
     def __init__(
         self,
-        edges: Any,
+        edges: object,
         *,
         spark: Any = None,
         split_every: int = 4,
@@ -82,7 +82,8 @@ class SparkEdges(PartitionedEdges):
         self.frame: Any = None
         is_frame = is_from("pyspark", edges)
         if is_frame:
-            spark = edges.sparkSession
+            frame: Any = edges
+            spark = frame.sparkSession
 
         def find(how: ReadOptions) -> tuple[list[Partition], str | None]:
             if not is_frame:

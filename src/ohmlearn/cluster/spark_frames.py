@@ -15,7 +15,7 @@ from ohmlearn._warnings import warn
 from ohmlearn.cluster.labelled_nodes import Labelled
 from ohmlearn.cluster.partitions import choose_frame_columns
 from ohmlearn.cluster.spark_jobs import map_in_arrow
-from ohmlearn.reading.column_choice import Values
+from ohmlearn.reading.column_choice import ColumnSample
 from ohmlearn.reading.read_options import ReadOptions
 
 __all__ = ["LabelledFrame", "choose_edges", "count_partitions", "take_labels", "warn_of_order"]
@@ -72,7 +72,7 @@ class LabelledFrame(Labelled):
 def choose_edges(frame: Any, options: ReadOptions) -> tuple[Any, str, str]:
     """Return the columns of a DataFrame that are read, what they are, and the type of the ids."""
     types = [field.dataType.simpleString() for field in frame.schema.fields]
-    values = Values(
+    values = ColumnSample(
         times={at for at, kind in enumerate(types) if kind.startswith(("date", "timestamp"))},
         floats={at for at, kind in enumerate(types) if kind.startswith(("float", "double", "dec"))},
     )

@@ -29,7 +29,7 @@ from ohmlearn.edge_log.journal import (
 from ohmlearn.edge_log.live_edges import LiveEdges
 from ohmlearn.edge_log.log_store import RECORD_ROWS, SEGMENT_ROWS, Store, Writer, write_record
 from ohmlearn.edge_log.manifest import Manifest, sync_folder
-from ohmlearn.edge_log.records import Columns, concatenate, read_rows, removed_path
+from ohmlearn.edge_log.records import EdgeColumns, concatenate, read_rows, removed_path
 
 __all__ = ["Compaction", "choose_segments"]
 
@@ -134,9 +134,9 @@ class Compaction:
                 n_in_segment += len(columns.u)
         return head
 
-    def _collect(self, records: range, n_before: int) -> Iterator[Columns]:
+    def _collect(self, records: range, n_before: int) -> Iterator[EdgeColumns]:
         """Yield the live edges of records in records of full size."""
-        waiting: list[Columns] = []
+        waiting: list[EdgeColumns] = []
         n_waiting = 0
         for at in records:
             segment, row = self._live.place(at)

@@ -39,8 +39,8 @@ from ohmlearn.edge_log.log_sparsifier import (
     has_saved_sparsifier,
 )
 from ohmlearn.edge_log.log_store import Store, make_log
-from ohmlearn.edge_log.records import Columns
-from ohmlearn.edge_log.row_search import Found, Pairs, find_edges, find_nodes
+from ohmlearn.edge_log.records import EdgeColumns
+from ohmlearn.edge_log.row_search import Pairs, RowsFound, find_edges, find_nodes
 from ohmlearn.edge_log.transaction import Given, Missing, Removal, Transaction
 from ohmlearn.edges import Batch
 from ohmlearn.graph import Graph
@@ -342,7 +342,7 @@ class EdgeLog(Shown, Shared):
                 n_appended += len(columns.u)
         return n_appended
 
-    def _check(self, u: NDArray[np.int32], v: NDArray[np.int32], w: Any, t: Any) -> Columns:
+    def _check(self, u: NDArray[np.int32], v: NDArray[np.int32], w: Any, t: Any) -> EdgeColumns:
         """Return columns of edges after a check of weights and times."""
         weights = None if w is None else check_weights(w, "w")
         times = None if t is None else check_times(t)
@@ -359,7 +359,7 @@ class EdgeLog(Shown, Shared):
         fault = _core.find_fault(MAX_NODES, 1, u, v, weights, smallest)
         if fault is not None:
             raise_edge_fault(fault, MAX_NODES, EdgeNames(), smallest)
-        return Columns(u, v, weights, times)
+        return EdgeColumns(u, v, weights, times)
 
     def _check_ahead(self, times: NDArray[np.float64]) -> None:
         """Refuse times so far ahead that the sparsifier would forget all earlier edges."""
@@ -438,7 +438,7 @@ class EdgeLog(Shown, Shared):
 
     def _remove(
         self,
-        found: Iterator[Found],
+        found: Iterator[RowsFound],
         is_found: NDArray[np.bool_],
         what: str,
         missing: Missing,

@@ -17,7 +17,7 @@ from ohmlearn.checks.times import find_unix_unit
 from ohmlearn.edge_log.journal import Contents, Rows, find_runs, is_removed
 from ohmlearn.edge_log.log_errors import refuse_damaged
 from ohmlearn.edge_log.records import (
-    Columns,
+    EdgeColumns,
     SegmentFile,
     concatenate,
     decode_edges,
@@ -26,7 +26,7 @@ from ohmlearn.edge_log.records import (
 from ohmlearn.edges import Batch, Edges
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_ids import Ids, ids_from_arrow
-from ohmlearn.reading.column_choice import Columns as ColumnChoice
+from ohmlearn.reading.column_choice import ColumnChoice
 from ohmlearn.reading.read_options import ReadOptions
 from ohmlearn.reading.source_errors import refuse_source
 from ohmlearn.reading.table_reader import RawBatch, Source
@@ -40,7 +40,7 @@ class LivePart(NamedTuple):
     """The live edges of a record."""
 
     record: int
-    columns: Columns
+    columns: EdgeColumns
     is_live: NDArray[np.bool_] | None  # of all its rows; None if all are live
 
 
@@ -118,7 +118,7 @@ class LiveEdges(Edges, Shown):
     def batches(self, n_jobs: int = 1) -> Iterator[Batch]:
         """Yield the live edges; small records are put together."""
         self.n_read = 0
-        waiting: list[Columns] = []
+        waiting: list[EdgeColumns] = []
         for part in self.parts():
             if waiting and (
                 waiting[0].form != part.columns.form or sum(len(x.u) for x in waiting) >= SMALL
@@ -129,7 +129,7 @@ class LiveEdges(Edges, Shown):
         if waiting:
             yield self._batch(waiting)
 
-    def _batch(self, parts: list[Columns]) -> Batch:
+    def _batch(self, parts: list[EdgeColumns]) -> Batch:
         columns = concatenate(parts)
         self.n_read += len(columns.u)
         self.fraction = self.n_read / max(1, self.n_edges)
@@ -159,7 +159,7 @@ class LiveEdges(Edges, Shown):
         file = self._files[int(record["segment"])]
         file.release(int(record["offset"]), int(record["length"]))
 
-    def read_live(self, at: int) -> tuple[Columns, NDArray[np.bool_] | None]:
+    def read_live(self, at: int) -> tuple[EdgeColumns, NDArray[np.bool_] | None]:
         """Return the live rows of a record, and which they are; None means all."""
         columns = self.read(at)
         is_live = self.find_live(at, columns.t)
@@ -170,7 +170,9 @@ class LiveEdges(Edges, Shown):
         parts = self.expired(len(self._records), self._limits, limit)
         return sum(len(part.u) for part in parts)
 
-    def expired(self, stop: int, limits: NDArray[np.float64], limit: float) -> Iterator[Columns]:
+    def expired(
+        self, stop: int, limits: NDArray[np.float64], limit: float
+    ) -> Iterator[EdgeColumns]:
         """Yield the edges of records before number `stop` that a new limit removes.
 
         They are not removed on their own, and their times are between an earlier limit of their
@@ -189,7 +191,7 @@ class LiveEdges(Edges, Shown):
                 yield columns.take(chosen)
             self._release(at)
 
-    def gather(self, segment: int, rows: Rows) -> Iterator[Columns]:
+    def gather(self, segment: int, rows: Rows) -> Iterator[EdgeColumns]:
         """Yield some rows of a segment, given in ascending order, record by record."""
         if len(rows) == 0:
             return
@@ -225,7 +227,7 @@ class LiveEdges(Edges, Shown):
             found[segment] = found.get(segment, 0) + rows
         return found
 
-    def read(self, at: int) -> Columns:
+    def read(self, at: int) -> EdgeColumns:
         """Return all rows of a record, live or not."""
         record = self._records[at]
         offset, length = int(record["offset"]), int(record["length"])

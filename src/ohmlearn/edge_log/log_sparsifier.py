@@ -29,7 +29,7 @@ from ohmlearn.edge_log.journal import Contents, Entries, Kind, find_limits
 from ohmlearn.edge_log.live_edges import LiveEdges
 from ohmlearn.edge_log.log_errors import LogError
 from ohmlearn.edge_log.log_store import Lock, Store
-from ohmlearn.edge_log.records import Columns, read_rows
+from ohmlearn.edge_log.records import EdgeColumns, read_rows
 from ohmlearn.edges import Batch
 from ohmlearn.sparsifier import StreamingSparsifier
 from ohmlearn.sparsifier.sampling_error import largest_ratio
@@ -180,7 +180,7 @@ class SparsifierInStep:
             self._has_changed = True
             self.sparsifier.add(Batch(*part.columns), part.record, is_checked=True)
 
-    def _take_out(self, parts: Iterator[Columns]) -> None:
+    def _take_out(self, parts: Iterator[EdgeColumns]) -> None:
         """Add edges to the removed ones, unless these are so many that H is built again anyway."""
         for columns in parts:
             if self._least > MAX_STALENESS:

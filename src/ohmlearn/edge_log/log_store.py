@@ -33,7 +33,7 @@ from ohmlearn.edge_log.log_errors import LogError
 from ohmlearn.edge_log.manifest import Manifest, sync_folder
 from ohmlearn.edge_log.records import (
     TIMES,
-    Columns,
+    EdgeColumns,
     SegmentFiles,
     encode_edges,
     encode_ids,
@@ -223,7 +223,7 @@ class Store:
             self._lock.close()
             self._lock = None
 
-    def add_edges(self, columns: Columns) -> None:
+    def add_edges(self, columns: EdgeColumns) -> None:
         """Append edges, and the ids of nodes that are new."""
         entries = self._add_ids()
         for first in range(0, len(columns.u), RECORD_ROWS):
@@ -346,7 +346,7 @@ def make_log(folder: Path, sparsifier: dict[str, Any]) -> None:
             sync_folder(folder.absolute().parent)
 
 
-def write_record(writer: Writer, folder: Path, segment: int, columns: Columns) -> Entries:
+def write_record(writer: Writer, folder: Path, segment: int, columns: EdgeColumns) -> Entries:
     """Append a record to a segment; return its entry."""
     path, form = segment_path(folder, segment), columns.form
     if writer.length(path) == 0:

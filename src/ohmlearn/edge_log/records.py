@@ -26,7 +26,7 @@ from ohmlearn.nodes.node_types import kinds_of
 
 __all__ = [
     "TIMES",
-    "Columns",
+    "EdgeColumns",
     "SegmentFile",
     "SegmentFiles",
     "concatenate",
@@ -49,7 +49,7 @@ INTEGERS, TEXT, TEXT_OF_KINDS = 1, 2, 3  # forms of ids; the last start with the
 TRIES = 100  # a reader starts over if compaction deletes files that it was about to read
 
 
-class Columns(NamedTuple):
+class EdgeColumns(NamedTuple):
     """Columns of edges, numbered by the table of the log; w is None if all weights are 1."""
 
     u: NDArray[np.int32]
@@ -65,18 +65,18 @@ class Columns(NamedTuple):
             form |= FLOAT32 if self.w.dtype == np.float32 else FLOAT64
         return form
 
-    def take(self, rows: Any) -> Columns:
+    def take(self, rows: Any) -> EdgeColumns:
         """Return some rows: a slice, a mask or their numbers."""
         w, t = (None if column is None else column[rows] for column in self[2:])
-        return Columns(self.u[rows], self.v[rows], w, t)
+        return EdgeColumns(self.u[rows], self.v[rows], w, t)
 
 
-def concatenate(parts: list[Columns]) -> Columns:
+def concatenate(parts: list[EdgeColumns]) -> EdgeColumns:
     """Return the rows of several columns of the same form, one after the other."""
     if len(parts) == 1:
         return parts[0]
     u, v, w, t = zip(*parts, strict=True)
-    return Columns(
+    return EdgeColumns(
         np.concatenate(u),
         np.concatenate(v),
         None if w[0] is None else np.concatenate(w),
@@ -96,7 +96,7 @@ def make_schema(form: int) -> Any:
     return pa.schema([pa.field(name, kind, nullable=False) for name, kind in fields])
 
 
-def encode_edges(columns: Columns) -> Any:
+def encode_edges(columns: EdgeColumns) -> Any:
     """Return a record batch as a message of an IPC stream."""
     pa = require_extra("pyarrow", "files")
     schema = make_schema(columns.form)
@@ -108,7 +108,7 @@ def encode_edges(columns: Columns) -> Any:
     return pa.record_batch(arrays, schema=schema).serialize()
 
 
-def decode_edges(message: Any, form: int) -> Columns:
+def decode_edges(message: Any, form: int) -> EdgeColumns:
     """Return the columns of a message, which are not copied."""
     pa = require_extra("pyarrow", "files")
     batch = pa.ipc.read_record_batch(message, make_schema(form))
@@ -117,7 +117,7 @@ def decode_edges(message: Any, form: int) -> Columns:
         _, values = column.buffers()
         dtype = field.type.to_pandas_dtype()  # that of numpy
         found[field.name] = np.frombuffer(values, dtype, len(column))
-    return Columns(found["u"], found["v"], found.get("w"), found.get("t"))
+    return EdgeColumns(found["u"], found["v"], found.get("w"), found.get("t"))
 
 
 def encode_ids(ids: Ids, *, have_kinds: bool = False) -> tuple[int, bytes]:

@@ -10,20 +10,20 @@ from numpy.typing import NDArray
 
 from ohmlearn.edge_log.journal import Rows
 from ohmlearn.edge_log.live_edges import LiveEdges
-from ohmlearn.edge_log.records import Columns
+from ohmlearn.edge_log.records import EdgeColumns
 
-__all__ = ["Found", "Pairs", "find_edges", "find_nodes"]
+__all__ = ["Pairs", "RowsFound", "find_edges", "find_nodes"]
 
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio: the high bits are well mixed
 LEAST_BITS = 16  # of the filter
 
 
-class Found(NamedTuple):
+class RowsFound(NamedTuple):
     """Live edges of one record that match."""
 
     segment: int
     rows: Rows
-    columns: Columns
+    columns: EdgeColumns
 
 
 class Pairs:
@@ -61,7 +61,7 @@ class Pairs:
         self._filter = np.zeros(1 << bits, bool)
         self._filter[self._hash(self._keys)] = True
 
-    def match(self, columns: Columns) -> NDArray[np.intp]:
+    def match(self, columns: EdgeColumns) -> NDArray[np.intp]:
         """Return the rows that match a pair."""
         keys = _key(columns.u, columns.v)
         rows = np.flatnonzero(self._filter[self._hash(keys)])
@@ -87,8 +87,8 @@ class Pairs:
 
 
 def find_edges(
-    live: LiveEdges, match: Callable[[Columns], NDArray[np.intp]], first: int = 0
-) -> Iterator[Found]:
+    live: LiveEdges, match: Callable[[EdgeColumns], NDArray[np.intp]], first: int = 0
+) -> Iterator[RowsFound]:
     """Yield the live edges for which `match` returns their rows."""
     for part in live.parts(first):
         chosen = match(part.columns)
@@ -96,19 +96,19 @@ def find_edges(
             continue
         segment, first_row = live.place(part.record)
         rows = chosen if part.is_live is None else np.flatnonzero(part.is_live)[chosen]
-        yield Found(segment, (first_row + rows).astype(np.uint32), part.columns.take(chosen))
+        yield RowsFound(segment, (first_row + rows).astype(np.uint32), part.columns.take(chosen))
 
 
 def find_nodes(
     live: LiveEdges, nodes: NDArray[np.integer], is_found: NDArray[np.bool_]
-) -> Iterator[Found]:
+) -> Iterator[RowsFound]:
     """Yield the live edges of some nodes, and mark the nodes that have one."""
     position = np.full(live.n_nodes, -1, np.int64)
     known = nodes >= 0
     position[nodes[known]] = np.flatnonzero(known)
     is_chosen = position >= 0
 
-    def match(columns: Columns) -> NDArray[np.intp]:
+    def match(columns: EdgeColumns) -> NDArray[np.intp]:
         rows = np.flatnonzero(is_chosen[columns.u] | is_chosen[columns.v])
         ends = np.concatenate([columns.u[rows], columns.v[rows]])
         is_found[position[ends[is_chosen[ends]]]] = True

@@ -20,13 +20,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ohmlearn._phases import Phase, phase
 from ohmlearn.checks.edge_arrays import is_table, maker_of
 from ohmlearn.checks.parameters import Constraints
-from ohmlearn.estimators.kept_graph import KeptGraph, with_nodes
+from ohmlearn.estimators.kept_graph import KeptGraph
 from ohmlearn.estimators.label_input import by_node, is_mapping, pair_by_node, warn_default_index
 from ohmlearn.estimators.label_job import Labelling, label
 from ohmlearn.estimators.model_file import load_labelling, save_labelling
 from ohmlearn.estimators.problem import HFSParameters, Problem
 from ohmlearn.estimators.suggest_labels import Suggestion, suggest_labels
 from ohmlearn.graph import Graph
+from ohmlearn.graph.graph import with_nodes
 from ohmlearn.harmonic import HFSResult
 from ohmlearn.harmonic.solve_hfs import Method
 from ohmlearn.nodes import NodeTable
@@ -107,7 +108,7 @@ class HFSEstimator(BaseEstimator, metaclass=ABCMeta):
 
     def fit_edges(
         self,
-        edges: Any,
+        edges: object,
         y: Any,
         *,
         sample_weight: Any = None,
@@ -191,7 +192,9 @@ optional
         warn_default_index(y, len(self.reached_))
         return self
 
-    def update(self, edges: Any, *, at: Any = None, since: Any = None, solve: bool = True) -> Self:
+    def update(
+        self, edges: object, *, at: Any = None, since: Any = None, solve: bool = True
+    ) -> Self:
         """Take in more edges; later answers count them, too.
 
         Answers are computed again from the kept graph alone, starting from the previous answer. Can
@@ -297,7 +300,7 @@ optional
         warn_default_index(y, len(self.reached_))
         return self
 
-    def refine(self, edges: Any, *, passes: int = 3) -> Self:
+    def refine(self, edges: object, *, passes: int = 3) -> Self:
         """Improve the present answer by more passes over all edges seen so far.
 
         Starts from the present answer if earlier passes have improved it, else from the

@@ -16,6 +16,7 @@ from ohmlearn.checks.parameters import check_seed
 from ohmlearn.edges import Edges
 from ohmlearn.edges.in_memory import IterableEdges
 from ohmlearn.graph import Graph
+from ohmlearn.graph.graph import with_nodes
 from ohmlearn.graph.time_view import TimeView
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_identity import join_tables
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from ohmlearn.edge_log.log_sparsifier import KeptSparsifier
     from ohmlearn.estimators.problem import HFSParameters
 
-__all__ = ["FAR", "ISOLATED", "AllEdges", "KeptGraph", "with_nodes"]
+__all__ = ["FAR", "ISOLATED", "AllEdges", "KeptGraph"]
 
 FAR = 1_000_000  # largest allowed gap between a labelled node and twice the number of nodes
 ISOLATED = 50_000_000  # the same for nodes without edges in a file
@@ -322,15 +323,3 @@ class AllEdges:
             graph = Graph.from_edges(*view.weigh(*self._timed), n_nodes=n_nodes)
         graph.view = view
         return graph
-
-
-def with_nodes(graph: Graph, n_nodes: int) -> Graph:
-    """Return the graph with isolated nodes added, up to `n_nodes`."""
-    missing = n_nodes - graph.n_nodes
-    if missing <= 0:
-        return graph
-    indptr = np.concatenate([graph.indptr, np.full(missing, graph.indptr[-1])])
-    indptr.flags.writeable = False
-    larger = Graph._from_csr(indptr, graph.indices, graph.weights)
-    larger.nodes, larger.view = graph.nodes, graph.view
-    return larger

@@ -32,7 +32,7 @@ from ohmlearn.checks.times import DURATION_KIND
 from ohmlearn.edges import Edges
 from ohmlearn.estimators.answer import ClassAnswer, NodeAnswer, NumberAnswer
 from ohmlearn.estimators.calibration import check_shares
-from ohmlearn.estimators.kept_graph import FAR, KeptGraph, with_nodes
+from ohmlearn.estimators.kept_graph import FAR, KeptGraph
 from ohmlearn.estimators.label_input import (
     Labels,
     NodeLabels,
@@ -45,6 +45,7 @@ from ohmlearn.estimators.label_input import (
     split_by_edges,
 )
 from ohmlearn.graph import Graph
+from ohmlearn.graph.graph import with_nodes
 from ohmlearn.harmonic import HFSResult, refine, solve_hfs
 from ohmlearn.harmonic.hfs_system import Normalization
 from ohmlearn.harmonic.solve_hfs import Method

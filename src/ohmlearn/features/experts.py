@@ -187,7 +187,7 @@ class Experts:
         solver = LaplacianSolver(
             self.graph, ground=ground, random_state=self.seed, n_jobs=self.n_jobs
         )
-        found = solver._solve_quietly(right, SPREAD_TOL)
+        found = solver.solve_block(right, SPREAD_TOL)
         return [self.task.tidy(np.array(part)) for part in np.split(found, len(answers), axis=1)]
 
     def variants_of_both(

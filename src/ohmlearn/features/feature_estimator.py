@@ -24,7 +24,6 @@ from ohmlearn.checks.parameters import (
     check_parameters,
     check_seed,
 )
-from ohmlearn.estimators.kept_graph import with_nodes
 from ohmlearn.estimators.label_input import (
     Labels,
     NodeLabels,
@@ -47,6 +46,7 @@ from ohmlearn.features.known_graph import (
 from ohmlearn.features.node_features import NodeFeatures, drop_label_column
 from ohmlearn.features.scaled_features import ScaledFeatures
 from ohmlearn.features.smoothing import MOST_GAMMA
+from ohmlearn.graph.graph import with_nodes
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_identity import are_reordered
 from ohmlearn.sparsifier import StreamingSparsifier

@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator
 from ohmlearn._phases import Phase, phase
 from ohmlearn.checks.edge_arrays import check_graph, is_matrix
 from ohmlearn.edges.wrapped import DegreeCounting
-from ohmlearn.estimators.kept_graph import with_nodes
 from ohmlearn.graph import Graph
+from ohmlearn.graph.graph import with_nodes
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_identity import join_tables
 from ohmlearn.points import KnnEdges

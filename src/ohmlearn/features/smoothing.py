@@ -252,7 +252,7 @@ class Smoothing:
                 method="diagonal" if self.gamma <= FEW_ITERATIONS else "auto",
             )
         solver, tighter = self._solver, self.tol
-        z = solver._solve_quietly(b, tighter)
+        z = solver.solve_block(b, tighter)
         bounds = self._bound(b, z, lengths)
         for _ in range(MOST_SOLVES - 1):
             # A column may miss the bound although its residual is small, because the residual is
@@ -262,7 +262,7 @@ class Smoothing:
                 break
             tighter = max(tighter / TIGHTER, sys.float_info.epsilon)
             right, start = np.array(b[:, unfinished]), np.array(z[:, unfinished])
-            again = solver._solve_quietly(right, tighter, x0=start, overwrite=True)
+            again = solver.solve_block(right, tighter, x0=start, overwrite=True)
             found = self._bound(right, again, lengths[unfinished])
             better = found < bounds[unfinished]
             z[:, unfinished[better]] = again[:, better]

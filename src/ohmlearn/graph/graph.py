@@ -28,7 +28,24 @@ from ohmlearn.nodes import NodeTable
 if TYPE_CHECKING:
     from ohmlearn.graph.time_view import TimeView
 
-__all__ = ["Graph"]
+__all__ = ["Graph", "adopt_csr", "with_nodes"]
+
+
+def adopt_csr(indptr: Any, indices: Any, weights: Any) -> "Graph":
+    """Return the graph of arrays that a kernel has made, without a check or a copy."""
+    return Graph._from_csr(indptr, indices, weights)
+
+
+def with_nodes(graph: "Graph", n_nodes: int) -> "Graph":
+    """Return the graph with isolated nodes added, up to `n_nodes`."""
+    missing = n_nodes - graph.n_nodes
+    if missing <= 0:
+        return graph
+    indptr = np.concatenate([graph.indptr, np.full(missing, graph.indptr[-1])])
+    indptr.flags.writeable = False
+    larger = Graph._from_csr(indptr, graph.indices, graph.weights)
+    larger.nodes, larger.view = graph.nodes, graph.view
+    return larger
 
 
 @runtime_checkable
@@ -100,7 +117,7 @@ class Graph(Shown):
 
     @classmethod
     def _from_csr(cls, indptr: Any, indices: Any, weights: Any) -> Self:
-        """Take over the arrays of a kernel."""
+        """Take over the arrays of a kernel; `adopt_csr` is for other packages."""
         graph = cls.__new__(cls)
         graph.indptr, graph.indices, graph.weights = indptr, indices, weights
         graph.n_self_loops_dropped = graph.n_zero_weights_dropped = 0

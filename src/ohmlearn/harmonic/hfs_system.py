@@ -415,7 +415,7 @@ class HFSSolver:
         np.subtract(b, rest, out=rest)
         rest /= self.system.scale
         before = None if x0 is None else x0 - guess
-        x = self._solver._solve_quietly(rest, tol, x0=before, overwrite=True)
+        x = self._solver.solve_block(rest, tol, x0=before, overwrite=True)
         x += guess
         return self.system.centre(x)
 

@@ -110,7 +110,7 @@ class Posterior:
         b -= self.scale * multiply_laplacian(self.graph, x, self._threads)
         b -= self.ground[:, np.newaxis] * x
         b /= self.scale
-        x += self._solver._solve_quietly(b, self.tol)
+        x += self._solver.solve_block(b, self.tol)
         x = self._centre(x)
         x += constant
         return x

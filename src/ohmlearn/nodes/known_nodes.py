@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn import _core
-from ohmlearn.nodes.node_ids import Coded, Ids, decode_codes, take
+from ohmlearn.nodes.node_ids import CodedIds, Ids, decode_codes, take
 from ohmlearn.nodes.node_table import NodeTable
 from ohmlearn.nodes.node_types import with_kind
 
 __all__ = ["KnownEnds", "add_ends", "look_up", "number_ends"]
 
-Column = Ids | Coded
+Column = Ids | CodedIds
 Numbers = NDArray[np.int32]
 
 
@@ -31,7 +31,7 @@ class KnownEnds(NamedTuple):
     v: Numbers
     rows: NDArray[np.intp] | None = None  # edges with a new id
     new: tuple[Ids, Ids] | None = None  # both ends of those edges
-    coded: tuple[Coded | None, Coded | None] = (None, None)
+    coded: tuple[CodedIds | None, CodedIds | None] = (None, None)
 
 
 def look_up(
@@ -68,7 +68,7 @@ def look_up(
     if 2 * len(rows) > len(a):
         return None
     new = decode_codes(take(u, rows)), decode_codes(take(v, rows))
-    coded = u if isinstance(u, Coded) else None, v if isinstance(v, Coded) else None
+    coded = u if isinstance(u, CodedIds) else None, v if isinstance(v, CodedIds) else None
     return KnownEnds(a, b, rows, new, coded)
 
 
@@ -76,7 +76,7 @@ def _find(
     nodes: NodeTable, column: Column, kind: str | None, to: Numbers | None = None
 ) -> Numbers | None:
     """Return the numbers of ids, -1 for new ones."""
-    if not isinstance(column, Coded):
+    if not isinstance(column, CodedIds):
         return nodes.peek(column if kind is None else with_kind(column, kind), to)
     ids = column.values
     numbers = nodes.peek(ids if kind is None else with_kind(ids, kind))
@@ -90,7 +90,7 @@ def _find(
 def _find_new(column: Column, numbers: Numbers) -> NDArray[np.intp]:
     """Return the rows with a new id; if ids are coded, only the first row of each new id."""
     rows = np.flatnonzero(numbers < 0)
-    if not isinstance(column, Coded):
+    if not isinstance(column, CodedIds):
         return rows
     first = np.full(column.values.size, -1)
     first[column.codes[rows[::-1]]] = rows[::-1]  # the last assignment counts
@@ -127,11 +127,13 @@ def add_ends(
     Examples
     --------
     >>> from ohmlearn.nodes.node_ids import encode_strings
-    >>> ends = Coded(encode_strings(["ann", "bob"]), np.array([1, 0, 1]))
+    >>> ends = CodedIds(encode_strings(["ann", "bob"]), np.array([1, 0, 1]))
     >>> add_ends(NodeTable(), ends, ends)
     (array([0, 1, 0], dtype=int32), array([0, 1, 0], dtype=int32))
     """
-    known = look_up(nodes, u, v, kinds) if isinstance(u, Coded) or isinstance(v, Coded) else None
+    known = (
+        look_up(nodes, u, v, kinds) if isinstance(u, CodedIds) or isinstance(v, CodedIds) else None
+    )
     if known is not None:
         return number_ends(nodes, known, kinds)
     return nodes.add_edges(decode_codes(u), decode_codes(v), kinds=kinds)

@@ -12,7 +12,7 @@ from ohmlearn import _core
 
 __all__ = [
     "EXACT",
-    "Coded",
+    "CodedIds",
     "FractionError",
     "IdColumn",
     "Ids",
@@ -44,7 +44,7 @@ class Strings(NamedTuple):
         return len(self.offsets) - 1
 
 
-class Coded(NamedTuple):
+class CodedIds(NamedTuple):
     """Strings of which many are equal: string i is ``values[codes[i]]``.
 
     Only readers make them, see `Source.keeps_codes`.
@@ -193,16 +193,16 @@ def _spread(
     return IdColumn(take(known.ids, np.where(missing, 0, numbers)), missing)
 
 
-def decode_codes(ids: Ids | Coded) -> Ids:
+def decode_codes(ids: Ids | CodedIds) -> Ids:
     """Return ids without codes.
 
     Examples
     --------
-    >>> coded = Coded(encode_strings(["ann", "bob"]), np.array([1, 0, 1]))
+    >>> coded = CodedIds(encode_strings(["ann", "bob"]), np.array([1, 0, 1]))
     >>> decode_strings(decode_codes(coded))
     array(['bob', 'ann', 'bob'], dtype=object)
     """
-    return take(ids.values, ids.codes) if isinstance(ids, Coded) else ids
+    return take(ids.values, ids.codes) if isinstance(ids, CodedIds) else ids
 
 
 @overload
@@ -210,10 +210,10 @@ def take(ids: Ids, numbers: NDArray[Any]) -> Ids: ...
 
 
 @overload
-def take(ids: Ids | Coded, numbers: NDArray[Any]) -> Ids | Coded: ...
+def take(ids: Ids | CodedIds, numbers: NDArray[Any]) -> Ids | CodedIds: ...
 
 
-def take(ids: Ids | Coded, numbers: NDArray[Any]) -> Ids | Coded:
+def take(ids: Ids | CodedIds, numbers: NDArray[Any]) -> Ids | CodedIds:
     """Return some of the ids, by their positions.
 
     Examples
@@ -221,8 +221,8 @@ def take(ids: Ids | Coded, numbers: NDArray[Any]) -> Ids | Coded:
     >>> decode_strings(take(encode_strings(["ab", "", "c"]), np.array([2, 0, 2])))
     array(['c', 'ab', 'c'], dtype=object)
     """
-    if isinstance(ids, Coded):
-        return Coded(ids.values, ids.codes[numbers])
+    if isinstance(ids, CodedIds):
+        return CodedIds(ids.values, ids.codes[numbers])
     if not isinstance(ids, Strings):
         chosen: NDArray[Any] = ids[numbers]
         return chosen

@@ -62,7 +62,7 @@ class NodeTable(Shown, Shared):
         self._is_cut_off = False
 
     @property
-    def _table(self) -> _core.IntegerNodes | _core.StringNodes | None:
+    def kernel(self) -> _core.IntegerNodes | _core.StringNodes | None:
         if self._is_cut_off:
             refuse_cut_off("table of nodes")
         return self._kernel
@@ -72,7 +72,7 @@ class NodeTable(Shown, Shared):
         self._is_cut_off = True
 
     def __len__(self) -> int:
-        return 0 if self._table is None else len(self._table)
+        return 0 if self.kernel is None else len(self.kernel)
 
     def _facts(self) -> dict[str, Any]:
         first = ", ".join(str(node) for node in self.ids(range(min(3, len(self)))))
@@ -88,9 +88,9 @@ class NodeTable(Shown, Shared):
     @property
     def kind(self) -> str | None:
         """'int64' or 'string', the type of the ids, or None if the table is empty."""
-        if self._table is None:
+        if self.kernel is None:
             return None
-        return "string" if isinstance(self._table, _core.StringNodes) else "int64"
+        return "string" if isinstance(self.kernel, _core.StringNodes) else "int64"
 
     def add(self, ids: ArrayLike | Any) -> Numbers:
         """Return the numbers of ids; new ids get the next numbers.
@@ -248,7 +248,7 @@ class NodeTable(Shown, Shared):
 
     def _find(self, column: Ids) -> Numbers:
         """Return the numbers of ids, with -1 for those that are not in the table."""
-        if self._table is None or column.size == 0:
+        if self.kernel is None or column.size == 0:
             return np.full(column.size, -1, dtype=np.int32)
         with self._lock:
             self._check_kinds(column, "ids")
@@ -262,7 +262,7 @@ class NodeTable(Shown, Shared):
         this at a time.
         """
         with self._reading():
-            table = self._table
+            table = self.kernel
             if table is None or isinstance(table, _core.StringNodes) != isinstance(column, Strings):
                 return None
             if to is None:
@@ -318,7 +318,7 @@ class NodeTable(Shown, Shared):
         >>> a.merge(b)
         array([2, 1], dtype=int32)
         """
-        if other._table is None:
+        if other.kernel is None:
             return np.empty(0, dtype=np.int32)
         if other.kinds:
             self.add_kinds(other.kinds)
@@ -395,7 +395,7 @@ class NodeTable(Shown, Shared):
             if self._kinds:
                 state["node_kinds"] = np.array(self._kinds)
             return state
-        return {} if self._table is None else {"node_ids": keys}
+        return {} if self.kernel is None else {"node_ids": keys}
 
     @classmethod
     def from_state(cls, state: dict[str, NDArray[Any]]) -> Self:
@@ -434,20 +434,20 @@ class NodeTable(Shown, Shared):
 
     def _keys(self) -> Ids:
         with self._lock:
-            if isinstance(self._table, _core.StringNodes):
-                return Strings(*self._table.keys())
-            return np.empty(0, np.int64) if self._table is None else np.asarray(self._table.keys())
+            if isinstance(self.kernel, _core.StringNodes):
+                return Strings(*self.kernel.keys())
+            return np.empty(0, np.int64) if self.kernel is None else np.asarray(self.kernel.keys())
 
     def _take(self, numbers: NDArray[np.int64]) -> Ids:
         """Return the ids of some nodes, which the table must have."""
-        table: Any = self._table
+        table: Any = self.kernel
         taken = table.take(numbers)
         return Strings(*taken) if isinstance(table, _core.StringNodes) else np.asarray(taken)
 
     def _table_for(self, column: Ids) -> _core.IntegerNodes | _core.StringNodes:
         """Return the table, whose kind is that of the first ids."""
         kind = "string" if isinstance(column, Strings) else "int64"
-        table = self._table
+        table = self.kernel
         if table is None:
             table = self._kernel = _core.StringNodes() if kind == "string" else _core.IntegerNodes()
         check_id_kind(kind, self.kind)

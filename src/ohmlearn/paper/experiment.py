@@ -26,7 +26,7 @@ from ohmlearn.points.point_arrays import check_n_neighbors
 from ohmlearn.report.html_page import describe_versions
 from ohmlearn.report.progress import Progress
 
-__all__ = ["NEIGHBOURS", "Settings", "describe", "run_experiment", "write_results"]
+__all__ = ["NEIGHBOURS", "ExperimentSettings", "describe", "run_experiment", "write_results"]
 
 NEIGHBOURS = (100, 1000, 2000, 3000, 4000, 4500, 5000, 6000, 8000, 10_000, 12_000)
 QUICK = (100, 4000, 4500, 12_000)
@@ -36,12 +36,12 @@ JOB = "ohmlearn.paper.experiment_job"  # run as a program
 
 
 @dataclass(frozen=True)
-class Settings:
+class ExperimentSettings:
     """Settings of the experiment.
 
     Examples
     --------
-    >>> len(Settings.choose().jobs()), len(Settings.choose(quick=True).jobs())
+    >>> len(ExperimentSettings.choose().jobs()), len(ExperimentSettings.choose(quick=True).jobs())
     (25, 9)
     """
 
@@ -62,7 +62,7 @@ class Settings:
         draws: int | None = None,
         points: int = 12_100,
         seed: int = 0,
-    ) -> "Settings":
+    ) -> "ExperimentSettings":
         """Return the settings for the options of the command line."""
         chosen = tuple(sorted(set(neighbors))) or (QUICK if quick else NEIGHBOURS)
         check_n_neighbors(chosen[-1], points)
@@ -82,13 +82,13 @@ class Settings:
         return [{"kind": kind, "k": k, **shared} for kind, k in wanted]
 
 
-def run_experiment(settings: Settings) -> dict[str, Any]:
+def run_experiment(settings: ExperimentSettings) -> dict[str, Any]:
     """Run all jobs, with progress on stderr, and return all results.
 
     Examples
     --------
-    >>> from ohmlearn.paper.experiment import Settings, run_experiment
-    >>> small = Settings((30,), (), draws=2, n_points=300, workers=1)
+    >>> from ohmlearn.paper.experiment import ExperimentSettings, run_experiment
+    >>> small = ExperimentSettings((30,), (), draws=2, n_points=300, workers=1)
     >>> [sorted(found) for found in run_experiment(small)["results"]]
     [['exact', 'k', 'n_edges', 'stored', 'stream']]
     """

@@ -27,14 +27,14 @@ from ohmlearn.report.process_cost import peak_memory
 from ohmlearn.solver import LaplacianSolver
 from ohmlearn.sparsifier import StreamingSparsifier
 
-__all__ = ["Comparison", "run"]
+__all__ = ["SideBySide", "run"]
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 OURS = "ohmlearn"
 
 
 @dataclass(frozen=True)
-class Comparison:
+class SideBySide:
     """Ours and a peer on the same job: CPU seconds, peak bytes of the process, and results."""
 
     job: str
@@ -61,7 +61,7 @@ class Outcome:
     result: str
 
 
-def run(size: int = 100) -> Iterator[Comparison]:
+def run(size: int = 100) -> Iterator[SideBySide]:
     """Yield comparisons; `size` is a percentage of the default size.
 
     Examples
@@ -73,7 +73,7 @@ def run(size: int = 100) -> Iterator[Comparison]:
     """
     for name, (peer, _) in JOBS.items():
         ours, theirs = (_run_side(name, side, size) for side in (OURS, peer))
-        yield Comparison(
+        yield SideBySide(
             job=ours["job"],
             peer=peer,
             our_seconds=ours["seconds"],

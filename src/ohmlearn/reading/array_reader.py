@@ -23,7 +23,7 @@ from ohmlearn.nodes.node_ids import (
     join_masks,
     read_ids,
 )
-from ohmlearn.reading.column_choice import Columns, Values, choose_columns
+from ohmlearn.reading.column_choice import ColumnChoice, ColumnSample, choose_columns
 from ohmlearn.reading.file_names import read_start
 from ohmlearn.reading.read_options import ReadOptions
 from ohmlearn.reading.remote import is_remote
@@ -71,24 +71,24 @@ def columns_of(name: str, options: ReadOptions, array: NDArray[Any]) -> tuple[Ar
     return (u, v, w, t), columns
 
 
-def look_at_types(types: Iterable[np.dtype[Any]]) -> Values:
+def look_at_types(types: Iterable[np.dtype[Any]]) -> ColumnSample:
     """Return which columns are not ends, by their types."""
     kinds = [kind.kind for kind in types]
-    return Values(
+    return ColumnSample(
         times={at for at, kind in enumerate(kinds) if kind in "mM"},
         floats={at for at, kind in enumerate(kinds) if kind == "f"},
     )
 
 
-def _look_at_rows(array: NDArray[Any]) -> Values:
+def _look_at_rows(array: NDArray[Any]) -> ColumnSample:
     """Return which columns of a matrix have fractions in the first rows."""
     if array.dtype.kind != "f":
-        return Values()
+        return ColumnSample()
     first = array[:LOOK]
-    return Values(fractions=set(np.flatnonzero((first % 1 > 0).mean(axis=0) > 0.5).tolist()))
+    return ColumnSample(fractions=set(np.flatnonzero((first % 1 > 0).mean(axis=0) > 0.5).tolist()))
 
 
-def _four(columns: Columns) -> tuple[int, int, int | None, int | None]:
+def _four(columns: ColumnChoice) -> tuple[int, int, int | None, int | None]:
     return columns.u, columns.v, columns.w, columns.t
 
 
@@ -233,7 +233,7 @@ class ArraySource(Source):
                     self.name, "a matrix has no times; save columns u, v, w and t with numpy.savez"
                 )
             kinds = matrix_kinds(self.options)
-            self.columns = Columns(0, 1, 2, ["row", "column", "w"], "", kinds=kinds)
+            self.columns = ColumnChoice(0, 1, 2, ["row", "column", "w"], "", kinds=kinds)
             return self._load_matrix(archive, members)
         names = list(members)
         types = (PackedColumn(self.name, repr(x), archive, members[x]).dtype for x in names)
@@ -332,7 +332,7 @@ class BatchSource(Source):
                 )
             time = 3
         kinds = ("left", "right") if options.bipartite is True else options.bipartite or None
-        self.columns = Columns(0, 1, weight, list("uvwt"), guessed="", t=time, kinds=kinds)
+        self.columns = ColumnChoice(0, 1, weight, list("uvwt"), guessed="", t=time, kinds=kinds)
 
     def inspect(self) -> None:
         """Do nothing: everything is known."""

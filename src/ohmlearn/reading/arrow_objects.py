@@ -13,7 +13,7 @@ from typing import Any
 from ohmlearn.checks.edge_arrays import library_of
 from ohmlearn.checks.parameters import require_extra
 from ohmlearn.reading.arrow_reader import ROWS, ArrowSource, check_id_type
-from ohmlearn.reading.column_choice import Columns
+from ohmlearn.reading.column_choice import ColumnChoice
 from ohmlearn.reading.read_options import ReadOptions
 
 __all__ = ["ArrowObject", "read_whole"]
@@ -77,7 +77,7 @@ class ArrowObject(ArrowSource):
             return _from_duckdb(self._table.limit(0)).schema
         return _as_reader(self._table.head(0).collect()).schema
 
-    def _read(self) -> Iterator[tuple[Columns, Any, int]]:
+    def _read(self) -> Iterator[tuple[ColumnChoice, Any, int]]:
         row = 0
         for columns, batch in self._scan():
             yield columns, batch, row
@@ -85,7 +85,7 @@ class ArrowObject(ArrowSource):
             if self.n_edges:
                 self.fraction = min(1.0, row / self.n_edges)
 
-    def _scan(self) -> Iterator[tuple[Columns, Any]]:
+    def _scan(self) -> Iterator[tuple[ColumnChoice, Any]]:
         """Yield record batches with the columns that are needed, or with all."""
         table = self._table
         if self._kind == "scanner":
@@ -110,7 +110,7 @@ class ArrowObject(ArrowSource):
         else:
             yield from self._from_reader(_as_reader(table))
 
-    def _from_reader(self, reader: Any) -> Iterator[tuple[Columns, Any]]:
+    def _from_reader(self, reader: Any) -> Iterator[tuple[ColumnChoice, Any]]:
         columns = self._choose(reader.schema)
         for batch in reader:
             yield columns, batch

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn.checks.parameters import require_extra
-from ohmlearn.nodes.node_ids import EXACT, Coded, Ids, Strings, ids_from_arrow, join_masks
+from ohmlearn.nodes.node_ids import EXACT, CodedIds, Ids, Strings, ids_from_arrow, join_masks
 from ohmlearn.reading.byte_blocks import ByteSource
-from ohmlearn.reading.column_choice import Columns, Values, choose_columns
+from ohmlearn.reading.column_choice import ColumnChoice, ColumnSample, choose_columns
 from ohmlearn.reading.read_options import ReadOptions
 from ohmlearn.reading.remote import is_remote, open_remote
 from ohmlearn.reading.row_filter import RowFilter, as_plain, decode
@@ -37,7 +37,7 @@ class ArrowSource(Source):
     _rows: RowFilter | None = None
 
     @abstractmethod
-    def _read(self) -> Iterator[tuple[Columns, Any, int]]:
+    def _read(self) -> Iterator[tuple[ColumnChoice, Any, int]]:
         """Yield record batches with the positions of columns, and the number of the first row.
 
         They have the columns that `project` names.
@@ -48,7 +48,7 @@ class ArrowSource(Source):
         yield from self._convert(self._read(), kind)
 
     def _convert(
-        self, batches: Iterator[tuple[Columns, Any, int]], kind: str | None
+        self, batches: Iterator[tuple[ColumnChoice, Any, int]], kind: str | None
     ) -> Iterator[RawBatch]:
         """Yield the columns of edges of some record batches, as `_read` yields them."""
         while True:
@@ -59,7 +59,7 @@ class ArrowSource(Source):
                 raw = self.complete(self._take(*found, kind))
             yield raw
 
-    def _take(self, columns: Columns, batch: Any, row: int, kind: str | None) -> RawBatch:
+    def _take(self, columns: ColumnChoice, batch: Any, row: int, kind: str | None) -> RawBatch:
         """Return the edges of a record batch that count."""
         row += self.first_row
         rows: int | NDArray[np.int64] = row
@@ -80,7 +80,7 @@ class ArrowSource(Source):
         raw = take_record_batch(batch, columns, self.name, self.options, *how)
         return raw._replace(n_bad=raw.n_bad + n_bad, first_bad=raw.first_bad or first_bad)
 
-    def _choose(self, schema: Any) -> Columns:
+    def _choose(self, schema: Any) -> ColumnChoice:
         names, values = schema.names, look_at_types(schema.types)
         columns = choose_columns(self.name, self.own_options(names), names, len(names), values)
         self.columns = columns
@@ -90,7 +90,7 @@ class ArrowSource(Source):
         self._rows = self.make_filter(names)
         return columns
 
-    def _project(self, chosen: Columns) -> tuple[Columns, list[str]]:
+    def _project(self, chosen: ColumnChoice) -> tuple[ColumnChoice, list[str]]:
         """Return the names of the columns to read, and the positions of the edges in those."""
         names = list(chosen.names or ())
         used = [names[at] for at in chosen.used]
@@ -132,7 +132,7 @@ class ArrowFile(ArrowSource):
             file.seek(0)
             yield pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file)
 
-    def _read(self) -> Iterator[tuple[Columns, Any, int]]:
+    def _read(self) -> Iterator[tuple[ColumnChoice, Any, int]]:
         with self._open() as reader:
             columns = self._choose(reader.schema)
             if self._excludes_all():
@@ -158,7 +158,7 @@ class ArrowPipe(ArrowSource):
     def inspect(self) -> None:
         """Do nothing: reading the schema could block."""
 
-    def _read(self) -> Iterator[tuple[Columns, Any, int]]:
+    def _read(self) -> Iterator[tuple[ColumnChoice, Any, int]]:
         pa = require_extra("pyarrow", "files")
         with ByteSource(self.name, self._pipe) as source, pa.ipc.open_stream(source.file) as reader:
             columns = self._choose(reader.schema)
@@ -168,7 +168,7 @@ class ArrowPipe(ArrowSource):
                 row += batch.num_rows
 
 
-def _filter(columns: Columns, batch: Any, rows: NDArray[np.bool_]) -> tuple[Columns, Any]:
+def _filter(columns: ColumnChoice, batch: Any, rows: NDArray[np.bool_]) -> tuple[ColumnChoice, Any]:
     """Return the columns of edges of some rows."""
     import pyarrow as pa
 
@@ -187,11 +187,11 @@ def _validated(batch: Any) -> Any:
     return batch
 
 
-def look_at_types(types: list[Any]) -> Values:
+def look_at_types(types: list[Any]) -> ColumnSample:
     """Return which columns are not ends, by their types."""
     import pyarrow.types as t
 
-    return Values(
+    return ColumnSample(
         times={at for at, kind in enumerate(types) if t.is_temporal(kind)},
         floats={at for at, kind in enumerate(types) if t.is_floating(kind) or t.is_decimal(kind)},
     )
@@ -215,7 +215,7 @@ def check_id_type(kind: Any, source: str, column: str | None) -> None:
 
 def take_record_batch(
     batch: Any,
-    columns: Columns,
+    columns: ColumnChoice,
     source: str,
     options: ReadOptions,
     kind: str | None,
@@ -254,7 +254,7 @@ def take_record_batch(
 
 
 def _find_missing(
-    needed: list[tuple[Any, int, str]], columns: Columns
+    needed: list[tuple[Any, int, str]], columns: ColumnChoice
 ) -> tuple[NDArray[np.bool_] | None, str]:
     """Return the rows with a null in one of some columns, and what the first of them lacks."""
     bad: NDArray[np.bool_] | None = None
@@ -279,7 +279,7 @@ def as_text(array: Any) -> Any:
 
 def take_ids(
     array: Any, id_type: str | None, keeps_codes: bool = False
-) -> tuple[Ids | Coded, str, NDArray[np.bool_] | None]:
+) -> tuple[Ids | CodedIds, str, NDArray[np.bool_] | None]:
     """Return ids, with any value for bad ones; what is wrong with those; which are bad."""
     import pyarrow as pa
 
@@ -308,7 +308,7 @@ def take_ids(
     return integers.astype(np.int64), why, large if large.any() else None
 
 
-def take_codes(array: Any) -> Coded | None:
+def take_codes(array: Any) -> CodedIds | None:
     """Return strings of a dictionary with their codes; None if they had better be decoded."""
     import pyarrow as pa
 
@@ -322,7 +322,7 @@ def take_codes(array: Any) -> Coded | None:
         return None
     found = ids_from_arrow(values).ids
     assert isinstance(found, Strings)
-    return Coded(found, array.indices.to_numpy(zero_copy_only=False))
+    return CodedIds(found, array.indices.to_numpy(zero_copy_only=False))
 
 
 def _whole(array: Any) -> tuple[Any, NDArray[np.bool_] | None, str]:
@@ -340,7 +340,7 @@ def _whole(array: Any) -> tuple[Any, NDArray[np.bool_] | None, str]:
     return pa.array(np.where(bad, 0, floats).astype(np.int64)), bad if bad.any() else None, why
 
 
-def take_weights(array: Any, source: str, columns: Columns) -> NDArray[Any]:
+def take_weights(array: Any, source: str, columns: ColumnChoice) -> NDArray[Any]:
     """Return weights, with 1 for nulls."""
     import pyarrow as pa
 
@@ -358,7 +358,7 @@ def take_weights(array: Any, source: str, columns: Columns) -> NDArray[Any]:
     return weights
 
 
-def take_times(array: Any, source: str, columns: Columns) -> NDArray[Any] | Strings:
+def take_times(array: Any, source: str, columns: ColumnChoice) -> NDArray[Any] | Strings:
     """Return times as numbers, dates or texts, with NaN, NaT or an empty text for nulls."""
     import pyarrow as pa
 

@@ -16,10 +16,10 @@ from ohmlearn.reading.column_headings import (
 from ohmlearn.reading.read_options import TIMES, Column, ReadOptions
 from ohmlearn.reading.source_errors import refuse_source, shorten
 
-__all__ = ["Columns", "Values", "choose_columns"]
+__all__ = ["ColumnChoice", "ColumnSample", "choose_columns"]
 
 
-class Columns(NamedTuple):
+class ColumnChoice(NamedTuple):
     """The columns that a source uses, by position, and their names."""
 
     u: int
@@ -50,7 +50,7 @@ class Columns(NamedTuple):
         return [at for at in (self.u, self.v, self.w, self.t) if at is not None]
 
 
-class Values(NamedTuple):
+class ColumnSample(NamedTuple):
     """What the values of columns say: which columns are not ends, unless they are named."""
 
     times: Collection[int] = ()
@@ -63,8 +63,8 @@ def choose_columns(
     options: ReadOptions,
     names: Sequence[str] | None,
     n_columns: int,
-    values: Values | None = None,
-) -> Columns:
+    values: ColumnSample | None = None,
+) -> ColumnChoice:
     """Return the columns that the options name, else those that names or values suggest.
 
     A guess that is not clear is refused.
@@ -80,7 +80,7 @@ def choose_columns(
     >>> print(choose_columns("e.csv", ReadOptions(), ["user_id", "item_id"], 2))
     u = 'user_id', v = 'item_id', no weights, two kinds of nodes (user:..., item:...) (guessed)
     """
-    return _Choice(source, options, names, n_columns, values or Values()).make()
+    return _Choice(source, options, names, n_columns, values or ColumnSample()).make()
 
 
 class _Choice:
@@ -92,7 +92,7 @@ class _Choice:
         options: ReadOptions,
         names: Sequence[str] | None,
         n_columns: int,
-        values: Values,
+        values: ColumnSample,
     ) -> None:
         self.source, self.options, self.rows = source, options, options.rows
         self.names, self.n_columns, self.values = names, n_columns, values
@@ -100,7 +100,7 @@ class _Choice:
         if n_columns < 2:
             refuse_source(source, f"{self.rows.one} needs two columns, got {n_columns}")
 
-    def make(self) -> Columns:
+    def make(self) -> ColumnChoice:
         """Choose times first, then weights, then ends, which are neither."""
         options = self.options
         u, v, w = (
@@ -124,7 +124,7 @@ class _Choice:
                 + (f" and {self.rows.weight_option}" if self.rows.weights else ""),
             )
         kinds, ask = self.find_kinds(u, v)
-        return Columns(u, v, w, self.names, guessed, t, kinds, ask)
+        return ColumnChoice(u, v, w, self.names, guessed, t, kinds, ask)
 
     def say_guessed(self) -> str:
         """Return what is guessed, in words; which columns, if others are named."""
@@ -204,7 +204,7 @@ class _Choice:
         taken = {at for at in (w, t) if at is not None}
         if self.n_columns - len(taken - {u, v}) < 2:
             also = " and ".join(
-                f"one of {what} ({Columns(0, 1, None, self.names, '').name(at)})"
+                f"one of {what} ({ColumnChoice(0, 1, None, self.names, '').name(at)})"
                 for at, what in ((t, "times"), (w, "weights"))
                 if at is not None
             )
@@ -277,7 +277,7 @@ class _Choice:
         notes = []
         for found, what in ((times, "times"), (numbers, "numbers that are not ids")):
             if found:
-                columns = Columns(0, 1, None, self.names, "")
+                columns = ColumnChoice(0, 1, None, self.names, "")
                 shown = ", ".join(str(columns.name(at)) for at in sorted(found)[:5])
                 notes.append(f" ({shown} seems to have {what})")
         refuse_source(

@@ -17,7 +17,7 @@ from ohmlearn.checks.edge_arrays import ALLOWED_WEIGHTS
 from ohmlearn.nodes.node_ids import Ids, Strings, decode_codes
 from ohmlearn.reading.byte_blocks import ByteSource, CountedBlocks, line_blocks
 from ohmlearn.reading.chosen_records import ChosenRecords
-from ohmlearn.reading.column_choice import Columns, Values, choose_columns
+from ohmlearn.reading.column_choice import ColumnChoice, ColumnSample, choose_columns
 from ohmlearn.reading.column_headings import find_ends, is_known_id
 from ohmlearn.reading.read_options import TIMES, ReadOptions, Rows
 from ohmlearn.reading.row_filter import RowFilter
@@ -33,10 +33,10 @@ Floats = NDArray[np.float64]
 LINE_ENDS = r"lines must all end with \n, all with \r\n, or all with \r"
 
 
-class Plan(NamedTuple):
+class TextPlan(NamedTuple):
     """How to read a text."""
 
-    columns: Columns
+    columns: ColumnChoice
     layout: _core.TextLayout
     text: bytes  # the first block, from the first edge on
     line: int  # number of its first line
@@ -62,7 +62,7 @@ class TextSource(Source):
         super().__init__(name, options, rereadable=pipe is None)
         self._style = style
         self._pipe = pipe
-        self._begun: tuple[ByteSource, CountedBlocks, Plan] | None = None
+        self._begun: tuple[ByteSource, CountedBlocks, TextPlan] | None = None
 
     def inspect(self) -> None:
         """Read the beginning of a file; the first one stays open for the first pass."""
@@ -75,7 +75,7 @@ class TextSource(Source):
             else:
                 source.close()
 
-    def _start(self, kind: str | None) -> tuple[ByteSource, CountedBlocks, Plan]:
+    def _start(self, kind: str | None) -> tuple[ByteSource, CountedBlocks, TextPlan]:
         """Open the file, or take the one that is open, and read its beginning."""
         begun, self._begun = self._begun, None
         if begun is not None:
@@ -123,7 +123,9 @@ class TextSource(Source):
             self.position = list(position)
             yield from self._parse(plan._replace(line=position[1]), source, line_blocks(source))
 
-    def _parse(self, plan: Plan, source: ByteSource, blocks: Iterator[bytes]) -> Iterator[RawBatch]:
+    def _parse(
+        self, plan: TextPlan, source: ByteSource, blocks: Iterator[bytes]
+    ) -> Iterator[RawBatch]:
         how = (plan.columns, plan.layout, plan.line)
         chosen = None
         if plan.rows is not None:
@@ -138,7 +140,7 @@ class TextSource(Source):
     def _advance(self, n_bytes: int, line: int) -> None:
         self.position = [self.position[0] + n_bytes, line]
 
-    def _plan(self, blocks: Iterator[bytes], kind: str | None) -> Plan:
+    def _plan(self, blocks: Iterator[bytes], kind: str | None) -> TextPlan:
         options = self.options
         block = next(blocks, b"")
         if block[:2] in (b"\xff\xfe", b"\xfe\xff"):
@@ -190,15 +192,15 @@ class TextSource(Source):
         rows = self.make_filter(names)
         if rows is not None:
             rows.set_positions(len(fields))
-        return Plan(columns, layout, block, line, rows)
+        return TextPlan(columns, layout, block, line, rows)
 
     def _choose_ids(
         self,
-        columns: Columns,
+        columns: ColumnChoice,
         sample: TextSample,
         layout: _core.TextLayout,
         kind: str | None,
-        values: Values,
+        values: ColumnSample,
     ) -> None:
         """Decide whether ids are integers or strings; refuse those with fractions."""
         options = self.options
@@ -330,7 +332,7 @@ def refuse_one_column(name: str, options: ReadOptions, delimiter: str, line: byt
 
 def parse_blocks(
     name: str,
-    columns: Columns,
+    columns: ColumnChoice,
     layout: _core.TextLayout,
     line: int,
     blocks: Iterator[bytes],
@@ -386,7 +388,9 @@ def _scan_times(lines: NDArray[np.uint8], layout: _core.TextLayout, last: bool) 
     return t
 
 
-def describe_fault(fault: _core.LineFault, columns: Columns, times: TimeRule | None = None) -> str:
+def describe_fault(
+    fault: _core.LineFault, columns: ColumnChoice, times: TimeRule | None = None
+) -> str:
     """Say what is wrong with a line."""
     kinds = _core.LineFault.Kind
     text = shorten(fault.text.decode(errors="replace"))

@@ -15,14 +15,14 @@ from ohmlearn._display import Shown
 from ohmlearn.edges.protocol import Batch, Edges
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.known_nodes import KnownEnds, add_ends, look_up, number_ends
-from ohmlearn.nodes.node_ids import Coded, Ids, Strings, decode_strings, take
+from ohmlearn.nodes.node_ids import CodedIds, Ids, Strings, decode_strings, take
 from ohmlearn.nodes.node_types import with_kind
 from ohmlearn.reading.parallel import Piece, prepare_all
 from ohmlearn.reading.read_options import ReadOptions
 from ohmlearn.reading.remote import is_remote
 from ohmlearn.reading.source_errors import refuse_source
 from ohmlearn.reading.source_types import SourceKinds, say_kinds
-from ohmlearn.reading.table_reader import Source, Step, inspect_all, read_in_turn
+from ohmlearn.reading.table_reader import ReadStep, Source, inspect_all, read_in_turn
 
 __all__ = ["EdgeStream", "Place"]
 
@@ -268,8 +268,8 @@ class EdgeStream(Edges, Shown):
         return self.nodes.kind is not None and (self.times is None or self.times.is_known)
 
     def _look_up(
-        self, step: Step, to: Any, kinds: tuple[str, str] | None
-    ) -> tuple[Step, KnownEnds | None]:
+        self, step: ReadStep, to: Any, kinds: tuple[str, str] | None
+    ) -> tuple[ReadStep, KnownEnds | None]:
         """Return the numbers of known nodes, and the batch without the ids that they replace."""
         known = look_up(self.nodes, step.raw.u, step.raw.v, kinds, to)
         if known is not None:
@@ -278,7 +278,7 @@ class EdgeStream(Edges, Shown):
         return step, known
 
     def _number(
-        self, source: Source, u: Ids | Coded, v: Ids | Coded, known: KnownEnds | None
+        self, source: Source, u: Ids | CodedIds, v: Ids | CodedIds, known: KnownEnds | None
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Return the numbers of the ends of edges."""
         kinds = self._kinds.take(source, self.nodes)

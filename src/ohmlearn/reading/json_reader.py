@@ -12,7 +12,7 @@ import numpy as np
 from ohmlearn.checks.edge_arrays import ALLOWED_WEIGHTS, are_weights
 from ohmlearn.nodes.node_ids import Ids, encode_strings, is_whole
 from ohmlearn.reading.byte_blocks import ByteSource, line_blocks
-from ohmlearn.reading.column_choice import Columns, Values, choose_columns
+from ohmlearn.reading.column_choice import ColumnChoice, ColumnSample, choose_columns
 from ohmlearn.reading.read_options import ReadOptions
 from ohmlearn.reading.row_filter import RowFilter
 from ohmlearn.reading.source_errors import refuse_source, shorten
@@ -63,7 +63,7 @@ class JsonLinesSource(Source):
 
     def _read(
         self,
-        columns: Columns,
+        columns: ColumnChoice,
         kind: str | None,
         position: list[int],
         source: ByteSource,
@@ -86,7 +86,7 @@ class JsonLinesSource(Source):
             self.fraction = source.fraction()
             yield batch
 
-    def _choose(self, blocks: Iterator[bytes]) -> tuple[Columns, list[bytes]]:
+    def _choose(self, blocks: Iterator[bytes]) -> tuple[ColumnChoice, list[bytes]]:
         """Return the columns, and the blocks that were read to find them."""
         read: list[bytes] = []
         number = 0
@@ -108,14 +108,14 @@ class JsonLinesSource(Source):
                     return columns, read
         refuse_source(self.name, f"is empty: there is no line with {self.options.rows.one}")
 
-    def _guess_ids(self, lines: list[bytes], columns: Columns) -> str:
+    def _guess_ids(self, lines: list[bytes], columns: ColumnChoice) -> str:
         """Return "int64" if no id of the first block is a string, else "string"."""
         rows = (_parse_object(line)[0] or {} for line in lines if line.strip())
         names = [(columns.names or ())[at] for at in (columns.u, columns.v)]
         ids = (row.get(name) for row in rows for name in names)
         return "string" if any(isinstance(node, str) for node in ids) else "int64"
 
-    def _parse(self, lines: list[bytes], number: int, columns: Columns, kind: str) -> RawBatch:
+    def _parse(self, lines: list[bytes], number: int, columns: ColumnChoice, kind: str) -> RawBatch:
         ends: tuple[list[Any], list[Any]] = ([], [])
         weights: list[float] = []
         times: list[float] = []
@@ -165,7 +165,7 @@ class JsonLinesSource(Source):
         return chosen
 
     def _take_times(
-        self, rows: list[dict[str, Any] | None], columns: Columns
+        self, rows: list[dict[str, Any] | None], columns: ColumnChoice
     ) -> CheckedTimes | None:
         """Return the times of rows, if they are wanted; that of a bad line is missing."""
         if self.own_times is None or columns.t is None:
@@ -176,7 +176,7 @@ class JsonLinesSource(Source):
         return self.own_times.take(self.name, values)
 
     def _take(
-        self, row: dict[str, Any], columns: Columns, kind: str
+        self, row: dict[str, Any], columns: ColumnChoice, kind: str
     ) -> tuple[Any, Any, float | None, str]:
         """Return the ids and the weight of a row, and what is wrong with it, if anything."""
         names = columns.names or ()
@@ -215,7 +215,7 @@ def _all_names(lines: list[bytes]) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row))
 
 
-def _look(names: list[str], lines: list[bytes]) -> Values:
+def _look(names: list[str], lines: list[bytes]) -> ColumnSample:
     """Return which columns are not ends, by their values in some lines."""
     rows = [row for row, _ in map(_parse_object, lines) if row is not None]
     times, fractions, floats = set(), set(), set()
@@ -229,7 +229,7 @@ def _look(names: list[str], lines: list[bytes]) -> Values:
             floats.add(at)
         if n_fractions > len(values) / 2:
             fractions.add(at)
-    return Values(times, fractions, floats)
+    return ColumnSample(times, fractions, floats)
 
 
 def _as_id(value: Any) -> Any:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ohmlearn import _core
 from ohmlearn.nodes.node_ids import Ids, Strings, decode_codes, decode_strings, is_whole
-from ohmlearn.reading.column_choice import Columns
+from ohmlearn.reading.column_choice import ColumnChoice
 from ohmlearn.reading.column_headings import kind_of
 from ohmlearn.reading.read_edges import find_sources
 from ohmlearn.reading.read_options import EDGE_ENDS, LabelOptions
@@ -142,7 +142,7 @@ def read_labels(
 
 def _read_rows(
     path: str, options: LabelOptions
-) -> tuple[list[tuple[str, str, float]], Columns | None, int]:
+) -> tuple[list[tuple[str, str, float]], ColumnChoice | None, int]:
     """Return the rows with a label (node, label, weight), the columns, and how often -1 occurs."""
     n_minus_ones = 0
     rows: list[tuple[str, str, float]] = []
@@ -157,7 +157,7 @@ def _read_rows(
     return rows, sources[0].columns, n_minus_ones
 
 
-def _refuse_edges(path: str, columns: Columns, first: tuple[str, str]) -> None:
+def _refuse_edges(path: str, columns: ColumnChoice, first: tuple[str, str]) -> None:
     """Refuse a file whose headings, or its first row if it has none, are those of edges."""
     u, v = (columns.names[columns.u], columns.names[columns.v]) if columns.names else first
     if (u.strip().lower(), v.strip().lower()) in EDGE_ENDS:
@@ -172,7 +172,7 @@ def _as_integer(text: str) -> int:
     return int(text.partition(".")[0])
 
 
-def _refuse_measurements(path: str, labels: list[str], columns: Columns | None) -> None:
+def _refuse_measurements(path: str, labels: list[str], columns: ColumnChoice | None) -> None:
     """Refuse numbers with fractions, most of which are different."""
     n_different = len(set(labels))
     if n_different <= max(MANY, DISTINCT * len(labels)):

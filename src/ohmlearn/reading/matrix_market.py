@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ohmlearn import _core
 from ohmlearn.reading.array_reader import TWO_KINDS, matrix_kinds
 from ohmlearn.reading.byte_blocks import ByteSource, line_blocks
-from ohmlearn.reading.column_choice import Columns
+from ohmlearn.reading.column_choice import ColumnChoice
 from ohmlearn.reading.csv_reader import parse_blocks, skip_comments
 from ohmlearn.reading.source_errors import refuse_source
 from ohmlearn.reading.table_reader import RawBatch, Source
@@ -57,7 +57,7 @@ class MatrixMarketSource(Source):
             layout.w = 2 if header.has_values else -1
             layout.skips_faults = self.options.skip_bad
             layout.strings = (self.options.id_type or kind) == "string"
-            columns = self.columns or Columns(0, 1, None, None, "")
+            columns = self.columns or ColumnChoice(0, 1, None, None, "")
             if columns.kinds is not None:
                 layout.strings = False  # the range is checked; kinds come in front later
             seen = 0
@@ -121,7 +121,7 @@ class MatrixMarketSource(Source):
         has_values = field != "pattern"
         names = ["row", "column", "value"][: 3 if has_values else 2]
         weights = 2 if has_values else None
-        self.columns = Columns(0, 1, weights, names, "", kinds=kinds)
+        self.columns = ColumnChoice(0, 1, weights, names, "", kinds=kinds)
         self.n_edges = n_entries
         return Header((rows, cols), n_entries, has_values, text, number + 1)
 

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn.nodes.known_nodes import KnownEnds
-from ohmlearn.reading.table_reader import Source, Step
+from ohmlearn.reading.table_reader import ReadStep, Source
 
 __all__ = ["Piece", "Prepared", "prepare_all"]
 
@@ -45,7 +45,7 @@ class Prepared(NamedTuple):
 
     at: int  # number of the source
     source: Source
-    step: Step
+    step: ReadStep
     known: KnownEnds | None = None
 
 
@@ -55,8 +55,8 @@ class Piece:
 
     at: int
     source: Source
-    steps: Iterator[Step]
-    look_up: Callable[[Step, Ends | None], tuple[Step, KnownEnds | None]]
+    steps: Iterator[ReadStep]
+    look_up: Callable[[ReadStep, Ends | None], tuple[ReadStep, KnownEnds | None]]
 
 
 class Room:

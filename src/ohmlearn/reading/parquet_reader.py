@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 from ohmlearn.checks.parameters import require_extra
 from ohmlearn.reading.arrow_reader import ROWS, ArrowSource
-from ohmlearn.reading.column_choice import Columns
+from ohmlearn.reading.column_choice import ColumnChoice
 from ohmlearn.reading.read_options import ReadOptions
 from ohmlearn.reading.remote import open_remote
 from ohmlearn.reading.source_errors import reading
-from ohmlearn.reading.table_reader import RawBatch, Step
+from ohmlearn.reading.table_reader import RawBatch, ReadStep
 
 __all__ = ["ParquetFile"]
 
@@ -37,7 +37,7 @@ class Part(NamedTuple):
 class Plan(NamedTuple):
     """What is read of a file."""
 
-    columns: Columns
+    columns: ColumnChoice
     wanted: list[str]
     parts: list[Part]
     n_rows: int
@@ -88,15 +88,15 @@ class ParquetFile(ArrowSource):
         parquet = require_extra("pyarrow.parquet", "files")
         with ExitStack() as stack:
             with reading(self.name, self.format):
-                source: Any = self.name
+                opened: Any = self.name
                 if self.is_remote:
-                    source = remote or stack.enter_context(self._open_remote())
+                    opened = remote or stack.enter_context(self._open_remote())
                 # With pre_buffer, pyarrow keeps all that it has read until the file is closed.
                 how = {"pre_buffer": False, "metadata": self._metadata}
                 if plan is not None:
                     how = {"metadata": plan.metadata, "read_dictionary": self._find_coded(plan)}
                     how |= {"pre_buffer": False, "buffer_size": 0 if remote else BUFFER}
-                file = stack.enter_context(parquet.ParquetFile(source, **how))
+                file = stack.enter_context(parquet.ParquetFile(opened, **how))
             yield file
 
     @contextmanager
@@ -110,7 +110,7 @@ class ParquetFile(ArrowSource):
             remote.will_need([])  # until it is known which columns are
             yield remote
 
-    def _read(self) -> Iterator[tuple[Columns, Any, int]]:
+    def _read(self) -> Iterator[tuple[ColumnChoice, Any, int]]:
         with ExitStack() as stack:
             remote = stack.enter_context(self._open_remote()) if self.is_remote else None
             with self._open(remote) as file:
@@ -131,7 +131,9 @@ class ParquetFile(ArrowSource):
             self.n_edges = n_rows if self._rows is None else None
         return Plan(columns, wanted, parts, n_rows, self._n_rows_before(file), file.metadata)
 
-    def _read_parts(self, plan: Plan, remote: Any = None) -> Iterator[tuple[Columns, Any, int]]:
+    def _read_parts(
+        self, plan: Plan, remote: Any = None
+    ) -> Iterator[tuple[ColumnChoice, Any, int]]:
         if not plan.parts:
             return
         with self._open(remote, plan) as file:
@@ -154,7 +156,7 @@ class ParquetFile(ArrowSource):
         finally:
             self._n_skipped = 0
 
-    def pieces(self, kind: str | None, position: int, n_jobs: int) -> Iterator[Iterator[Step]]:
+    def pieces(self, kind: str | None, position: int, n_jobs: int) -> Iterator[Iterator[ReadStep]]:
         """Yield row groups, each of which a thread may read, or several small ones."""
         if n_jobs == 1 or self.is_remote:
             yield from super().pieces(kind, position, n_jobs)
@@ -168,17 +170,17 @@ class ParquetFile(ArrowSource):
         for part in _join(plan.parts, ROWS_TOGETHER):
             yield self._steps_of(plan._replace(parts=[part]), kind)
 
-    def _steps_of(self, plan: Plan, kind: str | None) -> Iterator[Step]:
+    def _steps_of(self, plan: Plan, kind: str | None) -> Iterator[ReadStep]:
         """Read a part of the file, without a change to this object."""
         position = 0
 
-        def note(found: tuple[Columns, Any, int]) -> tuple[Columns, Any, int]:
+        def note(found: tuple[ColumnChoice, Any, int]) -> tuple[ColumnChoice, Any, int]:
             nonlocal position
             position = found[2] + found[1].num_rows - plan.before
             return found
 
         for raw in self._convert(map(note, self._read_parts(plan)), kind):
-            yield Step(raw, position, min(1.0, position / max(1, plan.n_rows)))
+            yield ReadStep(raw, position, min(1.0, position / max(1, plan.n_rows)))
 
     def _n_rows_before(self, file: Any) -> int:
         """Return the number of rows before the row groups, for messages."""

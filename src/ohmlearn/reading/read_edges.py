@@ -48,7 +48,7 @@ READERS: dict[str, Callable[[str, ReadOptions], Source]] = {
 
 
 def read_edges(
-    source: Any,
+    source: object,
     *,
     source_col: str | int | None = None,
     target_col: str | int | None = None,
@@ -190,7 +190,7 @@ def read_edges(
 
 
 def open_stream(
-    source: Any, options: ReadOptions, *, nodes: NodeTable | None = None, verbose: int = 0
+    source: object, options: ReadOptions, *, nodes: NodeTable | None = None, verbose: int = 0
 ) -> EdgeStream:
     """Return the stream of a source, as `read_edges` does."""
     if isinstance(source, str | os.PathLike) and is_log(source) and nodes is None:
@@ -202,7 +202,7 @@ def open_stream(
     return EdgeStream(sources, nodes=nodes, verbose=verbose, needs_edges=True)
 
 
-def find_sources(source: Any, options: ReadOptions) -> Iterator[Source]:
+def find_sources(source: object, options: ReadOptions) -> Iterator[Source]:
     """Yield the reader of each part of a source."""
     if isinstance(source, str | os.PathLike):
         name = os.fspath(source)
@@ -220,7 +220,7 @@ def find_sources(source: Any, options: ReadOptions) -> Iterator[Source]:
                 yield found
     elif is_table(source):
         yield ArrowObject(source, options)
-    elif is_arrays(source):
+    elif isinstance(source, tuple) and is_arrays(source):
         yield BatchSource("the arrays", options, (*source, None, None)[:4])
     elif isinstance(source, list | tuple) and all(
         isinstance(part, str | os.PathLike) for part in source
@@ -229,7 +229,9 @@ def find_sources(source: Any, options: ReadOptions) -> Iterator[Source]:
             raise ValueError("an empty list of files has no edges")
         for part in source:
             yield from find_sources(part, options)
-    elif isinstance(refuse_other_graph(source), Iterable) or callable(source):
+    elif refuse_other_graph(source) is source and (
+        isinstance(source, Iterable) or callable(source)
+    ):
         yield IterableSource(source, options)
     else:
         raise TypeError(

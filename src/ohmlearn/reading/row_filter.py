@@ -20,7 +20,7 @@ from ohmlearn.checks.parameters import require_extra
 from ohmlearn.reading.source_errors import refuse_source, shorten
 from ohmlearn.reading.where import (
     Both,
-    Comparison,
+    Compared,
     Condition,
     Either,
     Missing,
@@ -237,7 +237,7 @@ def _evaluate(condition: Condition, take: Take, source: str, *, as_expression: b
     operand, type_of = take(condition.column, kind)
     if kind == "number" and pa.types.is_integer(type_of):
         condition = _in_integers(condition, type_of)
-        if not isinstance(condition, Comparison):
+        if not isinstance(condition, Compared):
             return evaluate(condition)
     values = [_as_scalar(value, kind, type_of) for value in condition.values]
     if condition.operator != "in":
@@ -249,14 +249,14 @@ def _evaluate(condition: Condition, take: Take, source: str, *, as_expression: b
     return pc.if_else(pc.is_valid(operand), answers, pa.scalar(None, pa.bool_()))
 
 
-def _in_integers(test: Comparison, type_of: Any) -> Condition:
+def _in_integers(test: Compared, type_of: Any) -> Condition:
     """Return the same test with integers that a type can hold, because Arrow would make floats.
 
     Examples
     --------
     >>> import pyarrow as pa
-    >>> _in_integers(Comparison("n", ">=", (1.5,)), pa.int64())
-    Comparison(column='n', operator='>', values=(1,))
+    >>> _in_integers(Compared("n", ">=", (1.5,)), pa.int64())
+    Compared(column='n', operator='>', values=(1,))
     """
     numbers: Any = test.values
     limits = np.iinfo(type_of.to_pandas_dtype())
@@ -269,10 +269,10 @@ def _in_integers(test: Comparison, type_of: Any) -> Condition:
     # No integer equals the value. Those below it are x <= border, and those above it the others.
     value = numbers[0]
     if value < low:
-        below, above = (Comparison(test.column, mark, (low,)) for mark in ("<", ">="))
+        below, above = (Compared(test.column, mark, (low,)) for mark in ("<", ">="))
     else:
         border = high if value > high else math.floor(value)
-        below, above = (Comparison(test.column, mark, (border,)) for mark in ("<=", ">"))
+        below, above = (Compared(test.column, mark, (border,)) for mark in ("<=", ">"))
     if test.operator in ("in", "="):
         return Both(below, above)
     if test.operator == "!=":
@@ -300,13 +300,13 @@ def _as_value_set(values: list[Any], type_of: Any) -> Any:
     return pa.array(found, type_of)
 
 
-def _tests(condition: Condition) -> list[Comparison | Missing]:
-    if isinstance(condition, Comparison | Missing):
+def _tests(condition: Condition) -> list[Compared | Missing]:
+    if isinstance(condition, Compared | Missing):
         return [condition]
     return [test for part in condition for test in _tests(part)]
 
 
-def _is_plain(schema: Any, test: Comparison | Missing) -> bool:
+def _is_plain(schema: Any, test: Compared | Missing) -> bool:
     """Whether Arrow can compare a column with the values without a conversion of the column."""
     import pyarrow as pa
 
@@ -320,7 +320,7 @@ def _is_plain(schema: Any, test: Comparison | Missing) -> bool:
     return _kind_of_type(type_of) == _kind_of_values(test) and len(test.values) <= 100
 
 
-def _kind_of_values(test: Comparison) -> str:
+def _kind_of_values(test: Compared) -> str:
     kinds = {_kind_of_value(value) for value in test.values}
     return "text" if len(kinds) > 1 else kinds.pop()  # not all of the texts are dates
 

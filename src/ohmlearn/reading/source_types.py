@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn.nodes import NodeTable
-from ohmlearn.reading.column_choice import Columns
+from ohmlearn.reading.column_choice import ColumnChoice
 from ohmlearn.reading.read_options import ReadOptions
 from ohmlearn.reading.source_errors import refuse_source
 from ohmlearn.reading.table_reader import Source
@@ -80,7 +80,7 @@ class SourceKinds:
         self, source: Source, u: NDArray[np.int32], v: NDArray[np.int32], nodes: NodeTable
     ) -> None:
         """Warn if two columns share ids, and their names do not say whether these are two kinds."""
-        columns: Columns | None = source.columns
+        columns: ColumnChoice | None = source.columns
         if columns is None or not columns.ask_kinds or self._asked or self._n_looked > ASK_EDGES:
             return
         self._n_looked += len(u)

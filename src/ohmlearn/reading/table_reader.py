@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from ohmlearn import _core
 from ohmlearn.checks.edge_arrays import ALLOWED_WEIGHTS, are_weights
-from ohmlearn.nodes.node_ids import Coded, Ids, decode_codes, encode_strings, take
-from ohmlearn.reading.column_choice import Columns
+from ohmlearn.nodes.node_ids import CodedIds, Ids, decode_codes, encode_strings, take
+from ohmlearn.reading.column_choice import ColumnChoice
 from ohmlearn.reading.file_names import find_folder_columns
 from ohmlearn.reading.read_ahead import ReadAhead
 from ohmlearn.reading.read_options import TIMES, ReadOptions
@@ -24,21 +24,21 @@ from ohmlearn.reading.row_filter import RowFilter
 from ohmlearn.reading.source_errors import refuse_source
 from ohmlearn.reading.time_rule import CheckedTimes, TimeRule
 
-__all__ = ["RawBatch", "Source", "Step", "drop_bad", "inspect_all", "read_in_turn"]
+__all__ = ["RawBatch", "ReadStep", "Source", "drop_bad", "inspect_all", "read_in_turn"]
 
 
 class RawBatch(NamedTuple):
     """A batch of edges with the ids of the user, checked weights and, if asked for, times."""
 
-    u: Ids | Coded
-    v: Ids | Coded
+    u: Ids | CodedIds
+    v: Ids | CodedIds
     w: NDArray[np.float32] | NDArray[np.float64] | None = None
     n_bad: int = 0  # number of rows that were left out
     first_bad: str | None = None  # where the first of them is, and what is wrong with it
     t: NDArray[np.float64] | None = None
 
 
-class Step(NamedTuple):
+class ReadStep(NamedTuple):
     """A batch, and how far its source has been read with it."""
 
     raw: RawBatch
@@ -61,20 +61,20 @@ class Source(ABC):
         Number of edges, if it is known before they are read.
     fraction : float or None
         Which share of it has been read, if known.
-    columns : Columns or None
+    columns : ColumnChoice or None
         Known after `inspect`, or from the first batch on.
     times : TimeRule or None
         Which times are accepted, if times are read; the sources of a stream share it.
     node_kinds : tuple of str
         The kinds of nodes, if ids start with them already.
     folders : dict
-        Columns that the names of the folders of a file have, such as day=2026-01-31.
+        ColumnChoice that the names of the folders of a file have, such as day=2026-01-31.
     group : str or None
         The folder or pattern that means this file and others.
     position : int or list of int
         Where the batch after the last one starts, for `batches_from`; 0 is the beginning.
     keeps_codes : bool
-        Whether batches may have `Coded` ids.
+        Whether batches may have `CodedIds` ids.
     stays_open : bool
         Whether a file stays open between `inspect` and the first pass.
     """
@@ -96,7 +96,7 @@ class Source(ABC):
         self.rereadable = rereadable
         self.n_edges: int | None = None
         self.fraction: float | None = None
-        self.columns: Columns | None = None
+        self.columns: ColumnChoice | None = None
         self.times = None if options.time is None else TimeRule(options.latest)
         self.node_kinds: tuple[str, ...] = ()
         self.position: Any = 0
@@ -193,17 +193,17 @@ class Source(ABC):
             if number > position:
                 yield batch
 
-    def pieces(self, kind: str | None, position: Any, n_jobs: int) -> Iterator[Iterator[Step]]:
+    def pieces(self, kind: str | None, position: Any, n_jobs: int) -> Iterator[Iterator[ReadStep]]:
         """Yield parts of the source, from a position on, that threads may read at the same time.
 
         Each of them is read by one thread at a time. Here is only one.
         """
         yield self._steps(kind, position)
 
-    def _steps(self, kind: str | None, position: Any) -> Iterator[Step]:
+    def _steps(self, kind: str | None, position: Any) -> Iterator[ReadStep]:
         self.position = position
         for raw in self.batches_from(kind, position):
-            yield Step(raw, self.position, self.fraction)
+            yield ReadStep(raw, self.position, self.fraction)
 
     @abstractmethod
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
@@ -265,8 +265,8 @@ def drop_bad(
     source: str,
     options: ReadOptions,
     first_row: int | NDArray[np.int64],
-    u: Ids | Coded,
-    v: Ids | Coded,
+    u: Ids | CodedIds,
+    v: Ids | CodedIds,
     w: NDArray[Any] | None,
     bad: NDArray[np.bool_] | None = None,
     reason: str = "",

@@ -6,7 +6,7 @@ import numpy as np
 
 from ohmlearn import _core
 from ohmlearn.checks.times import find_unix_unit
-from ohmlearn.reading.column_choice import Values
+from ohmlearn.reading.column_choice import ColumnSample
 from ohmlearn.reading.time_rule import are_date_texts
 
 __all__ = ["TextSample"]
@@ -28,7 +28,7 @@ class TextSample:
     >>> records = [b"2026-03-31,6507.0,0.5", b"2026-04-01,17,1.5"]
     >>> sample = TextSample(records, _core.TextLayout())
     >>> sample.look(3)
-    Values(times={0}, fractions={2}, floats={2})
+    ColumnSample(times={0}, fractions={2}, floats={2})
     >>> sample.are_whole(1), sample.are_integers(0, 1)
     (True, False)
     """
@@ -41,10 +41,10 @@ class TextSample:
         """Return the values of a column that are not empty."""
         return [fields[at] for fields in self.rows[:limit] if len(fields) > at and fields[at]]
 
-    def look(self, n_columns: int) -> Values:
+    def look(self, n_columns: int) -> ColumnSample:
         """Return which columns are not ends, by their values."""
         columns = [self.column(at, LOOK) for at in range(n_columns)]
-        return Values(
+        return ColumnSample(
             times={at for at, texts in enumerate(columns) if _are_times(texts, n_columns)},
             fractions={at for at, texts in enumerate(columns) if _are_fractions(texts)},
             floats={at for at, texts in enumerate(columns) if any(map(_is_fraction, texts))},

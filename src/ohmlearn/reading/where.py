@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, NoReturn
 
 __all__ = [
     "Both",
-    "Comparison",
+    "Compared",
     "Condition",
     "Either",
     "Missing",
@@ -47,7 +47,7 @@ EXAMPLE = "write for example amount > 10 and kind in ('buy', 'sell')"
 MOST = 200  # conditions that "and", "or", "not" and parentheses may join
 
 
-class Comparison(NamedTuple):
+class Compared(NamedTuple):
     """A column that is compared with a value, or with several of them for the operator "in"."""
 
     column: str
@@ -81,7 +81,7 @@ class Either(NamedTuple):
     right: Condition
 
 
-Condition = Comparison | Missing | Negation | Both | Either
+Condition = Compared | Missing | Negation | Both | Either
 
 
 @lru_cache(maxsize=64)
@@ -91,9 +91,9 @@ def parse_where(text: str) -> Condition:
     Examples
     --------
     >>> parse_where("amount > 10")
-    Comparison(column='amount', operator='>', values=(10,))
+    Compared(column='amount', operator='>', values=(10,))
     >>> parse_where("not (kind = 'spam') and 5 <= n")
-    Both(left=Negation(part=Comparison(column='kind', ...)), right=Comparison(column='n', ...))
+    Both(left=Negation(part=Compared(column='kind', ...)), right=Compared(column='n', ...))
     >>> parse_where("amount >")
     Traceback (most recent call last):
     ...
@@ -114,7 +114,7 @@ def columns_of(condition: Condition) -> list[str]:
 
 
 def _all_columns(condition: Condition) -> Iterator[str]:
-    if isinstance(condition, Comparison | Missing):
+    if isinstance(condition, Compared | Missing):
         yield condition.column
     else:
         for part in condition:
@@ -210,7 +210,7 @@ class _Parser:
     def _test(self) -> Condition:
         if (token := self._take("value")) is not None:
             operator = self._operator()
-            return Comparison(self._column(), MIRRORED.get(operator, operator), (token.value,))
+            return Compared(self._column(), MIRRORED.get(operator, operator), (token.value,))
         column = self._column()
         if self._take("word", "is"):
             negated = self._take("word", "not")
@@ -220,7 +220,7 @@ class _Parser:
         if not self._take("word", "in"):
             if negated:
                 self._fail("in is missing", self._peek())
-            return Comparison(column, self._operator(), (self._value(),))
+            return Compared(column, self._operator(), (self._value(),))
         self._need("mark", "(", "an opening parenthesis")
         values = [self._value()]
         while self._take("mark", ","):
@@ -228,7 +228,7 @@ class _Parser:
         closing = self._need("mark", ")", "a closing parenthesis")
         if len({float if type(value) is int else type(value) for value in values}) > 1:
             self._fail("has values of different kinds before", closing)
-        found = Comparison(column, "in", tuple(values))
+        found = Compared(column, "in", tuple(values))
         return Negation(found) if negated else found
 
     def _column(self) -> str:

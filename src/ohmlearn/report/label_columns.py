@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from ohmlearn.report.write_table import Coded, Column
 
-__all__ = ["Answers", "Dominant"]
+__all__ = ["AnswerTable", "Dominant"]
 
 Floats = NDArray[np.float64]
 RANK_CELLS = 1 << 20  # probabilities that are ranked at a time
@@ -33,7 +33,7 @@ class Dominant(NamedTuple):
         )
 
 
-class Answers:
+class AnswerTable:
     """The answers of a classifier.
 
     A node of which nothing is known has no label here: no label reaches it, and it has no features
@@ -69,10 +69,10 @@ class Answers:
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("ignore")  # two nodes are not reached
     ...     model = model.fit_edges(([0, 1, 3], [1, 2, 4]), {0: "a", 1: "a", 2: "b"})
-    ...     columns = Answers(model.answer_).columns(np.arange(5))
+    ...     columns = AnswerTable(model.answer_).columns(np.arange(5))
     >>> columns["label"][:5].tolist(), columns["prior_label"][:5].tolist()
     (['a', 'a', 'b', None, None], [None, None, None, 'a', 'a'])
-    >>> Answers(model.answer_).n_relabelled
+    >>> AnswerTable(model.answer_).n_relabelled
     0
     """
 

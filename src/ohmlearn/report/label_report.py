@@ -10,11 +10,11 @@ from ohmlearn._blas import one_blas_thread
 from ohmlearn.certificate import Certificate
 from ohmlearn.estimators.kept_graph import KeptGraph
 from ohmlearn.estimators.suggest_labels import suggest_labels
+from ohmlearn.features.feature_summary import EXPERTS
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
-from ohmlearn.report.feature_report import add_features
 from ohmlearn.report.html_page import COLOURS, INK, Report, add_legend, new_figure, style_axes
-from ohmlearn.report.label_columns import Answers, Dominant
+from ohmlearn.report.label_columns import AnswerTable, Dominant
 from ohmlearn.report.report_quality import describe_accuracy, describe_stability
 from ohmlearn.report.report_reliability import (
     Group,
@@ -24,6 +24,8 @@ from ohmlearn.report.report_reliability import (
 from ohmlearn.solver import LaplacianSolver
 
 __all__ = ["lay_out", "make_page"]
+
+MOST_FEATURES = 50  # columns that the page lists
 
 MOST_DRAWN = 1500  # nodes
 MOST_EDGES = 4000
@@ -46,7 +48,7 @@ def make_page(
     kept: KeptGraph | None,
     answer: Any,
     nodes: NodeTable,
-    answers: Answers,
+    answers: AnswerTable,
     summary: dict[str, Any],
     certificate: Certificate | str,
     command: str,
@@ -71,7 +73,7 @@ def make_page(
         report.add_alarm(f"{Dominant(**summary['dominant_class'])}.")
     _add_quality(report, answer, summary)
     if "features" in summary:
-        add_features(report, summary["features"])
+        _add_features(report, summary["features"])
     report.add_heading("Input and sparsifier")
     report.add_table(["", ""], _facts(summary), "")
     report.add_heading("Certificate")
@@ -225,7 +227,7 @@ def lay_out(graph: Graph, seed: int = 0) -> tuple[NDArray[np.int64], Floats]:
     return nodes, x[nodes, :2]
 
 
-def _draw_graph(h: Graph, labelled: NDArray[np.int64], answers: Answers) -> Any:
+def _draw_graph(h: Graph, labelled: NDArray[np.int64], answers: AnswerTable) -> Any:
     nodes, places = lay_out(h)
     random = np.random.default_rng(0)
     given = np.flatnonzero(np.isin(nodes, labelled))
@@ -286,7 +288,7 @@ def _describe_drawing(h: Graph) -> str:
 
 
 def _add_suggestions(
-    report: Report, kept: KeptGraph, answer: Any, nodes: NodeTable, answers: Answers
+    report: Report, kept: KeptGraph, answer: Any, nodes: NodeTable, answers: AnswerTable
 ) -> None:
     """Add which nodes to label next; many rows that are alike become one sentence."""
     shares, n_jobs = answer.probabilities, answer.problem.parameters.n_jobs
@@ -329,3 +331,25 @@ def _describe_components(answer: Any, size: int) -> str:
         f"{count:,} components of {size:,} nodes have no label. A label helps only the component "
         f"that it is in, so none of them is a better choice than another."
     )
+
+
+def _add_features(report: Report, figures: dict[str, Any]) -> None:
+    """Add whether the graph helps, the weights of features and graph, and the columns used."""
+    report.add_heading("Features and graph")
+    report.add_text(figures["verdict"])
+    report.add_text(
+        "The answers are a weighted mean; the weights are from labels that were left out."
+    )
+    weights = [[what, f"{figures['weights'][name]:.2f}"] for name, what in EXPERTS.items()]
+    report.add_table(["answers from", "weight"], weights, "")
+    columns = [[name, what] for name, what in figures["columns"].items()]
+    n_more = len(columns) - MOST_FEATURES
+    n_nodes, n_ids = figures["n_nodes_without"], figures["n_ids_without_edges"]
+    report.add_text(
+        f"The table of features has {figures['n_rows']:,} rows, which became "
+        f"{figures['n_columns']:,} {'column' if figures['n_columns'] == 1 else 'columns'} of "
+        f"numbers. {n_nodes:,} {'node has' if n_nodes == 1 else 'nodes have'} no features, and "
+        f"{n_ids:,} {'id has' if n_ids == 1 else 'ids have'} no edge."
+        + (f" The first {MOST_FEATURES} columns of the table:" if n_more > 0 else "")
+    )
+    report.add_table(["column", "use"], columns[:MOST_FEATURES], "", text_columns=(1,))

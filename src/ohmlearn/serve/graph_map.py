@@ -242,7 +242,7 @@ class GraphMap:
         for _ in range(n_steps):
             b = mass * columns
             b -= mass * (b.sum(axis=0) / mass.sum())  # now it sums to zero
-            smooth = solver._solve_quietly(b, effort.tolerance) * (total / n_nodes)
+            smooth = solver.solve_block(b, effort.tolerance) * (total / n_nodes)
             smooth -= (mass * smooth).sum(axis=0) / mass.sum()
             columns = _orthonormal(smooth, mass)
         self._columns = columns

@@ -34,7 +34,7 @@ MOST_DICTIONARY_WORK = 1 << 30
 NOT_ARROW = "the body is not an Arrow IPC stream"
 
 
-class _Table:
+class _IpcTable:
     """A table of FlatBuffers, whose fields are read by their numbers."""
 
     def __init__(self, data: memoryview, at: int) -> None:
@@ -63,12 +63,12 @@ class _Table:
         """Return whether a field is there."""
         return self._find(field) is not None
 
-    def table(self, field: int) -> _Table:
+    def table(self, field: int) -> _IpcTable:
         """Return a table inside this one."""
         at = self._find(field)
         if at is None:
             raise struct.error(f"field {field} is absent")
-        return _Table(self._data, at + self._read("<I", at))
+        return _IpcTable(self._data, at + self._read("<I", at))
 
     def array(self, field: int, dtype: Any, width: int = 1) -> NDArray[Any]:
         """Return a vector of numbers, or of structures of `width` numbers."""
@@ -79,14 +79,14 @@ class _Table:
         count = self._read("<I", at) * width
         return np.frombuffer(self._data, dtype, count, at + 4).reshape(-1, width)
 
-    def tables(self, field: int) -> list[_Table]:
+    def tables(self, field: int) -> list[_IpcTable]:
         """Return a vector of tables."""
         at = self._find(field)
         if at is None:
             return []
         at += self._read("<I", at) + 4
         offsets = self.array(field, "<u4")[:MOST_COLUMNS, 0].tolist()
-        return [_Table(self._data, at + 4 * k + offset) for k, offset in enumerate(offsets)]
+        return [_IpcTable(self._data, at + 4 * k + offset) for k, offset in enumerate(offsets)]
 
     def text(self, field: int) -> str:
         """Return a string."""
@@ -157,7 +157,7 @@ class _Walk:
                 f"the body has more than {MOST_MESSAGES:,} messages; send larger record batches"
             )
         (root,) = struct.unpack_from("<I", metadata)
-        message = _Table(metadata, root)
+        message = _IpcTable(metadata, root)
         kind, length = message.number(1, "<B"), message.number(3, "<q")
         if not 0 <= length <= len(self.data) - at:
             raise BadBody(
@@ -185,7 +185,7 @@ class _Walk:
             )
         return at + length
 
-    def check_schema(self, schema: _Table, metadata: memoryview) -> None:
+    def check_schema(self, schema: _IpcTable, metadata: memoryview) -> None:
         """Accept plain columns in little-endian order."""
         if len(metadata) > LARGEST_SCHEMA:
             raise BadBody(f"the schema has {len(metadata):,} bytes; send fewer columns")
@@ -200,7 +200,7 @@ class _Walk:
         if b"ARROW:extension:" in bytes(metadata):
             raise BadBody("a column has an extension type; cast it to its storage type")
 
-    def check_columns(self, batch: _Table, length: int, most: int) -> int:
+    def check_columns(self, batch: _IpcTable, length: int, most: int) -> int:
         """Check nodes and buffers of a batch against its body; return its number of rows."""
         n_rows = batch.number(0, "<q")
         if batch.has(3):

@@ -40,7 +40,7 @@ from ohmlearn.serve.database import Offset, Receipt
 from ohmlearn.serve.kafka_config import merge_config, refuse_misconfigured
 from ohmlearn.serve.kafka_dead_letters import DeadLetters
 from ohmlearn.serve.kafka_messages import EMPTY, CannotJoinError, Form, decode_messages
-from ohmlearn.serve.kafka_partition import Message, Partition
+from ohmlearn.serve.kafka_partition import KafkaPartition, Message
 from ohmlearn.serve.kafka_problems import Moved, Problems, reason_of
 from ohmlearn.serve.serve_errors import Busy, Refused
 
@@ -110,8 +110,8 @@ class Consumer:
         protocol = str(self._config.get("group.protocol", ""))
         self._is_incremental = "cooperative" in strategy or protocol.lower() == "consumer"
         self._letters = DeadLetters(folder / "dead-letters.ndjson")
-        self._partitions: dict[tuple[str, int], Partition] = {}
-        self._leaving: list[Partition] = []  # revoked while the service has a batch of them
+        self._partitions: dict[tuple[str, int], KafkaPartition] = {}
+        self._leaving: list[KafkaPartition] = []  # revoked while the service has a batch of them
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
         self._errors: deque[KafkaError] = deque(maxlen=20)
@@ -305,7 +305,7 @@ class Consumer:
             if self._stopping.is_set():
                 return
         stored = {topic: self._service.next_offsets(topic) for topic, _ in keys}
-        new = {key: Partition(*key, stored[key[0]].get(key[1], 0)) for key in keys}
+        new = {key: KafkaPartition(*key, stored[key[0]].get(key[1], 0)) for key in keys}
         for (topic, number), part in new.items():
             self._letters.forget(topic, number, part.stored)
         self._partitions = {**self._partitions, **new}
@@ -334,7 +334,7 @@ class Consumer:
                     self._count(part, future.result())
         self._leaving = [part for part in self._leaving if part.future is not None]
 
-    def _find_place(self, client: confluent_kafka.Consumer, part: Partition) -> None:
+    def _find_place(self, client: confluent_kafka.Consumer, part: KafkaPartition) -> None:
         """Find out why Kafka does not have the next message."""
         try:
             low, high = client.get_watermark_offsets(part.place, timeout=CONNECT_SECONDS)
@@ -382,7 +382,7 @@ class Consumer:
 
     # From messages to batches that are durable.
 
-    def _advance(self, part: Partition) -> None:
+    def _advance(self, part: KafkaPartition) -> None:
         """Handle the receipt of the first group, or submit it."""
         if part.future is not None:
             if not part.future.done():
@@ -397,14 +397,14 @@ class Consumer:
         if part.groups and time.monotonic() >= part.retry_at:
             self._submit(part)
 
-    def _count(self, part: Partition, receipt: Receipt) -> None:
+    def _count(self, part: KafkaPartition, receipt: Receipt) -> None:
         group = part.finish()
         self._letters.forget(part.topic, part.number, part.stored)
         if not receipt.repeated:
             self._n_messages += len(group)
             self._n_edges += receipt.n_edges
 
-    def _submit(self, part: Partition) -> None:
+    def _submit(self, part: KafkaPartition) -> None:
         """Decode the first group, and hand it to the service."""
         while part.batch is None:
             group, kind = part.groups[0], self._service.id_kind
@@ -426,7 +426,7 @@ class Consumer:
         except (Refused, ValueError) as error:
             self._handle_refusal(part, error)
 
-    def _handle_refusal(self, part: Partition, error: BaseException) -> None:
+    def _handle_refusal(self, part: KafkaPartition, error: BaseException) -> None:
         """Try again later what may succeed then, and isolate what never will."""
         is_bad = isinstance(error, ValueError) and not isinstance(error, LogError)
         is_bad = is_bad or getattr(error, "status", 0) in (400, 409, 413)
@@ -447,7 +447,7 @@ class Consumer:
         elif self._bury(part, [(group[0], str(error))]):
             part.batch = EMPTY
 
-    def _retry_later(self, part: Partition, error: BaseException) -> None:
+    def _retry_later(self, part: KafkaPartition, error: BaseException) -> None:
         part.n_failures += 1
         delay = min(0.1 * 2.0 ** min(part.n_failures, 10), LONGEST_RETRY)
         if isinstance(error, Busy):
@@ -458,7 +458,7 @@ class Consumer:
                 logger.error("a batch of Kafka could not be stored", exc_info=error)
         part.retry_at = time.monotonic() + delay
 
-    def _bury(self, part: Partition, bad: list[tuple[Message, str]]) -> bool:
+    def _bury(self, part: KafkaPartition, bad: list[tuple[Message, str]]) -> bool:
         """Write dead letters; return whether that was possible."""
         try:
             self._letters.write(part.topic, part.number, bad)

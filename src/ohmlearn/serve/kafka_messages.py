@@ -45,7 +45,7 @@ class Decoded(NamedTuple):
     bad: list[tuple[Message, str]]
 
 
-class Part(NamedTuple):
+class MessagePart(NamedTuple):
     """Edges with weights and times, and the offset of the message of each."""
 
     batch: RawBatch
@@ -79,7 +79,7 @@ def decode_messages(messages: list[Message], form: Form, id_kind: str | None) ->
     >>> [message.offset for message, reason in bad]
     [2]
     """
-    parts: list[Part] = []
+    parts: list[MessagePart] = []
     bad: list[tuple[Message, str]] = []
     for group in _group(messages) if form == "json" else [[message] for message in messages]:
         _collect(group, form, id_kind, parts, bad)
@@ -127,7 +127,7 @@ def _collect(
     messages: list[Message],
     form: Form,
     id_kind: str | None,
-    parts: list[Part],
+    parts: list[MessagePart],
     bad: list[tuple[Message, str]],
 ) -> None:
     """Decode messages with one call, which is much faster; if that fails, decode their halves."""
@@ -143,7 +143,7 @@ def _collect(
         _collect(messages[middle:], form, id_kind, parts, bad)
 
 
-def _decode(messages: list[Message], form: Form, id_kind: str | None) -> Part:
+def _decode(messages: list[Message], form: Form, id_kind: str | None) -> MessagePart:
     """Return edges with weights and times; Arrow has one message only."""
     size = sum(len(message.value) for message in messages)
     if size > MAX_BYTES:
@@ -153,7 +153,7 @@ def _decode(messages: list[Message], form: Form, id_kind: str | None) -> Part:
         )
     bodies = [message.value.strip() for message in messages]
     if not any(bodies):  # messages without a value, which compacted topics have
-        return Part(EMPTY, NO_IDS)
+        return MessagePart(EMPTY, NO_IDS)
     if form == "arrow":
         batch = decode_edges(messages[0].value, "arrow", id_kind=id_kind)
     else:
@@ -165,7 +165,7 @@ def _decode(messages: list[Message], form: Form, id_kind: str | None) -> Part:
     w = np.ones(batch.u.size) if batch.w is None else batch.w
     t = np.repeat([message.time for message in messages], counts) if batch.t is None else batch.t
     offsets = np.repeat(np.array([message.offset for message in messages], np.int64), counts)
-    return Part(batch._replace(w=w, t=t), offsets)
+    return MessagePart(batch._replace(w=w, t=t), offsets)
 
 
 def _as_lines(value: bytes) -> bytes:
@@ -182,7 +182,7 @@ def _as_lines(value: bytes) -> bytes:
     return b"\n".join(json.dumps(row).encode() for row in rows)
 
 
-def _join(parts: list[Part]) -> RawBatch:
+def _join(parts: list[MessagePart]) -> RawBatch:
     """Join edges in the order of their messages."""
     if not parts:
         return EMPTY

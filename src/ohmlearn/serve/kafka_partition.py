@@ -12,7 +12,7 @@ from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 from ohmlearn.reading.table_reader import RawBatch
 from ohmlearn.serve.database import Receipt
 
-__all__ = ["Message", "Partition"]
+__all__ = ["KafkaPartition", "Message"]
 
 GROUP_BYTES = 4 << 20  # of messages that are joined into one batch
 GROUP_MESSAGES = 10_000
@@ -27,7 +27,7 @@ class Message(NamedTuple):
     value: bytes
 
 
-class Partition:
+class KafkaPartition:
     """Messages in groups, each of which becomes one batch.
 
     Attributes
@@ -57,7 +57,7 @@ class Partition:
 
     Examples
     --------
-    >>> part = Partition("edges", 0, 5)
+    >>> part = KafkaPartition("edges", 0, 5)
     >>> for offset in (5, 6, 9):
     ...     part.add(Message(offset, 0.0, b"{}"))
     >>> part.split(1)

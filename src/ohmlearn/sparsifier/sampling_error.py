@@ -125,7 +125,7 @@ def largest_ratio(h: Graph, edges: tuple[NDArray[Any], ...], seed: int, threads:
     diagonal: list[float] = []
     beside: list[float] = []
     for _ in range(STEPS):
-        x = solver._solve_quietly(r, SOLVE_TOL)
+        x = solver.solve_block(r, SOLVE_TOL)
         square = float((r * x).sum())  # not a product of BLAS, whose bits depend on its threads
         if not square > (NEGLIGIBLE if diagonal else 0.0):
             break

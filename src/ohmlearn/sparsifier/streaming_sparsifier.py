@@ -17,6 +17,7 @@ from ohmlearn.checks.edge_arrays import EdgeNames, raise_edge_fault
 from ohmlearn.checks.parameters import check_seed, naming_size
 from ohmlearn.edges import Batch, Edges
 from ohmlearn.graph import Graph
+from ohmlearn.graph.graph import adopt_csr
 from ohmlearn.graph.time_view import TimeView
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_identity import join_tables
@@ -350,7 +351,7 @@ class StreamingSparsifier(SavedSparsifier, Edges):
         if self._snapshot is None or self._snapshot.graph.view != view:
             moment = () if view is None else (view.earliest if view.half_life is None else view.at,)
             *csr, chance, is_whole = sampler.snapshot(*moment)
-            graph = Graph._from_csr(*csr)
+            graph = adopt_csr(*csr)
             graph.nodes, graph.view = self.nodes, view
             how = (LOOSE[options.scheme], self.seed, options.threads, is_whole)
             self._snapshot = Sample(graph, chance, *how)

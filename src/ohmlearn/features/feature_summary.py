@@ -1,4 +1,4 @@
-"""What features and graph contribute to labels: figures, words, and a part of the page."""
+"""What features and graph contribute to labels, for summaries and pages."""
 
 import math
 from types import SimpleNamespace
@@ -7,12 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ohmlearn.report.html_page import Report
-
-__all__ = ["FeatureAnswer", "add_features", "describe_weights", "measure_features"]
+__all__ = ["EXPERTS", "FeatureAnswer", "describe_weights", "measure_features"]
 
 Floats = NDArray[np.float64]
-MOST_COLUMNS = 50  # that the page lists
 EXPERTS = {
     "features": "the features of a node alone",
     "both": "features smoothed along the edges",
@@ -103,25 +100,3 @@ def describe_weights(weights: dict[str, float]) -> str:
     labels alone'
     """
     return ", ".join(f"{100 * weights[name]:.0f}% {what}" for name, what in EXPERTS.items())
-
-
-def add_features(report: Report, figures: dict[str, Any]) -> None:
-    """Add whether the graph helps, the weights of features and graph, and the columns used."""
-    report.add_heading("Features and graph")
-    report.add_text(figures["verdict"])
-    report.add_text(
-        "The answers are a weighted mean; the weights are from labels that were left out."
-    )
-    weights = [[what, f"{figures['weights'][name]:.2f}"] for name, what in EXPERTS.items()]
-    report.add_table(["answers from", "weight"], weights, "")
-    columns = [[name, what] for name, what in figures["columns"].items()]
-    n_more = len(columns) - MOST_COLUMNS
-    n_nodes, n_ids = figures["n_nodes_without"], figures["n_ids_without_edges"]
-    report.add_text(
-        f"The table of features has {figures['n_rows']:,} rows, which became "
-        f"{figures['n_columns']:,} {'column' if figures['n_columns'] == 1 else 'columns'} of "
-        f"numbers. {n_nodes:,} {'node has' if n_nodes == 1 else 'nodes have'} no features, and "
-        f"{n_ids:,} {'id has' if n_ids == 1 else 'ids have'} no edge."
-        + (f" The first {MOST_COLUMNS} columns of the table:" if n_more > 0 else "")
-    )
-    report.add_table(["column", "use"], columns[:MOST_COLUMNS], "", text_columns=(1,))
