@@ -25,7 +25,7 @@ from ohmlearn import Graph, StreamingSparsifier
 Stream = tuple[int, npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.float64]]
 
 DENSE = ("paper", "blocks", "barbell", "attachment", "6 decades", "complete")
-MADE = ("drift", "oldest bridge", "newest bridge", "bursts")
+MADE = ("drift", "oldest bridge", "newest bridge", "bursts", "then a ring", "then a ladder")
 SHARES = (0.05, 0.1, 0.2, 0.5, 1.0)  # of the stream
 SIZES = ((10_000, 20_000_000), (100_000, 40_000_000))  # nodes, edges
 LENGTHS = (10_000_000, 100_000_000, 1_000_000_000)
@@ -39,7 +39,8 @@ def make_stream(name: str, seed: int) -> Stream:
         family = families.make(name)
         return family.graph.n_nodes, *family.stream(family.orders[0], seed)
     random = np.random.default_rng(seed)
-    u, v = {"drift": _drift, "bursts": _bursts}.get(name, _two_halves)(random)
+    make = {"drift": _drift, "bursts": _bursts, "then a ring": _ring, "then a ladder": _ladder}
+    u, v = make.get(name, _two_halves)(random)
     if name.endswith("bridge"):  # three edges between the halves, within a tenth of the stream
         at = random.integers(0, len(u) // 10, 3)
         at = at if name == "oldest bridge" else len(u) - at
@@ -76,6 +77,21 @@ def _bursts(random: np.random.Generator) -> tuple[npt.NDArray[np.int64], ...]:
         parts.append((start, (start + 1 + random.integers(0, 399, 30)) % 400))
     u, v = (np.concatenate(ends) for ends in zip(*parts, strict=True))
     return u, v
+
+
+def _ring(
+    random: np.random.Generator, steps: tuple[int, ...] = (1, 2, 3)
+) -> tuple[npt.NDArray[np.int64], ...]:
+    """Random pairs; in the last fifth, near neighbours on a ring, and 20 long edges at first."""
+    u = random.integers(0, 400, 150_000)
+    far, near = random.integers(1, 400, len(u)), random.choice(steps, len(u))
+    near[random.integers(120_000, 123_000, 20)] = random.integers(1, 400, 20)
+    return u, (u + np.where(np.arange(len(u)) < 120_000, far, near)) % 400
+
+
+def _ladder(random: np.random.Generator) -> tuple[npt.NDArray[np.int64], ...]:
+    """Like _ring; opposite nodes are neighbours, so it is a strip of two rows, twisted once."""
+    return _ring(random, (1, 200))
 
 
 def measure_epsilon(name: str, epsilon: float, seeds: int) -> None:

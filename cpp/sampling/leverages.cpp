@@ -67,14 +67,15 @@ void sketch_nodes(const Triangle& h, const Laplacian& laplacian, std::uint64_t k
 }
 
 Leverages estimate_leverages(const Triangle& h, const Laplacian& laplacian, float certain, std::uint64_t key,
-                             Crew& crew, std::span<NodeRecord> nodes, const std::function<void(float)>& use_sketch) {
+                             Crew& crew, std::span<NodeRecord> nodes, const std::function<void(float)>& use_sketch,
+                             double unexplained) {
   const Embedding embedding{nodes, laplacian.tree.clusters};
   Leverages found{Buffer<float>(h.edges())};
   const double rank = laplacian.rank();
   LeverageSums sums = row_leverages(h, embedding, {}, certain, found.of_edges, crew);
   const double deviation = std::sqrt(2.0 * rank / NodeRecord::kColumns);  // of a right sketch
   const bool wrong = !(std::abs(sums.sketch - rank) <= kWrongSketch * rank + 6.0 * deviation);
-  if (!wrong && sums.unexplained > 1.0 + kUnexplained * rank) {
+  if (!wrong && sums.unexplained + unexplained > 1.0 + kUnexplained * rank) {
     std::vector<float> squares(h.edges());
     constexpr float kPart = 1.0f / kSketches;
     for (int k = 1; k < kSketches; ++k) {

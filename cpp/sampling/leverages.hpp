@@ -46,8 +46,9 @@ struct Leverages {
 // multiplied by the same correction. Too large a sum only costs memory.
 //
 // `use_sketch(part)` is called for each sketch that is used, while it is in the records; the parts add up to 1.
+// `unexplained` is the leverage of other pairs for which it is used, as far as they are far above their floors.
 Leverages estimate_leverages(const Triangle& h, const Laplacian& laplacian, float certain, std::uint64_t key,
                              Crew& crew, std::span<NodeRecord> nodes,
-                             const std::function<void(float)>& use_sketch = [](float) {});
+                             const std::function<void(float)>& use_sketch = [](float) {}, double unexplained = 0.0);
 
 }  // namespace ohm

@@ -14,9 +14,6 @@ constexpr int kAhead = 24;    // edges between the prefetch of a record and its 
 constexpr std::int64_t kPiece = 1 << 16;  // edges that a thread takes at a time
 constexpr std::int64_t kBlocks = 16;      // of nodes, see choose_rows
 constexpr std::int64_t kBlockEdges = 1 << 12;  // edges between two blocks, at least on average
-// Times the floor: eight columns are hardly ever so far above it by chance. Measured by
-// tests/statistical/test_sparsifier_quality.py, as kUnexplained and kSketches in leverages.cpp.
-constexpr float kFar = 4.0f;
 
 // Edges are grouped by powers of four of their leverage: group 0 has leverages of at least 1/4.
 constexpr int kGroups = 11;

@@ -10,6 +10,10 @@
 
 namespace ohm {
 
+// Times the floor: eight columns are hardly ever so far above it by chance. Measured by
+// tests/statistical/test_sparsifier_quality.py, as kUnexplained and kSketches in leverages.cpp.
+constexpr float kFar = 4.0f;
+
 // Sums of leverages, compared with the rank to detect a failed solve.
 //
 // True leverages add up to the rank of the Laplacian, which is the number of nodes minus that of components.

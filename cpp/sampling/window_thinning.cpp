@@ -4,6 +4,7 @@
 #include "graph/components.hpp"
 #include "sampling/balanced_coins.hpp"
 #include "sampling/leverages.hpp"
+#include "sampling/thinning.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -18,6 +19,11 @@ namespace {
 constexpr double kGroupGrowth = 1.5;   // of the weight of the newer rows, from one group to the next
 constexpr double kLeastGroup = 0.15;   // rows of a group, relative to the newer ones, so that there are few groups
 constexpr double kFirst = 0.5;         // times beta rows a node: the newest rows, which are all kept
+constexpr double kPairs = 1.0;         // times beta pairs a node, half as many as one sparsifier has; see is_new_pair
+constexpr float kMostFall = 0.5f;      // of a floor until the graph is embedded again, see find_chance
+constexpr double kMostSurplus = 0.25;  // rows kept because of too large estimates, relative to all that are kept
+constexpr double kCut = 0.08;          // of these, or times beta surplus rows a node, after which a group ends
+constexpr double kLeastBeta = 1.0;     // below, little more than a forest is kept: no group ends early
 constexpr std::int64_t kAhead = 16;    // rows between the prefetch of a record and its use
 
 // Edges, the first of which are in order, each once and with u < v; see sort_edges.
@@ -55,8 +61,9 @@ class Thinning {
  public:
   Thinning(const TimedRows& rows, std::int64_t oldest, std::int32_t n, double beta, std::int64_t most,
            std::uint64_t key, int threads)
-      : rows_(rows), oldest_(oldest), n_(n), beta_(beta), most_(most), key_(key), crew_(threads), parent_(lone_nodes(n)),
-        nodes_(n), balance_(0), share_(n, NodeRecord::kInfinity) {}
+      : rows_(rows), oldest_(oldest), n_(n), beta_(beta), most_(most), key_(key), crew_(threads),
+        parent_(lone_nodes(n)), most_pairs_(std::min(most, static_cast<std::int64_t>(kPairs * beta * n))), nodes_(n), balance_(0),
+        share_(n, NodeRecord::kInfinity) {}
 
   // Decides about all rows.
   void run() {
@@ -70,7 +77,9 @@ class Thinning {
       join_sets(parent_, rows_.u[i], rows_.v[i]);
     }
     newer_.sort(n_, crew_);
-    for (std::uint64_t group = 0; begin_ > oldest_; ++group) decide_group(hash(key_, group));
+    n_kept_ = static_cast<double>(rows_.size() - begin_);
+    embed(begin_);
+    while (begin_ > oldest_) decide_group();
   }
 
   // Makes the rows what has been decided. Cannot fail.
@@ -93,46 +102,124 @@ class Thinning {
   double newest() const { return newest_; }
 
  private:
-  void decide_group(std::uint64_t key) {
-    const std::int64_t end = begin_;
-    const double weight = std::accumulate(newer_.w.begin(), newer_.w.end(), 0.0);
-    const auto least = static_cast<std::int64_t>(kLeastGroup * static_cast<double>(newer_.n_sorted));
-    double total = weight;
-    while (begin_ > oldest_ && (total < kGroupGrowth * weight || end - begin_ < least)) {
-      --begin_;
-      total += static_cast<double>(rows_.w[begin_]);
-      newer_.add(rows_.u[begin_], rows_.v[begin_], rows_.w[begin_]);
-    }
-    const Triangle h = newer_.sorted(n_, crew_);
+  // Embeds the graph of the newer rows and of rows `begin_` to `end`. The rows before these become the next group.
+  void embed(std::int64_t end) {
+    key_now_ = hash(key_, n_embedded_++);
+    for (std::int64_t i = begin_; i < end; ++i) newer_.add(rows_.u[i], rows_.v[i], rows_.w[i]);
+    h_ = newer_.sorted(n_, crew_);
+    const double total = std::accumulate(newer_.w.begin(), newer_.w.end(), 0.0);
     newer_.drop_unsorted();
-    Laplacian laplacian(h, crew_);
+    const auto least = static_cast<std::int64_t>(kLeastGroup * static_cast<double>(h_.edges()));
+    next_ = begin_;
+    for (double sum = total; next_ > oldest_ && (sum < kGroupGrowth * total || begin_ - next_ < least);) {
+      sum += static_cast<double>(rows_.w[--next_]);
+    }
+    Laplacian laplacian(h_, crew_);
     record_nodes(laplacian, nodes_);
-    sketch_nodes(h, laplacian, key, crew_, nodes_);
-    squares_.assign(end - begin_, 0.0f);
-    const Leverages leverages = estimate_leverages(
-        h, laplacian, static_cast<float>(1.0 / beta_), key, crew_, nodes_,
-        [&](float part) { add_squares(end, part); });
-    clusters_ = std::move(laplacian.tree.clusters);
+    sketch_nodes(h_, laplacian, key_now_, crew_, nodes_);
+    clusters_ = laplacian.tree.clusters;
+    squares_.assign(end - next_, 0.0f);
+    correction_ = estimate_leverages(h_, laplacian, static_cast<float>(1.0 / beta_), key_now_, crew_, nodes_,
+                                     [&](float part) { add_squares(part); }, sum_unexplained())
+                      .correction;
+  }
+
+  // Sketches of the rows of the group and of the next one.
+  void add_squares(float part) {
+    for (std::int64_t at = 0; at < std::ssize(squares_); ++at) {
+      squares_[at] += part * sketch(nodes_[rows_.u[next_ + at]], nodes_[rows_.v[next_ + at]]);
+    }
+  }
+
+  // Of the next group, see estimate_leverages.
+  double sum_unexplained() const {
+    double sum = 0.0;
+    for (std::int64_t i = next_; i < begin_; ++i) {
+      const std::int32_t a = rows_.u[i], b = rows_.v[i];
+      if (!are_connected(a, b)) continue;
+      const Sides sides = find_sides({nodes_, clusters_}, a, b);
+      const float square = sketch(nodes_[a], nodes_[b]);
+      if (square <= kFar * (sides.share_u + sides.share_v)) continue;
+      sum += std::min(1.0, static_cast<double>(rows_.w[i] * square));
+    }
+    return sum;
+  }
+
+  bool are_connected(std::int32_t a, std::int32_t b) const {
+    return nodes_[a].component == nodes_[b].component && nodes_[a].component >= 0;
+  }
+
+  // 1. Find the chance of each row in the graph that was embedded last, which has only newer rows.
+  // 2. Embed the graph with the group, for the next group, and to see how many rows step 1 keeps too many.
+  // 3. Toss the coins, until there are too many. Then the group ends, and the graph is embedded again without the rest.
+  //    If too many have been kept already in this way, use the estimates of step 2.
+  void decide_group() {
+    const std::int64_t end = begin_, first = next_;
+    start_cuts();
+    for (std::int64_t i = end - 1; i >= first; --i) {
+      prefetch(i, first);
+      chance_[i - oldest_] = find_chance(i, false);
+    }
+    begin_ = first;
+    embed(end);
     start_cuts();
     start_balance();
-    double so_far = weight;
+    start_pairs();
+    const std::uint64_t key = key_now_;
+    const double most = surplus_ + std::max(1.0, kCut * std::max(beta_ * n_, kMostSurplus * n_kept_));
+    for (begin_ = end; begin_ > first; --begin_) {
+      const std::int64_t i = begin_ - 1;
+      prefetch(i, first);
+      float& p = chance_[i - oldest_];
+      const float less = find_chance(i, true);
+      const double surplus = surplus_ + std::max(0.0, static_cast<double>(p - less));
+      if (is_new_pair(rows_.u[i], rows_.v[i])) {
+        p = 1.0f;
+      } else if (surplus > kMostSurplus * n_kept_) {
+        p = std::min(p, less);
+      } else if (surplus > most && beta_ >= kLeastBeta) {
+        break;
+      } else {
+        surplus_ = surplus;
+      }
+      decide_row(i, draw(key, static_cast<std::uint64_t>(i)));
+    }
+    if (begin_ > first) embed(end);
     for (std::int64_t i = end - 1; i >= begin_; --i) {
-      const std::int64_t ahead = std::max(begin_, i - kAhead);
-      __builtin_prefetch(&nodes_[rows_.u[ahead]].share, 1);
-      __builtin_prefetch(&nodes_[rows_.v[ahead]].share, 1);
-      so_far += static_cast<double>(rows_.w[i]);
-      decide_row(i, leverages.correction, static_cast<float>(total / so_far), draw(key, static_cast<std::uint64_t>(i)));
+      const std::int64_t at = i - oldest_;
+      if (keep_[at] == 0) continue;
+      newer_.add(rows_.u[i], rows_.v[i], rows_.w[i] / chance_[at]);
+      ++n_kept_;
     }
     newer_.sort(n_, crew_);
   }
 
-  void add_squares(std::int64_t end, float part) {
-    for (std::int64_t i = begin_; i < end; ++i) {
-      squares_[i - begin_] += part * sketch(nodes_[rows_.u[i]], nodes_[rows_.v[i]]);
-    }
+  void prefetch(std::int64_t i, std::int64_t first) const {
+    const std::int64_t ahead = std::max(first, i - kAhead);
+    __builtin_prefetch(&nodes_[rows_.u[ahead]].share, 1);
+    __builtin_prefetch(&nodes_[rows_.v[ahead]].share, 1);
   }
 
-  // Degrees and cuts of the newer rows, to which `decide_row` adds those of the group one after the other.
+  void start_pairs() {
+    if (n_pairs_ > most_pairs_) return;
+    is_seen_.assign(h_.edges(), 0);
+    n_pairs_ = 0;
+    for (std::int64_t e = 0; e < newer_.n_sorted; ++e) is_new_pair(newer_.u[e], newer_.v[e]);
+  }
+
+  // Whether a row is the newest between its ends, while the rows visited have few enough pairs. Such rows are certain:
+  // where one sparsifier could keep every pair of a window, no pair is lost.
+  bool is_new_pair(std::int32_t a, std::int32_t b) {
+    if (n_pairs_ > most_pairs_) return false;
+    if (a > b) std::swap(a, b);
+    const auto row = h_.other.begin();
+    const auto e = std::lower_bound(row + h_.start[a], row + h_.start[a + 1], b) - row;
+    const bool is_new = is_seen_[e] == 0 && ++n_pairs_ <= most_pairs_;
+    is_seen_[e] = 1;
+    return is_new;
+  }
+
+  // Degrees and cuts of the newer rows, to which `find_chance` adds those of the group one after the other.
   void start_cuts() {
     for (NodeRecord& node : nodes_) node.degree_now = 0.0f;
     for (Cluster& cluster : clusters_) cluster.cut_now = 0.0f;
@@ -158,35 +245,48 @@ class Thinning {
     balance_ = std::move(started);
   }
 
-  // `more` is the weight of the graph that was embedded over that of the rows that are not older than this one.
-  void decide_row(std::int64_t i, double correction, float more, std::uint64_t random) {
+  // The probability of row i in the graph of the rows that are not older, and adds the row to the cuts.
+  //
+  // If the embedded graph does not have the row, it has fewer rows than it should, and resistances are too large. Cuts
+  // that grow lower the floor, but to half at most: below, the part of the sketch above the floor, the difference of
+  // two large numbers, would decide alone. If the embedded graph has the row (`is_in`), it has older rows, too, and the
+  // part above the floor is scaled by how much they add to the degrees of the ends.
+  float find_chance(std::int64_t i, bool is_in) {
     const std::int32_t a = rows_.u[i], b = rows_.v[i];
     const float w = rows_.w[i];
     add_to_cuts(a, b, w);
+    if (!are_connected(a, b)) return 1.0f;
     const Sides sides = find_sides({nodes_, clusters_}, a, b);
     float cut_a = nodes_[a].degree_now, cut_b = nodes_[b].degree_now;
     climb(nodes_[a].cluster, nodes_[b].cluster, clusters_,
           [&](std::int32_t k) { cut_a = std::min(cut_a, clusters_[k].cut_now); },
           [&](std::int32_t k) { cut_b = std::min(cut_b, clusters_[k].cut_now); });
-    const float then = resistance_floor(1.0f / sides.share_u - w, 1.0f / sides.share_v - w, w);
-    const float now = resistance_floor(cut_a - w, cut_b - w, w);
-    const float r = now + more * std::max(0.0f, squares_[i - begin_] - 1.5f * then);
-    const double leverage = correction * static_cast<double>(w * r);
-    const bool joins = join_sets(parent_, a, b);
+    const float own = is_in ? w : 0.0f;
+    const float then = resistance_floor(1.0f / sides.share_u - own, 1.0f / sides.share_v - own, own);
+    const float least = is_in ? 0.0f : kMostFall * then;
+    const float now = std::max(least, resistance_floor(cut_a - w, cut_b - w, w));
+    const auto growth = [&](const NodeRecord& node) { return 1.0f / (node.share * node.degree_now); };
+    const float more = is_in ? std::max({1.0f, growth(nodes_[a]), growth(nodes_[b])}) : 1.0f;
+    const float r = now + more * std::max(0.0f, squares_[i - next_] - 1.5f * then);
+    const double chance = beta_ * correction_ * static_cast<double>(w * r);
+    return chance < 1.0 ? static_cast<float>(chance) : 1.0f;
+  }
+
+  void decide_row(std::int64_t i, std::uint64_t random) {
+    const std::int32_t a = rows_.u[i], b = rows_.v[i];
+    const float w = rows_.w[i];
     float& p = chance_[i - oldest_];
-    p = joins || !(beta_ * leverage < 1.0) ? 1.0f : static_cast<float>(beta_ * leverage);
-    if (p < 1.0f) {
-      newest_ = std::max(newest_, rows_.time[i]);
-      Balance& of_a = balance_[sides.vertex_u];
-      Balance& of_b = balance_[sides.vertex_v];
-      const Fate* fate = decide(Tables::get(), p, random, of_a + of_b);
-      keep_[i - oldest_] = static_cast<char>(fate != nullptr && fate->keep);
-      if (fate != nullptr) {
-        of_a += fate->sign * (w / p * of_a[kBits]);
-        of_b += fate->sign * (w / p * of_b[kBits]);
-      }
-    }
-    if (keep_[i - oldest_] != 0) newer_.add(a, b, w / p);
+    if (join_sets(parent_, a, b)) p = 1.0f;
+    if (!(p < 1.0f)) return;
+    newest_ = std::max(newest_, rows_.time[i]);
+    const Sides sides = find_sides({nodes_, clusters_}, a, b);
+    Balance& of_a = balance_[sides.vertex_u];
+    Balance& of_b = balance_[sides.vertex_v];
+    const Fate* fate = decide(Tables::get(), p, random, of_a + of_b);
+    keep_[i - oldest_] = static_cast<char>(fate != nullptr && fate->keep);
+    if (fate == nullptr) return;
+    of_a += fate->sign * (w / p * of_a[kBits]);
+    of_b += fate->sign * (w / p * of_b[kBits]);
   }
 
   const TimedRows& rows_;
@@ -197,15 +297,25 @@ class Thinning {
   const std::uint64_t key_;
   Crew crew_;
   std::int64_t begin_ = 0;  // the oldest row visited
+  std::int64_t next_ = 0;   // the oldest row of the next group
   Edges newer_;             // the rows visited that are kept
   std::vector<std::int32_t> parent_;  // of the forest
   std::vector<float> chance_;         // of the rows from the oldest on; the newest are certain and have no entry
   std::vector<char> keep_;
   double newest_ = -std::numeric_limits<double>::infinity();
-  // Of the group.
+  double n_kept_ = 0.0;   // rows visited that are kept
+  double surplus_ = 0.0;  // how many more they are than by step 2 of decide_group
+  const std::int64_t most_pairs_;
+  std::int64_t n_pairs_ = 0;  // of rows visited
+  std::vector<char> is_seen_;  // each edge of h_
+  // Of the graph that was embedded last.
+  Triangle h_;
+  std::uint64_t n_embedded_ = 0;
+  std::uint64_t key_now_ = 0;
+  double correction_ = 1.0;
   std::vector<NodeRecord> nodes_;
   std::vector<Cluster> clusters_;
-  std::vector<float> squares_;  // sketches of its rows
+  std::vector<float> squares_;  // sketches of its rows and of those of the next group, from row next_ on
   Rows<float, 4> balance_;
   std::vector<float> share_;  // of each node, to which its balance is relative
 };

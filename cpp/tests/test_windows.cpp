@@ -4,6 +4,7 @@
 #include "check.hpp"
 #include "graph/components.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
@@ -37,7 +38,8 @@ void feed(ohm::WindowSampler& sampler, const Stream& s, std::size_t begin, std::
 }
 
 TEST(windows_do_not_depend_on_batches_or_threads) {
-  const Stream s = random_stream(150, 200000, 7);
+  Stream s = random_stream(150, 200000, 7);
+  for (std::size_t i = 150000; i < s.u.size(); ++i) s.v[i] = (s.u[i] + 1 + s.v[i] % 3) % 150;  // a ring at last
   ohm::WindowSampler whole(0, {.seed = 5, .epsilon = 0.9});
   feed(whole, s, 0, s.u.size());
   CHECK(whole.state().n_resamples > 8);
@@ -65,6 +67,37 @@ TEST(every_window_is_as_connected_as_its_edges) {
     std::int32_t roots = 0;
     for (std::int32_t i = 0; i < 200; ++i) roots += ohm::find_root(parent, i) == i;
     CHECK(ohm::components(sampler.snapshot(static_cast<double>(since)).h).count == roots);
+  }
+}
+
+TEST(older_rows_do_not_lower_the_resistance_of_newer_ones) {
+  // A cycle of n nodes, 20 times, after many random edges. The oldest edge of the cycle's time is a chord, between
+  // opposite nodes: there the resistance of the cycle is n / (4 * 20) = 0.8, and of all edges together about 0.01.
+  constexpr std::int32_t n = 64;
+  Stream s = random_stream(n, 6000);
+  s.u.push_back(0);
+  s.v.push_back(n / 2);
+  for (std::int32_t i = 0; i < 20 * n; ++i) {
+    s.u.push_back(i % n);
+    s.v.push_back((i + 1) % n);
+  }
+  s.w.resize(s.u.size(), 1.0f);
+  for (std::uint64_t key = 0; key < 8; ++key) {
+    ohm::TimedRows rows;
+    for (std::size_t i = 0; i < s.u.size(); ++i) {
+      if (s.u[i] == s.v[i]) continue;
+      rows.u.push_back(s.u[i]);
+      rows.v.push_back(s.v[i]);
+      rows.w.push_back(s.w[i]);
+      rows.chance.push_back(1.0f);
+      rows.time.push_back(static_cast<double>(i));
+    }
+    const std::int64_t before = rows.size();
+    ohm::thin_rows(rows, 0, n, 4.0, n / 2, key, 1);  // fewer certain rows than the cycle has edges
+    CHECK(rows.size() < before / 2);
+    const auto chord = std::find(rows.time.begin(), rows.time.end(), 6000.0);
+    CHECK(chord != rows.time.end());
+    if (chord != rows.time.end()) CHECK(rows.w[chord - rows.time.begin()] == 1.0f);
   }
 }
 

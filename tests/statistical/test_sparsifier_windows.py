@@ -10,7 +10,10 @@ from benchmarks.windows import make_stream
 from ohmlearn import Graph, StreamingSparsifier
 
 EPSILON = 0.8
-STREAMS = ("barbell", "6 decades", "drift", "oldest bridge", "newest bridge", "bursts")
+STREAMS = (
+    "barbell", "6 decades", "drift", "oldest bridge", "newest bridge", "bursts",
+    "then a ring", "then a ladder",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", STREAMS)
@@ -20,7 +23,8 @@ def test_every_window_is_close_to_its_edges(name: str) -> None:
     kept = StreamingSparsifier(n_nodes=n, epsilon=EPSILON, horizon=math.inf, random_state=0)
     kept.update(u, v, w, t)
     assert kept.n_resamples_ > 2
-    for share in (0.05, 0.13, 0.4, 1.0):  # the second starts anywhere in a group of rows
+    # The second starts anywhere in a group of rows, two others at or before a change of structure.
+    for share in (0.05, 0.13, 0.2, 0.205, 0.4, 1.0):
         since = round((1 - share) * len(u))
         graph = Graph.from_edges(u[since:], v[since:], w[since:], n_nodes=n)
         h = kept.snapshot(since=since)

@@ -113,6 +113,20 @@ def test_budget_in_which_all_edges_fit_keeps_all():
     assert sparsifier.epsilon_estimate_ == sparsifier.epsilon_nominal_ == 0.0
 
 
+def test_no_pair_of_a_window_is_lost_while_the_pairs_are_few() -> None:
+    rng = np.random.default_rng(0)
+    u, v = rng.integers(0, 200, (2, 40_000))
+    v[30_000:] = (u[30_000:] + rng.integers(1, 4, 10_000)) % 200  # a ring, with a few long edges
+    v[30_000:30_010] = (u[30_000:30_010] + 100) % 200
+    kept = StreamingSparsifier(n_nodes=200, epsilon=0.8, horizon=math.inf, random_state=0)
+    kept.update(u, v, None, np.arange(40_000))
+    for since in (30_000, 30_500, 35_000):
+        graph = Graph.from_edges(u[since:], v[since:], n_nodes=200)
+        found = kept.snapshot(since=since)
+        assert [x.tolist() for x in found.edges()[:2]] == [x.tolist() for x in graph.edges()[:2]]
+    assert kept.n_rows_ < 15_000
+
+
 def test_since_without_horizon_leaves_out_earlier_edges() -> None:
     u, v = np.triu_indices(60, 1)
     t = np.random.default_rng(0).random(len(u))

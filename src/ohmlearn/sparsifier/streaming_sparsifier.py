@@ -487,7 +487,8 @@ class StreamingSparsifier(SavedSparsifier, Edges):
     def epsilon_estimate_(self) -> float:
         """Estimate of the true epsilon of `snapshot`, found without reading an edge again.
 
-        It takes about as long as two resamples when it is first asked for. It is not a bound:
+        It takes about as long as two resamples when it is first asked for. It is not a bound,
+        because it knows only the edges of H, and the probabilities with which they were kept:
         `certify` gives one if the edges can be read again. 0 if no edge was dropped, and NaN if
         weights differ so much (by 1e30, say) that rounding prevents an estimate.
 
