@@ -225,8 +225,8 @@ def _label(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> Labe
             )
         else:
             stream = open_edges(options, needs_times=forgetting.needs_times)
-        p = make_parameters(options, stream.rereadable, labels, **forgetting.parameters)
         sparsifier, checkpoint = _make_sparsifier(options, stream, forgetting, labels)
+        p = make_parameters(options, stream.rereadable, labels, **forgetting.parameters)
         edges = stream
         if options["cluster"]:
             check_durations(options, stream.time_unit)
