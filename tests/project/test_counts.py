@@ -19,10 +19,10 @@ LIMITS = {
     "questions to edges (hasattr, getattr)": 50,
     "annotations Any": 1_000,
     "edges: Any": 75,
-    "private names of other packages": 85,
+    "private names of other packages": 59,
     "repeated file names": 0,
     "repeated class names": 14,
-    "own classes above HFSClassifier": 4,
+    "own classes above HFSClassifier": 1,
 }
 
 

@@ -150,6 +150,9 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
         The ids of the nodes, if the edges have ids.
     n_iter_ : int
         Number of passes over the edges.
+    kept_, problem_, answer_ : KeptGraph, ClassProblem, ClassAnswer
+        What is kept of the edges, the labels with the equations that spread them, and what the
+        scores say. Only the attributes above stay the same from version to version.
     n_features_in_ : int
         Number of features, after `fit`.
 
@@ -311,7 +314,7 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
                [False,  True]])
         """
         check_is_fitted(self, "answer_")
-        return self.answer_.sets(alpha)
+        return self.answer_.prediction_sets(alpha)
 
     def _extend_shares(self, X: Any) -> tuple[Floats, NDArray[np.bool_]]:
         check_is_fitted(self, "answer_")
