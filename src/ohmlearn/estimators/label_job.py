@@ -41,8 +41,11 @@ class Labelling(NamedTuple):
     answer: Any = None  # a NodeAnswer, unless edges were added since
     before: HFSResult | None = None  # the last result, where the next solve starts
 
-    def solve(self, problem: Problem) -> "Labelling":
-        """Return the answer of the edges kept."""
+    def solve(self, problem: Problem | None = None) -> "Labelling":
+        """Return the answer of the edges kept, for other labels or for the same ones."""
+        if problem is None:
+            problem = self.problem.on(self.kept, self.parameters, self.before)
+            assert problem is not None
         with phase("solving", self.parameters.verbose):
             return self.with_answer(problem, problem.answer(problem.solve(self.before)))
 

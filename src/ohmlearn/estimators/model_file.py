@@ -288,7 +288,7 @@ def _from_state(
             answer = problem.answer(before, values.get("n_iter_"))
     found = Labelling(p, kept, problem, answer, before)
     if problem is not None and answer is None and not about.get("waits"):
-        found = found.solve(problem.on(kept, p, before))  # earlier versions solved when asked
+        found = found.solve()  # earlier versions solved when asked
     return found, parameters, _read_points(arrays, values, kept)
 
 
