@@ -18,6 +18,7 @@ from ohmlearn import (
     solve_hfs,
 )
 from ohmlearn.edges import Batch, Edges
+from ohmlearn.estimators.problem import automatic_gamma
 from ohmlearn.graph import Graph
 from ohmlearn.graph.time_view import FADED, TimeView
 
@@ -198,7 +199,7 @@ def test_an_estimator_answers_for_the_faded_graph(epsilon):
     automatic = HFSClassifier(half_life=8.0, epsilon=None).fit_edges([*first, *more], labels)
     scale = 2.0 ** ((70.0 - t.max()) / 8.0)
     mean = scale * exact.weights.sum() / 40
-    assert automatic.gamma_ == pytest.approx(automatic._automatic_gamma(mean), rel=1e-5)
+    assert automatic.gamma_ == pytest.approx(automatic_gamma(len(labels), 2, mean), rel=1e-5)
 
 
 def test_a_regressor_forgets_too():

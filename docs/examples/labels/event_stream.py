@@ -104,7 +104,7 @@ before = peak_memory()
 model = HFSClassifier(max_edges=250_000, class_prior={"abuse": 0.02, "fine": 0.98}, random_state=0)
 seen, held = [0], [0]
 for batch in Payments():
-    model.update(batch)
+    model.update(batch, solve=False)
     seen.append(model.sparsifier_.n_edges_seen_)
     held.append(model.sparsifier_.n_rows_)
 print(f"{seen[-1]:,} payments among {len(stream.nodes):,} accounts")

@@ -227,8 +227,8 @@ def _label(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> Labe
             )
         else:
             stream = open_edges(options, needs_times=forgetting.needs_times)
-        p = make_parameters(options, stream.rereadable, labels, **forgetting.parameters)
         sparsifier, checkpoint = _make_sparsifier(options, stream, forgetting, labels)
+        p = make_parameters(options, stream.rereadable, labels, **forgetting.parameters)
         edges = stream
         if options["cluster"]:
             check_durations(options, stream.time_unit)
@@ -328,7 +328,7 @@ def _label_with_state(options: dict[str, Any], labels: Any, forgetting: Forgetti
             )  # fmt: skip
         else:
             found, is_changed = state.change_options(options)
-            p, kept, problem = found.parameters, found.kept, found.problem
+            p, kept = found.parameters, found.kept
             joined, counts = join_labels(found, labels)
             rows = ClassProblem.read(p, joined, kept.n_nodes, kept.nodes, joined.weights)
             has_more = edges is not None or bool(forgetting.moment)
@@ -338,7 +338,7 @@ def _label_with_state(options: dict[str, Any], labels: Any, forgetting: Forgetti
             if labels is not None or is_changed:
                 found = found.solve(ClassProblem.make(rows, kept, p, found.before))
             elif has_more or found.answer is None:
-                found = found.solve(problem.on(kept, p, found.before))
+                found = found.solve()
     except KeyboardInterrupt:
         tell(f"Interrupted; {state.path} is as it was" if n_before else "Interrupted")
         raise click.exceptions.Exit(130) from None

@@ -198,7 +198,7 @@ def _load(options: dict[str, Any]) -> "Fitted":
     if nodes is None:
         raise ValueError(f"{options['state']} has no edges yet")
     if found.problem is not None and found.answer is None:
-        found = found.solve(found.problem.on(found.kept, found.parameters, found.before))
+        found = found.solve()
     return found, nodes
 
 

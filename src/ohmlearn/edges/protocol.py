@@ -22,7 +22,8 @@ These hold for all sources; tests/contract/test_edges_protocol.py checks them on
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from ohmlearn.graph.time_view import TimeView
     from ohmlearn.sparsifier import StreamingSparsifier
 
-__all__ = ["Batch", "Edges"]
+__all__ = ["Batch", "Edges", "one_pass"]
 
 
 class Batch(NamedTuple):
@@ -166,10 +167,11 @@ class Edges(ABC):
         It is another one if the edges are sparsified elsewhere.
         """
         sparsifier.adopt(self.nodes)
-        for number, batch in enumerate(self.batches(sparsifier.options.threads)):
-            if number == 0 and self.knows_unit:  # a pipe knows the unit of its times only now
-                sparsifier.options.check_unit(self.time_unit)
-            sparsifier.add(batch, number)
+        with one_pass(self, sparsifier.options.threads) as batches:
+            for number, batch in enumerate(batches):
+                if number == 0 and self.knows_unit:  # a pipe knows the unit of its times only now
+                    sparsifier.options.check_unit(self.time_unit)
+                sparsifier.add(batch, number)
         return sparsifier
 
     def open_passes(
@@ -208,3 +210,14 @@ class Edges(ABC):
         from ohmlearn.graph.time_view import TimeView
 
         return TimeFiltered(self, TimeView(since=time))
+
+
+@contextmanager
+def one_pass(edges: Edges, n_jobs: int = 1) -> Iterator[Iterator[Batch]]:
+    """Give the batches of a pass; what it has opened is closed at the end, also by an error."""
+    batches = edges.batches(n_jobs)
+    try:
+        yield batches
+    finally:
+        if isinstance(batches, Generator):
+            batches.close()

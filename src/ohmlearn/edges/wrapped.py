@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ohmlearn import _core
 from ohmlearn.checks.edge_arrays import MAX_NODES, EdgeNames, check_batch, raise_edge_fault
 from ohmlearn.checks.times import show_time
-from ohmlearn.edges.protocol import Batch, Edges
+from ohmlearn.edges.protocol import Batch, Edges, one_pass
 from ohmlearn.graph.time_view import TimeView
 
 if TYPE_CHECKING:
@@ -138,7 +138,8 @@ class Watched(WrappedEdges):
     def batches(self, n_jobs: int = 1) -> Iterator[Batch]:
         """Yield the batches."""
         self._n_passes += 1
-        return self._read(self.inner.batches(n_jobs), self._n_passes)
+        with one_pass(self.inner, n_jobs) as batches:
+            yield from self._read(batches, self._n_passes)
 
 
 class CheckedEdges(WrappedEdges):

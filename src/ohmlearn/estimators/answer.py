@@ -339,6 +339,13 @@ class Evidence:
 
     def prediction_sets(self, alpha: float) -> Bools:
         """Return for each node the classes that hold its label with probability 1 - alpha."""
+        alpha = check_fraction("alpha", alpha)
+        n_labels = int(np.count_nonzero(self.left_out.connected))
+        if alpha * (n_labels + 1) < 1.0:
+            warn(
+                f"sets with alpha = {alpha:g} need at least {np.ceil(1.0 / alpha) - 1.0:g} labels "
+                f"that are connected to others; with {n_labels} all sets hold all classes"
+            )
         labels = self.left_out.labels
         given = np.einsum("ij,ij->i", self.given.values[labels], self.left_out_probabilities)
         threshold = conformal_threshold(given[self.left_out.connected], alpha)
@@ -493,17 +500,6 @@ class ClassAnswer(Evidence, NodeAnswer):
                 f"{n_labels:g} labels are few for {n_classes} classes, so probabilities and the "
                 f"estimated accuracy are rough; give at least {FEW} labels for each class"
             )
-
-    def sets(self, alpha: float) -> Bools:
-        """Return prediction sets; warn if there are too few labels for any."""
-        check_fraction("alpha", alpha)
-        n_labels = int(np.count_nonzero(self.left_out.connected))
-        if alpha * (n_labels + 1) < 1.0:
-            warn(
-                f"sets with alpha = {alpha:g} need at least {np.ceil(1.0 / alpha) - 1.0:g} labels "
-                f"that are connected to others; with {n_labels} all sets hold all classes"
-            )
-        return self.prediction_sets(alpha)
 
     @cached_property
     def stability(self) -> Floats:

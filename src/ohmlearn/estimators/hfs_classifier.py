@@ -151,6 +151,9 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
         The ids of the nodes, if the edges have ids.
     n_iter_ : int
         Number of passes over the edges.
+    kept_, problem_, answer_ : KeptGraph, ClassProblem, ClassAnswer
+        What is kept of the edges, the labels with the equations that spread them, and what the
+        scores say. Only the attributes above stay the same from version to version.
     n_features_in_ : int
         Number of features, after `fit`.
 
@@ -178,6 +181,7 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
     """
 
     _kind = ClassProblem
+    answer_: ClassAnswer
     classes_: NDArray[Any]
     contradicting_: NDArray[np.int64]
     class_prior_: Floats
@@ -244,16 +248,14 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
         If no class has a label in the component of a node, `reached_` is False and the answer is
         the class prior.
         """
-        answer: ClassAnswer = self.answer_
-        if self.calibration == "loo":
-            answer.warn_few()
-        return answer.probabilities
+        if self.answer_.calibrate:
+            self.answer_.warn_few()
+        return self.answer_.probabilities
 
     @property
     def calibration_(self) -> Calibration:
         """Temperature and smoothing of the probabilities, and the number of labels they fit."""
-        answer: ClassAnswer = self.answer_
-        return answer.calibration
+        return self.answer_.calibration
 
     @property
     def accuracy_estimate_(self) -> AccuracyEstimate:
@@ -269,9 +271,8 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
         one for such nodes. Known shares of the classes (`class_prior`) correct the latter. With few
         labels it is too low, because leaving one out then makes a difference.
         """
-        answer: ClassAnswer = self.answer_
-        answer.warn_few()
-        return answer.accuracy()
+        self.answer_.warn_few()
+        return self.answer_.accuracy()
 
     @property
     def stability_(self) -> Floats:
@@ -283,8 +284,7 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
         `residual_` tells how far the answer is from that of the full graph. Takes four solves and
         reads no edge.
         """
-        answer: ClassAnswer = self.answer_
-        return answer.stability
+        return self.answer_.stability
 
     def prediction_sets(self, alpha: float = 0.1) -> NDArray[np.bool_]:
         """Return for each node a set of classes that holds the right one with chance 1 - alpha.
@@ -315,8 +315,7 @@ class HFSClassifier(ClassifierMixin, HFSEstimator):
                [False,  True]])
         """
         check_is_fitted(self, "answer_")
-        answer: ClassAnswer = self.answer_
-        return answer.sets(alpha)
+        return self.answer_.prediction_sets(alpha)
 
     def _extend_shares(self, X: Any) -> tuple[Floats, NDArray[np.bool_]]:
         check_is_fitted(self, "answer_")

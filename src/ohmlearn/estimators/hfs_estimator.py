@@ -263,8 +263,7 @@ optional
         ['a', 'a', 'b', 'b', 'b']
         """
         check_is_fitted(self, "problem_")
-        now = self._labelling()
-        self._set(now.solve(self.problem_.on(now.kept, now.parameters, now.before)))
+        self._set(self._labelling().solve())
         return self
 
     def relabel(self, y: Any, *, sample_weight: Any = None) -> Self:

@@ -82,13 +82,6 @@ def split_by_edges(labels: NodeLabels, graph: Graph) -> tuple[NodeLabels, NodeLa
 
     The others say nothing about any other node, so they must not change its answer. If no labelled
     node has an edge, both parts have all labels.
-
-    Examples
-    --------
-    >>> from ohmlearn import gallery
-    >>> labels = NodeLabels(np.array([1, 7]), np.array([[1.0], [5.0]]), np.ones(2))
-    >>> [part.nodes.tolist() for part in split_by_edges(labels, gallery.path(3))]
-    [[1], [7]]
     """
     nodes = np.minimum(labels.nodes, graph.n_nodes - 1)
     has_edge = (labels.nodes == nodes) & (graph.indptr[nodes + 1] > graph.indptr[nodes])
@@ -104,16 +97,7 @@ def is_mapping(y: Any, ids: NodeTable | None) -> bool:
 
 
 def number_labels(labels: Labels, ids: NodeTable | None) -> Labels:
-    """Replace node ids by numbers, and sort by them; ids that no edge has get the next free ones.
-
-    Examples
-    --------
-    >>> table = NodeTable()
-    >>> _ = table.add(["ann", "bob"])
-    >>> labels = find_classes({"cy": 0, "bob": 1}, ids=table)
-    >>> number_labels(labels, table).nodes
-    array([1, 2])
-    """
+    """Replace node ids by numbers and sort by them; ids that no edge has get the next free ones."""
     if ids is None or isinstance(labels.nodes, np.ndarray):
         _refuse_doubtful_order(ids)
         return labels
@@ -168,15 +152,7 @@ def refuse_unknown(labels: Labels, ids: NodeTable | None) -> None:
 
 
 def merge_rows(labels: Labels) -> NodeLabels:
-    """Return each node once, with the weighted mean of its rows and the sum of their weights.
-
-    Examples
-    --------
-    >>> labels = find_values({7: [1.0, 2.0], 3: 5.0})
-    >>> nodes, values, weights = merge_rows(labels)
-    >>> nodes.tolist(), values.ravel().tolist(), weights.tolist()
-    ([7, 3], [1.5, 5.0], [2.0, 1.0])
-    """
+    """Return each node once, with the weighted mean of its rows and the sum of their weights."""
     if labels.classes is None:
         columns = labels.values[:, np.newaxis]
     else:
@@ -191,14 +167,7 @@ def merge_rows(labels: Labels) -> NodeLabels:
 
 
 def find_contradictions(labels: Labels) -> NDArray[np.int64]:
-    """Return the nodes with labels of different classes; a distribution is no contradiction.
-
-    Examples
-    --------
-    >>> labels = find_classes({4: ["a", "b", "b"], 5: ["a", "a"], 6: {"a": 0.5, "b": 0.5}})
-    >>> find_contradictions(labels)
-    array([4])
-    """
+    """Return the nodes with labels of different classes; a distribution is no contradiction."""
     values = labels.values[~labels.soft]
     nodes, first, group = np.unique(
         labels.nodes[~labels.soft], return_index=True, return_inverse=True
@@ -257,14 +226,7 @@ def find_classes(
 
 
 def code_classes(labels: Labels) -> Labels:
-    """Return labels whose values are positions in `classes`, which are sorted.
-
-    Examples
-    --------
-    >>> labels = code_classes(find_classes(["spam", None, "ham"]))
-    >>> labels.values.tolist(), labels.classes.tolist()
-    ([1, 0], ['ham', 'spam'])
-    """
+    """Return labels whose values are positions in `classes`, which are sorted."""
     if labels.classes is not None:
         return labels
     classes, codes = np.unique(labels.values, return_inverse=True)
@@ -468,13 +430,7 @@ def _warn_empty_name(values: NDArray[Any]) -> None:
 
 
 def is_unlabelled(value: Any) -> bool:
-    """Whether an entry means "unlabelled": None, NaN, pandas.NA or -1.
-
-    Examples
-    --------
-    >>> [is_unlabelled(value) for value in (None, float("nan"), -1, "-1", False, 0)]
-    [True, True, True, False, False, False]
-    """
+    """Whether an entry means "unlabelled": None, NaN, pandas.NA or -1."""
     if _is_missing(value):
         return True
     if isinstance(value, bool | np.bool_ | str):
@@ -514,28 +470,14 @@ def _refuse_infinity(values: NDArray[Any]) -> None:
 
 
 def has_several(entry: Any) -> bool:
-    """Whether an entry of y is a list of labels or a distribution, not a single label.
-
-    Examples
-    --------
-    >>> [has_several(entry) for entry in (["a"], {"a": 0.5, "b": 0.5}, "ab", np.array(1))]
-    [True, True, False, False]
-    """
+    """Whether an entry of y is a list of labels or a distribution, not a single label."""
     if isinstance(entry, np.ndarray):
         return entry.ndim > 0
     return isinstance(entry, list | tuple | set | frozenset | Mapping)
 
 
 def normalise_shares(shares: NDArray[Any], name: str = "y") -> Floats:
-    """Return rows that sum to 1, or to 0 if all shares are 0 or NaN.
-
-    Examples
-    --------
-    >>> normalise_shares(np.array([[1, 3], [0, 0], [np.nan, np.nan]]))
-    array([[0.25, 0.75],
-           [0.  , 0.  ],
-           [0.  , 0.  ]])
-    """
+    """Return rows that sum to 1, or to 0 if all shares are 0 or NaN."""
     try:
         rows = np.array(shares, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -566,17 +508,9 @@ def weigh_rows(
 ) -> Floats:
     """Return the weight of each row of labels.
 
-    Parameters
-    ----------
-    sample_weight : array-like, mapping or None
-    nodes : array or list
-        The nodes of the entries of y.
-    at : ndarray
-        The entry of each row.
-    soft : ndarray of bool
-        Whether a row is a share of a distribution, for which there is no weight of its own.
-    by_node, given_by_node : bool
-        Whether y and sample_weight are mappings.
+    `nodes` are those of the entries of y, `at` is the entry of each row, and `soft` whether it is a
+    share of a distribution, which has no weight of its own. `by_node` and `given_by_node` say
+    whether y and sample_weight are mappings.
     """
     if sample_weight is None:
         return np.ones(len(at))
@@ -688,15 +622,7 @@ def by_node(given: Any, *, by_index: bool) -> Any:
 
 
 def _is_table(names: list[Any], columns: list[list[Any]]) -> bool:
-    """Whether a pandas table has a column of nodes, and not shares of the classes.
-
-    Examples
-    --------
-    >>> _is_table(["node", "label", "age"], [[1], [2], [3]]), _is_table(["ham", "spam"], [[1], [0]])
-    (True, False)
-    >>> _is_table(["who", "what"], [["ann"], ["ham"]]), _is_table(["item", "label"], [[1], [2]])
-    (True, True)
-    """
+    """Whether a pandas table has a column of nodes, and not shares of the classes."""
     if len(names) < 2:
         return False
     headings = [str(name).lower() for name in names]
@@ -782,15 +708,7 @@ def _refuse_path_or_pairs(y: Any, by_index: bool) -> None:
 
 
 def as_dict(given: Any) -> dict[Any, Any]:
-    """Return a mapping or a pandas Series as a dict; a Series may have a node several times.
-
-    Examples
-    --------
-    >>> as_dict({"ann": 1, None: 2})
-    Traceback (most recent call last):
-    ...
-    ValueError: labels and weights belong to nodes, but None is no id; leave it out
-    """
+    """Return a mapping or a pandas Series as a dict; a Series may have a node several times."""
     if not isinstance(given, Mapping):
         found = _gather(given.items(), given.index.name)
         found.has_default_index = _is_default(given.index)

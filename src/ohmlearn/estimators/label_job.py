@@ -38,11 +38,14 @@ class Labelling(NamedTuple):
     parameters: HFSParameters
     kept: KeptGraph
     problem: Any = None  # a Problem, once there are labels
-    answer: Any = None  # an NodeAnswer, unless edges were added since
+    answer: Any = None  # a NodeAnswer, unless edges were added since
     before: HFSResult | None = None  # the last result, where the next solve starts
 
-    def solve(self, problem: Problem) -> "Labelling":
-        """Return the answer of the edges kept."""
+    def solve(self, problem: Problem | None = None) -> "Labelling":
+        """Return the answer of the edges kept, for other labels or for the same ones."""
+        if problem is None:
+            problem = self.problem.on(self.kept, self.parameters, self.before)
+            assert problem is not None
         with phase("solving", self.parameters.verbose):
             return self.with_answer(problem, problem.answer(problem.solve(self.before)))
 
@@ -67,16 +70,16 @@ def label(
 
     The arguments are those of `HFSClassifier.fit_edges`; `kind` says what the labels y are.
     """
-    check_moments(edges.time_unit, at, since)
-    first = None
-    if since is not None and not _keeps_times(p, edges, sparsifier):
-        first, since = check_moment("since", since), None
-        edges = edges.since(first)
     # The table of a stream has only the nodes read so far.
     if n_nodes is None and (edges.nodes_are_final or edges.nodes is None):
         n_nodes = edges.n_nodes
     if n_nodes is None and y is not None and not is_mapping(y, edges.nodes):
         n_nodes = len(y)
+    check_moments(edges.time_unit, at, since)
+    first = None
+    if since is not None and not _keeps_times(p, edges, sparsifier):
+        first, since = check_moment("since", since), None
+        edges = edges.since(first)
     # Labels are checked before the edges are read, and numbered afterwards.
     rows = kind.read(p, y, n_nodes, edges.nodes, sample_weight)
     if edges.nodes_are_final:

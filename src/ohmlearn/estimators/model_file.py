@@ -62,10 +62,6 @@ VALUES: dict[str, Callable[[Any], bool]] = {
     "n_features_in_": lambda value: type(value) is int and value >= 1,
     "sources_": lambda value: all(isinstance(source, dict) for source in value),
 }
-KNOWN: dict[str, tuple[DTypeLike | None, int]] = {  # None in place of a type: any class
-    "classes": (None, 1),
-    "contradicting": (np.int64, 1),
-}
 LABELS: dict[str, tuple[DTypeLike, int]] = {
     "nodes": (np.int64, 1),
     "values": (np.float64, 2),
@@ -158,12 +154,13 @@ def _get_state(
     if kept.sources:
         values["sources_"] = kept.sources
     if problem is not None:
-        for one, array in problem.known().items():
-            state[f"model_{one}_"] = _check_classes(f"{one}_", array)
+        if len(problem.classes) > 0:
+            state["model_classes_"] = _check_classes(problem.classes)
+            state["model_contradicting_"] = problem.contradicting
         state |= _with_prefix("labels", problem.labels._asdict())
         values |= {"method_": problem.method, "gamma_": problem.gamma}
-        if losses := getattr(problem, "method_losses", None):
-            values["method_losses_"] = losses
+        if problem.method_losses:
+            values["method_losses_"] = problem.method_losses
     if found.before is not None:
         state |= _get_answer(found.before)
     if "n_features_in_" in points:
@@ -215,10 +212,10 @@ def _with_prefix(prefix: str, arrays: Mapping[str, Any]) -> Arrays:
     return {f"{prefix}_{name}": array for name, array in arrays.items()}
 
 
-def _check_classes(name: str, array: NDArray[Any]) -> NDArray[Any]:
+def _check_classes(array: NDArray[Any]) -> NDArray[Any]:
     if array.dtype.kind not in CLASSES:
         raise ValueError(
-            f"{name} of dtype {array.dtype} cannot be saved; use classes that are strings or "
+            f"classes_ of dtype {array.dtype} cannot be saved; use classes that are strings or "
             f"integers"
         )
     return array
@@ -291,7 +288,7 @@ def _from_state(
             answer = problem.answer(before, values.get("n_iter_"))
     found = Labelling(p, kept, problem, answer, before)
     if problem is not None and answer is None and not about.get("waits"):
-        found = found.solve(problem.on(kept, p, before))  # earlier versions solved when asked
+        found = found.solve()  # earlier versions solved when asked
     return found, parameters, _read_points(arrays, values, kept)
 
 
@@ -349,10 +346,10 @@ def _read_problem(
         _require(int(nodes.max()) < len(kept.nodes), "a labelled node has no id")
     known: dict[str, Any] = {"method": values.get("method_", "harmonic")}
     if kind is ClassProblem:
-        for name, (dtype, ndim) in KNOWN.items():
-            known[name] = _take(arrays, f"model_{name}_", dtype, ndim)
-        _check_shares(p, labels, **known)
+        known["classes"] = _take(arrays, "model_classes_", None, 1)
+        known["contradicting"] = _take(arrays, "model_contradicting_", np.int64, 1)
         known["method_losses"] = values.get("method_losses_", {})
+        _check_shares(p, labels, known["classes"], known["contradicting"])
     else:
         _require(n_columns == 1, "its values do not fit a regressor")
         _require(np.isfinite(shares).all(), "its values must be finite")
@@ -364,7 +361,6 @@ def _check_shares(
     labels: NodeLabels,
     classes: NDArray[Any],
     contradicting: NDArray[np.int64],
-    method: str,
 ) -> None:
     shares = labels.values
     _require(len(np.unique(classes)) == shares.shape[1], "its classes do not fit the labels")

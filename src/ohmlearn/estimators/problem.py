@@ -178,8 +178,14 @@ class Problem(ABC):
     mean_degree : float
         That of all edges.
     seed : int
+    classes : ndarray
+        Sorted; columns of scores are in this order. Empty if labels are numbers.
+    contradicting : ndarray of int
+        Nodes that have labels of different classes.
     method : {"harmonic", "restart"}
         The equations.
+    method_losses : dict
+        Log-loss of left-out labels by method, if ``method="auto"``.
     """
 
     parameters: HFSParameters
@@ -193,20 +199,17 @@ class Problem(ABC):
     holds_all_edges: bool
     mean_degree: float
     seed: int
+    classes: NDArray[Any] = field(default_factory=lambda: np.empty(0))
+    contradicting: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     method: Method = "harmonic"
+    method_losses: dict[str, float] = field(default_factory=dict)
 
     # What labels mean: classes and numbers differ in these.
 
     @staticmethod
     @abstractmethod
-    def read(
-        p: HFSParameters,
-        y: Any,
-        n_nodes: int | None = None,
-        ids: NodeTable | None = None,
-        sample_weight: Any = None,
-    ) -> Labels:
-        """Check y; its nodes are numbered later."""
+    def read(p: HFSParameters, y: Any, *how: Any) -> Labels:
+        """Check labels; `how` are n_nodes, ids and sample_weight. Nodes are numbered later."""
 
     @property
     @abstractmethod
@@ -221,10 +224,6 @@ class Problem(ABC):
     def answer(self, result: HFSResult, n_iter: int | None = None) -> NodeAnswer:
         """Return what scores say; `n_iter` is the number of passes, if earlier ones count."""
 
-    @abstractmethod
-    def known(self) -> dict[str, Any]:
-        """Return what belongs to the labels and not to the graph, by the names of attributes."""
-
     # Making one.
 
     @classmethod
@@ -233,12 +232,12 @@ class Problem(ABC):
     ) -> Self:
         """Return the problem of checked labels; solves to choose a method start at `before`."""
         rows = number_labels(rows, kept.nodes)
-        return cls.pose(merge_rows(rows), kept, p, **cls.known_of(rows, kept)).settle(before)
-
-    @classmethod
-    def known_of(cls, rows: Labels, kept: KeptGraph) -> dict[str, Any]:
-        """Return what `known` will return for these labels."""
-        return {}
+        known: dict[str, Any] = {}
+        if rows.classes is not None:
+            known = {"classes": rows.classes, "contradicting": find_contradictions(rows)}
+            if len(known["contradicting"]) > 0:
+                _warn_contradicting(rows, known["contradicting"], kept.nodes)
+        return cls.pose(merge_rows(rows), kept, p, **known).settle(before)
 
     @classmethod
     def pose(cls, labels: NodeLabels, kept: KeptGraph, p: HFSParameters, **more: Any) -> Self:
@@ -269,7 +268,8 @@ class Problem(ABC):
 
     def on(self, kept: KeptGraph, p: HFSParameters, before: HFSResult | None = None) -> Self:
         """Return the problem of the same labels on the graph as it is now."""
-        return self.pose(self.labels, kept, p, **self.known()).settle(before)
+        known = {"classes": self.classes, "contradicting": self.contradicting}
+        return self.pose(self.labels, kept, p, **known).settle(before)
 
     def settle(self, before: HFSResult | None) -> Self:
         """Return the problem with the method to use."""
@@ -363,6 +363,15 @@ class Problem(ABC):
         return int(node) if self.nodes is None else self.nodes.ids([node]).tolist()[0]
 
 
+def _warn_contradicting(rows: Labels, nodes: NDArray[np.int64], ids: NodeTable | None) -> None:
+    assert rows.classes is not None
+    first = (nodes if ids is None else ids.ids(nodes[:1])).tolist()[0]
+    counts = np.bincount(rows.values[(rows.nodes == nodes[0]) & ~rows.soft])
+    found = ", ".join(f"{rows.classes[code]} {counts[code]}" for code in counts.nonzero()[0])
+    what = "1 node has" if len(nodes) == 1 else f"{len(nodes)} nodes have"
+    warn(f"{what} contradicting labels, such as {first!r}: {found}; each counts by its share")
+
+
 def most_left_out(n_nodes: int) -> int:
     """Return the number of labels whose leave-one-out scores are computed at most."""
     entries = LEFT_OUT_ENTRIES // max(1, n_nodes)
@@ -386,31 +395,11 @@ def automatic_gamma(n_labels: float, n_classes: int, mean_degree: float) -> floa
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ClassProblem(Problem):
-    """Labels that are classes.
-
-    Attributes
-    ----------
-    classes : ndarray
-        Sorted; columns of scores are in this order.
-    contradicting : ndarray of int
-        Nodes that have labels of different classes.
-    method_losses : dict
-        Log-loss of left-out labels by method, if ``method="auto"``.
-    """
-
-    classes: NDArray[Any]
-    contradicting: NDArray[np.int64]
-    method_losses: dict[str, float] = field(default_factory=dict)
+    """Labels that are classes."""
 
     @staticmethod
-    def read(
-        p: HFSParameters,
-        y: Any,
-        n_nodes: int | None = None,
-        ids: NodeTable | None = None,
-        sample_weight: Any = None,
-    ) -> Labels:
-        labels = code_classes(find_classes(y, n_nodes, ids, sample_weight))
+    def read(p: HFSParameters, y: Any, *how: Any) -> Labels:
+        labels = code_classes(find_classes(y, *how))
         classes, n_labels = labels.classes, len(labels.values)
         assert classes is not None
         counts = np.bincount(labels.values, weights=labels.weights, minlength=len(classes))
@@ -429,23 +418,6 @@ class ClassProblem(Problem):
         if p.known_shares:
             check_shares(p.class_prior, classes)
         return labels
-
-    @classmethod
-    def known_of(cls, rows: Labels, kept: KeptGraph) -> dict[str, Any]:
-        nodes, classes = find_contradictions(rows), rows.classes
-        assert classes is not None
-        if len(nodes) > 0:
-            first = (nodes if kept.nodes is None else kept.nodes.ids(nodes[:1])).tolist()[0]
-            counts = np.bincount(rows.values[(rows.nodes == nodes[0]) & ~rows.soft])
-            found = ", ".join(f"{classes[code]} {counts[code]}" for code in counts.nonzero()[0])
-            what = "1 node has" if len(nodes) == 1 else f"{len(nodes)} nodes have"
-            warn(
-                f"{what} contradicting labels, such as {first!r}: {found}; each counts by its share"
-            )
-        return {"classes": classes, "contradicting": nodes}
-
-    def known(self) -> dict[str, Any]:
-        return {"classes": self.classes, "contradicting": self.contradicting}
 
     @property
     def columns(self) -> Floats:
@@ -513,17 +485,8 @@ class NumberProblem(Problem):
     """Labels that are numbers."""
 
     @staticmethod
-    def read(
-        p: HFSParameters,
-        y: Any,
-        n_nodes: int | None = None,
-        ids: NodeTable | None = None,
-        sample_weight: Any = None,
-    ) -> Labels:
-        return find_values(y, n_nodes, ids, sample_weight)
-
-    def known(self) -> dict[str, Any]:
-        return {}
+    def read(p: HFSParameters, y: Any, *how: Any) -> Labels:
+        return find_values(y, *how)
 
     @cached_property
     def mean(self) -> float:
