@@ -92,7 +92,7 @@ EXPECTED = {
     "log": "6a56b105cdf28473",
     "partitions": "0552213939b6711a",
     "half-life": "d06ba185b7a88b80",
-    "horizon": "9eb83d7b185edf1d",
+    "horizon": "1e0486649053d0d8",
     "restart": "9f5bbc1f39062f27",
     "updates": "04cab4afae7e5b72",
     "neighbours": "175c130150e75b75",
