@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <limits>
 
 namespace ohm {
@@ -21,7 +22,16 @@ OHM_KERNEL bool are_valid(const Index* u, const Index* v, const Weight* w, std::
     bad |= static_cast<Unsigned>(v[i]) >= bound;
   }
   if constexpr (!std::is_same_v<Weight, Unit>) {
-    for (std::int64_t i = 0; i < count; ++i) bad |= !is_weight(w[i], static_cast<Weight>(smallest));
+    // Positive floats have the order of their bits, so one comparison of integers tests both limits.
+    using Bits = std::conditional_t<sizeof(Weight) == 4, std::uint32_t, std::uint64_t>;
+    const auto low = std::bit_cast<Bits>(static_cast<Weight>(smallest));
+    const Bits span = std::bit_cast<Bits>(static_cast<Weight>(kLargestWeight)) - low;
+    Bits outside = 0;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const auto bits = std::bit_cast<Bits>(w[i]);
+      outside |= Bits{bits - low > span} & Bits{static_cast<Bits>(bits << 1) != 0};
+    }
+    bad |= outside != 0;
   }
   return !bad;
 }

@@ -228,3 +228,14 @@ def test_edges_on_a_cluster_are_fed_where_they_are():
     found = refine(edges, h, [0, 30], [1.0, -1.0], passes=3)
     assert found.passes == 3
     assert h.snapshot().n_nodes == len(edges.nodes)
+
+
+def test_a_class_derived_from_one_of_ohmlearn_is_used_as_it_is():
+    class Mine(StreamingSparsifier):
+        pass
+
+    class Elsewhere(LocalEdges):
+        pass
+
+    for edges in (Mine(random_state=0).update(U, V), Elsewhere(batches(U, V))):
+        assert as_edges(edges) is edges

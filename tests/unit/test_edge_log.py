@@ -452,6 +452,8 @@ def test_operations_of_a_transaction_are_flushed_once(folder, monkeypatch):
             assert (log.n_operations, log.n_durable) == (3, 1)
             assert edges_of(reader.refresh()) == [(1, 2, 1.0)]
         assert (log.n_durable, len(flushed)) == (3, 2)
+        with pytest.raises(LogError, match="this transaction is over"):
+            changes.append([8], [9])
         assert edges_of(reader.refresh()) == [(2, 3, 1.0), (3, 4, 1.0)]
         assert reader.n_durable == 3
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from ohmlearn import HFSClassifier, HFSRegressor, gallery
+from ohmlearn import HFSClassifier, HFSRegressor, StreamingSparsifier, gallery, read_edges
 from ohmlearn.estimators import hfs_estimator
 
 PLAIN = {
@@ -110,3 +110,27 @@ assert not slow, slow
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("forget", [{}, {"half_life": 10.0}])
+def test_edges_that_are_numbered_in_another_way_change_nothing(forget):
+    first = [(["a", "b", "c"], ["b", "c", "d"], None, [1.0, 2.0, 3.0])]
+    other = [(["d", "c"], ["c", "b"], None, [4.0, 5.0])]
+    how = {"time": True} if forget else {}
+    model = HFSClassifier(epsilon=None, **forget).fit_edges(
+        read_edges(first, **how), {"a": "x", "d": "y"}
+    )
+    before = model.graph_.edges()
+    with pytest.raises(ValueError, match="numbered in two ways"):
+        model.update(read_edges(other, **how))  # without nodes=model.nodes_
+    for was, now in zip(before, model.graph_.edges(), strict=True):
+        np.testing.assert_array_equal(was, now)
+    assert model.nodes_.ids().tolist() == ["a", "b", "c", "d"]
+
+
+def test_a_sparsifier_can_be_fed_again_after_edges_without_times():
+    sparsifier = StreamingSparsifier(half_life=10.0, random_state=0)
+    edges = [(["a"], ["b"], None, [1.0])]
+    with pytest.raises(ValueError, match="have no times"):
+        sparsifier.update(read_edges(edges))
+    assert sparsifier.update(read_edges(edges, time=True)).n_edges_seen_ == 1

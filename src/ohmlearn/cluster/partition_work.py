@@ -1,8 +1,8 @@
 """The two kinds of work on partitions, as pure functions that any engine can run.
 
-An engine calls `read` for each partition, and `merge` for each node of the tree (tree.py). Results
-have `to_bytes` and `from_bytes`. All that a call depends on is in its arguments and in the fields
-of the work, so it gives the same bytes wherever and however often it runs.
+An engine calls `read` for each partition, and `merge` for each node of the tree (merge_tree.py).
+Results have `to_bytes` and `from_bytes`. All that a call depends on is in its arguments and in the
+fields of the work, so it gives the same bytes wherever and however often it runs.
 """
 
 from __future__ import annotations

@@ -169,9 +169,12 @@ class PartitionedEdges(Edges, Shown):
     def feed(self, sparsifier: StreamingSparsifier) -> StreamingSparsifier:
         """Sparsify the edges where they are; merge the result if there are other edges."""
         options = sparsifier.options
+        if options.scheme != "resample":
+            raise ValueError(f'edges on a cluster need scheme="resample", got {options.scheme!r}')
         found = self.sparsify(
             epsilon=options.epsilon,
-            max_edges=options.max_edges,
+            max_edges=options.budget or None,
+            constants=options.constants,
             half_life=options.half_life,
             horizon=options.horizon,
             random_state=sparsifier.seed,

@@ -513,6 +513,8 @@ class EdgeLog(Shown, Shared):
                     self._store.drop_pending()
                 self._drop_unusable()
                 raise
+            finally:
+                changes.is_over = True
 
     @in_turn
     def open_for_writing(self) -> None:

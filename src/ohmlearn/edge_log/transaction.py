@@ -73,7 +73,7 @@ class Transaction:
 
     def __init__(self, log: EdgeLog) -> None:
         self._log = log
-        self.is_lost = False
+        self.is_lost = self.is_over = False
 
     @property
     def n_operations(self) -> int:
@@ -104,7 +104,12 @@ class Transaction:
             return self._log.expire(before, sync=False)
 
     def check(self) -> None:
-        """Raise an error if the operations are gone."""
+        """Raise an error if the operations are gone, or the transaction is over."""
+        if self.is_over:
+            raise LogError(
+                f"{self._log.folder}: this transaction is over; start another one with "
+                f"log.transaction()"
+            )
         if self.is_lost:
             raise LogError(
                 f"{self._log.folder}: an operation failed and could not be undone alone, so all "

@@ -17,7 +17,7 @@ from ohmlearn.checks.edge_arrays import (
     raise_edge_fault,
 )
 from ohmlearn.checks.parameters import check_n_jobs
-from ohmlearn.edges.protocol import Batch, Edges
+from ohmlearn.edges.protocol import Batch, Edges, one_pass
 from ohmlearn.graph.graph import Graph
 from ohmlearn.graph.time_view import TimeView
 from ohmlearn.nodes.node_identity import join_tables
@@ -192,7 +192,8 @@ class BatchPasses(Passes):
     def _read(self, x: NDArray[np.float64]) -> PassTotals:
         component = self.component if self.passes == 0 else None
         how = (self._threads, self.watched, self._weigh)
-        return read_pass(self._edges.batches(self._threads), x, component, self._roots, *how)
+        with one_pass(self._edges, self._threads) as batches:
+            return read_pass(batches, x, component, self._roots, *how)
 
 
 class GraphPasses(Passes):

@@ -3,20 +3,20 @@
 These hold for all sources; tests/contract/test_edges_protocol.py checks them on each.
 
 1. Numbers. `u` and `v` of a batch are node numbers. With `nodes`, number i is the i-th id of that
-   table; the table only grows, it is the same object in every pass, and a pass never renumbers.
-   Without `nodes`, numbers are the ids.
+   table; a pass only adds to the table, which is the same object in every pass. Without `nodes`,
+   numbers are the ids.
 2. Valid. Arrays are one-dimensional, contiguous and equally long; `u` and `v` are int32 or int64,
    both alike, and not negative; `w` is float32 or float64 in [0, 1e27], or None, which means that
-   all are 1; `t` is float64 and finite. Whoever makes a batch of foreign data has checked it, and
-   nobody checks it again.
-3. Times. If `has_times`, every batch has `t`, else none has.
+   all are 1; `t` is float64 and finite. Whoever makes a batch of foreign data has checked its
+   form. Kernels trust ids and weights, so whoever calls one checks these once more, natively.
+3. Times. Every batch has `t`, or none has; `has_times` says which, at the latest after the first.
 4. Order. The edges of a pass, in order, do not depend on `n_jobs`; only the ends of batches may.
 5. Again. If `rereadable`, every call of `batches` starts at the first edge and gives the same
-   edges. If not, the second call raises a ValueError.
+   edges. If not, `again` raises a ValueError, and so does a second pass over an iterator or pipe.
 6. Failure. A batch is yielded completely or not at all; errors name the source and the place.
 7. End. Threads and files of a pass end with its iterator, also if it is closed early.
-8. Known before. `n_nodes` is None or a bound: no number reaches it. `nodes_are_final`: no id will
-   be added to `nodes`.
+8. Known before. `n_nodes` is None or the number of nodes: no number in a batch reaches it.
+   `nodes_are_final`: no id will be added to `nodes`.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Edges(ABC):
     nodes : NodeTable or None
         The ids of the nodes; None if numbers are the ids.
     n_nodes, n_edges : int or None
-        Bounds that are known before the first pass, else None.
+        Known before the first pass, else None.
     has_times : bool
         Whether batches have times.
 
@@ -219,5 +219,5 @@ def one_pass(edges: Edges, n_jobs: int = 1) -> Iterator[Iterator[Batch]]:
     try:
         yield batches
     finally:
-        if isinstance(batches, Generator):
+        if isinstance(batches, Generator):  # other iterators have nothing to close
             batches.close()

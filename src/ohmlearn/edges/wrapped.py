@@ -90,13 +90,14 @@ class TimeFiltered(WrappedEdges):
     def batches(self, n_jobs: int = 1) -> Iterator[Batch]:
         """Yield the edges that count, with the weights that they have in the view."""
         n_edges = 0
-        for number, batch in enumerate(self.inner.batches(n_jobs)):
-            t = batch.need_times(number)
-            if len(t) > 0:
-                self.latest = max(self.latest, float(t.max()))
-            weighed = Batch(*self.view.weigh(batch.u, batch.v, batch.w, t))
-            n_edges += len(weighed.u)
-            yield weighed
+        with one_pass(self.inner, n_jobs) as batches:
+            for number, batch in enumerate(batches):
+                t = batch.need_times(number)
+                if len(t) > 0:
+                    self.latest = max(self.latest, float(t.max()))
+                weighed = Batch(*self.view.weigh(batch.u, batch.v, batch.w, t))
+                n_edges += len(weighed.u)
+                yield weighed
         if n_edges == 0 and self._needs_edges:
             since, latest = (
                 show_time(x, self.time_unit) for x in (self.view.earliest, self.latest)
@@ -147,8 +148,9 @@ class CheckedEdges(WrappedEdges):
 
     def batches(self, n_jobs: int = 1) -> Iterator[Batch]:
         """Yield the batches after a check of their form."""
-        for number, batch in enumerate(self.inner.batches(n_jobs)):
-            yield Batch(*check_batch(batch, number))
+        with one_pass(self.inner, n_jobs) as batches:
+            for number, batch in enumerate(batches):
+                yield Batch(*check_batch(batch, number))
 
 
 class DegreeCounting(WrappedEdges):
@@ -194,9 +196,10 @@ class DegreeCounting(WrappedEdges):
     def batches(self, n_jobs: int = 1) -> Iterator[Batch]:
         """Yield the batches, and count each when the next one is asked for."""
         self._sums = np.zeros(0)
-        for batch in self.inner.batches(n_jobs):
-            yield batch
-            self._count(batch.u, batch.v, batch.w)
+        with one_pass(self.inner, n_jobs) as batches:
+            for batch in batches:
+                yield batch
+                self._count(batch.u, batch.v, batch.w)
 
     def _count(self, u: NDArray[Any], v: NDArray[Any], w: NDArray[Any] | None) -> None:
         fault = _core.find_fault(MAX_NODES, 1, u, v, w)

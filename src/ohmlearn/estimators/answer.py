@@ -135,17 +135,22 @@ class Evidence:
         wanted_shares: Floats | None,
         weigh_labels: bool,
         calibrate: bool,
-        left_out: Callable[[], LeftOut],
+        left_out: Callable[[], LeftOut] | None = None,
     ) -> None:
         self.result, self.given, self.kept, self.kind = result, labels, kept, kind
         self.answered: Bools = result.reached.copy()
         self.answered[kept.nodes] = True
         self.class_prior, self.wanted_shares = class_prior, wanted_shares
         self.weigh_labels, self.calibrate = weigh_labels, calibrate
-        self._left_out_scores = left_out
+        self._left_out = left_out
         given = labels.weights[:, np.newaxis] * labels.values
         self.counts: Floats = given.sum(axis=0)
         self.there = classes_there(result, labels.nodes, given)
+
+    def _leave_one_out(self) -> LeftOut:
+        """Return the leave-one-out scores; they are computed when they are asked for."""
+        assert self._left_out is not None
+        return self._left_out()
 
     # Scores and exponents of all nodes.
 
@@ -192,7 +197,7 @@ class Evidence:
     @cached_property
     def left_out(self) -> LeftOutLabels:
         """The labels that are left out, one at a time."""
-        labels, f, means = self._left_out_scores()
+        labels, f, means = self._leave_one_out()
         rows = self.given
         given = rows.weights[:, np.newaxis] * rows.values
         counts = self.counts - given[labels]
@@ -449,7 +454,6 @@ class ClassAnswer(Evidence, NodeAnswer):
             wanted_shares=problem.wanted_shares,
             weigh_labels=p.known_shares,
             calibrate=p.calibration == "loo",
-            left_out=self._leave_one_out,
         )
 
     def _leave_one_out(self) -> LeftOut:

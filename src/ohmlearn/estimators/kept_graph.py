@@ -13,8 +13,8 @@ from ohmlearn import _core
 from ohmlearn._arrays_file import check_arrays
 from ohmlearn.checks.edge_arrays import MAX_NODES, EdgeNames, raise_edge_fault
 from ohmlearn.checks.parameters import check_seed
-from ohmlearn.edges import Edges
 from ohmlearn.edges.in_memory import IterableEdges
+from ohmlearn.edges.protocol import Edges, one_pass
 from ohmlearn.graph import Graph
 from ohmlearn.graph.graph import with_nodes
 from ohmlearn.graph.time_view import TimeView
@@ -211,16 +211,22 @@ class AllEdges:
                 "epsilon = None keeps every edge, but a sparsifier may have dropped some; give an "
                 "epsilon between 0 and 1, or the edges of sparsifier.snapshot()"
             )
-        if self.nodes is not None and edges.nodes is not None:
-            join_tables(self.nodes, edges.nodes)  # refuses another numbering
+        join_tables(self.nodes, edges.nodes)  # refuses another numbering
+        graph = timed = None
         if self._options.has_times:
-            self._add_timed(edges)
+            timed = self._read_timed(edges)
         elif self._graph is None:
-            self._graph = edges.to_graph(self._n_nodes)
+            graph = edges.to_graph(self._n_nodes)
         else:
-            batches = chain([self._graph.edges()], edges.batches())
-            self._graph = Graph.from_batches(batches, n_nodes=self._n_nodes)
-        self.nodes = join_tables(self.nodes, edges.nodes)  # a stream numbers as it is read
+            with one_pass(edges) as batches:
+                every = chain([self._graph.edges()], batches)
+                graph = Graph.from_batches(every, n_nodes=self._n_nodes)
+            graph.nodes = edges.nodes or self.nodes
+        # A stream numbers as it is read, so nothing changes before its numbers are known to agree.
+        self.nodes = join_tables(self.nodes, edges.nodes)
+        self._graph = graph
+        if timed is not None:
+            self._keep_timed(*timed)
 
     def sample(self, *, at: Any = None, since: Any = None) -> Sample:
         """Return the graph as a sample that has everything."""
@@ -274,36 +280,43 @@ class AllEdges:
         if n_nodes > 2 * (1 + int(max(u.max(initial=-1), v.max(initial=-1)))) + ISOLATED:
             raise ValueError(f"{n_nodes} nodes are too many for the edges")
         if not self._options.has_times:
-            edges = Graph.from_edges(u, v, w, n_nodes=n_nodes)
-            if edges.n_edges != len(u):
+            graph = Graph.from_edges(u, v, w, n_nodes=n_nodes)
+            if graph.n_edges != len(u):
                 raise ValueError("edges are not all different")
-            edges.n_self_loops_dropped, edges.n_zero_weights_dropped = n_loops, n_zeros
-            self._graph = edges
+            graph.n_self_loops_dropped, graph.n_zero_weights_dropped = n_loops, n_zeros
+            self._graph = graph
             return
         check_arrays(state, {"edges_t": np.float64})
         check_arrays(state, {"edges_latest": np.float64}, ndim=0)
         latest = float(state["edges_latest"])
         if len(u) == 0 and latest == -math.inf:
             return
-        self._add_timed(IterableEdges([(u, v, w, t)] if len(u) > 0 else []))
+        edges = IterableEdges([(u, v, w, t)] if len(u) > 0 else [])
+        self._keep_timed(*self._read_timed(edges))
         if not (self._latest <= latest < math.inf and self._least_nodes <= n_nodes):
             raise ValueError(f"the latest time is {latest}, and there are {n_nodes} nodes")
         self._latest, self._least_nodes = latest, n_nodes
 
-    def _add_timed(self, edges: Edges) -> None:
+    def _read_timed(self, edges: Edges) -> tuple[list[tuple[Any, ...]], float]:
+        """Return the columns of all edges, with those so far, and the latest time."""
         parts = [] if self._timed is None else [self._timed]
         latest = self._latest
-        for number, batch in enumerate(edges.batches()):
-            if number == 0 and edges.knows_unit:  # a pipe knows the unit of its times only now
-                self._options.check_unit(edges.time_unit)
-            (u, v, w, _), t = batch, batch.need_times(number)
-            fault = _core.find_fault(MAX_NODES, 1, u, v, w)
-            if fault is not None:
-                raise_edge_fault(fault, MAX_NODES, EdgeNames())
-            check_arrivals(t, latest, self._options)
-            if len(t) > 0:
-                latest = max(latest, float(t.max()))
-                parts.append((u, v, np.ones(len(u), np.float32) if w is None else w, t))
+        with one_pass(edges) as batches:
+            for number, batch in enumerate(batches):
+                if number == 0 and edges.knows_unit:  # a pipe knows the unit of its times only now
+                    self._options.check_unit(edges.time_unit)
+                (u, v, w, _), t = batch, batch.need_times(number)
+                fault = _core.find_fault(MAX_NODES, 1, u, v, w)
+                if fault is not None:
+                    raise_edge_fault(fault, MAX_NODES, EdgeNames())
+                check_arrivals(t, latest, self._options)
+                if len(t) > 0:
+                    latest = max(latest, float(t.max()))
+                    parts.append((u, v, np.ones(len(u), np.float32) if w is None else w, t))
+        return parts, latest
+
+    def _keep_timed(self, parts: list[tuple[Any, ...]], latest: float) -> None:
+        """Keep the edges that are not forgotten yet."""
         if not parts:
             return
         self._latest, self._graph = latest, None
@@ -321,5 +334,5 @@ class AllEdges:
             graph = Graph.from_edges([], [], n_nodes=n_nodes)
         else:
             graph = Graph.from_edges(*view.weigh(*self._timed), n_nodes=n_nodes)
-        graph.view = view
+        graph.nodes, graph.view = self.nodes, view
         return graph

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from functools import partial
 from typing import Any, NamedTuple
@@ -231,8 +231,10 @@ class EdgeStream(Edges, Shown):
         unknown = self._sources[0].columns is None
         place = self._make_place(first, position)
         self.fraction = first / len(self._sources)
-        pieces = self._open_pieces(first, position, n_jobs)
-        with closing(prepare_all(pieces, n_jobs, self._is_settled)) as batches:
+        with (
+            closing(self._open_pieces(first, position, n_jobs)) as pieces,
+            closing(prepare_all(pieces, n_jobs, self._is_settled)) as batches,
+        ):
             for at, source, (raw, after, part), known in batches:
                 if at != place.source:
                     place = self._make_place(at, 0)
@@ -255,7 +257,7 @@ class EdgeStream(Edges, Shown):
         if self.n_bad and self._verbose:
             print(f"{self.n_bad} bad rows left out; {self.first_bad}", file=sys.stderr)
 
-    def _open_pieces(self, first: int, position: Any, n_jobs: int) -> Iterator[Piece]:
+    def _open_pieces(self, first: int, position: Any, n_jobs: int) -> Generator[Piece]:
         """Yield the pieces of all sources, from a position in one of them on."""
         for at, source in read_in_turn(self._sources, first):
             find = partial(self._look_up, kinds=self._kinds.check(source))

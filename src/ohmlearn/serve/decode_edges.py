@@ -4,7 +4,7 @@ Bodies come from strangers. Any bytes give either a batch or `BadBody`, and the 
 takes is bounded by its size and by `max_rows`.
 
 NDJSON and CSV are first read by fast code, which accepts a body without a bad row or says only
-that there is one. Then each row is read in Python (`rows.py`), which names what is wrong.
+that there is one. Then each row is read in Python (`decode_rows.py`), which names what is wrong.
 """
 
 from __future__ import annotations

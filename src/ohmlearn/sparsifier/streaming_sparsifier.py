@@ -239,7 +239,7 @@ class StreamingSparsifier(SavedSparsifier, Edges):
         """Use the numbering of a stream, or refuse it if it is not the one used so far."""
         if nodes is None or nodes is self.nodes:
             return
-        if self.nodes is not None and len(self.nodes) > 0:
+        if self.nodes is not None and self._sampler().position > 0:
             raise ValueError(
                 "these edges number their nodes by another NodeTable than the edges before, so the "
                 "same number would mean two nodes; read them with read_edges(..., "
