@@ -8,6 +8,8 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <utility>
+#include <vector>
 
 namespace ohm {
 
@@ -49,6 +51,23 @@ struct EdgeRows {
     reserve(size() + other.size());
     const auto add = [](auto& column, const auto& more) { column.insert(column.end(), more.begin(), more.end()); };
     add(u, other.u), add(v, other.v), add(w, other.w), add(chance, other.chance), add(time, other.time);
+  }
+  // Brings the rows into the order of time and drops those before `earliest`. Rows of equal times stay in their order.
+  // If memory runs out, the rows are unchanged.
+  void sort_by_time(double earliest) {
+    if (!std::is_sorted(time.begin(), time.end())) {
+      std::vector<std::pair<double, std::int64_t>> order(size());
+      for (std::int64_t i = 0; i < size(); ++i) order[i] = {time[i], i};
+      std::sort(order.begin(), order.end());
+      const auto reordered = [&]<class Column>(const Column& column) {
+        Column sorted(column.size());
+        for (std::size_t i = 0; i < order.size(); ++i) sorted[i] = column[order[i].second];
+        return sorted;
+      };
+      *this = {reordered(u), reordered(v), reordered(w), reordered(chance), reordered(time), true};
+    }
+    const std::int64_t old = std::lower_bound(time.begin(), time.end(), earliest) - time.begin();
+    for_each_column([&](auto& column) { column.erase(column.begin(), column.begin() + old); });
   }
 };
 

@@ -10,7 +10,6 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <type_traits>
 #include <utility>
 
 namespace ohm {
@@ -59,7 +58,7 @@ struct Edges {
 
 class Thinning {
  public:
-  Thinning(const TimedRows& rows, std::int64_t oldest, std::int32_t n, double beta, std::int64_t most,
+  Thinning(const EdgeRows& rows, std::int64_t oldest, std::int32_t n, double beta, std::int64_t most,
            std::uint64_t key, int threads)
       : rows_(rows), oldest_(oldest), n_(n), beta_(beta), most_(most), key_(key), crew_(threads),
         parent_(lone_nodes(n)), most_pairs_(std::min(most, static_cast<std::int64_t>(kPairs * beta * n))), nodes_(n), balance_(0),
@@ -83,18 +82,14 @@ class Thinning {
   }
 
   // Makes the rows what has been decided. Cannot fail.
-  void write(TimedRows& rows) const {
+  void write(EdgeRows& rows) const {
     std::int64_t left = oldest_;
     for (std::int64_t i = oldest_; i < rows.size(); ++i) {
       const std::int64_t at = i - oldest_;
       if (at < std::ssize(keep_) && keep_[at] == 0) continue;
       const float p = at < std::ssize(keep_) ? chance_[at] : 1.0f;
-      rows.u[left] = rows.u[i];
-      rows.v[left] = rows.v[i];
-      rows.w[left] = rows.w[i] / p;
-      rows.chance[left] = rows.chance[i] * p;
-      rows.time[left] = rows.time[i];
-      ++left;
+      rows.set(left, rows.u[i], rows.v[i], rows.w[i] / p, rows.chance[i] * p);
+      rows.time[left++] = rows.time[i];
     }
     rows.resize(left);
   }
@@ -289,7 +284,7 @@ class Thinning {
     of_b += fate->sign * (w / p * of_b[kBits]);
   }
 
-  const TimedRows& rows_;
+  const EdgeRows& rows_;
   const std::int64_t oldest_;
   const std::int32_t n_;
   const double beta_;
@@ -322,53 +317,7 @@ class Thinning {
 
 }  // namespace
 
-void TimedRows::reserve(std::int64_t rows) {
-  u.reserve(rows);
-  v.reserve(rows);
-  w.reserve(rows);
-  chance.reserve(rows);
-  time.reserve(rows);
-}
-
-void TimedRows::resize(std::int64_t rows) {
-  u.resize(rows);
-  v.resize(rows);
-  w.resize(rows);
-  chance.resize(rows);
-  time.resize(rows);
-}
-
-void TimedRows::append(const TimedRows& other) {
-  reserve(size() + other.size());
-  u.insert(u.end(), other.u.begin(), other.u.end());
-  v.insert(v.end(), other.v.begin(), other.v.end());
-  w.insert(w.end(), other.w.begin(), other.w.end());
-  chance.insert(chance.end(), other.chance.begin(), other.chance.end());
-  time.insert(time.end(), other.time.begin(), other.time.end());
-}
-
-void TimedRows::sort(double earliest) {
-  if (!std::is_sorted(time.begin(), time.end())) {
-    std::vector<std::pair<double, std::int64_t>> order(size());
-    for (std::int64_t i = 0; i < size(); ++i) order[i] = {time[i], i};
-    std::sort(order.begin(), order.end());
-    const auto reordered = [&](const auto& column) {
-      std::remove_cvref_t<decltype(column)> sorted(column.size());
-      for (std::size_t i = 0; i < order.size(); ++i) sorted[i] = column[order[i].second];
-      return sorted;
-    };
-    *this = {reordered(u), reordered(v), reordered(w), reordered(chance), reordered(time)};
-  }
-  const std::int64_t old = std::lower_bound(time.begin(), time.end(), earliest) - time.begin();
-  const auto drop = [&](auto& column) { column.erase(column.begin(), column.begin() + old); };
-  drop(u);
-  drop(v);
-  drop(w);
-  drop(chance);
-  drop(time);
-}
-
-double thin_rows(TimedRows& rows, std::int64_t oldest, std::int32_t n_nodes, double beta, std::int64_t most,
+double thin_rows(EdgeRows& rows, std::int64_t oldest, std::int32_t n_nodes, double beta, std::int64_t most,
                  std::uint64_t key, int threads) {
   Thinning thinning(rows, oldest, n_nodes, beta, most, key, threads);
   thinning.run();

@@ -67,20 +67,17 @@ void WindowSampler::update(std::span<const Index> u, std::span<const Index> v, s
   const std::int64_t size = std::ssize(u);
   settled_.reset();
   for (std::int64_t begin = 0; begin < size;) {
-    TimedRows& rows = state_.rows;
+    EdgeRows& rows = state_.rows;
     std::int64_t row = rows.size();
     const std::int64_t room = std::max<std::int64_t>(1, state_.capacity - row);
     const std::int64_t end = std::min(size, begin + room);
-    if (static_cast<std::int64_t>(rows.time.capacity()) < row + end - begin) {
+    if (rows.capacity() < row + end - begin) {
       rows.reserve(std::max(row + end - begin, std::min(state_.capacity, 2 * row)));
     }
     rows.resize(row + end - begin);
     for (std::int64_t i = begin; i < end; ++i) {
       const auto weight = static_cast<float>(weight_at(w, i));
-      rows.u[row] = static_cast<std::int32_t>(u[i]);
-      rows.v[row] = static_cast<std::int32_t>(v[i]);
-      rows.w[row] = weight;
-      rows.chance[row] = 1.0f;
+      rows.set(row, static_cast<std::int32_t>(u[i]), static_cast<std::int32_t>(v[i]), weight, 1.0f);
       rows.time[row] = t[i];
       row += u[i] != v[i] && weight >= static_cast<float>(kSmallestWeight);
       state_.latest = std::max(state_.latest, t[i]);
@@ -134,7 +131,7 @@ Snapshot WindowSampler::snapshot(double since) {
     copy.resample(true);
     settled_ = std::make_shared<const State>(std::move(copy.state_));
   }
-  const TimedRows& rows = settled_->rows;
+  const EdgeRows& rows = settled_->rows;
   since = std::max(since, earliest());
   const std::int64_t begin = std::lower_bound(rows.time.begin(), rows.time.end(), since) - rows.time.begin();
   const auto part = [&](const auto& column) { return std::span(column).subspan(begin); };
@@ -149,9 +146,9 @@ Snapshot WindowSampler::snapshot(double since) {
 // as far, every fourth one four times, and so on. That saves time, and accuracy: estimates are noisy, and a row that is
 // estimated often is kept with the smallest of its estimates. If too many rows are left, or with `all`, none is spared.
 void WindowSampler::resample(bool all) {
-  TimedRows& rows = state_.rows;
+  EdgeRows& rows = state_.rows;
   const double arrived = std::accumulate(rows.w.begin() + state_.n_sorted, rows.w.end(), 0.0);
-  rows.sort(earliest());
+  rows.sort_by_time(earliest());
   state_.n_sorted = rows.size();  // also if memory runs out below
   ++state_.n_resamples;
   if (static_cast<double>(rows.size()) > target()) thin_out(all, arrived);  // otherwise all fit
@@ -160,7 +157,7 @@ void WindowSampler::resample(bool all) {
 }
 
 void WindowSampler::thin_out(bool all, double arrived) {
-  TimedRows& rows = state_.rows;
+  EdgeRows& rows = state_.rows;
   const std::int64_t budget = options_.max_rows;
   const double n = std::max(1, state_.n_nodes);
   // With a budget beta may rise again, slowly, because what was dropped at a smaller one leaves the windows in time.
@@ -212,7 +209,7 @@ std::string WindowSampler::find_fault(const State& state, std::int32_t n_nodes) 
            text(state.n_zero_weights) + " of zero weight";
   }
   if (!in_range(state.n_resamples, kMostEdges)) return "the number of resamples is " + text(state.n_resamples);
-  const TimedRows& rows = state.rows;
+  const EdgeRows& rows = state.rows;
   const std::size_t size = rows.u.size();
   for (const std::size_t other : {rows.v.size(), rows.w.size(), rows.chance.size(), rows.time.size()}) {
     if (other != size) return "u, v, w, chance and time have different lengths, " + text(size) + " and " + text(other);

@@ -45,7 +45,7 @@ class WindowSampler {
   // The complete state: two samplers with equal states and options give equal results for the same edges.
   struct State {
     std::int32_t n_nodes = 0;
-    TimedRows rows;
+    EdgeRows rows{.has_times = true};
     std::int64_t n_sorted = 0;  // rows from the last resample, in the order of time; later ones follow as they came
     std::int64_t position = 0;  // edges seen, including dropped ones
     std::int64_t n_self_loops = 0;

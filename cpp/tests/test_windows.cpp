@@ -83,7 +83,7 @@ TEST(older_rows_do_not_lower_the_resistance_of_newer_ones) {
   }
   s.w.resize(s.u.size(), 1.0f);
   for (std::uint64_t key = 0; key < 8; ++key) {
-    ohm::TimedRows rows;
+    ohm::EdgeRows rows{.has_times = true};
     for (std::size_t i = 0; i < s.u.size(); ++i) {
       if (s.u[i] == s.v[i]) continue;
       rows.u.push_back(s.u[i]);
