@@ -86,6 +86,22 @@ struct SamplerState {
   // Eight partial sums, chosen by position modulo 8, so that the result does not depend on batches. Unit weights are
   // all added to the first, which is exact.
   std::array<double, 8> weight_seen = {};
+
+  // Adds the rows and counters of another sampler, whose weights are multiplied by a power of two.
+  void add(const SamplerState& other, double scale = 1.0) {
+    const std::int64_t before = rows.size();
+    rows.append(other.rows);
+    for (std::int64_t i = before; i < rows.size(); ++i) {
+      rows.w[i] = static_cast<float>(scale * static_cast<double>(rows.w[i]));
+    }
+    n_nodes = std::max(n_nodes, other.n_nodes);
+    position += other.position;
+    n_self_loops += other.n_self_loops;
+    n_zero_weights += other.n_zero_weights;
+    beta = std::min(beta, other.beta);
+    latest = std::max(latest, other.latest);
+    for (int lane = 0; lane < 8; ++lane) weight_seen[lane] += scale * other.weight_seen[lane];
+  }
 };
 
 struct Snapshot {
