@@ -8,6 +8,8 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <utility>
+#include <vector>
 
 namespace ohm {
 
@@ -50,6 +52,23 @@ struct EdgeRows {
     const auto add = [](auto& column, const auto& more) { column.insert(column.end(), more.begin(), more.end()); };
     add(u, other.u), add(v, other.v), add(w, other.w), add(chance, other.chance), add(time, other.time);
   }
+  // Brings the rows into the order of time and drops those before `earliest`. Rows of equal times stay in their order.
+  // If memory runs out, the rows are unchanged.
+  void sort_by_time(double earliest) {
+    if (!std::is_sorted(time.begin(), time.end())) {
+      std::vector<std::pair<double, std::int64_t>> order(size());
+      for (std::int64_t i = 0; i < size(); ++i) order[i] = {time[i], i};
+      std::sort(order.begin(), order.end());
+      const auto reordered = [&]<class Column>(const Column& column) {
+        Column sorted(column.size());
+        for (std::size_t i = 0; i < order.size(); ++i) sorted[i] = column[order[i].second];
+        return sorted;
+      };
+      *this = {reordered(u), reordered(v), reordered(w), reordered(chance), reordered(time), true};
+    }
+    const std::int64_t old = std::lower_bound(time.begin(), time.end(), earliest) - time.begin();
+    for_each_column([&](auto& column) { column.erase(column.begin(), column.begin() + old); });
+  }
 };
 
 // The part of a state that all samplers have.
@@ -67,6 +86,22 @@ struct SamplerState {
   // Eight partial sums, chosen by position modulo 8, so that the result does not depend on batches. Unit weights are
   // all added to the first, which is exact.
   std::array<double, 8> weight_seen = {};
+
+  // Adds the rows and counters of another sampler, whose weights are multiplied by a power of two.
+  void add(const SamplerState& other, double scale = 1.0) {
+    const std::int64_t before = rows.size();
+    rows.append(other.rows);
+    for (std::int64_t i = before; i < rows.size(); ++i) {
+      rows.w[i] = static_cast<float>(scale * static_cast<double>(rows.w[i]));
+    }
+    n_nodes = std::max(n_nodes, other.n_nodes);
+    position += other.position;
+    n_self_loops += other.n_self_loops;
+    n_zero_weights += other.n_zero_weights;
+    beta = std::min(beta, other.beta);
+    latest = std::max(latest, other.latest);
+    for (int lane = 0; lane < 8; ++lane) weight_seen[lane] += scale * other.weight_seen[lane];
+  }
 };
 
 struct Snapshot {

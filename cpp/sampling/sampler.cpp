@@ -93,20 +93,10 @@ void Sampler::refresh() {
 
 // Adds the rows and counters of another sampler, whose weights are multiplied by a power of two.
 void Sampler::add(const State& other, double scale) {
-  state_.n_nodes = std::max(state_.n_nodes, other.n_nodes);
   if (other.n_nodes > std::ssize(state_.nodes)) reserve_nodes(other.n_nodes);
   reserve_rows(n_rows() + other.rows.size());
-  state_.rows.append(other.rows);
-  for (float& w : std::span(state_.rows.w).last(other.rows.size())) {
-    w = static_cast<float>(scale * static_cast<double>(w));
-  }
-  state_.position += other.position;
-  state_.n_self_loops += other.n_self_loops;
-  state_.n_zero_weights += other.n_zero_weights;
+  state_.add(other, scale);
   state_.n_faded += other.n_faded;
-  state_.latest = std::max(state_.latest, other.latest);
-  state_.beta = std::min(state_.beta, other.beta);
-  for (int lane = 0; lane < 8; ++lane) state_.weight_seen[lane] += scale * other.weight_seen[lane];
 }
 
 // Works on a copy, because merged rows cannot be separated again. That costs the memory of the rows and records of one

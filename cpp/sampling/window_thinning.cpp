@@ -10,7 +10,6 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <type_traits>
 #include <utility>
 
 namespace ohm {
@@ -59,11 +58,11 @@ struct Edges {
 
 class Thinning {
  public:
-  Thinning(const TimedRows& rows, std::int64_t oldest, std::int32_t n, double beta, std::int64_t most,
+  Thinning(const EdgeRows& rows, std::int64_t oldest, std::int32_t n, double beta, std::int64_t most,
            std::uint64_t key, int threads)
       : rows_(rows), oldest_(oldest), n_(n), beta_(beta), most_(most), key_(key), crew_(threads),
-        parent_(lone_nodes(n)), most_pairs_(std::min(most, static_cast<std::int64_t>(kPairs * beta * n))), nodes_(n), balance_(0),
-        share_(n, NodeRecord::kInfinity) {}
+        parent_(lone_nodes(n)), most_pairs_(std::min(most, static_cast<std::int64_t>(kPairs * beta * n))), nodes_(n),
+        balance_(0), share_(n, NodeRecord::kInfinity) {}
 
   // Decides about all rows.
   void run() {
@@ -83,18 +82,14 @@ class Thinning {
   }
 
   // Makes the rows what has been decided. Cannot fail.
-  void write(TimedRows& rows) const {
+  void write(EdgeRows& rows) const {
     std::int64_t left = oldest_;
     for (std::int64_t i = oldest_; i < rows.size(); ++i) {
       const std::int64_t at = i - oldest_;
       if (at < std::ssize(keep_) && keep_[at] == 0) continue;
       const float p = at < std::ssize(keep_) ? chance_[at] : 1.0f;
-      rows.u[left] = rows.u[i];
-      rows.v[left] = rows.v[i];
-      rows.w[left] = rows.w[i] / p;
-      rows.chance[left] = rows.chance[i] * p;
-      rows.time[left] = rows.time[i];
-      ++left;
+      rows.set(left, rows.u[i], rows.v[i], rows.w[i] / p, rows.chance[i] * p);
+      rows.time[left++] = rows.time[i];
     }
     rows.resize(left);
   }
@@ -149,17 +144,29 @@ class Thinning {
     return nodes_[a].component == nodes_[b].component && nodes_[a].component >= 0;
   }
 
-  // 1. Find the chance of each row in the graph that was embedded last, which has only newer rows.
-  // 2. Embed the graph with the group, for the next group, and to see how many rows step 1 keeps too many.
-  // 3. Toss the coins, until there are too many. Then the group ends, and the graph is embedded again without the rest.
-  //    If too many have been kept already in this way, use the estimates of step 2.
+  // Decides about the rows of the next group, from the newest to the oldest.
+  //
+  // 1. The chance of each row comes from the graph that was embedded last, which has only rows of newer groups:
+  //      p = min(1, beta * correction * w * (floor_now + more * max(0, square - 1.5 floor))), see find_chance.
+  //    That graph lacks rows of the group, so p is rather too large.
+  // 2. Embed the graph with the group, for the next group, and for another chance `less` of each row, which may be too
+  //    small: this graph has older rows of the group, too. The surplus is the sum of max(0, p - less).
+  // 3. For each row:
+  //    a. the newest row of a pair of nodes is certain, while the rows visited have few pairs;
+  //    b. if the surplus of all groups is too large a part of the rows kept, the row has the smaller of both chances;
+  //    c. if that of this group is too large, the group ends before the row, unless beta is tiny;
+  //    d. toss the coin: decide_row.
+  // 4. If the group has ended early, embed the graph without the rows that are left, which the next group begins with.
+  // 5. The rows kept, with weights w / p, are newer rows for the next group.
   void decide_group() {
     const std::int64_t end = begin_, first = next_;
+    // 1.
     start_cuts();
     for (std::int64_t i = end - 1; i >= first; --i) {
       prefetch(i, first);
       chance_[i - oldest_] = find_chance(i, false);
     }
+    // 2.
     begin_ = first;
     embed(end);
     start_cuts();
@@ -167,6 +174,7 @@ class Thinning {
     start_pairs();
     const std::uint64_t key = key_now_;
     const double most = surplus_ + std::max(1.0, kCut * std::max(beta_ * n_, kMostSurplus * n_kept_));
+    // 3.
     for (begin_ = end; begin_ > first; --begin_) {
       const std::int64_t i = begin_ - 1;
       prefetch(i, first);
@@ -184,7 +192,9 @@ class Thinning {
       }
       decide_row(i, draw(key, static_cast<std::uint64_t>(i)));
     }
+    // 4.
     if (begin_ > first) embed(end);
+    // 5.
     for (std::int64_t i = end - 1; i >= begin_; --i) {
       const std::int64_t at = i - oldest_;
       if (keep_[at] == 0) continue;
@@ -247,10 +257,11 @@ class Thinning {
 
   // The probability of row i in the graph of the rows that are not older, and adds the row to the cuts.
   //
-  // If the embedded graph does not have the row, it has fewer rows than it should, and resistances are too large. Cuts
-  // that grow lower the floor, but to half at most: below, the part of the sketch above the floor, the difference of
-  // two large numbers, would decide alone. If the embedded graph has the row (`is_in`), it has older rows, too, and the
-  // part above the floor is scaled by how much they add to the degrees of the ends.
+  // `square` and `floor` are the sketch and its floor in the embedded graph, `floor_now` is the floor with the cuts of
+  // the rows that are not older (estimates.hpp). If the embedded graph does not have the row, it has fewer rows than it
+  // should, and resistances are too large. Cuts that grow lower the floor, but to half at most: below, the part of the
+  // sketch above the floor, the difference of two large numbers, would decide alone. If the embedded graph has the row
+  // (`is_in`), it has older rows, too, and `more` is the factor by which they raise the degrees of the ends.
   float find_chance(std::int64_t i, bool is_in) {
     const std::int32_t a = rows_.u[i], b = rows_.v[i];
     const float w = rows_.w[i];
@@ -262,34 +273,43 @@ class Thinning {
           [&](std::int32_t k) { cut_a = std::min(cut_a, clusters_[k].cut_now); },
           [&](std::int32_t k) { cut_b = std::min(cut_b, clusters_[k].cut_now); });
     const float own = is_in ? w : 0.0f;
-    const float then = resistance_floor(1.0f / sides.share_u - own, 1.0f / sides.share_v - own, own);
-    const float least = is_in ? 0.0f : kMostFall * then;
-    const float now = std::max(least, resistance_floor(cut_a - w, cut_b - w, w));
+    const float floor = resistance_floor(1.0f / sides.share_u - own, 1.0f / sides.share_v - own, own);
+    const float least = is_in ? 0.0f : kMostFall * floor;
+    const float floor_now = std::max(least, resistance_floor(cut_a - w, cut_b - w, w));
     const auto growth = [&](const NodeRecord& node) { return 1.0f / (node.share * node.degree_now); };
     const float more = is_in ? std::max({1.0f, growth(nodes_[a]), growth(nodes_[b])}) : 1.0f;
-    const float r = now + more * std::max(0.0f, squares_[i - next_] - 1.5f * then);
+    const float square = squares_[i - next_];
+    const float r = floor_now + more * std::max(0.0f, square - 1.5f * floor);
     const double chance = beta_ * correction_ * static_cast<double>(w * r);
     return chance < 1.0 ? static_cast<float>(chance) : 1.0f;
   }
 
+  // 1. A row that joins two trees of the forest is certain.
+  // 2. A row that is certain is kept as it is: it changes no balance.
+  // 3. Otherwise windows that contain the row are not whole any more.
+  // 4. Round p to 0 or 1 with the coin, such that the weights of both sides, the smallest cuts between the ends, stay
+  //    balanced (balanced_coins.hpp). A row that is kept weighs w / p from now on.
+  // 5. Add to the balances what the sides have gained or lost, relative to their cuts.
   void decide_row(std::int64_t i, std::uint64_t random) {
     const std::int32_t a = rows_.u[i], b = rows_.v[i];
     const float w = rows_.w[i];
     float& p = chance_[i - oldest_];
-    if (join_sets(parent_, a, b)) p = 1.0f;
-    if (!(p < 1.0f)) return;
-    newest_ = std::max(newest_, rows_.time[i]);
+    if (join_sets(parent_, a, b)) p = 1.0f;      // 1.
+    if (!(p < 1.0f)) return;                     // 2.
+    newest_ = std::max(newest_, rows_.time[i]);  // 3.
+    // 4.
     const Sides sides = find_sides({nodes_, clusters_}, a, b);
     Balance& of_a = balance_[sides.vertex_u];
     Balance& of_b = balance_[sides.vertex_v];
     const Fate* fate = decide(Tables::get(), p, random, of_a + of_b);
     keep_[i - oldest_] = static_cast<char>(fate != nullptr && fate->keep);
     if (fate == nullptr) return;
+    // 5.
     of_a += fate->sign * (w / p * of_a[kBits]);
     of_b += fate->sign * (w / p * of_b[kBits]);
   }
 
-  const TimedRows& rows_;
+  const EdgeRows& rows_;
   const std::int64_t oldest_;
   const std::int32_t n_;
   const double beta_;
@@ -322,53 +342,7 @@ class Thinning {
 
 }  // namespace
 
-void TimedRows::reserve(std::int64_t rows) {
-  u.reserve(rows);
-  v.reserve(rows);
-  w.reserve(rows);
-  chance.reserve(rows);
-  time.reserve(rows);
-}
-
-void TimedRows::resize(std::int64_t rows) {
-  u.resize(rows);
-  v.resize(rows);
-  w.resize(rows);
-  chance.resize(rows);
-  time.resize(rows);
-}
-
-void TimedRows::append(const TimedRows& other) {
-  reserve(size() + other.size());
-  u.insert(u.end(), other.u.begin(), other.u.end());
-  v.insert(v.end(), other.v.begin(), other.v.end());
-  w.insert(w.end(), other.w.begin(), other.w.end());
-  chance.insert(chance.end(), other.chance.begin(), other.chance.end());
-  time.insert(time.end(), other.time.begin(), other.time.end());
-}
-
-void TimedRows::sort(double earliest) {
-  if (!std::is_sorted(time.begin(), time.end())) {
-    std::vector<std::pair<double, std::int64_t>> order(size());
-    for (std::int64_t i = 0; i < size(); ++i) order[i] = {time[i], i};
-    std::sort(order.begin(), order.end());
-    const auto reordered = [&](const auto& column) {
-      std::remove_cvref_t<decltype(column)> sorted(column.size());
-      for (std::size_t i = 0; i < order.size(); ++i) sorted[i] = column[order[i].second];
-      return sorted;
-    };
-    *this = {reordered(u), reordered(v), reordered(w), reordered(chance), reordered(time)};
-  }
-  const std::int64_t old = std::lower_bound(time.begin(), time.end(), earliest) - time.begin();
-  const auto drop = [&](auto& column) { column.erase(column.begin(), column.begin() + old); };
-  drop(u);
-  drop(v);
-  drop(w);
-  drop(chance);
-  drop(time);
-}
-
-double thin_rows(TimedRows& rows, std::int64_t oldest, std::int32_t n_nodes, double beta, std::int64_t most,
+double thin_rows(EdgeRows& rows, std::int64_t oldest, std::int32_t n_nodes, double beta, std::int64_t most,
                  std::uint64_t key, int threads) {
   Thinning thinning(rows, oldest, n_nodes, beta, most, key, threads);
   thinning.run();

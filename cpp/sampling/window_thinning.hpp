@@ -13,32 +13,17 @@
 // every window.
 #pragma once
 
-#include "base/huge_pages.hpp"
+#include "sampling/rows.hpp"
 
 #include <cstdint>
-#include <vector>
 
 namespace ohm {
-
-struct TimedRows {
-  Buffer<std::int32_t> u, v;
-  Buffer<float> w;
-  Buffer<float> chance;  // with which each row has been kept so far
-  Buffer<double> time;
-
-  std::int64_t size() const { return static_cast<std::int64_t>(u.size()); }
-  void reserve(std::int64_t rows);
-  void resize(std::int64_t rows);
-  void append(const TimedRows& other);
-  // Brings the rows into the order of time and drops those before `earliest`. Rows of equal times stay in their order.
-  void sort(double earliest);
-};
 
 // Thins out the rows from number `oldest` on, which are in the order of time. A row is kept with probability
 // min(1, beta w R), except that some of the newest rows, and the newest ones of some pairs, at most `most` each, are
 // certain. Returns the newest time of a row that was not kept for certain, or minus infinity. If memory runs out, the
 // rows are unchanged.
-double thin_rows(TimedRows& rows, std::int64_t oldest, std::int32_t n_nodes, double beta, std::int64_t most,
+double thin_rows(EdgeRows& rows, std::int64_t oldest, std::int32_t n_nodes, double beta, std::int64_t most,
                  std::uint64_t key, int threads);
 
 }  // namespace ohm

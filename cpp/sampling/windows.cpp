@@ -2,12 +2,12 @@
 
 #include "base/rng.hpp"
 #include "sampling/counts.hpp"
+#include "sampling/state_faults.hpp"
 #include "sampling/window_thinning.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstdio>
 #include <numeric>
 #include <stdexcept>
 #include <utility>
@@ -67,20 +67,17 @@ void WindowSampler::update(std::span<const Index> u, std::span<const Index> v, s
   const std::int64_t size = std::ssize(u);
   settled_.reset();
   for (std::int64_t begin = 0; begin < size;) {
-    TimedRows& rows = state_.rows;
+    EdgeRows& rows = state_.rows;
     std::int64_t row = rows.size();
     const std::int64_t room = std::max<std::int64_t>(1, state_.capacity - row);
     const std::int64_t end = std::min(size, begin + room);
-    if (static_cast<std::int64_t>(rows.time.capacity()) < row + end - begin) {
+    if (rows.capacity() < row + end - begin) {
       rows.reserve(std::max(row + end - begin, std::min(state_.capacity, 2 * row)));
     }
     rows.resize(row + end - begin);
     for (std::int64_t i = begin; i < end; ++i) {
       const auto weight = static_cast<float>(weight_at(w, i));
-      rows.u[row] = static_cast<std::int32_t>(u[i]);
-      rows.v[row] = static_cast<std::int32_t>(v[i]);
-      rows.w[row] = weight;
-      rows.chance[row] = 1.0f;
+      rows.set(row, static_cast<std::int32_t>(u[i]), static_cast<std::int32_t>(v[i]), weight, 1.0f);
       rows.time[row] = t[i];
       row += u[i] != v[i] && weight >= static_cast<float>(kSmallestWeight);
       state_.latest = std::max(state_.latest, t[i]);
@@ -113,15 +110,8 @@ void WindowSampler::merge(std::span<const State* const> others) {
     if (other->position > kMostEdges - state.position) {
       throw std::length_error("the sparsifiers have seen more than 2**60 edges");
     }
-    state.n_nodes = std::max(state.n_nodes, other->n_nodes);
-    state.rows.append(other->rows);
-    state.position += other->position;
-    state.n_self_loops += other->n_self_loops;
-    state.n_zero_weights += other->n_zero_weights;
-    state.beta = std::min(state.beta, other->beta);
-    state.latest = std::max(state.latest, other->latest);
+    state.add(*other);
     state.thinned = std::max(state.thinned, other->thinned);
-    for (int lane = 0; lane < 8; ++lane) state.weight_seen[lane] += other->weight_seen[lane];
   }
   merged.settled_.reset();
   merged.resample(true);
@@ -134,7 +124,7 @@ Snapshot WindowSampler::snapshot(double since) {
     copy.resample(true);
     settled_ = std::make_shared<const State>(std::move(copy.state_));
   }
-  const TimedRows& rows = settled_->rows;
+  const EdgeRows& rows = settled_->rows;
   since = std::max(since, earliest());
   const std::int64_t begin = std::lower_bound(rows.time.begin(), rows.time.end(), since) - rows.time.begin();
   const auto part = [&](const auto& column) { return std::span(column).subspan(begin); };
@@ -149,9 +139,9 @@ Snapshot WindowSampler::snapshot(double since) {
 // as far, every fourth one four times, and so on. That saves time, and accuracy: estimates are noisy, and a row that is
 // estimated often is kept with the smallest of its estimates. If too many rows are left, or with `all`, none is spared.
 void WindowSampler::resample(bool all) {
-  TimedRows& rows = state_.rows;
+  EdgeRows& rows = state_.rows;
   const double arrived = std::accumulate(rows.w.begin() + state_.n_sorted, rows.w.end(), 0.0);
-  rows.sort(earliest());
+  rows.sort_by_time(earliest());
   state_.n_sorted = rows.size();  // also if memory runs out below
   ++state_.n_resamples;
   if (static_cast<double>(rows.size()) > target()) thin_out(all, arrived);  // otherwise all fit
@@ -160,7 +150,7 @@ void WindowSampler::resample(bool all) {
 }
 
 void WindowSampler::thin_out(bool all, double arrived) {
-  TimedRows& rows = state_.rows;
+  EdgeRows& rows = state_.rows;
   const std::int64_t budget = options_.max_rows;
   const double n = std::max(1, state_.n_nodes);
   // With a budget beta may rise again, slowly, because what was dropped at a smaller one leaves the windows in time.
@@ -193,71 +183,29 @@ void WindowSampler::thin(std::int64_t oldest, std::uint64_t step) {
   state_.thinned = std::max(state_.thinned, newest);
 }
 
-// Comparisons are written so that NaN fails them.
-std::string WindowSampler::find_fault(const State& state, std::int32_t n_nodes) const {
-  const auto text = [](auto value) { return std::to_string(value); };
-  const auto number = [](double value) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%g", value);
-    return std::string(text);
-  };
-  const auto in_range = [](std::int64_t value, std::int64_t most) { return value >= 0 && value <= most; };
-  if (!in_range(state.n_nodes, kMostNodes) || (!options_.grows && state.n_nodes != n_nodes)) {
-    return "there are " + text(state.n_nodes) + " nodes instead of " + text(n_nodes);
-  }
-  const std::int64_t dropped = state.n_self_loops + state.n_zero_weights;
-  if (!in_range(state.position, kMostEdges) || !in_range(state.n_self_loops, state.position) ||
-      !in_range(state.n_zero_weights, state.position) || dropped > state.position) {
-    return text(state.position) + " edges were seen, with " + text(state.n_self_loops) + " self-loops and " +
-           text(state.n_zero_weights) + " of zero weight";
-  }
-  if (!in_range(state.n_resamples, kMostEdges)) return "the number of resamples is " + text(state.n_resamples);
-  const TimedRows& rows = state.rows;
-  const std::size_t size = rows.u.size();
-  for (const std::size_t other : {rows.v.size(), rows.w.size(), rows.chance.size(), rows.time.size()}) {
-    if (other != size) return "u, v, w, chance and time have different lengths, " + text(size) + " and " + text(other);
-  }
-  if (rows.size() > state.position - dropped) {
-    return text(size) + " rows come from " + text(state.position - dropped) + " edges";
-  }
-  if (!in_range(state.n_sorted, rows.size())) return text(state.n_sorted) + " of " + text(size) + " rows are sorted";
-  double total = 0.0;
-  for (std::int64_t i = 0; i < rows.size(); ++i) {
-    const std::string row = "row " + text(i);
-    const std::int32_t u = rows.u[i], v = rows.v[i];
-    const auto w = static_cast<double>(rows.w[i]);
-    if (u < 0 || u >= state.n_nodes || v < 0 || v >= state.n_nodes || u == v) {
-      return row + " joins nodes " + text(u) + " and " + text(v) + " of " + text(state.n_nodes);
-    }
-    constexpr double kLargest = std::numeric_limits<float>::max();
-    if (!(w >= kSmallestWeight && w <= kLargest)) return row + " has weight " + number(w);
-    total += w;
-    if (!(total <= kLargest)) return row + " has too large a weight";
-    if (!(rows.chance[i] >= 0.0f && rows.chance[i] <= 1.0f)) return row + " was kept with an impossible probability";
-    if (!(std::isfinite(rows.time[i]) && rows.time[i] <= state.latest)) {
-      return row + " has time " + number(rows.time[i]) + ", but the latest is " + number(state.latest);
-    }
-    if (i > 0 && i < state.n_sorted && rows.time[i - 1] > rows.time[i]) return row + " is not in the order of time";
-  }
-  if (std::isnan(state.latest) || std::isnan(state.thinned) || state.latest == kInfinity || state.thinned == kInfinity) {
-    return "the latest time is " + number(state.latest);
-  }
-  if (!(state.beta > 0.0)) return "the rate beta is " + number(state.beta);
-  for (const double lane : state.weight_seen) {
-    if (!(lane >= 0.0 && lane <= kLargestWeight * static_cast<double>(kMostEdges))) {
-      return "the weight seen is " + number(lane);
-    }
-  }
+// Sorted rows are in the order of time, and all weights can be added up as floats. Nothing is kept for each node here:
+// a state may name any number of nodes.
+void WindowSampler::check(const State& s, std::int32_t n_nodes) const {
+  refuse_unless(s.n_nodes >= 0 && s.n_nodes <= kMostNodes && (options_.grows || s.n_nodes == n_nodes), "there are ",
+                s.n_nodes, " nodes instead of ", n_nodes);
+  refuse_unless(s.latest < kInfinity, "the latest time is ", s.latest);
+  refuse_unless(s.thinned < kInfinity, "the newest time of a row that was not certain is ", s.thinned);
   const std::int64_t least = capacity_for(0.0);
-  const std::int64_t most = options_.max_rows > 0 ? least : capacity_for(kInfinity);
-  if (state.capacity < least || state.capacity > most) return "the capacity is " + text(state.capacity) + " rows";
-  return {};
+  check_common(s, least, options_.max_rows > 0 ? least : capacity_for(kInfinity));
+  double total = 0.0;
+  for (std::int64_t i = 0; i < s.rows.size(); ++i) {
+    total += static_cast<double>(s.rows.w[i]);
+    refuse_unless(total <= static_cast<double>(std::numeric_limits<float>::max()), "the weights of ", i + 1,
+                  " rows add up to more than the largest float");
+    if (i > 0 && i < s.n_sorted) {
+      refuse_unless(s.rows.time[i - 1] <= s.rows.time[i], "row ", i, " is not in the order of time");
+    }
+  }
 }
 
 // No memory is taken for `n_nodes` nodes before the state has been checked: it may be any number.
 WindowSampler WindowSampler::from_state(State state, std::int32_t n_nodes, const WindowOptions& options) {
-  const std::string fault = WindowSampler(0, options).find_fault(state, n_nodes);
-  if (!fault.empty()) throw std::invalid_argument(fault);
+  WindowSampler(0, options).check(state, n_nodes);
   return WindowSampler(std::move(state), options);
 }
 

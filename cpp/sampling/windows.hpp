@@ -23,7 +23,6 @@
 #include <limits>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 namespace ohm {
@@ -43,19 +42,10 @@ struct WindowOptions {
 class WindowSampler {
  public:
   // The complete state: two samplers with equal states and options give equal results for the same edges.
-  struct State {
-    std::int32_t n_nodes = 0;
-    TimedRows rows;
-    std::int64_t n_sorted = 0;  // rows from the last resample, in the order of time; later ones follow as they came
-    std::int64_t position = 0;  // edges seen, including dropped ones
-    std::int64_t n_self_loops = 0;
-    std::int64_t n_zero_weights = 0;
-    std::int64_t n_resamples = 0;
-    std::int64_t capacity = 0;
-    double beta = std::numeric_limits<double>::infinity();
-    double latest = -std::numeric_limits<double>::infinity();
+  // Sorted rows are in the order of time.
+  struct State : SamplerState {
+    State() { rows.has_times = true; }
     double thinned = -std::numeric_limits<double>::infinity();  // the newest time of a row that was not certain
-    std::array<double, 8> weight_seen = {};  // as in Sampler
   };
 
   WindowSampler(std::int32_t n_nodes, const WindowOptions& options);
@@ -85,7 +75,7 @@ class WindowSampler {
 
  private:
   WindowSampler(State state, const WindowOptions& options);
-  std::string find_fault(const State& state, std::int32_t n_nodes) const;
+  void check(const State& state, std::int32_t n_nodes) const;
   double beta_for(std::int64_t n) const;
   double target() const;
   std::int64_t capacity_for(double rows) const;

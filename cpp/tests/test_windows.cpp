@@ -83,7 +83,7 @@ TEST(older_rows_do_not_lower_the_resistance_of_newer_ones) {
   }
   s.w.resize(s.u.size(), 1.0f);
   for (std::uint64_t key = 0; key < 8; ++key) {
-    ohm::TimedRows rows;
+    ohm::EdgeRows rows{.has_times = true};
     for (std::size_t i = 0; i < s.u.size(); ++i) {
       if (s.u[i] == s.v[i]) continue;
       rows.u.push_back(s.u[i]);
@@ -184,6 +184,7 @@ TEST(windows_continue_from_a_state_and_refuse_a_wrong_one) {
   CHECK(refused([](State& b) { b.rows.v[5] = b.rows.u[5]; }));
   CHECK(refused([](State& b) { b.rows.w[5] = -1.0f; }));
   CHECK(refused([](State& b) { b.rows.w[5] = std::numeric_limits<float>::quiet_NaN(); }));
+  CHECK(refused([](State& b) { b.rows.w[5] = b.rows.w[6] = std::numeric_limits<float>::max(); }));
   CHECK(refused([](State& b) { b.rows.chance[5] = 2.0f; }));
   CHECK(refused([](State& b) { b.rows.time[5] = std::nan(""); }));
   CHECK(refused([](State& b) { b.rows.time[5] = 1e9; }));
@@ -196,7 +197,10 @@ TEST(windows_continue_from_a_state_and_refuse_a_wrong_one) {
   CHECK(refused([](State& b) { b.capacity = 7; }));
   CHECK(refused([](State& b) { b.beta = 0.0; }));
   CHECK(refused([](State& b) { b.latest = std::nan(""); }));
+  CHECK(refused([](State& b) { b.thinned = kInfinity; }));
   CHECK(refused([](State& b) { b.weight_seen[2] = -1.0; }));
+  CHECK(!refused([](State& b) { b.n_nodes = 1 << 30; }));  // no memory is taken for them
+  CHECK(refused([](State& b) { b.n_nodes = (1 << 30) + 1; }));
 }
 
 }  // namespace
