@@ -62,7 +62,7 @@ class Thinning {
            std::uint64_t key, int threads)
       : rows_(rows), oldest_(oldest), n_(n), beta_(beta), most_(most), key_(key), crew_(threads),
         parent_(lone_nodes(n)), most_pairs_(std::min(most, static_cast<std::int64_t>(kPairs * beta * n))), nodes_(n),
-        balance_(0), share_(n, NodeRecord::kInfinity) {}
+        balance_(0), pair_balance_(0), share_(n, NodeRecord::kInfinity) {}
 
   // Decides about all rows.
   void run() {
@@ -210,7 +210,18 @@ class Thinning {
     __builtin_prefetch(&nodes_[rows_.v[ahead]].share, 1);
   }
 
+  // The edge of the embedded graph between two nodes.
+  std::int64_t find_pair(std::int32_t a, std::int32_t b) const {
+    if (a > b) std::swap(a, b);
+    const auto row = h_.other.begin();
+    return std::lower_bound(row + h_.start[a], row + h_.start[a + 1], b) - row;
+  }
+
+  // Rows between the same nodes are balanced among themselves, too: if few pairs come again and again, balanced degrees
+  // leave the weight of a pair open.
   void start_pairs() {
+    pair_balance_ = Rows<float, 4>(h_.edges());
+    for (std::int64_t e = 0; e < h_.edges(); ++e) pair_balance_[e] = Balance{};
     if (n_pairs_ > most_pairs_) return;
     is_seen_.assign(h_.edges(), 0);
     n_pairs_ = 0;
@@ -221,9 +232,7 @@ class Thinning {
   // where one sparsifier could keep every pair of a window, no pair is lost.
   bool is_new_pair(std::int32_t a, std::int32_t b) {
     if (n_pairs_ > most_pairs_) return false;
-    if (a > b) std::swap(a, b);
-    const auto row = h_.other.begin();
-    const auto e = std::lower_bound(row + h_.start[a], row + h_.start[a + 1], b) - row;
+    const std::int64_t e = find_pair(a, b);
     const bool is_new = is_seen_[e] == 0 && ++n_pairs_ <= most_pairs_;
     is_seen_[e] = 1;
     return is_new;
@@ -301,12 +310,15 @@ class Thinning {
     const Sides sides = find_sides({nodes_, clusters_}, a, b);
     Balance& of_a = balance_[sides.vertex_u];
     Balance& of_b = balance_[sides.vertex_v];
-    const Fate* fate = decide(Tables::get(), p, random, of_a + of_b);
+    const std::int64_t e = find_pair(a, b);
+    Balance& of_pair = pair_balance_[e];
+    const Fate* fate = decide(Tables::get(), p, random, of_a + of_b + of_pair);
     keep_[i - oldest_] = static_cast<char>(fate != nullptr && fate->keep);
     if (fate == nullptr) return;
     // 5.
     of_a += fate->sign * (w / p * of_a[kBits]);
     of_b += fate->sign * (w / p * of_b[kBits]);
+    of_pair += fate->sign * (w / p / h_.weight[e]);
   }
 
   const EdgeRows& rows_;
@@ -337,6 +349,7 @@ class Thinning {
   std::vector<Cluster> clusters_;
   std::vector<float> squares_;  // sketches of its rows and of those of the next group, from row next_ on
   Rows<float, 4> balance_;
+  Rows<float, 4> pair_balance_;  // of each edge of h_, relative to its weight
   std::vector<float> share_;  // of each node, to which its balance is relative
 };
 

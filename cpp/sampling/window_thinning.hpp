@@ -9,8 +9,8 @@
 //
 // A forest is kept for certain, in which newer rows are preferred: so for every t0 the rows since t0 are as connected
 // as they were. The newest row of each pair of nodes is certain, too, while the pairs are few. Chances are rounded in
-// the order of the visit such that the weights at each node stay balanced (balanced_coins.hpp); so they are balanced in
-// every window.
+// the order of the visit such that the weights at each node and of each pair stay balanced (balanced_coins.hpp); so they
+// are balanced in every window.
 #pragma once
 
 #include "sampling/rows.hpp"
