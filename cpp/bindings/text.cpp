@@ -249,7 +249,9 @@ void bind_parser(nb::module_& m) {
       .def_rw("whole_u", &TextLayout::whole_u)
       .def_rw("whole_v", &TextLayout::whole_v)
       .def_rw("empty_v", &TextLayout::empty_v)
-      .def_rw("skips_faults", &TextLayout::skips_faults);
+      .def_rw("skips_faults", &TextLayout::skips_faults)
+      .def_rw("n_fields", &TextLayout::n_fields)
+      .def_rw("attributes", &TextLayout::attributes);
   nb::class_<LineFault> fault(m, "LineFault");
   nb::enum_<LineFault::Kind>(fault, "Kind")
       .value("columns", LineFault::Kind::columns)
@@ -261,7 +263,8 @@ void bind_parser(nb::module_& m) {
       .value("weight", LineFault::Kind::weight)
       .value("time", LineFault::Kind::time)
       .value("late", LineFault::Kind::late)
-      .value("carriage_return", LineFault::Kind::carriage_return);
+      .value("carriage_return", LineFault::Kind::carriage_return)
+      .value("ragged", LineFault::Kind::ragged);
   fault.def_ro("kind", &LineFault::kind)
       .def_ro("line", &LineFault::line)
       .def_ro("column", &LineFault::column)
@@ -294,9 +297,10 @@ void bind_parser(nb::module_& m) {
       fields.append(nb::make_tuple(to_numpy(std::move(found.offset[k])), to_numpy(std::move(data))));
     }
     return nb::make_tuple(to_numpy(std::move(found.start)), to_numpy(std::move(found.end)),
-                          to_numpy(std::move(found.line)), fields, found.n_consumed);
+                          to_numpy(std::move(found.line)), fields, found.first_fault, found.n_consumed);
   }, "text"_a.noconvert(), "layout"_a, "columns"_a, "last"_a,
-     "Starts, ends and first lines of records, their fields in some columns, and the number of bytes read.");
+     "Starts, ends and first lines of records, their fields in some columns as (offsets, bytes), the first fault, and the "
+     "number of bytes read.");
   m.def("first_record", [](nb::bytes text, std::size_t start, const TextLayout& layout, bool last) {
     const std::string_view whole(text.c_str(), text.size());
     require(start < whole.size() && whole.back() == '\n', "text must end with a newline");

@@ -102,6 +102,22 @@ bool take_field(std::string_view line, std::size_t& at, const TextLayout& layout
   return true;
 }
 
+// Returns how many fields a record has, given where the field number `known` starts; -1 if a quote is not closed.
+// Empty fields at the end do not count if there are more fields than expected, and neither does a comment after blanks.
+int count_fields(std::string_view line, std::size_t at, int known, const TextLayout& layout, std::string& room) {
+  int filled = known;
+  int n_fields = known;
+  while (at <= line.size()) {
+    std::string_view field;
+    if (!take_field(line, at, layout, room, field)) return -1;
+    ++n_fields;
+    if (field.empty()) continue;
+    if (layout.delimiter == 0 && layout.comments.find(field[0]) != std::string::npos) return n_fields - 1;
+    filled = n_fields;
+  }
+  return std::max(filled, std::min(n_fields, layout.n_fields));
+}
+
 }  // namespace
 
 bool parse_integer(std::string_view text, std::int64_t& value) {
@@ -134,19 +150,32 @@ RecordFields take_fields(std::string_view text, const TextLayout& layout, const 
   found.data.resize(columns.size());
   std::vector<std::string> room(columns.empty() ? 0 : *std::max_element(columns.begin(), columns.end()) + 1);
   std::vector<std::string_view> field(room.size());
+  std::string scratch;
   RecordFinder finder;
   std::int64_t line = 0;
   std::size_t at = 0;
   while (at < text.size()) {
     const Record record = finder.find(text, at, layout, last);
     if (record.size == 0) break;
-    bool is_good = !record.is_empty && !record.has_stray_return;
+    using Kind = LineFault::Kind;
+    std::optional<Kind> fault;
+    if (record.has_stray_return) fault = Kind::carriage_return;
     std::size_t next = 0;
-    for (std::size_t column = 0; is_good && column < field.size(); ++column) {
+    int n_fields = 0;
+    for (std::size_t column = 0; !fault && column < field.size(); ++column) {
       field[column] = {};
-      if (next <= record.content.size()) is_good = take_field(record.content, next, layout, room[column], field[column]);
+      if (next > record.content.size()) continue;
+      if (!take_field(record.content, next, layout, room[column], field[column])) fault = Kind::quote;
+      ++n_fields;
     }
-    if (is_good) {
+    if (!fault && layout.n_fields > 0) {
+      n_fields = count_fields(record.content, next, n_fields, layout, scratch);
+      if (n_fields != layout.n_fields) fault = n_fields < 0 ? Kind::quote : Kind::ragged;
+    }
+    if (fault && !record.is_empty && !found.first_fault) {
+      found.first_fault = LineFault{*fault, line, n_fields, std::string(record.content.substr(0, 200))};
+    }
+    if (!fault && !record.is_empty) {
       found.start.push_back(static_cast<std::int64_t>(at));
       found.end.push_back(static_cast<std::int64_t>(at + record.size));
       found.line.push_back(line);
@@ -186,7 +215,13 @@ void EdgeText::take_line(std::string_view line, TextEdges& edges) {
       if (columns[k] == column) field[k] = found;
     }
   }
+  if (layout_.n_fields > 0) {
+    const int n_fields = count_fields(line, at, last + 1, layout_, scratch);
+    if (n_fields < 0) return fail(Kind::quote, last + 1, line);
+    if (n_fields != layout_.n_fields) return fail(Kind::ragged, n_fields, line);
+  }
   double weight = 1.0;
+  if (layout_.attributes && !take_attributes(line, at, weight)) return;
   if (layout_.w >= 0 && !(layout_.empty_v && field[2].empty())) {
     std::string_view text = field[2];
     if (text.size() > 1 && text[0] == '+') text.remove_prefix(1);
@@ -217,8 +252,30 @@ void EdgeText::take_line(std::string_view line, TextEdges& edges) {
     edges.u.push_back(u);
     edges.v.push_back(v);
   }
-  if (layout_.w >= 0) edges.w.push_back(weight);
+  if (layout_.w >= 0 || layout_.attributes) edges.w.push_back(weight);
   if (layout_.t >= 0) edges.t.push_back(time);
+}
+
+// Reads the weight in {'weight': 3, ...}, which is the rest of a line; 1 if there is none.
+bool EdgeText::take_attributes(std::string_view line, std::size_t at, double& weight) {
+  const std::string_view rest = at < line.size() ? trim(line.substr(at)) : "";
+  if (!rest.empty() && (rest.front() != '{' || rest.back() != '}')) {
+    fail(LineFault::Kind::number, 2, rest);
+    return false;
+  }
+  constexpr std::string_view kKey = "'weight':";
+  const std::size_t key = rest.find(kKey);
+  if (key == std::string_view::npos) return true;
+  std::string_view value = rest.substr(key + kKey.size());
+  value = trim(value.substr(0, value.find_first_of(",}")));
+  const char* const end = value.data() + value.size();
+  if (value.empty() || parse_number(value.data(), end, weight) != end) {
+    fail(LineFault::Kind::number, 2, value);
+    return false;
+  }
+  if (is_weight(weight, kSmallestWeight)) return true;
+  fail(LineFault::Kind::weight, 2, value);
+  return false;
 }
 
 // Reads the time of a line in the general case, or reports the fault.
@@ -246,8 +303,8 @@ bool EdgeText::take_time(std::string_view field, std::string_view line, double& 
 //
 // 1. Two ids with a delimiter between them: plain characters, perhaps in quotes, or integers, perhaps as 17.0.
 // 2. A weight and a time, in the order of the columns, if the layout has them. Values that would be faults are unusual.
-// 3. Columns that are not read, up to the newline. Quotes in them may contain newlines, and carriage returns may end
-//    other lines: if the fields do not end at this newline, the line is unusual.
+// 3. Columns that are not read, up to the newline, which must be as many as in other lines. Quotes in them may contain
+//    newlines, and carriage returns may end other lines: if the fields do not end at this newline, the line is unusual.
 // 4. The newline, perhaps after a carriage return; then the edge is appended.
 template <bool strings, bool timed>
 bool EdgeText::take_usual_line(const char*& p, const char* end, TextEdges& edges) const {
@@ -313,6 +370,18 @@ bool EdgeText::take_usual_line(const char*& p, const char* end, TextEdges& edges
   if (layout_.delimiter == 0 ? is_blank(*q) : *q == layout_.delimiter) {  // 3
     const char* const rest = q;
     q = static_cast<const char*>(std::memchr(q, '\n', end - q));
+    if (n_rest_ == 0) {  // only empty fields may follow
+      const char* at = rest;
+      while (is_blank(*at) || *at == layout_.delimiter) ++at;
+      if (at != q - (q[-1] == '\r')) return false;
+    } else if (n_rest_ > 0 && layout_.delimiter == 0) {
+      int n_fields = 0;
+      for (const char* at = rest; at < q; ++at) n_fields += is_blank(*at) && !is_blank(at[1]);
+      n_fields -= is_blank(q[-1]) || (q[-1] == '\r' && is_blank(q[-2]));
+      if (n_fields != n_rest_) return false;
+    } else if (n_rest_ > 0 && std::count(rest, q, layout_.delimiter) != n_rest_) {
+      return false;
+    }
     if (layout_.quotes && std::memchr(rest, '"', q - rest) != nullptr) {
       FieldScan scan(0);
       const auto result = scan.run({rest, static_cast<std::size_t>(q + 1 - rest)}, layout_);
@@ -320,8 +389,9 @@ bool EdgeText::take_usual_line(const char*& p, const char* end, TextEdges& edges
     } else if (std::memchr(rest, '\r', q - rest - (q[-1] == '\r')) != nullptr) {
       return false;
     }
-  } else if (*q == '\r') {
-    ++q;
+  } else {
+    if (n_rest_ > 0) return false;
+    q += *q == '\r';
   }
   if (*q != '\n') return false;  // 4
   if constexpr (strings) {
@@ -349,6 +419,8 @@ EdgeText::EdgeText(TextLayout layout, std::int64_t line)
     usual_ &= std::string_view("-+.:").find(layout_.delimiter) == std::string_view::npos;
     usual_ &= !(layout_.dates && layout_.delimiter == 0 && w > t);
   }
+  usual_ &= !layout_.attributes;
+  n_rest_ = layout_.n_fields == 0 ? -1 : layout_.n_fields - 2 - (w >= 0) - (t >= 0);
   // Characters that a string id may have on the fast path: comments begin with other characters.
   for (int c = ' '; c < 0x7f; ++c) is_plain_in_quotes_[c] = c != '"';
   for (int c = '!'; c < 0x7f; ++c) {

@@ -19,7 +19,10 @@
 namespace ohm {
 
 struct LineFault {
-  enum class Kind { columns, quote, integer, utf8, empty_id, number, weight, time, late, carriage_return };
+  enum class Kind {
+    columns, quote, integer, utf8, empty_id, number, weight, time, late, carriage_return,
+    ragged  // `column` is the number of fields
+  };
   Kind kind;
   std::int64_t line;  // from 1
   int column;
@@ -59,6 +62,7 @@ class EdgeText {
   template <bool strings, bool timed>
   bool take_usual_line(const char*& p, const char* end, TextEdges& edges) const;
   void take_line(std::string_view line, TextEdges& edges);
+  bool take_attributes(std::string_view line, std::size_t at, double& weight);
   bool take_time(std::string_view field, std::string_view line, double& t);
   void fail(LineFault::Kind kind, int column, std::string_view text);
 
@@ -71,16 +75,18 @@ class EdgeText {
   std::string unquoted_[4];
   double latest_;
   bool usual_;
+  int n_rest_;  // fields after those that are read, in usual lines; -1 if their number is not checked
   bool is_plain_[256] = {};
   bool is_plain_in_quotes_[256] = {};
 };
 
-// Some fields of each record that is neither empty nor damaged, for filters.
+// Some fields of each record that is neither empty nor damaged: columns of a table as text.
 struct RecordFields {
   std::vector<std::int64_t> start, end;            // of records, in the text, with the ends of their lines
   std::vector<std::int64_t> line;                  // number of the first line of each, from 0 on
   std::vector<std::vector<std::int64_t>> offset;   // of each column: where its fields start and end in `data`
   std::vector<std::vector<char>> data;             // a field that a record does not have is empty
+  std::optional<LineFault> first_fault;            // of a damaged record, which is left out; lines are counted from 0
   std::size_t n_consumed = 0;
 };
 

@@ -2,6 +2,7 @@
 from ohmlearn import certificate as certificate
 from ohmlearn import dask as dask
 from ohmlearn import edge_log as edge_log
+from ohmlearn import errors as errors
 from ohmlearn import estimators as estimators
 from ohmlearn import features as features
 from ohmlearn import gallery as gallery

@@ -270,7 +270,6 @@ def test_few_labels(folder: Path):
 REFUSED = {
     ("--state", "s.ohm"): "--state cannot be used with --features",
     ("--cluster", "local:2"): "--cluster cannot be used with --features",
-    ("--checkpoint", "c.ohm"): "--checkpoint cannot be used with --features",
     ("--memory", "2GB", "--n-nodes", "200"): "--memory cannot be used with --features",
     ("--passes", "3"): "--features reads the edges once; leave out --passes",
     ("--method", "restart"): "--method is about labels from the edges alone",

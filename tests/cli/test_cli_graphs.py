@@ -208,7 +208,10 @@ def test_skipped_rows_are_reported(tmp_path):
         (["solve", "e.csv", "words.csv", "-o", "x.csv"], "row 4: 'b' is not a number: 'x'"),
         (["solve", "e.csv", "empty.csv", "-o", "x.csv"], "a header, a column of node ids"),
         (["solve", "e.csv", "same.csv", "-o", "x.csv"], "must have different names, and none may"),
-        (["solve", "e.csv", "ragged.csv", "-o", "x.csv"], "row 2: 2 columns are needed, got 3"),
+        (
+            ["solve", "e.csv", "ragged.csv", "-o", "x.csv"],
+            "row 2: '1,2,3' has 3 fields, but there are 2 columns",
+        ),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(tmp_path, monkeypatch, args, message):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from ohmlearn import HFSClassifier, StreamingSparsifier, read_edges
+from ohmlearn import HFSClassifier, read_edges
 from ohmlearn.cli import main
 from ohmlearn.cli.forgetting_options import Forgetting
 
@@ -60,15 +60,6 @@ def test_sparsify_and_certify_agree_about_the_faded_graph(edges, tmp_path):
     assert json.loads(shown.stdout)["epsilon"] == pytest.approx(0.0, abs=1e-6)
     shown = invoke("certify", edges, h, "--json")
     assert json.loads(shown.stdout)["epsilon"] > 0.5
-
-
-def test_a_checkpoint_of_another_half_life_is_refused(edges, tmp_path):
-    how = ("--labels", tmp_path / "labels.csv", "-o", tmp_path / "out.csv")
-    saved = tmp_path / "run.ohm"
-    StreamingSparsifier(epsilon=0.8, half_life="2d", random_state=0).save(saved)
-    shown = invoke("label", edges, *how, "--half-life", "1d", "--checkpoint", saved)
-    assert shown.exit_code == 2
-    assert "--half-life 2d, but this command has 1d" in shown.stderr
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,8 @@
 
 import csv
 import json
-import os
-import random
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -138,63 +134,6 @@ def test_columns_of_a_pipe_are_told(files: tuple[Path, Path]):
     assert "standard input: u = 'src'" in found.stderr
 
 
-def run_until(args: list[str], seconds: float, number: int) -> subprocess.CompletedProcess[str]:
-    process = subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        out, err = process.communicate(timeout=seconds)
-    except subprocess.TimeoutExpired:
-        process.send_signal(number)
-        out, err = process.communicate()
-    return subprocess.CompletedProcess(args, process.returncode, out, err)
-
-
-def test_killed_at_random_moments_it_goes_on_to_the_same_file(tmp_path: Path):
-    # OHMLEARN_KILLS=50 for the long form.
-    generator = np.random.default_rng(1)
-    u, v = generator.integers(0, 3000, (2, 300_000))
-    edges, labels = tmp_path / "edges.txt", tmp_path / "labels.csv"
-    np.savetxt(edges, np.column_stack([u, v]), fmt="%d")
-    labels.write_text("0,a\n1,b\n2,a\n3,b\n")
-    common = [*OHMLEARN, "label", str(edges), "--labels", str(labels), "--passes", "2"]
-    start = time.perf_counter()
-    subprocess.run([*common, "-o", str(tmp_path / "whole.csv")], check=True, capture_output=True)
-    whole = time.perf_counter() - start
-    out, save = tmp_path / "out.csv", tmp_path / "save.ohm"
-    args = [*common, "-o", str(out), "--checkpoint", str(save), "--checkpoint-every", "0"]
-    kills = int(os.environ.get("OHMLEARN_KILLS", "3"))
-    moments = random.Random(2)
-    for _ in range(kills):
-        run_until(args, moments.uniform(0.3, 1.0) * whole, signal.SIGKILL)
-        assert not out.exists() or out.read_bytes() == (tmp_path / "whole.csv").read_bytes()
-    subprocess.run(args, check=True, capture_output=True)
-    assert out.read_bytes() == (tmp_path / "whole.csv").read_bytes()
-    assert not save.exists()
-
-
-def test_interrupted_it_says_how_to_go_on(tmp_path: Path):
-    edges, labels, save = tmp_path / "pipe.csv", tmp_path / "labels.csv", tmp_path / "save.ohm"
-    edges.write_text("u,v\n" + "".join(f"{i},{i + 1}\n" for i in range(200_000)))
-    labels.write_text("0,a\n200000,b\n")
-    args = [*OHMLEARN, "label", "-", "--labels", str(labels), "--checkpoint", str(save), "-q"]
-    args += ["--checkpoint-every", "0"]
-    process = subprocess.Popen(
-        args, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    assert process.stdin is not None
-    process.stdin.write(edges.read_bytes())  # and never the end of the file
-    process.stdin.flush()
-    deadline = time.monotonic() + 60
-    while not save.exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    save.unlink()  # it has read edges, and is waiting for more
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate()
-    assert process.returncode == 130
-    assert b"Interrupted after" in err
-    assert f"the same command continues from {save}".encode() in err
-    assert save.exists()
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -286,29 +225,6 @@ def test_labels_of_nodes_that_no_edge_has(files: tuple[Path, Path]):
     assert "no edge has any of these nodes, such as 'nobody'" in result.output
 
 
-def test_interrupted_after_the_first_pass_it_keeps_what_it_has(
-    files: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    edges, labels = files
-    save, whole, out = tmp_path / "save.ohm", tmp_path / "whole.csv", tmp_path / "out.csv"
-    label(edges, "--labels", labels, "-o", whole)
-
-    def interrupt(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr("ohmlearn.estimators.problem.refine", interrupt)
-        result = label(edges, "--labels", labels, "-o", out, "--checkpoint", save)
-    assert result.exit_code == 130
-    assert (
-        f"Interrupted after 19,335 edges; the same command continues from {save}" in result.output
-    )
-    assert not out.exists()
-    result = label(edges, "--labels", labels, "-o", out, "--checkpoint", save)
-    assert "Continuing from" in result.output
-    assert out.read_bytes() == whole.read_bytes()
-
-
 def test_bad_rows_can_be_left_out(files: tuple[Path, Path]):
     edges, labels = files
     edges.write_text("src,dst,w\np0,p1,1\np1,p2,-1\np1,p2,2\n")
@@ -316,17 +232,6 @@ def test_bad_rows_can_be_left_out(files: tuple[Path, Path]):
     result = label(edges, "--labels", labels, "--on-bad", "skip")
     assert result.exit_code == 0, result.output
     assert "1 bad row left out; " in result.output
-
-
-def test_a_checkpoint_of_another_command_is_refused(files: tuple[Path, Path], tmp_path: Path):
-    from ohmlearn import StreamingSparsifier
-
-    edges, labels = files
-    save = tmp_path / "save.ohm"
-    StreamingSparsifier(epsilon=0.7, random_state=0).update([0], [1]).save(save)
-    result = label(edges, "--labels", labels, "--checkpoint", save)
-    assert result.exit_code == 2
-    assert "was saved with --epsilon 0.7, but this command has 0.8" in result.output
 
 
 def test_unreached_nodes_are_told(files: tuple[Path, Path], tmp_path: Path):

@@ -45,7 +45,7 @@ def test_the_number_of_nodes_is_only_for_the_memory(files: Path):
         assert Path("o.csv").read_bytes() == answers[0]
 
 
-@pytest.mark.parametrize("more", [[], ["--checkpoint", "c.ohm"], ["--state", "s.ohm"]])
+@pytest.mark.parametrize("more", [[], ["--state", "s.ohm"]])
 def test_more_nodes_than_said_are_refused(files: Path, more: list[str]):
     command = ("edges.csv", "--labels", "labels.csv", "-o", "o.csv", *more, "--n-nodes")
     shown = label(*command, "59")
@@ -101,7 +101,7 @@ def test_a_folder_that_cannot_be_written_is_found_before_reading(
     monkeypatch.setattr(
         "ohmlearn.cli.label_command.open_edges", lambda *_, **__: pytest.fail("was read")
     )
-    for option in ("-o", "--report", "--checkpoint"):
+    for option in ("-o", "--report", "--state"):
         path = "/proc/x.csv"
         shown = label("edges.csv", "--labels", "labels.csv", option, path)
         assert shown.exit_code == 2

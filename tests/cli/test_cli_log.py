@@ -107,8 +107,6 @@ def test_labels_of_a_log(folder, tmp_path):
     assert f"Staleness {stale:.2g}" in invoke("label", folder, *options[:-1]).stderr
     rows = [line.split(",")[:2] for line in done.stdout.splitlines()[1:]]
     assert rows == [list(x) for x in zip("abcdef", exact.transduction_, strict=True)]
-    refused = invoke("label", folder, *options, "--checkpoint", tmp_path / "c.ohm")
-    assert "a log keeps its own sparsifier; leave out --checkpoint" in refused.stderr
 
 
 def test_what_is_not_a_log(tmp_path):

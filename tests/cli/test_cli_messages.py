@@ -52,22 +52,6 @@ def test_summaries_warnings_and_columns(odd: str):
     assert rows[0]["label"] == f"{RED}red"
 
 
-def test_checkpoints_and_pages(odd: str, monkeypatch: pytest.MonkeyPatch):
-    def interrupt(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    args = ["label", odd, "--labels", f"labels{ODD}.csv", "--checkpoint", f"run{ODD}.ohm"]
-    with monkeypatch.context() as patch:
-        patch.setattr("ohmlearn.estimators.problem.solve_hfs", interrupt)
-        result = invoke(*args)
-    assert result.exit_code == 130
-    assert is_clean(result)
-    assert f"continues from run{SHOWN}.ohm" in result.stderr
-    result = invoke(*args)
-    assert is_clean(result)
-    assert f"Continuing from run{SHOWN}.ohm" in result.stderr
-
-
 @pytest.mark.parametrize(
     "args",
     [

@@ -319,10 +319,6 @@ def test_what_is_missing_is_named(days: list[Path], known: Path, state: Path):
         (["--state", state, "--labels", known], f"there is no {state} yet; give the first EDGES"),
         ([days[0], "--state", state], f"{state} has no labels yet; give them with --labels"),
         (
-            [days[0], "--labels", known, "--state", state, "--checkpoint", "c.ohm"],
-            "--checkpoint and --state cannot be used together",
-        ),
-        (
             [days[0], "--labels", known, "--state", state, "--report", state],
             "are the same file",
         ),

@@ -8,9 +8,8 @@ import pytest
 from click.testing import CliRunner, Result
 from servers import serve_files
 
-from ohmlearn.cli import checkpoint, main
+from ohmlearn.cli import main
 from ohmlearn.reading import read_ahead
-from ohmlearn.sparsifier import StreamingSparsifier
 
 pytest.importorskip("pyarrow")
 pytestmark = pytest.mark.filterwarnings("ignore:.*labels are few for:UserWarning")
@@ -61,46 +60,6 @@ def test_mistakes_are_one_line(files, tmp_path, where, message):
     assert not output.exists()
 
 
-def test_a_checkpoint_of_another_filter_is_refused(files, tmp_path, monkeypatch):
-    class Crash(BaseException):
-        """Nothing is saved, as if the process was killed."""
-
-    monkeypatch.setattr(checkpoint, "WORTH", 0.0)
-    monkeypatch.setattr("ohmlearn.reading.byte_blocks.BLOCK", 4000)
-    kept = tmp_path / "run.ohm"
-    common = [
-        "label", files["all"], "--labels", files["labels"], "--max-edges", 200,
-        "--checkpoint-every", 0,
-    ]  # fmt: skip
-    whole, resumed = tmp_path / "whole.csv", tmp_path / "resumed.csv"
-    where = ["--where", "amount > 10"]
-    assert run(*common, *where, "-o", whole).exit_code == 0
-    add = StreamingSparsifier.add
-    count = iter(range(5))
-
-    def add_some(self, *args):
-        if next(count, None) is None:
-            raise Crash
-        return add(self, *args)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(StreamingSparsifier, "add", add_some)
-        with pytest.raises(Crash):
-            CliRunner().invoke(
-                main,
-                list(map(str, [*common, *where, "--checkpoint", kept, "-o", resumed])),
-                catch_exceptions=False,
-            )
-    for other in ([], ["--where", "amount > 11"]):
-        result = run(*common, *other, "--checkpoint", kept, "-o", resumed)
-        assert result.exit_code == 2
-        assert "was saved with --where amount > 10, but this command has" in result.stderr
-    result = run(*common, *where, "--checkpoint", kept, "-o", resumed)
-    assert result.exit_code == 0, result.output
-    assert "Continuing from" in result.stderr
-    assert resumed.read_bytes() == whole.read_bytes()
-
-
 def test_a_state_warns_of_another_filter(files, tmp_path):
     state = tmp_path / "s.ohm"
     common = ["--state", state, "-o", tmp_path / "out.csv"]
@@ -128,7 +87,7 @@ def test_edges_and_labels_from_a_server(files, tmp_path, monkeypatch):
         for folder, output in zip((f"{tmp_path}/", f"{server.address}/"), outputs, strict=True):
             result = run(
                 "label", f"{folder}all.csv", f"{folder}some.csv", "--labels", f"{folder}labels.csv",
-                "--checkpoint", tmp_path / "run.ohm", "--max-edges", 200, "-o", output,
+                "--max-edges", 200, "-o", output,
             )  # fmt: skip
             assert result.exit_code == 0, result.output
         assert outputs[0].read_bytes() == outputs[1].read_bytes()

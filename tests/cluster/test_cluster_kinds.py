@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ohmlearn import certify
-from ohmlearn.dask import ClusterEdges, PartitionError, label
+from ohmlearn.dask import ClusterEdges, label
 
 RNG = np.random.default_rng(0)
 U, V = RNG.integers(30, size=(2, 600))
@@ -28,14 +28,15 @@ def write(folder: Path, *headings: str) -> list[Path]:
 def test_partitions_have_the_same_kinds(tmp_path: Path):
     # The second file has no names of columns.
     paths = write(tmp_path, "user,item", "", "user,item")
-    edges = ClusterEdges(paths, partition_edges=100)
+    edges = ClusterEdges(paths, partition_edges=100, bipartite=True)
     assert edges.n_partitions > 1
     kept = edges.sparsify(random_state=0)
     assert len(edges.nodes) == 60
     assert edges.nodes.kinds == ("user", "item")
     assert certify(edges, kept.snapshot(), random_state=0).epsilon < 1
     known = {f"user:{i}": "eo"[i % 2] for i in range(8)}
-    found = label(paths, known, calibration=None, random_state=0, partition_edges=100)
+    how = {"partition_edges": 100, "bipartite": True}
+    found = label(paths, known, calibration=None, random_state=0, **how)
     answers = dict(zip(found.ids.tolist(), found.labels.tolist(), strict=True))
     assert all(answer == "eo"[int(node.split(":")[1]) % 2] for node, answer in answers.items())
 
@@ -47,16 +48,10 @@ def test_named_kinds_of_batches():
     assert len(edges.nodes) == 60
 
 
-def test_kinds_that_contradict_are_refused(tmp_path: Path):
-    edges = ClusterEdges(write(tmp_path, "src,dst", "user,item"), partition_edges=10)
-    with pytest.raises(PartitionError, match=r"partition 1.*: the nodes so far have no kinds"):
-        edges.sparsify(random_state=0)
-
-
 def test_columns_of_a_data_frame():
     frames, pandas = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
     table = pandas.DataFrame({"share": U / 7, "shop": U, "what": V, "user_id": U, "item_id": V})
-    edges = ClusterEdges(frames.from_pandas(table, npartitions=3))
+    edges = ClusterEdges(frames.from_pandas(table, npartitions=3), bipartite=True)
     edges.sparsify(random_state=0)
     assert edges.nodes.kinds == ("user", "item")
     assert len(edges.nodes) == 60

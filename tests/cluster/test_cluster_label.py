@@ -232,7 +232,6 @@ def test_the_command_tells_progress_and_writes_a_page(
 @pytest.mark.parametrize(
     ("args", "code", "message"),
     [
-        (["--checkpoint", "x.ohm"], 2, "--checkpoint has no use with --cluster"),
         (["--memory", "1GB", "--n-nodes", "300"], 2, "--memory has no use with --cluster"),
         (["--weight-col", "amount"], 2, "has no column 'amount', only 'src'"),
         (["--cluster", "local:many"], 2, "needs a number of workers, got 'local:many'"),

@@ -10,13 +10,19 @@ import pytest
 import scipy.sparse
 from stream_cases import edges
 
-from ohmlearn import EdgeLog, Graph, HFSClassifier, NodeTable, StreamingSparsifier, read_edges
+import ohmlearn
+from ohmlearn import EdgeLog, Graph, HFSClassifier, NodeTable, StreamingSparsifier
 from ohmlearn.estimators.label_input import find_classes, number_labels
 from ohmlearn.reading import SourceError
-from ohmlearn.reading.label_table import read_labels
+from ohmlearn.reading.label_table import as_node_ids, read_labels
 
 USERS, ITEMS = [1, 2, 2, 17], [1, 1, 2, 5]
 TYPED = (["user:1", "user:2", "user:2", "user:17"], ["item:1", "item:1", "item:2", "item:5"])
+
+
+def read_edges(source, **options):
+    """Read edges between two kinds of nodes, unless the options say something else."""
+    return ohmlearn.read_edges(source, **{"bipartite": True} | options)
 
 
 def write(path, headings, u=USERS, v=ITEMS, mark=","):
@@ -72,7 +78,10 @@ def test_sources_without_headings(tmp_path):
         arrays = np.array(USERS), np.array(ITEMS)
         for source in (text, tmp_path / "e.npy", arrays, [arrays], [(USERS, ITEMS)]):
             assert edges(read_edges(source, bipartite=kinds)) == expected
-        assert read_edges(text).columns == "u = column 0, v = column 1, no weights (guessed)"
+        assert (
+            read_edges(text, bipartite=None).columns
+            == "u = column 0, v = column 1, no weights (guessed)"
+        )
     assert edges(read_edges(write(tmp_path / "e.csv", "u,v"), bipartite=True))[0][0] == "left:1"
 
 
@@ -84,7 +93,7 @@ def test_matrices_need_not_be_square(tmp_path):
     )
     for name, first in (("e.npz", 0), ("e.mtx", 1)):
         with pytest.raises(SourceError, match=r"square matrix, got .*; if .* use bipartite=True"):
-            list(read_edges(tmp_path / name))
+            list(read_edges(tmp_path / name, bipartite=None))
         u, v, w = edges(read_edges(tmp_path / name, bipartite=True))
         assert u == [f"row:{at + first}" for at in (0, 1, 1)]
         assert v == [f"column:{at + first}" for at in (1, 0, 2)]
@@ -108,27 +117,27 @@ def test_overlapping_ids_are_not_merged(tmp_path):
     assert len(stream.nodes) == 600
 
 
-def test_an_unclear_pair_is_asked_about(tmp_path):
-    path = write(tmp_path / "e.csv", "shop,tag")
-    with pytest.warns(
-        UserWarning, match=r"'shop' and 'tag' share ids, such as 1, .* bipartite=True"
-    ):
-        assert edges(read_edges(path)) == (USERS, ITEMS, None)
-    assert edges(read_edges(path, bipartite=True))[0][0] == "shop:1"
+def test_an_id_in_both_columns_is_told_once(tmp_path):
+    path = tmp_path / "e.csv"
+    read = ohmlearn.read_edges
+    for headings, remedy in (("shop,tag", '"shop", "tag"'), ("user_id,item_id", '"user", "item"')):
+        write(path, headings)
+        names = " and ".join(map(repr, headings.split(",")))
+        said = f"1 is in both columns, {names}, and is read as one node; if these are different"
+        with pytest.warns(UserWarning, match=said) as found:
+            assert edges(read(path)) == (USERS, ITEMS, None)
+        (warning,) = found
+        assert f"use bipartite=({remedy}), if not, bipartite=False" in str(warning.message)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        list(read_edges(path, bipartite=False))
-        list(read_edges(write(path, "shop,tag", [1, 2], [3, 4])))  # no id in both columns
+        list(read(path, bipartite=False))
+        list(read(write(path, "shop,tag", [1, 2], [3, 4])))  # no id in both columns
         for headings in ("src,dst", "u,v", "node1,node2", "buyer,seller", "a,b", ""):
-            list(read_edges(write(path, headings)))
-
-
-def test_a_shared_id_in_a_later_batch_is_asked_about():
+            list(read(write(path, headings)))
     pa = pytest.importorskip("pyarrow")
     tables = [pa.table({"shop": [a], "tag": [b]}) for a, b in ((1, 2), (3, 4), (4, 5))]
-    stream = read_edges(tables)
-    with pytest.warns(UserWarning, match="share ids, such as 4"):
-        list(stream)
+    with pytest.warns(UserWarning, match="4 is in both columns"):
+        list(read(tables))
 
 
 def test_parts_without_headings_have_the_kinds_of_the_first(tmp_path):
@@ -138,34 +147,27 @@ def test_parts_without_headings_have_the_kinds_of_the_first(tmp_path):
     assert len(stream.nodes) == 6
 
 
-def test_contradicting_sources_are_refused_before_they_are_read(tmp_path):
-    first, second = tmp_path / "a.csv", tmp_path / "b.csv"
-    write(first, "user,item")
-    for headings, problem in (
-        (
-            "src,dst",
-            "b.csv: has one kind of nodes, but .*a.csv has the kinds user and item; say wh",
-        ),
-        (
-            "customer,product",
-            "b.csv: has the kinds customer and product, but .*a.csv has the kinds u",
-        ),
-    ):
-        write(second, headings)
-        with pytest.raises(SourceError, match=problem):
-            read_edges([first, second])
-        assert edges(read_edges([first, second], bipartite=("user", "item")))[0] == TYPED[0] * 2
+def test_kinds_that_do_not_fit_those_of_a_table_are_refused(tmp_path):
+    first, second = write(tmp_path / "a.csv", "user,item"), tmp_path / "b.csv"
     write(second, "item,user", ITEMS, USERS)
     assert edges(read_edges([first, second]))[1] == [*TYPED[1], *TYPED[0]]
-    write(first, "")
-    with pytest.raises(SourceError, match=r"kinds item and user, but .*a.csv has one kind of node"):
-        read_edges([first, second])
-    one = read_edges(first)
+    one = read_edges(first, bipartite=False)
     list(one)
-    with pytest.raises(
-        SourceError, match="the nodes so far have no kinds, such as 1, but now nodes"
-    ):
+    with pytest.raises(SourceError, match="nodes so far have no kinds, such as 1, but now nodes"):
         list(read_edges(second, nodes=one.nodes))
+
+
+@pytest.mark.parametrize("number", range(11))
+@pytest.mark.parametrize("kinds", [("user", "item"), True])
+def test_labels_of_integer_ids_in_every_format(tmp_path, number, kinds):
+    source = list(sources(tmp_path))[number]
+    stream = read_edges(source, bipartite=kinds)
+    assert stream.id_type == "string"
+    for text in ("user_id,label\n1,a\n17,b\n", "node,label\nuser:1,a\nuser:17,b\n"):
+        (tmp_path / "y.csv").write_text(text)
+        labels = read_labels(str(tmp_path / "y.csv"))
+        found = as_node_ids("y.csv", list(labels), stream.id_type, stream.kinds, heading=text[:4])
+        assert found.tolist() == ["user:1", "user:17"]
 
 
 def test_more_kinds_may_be_named(tmp_path):
@@ -283,7 +285,8 @@ def test_float_ids_of_labels(tmp_path):
     edges_path, labels_path = tmp_path / "e.csv", tmp_path / "y.csv"
     labels_path.write_text("user_id,label\n6507.0,x\n1,y\n")
     for headings in ("user,item", "src,dst"):
-        stream = read_edges(write(edges_path, headings, [6507.0, 1.0], [3, 3]))
+        kinds = headings == "user,item"
+        stream = read_edges(write(edges_path, headings, [6507.0, 1.0], [3, 3]), bipartite=kinds)
         list(stream)
         labels = find_classes(read_labels(str(labels_path)), ids=stream.nodes)
         found = stream.nodes.ids(number_labels(labels, stream.nodes).nodes).tolist()
@@ -327,7 +330,7 @@ def test_saved_with_kinds(tmp_path):
     assert kept.nodes.kinds == ("user", "item")
     write(tmp_path / "f.csv", "src,dst")
     with pytest.raises(SourceError, match=r"f.csv: nodes are of the kinds .*; if they are the"):
-        list(read_edges(tmp_path / "f.csv", nodes=kept.nodes))
+        list(read_edges(tmp_path / "f.csv", nodes=kept.nodes, bipartite=None))
 
 
 def test_a_log_keeps_kinds(tmp_path):
@@ -345,7 +348,7 @@ def test_a_log_keeps_kinds(tmp_path):
             log.remove_nodes([1])
         with pytest.raises(ValueError, match="so ids start with one"):
             log.append([1], [2])
-    together = read_edges([folder, tmp_path / "e.csv"])
+    together = read_edges([folder, tmp_path / "e.csv"], bipartite=("user", "item"))
     assert len(edges(together)[0]) == 8
     assert together.nodes.kinds == ("user", "item")
 

@@ -38,6 +38,8 @@ TEXT_FAULTS = [
     ),
     ("u,v,w\n1,2,1\n1,2,x\n", r"row 3: the weight, 'w', is not a number: 'x'"),
     ("u,v,w\n1,2,1\n1,2,\n", r"row 3: the weight, 'w', is not a number"),
+    ("u,v\n1,2\n1,2,3\n", r"row 3: '1,2,3' has 3 fields, but there are 2 columns; if a value"),
+    ("u,v,note\n1,2,x\n1,2\n", r"row 3: '1,2' has 2 fields, but there are 3 columns"),
     (b"u,v\na,b\na,\xff\n", r"row 3: 'v' is not UTF-8"),
     (b"u,v\na,b\na,\xed\xa0\x80\n", r"row 3: 'v' is not UTF-8"),
 ]

@@ -119,18 +119,6 @@ def test_all_formats_agree_with_sql(files):
     assert n_chosen > 10 * N_ROWS
 
 
-def test_a_filtered_reading_resumes_anywhere(files):
-    for path in files:
-        options = {"source_col": "src", "target_col": "dst", "weight_col": "row"}
-        where = "amount > 2 or kind is null"
-        first = read_edges(path, where=where, **options)
-        places, batches = zip(*[(first.place, batch.w.tolist()) for batch in first], strict=True)
-        for at, place in enumerate(places):
-            again = read_edges(path, where=where, nodes=first.nodes, **options)
-            again.start_at(place)
-            assert [batch.w.tolist() for batch in again] == list(batches[at:]), path.name
-
-
 def test_row_groups_that_cannot_have_such_rows_are_not_read(tmp_path):
     path = tmp_path / "e.parquet"
     n = 4000

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 __all__ = ["cluster_option", "open_on_cluster"]
 
 REFUSED = {
-    "checkpoint": "Dask recomputes lost tasks; checkpoints are not supported",
     "memory": "it limits a single process; give --max-edges or --epsilon",
     "n_nodes": "workers find the nodes themselves",
 }

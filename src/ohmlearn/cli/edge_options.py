@@ -9,7 +9,6 @@ import click
 from ohmlearn.cli.messages import shows_progress, status_line, tell
 
 if TYPE_CHECKING:
-    from ohmlearn.cli.checkpoint import Checkpoint
     from ohmlearn.cli.state_option import StateIntake
     from ohmlearn.edges import Batch, Edges
     from ohmlearn.nodes import NodeTable
@@ -61,8 +60,7 @@ READING = (
         "--bipartite/--one-kind",
         default=None,
         help="Whether the two ends are two kinds of nodes, such as users and items, whose ids may "
-        "overlap. Then ids start with the kind, as in user:17. By default, if the names of the "
-        "columns say so.",
+        "overlap. Then ids start with the kind, as in user:17.",
     ),
     click.option(
         "--kinds",
@@ -240,7 +238,7 @@ def watch_edges(
     stream: "Edges",
     options: dict[str, Any],
     sparsifier: "StreamingSparsifier | None" = None,
-    checkpoint: "Checkpoint | StateIntake | None" = None,
+    intake: "StateIntake | None" = None,
     needs_edges: bool = False,
 ) -> "Edges":
     """Return edges that tell the status line how far they have been read.
@@ -252,9 +250,8 @@ def watch_edges(
         Those of `edge_options`.
     sparsifier : StreamingSparsifier, optional
         Receives the edges of the first reading; its size is shown as well.
-    checkpoint : Checkpoint or StateIntake, optional
-        Saves the sparsifier during the first reading and skips edges that it has seen, or takes
-        note of the sources of a state.
+    intake : StateIntake, optional
+        Takes note of the sources of a state during the first reading.
     needs_edges : bool
         Whether a stream without any edge is refused.
     """
@@ -265,7 +262,7 @@ def watch_edges(
         if number > 1:
             yield from shown
             return
-        yield from shown if checkpoint is None else checkpoint.unseen(shown)
+        yield from shown if intake is None else intake.unseen(shown)
         print_bad(stream, options)
         if needs_edges and stream.n_read == 0:
             _refuse_empty(stream)

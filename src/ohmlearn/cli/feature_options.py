@@ -36,7 +36,6 @@ NO_COLUMN = "no column is called node"  # what read_features says then
 REFUSED = {
     "state": "the model in a state is one of edges and labels",
     "cluster": "features are joined in one process",
-    "checkpoint": "edges are read once, without a checkpoint",
     "memory": "the memory for features is not known; give --max-edges",
 }
 OF_EDGES_ALONE = ("method", "normalization")  # options of the other model

@@ -209,7 +209,7 @@ def resistance(output: str, pairs: str | None, **options: Any) -> None:
     check_table_path(output, options["csv_safe"])
     check_outputs({"-o": output}, *options["edges"], pairs)
     stream = open_edges(options)
-    asked = None if pairs is None else _read_pairs(pairs, two_kinds=bool(stream.kinds))
+    asked = None if pairs is None else _read_pairs(pairs, stream.kinds)
     if pairs is not None and asked is not None:
         check_ids(stream, pairs, asked.ravel().tolist())
     graph, nodes = _load(stream, options), stream.nodes
@@ -235,16 +235,20 @@ def resistance(output: str, pairs: str | None, **options: Any) -> None:
     write_output(output, {"u": a, "v": b, "resistance": found}, options["csv_safe"])
 
 
-def _read_pairs(path: str, *, two_kinds: bool) -> "NDArray[np.object_]":
-    """Return the ids of pairs in a table, as strings: an array of two rows."""
+def _read_pairs(path: str, kinds: tuple[str, ...]) -> "NDArray[np.object_]":
+    """Return the ids of pairs in a table, as strings: an array of two rows.
+
+    If nodes are of several `kinds`, the headings may name those of the two columns.
+    """
     import numpy as np
 
     from ohmlearn.reading.read_edges import open_stream
     from ohmlearn.reading.read_options import PairOptions
     from ohmlearn.reading.source_errors import refuse_source
 
-    options = PairOptions(id_type="string", bipartite=None if two_kinds else False)
-    stream = open_stream(path, options)
+    stream = open_stream(path, PairOptions(id_type="string", bipartite=bool(kinds)))
+    if not set(stream.kinds) <= set(kinds):
+        stream = open_stream(path, PairOptions(id_type="string", bipartite=False))
     batches = list(stream)
     if not stream.n_read:
         refuse_source(path, "has no pair; a row is two nodes")
@@ -269,8 +273,8 @@ def solve(right_hand_sides: str, output: str, tol: float, **options: Any) -> Non
     import numpy as np
 
     from ohmlearn.reading.label_table import as_node_ids
-    from ohmlearn.reading.node_values import read_node_values
     from ohmlearn.reading.source_errors import refuse_source
+    from ohmlearn.reading.text_table import read_node_values
     from ohmlearn.report.write_table import check_table_path
     from ohmlearn.solver import LaplacianSolver
 
@@ -287,7 +291,7 @@ def solve(right_hand_sides: str, output: str, tol: float, **options: Any) -> Non
     if numbers.mask.any():
         at = int(np.argmax(numbers.mask))
         why = f"node {named[at]!r} is not in the graph"
-        refuse_source(right_hand_sides, why, f"row {rows[at]}")
+        refuse_source(right_hand_sides, why, rows[at])
     b = np.zeros((graph.n_nodes, len(names)))
     np.add.at(b, numbers.data, values)
     with phase("solving"):

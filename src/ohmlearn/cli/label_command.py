@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ohmlearn.certificate import Certificate
-    from ohmlearn.cli.checkpoint import Checkpoint
     from ohmlearn.cli.state_option import State, StateIntake
     from ohmlearn.edges import Edges
     from ohmlearn.estimators.kept_graph import KeptGraph
@@ -124,12 +123,6 @@ class LabelOutcome(NamedTuple):
     "--no-certificate", is_flag=True, help="With --report: leave out measuring the sparsifier."
 )
 @click.option(
-    "--checkpoint",
-    type=click.Path(dir_okay=False),
-    help="Save progress here; the same command continues from it.",
-)
-@click.option("--checkpoint-every", type=float, default=2.0, hidden=True)
-@click.option(
     "--state",
     type=click.Path(dir_okay=False),
     help="Keep the model in this file: EDGES are added to those of earlier runs, labels are kept, "
@@ -166,8 +159,7 @@ def label(**options: Any) -> None:
     from ohmlearn.report.write_table import NodeIds, check_table_path
 
     check_table_path(options["output"], options["csv_safe"])
-    files = ("report", "checkpoint", "state")
-    outputs = {"-o": options["output"], **{f"--{x}": options[x] for x in files}}
+    outputs = {"-o": options["output"], "--report": options["report"], "--state": options["state"]}
     _check_state_options(options)
     check_label_columns(options)
     check_feature_options(options)
@@ -210,9 +202,8 @@ def _check_state_options(options: dict[str, Any]) -> None:
         if options["again"]:
             raise click.UsageError("--again needs --state")
         return
-    for name in ("checkpoint", "cluster"):
-        if options[name] is not None:
-            raise click.UsageError(f"--{name} and --state cannot be used together")
+    if options["cluster"] is not None:
+        raise click.UsageError("--cluster and --state cannot be used together")
 
 
 def _label(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> LabelOutcome:
@@ -227,14 +218,14 @@ def _label(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> Labe
             )
         else:
             stream = open_edges(options, needs_times=forgetting.needs_times)
-        sparsifier, checkpoint = _make_sparsifier(options, stream, forgetting, labels)
+        sparsifier = _make_sparsifier(options, stream, forgetting, labels)
         p = make_parameters(options, stream.rereadable, labels, **forgetting.parameters)
         edges = stream
         if options["cluster"]:
             check_durations(options, stream.time_unit)
         else:
             check_ids(stream, labels.path, list(labels), heading=labels.id_heading)
-            edges = watch_edges(stream, options, sparsifier, checkpoint, needs_edges=True)
+            edges = watch_edges(stream, options, sparsifier, needs_edges=True)
         line = status_line()
         if line is not None and options["report"] and not options["no_certificate"]:
             line.n_later = MOST_PASSES
@@ -246,11 +237,13 @@ def _label(options: dict[str, Any], labels: Any, forgetting: Forgetting) -> Labe
             )  # fmt: skip
             certificate = _certify(found.problem.full_graph, edges, options)
         except KeyboardInterrupt:
-            _save(sparsifier, checkpoint)
+            seen = ""
+            if sparsifier is not None:
+                seen = f" after {sparsifier.n_edges_seen_:,} edges; with --state FILE the same "
+                seen += "command continues at the file where it was stopped"
+            tell(f"Interrupted{seen}")
             raise click.exceptions.Exit(130) from None
-
-    finish = (lambda: None) if checkpoint is None else checkpoint.remove
-    return _outcome(found, stream, certificate, {}, finish)
+    return _outcome(found, stream, certificate, {}, lambda: None)
 
 
 def _outcome(
@@ -297,7 +290,7 @@ def _label_with_state(options: dict[str, Any], labels: Any, forgetting: Forgetti
         raise click.UsageError(f"{state.path} has no labels yet; give them with --labels")
     classes = set(() if found is None or found.problem is None else found.problem.classes)
     _check_classes(classes, options)
-    sparsifier, _ = _make_sparsifier(options, None, forgetting, labels, classes)
+    sparsifier = _make_sparsifier(options, None, forgetting, labels, classes)
     assert sparsifier is not None
     if found is not None:
         sparsifier = state.check_options(sparsifier)
@@ -374,18 +367,12 @@ def _make_sparsifier(
     forgetting: Forgetting,
     labels: Any,
     classes: "Iterable[Any]" = (),
-) -> tuple["StreamingSparsifier | None", "Checkpoint | None"]:
-    """Return a new sparsifier, or that of the checkpoint; clusters and logs have their own."""
-    from ohmlearn.cli.checkpoint import Checkpoint
-    from ohmlearn.reading import EdgeStream
+) -> "StreamingSparsifier | None":
+    """Return a new sparsifier; clusters and logs have their own."""
     from ohmlearn.sparsifier import StreamingSparsifier
 
-    if options["cluster"]:
-        return None, None
-    if stream is not None and stream.is_log:
-        if options["checkpoint"] is not None:
-            raise click.UsageError("a log keeps its own sparsifier; leave out --checkpoint")
-        return None, None
+    if options["cluster"] or (stream is not None and stream.is_log):
+        return None
     max_edges = options["max_edges"]
     if options["memory"] is not None:
         from ohmlearn.cli.memory_budget import find_budget
@@ -395,32 +382,13 @@ def _make_sparsifier(
         classes = classes or labels.classes()
         budget = find_budget(options, stream, passes, classes, labels or ())
         max_edges = budget.edges_within(options["memory"])
-    sparsifier = StreamingSparsifier(
+    return StreamingSparsifier(
         epsilon=options["epsilon"],
         max_edges=max_edges,
         random_state=options["seed"],
         n_jobs=options["threads"],
         **forgetting.parameters,
     )
-    if options["checkpoint"] is None:
-        return sparsifier, None
-    assert isinstance(stream, EdgeStream)
-    checkpoint = Checkpoint(options["checkpoint"], sparsifier, stream, **options)
-    if not options["quiet"]:
-        checkpoint.print_start()
-    return checkpoint.sparsifier, checkpoint
-
-
-def _save(sparsifier: "StreamingSparsifier | None", checkpoint: "Checkpoint | None") -> None:
-    """Save what an interrupted run has seen, and say how to continue."""
-    if sparsifier is None:
-        tell("Interrupted")
-        return
-    hint = "with --checkpoint FILE an interrupted run can be continued"
-    if checkpoint is not None:
-        checkpoint.save()
-        hint = f"the same command continues from {checkpoint.path}"
-    tell(f"Interrupted after {sparsifier.n_edges_seen_:,} edges; {hint}")
 
 
 def _certify(h: "Graph", edges: "Edges", options: dict[str, Any]) -> "Certificate | str":

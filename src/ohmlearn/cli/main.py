@@ -110,7 +110,7 @@ def repeat_command(without: Collection[str] = ()) -> str:
     parts = ["ohmlearn", str(context.info_name)]
     for parameter in context.command.params:
         value = context.params.get(str(parameter.name))
-        if value is None or parameter.name in ("output", "report", "checkpoint", *without):
+        if value is None or parameter.name in ("output", "report", *without):
             continue
         if value is False and (not parameter.secondary_opts or parameter.default is not None):
             continue

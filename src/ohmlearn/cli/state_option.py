@@ -212,7 +212,7 @@ class StateIntake:
         digests = [EdgeDigest() for _ in self.sources]
         for batch in batches:
             assert self._stream is not None
-            digests[self._stream.place.source].add(batch)
+            digests[self._stream.source].add(batch)
             yield batch
         for source, digest in zip(self.sources, digests, strict=True):
             source |= {"n_edges": digest.n_edges, "digest": digest.hex()}

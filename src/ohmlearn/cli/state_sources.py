@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ohmlearn.edges import Batch
 from ohmlearn.reading.remote import describe_remote, is_remote
 
-__all__ = ["EdgeDigest", "describe_file", "some_rows"]
+__all__ = ["EdgeDigest", "describe_file"]
 
 BLOCK, N_BLOCKS = 1 << 16, 16  # of a file, to notice an edit at once
 TYPES = ("<i4", "<i4", "<f8", "<f8")  # of columns u, v, w, t
@@ -50,21 +49,9 @@ class EdgeDigest:
                 sums[at] = zlib.crc32(np.ascontiguousarray(values, dtype=TYPES[at]).data, sums[at])
         self._state = (n_edges + len(batch[0]), *sums)
 
-    def copy(self) -> "EdgeDigest":
-        """Return one that can be given other edges from here on."""
-        other = EdgeDigest()
-        other._state = self._state
-        return other
-
     def hex(self) -> str:
         """Return the digest of all edges so far."""
         return "".join(f"{number:08x}" for number in self._state)
-
-
-def some_rows(batch: Batch, start: int, stop: int) -> Batch:
-    """Return a part of a batch."""
-    parts: Any = (None if column is None else column[start:stop] for column in batch)
-    return Batch(*parts)
 
 
 def describe_file(name: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from ohmlearn.checks.edge_arrays import check_node_ids
 from ohmlearn.graph import Graph
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_identity import are_reordered
-from ohmlearn.reading.column_headings import is_known_id
+from ohmlearn.reading.column_headings import is_id
 from ohmlearn.reading.label_table import as_node_ids, gather
 from ohmlearn.reading.source_errors import refuse_source
 
@@ -626,7 +626,7 @@ def _is_table(names: list[Any], columns: list[list[Any]]) -> bool:
     if len(names) < 2:
         return False
     headings = [str(name).lower() for name in names]
-    if any(heading in NODES or is_known_id(heading) for heading in headings):
+    if any(heading in NODES or is_id(heading) for heading in headings):
         return True
     if len(names) == 2 and not {*VALUES}.isdisjoint(headings):
         return True

@@ -15,7 +15,7 @@ from ohmlearn.checks.parameters import require_extra
 from ohmlearn.nodes import NodeTable
 from ohmlearn.nodes.node_ids import FractionError, Ids, Strings, decode_strings, read_ids
 from ohmlearn.reading.arrow_objects import read_whole
-from ohmlearn.reading.column_headings import find_ends, is_known_id
+from ohmlearn.reading.column_headings import find_ends, is_id
 from ohmlearn.reading.read_options import EDGE_ENDS
 from ohmlearn.reading.source_errors import refuse_source, shorten
 
@@ -116,7 +116,7 @@ def _column_from_pandas(name: str, column: Any, source: str, is_optional: bool) 
             source,
             f"the column {name!r} has values of different types, such as {shorten(str(first))} and "
             f"{shorten(str(values[at]))}; make all of them numbers, or all of them texts",
-            f"row {at}",
+            at,
         )
 
 
@@ -215,7 +215,7 @@ def find_node_column(
             f"the columns {u!r} and {v!r} seem to be the ends of edges, not features of nodes; are "
             f"the files swapped? If not, name the column with the ids in node_col",
         )
-    known = [name for name in names if is_known_id(name)]
+    known = [name for name in names if is_id(name)]
     if len(known) == 1:
         return known[0]
     refuse_source(
@@ -285,13 +285,13 @@ def take_ids(column: Any, name: str, source: str, first_row: int) -> NDArray[Any
         refuse_source(
             source,
             f"the ids in the column {name!r} must be {error.wanted}",
-            f"row {first_row + error.at}",
+            first_row + error.at,
         )
     if missing is not None and missing.any():
         refuse_source(
             source,
             f"the id in the column {name!r} is missing; leave the row out",
-            f"row {first_row + int(np.argmax(missing))}",
+            first_row + int(np.argmax(missing)),
         )
     check_different(ids, source, first_row)
     return as_array(ids)

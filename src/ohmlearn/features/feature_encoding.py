@@ -247,7 +247,7 @@ def _plan_column(name: str, column: Any, source: str, first_row: int) -> Numbers
         refuse_source(
             source,
             f"the column {name!r} is {what}; correct it, or make it empty, which means missing",
-            f"row {first_row + at}",
+            first_row + at,
         )
     what = "true or false" if types.is_boolean(kind) else "numbers"
     if types.is_integer(kind) and len(values) > MANY and len(np.unique(values)) == len(values):
@@ -269,7 +269,7 @@ def _refuse_values(name: str, column: Any, source: str, first_row: int) -> NoRet
         source,
         f"the column {name!r} has the type {column.type}, which is neither a number nor a text: "
         f"{shorten(value)}; {remedy}",
-        f"row {first_row + at}",
+        first_row + at,
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,21 +10,19 @@ from typing import Any
 from ohmlearn.checks.parameters import require_extra
 from ohmlearn.features.feature_columns import NODES, Column, find_columns, find_node_column
 from ohmlearn.features.node_features import NodeFeatures
-from ohmlearn.reading.byte_blocks import ByteSource, line_blocks
-from ohmlearn.reading.column_headings import is_known_id
+from ohmlearn.reading.byte_blocks import ByteSource
+from ohmlearn.reading.column_headings import is_id
 from ohmlearn.reading.file_names import check_one_format, find_files, find_format
 from ohmlearn.reading.label_table import NUMBER
 from ohmlearn.reading.remote import is_remote, open_remote
 from ohmlearn.reading.source_errors import reading, refuse_source, shorten
+from ohmlearn.reading.text_table import read_text_table
 
 __all__ = ["read_features"]
 
-DELIMITERS = ",\t;|"
-BLOCK, LARGEST_BLOCK = 1 << 24, (1 << 31) - 1  # bytes of text that decide the types of columns
+BLOCK = 1 << 24  # bytes of text that decide the types of columns
 # Texts that mean a missing value, in lower case.
 MISSING = ("", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "<na>")
-SPELLINGS = sorted({spell for text in MISSING for spell in (text, text.upper(), text.title())})
-SPELLINGS.append("NaN")
 
 
 def read_features(
@@ -164,79 +161,74 @@ def _read_text(path: str, node_col: Column | None, columns: Sequence[str] | None
     import pyarrow as pa
 
     pc = require_extra("pyarrow.compute", "files")
-    names, delimiter, n_skipped = _read_heading(path, node_col)
-    node = find_node_column(names, path, node_col)
-    schema = pa.schema([(name, pa.string()) for name in names])
-    wanted = _wanted(schema, path, node, columns)
-    try:
-        table = _parse_text(path, delimiter, n_skipped, node, wanted, BLOCK)
-    except pa.ArrowInvalid as error:
-        if "conversion error" not in str(error):
-            raise
-        # A later block has values of another type, so larger blocks must decide about it.
-        table = _parse_text(path, delimiter, n_skipped, node, wanted, LARGEST_BLOCK)
-    for at, field in enumerate(table.schema):
-        if pa.types.is_binary(field.type):
+    style = "tsv" if find_format(path) == "tsv" else "csv"
+    node = ""
+
+    def choose(names: list[str], first: bytes) -> list[str]:
+        nonlocal node
+        _check_heading(path, names, first, node_col)
+        node = find_node_column(names, path, node_col)
+        return _wanted(pa.schema([(name, pa.string()) for name in names]), path, node, columns)
+
+    table = read_text_table(path, style, "features", choose).to_arrow()
+    for at, name in enumerate(table.column_names):
+        column = table.column(at)
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid:
             refuse_source(
-                path,
-                f"the column {field.name!r} is not UTF-8; convert the file, for example with iconv",
+                path, f"the column {name!r} is not UTF-8; convert the file, for example with iconv"
             )
-        if pa.types.is_string(field.type) and field.name != node:
-            column = table.column(at)
-            simple = pc.utf8_lower(pc.utf8_trim_whitespace(column))
-            known = pc.if_else(pc.is_in(simple, pa.array(MISSING)), None, column)
-            table = table.set_column(at, field.name, known)
-    ids = table.column(node)
-    is_empty = pc.equal(pc.utf8_trim_whitespace(ids), "")
-    at = table.schema.names.index(node)
-    return table.set_column(at, node, pc.if_else(is_empty, None, ids))
+        simple = pc.utf8_trim_whitespace(column)
+        if name == node:
+            known = pc.if_else(pc.equal(simple, ""), None, column)
+        else:
+            simple = pc.utf8_lower(simple)
+            missing = pc.is_in(simple, pa.array(MISSING, pa.large_string()))
+            known = _as_values(pc.if_else(missing, None, column))
+        table = table.set_column(at, name, known)
+    return table
 
 
-def _parse_text(
-    path: str, delimiter: str, n_skipped: int, node: str, wanted: list[str], block: int
-) -> Any:
+def _as_values(texts: Any) -> Any:
+    """Return a column of texts as numbers, truth values or dates, if all of them are.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> for texts in (["1", "2.5"], ["true", None], ["2026-03-31"], ["1", "x"]):
+    ...     print(_as_values(pyarrow.chunked_array([texts])).type)
+    double
+    bool
+    date32[day]
+    string
+    """
     import pyarrow as pa
 
-    text = require_extra("pyarrow.csv", "files")
-    with ByteSource(path) as source:
-        return text.read_csv(
-            source.file,
-            text.ReadOptions(block_size=block, skip_rows=n_skipped),
-            text.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-            text.ConvertOptions(
-                column_types={node: pa.string()},
-                include_columns=wanted,
-                null_values=SPELLINGS,
-                strings_can_be_null=False,
-            ),
-        )
+    if texts.null_count == len(texts):
+        return pa.chunked_array([pa.nulls(len(texts))])
+    for kind in (
+        pa.int64(), pa.bool_(), pa.date32(), pa.timestamp("s"), pa.timestamp("ns"),
+        pa.timestamp("ns", "UTC"), pa.float64(),
+    ):  # fmt: skip
+        try:
+            return texts.cast(kind)
+        except pa.ArrowInvalid:
+            continue
+    return texts
 
 
-def _read_heading(path: str, node_col: Column | None) -> tuple[list[str], str, int]:
-    """Return the names of the columns of a text, the delimiter, and how many lines are before."""
-    with ByteSource(path) as source:
-        block = next(line_blocks(source), b"")
-    if block[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        refuse_source(path, "is UTF-16; convert it to UTF-8 first, for example with iconv")
-    lines = block.decode("utf-8-sig", errors="replace").splitlines()
-    n_skipped, text = next(((at, line) for at, line in enumerate(lines) if line.strip()), (0, ""))
-    if not text:
-        refuse_source(path, "is empty: there is no row with features")
-    delimiter = max(DELIMITERS, key=text.count)
-    names = next(csv.reader(lines[n_skipped:], delimiter=delimiter))
+def _check_heading(path: str, names: list[str], first: bytes, node_col: Column | None) -> None:
+    """Refuse a text whose first record does not name the columns."""
+    text = shorten(first.decode(errors="replace"))
     if len(names) == 1:
-        refuse_source(
-            path, f"the first line, {shorten(text)}, has one column; is it CSV with a header?"
-        )
+        refuse_source(path, f"the first line, {text}, has one column; is it CSV with a header?")
     is_named = isinstance(node_col, str) or any(
-        name.strip().lower() in NODES or is_known_id(name) for name in names
+        name.strip().lower() in NODES or is_id(name) for name in names
     )
     numbers = [name.strip() for name in names if NUMBER.fullmatch(name.strip())]
     if len(numbers) == len(names) or (not is_named and not _are_counted(numbers)):
-        refuse_source(
-            path, f"the first line, {shorten(text)}, must be a header with the names of columns"
-        )
-    return names, delimiter, n_skipped
+        refuse_source(path, f"the first line, {text}, must be a header with the names of columns")
 
 
 def _are_counted(numbers: list[str]) -> bool:

@@ -99,7 +99,7 @@ def take_ids(source: Source, ids: Any, side: str, row: int, kind: str | None) ->
     try:
         found = read_ids(ids, side)
     except FractionError as error:
-        refuse_source(source.name, f"node ids must be {error.wanted}", f"row {row + error.at}")
+        refuse_source(source.name, f"node ids must be {error.wanted}", row + error.at)
     if (source.options.id_type or kind) == "string" and not isinstance(found.ids, Strings):
         return IdColumn(as_ids(found.ids.astype(str), side), found.missing)
     return found
@@ -171,7 +171,7 @@ class PackedColumn:
         size = (stop - start) * self.dtype.itemsize
         data = self._file.read(size)
         if len(data) < size:
-            refuse_source(self._name, f"{self._column} ends too early", f"row {start + 1}")
+            refuse_source(self._name, f"{self._column} ends too early", start + 1)
         self._row = stop
         return np.frombuffer(data, dtype=self.dtype)
 

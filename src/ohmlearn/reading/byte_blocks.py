@@ -13,7 +13,7 @@ from ohmlearn.reading.read_ahead import ReadAhead
 from ohmlearn.reading.remote import is_remote, open_remote
 from ohmlearn.reading.source_errors import reading, refuse_source
 
-__all__ = ["ByteSource", "CountedBlocks", "line_blocks"]
+__all__ = ["ByteSource", "line_blocks"]
 
 BLOCK = 1 << 20
 LONGEST_LINE = 1 << 24
@@ -46,16 +46,13 @@ class ByteSource:
         if pipe is None and (filesystem is not None or is_remote(name)):
             remote = self._stack.enter_context(opened or open_remote(name, filesystem))
             self._size: int | None = remote.size
-            self._can_seek = remote.seekable()
             raw: Any = self._stack.enter_context(io.BufferedReader(remote, BLOCK))
         elif pipe is None:
             raw = self._stack.enter_context(open(name, "rb"))  # noqa: SIM115
             self._size = os.fstat(raw.fileno()).st_size
-            self._can_seek = True
         else:
             raw = pipe
             self._size = None
-            self._can_seek = False
         self._raw = raw
         self.file: Any = self._decompress(raw)
 
@@ -83,15 +80,6 @@ class ByteSource:
         """Return which share of the file on disk has been read; None for a pipe."""
         return None if not self._size else min(1.0, self._raw.tell() / self._size)
 
-    def skip(self, count: int) -> None:
-        """Skip the first bytes of the content; those of a file that is not compressed unread."""
-        if self._can_seek and self.file is self._raw:
-            self.file.seek(count)
-            return
-        with reading(self.name, "text"):
-            while count > 0 and (block := self.file.read(min(count, BLOCK))):
-                count -= len(block)
-
     def close(self) -> None:
         """Close the file; a pipe stays open."""
         self._stack.close()
@@ -101,22 +89,6 @@ class ByteSource:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-class CountedBlocks:
-    """Blocks of bytes, and how many bytes they had so far."""
-
-    def __init__(self, blocks: Iterator[bytes]) -> None:
-        self._blocks = blocks
-        self.n_bytes = 0
-
-    def __iter__(self) -> Iterator[bytes]:
-        return self
-
-    def __next__(self) -> bytes:
-        block = next(self._blocks)
-        self.n_bytes += len(block)
-        return block
 
 
 def line_blocks(source: ByteSource) -> Iterator[bytes]:

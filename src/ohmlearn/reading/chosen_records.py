@@ -72,7 +72,7 @@ class ChosenRecords:
             rest += block or b""
             text = np.frombuffer(rest, dtype=np.uint8)
             found: Any = _core.take_fields(text, self._layout, self._rows.positions, block is None)
-            *records, n_consumed = found
+            *records, _, n_consumed = found  # the parser names what is wrong with other records
             yield self._blank(text[:n_consumed], *records)
             rest = rest[n_consumed:]
 
@@ -91,11 +91,11 @@ class ChosenRecords:
         )
         if kept.bad is not None:
             at = int(np.argmax(kept.bad))
-            row, why = f"row {self._line + lines[at]}", kept.why(at)
+            row, why = self._line + lines[at], kept.why(at)
             if not self._layout.skips_faults:
                 refuse_source(self._name, f'{why}; correct it, or use on_bad="skip"', row)
             self._n_faults += int(np.count_nonzero(kept.bad))
-            self._first_fault = self._first_fault or f"{self._name}, {row}: {why}"
+            self._first_fault = self._first_fault or f"{self._name}, row {row}: {why}"
         self._line += int(np.count_nonzero(text == NEWLINE))
         if kept.rows.all():
             return text.tobytes()

@@ -77,7 +77,7 @@ def choose_columns(
     u = column 0, v = column 1, weights = column 2 (ends guessed)
     >>> print(choose_columns("e.csv", ReadOptions(time=True), ["ts", "a", "b"], 3))
     u = 'a', v = 'b', no weights, times = 'ts' (guessed)
-    >>> print(choose_columns("e.csv", ReadOptions(), ["user_id", "item_id"], 2))
+    >>> print(choose_columns("e.csv", ReadOptions(bipartite=True), ["user_id", "item_id"], 2))
     u = 'user_id', v = 'item_id', no weights, two kinds of nodes (user:..., item:...) (guessed)
     """
     return _Choice(source, options, names, n_columns, values or ColumnSample()).make()
@@ -296,5 +296,6 @@ class _Choice:
         if self.names is None:
             return ("left", "right") if bipartite else None, False
         headings = self.names[u], self.names[v]
-        kinds = kinds_of_headings(*headings, sure=bipartite is True)
-        return kinds, kinds is None and not is_one_kind(*headings)
+        if bipartite:
+            return kinds_of_headings(*headings), False
+        return None, not is_one_kind(*headings)

@@ -10,11 +10,12 @@ from ohmlearn.reading.read_options import EDGE_ENDS, TIMES
 __all__ = [
     "MEASURES",
     "find_ends",
-    "is_known_id",
+    "is_id",
     "is_one_kind",
     "is_time",
     "kind_of",
     "kinds_of_headings",
+    "names_kind",
     "simplify",
 ]
 
@@ -68,31 +69,6 @@ ONE_KIND = (
     ("left", "right"),
 )
 ROLES_OF_ONE_KIND = frozenset((*ONE_KIND, *EDGE_ENDS))
-PEOPLE_WORDS = """
-account actor author buyer card cardholder client consumer contributor customer director donor
-editor employee investor listener member patient person player reader researcher reviewer session
-student subscriber teacher user viewer visitor voter worker
-"""
-THING_WORDS = """
-ad album app article artist asset book brand category channel club community company conference
-course device disease doc document domain drug event film forum game gene genre group hashtag host
-hotel ip ip_address isbn item journal keyword merchant movie page paper playlist podcast post
-product project protein publication query question recipe repo repository restaurant shop site sku
-song stock store subreddit symptom tag team term topic track url venue video website word
-"""
-# Pairs of things that are two kinds.
-THING_PAIRS = """
-query document, query doc, query url, query page, query product, drug disease, gene disease,
-drug protein, artist song, artist track, artist album, document word, document term, doc word,
-doc term, paper venue, paper conference, paper journal, paper keyword, movie genre, movie tag,
-film genre, order product, order item, order sku, basket product, basket item, invoice product,
-invoice item, ip domain, device ip, shop product, merchant product, store product, store item,
-shop item
-"""
-PEOPLE = frozenset(PEOPLE_WORDS.split())
-THINGS = frozenset(THING_WORDS.split())
-TWO_KINDS = frozenset(frozenset(pair.split()) for pair in THING_PAIRS.split(","))
-KNOWN: frozenset[str] = PEOPLE.union(THINGS, *TWO_KINDS)
 ID_ENDINGS = (
     "id", "ids", "key", "uid", "uuid", "no", "nr", "number", "num", "code", "name", "hash"
 )  # fmt: skip
@@ -115,29 +91,36 @@ def kind_of(heading: str) -> str:
 
     Examples
     --------
-    >>> [kind_of(heading) for heading in ("user_id", "MovieIDs", "userid", "Queries", "grid", "id")]
-    ['user', 'movie', 'user', 'query', 'grid', 'id']
+    >>> [kind_of(heading) for heading in ("user_id", "MovieID", "Query Key", "grid", "id")]
+    ['user', 'movie', 'query', 'grid', 'id']
     """
     word = simplify(heading)
     for ending in ID_ENDINGS:
         word = word.removesuffix(f"_{ending}")
-        bare = word.removesuffix(ending)
-        if bare != word and _singular(bare) in KNOWN:
-            word = bare
-    return _singular(word.removeprefix("id_"))
+    return word.removeprefix("id_")
 
 
-def _singular(word: str) -> str:
-    """Return the singular of a word that is known, else the word."""
-    forms = [word, word.removesuffix("s"), word.removesuffix("es")]
-    if word.endswith("ies"):
-        forms.append(word.removesuffix("ies") + "y")
-    return next((form for form in forms if form in KNOWN), word)
+def names_kind(heading: str, kind: str) -> bool:
+    """Whether the heading of a column of ids names a kind of nodes.
+
+    Examples
+    --------
+    >>> [names_kind(heading, "User") for heading in ("user", "UserID", "userid", "Users", "node")]
+    [True, True, True, True, False]
+    """
+    found, kind = kind_of(heading), simplify(kind)
+    return found in (kind, f"{kind}s", *(kind + ending for ending in ID_ENDINGS))
 
 
-def is_known_id(heading: str) -> bool:
-    """Whether a heading is a usual one of a column of ids, such as user_id."""
-    return simplify(heading).endswith("_id") and kind_of(heading) in KNOWN
+def is_id(heading: str) -> bool:
+    """Whether a heading says that a column has ids, such as user_id.
+
+    Examples
+    --------
+    >>> [is_id(heading) for heading in ("user_id", "MovieID", "id", "paid")]
+    [True, True, False, False]
+    """
+    return simplify(heading).endswith("_id")
 
 
 def is_time(heading: str) -> bool:
@@ -160,7 +143,8 @@ def find_ends(
 ) -> tuple[int, int] | None:
     """Return the positions of the two columns whose headings say that they are the ends.
 
-    These are a pair of `usual` names, or a pair that differs in its roles only, or two kinds.
+    These are a pair of `usual` names, or a pair that differs in its roles only, or the only two
+    columns whose headings end with id.
     Returns None if there is no such pair, or more than one. The columns `not_ends` are left out,
     those in `doubtful` unless they have usual names.
 
@@ -189,15 +173,8 @@ def find_ends(
         return found
     if (found := _find_pair(kinds, ONE_KIND)) is not None:
         return min(found), max(found)
-    typed = [
-        (at, after)
-        for at in range(len(kinds))
-        for after in range(at + 1, len(kinds))
-        if _are_two_kinds(kinds[at], kinds[after])
-    ]
-    if len(typed) > 1:  # columns of ids among others
-        typed = [pair for pair in typed if all(simple[at].endswith("_id") for at in pair)]
-    return typed[0] if len(typed) == 1 else None
+    typed = [at for at, name in enumerate(simple) if name.endswith("_id")]
+    return (typed[0], typed[1]) if len(typed) == 2 else None
 
 
 def _find_pair(names: Sequence[str], usual: Sequence[tuple[str, str]]) -> tuple[int, int] | None:
@@ -233,29 +210,15 @@ def _partners(name: str, one: str, other: str) -> Iterator[tuple[str, str]]:
         yield stem, stem + other
 
 
-def _are_two_kinds(one: str, other: str) -> bool:
-    people = (one in PEOPLE) + (other in PEOPLE)
-    things = (one in THINGS) + (other in THINGS)
-    return (people == 1 and things == 1) or frozenset((one, other)) in TWO_KINDS
-
-
-def kinds_of_headings(one: str, other: str, *, sure: bool) -> tuple[str, str] | None:
-    """Return the two kinds of nodes that headings name.
-
-    If not `sure` that there are two kinds, None unless the headings say so.
+def kinds_of_headings(one: str, other: str) -> tuple[str, str]:
+    """Return names of the two kinds of nodes in two columns.
 
     Examples
     --------
-    >>> kinds_of_headings("customer_id", "merchant_id", sure=False)
-    ('customer', 'merchant')
-    >>> kinds_of_headings("shop", "tag", sure=False) is None
-    True
-    >>> kinds_of_headings("shop", "tag", sure=True), kinds_of_headings("u", "v", sure=True)
+    >>> kinds_of_headings("shop", "tag_id"), kinds_of_headings("u", "v")
     (('shop', 'tag'), ('left', 'right'))
     """
     kinds = kind_of(one), kind_of(other)
-    if not sure:
-        return kinds if _are_two_kinds(*kinds) and not is_one_kind(one, other) else None
     if kinds[0] == kinds[1] or not all(map(_is_word, kinds)):
         return "left", "right"
     return kinds

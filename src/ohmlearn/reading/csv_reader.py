@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 from math import isnan
 from typing import Any, BinaryIO, NamedTuple, NoReturn
@@ -15,18 +15,18 @@ from numpy.typing import NDArray
 from ohmlearn import _core
 from ohmlearn.checks.edge_arrays import ALLOWED_WEIGHTS
 from ohmlearn.nodes.node_ids import Ids, Strings, decode_codes
-from ohmlearn.reading.byte_blocks import ByteSource, CountedBlocks, line_blocks
+from ohmlearn.reading.byte_blocks import ByteSource, line_blocks
 from ohmlearn.reading.chosen_records import ChosenRecords
 from ohmlearn.reading.column_choice import ColumnChoice, ColumnSample, choose_columns
-from ohmlearn.reading.column_headings import find_ends, is_known_id
+from ohmlearn.reading.column_headings import find_ends, is_id
 from ohmlearn.reading.read_options import TIMES, ReadOptions, Rows
 from ohmlearn.reading.row_filter import RowFilter
 from ohmlearn.reading.source_errors import refuse_source, shorten
 from ohmlearn.reading.table_reader import RawBatch, Source
-from ohmlearn.reading.text_sample import TextSample
+from ohmlearn.reading.text_sample import TextSample, find_delimiter
 from ohmlearn.reading.time_rule import DATE, TimeRule, are_date_texts
 
-__all__ = ["TextSource", "describe_fault", "parse_blocks", "skip_comments"]
+__all__ = ["TextSource", "describe_fault", "parse_blocks", "skip_comments", "start_text"]
 
 SAMPLE = 1000  # records of about 100 bytes that decide whether ids are integers or strings
 Floats = NDArray[np.float64]
@@ -41,6 +41,64 @@ class TextPlan(NamedTuple):
     text: bytes  # the first block, from the first edge on
     line: int  # number of its first line
     rows: RowFilter | None = None  # which rows count
+
+
+class TextStart(NamedTuple):
+    """The beginning of a text: its first record, which may be a header, and some more."""
+
+    layout: _core.TextLayout
+    text: bytes  # from the first record on
+    line: int  # number of its first line
+    first: bytes
+    fields: list[bytes]  # of the first record
+    end: int  # of the first record
+    records: list[bytes]  # some of those after it
+
+    def after_header(self) -> tuple[bytes, int]:
+        """Return the text after the first record, and the number of its first line."""
+        return self.text[self.end :], self.line + self.text.count(b"\n", 0, self.end)
+
+
+def start_text(
+    name: str,
+    blocks: Iterator[bytes],
+    style: str,
+    one: str,
+    delimiter: str | None = None,
+    comment: str | None = None,
+) -> TextStart:
+    """Read the beginning of a text, and find its delimiter; `one` is a row, in words."""
+    block = next(blocks, b"")
+    if block[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        refuse_source(name, "is UTF-16; convert it to UTF-8 first, for example with iconv")
+    block = block.removeprefix(b"\xef\xbb\xbf")
+    layout = _core.TextLayout()
+    # CSV has no comments, but some lists of SNAP have the ending .csv; they start with #.
+    usual = "#%" if style == "text" else "#" if block[:1] == b"#" else ""
+    layout.comments = usual if comment is None else comment
+    layout.quotes = True
+    block, line = skip_comments(name, chain([block], blocks), layout)
+    if not block:
+        refuse_source(name, f"is empty: there is no line with {one}")
+    if len(block) < 200 * SAMPLE:  # too little to guess from
+        block += next(blocks, b"")
+    found = find_delimiter(block[: block.index(b"\n")].rstrip(b"\r"), style, delimiter)
+    layout.delimiter = found
+    more: bytes | None = b""
+    end = 0
+    while end == 0:  # the first record may be longer than a block
+        block += more or b""
+        first, end, _, has_return = _core.first_record(block, 0, layout, more is None)
+        more = next(blocks, None) if end == 0 else more
+    if has_return:
+        refuse_return(name, first, line)
+    fields = _core.split_line(first, layout)
+    if fields is None:
+        text = shorten(first.decode(errors="replace"))
+        refuse_source(name, f"a quote is not closed in {text}", line)
+    stop = min(len(block), end + 100 * SAMPLE)
+    records = _core.some_records(block, end, stop, SAMPLE, layout)
+    return TextStart(layout, block, line, first, fields, end, records)
 
 
 class TextSource(Source):
@@ -62,7 +120,7 @@ class TextSource(Source):
         super().__init__(name, options, rereadable=pipe is None)
         self._style = style
         self._pipe = pipe
-        self._begun: tuple[ByteSource, CountedBlocks, TextPlan] | None = None
+        self._begun: tuple[ByteSource, Iterator[bytes], TextPlan] | None = None
 
     def inspect(self) -> None:
         """Read the beginning of a file; the first one stays open for the first pass."""
@@ -75,7 +133,7 @@ class TextSource(Source):
             else:
                 source.close()
 
-    def _start(self, kind: str | None) -> tuple[ByteSource, CountedBlocks, TextPlan]:
+    def _start(self, kind: str | None) -> tuple[ByteSource, Iterator[bytes], TextPlan]:
         """Open the file, or take the one that is open, and read its beginning."""
         begun, self._begun = self._begun, None
         if begun is not None:
@@ -86,7 +144,7 @@ class TextSource(Source):
                 return begun
             begun[0].close()
         source = ByteSource(self.name, self._pipe, self.options.filesystem, self.take_ahead())
-        blocks = CountedBlocks(line_blocks(source))
+        blocks = line_blocks(source)
         try:
             return source, blocks, self._plan(blocks, kind)
         except BaseException:
@@ -107,21 +165,7 @@ class TextSource(Source):
         source, blocks, plan = self._start(kind)
         with source:
             self.columns = plan.columns
-            self.position = [blocks.n_bytes - len(plan.text), plan.line]
             yield from self._parse(plan, source, chain([plan.text], blocks))
-
-    def batches_from(self, kind: str | None, position: Any) -> Iterator[RawBatch]:
-        """Read from a byte on, which is the first one of a line with a known number."""
-        if position == 0:
-            yield from self.batches(kind)
-            return
-        with ByteSource(self.name, None, self.options.filesystem) as source:
-            plan = self._plan(line_blocks(source), kind)
-        self.columns = plan.columns
-        with ByteSource(self.name, None, self.options.filesystem) as source:
-            source.skip(position[0])
-            self.position = list(position)
-            yield from self._parse(plan._replace(line=position[1]), source, line_blocks(source))
 
     def _parse(
         self, plan: TextPlan, source: ByteSource, blocks: Iterator[bytes]
@@ -132,55 +176,32 @@ class TextSource(Source):
             if plan.rows.excludes_all():
                 return
             chosen = blocks = ChosenRecords(self.name, plan.rows, plan.layout, plan.line, blocks)
-        more = (self.own_times, self._advance, self.options.rows.remedy)
+        more = (self.own_times, self.options.rows.remedy)
         for batch in parse_blocks(self.name, *how, blocks, *more):
             self.fraction = source.fraction()
             yield self.complete(batch if chosen is None else chosen.add_faults(batch))
 
-    def _advance(self, n_bytes: int, line: int) -> None:
-        self.position = [self.position[0] + n_bytes, line]
-
     def _plan(self, blocks: Iterator[bytes], kind: str | None) -> TextPlan:
         options = self.options
-        block = next(blocks, b"")
-        if block[:2] in (b"\xff\xfe", b"\xfe\xff"):
-            refuse_source(self.name, "is UTF-16; convert it to UTF-8 first, for example with iconv")
-        block = block.removeprefix(b"\xef\xbb\xbf")
-        layout = _core.TextLayout()
-        # CSV has no comments, but some lists of SNAP have the ending .csv; they start with #.
-        usual = "#%" if self._style == "text" else "#" if block[:1] == b"#" else ""
-        layout.comments = options.comment or usual
+        start = start_text(
+            self.name, blocks, self._style, options.rows.one, options.delimiter, options.comment
+        )
+        layout, fields, line = start.layout, start.fields, start.line
         layout.skips_faults = options.skip_bad
-        layout.quotes = True
-        block, line = skip_comments(self.name, chain([block], blocks), layout)
-        if not block:
-            refuse_source(self.name, f"is empty: there is no line with {options.rows.one}")
-        if len(block) < 200 * SAMPLE:  # too little to guess from
-            block += next(blocks, b"")
-        layout.delimiter = self._find_delimiter(block[: block.index(b"\n")].rstrip(b"\r"))
-        more: bytes | None = b""
-        end = 0
-        while end == 0:  # the first record may be longer than a block
-            block += more or b""
-            first, end, _, has_return = _core.first_record(block, 0, layout, more is None)
-            more = next(blocks, None) if end == 0 else more
-        if has_return:
-            refuse_return(self.name, first, line)
-        fields = self._split(first, layout, line)
-        stop = min(len(block), end + 100 * SAMPLE)
-        records = _core.some_records(block, end, stop, SAMPLE, layout)
         names = None
-        sample = TextSample(records, layout)
+        sample = TextSample(start.records, layout)
         if self._is_header(fields, sample):
             names = [field.decode(errors="replace") for field in fields]
-            line += block.count(b"\n", 0, end)
-            block = block[end:]
+            block, line = start.after_header()
         else:
-            sample = TextSample([first, *records], layout)
+            block, sample = start.text, TextSample([start.first, *start.records], layout)
         values = sample.look(len(fields))
         own = self.own_options(names)
         if len(fields) < 2:
-            refuse_one_column(self.name, options, layout.delimiter, first)
+            refuse_one_column(self.name, options, layout.delimiter, start.first)
+        layout.attributes = names is None and _are_attributes(layout, own, sample)
+        if layout.attributes:
+            values, fields = ColumnSample(), fields[:2]
         columns = choose_columns(self.name, own, names, len(fields), values)
         layout.u, layout.v = columns.u, columns.v
         layout.w = -1 if columns.w is None else columns.w
@@ -189,6 +210,11 @@ class TextSource(Source):
             layout.t = columns.t
             layout.dates = are_date_texts(sample.column(columns.t))
         layout.empty_v = options.rows.second_may_be_empty
+        # Blanks also separate a day and the time of the day, which not every row need have.
+        if not (layout.attributes or (layout.dates and layout.delimiter == "")):
+            layout.n_fields = len(fields)
+        if layout.attributes:
+            columns = columns._replace(guessed=f"{columns.guessed}, weights in dicts".strip(", "))
         rows = self.make_filter(names)
         if rows is not None:
             rows.set_positions(len(fields))
@@ -226,27 +252,6 @@ class TextSource(Source):
             layout.whole_u = sample.are_whole(columns.u)
             layout.whole_v = not has_labels and sample.are_whole(columns.v)
 
-    def _split(self, line: bytes, layout: _core.TextLayout, number: int) -> list[bytes]:
-        fields = _core.split_line(line, layout)
-        if fields is None:
-            text = shorten(line.decode(errors="replace"))
-            refuse_source(self.name, f"a quote is not closed in {text}", f"row {number}")
-        return fields
-
-    def _find_delimiter(self, line: bytes) -> str:
-        """Return the delimiter, empty for runs of blanks."""
-        if self.options.delimiter is not None:
-            return "" if self.options.delimiter == " " else self.options.delimiter
-        if self._style == "tsv":
-            return "\t"
-        if self._style == "csv":
-            counts = {mark: line.count(mark.encode()) for mark in ",;\t|"}
-            best = max(counts, key=lambda mark: counts[mark])
-            return best if counts[best] else "," if b" " not in line.strip() else ""
-        if b"\t" in line and len(line.split(b"\t")) != len(line.split()):
-            return "\t"  # blanks belong to the names
-        return next((mark for mark in ",;" if mark.encode() in line and b"\t" not in line), "")
-
     def _is_header(self, fields: list[bytes], sample: TextSample) -> bool:
         options, rows = self.options, self.options.rows
         if options.header is not None:
@@ -273,9 +278,21 @@ class TextSource(Source):
         return len(after) > 1 and all(_core.is_integer(field) for field in after[:2])
 
 
+def _are_attributes(layout: _core.TextLayout, options: ReadOptions, sample: TextSample) -> bool:
+    """Whether all rows are two ids and a dict of attributes, as networkx writes them."""
+    if layout.delimiter or options.rows is not ReadOptions.rows:
+        return False
+    if not (options.source_col is options.target_col is options.weight_col is options.time is None):
+        return False
+    return bool(sample.rows) and all(
+        len(fields) > 2 and fields[2].startswith(b"{") and fields[-1].endswith(b"}")
+        for fields in sample.rows
+    )
+
+
 def _are_headings(headings: list[str], rows: Rows, sample: TextSample) -> bool:
     """Whether words that no row has as ids are names of columns, such as user_id."""
-    named = [at for at, heading in enumerate(headings) if is_known_id(heading)]
+    named = [at for at, heading in enumerate(headings) if is_id(heading)]
     if rows.csv_has_header and not named:
         pair = find_ends(headings, rows.ends) or ()
         named = [at for at in pair if len(headings[at]) > 1 and not headings[at][-1].isdecimal()]
@@ -316,7 +333,7 @@ def skip_comments(
 def refuse_return(name: str, line: bytes, number: int) -> NoReturn:
     """Refuse a line before the first edge that seems to be several lines."""
     text = shorten(line.decode(errors="replace"))
-    refuse_source(name, f"a carriage return is inside {text}; {LINE_ENDS}", f"row {number}")
+    refuse_source(name, f"a carriage return is inside {text}; {LINE_ENDS}", number)
 
 
 def refuse_one_column(name: str, options: ReadOptions, delimiter: str, line: bytes) -> NoReturn:
@@ -337,12 +354,10 @@ def parse_blocks(
     line: int,
     blocks: Iterator[bytes],
     times: TimeRule | None = None,
-    advance: Callable[[int, int], None] | None = None,
     remedy: str = ReadOptions.rows.remedy,
 ) -> Iterator[RawBatch]:
     """Yield the edges in blocks of lines; the first line has number `line`.
 
-    `advance` is called with the number of bytes that were read, and the number of the next line.
     `remedy` is for messages about a bad line.
     """
     text: Any = _core.EdgeText(layout, line)
@@ -359,14 +374,12 @@ def parse_blocks(
             text.latest = times.latest
         *ends, w, t = text.parse(lines, layout.strings, block is None)
         rest = rest[text.n_consumed :]
-        if advance is not None:
-            advance(text.n_consumed, text.next_line)
         fault = text.first_fault
         if fault is not None and not layout.skips_faults:
             refuse_source(
                 name,
                 f"{describe_fault(fault, columns, times)}; {remedy}",
-                f"row {fault.line}",
+                fault.line,
             )
         if times is not None:
             times.limit(name, t, layout.dates)
@@ -374,7 +387,7 @@ def parse_blocks(
         why = None
         if fault is not None:
             why = f"{name}, row {fault.line}: {describe_fault(fault, columns, times)}"
-        weights = w if layout.w >= 0 else None
+        weights = w if layout.w >= 0 or layout.attributes else None
         u, v = (Strings(*ends[:2]), Strings(*ends[2:])) if layout.strings else ends
         yield RawBatch(u, v, weights, n_bad, why, None if times is None else t)
 
@@ -397,6 +410,7 @@ def describe_fault(
     names = columns.names
     column = columns.name(fault.column if not names or fault.column < len(names) else None)
     late = "" if times is None else times.describe_late()
+    wide = f"there are {len(names)} columns" if names else "the first row has another number"
     wanted = DATE if times is not None and times.dates else f"a finite number or {DATE}"
     return {
         kinds.columns: f"{column} is missing in {text}",
@@ -411,5 +425,7 @@ def describe_fault(
         if not fault.text.strip()
         else f"the time, {column}, must be {wanted}, got {text}",
         kinds.late: f"the time, {column}, is {text}, {late}",
+        kinds.ragged: f"{text} has {fault.column} field{'s' * (fault.column != 1)}, but {wide}; "
+        f"if a value contains the delimiter, enclose it in double quotes",
         kinds.carriage_return: f"a carriage return is inside {text}; {LINE_ENDS}",
     }[fault.kind]

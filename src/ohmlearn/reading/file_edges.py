@@ -6,7 +6,7 @@ import sys
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,23 +22,11 @@ from ohmlearn.reading.read_options import ReadOptions
 from ohmlearn.reading.remote import is_remote
 from ohmlearn.reading.source_errors import refuse_source
 from ohmlearn.reading.source_types import SourceKinds, say_kinds
-from ohmlearn.reading.table_reader import ReadStep, Source, inspect_all, read_in_turn
+from ohmlearn.reading.table_reader import RawBatch, Source, inspect_all, read_in_turn
 
-__all__ = ["EdgeStream", "Place"]
+__all__ = ["EdgeStream"]
 
 LOOK = 1000  # ids that stand for all
-
-
-class Place(NamedTuple):
-    """Where a batch of a stream starts, and what was read before it."""
-
-    source: int = 0  # number of the source
-    position: Any = 0  # in it, see `Source`
-    n_read: int = 0
-    n_bad: int = 0
-    first_bad: str | None = None
-    time_unit: str | None = None
-    knows_times: bool = False  # whether the times so far have decided what times are
 
 
 class EdgeStream(Edges, Shown):
@@ -68,8 +56,8 @@ class EdgeStream(Edges, Shown):
         Rows left out in the latest reading, with ``on_bad="skip"``.
     first_bad : str or None
         Where the first of them is, and what is wrong with it.
-    place : Place
-        Where the latest batch started; `start_at` continues there.
+    source : int
+        Number of the source that the latest batch is from.
     has_times : bool
         Whether batches have times.
     times : TimeRule or None
@@ -108,7 +96,7 @@ class EdgeStream(Edges, Shown):
         self.rereadable = all(source.rereadable for source in sources)
         self.sources = [source.name for source in sources]
         self.fraction = 0.0
-        self.place = self._start = Place()
+        self.source = 0
         self.has_times = self.options.time is not None
         self.times = sources[0].times
         if self.times is not None:
@@ -119,8 +107,6 @@ class EdgeStream(Edges, Shown):
             source.keeps_codes = True
         sources[0].stays_open = not is_remote(sources[0].name)
         inspect_all(sources)
-        for source in sources:  # before any of them is read
-            self._kinds.check(source)
         if sources[0].columns is not None:
             self._note_columns(sources[0])
         counts = [source.n_edges for source in sources]
@@ -174,7 +160,9 @@ class EdgeStream(Edges, Shown):
         if self.nodes.kind is not None or not self.rereadable:
             return self.nodes.kind
         ids = self._look_at_ids()
-        return None if ids is None else "string" if isinstance(ids, Strings) else "int64"
+        if ids is not None and not isinstance(ids, Strings) and not self.kinds:
+            return "int64"
+        return None if ids is None else "string"  # kinds are in front of integers
 
     def first_ids(self) -> list[Any]:
         """Return ids of some nodes before the edges are read; see `id_type`.
@@ -224,20 +212,14 @@ class EdgeStream(Edges, Shown):
                 once, "can be read only once; write it to a file to read it again (certify, passes)"
             )
         self._started = True
-        self.place, self._start = self._start, Place()
-        first, position, self.n_read, self.n_bad, self.first_bad, unit, knows_times = self.place
-        if self.times is not None and knows_times:
-            self.times.unit, self.times.is_known = unit, True
+        self.source = self.n_read = self.n_bad = 0
+        self.first_bad, self.fraction = None, 0.0
         unknown = self._sources[0].columns is None
-        place = self._make_place(first, position)
-        self.fraction = first / len(self._sources)
         with (
-            closing(self._open_pieces(first, position, n_jobs)) as pieces,
+            closing(self._open_pieces(n_jobs)) as pieces,
             closing(prepare_all(pieces, n_jobs, self._is_settled)) as batches,
         ):
-            for at, source, (raw, after, part), known in batches:
-                if at != place.source:
-                    place = self._make_place(at, 0)
+            for at, source, raw, known in batches:
                 if unknown and at == 0:
                     unknown = False
                     self._note_columns(source)
@@ -245,8 +227,7 @@ class EdgeStream(Edges, Shown):
                 self.first_bad = self.first_bad or raw.first_bad
                 u, v = self._number(source, raw.u, raw.v, known)
                 self.n_read += len(u)
-                self.place = place
-                place = self._make_place(at, after)
+                self.source, part = at, raw.fraction
                 self.fraction = None if part is None else (at + part) / len(self._sources)
                 yield Batch(u, v, raw.w, raw.t)
         self.n_nodes, self.n_edges = len(self.nodes), self.n_read
@@ -257,27 +238,26 @@ class EdgeStream(Edges, Shown):
         if self.n_bad and self._verbose:
             print(f"{self.n_bad} bad rows left out; {self.first_bad}", file=sys.stderr)
 
-    def _open_pieces(self, first: int, position: Any, n_jobs: int) -> Generator[Piece]:
-        """Yield the pieces of all sources, from a position in one of them on."""
-        for at, source in read_in_turn(self._sources, first):
+    def _open_pieces(self, n_jobs: int) -> Generator[Piece]:
+        """Yield the pieces of all sources."""
+        for at, source in read_in_turn(self._sources):
             find = partial(self._look_up, kinds=self._kinds.check(source))
-            start = position if at == first else 0
-            for steps in source.pieces(self.nodes.kind, start, n_jobs):
-                yield Piece(at, source, steps, find)
+            for batches in source.pieces(self.nodes.kind, n_jobs):
+                yield Piece(at, source, batches, find)
 
     def _is_settled(self) -> bool:
         """Whether the first edges have decided what ids and times are."""
         return self.nodes.kind is not None and (self.times is None or self.times.is_known)
 
     def _look_up(
-        self, step: ReadStep, to: Any, kinds: tuple[str, str] | None
-    ) -> tuple[ReadStep, KnownEnds | None]:
+        self, raw: RawBatch, to: Any, kinds: tuple[str, str] | None
+    ) -> tuple[RawBatch, KnownEnds | None]:
         """Return the numbers of known nodes, and the batch without the ids that they replace."""
-        known = look_up(self.nodes, step.raw.u, step.raw.v, kinds, to)
+        known = look_up(self.nodes, raw.u, raw.v, kinds, to)
         if known is not None:
             none = np.empty(0, np.int64)
-            step = step._replace(raw=step.raw._replace(u=none, v=none))
-        return step, known
+            raw = raw._replace(u=none, v=none)
+        return raw, known
 
     def _number(
         self, source: Source, u: Ids | CodedIds, v: Ids | CodedIds, known: KnownEnds | None
@@ -295,31 +275,6 @@ class EdgeStream(Edges, Shown):
             refuse_source(source.name, f"{error}; {say_kinds(self.nodes)}")
         self._kinds.ask(source, a, b, self.nodes)
         return a, b
-
-    def _make_place(self, at: int, position: Any) -> Place:
-        """Return where the next batch starts."""
-        before = self.n_read, self.n_bad, self.first_bad
-        if self.times is None or not self.times.is_known:
-            return Place(at, position, *before)
-        return Place(at, position, *before, self.times.unit, True)
-
-    def start_at(self, place: Place) -> None:
-        """Start the next reading at a batch, as an earlier reading has come across it.
-
-        The sources must be the same, and `nodes` must have the ids of the edges before.
-
-        Examples
-        --------
-        >>> from ohmlearn import read_edges
-        >>> batches = [(["ann"], ["bob"]), (["bob"], ["cy"])]
-        >>> first = read_edges(batches)
-        >>> places = [first.place for batch in first]
-        >>> again = read_edges(batches, nodes=first.nodes)
-        >>> again.start_at(places[1])
-        >>> [(batch.u.tolist(), batch.v.tolist()) for batch in again]
-        [([1], [2])]
-        """
-        self._start = place
 
     def _note_columns(self, source: Source) -> None:
         self.columns = str(source.columns)

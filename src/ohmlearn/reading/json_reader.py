@@ -48,24 +48,12 @@ class JsonLinesSource(Source):
         with ByteSource(self.name, self._pipe, self.options.filesystem, opened) as source:
             blocks = line_blocks(source)
             columns, first = self._choose(blocks)
-            yield from self._read(columns, kind, [0, 1], source, chain(first, blocks))
-
-    def batches_from(self, kind: str | None, position: Any) -> Iterator[RawBatch]:
-        """Read from a byte on, which is the first one of a line with a known number."""
-        if position == 0:
-            yield from self.batches(kind)
-            return
-        with ByteSource(self.name, None, self.options.filesystem) as source:
-            columns, _ = self._choose(line_blocks(source))
-        with ByteSource(self.name, None, self.options.filesystem) as source:
-            source.skip(position[0])
-            yield from self._read(columns, kind, position, source, line_blocks(source))
+            yield from self._read(columns, kind, source, chain(first, blocks))
 
     def _read(
         self,
         columns: ColumnChoice,
         kind: str | None,
-        position: list[int],
         source: ByteSource,
         blocks: Iterator[bytes],
     ) -> Iterator[RawBatch]:
@@ -74,15 +62,13 @@ class JsonLinesSource(Source):
         kind = self.options.id_type or kind
         if columns.kinds is not None:
             kind = kind or "string"
-        n_bytes, number = position
+        number = 1
         for block in blocks:
             lines = block.split(b"\n")[:-1]
             if kind is None:
                 kind = self._guess_ids(lines, columns)
             batch = self.complete(self._parse(lines, number, columns, kind))
             number += len(lines)
-            n_bytes += len(block)
-            self.position = [n_bytes, number]
             self.fraction = source.fraction()
             yield batch
 
@@ -97,7 +83,7 @@ class JsonLinesSource(Source):
                 if line.strip():
                     row, fault = _parse_object(line)
                     if row is None:
-                        refuse_source(self.name, fault, f"row {number}")
+                        refuse_source(self.name, fault, number)
                     lines = read[-1].split(b"\n", LOOK)[:-1]
                     values = _look(list(row), lines)
                     names = list(row)
@@ -141,7 +127,7 @@ class JsonLinesSource(Source):
                 first_bad = first_bad or f"{self.name}, row {at}: {fault}"
             else:
                 problem = f"{fault}; {self.options.rows.remedy}"
-                refuse_source(self.name, problem, f"row {at}")
+                refuse_source(self.name, problem, at)
         a, b = (_as_column(ids, kind) for ids in ends)
         return RawBatch(
             a,

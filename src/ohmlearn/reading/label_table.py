@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ohmlearn import _core
 from ohmlearn.nodes.node_ids import Ids, Strings, decode_codes, decode_strings, is_whole
 from ohmlearn.reading.column_choice import ColumnChoice
-from ohmlearn.reading.column_headings import kind_of
+from ohmlearn.reading.column_headings import names_kind
 from ohmlearn.reading.read_edges import find_sources
 from ohmlearn.reading.read_options import EDGE_ENDS, LabelOptions
 from ohmlearn.reading.source_errors import refuse_source
@@ -229,12 +229,11 @@ def as_node_ids(
     """
 
     def refuse(at: int, why: str) -> NoReturn:
-        refuse_source(path, why, None if rows is None else f"row {rows[at]}")
+        refuse_source(path, why, None if rows is None else rows[at])
 
     names = [_id_text(node) for node in ids]
     if kinds:
-        by_heading = {one.casefold(): one for one in kinds}
-        own = None if heading is None else by_heading.get(kind_of(heading).casefold())
+        own = next((one for one in kinds if heading is not None and names_kind(heading, one)), None)
         for at, name in enumerate(names):
             if not name.startswith(tuple(f"{one}:" for one in kinds)):
                 if own is None:

@@ -112,7 +112,7 @@ class MatrixMarketSource(Source):
         size, _, text = block.partition(b"\n")
         words = size.split()
         if len(words) != 3 or not all(_core.is_integer(word) for word in words):
-            refuse_source(self.name, "rows, columns and entries are needed here", f"row {number}")
+            refuse_source(self.name, "rows, columns and entries are needed here", number)
         rows, cols, n_entries = (int(word) for word in words)
         kinds = matrix_kinds(self.options)
         if (rows != cols and kinds is None) or min(rows, cols, n_entries) < 0:

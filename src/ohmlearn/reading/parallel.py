@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ohmlearn.nodes.known_nodes import KnownEnds
-from ohmlearn.reading.table_reader import ReadStep, Source
+from ohmlearn.reading.table_reader import RawBatch, Source
 
 __all__ = ["Piece", "Prepared", "prepare_all"]
 
@@ -45,7 +45,7 @@ class Prepared(NamedTuple):
 
     at: int  # number of the source
     source: Source
-    step: ReadStep
+    raw: RawBatch
     known: KnownEnds | None = None
 
 
@@ -55,8 +55,8 @@ class Piece:
 
     at: int
     source: Source
-    steps: Iterator[ReadStep]
-    look_up: Callable[[ReadStep, Ends | None], tuple[ReadStep, KnownEnds | None]]
+    batches: Iterator[RawBatch]
+    look_up: Callable[[RawBatch, Ends | None], tuple[RawBatch, KnownEnds | None]]
 
 
 class Room:
@@ -96,8 +96,8 @@ def prepare_all(
     """
     if n_jobs == 1:
         for piece in pieces:
-            for step in piece.steps:
-                yield Prepared(piece.at, piece.source, step)
+            for raw in piece.batches:
+                yield Prepared(piece.at, piece.source, raw)
         return
     queue = _Queue(pieces, n_jobs, is_settled)
     try:
@@ -146,7 +146,7 @@ class _Queue:
         if chunk.is_last:
             self._open.popleft()
             self._open_more()
-        elif chunk.batches and chunk.batches[-1].step.fraction == 1.0:
+        elif chunk.batches and chunk.batches[-1].raw.fraction == 1.0:
             self._open[0] = piece, None  # nothing is left that is worth a thread
         else:
             self._open[0] = piece, self._submit(piece)
@@ -179,20 +179,20 @@ class _Queue:
     def _read(self, piece: Piece, most: int, looks_up: bool = True) -> Chunk:
         """Read batches of a piece until they have so many edges."""
         batches: deque[Prepared] = deque()
-        n_edges = n_steps = 0
+        n_edges = n_batches = 0
         room = np.asarray(Room(self._spare)) if looks_up else np.empty((2, 0), np.int32)
         try:
-            while max(n_edges, n_steps) < most and not self._stop.is_set():
-                step = next(piece.steps, None)
-                if step is None:
+            while max(n_edges, n_batches) < most and not self._stop.is_set():
+                raw = next(piece.batches, None)
+                if raw is None:
                     return Chunk(_join(batches, room), True)
-                end = n_edges + step.raw.u.size
+                end = n_edges + raw.u.size
                 known = None
                 if looks_up:
                     to = (room[0, n_edges:end], room[1, n_edges:end])
-                    step, known = piece.look_up(step, to if end <= room.shape[1] else None)
-                batches.append(Prepared(piece.at, piece.source, step, known))
-                n_edges, n_steps = end, n_steps + 1
+                    raw, known = piece.look_up(raw, to if end <= room.shape[1] else None)
+                batches.append(Prepared(piece.at, piece.source, raw, known))
+                n_edges, n_batches = end, n_batches + 1
         except Exception as error:
             return Chunk(_join(batches, room), True, error)
         return Chunk(_join(batches, room), False)
@@ -204,7 +204,7 @@ class _Queue:
             self._pool.shutdown(wait=True, cancel_futures=True)
         for piece, _ in self._open:
             with suppress(Exception):
-                _close(piece.steps)
+                _close(piece.batches)
         _close(self._pieces)
 
 
@@ -213,9 +213,9 @@ def _join(batches: deque[Prepared], room: NDArray[np.int32]) -> deque[Prepared]:
     known = [each.known for each in batches if each.known is not None]
     if not known or len(known) < len(batches) or any(each.rows is not None for each in known):
         return batches
-    raws = [each.step.raw for each in batches]
+    raws = [each.raw for each in batches]
     last = batches[-1]
-    raw = raws[0]._replace(
+    raw = last.raw._replace(
         w=_concatenate([raw.w for raw in raws]),
         t=_concatenate([raw.t for raw in raws]),
         n_bad=sum(raw.n_bad for raw in raws),
@@ -226,7 +226,7 @@ def _join(batches: deque[Prepared], room: NDArray[np.int32]) -> deque[Prepared]:
     if 2 * n_edges < room.shape[1] or n_edges > room.shape[1]:  # it would waste, or lack, memory
         u, v = (np.concatenate([each[end] for each in known]) for end in (0, 1))
         ends = KnownEnds(u, v)
-    return deque([last._replace(step=last.step._replace(raw=raw), known=ends)])
+    return deque([last._replace(raw=raw, known=ends)])
 
 
 def _concatenate(columns: list[Any]) -> Any:

@@ -13,7 +13,7 @@ from ohmlearn.reading.column_choice import ColumnChoice
 from ohmlearn.reading.read_options import ReadOptions
 from ohmlearn.reading.remote import open_remote
 from ohmlearn.reading.source_errors import reading
-from ohmlearn.reading.table_reader import RawBatch, ReadStep
+from ohmlearn.reading.table_reader import RawBatch
 
 __all__ = ["ParquetFile"]
 
@@ -31,7 +31,6 @@ class Part(NamedTuple):
     groups: list[int]
     row: int  # number of their first row, among those of the source
     end: int  # and of the row after their last one
-    skipped: int  # rows at their beginning that are left out
 
 
 class Plan(NamedTuple):
@@ -57,7 +56,6 @@ class ParquetFile(ArrowSource):
     def __init__(self, name: str, options: ReadOptions, row_groups: range | None = None) -> None:
         super().__init__(name, options)
         self._row_groups = row_groups
-        self._n_skipped = 0  # rows before those that are read
         self._metadata: Any = None
 
     def inspect(self) -> None:
@@ -118,8 +116,7 @@ class ParquetFile(ArrowSource):
             if remote is not None:
                 remote.will_need(_find_ranges(plan))
             for columns, batch, row in self._read_parts(plan, remote):
-                self.position = row + batch.num_rows - plan.before
-                self.fraction = min(1.0, self.position / max(1, plan.n_rows))
+                self.fraction = _fraction(plan, row + batch.num_rows)
                 yield columns, batch, row
 
     def _plan(self, file: Any) -> Plan:
@@ -138,49 +135,33 @@ class ParquetFile(ArrowSource):
             return
         with self._open(remote, plan) as file:
             for part in _join(plan.parts):
-                row, skipped = part.row, part.skipped
+                row = plan.before + part.row
                 for batch in file.iter_batches(ROWS, part.groups, plan.wanted, use_threads=False):
                     # pyarrow returns the columns in the order of the file
-                    batch = batch.select(plan.wanted)
-                    rest = batch.slice(min(skipped, batch.num_rows))
-                    skipped -= batch.num_rows - rest.num_rows
+                    yield plan.columns, batch.select(plan.wanted), row
                     row += batch.num_rows
-                    if rest.num_rows > 0:
-                        yield plan.columns, rest, plan.before + row - rest.num_rows
 
-    def batches_from(self, kind: str | None, position: int) -> Iterator[RawBatch]:
-        """Read from a row on; the row groups before it are not decoded."""
-        self.position = self._n_skipped = position
-        try:
-            yield from self.batches(kind)
-        finally:
-            self._n_skipped = 0
-
-    def pieces(self, kind: str | None, position: int, n_jobs: int) -> Iterator[Iterator[ReadStep]]:
+    def pieces(self, kind: str | None, n_jobs: int) -> Iterator[Iterator[RawBatch]]:
         """Yield row groups, each of which a thread may read, or several small ones."""
         if n_jobs == 1 or self.is_remote:
-            yield from super().pieces(kind, position, n_jobs)
+            yield from super().pieces(kind, n_jobs)
             return
-        self._n_skipped = position
-        try:
-            with self._open() as file:
-                plan = self._plan(file)
-        finally:
-            self._n_skipped = 0
+        with self._open() as file:
+            plan = self._plan(file)
         for part in _join(plan.parts, ROWS_TOGETHER):
-            yield self._steps_of(plan._replace(parts=[part]), kind)
+            yield self._read_piece(plan._replace(parts=[part]), kind)
 
-    def _steps_of(self, plan: Plan, kind: str | None) -> Iterator[ReadStep]:
+    def _read_piece(self, plan: Plan, kind: str | None) -> Iterator[RawBatch]:
         """Read a part of the file, without a change to this object."""
-        position = 0
+        end = 0
 
         def note(found: tuple[ColumnChoice, Any, int]) -> tuple[ColumnChoice, Any, int]:
-            nonlocal position
-            position = found[2] + found[1].num_rows - plan.before
+            nonlocal end
+            end = found[2] + found[1].num_rows
             return found
 
         for raw in self._convert(map(note, self._read_parts(plan)), kind):
-            yield ReadStep(raw, position, min(1.0, position / max(1, plan.n_rows)))
+            yield raw._replace(fraction=_fraction(plan, end))
 
     def _n_rows_before(self, file: Any) -> int:
         """Return the number of rows before the row groups, for messages."""
@@ -215,13 +196,12 @@ class ParquetFile(ArrowSource):
 
     def _find_parts(self, file: Any) -> Iterator[Part]:
         """Yield the row groups to read."""
-        sizes, skipped = self._sizes(file), self._n_skipped
         start = 0 if self._row_groups is None else self._row_groups.start
         useful = self._find_useful(file)
         row = 0
-        for group, size in enumerate(sizes, start):
-            if size > max(0, skipped - row) and (useful is None or group in useful):
-                yield Part([group], row, row + size, max(0, skipped - row))
+        for group, size in enumerate(self._sizes(file), start):
+            if size > 0 and (useful is None or group in useful):
+                yield Part([group], row, row + size)
             row += size
 
     def _find_useful(self, file: Any) -> set[int] | None:
@@ -239,6 +219,11 @@ class ParquetFile(ArrowSource):
             fragment = dataset.ParquetFileFormat().make_fragment(source)
             found = fragment.subset(expression, schema=file.schema_arrow).row_groups
             return {group.id for group in found}
+
+
+def _fraction(plan: Plan, row: int) -> float:
+    """Return which share of the source has been read before a row."""
+    return min(1.0, (row - plan.before) / max(1, plan.n_rows))
 
 
 def _dictionary_size(chunk: Any) -> int:

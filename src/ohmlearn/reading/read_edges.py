@@ -116,8 +116,8 @@ def read_edges(
         Whether the two ends are two kinds of nodes, such as users and items, and the names of the
         kinds. Then ids are strings that start with the kind, as in "user:17" and "item:17", so
         that ids of the two kinds may overlap. True takes the names from the columns ("user_id"
-        becomes "user"), else "left" and "right". By default there are two kinds if names of
-        columns say so (user and item, customer and merchant, author and paper, ...).
+        becomes "user"), else "left" and "right". By default all nodes are of one kind; a warning
+        says so if an id is in both of two columns whose names differ, such as user_id and item_id.
     where : str, optional
         Read only rows that fulfil a condition, such as ``"amount > 10 and kind in ('a', 'b')"``.
         Conditions compare a column with a number, a text or a date in single quotes, true or false,

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
+from ohmlearn.errors import Place, SourceError
+
 __all__ = [
     "SourceError",
     "reading",
@@ -18,38 +20,19 @@ SECRET = re.compile(r"(?<=://)[^/@]+:[^/@]*@|\?.*$")  # password or signature in
 CUT_OFF = re.compile("Compressed file ended before|Truncated compressed stream")  # gzip, zstd, ...
 
 
-class SourceError(ValueError):
-    """A source of edges cannot be read; the message names the source and the row.
+def refuse_source(name: str, problem: str, row: int | str | None = None) -> NoReturn:
+    """Raise SourceError for a source; `row` is its number, or another part in words.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from ohmlearn import read_edges
-    >>> from ohmlearn.reading import SourceError
-    >>> try:
-    ...     for batch in read_edges((np.array([0]), np.array([1]), np.array([-2.0]))):
-    ...         pass
-    ... except SourceError as error:
-    ...     print(error)
-    the arrays, row 0: weights must not be negative nor above 1e+27, nor below 1.2e-38 unless 0, got
-    -2.0; ...
-    """
-
-    __module__ = "ohmlearn.reading"  # where users import it from; tracebacks show it
-
-
-def refuse_source(name: str, problem: str, row: str | None = None) -> NoReturn:
-    """Raise SourceError for a source.
-
-    Examples
-    --------
-    >>> refuse_source("edges.csv", "weight -1 is negative", "row 7")
+    >>> refuse_source("edges.csv", "weight -1 is negative", 7)
     Traceback (most recent call last):
     ...
     ohmlearn.reading.SourceError: edges.csv, row 7: weight -1 is negative
     """
-    name = show_name(name)
-    raise SourceError(f"{name}, {row}: {problem}" if row else f"{name}: {problem}")
+    at = (None, row) if isinstance(row, str) else (None if row is None else int(row),)
+    place = Place(show_name(name), *at)
+    raise SourceError(problem, place=place)
 
 
 def show_name(name: str) -> str:
@@ -76,7 +59,8 @@ def reading(name: str, kind: str) -> Iterator[None]:
         said = " ".join(str(error).split())[:300] or type(error).__name__
         if CUT_OFF.match(said):
             said = "the compressed file is cut off; copy or download it again"
-        raise SourceError(f"{show_name(name)}: cannot be read as {kind}: {said}") from error
+        place = Place(show_name(name))
+        raise SourceError(f"cannot be read as {kind}: {said}", place=place) from error
 
 
 def shorten(text: str, limit: int = 60) -> str:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ohmlearn.nodes import NodeTable
 from ohmlearn.reading.column_choice import ColumnChoice
+from ohmlearn.reading.column_headings import kinds_of_headings
 from ohmlearn.reading.read_options import ReadOptions
 from ohmlearn.reading.source_errors import refuse_source
 from ohmlearn.reading.table_reader import Source
@@ -40,25 +41,18 @@ class SourceKinds:
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
         self._before: tuple[str, str] | None = None
-        self._named: str | None = None  # the first source with names
         self._asked = False
         self._n_looked = 0
         self._seen = np.zeros(0, dtype=bool), np.zeros(0, dtype=bool)  # which nodes are in u, in v
 
     def check(self, source: Source) -> tuple[str, str] | None:
-        """Return the kinds of a source; refuse one that contradicts those before it."""
+        """Return the kinds of a source."""
         columns = source.columns
         if columns is None or source.node_kinds:
             return None
         if columns.names is None and self._before is not None:
             return self._before
-        if self._named is None:
-            self._named, self._before = source.name, columns.kinds
-            return columns.kinds
-        differ = set(columns.kinds or ()) != set(self._before or ())
-        if differ and self._options.bipartite is None and columns.names is not None:
-            what = f"but {self._named} {_describe(self._before)}"
-            refuse_source(source.name, f"{_describe(columns.kinds)}, {what}; {SAY_KINDS}")
+        self._before = columns.kinds
         return columns.kinds
 
     def take(self, source: Source, nodes: NodeTable) -> tuple[str, str] | None:
@@ -71,7 +65,7 @@ class SourceKinds:
         if kinds and nodes.kinds and not named and not set(kinds) <= set(nodes.kinds):
             refuse_source(
                 source.name,
-                f"{_describe(kinds)}, but the nodes so far are of the kinds "
+                f"has the kinds {' and '.join(kinds)}, but the nodes so far are of the kinds "
                 f"{' and '.join(nodes.kinds)}; {say_kinds(nodes)}",
             )
         return kinds
@@ -92,14 +86,12 @@ class SourceKinds:
             return
         self._asked = True
         example = nodes.ids(shared[:1]).tolist()[0]
+        assert columns.names is not None
+        kinds = kinds_of_headings(columns.names[columns.u], columns.names[columns.v])
         warnings.warn(
-            f"{source.name}: {columns.name(columns.u)} and {columns.name(columns.v)} share ids, "
-            f"such as {example!r}, which are read as the same nodes; if they are two kinds of "
-            f"nodes, use bipartite=True, if not, bipartite=False",
+            f"{source.name}: {example} is in both columns, {columns.name(columns.u)} and "
+            f"{columns.name(columns.v)}, and is read as one node; if these are different things, "
+            f'use bipartite=("{kinds[0]}", "{kinds[1]}"), if not, bipartite=False',
             UserWarning,
             stacklevel=2,
         )
-
-
-def _describe(kinds: tuple[str, ...] | None) -> str:
-    return f"has the kinds {' and '.join(kinds)}" if kinds else "has one kind of nodes"

@@ -24,7 +24,7 @@ from ohmlearn.reading.row_filter import RowFilter
 from ohmlearn.reading.source_errors import refuse_source
 from ohmlearn.reading.time_rule import CheckedTimes, TimeRule
 
-__all__ = ["RawBatch", "ReadStep", "Source", "drop_bad", "inspect_all", "read_in_turn"]
+__all__ = ["RawBatch", "Source", "drop_bad", "inspect_all", "read_in_turn"]
 
 
 class RawBatch(NamedTuple):
@@ -36,14 +36,7 @@ class RawBatch(NamedTuple):
     n_bad: int = 0  # number of rows that were left out
     first_bad: str | None = None  # where the first of them is, and what is wrong with it
     t: NDArray[np.float64] | None = None
-
-
-class ReadStep(NamedTuple):
-    """A batch, and how far its source has been read with it."""
-
-    raw: RawBatch
-    position: Any  # where the next batch starts
-    fraction: float | None  # share of the source
+    fraction: float | None = None  # share of the source that has been read with it
 
 
 class Source(ABC):
@@ -71,8 +64,6 @@ class Source(ABC):
         ColumnChoice that the names of the folders of a file have, such as day=2026-01-31.
     group : str or None
         The folder or pattern that means this file and others.
-    position : int or list of int
-        Where the batch after the last one starts, for `batches_from`; 0 is the beginning.
     keeps_codes : bool
         Whether batches may have `CodedIds` ids.
     stays_open : bool
@@ -99,7 +90,6 @@ class Source(ABC):
         self.columns: ColumnChoice | None = None
         self.times = None if options.time is None else TimeRule(options.latest)
         self.node_kinds: tuple[str, ...] = ()
-        self.position: Any = 0
         self.keeps_codes = False
         self.stays_open = False
         self.folders = find_folder_columns(name)
@@ -182,28 +172,12 @@ class Source(ABC):
         where = self.options.where
         return None if where is None else RowFilter(self.name, where, names, self.folders)
 
-    def batches_from(self, kind: str | None, position: Any) -> Iterator[RawBatch]:
-        """Read from a position of an earlier reading on, and keep `position` up to date.
-
-        Here it is a number of batches, which are read and dropped. Sources that can skip a part
-        without reading it have positions of another kind.
-        """
-        for number, batch in enumerate(self.batches(kind), 1):
-            self.position = number
-            if number > position:
-                yield batch
-
-    def pieces(self, kind: str | None, position: Any, n_jobs: int) -> Iterator[Iterator[ReadStep]]:
-        """Yield parts of the source, from a position on, that threads may read at the same time.
+    def pieces(self, kind: str | None, n_jobs: int) -> Iterator[Iterator[RawBatch]]:
+        """Yield parts of the source that threads may read at the same time.
 
         Each of them is read by one thread at a time. Here is only one.
         """
-        yield self._steps(kind, position)
-
-    def _steps(self, kind: str | None, position: Any) -> Iterator[ReadStep]:
-        self.position = position
-        for raw in self.batches_from(kind, position):
-            yield ReadStep(raw, self.position, self.fraction)
+        yield (raw._replace(fraction=self.fraction) for raw in self.batches(kind))
 
     @abstractmethod
     def batches(self, kind: str | None) -> Iterator[RawBatch]:
@@ -230,10 +204,10 @@ def inspect_all(sources: list[Source]) -> None:
     check_same_columns(sources)
 
 
-def read_in_turn(sources: list[Source], first: int) -> Iterator[tuple[int, Source]]:
+def read_in_turn(sources: list[Source]) -> Iterator[tuple[int, Source]]:
     """Yield numbers and sources; if the next one is a remote file, it is opened meanwhile."""
     try:
-        for at in range(first, len(sources)):
+        for at in range(len(sources)):
             if at + 1 < len(sources):
                 sources[at + 1].open_ahead()
             yield at, sources[at]

@@ -9,10 +9,33 @@ from ohmlearn.checks.times import find_unix_unit
 from ohmlearn.reading.column_choice import ColumnSample
 from ohmlearn.reading.time_rule import are_date_texts
 
-__all__ = ["TextSample"]
+__all__ = ["TextSample", "find_delimiter"]
 
 LOOK = 300  # records that decide what a column is
 FEWEST_TIMES = 5  # integers that look like Unix times
+
+
+def find_delimiter(line: bytes, style: str, given: str | None = None) -> str:
+    """Return the delimiter of a text from its first line; empty for runs of blanks.
+
+    Examples
+    --------
+    >>> [find_delimiter(line, "csv") for line in (b"a;b;c", b"a b", b"ab")]
+    [';', '', ',']
+    >>> [find_delimiter(line, "text") for line in (b"a b\\tc d", b"a\\tb", b"a,b")]
+    ['\\t', '', ',']
+    """
+    if given is not None:
+        return "" if given == " " else given
+    if style == "tsv":
+        return "\t"
+    if style == "csv":
+        counts = {mark: line.count(mark.encode()) for mark in ",;\t|"}
+        best = max(counts, key=lambda mark: counts[mark])
+        return best if counts[best] else "," if b" " not in line.strip() else ""
+    if b"\t" in line and len(line.split(b"\t")) != len(line.split()):
+        return "\t"  # blanks belong to the names
+    return next((mark for mark in ",;" if mark.encode() in line and b"\t" not in line), "")
 
 
 class TextSample:
