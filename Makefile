@@ -3,6 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 BENCH := .venv-bench
 SOURCES = $(shell find src -name '*.py')
+WORKERS ?= $(shell getconf _NPROCESSORS_ONLN)
+NO_SPARK := --ignore=tests/spark --ignore-glob="*/ohmlearn/spark.py" --ignore-glob="*/spark_*.py"
 NATIVE := CMakeLists.txt pyproject.toml $(filter-out cpp/tests/%,$(wildcard cpp/*/*.?pp))
 
 export PYTHONNOUSERSITE := 1
@@ -10,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell getconf _NPROCESSORS_ONLN)
 unexport PYTHONPATH PYTHONHOME
 
-.PHONY: help run test docs bench bench-quick bench-page dist check-dist check-native check-report check-page check-serve check-spark check-links clean
+.PHONY: help run test docs bench bench-quick bench-page dist check-dist check-native check-oldest check-report check-page check-serve check-spark check-links clean
 
 help: ## show these lines
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -24,12 +26,20 @@ test: .venv/dev build/editable/ohm_tests ## style, types, layers, C++ and Python
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	build/editable/ohm_tests
-	$(BIN)/pytest -q --ignore=tests/spark --ignore-glob="*/ohmlearn/spark.py" --ignore-glob="*/spark_*.py"
+	$(BIN)/pytest -q -n $(WORKERS) --dist loadfile $(NO_SPARK)
 
 docs: .venv/docs build/docs/current ## the documentation site; its code is run and its links are checked: build/docs/html
 	$(BIN)/pytest -q tests/project/test_documentation.py
 	$(BIN)/sphinx-build -q -n -W --keep-going docs build/docs/html
 	$(BIN)/python tests/project/check_site.py build/docs/html
+
+check-oldest: .venv/dev ## the tests with the oldest versions that pyproject.toml allows
+	$(BIN)/pip install -q "uv>=0.8"
+	$(BIN)/uv venv -q --clear --python $(BIN)/python build/oldest
+	$(BIN)/uv pip install -q --python build/oldest/bin/python --resolution lowest-direct --group test \
+	  -C build-dir=build/oldest/native ".[files,plot,progress,dask,serve]"
+	build/oldest/bin/python -m pytest -q -n $(WORKERS) --dist loadfile $(NO_SPARK) -o filterwarnings=default \
+	  tests/unit tests/golden tests/contract tests/cli tests/serve
 
 check-links: .venv/docs ## links of the documentation to other sites; needs the network
 	$(BIN)/sphinx-build -q -b linkcheck -D plot_gallery=0 docs build/docs/links

@@ -123,7 +123,7 @@ def pack_arrays(arrays: dict[str, Any]) -> bytes:
 
 def _write(file: BinaryIO, arrays: dict[str, Any]) -> None:
     file.write(bytes(HEAD))
-    np.savez(file, allow_pickle=False, **arrays)
+    np.savez(file, **arrays)  # numbers and texts; numpy < 2.3 takes allow_pickle for one of them
     digest = _hash_rest(file)
     file.seek(0)
     file.write(MAGIC + VERSION.to_bytes(4, "little") + digest)

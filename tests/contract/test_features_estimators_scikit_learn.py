@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.exceptions import NotFittedError, SkipTestWarning
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_val_score
 from sklearn.naive_bayes import GaussianNB
@@ -36,8 +36,7 @@ CLASSES = {"check_classifiers_classes": "-1 means unlabelled, and the check uses
 @pytest.mark.parametrize("estimator", [GraphFeatureClassifier, GraphFeatureRegressor])
 def test_estimator_checks(estimator):
     expected = WEIGHTS | CLASSES if estimator is GraphFeatureClassifier else WEIGHTS
-    with pytest.warns(SkipTestWarning):  # checks that need other packages are skipped
-        results = check_estimator(estimator(gamma=9.0, cv=2), expected_failed_checks=expected)
+    results = check_estimator(estimator(gamma=9.0, cv=2), expected_failed_checks=expected)
     failed = {result["check_name"] for result in results if result["status"] == "xfail"}
     assert failed == set(expected)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_digits, make_blobs, make_moons
-from sklearn.exceptions import NotFittedError, SkipTestWarning
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -34,8 +34,7 @@ CLASSES = {"check_classifiers_classes": "-1 means unlabelled, and the check uses
 @pytest.mark.parametrize("estimator", [*CLASSIFIERS, *REGRESSORS])
 def test_estimator_checks(estimator):
     expected = WEIGHTS | CLASSES if estimator in CLASSIFIERS else WEIGHTS
-    with pytest.warns(SkipTestWarning):  # checks that need other packages are skipped
-        results = check_estimator(estimator(), expected_failed_checks=expected)
+    results = check_estimator(estimator(), expected_failed_checks=expected)
     failed = {result["check_name"] for result in results if result["status"] == "xfail"}
     assert failed == set(expected)
 

@@ -34,7 +34,8 @@ def true_ratios(h, g):
 def sample(g, seed, share=0.5):
     """Keep a spanning forest and a share of the other edges; expected weights are those of g."""
     u, v, w = g.edges()
-    tree = scipy.sparse.csgraph.minimum_spanning_tree(g.to_scipy()).tocoo()
+    one_way = scipy.sparse.csr_array((w, (u, v)), shape=(g.n_nodes, g.n_nodes))
+    tree = scipy.sparse.csgraph.minimum_spanning_tree(one_way).tocoo()
     in_tree = {(min(a, b), max(a, b)) for a, b in zip(tree.row, tree.col, strict=True)}
     p = np.array([1.0 if e in in_tree else share for e in zip(u, v, strict=True)])
     kept = np.random.default_rng(seed).random(len(u)) < p

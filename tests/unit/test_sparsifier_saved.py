@@ -239,13 +239,13 @@ def test_parameters_that_are_no_dictionary(native, tmp_path, text):
 
 def archive(**arrays):
     file = io.BytesIO()
-    np.savez(file, allow_pickle=False, **arrays)
+    np.savez(file, **arrays)
     return file.getvalue()
 
 
 def compressed():
     file = io.BytesIO()
-    np.savez_compressed(file, allow_pickle=False, u=np.zeros(10**6))
+    np.savez_compressed(file, u=np.zeros(10**6))
     return file.getvalue()
 
 

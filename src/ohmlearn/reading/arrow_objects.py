@@ -160,4 +160,7 @@ def _from_duckdb(query: Any) -> Any:
 
 
 def _as_reader(table: Any) -> Any:
-    return require_extra("pyarrow", "files").RecordBatchReader.from_stream(table)
+    pa = require_extra("pyarrow", "files")
+    if isinstance(table, pa.Table):  # exporting short views of strings crashes pyarrow < 25
+        return table.to_reader()
+    return pa.RecordBatchReader.from_stream(table)
