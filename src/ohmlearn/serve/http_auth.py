@@ -19,6 +19,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Literal
 
+from ohmlearn.errors import InputError, Param
 from ohmlearn.serve.http_page import PAGE
 from ohmlearn.serve.http_replies import HttpError
 
@@ -226,7 +227,8 @@ def check_listening(host: str, tokens: Tokens | None) -> None:
     >>> check_listening("0.0.0.0", None)
     Traceback (most recent call last):
     ...
-    ValueError: host = '0.0.0.0' can be reached by other machines, which needs a token_file; ...
+    ohmlearn.errors.InputError: host = '0.0.0.0' can be reached by other machines, which needs a
+    token_file; ...
     """
     if tokens is not None:
         return
@@ -237,7 +239,7 @@ def check_listening(host: str, tokens: Tokens | None) -> None:
             addresses = [str(address[0]) for *_, address in found]
         if all(is_loopback(address) for address in addresses):
             return
-    raise ValueError(
-        f"host = {host!r} can be reached by other machines, which needs a token_file; without one, "
-        f"listen on 127.0.0.1"
+    raise InputError(
+        f"{Param('host', host)} can be reached by other machines, which needs a "
+        f"{Param('token_file')}; without one, listen on 127.0.0.1"
     )
