@@ -35,6 +35,7 @@ __all__ = [
     "Style",
     "bad_value",
     "python_style",
+    "query_style",
     "render",
     "text_of",
 ]
@@ -123,7 +124,9 @@ def _in_python(value: Any) -> str:
 def _in_plain_text(value: Any) -> str:
     if isinstance(value, tuple):
         return ",".join(map(str, value))
-    return "..." if value is ... else str(value).removesuffix(".0")
+    if isinstance(value, float) and value.is_integer():
+        return str(value).removesuffix(".0")  # people write 7, not 7.0
+    return "..." if value is ... else str(value)
 
 
 def _without_marks(text: str) -> str:
@@ -138,6 +141,12 @@ def python_style(mention: Mention) -> str:
         return f"{mention.name} = {mention.value}"
     is_text = mention.value == f"'{mention.plain}'" and '"' not in mention.value
     return f'{mention.name}="{mention.plain}"' if is_text else f"{mention.name}={mention.value}"
+
+
+def query_style(mention: Mention) -> str:
+    """Write a parameter as in the query of an address, for clients of the server."""
+    sign = "=" if mention.is_setting else " = "
+    return mention.name if mention.plain is None else f"{mention.name}{sign}{mention.plain}"
 
 
 def render(text: str, style: Style = python_style) -> str:
@@ -218,15 +227,14 @@ class OhmError(Exception):
         # Subclasses may need other arguments, so __init__ is not called again.
         return _restore, (type(self), *self.args), self.__dict__
 
-    def render(self, style: Style = python_style, *, with_source: bool = True) -> str:
+    def render(self, style: Style = python_style, *, with_place: bool = True) -> str:
         """Return the whole message, with parameters written in a style."""
-        return render(self.text(with_source=with_source), style)
+        return render(self.text(with_place=with_place), style)
 
-    def text(self, *, with_source: bool = True) -> str:
+    def text(self, *, with_place: bool = True) -> str:
         """Return the whole message; parameters are still tokens."""
         text = self.message if self.remedy is None else f"{self.message}; {self.remedy}"
-        place = self.place if with_source or self.place is None else self.place._replace(source="")
-        return f"{place}: {text}" if place is not None and str(place) else text
+        return text if self.place is None or not with_place else f"{self.place}: {text}"
 
 
 def _restore(cls: type[OhmError], *args: Any) -> OhmError:
