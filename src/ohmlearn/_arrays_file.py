@@ -157,7 +157,7 @@ def _read(path: str | os.PathLike[str], file: BinaryIO) -> dict[str, Any]:
     try:
         return _unpack(file)
     except UNREADABLE as error:  # a correct checksum does not mean that the content is valid
-        raise ValueError(
+        raise InputError(
             f"{path} holds no arrays that ohmlearn has saved: {error}; give {SAVED}"
         ) from error
 

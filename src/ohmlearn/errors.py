@@ -18,7 +18,6 @@ for names. `render` replaces the tokens; everything that shows a message to a pe
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -116,9 +115,8 @@ class InPython(Param):
 def _in_python(value: Any) -> str:
     if value is ...:
         return "..."
-    if isinstance(value, float) and value == math.inf:
-        return "math.inf"
-    return repr(value.item() if getattr(value, "ndim", None) == 0 else value)  # of numpy
+    text = repr(value.item() if getattr(value, "ndim", None) == 0 else value)  # without np.int64()
+    return text.replace("'", '"') if isinstance(value, tuple) and '"' not in text else text
 
 
 def _in_plain_text(value: Any) -> str:
@@ -139,8 +137,9 @@ def python_style(mention: Mention) -> str:
         return mention.name
     if not mention.is_setting:
         return f"{mention.name} = {mention.value}"
-    is_text = mention.value == f"'{mention.plain}'" and '"' not in mention.value
-    return f'{mention.name}="{mention.plain}"' if is_text else f"{mention.name}={mention.value}"
+    if mention.value == f"'{mention.plain}'" and '"' not in mention.value:
+        return f'{mention.name}="{mention.plain}"'
+    return f"{mention.name}={'math.inf' if mention.value == 'inf' else mention.value}"
 
 
 def query_style(mention: Mention) -> str:

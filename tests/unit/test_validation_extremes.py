@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from refuses import refuses
 
 from ohmlearn import (
     Graph,
@@ -100,16 +101,14 @@ def test_the_largest_budgets_work():
     assert sparsify(GRID, max_edges=2**53).n_edges == 24
     assert sparsify(GRID, n_nodes=16, memory=2**60).n_edges == 24
     for value in ("9" * 400 + "TB", "2000000000GB", "1048577TiB"):
-        with pytest.raises(
-            ValueError, match=r"^memory must be at most 1152921504606846976 bytes, got"
-        ):
+        with refuses(parameter="memory"):
             sparsify(GRID, n_nodes=16, memory=value)
 
 
 @pytest.mark.parametrize("value", [1e308, 1e101, 5e-324, 1e-101])
 @pytest.mark.parametrize("name", ["solve_hfs", "refine", "kernel_edges", "stability_beta"])
 def test_gamma(name, value):
-    with pytest.raises(ValueError, match=r"^gamma must lie between 1e-100 and 1e\+100, got"):
+    with refuses(parameter="gamma"):
         CALLS[name](gamma=value)
 
 
@@ -182,9 +181,9 @@ def test_counts(name, parameter, most, value):
 @pytest.mark.parametrize("value", [2**31, 2**63, HUGE])
 def test_nodes(value):
     for call in (CALLS["sparsify"], CALLS["StreamingSparsifier"]):
-        with pytest.raises(ValueError, match=r"^n_nodes must lie between 0 and 2\*\*31 - 1"):
+        with refuses(parameter="n_nodes"):
             call(n_nodes=value)
-    with pytest.raises(ValueError, match=r"^n_nodes must lie between 0 and 2\*\*31 - 1"):
+    with refuses(parameter="n_nodes"):
         Graph.from_edges([0], [1], n_nodes=value)
 
 
@@ -204,8 +203,8 @@ for call in (
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.splitlines() == [
-        "there is not enough memory for n_nodes = 1073741824",
-        "there is not enough memory for a graph of n_nodes = 2147483647 and 1 edges",
+        "there is not enough memory for 1073741824 nodes",
+        "there is not enough memory for a graph of 2147483647 nodes and 1 edges",
     ]
 
 

@@ -51,7 +51,7 @@ def choose_view(
     if since is not None and options.reach is None:
         raise InputError(
             f"{Param('since')} needs a sparsifier that keeps times; make it with "
-            f"{Setting('horizon', ...)}, or math.inf"
+            f"{Param('horizon')}, for example {Setting('horizon', math.inf)}"
         )
     if has_half_life:
         moment = latest if at is None else check_moment("at", at)
@@ -69,8 +69,8 @@ def choose_view(
     start = oldest if since is None else check_moment("since", since)
     if start < oldest:
         raise InputError(
-            f"{Param('since', start)} is before {oldest}, where {Param('horizon', options.reach)} "
-            f"before the latest edge ends; give {Param('horizon')} a larger value"
+            f"{Param('since', start)} is before {oldest}, the earliest time that "
+            f"{Param('horizon', options.reach)} keeps; give {Param('horizon')} a larger value"
         )
     return TimeView(since=start)
 
@@ -105,8 +105,8 @@ def check_arrivals(t: NDArray[np.float64], latest: float, options: SparsifierOpt
         at = int(np.argmax(np.abs(t)))
         raise InputError(
             f"{Param('half_life', options.half_life)} is too short for times such as "
-            f"{_at(at, t[at])}: float64 numbers of that size are too coarse; subtract a constant "
-            f"from all times"
+            f"{InPython(f't[{at}] = {t[at]}', str(t[at]))}: float64 numbers of that size are too "
+            f"coarse; subtract a constant from all times"
         )
     given = getattr(options, name)
     if isinstance(given, str) and high > time.time() + most_ahead(span):  # so these are seconds
