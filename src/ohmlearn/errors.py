@@ -47,14 +47,9 @@ class Mention(NamedTuple):
     """A parameter in a message, as a style gets it."""
 
     name: str
-    sign: str  # "" or one of those below
+    sign: str  # "", "=" for something to do, "|" for words of Python
     value: str | None = None  # as repr() writes it
     plain: str | None = None  # as str() writes it
-
-    @property
-    def is_setting(self) -> bool:
-        """Whether this is something to do, not something that was given."""
-        return self.sign == "="
 
 
 Style = Callable[[Mention], str]
@@ -135,7 +130,7 @@ def python_style(mention: Mention) -> str:
     """Write a parameter as Python does."""
     if mention.value is None:
         return mention.name
-    if not mention.is_setting:
+    if not mention.sign:
         return f"{mention.name} = {mention.value}"
     if mention.value == f"'{mention.plain}'" and '"' not in mention.value:
         return f'{mention.name}="{mention.plain}"'
@@ -144,7 +139,7 @@ def python_style(mention: Mention) -> str:
 
 def query_style(mention: Mention) -> str:
     """Write a parameter as in the query of an address, for clients of the server."""
-    sign = "=" if mention.is_setting else " = "
+    sign = mention.sign or " = "
     return mention.name if mention.plain is None else f"{mention.name}{sign}{mention.plain}"
 
 
@@ -256,7 +251,18 @@ def text_of(error: BaseException) -> str:
 
 
 class InputError(OhmError, ValueError):
-    """A value that was given is wrong."""
+    """A value that was given is wrong.
+
+    Examples
+    --------
+    >>> from ohmlearn import gallery, sparsify
+    >>> from ohmlearn.errors import InputError
+    >>> try:
+    ...     sparsify(gallery.path(40), max_edges=30)
+    ... except InputError as error:
+    ...     print(error.parameter, error.value)
+    max_edges 30
+    """
 
 
 def bad_value(name: str, must: str, value: Any, remedy: str | None = None) -> InputError:

@@ -3,8 +3,9 @@
 import json
 import shlex
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import click
@@ -37,7 +38,7 @@ class OneLineErrors(click.Group):
         try:
             with warnings.catch_warnings(), _visible_errors():
                 warnings.simplefilter("always", UserWarning)  # those meant for users
-                warnings.showwarning = _Warnings(self, ctx)
+                warnings.showwarning = _Warnings(partial(self._command, ctx))
                 return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
@@ -49,10 +50,9 @@ class OneLineErrors(click.Group):
                 raise
             bad_input = isinstance(error, ValueError | FileNotFoundError | PermissionError)
             failure = BadInput if bad_input else click.ClickException
-            raise failure(visible(_one_line(error, self.present(ctx)))) from error
+            raise failure(visible(_one_line(error, self._command(ctx)))) from error
 
-    def present(self, ctx: click.Context) -> click.Command | None:
-        """Return the command that runs."""
+    def _command(self, ctx: click.Context) -> click.Command | None:
         return self.get_command(ctx, str(ctx.invoked_subcommand))
 
 
@@ -69,14 +69,14 @@ def _visible_errors() -> Iterator[None]:
 class _Warnings:
     """Prints each warning once, in one line; none with --quiet, an object with --json."""
 
-    def __init__(self, group: OneLineErrors, ctx: click.Context) -> None:
-        self._group, self._ctx = group, ctx
+    def __init__(self, command: Callable[[], click.Command | None]) -> None:
+        self._command = command
         self._told: set[str] = set()
 
     def __call__(self, message: Warning | str, *_: Any, **__: Any) -> None:
         context = click.get_current_context(silent=True)  # there is none in other threads
         options = context.params if context else {}
-        text = _one_line(message, self._group.present(self._ctx))
+        text = _one_line(message, self._command())
         if text in self._told or options.get("quiet"):
             return
         self._told.add(text)

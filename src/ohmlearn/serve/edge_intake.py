@@ -131,16 +131,10 @@ class Intake(Worker):
                 raise Refused(503, "the service is stopping; send the batch again later")
             if self._queue and self.queued_bytes + item.size > self._settings.max_queued_bytes:
                 self.counts["refused_batches"] += 1
-                raise Refused(
-                    429, "too many batches are waiting; send this one again later", retry_after=0.5
-                )
+                raise Refused(429, "too many batches are waiting; send this one again later")
             if self._lag() > self._settings.max_lag_edges:
                 self.counts["refused_batches"] += 1
-                raise Refused(
-                    429,
-                    "the sampler is too far behind; send the batch again later",
-                    retry_after=1.0,
-                )
+                raise Refused(429, "the sampler is too far behind; send the batch again later")
             self._queue.append(item)
             self.queued_bytes += item.size
             self.queued_edges += item.batch.u.size

@@ -128,9 +128,8 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except socket.gaierror:
-        raise InputError(
-            f"{Param('host', host)} is not a name or address of this machine"
-        ) from None
+        why = "is not a name or address of this machine"
+        raise InputError(f"{Param('host', host)} {why}") from None
     family, kind, protocol, _, address = found[0]
     listener = socket.socket(family, kind, protocol)
     try:

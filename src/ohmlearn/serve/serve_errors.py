@@ -13,7 +13,7 @@ from ohmlearn.errors import UNSET, InputError, OhmError, Place
 
 __all__ = ["Refused", "refusals", "storage_error"]
 
-LATER = {503: 5.0, 507: 5.0}  # seconds after which to try again
+LATER = {429: 1.0, 503: 5.0, 507: 5.0}  # seconds after which to try again
 
 
 class Refused(OhmError):

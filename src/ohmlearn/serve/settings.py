@@ -89,9 +89,8 @@ class Settings:
         for name in ("half_life", "window", "certify_every"):
             value = getattr(self, name)
             if value is not None and check_duration(name, value) < SHORTEST:
-                raise InputError(
-                    f"{Param(name, value)} is shorter than a second; give a longer time"
-                )
+                why = "is shorter than a second; give a longer time"
+                raise InputError(f"{Param(name, value)} {why}")
 
     @property
     def certify_seconds(self) -> float | None:

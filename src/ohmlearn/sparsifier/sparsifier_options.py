@@ -105,9 +105,8 @@ class SparsifierOptions:
         if self.memory is not None:
             check_memory("memory", self.memory)
             if n is None:
-                raise InputError(
-                    f"{Param('memory')} needs {Param('n_nodes')}, because the nodes use part of it"
-                )
+                why = "because the nodes use part of it"
+                raise InputError(f"{Param('memory')} needs {Param('n_nodes')}, {why}")
             if self.budget < 2 * n:
                 raise InputError(
                     f"{Param('memory', self.memory)} leaves room for {max(self.budget, 0)} "
@@ -117,15 +116,13 @@ class SparsifierOptions:
         if n is not None:
             self.check_room(n)
         if self.budget and self.scheme != "resample":
-            raise InputError(
-                f"a budget needs {Setting('scheme', 'resample')}, got "
-                f"{Param('scheme', self.scheme)}"
-            )
+            raise InputError(f"a budget {self._needs_resampling}")
         if self.scheme == "paper" and n is None:
-            raise InputError(
-                f"{Setting('scheme', 'paper')} must know the number of nodes; give "
-                f"{Param('n_nodes')}"
-            )
+            raise InputError(f"{Setting('scheme', 'paper')} needs {Param('n_nodes')}; give it")
+
+    @property
+    def _needs_resampling(self) -> str:
+        return f"needs {Setting('scheme', 'resample')}, got {Param('scheme', self.scheme)}"
 
     @property
     def budget(self) -> int:
@@ -175,15 +172,10 @@ class SparsifierOptions:
             if not isinstance(value, str | int | float):  # a timedelta is in seconds, as a text
                 object.__setattr__(self, name, f"{duration:.9f}s")
             if self.scheme != "resample":
-                raise InputError(
-                    f"{Param(name)} needs {Setting('scheme', 'resample')}, got "
-                    f"{Param('scheme', self.scheme)}"
-                )
+                raise InputError(f"{Param(name)} {self._needs_resampling}")
         if self.half_life is not None and self.horizon is not None:
-            raise InputError(
-                f"{Param('half_life')} and {Param('horizon')} are two ways to forget; give only "
-                f"one of them"
-            )
+            ways = f"{Param('half_life')} and {Param('horizon')}"
+            raise InputError(f"{ways} are two ways to forget; give only one of them")
 
     @property
     def threads(self) -> int:
