@@ -282,9 +282,8 @@ class LaplacianSolver(Shown, Shared):
             x = check_columns(x0, "x0", self.graph.n_nodes)
             x = x if overwrite else np.array(x)
             if x.shape != columns.shape:
-                raise InputError(
-                    f"{Param('x0')} must have the shape of b, {np.shape(b)}, got {np.shape(x0)}"
-                )
+                must = f"have the shape of b, {np.shape(b)}"
+                raise InputError(f"{Param('x0')} must {must}, got {np.shape(x0)}")
         with self._lock:
             solver = self._solver()
             before = solver.setup_seconds

@@ -237,9 +237,8 @@ def check_n_jobs(n_jobs: int | None) -> int:
     if n_jobs is not None and int(n_jobs) > MAX_THREADS:
         raise bad_value("n_jobs", f"be at most {MAX_THREADS} threads", n_jobs, "-1 is all cores")
     if n_jobs == 0:
-        raise InputError(
-            f"{Param('n_jobs', 0)} has no meaning; use 1 for one thread, -1 for all cores"
-        )
+        remedy = "use 1 for one thread, -1 for all cores"
+        raise InputError(f"{Param('n_jobs', 0)} has no meaning", remedy=remedy)
     if "joblib" not in sys.modules and (n_jobs is None or n_jobs > 0):
         return 1 if n_jobs is None else int(n_jobs)
     from joblib import effective_n_jobs  # late: it would slow down the start of the command line

@@ -172,9 +172,8 @@ class PartitionedEdges(Edges, Shown):
         """Sparsify the edges where they are; merge the result if there are other edges."""
         options = sparsifier.options
         if options.scheme != "resample":
-            raise InputError(
-                f"edges on a cluster need {Setting('scheme', 'resample')}, got {options.scheme!r}"
-            )
+            wanted = Setting("scheme", "resample")
+            raise InputError(f"edges on a cluster need {wanted}, got {options.scheme!r}")
         found = self.sparsify(
             epsilon=options.epsilon,
             max_edges=options.budget or None,

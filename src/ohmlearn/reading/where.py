@@ -155,9 +155,8 @@ class _Parser:
         words = ("and", "or", "not", "(")
         joints = [token for token in self._tokens if token.kind != "value" and token.value in words]
         if len(joints) > MOST:
-            raise InputError(
-                f"{Param('where')} has more than {MOST} conditions; use in (...) for many values"
-            )
+            problem = f"{Param('where')} has more than {MOST} conditions"
+            raise InputError(problem, remedy="use in (...) for many values")
         condition = self._either()
         if (token := self._peek()) is not None:
             self._fail("'and', 'or' or the end is expected", token)

@@ -118,7 +118,8 @@ class SparsifierOptions:
         if self.budget and self.scheme != "resample":
             raise InputError(f"a budget {self._needs_resampling}")
         if self.scheme == "paper" and n is None:
-            raise InputError(f"{Setting('scheme', 'paper')} needs {Param('n_nodes')}; give it")
+            problem = f"{Setting('scheme', 'paper')} must know the number of nodes"
+            raise InputError(problem, remedy=f"give {Param('n_nodes')}")
 
     @property
     def _needs_resampling(self) -> str:
